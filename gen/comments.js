@@ -283,6 +283,7 @@ export const comments = {
   "tessera.v1.WatchDeploymentLogsRequest.task_id": "Only lines of the attempts of this task. Empty: all.",
   "tessera.v1.WatchDeploymentLogsRequest.start_time": "Only lines from this time on.",
   "tessera.v1.WatchDeploymentLogsRequest.end_time": "Only lines from before this time; later than `start_time`. The stream ends with them: it cannot be set with `follow`.",
+  "tessera.v1.WatchDeploymentLogsRequest.revision": "Only lines of this revision. 0: all.",
   "tessera.v1.DeploymentLogLine": "DeploymentLogLine is one line that a worker wrote, or that a node wrote about one.",
   "tessera.v1.DeploymentLogLine.sequence": "Counts the deployment's lines, from 1, without gaps.",
   "tessera.v1.DeploymentLogLine.time": "When it was written, by the clock of its node.",

@@ -250,6 +250,11 @@ export class Deployment implements AsyncDisposable {
     this.#closed = refusal;
   }
 
+  /** Why the first worker of a roll-out waits for room on the node; undefined when it does not. */
+  get rolloutWaits(): string | undefined {
+    return this.#pool.rolloutWaits;
+  }
+
   /** What serves; undefined before the first `deploy`. */
   get service(): ServiceCode | undefined {
     return this.#rollout.service;
@@ -271,6 +276,11 @@ export class Deployment implements AsyncDisposable {
    */
   resume(service: ServiceCode, manifest: ServiceManifest): void {
     this.#rollout.resume(service, manifest);
+  }
+
+  /** What serves is what is wanted: forgets a roll-out that failed. */
+  stay(): void {
+    this.#rollout.stay();
   }
 
   /**
@@ -375,9 +385,10 @@ export class Deployment implements AsyncDisposable {
 
   #onWaiting(): void {
     const { log, onReadiness } = this.#options;
-    const { waiting } = this.#pool;
-    if (waiting !== undefined) {
-      log.info({ reason: waiting }, WAITING_FOR_ROOM);
+    const { waiting, rolloutWaits } = this.#pool;
+    const reason = waiting ?? rolloutWaits;
+    if (reason !== undefined) {
+      log.info({ reason }, WAITING_FOR_ROOM);
     }
     onReadiness();
   }

@@ -129,6 +129,11 @@ export class Rollout {
     onEnd();
   }
 
+  /** What serves is wanted, so that no later roll-out has failed. */
+  stay(): void {
+    this.#failed = undefined;
+  }
+
   /** Why a claimed task cannot run; undefined when it can, or when a newer revision has to decide. */
   refusal(claimed: ClaimedTask): TaskFailure | undefined {
     return this.#isNewest ? this.#revision?.refusal(claimed, this.#options.now()) : undefined;

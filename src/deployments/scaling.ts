@@ -160,7 +160,9 @@ export class Scaling implements AsyncDisposable {
         ...{ min, max, nowMs, joined },
         queueTimeMs: this.#queueTimeMs,
         ready: pool.readyCount - pool.joined.readyCount + joined,
-        ...(pool.waiting !== undefined && { startable: pool.present + joined }),
+        ...((pool.waiting ?? pool.rolloutWaits) !== undefined && {
+          startable: pool.present + joined,
+        }),
       },
     );
     this.#state = state;

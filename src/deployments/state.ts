@@ -18,8 +18,6 @@ export interface DeploymentStatus {
   readonly ready: number;
   /** The desired number of workers. */
   readonly wanted: number;
-  /** Why a worker that is wanted waits for room on the node; undefined when none does. */
-  readonly waiting: string | undefined;
   /** The revision that could not start; the previous one continues to serve. */
   readonly failed: FailedRevision | undefined;
   /** The last lines that workers wrote, when something is wrong. */
@@ -32,6 +30,8 @@ export interface FailedRevision {
 }
 
 export interface StateFacts extends Omit<DeploymentStatus, "state" | "reason"> {
+  /** Why a worker of what serves waits for room on the node; undefined when none does. */
+  readonly waiting: string | undefined;
   /** True when a revision serves. */
   readonly loaded: boolean;
   readonly draining: boolean;
@@ -80,10 +80,10 @@ export function factsOf(
 
 /** The status that follows from these facts. */
 export function statusOf(facts: StateFacts): DeploymentStatus {
-  const { revision, ready, wanted, waiting, failed, lines } = facts;
+  const { revision, ready, wanted, failed, lines } = facts;
   const [state, reason] = stateOf(facts);
   const told = ["ready", "starting", "waiting"].includes(state) ? [] : lines;
-  return { state, reason, revision, ready, wanted, waiting, failed, lines: told };
+  return { state, reason, revision, ready, wanted, failed, lines: told };
 }
 
 function stateOf(facts: StateFacts): [ServingState, string] {
@@ -100,7 +100,7 @@ function stateOf(facts: StateFacts): [ServingState, string] {
     ];
   }
   if (!loaded) {
-    return ["starting", waiting ?? ""];
+    return ["starting", ""];
   }
   if (facts.startsNone) {
     return placedState(facts);

@@ -111,7 +111,7 @@ export class Reconciler implements AsyncDisposable {
     if (this.#record.desiredState === "stopped") {
       throw stopped(this.#record);
     }
-    const waits = this.#deployment?.status.waiting !== undefined;
+    const waits = this.#deployment?.rolloutWaits !== undefined;
     throw waits ? waiting(this.#record) : starting(this.#record);
   }
 
@@ -128,12 +128,15 @@ export class Reconciler implements AsyncDisposable {
   /** Sets the desired state. */
   want(record: DesiredDeployment): void {
     const key = keyOf(record);
-    const isOther = key !== keyOf(this.#record);
-    this.#record = record;
-    if (isOther) {
-      this.#forgive();
-    }
     const { desiredState } = record;
+    const isOther = key !== keyOf(this.#record);
+    // Who starts a deployment that was stopped wants it tried again.
+    const isStarted = desiredState === "running" && this.#record.desiredState === "stopped";
+    this.#record = record;
+    if (isOther || isStarted) {
+      this.#forgive();
+      this.#options.onChange();
+    }
     if (this.#bringing?.key !== key || this.#bringing.desiredState !== desiredState) {
       this.#bringing?.abort.abort(new Error("something else is wanted"));
     }
@@ -152,10 +155,14 @@ export class Reconciler implements AsyncDisposable {
   }
 
   report(): DeploymentReport {
-    const fault = this.#backoff?.isTold === false ? this.#backoff.message : undefined;
-    const status = this.#current || this.#backoff?.isTold ? this.#deployment?.status : undefined;
-    const waiting = this.#deployment?.status.waiting;
-    return reportOf({ record: this.#record, status, fault, waiting });
+    const record = this.#record;
+    return reportOf({
+      record,
+      status: this.#current && this.#deployment?.status,
+      isCurrent: this.#current?.key === keyOf(record),
+      failure: this.#backoff?.failure,
+      waiting: this.#deployment?.rolloutWaits,
+    });
   }
 
   /** Its workers on this node. */
@@ -234,7 +241,7 @@ export class Reconciler implements AsyncDisposable {
       return;
     }
     this.#failed(keyOf(record), err);
-    const reason = this.#backoff?.message;
+    const reason = this.#backoff?.failure.message;
     log.warn({ deploymentId, revision, reason }, "a deployment could not be started");
     try {
       await this.#fallBack(record, signal);
@@ -325,13 +332,16 @@ export class Reconciler implements AsyncDisposable {
     const before = this.#backoff;
     before?.[Symbol.dispose]();
     if (!this.#ended) {
-      const isTold = this.#deployment?.status.failed !== undefined;
-      this.#backoff = new RetryBackoff(key, err, { isTold, before, retry: () => this.#settle() });
+      this.#backoff = new RetryBackoff(key, err, { before, retry: () => this.#settle() });
     }
   }
 
+  /** A failed roll-out is of no concern any more: it belongs to what was wanted before. */
   #forgive(): void {
     this.#backoff?.[Symbol.dispose]();
     this.#backoff = undefined;
+    if (this.#current?.key === keyOf(this.#record)) {
+      this.#deployment?.stay();
+    }
   }
 }

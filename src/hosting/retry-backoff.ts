@@ -3,6 +3,8 @@
  * it is retried. Retries are needed because the cause may be the service, the
  * storage or the machine.
  */
+import { RevisionFailed } from "../deployments/rollout.ts";
+import type { RolloutFailure } from "./status.ts";
 
 /**
  * Pause before a revision that could not be brought in is tried again; it doubles with each
@@ -13,9 +15,7 @@ const DEPLOYMENT_RETRY_FIRST_PAUSE_MS = 5_000;
 const DEPLOYMENT_RETRY_MAX_PAUSE_MS = 5 * 60_000;
 
 export class RetryBackoff implements Disposable {
-  readonly message: string;
-  /** True when the deployment's own status shows the failure. */
-  readonly isTold: boolean;
+  readonly failure: RolloutFailure;
   /** The key of the failed roll-out; undefined when the pause is over. */
   #key: string | undefined;
   readonly #pauseMs: number;
@@ -25,11 +25,13 @@ export class RetryBackoff implements Disposable {
   constructor(
     key: string,
     err: unknown,
-    options: { readonly isTold: boolean; readonly before: RetryBackoff | undefined; retry(): void },
+    options: { readonly before: RetryBackoff | undefined; retry(): void },
   ) {
-    const { isTold, before, retry } = options;
-    this.message = err instanceof Error ? err.message : String(err);
-    this.isTold = isTold;
+    const { before, retry } = options;
+    this.failure = {
+      message: err instanceof Error ? err.message : String(err),
+      lines: err instanceof RevisionFailed ? err.lines : [],
+    };
     this.#key = key;
     this.#pauseMs = before
       ? Math.min(before.#pauseMs * 2, DEPLOYMENT_RETRY_MAX_PAUSE_MS)

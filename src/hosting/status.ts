@@ -1,6 +1,10 @@
 /**
  * The status report of a deployment on one node. The storage combines the reports
  * of all nodes into the status that people see.
+ *
+ * A report is about what is wanted now, the target revision with its settings and secrets. What
+ * is known of something else (a roll-out that failed, a crash loop, a worker that waits for room)
+ * is not in it: a reader would take it for news of the revision that the report names.
  */
 import { type DeploymentStatus, WAITING_FOR_ROOM } from "../deployments/state.ts";
 import type { DeploymentReport } from "../storage/hosting/nodes.ts";
@@ -15,12 +19,20 @@ const MAX_STATUS_REASON_CHARACTERS = 4_000;
 /** A deployment on this node: its desired and its actual state. */
 export interface StatusFacts {
   readonly record: DesiredDeployment;
-  /** Undefined while no revision was opened. */
+  /** Undefined while nothing serves. */
   readonly status: DeploymentStatus | undefined;
-  /** Why the target revision could not be prepared, such as unreadable files. */
-  readonly fault: string | undefined;
-  /** Why a worker waits for room on this node; undefined when none does. */
+  /** True when what serves is what the record wants. */
+  readonly isCurrent: boolean;
+  /** Why what the record wants could not be brought in; undefined: it was not tried, or serves. */
+  readonly failure: RolloutFailure | undefined;
+  /** Why the roll-out's first worker waits for room on this node; undefined when it does not. */
   readonly waiting: string | undefined;
+}
+
+/** Why a roll-out failed, and the last lines that its workers wrote. */
+export interface RolloutFailure {
+  readonly message: string;
+  readonly lines: readonly string[];
 }
 
 export function reportOf({ record, status: running, ...facts }: StatusFacts): DeploymentReport {
@@ -46,33 +58,23 @@ export function reportOf({ record, status: running, ...facts }: StatusFacts): De
 function judge({
   record: { desiredState, targetRevision },
   status: running,
-  fault,
+  isCurrent,
+  failure,
   waiting,
 }: StatusFacts): Pick<DeploymentReport, "status" | "reason"> {
   if (desiredState === "stopped") {
     return { status: "stopped", reason: "" };
   }
-  if (fault !== undefined) {
-    const goesOn = running?.ready ? `; revision ${running.revision} goes on serving` : "";
-    return {
-      status: "failed",
-      reason: `revision ${targetRevision} could not start: ${fault}${goesOn}`,
-    };
+  if (failure !== undefined) {
+    const goesOn = running === undefined ? "" : `; revision ${running.revision} goes on serving`;
+    const reason = `revision ${targetRevision} could not start: ${failure.message}${goesOn}`;
+    return { status: "failed", reason: withLines(reason, failure.lines) };
   }
-  const does = waiting === undefined ? "starting" : `${WAITING_FOR_ROOM}: ${waiting}`;
-  const starting = `revision ${targetRevision} is ${does}`;
-  if (running === undefined) {
-    return { status: "starting", reason: starting };
+  if (running === undefined || !isCurrent) {
+    const does = waiting === undefined ? "starting" : `${WAITING_FOR_ROOM}: ${waiting}`;
+    return { status: "starting", reason: `revision ${targetRevision} is ${does}` };
   }
-  const { state, reason, revision, lines } = running;
-  const told = withLines(reason, lines);
-  if (state === "failed") {
-    return { status: "failed", reason: told };
-  }
-  if (revision !== targetRevision) {
-    return { status: "starting", reason: starting };
-  }
-  return { status: state, reason: told };
+  return { status: running.state, reason: withLines(running.reason, running.lines) };
 }
 
 function withLines(reason: string, lines: readonly string[]): string {

@@ -18,6 +18,8 @@ export class JoinedWorkers {
   readonly #options: JoinedWorkersOptions;
   /** Those that take calls. */
   #workers: readonly Worker[] = [];
+  /** Those whose lease is being opened: when another revision takes over, they go too. */
+  readonly #entering = new Set<Worker>();
 
   constructor(options: JoinedWorkersOptions) {
     this.#options = options;
@@ -57,8 +59,14 @@ export class JoinedWorkers {
       this.#workers = this.#workers.filter((each) => each !== worker);
       this.#options.onExit(worker, reason);
     });
-    await this.#options.onReady(worker);
-    if (!worker.ended) {
+    this.#entering.add(worker);
+    try {
+      await this.#options.onReady(worker);
+    } catch (err) {
+      this.#entering.delete(worker);
+      throw err;
+    }
+    if (this.#entering.delete(worker) && !worker.ended) {
       this.#workers = [...this.#workers, worker];
       this.#options.onCapacity();
     }
@@ -66,8 +74,9 @@ export class JoinedWorkers {
 
   /** Removes and returns all of them: they take no more calls. */
   dismiss(): readonly Worker[] {
-    const dismissed = this.#workers;
+    const dismissed = [...this.#workers, ...this.#entering];
     this.#workers = [];
+    this.#entering.clear();
     return dismissed;
   }
 }

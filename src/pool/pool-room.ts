@@ -35,7 +35,7 @@ export class PoolRoom implements Tenant {
   readonly #budget: NodeBudget;
   readonly #rooms = new Map<Worker, { readonly room: Room; readyMs: number }>();
   /** The requests that wait. */
-  readonly #waiting = new Set<Pick<RoomRequest, "tenant" | "need">>();
+  readonly #waiting = new Set<RoomRequest>();
   readonly #request: RoomRequest;
   /** The most that a worker of this service used when it was measured. */
   #knownBytes = 0;
@@ -50,12 +50,15 @@ export class PoolRoom implements Tenant {
     this.#request = { tenant: this, isUrgent, need, again };
   }
 
-  /** The limit that leaves no room for a worker; undefined when none waits for room. */
+  /** The limit that leaves no room for a worker of what serves; undefined when none waits. */
   get waiting(): string | undefined {
-    for (const request of this.#waiting) {
-      return this.#budget.shortage(request) ?? "others come first";
-    }
-    return undefined;
+    return this.#waiting.has(this.#request) ? this.#shortage(this.#request) : undefined;
+  }
+
+  /** The limit that leaves no room for the first worker of a roll-out; undefined when it does not wait. */
+  get rolloutWaits(): string | undefined {
+    const [request] = [...this.#waiting].filter((each) => each !== this.#request);
+    return request && this.#shortage(request);
   }
 
   /** The service whose workers are asked for from now on. */
@@ -147,7 +150,11 @@ export class PoolRoom implements Tenant {
     return { leastBytes, expectedBytes: service === this.#service ? this.#knownBytes : 0 };
   }
 
-  #setWaiting(request: Pick<RoomRequest, "tenant" | "need">, waits: boolean): void {
+  #shortage(request: RoomRequest): string {
+    return this.#budget.shortage(request) ?? "others come first";
+  }
+
+  #setWaiting(request: RoomRequest, waits: boolean): void {
     if (waits !== this.#waiting.has(request)) {
       this.#waiting[waits ? "add" : "delete"](request);
       this.#options.onWaiting();

@@ -97,9 +97,14 @@ export class Pool implements AsyncDisposable {
     return this.#service?.revision?.awaits;
   }
 
-  /** Why a worker that is wanted waits for room on the node; undefined when none does. */
+  /** Why a worker of what serves waits for room on the node; undefined when none does. */
   get waiting(): string | undefined {
     return this.#room.waiting;
+  }
+
+  /** Why the first worker of a roll-out waits for room on the node; undefined when it does not. */
+  get rolloutWaits(): string | undefined {
+    return this.#room.rolloutWaits;
   }
 
   /** Every worker that has not ended, including those that load or finish. */

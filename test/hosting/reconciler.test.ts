@@ -58,3 +58,43 @@ it("goes on with what it brings when it is told the same again, also while it is
   gate.reject(new Error("the test has ended"));
   await ended;
 });
+
+it("reports a failure until something else is wanted, and tries again what is started anew", async () => {
+  using folder = new TestFolder();
+  const held: string[] = [];
+  const running = { ...STOPPED, desiredState: "running" } as const;
+  const never = new Promise<HeldArtifact>(() => {});
+  await using resident = new Reconciler(running, {
+    hold(_, digest) {
+      held.push(digest);
+      return digest === running.digest ? Promise.reject(new Error("its files are gone")) : never;
+    },
+    variables: async () => ({}),
+    environments: undefined,
+    labels: {},
+    onProgress: () => {},
+    open: () => expect.unreachable("nothing can be opened before it is there"),
+    servedByOthers: async () => undefined,
+    served: new LastServed(folder.path),
+    shareOf: () => ({ min: 0, max: 1, nodes: 1, queueTimeMs: 1_000 }),
+    log: { debug() {}, info() {}, warn() {}, error() {} },
+    onChange: () => {},
+  });
+  const report = () => {
+    const { status, reason, targetRevision } = resident.report();
+    return [status, reason, targetRevision];
+  };
+  const failed = ["failed", "revision 1 could not start: its files are gone", 1];
+  await expect.poll(report).toEqual(failed);
+  resident.want({ ...running });
+  expect(report()).toEqual(failed);
+  resident.want(STOPPED);
+  expect(report()).toEqual(["stopped", "", 1]);
+  await expect.poll(() => held.length).toBe(1);
+  resident.want(running);
+  expect(report()).toEqual(["starting", "revision 1 is starting", 1]);
+  await expect.poll(report).toEqual(failed);
+  expect(held.length).toBe(2);
+  resident.want({ ...running, targetRevision: 2, digest: "b".repeat(64) });
+  expect(report()).toEqual(["starting", "revision 2 is starting", 2]);
+});

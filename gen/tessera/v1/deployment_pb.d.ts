@@ -2758,6 +2758,13 @@ export declare type WatchDeploymentLogsRequest = Message<"tessera.v1.WatchDeploy
    * @generated from field: google.protobuf.Timestamp end_time = 10;
    */
   endTime?: Timestamp | undefined;
+
+  /**
+   * Only lines of this revision. 0: all.
+   *
+   * @generated from field: int32 revision = 11;
+   */
+  revision: number;
 };
 
 /**
@@ -2839,6 +2846,13 @@ export declare type WatchDeploymentLogsRequestJson = {
    * @generated from field: google.protobuf.Timestamp end_time = 10;
    */
   endTime?: TimestampJson;
+
+  /**
+   * Only lines of this revision. 0: all.
+   *
+   * @generated from field: int32 revision = 11;
+   */
+  revision?: number;
 };
 
 /**

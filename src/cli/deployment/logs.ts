@@ -25,6 +25,7 @@ interface LogsFlags extends CallFlags {
   readonly search?: string;
   readonly level?: string;
   readonly task?: string;
+  readonly revision?: number;
   readonly since?: string;
   readonly until?: string;
 }
@@ -44,6 +45,7 @@ export function logsCommand(actions: CloudActions): Command {
       option("--search <text>", "only lines with this text, in upper or lower case"),
       option("--level <level>", "only lines of this level or a worse one").choices(LEVELS),
       option("--task <id>", "only lines of this task"),
+      option("--revision <number>", "only lines of this revision").argParser(revisionOf),
       option("--since <time>", "only lines from then on: 90m (ago), or a time with a zone"),
       option("--until <time>", "only lines from before then"),
     ],
@@ -68,10 +70,17 @@ function tailOf(text: string): number {
   return count;
 }
 
+function revisionOf(text: string): number {
+  if (!/^[1-9]\d{0,8}$/.test(text)) {
+    throw new InvalidArgumentError("Give the number of a revision.");
+  }
+  return Number(text);
+}
+
 type LogFilter = ReturnType<typeof filterOf>;
 
 function filterOf(
-  { search = "", level = "", task = "", since, until }: LogsFlags,
+  { search = "", level = "", task = "", revision = 0, since, until }: LogsFlags,
   { clock }: CommandRun,
 ) {
   const nowMs = clock.now();
@@ -79,6 +88,7 @@ function filterOf(
     search,
     minLevel: level,
     taskId: task,
+    revision,
     ...(since !== undefined && { startTime: parsePastMoment("--since", since, nowMs) }),
     ...(until !== undefined && { endTime: parsePastMoment("--until", until, nowMs) }),
   };

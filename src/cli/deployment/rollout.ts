@@ -1,5 +1,5 @@
 /** Waits for a roll-out: until a revision serves or has failed. */
-import { type Deployment, type DeploymentLogLine, DeploymentStatus } from "../../client/index.ts";
+import { type Deployment, DeploymentStatus } from "../../client/index.ts";
 import type { CommandRun } from "../command.ts";
 import { isPassing } from "../describe.ts";
 import { CliError } from "../failure.ts";
@@ -155,16 +155,17 @@ async function failure(call: CommandRun, failed: Failed): Promise<CliError> {
 /** The last log lines of the revision's workers; empty when they cannot be read. */
 async function lastLines(call: CommandRun, { name, revision, signal }: Failed): Promise<string[]> {
   const { organization } = call;
-  const lines: DeploymentLogLine[] = [];
+  const lines: string[] = [];
   try {
-    const request = { organization, deployment: name, tail: ROLLOUT_LOG_LINES };
+    const request = { organization, deployment: name, tail: ROLLOUT_LOG_LINES, revision };
     for await (const line of call.client.deployments.watchDeploymentLogs(request, { signal })) {
-      lines.push(line);
+      // What nodes wrote about them is the reason that is known.
+      if (line.stream !== "node") {
+        lines.push(plain(line.text));
+      }
     }
   } catch {
     // The reason is already known and matters more.
   }
-  return lines
-    .filter((line) => line.revision === revision && line.stream !== "node")
-    .map(({ text }) => plain(text));
+  return lines;
 }

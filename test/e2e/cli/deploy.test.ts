@@ -162,7 +162,7 @@ describe("tessera deploy", { timeout: BUILD_MS }, () => {
       { status: DeploymentStatus.FAILED, statusReason: "the service did not load", revision: 0 },
     ];
     to.logs = async function* () {
-      yield { revision: 0, stream: "stdout", text: "of another one" };
+      yield { revision: 1, stream: "node", text: "of a node" };
       yield { revision: 1, stream: "stderr", text: "Error: no model" };
     };
     const { code, stdout, stderr } = await to.run(["deploy", SUMMARIZER]);
@@ -170,7 +170,10 @@ describe("tessera deploy", { timeout: BUILD_MS }, () => {
     expect(stderr).toContain(
       "tessera: summarizer could not be rolled out: the service did not load\n  Error: no model\nnothing serves now; tessera deployment logs summarizer",
     );
-    expect(stderr).not.toContain("another one");
+    expect(stderr).not.toContain("of a node");
+    expect(to.logRequests).toMatchObject([
+      { deployment: "summarizer", revision: 1, follow: false },
+    ]);
   });
 
   it("says whose revision came in between, and that a stopped deployment stays so", async () => {

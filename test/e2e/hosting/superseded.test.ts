@@ -12,6 +12,9 @@ afterAll(() => world[Symbol.asyncDispose]());
 const service = (text: string) =>
   artifact("echo", {
     'VERSION = "one";': `VERSION = "${text}";
+      if (process.env.MODE === "fail") {
+        throw new Error("the weights of ${text} are corrupt");
+      }
       if (process.env.MODE === "hang") {
         console.log("hangs ${text}");
         await new Promise(() => {});
@@ -19,6 +22,7 @@ const service = (text: string) =>
   });
 
 const HANGS = { settings: { env: { MODE: "hang" } } };
+const FAILS = { settings: { env: { MODE: "fail" } } };
 const SERVES = { settings: { env: { MODE: "serve" } } };
 
 /** Resolves when the line stands in the log of the deployment: a worker has written it. */
@@ -50,6 +54,52 @@ it("a revision that hangs gives way to the one that mends it, and what served go
     deployment: "mended",
   });
   expect([status, statusReason]).toEqual([DeploymentStatus.READY, ""]);
+});
+
+it("a roll-out that failed says nothing of the one that comes after it", async () => {
+  const { deployments } = world.client;
+  await world.deployed("broken", await service("one"), SERVES);
+  await world.deploy("broken", await service("two"), FAILS);
+  const failed = await world.until("broken", ({ status }) => status === DeploymentStatus.FAILED);
+  expect(failed.statusReason).toMatch(
+    /^revision 2 could not start: [\s\S]*weights of two are corrupt; revision 1 goes on serving/,
+  );
+  await world.deploy("broken", await service("three"), HANGS);
+  await written("broken", "hangs three");
+  const loading = await world.until("broken", ({ statusReason }) => statusReason !== "");
+  expect([loading.status, loading.statusReason, loading.revision]).toEqual([
+    DeploymentStatus.STARTING,
+    "revision 3 is starting",
+    1,
+  ]);
+  await world.deploy("broken", await service("four"), FAILS);
+  await world.until("broken", ({ status }) => status === DeploymentStatus.FAILED);
+  await deployments.updateDeployment({
+    deployment: { name: "broken", ...SERVES },
+    updateMask: { paths: ["settings.env"] },
+  });
+  const rolledBack = await deployments.rollBackDeployment({ deployment: "broken", revision: 1 });
+  expect(rolledBack.targetRevision).toBe(5);
+  const states: DeploymentStatus[] = [];
+  await world.until("broken", ({ status, targetRevision }) => {
+    states.push(status);
+    return status === DeploymentStatus.READY && targetRevision === 5;
+  });
+  expect(states).not.toContain(DeploymentStatus.FAILED);
+});
+
+it("nor does one that failed by settings that are taken back", async () => {
+  await world.deployed("unset", await service("one"), SERVES);
+  const set = (settings: typeof SERVES | typeof FAILS) =>
+    world.client.deployments.updateDeployment({
+      deployment: { name: "unset", ...settings },
+      updateMask: { paths: ["settings.env"] },
+    });
+  await set(FAILS);
+  await world.until("unset", ({ status }) => status === DeploymentStatus.FAILED);
+  await set(SERVES);
+  await world.until("unset", ({ status }) => status === DeploymentStatus.READY);
+  expect(await say("unset")).toBe("one hello");
 });
 
 it("so does the first revision of a deployment", async () => {

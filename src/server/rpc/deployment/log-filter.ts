@@ -13,7 +13,7 @@ export type LogFilter = (line: LogLine) => boolean;
  * that fit nothing.
  */
 export function logFilterOf(req: WatchDeploymentLogsRequest): LogFilter | undefined {
-  const { search, minLevel, taskId, startTime, endTime } = req;
+  const { search, minLevel, taskId, startTime, endTime, revision } = req;
   const startMs = startTime ? timestampMs(startTime) : Number.NEGATIVE_INFINITY;
   const endMs = endTime ? timestampMs(endTime) : Number.POSITIVE_INFINITY;
   if (endTime !== undefined && req.follow) {
@@ -25,7 +25,12 @@ export function logFilterOf(req: WatchDeploymentLogsRequest): LogFilter | undefi
   const text = search.toLowerCase();
   const least = SEVERITY[(minLevel || "info") as LineLevel];
   const takesAll =
-    text === "" && least === 0 && taskId === "" && startTime === undefined && endTime === undefined;
+    text === "" &&
+    least === 0 &&
+    taskId === "" &&
+    revision === 0 &&
+    startTime === undefined &&
+    endTime === undefined;
   return takesAll
     ? undefined
     : (line) =>
@@ -33,5 +38,6 @@ export function logFilterOf(req: WatchDeploymentLogsRequest): LogFilter | undefi
         line.timeMs < endMs &&
         SEVERITY[line.level] >= least &&
         (taskId === "" || line.taskId === taskId) &&
+        (revision === 0 || line.revision === revision) &&
         (text === "" || line.text.toLowerCase().includes(text));
 }

@@ -94,8 +94,11 @@ function statusOf(
   if (targetRevision === undefined) {
     return { status: "stopped", reason: "nothing has been deployed yet" };
   }
-  // A node that waits is none that lacks something, as long as others run it.
-  const running = all.filter(({ status }) => status !== "waiting");
+  // A node that waits is none that lacks something, as long as others run it. One that waits for
+  // workers of another revision has not taken up this one.
+  const running = all.filter(
+    (report) => report.status !== "waiting" || report.targetRevision !== targetRevision,
+  );
   const reports = running.length === 0 ? all : running;
   if (desiredState === "stopped") {
     const workers = reports.reduce((sum, report) => sum + report.workers, 0);

@@ -74,6 +74,8 @@ describe.each(DATABASES)("the log of a deployment on $database", ({ open }) => {
     expect(await read({ minLevel: "warn" }, transport)).toEqual(["a warning", "an ERROR 7"]);
     expect(await read({ minLevel: "error" }, transport)).toEqual(["an ERROR 7"]);
     expect(await read({ taskId: "task-2" }, transport)).toEqual(["the task of another"]);
+    expect(await read({ revision: 2 }, transport)).toEqual([]);
+    expect(await read({ revision: 1, taskId: "task-2" }, transport)).toHaveLength(1);
     expect(await read({ startTime: timestampFromMs(BEGAN_MS + 1) }, transport)).toEqual(["late"]);
     const before = { search: "a", endTime: timestampFromMs(BEGAN_MS + 60_000) };
     expect(await read(before, transport)).toEqual([

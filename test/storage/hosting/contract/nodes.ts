@@ -169,6 +169,33 @@ export function nodesContract(it: It): void {
     expect(await state(platform)).toMatchObject({ status: "failed", reason: "import failed" });
   });
 
+  it("takes what a node says of another revision for no news of this one", async (platform) => {
+    await platform.deploy(["one"]);
+    await platform.deploy(["two"]);
+    await beat(platform, "a");
+    await beat(platform, "b");
+    const before = { targetRevision: 1, revision: 1 };
+    for (const status of ["waiting", "ready", "failed", "degraded"] as const) {
+      await say(platform, { nodeId: "a", workers: 0, reason: "of one", status, ...before });
+      await say(platform, {
+        nodeId: "b",
+        workers: 0,
+        reason: "of two",
+        status: "failed",
+        targetRevision: 2,
+      });
+      expect(await state(platform)).toMatchObject({ status: "starting", reason: "of two" });
+    }
+    await say(platform, {
+      nodeId: "a",
+      workers: 0,
+      reason: "of one",
+      status: "waiting",
+      targetRevision: 2,
+    });
+    expect(await state(platform)).toMatchObject({ status: "failed", reason: "of two" });
+  });
+
   it("keeps what living nodes tell of their workers", async (platform) => {
     const { hosting, organizationId } = platform;
     const key = { organizationId, deploymentId: "summarizer-id" };

@@ -740,6 +740,7 @@ class SyncDeploymentService(_rpc.SyncService):
         task_id: str = "",
         start_time: _dt.datetime | None = None,
         end_time: _dt.datetime | None = None,
+        revision: int = 0,
     ) -> Iterator[DeploymentLogLine]:
         """WatchDeploymentLogs streams the log lines of the deployment's workers on all nodes: the
         last lines first, and with `follow` new ones.
@@ -758,6 +759,7 @@ class SyncDeploymentService(_rpc.SyncService):
             "task_id": task_id,
             "start_time": start_time,
             "end_time": end_time,
+            "revision": revision,
         }
         call = _rpc.Call("tessera.v1.DeploymentService/WatchDeploymentLogs", message, harmless=True)
         return self._stream(call, DeploymentLogLine)
@@ -1107,6 +1109,7 @@ class AsyncDeploymentService(_rpc.AsyncService):
         task_id: str = "",
         start_time: _dt.datetime | None = None,
         end_time: _dt.datetime | None = None,
+        revision: int = 0,
     ) -> AsyncIterator[DeploymentLogLine]:
         """WatchDeploymentLogs streams the log lines of the deployment's workers on all nodes: the
         last lines first, and with `follow` new ones.
@@ -1125,6 +1128,7 @@ class AsyncDeploymentService(_rpc.AsyncService):
             "task_id": task_id,
             "start_time": start_time,
             "end_time": end_time,
+            "revision": revision,
         }
         call = _rpc.Call("tessera.v1.DeploymentService/WatchDeploymentLogs", message, harmless=True)
         return self._stream(call, DeploymentLogLine)

@@ -26,9 +26,9 @@ const sources = [ownSamples(filled(Number(series)))];
 const added = new AddedLabels();
 const selectors = await parseSelectors(['{__name__=~"tessera_.*"}']);
 const app = Fastify();
-app.get("/federate", (req, reply) => {
+app.get("/federate", (_req, reply) => {
   const whose = { organizationId: ORGANIZATION_ID, selectors, sources, added };
-  return sendText(req, reply, federate({ ...whose, nowMs: Date.now() }));
+  return sendText(reply, federate({ ...whose, nowMs: Date.now() }));
 });
 const federating = await app.listen({ port: 0, host: "127.0.0.1" });
 process.once("SIGTERM", () => {

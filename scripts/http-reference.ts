@@ -104,6 +104,12 @@ A file for an argument of one type, such as \`image/png\`, has to be of it. Othe
 
 The query of a call (\`POST /{endpoint}\`, \`/{endpoint}/submit\`) belongs to the function, but for the parameters below that schedule a task. What is one of our parameters misspelt (\`?dleay=60\`), or one that this path does not take, is \`REQUEST_INVALID\` with the nearest name; all others are left to the function. The platform's own paths, below \`/api\`, refuse every parameter that they do not know.
 
+A body may be compressed, on a deployment's paths, in REST and in Connect's JSON: \`Content-Encoding: gzip\`, \`deflate\`, \`br\` or \`zstd\`, one of them. The limit of a body is that of what comes out of it. A body that ends too soon or goes on after its end is \`BODY_MALFORMED\`; another coding is \`CONTENT_TYPE_UNSUPPORTED\` (\`415\`), whose \`Accept-Encoding\` names those that are read. Over gRPC and in Connect's binary form, messages may be compressed with gzip.
+
+## Compressed answers
+
+Answers of 1 KiB and more are compressed where \`Accept-Encoding\` takes \`zstd\` or \`gzip\`: JSON, text, XML, YAML and SVG of a deployment's paths, of \`/docs.json\`, REST and Connect's JSON. Streams, ranges, pictures, archives, bytes of unknown type, errors, and answers with the \`ETag\` of a version stay as they are. A result that is compressed has a weak \`ETag\`; its ranges are those of what it is. A function keeps an answer as it is with \`Cache-Control: no-transform\`, which is due where it repeats what a stranger may choose beside a secret that the stranger may not see: the length of a compressed answer tells how alike they are (the attack BREACH). Pages of other sites cannot make a browser send a token or a session along, which such an attack needs.
+
 ## Streamed results
 
 An api whose function gives its result in pieces answers \`POST /{endpoint}\` as \`Accept\` asks, each piece when it is made:

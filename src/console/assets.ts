@@ -9,6 +9,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { extname } from "node:path";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
+import { negotiate } from "@fastify/accept-negotiator";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 
 const CONTENT_TYPES: { readonly [extension: string]: string } = {
@@ -102,18 +103,10 @@ function answer(req: FastifyRequest, res: FastifyReply, asset: Asset): FastifyRe
     return res.code(304).send();
   }
   res.type(asset.contentType);
-  return takesGzip(req.headers["accept-encoding"])
+  // As the library of the other static files reads it.
+  return negotiate(String(req.headers["accept-encoding"] ?? "").toLowerCase(), ["gzip"]) === "gzip"
     ? res.header("content-encoding", "gzip").send(asset.compressed)
     : res.send(asset.content);
 }
 
 const weak = (tag: string): string => (tag.startsWith("W/") ? tag : `W/${tag}`);
-
-/** Whether `Accept-Encoding` names gzip, or everything, other than with the weight 0. */
-function takesGzip(header: string | string[] | undefined): boolean {
-  const codings = String(header ?? "").split(",");
-  return codings.some((coding) => {
-    const [name = "", weight = ""] = coding.toLowerCase().split(";");
-    return ["gzip", "*"].includes(name.trim()) && !/^\s*q=0(?:\.0*)?\s*$/.test(weight);
-  });
-}

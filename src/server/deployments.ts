@@ -15,6 +15,7 @@ import { isBentomlClient } from "./dataplane/answer.ts";
 import { dataPlanePlugin } from "./dataplane/plugin.ts";
 import type { StreamedOutput } from "./dataplane/stream.ts";
 import { isForm } from "./http/body.ts";
+import { sendCompressed, vary } from "./http/compression.ts";
 import { JSON_TYPE, sendProblem } from "./http/problem.ts";
 import { sendText } from "./monitoring/send.ts";
 import type { ServerPlugin } from "./protocols.ts";
@@ -30,7 +31,7 @@ export function deploymentMetrics(metrics: Metrics): ServerPlugin {
     app.get("/metrics", { exposeHeadRoute: false }, async (req, reply) => {
       try {
         const values = await targetValues(req, EndpointService.method.listEndpoints);
-        return sendText(req, reply, expose(metrics, deploymentOf({ values }).measured));
+        return sendText(reply, expose(metrics, deploymentOf({ values }).measured));
       } catch (thrown) {
         return sendProblem(reply, toProblem(thrown));
       }
@@ -152,7 +153,9 @@ function described({ version, platform }: ServingOptions): ServerPlugin {
     for (const [path, write] of Object.entries(documents({ version }))) {
       app.get(path, async (req, reply) => {
         if (platform !== undefined && path === OPENAPI_PATH && isAboutPlatform(req)) {
-          return reply.type(JSON_TYPE).header("cache-control", "no-cache").send(platform.write());
+          reply.type(JSON_TYPE).header("cache-control", "no-cache");
+          await sendCompressed(reply, platform.write());
+          return reply;
         }
         const values = await targetValues(req, EndpointService.method.listEndpoints);
         const { facts, deployment } = locatedOf({ values });
@@ -163,9 +166,10 @@ function described({ version, platform }: ServingOptions): ServerPlugin {
             ? writeForBentoml(manifest)
             : write(manifest, facts.authorization);
         if (isSchema) {
-          reply.header("vary", "user-agent");
+          vary(reply, "user-agent");
         }
-        return reply.type(JSON_TYPE).header("cache-control", "no-cache").send(text);
+        await sendCompressed(reply.type(JSON_TYPE).header("cache-control", "no-cache"), text);
+        return reply;
       });
     }
   };

@@ -13,6 +13,7 @@ import {
   TaskStatus,
 } from "../../../gen/tessera/v1/task_pb.js";
 import { NO_BYTES } from "../http/body.ts";
+import { sendCompressed } from "../http/compression.ts";
 import { JSON_TYPE } from "../http/problem.ts";
 import type { StreamedBodies } from "../http/streamed-bodies.ts";
 import { type ResultQuery, sendAsked, sendWhole } from "./content.ts";
@@ -43,7 +44,7 @@ function submittedJson(task: Task, status: string): string {
 }
 
 /** Answers with the state of a task. */
-export function sendStatus(reply: FastifyReply, task: Task, words: Words): void {
+export function sendStatus(reply: FastifyReply, task: Task, words: Words): void | Promise<void> {
   const { progress, failure } = task;
   const answer = {
     task_id: task.taskId,
@@ -62,7 +63,7 @@ export function sendStatus(reply: FastifyReply, task: Task, words: Words): void 
     attempts: task.attempts.map(attemptJson),
     ...place(task),
   };
-  sendJson(reply, answer);
+  return sendCompressed(reply.header("content-type", JSON_TYPE), JSON.stringify(answer));
 }
 
 function attemptJson({ number, worker, node, startedAt, endedAt, failure, retryAt }: TaskAttempt) {
@@ -79,7 +80,8 @@ function attemptJson({ number, worker, node, startedAt, endedAt, failure, retryA
 
 /** Answers with the status of a task after its cancellation. */
 export function sendCancelled(reply: FastifyReply, task: Task, words: Words): void {
-  sendJson(reply, { task_id: task.taskId, status: words[task.status] });
+  const answer = { task_id: task.taskId, status: words[task.status] };
+  reply.header("content-type", JSON_TYPE).send(JSON.stringify(answer));
 }
 
 /** How a result is sent. */
@@ -163,10 +165,6 @@ function place({ queuePosition, estimatedStart, waitsFor }: Task): object {
 /** A failure as the data plane writes it. */
 export function failureJson({ reason, code, message }: TaskFailure): object {
   return { reason: FailureReason[reason].toLowerCase(), code, message };
-}
-
-function sendJson(reply: FastifyReply, answer: object): void {
-  reply.header("content-type", JSON_TYPE).send(JSON.stringify(answer));
 }
 
 function asBuffer(data: Uint8Array): Buffer {

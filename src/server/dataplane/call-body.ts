@@ -2,9 +2,8 @@
 import type { ContextValues } from "@connectrpc/connect";
 import type { FastifyRequest } from "fastify";
 import type { HttpBody } from "../../../gen/google/api/httpbody_pb.js";
-import { problem } from "../../errors.ts";
-import { bodyMessage, isForm, NO_BYTES, readBody } from "../http/body.ts";
-import { BodyStream } from "../http/body-stream.ts";
+import { bodyMessage, isForm, NO_BYTES } from "../http/body.ts";
+import { decodedStream, readDecoded } from "../http/decoded-body.ts";
 import { type StreamedBodies, streamedBodies } from "../http/streamed-bodies.ts";
 
 /** How much of a body is read. */
@@ -27,22 +26,13 @@ export async function readInput(
   bodies: StreamedBodies,
   { maxBytes, maxHeldBytes }: BodyLimits,
 ): Promise<{ readonly case: "body"; readonly value: HttpBody }> {
-  refuseEncoding(req);
   const contentType = req.headers["content-type"] ?? "";
   if (!isForm(req)) {
-    const value = bodyMessage(contentType, await readBody(req, maxBytes));
+    const value = bodyMessage(contentType, await readDecoded(req, maxBytes));
     return { case: "body", value };
   }
-  const chunks = new BodyStream(req, { maxBytes });
+  const chunks = decodedStream(req, maxBytes);
   const hold = (bytes: number) => req.bodyShare?.hold(bytes);
   bodies.request = { contentType, chunks, maxHeldBytes, hold };
   return { case: "body", value: bodyMessage(contentType, NO_BYTES) };
-}
-
-function refuseEncoding({ headers }: FastifyRequest): void {
-  const encoding = headers["content-encoding"];
-  if (encoding !== undefined && encoding !== "identity") {
-    const message = `the content encoding ${encoding} is not read here; send the body as it is`;
-    throw problem("CONTENT_TYPE_UNSUPPORTED", message);
-  }
 }

@@ -1,16 +1,17 @@
 /**
  * Conditional and range requests for results: validators, preconditions and
  * ranges of RFC 9110, sections 8.8, 13 and 14. A request for several ranges
- * gets the whole result, which the RFC allows.
+ * gets the whole result, which the RFC allows. A whole result may be compressed; a range never is.
  *
  * The `ETag` of a short result is its task and its length: a result never
  * changes, and a digest of it costs more than sending it. Large ones have the
  * digest that the blob store asks for.
  */
-import { Readable } from "node:stream";
+import { pipeline, Readable } from "node:stream";
 import { Code } from "@connectrpc/connect";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { problem } from "../../errors.ts";
+import { codingFor, compressor, sendCompressed } from "../http/compression.ts";
 import { sendProblem } from "../http/problem.ts";
 import type { StreamedResponse } from "../http/streamed-bodies.ts";
 
@@ -20,13 +21,25 @@ export type Content = string | Buffer | StreamedResponse;
 /** A promise if the answer has to wait for its first bytes. */
 type Sent = void | Promise<void>;
 
+type Coding = ReturnType<typeof codingFor>;
+
 /** Sends the whole content. The reply has its content type already. */
-export function sendWhole(reply: FastifyReply, content: Content): Sent {
-  if (isStreamed(content)) {
-    reply.header("content-length", content.size);
-    return sendStream(reply, content, { start: 0, end: content.size });
+export function sendWhole(
+  reply: FastifyReply,
+  content: Content,
+  coding: Coding = codingFor(reply, isStreamed(content) ? content.size : content.length),
+): Sent {
+  if (!isStreamed(content)) {
+    return sendCompressed(reply, content, coding);
   }
-  reply.send(content);
+  if (coding === undefined) {
+    reply.header("content-length", content.size);
+  }
+  return sendStream(reply, content, { start: 0, end: content.size, coding });
+}
+
+function sizeOf(content: Content): number {
+  return isStreamed(content) ? content.size : Buffer.byteLength(content);
 }
 
 function isStreamed(content: Content): content is StreamedResponse {
@@ -46,12 +59,19 @@ export function sendAsked(
   reply: FastifyReply,
   content: Content,
 ): Sent {
-  const size = isStreamed(content) ? content.size : Buffer.byteLength(content);
+  const size = sizeOf(content);
   // A result never changes. If a revision sends it as text and another as JSON, its length differs.
   const etag = `"${isStreamed(content) ? content.sha256 : `${taskId}-${size}`}"`;
   const { headers } = req;
-  reply.header("etag", etag);
-  reply.header("accept-ranges", "bytes");
+  const range = req.method === "GET" ? headers.range : undefined;
+  const applies = range !== undefined && (headers["if-range"] ?? etag) === etag;
+  const asked = applies ? readRange(range, size) : undefined;
+  const coding = asked === undefined ? codingFor(reply, size) : undefined;
+  if (coding === undefined) {
+    reply.header("etag", etag).header("accept-ranges", "bytes");
+  } else {
+    reply.header("etag", `W/${etag}`);
+  }
   if (headers["if-none-match"] !== undefined && lists(headers["if-none-match"], etag)) {
     finish(reply, content);
     reply.removeHeader("content-type");
@@ -59,9 +79,6 @@ export function sendAsked(
     reply.code(304).send();
     return;
   }
-  const range = req.method === "GET" ? headers.range : undefined;
-  const applies = range !== undefined && (headers["if-range"] ?? etag) === etag;
-  const asked = applies ? readRange(range, size) : undefined;
   if (asked === "unsatisfiable") {
     finish(reply, content);
     reply.header("content-range", `bytes */${size}`);
@@ -84,10 +101,11 @@ export function sendAsked(
   }
   if (req.method === "HEAD" && isStreamed(content)) {
     finish(reply, content);
-    reply.header("content-length", size).send();
+    // How long it is when it is compressed, nobody knows before.
+    reply.header(coding ? "content-encoding" : "content-length", coding ?? size).send();
     return;
   }
-  return sendWhole(reply, content);
+  return sendWhole(reply, content, coding);
 }
 
 interface AskedRange {
@@ -129,19 +147,23 @@ const CONTENT_HEADERS = [
   "content-range",
   "content-length",
   "content-disposition",
+  "content-encoding",
 ];
 
 /** Sends a stream; rejects if its first read fails, so that an error can still be answered. */
 async function sendStream(
   reply: FastifyReply,
   content: StreamedResponse,
-  range: AskedRange,
+  { coding, ...range }: AskedRange & { readonly coding?: Coding },
 ): Promise<void> {
   const chunks = content.read(range)[Symbol.asyncIterator]();
   finish(reply, content);
   try {
     const first = await chunks.next();
-    reply.send(Readable.from(new Resumed(first, chunks), { objectMode: false }));
+    const bytes = Readable.from(new Resumed(first, chunks), { objectMode: false });
+    // Each ends the other; a failure breaks the connection.
+    const sent = coding ? pipeline(bytes, compressor(reply, coding), () => {}) : bytes;
+    reply.send(sent);
   } catch (err) {
     for (const name of CONTENT_HEADERS) {
       reply.removeHeader(name);

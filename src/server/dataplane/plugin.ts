@@ -260,7 +260,7 @@ function routes({ invoke, streamedBy, maxBodyBytes, maxHeldBytes }: DataPlaneOpt
       async handle(req, reply, from) {
         const message = create(GetTaskRequestSchema, asked(req));
         const answer = await invoke.unary(getTask, message, from);
-        sendStatus(reply, answer.message as Task, wordsOf(req));
+        return sendStatus(reply, answer.message as Task, wordsOf(req));
       },
     },
     {

@@ -7,7 +7,7 @@ import { problem } from "../../errors.ts";
 import { refuseCharset } from "../../service/input/charset.ts";
 import { isOnCalendar } from "../../time/calendar.ts";
 import { durationFromMs, timestampFromMs } from "../../time/messages.ts";
-import { readBody } from "../http/body.ts";
+import { readDecoded } from "../http/decoded-body.ts";
 
 /** Longest time that a request may wait for a result. */
 const MAX_WAIT_SECONDS = 60;
@@ -129,7 +129,7 @@ async function controlBody(
   known: readonly string[],
 ): Promise<{ task_id?: unknown; abort?: unknown }> {
   refuseCharset(req.headers["content-type"] ?? "");
-  const data = await readBody(req, MAX_CONTROL_BODY_BYTES);
+  const data = await readDecoded(req, MAX_CONTROL_BODY_BYTES);
   if (data.length === 0) {
     return {};
   }

@@ -24,6 +24,7 @@ import {
   type StreamFraming,
 } from "../http/answer-stream.ts";
 import { NO_BYTES } from "../http/body.ts";
+import { sendCompressed } from "../http/compression.ts";
 import type { StreamAnswer } from "../http/invoke.ts";
 import { errorJson, JSON_TYPE, reportProblem } from "../http/problem.ts";
 import type { StreamedBodies } from "../http/streamed-bodies.ts";
@@ -138,9 +139,9 @@ export function sendWhole(
   reply: FastifyReply,
   { text = "" }: StreamedBodies,
   { pieces }: StreamedOutput,
-): void {
+): void | Promise<void> {
   const json = pieces === "text" ? JSON.stringify(text) : text;
-  reply.header("content-type", JSON_TYPE).send(json);
+  return sendCompressed(reply.header("content-type", JSON_TYPE), json);
 }
 
 /** Sends the pieces as they come. Rejects with what ended the stream before the first of them. */

@@ -58,7 +58,7 @@ export async function monitoringPlugin(
     if (!bears(req, operatorToken)) {
       throw problem("TOKEN_INVALID", "the token is missing or wrong");
     }
-    return sendText(req, reply, expose(metrics));
+    return sendText(reply, expose(metrics));
   });
 }
 
@@ -89,7 +89,7 @@ async function federateRoute(
       gone.abort();
       return plain(reply, 503, "the server is not ready: it starts or stops");
     }
-    return sendText(req, reply, chunks);
+    return sendText(reply, chunks);
   } catch (err) {
     if (err instanceof MatchError) {
       return plain(reply, 400, err.message);

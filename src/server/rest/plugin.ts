@@ -11,7 +11,7 @@ import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import type { ContextValues } from "@connectrpc/connect";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { problem, toProblem } from "../../errors.ts";
-import { readBody } from "../http/body.ts";
+import { readDecoded } from "../http/decoded-body.ts";
 import { disconnectSignal } from "../http/disconnect.ts";
 import { sendFrameworkError } from "../http/framework.ts";
 import type { CallOrigin, Invoke } from "../http/invoke.ts";
@@ -89,7 +89,7 @@ function createHandler(routes: RouteTable<Binding>, options: RestOptions) {
       // Before the body is read, so that a refused caller need not send it.
       const identified = options.contextValues?.(req, binding.method);
       const contextValues = identified instanceof Promise ? await identified : identified;
-      const body = bodyless ? EMPTY : await readPlainBody(req, maxBodyBytes(binding.method));
+      const body = bodyless ? EMPTY : await readDecoded(req, maxBodyBytes(binding.method));
       const contentType = req.headers["content-type"];
       const idempotencyKey = String(req.headers["idempotency-key"] ?? "");
       const reading = largeOf(binding, body, options.readLarge);
@@ -166,13 +166,4 @@ function find(routes: RouteTable<Binding>, method: string, path: string): Found<
     const message = `the path ${path} is not valid percent-encoded UTF-8`;
     throw problem("REQUEST_INVALID", message, { cause });
   }
-}
-
-async function readPlainBody(req: FastifyRequest, maxBytes: number): Promise<Uint8Array> {
-  const encoding = req.headers["content-encoding"];
-  if (encoding !== undefined && encoding !== "identity") {
-    const message = `the content encoding ${encoding} is not read here; send the body as it is`;
-    throw problem("CONTENT_TYPE_UNSUPPORTED", message);
-  }
-  return readBody(req, maxBytes);
 }

@@ -10,6 +10,7 @@ import {
   rawChunks,
   STREAM_HEARTBEAT_INTERVAL_MS,
 } from "../http/answer-stream.ts";
+import { sendCompressed } from "../http/compression.ts";
 import { addEmptyLists } from "../http/empty-lists.ts";
 import type { StreamAnswer, UnaryAnswer } from "../http/invoke.ts";
 import { JSON_TYPE, reportProblem } from "../http/problem.ts";
@@ -53,17 +54,27 @@ export function sendAnswer(
   reply: FastifyReply,
   binding: Binding,
   answer: UnaryAnswer,
-): FastifyReply {
+): FastifyReply | Promise<FastifyReply> {
   copyHeaders(reply, answer.header);
   if (binding.tag !== undefined) {
     reply.header("etag", tagOf(answer.message, binding.tag));
   }
   if (!binding.rawResponse) {
-    return reply.type(JSON_TYPE).send(JSON.stringify(answerJson(binding, answer.message)));
+    const json = JSON.stringify(answerJson(binding, answer.message));
+    // The `ETag` of a version is sent back in `If-Match`, which takes no weak one.
+    const isAsItIs = binding.tag !== undefined;
+    return isAsItIs ? reply.type(JSON_TYPE).send(json) : compressed(reply.type(JSON_TYPE), json);
   }
   const body = answerBody(binding, answer.message);
   rawHeaders(reply, body?.contentType);
-  return reply.send(Buffer.from(body?.data ?? []));
+  return compressed(reply, Buffer.from(body?.data ?? []));
+}
+
+function compressed(
+  reply: FastifyReply,
+  content: string | Buffer,
+): FastifyReply | Promise<FastifyReply> {
+  return sendCompressed(reply, content)?.then(() => reply) ?? reply;
 }
 
 /** How long a stream waits for its first answer before it sends its headers. */

@@ -14,15 +14,29 @@ type Taken = ReadonlySet<JsonType> | undefined;
 /** References and alternatives within each other that are followed. */
 const MAX_DEPTH = 16;
 
-/** True for a text that is JSON of a type that the schema takes, and for JSON where no text is taken. */
-export function isJsonFor(text: string, schema: unknown, root: JsonSchema): boolean {
-  const taken = typesOf(schema, { root, depth: MAX_DEPTH });
-  const type = jsonTypeOf(text);
+/**
+ * True for a text that may be JSON of a type that the schema takes, or JSON at all where it takes no
+ * text. Its beginning decides: the rest of what is no JSON then is a text.
+ */
+export function mayBeJson(text: string, schema: unknown, root: JsonSchema): boolean {
+  const type = BEGINNINGS.get(/\S/.exec(text)?.[0] ?? "");
   if (type === undefined) {
     return false;
   }
+  const taken = typesOf(schema, { root, depth: MAX_DEPTH });
   return taken === undefined || taken.has(type) || !taken.has("string");
 }
+
+/** The types of JSON by their first character. */
+const BEGINNINGS: ReadonlyMap<string, JsonType> = new Map([
+  ["{", "object"],
+  ["[", "array"],
+  ['"', "string"],
+  ["t", "boolean"],
+  ["f", "boolean"],
+  ["n", "null"],
+  ...Array.from("-0123456789", (digit): [string, JsonType] => [digit, "number"]),
+]);
 
 /** True for the schema of a list, also one that may be something else. */
 export function takesList(schema: unknown, root: JsonSchema): boolean {
@@ -45,15 +59,6 @@ interface Within {
   /** Where references lead. */
   readonly root: JsonSchema;
   readonly depth: number;
-}
-
-/** The type of a text in JSON; undefined for what is none. */
-function jsonTypeOf(text: string): JsonType | undefined {
-  try {
-    return typeOfValue(JSON.parse(text));
-  } catch {
-    return undefined;
-  }
 }
 
 function typeOfValue(value: unknown): JsonType {

@@ -12,7 +12,7 @@ import {
   type StoredFile,
 } from "../../protocol/messages.ts";
 import { fileFromDataUrl, tooLarge } from "./file.ts";
-import { isJsonFor, itemOf, takesAny, takesList } from "./form-value.ts";
+import { itemOf, mayBeJson, takesAny, takesList } from "./form-value.ts";
 import { typeTaken, UNKNOWN_TYPE } from "./media-type.ts";
 import type { PartsTaker } from "./multipart.ts";
 
@@ -167,12 +167,20 @@ export class FormTaker implements PartsTaker {
   }
 
   #valueOf(text: string, schema: unknown): unknown {
+    if (!mayBeJson(text, schema, this.#endpoint.input)) {
+      return text;
+    }
     // Bare text is no JSON from its first characters on, and is not counted.
     const fault = /^\s*[[{]/.test(text) ? faultOfJson(Buffer.from(text), this.#room) : undefined;
     if (fault !== undefined) {
       throw problem("BODY_MALFORMED", `the form ${fault}`);
     }
-    return isJsonFor(text, schema, this.#endpoint.input) ? JSON.parse(text) : text;
+    try {
+      return JSON.parse(text);
+    } catch {
+      // Not JSON: bare text.
+      return text;
+    }
   }
 
   #argument(name: string): FileArgument | undefined {

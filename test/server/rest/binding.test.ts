@@ -195,7 +195,7 @@ describe("what is refused", () => {
     [
       "POST /lib/v1/books",
       "{}",
-      { "content-type": "application/json", "content-encoding": "gzip" },
+      { "content-type": "application/json", "content-encoding": "gzip, br" },
       415,
       "CONTENT_TYPE_UNSUPPORTED",
     ],

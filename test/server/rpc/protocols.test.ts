@@ -291,16 +291,20 @@ describe("Connect JSON", () => {
     });
   });
 
-  it.each(["application/json", "application/proto"])(
-    "answers an unknown compression of %s with unimplemented, and its reason",
-    async (type) => {
+  it.each([
+    ["application/json", "compress", "gzip, deflate, br, zstd"],
+    ["application/proto", "br", "gzip"],
+  ])(
+    "answers an unknown compression of %s with unimplemented, and what is known",
+    async (type, coding, known) => {
       await using server = await startServer({ getTask });
-      const headers = { "content-type": type, "content-encoding": "br" };
+      const headers = { "content-type": type, "content-encoding": coding };
       const res = await fetch(server.origin + url, { method: "POST", body: "{}", headers });
       expect(res.status).toBe(501);
+      expect(res.headers.get("accept-encoding")).toBe(known);
       expect(await res.json()).toMatchObject({
         code: "unimplemented",
-        message: 'unknown compression "br": send the body as it is, or with gzip',
+        message: `the content encoding "${coding}" is not read here: send the body as it is, or with ${known}`,
         details: [{ debug: { reason: "CONTENT_TYPE_UNSUPPORTED" } }, {}],
       });
     },

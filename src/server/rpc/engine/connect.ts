@@ -11,11 +11,11 @@ import {
   toJson,
 } from "@bufbuild/protobuf";
 import { Code, type ContextValues } from "@connectrpc/connect";
-import { compressionGzip } from "@connectrpc/connect-node";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { type Problem, problem, toProblem } from "../../../errors.ts";
 import { refuseCharset } from "../../../service/input/charset.ts";
-import { readBody } from "../../http/body.ts";
+import { sendCompressed } from "../../http/compression.ts";
+import { CODINGS, isRead, nameOf, readDecoded, unreadCoding } from "../../http/decoded-body.ts";
 import { disconnectSignal } from "../../http/disconnect.ts";
 import { addEmptyLists } from "../../http/empty-lists.ts";
 import { connectStatus } from "../../http/error-status.ts";
@@ -36,29 +36,27 @@ export interface ConnectJsonOptions {
 
 /** True for a request that `createConnectJsonHandler` serves. */
 export function isConnectJson(req: FastifyRequest): boolean {
-  return (
-    req.method === "POST" &&
-    /^application\/json\s*(?:;\s*charset="?utf-?8"?\s*)?$/i.test(
-      req.headers["content-type"] ?? "",
-    ) &&
-    isKnownEncoding(req)
+  return req.method === "POST" && isJson(req) && isRead(req);
+}
+
+function isJson({ headers }: FastifyRequest): boolean {
+  return /^application\/json\s*(?:;\s*charset="?utf-?8"?\s*)?$/i.test(
+    headers["content-type"] ?? "",
   );
 }
 
 /**
  * The error of a body that cannot be read: JSON in another charset than UTF-8, in calls and
- * streams, and compressed otherwise than with gzip, in calls. The library refuses both too, the
- * first without a body and the second without details.
+ * streams, and compressed in an unknown way, in calls. The library refuses both too, the first
+ * without a body and the second without details. Bytes go to the library, which knows gzip alone.
  */
 export function unreadable(req: FastifyRequest): Problem | undefined {
   const contentType = req.headers["content-type"] ?? "";
-  if (/^application\/(?:json|proto)\b/i.test(contentType) && !isKnownEncoding(req)) {
-    return problem(
-      "CONTENT_TYPE_UNSUPPORTED",
-      `unknown compression ${JSON.stringify(encodingOf(req))}: send the body as it is, or with gzip`,
-      // https://connectrpc.com/docs/protocol#unary-request (Content-Encoding)
-      { code: Code.Unimplemented },
-    );
+  const codings = isJson(req) ? CODINGS : ["gzip"];
+  const isKnown = ["identity", ...codings].includes(nameOf(req));
+  if (/^application\/(?:json|proto)\b/i.test(contentType) && !isKnown) {
+    // https://connectrpc.com/docs/protocol#unary-request (Content-Encoding)
+    return unreadCoding(req, codings, { code: Code.Unimplemented });
   }
   try {
     if (/^application\/(?:connect\+)?json\b/i.test(contentType)) {
@@ -70,14 +68,6 @@ export function unreadable(req: FastifyRequest): Problem | undefined {
   }
 }
 
-function isKnownEncoding(req: FastifyRequest): boolean {
-  return ["identity", "gzip"].includes(encodingOf(req));
-}
-
-function encodingOf({ headers }: FastifyRequest): string {
-  return headers["content-encoding"] ?? "identity";
-}
-
 /** Creates the handler of one method. */
 export function createConnectJsonHandler(method: DescMethodUnary, options: ConnectJsonOptions) {
   const { invoker, readMaxBytes, contextValues, readLarge, registry } = options;
@@ -86,9 +76,7 @@ export function createConnectJsonHandler(method: DescMethodUnary, options: Conne
     try {
       const timeoutMs = readTimeout(req);
       requireVersion(req);
-      const body = await readBody(req, readMaxBytes);
-      const plain =
-        encodingOf(req) === "gzip" ? await compressionGzip.decompress(body, readMaxBytes) : body;
+      const plain = await readDecoded(req, readMaxBytes);
       const reading = readLarge?.(plain, method.input);
       const large = reading && (await reading);
       const json = parseJson(large?.body ?? plain, maxValuesOf(method.input));
@@ -110,9 +98,9 @@ export function createConnectJsonHandler(method: DescMethodUnary, options: Conne
       const answered = toJson(method.output, answer.message, jsonOptions);
       addEmptyLists(method.output, answered, "jsonName");
       // Bytes, because Fastify adds a charset to strings, which the protocol does not allow.
-      return reply
-        .header("content-type", "application/json")
-        .send(Buffer.from(JSON.stringify(answered)));
+      reply.header("content-type", "application/json");
+      await sendCompressed(reply, Buffer.from(JSON.stringify(answered)));
+      return reply;
     } catch (thrown) {
       return sendConnectProblem(reply, toProblem(thrown));
     }

@@ -398,7 +398,7 @@ export const comments = {
   "tessera.v1.ErrorReason.ERROR_REASON_CALL_TIMEOUT": "The function did not end within the endpoint's timeout.",
   "tessera.v1.ErrorReason.ERROR_REASON_WORKER_LOST": "The worker died while it ran the call.",
   "tessera.v1.ErrorReason.ERROR_REASON_OUTPUT_INVALID": "The function returned what its output schema refuses.",
-  "tessera.v1.ErrorReason.ERROR_REASON_RESULT_TOO_LARGE": "The result is larger than the limit.",
+  "tessera.v1.ErrorReason.ERROR_REASON_RESULT_TOO_LARGE": "The result is larger than the limit, or has a number that no message can hold.",
   "tessera.v1.ErrorReason.ERROR_REASON_QUEUE_FULL": "The queue of the endpoint is full.",
   "tessera.v1.ErrorReason.ERROR_REASON_TOO_MANY_WAITING": "Too many callers are waiting; ask again without `wait`, or later.",
   "tessera.v1.ErrorReason.ERROR_REASON_TOKEN_INVALID": "The request has no valid token.",

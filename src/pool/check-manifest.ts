@@ -69,6 +69,8 @@ function isEndpoint(endpoint: unknown): endpoint is EndpointManifest {
     faultOfPlacement(endpoint) === undefined &&
     (endpoint.stream === undefined || isStream(endpoint.stream, endpoint.outputFile)) &&
     [endpoint.input, endpoint.files, endpoint.output, endpoint.retries].every(isFields) &&
+    (endpoint.check === undefined || isFields(endpoint.check)) &&
+    (endpoint.json === undefined || endpoint.json === "python") &&
     (endpoint.route === undefined || isRoute(endpoint.route)) &&
     (endpoint.rootArgument === undefined || isArgument(endpoint.rootArgument, endpoint.input)) &&
     [

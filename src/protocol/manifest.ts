@@ -66,6 +66,16 @@ export interface EndpointManifest extends PlacementManifest {
    * array of such; `files` lists them.
    */
   readonly input: JsonSchema;
+  /**
+   * JSON Schema of the arguments by which the node checks them before they are stored. It refuses
+   * only what the worker would refuse as well. Default: `input`.
+   */
+  readonly check?: JsonSchema;
+  /**
+   * How the worker reads JSON: as Python does, with `NaN`, `Infinity` and integers of any size.
+   * Default: as JavaScript does, whose numbers are doubles.
+   */
+  readonly json?: "python";
   /** The arguments that are files, by name. */
   readonly files: { readonly [argument: string]: FileArgument };
   /** JSON Schema of the result, or of one piece of it; `{}` when the endpoint declares none. */

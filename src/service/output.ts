@@ -1,4 +1,5 @@
 /** The form in which callers get a result: a file, text or JSON. */
+import { parseLenient } from "../collections/exact-json.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { FileValue, Payload, StoredFile } from "../protocol/messages.ts";
 import { resultIsText } from "./schema.ts";
@@ -23,7 +24,7 @@ export function outputBody(
     return file;
   }
   if (endpoint && resultIsText(endpoint)) {
-    const text: unknown = JSON.parse(result.json);
+    const { value: text } = parseLenient(result.json);
     if (typeof text === "string") {
       return { contentType: "text/plain; charset=utf-8", text };
     }

@@ -1,6 +1,13 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { faultOfJson, MAX_JSON_DEPTH, MAX_JSON_VALUES } from "../../src/collections/json-scan.ts";
+import {
+  faultOfJson,
+  JsonFault,
+  KIND,
+  MAX_JSON_DEPTH,
+  MAX_JSON_VALUES,
+  scanJson,
+} from "../../src/collections/json-scan.ts";
 
 const scan = (text: string) => faultOfJson(Buffer.from(text));
 
@@ -56,4 +63,84 @@ it.each([
 it("ends where a string does not", () => {
   expect(scan(`["${"x".repeat(1_000)}`)).toBeUndefined();
   expect(scan(`["${"\\".repeat(1_001)}`)).toBeUndefined();
+});
+
+function isTaken(text: string): boolean {
+  try {
+    scanJson(Buffer.from(text));
+    return true;
+  } catch (err) {
+    expect(err).toBeInstanceOf(JsonFault);
+    return false;
+  }
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+it("takes what a parser takes, and nothing else", () => {
+  const pieces = [
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    ":",
+    '"a"',
+    '"',
+    "1",
+    "-",
+    "0",
+    ".",
+    "e+",
+    "true",
+    "nul",
+  ];
+  const mangled = fc
+    .tuple(fc.json(), fc.nat(), fc.constantFrom(...pieces, "\\u12", "\t", " ", "", "\u0001", "ä"))
+    .map(([text, at, piece]) => {
+      const place = at % (text.length + 1);
+      return text.slice(0, place) + piece + text.slice(place + (at % 2));
+    });
+  const made = fc.array(fc.constantFrom(...pieces), { maxLength: 8 }).map((all) => all.join(""));
+  fc.assert(
+    fc.property(fc.oneof(fc.json(), mangled, made), (text) => {
+      expect(isTaken(text)).toBe(isJson(text));
+    }),
+    { numRuns: 3_000 },
+  );
+});
+
+it("finds the members of an object, and what they are made of", () => {
+  const text = ' { "a\\u0041": [[1, 2.5], [ ]], "b":{"c":"x"} , "n": 12345678901234567890 }';
+  const { members } = scanJson(Buffer.from(text));
+  const found = members?.map(({ name, start, end }) => [name, text.slice(start, end)]);
+  expect(found).toEqual([
+    ["aA", "[[1, 2.5], [ ]]"],
+    ["b", '{"c":"x"}'],
+    ["n", "12345678901234567890"],
+  ]);
+  const [first, second, third] = members ?? [];
+  expect(first?.levels).toEqual([
+    { kinds: KIND.array, shortest: 0, longest: 0 },
+    { kinds: KIND.array, shortest: 2, longest: 2 },
+    { kinds: KIND.integer | KIND.fraction, shortest: 0, longest: 2 },
+  ]);
+  expect(second?.objects).toBe(3);
+  expect(third).toMatchObject({ inexact: "12345678901234567890", hasConstants: false });
+});
+
+it("takes the numbers of Python where it may", () => {
+  const text = Buffer.from("[NaN, -Infinity, Infinity, 1]");
+  expect(scanJson(text, { constants: true })).toMatchObject({ hasConstants: true, values: 5 });
+  expect(() => scanJson(text)).toThrow("NaN at byte 1 is no number of JSON");
+  for (const wrong of ["-NaN", "nan", "Infinit", "[NaNa]", "+Infinity"]) {
+    expect(() => scanJson(Buffer.from(wrong), { constants: true }), wrong).toThrow(JsonFault);
+  }
 });

@@ -173,7 +173,7 @@ export enum ErrorReason {
   OUTPUT_INVALID = 21,
 
   /**
-   * The result is larger than the limit.
+   * The result is larger than the limit, or has a number that no message can hold.
    *
    * @generated from enum value: ERROR_REASON_RESULT_TOO_LARGE = 22;
    */

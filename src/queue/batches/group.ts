@@ -1,4 +1,5 @@
 /** Which of the calls that wait go together: the oldest, and others like it. */
+import { parseExactly } from "../../collections/exact-json.ts";
 import type { BatchManifest } from "../../protocol/manifest.ts";
 import { isAtHand, type Payload } from "../../protocol/messages.ts";
 
@@ -65,7 +66,14 @@ function keyOf(payload: Payload, pointer: string): string | undefined {
   if (payload.json.length > MAX_KEYED_CHARACTERS) {
     return undefined;
   }
-  let value: unknown = JSON.parse(payload.json);
+  let value: unknown;
+  try {
+    // Numbers that differ beyond what a double holds are different keys.
+    value = parseExactly(payload.json);
+  } catch {
+    // It has numbers that only Python reads.
+    return undefined;
+  }
   for (const part of pointer.split("/").slice(1)) {
     const name = part.replaceAll("~1", "/").replaceAll("~0", "~");
     const isObject = typeof value === "object" && value !== null;

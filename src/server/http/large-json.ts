@@ -14,7 +14,10 @@ export interface LargeMessage {
  * Takes the arguments out of a large message; undefined where it can be read as it is. Rejects
  * with BODY_MALFORMED or SERVER_BUSY.
  */
-export type ReadLarge = (body: Uint8Array, input: DescMessage) => Promise<LargeMessage> | undefined;
+export type ReadLarge = (
+  body: Uint8Array,
+  input: DescMessage,
+) => LargeMessage | Promise<LargeMessage> | undefined;
 
 /** JSON values that may stand in a message of this type. */
 export function maxValuesOf(input: DescMessage): number {

@@ -21,7 +21,7 @@ import { type Binding, compileBindings } from "./binding.ts";
 import { preconditionStatus } from "./if-match.ts";
 import { type Found, RouteTable } from "./path-matching.ts";
 import type { Template } from "./path-template.ts";
-import { bindRequest } from "./request.ts";
+import { bindRequest, isJson } from "./request.ts";
 import { sendAnswer, sendStream } from "./response.ts";
 
 export interface RestOptions {
@@ -92,7 +92,7 @@ function createHandler(routes: RouteTable<Binding>, options: RestOptions) {
       const body = bodyless ? EMPTY : await readDecoded(req, maxBodyBytes(binding.method));
       const contentType = req.headers["content-type"];
       const idempotencyKey = String(req.headers["idempotency-key"] ?? "");
-      const reading = largeOf(binding, body, options.readLarge);
+      const reading = largeOf(binding, { body, contentType }, options.readLarge);
       const large = reading && (await reading);
       const parts = {
         values,
@@ -129,13 +129,14 @@ function createHandler(routes: RouteTable<Binding>, options: RestOptions) {
 
 const EMPTY = new Uint8Array();
 
-/** The large message that the whole body is, if it is one. */
+/** The message that the whole body is, if it takes arguments. */
 function largeOf(
   { body: { kind, field }, method }: Binding,
-  body: Uint8Array,
+  { body, contentType }: { readonly body: Uint8Array; readonly contentType: string | undefined },
   readLarge: ReadLarge | undefined,
-): Promise<LargeMessage> | undefined {
-  return kind === "json" && field === undefined ? readLarge?.(body, method.input) : undefined;
+): LargeMessage | Promise<LargeMessage> | undefined {
+  const isMessage = kind === "json" && field === undefined && body.length > 0;
+  return isMessage && isJson(contentType) ? readLarge?.(body, method.input) : undefined;
 }
 
 function findRoute(routes: RouteTable<Binding>, req: FastifyRequest, reply: FastifyReply) {

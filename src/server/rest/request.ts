@@ -105,7 +105,8 @@ function jsonBody(
   return value;
 }
 
-function isJson(contentType: string | undefined): boolean {
+/** Whether a body of this type is read as JSON. */
+export function isJson(contentType: string | undefined): boolean {
   return /^application\/(?:[\w.-]+\+)?json\s*(?:;\s*charset="?utf-?8"?\s*)?$/i.test(
     contentType ?? "",
   );

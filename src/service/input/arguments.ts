@@ -9,21 +9,16 @@ import { type FieldViolation, problem } from "../../errors.ts";
 import { type FileKeeper, once } from "../../files/keeper.ts";
 import type { EndpointManifest } from "../../protocol/manifest.ts";
 import { type FileValue, MAX_INLINE_FILE_BYTES, type Payload } from "../../protocol/messages.ts";
+import { ARGUMENTS_TYPE } from "./arguments-type.ts";
 import { refuseCharset } from "./charset.ts";
 import { type FormOptions, FormTaker, type GivenFile } from "./form.ts";
 import { isFormType, isJsonType, isUnknownType, mediaTypeOf } from "./media-type.ts";
 import { readForm } from "./multipart.ts";
-import { ObjectReader } from "./object-reader.ts";
+import { MAX_JSON_BYTES_IN_PLACE, ObjectReader } from "./object-reader.ts";
 import { bareBody } from "./root.ts";
 import type { ReaderThreads } from "./threads.ts";
 
 const JSON_TYPE = "application/json";
-
-/**
- * JSON that is read on the serving thread: longer bodies are read on another, because the worst
- * of this length takes a millisecond and the worst of 4 MiB a tenth of a second.
- */
-export const MAX_JSON_BYTES_IN_PLACE = 65_536;
 
 /** The input of a call: values, or the body of an HTTP request. */
 export type CallInput =
@@ -69,7 +64,7 @@ export class ArgumentsReader {
    */
   read(input: CallInput, keeper: FileKeeper, threads?: ReaderThreads): Payload | Promise<Payload> {
     if (input.case === "arguments") {
-      return kept(this.#objects.readObject(input.value), keeper);
+      return kept(this.#objects.readStruct(input.value), keeper);
     }
     if (input.case === "stream") {
       const { contentType, chunks, ...limits } = input.value;
@@ -79,9 +74,12 @@ export class ArgumentsReader {
       input.case === undefined ||
       (input.value.data.length === 0 && input.value.contentType === "")
     ) {
-      return kept(this.#objects.readObject({}), keeper);
+      return kept(this.#objects.readStruct({}), keeper);
     }
     const { contentType, data } = input.value;
+    if (contentType === ARGUMENTS_TYPE) {
+      return this.#fromJson(data, keeper, { isNamed: true, threads });
+    }
     const bare = bareBody(this.#endpoint, input.value);
     if (bare !== undefined) {
       return kept(this.#objects.readBare(bare), keeper);
@@ -100,16 +98,27 @@ export class ArgumentsReader {
       refuseCharset(contentType);
     }
     if (data.length === 0) {
-      return kept(this.#objects.readObject({}), keeper);
+      return kept(this.#objects.readStruct({}), keeper);
     }
-    return threads === undefined || data.length <= MAX_JSON_BYTES_IN_PLACE
-      ? kept(this.#objects.read(data), keeper)
-      : threads.read(this.#endpoint, data).then((read) => kept(read, keeper));
+    return this.#fromJson(data, keeper, { isNamed: false, threads });
   }
 
   /** What is wrong with arguments that were read for another revision; undefined when they fit. */
   faultOf(stored: Payload): FieldViolation | undefined {
     return this.#objects.faultOf(stored);
+  }
+
+  #fromJson(
+    data: Uint8Array,
+    keeper: FileKeeper,
+    {
+      isNamed,
+      threads,
+    }: { readonly isNamed: boolean; readonly threads: ReaderThreads | undefined },
+  ): Payload | Promise<Payload> {
+    return threads === undefined || data.length <= MAX_JSON_BYTES_IN_PLACE
+      ? kept(this.#objects.read(data, isNamed), keeper)
+      : threads.read(this.#endpoint, data, isNamed).then((read) => kept(read, keeper));
   }
 
   async #fromForm(

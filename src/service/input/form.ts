@@ -1,7 +1,12 @@
 /** Turns the parts of a form into arguments: values by name, and files, which are kept as they arrive. */
 import { isUtf8 } from "node:buffer";
-import type { JsonObject } from "@bufbuild/protobuf";
-import { faultOfJson, MAX_JSON_VALUES, type ValueRoom } from "../../collections/json-scan.ts";
+import {
+  JsonFault,
+  MAX_JSON_VALUES,
+  scanJson,
+  tooMany,
+  type ValueRoom,
+} from "../../collections/json-scan.ts";
 import { type FieldViolation, problem } from "../../errors.ts";
 import type { FileKeeper } from "../../files/keeper.ts";
 import type { EndpointManifest, FileArgument } from "../../protocol/manifest.ts";
@@ -13,6 +18,7 @@ import {
 } from "../../protocol/messages.ts";
 import { fileFromDataUrl, tooLarge } from "./file.ts";
 import { itemOf, mayBeJson, takesAny, takesList } from "./form-value.ts";
+import type { JsonFields } from "./json-fields.ts";
 import { typeTaken, UNKNOWN_TYPE } from "./media-type.ts";
 import type { PartsTaker } from "./multipart.ts";
 
@@ -83,9 +89,12 @@ export class FormTaker implements PartsTaker {
       : this.#keepFile(name, { argument, facts: { ...facts, ...typeOf(facts, argument) }, chunks });
   }
 
-  /** The values by name. Adds to the violations; throws BODY_MALFORMED for JSON beyond the bounds. */
-  fields(): JsonObject {
-    const fields: JsonObject = {};
+  /**
+   * The JSON texts of the values by name, in which numbers are as they were sent. Adds to the
+   * violations; throws BODY_MALFORMED for JSON beyond the bounds.
+   */
+  fields(): JsonFields {
+    const fields: JsonFields = new Map();
     const { input } = this.#endpoint;
     for (const [name, texts] of this.#texts) {
       if (name.startsWith("{")) {
@@ -98,14 +107,14 @@ export class FormTaker implements PartsTaker {
       if (takesList(property, input)) {
         const isWhole = others.length === 0 && first.trimStart().startsWith("[");
         const items = texts.map((text, index) =>
-          this.#valueOf(text, itemOf(property, index, input)),
+          this.#jsonOf(text, itemOf(property, index, input)),
         );
-        setField(fields, name, isWhole ? this.#valueOf(first, property) : items);
+        fields.set(name, isWhole ? this.#jsonOf(first, property) : `[${items.join(",")}]`);
       } else if (others.length === 0) {
-        setField(fields, name, this.#valueOf(first, property));
+        fields.set(name, this.#jsonOf(first, property));
       } else if (takesAny(property, input)) {
-        const values = texts.map((text) => this.#valueOf(text, property));
-        setField(fields, name, values);
+        const values = texts.map((text) => this.#jsonOf(text, property));
+        fields.set(name, `[${values.join(",")}]`);
       } else {
         const description = `takes one value, ${texts.length} were sent`;
         this.violations.push({ field: name, description });
@@ -166,21 +175,27 @@ export class FormTaker implements PartsTaker {
     }
   }
 
-  #valueOf(text: string, schema: unknown): unknown {
+  #jsonOf(text: string, schema: unknown): string {
     if (!mayBeJson(text, schema, this.#endpoint.input)) {
-      return text;
-    }
-    // Bare text is no JSON from its first characters on, and is not counted.
-    const fault = /^\s*[[{]/.test(text) ? faultOfJson(Buffer.from(text), this.#room) : undefined;
-    if (fault !== undefined) {
-      throw problem("BODY_MALFORMED", `the form ${fault}`);
+      return JSON.stringify(text);
     }
     try {
-      return JSON.parse(text);
-    } catch {
+      // A service in Python reads its own numbers, and any other refuses them by their name.
+      this.#room.values -= scanJson(Buffer.from(text), { constants: true }).objects;
+    } catch (err) {
+      if (!(err instanceof JsonFault)) {
+        throw err;
+      }
+      if (!err.isSyntax) {
+        throw problem("BODY_MALFORMED", `the form ${err.message}`);
+      }
       // Not JSON: bare text.
-      return text;
+      return JSON.stringify(text);
     }
+    if (this.#room.values < 0) {
+      throw problem("BODY_MALFORMED", `the form ${tooMany(MAX_JSON_VALUES)}`);
+    }
+    return text.trim();
   }
 
   #argument(name: string): FileArgument | undefined {
@@ -252,14 +267,4 @@ function listOf<Item>(lists: Map<string, Item[]>, name: string): Item[] {
 function propertyOf({ input }: EndpointManifest, name: string): unknown {
   const properties = (input.properties ?? {}) as { readonly [name: string]: unknown };
   return Object.hasOwn(properties, name) ? properties[name] : undefined;
-}
-
-/** Sets a member, also for names such as `__proto__`. */
-function setField(fields: JsonObject, name: string, value: unknown): void {
-  Object.defineProperty(fields, name, {
-    value,
-    enumerable: true,
-    configurable: true,
-    writable: true,
-  });
 }

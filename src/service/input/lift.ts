@@ -1,10 +1,18 @@
 /**
- * Takes the arguments out of a large message in JSON, as text. They can hold a hundred
- * thousand values, which the message needs none of: as a body, they are read on a
- * thread of their own. What is left of the message is small.
+ * Takes the arguments out of a message in JSON, as text: a `Struct` of the message would round
+ * their numbers, and they can hold a hundred thousand values, which the message needs none of. As
+ * a body, they arrive as they were sent, large ones read on a thread of their own. What is left of
+ * the message is small.
  */
 import { isUtf8 } from "node:buffer";
-import { faultOfJson, MAX_MESSAGE_VALUES } from "../../collections/json-scan.ts";
+import {
+  faultOfJson,
+  JsonFault,
+  MAX_MESSAGE_VALUES,
+  type ScannedJson,
+  scanJson,
+  textBetween,
+} from "../../collections/json-scan.ts";
 import { problem } from "../../errors.ts";
 
 /** A message and the arguments that were in it. */
@@ -19,43 +27,70 @@ export interface Lifted {
 
 /** Takes `arguments` and `tasks[].arguments` out of a message. Throws BODY_MALFORMED. */
 export function liftArguments(data: Uint8Array): Lifted {
-  const fault = faultOfJson(data);
-  if (fault !== undefined) {
-    throw problem("BODY_MALFORMED", `the body ${fault}`);
-  }
   if (!isUtf8(data)) {
     throw problem("BODY_MALFORMED", "the body is not valid JSON: it is not UTF-8");
   }
-  const message = parse(Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString());
-  const own = take(message);
-  const tasks = isObject(message) && Array.isArray(message.tasks) ? message.tasks.map(take) : [];
-  const json = JSON.stringify(message);
-  const rest = faultOfJson(Buffer.from(json), undefined, MAX_MESSAGE_VALUES);
-  if (rest !== undefined) {
-    throw problem("BODY_MALFORMED", `without its arguments, the body ${rest}`);
+  const { rest, own, whole } = take(data);
+  const tasks: (string | undefined)[] = [];
+  const members = rest.map(([name, text]): Member => {
+    if (name !== "tasks" || !text.startsWith("[")) {
+      return [name, text];
+    }
+    const list = Buffer.from(text);
+    const parts = (scan(list, true).elements ?? []).map((element) => {
+      const part = take(list.subarray(element.start, element.end));
+      tasks.push(part.own);
+      return part.whole ?? textOf(part.rest);
+    });
+    return [name, `[${parts.join(",")}]`];
+  });
+  const json = whole ?? textOf(members);
+  const left = faultOfJson(Buffer.from(json), undefined, MAX_MESSAGE_VALUES);
+  if (left !== undefined) {
+    throw problem("BODY_MALFORMED", `without its arguments, the body ${left}`);
   }
   return { json, own, tasks };
 }
 
+/** The name of a member, and the text of its value. */
+type Member = readonly [name: string, text: string];
+
+interface Taken {
+  /** The members without the arguments of a call. */
+  readonly rest: readonly Member[];
+  /** The arguments. */
+  readonly own: string | undefined;
+  /** The text of what has no members. */
+  readonly whole: string | undefined;
+}
+
 /** Removes the arguments of a call; those that are no object, or not alone, stay to be refused. */
-function take(call: unknown): string | undefined {
-  if (!isObject(call) || !isObject(call.arguments) || Object.hasOwn(call, "body")) {
-    return undefined;
+function take(data: Uint8Array): Taken {
+  const { members } = scan(data, false);
+  if (members === undefined) {
+    return { rest: [], own: undefined, whole: textBetween(data, 0, data.length) };
   }
-  const { arguments: values } = call;
-  delete call.arguments;
-  return JSON.stringify(values);
+  // Of members with one name, the last one counts.
+  const texts = new Map(
+    members.map(({ name, start, end }) => [name, textBetween(data, start, end)]),
+  );
+  const own = texts.get("arguments");
+  const isTaken = own?.startsWith("{") && !texts.has("body");
+  if (isTaken) {
+    texts.delete("arguments");
+  }
+  return { rest: [...texts], own: isTaken ? own : undefined, whole: undefined };
 }
 
-function isObject(value: unknown): value is { [name: string]: unknown } {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+function textOf(members: readonly Member[]): string {
+  return `{${members.map(([name, text]) => `${JSON.stringify(name)}:${text}`).join(",")}}`;
 }
 
-function parse(text: string): unknown {
+function scan(data: Uint8Array, elements: boolean): ScannedJson {
   try {
-    return JSON.parse(text);
-  } catch (cause) {
-    const detail = cause instanceof Error ? cause.message : String(cause);
-    throw problem("BODY_MALFORMED", `the body is not valid JSON: ${detail}`, { cause });
+    // The arguments may be those of a service in Python; their reader knows.
+    return scanJson(data, { constants: true, elements });
+  } catch (err) {
+    throw err instanceof JsonFault ? problem("BODY_MALFORMED", `the body ${err.message}`) : err;
   }
 }

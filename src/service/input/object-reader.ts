@@ -1,24 +1,55 @@
 /**
- * Reads arguments that came as one JSON object: its bounds, its syntax, files in it
- * as `data:` URLs, and its schema. It waits for nothing and keeps nothing, so that it
- * runs on the serving thread for small bodies and on another for large ones
- * (`threads.ts`).
+ * Reads arguments that came as one JSON object: its bounds, its syntax, files in it as `data:`
+ * URLs, and its schema. What goes on to the worker is the text as it came, or pieces of it put
+ * together, so that every number arrives as it was sent; values are made to be checked, and
+ * dropped. It waits for nothing and keeps nothing, so that it runs on the serving thread for small
+ * bodies and on another for large ones (`threads.ts`).
+ *
+ * Small bodies are parsed whole. Of large ones, the scan alone checks what it can
+ * (`array-shape.ts`), and the rest is parsed, up to a bound.
  */
 import { isUtf8 } from "node:buffer";
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
-import { faultOfJson } from "../../collections/json-scan.ts";
+import {
+  faultOfJson,
+  JsonFault,
+  MAX_JSON_VALUES,
+  type ScannedJson,
+  type ScannedMember,
+  scanJson,
+  textBetween,
+  tooMany,
+} from "../../collections/json-scan.ts";
 import { type FieldViolation, problem } from "../../errors.ts";
-import type { EndpointManifest, FileArgument } from "../../protocol/manifest.ts";
+import type { EndpointManifest, FileArgument, JsonSchema } from "../../protocol/manifest.ts";
 import type { FileValue, Payload } from "../../protocol/messages.ts";
+import { type ArrayShape, fits, shapeOf } from "./array-shape.ts";
 import { fileFromDataUrl, fileViolation } from "./file.ts";
 import type { GivenFile } from "./form.ts";
+import { type JsonFields, textOfFields } from "./json-fields.ts";
 import { typeTaken } from "./media-type.ts";
-import { argumentsOf } from "./root.ts";
-import { createSchemaCheck, MAX_DESCRIBED_VIOLATIONS, type SchemaCheck } from "./schema-check.ts";
+import { isRootValue } from "./root.ts";
+import {
+  createSchemaCheck,
+  type Faults,
+  MAX_DESCRIBED_VIOLATIONS,
+  NO_FAULTS,
+  type SchemaCheck,
+} from "./schema-check.ts";
 import { storedViolation } from "./stored.ts";
+import { textOfStruct } from "./struct-text.ts";
+
+/**
+ * JSON that is read on the serving thread: longer bodies are read on another, because the worst
+ * of this length takes a millisecond and the worst of 4 MiB a tenth of a second.
+ */
+export const MAX_JSON_BYTES_IN_PLACE = 65_536;
 
 /** What a reader knows of its endpoint. */
-export type ReadEndpoint = Pick<EndpointManifest, "name" | "input" | "files" | "rootArgument">;
+export type ReadEndpoint = Pick<
+  EndpointManifest,
+  "name" | "input" | "check" | "json" | "files" | "rootArgument"
+>;
 
 /** Arguments whose files are in memory. */
 export interface ReadPayload {
@@ -26,11 +57,23 @@ export interface ReadPayload {
   readonly files: readonly FileValue[];
 }
 
+/** Text in which a number may be that a double does not hold; most texts have none. */
+const MAYBE_INEXACT = /\d{16}|[eE]\+?\d{3}/;
+
+/** Keywords of the schema of all arguments beside which each one can be checked on its own. */
+const SEPARATE = new Set([
+  ...["type", "properties", "required", "additionalProperties", "$defs", "definitions"],
+  ...["title", "description", "$schema", "default", "examples", "$comment"],
+]);
+
 /** Reads objects of arguments of one endpoint. */
 export class ObjectReader {
   readonly #endpoint: ReadEndpoint;
   readonly #checkTimeoutMs: number | undefined;
   #compiled: SchemaCheck | undefined;
+  #separate:
+    | { readonly shapes: ReadonlyMap<string, ArrayShape>; readonly check: SchemaCheck }
+    | undefined;
 
   /** `checkTimeoutMs` as in `createSchemaCheck`. */
   constructor(endpoint: ReadEndpoint, checkTimeoutMs?: number) {
@@ -47,82 +90,83 @@ export class ObjectReader {
     return this.#compiled;
   }
 
-  /** Whether a body can be the value of an argument, so that its JSON is not that of the arguments. */
-  get takesRoot(): boolean {
-    return this.#endpoint.rootArgument !== undefined;
-  }
-
-  /** Reads JSON. Throws BODY_MALFORMED or ARGUMENTS_INVALID. */
-  read(data: Uint8Array): ReadPayload {
+  /**
+   * Reads JSON.
+   *
+   * @param isNamed whether it is an object of arguments by name in any case, also where a body may
+   * be the value of one argument. Throws BODY_MALFORMED or ARGUMENTS_INVALID.
+   */
+  read(data: Uint8Array, isNamed = false): ReadPayload {
     if (!isUtf8(data)) {
       throw problem("BODY_MALFORMED", "the body is not UTF-8, which JSON has to be");
     }
+    const { files, rootArgument } = this.#endpoint;
+    const isWhole = rootArgument === undefined && Object.keys(files).length === 0;
+    return isWhole && data.length <= MAX_JSON_BYTES_IN_PLACE
+      ? this.#readSmall(data)
+      : this.#readScanned(data, this.#scan(data), isNamed);
+  }
+
+  /** A body that is parsed whole and passes on as it is. */
+  #readSmall(data: Uint8Array): ReadPayload {
     const fault = faultOfJson(data);
     if (fault !== undefined) {
       throw problem("BODY_MALFORMED", `the body ${fault}`);
     }
-    const text = Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString();
-    const sent = parse(text);
-    const values = argumentsOf(this.#endpoint, sent);
-    return this.readObject(objectOf(values), values === sent ? text : undefined);
+    const text = textBetween(data, 0, data.length);
+    const value = parsed(text);
+    if (value === undefined || (!this.#isPython && MAYBE_INEXACT.test(text))) {
+      return this.#readScanned(data, this.#scan(data), true);
+    }
+    this.#refuseFaults(this.compile()(objectOf(value), text));
+    return { json: text, files: [] };
+  }
+
+  #readScanned(data: Uint8Array, scanned: ScannedJson, isNamed: boolean): ReadPayload {
+    const isRoot = !isNamed && isRootValue(this.#endpoint, scanned);
+    const { rootArgument: root = "" } = this.#endpoint;
+    const members = isRoot ? [{ ...scanned, name: root }] : membersOf(data, scanned);
+    this.#refuseInexact(members);
+    const isFile = ({ name }: ScannedMember) => Object.hasOwn(this.#endpoint.files, name);
+    const values = members.filter((member) => !isFile(member));
+    const files = members.filter(isFile);
+    const faults = this.#check(data, values);
+    if (files.length === 0 && Object.keys(this.#endpoint.files).length === 0) {
+      this.#refuseFaults(faults);
+      const text = textBetween(data, 0, data.length);
+      return isRoot
+        ? { json: `{${JSON.stringify(root)}:${text}}`, files: [] }
+        : { json: text, files: [] };
+    }
+    const fields: JsonFields = new Map(
+      values.map(({ name, start, end }) => [name, textBetween(data, start, end)]),
+    );
+    const given = this.#filesIn(data, files);
+    return this.#withFiles(fields, given, faults);
   }
 
   /** Reads a body that is the value of one argument. Throws ARGUMENTS_INVALID. */
   readBare({ name, value }: { readonly name: string; readonly value: string | FileValue }) {
     return typeof value === "string"
-      ? this.readObject({ [name]: value })
-      : this.assemble<FileValue>({}, new Map([[name, [value]]]));
+      ? this.assemble<FileValue>(new Map([[name, JSON.stringify(value)]]), new Map())
+      : this.assemble<FileValue>(new Map(), new Map([[name, [value]]]));
   }
 
-  /** `text` is the object's original JSON, which is reused when it contains no file. */
-  readObject(values: JsonObject, text?: string): ReadPayload {
-    const names = Object.keys(this.#endpoint.files);
-    if (names.length === 0) {
-      const { violations, count } = this.compile()(values, text);
-      this.refuse(violations, count);
-      return { json: text ?? JSON.stringify(values), files: [] };
-    }
-    const fields = { ...values };
-    const given = new Map<string, FileValue[]>();
-    const violations: FieldViolation[] = [];
-    for (const name of names.filter((each) => Object.hasOwn(fields, each))) {
-      const list = Array.isArray(fields[name]) ? fields[name] : [fields[name]];
-      given.set(name, []);
-      for (const value of list) {
-        const file = fileFromDataUrl(value);
-        if (typeof file === "string") {
-          violations.push({ field: name, description: file });
-        } else {
-          given.get(name)?.push(file);
-        }
-      }
-      delete fields[name];
-    }
-    this.refuse(violations);
-    return this.assemble(fields, given);
+  /** Reads arguments whose numbers are doubles. Throws ARGUMENTS_INVALID. */
+  readStruct(values: JsonObject): ReadPayload {
+    return this.read(Buffer.from(textOfStruct(values, this.#isPython)), true);
   }
 
   /** Checks fields and files, and puts the files into the fields as indices. */
   assemble<File extends GivenFile>(
-    fields: JsonObject,
+    fields: JsonFields,
     given: ReadonlyMap<string, readonly File[]>,
   ): { readonly json: string; readonly files: readonly File[] } {
-    const checked = this.compile()(fields);
-    const violations = [...checked.violations];
-    const files: File[] = [];
-    for (const [name, argument] of Object.entries(this.#endpoint.files)) {
-      const list = given.get(name);
-      const violation = fileViolation(argument, list);
-      if (violation !== undefined) {
-        violations.push({ field: name, description: violation });
-      } else if (list) {
-        const indices = list.map((file) => files.push(named(file, argument)) - 1);
-        fields[name] = argument.array ? indices : (indices[0] ?? null);
-      }
-    }
-    const undescribed = checked.count - checked.violations.length;
-    this.refuse(violations, violations.length + undescribed);
-    return { json: JSON.stringify(fields), files };
+    const data = Buffer.from(textOfFields(fields));
+    const scanned = this.#scan(data);
+    const members = membersOf(data, scanned);
+    this.#refuseInexact(members);
+    return this.#withFiles(fields, given, this.#check(data, members));
   }
 
   /** What is wrong with arguments that were read for another revision; undefined when they fit. */
@@ -144,6 +188,136 @@ export class ObjectReader {
       { violations: violations.slice(0, MAX_DESCRIBED_VIOLATIONS) },
     );
   }
+
+  get #isPython(): boolean {
+    return this.#endpoint.json === "python";
+  }
+
+  #scan(data: Uint8Array): ScannedJson {
+    try {
+      return scanJson(data, { constants: this.#isPython });
+    } catch (err) {
+      throw err instanceof JsonFault ? problem("BODY_MALFORMED", `the body ${err.message}`) : err;
+    }
+  }
+
+  #refuseFaults({ violations, count }: Faults): void {
+    this.refuse(violations, count);
+  }
+
+  /** Throws for a number that the service would get as another one. */
+  #refuseInexact(members: readonly ScannedMember[]): void {
+    if (this.#isPython) {
+      return;
+    }
+    this.refuse(
+      members.flatMap(({ name, inexact }) =>
+        inexact === undefined
+          ? []
+          : [
+              {
+                field: name,
+                description: `has ${inexact.slice(0, 64)}, which is no number of JavaScript: send it as a text`,
+              },
+            ],
+      ),
+    );
+  }
+
+  /** Checks the members that are no files; those that a scan has checked are not parsed. */
+  #check(data: Uint8Array, members: readonly ScannedMember[]): Faults {
+    const isLarge = data.length > MAX_JSON_BYTES_IN_PLACE;
+    const separate = isLarge ? this.#separately() : undefined;
+    const seen = members.map((member) => {
+      const shape = separate?.shapes.get(member.name);
+      return { member, isFit: shape !== undefined && fits(shape, member.levels) };
+    });
+    const rest = seen.filter(({ isFit }) => !isFit).map(({ member }) => member);
+    if (rest.some(({ hasConstants }) => hasConstants)) {
+      // No validator knows such numbers: the worker decides.
+      return NO_FAULTS;
+    }
+    const objects = rest.reduce((sum, member) => sum + member.objects, members.length);
+    if (isLarge && objects > MAX_JSON_VALUES) {
+      throw problem("BODY_MALFORMED", `the body ${tooMany(MAX_JSON_VALUES)}`);
+    }
+    const values: JsonObject = Object.create(null);
+    for (const { member, isFit } of seen) {
+      const { name, start, end } = member;
+      values[name] = isFit ? null : (parsed(textBetween(data, start, end)) ?? null);
+    }
+    return separate !== undefined && rest.length < members.length
+      ? separate.check(values)
+      : this.compile()(values, isLarge ? textBetween(data, 0, data.length) : undefined);
+  }
+
+  /** The arguments that a scan can check, and the check of the others; undefined where there are none. */
+  #separately() {
+    if (this.#separate === undefined) {
+      const { check: schema = this.#endpoint.input, name, json, files } = this.#endpoint;
+      const properties = Object.entries((schema.properties ?? {}) as JsonSchema);
+      const text = JSON.stringify(schema);
+      const isSeparate = Object.keys(schema).every((keyword) => SEPARATE.has(keyword));
+      const shapes = new Map<string, ArrayShape>();
+      for (const [argument, property] of isSeparate ? properties : []) {
+        const shape = text.includes(`#/properties/${argument}`) ? undefined : shapeOf(property);
+        if (shape !== undefined) {
+          shapes.set(argument, shape);
+        }
+      }
+      const others = properties.map(([argument, property]) => [
+        argument,
+        shapes.has(argument) ? true : property,
+      ]);
+      const input = { ...schema, properties: Object.fromEntries(others) };
+      const described = { name, json, files, input };
+      this.#separate = { shapes, check: createSchemaCheck(described, this.#checkTimeoutMs) };
+    }
+    return this.#separate.shapes.size === 0 ? undefined : this.#separate;
+  }
+
+  /** The files that are in JSON, as `data:` URLs. */
+  #filesIn(data: Uint8Array, members: readonly ScannedMember[]): Map<string, FileValue[]> {
+    const given = new Map<string, FileValue[]>();
+    const violations: FieldViolation[] = [];
+    for (const { name, start, end } of members) {
+      const value = parsed(textBetween(data, start, end));
+      const list: FileValue[] = [];
+      for (const each of Array.isArray(value) ? value : [value]) {
+        const file = fileFromDataUrl(each);
+        if (typeof file === "string") {
+          violations.push({ field: name, description: file });
+        } else {
+          list.push(file);
+        }
+      }
+      given.set(name, list);
+    }
+    this.refuse(violations);
+    return given;
+  }
+
+  #withFiles<File extends GivenFile>(
+    fields: JsonFields,
+    given: ReadonlyMap<string, readonly File[]>,
+    checked: Faults,
+  ): { readonly json: string; readonly files: readonly File[] } {
+    const violations = [...checked.violations];
+    const files: File[] = [];
+    for (const [name, argument] of Object.entries(this.#endpoint.files)) {
+      const list = given.get(name);
+      const violation = fileViolation(argument, list);
+      if (violation !== undefined) {
+        violations.push({ field: name, description: violation });
+      } else if (list) {
+        const indices = list.map((file) => files.push(named(file, argument)) - 1);
+        fields.set(name, JSON.stringify(argument.array ? indices : (indices[0] ?? null)));
+      }
+    }
+    const undescribed = checked.count - checked.violations.length;
+    this.refuse(violations, violations.length + undescribed);
+    return { json: textOfFields(fields), files };
+  }
 }
 
 /** The file with its type as the argument, or else the registry, names it. */
@@ -152,22 +326,43 @@ function named<File extends GivenFile>(file: File, { contentType: range }: FileA
   return contentType === file.contentType ? file : { ...file, contentType };
 }
 
-function parse(text: string): JsonValue {
+/** The members of an object, each name once. */
+function membersOf(data: Uint8Array, { members, start }: ScannedJson): ScannedMember[] {
+  if (members === undefined) {
+    throw notObject(KINDS[String.fromCharCode(data[start] ?? 0)] ?? "a number");
+  }
+  return [...new Map(members.map((member) => [member.name, member])).values()];
+}
+
+/** The value of a text; undefined for what `JSON.parse` does not take. */
+function parsed(text: string): JsonValue | undefined {
   try {
-    return JSON.parse(text);
-  } catch (err) {
-    const detail = err instanceof Error ? err.message : String(err);
-    throw problem("BODY_MALFORMED", `the body is not JSON: ${detail}`);
+    return JSON.parse(text) as JsonValue;
+  } catch {
+    return undefined;
   }
 }
 
 function objectOf(value: JsonValue): JsonObject {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    const kind = Array.isArray(value) ? "an array" : value === null ? "null" : `a ${typeof value}`;
-    throw problem(
-      "BODY_MALFORMED",
-      `the body must be a JSON object of arguments by name, such as {"text": "…"}; it is ${kind}`,
+    throw notObject(
+      Array.isArray(value) ? "an array" : value === null ? "null" : `a ${typeof value}`,
     );
   }
   return value;
+}
+
+const KINDS: Readonly<Record<string, string>> = {
+  "[": "an array",
+  '"': "a string",
+  n: "null",
+  t: "a boolean",
+  f: "a boolean",
+};
+
+function notObject(kind: string): Error {
+  return problem(
+    "BODY_MALFORMED",
+    `the body must be a JSON object of arguments by name, such as {"text": "…"}; it is ${kind}`,
+  );
 }

@@ -15,10 +15,10 @@ import { file_tessera_v1_endpoint } from "../../../gen/tessera/v1/endpoint_pb.js
 import { file_tessera_v1_task } from "../../../gen/tessera/v1/task_pb.js";
 import { MAX_JSON_VALUES } from "../../collections/json-scan.ts";
 import { problem } from "../../errors.ts";
+import { ARGUMENTS_TYPE } from "./arguments-type.ts";
 import { faultOfBinary } from "./binary-scan.ts";
 import { liftArguments } from "./lift.ts";
-
-const JSON_TYPE = "application/json";
+import { textOfStruct } from "./struct-text.ts";
 
 const REGISTRY = createRegistry(file_tessera_v1_endpoint, file_tessera_v1_task);
 
@@ -46,7 +46,7 @@ function rewrittenJson(data: Uint8Array): Uint8Array {
 }
 
 function bodyOf(text: string) {
-  return { contentType: JSON_TYPE, data: Buffer.from(text).toString("base64") };
+  return { contentType: ARGUMENTS_TYPE, data: Buffer.from(text).toString("base64") };
 }
 
 interface Call extends Message {
@@ -72,8 +72,11 @@ function rewrittenBinary(data: Uint8Array, typeName: string): Uint8Array {
   }
   for (const call of [message, ...(message.tasks ?? [])]) {
     if (call.input?.case === "arguments") {
-      const text = JSON.stringify(call.input.value as JsonObject);
-      const value = create(HttpBodySchema, { contentType: JSON_TYPE, data: Buffer.from(text) });
+      const text = textOfStruct(call.input.value as JsonObject, true);
+      const value = create(HttpBodySchema, {
+        contentType: ARGUMENTS_TYPE,
+        data: Buffer.from(text),
+      });
       call.input = { case: "body", value };
     }
   }

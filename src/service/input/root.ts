@@ -1,12 +1,13 @@
 /**
  * Root arguments: an endpoint may say that the whole body is the value of its one argument
- * (`rootArgument` of the manifest). An object with that argument alone is read by name all the
- * same, which is how every other client sends it.
+ * (`rootArgument` of the manifest). An object with that argument alone is read by name where it
+ * cannot be the value, because that is a text, a number, a list or a file; an argument that may be
+ * an object gets every object as it was sent.
  */
 import { isUtf8 } from "node:buffer";
-import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import type { ScannedJson } from "../../collections/json-scan.ts";
 import { problem } from "../../errors.ts";
-import type { EndpointManifest } from "../../protocol/manifest.ts";
+import type { EndpointManifest, JsonSchema } from "../../protocol/manifest.ts";
 import type { FileValue } from "../../protocol/messages.ts";
 import { refuseCharset } from "./charset.ts";
 import { isFormType, isJsonType, mediaTypeOf } from "./media-type.ts";
@@ -48,19 +49,27 @@ export function bareBody(
   return { name, value: textOf(data) };
 }
 
-/** The arguments of a JSON body: the value of the root argument, or all of them by name. */
-export function argumentsOf({ rootArgument: name }: RootEndpoint, value: JsonValue): JsonValue {
-  return name === undefined || isNamed(name, value) ? value : { [name]: value };
+/** Whether a body of JSON is the value of the root argument, rather than the arguments by name. */
+export function isRootValue(
+  { input, files, rootArgument: name }: RootEndpoint,
+  { members }: Pick<ScannedJson, "members">,
+): boolean {
+  if (name === undefined) {
+    return false;
+  }
+  const isNamed = members?.length === 1 && members[0]?.name === name;
+  if (Object.hasOwn(files, name)) {
+    return !isNamed;
+  }
+  const properties = (input.properties ?? {}) as { readonly [name: string]: JsonSchema };
+  return !isNamed || mayBeObject(properties[name] ?? {});
 }
 
-function isNamed(name: string, value: JsonValue): value is JsonObject {
-  return (
-    typeof value === "object" &&
-    value !== null &&
-    !Array.isArray(value) &&
-    Object.hasOwn(value, name) &&
-    Object.keys(value).length === 1
-  );
+function mayBeObject({ type, anyOf }: JsonSchema): boolean {
+  if (type !== undefined) {
+    return [type].flat().includes("object");
+  }
+  return !Array.isArray(anyOf) || anyOf.some((each: JsonSchema) => mayBeObject(each));
 }
 
 /** True for JSON with the file as a `data:` URL. Some clients call every file JSON. */

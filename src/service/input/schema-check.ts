@@ -52,20 +52,24 @@ export interface Faults {
 /** Validates the arguments that are not files. `text` is their JSON if it is at hand. */
 export type SchemaCheck = (values: object, text?: string) => Faults;
 
-const NONE: Faults = { count: 0, violations: [] };
+/** Those of arguments that fit. */
+export const NO_FAULTS: Faults = { count: 0, violations: [] };
+
+/** What a check knows of its endpoint. */
+type CheckedEndpoint = Pick<EndpointManifest, "name" | "input" | "check" | "json" | "files">;
 
 /**
- * Compiles the endpoint's input schema without its file arguments (see `file.ts`).
- * Throws when that fails or takes too long.
+ * Compiles the schema by which the node checks the arguments of an endpoint, without its file
+ * arguments (see `file.ts`). Throws when that fails or takes too long.
  *
  * @param timeoutMs of one check. Default: that of the serving thread, 100 ms.
  */
 export function createSchemaCheck(
-  endpoint: Pick<EndpointManifest, "name" | "input" | "files">,
+  endpoint: CheckedEndpoint,
   timeoutMs = SCHEMA_CHECK_TIMEOUT_MS,
 ): SchemaCheck {
   const schema = withoutFiles(endpoint);
-  const compiled = withinTime(SCHEMA_COMPILE_TIMEOUT_MS, () => compile(schema, false));
+  const compiled = withinTime(SCHEMA_COMPILE_TIMEOUT_MS, () => compile(schema, endpoint, false));
   if (compiled === undefined) {
     throw new Error(
       `the input schema of endpoint ${endpoint.name} takes longer than ${SCHEMA_COMPILE_TIMEOUT_MS / 1_000} s to be compiled`,
@@ -88,14 +92,16 @@ export function createSchemaCheck(
   };
   const explained = (values: object): ErrorObject[] | undefined => {
     // Compiled outside the time limit of a check: on a busy machine that alone can take longer.
-    explain ??= withinTime(SCHEMA_COMPILE_TIMEOUT_MS, () => compile(schema, true))?.result;
+    explain ??= withinTime(SCHEMA_COMPILE_TIMEOUT_MS, () =>
+      compile(schema, endpoint, true),
+    )?.result;
     const validate = explain;
     const checked = validate && withinTime(timeoutMs, () => validate(values));
     return checked && (validate?.errors ?? undefined);
   };
   return (values, text) => {
     if (isTooSlow || fits(values, text)) {
-      return NONE;
+      return NO_FAULTS;
     }
     let errors = check.errors ?? [];
     if ((text ?? JSON.stringify(values)).length <= MAX_EXPLAINED_CHARACTERS) {
@@ -119,16 +125,22 @@ function isSimpleSchema(schema: JsonSchema): boolean {
  */
 const metaSchemas = new Ajv2020({ strict: false, logger: false });
 
-function compile(schema: JsonSchema, allErrors: boolean): ValidateFunction {
+function compile(
+  schema: JsonSchema,
+  { json }: CheckedEndpoint,
+  allErrors: boolean,
+): ValidateFunction {
   metaSchemas.validateSchema(schema, true);
-  const options = { strict: false, logger: false, validateFormats: true } as const;
-  const ajv = new Ajv2020({ ...options, allErrors, validateSchema: false });
+  const options = { strict: false, logger: false, validateFormats: true, verbose: true } as const;
+  // Python reads a number beyond the range of doubles as infinite.
+  const strictNumbers = json !== "python";
+  const ajv = new Ajv2020({ ...options, strictNumbers, allErrors, validateSchema: false });
   // The package is CommonJS: its default export is the module.
   (formats as unknown as typeof formats.default)(ajv, { mode: "fast" });
   return ajv.compile(schema);
 }
 
-function withoutFiles({ input, files }: Pick<EndpointManifest, "input" | "files">): JsonSchema {
+function withoutFiles({ input: described, check: input = described, files }: CheckedEndpoint) {
   const names = new Set(Object.keys(files));
   const properties = Object.entries((input.properties ?? {}) as JsonSchema);
   const required = Array.isArray(input.required) ? input.required : [];
@@ -139,7 +151,8 @@ function withoutFiles({ input, files }: Pick<EndpointManifest, "input" | "files"
   };
 }
 
-function toViolation({ instancePath, keyword, message, params }: ErrorObject): FieldViolation {
+function toViolation(error: ErrorObject): FieldViolation {
+  const { instancePath, keyword, message, params, parentSchema } = error;
   const path = instancePath.split("/").slice(1).map(unescapePointer);
   switch (keyword) {
     case "required":
@@ -157,6 +170,11 @@ function toViolation({ instancePath, keyword, message, params }: ErrorObject): F
         field: path.join("."),
         description: `must be one of ${params.allowedValues.map((value: unknown) => JSON.stringify(value)).join(", ")}`,
       };
+    case "type": {
+      // A check that takes more types than the endpoint describes says which one it describes.
+      const kind = [parentSchema?.describedAs ?? params.type].flat().join(" or ");
+      return { field: path.join("."), description: `must be ${kind}` };
+    }
     default: {
       const description = sizeText(keyword, params.limit) ?? message;
       return { field: path.join("."), description: description ?? `does not satisfy ${keyword}` };

@@ -1,5 +1,6 @@
 /** A thread that reads large JSON, one body at a time: the thread's side of `threads.ts`. */
 import { parentPort } from "node:worker_threads";
+import { textBetween } from "../../collections/json-scan.ts";
 import { type FieldViolation, Problem, type Reason } from "../../errors.ts";
 import type { FileValue } from "../../protocol/messages.ts";
 import { type Lifted, liftArguments } from "./lift.ts";
@@ -21,6 +22,8 @@ export type ReadingJob = { readonly data: Uint8Array } & (
       readonly kind: "arguments";
       /** The endpoint as JSON, by which its compiled schema is found again. */
       readonly endpoint: string;
+      /** See `ObjectReader.read`. */
+      readonly isNamed: boolean;
     }
   /** A message in JSON, whose arguments are taken out. */
   | { readonly kind: "lift" }
@@ -67,8 +70,9 @@ function outcomeOf(job: ReadingJob): ReadingOutcome {
         return { rewritten: rewritten(data, job.typeName) };
       default: {
         const reader = readerOf(job.endpoint);
-        const { json, files } = reader.read(data);
-        return { json: files.length === 0 && !reader.takesRoot ? undefined : json, files };
+        const { json, files } = reader.read(data, job.isNamed);
+        const isBody = json === textBetween(data, 0, data.length);
+        return { json: isBody ? undefined : json, files };
       }
     }
   } catch (err) {

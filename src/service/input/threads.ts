@@ -65,8 +65,9 @@ export class ReaderThreads implements AsyncDisposable {
   }
 
   /** Reads arguments. Rejects as `ObjectReader.read` throws; SERVER_BUSY when others are too many. */
-  async read(endpoint: ReadEndpoint, data: Uint8Array): Promise<ReadPayload> {
-    const outcome = await this.#read({ kind: "arguments", endpoint: this.#textOf(endpoint), data });
+  async read(endpoint: ReadEndpoint, data: Uint8Array, isNamed = false): Promise<ReadPayload> {
+    const text = this.#textOf(endpoint);
+    const outcome = await this.#read({ kind: "arguments", endpoint: text, isNamed, data });
     if (!("files" in outcome)) {
       throw new Error("a thread took arguments for a message");
     }
@@ -105,8 +106,8 @@ export class ReaderThreads implements AsyncDisposable {
   #textOf(endpoint: ReadEndpoint): string {
     let text = this.#endpoints.get(endpoint);
     if (text === undefined) {
-      const { name, input, files, rootArgument } = endpoint;
-      text = JSON.stringify({ name, input, files, rootArgument });
+      const { name, input, check, json, files, rootArgument } = endpoint;
+      text = JSON.stringify({ name, input, check, json, files, rootArgument });
       this.#endpoints.set(endpoint, text);
     }
     return text;

@@ -16,8 +16,8 @@ const MANY = `[${"{},".repeat(1_000_000)}{}]`;
 const BODY_MALFORMED = { status: 400, code: "invalid_argument", reason: "BODY_MALFORMED" };
 
 describe.each([
-  ["nested too deep", DEEP, "is nested deeper than 200 levels"],
-  ["of too many values", MANY, "holds more than 100000 JSON values"],
+  ["nested too deep", DEEP, /is nested deeper than 200 levels/],
+  ["of too many values", MANY, /holds more than (?:100000|30000) JSON values/],
 ])("JSON %s is refused before it is parsed", (_, value, message) => {
   it.each([
     ["in a call", "/sum/submit", `{"numbers":${value}}`],
@@ -27,7 +27,7 @@ describe.each([
   ])("%s", async (_name, path, body) => {
     const found = refusal(await served.send(path, body, JSON_HEADERS));
     expect(found).toMatchObject(BODY_MALFORMED);
-    expect(found.message).toContain(message);
+    expect(found.message).toMatch(message);
   });
 
   it("in Connect", async () => {
@@ -35,7 +35,7 @@ describe.each([
     const path = "/tessera.v1.TaskService/SubmitTask";
     const answer = await served.send(path, body, JSON_HEADERS);
     expect(answer.text).toContain("BODY_MALFORMED");
-    expect(answer.text).toContain(message);
+    expect(answer.text).toMatch(message);
     expect(answer.status).toBe(400);
   });
 
@@ -45,7 +45,7 @@ describe.each([
       ...JSON_HEADERS,
       "content-encoding": "gzip",
     });
-    expect(answer.text).toContain(message);
+    expect(answer.text).toMatch(message);
     expect(answer.status).toBe(400);
   });
 
@@ -55,7 +55,7 @@ describe.each([
     form.set("sizes", value);
     const found = refusal(await served.fetch("/describe", { method: "POST", body: form }));
     expect(found).toMatchObject(BODY_MALFORMED);
-    expect(found.message).toContain(message);
+    expect(found.message).toMatch(message);
   });
 });
 
@@ -63,15 +63,15 @@ it("a form has one bound for all of its parts", async () => {
   const form = new FormData();
   form.set("image", new Blob(["x"], { type: "image/png" }), "x.png");
   for (let part = 0; part < 3; part++) {
-    form.append("sizes", `[${"1,".repeat(40_000)}1]`);
+    form.append("sizes", `[${"{},".repeat(40_000)}{}]`);
   }
   const found = refusal(await served.fetch("/describe", { method: "POST", body: form }));
   expect(found).toMatchObject(BODY_MALFORMED);
 });
 
-it("as many values as may be are taken, and texts of forms are no JSON", async () => {
-  const numbers = Array.from({ length: 99_990 }, () => 1);
-  expect((await served.post("/sum/submit", { numbers }, { prefer: "wait=30" })).json).toBe(99_990);
+it("numbers of an array are bounded by the size of the body alone, and texts of forms are no JSON", async () => {
+  const numbers = Array.from({ length: 300_000 }, () => 1);
+  expect((await served.post("/sum/submit", { numbers }, { prefer: "wait=30" })).json).toBe(300_000);
   const form = new FormData();
   form.set("image", new Blob(["x"], { type: "image/png" }), "x.png");
   form.set("title", `[${"a,".repeat(150_000)}`);

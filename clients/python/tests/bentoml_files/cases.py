@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from io import BytesIO
 from typing import Any
@@ -95,4 +96,15 @@ ROOTS = [
     Case("document", raw=("text/plain", "grüezi".encode()), value=TEXT),
     Case("picture", raw=("image/png", picture()), value=("", picture(), "image/png")),
     Case("data", raw=("application/json", b'{"a": 1}'), value={"a": 1}),
+    Case(
+        "data",
+        raw=("application/json", b'{"data": {"a": 9007199254740993, "b": 1.0, "c": -0.0}}'),
+        value={"data": {"a": 9007199254740993, "b": 1.0, "c": -0.0}},
+    ),
+    Case(
+        "array",
+        raw=("application/json", b"[[1, NaN], [-Infinity, 1e400]]"),
+        value=[[1, math.nan], [-math.inf, math.inf]],
+    ),
+    Case("numbers", raw=("application/json", b'["1", 2.0, true]'), value=["1", 2.0, True]),
 ]

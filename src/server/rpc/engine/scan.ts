@@ -33,7 +33,9 @@ export interface EncodedMessage {
  * Encodes a large message anew, with its arguments as a body; undefined where it can be decoded
  * as it is. Rejects with BODY_MALFORMED or SERVER_BUSY.
  */
-export type RewriteLarge = (message: EncodedMessage) => Promise<Uint8Array> | undefined;
+export type RewriteLarge = (
+  message: EncodedMessage,
+) => Uint8Array | Promise<Uint8Array> | undefined;
 
 export interface ScanOptions {
   /** The message that is read. */

@@ -1,5 +1,6 @@
 /** The arguments that a task was submitted with, and the files in them. */
-import { create, type JsonObject } from "@bufbuild/protobuf";
+import { create, type JsonObject, toJson } from "@bufbuild/protobuf";
+import { ValueSchema } from "@bufbuild/protobuf/wkt";
 import {
   ResultFormat,
   type TaskArgumentFile,
@@ -7,18 +8,15 @@ import {
   type TaskArguments,
   TaskArgumentsSchema,
 } from "../../../../gen/tessera/v1/task_pb.js";
+import { parseLenient } from "../../../collections/exact-json.ts";
 import type { Deployment } from "../../../deployments/deployment.ts";
 import { problem } from "../../../errors.ts";
 import type { EndpointManifest } from "../../../protocol/manifest.ts";
 import type { Payload } from "../../../protocol/messages.ts";
 import type { SubmittedArguments } from "../../../queue/queue.ts";
 import type { StreamedBodies } from "../../http/streamed-bodies.ts";
-import {
-  MAX_RESULT_MESSAGE_BYTES,
-  resultMessage,
-  tooLargeForMessage,
-  toStoredResult,
-} from "./stored.ts";
+import { resultMessage, toStoredResult } from "./stored.ts";
+import { refuseLarge, toValue } from "./value.ts";
 
 /**
  * The arguments as a message; their JSON is a text beside it if the protocol can
@@ -41,11 +39,10 @@ export function toArgumentsMessage(
     bodies.text = payload.json;
     return create(TaskArgumentsSchema, { files });
   }
-  const bytes = Buffer.byteLength(payload.json);
-  if (bytes > MAX_RESULT_MESSAGE_BYTES) {
-    throw tooLargeForMessage("the object of arguments", bytes, pathOf(endpoint, taskId));
-  }
-  return create(TaskArgumentsSchema, { arguments: JSON.parse(payload.json) as JsonObject, files });
+  const elsewhere = { what: "the object of arguments", from: `GET ${pathOf(endpoint, taskId)}` };
+  refuseLarge(Buffer.byteLength(payload.json), elsewhere);
+  const values = toJson(ValueSchema, toValue(payload.json, elsewhere)) as JsonObject;
+  return create(TaskArgumentsSchema, { arguments: values, files });
 }
 
 /**
@@ -77,7 +74,7 @@ export async function toFileMessage(
           noun: "file",
           keeper: deployment.files.task,
           bodies,
-          path: `${pathOf(endpoint, taskId)}&file=${number}`,
+          from: `GET ${pathOf(endpoint, taskId)}&file=${number}`,
         })
       : resultMessage(file, file.data);
   return create(TaskArgumentFileSchema, {
@@ -102,7 +99,7 @@ function namesOfFiles(
   if (files.length === 0 || endpoint === undefined) {
     return names;
   }
-  const values = JSON.parse(json) as JsonObject;
+  const values = parseLenient(json).value as JsonObject;
   for (const name of Object.keys(endpoint.files)) {
     for (const number of Object.hasOwn(values, name) ? [values[name]].flat() : []) {
       if (typeof number === "number") {

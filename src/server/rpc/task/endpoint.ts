@@ -68,12 +68,13 @@ async function call(
   const { signal } = ctx;
   if (manifest.kind === "api") {
     const { calls } = deployment;
-    const from = { signal, origin };
+    const caller = { signal, origin };
     const calling = manifest.stream
-      ? wholeOf(calls.stream(manifest, payload, from), manifest)
-      : calls.call(manifest, payload, from);
+      ? wholeOf(calls.stream(manifest, payload, caller), manifest)
+      : calls.call(manifest, payload, caller);
     const result = await finallyReleasing(calling, payload, keeper);
-    return toResultMessage(result, manifest, { format, keeper, bodies, temporary: true });
+    const from = `POST /${manifest.name}`;
+    return toResultMessage(result, manifest, { format, keeper, bodies, temporary: true, from });
   }
   const idempotency = key === "" ? undefined : { key, digest: digestOfCall(payload, NO_SCHEDULE) };
   const submitting = deployment.queue.submit(manifest, payload, { idempotency, origin });

@@ -1,5 +1,5 @@
 /** Conversion of tasks, events and results to the messages of `tessera.v1`. */
-import { create, type JsonObject, type JsonValue } from "@bufbuild/protobuf";
+import { create, type JsonObject } from "@bufbuild/protobuf";
 import { type Duration, durationMs, type Timestamp } from "@bufbuild/protobuf/wkt";
 import {
   FailureReason,
@@ -160,7 +160,7 @@ export function toResultMessage(
   }
   const { format, bodies } = options;
   if (format !== ResultFormat.BODY) {
-    return valueMessage(JSON.parse(result.json) as JsonValue);
+    return valueMessage(result.json, { what: "the result", from: options.from });
   }
   if (bodies === undefined) {
     return resultMessage(output, Buffer.from(output.text));

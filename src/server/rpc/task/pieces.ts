@@ -1,6 +1,5 @@
 /** The stored pieces of a task's streamed result as messages: StreamTask, and events of WatchTask. */
-import { create, fromJson, type JsonValue } from "@bufbuild/protobuf";
-import { ValueSchema } from "@bufbuild/protobuf/wkt";
+import { create } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
 import {
   ResultFormat,
@@ -24,6 +23,7 @@ import { bodyMessage } from "../../http/body.ts";
 import { deploymentOf } from "../target.ts";
 import { toEventMessage } from "./messages.ts";
 import { refuseUnsuccessful } from "./result.ts";
+import { toValue } from "./value.ts";
 
 /** Streams what comes after the caller's last piece, then throws unless the task has succeeded. */
 export async function* streamTask(
@@ -91,8 +91,8 @@ function toPieceMessage(
     const value = bodyMessage(pieceTypeOf(form, deployment.find(endpoint)), bytes);
     return create(TaskPieceSchema, { ...numbered, piece: { case: "body", value } });
   }
-  const json = form === "text" ? data : (JSON.parse(data) as JsonValue);
-  const value = fromJson(ValueSchema, json);
+  const text = form === "text" ? JSON.stringify(data) : data;
+  const value = toValue(text, { what: `piece ${sequence}`, from: `GET /${endpoint}/stream` });
   return create(TaskPieceSchema, { ...numbered, piece: { case: "value", value } });
 }
 

@@ -29,7 +29,7 @@ export function answer(
         format,
         bodies,
         keeper: deployment.files.task,
-        path: `/${task.endpoint}/get?task_id=${task.taskId}`,
+        from: `GET /${task.endpoint}/get?task_id=${task.taskId}`,
       });
     default:
       return refuseUnsuccessful(task);

@@ -2,8 +2,7 @@
  * Results in the blob store. A protocol that can stream gets them beside its
  * message; for the others, a result has to fit into a message.
  */
-import { create, fromJson, type JsonValue } from "@bufbuild/protobuf";
-import { ValueSchema } from "@bufbuild/protobuf/wkt";
+import { create } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import {
   ResultFormat,
@@ -16,9 +15,7 @@ import type { FileFacts, Payload, StoredFile } from "../../../protocol/messages.
 import { BlobMissing } from "../../../storage/blobs.ts";
 import { bodyMessage, NO_BYTES } from "../../http/body.ts";
 import type { StreamedBodies } from "../../http/streamed-bodies.ts";
-
-/** Result, or arguments, in one RPC message: what gRPC clients take unless they are configured otherwise. */
-export const MAX_RESULT_MESSAGE_BYTES = 4 * 1024 * 1024;
+import { type Elsewhere, refuseLarge, toValue } from "./value.ts";
 
 /** How a result becomes a message. */
 export interface ResultMessageOptions {
@@ -30,13 +27,13 @@ export interface ResultMessageOptions {
   readonly bodies: StreamedBodies | undefined;
   /** True for a result that belongs to this call only and is removed with it. */
   readonly temporary?: boolean;
-  /** The path from which larger results can be fetched. */
-  readonly path?: string;
+  /** The method and the path by which larger results can be had. */
+  readonly from: string;
 }
 
-/** A JSON value as a result. */
-export function valueMessage(json: JsonValue): TaskResult {
-  const value = fromJson(ValueSchema, json);
+/** A JSON value as a result. Throws RESULT_TOO_LARGE for one that a message cannot hold. */
+export function valueMessage(text: string, elsewhere: Elsewhere): TaskResult {
+  const value = toValue(text, elsewhere);
   return create(TaskResultSchema, { result: { case: "value", value } });
 }
 
@@ -57,14 +54,7 @@ export function resultMessage(
 export async function toStoredResult(
   result: Payload,
   file: StoredFile,
-  {
-    format,
-    keeper,
-    bodies,
-    noun = "result",
-    temporary = false,
-    path = "its path",
-  }: ResultMessageOptions,
+  { format, keeper, bodies, noun = "result", temporary = false, from }: ResultMessageOptions,
 ): Promise<TaskResult> {
   const { blob } = file;
   const done = (): void => {
@@ -78,16 +68,15 @@ export async function toStoredResult(
     return resultMessage(file);
   }
   try {
-    if (blob.size > MAX_RESULT_MESSAGE_BYTES) {
-      throw tooLargeForMessage(`the ${noun}`, blob.size, path);
-    }
+    const elsewhere = { what: `the ${noun}`, from };
+    refuseLarge(blob.size, elsewhere);
     const data = await readAll(keeper.read(blob));
     if (format === ResultFormat.BODY || result.text === undefined) {
       return resultMessage(file, data);
     }
     const text = data.toString();
     const isJson = file.contentType === "application/json";
-    return valueMessage(isJson ? (JSON.parse(text) as JsonValue) : text);
+    return valueMessage(isJson ? text : JSON.stringify(text), elsewhere);
   } catch (err) {
     throw err instanceof BlobMissing ? lost(err, noun) : err;
   } finally {
@@ -101,12 +90,6 @@ async function readAll(chunks: AsyncIterable<Uint8Array>): Promise<Buffer> {
     all.push(chunk);
   }
   return Buffer.concat(all);
-}
-
-/** The error for content that a message cannot hold; `path` is where it can be fetched from. */
-export function tooLargeForMessage(what: string, bytes: number, path: string): Error {
-  const message = `${what} has ${bytes} bytes, more than a message may have (${MAX_RESULT_MESSAGE_BYTES}): fetch it over HTTP, GET ${path}`;
-  return problem("RESULT_TOO_LARGE", message, { code: Code.OutOfRange });
 }
 
 function lost(cause: BlobMissing, noun: "result" | "file"): Error {

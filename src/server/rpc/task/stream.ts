@@ -1,6 +1,5 @@
 /** StreamEndpoint: the pieces of a result as messages; and the whole of one, for CallEndpoint. */
-import { create, fromJson, type JsonValue } from "@bufbuild/protobuf";
-import { ValueSchema } from "@bufbuild/protobuf/wkt";
+import { create } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
 import {
   PieceForm,
@@ -19,7 +18,7 @@ import { streamedBodies } from "../../http/streamed-bodies.ts";
 import { tracedStream } from "../engine/caller.ts";
 import { deploymentOf } from "../target.ts";
 import { inputOf } from "./messages.ts";
-import { MAX_RESULT_MESSAGE_BYTES } from "./stored.ts";
+import { MAX_RESULT_MESSAGE_BYTES, toValue } from "./value.ts";
 
 /** The form of an endpoint's pieces in messages. */
 export const PIECE_FORMS = {
@@ -55,7 +54,8 @@ export async function* streamEndpoint(
     let sequence = 0n;
     for await (const piece of pieces) {
       sequence += 1n;
-      yield pieceMessage(piece, { sequence, form, contentType, format: req.resultFormat });
+      const format = req.resultFormat;
+      yield pieceMessage(piece, { endpoint: manifest.name, sequence, form, contentType, format });
     }
   } finally {
     if (payload.files.length > 0) {
@@ -65,6 +65,7 @@ export async function* streamEndpoint(
 }
 
 interface PieceOf {
+  readonly endpoint: string;
   readonly sequence: bigint;
   /** What the endpoint streams. */
   readonly form: StreamManifest["pieces"];
@@ -74,7 +75,7 @@ interface PieceOf {
 
 function pieceMessage(
   piece: Piece,
-  { sequence, form, contentType, format }: PieceOf,
+  { endpoint, sequence, form, contentType, format }: PieceOf,
 ): StreamEndpointResponse {
   if (typeof piece !== "string" || format === ResultFormat.BODY) {
     const data = typeof piece === "string" ? Buffer.from(piece) : piece;
@@ -85,7 +86,8 @@ function pieceMessage(
       piece: { case: "body", value },
     };
   }
-  const value = fromJson(ValueSchema, form === "text" ? piece : (JSON.parse(piece) as JsonValue));
+  const text = form === "text" ? JSON.stringify(piece) : piece;
+  const value = toValue(text, { what: `piece ${sequence}`, from: `POST /${endpoint}` });
   return create(StreamEndpointResponseSchema, { sequence, piece: { case: "value", value } });
 }
 

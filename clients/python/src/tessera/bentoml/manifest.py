@@ -10,6 +10,7 @@ import re
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any, get_origin
 
+from ..sdk.acceptance import accepted
 from ..sdk.batches import DEFAULT_MAX_BYTES, MAX_BATCH_SIZE
 from ..sdk.executable import Json, ServiceError
 from . import internals
@@ -83,7 +84,7 @@ class Shape:
         if self.root is None:
             self._read_fields(spec, schema)
         else:
-            self._read_root(self.root, schema)
+            self._read_root(self.root, spec, schema)
         self.media_type: str = output.mime_type()
         result = output.model_json_schema()
         self.returns_root = internals.is_root_model(output)
@@ -104,6 +105,7 @@ class Shape:
 
     def _read_fields(self, spec: Any, schema: Mapping[str, Any]) -> None:
         self.input = translate_input(schema)
+        self.check = accepted(spec.__pydantic_core_schema__)
         properties = self.input.setdefault("properties", {})
         self.input["type"] = "object"
         for name in spec.multipart_fields:
@@ -113,11 +115,12 @@ class Shape:
                 self.files[field] = {"required": field in schema.get("required", ()), **file}
                 properties[field] = describe_file(schema["properties"][field], file)
 
-    def _read_root(self, name: str, schema: Mapping[str, Any]) -> None:
+    def _read_root(self, name: str, spec: Any, schema: Mapping[str, Any]) -> None:
         is_bytes = schema.get("type") == "string" and schema.get("format") == "binary"
         file = {"array": False} if is_bytes else file_of(schema)
         required = "default" not in schema
         argument = translate_input(schema)
+        taken = accepted(spec.__pydantic_core_schema__)
         definitions = argument.pop("$defs", None)
         if file is not None:
             self.files[name] = {"required": required, **file}
@@ -128,6 +131,10 @@ class Shape:
             **({"required": [name]} if required else {}),
             **({"$defs": definitions} if definitions else {}),
         }
+        root = taken.get("properties", {}).get("root", {})
+        self.check = {**taken, "type": "object", "properties": {name: root}, "required": []}
+        if required:
+            self.check["required"] = [name]
 
 
 def endpoint_manifest(
@@ -143,6 +150,8 @@ def endpoint_manifest(
         "name": method.name,
         "kind": "task" if method.is_task else "api",
         "input": shape.input,
+        "check": shape.check,
+        "json": "python",
         "files": shape.files,
         "output": shape.output,
         "retentionMs": DAY_MS,

@@ -70,7 +70,7 @@ class ResultWriter:
 
     def _rendered(self, value: Any) -> Result:
         if not self._shape.returns_root:
-            return JsonResult(self._checked(value.model_dump_json()))
+            return JsonResult(value.model_dump_json())
         model = value if internals.is_root_model(type(value)) else self._spec(value)
         if self._is_bare:
             rendered = model.model_dump()
@@ -78,7 +78,7 @@ class ResultWriter:
                 return self._text(rendered)
             if isinstance(rendered, bytes):
                 return FileResult(rendered, self._file_type())
-        return JsonResult(self._checked(model.model_dump_json()))
+        return JsonResult(model.model_dump_json())
 
     def _text(self, text: str) -> Result:
         if self._is_text:
@@ -99,21 +99,15 @@ class ResultWriter:
             raise status_failure(self._endpoint, response.status_code, text)
         media_type = response.headers.get("content-type", BINARY)
         if media_type.partition(";")[0] == "application/json":
-            return JsonResult(self._checked(content.decode()))
+            return JsonResult(content.decode())
         return FileResult(content, media_type)
-
-    def _checked(self, text: str) -> str:
-        """Refuses the numbers that Python writes and JSON does not have."""
-        if "NaN" in text or "Infinity" in text:
-            json.loads(text, parse_constant=_refuse_constant)
-        return text
 
     def _json_piece(self, piece: Any) -> str:
         try:
             if isinstance(piece, (str, bytes)):
                 return json.dumps(piece if isinstance(piece, str) else piece.decode())
             model = self._spec(piece) if self._shape.returns_root else piece
-            return self._checked(model.model_dump_json())
+            return model.model_dump_json()
         except (ValidationError, PydanticSerializationError, TypeError, ValueError) as error:
             raise output_invalid(self._endpoint, error) from error
 
@@ -132,7 +126,3 @@ def _picture(image: Any) -> FileResult:
     kind = image.format or "PNG"
     image.save(buffer, format=kind)
     return FileResult(buffer.getvalue(), f"image/{kind.lower()}")
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"it contains {name}, which JSON cannot carry")

@@ -10,6 +10,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticSerializationError, PydanticUndefined, to_json
 from typing_extensions import NotRequired, TypedDict
 
+from .acceptance import accepted
 from .adapters import adapter_of, schema_of, told, violations_of
 from .executable import CallError, IncomingCall, ServiceError
 from .files import contains_file, file_argument
@@ -37,6 +38,8 @@ class Arguments:
             if isinstance(default, FieldInfo) and not default.is_required()
         ]
         self.input = schema_of(adapter, "validation", place)
+        self.check = accepted(adapter.core_schema)
+        """By which the node checks arguments before they are stored."""
         if self.input.get("type") != "object":
             raise ServiceError(f"{place}: its arguments must be one object, not {self.input}")
         # That of what holds them says nothing to a caller.

@@ -59,6 +59,8 @@ class HostedBatch:
         self.manifest = {
             **manifest,
             "input": self._arguments.input,
+            "check": self._arguments.check,
+            "json": "python",
             "files": self._arguments.files,
             "output": self._returned.output,
             "batch": batch.manifest(place),

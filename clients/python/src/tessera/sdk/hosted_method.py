@@ -30,6 +30,8 @@ class HostedMethod:
         self.manifest = {
             **manifest,
             "input": self._arguments.input,
+            "check": self._arguments.check,
+            "json": "python",
             "files": self._arguments.files,
             "output": self._returned.output,
         }

@@ -2,7 +2,7 @@
 import { bodyOf } from "./arguments.ts";
 import type { CallOptions, Connection, Sending } from "./connection.ts";
 import { millisecondsOf, type TimeSpan } from "./duration.ts";
-import { newKey } from "./idempotency-key.ts";
+import { newKey, replaysAlways } from "./idempotency-key.ts";
 import { readPieces } from "./pieces.ts";
 import { RemoteTask } from "./remote-task.ts";
 import { type OpenResult, openResult, type ResultForm, readJson, readResult } from "./result.ts";
@@ -10,11 +10,14 @@ import { type OpenResult, openResult, type ResultForm, readJson, readResult } fr
 /** Options of a submit. */
 export interface SubmitOptions extends CallOptions {
   /**
-   * A repeated submit with the same key and arguments returns the first task.
+   * A repeated submit with the same key and arguments returns the first task,
+   * unless it failed, was cancelled or expired: then it begins a new one.
    * Default: a random key for each submit, so that a submit whose connection
    * breaks can be retried.
    */
   readonly idempotencyKey?: string;
+  /** The key returns its first task however that ended. Default: only for random keys. */
+  readonly replay?: "always";
   /** From -100 to 100; tasks with a higher priority run first. Default: the endpoint's. */
   readonly priority?: number;
   /** The task starts no earlier than this long from now. Cannot be combined with `runAt`. */
@@ -97,7 +100,7 @@ export function createEndpoint(
     const { idempotencyKey = newKey(), signal, timeout } = options;
     const { contentType, make } = bodyOf(args);
     const json = await connection.send(
-      `${path}/submit${scheduleQuery(options)}`,
+      `${path}/submit${submitQuery(options)}`,
       {
         method: "POST",
         body: make,
@@ -158,8 +161,12 @@ async function wholeOf(pieces: AsyncIterable<unknown>, form: ResultForm): Promis
   return form === "text" ? all.join("") : all;
 }
 
-function scheduleQuery({ priority, delay, runAt, startWithin, startBy }: SubmitOptions): string {
+function submitQuery(options: SubmitOptions): string {
+  const { priority, delay, runAt, startWithin, startBy } = options;
   const query = new URLSearchParams();
+  if (replaysAlways(options)) {
+    query.set("replay", "always");
+  }
   if (priority !== undefined) {
     query.set("priority", String(priority));
   }

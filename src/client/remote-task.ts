@@ -8,7 +8,7 @@ import {
   TaskNotFoundError,
   TimeoutError,
 } from "./errors.ts";
-import { newKey } from "./idempotency-key.ts";
+import { newKey, replaysAlways } from "./idempotency-key.ts";
 import { type OpenResult, openResult, type ResultForm, readJson, readResult } from "./result.ts";
 import { hasEnded, type Progress, readState, type TaskLogEvent, type TaskState } from "./state.ts";
 import { readArguments, type TaskInput } from "./task-input.ts";
@@ -45,13 +45,24 @@ export interface CancelOptions extends CallOptions {
   readonly abort?: boolean;
 }
 
+/** What the requests about a task ask in their query. */
+interface TaskQuery {
+  readonly wait?: number;
+  readonly abort?: boolean;
+  readonly file?: number | undefined;
+  readonly replays?: boolean;
+}
+
 export interface RetryOptions extends CallOptions {
   /**
-   * A repeated call with the same key returns the first new task. Default: a
+   * A repeated call with the same key returns the first new task, unless it
+   * failed, was cancelled or expired: then it begins another one. Default: a
    * random key for each call, so that a call whose connection breaks can be
    * repeated.
    */
   readonly idempotencyKey?: string;
+  /** The key returns its first task however that ended. Default: only for random keys. */
+  readonly replay?: "always";
 }
 
 /** How long one request of the client waits for a result; the next goes on. */
@@ -167,12 +178,11 @@ export class RemoteTask<Result = unknown, Piece = unknown> {
    * Queues a new task with the same arguments. Repeated when the connection
    * breaks; the idempotency key makes sure that it is queued once.
    */
-  async retry({
-    idempotencyKey = newKey(),
-    ...options
-  }: RetryOptions = {}): Promise<RemoteTask<Result, Piece>> {
+  async retry(given: RetryOptions = {}): Promise<RemoteTask<Result, Piece>> {
+    const { idempotencyKey = newKey(), replay: _, ...options } = given;
     const headers = { "idempotency-key": idempotencyKey };
-    const sending = { ...options, method: "PUT", headers, repeatable: true } as const;
+    const replays = replaysAlways(given);
+    const sending = { ...options, method: "PUT", headers, repeatable: true, replays } as const;
     const json = await this.#send("retry", sending, readJson);
     return new RemoteTask<Result, Piece>(this.#place, String(json.task_id), { known: true });
   }
@@ -263,17 +273,12 @@ export class RemoteTask<Result = unknown, Piece = unknown> {
 
   async #send<T>(
     verb: string,
-    {
-      wait = 0,
-      abort = false,
-      file,
-      ...sending
-    }: Sending & { wait?: number; abort?: boolean; file?: number | undefined },
+    { wait = 0, abort = false, file, replays = false, ...sending }: Sending & TaskQuery,
     read: (response: Response) => Promise<T> | T,
   ): Promise<T> {
     try {
       const answer = await this.#place.connection.send(
-        this.#path(verb, { wait, abort, file }),
+        this.#path(verb, { wait, abort, file, replays }),
         sending,
         read,
       );
@@ -284,17 +289,11 @@ export class RemoteTask<Result = unknown, Piece = unknown> {
     }
   }
 
-  #path(
-    verb: string,
-    {
-      wait = 0,
-      abort = false,
-      file,
-    }: { wait?: number; abort?: boolean; file?: number | undefined } = {},
-  ): string {
+  #path(verb: string, { wait = 0, abort = false, file, replays = false }: TaskQuery = {}): string {
     const waiting = wait > 0 ? `&wait=${(Math.min(wait, 60_000) / 1000).toFixed(3)}` : "";
     const which = file === undefined ? "" : `&file=${file}`;
-    return `${this.#place.path}/${verb}?task_id=${encodeURIComponent(this.id)}${waiting}${which}${abort ? "&abort=true" : ""}`;
+    const flags = `${abort ? "&abort=true" : ""}${replays ? "&replay=always" : ""}`;
+    return `${this.#place.path}/${verb}?task_id=${encodeURIComponent(this.id)}${waiting}${which}${flags}`;
   }
 
   /** Turns "not found" into `TaskExpiredError` for a task that is known to have existed. */

@@ -57,6 +57,8 @@ export interface NewTask {
     readonly key: string;
     /** Digest of the arguments and the schedule. It tells a repeated call from a reused key. */
     readonly digest: string;
+    /** The earlier task is the answer even where it ended without success. */
+    readonly replay?: "always" | undefined;
   };
   /** The task is refused when this many tasks of its endpoint are queued. */
   readonly queueLimit: number;
@@ -154,7 +156,10 @@ export interface Storage extends RestorableStorage, PieceStorage, LeaseStorage, 
   /** Opens the database and migrates its schema. Rejects with a message that says what to do. */
   start(): Promise<void>;
 
-  /** Stores tasks, all of one call in one transaction. */
+  /**
+   * Stores tasks, all of one call in one transaction. An idempotency key stands for the task that
+   * was stored with it, until that expires or ends without success; then it goes to the next one.
+   */
   submitTasks(parameters: { readonly tasks: readonly NewTask[] }): Promise<SubmitOutcome[]>;
 
   /** Returns one task; undefined when it does not exist or was pruned. */

@@ -1,7 +1,7 @@
 /** Views of tasks and payloads that the storage adapters share. */
 import type { Payload, StoredFile } from "../protocol/messages.ts";
 import { NONE_RETURNED } from "../tasks/attempt.ts";
-import type { Task } from "../tasks/task.ts";
+import { endedBadly, hasExpired, type Task } from "../tasks/task.ts";
 import type { NewTask, TaskKey } from "./storage.ts";
 
 /** Identifies one payload of a task. */
@@ -35,6 +35,21 @@ export function asStored(task: NewTask, claimed: boolean): Task {
     trace,
     lastSequence: claimed ? 2 : 1,
   };
+}
+
+/** What a key that an earlier task was stored with means for another task. */
+export function keyHeldBy(
+  earlier: Task,
+  digest: string,
+  { idempotency, createdAtMs }: NewTask,
+): "replayed" | "key_reused" | "free" {
+  if (hasExpired(earlier, createdAtMs)) {
+    return "free";
+  }
+  if (digest !== idempotency?.digest) {
+    return "key_reused";
+  }
+  return endedBadly(earlier.status) && idempotency.replay !== "always" ? "free" : "replayed";
 }
 
 /** Lists a payload's files in the blob store, including its text. */

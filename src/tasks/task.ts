@@ -98,6 +98,11 @@ export function isFinal(status: TaskStatus): boolean {
   return status === "success" || status === "failure" || status === "cancelled";
 }
 
+/** A task whose end is not a success: doing the same again is not a repetition. */
+export function endedBadly(status: TaskStatus): boolean {
+  return status === "failure" || status === "cancelled";
+}
+
 /** An expired task is not shown any more: it may be deleted at any moment. */
 export function hasExpired(
   { status, expiresAtMs }: Pick<Task, "status" | "expiresAtMs">,

@@ -44,10 +44,11 @@ const submitSteps = fc
     priority: fc.integer({ min: -1, max: 1 }),
     queueLimit: fc.integer({ min: 1, max: 8 }),
     key: fc.option(fc.constantFrom("x", "y"), { nil: undefined, freq: 3 }),
-    digest: fc.constantFrom("1", "2"),
+    digest: fc.constantFrom("1", "1", "1", "2"),
+    replay: fc.constantFrom(undefined, undefined, "always" as const),
     large: fc.boolean(),
   })
-  .map(({ delayMs, startWithinMs, key, digest, large, leaseId, ...drawn }) =>
+  .map(({ delayMs, startWithinMs, key, digest, replay, large, leaseId, ...drawn }) =>
     ask((world) => {
       const number = world.offered.length;
       const task: NewTask = {
@@ -61,7 +62,7 @@ const submitSteps = fc
         retentionMs: RETENTION_MS,
         ...(startWithinMs !== undefined && { startByMs: world.nowMs + startWithinMs }),
         ...(leaseId !== undefined && { leaseId }),
-        ...(key !== undefined && { idempotency: { key, digest } }),
+        ...(key !== undefined && { idempotency: { key, digest, replay } }),
       };
       world.offered.push(task);
       return { name: "submitTasks", parameters: { tasks: [task] } };

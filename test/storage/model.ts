@@ -58,6 +58,8 @@ export class QueueModel {
   readonly tasks = new Map<string, ModelTask>();
   /** When each open lease expires. */
   readonly leases = new Map<string, number>();
+  /** The tasks that were last stored with each idempotency key. */
+  readonly #holders = new Map<string, ModelTask>();
 
   find({ deploymentId, taskId }: TaskKey): ModelTask | undefined {
     return this.tasks.get(`${deploymentId}/${taskId}`);
@@ -242,14 +244,11 @@ export class QueueModel {
     if (same) {
       return { outcome: "stored", task: same.task };
     }
-    const earlier = [...this.tasks.values()].find(
-      (other) =>
-        idempotency &&
-        other.submitted.idempotency?.key === idempotency.key &&
-        other.task.deploymentId === deploymentId &&
-        other.task.endpoint === endpoint,
-    );
-    if (earlier) {
+    const key = idempotency && `${deploymentId}/${endpoint}/${idempotency.key}`;
+    const holder = key === undefined ? undefined : this.#holders.get(key);
+    // A holder that was pruned has given its key back.
+    const earlier = holder && this.find(holder.task);
+    if (earlier && this.#holdsKey(earlier, submitted)) {
       return earlier.submitted.idempotency?.digest === idempotency?.digest
         ? { outcome: "replayed", task: earlier.task }
         : { outcome: "key_reused" };
@@ -262,10 +261,24 @@ export class QueueModel {
     }
     const found = create(submitted);
     this.tasks.set(`${deploymentId}/${submitted.taskId}`, found);
+    if (key !== undefined) {
+      this.#holders.set(key, found);
+    }
     if (claimed) {
       this.#start(found, leaseId, submitted.createdAtMs);
     }
     return { outcome: "stored", task: found.task };
+  }
+
+  /** A task holds its key until it expires or, for the same call, ends without success. */
+  #holdsKey({ task, submitted }: ModelTask, { idempotency, createdAtMs }: NewTask): boolean {
+    const { status, expiresAtMs } = task;
+    if (isFinal(status) && expiresAtMs <= createdAtMs) {
+      return false;
+    }
+    const isSame = submitted.idempotency?.digest === idempotency?.digest;
+    const endedBadly = status === "failure" || status === "cancelled";
+    return !isSame || !endedBadly || idempotency?.replay === "always";
   }
 
   #start(found: ModelTask, leaseId: string, nowMs: number): void {

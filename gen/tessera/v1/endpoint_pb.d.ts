@@ -6,7 +6,7 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import type { JsonObject, Message } from "@bufbuild/protobuf";
 import type { StructJson, Value, ValueJson } from "@bufbuild/protobuf/wkt";
 import type { HttpBody, HttpBodyJson } from "../../google/api/httpbody_pb.js";
-import type { ResultFormat, ResultFormatJson, TaskResultSchema } from "./task_pb.js";
+import type { Replay, ReplayJson, ResultFormat, ResultFormatJson, TaskResultSchema } from "./task_pb.js";
 
 /**
  * Describes the file tessera/v1/endpoint.proto.
@@ -245,6 +245,13 @@ export declare type CallEndpointRequest = Message<"tessera.v1.CallEndpointReques
    * @generated from field: string idempotency_key = 6;
    */
   idempotencyKey: string;
+
+  /**
+   * Which earlier task `idempotency_key` returns.
+   *
+   * @generated from field: tessera.v1.Replay replay = 7;
+   */
+  replay: Replay;
 };
 
 /**
@@ -298,6 +305,13 @@ export declare type CallEndpointRequestJson = {
    * @generated from field: string idempotency_key = 6;
    */
   idempotencyKey?: string;
+
+  /**
+   * Which earlier task `idempotency_key` returns.
+   *
+   * @generated from field: tessera.v1.Replay replay = 7;
+   */
+  replay?: ReplayJson;
 };
 
 /**

@@ -611,10 +611,10 @@ export declare type SubmitTaskRequest = Message<"tessera.v1.SubmitTaskRequest"> 
 
   /**
    * The same key with the same arguments and the same schedule (`priority` and
-   * the times from `run_at` on, as written) returns the first task; with
-   * others it is an error. Keys live as long as the task. REST also takes the
-   * key from the header `Idempotency-Key`; if both are given, they must be
-   * equal.
+   * the times from `run_at` on, as written) returns the first task, unless it
+   * failed, was cancelled or expired (see `replay`); with others it is an
+   * error. Keys live as long as the task. REST also takes the key from the
+   * header `Idempotency-Key`; if both are given, they must be equal.
    *
    * @generated from field: string idempotency_key = 5;
    */
@@ -676,6 +676,13 @@ export declare type SubmitTaskRequest = Message<"tessera.v1.SubmitTaskRequest"> 
    * @generated from field: google.protobuf.Duration start_within = 12;
    */
   startWithin?: Duration | undefined;
+
+  /**
+   * Which earlier task `idempotency_key` returns.
+   *
+   * @generated from field: tessera.v1.Replay replay = 13;
+   */
+  replay: Replay;
 };
 
 /**
@@ -716,10 +723,10 @@ export declare type SubmitTaskRequestJson = {
 
   /**
    * The same key with the same arguments and the same schedule (`priority` and
-   * the times from `run_at` on, as written) returns the first task; with
-   * others it is an error. Keys live as long as the task. REST also takes the
-   * key from the header `Idempotency-Key`; if both are given, they must be
-   * equal.
+   * the times from `run_at` on, as written) returns the first task, unless it
+   * failed, was cancelled or expired (see `replay`); with others it is an
+   * error. Keys live as long as the task. REST also takes the key from the
+   * header `Idempotency-Key`; if both are given, they must be equal.
    *
    * @generated from field: string idempotency_key = 5;
    */
@@ -781,6 +788,13 @@ export declare type SubmitTaskRequestJson = {
    * @generated from field: google.protobuf.Duration start_within = 12;
    */
   startWithin?: DurationJson;
+
+  /**
+   * Which earlier task `idempotency_key` returns.
+   *
+   * @generated from field: tessera.v1.Replay replay = 13;
+   */
+  replay?: ReplayJson;
 };
 
 /**
@@ -977,6 +991,13 @@ export declare type TaskCall = Message<"tessera.v1.TaskCall"> & {
    * @generated from field: google.protobuf.Duration start_within = 9;
    */
   startWithin?: Duration | undefined;
+
+  /**
+   * See SubmitTaskRequest.
+   *
+   * @generated from field: tessera.v1.Replay replay = 10;
+   */
+  replay: Replay;
 };
 
 /**
@@ -1048,6 +1069,13 @@ export declare type TaskCallJson = {
    * @generated from field: google.protobuf.Duration start_within = 9;
    */
   startWithin?: DurationJson;
+
+  /**
+   * See SubmitTaskRequest.
+   *
+   * @generated from field: tessera.v1.Replay replay = 10;
+   */
+  replay?: ReplayJson;
 };
 
 /**
@@ -2114,13 +2142,21 @@ export declare type RetryTaskRequest = Message<"tessera.v1.RetryTaskRequest"> & 
   endpoint: string;
 
   /**
-   * The same key for the same task returns the first retry; for another task,
-   * or for a key that a submit has used, it is an error. Keys live as long as
-   * the new task. REST also takes the key from the header `Idempotency-Key`.
+   * The same key for the same task returns the first retry, unless that failed,
+   * was cancelled or expired (see `replay`); for another task, or for a key that
+   * a submit has used, it is an error. Keys live as long as the new task. REST
+   * also takes the key from the header `Idempotency-Key`.
    *
    * @generated from field: string idempotency_key = 4;
    */
   idempotencyKey: string;
+
+  /**
+   * Which earlier retry `idempotency_key` returns.
+   *
+   * @generated from field: tessera.v1.Replay replay = 5;
+   */
+  replay: Replay;
 };
 
 /**
@@ -2151,13 +2187,21 @@ export declare type RetryTaskRequestJson = {
   endpoint?: string;
 
   /**
-   * The same key for the same task returns the first retry; for another task,
-   * or for a key that a submit has used, it is an error. Keys live as long as
-   * the new task. REST also takes the key from the header `Idempotency-Key`.
+   * The same key for the same task returns the first retry, unless that failed,
+   * was cancelled or expired (see `replay`); for another task, or for a key that
+   * a submit has used, it is an error. Keys live as long as the new task. REST
+   * also takes the key from the header `Idempotency-Key`.
    *
    * @generated from field: string idempotency_key = 4;
    */
   idempotencyKey?: string;
+
+  /**
+   * Which earlier retry `idempotency_key` returns.
+   *
+   * @generated from field: tessera.v1.Replay replay = 5;
+   */
+  replay?: ReplayJson;
 };
 
 /**
@@ -3022,6 +3066,41 @@ export declare type ResultFormatJson = "RESULT_FORMAT_UNSPECIFIED" | "RESULT_FOR
  * Describes the enum tessera.v1.ResultFormat.
  */
 export declare const ResultFormatSchema: GenEnum<ResultFormat, ResultFormatJson>;
+
+/**
+ * Replay says which earlier task a repeated idempotency key returns.
+ *
+ * @generated from enum tessera.v1.Replay
+ */
+export enum Replay {
+  /**
+   * One that waits, runs or has succeeded. In place of a task that failed, was
+   * cancelled or expired, the key begins a new one.
+   *
+   * @generated from enum value: REPLAY_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Any, however it ended: the same call never runs twice. For keys that stand
+   * for one request whose answer may be lost.
+   *
+   * @generated from enum value: REPLAY_ALWAYS = 1;
+   */
+  ALWAYS = 1,
+}
+
+/**
+ * Replay says which earlier task a repeated idempotency key returns.
+ *
+ * @generated from enum tessera.v1.Replay
+ */
+export declare type ReplayJson = "REPLAY_UNSPECIFIED" | "REPLAY_ALWAYS";
+
+/**
+ * Describes the enum tessera.v1.Replay.
+ */
+export declare const ReplaySchema: GenEnum<Replay, ReplayJson>;
 
 /**
  * TaskService queues calls of task endpoints and returns their results later.

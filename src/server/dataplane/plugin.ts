@@ -57,6 +57,7 @@ import {
   idempotencyKey,
   preferredWait,
   queryFile,
+  queryReplay,
   queryTaskId,
   queryWait,
   readSchedule,
@@ -97,7 +98,7 @@ interface Route {
 const SCHEDULE = ["priority", "run_at", "delay", "start_by", "start_within"];
 
 /** The query parameters that a caller of a function may have meant for the node. */
-const CALL_WORDS = [...SCHEDULE, "wait"];
+const CALL_WORDS = [...SCHEDULE, "replay", "wait"];
 
 /** The Fastify plugin, for a server that leaves bodies to handlers. */
 export async function dataPlanePlugin(
@@ -224,7 +225,7 @@ function routes({ invoke, streamedBy, maxBodyBytes, maxHeldBytes }: DataPlaneOpt
     {
       path: "/:endpoint/submit",
       methods: ["POST"],
-      query: SCHEDULE,
+      query: [...SCHEDULE, "replay"],
       isCall: true,
       async handle(req, reply, from) {
         const bodies = bodiesOf(from.contextValues);
@@ -235,6 +236,7 @@ function routes({ invoke, streamedBy, maxBodyBytes, maxHeldBytes }: DataPlaneOpt
           endpoint: endpointOf(req),
           input: await inputOf(req, from.contextValues, bodies),
           idempotencyKey: idempotencyKey(req),
+          replay: queryReplay(req),
           wait,
           resultFormat: ResultFormat.BODY,
         };
@@ -314,10 +316,15 @@ function routes({ invoke, streamedBy, maxBodyBytes, maxHeldBytes }: DataPlaneOpt
     {
       path: "/:endpoint/retry",
       methods: ["PUT", "POST"],
-      query: ["task_id"],
+      query: ["task_id", "replay"],
       async handle(req, reply, from) {
-        const { taskId } = await controlRequest(req, this.query);
-        const init = { endpoint: endpointOf(req), taskId, idempotencyKey: idempotencyKey(req) };
+        const { taskId } = await controlRequest(req, ["task_id"]);
+        const init = {
+          endpoint: endpointOf(req),
+          taskId,
+          idempotencyKey: idempotencyKey(req),
+          replay: queryReplay(req),
+        };
         const answer = await invoke.unary(retryTask, create(RetryTaskRequestSchema, init), from);
         const replayed = passReplay(reply, answer);
         sendSubmitted(reply, answer.message as Task, { words: wordsOf(req), replayed });

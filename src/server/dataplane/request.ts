@@ -1,7 +1,7 @@
 /** Parsers for requests of the data plane: task, wait, preferences, schedule. */
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import type { FastifyRequest } from "fastify";
-import type { SubmitTaskRequest } from "../../../gen/tessera/v1/task_pb.js";
+import { Replay, type SubmitTaskRequest } from "../../../gen/tessera/v1/task_pb.js";
 import { nearest, proposal } from "../../collections/nearest.ts";
 import { problem } from "../../errors.ts";
 import { refuseCharset } from "../../service/input/charset.ts";
@@ -96,6 +96,15 @@ export function preferredWait(req: FastifyRequest): Duration | undefined {
 /** `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header); empty if absent. */
 export function idempotencyKey({ headers }: FastifyRequest): string {
   return String(headers["idempotency-key"] ?? "");
+}
+
+/** `replay=always`: the key stands for its first task, however that ended. */
+export function queryReplay(req: FastifyRequest): Replay {
+  const text = queryParameter(req, "replay");
+  if (text !== undefined && text !== "always") {
+    throw invalid("replay", "must be always, or left out");
+  }
+  return text === undefined ? Replay.UNSPECIFIED : Replay.ALWAYS;
 }
 
 /** The parameters of cancel and retry, from the query or a JSON body; `known` are their names. */

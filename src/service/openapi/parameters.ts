@@ -52,15 +52,21 @@ const DEFINITIONS = {
     name: "Idempotency-Key",
     in: "header",
     description:
-      "The same key with the same body gives the first task again, with another body it is refused.",
+      "The same key with the same body gives the first task again, unless that failed, was cancelled or expired: then it begins a new one. With another body it is refused.",
     schema: { type: "string", maxLength: 255 },
   },
   retryKey: {
     name: "Idempotency-Key",
     in: "header",
     description:
-      "The same key for the same task gives the first retry again, for another task it is refused.",
+      "The same key for the same task gives the first retry again, unless that failed, was cancelled or expired: then it begins a new one. For another task it is refused.",
     schema: { type: "string", maxLength: 255 },
+  },
+  replay: {
+    name: "replay",
+    in: "query",
+    description: "`always`: the key gives its first task again however that ended.",
+    schema: { type: "string", enum: ["always"] },
   },
   prefer: {
     name: "Prefer",

@@ -97,7 +97,7 @@ function taskPaths(endpoint: EndpointManifest, authorization: boolean) {
   const submit = operation("submit", `Queue a call of ${name}`, {
     description: "Answers as soon as the task is stored, or with the result if `Prefer` asks.",
     parameters: [
-      ...parameters("idempotencyKey", "prefer"),
+      ...parameters("idempotencyKey", "replay", "prefer"),
       ...parameters("priority", "runAt", "delay", "startBy", "startWithin"),
     ],
     requestBody: requestBody(endpoint),
@@ -177,7 +177,7 @@ function streamOperation(
 function retryOperation(operation: Operation, authorization: boolean): JsonSchema {
   return operation("retry", "Run a finished task again", {
     description: "Queues a new task with the same arguments; the original stays as it is.",
-    parameters: parameters("taskIdOrBody", "retryKey"),
+    parameters: parameters("taskIdOrBody", "retryKey", "replay"),
     requestBody: taskIdBody({}),
     responses: { 202: acceptedResponse(), ...failures(RETRY, authorization) },
   });

@@ -7,6 +7,8 @@ import { prepared, type Session } from "./session.ts";
 export interface Candidate {
   readonly index: number;
   readonly task: NewTask;
+  /** The task that holds its idempotency key no longer, and is to give it away. */
+  readonly replaces?: string;
 }
 
 /** The candidates, classified by the state of the database. */
@@ -18,8 +20,7 @@ export interface Seen {
   /** Their idempotency key was used earlier, by the task `earlier`. */
   readonly used: readonly (Candidate & {
     readonly earlier: TaskKey;
-    /** Whether the arguments differ. */
-    readonly collides: boolean;
+    readonly digest: string;
   })[];
   /** They share an id or a key with an earlier candidate, which goes first. */
   readonly later: readonly Candidate[];
@@ -65,10 +66,9 @@ export async function look(session: Session, candidates: readonly Candidate[]): 
     const waiting = queued.get(queueName(task)) ?? 0;
     if (taken.has(nameOf(task)) || (key !== undefined && taken.has(key))) {
       seen.later.push(candidate);
-    } else if (earlier) {
-      const collides =
-        earlier.taskId !== task.taskId && earlier.digest !== task.idempotency?.digest;
-      seen.used.push({ ...candidate, earlier: { deploymentId, taskId: earlier.taskId }, collides });
+    } else if (earlier && earlier.taskId !== candidate.replaces) {
+      const { taskId, digest } = earlier;
+      seen.used.push({ index: candidate.index, task, earlier: { deploymentId, taskId }, digest });
     } else if (leaseId === undefined && waiting >= task.queueLimit) {
       seen.full.push({ ...candidate, queued: waiting });
     } else {

@@ -3,15 +3,15 @@
  *
  * A batch goes in rounds. Each round looks up used keys and the lengths of
  * queues, stores in one statement what can be stored, and leaves conflicts to
- * the next round: the lease is gone, or another transaction stored the same key
- * at the same moment. The usual task has no key and is stored as claimed; it
+ * the next round: the lease is gone, another transaction stored the same key
+ * at the same moment, or the key goes from a task that ended badly to a new one. The usual task has no key and is stored as claimed; it
  * needs no lookup, so one round trip is enough.
  *
  * A queue's limit is compared with a count that other nodes may be changing.
  * Together they can exceed it by what they submit at that moment.
  */
 import type { NewTask, SubmitOutcome } from "../storage.ts";
-import { asStored } from "../stored.ts";
+import { asStored, keyHeldBy } from "../stored.ts";
 import { countedAs } from "./counts.ts";
 import { inlineText, isInline, writePayload } from "./payloads.ts";
 import { readTasks } from "./read.ts";
@@ -38,7 +38,7 @@ const INSERT = prepared(
        deployment_id text, task_id text, endpoint text, status smallint, priority integer,
        run_at_ms bigint, start_by_ms bigint, created_at_ms bigint, expires_at_ms bigint,
        retention_ms bigint, lease_id text, retry_of text, idempotency_key text, digest text,
-       trace text, arguments text)
+       trace text, arguments text, replaces text)
    ), open AS MATERIALIZED (
      SELECT lease_id FROM leases WHERE lease_id = ANY ($2) FOR KEY SHARE
    ), able AS MATERIALIZED (
@@ -46,8 +46,15 @@ const INSERT = prepared(
    ), keyed AS (
      INSERT INTO idempotency_keys (deployment_id, endpoint, key, digest, task_id)
      SELECT deployment_id, endpoint, idempotency_key, digest, task_id FROM able
-     WHERE idempotency_key IS NOT NULL ORDER BY deployment_id, endpoint, idempotency_key
+     WHERE idempotency_key IS NOT NULL AND replaces IS NULL
+     ORDER BY deployment_id, endpoint, idempotency_key
      ON CONFLICT DO NOTHING RETURNING deployment_id, task_id
+   ), rekeyed AS (
+     UPDATE idempotency_keys AS own SET digest = able.digest, task_id = able.task_id FROM able
+     WHERE able.replaces IS NOT NULL AND own.deployment_id = able.deployment_id
+       AND own.endpoint = able.endpoint AND own.key = able.idempotency_key
+       AND own.task_id = able.replaces
+     RETURNING own.deployment_id, own.task_id
    ), stored AS (
      INSERT INTO live_tasks (deployment_id, task_id, endpoint, status, priority, run_at_ms,
        start_by_ms, created_at_ms, started_at_ms, expires_at_ms, retention_ms, attempt, lease_id,
@@ -59,7 +66,8 @@ const INSERT = prepared(
        CASE WHEN lease_id IS NOT NULL THEN 2 ELSE 1 END, retry_of, idempotency_key, trace,
        arguments
      FROM able WHERE idempotency_key IS NULL
-       OR (deployment_id, task_id) IN (SELECT deployment_id, task_id FROM keyed)
+       OR (deployment_id, task_id) IN (SELECT deployment_id, task_id FROM keyed
+         UNION ALL SELECT deployment_id, task_id FROM rekeyed)
      ON CONFLICT DO NOTHING RETURNING deployment_id, task_id, endpoint, status
    ), counted AS (${countedAs("stored", "+")})
    SELECT deployment_id, task_id FROM stored`,
@@ -124,7 +132,7 @@ async function submitRound(
       undecided.push(candidate);
     }
   }
-  const asked = [...undecided, ...seen.full].map(({ task }) => task);
+  const asked = [...undecided, ...seen.full, ...seen.used].map(({ task }) => task);
   const found = await readTasks(session, [...asked, ...seen.used.map(({ earlier }) => earlier)]);
   const again = [...seen.later];
   for (const { index, task, queued } of seen.full) {
@@ -138,16 +146,20 @@ async function submitRound(
       outcomes[index] = { outcome: "queue_full", queued };
     }
   }
-  for (const { index, task, earlier, collides } of seen.used) {
+  for (const { index, task, earlier, digest } of seen.used) {
+    const own = found.get(nameOf(task));
     const there = found.get(nameOf(earlier));
-    if (collides) {
-      outcomes[index] = { outcome: "key_reused" };
-    } else if (there) {
-      const outcome = there.taskId === task.taskId ? "stored" : "replayed";
-      outcomes[index] = { outcome, task: there };
-    } else {
+    const held = there && keyHeldBy(there, digest, task);
+    if (own) {
+      outcomes[index] = { outcome: "stored", task: own };
+    } else if (there === undefined) {
       // The earlier task has just been pruned with its key.
       again.push({ index, task });
+    } else if (held === "free") {
+      again.push({ index, task, replaces: there.taskId });
+    } else {
+      outcomes[index] =
+        held === "replayed" ? { outcome: "replayed", task: there } : { outcome: "key_reused" };
     }
   }
   for (const { index, task } of undecided) {
@@ -170,9 +182,10 @@ async function insert(session: Session, candidates: readonly Candidate[]): Promi
     return new Set();
   }
   const tasks = candidates.map(({ task }) => task);
+  const rows = candidates.map(({ task, replaces }) => ({ ...toRow(task), replaces }));
   const leaseIds = new Set(tasks.flatMap(({ leaseId }) => leaseId ?? []));
   const [stored = [], withdrawn = []] = await session.together(
-    [INSERT, JSON.stringify(tasks.map(toRow)), [...leaseIds]],
+    [INSERT, JSON.stringify(rows), [...leaseIds]],
     [WITHDRAW, toKeys(tasks)],
   );
   const names = new Set(stored.map(toName));

@@ -78,10 +78,12 @@ function deleteBelongings(db: SqliteDatabase, row: SqliteRow, nowMs: number): vo
   db.run("DELETE FROM task_pieces WHERE deployment_id = ? AND task_id = ?", ...key);
   if (typeof row.idempotency_key === "string") {
     db.run(
-      "DELETE FROM idempotency_keys WHERE deployment_id = ? AND endpoint = ? AND key = ?",
+      `DELETE FROM idempotency_keys
+       WHERE deployment_id = ? AND endpoint = ? AND key = ? AND task_id = ?`,
       key[0],
       String(row.endpoint),
       row.idempotency_key,
+      key[1],
     );
   }
 }

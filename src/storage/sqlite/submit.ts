@@ -1,6 +1,6 @@
 /** Stores one task, with idempotency. */
 import type { NewTask, SubmitOutcome } from "../storage.ts";
-import { asStored } from "../stored.ts";
+import { asStored, keyHeldBy } from "../stored.ts";
 import type { SqliteDatabase } from "./database.ts";
 import { isLeaseOpen } from "./leases.ts";
 import { hasBlobs, isInline, writePayload } from "./payloads.ts";
@@ -25,8 +25,9 @@ export function submitTask(
       endpoint,
       idempotency.key,
     );
-    if (earlier) {
-      return replay(db, task, earlier);
+    const held = earlier && heldKey(db, task, earlier);
+    if (held) {
+      return held;
     }
   }
   if (task.arguments.files.length > 0 && !hasBlobs(db, task.arguments)) {
@@ -48,19 +49,25 @@ export function submitTask(
   return { outcome: "stored", task: stored, claimed };
 }
 
-function replay(db: SqliteDatabase, task: NewTask, earlier: SqliteRow): SubmitOutcome {
-  if (earlier.task_id === task.taskId) {
-    return repeated(db, task);
-  }
-  if (earlier.digest !== task.idempotency?.digest) {
-    return { outcome: "key_reused" };
+/** The outcome where the key of a task is held by an earlier one; undefined where it is free. */
+function heldKey(db: SqliteDatabase, task: NewTask, earlier: SqliteRow): SubmitOutcome | undefined {
+  const own = readTask(db, task);
+  if (own) {
+    return { outcome: "stored", task: own };
   }
   const { deploymentId } = task;
   const found = readTask(db, { deploymentId, taskId: String(earlier.task_id) });
   if (found === undefined) {
     throw new Error(`the key of task ${earlier.task_id} outlived it`);
   }
-  return { outcome: "replayed", task: found };
+  switch (keyHeldBy(found, String(earlier.digest), task)) {
+    case "replayed":
+      return { outcome: "replayed", task: found };
+    case "key_reused":
+      return { outcome: "key_reused" };
+    case "free":
+      return undefined;
+  }
 }
 
 /** A repeated call whose first answer was lost: returns the stored task. */
@@ -112,7 +119,9 @@ function insert(db: SqliteDatabase, task: NewTask, claimed: boolean): boolean {
   if (idempotency) {
     db.run(
       `INSERT INTO idempotency_keys (deployment_id, endpoint, key, digest, task_id)
-       VALUES (?, ?, ?, ?, ?)`,
+       VALUES (?, ?, ?, ?, ?)
+       ON CONFLICT (deployment_id, endpoint, key)
+       DO UPDATE SET digest = excluded.digest, task_id = excluded.task_id`,
       deploymentId,
       task.endpoint,
       idempotency.key,

@@ -67,6 +67,70 @@ describe("the header Idempotency-Key over REST", () => {
     expect(new Set(none.map(idOf)).size).toBe(2);
   });
 
+  it("begins a new task where the earlier one failed or was cancelled, unless it replays always", async () => {
+    const failing = (rest: object = {}, headers = key("failed")) =>
+      submit({ endpoint: "fail_later", arguments: { how: "plainly" }, ...rest }, headers);
+    const first = await failing();
+    await served.ended("fail_later", idOf(first));
+    const always = await failing({ replay: "always" });
+    expect([idOf(always), isReplayed(always)]).toEqual([idOf(first), true]);
+    const second = await failing();
+    expect([idOf(second) === idOf(first), isReplayed(second)]).toEqual([false, false]);
+    expect(second.json).toMatchObject({
+      task: { status: expect.stringMatching(/queued|running/) },
+    });
+    await served.ended("fail_later", idOf(second));
+    const path = "/fail_later/submit";
+    const onDataPlane = await served.post(
+      `${path}?replay=always`,
+      { how: "plainly" },
+      key("failed"),
+    );
+    expect((onDataPlane.json as Shown).task_id).toBe(idOf(second));
+    expect(refusal(await served.post(`${path}?replay=never`, { how: "x" })).fields).toEqual([
+      "replay",
+    ]);
+
+    const delayed = () => submit(sum([3], { delay: "600s" }), key("cancelled"));
+    const waiting = await delayed();
+    expect(idOf(await delayed())).toBe(idOf(waiting));
+    await served.fetch(`/sum/cancel?task_id=${idOf(waiting)}`, { method: "POST" });
+    const anew = await delayed();
+    expect([idOf(anew) === idOf(waiting), isReplayed(anew)]).toEqual([false, false]);
+  });
+
+  it("of a batch and of a retry begins a new task as that of a submit does", async () => {
+    const call = {
+      endpoint: "fail_later",
+      arguments: { how: "plainly" },
+      idempotency_key: "of all",
+    };
+    const batch = async (more: object = {}) => {
+      const { json } = await served.post("/api/v1/tasks:batchSubmit", {
+        tasks: [{ ...call, ...more }],
+      });
+      const [result] = (json as { results: object[] }).results;
+      const { task, replayed = false } = result as { task: Shown; replayed?: boolean };
+      await served.ended("fail_later", task.task_id);
+      return { id: task.task_id, replayed };
+    };
+    const first = await batch();
+    expect(await batch({ replay: "always" })).toEqual({ id: first.id, replayed: true });
+    const second = await batch();
+    expect(second.replayed).toBe(false);
+
+    const retry = async (more: object = {}) => {
+      const answer = await served.post(`/api/v1/tasks/${second.id}:retry`, more, key("of retry"));
+      const { task_id } = answer.json as Shown;
+      await served.ended("fail_later", task_id);
+      return { id: task_id, replayed: isReplayed(answer) };
+    };
+    const retried = await retry();
+    expect(await retry({ replay: "always" })).toEqual({ id: retried.id, replayed: true });
+    const again = await retry();
+    expect([again.id === retried.id, again.replayed]).toEqual([false, false]);
+  });
+
   it("is that of a retry and of a call", async () => {
     const id = await served.submit("sum", { numbers: [1] });
     await served.result("sum", id);
@@ -126,19 +190,30 @@ describe("a repetition of a call that failed", () => {
   const args = { how: "throw" };
 
   it.each([
-    ["a call", "/fail_later", args, {}],
-    ["a submit that waits", "/fail_later/submit", args, { prefer: "wait=20" }],
-    ["a call over REST", "/api/v1/endpoints/fail_later:call", { arguments: args }, {}],
+    ["a submit that waits", "/fail_later/submit?replay=always", args, { prefer: "wait=20" }],
+    [
+      "a call over REST",
+      "/api/v1/endpoints/fail_later:call",
+      { arguments: args, replay: "always" },
+      {},
+    ],
     [
       "a submit over REST that waits",
       "/api/v1/tasks",
-      { endpoint: "fail_later", arguments: args, wait: "20s" },
+      { endpoint: "fail_later", arguments: args, wait: "20s", replay: "always" },
       {},
     ],
-  ])("is told of as such: %s", async (_name, path, body, headers) => {
+  ])("that replays always is told of as such: %s", async (_name, path, body, headers) => {
     const send = () => served.post(path, body, { ...key(`failed ${path}`), ...headers });
     const answers = [await send(), await send()];
     expect(answers.map((answer) => refusal(answer).reason)).toEqual(["TASK_FAILED", "TASK_FAILED"]);
     expect(answers.map(isReplayed)).toEqual([false, true]);
+  });
+
+  it("runs again where the key does not replay always", async () => {
+    const send = () => served.post("/fail_later", args, key("failed call"));
+    const answers = [await send(), await send()];
+    expect(answers.map((answer) => refusal(answer).reason)).toEqual(["TASK_FAILED", "TASK_FAILED"]);
+    expect(answers.map(isReplayed)).toEqual([false, false]);
   });
 });

@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import type { NewTask, SubmitOutcome } from "../../../src/storage/storage.ts";
+import type { NewTask, Storage, SubmitOutcome } from "../../../src/storage/storage.ts";
 import type { Contract } from "../contract.ts";
 import {
   attempt,
@@ -8,6 +8,7 @@ import {
   DEPLOYMENT,
   ENDPOINT,
   endAttempt,
+  FAILURE,
   json,
   key,
   LEASE,
@@ -15,6 +16,7 @@ import {
   newTask,
   openLease,
   RETENTION_MS,
+  startTask,
   submit,
   success,
 } from "../fixtures.ts";
@@ -116,6 +118,62 @@ export function submitContract({ it }: Contract): void {
     const other = newTask("b", { idempotency: { key: "order-7", digest: "d2" } });
     expect(await storage.submitTasks({ tasks: [other] })).toEqual([{ outcome: "key_reused" }]);
     expect(await storage.getTask(key("b"))).toBeUndefined();
+  });
+
+  const endedBadly = {
+    failed: (storage: Storage) =>
+      endAttempt(storage, attempt("a"), { status: "failure", failure: FAILURE }),
+    "was cancelled": (storage: Storage) =>
+      endAttempt(storage, attempt("a"), { status: "cancelled" }),
+  };
+  for (const [how, end] of Object.entries(endedBadly)) {
+    it(`gives the key of a task that ${how} to the next one, which then holds it`, async (storage) => {
+      await startTask(storage, "a", IDEMPOTENT);
+      await end(storage);
+      const tasks = [newTask("b", IDEMPOTENT), newTask("c", IDEMPOTENT)];
+      expect(brief(await storage.submitTasks({ tasks }))).toEqual(["stored b", "replayed b"]);
+      // A repeated call whose answer was lost is about its own task.
+      const [own] = await storage.submitTasks({ tasks: [newTask("a", IDEMPOTENT)] });
+      expect(own).toMatchObject({ outcome: "stored", task: { taskId: "a" } });
+      const nowMs = NOW_MS + RETENTION_MS;
+      expect(await storage.pruneFinished({ nowMs, limit: 10 })).toBe(1);
+      const [later] = await storage.submitTasks({ tasks: [newTask("d", IDEMPOTENT)] });
+      expect(later).toMatchObject({ outcome: "replayed", task: { taskId: "b" } });
+    });
+  }
+
+  it("gives the key of an expired task to the next one, with other arguments too", async (storage) => {
+    await endAttempt(storage, await startTask(storage, "a", IDEMPOTENT), success(1));
+    const createdAtMs = NOW_MS + RETENTION_MS;
+    const [next] = await storage.submitTasks({
+      tasks: [newTask("b", { idempotency: { key: "order-7", digest: "d2" }, createdAtMs })],
+    });
+    expect(next).toMatchObject({ outcome: "stored", task: { taskId: "b" } });
+  });
+
+  it("keeps the key of a task that failed for the same call, and where the caller asks for it always", async (storage) => {
+    const failing = await startTask(storage, "a", IDEMPOTENT);
+    await endAttempt(storage, failing, { status: "failure", failure: FAILURE });
+    const other = newTask("b", { idempotency: { key: "order-7", digest: "d2" } });
+    const always = newTask("c", {
+      idempotency: { key: "order-7", digest: "d1", replay: "always" },
+    });
+    expect(brief(await storage.submitTasks({ tasks: [other, always] }))).toEqual([
+      "key_reused",
+      "replayed a",
+    ]);
+  });
+
+  it("gives the key of a task that failed to one of many that ask for it at once", async (storage) => {
+    const failing = await startTask(storage, "a", IDEMPOTENT);
+    await endAttempt(storage, failing, { status: "failure", failure: FAILURE });
+    const calls = Array.from({ length: 20 }, (_, index) =>
+      storage.submitTasks({ tasks: [newTask(`t${index}`, IDEMPOTENT)] }),
+    );
+    const outcomes = (await Promise.all(calls)).flat();
+    expect(outcomes.filter(({ outcome }) => outcome === "stored")).toHaveLength(1);
+    const ids = new Set(outcomes.map((one) => "task" in one && one.task.taskId));
+    expect([ids.size, ids.has("a")]).toEqual([1, false]);
   });
 
   it("keeps idempotency keys apart by endpoint and by deployment", async (storage) => {

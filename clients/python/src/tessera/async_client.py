@@ -18,7 +18,7 @@ from .repeat import Policy
 from .settings import options
 from .status import TaskStatus
 from .task_events import TaskEvent
-from .tasks import TaskRef
+from .tasks import Replay, TaskRef
 
 
 class AsyncHTTPClient:
@@ -135,8 +135,8 @@ class AsyncEndpoint:
         return AsyncTask(self._client, TaskRef(self.name, task_id))
 
     def with_options(self, **given: Any) -> AsyncEndpoint:
-        """The endpoint with submit options: `idempotency_key`, `priority`, `run_at` or `delay`,
-        `start_by` or `start_within`. Spans are seconds or timedeltas."""
+        """The endpoint with submit options: `idempotency_key`, `replay`, `priority`, `run_at` or
+        `delay`, `start_by` or `start_within`. Spans are seconds or timedeltas."""
         return AsyncEndpoint(self._client, self.name, options(**given))
 
     def __repr__(self) -> str:
@@ -209,10 +209,10 @@ class AsyncTask(Generic[R, P]):
         client = self._client
         await client._driver.run(tasks.cancel(client._session, self._ref, abort=abort))
 
-    async def retry(self, idempotency_key: str | None = None) -> AsyncTask[R, P]:
+    async def retry(self, idempotency_key: str | None = None, *, replay: Replay | None = None) -> AsyncTask[R, P]:
         """Submits a new task with the same arguments. Stored at most once, like `submit`."""
         client = self._client
-        steps = tasks.retry(client._session, self._ref, idempotency_key)
+        steps = tasks.retry(client._session, self._ref, idempotency_key, replay)
         return AsyncTask(client, await client._driver.run(steps))
 
     def __repr__(self) -> str:

@@ -13,7 +13,7 @@ from .pieces import Pieces
 from .repeat import exchange
 from .schema import Endpoint
 from .session import Session, find, load_schema, path, read_result
-from .tasks import TaskRef, new_task, wait
+from .tasks import Replay, TaskRef, key_query, new_task, wait
 from .wire import Answer, Request, Steps
 
 _WHOLE = "application/json, */*;q=0.9"
@@ -25,6 +25,7 @@ class Options:
     """Options of a submit."""
 
     idempotency_key: str | None = None
+    replay: Replay | None = None
     query: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -88,7 +89,7 @@ def submit(session: Session, name: str, given: Given, options: Options) -> Steps
     request = Request(
         "POST",
         path(name, "submit"),
-        query=options.query,
+        query={**options.query, **key_query(options.idempotency_key, options.replay)},
         headers={"idempotency-key": options.idempotency_key or uuid.uuid4().hex},
         body=endpoint.body(given.args, given.named),
         harmless=True,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from .calls import Options
+from .tasks import Replay
 
 Seconds = float | timedelta
 
@@ -12,6 +13,7 @@ Seconds = float | timedelta
 def options(
     *,
     idempotency_key: str | None = None,
+    replay: Replay | None = None,
     priority: int | None = None,
     run_at: datetime | None = None,
     delay: Seconds | None = None,
@@ -32,4 +34,4 @@ def options(
         if span is not None:
             seconds = span.total_seconds() if isinstance(span, timedelta) else span
             query[name] = f"{seconds:.3f}"
-    return Options(idempotency_key, query)
+    return Options(idempotency_key, replay, query)

@@ -18,7 +18,7 @@ from .settings import options
 from .status import TaskStatus
 from .sync_driver import OnProgress, OnRestart, SyncDriver
 from .task_events import TaskEvent
-from .tasks import TaskRef
+from .tasks import Replay, TaskRef
 
 
 class SyncHTTPClient:
@@ -133,8 +133,8 @@ class SyncEndpoint:
         return SyncTask(self._client, TaskRef(self.name, task_id))
 
     def with_options(self, **given: Any) -> SyncEndpoint:
-        """The endpoint with submit options: `idempotency_key`, `priority`, `run_at` or `delay`,
-        `start_by` or `start_within`. Spans are seconds or timedeltas."""
+        """The endpoint with submit options: `idempotency_key`, `replay`, `priority`, `run_at` or
+        `delay`, `start_by` or `start_within`. Spans are seconds or timedeltas."""
         return SyncEndpoint(self._client, self.name, options(**given))
 
     def __repr__(self) -> str:
@@ -206,10 +206,10 @@ class SyncTask(Generic[R, P]):
         client = self._client
         client._driver.run(tasks.cancel(client._session, self._ref, abort=abort))
 
-    def retry(self, idempotency_key: str | None = None) -> SyncTask[R, P]:
+    def retry(self, idempotency_key: str | None = None, *, replay: Replay | None = None) -> SyncTask[R, P]:
         """Submits a new task with the same arguments. Stored at most once, like `submit`."""
         client = self._client
-        steps = tasks.retry(client._session, self._ref, idempotency_key)
+        steps = tasks.retry(client._session, self._ref, idempotency_key, replay)
         return SyncTask(client, client._driver.run(steps))
 
     def __repr__(self) -> str:

@@ -6,7 +6,7 @@ import time
 import uuid
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 from . import errors
 from .repeat import exchange
@@ -96,11 +96,20 @@ def cancel(session: Session, task: TaskRef, *, abort: bool) -> Steps[None]:
         raise perhaps_expired(task, err) from None
 
 
-def retry(session: Session, task: TaskRef, key: str | None) -> Steps[TaskRef]:
+Replay = Literal["always"]
+"""A key returns its first task however that ended."""
+
+
+def key_query(key: str | None, replay: Replay | None) -> dict[str, str]:
+    """A random key stands for one request, whose answer may be lost: it returns its task always."""
+    return {"replay": "always"} if key is None or replay == "always" else {}
+
+
+def retry(session: Session, task: TaskRef, key: str | None, replay: Replay | None) -> Steps[TaskRef]:
     request = Request(
         "POST",
         path(task.endpoint, "retry"),
-        query={"task_id": task.id},
+        query={"task_id": task.id, **key_query(key, replay)},
         headers={"idempotency-key": key or uuid.uuid4().hex},
         harmless=True,
         what=f"retry task {task.id}",

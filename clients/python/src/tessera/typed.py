@@ -14,6 +14,7 @@ from .files import Content, ResultFile, Upload
 from .generics import P, R
 from .settings import Seconds
 from .sync_client import SyncEndpoint, SyncHTTPClient, SyncTask
+from .tasks import Replay
 
 if sys.version_info >= (3, 11):
     from typing import NotRequired
@@ -75,6 +76,7 @@ class SyncTaskEndpoint(SyncApiEndpoint[R, P]):
         self: S,
         *,
         idempotency_key: str | None = None,
+        replay: Replay | None = None,
         priority: int | None = None,
         run_at: datetime | None = None,
         delay: Seconds | None = None,
@@ -84,6 +86,7 @@ class SyncTaskEndpoint(SyncApiEndpoint[R, P]):
         """The endpoint with submit options. Spans are seconds or timedeltas."""
         endpoint = self._endpoint.with_options(
             idempotency_key=idempotency_key,
+            replay=replay,
             priority=priority,
             run_at=run_at,
             delay=delay,
@@ -117,6 +120,7 @@ class AsyncTaskEndpoint(AsyncApiEndpoint[R, P]):
         self: A,
         *,
         idempotency_key: str | None = None,
+        replay: Replay | None = None,
         priority: int | None = None,
         run_at: datetime | None = None,
         delay: Seconds | None = None,
@@ -126,6 +130,7 @@ class AsyncTaskEndpoint(AsyncApiEndpoint[R, P]):
         """The endpoint with submit options. Spans are seconds or timedeltas."""
         endpoint = self._endpoint.with_options(
             idempotency_key=idempotency_key,
+            replay=replay,
             priority=priority,
             run_at=run_at,
             delay=delay,

@@ -101,7 +101,9 @@ function retrying({ filter, idempotencyKey }: RetryTasksRequest, ctx: HandlerCon
       deployment.admit();
       const key = `${idempotencyKey}/${taskId}`;
       const idempotency =
-        idempotencyKey === "" ? undefined : { key, digest: digestOfRetry(taskId) };
+        idempotencyKey === ""
+          ? undefined
+          : ({ key, digest: digestOfRetry(taskId), replay: "always" } as const);
       const endpointOf = (name: string) => deployment.taskEndpoint(name).manifest;
       await deployment.queue.retry({ taskId, signal, idempotency, origin }, endpointOf);
     },

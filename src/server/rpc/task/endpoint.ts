@@ -18,7 +18,7 @@ import { deploymentOf } from "../target.ts";
 import { finallyReleasing, inputOf, releasingUnless, toResultMessage } from "./messages.ts";
 import { answer } from "./result.ts";
 import { PIECE_FORMS, streamEndpoint, wholeOf } from "./stream.ts";
-import { digestOfCall, noteReplay, refuseKey, scheduleText } from "./submission.ts";
+import { digestOfCall, idempotencyOf, noteReplay, refuseKey, scheduleText } from "./submission.ts";
 
 /** For idempotency, a synchronous call equals a submit without a schedule. */
 const NO_SCHEDULE = scheduleText({});
@@ -57,9 +57,8 @@ async function call(
   ctx: HandlerContext,
   { deployment, endpoint: { manifest, reader }, origin }: Called,
 ): Promise<TaskResult> {
-  const { idempotencyKey: key } = req;
   if (manifest.kind === "api") {
-    refuseKey(key, req.endpoint);
+    refuseKey(req.idempotencyKey, req.endpoint);
   }
   const bodies = ctx.values.get(streamedBodies);
   const keeper = deployment.files[manifest.kind];
@@ -76,7 +75,7 @@ async function call(
     const from = `POST /${manifest.name}`;
     return toResultMessage(result, manifest, { format, keeper, bodies, temporary: true, from });
   }
-  const idempotency = key === "" ? undefined : { key, digest: digestOfCall(payload, NO_SCHEDULE) };
+  const idempotency = idempotencyOf(req, () => digestOfCall(payload, NO_SCHEDULE));
   const submitting = deployment.queue.submit(manifest, payload, { idempotency, origin });
   const { task, replayed } = await releasingUnless(submitting, payload, keeper);
   noteTask(ctx, task);

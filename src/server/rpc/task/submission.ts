@@ -6,6 +6,7 @@
 import { createHash } from "node:crypto";
 import { type Duration, durationMs, type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext } from "@connectrpc/connect";
+import { Replay } from "../../../../gen/tessera/v1/task_pb.js";
 import { problem } from "../../../errors.ts";
 import type { Payload } from "../../../protocol/messages.ts";
 import type { SubmissionOptions } from "../../../queue/submission.ts";
@@ -142,6 +143,22 @@ export function digestOfCall({ json, files }: Payload, schedule: string): string
     hash.update(JSON.stringify([contentType, filename, size])).update(bytes);
   }
   return hash.digest("base64url");
+}
+
+interface KeyFields {
+  readonly idempotencyKey: string;
+  readonly replay?: Replay;
+}
+
+/** The key of a request with the digest of its call; undefined without a key. */
+export function idempotencyOf(
+  { idempotencyKey: key, replay }: KeyFields,
+  digest: () => string,
+): SubmissionOptions["idempotency"] {
+  if (key === "") {
+    return undefined;
+  }
+  return { key, digest: digest(), ...(replay === Replay.ALWAYS && { replay: "always" }) };
 }
 
 /** The digest of a retry: its task, whose arguments never change. It never equals the digest of a call. */

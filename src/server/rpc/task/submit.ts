@@ -4,6 +4,7 @@ import { create } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { codeToString } from "@connectrpc/connect/protocol-connect";
 import {
+  type Replay,
   SubmitTaskResponseSchema,
   SubmitTasksResponseSchema,
   type SubmittedTask,
@@ -26,6 +27,7 @@ import { answer } from "./result.ts";
 import {
   checkKey,
   digestOfCall,
+  idempotencyOf,
   noteReplay,
   type ScheduleFields,
   scheduleOf,
@@ -93,6 +95,7 @@ interface CallFields extends ScheduleFields {
   readonly endpoint: string;
   readonly input: CallInput;
   readonly idempotencyKey: string;
+  readonly replay?: Replay;
 }
 
 /** Checks a call. Throws if it is invalid, or rejects if it has files. */
@@ -102,12 +105,10 @@ function read(
   { origin, bodies }: { readonly origin: Origin; readonly bodies?: StreamedBodies | undefined },
 ): Submission | Promise<Submission> {
   const { manifest, reader } = deployment.taskEndpoint(call.endpoint);
-  const { idempotencyKey: key } = call;
   const schedule = scheduleOf(call, Date.now());
-  checkKey(key);
+  checkKey(call.idempotencyKey);
   const toSubmission = (payload: Payload): Submission => {
-    const idempotency =
-      key === "" ? undefined : { key, digest: digestOfCall(payload, scheduleText(call)) };
+    const idempotency = idempotencyOf(call, () => digestOfCall(payload, scheduleText(call)));
     return { endpoint: manifest, payload, options: { ...schedule, idempotency, origin } };
   };
   const { files, readers } = deployment;

@@ -11,7 +11,7 @@ import { listTasks } from "./list.ts";
 import { milliseconds, toAttemptMessages, toTaskMessage } from "./messages.ts";
 import { positionOf, streamTask, toWatchedMessage } from "./pieces.ts";
 import { answer } from "./result.ts";
-import { digestOfRetry, noteReplay } from "./submission.ts";
+import { digestOfRetry, idempotencyOf, noteReplay } from "./submission.ts";
 import { submitHandlers } from "./submit.ts";
 
 /** TaskService over the queues of deployments. */
@@ -56,8 +56,7 @@ export const taskService: Partial<ServiceImpl<typeof TaskService>> = {
     const deployment = deploymentOf(ctx);
     deployment.admit();
     const endpointOf = (name: string) => deployment.taskEndpoint(name).manifest;
-    const { taskId, idempotencyKey: key } = req;
-    const idempotency = key === "" ? undefined : { key, digest: digestOfRetry(taskId) };
+    const idempotency = idempotencyOf(req, () => digestOfRetry(req.taskId));
     const asked = { ...question(req, ctx), idempotency, origin: originOf(ctx) };
     const { task, replayed } = await deployment.queue.retry(asked, endpointOf);
     if (replayed) {

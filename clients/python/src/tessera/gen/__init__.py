@@ -41,6 +41,7 @@ from .endpoint import PieceForm
 from .auth import Principal
 from .auth import PrincipalKind
 from .metrics import QueryMetricsResponse
+from .task import Replay
 from .task import ResultFormat
 from .deployment import Revision
 from .organization import Role
@@ -124,6 +125,7 @@ __all__ = [
     "Principal",
     "PrincipalKind",
     "QueryMetricsResponse",
+    "Replay",
     "ResultFormat",
     "Revision",
     "Role",

@@ -105,6 +105,7 @@ class SyncEndpointService(_rpc.SyncService):
         body: _rpc.HttpBody | None = None,
         result_format: _task.ResultFormat = _task.ResultFormat.UNSPECIFIED,
         idempotency_key: str = "",
+        replay: _task.Replay = _task.Replay.UNSPECIFIED,
     ) -> _task.TaskResult:
         """CallEndpoint calls an endpoint and answers with its result. A task endpoint called this
         way runs as a task, and the call waits for its end. An endpoint that streams answers
@@ -124,6 +125,7 @@ class SyncEndpointService(_rpc.SyncService):
             "body": body,
             "result_format": result_format,
             "idempotency_key": idempotency_key,
+            "replay": replay,
         }
         call = _rpc.Call("tessera.v1.EndpointService/CallEndpoint", message, harmless=False)
         return self._unary(call, _task.TaskResult)
@@ -182,6 +184,7 @@ class AsyncEndpointService(_rpc.AsyncService):
         body: _rpc.HttpBody | None = None,
         result_format: _task.ResultFormat = _task.ResultFormat.UNSPECIFIED,
         idempotency_key: str = "",
+        replay: _task.Replay = _task.Replay.UNSPECIFIED,
     ) -> _task.TaskResult:
         """CallEndpoint calls an endpoint and answers with its result. A task endpoint called this
         way runs as a task, and the call waits for its end. An endpoint that streams answers
@@ -201,6 +204,7 @@ class AsyncEndpointService(_rpc.AsyncService):
             "body": body,
             "result_format": result_format,
             "idempotency_key": idempotency_key,
+            "replay": replay,
         }
         call = _rpc.Call("tessera.v1.EndpointService/CallEndpoint", message, harmless=False)
         return await self._unary(call, _task.TaskResult)

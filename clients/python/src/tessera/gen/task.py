@@ -38,6 +38,19 @@ class FailureReason(str, _enum.Enum):
     """
 
 
+class Replay(str, _enum.Enum):
+    """Replay says which earlier task a repeated idempotency key returns."""
+
+    UNSPECIFIED = "REPLAY_UNSPECIFIED"
+    """One that waits, runs or has succeeded. In place of a task that failed, was cancelled or
+    expired, the key begins a new one.
+    """
+    ALWAYS = "REPLAY_ALWAYS"
+    """Any, however it ended: the same call never runs twice. For keys that stand for one request
+    whose answer may be lost.
+    """
+
+
 class ResultFormat(str, _enum.Enum):
     """ResultFormat is the form of a result in the answer."""
 
@@ -264,6 +277,8 @@ class TaskCall:
     """See SubmitTaskRequest."""
     start_within: _dt.timedelta | None = None
     """See SubmitTaskRequest."""
+    replay: Replay = Replay.UNSPECIFIED
+    """See SubmitTaskRequest."""
 
 
 @_dc.dataclass(kw_only=True)
@@ -418,6 +433,7 @@ class SyncTaskService(_rpc.SyncService):
         start_by: _dt.datetime | None = None,
         delay: _dt.timedelta | None = None,
         start_within: _dt.timedelta | None = None,
+        replay: Replay = Replay.UNSPECIFIED,
     ) -> SubmitTaskResponse:
         """SubmitTask queues one call of a task endpoint and answers once the task is stored.
         Arguments are checked first: nothing invalid is ever queued. The response header
@@ -441,6 +457,7 @@ class SyncTaskService(_rpc.SyncService):
             "start_by": start_by,
             "delay": delay,
             "start_within": start_within,
+            "replay": replay,
         }
         call = _rpc.Call("tessera.v1.TaskService/SubmitTask", message, harmless=False)
         return self._unary(call, SubmitTaskResponse)
@@ -619,6 +636,7 @@ class SyncTaskService(_rpc.SyncService):
         task_id: str = "",
         endpoint: str = "",
         idempotency_key: str = "",
+        replay: Replay = Replay.UNSPECIFIED,
     ) -> Task:
         """RetryTask queues a new task with the arguments of a finished one. The original stays
         unchanged; the new one names it in `retry_of`. The response header `idempotent-replayed:
@@ -632,6 +650,7 @@ class SyncTaskService(_rpc.SyncService):
             "task_id": task_id,
             "endpoint": endpoint,
             "idempotency_key": idempotency_key,
+            "replay": replay,
         }
         call = _rpc.Call("tessera.v1.TaskService/RetryTask", message, harmless=False)
         return self._unary(call, Task)
@@ -719,6 +738,7 @@ class AsyncTaskService(_rpc.AsyncService):
         start_by: _dt.datetime | None = None,
         delay: _dt.timedelta | None = None,
         start_within: _dt.timedelta | None = None,
+        replay: Replay = Replay.UNSPECIFIED,
     ) -> SubmitTaskResponse:
         """SubmitTask queues one call of a task endpoint and answers once the task is stored.
         Arguments are checked first: nothing invalid is ever queued. The response header
@@ -742,6 +762,7 @@ class AsyncTaskService(_rpc.AsyncService):
             "start_by": start_by,
             "delay": delay,
             "start_within": start_within,
+            "replay": replay,
         }
         call = _rpc.Call("tessera.v1.TaskService/SubmitTask", message, harmless=False)
         return await self._unary(call, SubmitTaskResponse)
@@ -920,6 +941,7 @@ class AsyncTaskService(_rpc.AsyncService):
         task_id: str = "",
         endpoint: str = "",
         idempotency_key: str = "",
+        replay: Replay = Replay.UNSPECIFIED,
     ) -> Task:
         """RetryTask queues a new task with the arguments of a finished one. The original stays
         unchanged; the new one names it in `retry_of`. The response header `idempotent-replayed:
@@ -933,6 +955,7 @@ class AsyncTaskService(_rpc.AsyncService):
             "task_id": task_id,
             "endpoint": endpoint,
             "idempotency_key": idempotency_key,
+            "replay": replay,
         }
         call = _rpc.Call("tessera.v1.TaskService/RetryTask", message, harmless=False)
         return await self._unary(call, Task)

@@ -1,6 +1,7 @@
 /** The directory of deployments: finds the deployment that a request is for. A port. */
 import type { Principal } from "../auth/principal.ts";
 import { type Problem, problem } from "../errors.ts";
+import type { CorsManifest } from "../protocol/manifest.ts";
 import type { NodeWorkers } from "../storage/hosting/nodes.ts";
 import type { Deployment } from "./deployment.ts";
 import type { Placement } from "./placement.ts";
@@ -49,6 +50,13 @@ export interface Directory {
   /** True when host or header name a deployment; otherwise, a question about readiness is about the node. */
   names(target: Pick<CallTarget, "host" | "header">): boolean;
 
+  /**
+   * What its author says of pages of other sites, of the deployment whose own host this is;
+   * undefined where they say nothing, or it does not run here. Whoever asks is told: browsers
+   * ask before they send a token.
+   */
+  corsOf?(host: string): CorsManifest | undefined | Promise<CorsManifest | undefined>;
+
   /** The workers of a deployment on this node. Undefined: nobody asks. */
   workersHere?(deploymentId: string): NodeWorkers & { readonly nodeId: string };
 }
@@ -78,6 +86,7 @@ export function singleDeployment(
       );
     },
     names: () => false,
+    corsOf: () => deployment.manifest.cors,
   };
 }
 

@@ -7,6 +7,7 @@ import type { ChangeFeed } from "../auth/change-feed.ts";
 import type { Principal } from "../auth/principal.ts";
 import type { Deployment } from "../deployments/deployment.ts";
 import type { CallTarget, Directory, Located } from "../deployments/directory.ts";
+import type { CorsManifest } from "../protocol/manifest.ts";
 import type { DeploymentRecord } from "../storage/accounts/organizations.ts";
 import type { NodeWorkers } from "../storage/hosting/nodes.ts";
 import type { DesiredDeployment } from "../storage/hosting/revisions.ts";
@@ -94,6 +95,19 @@ export class Hosting implements Directory, AsyncDisposable {
 
   names(target: Pick<CallTarget, "host" | "header">): boolean {
     return this.#options.routing.names(target);
+  }
+
+  async corsOf(host: string): Promise<CorsManifest | undefined> {
+    const target = { named: "", header: "", host };
+    if (!this.names(target)) {
+      return undefined;
+    }
+    try {
+      return (await this.find(target, { kind: "anonymous" })).deployment().manifest.cors;
+    } catch {
+      // Nothing runs there, and the request itself is told so.
+      return undefined;
+    }
   }
 
   /** The artifact of the revision that serves here; undefined where none does. */

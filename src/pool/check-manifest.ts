@@ -15,6 +15,16 @@ const MAX_ROUTE_CHARACTERS = 255;
 /** Segments without the characters that have a meaning in paths of a router. */
 const ROUTE = /^(?:\/[A-Za-z0-9._~-]+)+$/;
 
+/** Origins, methods or headers that a service names for pages of other sites. */
+const MAX_CORS_NAMES = 100;
+/** Of the pattern for origins. */
+const MAX_PATTERN_CHARACTERS = 1_000;
+/** How long a service may let browsers keep the answer to a preflight: none keeps it longer than a day. */
+const MAX_PREFLIGHT_SECONDS = 86_400;
+/** A name of a header or a method (RFC 9110, section 5.6.2), or `*`. */
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/;
+const ORIGIN = /^[\x21-\x7e]{1,255}$/;
+
 /** The manifest that a worker sends in an attachment; undefined for anything else. */
 export function readSentManifest(
   value: unknown,
@@ -52,12 +62,46 @@ function isManifest(manifest: unknown): manifest is ServiceManifest {
     faultOfPlacement(manifest) === undefined &&
     (manifest.metrics === undefined ||
       (Array.isArray(manifest.metrics) && metricsFault(manifest.metrics) === undefined)) &&
-    (manifest.compat === undefined || isCompat(manifest.compat))
+    (manifest.compat === undefined || isCompat(manifest.compat)) &&
+    (manifest.cors === undefined || isCors(manifest.cors))
   );
 }
 
 function isCompat(compat: unknown): boolean {
   return isFields(compat) && (compat.bentoml === undefined || isFields(compat.bentoml));
+}
+
+/** Names become parts of headers, and the pattern is matched with what callers send. */
+function isCors(cors: unknown): boolean {
+  return (
+    isFields(cors) &&
+    isList(cors.origins, ORIGIN) &&
+    [cors.methods, cors.headers, cors.exposedHeaders].every(
+      (names) => names === undefined || isList(names, TOKEN),
+    ) &&
+    (cors.credentials === undefined || typeof cors.credentials === "boolean") &&
+    (cors.maxAgeSeconds === undefined || isWithin(cors.maxAgeSeconds, 0, MAX_PREFLIGHT_SECONDS)) &&
+    (cors.originPattern === undefined || isPattern(cors.originPattern))
+  );
+}
+
+function isList(list: unknown, form: RegExp): boolean {
+  return (
+    Array.isArray(list) &&
+    list.length <= MAX_CORS_NAMES &&
+    list.every((each) => typeof each === "string" && form.test(each))
+  );
+}
+
+function isPattern(pattern: unknown): boolean {
+  if (typeof pattern !== "string" || pattern.length > MAX_PATTERN_CHARACTERS) {
+    return false;
+  }
+  try {
+    return new RegExp(pattern) instanceof RegExp;
+  } catch {
+    return false;
+  }
 }
 
 function isEndpoint(endpoint: unknown): endpoint is EndpointManifest {

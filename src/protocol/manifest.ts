@@ -119,6 +119,26 @@ export interface MetricManifest {
   readonly aggregator?: "sum" | "min" | "max" | "average";
 }
 
+/**
+ * Which pages of other sites may call the service from a browser
+ * (https://fetch.spec.whatwg.org/#http-cors-protocol).
+ */
+export interface CorsManifest {
+  /** Such as `https://app.example`; `*` is any. */
+  readonly origins: readonly string[];
+  /** A regular expression for whole origins, besides. */
+  readonly originPattern?: string;
+  /** Whether pages may send what the browser keeps for the service. Default: no. */
+  readonly credentials?: boolean;
+  /** Default: those that the paths take. */
+  readonly methods?: readonly string[];
+  /** Headers that pages may send, besides those of the node; `*` is any. */
+  readonly headers?: readonly string[];
+  /** Headers of answers that pages may read, besides those of the node. */
+  readonly exposedHeaders?: readonly string[];
+  readonly maxAgeSeconds?: number;
+}
+
 export interface ServiceManifest extends PlacementManifest {
   readonly name: string;
   readonly description?: string;
@@ -128,6 +148,8 @@ export interface ServiceManifest extends PlacementManifest {
     /** `/schema.json` as BentoML writes it, for BentoML's own clients. */
     readonly bentoml?: JsonSchema;
   };
+  /** Default: those only that the operator names. */
+  readonly cors?: CorsManifest;
   /** Undefined when there are none. */
   readonly metrics?: readonly MetricManifest[];
 }

@@ -8,6 +8,8 @@ import Fastify, {
 import { EndpointService } from "../../gen/tessera/v1/endpoint_pb.js";
 import { problem, toProblem } from "../errors.ts";
 import { appOf, hostKinds } from "../hosting/hosts.ts";
+import type { CorsManifest } from "../protocol/manifest.ts";
+import { letsOrigin } from "../service/cross-origin.ts";
 import type { ConnectionLimit } from "./connection-limit.ts";
 import { logAccess } from "./http/access-log.ts";
 import { leaveBodies } from "./http/body.ts";
@@ -18,6 +20,7 @@ import {
   type AllowedOrigins,
   preflightHeaders,
   refuseCrossSite,
+  type SharingOptions,
   shareAcrossOrigins,
 } from "./http/origins.ts";
 import { JSON_TYPE, sendProblem } from "./http/problem.ts";
@@ -115,11 +118,15 @@ export async function createServer(options: ServerOptions): Promise<HttpServer> 
   const { hostnames: names, platformDomain } = options;
   refuseOtherHosts(app, names && { names, appsDomain, platformDomain });
   const { allowedOrigins = [] } = options;
-  if (allowedOrigins.length > 0) {
-    shareAcrossOrigins(app, allowedOrigins, callsOf(options));
+  if (allowedOrigins.length > 0 || options.directory?.corsOf !== undefined) {
+    shareAcrossOrigins(app, {
+      allowed: allowedOrigins,
+      isForDeployment: callsOf(options),
+      sharedByAuthor: sharedByAuthorOf(options),
+    });
   }
   if (options.sameSiteOnly) {
-    refuseCrossSite(app, allowedOrigins);
+    refuseCrossSite(app);
   }
   shareBudget(app, new BodyBudget(options.bodyBudgetBytes));
 
@@ -158,6 +165,16 @@ function callsOf({
     appsDomain === undefined ||
     appOf(req.host, appsDomain) !== undefined ||
     (isNamed(req) && !isOwn(req.url.split("?", 1)[0] ?? ""));
+}
+
+/** What authors of deployments let pages of other sites do, on the hosts of their deployments. */
+function sharedByAuthorOf({ directory }: ServerOptions): SharingOptions["sharedByAuthor"] {
+  return (host, origin) => {
+    const cors = directory?.corsOf?.(host);
+    const letting = (found: CorsManifest | undefined) =>
+      found !== undefined && letsOrigin(found, origin) ? found : undefined;
+    return cors instanceof Promise ? cors.then(letting) : letting(cors);
+  };
 }
 
 /**

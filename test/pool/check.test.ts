@@ -329,6 +329,36 @@ describe("a manifest of an index", () => {
     );
   });
 
+  test.each([
+    ["origins", { origins: ["https://a.example", "*"] }, true],
+    [
+      "all that it may say",
+      {
+        origins: [],
+        originPattern: "https://.*\\.a\\.example",
+        credentials: true,
+        methods: ["POST"],
+        headers: ["*"],
+        exposedHeaders: ["X-Model"],
+        maxAgeSeconds: 600,
+      },
+      true,
+    ],
+    ["no origins", { headers: ["*"] }, false],
+    ["an origin with a line break", { origins: ["https://a\r\nx: y"] }, false],
+    ["a header with a line break", { origins: [], headers: ["x\r\ny"] }, false],
+    ["a method of two words", { origins: [], methods: ["GET, POST"] }, false],
+    ["headers that are no list", { origins: [], exposedHeaders: "X-Model" }, false],
+    ["too many origins", { origins: Array(101).fill("https://a.example") }, false],
+    ["a pattern that is none", { origins: [], originPattern: "(" }, false],
+    ["a pattern of Python alone", { origins: [], originPattern: "(?P<a>x)" }, false],
+    ["a long pattern", { origins: [], originPattern: "a".repeat(1_001) }, false],
+    ["an age of more than a day", { origins: [], maxAgeSeconds: 86_401 }, false],
+    ["credentials that are a text", { origins: [], credentials: "yes" }, false],
+  ])("with %s for pages of other sites", (_, cors, valid) => {
+    expect(readManifest({ ...manifest, cors })).toEqual(valid ? { ...manifest, cors } : undefined);
+  });
+
   test("is read within the bounds that one of a worker has", () => {
     expect(readManifest(manifest)).toEqual(manifest);
     expect(readManifest({ name: "x" })).toBeUndefined();

@@ -4,13 +4,14 @@
  *
  * Cross-origin resource sharing (https://fetch.spec.whatwg.org/#http-cors-protocol):
  * pages of other sites may call deployments from a browser once the operator
- * names their origins.
+ * names their origins, and a deployment on its own host once its author does.
  *
  * - Preflights are answered before authentication, because browsers send no
- *   token with them. The answer reveals only the setting.
- * - Credentials are never allowed: cookies and sessions do not apply, and a
- *   page needs a token of its own. So `*` gives pages no more access than any
- *   program that can reach the server.
+ *   token with them. The answer reveals only what the setting, or the author, says.
+ * - The operator's setting never allows credentials: cookies and sessions do
+ *   not apply, and a page needs a token of its own. So `*` gives pages no more
+ *   access than any program that can reach the server. An author may allow
+ *   them: on a deployment's host nobody is signed in to the platform.
  * - Only calls of deployments are shared. The platform's own paths, where
  *   people are signed in, answer pages of other sites as without the setting.
  */
@@ -20,12 +21,12 @@ import { problem } from "../../errors.ts";
 /** Origins such as `https://app.example.com`; `*` stands for all. */
 export type AllowedOrigins = readonly string[];
 
-/** Headers that browsers may send: those of the data plane, Connect, gRPC-Web and W3C trace context. */
+/** Headers that browsers may send in any case: those of the data plane, Connect, gRPC-Web and tracing. */
 const REQUEST_HEADERS = [
   ...["Authorization", "Content-Type", "Idempotency-Key", "Prefer", "Last-Event-ID"],
   ...["Range", "If-Range", "If-None-Match", "Tessera-Deployment", "X-Request-Id"],
   ...["Connect-Protocol-Version", "Connect-Timeout-Ms", "Grpc-Timeout", "X-Grpc-Web"],
-  ...["X-User-Agent", "Traceparent", "Tracestate"],
+  ...["X-User-Agent", "Traceparent", "Tracestate", "Baggage", "Sentry-Trace"],
 ].join(", ");
 
 /** Response headers that pages may read, in addition to the CORS-safelisted ones. */
@@ -42,49 +43,123 @@ const METHODS = "GET, HEAD, POST, PUT";
 const PREFLIGHT_MAX_AGE_SECONDS = 7_200;
 
 /** Whether pages of an origin may call. */
-export function isAllowedOrigin(allowed: AllowedOrigins, origin: string | undefined): boolean {
+function isAllowedOrigin(allowed: AllowedOrigins, origin: string | undefined): boolean {
   return origin !== undefined && (allowed.includes("*") || allowed.includes(origin));
 }
 
+/** What pages of one origin may do; what is absent is as the node has it. */
+export interface Sharing {
+  readonly credentials?: boolean | undefined;
+  readonly methods?: readonly string[] | undefined;
+  /** Besides the node's; `*` is any. */
+  readonly headers?: readonly string[] | undefined;
+  readonly exposedHeaders?: readonly string[] | undefined;
+  readonly maxAgeSeconds?: number | undefined;
+}
+
+/** Whose pages may call deployments. */
+export interface SharingOptions {
+  /** Those that the operator names. */
+  readonly allowed: AllowedOrigins;
+  /** Whether a request is a call of a deployment. */
+  readonly isForDeployment: (req: FastifyRequest) => boolean;
+  /** What the author of the deployment on this host lets pages of an origin do; undefined: nothing. */
+  readonly sharedByAuthor: (
+    host: string,
+    origin: string,
+  ) => Sharing | undefined | Promise<Sharing | undefined>;
+}
+
+/** The operator names origins only; what their pages may send is theirs. */
+const BY_OPERATOR: Sharing = { headers: ["*"] };
+
 /**
- * Answers preflights and sets the CORS headers for these origins. It must come
+ * Answers preflights and sets the CORS headers for origins whose pages may call. It must come
  * before everything that may refuse a request, so that a page can read why.
- *
- * @param isForDeployment whether a request is a call of a deployment
  */
 export function shareAcrossOrigins(
   app: FastifyInstance,
-  allowed: AllowedOrigins,
-  isForDeployment: (req: FastifyRequest) => boolean,
+  { allowed, isForDeployment, sharedByAuthor }: SharingOptions,
 ): void {
+  const isAnyone = allowed.includes("*");
+  const isListed = allowed.length > 0 && !isAnyone;
   app.addHook("onRequest", (req, reply, done) => {
     const { origin } = req.headers;
-    if (!isForDeployment(req)) {
+    if ((origin === undefined && !isListed) || !isForDeployment(req)) {
       done();
       return;
     }
-    const isAnyone = allowed.includes("*");
-    if (!isAnyone) {
+    if (isListed) {
       // Also for origins that are not allowed: a cache must not give this answer to others.
       set(reply, "vary", "Origin");
     }
-    if (!isAllowedOrigin(allowed, origin)) {
-      done();
+    if (origin === undefined || isAllowedOrigin(allowed, origin)) {
+      answer(req, reply, origin === undefined ? undefined : BY_OPERATOR, { isAnyone, done });
       return;
     }
-    set(reply, "access-control-allow-origin", isAnyone ? "*" : (origin ?? ""));
-    if (!isPreflight(req)) {
-      set(reply, "access-control-expose-headers", RESPONSE_HEADERS);
-      done();
-      return;
+    const shared = sharedByAuthor(req.host, origin);
+    if (shared instanceof Promise) {
+      shared.then((found) => answer(req, reply, found, { isAnyone: false, done }), done);
+    } else {
+      answer(req, reply, shared, { isAnyone: false, done });
     }
-    reply
-      .code(204)
-      .header("access-control-allow-methods", METHODS)
-      .header("access-control-allow-headers", REQUEST_HEADERS)
-      .header("access-control-max-age", String(PREFLIGHT_MAX_AGE_SECONDS))
-      .send();
   });
+}
+
+/** Sets the headers for pages of the request's origin; answers a preflight. */
+function answer(
+  req: FastifyRequest,
+  reply: FastifyReply,
+  shared: Sharing | undefined,
+  { isAnyone, done }: { readonly isAnyone: boolean; readonly done: (err?: Error) => void },
+): void {
+  if (shared === undefined) {
+    done();
+    return;
+  }
+  const { credentials = false, methods, headers = [], exposedHeaders = [], maxAgeSeconds } = shared;
+  const asked = isPreflight(req) ? req.headers["access-control-request-method"] : undefined;
+  if (asked !== undefined && methods?.includes("*") === false && !methods.includes(asked)) {
+    done(problem("ACCESS_DENIED", `pages of other sites may call this with ${methods.join(", ")}`));
+    return;
+  }
+  if (!isAnyone) {
+    set(reply, "vary", "Origin");
+  }
+  set(reply, "access-control-allow-origin", isAnyone ? "*" : String(req.headers.origin));
+  if (credentials) {
+    set(reply, "access-control-allow-credentials", "true");
+  }
+  if (asked === undefined) {
+    const exposed = [RESPONSE_HEADERS, ...exposedHeaders.filter((name) => name !== "*")];
+    set(reply, "access-control-expose-headers", exposed.join(", "));
+    done();
+    return;
+  }
+  const wanted = headers.includes("*")
+    ? preflightHeaders(req).filter(isHeaderName).slice(0, MAX_SENT_HEADERS)
+    : headers;
+  reply
+    .code(204)
+    .header("vary", isAnyone ? VARY_BY_HEADERS : `Origin, ${VARY_BY_HEADERS}`)
+    .header("access-control-allow-methods", methodsOf(methods))
+    .header("access-control-allow-headers", [REQUEST_HEADERS, ...wanted].join(", "))
+    .header("access-control-max-age", String(maxAgeSeconds ?? PREFLIGHT_MAX_AGE_SECONDS))
+    .send();
+}
+
+/** Headers that a preflight may ask for. */
+const MAX_SENT_HEADERS = 100;
+
+const VARY_BY_HEADERS = "Access-Control-Request-Headers";
+
+function methodsOf(methods: readonly string[] | undefined): string {
+  return methods === undefined || methods.includes("*") ? METHODS : methods.join(", ");
+}
+
+/** RFC 9110, section 5.6.2. */
+function isHeaderName(name: string): boolean {
+  return /^[!#$%&'*+.^_`|~0-9a-z-]{1,128}$/.test(name);
 }
 
 /** The headers that a browser asks for in a preflight. */
@@ -119,10 +194,13 @@ function set(reply: FastifyReply, name: string, value: string): void {
 /** Safe methods, which change nothing (RFC 9110, section 9.2.1). */
 const SAFE = new Set(["GET", "HEAD", "OPTIONS"]);
 
-/** Refuses unsafe requests from pages of other sites with ACCESS_DENIED, except from `allowed` origins. */
-export function refuseCrossSite(app: FastifyInstance, allowed: AllowedOrigins): void {
-  app.addHook("onRequest", (req, _reply, done) => {
-    const isLet = SAFE.has(req.method) || isAllowedOrigin(allowed, req.headers.origin);
+/**
+ * Refuses unsafe requests from pages of other sites with ACCESS_DENIED, except from origins that
+ * `shareAcrossOrigins`, which comes before, has let call.
+ */
+export function refuseCrossSite(app: FastifyInstance): void {
+  app.addHook("onRequest", (req, reply, done) => {
+    const isLet = SAFE.has(req.method) || reply.hasHeader("access-control-allow-origin");
     if (isLet || !isCrossSite(originOf(req))) {
       done();
     } else {

@@ -104,9 +104,21 @@ describe.each([
       expect(answered.get("access-control-allow-headers")).toMatch(
         /Authorization, Content-Type, Idempotency-Key/,
       );
-      expect(answered.get("vary")).toBe("Origin");
+      expect(answered.get("vary")).toBe("Origin, Access-Control-Request-Headers");
       expect(answered.has("access-control-allow-credentials")).toBe(false);
     }
+  });
+
+  it("lets its pages send what they ask for, in names of headers", async () => {
+    const headers = {
+      origin: APP,
+      "access-control-request-method": "POST",
+      "access-control-request-headers": "baggage,sentry-trace,x-tenant,b@d",
+    };
+    const { headers: answered } = await served.raw("OPTIONS", "/repeat", headers);
+    const allowed = answered.get("access-control-allow-headers")?.toLowerCase().split(", ");
+    expect(allowed).toEqual(expect.arrayContaining(["baggage", "sentry-trace", "x-tenant"]));
+    expect(allowed).not.toContain("b@d");
   });
 
   it("serves its pages, which may read what they need, errors too", async () => {

@@ -97,6 +97,53 @@ def test_reads_limits_from_the_configuration(eight: Hosted) -> None:
     assert limits["count"] == [86_400_000, 2, 50]
 
 
+def with_cors(**cors: Any) -> Any:
+    said = {f"access_control_{name}": value for name, value in cors.items()}
+
+    @bentoml.service(http={"cors": {"enabled": True, **said}})
+    class Shared:
+        @bentoml.api
+        def read(self, text: str) -> str:
+            return text
+
+    return Shared
+
+
+def test_reads_which_pages_of_other_sites_may_call(eight: Hosted) -> None:
+    assert "cors" not in eight.service.manifest
+    said = {
+        "allow_origins": ["https://a.example", "https://b.example"],
+        "allow_origin_regex": r"https://.*\.c\.example",
+        "allow_credentials": True,
+        "allow_methods": ["POST"],
+        "allow_headers": "*",
+        "expose_headers": ["X-Model"],
+        "max_age": 600,
+    }
+    assert adapt(with_cors(**said)).manifest["cors"] == {
+        "origins": ["https://a.example", "https://b.example"],
+        "originPattern": r"https://.*\.c\.example",
+        "credentials": True,
+        "methods": ["POST"],
+        "headers": ["*"],
+        "exposedHeaders": ["X-Model"],
+        "maxAgeSeconds": 600,
+    }
+    assert adapt(with_cors(allow_origins="*")).manifest["cors"] == {"origins": ["*"]}
+
+
+@pytest.mark.parametrize(
+    ("cors", "said"),
+    [
+        ({}, "without access_control_allow_origins"),
+        ({"allow_origins": [], "allow_origin_regex": r"\Ahttps"}, "cannot read"),
+    ],
+)
+def test_refuses_cors_that_lets_nobody_call(cors: dict[str, Any], said: str) -> None:
+    with pytest.raises(ServiceError, match=said):
+        adapt(with_cors(**cors))
+
+
 def test_requires_a_gpu_where_the_service_or_one_that_it_depends_on_does() -> None:
     @bentoml.service(resources={"gpu": 1, "gpu_type": "nvidia-tesla-t4"})
     class Model:

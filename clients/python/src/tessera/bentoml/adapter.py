@@ -45,6 +45,7 @@ class BentoService:
         self.manifest: Mapping[str, Json] = service_manifest(
             service,
             [each.manifest for each in self._methods],
+            config,
             # Those that it depends on run in its process.
             needs_gpu=any(needs_gpu(internals.configured(each)) for each in _all(service)),
         )

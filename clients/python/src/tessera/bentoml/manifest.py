@@ -14,7 +14,14 @@ from ..sdk.acceptance import accepted
 from ..sdk.batches import DEFAULT_MAX_BYTES, MAX_BATCH_SIZE
 from ..sdk.executable import Json, ServiceError
 from . import internals
-from .schemas import Schema, describe_file, file_of, translate_input, translate_output
+from .schemas import (
+    Schema,
+    describe_file,
+    file_of,
+    is_portable_pattern,
+    translate_input,
+    translate_output,
+)
 
 SECOND_MS = 1_000
 DAY_MS = 86_400 * SECOND_MS
@@ -33,6 +40,9 @@ BATCH_WAIT_MS = 10
 MAX_DESCRIBED_VALUES = 10_000
 """Of BentoML's description of the service, which repeats a model wherever it is used."""
 
+MAX_PREFLIGHT_SECONDS = 86_400
+"""Browsers keep the answer to a preflight no longer."""
+
 TAKEN_SEGMENTS = frozenset(["api", "federate", "healthz", "livez", "metrics", "readyz"])
 """First segments of paths that the node answers itself."""
 
@@ -47,9 +57,14 @@ def service_name(name: str) -> str:
     return label or "service"
 
 
-def service_manifest(service: Any, endpoints: list[Json], *, needs_gpu: bool) -> dict[str, Json]:
+def service_manifest(
+    service: Any, endpoints: list[Json], config: Mapping[str, Any], *, needs_gpu: bool
+) -> dict[str, Json]:
     """``ServiceManifest`` of the node. BentoML's own description of the service is kept in it."""
     manifest: dict[str, Json] = {"name": service_name(service.name), "endpoints": endpoints}
+    cors = cors_of(service.name, config)
+    if cors is not None:
+        manifest["cors"] = cors
     if needs_gpu:
         manifest["requires"] = {"gpu": "*"}
     said = _description(getattr(service, "description", None) or service.inner.__doc__)
@@ -59,6 +74,44 @@ def service_manifest(service: Any, endpoints: list[Json], *, needs_gpu: bool) ->
     if described is not None:
         manifest["compat"] = {"bentoml": described}
     return manifest
+
+
+def cors_of(name: str, config: Mapping[str, Any]) -> dict[str, Json] | None:
+    """``CorsManifest`` of the node: which pages of other sites ``http={"cors": …}`` lets call."""
+    said = (config.get("http") or {}).get("cors") or {}
+    if not said.get("enabled"):
+        return None
+    get = {key.removeprefix("access_control_"): value for key, value in said.items()}.get
+    pattern = get("allow_origin_regex")
+    pattern = getattr(pattern, "pattern", pattern)
+    origins = _names(get("allow_origins"))
+    if pattern is not None and not is_portable_pattern(pattern):
+        raise ServiceError(
+            f"{name}: the node cannot read access_control_allow_origin_regex {pattern!r}: "
+            "write it without what only Python knows, or list the origins"
+        )
+    if not origins and pattern is None:
+        raise ServiceError(f"{name}: cors is enabled without access_control_allow_origins")
+    cors: dict[str, Json] = {"origins": origins}
+    if pattern is not None:
+        cors["originPattern"] = pattern
+    if get("allow_credentials"):
+        cors["credentials"] = True
+    for key, names in (
+        ("methods", get("allow_methods")),
+        ("headers", get("allow_headers")),
+        ("exposedHeaders", get("expose_headers")),
+    ):
+        if names is not None:
+            cors[key] = _names(names)
+    if get("max_age") is not None:
+        cors["maxAgeSeconds"] = max(0, min(int(get("max_age")), MAX_PREFLIGHT_SECONDS))
+    return cors
+
+
+def _names(names: Any) -> list[Json]:
+    """BentoML takes one text, or a list of them."""
+    return [names] if isinstance(names, str) else [str(each) for each in names or ()]
 
 
 def _described(service: Any) -> Json | None:

@@ -88,8 +88,13 @@ def _schema(schema: Any, dropped: frozenset[str], depth: int) -> Any:
 
 def _is_portable(key: str, value: Any) -> bool:
     if key == "pattern":
-        return isinstance(value, str) and _PYTHON_PATTERN.search(value) is None
+        return isinstance(value, str) and is_portable_pattern(value)
     return key != "default" or _is_json(value)
+
+
+def is_portable_pattern(pattern: str) -> bool:
+    """True for a pattern of Python that is one of JavaScript too."""
+    return _PYTHON_PATTERN.search(pattern) is None
 
 
 def _member(key: str, value: Any, dropped: frozenset[str], depth: int) -> Any:

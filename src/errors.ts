@@ -93,9 +93,16 @@ export const CATALOGUE = {
   MANIFEST_CONFLICT: Code.FailedPrecondition,
   NO_MATCHING_WORKER: Code.Unavailable,
   BLOB_RANGE_INVALID: Code.OutOfRange,
+  TOKEN_MISSING: Code.Unauthenticated,
 } as const satisfies Record<string, Code>;
 
 export type Reason = keyof typeof CATALOGUE;
+
+/** How to authenticate. RFC 6750 §3.1: without a credential, a challenge has no error. */
+const CHALLENGES: { readonly [reason in Reason]?: string } = {
+  TOKEN_MISSING: 'Bearer realm="tessera"',
+  TOKEN_INVALID: 'Bearer realm="tessera", error="invalid_token"',
+};
 
 /** One field and what is wrong with it. */
 export interface FieldViolation {
@@ -150,8 +157,9 @@ export class Problem extends ConnectError {
         value: { retryDelay: { seconds: BigInt(seconds), nanos: 0 } },
       });
     }
-    if (reason === "TOKEN_INVALID") {
-      this.metadata.set("www-authenticate", 'Bearer error="invalid_token"');
+    const challenge = CHALLENGES[reason];
+    if (challenge !== undefined) {
+      this.metadata.set("www-authenticate", challenge);
     }
   }
 }

@@ -56,9 +56,12 @@ describe("a problem", () => {
     expect(found.metadata.get("retry-after")).toBe("2");
   });
 
-  it("says how to authenticate when the token is not valid", () => {
+  it("says how to authenticate when the token is not valid, and names no error when there is none", () => {
     expect(problem("TOKEN_INVALID", "no").metadata.get("www-authenticate")).toBe(
-      'Bearer error="invalid_token"',
+      'Bearer realm="tessera", error="invalid_token"',
+    );
+    expect(problem("TOKEN_MISSING", "no").metadata.get("www-authenticate")).toBe(
+      'Bearer realm="tessera"',
     );
   });
 });

@@ -36,8 +36,10 @@ export const REMEDIES = {
   QUEUE_FULL:
     "Submit again after `Retry-After`. Add workers (`tessera deployment update NAME --workers 1..8`), or raise the endpoint's `queueLimit`.",
   TOO_MANY_WAITING: "Ask for the status without `wait`, or wait in fewer calls.",
+  TOKEN_MISSING:
+    "Send `Authorization: Bearer …` with a token (`tessera token create NAME`), or sign in. A header of another scheme, such as `Basic`, brings none. Deployments that do not exist answer this, too.",
   TOKEN_INVALID:
-    "Send `Authorization: Bearer …` with a token that is neither expired nor deleted (`tessera token list`), from a network that it allows. Behind a proxy, see [client addresses](production.md#the-address-of-the-client). Deployments that do not exist answer this, too.",
+    "Send `Authorization: Bearer …` with a token that is neither expired nor deleted (`tessera token list`), from a network that it allows. Behind a proxy, see [client addresses](production.md#the-address-of-the-client).",
   ACCESS_DENIED:
     "Use a token with the access that the message names. In a browser, allow the page's origin by `--cors`.",
   STORAGE_UNAVAILABLE:

@@ -48,8 +48,8 @@ export interface Situation {
 }
 
 /**
- * Returns when the principal has this access. Throws TOKEN_INVALID for a
- * missing credential, SIGN_IN_REQUIRED when a person is required,
+ * Returns when the principal has this access. Throws TOKEN_MISSING for a
+ * missing credential, TOKEN_INVALID for a session that has ended, SIGN_IN_REQUIRED when a person is required,
  * ADMIN_REQUIRED when an admin is required, ACCESS_DENIED when the credential
  * lacks the access, OPERATOR_REQUIRED when an operator is required, and ORGANIZATION_NOT_FOUND or DEPLOYMENT_NOT_FOUND for what
  * the principal must not know about.
@@ -158,13 +158,13 @@ export function readsTasks(
 
 /**
  * The problem of a call for a deployment that does not exist, or that the caller may not see:
- * nobody can tell which. Without a credential it is TOKEN_INVALID, else DEPLOYMENT_NOT_FOUND.
+ * nobody can tell which. Without a credential it is TOKEN_MISSING, else DEPLOYMENT_NOT_FOUND.
  *
  * @param name `organization/name`, as the caller gave it.
  */
 export function deploymentUnknown(principal: Principal, name?: string): Problem {
   if (principal.kind !== "session" && principal.kind !== "token") {
-    return credentialMissing();
+    return unauthenticated(principal);
   }
   const which = name === undefined ? "this deployment" : `deployment ${JSON.stringify(name)}`;
   return problem(
@@ -193,19 +193,21 @@ export function requireRecentSignIn(
   }
 }
 
-/** The problem for a missing credential. */
-export function credentialMissing(): Problem {
-  return problem(
-    "TOKEN_INVALID",
-    "this needs a credential: send the header Authorization: Bearer <token>, or sign in",
-  );
+/** The problem of a caller without a valid credential. */
+function unauthenticated(principal: Principal): Problem {
+  return principal.kind === "anonymous" && principal.signedOut === true
+    ? problem("TOKEN_INVALID", "your session has ended: sign in again")
+    : problem(
+        "TOKEN_MISSING",
+        "this needs a credential: send the header Authorization: Bearer <token>, or sign in",
+      );
 }
 
 function signedIn(principal: Principal): SessionPrincipal | TokenPrincipal {
   if (principal.kind === "session" || principal.kind === "token") {
     return principal;
   }
-  throw credentialMissing();
+  throw unauthenticated(principal);
 }
 
 function authorizeDeveloper(

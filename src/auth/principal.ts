@@ -53,7 +53,10 @@ export type Principal =
   /** The shared token of `tessera serve --token`: it may do everything on that server. */
   | { readonly kind: "shared" }
   /** No credential; on a server without authentication, every caller. */
-  | { readonly kind: "anonymous" };
+  | {
+      readonly kind: "anonymous" /** With a session that has ended. Default: none. */;
+      readonly signedOut?: boolean;
+    };
 
 /** The credentials of a request, with its origin. */
 export interface Credentials {
@@ -66,7 +69,7 @@ export interface Credentials {
 }
 
 /**
- * Authenticates a caller. Throws TOKEN_INVALID with one message for every kind
+ * Authenticates a caller. Throws TOKEN_MISSING for a header without a token, and TOKEN_INVALID with one message for every kind
  * of bad credential. It returns synchronously where it can, because a promise
  * costs every call.
  */

@@ -1,9 +1,8 @@
 /** Authentication of `tessera serve`: one shared token, or none. */
 import { createHash, timingSafeEqual } from "node:crypto";
 import { problem } from "../errors.ts";
+import { bearerToken } from "./bearer.ts";
 import type { Authenticate } from "./principal.ts";
-
-const BEARER = /^Bearer +([^\s]+) *$/i;
 
 /** Lets every caller in without a token. */
 export const allowEveryone: Authenticate = () => ({ kind: "anonymous" });
@@ -16,11 +15,11 @@ export const allowEveryone: Authenticate = () => ({ kind: "anonymous" });
 export function requireToken(token: string): Authenticate {
   const expected = digest(token);
   return ({ authorization }) => {
-    const given = BEARER.exec(authorization ?? "")?.[1];
+    const given = bearerToken(authorization);
     if (given === undefined || !timingSafeEqual(digest(given), expected)) {
       throw problem(
         "TOKEN_INVALID",
-        "this server asks for a token: send the header Authorization: Bearer <token> with a valid one",
+        "the token is not the one that this server asks for: send the header Authorization: Bearer <token> with that",
       );
     }
     return { kind: "shared" };

@@ -23,6 +23,7 @@ import { hash, randomBytes } from "node:crypto";
 import { type Problem, problem, toProblem } from "../errors.ts";
 import type { Log } from "../log/log.ts";
 import type { Accounts } from "../storage/accounts/accounts.ts";
+import { bearerToken } from "./bearer.ts";
 import { CachedSession, CachedToken } from "./cached-credentials.ts";
 import type { ChangeFeed, Forgotten } from "./change-feed.ts";
 import type { FailureLimiter } from "./failures.ts";
@@ -33,8 +34,6 @@ import type { Authenticate, Principal } from "./principal.ts";
 import { readSessionCookie } from "./sessions.ts";
 import { parseTokenValue, TOKEN_LENGTH } from "./token-format.ts";
 import type { UseRecorder } from "./token-uses.ts";
-
-const BEARER = /^Bearer +(\S+) *$/i;
 
 /** `Authorization` header: `Bearer` and a token, with some white space. */
 const MAX_AUTHORIZATION_CHARACTERS = TOKEN_LENGTH + 32;
@@ -52,6 +51,7 @@ const MAX_BACKGROUND_WRITES = 8;
 const SESSION_USE_RECORD_INTERVAL_MS = 5 * 60_000;
 
 const ANONYMOUS: Principal = { kind: "anonymous" };
+const SIGNED_OUT: Principal = { kind: "anonymous", signedOut: true };
 
 /** The outcome of verifying a token. */
 export type Verification =
@@ -107,7 +107,7 @@ export class Verifier implements AsyncDisposable {
   }
 
   /**
-   * Errors: TOKEN_INVALID; RATE_LIMITED after too many failures from the
+   * Errors: TOKEN_MISSING, TOKEN_INVALID; RATE_LIMITED after too many failures from the
    * address; STORAGE_UNAVAILABLE when the token could not be checked.
    */
   readonly authenticate: Authenticate = ({ authorization, cookie, address, secure = false }) => {
@@ -134,7 +134,7 @@ export class Verifier implements AsyncDisposable {
 
   #authenticateToken(authorization: string, address: string): Principal | Promise<Principal> {
     const value =
-      authorization.length <= MAX_AUTHORIZATION_CHARACTERS && BEARER.exec(authorization)?.[1];
+      authorization.length <= MAX_AUTHORIZATION_CHARACTERS ? bearerToken(authorization) : undefined;
     if (!value) {
       throw this.#refused("invalid");
     }
@@ -222,7 +222,7 @@ export class Verifier implements AsyncDisposable {
   }
 
   #useSession(session: CachedSession | null | undefined): Principal {
-    return session?.isUsable(this.#now()) ? session.principal : ANONYMOUS;
+    return session?.isUsable(this.#now()) ? session.principal : SIGNED_OUT;
   }
 
   async #findSession(digest: string, address: string): Promise<CachedSession | undefined> {

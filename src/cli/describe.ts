@@ -55,6 +55,7 @@ export function isPassing(err: unknown): boolean {
 
 const HINTS: Readonly<Record<string, string>> = {
   TOKEN_INVALID: "log in again: tessera cloud login",
+  TOKEN_MISSING: "log in: tessera cloud login",
   ACCESS_DENIED: "tessera token list shows what your tokens may do",
   ADMIN_REQUIRED: "tessera member list shows who is an admin",
   SIGN_IN_REQUIRED: "sign in at the console of the platform",
@@ -101,13 +102,16 @@ function exitCodeOf(code: Code): number {
   }
 }
 
+const GIVE_TOKEN = "tessera cloud login, or give a token by --token or TESSERA_TOKEN";
+
 /** Converts an error of the deployment client, whose message says what to do. */
 function describeDeployment(err: DeploymentError): Failure {
   const { reason = "", retryAfterMs } = err;
   // Advice for programs.
   const [message = ""] = err.message.split(/; if it (?:was|worked) /);
   const hints: Readonly<Record<string, string>> = {
-    TOKEN_INVALID: "tessera cloud login, or give a token by --token or TESSERA_TOKEN",
+    TOKEN_INVALID: GIVE_TOKEN,
+    TOKEN_MISSING: GIVE_TOKEN,
     ACCESS_DENIED:
       "make one, and give it by TESSERA_TOKEN: tessera token create caller --deployment <name>",
     ENDPOINT_NOT_A_TASK: "tessera call <endpoint> calls it",

@@ -62,12 +62,14 @@ const CLASSES: Readonly<Record<string, ErrorClass>> = {
   SHUTTING_DOWN: BusyError,
   STORAGE_UNAVAILABLE: BusyError,
   TOKEN_INVALID: TokenError,
+  TOKEN_MISSING: TokenError,
   ACCESS_DENIED: AccessDeniedError,
   INTERNAL: ServerError,
 };
 
 /** Advice that the server cannot give, by reason. */
 const ADVICE: Readonly<Record<string, string>> = {
+  TOKEN_MISSING: "give the client a token",
   TOKEN_INVALID: "give a token that is valid; if this one worked before, it expired or was revoked",
   ENDPOINT_NOT_FOUND:
     "if it was there before, the service has changed: generate the client again, or take its new types",

@@ -1,5 +1,5 @@
 /** The routes of a node's deployments: their services, the data plane and documents. */
-import type { ContextValues } from "@connectrpc/connect";
+import { Code, type ContextValues } from "@connectrpc/connect";
 import type { FastifyPluginAsync, FastifyRequest } from "fastify";
 import { EndpointService } from "../../gen/tessera/v1/endpoint_pb.js";
 import { TaskService } from "../../gen/tessera/v1/task_pb.js";
@@ -85,7 +85,7 @@ export function deploymentPage(page: FastifyPluginAsync): ServerPlugin {
         await targetValues(req, EndpointService.method.listEndpoints);
       } catch (thrown) {
         const refused = toProblem(thrown);
-        if (refused.reason !== "TOKEN_INVALID") {
+        if (refused.code !== Code.Unauthenticated) {
           return sendProblem(reply, refused);
         }
         reply.code(401).headers(Object.fromEntries(refused.metadata));

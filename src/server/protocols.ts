@@ -72,7 +72,7 @@ export interface PluginContext {
   /**
    * Authenticates the sender of a request for this method, so that it can be
    * refused before its body is read. Returns a promise only if the answer is
-   * not known at once. Errors: TOKEN_INVALID.
+   * not known at once. Errors: TOKEN_MISSING, TOKEN_INVALID.
    */
   readonly contextValues: (
     req: FastifyRequest,

@@ -1,4 +1,5 @@
 /** The HTTP server: Fastify with all that is served on it, and the listener for its port. */
+import { Code } from "@connectrpc/connect";
 import Fastify, {
   type FastifyBaseLogger,
   type FastifyInstance,
@@ -195,7 +196,7 @@ function readinessOf(
       return locatedOf({ values }).isReady();
     } catch (thrown) {
       const { authorization } = req.headers;
-      if (authorization === undefined && toProblem(thrown).reason === "TOKEN_INVALID") {
+      if (authorization === undefined && toProblem(thrown).code === Code.Unauthenticated) {
         return true;
       }
       throw thrown;

@@ -46,7 +46,7 @@ type Who = keyof typeof PRINCIPALS;
 type Outcome = Reason | "yes";
 
 const DENIED = "ACCESS_DENIED";
-const NO_ONE = "TOKEN_INVALID";
+const NO_ONE = "TOKEN_MISSING";
 /** Callers who may not see the deployments of the organization: theirs alone. */
 const UNKNOWN = "DEPLOYMENT_NOT_FOUND";
 

@@ -25,15 +25,17 @@ describe("a shared token", () => {
     expect(requireToken(TOKEN)(credentials(header))).toEqual({ kind: "shared" });
   });
 
+  it.each(shown(undefined, "", TOKEN, "Bearer", "Bearer ", `Basic ${TOKEN}`, `Bearer${TOKEN}`))(
+    "is missing, and nothing of the header is said: %s",
+    (_shown, header) => {
+      const found = refusal(header);
+      expect(found).toMatchObject({ reason: "TOKEN_MISSING" });
+      expect(found?.message).not.toContain(TOKEN);
+    },
+  );
+
   it.each(
     shown(
-      undefined,
-      "",
-      TOKEN,
-      "Bearer",
-      "Bearer ",
-      `Basic ${TOKEN}`,
-      `Bearer${TOKEN}`,
       `Bearer ${TOKEN}x`,
       `Bearer ${TOKEN.slice(0, -1)}`,
       `Bearer ${TOKEN.toUpperCase()}`,
@@ -43,7 +45,10 @@ describe("a shared token", () => {
     ),
   )("is refused with the same words whatever is wrong: %s", (_shown, header) => {
     const found = refusal(header);
-    expect(found).toMatchObject({ reason: "TOKEN_INVALID", rawMessage: refusal("")?.rawMessage });
+    expect(found).toMatchObject({
+      reason: "TOKEN_INVALID",
+      rawMessage: refusal("Bearer x")?.rawMessage,
+    });
     expect(found?.message).not.toContain(TOKEN);
   });
 });

@@ -167,16 +167,24 @@ describe.each(Object.entries(DATABASES))("on %s", (_name, open) => {
   });
 
   describe("what is no token", () => {
+    it.each(shown("", "Bearer", "Bearer ", "Basic dTpw", createTokenValue("p")))(
+      "has brought none, and is told so without a query: %s",
+      async (_shown, authorization) => {
+        await using node = await start();
+        const found = await refusal(() =>
+          node.verifier.authenticate({ authorization, cookie: undefined, address: "192.0.2.1" }),
+        );
+        expect(found).toMatchObject({ reason: "TOKEN_MISSING" });
+        expect(found?.rawMessage).not.toContain("tsrp");
+        expect(node.asked.credentials).toBe(0);
+      },
+    );
+
     it.each(
       shown(
-        "",
-        "Bearer",
-        "Bearer ",
         "Bearer x",
-        "Basic dTpw",
         `Bearer ghp_${"a".repeat(36)}`,
         `Bearer tsrp_${"a".repeat(36)}`,
-        createTokenValue("p"),
         `Bearer ${createTokenValue("p").slice(0, -1)}`,
         `Bearer ${createTokenValue("p")} ${createTokenValue("o")}`,
         `Bearer ${"x".repeat(10_000_000)}`,
@@ -260,7 +268,7 @@ describe.each(Object.entries(DATABASES))("on %s", (_name, open) => {
       expect(node.cookie(value)).toBe(principal);
       expect(node.asked.sessions).toBe(1);
       await node.accounts.closeSession({ ...deed(), sessionId });
-      expect(await node.cookie(value)).toEqual({ kind: "anonymous" });
+      expect(await node.cookie(value)).toEqual({ kind: "anonymous", signedOut: true });
     });
 
     it("is nobody's after its time", async () => {
@@ -269,7 +277,7 @@ describe.each(Object.entries(DATABASES))("on %s", (_name, open) => {
       const { value } = await signIn(node.accounts);
       expect(await node.cookie(value)).toMatchObject({ kind: "session" });
       clock.nowMs += 15 * 24 * 3_600_000;
-      expect(await node.cookie(value)).toEqual({ kind: "anonymous" });
+      expect(await node.cookie(value)).toEqual({ kind: "anonymous", signedOut: true });
     });
 
     it("knows at once that its person has confirmed their password", async () => {
@@ -292,7 +300,7 @@ describe.each(Object.entries(DATABASES))("on %s", (_name, open) => {
         exceptSessionId: mine.sessionId,
       });
       expect(await node.cookie(mine.value)).toMatchObject({ kind: "session" });
-      expect(await node.cookie(other.value)).toEqual({ kind: "anonymous" });
+      expect(await node.cookie(other.value)).toEqual({ kind: "anonymous", signedOut: true });
     });
 
     it("records its use, at most every five minutes", async () => {
@@ -335,7 +343,7 @@ describe.each(Object.entries(DATABASES))("on %s", (_name, open) => {
     it("that nobody has is nobody", async () => {
       await using node = await start();
       for (const cookie of ["x", "a".repeat(43), "a".repeat(43)]) {
-        expect(await node.cookie(cookie)).toEqual({ kind: "anonymous" });
+        expect(await node.cookie(cookie)).toMatchObject({ kind: "anonymous" });
       }
       expect(node.asked.sessions).toBe(1);
     });

@@ -12,6 +12,7 @@
 import { timingSafeEqual } from "node:crypto";
 import type { ContextValues } from "@connectrpc/connect";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { bearerToken } from "../../auth/bearer.ts";
 import { problem, toProblem } from "../../errors.ts";
 import { expose } from "../../metrics/exposition.ts";
 import type { Federation } from "../../metrics/federation.ts";
@@ -27,7 +28,7 @@ import { sendText } from "./send.ts";
 export interface MonitoringOptions {
   readonly metrics: Metrics;
   readonly federation: Federation;
-  /** Authenticates a request. Errors: TOKEN_INVALID. */
+  /** Authenticates a request. Errors: TOKEN_MISSING, TOKEN_INVALID. */
   readonly contextValues: (req: FastifyRequest) => ContextValues | Promise<ContextValues>;
   /** The metrics that the caller may read. Errors: ACCESS_DENIED, ORGANIZATION_NOT_FOUND. */
   readonly monitored: (values: ContextValues) => Monitored;
@@ -56,7 +57,7 @@ export async function monitoringPlugin(
       );
     }
     if (!bears(req, operatorToken)) {
-      throw problem("TOKEN_INVALID", "the token is missing or wrong");
+      throw problem("TOKEN_INVALID", "the token is not TESSERA_METRICS_TOKEN of the node");
     }
     return sendText(reply, expose(metrics));
   });
@@ -121,7 +122,7 @@ function plain(reply: FastifyReply, status: number, message: string): FastifyRep
 }
 
 function bears(req: FastifyRequest, token: string): boolean {
-  const [, given = ""] = /^Bearer +(\S+)$/i.exec(req.headers.authorization ?? "") ?? [];
+  const given = bearerToken(req.headers.authorization) ?? "";
   const expected = Buffer.from(token);
   const actual = Buffer.from(given);
   return actual.length === expected.length && timingSafeEqual(actual, expected);

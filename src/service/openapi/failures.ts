@@ -34,7 +34,7 @@ const FAILURES: { readonly [status: string]: Failure } = {
     description: "No valid token came with the request.",
     code: "unauthenticated",
     reason: "TOKEN_INVALID",
-    reasons: ["TOKEN_INVALID"],
+    reasons: ["TOKEN_MISSING", "TOKEN_INVALID"],
     message: "no valid token; send one as 'Authorization: Bearer <token>'",
     header: "WWW-Authenticate",
   },
@@ -128,7 +128,9 @@ const FAILURES: { readonly [status: string]: Failure } = {
 };
 
 /** Reasons that any operation may answer with when tokens are required. */
-const AUTHORIZATION: readonly Reason[] = ["TOKEN_INVALID", "ACCESS_DENIED", "RATE_LIMITED"];
+const AUTHORIZATION: readonly Reason[] = [
+  ...(["TOKEN_MISSING", "TOKEN_INVALID", "ACCESS_DENIED", "RATE_LIMITED"] as const),
+];
 
 /** Reasons that any operation except health may answer with. */
 const ALWAYS: readonly Reason[] = [

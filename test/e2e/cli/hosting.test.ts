@@ -117,7 +117,7 @@ describe("a service on a platform", () => {
       code: 0,
       stderr: "Deleted deployment words\n",
     });
-    expect(await ask("word")).toMatch(/^401 .*TOKEN_INVALID/);
+    expect(await ask("word")).toMatch(/^401 .*TOKEN_MISSING/);
   });
 
   it("gets its secrets, and asks for a token once it is told to", async () => {

@@ -82,7 +82,7 @@ describe("a deployment", () => {
   it("is not found on a host that is none, which names others to members only", async () => {
     const body = { text: "hello" };
     const stranger = await world.call("other", "/say", { body });
-    expect([stranger.status, reasonOf(stranger)]).toEqual([401, "TOKEN_INVALID"]);
+    expect([stranger.status, reasonOf(stranger)]).toEqual([401, "TOKEN_MISSING"]);
     expect(stranger.text).not.toContain("echo");
     const { value } = await world.platform.createToken(world.cookie);
     const member = await world.call("other", "/say", { body, token: value });

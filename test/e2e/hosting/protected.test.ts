@@ -35,7 +35,7 @@ describe("a protected deployment", () => {
         headers,
         ...(isRpc && { body: {} }),
       });
-      expect([path, answer.status, reasonOf(answer)]).toEqual([path, 401, "TOKEN_INVALID"]);
+      expect([path, answer.status, reasonOf(answer)]).toEqual([path, 401, "TOKEN_MISSING"]);
       expect(answer.headers["www-authenticate"]).toContain("Bearer");
     }
     expect((await world.call("echo", "/livez")).status).toBe(200);

@@ -199,7 +199,7 @@ describe("a call that streams", () => {
     await using closed = await serve("streaming", { token: "a-token-of-streams" });
     expect(refusal(await closed.post("/texts", { list: [] }, SSE))).toMatchObject({
       status: 401,
-      reason: "TOKEN_INVALID",
+      reason: "TOKEN_MISSING",
     });
     const headers = { authorization: "Bearer a-token-of-streams" };
     expect((await closed.post("/texts", { list: ["a"] }, headers)).text).toBe("a");

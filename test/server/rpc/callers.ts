@@ -134,18 +134,20 @@ async function anotherSession(platform: TestPlatform, { userId }: Person) {
   return { cookie: `__Host-tessera_session=${value}` };
 }
 
+const UNAUTHENTICATED: ReadonlySet<Outcome> = new Set(["TOKEN_MISSING", "TOKEN_INVALID"]);
+
 /** What each caller is answered, by the method's access alone; `ok` is what a right caller gets. */
 export function expectedOutcome(access: Access, caller: CallerName): Outcome {
   if (access === Access.PUBLIC) {
     return "ok";
   }
   if (access === Access.OPERATOR) {
-    const isKnown = expectedOutcome(Access.AUTHENTICATED, caller) !== "TOKEN_INVALID";
-    return isKnown ? "OPERATOR_REQUIRED" : "TOKEN_INVALID";
+    const known = expectedOutcome(Access.AUTHENTICATED, caller);
+    return UNAUTHENTICATED.has(known) ? known : "OPERATOR_REQUIRED";
   }
   if (access === Access.WORKER) {
-    const isKnown = expectedOutcome(Access.AUTHENTICATED, caller) !== "TOKEN_INVALID";
-    return isKnown ? DENIED : "TOKEN_INVALID";
+    const known = expectedOutcome(Access.AUTHENTICATED, caller);
+    return UNAUTHENTICATED.has(known) ? known : DENIED;
   }
   switch (caller) {
     case "a monitoring token":
@@ -165,6 +167,8 @@ export function expectedOutcome(access: Access, caller: CallerName): Outcome {
       return "ok";
     case "a member":
       return access === Access.ADMIN ? NO_ADMIN : "ok";
+    case "nobody":
+      return "TOKEN_MISSING";
     default:
       return "TOKEN_INVALID";
   }

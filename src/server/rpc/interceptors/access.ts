@@ -195,7 +195,7 @@ export interface CredentialHeaders {
 
 /**
  * Puts the principal of a call into its context values. Returns a promise only
- * if the principal is not known at once. Errors: TOKEN_INVALID.
+ * if the principal is not known at once. Errors: TOKEN_MISSING, TOKEN_INVALID.
  */
 export type Identify = (
   method: DescMethod,

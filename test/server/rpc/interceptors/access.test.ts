@@ -90,6 +90,7 @@ function expectedOf({ method, outcome = "ok", except = {} }: Row): Record<string
 }
 
 const REFUSED: ReadonlySet<Outcome> = new Set([
+  "TOKEN_MISSING",
   "TOKEN_INVALID",
   "SIGN_IN_REQUIRED",
   "ACCESS_DENIED",

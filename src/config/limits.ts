@@ -1,3 +1,5 @@
+import { MAX_JSON_OPTION_BYTES } from "../protocol/manifest.ts";
+
 /** The limits of services and their calls, the same for `serve` and `start`. */
 export interface ServiceLimits {
   /** Time to clean up between the abort of a call and the kill of its worker. */
@@ -9,8 +11,13 @@ export interface ServiceLimits {
   readonly silenceMs: number;
   /** For a worker to load its service, which may read a large model. */
   readonly readyTimeoutMs: number;
-  /** JSON is held in memory, parsed and checked: gRPC's usual limit for a message. */
+  /**
+   * JSON body of an endpoint that says nothing of it. It is held in memory, and checked: gRPC's
+   * usual limit for a message.
+   */
   readonly jsonBodyBytes: number;
+  /** The most that an endpoint may ask for instead (`max_json`). */
+  readonly maxJsonBodyBytes: number;
   /** Files are streamed to disk, so this bounds the disk space that one call may fill. */
   readonly fileBodyBytes: number;
   /** A result that is no file; its worker holds it in memory. */
@@ -28,6 +35,7 @@ export const SERVICE_LIMITS: ServiceLimits = {
   silenceMs: 15_000,
   readyTimeoutMs: 120_000,
   jsonBodyBytes: 4 * MEBIBYTE,
+  maxJsonBodyBytes: MAX_JSON_OPTION_BYTES,
   fileBodyBytes: 1024 * MEBIBYTE,
   maxResultBytes: 64 * MEBIBYTE,
   maxFileBytes: 1024 * MEBIBYTE,

@@ -1,6 +1,7 @@
 /** Settings of `tessera start` and `tessera admin`, as data; docs/configuration.md is generated from them. */
 import { ORGANIZATION_CREATORS } from "../auth/organization-creators.ts";
 import type { SandboxMode } from "../pool/sandbox/sandbox.ts";
+import { MAX_JSON_OPTION_BYTES } from "../protocol/manifest.ts";
 import { MAIL_SETTINGS } from "./mail.ts";
 import { OIDC_SETTINGS } from "./oidc.ts";
 import { PYTHON_SETTINGS } from "./python.ts";
@@ -241,6 +242,14 @@ export const START_SETTINGS = {
     parse: values.size(64 * MEBIBYTE, 64 * GIBIBYTE),
     summary: "maximum memory per worker that a deployment may request",
     reason: "the API's own maximum",
+  }),
+  maxJson: setting({
+    flag: "--max-json <size>",
+    variable: "TESSERA_MAX_JSON",
+    fallback: "64MiB",
+    parse: values.size(64 * 1024, MAX_JSON_OPTION_BYTES),
+    summary: "largest JSON body that an endpoint may ask for (its option max_json)",
+    reason: "what BentoML's files have; it is held in memory, and stored with tasks",
   }),
   maxCpuPerWorker: setting({
     flag: "--max-cpu-per-worker <number>",

@@ -184,6 +184,7 @@ export function startConfig(
       cpu: read.maxCpuPerWorker,
       deployments: read.maxDeployments,
     },
+    maxJsonBodyBytes: read.maxJson,
     budget: budgetLimits(read),
     externalLabels: read.externalLabels,
     oidc: oidcOf(read),

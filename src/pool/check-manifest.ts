@@ -1,6 +1,10 @@
 /** Validates the manifest of a service: of a worker, as JSON text, or of an artifact's index. */
 import type { Attachments } from "../protocol/attachments.ts";
-import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
+import {
+  type EndpointManifest,
+  MAX_JSON_OPTION_BYTES,
+  type ServiceManifest,
+} from "../protocol/manifest.ts";
 import { MAX_MANIFEST_BYTES } from "../protocol/messages.ts";
 import { faultOfPlacement } from "../protocol/placement.ts";
 import { MAX_BATCH_BYTES, MAX_BATCH_SIZE, MAX_BATCH_WAIT_MS } from "../sdk/batch.ts";
@@ -114,6 +118,8 @@ function isEndpoint(endpoint: unknown): endpoint is EndpointManifest {
     (endpoint.stream === undefined || isStream(endpoint.stream, endpoint.outputFile)) &&
     [endpoint.input, endpoint.files, endpoint.output, endpoint.retries].every(isFields) &&
     (endpoint.check === undefined || isFields(endpoint.check)) &&
+    (endpoint.maxJsonBytes === undefined ||
+      isWithin(endpoint.maxJsonBytes, 1, MAX_JSON_OPTION_BYTES)) &&
     (endpoint.json === undefined || endpoint.json === "python") &&
     (endpoint.route === undefined || isRoute(endpoint.route)) &&
     (endpoint.rootArgument === undefined || isArgument(endpoint.rootArgument, endpoint.input)) &&

@@ -5,6 +5,9 @@
 
 import type { PlacementManifest } from "./placement.ts";
 
+/** The largest JSON body that an endpoint can ask for: a string of JavaScript holds not much more. */
+export const MAX_JSON_OPTION_BYTES = 256 * 1024 ** 2;
+
 /** A JSON Schema (2020-12) as plain data. */
 export type JsonSchema = { readonly [keyword: string]: unknown };
 
@@ -76,6 +79,8 @@ export interface EndpointManifest extends PlacementManifest {
    * Default: as JavaScript does, whose numbers are doubles.
    */
   readonly json?: "python";
+  /** Size limit of a JSON body of a call. Default: the node's, 4 MiB; the node has an upper limit. */
+  readonly maxJsonBytes?: number;
   /** The arguments that are files, by name. */
   readonly files: { readonly [argument: string]: FileArgument };
   /** JSON Schema of the result, or of one piece of it; `{}` when the endpoint declares none. */

@@ -1,6 +1,6 @@
 /** The run options of an endpoint, with their defaults and limits. */
 import { type Duration, formatDuration, parseDuration } from "../protocol/duration.ts";
-import type { RetryPolicy } from "../protocol/manifest.ts";
+import { MAX_JSON_OPTION_BYTES, type RetryPolicy } from "../protocol/manifest.ts";
 import { faultOfPlacement, type PlacementManifest } from "../protocol/placement.ts";
 import { ServiceDefinitionError } from "./errors.ts";
 
@@ -55,6 +55,12 @@ export interface RunOptions extends PlacementOptions {
   readonly retries?: { readonly max: number; readonly backoff?: Duration };
   /** The number of waiting tasks beyond which submits are refused, 1 to 10,000,000. Default: 10,000. */
   readonly queueLimit?: number;
+  /**
+   * The largest JSON body of a call, from 1 KiB to 256 MiB; a number means bytes. The operator of a
+   * platform may allow less. Files in a form are not counted. Default: 4 MiB, because it is held in
+   * memory, and stored with a task.
+   */
+  readonly maxJson?: Size;
   /** Tasks of higher priority run first, from -1,000 to 1,000. A caller may override it. Default: 0. */
   readonly priority?: number;
 }
@@ -67,7 +73,11 @@ export interface ResolvedOptions extends PlacementManifest {
   readonly retries: RetryPolicy;
   readonly queueLimit: number;
   readonly priority: number;
+  readonly maxJsonBytes?: number;
 }
+
+/** A size: a number of bytes, or a text with a unit such as `"512KiB"` or `"64MiB"`. */
+export type Size = number | `${number}${"KiB" | "MiB"}`;
 
 const SECOND_MS = 1000;
 const HOUR_MS = 3600 * SECOND_MS;
@@ -139,6 +149,7 @@ export function resolveOptions(
       max: 10_000_000,
     }),
     priority: integer(options.priority ?? 0, { place, name: "priority", min: -1000, max: 1000 }),
+    ...(options.maxJson !== undefined && { maxJsonBytes: bytesOf(options.maxJson, place) }),
   };
 }
 
@@ -202,6 +213,20 @@ function integer(value: number, { place, name, min, max }: Bounds): number {
     );
   }
   return value;
+}
+
+const SIZE = /^(\d{1,9})(KiB|MiB)$/;
+
+function bytesOf(size: Size, place: string): number {
+  const [, amount, unit] = typeof size === "string" ? (SIZE.exec(size) ?? []) : [];
+  const bytes = amount === undefined ? size : Number(amount) * (unit === "MiB" ? 1024 ** 2 : 1024);
+  if (!Number.isInteger(bytes) || Number(bytes) < 1024 || Number(bytes) > MAX_JSON_OPTION_BYTES) {
+    throw new ServiceDefinitionError(
+      place,
+      `maxJson must be bytes or a size such as "512KiB" or "64MiB", from 1KiB to 256MiB, not ${show(size)}`,
+    );
+  }
+  return Number(bytes);
 }
 
 function show(value: unknown): string {

@@ -7,11 +7,12 @@ import type { Directory } from "../deployments/directory.ts";
 import { toProblem } from "../errors.ts";
 import { expose } from "../metrics/exposition.ts";
 import type { Metrics } from "../metrics/metrics.ts";
-import type { ServiceManifest } from "../protocol/manifest.ts";
+import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
 import { endpointAt } from "../service/aliases.ts";
 import { documents, OPENAPI_PATH, SCHEMA_PATH, writeForBentoml } from "../service/documents.ts";
 import { pieceTypeOf } from "../service/piece-type.ts";
 import { isBentomlClient } from "./dataplane/answer.ts";
+import type { BodyLimits } from "./dataplane/call-body.ts";
 import { dataPlanePlugin } from "./dataplane/plugin.ts";
 import type { StreamedOutput } from "./dataplane/stream.ts";
 import { isForm } from "./http/body.ts";
@@ -44,8 +45,10 @@ const MAX_TEXT_BODY_BYTES = 64 * 1024 * 1024;
 
 export interface ServingOptions {
   readonly version: string;
-  /** Largest body of a call to an endpoint that takes JSON. */
+  /** Largest JSON body of a call to an endpoint that says nothing of it. */
   readonly jsonBodyBytes: number;
+  /** The most that an endpoint may ask for. */
+  readonly maxJsonBodyBytes: number;
   /** Largest body of a call to an endpoint that takes files, which are streamed to disk. */
   readonly fileBodyBytes: number;
   /** The document that hosts and headers without a deployment get at `/docs.json`. Default: none. */
@@ -95,15 +98,20 @@ export function deploymentPage(page: FastifyPluginAsync): ServerPlugin {
   };
 }
 
-function dataPlane({ fileBodyBytes, jsonBodyBytes }: ServingOptions): ServerPlugin {
+function dataPlane({ fileBodyBytes, ...limits }: ServingOptions): ServerPlugin {
   const manifestOf = (endpoint: string, values: ContextValues) =>
     deploymentOf({ values }).endpoint(endpoint).manifest;
-  const maxBodyBytes = (endpoint: string, req: FastifyRequest, values: ContextValues): number => {
-    const { files } = manifestOf(endpoint, values);
-    if (Object.keys(files).length === 0) {
-      return jsonBodyBytes;
+  const bodyLimits = (endpoint: string, req: FastifyRequest, values: ContextValues) => {
+    const manifest = manifestOf(endpoint, values);
+    const json = jsonLimit(manifest, limits);
+    const takesFiles = Object.keys(manifest.files).length > 0;
+    if (!takesFiles) {
+      return json;
     }
-    return isForm(req) ? fileBodyBytes : Math.min(fileBodyBytes, MAX_TEXT_BODY_BYTES);
+    const maxBytes = isForm(req)
+      ? fileBodyBytes
+      : Math.min(fileBodyBytes, Math.max(json.maxBytes, MAX_TEXT_BODY_BYTES));
+    return { ...json, maxBytes, said: "the limit of a body with files: send less" };
   };
   const streamedBy = (endpoint: string, values: ContextValues): StreamedOutput | undefined => {
     const manifest = deploymentOf({ values }).find(endpoint);
@@ -125,10 +133,25 @@ function dataPlane({ fileBodyBytes, jsonBodyBytes }: ServingOptions): ServerPlug
       endpointAt: endpointAtPath,
       invoke,
       contextValues: (req) => targetValues(req, EndpointService.method.callEndpoint),
-      maxHeldBytes: jsonBodyBytes,
       streamedBy,
-      maxBodyBytes,
+      bodyLimits,
     });
+}
+
+/** How large a JSON body of an endpoint may be, and who says so. */
+function jsonLimit(
+  { name, maxJsonBytes: asked }: EndpointManifest,
+  {
+    jsonBodyBytes,
+    maxJsonBodyBytes: most,
+  }: Pick<ServingOptions, "jsonBodyBytes" | "maxJsonBodyBytes">,
+): BodyLimits {
+  const maxBytes = Math.min(asked ?? jsonBodyBytes, most);
+  const said =
+    asked !== undefined && asked > most
+      ? `the most that the operator allows (--max-json) of the max_json of endpoint ${name}: send less`
+      : `the max_json of endpoint ${name}: send less, or have that option of it raised`;
+  return { maxBytes, maxHeldBytes: maxBytes, said };
 }
 
 /** What does not run has no paths of its own, but its results are given all the same. */

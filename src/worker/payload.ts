@@ -1,4 +1,5 @@
 /** Converts arguments and results between the protocol and the values of user code. */
+import { writeBigInt } from "../collections/exact-json.ts";
 import type { FileArgument, FileSpec } from "../protocol/manifest.ts";
 import {
   MAX_INLINE_FILE_BYTES,
@@ -86,7 +87,8 @@ export function writeJson(value: unknown): SentPayload {
     return { json: "null", files: [] };
   }
   try {
-    const json = JSON.stringify(value, typeof value === "object" ? refuseSilentLoss : undefined);
+    const isPlain = typeof value !== "object" && typeof value !== "bigint";
+    const json = JSON.stringify(value, isPlain ? undefined : refuseSilentLoss);
     if (json !== undefined) {
       return { json, files: [] };
     }
@@ -94,7 +96,7 @@ export function writeJson(value: unknown): SentPayload {
     if (err instanceof UnserialisableError) {
       throw err;
     }
-    throw new UnserialisableError(reasonOf(err, value));
+    throw new UnserialisableError(reasonOf(err));
   }
   throw new UnserialisableError(`it is a ${typeof value}, which JSON cannot carry`);
 }
@@ -126,6 +128,9 @@ export async function writeFile(
 
 /** A JSON replacer that throws for values that JSON would change silently. */
 function refuseSilentLoss(this: unknown, key: string, value: unknown): unknown {
+  if (typeof value === "bigint") {
+    return writeBigInt(key, value);
+  }
   if (typeof value === "number") {
     return Number.isFinite(value) ? value : refuse(key, String(value));
   }
@@ -164,14 +169,8 @@ function refuse(key: string, what: string, hint = ""): never {
   throw new UnserialisableError(`${subject} is ${what}, which JSON cannot carry${hint}`);
 }
 
-function reasonOf(err: unknown, value: unknown): string {
-  if (typeof value === "bigint") {
-    return "it is a BigInt, which JSON cannot carry; return a string or a number";
-  }
+function reasonOf(err: unknown): string {
   const message = err instanceof Error ? err.message : String(err);
-  if (message.includes("BigInt")) {
-    return "a BigInt in it is what JSON cannot carry; return a string or a number";
-  }
   if (message.includes("circular structure")) {
     return "it contains itself, which JSON cannot carry";
   }

@@ -150,7 +150,6 @@ describe("a worker", () => {
     });
 
     it.each([
-      ["bigint", "BigInt"],
       ["function", "fn in it is a function"],
       ["cycle", "contains itself"],
       ["nan", "1 in it is NaN"],
@@ -165,7 +164,8 @@ describe("a worker", () => {
       });
     });
 
-    it("but takes nothing for null, and a date for its text", async () => {
+    it("but takes nothing for null, a date for its text, and a BigInt for its number", async () => {
+      expect(await worker.result("anything", { kind: "bigint" })).toEqual({ total: 10 });
       expect(await worker.result("anything", { kind: "nothing" })).toBeNull();
       expect(await worker.result("anything", { kind: "date" })).toBe("1970-01-01T00:00:00.000Z");
     });

@@ -2,15 +2,18 @@
 import type { ContextValues } from "@connectrpc/connect";
 import type { FastifyRequest } from "fastify";
 import type { HttpBody } from "../../../gen/google/api/httpbody_pb.js";
-import { bodyMessage, isForm, NO_BYTES } from "../http/body.ts";
+import { toProblem } from "../../errors.ts";
+import { bodyMessage, bodyTooLarge, isForm, NO_BYTES } from "../http/body.ts";
 import { decodedStream, readDecoded } from "../http/decoded-body.ts";
 import { type StreamedBodies, streamedBodies } from "../http/streamed-bodies.ts";
 
 /** How much of a body is read. */
-interface BodyLimits {
+export interface BodyLimits {
   readonly maxBytes: number;
   /** Of a form: how much of it is held in memory. */
   readonly maxHeldBytes: number;
+  /** Which setting the limit is, and what to do about it. */
+  readonly said: string;
 }
 
 /** The bodies of a call that travel outside its messages. */
@@ -24,12 +27,16 @@ export function bodiesOf(contextValues: ContextValues): StreamedBodies {
 export async function readInput(
   req: FastifyRequest,
   bodies: StreamedBodies,
-  { maxBytes, maxHeldBytes }: BodyLimits,
+  { maxBytes, maxHeldBytes, said }: BodyLimits,
 ): Promise<{ readonly case: "body"; readonly value: HttpBody }> {
   const contentType = req.headers["content-type"] ?? "";
   if (!isForm(req)) {
-    const value = bodyMessage(contentType, await readDecoded(req, maxBytes));
-    return { case: "body", value };
+    try {
+      const value = bodyMessage(contentType, await readDecoded(req, maxBytes));
+      return { case: "body", value };
+    } catch (err) {
+      throw toProblem(err).reason === "BODY_TOO_LARGE" ? bodyTooLarge(maxBytes, said) : err;
+    }
   }
   const chunks = decodedStream(req, maxBytes);
   const hold = (bytes: number) => req.bodyShare?.hold(bytes);

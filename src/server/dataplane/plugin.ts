@@ -49,7 +49,7 @@ import {
   sendSubmitted,
   wordsFor,
 } from "./answer.ts";
-import { bodiesOf, readInput } from "./call-body.ts";
+import { type BodyLimits, bodiesOf, readInput } from "./call-body.ts";
 import { lastEventId, lastPieceId } from "./event-id.ts";
 import { sendEvents } from "./events.ts";
 import {
@@ -72,12 +72,10 @@ export interface DataPlaneOptions {
   readonly contextValues: (req: FastifyRequest) => ContextValues | Promise<ContextValues>;
   /** What an endpoint streams; undefined if it does not, or does not exist. */
   readonly streamedBy: (endpoint: string, values: ContextValues) => StreamedOutput | undefined;
-  /** Largest body of a call of this endpoint; `values` are those of `contextValues`. */
-  readonly maxBodyBytes: (endpoint: string, req: FastifyRequest, values: ContextValues) => number;
+  /** How much of a body of a call of this endpoint is read; `values` are those of `contextValues`. */
+  readonly bodyLimits: (endpoint: string, req: FastifyRequest, values: ContextValues) => BodyLimits;
   /** The endpoint at a path that its service chose, such as `/v1/predict`; undefined for others. */
   readonly endpointAt: (path: string, values: ContextValues) => string | undefined;
-  /** How much of a body with files may be held in memory; the files themselves are not. */
-  readonly maxHeldBytes: number;
 }
 
 /** The origin of a request whose sender is known. */
@@ -116,7 +114,7 @@ export async function dataPlanePlugin(
     const { methods, query, isCall } = route;
     if (!methods.includes(req.method)) {
       // Throws for an unknown endpoint, which is 404 rather than 405.
-      options.maxBodyBytes(endpointOf(req), req, values);
+      options.bodyLimits(endpointOf(req), req, values);
       reply.header("allow", methods.join(", "));
       const message = `${req.url.split("?", 1)[0]} takes ${methods.join(" or ")}, not ${req.method}`;
       throw problem("METHOD_NOT_ALLOWED", message);
@@ -181,13 +179,13 @@ function origin(req: FastifyRequest, reply: FastifyReply, contextValues: Context
   };
 }
 
-function routes({ invoke, streamedBy, maxBodyBytes, maxHeldBytes }: DataPlaneOptions): Route[] {
+function routes({ invoke, streamedBy, bodyLimits }: DataPlaneOptions): Route[] {
   const { submitTask, getTask, getTaskResult, cancelTask, retryTask, watchTask, streamTask } =
     TaskService.method;
   const { getTaskArguments, getTaskArgumentFile } = TaskService.method;
 
   const inputOf = (req: FastifyRequest, values: ContextValues, bodies: StreamedBodies) =>
-    readInput(req, bodies, { maxBytes: maxBodyBytes(endpointOf(req), req, values), maxHeldBytes });
+    readInput(req, bodies, bodyLimits(endpointOf(req), req, values));
 
   return [
     {

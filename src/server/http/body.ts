@@ -191,9 +191,9 @@ export function discard(raw: FastifyRequest["raw"]): void {
   raw.resume();
 }
 
-/** The error for a body above its limit. */
-export function bodyTooLarge(maxBytes: number): Error {
-  return problem("BODY_TOO_LARGE", `the body is larger than ${maxBytes} bytes; send less`);
+/** The error for a body above its limit. `said` is whose limit it is, and what to do. */
+export function bodyTooLarge(maxBytes: number, said = "send less"): Error {
+  return problem("BODY_TOO_LARGE", `the body is larger than ${maxBytes} bytes; ${said}`);
 }
 
 /** Ends the connection over HTTP/1.1, and only the stream over HTTP/2. */

@@ -37,6 +37,9 @@ MAX_DESCRIPTION_CHARACTERS = 10_000
 BATCH_WAIT_MS = 10
 """How long BentoML's dispatcher waits for company when it begins; ``max_latency_ms`` bounds it."""
 
+MAX_JSON_BYTES = 64 * 1024**2
+"""BentoML has no limit: a batch of pictures as arrays has tens of megabytes."""
+
 MAX_DESCRIBED_VALUES = 10_000
 """Of BentoML's description of the service, which repeats a model wherever it is used."""
 
@@ -205,6 +208,7 @@ def endpoint_manifest(
         "input": shape.input,
         "check": shape.check,
         "json": "python",
+        "maxJsonBytes": MAX_JSON_BYTES,
         "files": shape.files,
         "output": shape.output,
         "retentionMs": DAY_MS,

@@ -9,7 +9,7 @@ from typing import Any, ParamSpec, TypeVar, overload
 
 from .batches import Batch
 from .executable import ServiceError
-from .options import Duration
+from .options import Duration, Size
 from .placement import Place
 
 P = ParamSpec("P")
@@ -38,6 +38,7 @@ def api(
     timeout: Duration | None = None,
     concurrency: int | None = None,
     batch: Batch | None = None,
+    max_json: Size | None = None,
     requires: Mapping[str, str] | None = None,
     place: Place | None = None,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
@@ -49,6 +50,8 @@ def api(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     - ``concurrency``: the calls that one worker runs at a time, from 1 to 1,000. Default: 100;
       with ``batch``, where it counts batches, 1.
     - ``batch``: how calls are put together; each parameter is then a list. Default: they are not.
+    - ``max_json``: the largest JSON body of a call, in bytes or as ``"64MiB"``; the operator of a
+      platform may allow less. Default: 4 MiB, because it is held in memory.
     - ``requires``: labels that a machine must have, such as ``{"gpu": "*"}``, besides those of
       the service. ``place``: ``local``, ``remote`` or ``any``. Default: that of the service.
     - ``name``: default: that of the method. ``description``: default: its docstring.
@@ -71,6 +74,7 @@ def task(
     queue_limit: int | None = None,
     priority: int | None = None,
     batch: Batch | None = None,
+    max_json: Size | None = None,
     requires: Mapping[str, str] | None = None,
     place: Place | None = None,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
@@ -87,6 +91,8 @@ def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     - ``queue_limit``: the waiting tasks beyond which submits are refused. Default: 10,000.
     - ``priority``: tasks of a higher one run first, from -1,000 to 1,000. Default: 0.
     - ``batch``: how calls are put together; each parameter is then a list. Default: they are not.
+    - ``max_json``: the largest JSON body of a call, in bytes or as ``"64MiB"``; the operator of a
+      platform may allow less. Default: 4 MiB, because it is held in memory.
     - ``requires``: labels that a machine must have, such as ``{"gpu": "*"}``, besides those of
       the service. ``place``: ``local``, ``remote`` or ``any``. Default: that of the service.
     - ``name``: default: that of the method. ``description``: default: its docstring.

@@ -20,6 +20,13 @@ MAX_DESCRIPTION_CHARACTERS = 10_000
 _UNITS_MS = {"ms": 1, "s": SECOND_MS, "m": 60 * SECOND_MS, "h": HOUR_MS, "d": DAY_MS}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 
+Size = int | str
+"""Bytes, or a text with a unit such as ``"512KiB"`` or ``"64MiB"``."""
+
+MAX_JSON_BYTES = 256 * 1024**2
+_SIZE_UNITS = {"KiB": 1024, "MiB": 1024**2}
+_SIZE = re.compile(r"(\d{1,9})(KiB|MiB)")
+
 DEFAULT_TIMEOUTS_MS = {"api": 60 * SECOND_MS, "task": 600 * SECOND_MS}
 """Callers of an api, and proxies, rarely wait longer."""
 DEFAULT_CONCURRENCY = {"api": 100, "task": 1}
@@ -53,6 +60,7 @@ def resolve_options(kind: str, options: dict[str, Any], place: str) -> dict[str,
         },
         "queueLimit": integer("queue_limit", 10_000, 1, 10_000_000),
         "priority": integer("priority", 0, -1_000, 1_000),
+        **_max_json(options.get("max_json"), place),
         **check_placement(options.get("requires"), options.get("place"), place),
     }
 
@@ -81,6 +89,21 @@ def format_duration(ms: int) -> str:
         if ms >= _UNITS_MS[unit] and ms % _UNITS_MS[unit] == 0:
             return f"{ms // _UNITS_MS[unit]}{unit}"
     return f"{ms}ms"
+
+
+def _max_json(value: object, place: str) -> dict[str, int]:
+    """The size limit of JSON bodies, if one is given."""
+    if value is None:
+        return {}
+    match = _SIZE.fullmatch(value) if isinstance(value, str) else None
+    size = value if match is None else int(match[1]) * _SIZE_UNITS[match[2]]
+    is_size = isinstance(size, int) and not isinstance(size, bool)
+    if not is_size or not 1024 <= size <= MAX_JSON_BYTES:  # type: ignore[operator]
+        raise ServiceError(
+            f'{place}: max_json must be bytes or a size such as "512KiB" or "64MiB", '
+            f"from 1KiB to 256MiB, not {value!r}"
+        )
+    return {"maxJsonBytes": size}  # type: ignore[dict-item]
 
 
 def _milliseconds(value: object, place: str, name: str, least: int, most: int) -> int:

@@ -34,6 +34,8 @@ export interface PlatformHostingOptions {
   readonly python: PythonHosting | undefined;
   /** The database answers, or does not. */
   onDatabase(answers: boolean): void;
+  /** See `tellOfMissingBlobs`. */
+  onBlobsLacking(lacking: boolean): void;
 }
 
 export interface PlatformHosting extends AsyncDisposable {
@@ -50,7 +52,10 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
   const { capabilities, accounts, hosting: records } = storage;
   await using resources = new AsyncDisposableStack();
   const { blobs, keepers } = await openFiles(node, { blobs: config.blobs, database }, resources);
-  await tellOfMissingBlobs(storage, blobs, log);
+  const looking = new AbortController();
+  resources.defer(() => looking.abort());
+  const { signal } = looking;
+  await tellOfMissingBlobs({ storage, blobs, log, onLacking: options.onBlobsLacking, signal });
   const artifacts = resources.use(
     new ArtifactCache({
       folder: join(config.dataFolder, "artifacts"),

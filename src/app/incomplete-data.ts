@@ -5,6 +5,7 @@
  * tasks.
  */
 import { existsSync, readdirSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 import { type BackupConfig, type DataSecrets, isPostgres } from "../config/config.ts";
 import type { Log } from "../log/log.ts";
 import { BlobMissing, type BlobStore } from "../storage/blobs.ts";
@@ -56,27 +57,73 @@ export async function tellOfLosses(
   }
 }
 
-/** Tells of a store that lacks a blob which the database names. */
-export async function tellOfMissingBlobs(
-  storage: Pick<Storage, "findBlob">,
-  blobs: Pick<BlobStore, "read">,
-  log: Log,
-): Promise<void> {
-  const blobId = await storage.findBlob();
-  if (blobId === undefined) {
+/** Pause before a store is looked at again that had no blob which the database names. */
+const BLOBS_LOOK_INTERVAL_MS = 5_000;
+
+export interface BlobsLook {
+  readonly storage: Pick<Storage, "findBlobs">;
+  readonly blobs: Pick<BlobStore, "read">;
+  readonly log: Log;
+  /** The store has none of a few blobs that the database names, or has one again. */
+  onLacking(lacking: boolean): void;
+  /** Ends the look. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Tells of a store that lacks blobs which the database names, and looks again until it has one:
+ * a store that has none of a few is not the one that belongs to the database.
+ */
+export async function tellOfMissingBlobs(look: BlobsLook): Promise<void> {
+  const { storage, blobs, log, onLacking, signal } = look;
+  const named = await storage.findBlobs();
+  const lacking: string[] = [];
+  for (const blobId of named) {
+    if (await lacks(blobs, blobId)) {
+      lacking.push(blobId);
+    }
+  }
+  if (lacking.length > 0) {
+    log.error(
+      { blobIds: lacking },
+      "the database names artifacts and files of tasks that are not in the store of large files: deployments cannot start, and results are missing. Put them back beside the database, name their place with --blobs, or restore a backup (tessera admin restore)",
+    );
+  }
+  if (lacking.length === 0 || lacking.length < named.length) {
     return;
   }
+  onLacking(true);
+  void untilThere(blobs, lacking, signal).then(
+    () => onLacking(false),
+    () => {
+      // The node ends.
+    },
+  );
+}
+
+async function untilThere(
+  blobs: Pick<BlobStore, "read">,
+  lacking: readonly string[],
+  signal: AbortSignal,
+): Promise<void> {
+  for (;;) {
+    await sleep(BLOBS_LOOK_INTERVAL_MS, undefined, { signal });
+    for (const blobId of lacking) {
+      if (!(await lacks(blobs, blobId))) {
+        return;
+      }
+    }
+  }
+}
+
+async function lacks(blobs: Pick<BlobStore, "read">, blobId: string): Promise<boolean> {
   try {
     for await (const _ of blobs.read(blobId)) {
-      return;
+      return false;
     }
+    return false;
   } catch (err) {
-    if (err instanceof BlobMissing) {
-      log.error(
-        { blobId },
-        "the database names artifacts and files of tasks that are not in the store of large files: deployments cannot start, and results are missing. Put them back beside the database, name their place with --blobs, or restore a backup (tessera admin restore)",
-      );
-    }
     // A store that does not answer now is told of by what needs it.
+    return err instanceof BlobMissing;
   }
 }

@@ -14,9 +14,10 @@ import { bindPort, localUrl } from "../server/bind.ts";
 import { deploymentMetrics, serveDeployments } from "../server/deployments.ts";
 import { Readiness } from "../server/readiness.ts";
 import { register } from "../server/rpc/engine/invoker.ts";
+import type { Hindrance } from "../server/rpc/health.ts";
 import { introspection } from "../server/rpc/principal.ts";
 import { version } from "../version.ts";
-import { refusalReason } from "./health.ts";
+import { refusalOf, SHUTTING_DOWN } from "./health.ts";
 import {
   type HttpOptions,
   type Node,
@@ -68,21 +69,21 @@ export async function serveService(
     warnOfDatabase(config, bundle, node);
     const files = await openFiles(node, config, resources);
     const readiness = new Readiness();
-    /** Why the database refused last. */
-    let refused: string | undefined;
+    /** Why the database refused last, or that the server stops. */
+    let hindrance: Hindrance | undefined;
     const maintenance = openMaintenance(node, resources);
     const deployment = resources.use(
       new Deployment({
         ...deploymentOptions(config, node, files, maintenance),
         workerAccess: { ...config.workerAccess, env: workerEnv },
         onReadiness: () => {
-          refused = deployment.ready ? undefined : refused;
-          readiness.set(deployment.ready, refused);
+          hindrance = deployment.ready ? undefined : hindrance;
+          readiness.set(deployment.ready, hindrance);
         },
       }),
     );
     node.refusals.on("unavailable", ({ cause }) => {
-      refused = refusalReason(cause);
+      hindrance = refusalOf(cause);
       deployment.storageRefused();
     });
     onExit(() => deployment.abandon(), resources);
@@ -102,6 +103,7 @@ export async function serveService(
     );
     let stopping: Promise<void> | undefined;
     const stop = async (): Promise<void> => {
+      hindrance = SHUTTING_DOWN;
       await watching?.[Symbol.asyncDispose]();
       await deployment.drain(config.drainMs);
       await resources.disposeAsync();

@@ -116,6 +116,7 @@ export async function startPlatform(
         sandbox,
         python,
         onDatabase: (answers) => health.databaseAnswers(answers),
+        onBlobsLacking: (lacking) => health.blobsLack(lacking),
       }),
     );
     const listener = await serveHttp(

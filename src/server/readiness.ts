@@ -1,14 +1,13 @@
-import type { HealthSource } from "./rpc/health.ts";
+import type { HealthSource, Hindrance } from "./rpc/health.ts";
 
 /** The readiness of this node, the same for all its services, for probes and for `grpc.health.v1`. */
 export class Readiness implements HealthSource {
   readonly #listeners = new Set<() => void>();
   #ready = false;
-  #reason: string | undefined;
+  #hindrance: Hindrance | undefined;
 
-  /** `reason`: why it is not, as the end of "not ready: …". */
-  set(ready: boolean, reason?: string): void {
-    this.#reason = ready ? undefined : reason;
+  set(ready: boolean, hindrance?: Hindrance): void {
+    this.#hindrance = ready ? undefined : hindrance;
     if (ready !== this.#ready) {
       this.#ready = ready;
       for (const listener of this.#listeners) {
@@ -21,8 +20,8 @@ export class Readiness implements HealthSource {
     return this.#ready ? "SERVING" : "NOT_SERVING";
   }
 
-  get reason(): string | undefined {
-    return this.#reason;
+  get hindrance(): Hindrance | undefined {
+    return this.#hindrance;
   }
 
   onChange(listener: () => void): () => void {

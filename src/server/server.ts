@@ -209,6 +209,8 @@ interface HealthOptions extends Pick<ServerOptions, "health" | "healthDetails"> 
   readonly isReady: (req: FastifyRequest) => Promise<boolean>;
 }
 
+const NO_WORKER = { reason: "NO_WORKER", text: "no worker can take calls" } as const;
+
 /** Liveness and readiness probes, without limits. */
 async function health(
   app: FastifyInstance,
@@ -225,10 +227,7 @@ async function health(
     } catch (thrown) {
       return sendProblem(reply, toProblem(thrown));
     }
-    const {
-      reason = "no worker can take calls, the database does not answer, or the server is shutting down",
-    } = source;
-    const message = `not ready: ${reason}`;
-    return sendProblem(reply, problem("NO_WORKER", message, { retryAfterMs: 1_000 }));
+    const { reason, text } = source.hindrance ?? NO_WORKER;
+    return sendProblem(reply, problem(reason, `not ready: ${text}`, { retryAfterMs: 1_000 }));
   });
 }

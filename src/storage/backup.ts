@@ -38,8 +38,8 @@ export interface RestorableStorage {
    */
   beginEpoch(parameters: { readonly nowMs: number }): Promise<number>;
 
-  /** Returns a blob that a task or an artifact names; undefined when none does. */
-  findBlob(): Promise<string | undefined>;
+  /** Returns a few blobs that artifacts and tasks name, of each at most five. */
+  findBlobs(): Promise<string[]>;
 }
 
 /** The digest of a blob in hex: tasks have it in base64url, artifacts in hex. */

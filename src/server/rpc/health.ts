@@ -3,15 +3,22 @@ import {
   Health,
   HealthCheckResponse_ServingStatus as Status,
 } from "../../../gen/grpc/health/v1/health_pb.js";
-import { problem } from "../../errors.ts";
+import { problem, type Reason } from "../../errors.ts";
 import { register, type ServiceRegistration } from "./engine/invoker.ts";
+
+/** What keeps a server from serving. */
+export interface Hindrance {
+  readonly reason: Extract<Reason, "STORAGE_UNAVAILABLE" | "SHUTTING_DOWN">;
+  /** The end of "not ready: …". */
+  readonly text: string;
+}
 
 /** The source of the server's health. */
 export interface HealthSource {
   /** Status of a service by its full name, or of the server for an empty name; undefined if there is no such service. */
   status(service: string): "SERVING" | "NOT_SERVING" | undefined;
   /** Why the server is not serving, for the answer of `/readyz`; undefined where nobody knows more. */
-  readonly reason?: string | undefined;
+  readonly hindrance?: Hindrance | undefined;
   /** Calls back after every change of any status, until the returned function is called. */
   onChange(listener: () => void): () => void;
 }

@@ -112,12 +112,12 @@ export function detached(parts: string, nowMs: string): string {
 }
 
 const FIND = statement(
-  `SELECT blob_id FROM artifact_files WHERE state = 'ready'
-   UNION ALL SELECT blob_id FROM blobs WHERE reference_count > 0 LIMIT 1`,
+  `(SELECT blob_id FROM artifact_files WHERE state = 'ready' LIMIT 5)
+   UNION ALL (SELECT blob_id FROM blobs WHERE reference_count > 0 LIMIT 5)`,
 );
 
-/** A blob that a task or an artifact names; undefined when none does. */
-export async function findBlob(session: Session): Promise<string | undefined> {
-  const [row] = await session.query(FIND);
-  return row && String(row.blob_id);
+/** A few blobs that artifacts and tasks name. */
+export async function findBlobs(session: Session): Promise<string[]> {
+  const rows = await session.query(FIND);
+  return rows.map((row) => String(row.blob_id));
 }

@@ -16,7 +16,7 @@ import { postgresAccounts } from "./accounts.ts";
 import { listAborts, listAttempts, requestAbort } from "./attempts.ts";
 import { CallBatcher } from "./batch.ts";
 import {
-  findBlob,
+  findBlobs,
   forgetBlobs,
   registerBlobs,
   releaseBlobs,
@@ -241,7 +241,7 @@ export class PostgresStorage implements Storage {
   releaseBlobs = this.#question(releaseBlobs);
   takeDeadBlobs = this.#question(takeDeadBlobs);
   forgetBlobs = this.#question(forgetBlobs);
-  findBlob = async () => findBlob(this.#open);
+  findBlobs = async () => findBlobs(this.#open);
   listTasks = this.#question(listTasks);
   searchTasks = this.#question(searchTasks);
   queuePosition = this.#question(queuePosition);

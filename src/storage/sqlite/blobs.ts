@@ -88,9 +88,10 @@ export function detachBlob(db: SqliteDatabase, blobId: string, nowMs: number): v
 }
 
 /** A blob that a task or an artifact names; undefined when none does. */
-export function findBlob(db: SqliteDatabase): string | undefined {
-  const row =
-    db.get("SELECT blob_id FROM artifact_files WHERE state = 'ready' LIMIT 1") ??
-    db.get("SELECT blob_id FROM blobs WHERE reference_count > 0 LIMIT 1");
-  return row && String(row.blob_id);
+export function findBlobs(db: SqliteDatabase): string[] {
+  const rows = [
+    ...db.all("SELECT blob_id FROM artifact_files WHERE state = 'ready' LIMIT 5"),
+    ...db.all("SELECT blob_id FROM blobs WHERE reference_count > 0 LIMIT 5"),
+  ];
+  return rows.map((row) => String(row.blob_id));
 }

@@ -5,7 +5,7 @@ import type { MetricsStorage } from "../metrics/metrics.ts";
 import type { Storage } from "../storage.ts";
 import { accountOperations } from "./accounts.ts";
 import { listAborts, listAttempts, requestAbort } from "./attempts.ts";
-import { findBlob, forgetBlobs, registerBlobs, releaseBlobs, takeDeadBlobs } from "./blobs.ts";
+import { findBlobs, forgetBlobs, registerBlobs, releaseBlobs, takeDeadBlobs } from "./blobs.ts";
 import { cancelTask } from "./cancel.ts";
 import { claimTasks, countDue, nextRunAt } from "./claim.ts";
 import type { SqliteDatabase } from "./database.ts";
@@ -90,7 +90,7 @@ export const OPERATIONS: Operations = {
   releaseBlobs,
   takeDeadBlobs,
   forgetBlobs,
-  findBlob,
+  findBlobs,
   listTasks,
   searchTasks,
   queuePosition,

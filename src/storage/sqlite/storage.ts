@@ -142,7 +142,7 @@ export class SqliteStorage implements Storage {
   releaseBlobs = this.#operation("releaseBlobs");
   takeDeadBlobs = this.#operation("takeDeadBlobs");
   forgetBlobs = this.#operation("forgetBlobs");
-  findBlob = () => this.#operation("findBlob")(undefined);
+  findBlobs = () => this.#operation("findBlobs")(undefined);
   listTasks = this.#operation("listTasks");
   searchTasks = this.#operation("searchTasks");
   queuePosition = this.#operation("queuePosition");

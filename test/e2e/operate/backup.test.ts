@@ -3,6 +3,7 @@ import {
   existsSync,
   mkdirSync,
   readdirSync,
+  renameSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -234,6 +235,26 @@ describe("a copy of the files of a running platform", () => {
     expect(refused.code).toBe(1);
     expect(refused.stderr).toMatch(/\d+ files? that the database names are missing/);
   });
+
+  it("is not ready while its results cannot be fetched, and is when its blobs are put back", async () => {
+    await using world = await World.start();
+    await world.deployed("echo", await artifact());
+    await world.platform[Symbol.asyncDispose]();
+    const [blobs, aside] = ["blobs", "aside"].map((name) => join(world.folder.data, name));
+    renameSync(blobs ?? "", aside ?? "");
+    await using platform = await start(world.folder);
+    const ready = async () => {
+      const res = await fetch(`${platform.url}/readyz`);
+      return { status: res.status, text: await res.text() };
+    };
+    const refused = await ready();
+    expect(refused.status).toBe(503);
+    expect(refused.text).toContain("STORAGE_UNAVAILABLE");
+    expect(refused.text).toContain("the store of large files has none");
+    rmSync(blobs ?? "", { recursive: true, force: true });
+    renameSync(aside ?? "", blobs ?? "");
+    await until(ready, ({ status }) => status === 200);
+  }, 60_000);
 });
 
 /** Another database with the same content, as its own tools restore it. */

@@ -75,6 +75,7 @@ describe.skipIf(skipped)(`a full disk${skipped}`, () => {
     expect(refused.status).toBe(503);
     expect(refused.body).toContain(FULL);
     expect(await ready(url)).toMatchObject({ status: 503, text: expect.stringContaining(FULL) });
+    expect((await ready(url)).text).not.toContain("NO_WORKER");
     rmSync(filler);
     await until(
       () => ready(url),
@@ -126,6 +127,7 @@ describe.skipIf(skipped)(`a full disk${skipped}`, () => {
     expect(refused.status).toBe(503);
     expect(await refused.text()).toContain(FULL);
     expect(await ready(url)).toMatchObject({ status: 503, text: expect.stringContaining(FULL) });
+    expect((await ready(url)).text).not.toContain("NO_WORKER");
     rmSync(filler);
     await until(
       () => ready(url),

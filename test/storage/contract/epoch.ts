@@ -74,13 +74,13 @@ export function epochContract({ it }: Contract): void {
     expect(await hosting.listNodes({ nowMs: NOW_MS })).toEqual([]);
   });
 
-  it("tells of a blob that a task names, as long as one does", async (storage) => {
-    expect(await storage.findBlob()).toBeUndefined();
+  it("tells of a few blobs that tasks name", async (storage) => {
+    expect(await storage.findBlobs()).toEqual([]);
     const blob = { blobId: "b1", size: 300_000, sha256: "digest" };
     await storage.registerBlobs({ blobIds: ["b1", "b2"], deleteAfterMs: LATER_MS });
-    expect(await storage.findBlob()).toBeUndefined();
+    expect(await storage.findBlobs()).toEqual([]);
     const files = [{ contentType: "image/png", blob }];
     await submit(storage, newTask("a", { arguments: { json: "{}", files } }));
-    expect(await storage.findBlob()).toBe("b1");
+    expect(await storage.findBlobs()).toEqual(["b1"]);
   });
 }

@@ -214,9 +214,15 @@ export class FormTaker implements PartsTaker {
   }
 }
 
-/** A part that says nothing is `text/plain` (RFC 7578, section 4.4): no news, where no text is taken. */
-function typeOf({ contentType }: FileFacts, { contentType: range }: FileArgument) {
-  const isUntold = contentType === "text/plain" && typeTaken(range, contentType) === undefined;
+/**
+ * A part that says nothing of its type is `text/plain` (RFC 7578, section 4.4), which is no news
+ * where no text is taken, unless its name says so too.
+ */
+function typeOf({ contentType, filename = "" }: FileFacts, { contentType: range }: FileArgument) {
+  const isUntold =
+    contentType === "text/plain" &&
+    !/\.(?:txt|text)$/i.test(filename) &&
+    typeTaken(range, contentType) === undefined;
   return { contentType: isUntold ? UNKNOWN_TYPE : contentType };
 }
 

@@ -163,10 +163,14 @@ describe("a file in a form", () => {
     expect(files).toEqual([{ contentType: "image/png", data: BYTES }]);
   });
 
-  it("of another type than the argument's is refused", async () => {
-    const body = parts(part('; filename="a.pdf"\r\nContent-Type: application/pdf', BYTES));
+  it.each([
+    ["a.pdf", "\r\nContent-Type: application/pdf", "application/pdf"],
+    ["a.txt", "\r\nContent-Type: text/plain", "text/plain"],
+    ["a.txt", "", "text/plain"],
+  ])("of another type than the argument's is refused: %s", async (name, head, type) => {
+    const body = parts(part(`; filename="${name}"${head}`, BYTES));
     await expect(read(taking({ type: "string" }, { value: PNG }), MULTIPART, body)).rejects.toEqual(
-      refused(/takes image\/png, "a.pdf" is application\/pdf/),
+      refused(new RegExp(`takes image/png, "${name}" is ${type}`)),
     );
   });
 

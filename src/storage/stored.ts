@@ -39,7 +39,7 @@ export function asStored(task: NewTask, claimed: boolean): Task {
 
 /** What a key that an earlier task was stored with means for another task. */
 export function keyHeldBy(
-  earlier: Task,
+  earlier: Pick<Task, "status" | "expiresAtMs">,
   digest: string,
   { idempotency, createdAtMs }: NewTask,
 ): "replayed" | "key_reused" | "free" {

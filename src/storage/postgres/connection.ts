@@ -27,6 +27,13 @@ export const QUERY_TIMEOUT_MARGIN_MS = 1_000;
 /** How long an unused connection to Postgres stays open. */
 const IDLE_CONNECTION_TIMEOUT_MS = 60_000;
 
+/**
+ * Connections that stay open however long they are not used: a new one costs six round trips, which
+ * the first submit of a quiet minute would wait for. A submit asks two questions at a time at most,
+ * and maintenance one beside it.
+ */
+const MIN_CONNECTIONS = 3;
+
 /** Silence after which TCP probes a connection to Postgres. */
 const TCP_KEEP_ALIVE_DELAY_MS = 10_000;
 
@@ -80,6 +87,7 @@ export function connectionConfig(options: ConnectionOptions): pg.PoolConfig {
     connectionString: url.href,
     application_name: "tessera",
     max: connections,
+    min: Math.min(connections, MIN_CONNECTIONS),
     idleTimeoutMillis: IDLE_CONNECTION_TIMEOUT_MS,
     connectionTimeoutMillis: timeoutMs,
     query_timeout: timeoutMs + QUERY_TIMEOUT_MARGIN_MS,

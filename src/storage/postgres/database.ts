@@ -74,6 +74,12 @@ export class PostgresDatabase implements Session, AsyncDisposable {
     return { ...facts, prepared: this.#named };
   }
 
+  /** Opens the connections that stay open. */
+  async warm(): Promise<void> {
+    const { min = 0 } = this.#pool.options;
+    await Promise.all(Array.from({ length: min }, () => this.query(NOTHING)));
+  }
+
   /** Runs one statement as its own transaction. */
   query(statement: Statement, ...values: readonly unknown[]): Promise<PostgresRow[]> {
     return this.#use((client) => this.#ask(client, statement, values));
@@ -181,6 +187,7 @@ export class PostgresDatabase implements Session, AsyncDisposable {
   }
 }
 
+const NOTHING: Statement = { text: "SELECT" };
 const BEGIN: Statement = { text: "BEGIN" };
 const COMMIT: Statement = { text: "COMMIT" };
 

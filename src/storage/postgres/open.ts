@@ -40,6 +40,7 @@ export async function openDatabase(options: OpenOptions): Promise<PostgresDataba
     if (fault !== undefined) {
       throw new UnfitSession(fault);
     }
+    await db.warm();
     const warning = sessionWarning(facts);
     if (warning !== undefined) {
       onWarning?.(warning);

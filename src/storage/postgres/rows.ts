@@ -39,7 +39,7 @@ export function toTask(row: PostgresRow): Task {
     deploymentId: String(row.deployment_id),
     taskId: String(row.task_id),
     endpoint: String(row.endpoint),
-    status: STATUSES[Number(row.status)] ?? "queued",
+    status: statusOf(row.status),
     priority: Number(row.priority),
     createdAtMs: Number(row.created_at_ms),
     runAtMs: Number(row.run_at_ms),
@@ -57,6 +57,10 @@ export function toTask(row: PostgresRow): Task {
     trace: typeof row.trace === "string" ? row.trace : undefined,
     lastSequence: Number(row.last_sequence),
   };
+}
+
+export function statusOf(stored: unknown): TaskStatus {
+  return STATUSES[Number(stored)] ?? "queued";
 }
 
 function toReturned(records: unknown): readonly ReturnedAttempt[] {

@@ -1,13 +1,16 @@
 /** The read step of a submit: looks up used idempotency keys and the lengths of queues. */
+
+import type { Task } from "../../tasks/task.ts";
 import type { NewTask, TaskKey } from "../storage.ts";
-import { nameOf } from "./rows.ts";
+import { keyHeldBy } from "../stored.ts";
+import { nameOf, statusOf } from "./rows.ts";
 import { prepared, type Session } from "./session.ts";
 
 /** A task to store, with its index in the call. */
 export interface Candidate {
   readonly index: number;
   readonly task: NewTask;
-  /** The task that holds its idempotency key no longer, and is to give it away. */
+  /** The task that is to give its idempotency key away, because it ended badly or expired. */
   readonly replaces?: string;
 }
 
@@ -38,17 +41,27 @@ const LOOK = prepared(
      JOIN queue_count_deltas USING (deployment_id, endpoint)
    )
    SELECT deployment_id, endpoint, NULL AS key, NULL AS digest, NULL AS task_id,
-     sum(queued)::bigint AS queued
+     sum(queued)::bigint AS queued, NULL::smallint AS ended, NULL::bigint AS expires_at_ms
    FROM counts GROUP BY deployment_id, endpoint
    UNION ALL
-   SELECT deployment_id, endpoint, key, digest, task_id, NULL
+   SELECT keys.deployment_id, keys.endpoint, key, digest, keys.task_id, NULL,
+     ended.status, ended.expires_at_ms
    FROM json_to_recordset($2) AS used (deployment_id text, endpoint text, key text)
-   JOIN idempotency_keys USING (deployment_id, endpoint, key)`,
+   JOIN idempotency_keys AS keys USING (deployment_id, endpoint, key)
+   LEFT JOIN finished_tasks AS ended
+     ON ended.deployment_id = keys.deployment_id AND ended.task_id = keys.task_id`,
 );
+
+/** A key, and how the task ended that holds it. */
+interface UsedKey {
+  readonly digest: string;
+  readonly taskId: string;
+  readonly ended: Pick<Task, "status" | "expiresAtMs"> | undefined;
+}
 
 interface Known {
   readonly queued: Map<string, number>;
-  readonly keys: Map<string, { readonly digest: string; readonly taskId: string }>;
+  readonly keys: Map<string, UsedKey>;
 }
 
 /** Classifies candidates by their queues and keys. */
@@ -66,13 +79,14 @@ export async function look(session: Session, candidates: readonly Candidate[]): 
     const waiting = queued.get(queueName(task)) ?? 0;
     if (taken.has(nameOf(task)) || (key !== undefined && taken.has(key))) {
       seen.later.push(candidate);
-    } else if (earlier && earlier.taskId !== candidate.replaces) {
+    } else if (earlier && !isFree(earlier, task)) {
       const { taskId, digest } = earlier;
       seen.used.push({ index: candidate.index, task, earlier: { deploymentId, taskId }, digest });
     } else if (leaseId === undefined && waiting >= task.queueLimit) {
       seen.full.push({ ...candidate, queued: waiting });
     } else {
-      seen.free.push(candidate);
+      const { index } = candidate;
+      seen.free.push(earlier ? { index, task, replaces: earlier.taskId } : candidate);
       queued.set(queueName(task), waiting + (leaseId === undefined ? 1 : 0));
     }
     taken.add(nameOf(task));
@@ -109,11 +123,19 @@ async function ask(session: Session, candidates: readonly Candidate[]): Promise<
     if (row.key === null) {
       known.queued.set(queue, Number(row.queued));
     } else {
-      const used = { digest: String(row.digest), taskId: String(row.task_id) };
-      known.keys.set(`${queue}/${row.key}`, used);
+      const expiresAtMs = Number(row.expires_at_ms);
+      known.keys.set(`${queue}/${row.key}`, {
+        digest: String(row.digest),
+        taskId: String(row.task_id),
+        ended: row.ended === null ? undefined : { status: statusOf(row.ended), expiresAtMs },
+      });
     }
   }
   return known;
+}
+
+function isFree({ digest, taskId, ended }: UsedKey, task: NewTask): boolean {
+  return ended !== undefined && taskId !== task.taskId && keyHeldBy(ended, digest, task) === "free";
 }
 
 function queueName({ deploymentId, endpoint }: NewTask): string {

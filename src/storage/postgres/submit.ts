@@ -3,8 +3,8 @@
  *
  * A batch goes in rounds. Each round looks up used keys and the lengths of
  * queues, stores in one statement what can be stored, and leaves conflicts to
- * the next round: the lease is gone, another transaction stored the same key
- * at the same moment, or the key goes from a task that ended badly to a new one. The usual task has no key and is stored as claimed; it
+ * the next round: the lease is gone, or another transaction stored the same key
+ * at the same moment. The usual task has no key and is stored as claimed; it
  * needs no lookup, so one round trip is enough.
  *
  * A queue's limit is compared with a count that other nodes may be changing.
@@ -53,7 +53,11 @@ const INSERT = prepared(
      UPDATE idempotency_keys AS own SET digest = able.digest, task_id = able.task_id FROM able
      WHERE able.replaces IS NOT NULL AND own.deployment_id = able.deployment_id
        AND own.endpoint = able.endpoint AND own.key = able.idempotency_key
-       AND own.task_id = able.replaces
+       AND own.task_id = able.replaces AND NOT EXISTS (
+         SELECT 1 FROM live_tasks AS there WHERE there.deployment_id = able.deployment_id
+           AND there.task_id = able.task_id
+         UNION ALL SELECT 1 FROM finished_tasks AS there
+         WHERE there.deployment_id = able.deployment_id AND there.task_id = able.task_id)
      RETURNING own.deployment_id, own.task_id
    ), stored AS (
      INSERT INTO live_tasks (deployment_id, task_id, endpoint, status, priority, run_at_ms,
@@ -152,11 +156,9 @@ async function submitRound(
     const held = there && keyHeldBy(there, digest, task);
     if (own) {
       outcomes[index] = { outcome: "stored", task: own };
-    } else if (there === undefined) {
-      // The earlier task has just been pruned with its key.
+    } else if (there === undefined || held === "free") {
+      // The earlier task has just been pruned with its key, or has just ended.
       again.push({ index, task });
-    } else if (held === "free") {
-      again.push({ index, task, replaces: there.taskId });
     } else {
       outcomes[index] =
         held === "replayed" ? { outcome: "replayed", task: there } : { outcome: "key_reused" };

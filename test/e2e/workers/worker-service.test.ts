@@ -1,6 +1,6 @@
 /** WorkerService on a real node, spoken to over HTTP/2. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { TaskStatus, WorkerPlace } from "../../../src/client/index.ts";
+import { DeploymentStatus, TaskStatus, WorkerPlace } from "../../../src/client/index.ts";
 import { artifact, World } from "../hosting/world.ts";
 import { json, TestWorker } from "./test-worker.ts";
 
@@ -64,6 +64,47 @@ describe("a worker that joins", () => {
     worker.results(json(call.id, "from afar"));
     expect(await answer).toMatchObject({ status: 200, text: "from afar" });
     expect(await worker.acknowledged(call.id)).toBe("recorded");
+  });
+
+  it("is called by pages of the origins that its author names, on its own host alone", async () => {
+    const { index, ...code } = await artifact("echo");
+    const origin = "https://app.example";
+    const cors = { origins: [origin], headers: ["X-Tenant"], credentials: true };
+    const shared = { ...code, index: { ...index, service: { ...index.service, cors } } };
+    await world.deploy("shared", shared, { settings: { place: WorkerPlace.REMOTE } });
+    await world.until("shared", ({ statusReason }) => statusReason.includes("waits for a worker"));
+    const { value } = await workerToken({ deployments: ["shared"] });
+    await (await newWorker(value).register({ deployment: "shared" })).open();
+    await world.until("shared", ({ status }) => status === DeploymentStatus.READY);
+    const asked = { origin, "access-control-request-method": "POST" };
+    const preflight = { method: "OPTIONS", headers: asked };
+    const answer = await world.call("shared", "/say", preflight);
+    expect(answer).toMatchObject({ status: 204 });
+    expect(answer.headers).toMatchObject({
+      "access-control-allow-origin": origin,
+      "access-control-allow-credentials": "true",
+      "access-control-allow-headers": expect.stringMatching(/Authorization.*, X-Tenant$/),
+    });
+    const others = [
+      await world.call("echo", "/say", preflight),
+      await world.call("shared", "/say", {
+        ...preflight,
+        headers: { ...asked, origin: "https://evil.example" },
+      }),
+    ];
+    for (const { headers } of others) {
+      expect(headers).not.toHaveProperty("access-control-allow-origin");
+    }
+    for (const path of ["/say", "/api/v1/tokens", "/tessera.v1.TaskService/ListTasks"]) {
+      const names = { "access-control-request-headers": "authorization, tessera-deployment" };
+      for (const [method, headers] of [
+        ["OPTIONS", { ...asked, ...names }],
+        ["POST", { origin, "tessera-deployment": "acme/shared" }],
+      ] as const) {
+        const there = await fetch(world.platform.url + path, { method, headers });
+        expect(there.headers.has("access-control-allow-origin"), `${method} ${path}`).toBe(false);
+      }
+    }
   });
 
   it("runs tasks, whose results are stored before they are acknowledged", async () => {

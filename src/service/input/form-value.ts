@@ -35,7 +35,8 @@ const BEGINNINGS: ReadonlyMap<string, JsonType> = new Map([
   ["t", "boolean"],
   ["f", "boolean"],
   ["n", "null"],
-  ...Array.from("-0123456789", (digit): [string, JsonType] => [digit, "number"]),
+  // Of Python's `NaN` and `Infinity`, too.
+  ...Array.from("-0123456789NI", (digit): [string, JsonType] => [digit, "number"]),
 ]);
 
 /** True for the schema of a list, also one that may be something else. */

@@ -180,8 +180,9 @@ export class FormTaker implements PartsTaker {
       return JSON.stringify(text);
     }
     try {
+      const constants = this.#endpoint.json === "python" || !/^\s*[NI]/.test(text);
       // A service in Python reads its own numbers, and any other refuses them by their name.
-      this.#room.values -= scanJson(Buffer.from(text), { constants: true }).objects;
+      this.#room.values -= scanJson(Buffer.from(text), { constants }).objects;
     } catch (err) {
       if (!(err instanceof JsonFault)) {
         throw err;

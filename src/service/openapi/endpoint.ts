@@ -25,9 +25,12 @@ export function requestBody(endpoint: EndpointManifest): JsonSchema {
   const { name, input, rootArgument } = endpoint;
   const required = Array.isArray(input.required) && input.required.length > 0;
   const described = {
-    ...(rootArgument === undefined
-      ? {}
-      : { description: `The body may also be the value of \`${rootArgument}\` alone.` }),
+    description: [
+      ...(rootArgument === undefined
+        ? []
+        : [`The body may also be the value of \`${rootArgument}\` alone.`]),
+      "A form is read too, and a body that is compressed with gzip or zstd.",
+    ].join(" "),
     required,
   };
   const example = exampleOf(hasFiles(endpoint) ? withDataUrls(endpoint) : input);

@@ -56,6 +56,8 @@ describe("a text in a form", () => {
     ["of a text of a pattern", { type: "string", pattern: "^\\d{4}$" }, "2024", "2024"],
     ["of an object", { $ref: "#/$defs/Place" }, '{"x": 1}', { x: 1 }],
     ["of all that holds", { allOf: [COLOUR] }, "1", "1"],
+    ["of a number or a text", { type: ["number", "string"] }, "No", "No"],
+    ["of anything", {}, "NaN", "NaN"],
     ["of anything", {}, "12", 12],
     ["of anything", {}, "a b", "a b"],
     ["of a list of texts", TEXTS, "12", ["12"]],
@@ -87,6 +89,20 @@ describe("a text in a form", () => {
     await expect(read(taking({ type: "string" }), MULTIPART, body)).rejects.toEqual(
       refused(/is a file, but this argument takes none: send its text, in UTF-8/),
     );
+  });
+
+  it("is NaN for a service in Python alone", async () => {
+    const python = new ArgumentsReader(
+      endpoint({ name: "run", json: "python", input: { type: "object", properties: {} } }),
+    );
+    for (const [reader, json] of [
+      [python, '{"value":NaN}'],
+      [taking({}), '{"value":"NaN"}'],
+    ] as const) {
+      const data = Buffer.from("value=NaN");
+      const input = { case: "body", value: { contentType: URLENCODED, data } } as const;
+      expect((await reader.read(input, KEEPER)).json).toBe(json);
+    }
   });
 
   it("has escaped letters of all alphabets", async () => {

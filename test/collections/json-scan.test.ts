@@ -1,13 +1,7 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import {
-  faultOfJson,
-  JsonFault,
-  KIND,
-  MAX_JSON_DEPTH,
-  MAX_JSON_VALUES,
-  scanJson,
-} from "../../src/collections/json-scan.ts";
+import { faultOfJson, MAX_JSON_VALUES } from "../../src/collections/json-bounds.ts";
+import { JsonFault, KIND, MAX_JSON_DEPTH, scanJson } from "../../src/collections/json-scan.ts";
 
 const scan = (text: string) => faultOfJson(Buffer.from(text));
 

@@ -11,6 +11,9 @@ import type { BodyShare } from "./body-budget.ts";
  */
 export const MAX_DISCARDED_BYTES = 256 * 1024 * 1024;
 
+/** A body from this length on is put together as it arrives, and not at its end once more. */
+const LONG_BODY_BYTES = 65_536;
+
 /**
  * How long a request may take to arrive. Over HTTP/1.1 Node sees to that itself
  * (`listener.ts`).
@@ -71,6 +74,8 @@ interface BodyReadingOptions {
 class BodyReading {
   readonly #options: BodyReadingOptions;
   readonly #chunks: Buffer[] = [];
+  /** Of a long body whose length is known, where its chunks go as they come. */
+  #whole: Buffer | undefined;
   #size = 0;
   #refused = false;
   #ended = false;
@@ -83,6 +88,9 @@ class BodyReading {
   begin(announcedBytes: number, deadlineMs: number | undefined): void {
     const { raw } = this.#options;
     this.#hold(announcedBytes);
+    if (announcedBytes > LONG_BODY_BYTES && !this.#refused) {
+      this.#whole = Buffer.allocUnsafeSlow(announcedBytes);
+    }
     if (deadlineMs !== undefined) {
       this.#deadline = setTimeout(() => this.#late(deadlineMs), deadlineMs);
     }
@@ -102,15 +110,24 @@ class BodyReading {
     if (this.#size > MAX_DISCARDED_BYTES) {
       cut(this.#options.raw);
     } else if (!this.#refused) {
-      this.#chunks.push(chunk);
       this.#hold(this.#size);
+      if (this.#refused) {
+        return;
+      }
+      if (this.#whole !== undefined && this.#size <= this.#whole.length) {
+        this.#whole.set(chunk, this.#size - chunk.length);
+      } else {
+        this.#chunks.push(chunk);
+      }
     }
   }
 
   #end(): void {
     this.#ended = true;
     clearTimeout(this.#deadline);
-    this.#options.resolve(only(this.#chunks) ?? Buffer.concat(this.#chunks));
+    const whole = this.#whole?.subarray(0, this.#size);
+    const parts = whole === undefined ? this.#chunks : [whole, ...this.#chunks];
+    this.#options.resolve(only(parts) ?? Buffer.concat(parts));
   }
 
   #break(): void {
@@ -143,6 +160,7 @@ class BodyReading {
 
   #refuse(err: unknown): void {
     this.#refused = true;
+    this.#whole = undefined;
     this.#chunks.length = 0;
     this.#options.reject(err);
   }

@@ -1,6 +1,6 @@
 /** Parsing of JSON bodies. */
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
-import { faultOfJson } from "../../collections/json-scan.ts";
+import { faultOfJson } from "../../collections/json-bounds.ts";
 import { problem } from "../../errors.ts";
 
 const utf8 = new TextDecoder("utf-8", { fatal: true });

@@ -1,6 +1,6 @@
 /** The port through which REST and Connect read large messages in JSON, and which messages may be large. */
 import type { DescMessage, Message } from "@bufbuild/protobuf";
-import { MAX_JSON_VALUES, MAX_MESSAGE_VALUES } from "../../collections/json-scan.ts";
+import { MAX_JSON_VALUES, MAX_MESSAGE_VALUES } from "../../collections/json-bounds.ts";
 
 /** A message whose arguments were taken out of it. */
 export interface LargeMessage {

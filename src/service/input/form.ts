@@ -1,12 +1,7 @@
 /** Turns the parts of a form into arguments: values by name, and files, which are kept as they arrive. */
 import { isUtf8 } from "node:buffer";
-import {
-  JsonFault,
-  MAX_JSON_VALUES,
-  scanJson,
-  tooMany,
-  type ValueRoom,
-} from "../../collections/json-scan.ts";
+import { MAX_JSON_VALUES, tooMany, type ValueRoom } from "../../collections/json-bounds.ts";
+import { JsonFault, scanJson } from "../../collections/json-scan.ts";
 import { type FieldViolation, problem } from "../../errors.ts";
 import type { FileKeeper } from "../../files/keeper.ts";
 import type { EndpointManifest, FileArgument } from "../../protocol/manifest.ts";

@@ -10,15 +10,13 @@
  */
 import { isUtf8 } from "node:buffer";
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import { faultOfJson, MAX_JSON_VALUES, tooMany } from "../../collections/json-bounds.ts";
 import {
-  faultOfJson,
   JsonFault,
-  MAX_JSON_VALUES,
   type ScannedJson,
   type ScannedMember,
   scanJson,
   textBetween,
-  tooMany,
 } from "../../collections/json-scan.ts";
 import { type FieldViolation, problem } from "../../errors.ts";
 import type { EndpointManifest, FileArgument, JsonSchema } from "../../protocol/manifest.ts";
@@ -57,8 +55,15 @@ export interface ReadPayload {
   readonly files: readonly FileValue[];
 }
 
+/** Arguments whose JSON is perhaps the body itself. */
+interface ReadPart {
+  /** Undefined for that of the body. */
+  readonly text: string | undefined;
+  readonly files: readonly FileValue[];
+}
+
 /** Text in which a number may be that a double does not hold; most texts have none. */
-const MAYBE_INEXACT = /\d{16}|[eE]\+?\d{3}/;
+const MAYBE_INEXACT = /\d(?:\d{15}|[eE]\+?\d{3})/;
 
 /** Keywords of the schema of all arguments beside which each one can be checked on its own. */
 const SEPARATE = new Set([
@@ -97,6 +102,12 @@ export class ObjectReader {
    * be the value of one argument. Throws BODY_MALFORMED or ARGUMENTS_INVALID.
    */
   read(data: Uint8Array, isNamed = false): ReadPayload {
+    const { text = textBetween(data, 0, data.length), files } = this.readPart(data, isNamed);
+    return { json: text, files };
+  }
+
+  /** The same; `text` is undefined where it is the body itself. */
+  readPart(data: Uint8Array, isNamed: boolean): ReadPart {
     if (!isUtf8(data)) {
       throw problem("BODY_MALFORMED", "the body is not UTF-8, which JSON has to be");
     }
@@ -108,7 +119,7 @@ export class ObjectReader {
   }
 
   /** A body that is parsed whole and passes on as it is. */
-  #readSmall(data: Uint8Array): ReadPayload {
+  #readSmall(data: Uint8Array): ReadPart {
     const fault = faultOfJson(data);
     if (fault !== undefined) {
       throw problem("BODY_MALFORMED", `the body ${fault}`);
@@ -119,10 +130,10 @@ export class ObjectReader {
       return this.#readScanned(data, this.#scan(data), true);
     }
     this.#refuseFaults(this.compile()(objectOf(value), text));
-    return { json: text, files: [] };
+    return { text, files: [] };
   }
 
-  #readScanned(data: Uint8Array, scanned: ScannedJson, isNamed: boolean): ReadPayload {
+  #readScanned(data: Uint8Array, scanned: ScannedJson, isNamed: boolean): ReadPart {
     const isRoot = !isNamed && isRootValue(this.#endpoint, scanned);
     const { rootArgument: root = "" } = this.#endpoint;
     const members = isRoot ? [{ ...scanned, name: root }] : membersOf(data, scanned);
@@ -133,16 +144,16 @@ export class ObjectReader {
     const faults = this.#check(data, values);
     if (files.length === 0 && Object.keys(this.#endpoint.files).length === 0) {
       this.#refuseFaults(faults);
-      const text = textBetween(data, 0, data.length);
       return isRoot
-        ? { json: `{${JSON.stringify(root)}:${text}}`, files: [] }
-        : { json: text, files: [] };
+        ? { text: `{${JSON.stringify(root)}:${textBetween(data, 0, data.length)}}`, files: [] }
+        : { text: undefined, files: [] };
     }
     const fields: JsonFields = new Map(
       values.map(({ name, start, end }) => [name, textBetween(data, start, end)]),
     );
     const given = this.#filesIn(data, files);
-    return this.#withFiles(fields, given, faults);
+    const { json: text, files: taken } = this.#withFiles(fields, given, faults);
+    return { text, files: taken };
   }
 
   /** Reads a body that is the value of one argument. Throws ARGUMENTS_INVALID. */

@@ -1,6 +1,5 @@
 /** A thread that reads large JSON, one body at a time: the thread's side of `threads.ts`. */
 import { parentPort } from "node:worker_threads";
-import { textBetween } from "../../collections/json-scan.ts";
 import { type FieldViolation, Problem, type Reason } from "../../errors.ts";
 import type { FileValue } from "../../protocol/messages.ts";
 import { type Lifted, liftArguments } from "./lift.ts";
@@ -33,8 +32,9 @@ export type ReadingJob = { readonly data: Uint8Array } & (
 
 /** What came of it. */
 export type ReadingOutcome =
-  /** `json` is absent when it is the body itself. */
-  | { readonly json: string | undefined; readonly files: readonly FileValue[] }
+  | { readonly json: string; readonly files: readonly FileValue[] }
+  /** Their JSON is the body itself, which goes back to where it came from. */
+  | { readonly data: Uint8Array; readonly files: readonly FileValue[] }
   | { readonly lifted: Lifted }
   | { readonly rewritten: Uint8Array }
   | {
@@ -70,9 +70,8 @@ function outcomeOf(job: ReadingJob): ReadingOutcome {
         return { rewritten: rewritten(data, job.typeName) };
       default: {
         const reader = readerOf(job.endpoint);
-        const { json, files } = reader.read(data, job.isNamed);
-        const isBody = json === textBetween(data, 0, data.length);
-        return { json: isBody ? undefined : json, files };
+        const { text, files } = reader.readPart(data, job.isNamed);
+        return text === undefined ? { data, files } : { json: text, files };
       }
     }
   } catch (err) {
@@ -87,11 +86,10 @@ function outcomeOf(job: ReadingJob): ReadingOutcome {
 parentPort?.on("message", (job: ReadingJob) => {
   const outcome = outcomeOf(job);
   const files = "files" in outcome ? outcome.files : [];
-  const whole = files
-    .map(({ data }) => data)
-    .filter(({ buffer, byteLength }) => {
-      return buffer instanceof ArrayBuffer && buffer.byteLength === byteLength;
-    });
+  const bodies = "data" in outcome ? [outcome.data] : [];
+  const whole = [...bodies, ...files.map(({ data }) => data)].filter(({ buffer, byteLength }) => {
+    return buffer instanceof ArrayBuffer && buffer.byteLength === byteLength;
+  });
   parentPort?.postMessage(
     outcome,
     whole.map(({ buffer }) => buffer as ArrayBuffer),

@@ -3,14 +3,14 @@
  * take a tenth of a second to be scanned, parsed and checked, and the serving thread
  * would answer nobody meanwhile. The threads start with the first such body.
  *
- * The bytes of a body are copied to a thread, and only the verdict comes back, with
- * the files that were in it: objects would cost the serving thread as much to receive
- * as to parse. Bodies wait in a bounded queue. A thread that takes too long is ended
+ * The bytes of a body move to a thread and back, with the verdict and the files that
+ * were in it: objects would cost the serving thread as much to receive as to parse. Bodies wait in a bounded queue. A thread that takes too long is ended
  * with its body; the next body gets a new one.
  */
 import { availableParallelism } from "node:os";
 import { extname } from "node:path";
 import { Worker } from "node:worker_threads";
+import { textBetween } from "../../collections/json-scan.ts";
 import { problem, type Reason, shuttingDown } from "../../errors.ts";
 import type { Lifted } from "./lift.ts";
 import type { ReadEndpoint, ReadPayload } from "./object-reader.ts";
@@ -64,15 +64,17 @@ export class ReaderThreads implements AsyncDisposable {
       options.size ?? Math.min(MAX_READER_THREADS, Math.max(1, availableParallelism() - 1));
   }
 
-  /** Reads arguments. Rejects as `ObjectReader.read` throws; SERVER_BUSY when others are too many. */
+  /** Reads arguments; the data may have moved away then, and belong to nobody else. Rejects as `ObjectReader.read` throws; SERVER_BUSY when others are too many. */
   async read(endpoint: ReadEndpoint, data: Uint8Array, isNamed = false): Promise<ReadPayload> {
     const text = this.#textOf(endpoint);
     const outcome = await this.#read({ kind: "arguments", endpoint: text, isNamed, data });
     if (!("files" in outcome)) {
       throw new Error("a thread took arguments for a message");
     }
-    const { json = Buffer.from(data.buffer, data.byteOffset, data.length).toString() } = outcome;
-    return { json, files: outcome.files };
+    const { files } = outcome;
+    const json =
+      "json" in outcome ? outcome.json : textBetween(outcome.data, 0, outcome.data.length);
+    return { json, files };
   }
 
   /** Takes the arguments out of a message. Rejects as `liftArguments` throws; else as `read`. */
@@ -172,9 +174,11 @@ export class ReaderThreads implements AsyncDisposable {
         resolve(outcome);
       }
     });
+    const { buffer, byteLength } = job.data;
+    const isAlone = buffer instanceof ArrayBuffer && buffer.byteLength === byteLength;
     // A view would be copied with all of its buffer, which holds other bodies, too.
-    const copy = new Uint8Array(job.data);
-    thread.postMessage({ ...job, data: copy } satisfies ReadingJob, [copy.buffer]);
+    const data = isAlone ? (job.data as Uint8Array<ArrayBuffer>) : new Uint8Array(job.data);
+    thread.postMessage({ ...job, data } satisfies ReadingJob, [data.buffer]);
   }
 }
 

@@ -13,7 +13,7 @@ import {
 } from "@connectrpc/connect/protocol";
 import { compressionGzip } from "@connectrpc/connect-node";
 import type { FastifyRequest } from "fastify";
-import { faultOfJson } from "../../../collections/json-scan.ts";
+import { faultOfJson } from "../../../collections/json-bounds.ts";
 import { problem } from "../../../errors.ts";
 import { faultOfBinary } from "../../../service/input/binary-scan.ts";
 import { bodyTooLarge } from "../../http/body.ts";

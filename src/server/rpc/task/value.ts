@@ -18,7 +18,7 @@ export const MAX_RESULT_MESSAGE_BYTES = 4 * 1024 * 1024;
 const MAX_GROWTH_FACTOR = 6;
 
 /** Text in which a number may be that a double does not hold; most texts have none. */
-const MAYBE_INEXACT = /\d{16}|[eE]\+?\d{3}|NaN|Infinity/;
+const MAYBE_INEXACT = /\d(?:\d{15}|[eE]\+?\d{3})|NaN|Infinity/;
 
 /** What the content is and where else it is. */
 export interface Elsewhere {

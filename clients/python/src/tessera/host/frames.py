@@ -75,7 +75,10 @@ class Frame:
 
     def text_of(self, value: Any) -> str:
         """A text, which stands in the header itself or is named there."""
-        return value if isinstance(value, str) else self.bytes_of(value).decode()
+        if isinstance(value, str):
+            return value
+        offset, length = value["$"]
+        return str(self._attachments[offset : offset + length], "utf-8")
 
 
 class FrameReader:

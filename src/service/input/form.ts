@@ -92,11 +92,6 @@ export class FormTaker implements PartsTaker {
     const fields: JsonFields = new Map();
     const { input } = this.#endpoint;
     for (const [name, texts] of this.#texts) {
-      if (name.startsWith("{")) {
-        const message =
-          "the body is JSON, and its content type says that it is a form: send application/json";
-        throw problem("BODY_MALFORMED", message);
-      }
       const property = propertyOf(this.#endpoint, name);
       const [first = "", ...others] = texts;
       if (takesList(property, input)) {

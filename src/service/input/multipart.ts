@@ -165,6 +165,11 @@ function createParser(contentType: string, maxTextBytes: number): InstanceType<t
 }
 
 function checkName(name: string | undefined, truncated: boolean): void {
+  if (name?.startsWith("{")) {
+    const message =
+      "the body is JSON, and its content type says that it is a form: send application/json";
+    throw problem("BODY_MALFORMED", message);
+  }
   if (truncated) {
     throw malformed("the name of a part is too long");
   }

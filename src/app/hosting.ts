@@ -120,6 +120,7 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
         maxResultBytes,
         maxFileBytes,
         maxWaiting,
+        maxRetentionMs: config.ceilings.retentionMs,
         files: keepers,
         readers: node.readers,
         heldPieces: new HeldPieces(),

@@ -28,6 +28,11 @@ export interface SubmitOptions extends CallOptions {
   readonly startWithin?: TimeSpan;
   /** The task fails if it has not started by then. Cannot be combined with `startWithin`. */
   readonly startBy?: Date;
+  /**
+   * How long the task and its result are kept after its end, within what the
+   * operator allows. Default: the deployment's, or the endpoint's.
+   */
+  readonly retention?: TimeSpan;
 }
 
 /** Arguments may be omitted when all of them are optional. */
@@ -162,7 +167,7 @@ async function wholeOf(pieces: AsyncIterable<unknown>, form: ResultForm): Promis
 }
 
 function submitQuery(options: SubmitOptions): string {
-  const { priority, delay, runAt, startWithin, startBy } = options;
+  const { priority, delay, runAt, startWithin, startBy, retention } = options;
   const query = new URLSearchParams();
   if (replaysAlways(options)) {
     query.set("replay", "always");
@@ -181,6 +186,9 @@ function submitQuery(options: SubmitOptions): string {
   }
   if (startBy !== undefined) {
     query.set("start_by", startBy.toISOString());
+  }
+  if (retention !== undefined) {
+    query.set("retention", String(millisecondsOf("retention", retention) / 1000));
   }
   return query.size === 0 ? "" : `?${query}`;
 }

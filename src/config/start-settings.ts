@@ -235,6 +235,15 @@ export const START_SETTINGS = {
     summary: "maximum number of workers that a deployment may request, on all nodes together",
     reason: "the API's own maximum: lower it where developers share your machines",
   }),
+  maxRetention: setting({
+    flag: "--max-retention <time>",
+    variable: "TESSERA_MAX_RETENTION",
+    fallback: "365d",
+    parse: values.duration(1_000, 365 * DAY_MS),
+    summary:
+      "how long results are kept at most: deployments and submits that ask for more are refused, and endpoints that do are held to it",
+    reason: "the API's own maximum: lower it where results fill your disk",
+  }),
   maxMemoryPerWorker: setting({
     flag: "--max-memory-per-worker <size>",
     variable: "TESSERA_MAX_MEMORY_PER_WORKER",

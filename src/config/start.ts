@@ -182,6 +182,7 @@ export function startConfig(
       workers: read.maxWorkersPerDeployment,
       memoryMib: Math.floor(read.maxMemoryPerWorker / MEBIBYTE),
       cpu: read.maxCpuPerWorker,
+      retentionMs: read.maxRetention,
       deployments: read.maxDeployments,
     },
     maxJsonBodyBytes: read.maxJson,

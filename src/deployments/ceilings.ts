@@ -10,12 +10,23 @@ export interface Ceilings {
   readonly memoryMib: number;
   /** Processor cores of each worker. */
   readonly cpu: number;
+  /** How long results are kept. */
+  readonly retentionMs: number;
   /** Deployments of one organization. */
   readonly deployments: number;
 }
 
-/** Each setting with its ceiling and the operator's flag for it. */
-const BOUNDED = [
+interface Bounded {
+  readonly field: string;
+  readonly key: "maxWorkers" | "memoryMib" | "cpu" | "retentionMs";
+  readonly ceiling: keyof Ceilings;
+  /** The operator's flag for it. */
+  readonly flag: string;
+  readonly unit?: string;
+}
+
+/** Each setting with its ceiling. */
+const BOUNDED: readonly Bounded[] = [
   {
     field: "settings.max_workers",
     key: "maxWorkers",
@@ -29,14 +40,21 @@ const BOUNDED = [
     flag: "--max-memory-per-worker",
   },
   { field: "settings.cpu", key: "cpu", ceiling: "cpu", flag: "--max-cpu-per-worker" },
-] as const;
+  {
+    field: "settings.retention",
+    key: "retentionMs",
+    ceiling: "retentionMs",
+    flag: "--max-retention",
+    unit: " ms",
+  },
+];
 
 /** A message about the first setting above its ceiling; undefined when there is none. */
 export function faultOfCeilings(settings: SettingsUpdate, ceilings: Ceilings): string | undefined {
-  for (const { field, key, ceiling, flag } of BOUNDED) {
+  for (const { field, key, ceiling, flag, unit = "" } of BOUNDED) {
     const [asked, most] = [settings[key], ceilings[ceiling]];
     if (asked !== undefined && asked > most) {
-      return `${field} would be ${asked}, and the operator of this platform allows ${most} (tessera start ${flag}): ask for less`;
+      return `${field} would be ${asked}${unit}, and the operator of this platform allows ${most}${unit} (tessera start ${flag}): ask for less`;
     }
   }
   return undefined;

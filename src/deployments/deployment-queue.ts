@@ -13,6 +13,7 @@ import { Peers } from "../queue/peers.ts";
 import { Queue } from "../queue/queue.ts";
 import type { RecentTasks } from "../queue/recent-tasks.ts";
 import { RemoteHints } from "../queue/remote-hints.ts";
+import type { Retention } from "../queue/submission.ts";
 import { UnservedTasks } from "../queue/unserved-tasks.ts";
 import type { Notifier } from "../storage/notifier.ts";
 import type { ClaimedTask, Storage } from "../storage/storage.ts";
@@ -58,6 +59,7 @@ export interface DeploymentQueueParts {
   /** The number of workers where it is fixed. */
   readonly workers: number;
   readonly rollout: Rollout;
+  readonly retention: () => Retention;
   readonly metrics: DeploymentMetrics | undefined;
   readonly metricsOf: DeploymentMetricsOf | undefined;
   readonly tracing: DeploymentTracing | undefined;

@@ -35,6 +35,8 @@ import { Workers } from "./workers.ts";
  * attempts.
  */
 const ATTEMPTS_SETTLE_MS = 5_000;
+/** How long tasks may be kept where no operator says less. */
+const MAX_RETENTION_MS = 365 * 86_400_000;
 const LEASE_LOST = "its lease had expired";
 
 export class Deployment implements AsyncDisposable {
@@ -311,6 +313,11 @@ export class Deployment implements AsyncDisposable {
     this.#scratch.removeAll();
   }
 
+  /** How long a submit may have its task kept at most. */
+  get maxRetentionMs(): number {
+    return this.#options.maxRetentionMs ?? MAX_RETENTION_MS;
+  }
+
   get #open(): DeploymentQueue & { readonly name: string } {
     return this.#opened ?? starting();
   }
@@ -336,6 +343,10 @@ export class Deployment implements AsyncDisposable {
       recent: this.#recent,
       workers,
       rollout: this.#rollout,
+      retention: () => ({
+        ownMs: this.#options.retentionMs?.() ?? 0,
+        maxMs: this.maxRetentionMs,
+      }),
       metrics: this.#metrics,
       metricsOf: counted?.metrics.byId,
       tracing: this.tracing,

@@ -41,6 +41,10 @@ export interface DeploymentOptions extends WorkersOptions, RolloutPolicy {
   readonly workers: number;
   /** Scales the number of workers with the load. Default: it is fixed. */
   readonly scale?: Scale;
+  /** How long tasks are kept after their end at most, as the operator allows. Default: 365 days. */
+  readonly maxRetentionMs?: number;
+  /** How long tasks are kept after their end. Default and 0: as their endpoints say. */
+  readonly retentionMs?: () => number;
   /** Limit of callers that wait for tasks at a time. */
   readonly maxWaiting: number;
   /** The node's metrics, and the organization of the series. Default: nothing is counted. */

@@ -37,6 +37,7 @@ export interface NodeDeploymentOptions {
     | "budget"
     | "newId"
     | "now"
+    | "maxRetentionMs"
     | "maxWaiting"
     | "graceMs"
     | "readyTimeoutMs"
@@ -88,7 +89,7 @@ export function openNodeDeployment(
     const min = Math.min(nodes.shareOf(minWorkers), max);
     return { min, max, nodes: nodes.count, queueTimeMs };
   };
-  const reconciler = new Reconciler(record, {
+  const reconciler: Reconciler = new Reconciler(record, {
     open: (_record, scale) =>
       new Deployment({
         ...common,
@@ -98,6 +99,7 @@ export function openNodeDeployment(
         counted: metrics && { metrics, organizationId },
         workers: scale.min,
         scale,
+        retentionMs: () => reconciler.record.settings.retentionMs,
         log,
         onOutput: (line, { workerId, revision = 0 }) =>
           lines.write({

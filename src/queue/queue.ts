@@ -24,6 +24,7 @@ import { type QueuePosition, QueuePositions } from "./position.ts";
 import type { FinishedTask, RecentTasks } from "./recent-tasks.ts";
 import { notFinished, notFound } from "./refusals.ts";
 import {
+  type Retention,
   type Submission,
   type SubmissionOptions,
   type Submitted,
@@ -50,6 +51,7 @@ export interface QueueOptions {
   /** The worker that an endpoint waits for, for people. Default: it waits for none. */
   readonly awaited?: (endpoint: string) => string | undefined;
   readonly graceMs: number;
+  readonly retention: () => Retention;
   readonly newId: () => string;
   readonly now: () => number;
   /** Default: nothing is counted. */
@@ -289,8 +291,8 @@ export class Queue {
   }
 
   #newTask(submission: Submission, taskId = this.#options.newId(), span?: OpenSpan): NewTask {
-    const { deploymentId, expirer } = this.#options;
-    const task = toNewTask(submission, { deploymentId, taskId, span });
+    const { deploymentId, expirer, retention } = this.#options;
+    const task = toNewTask(submission, { deploymentId, taskId, span, retention: retention() });
     if (task.startByMs !== undefined) {
       expirer.expect(task.startByMs);
     }

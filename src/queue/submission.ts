@@ -17,6 +17,8 @@ export interface SubmissionOptions {
   readonly runAtMs?: number;
   /** The latest start (milliseconds since 1970); a task that misses it fails. Default: no limit. */
   readonly startByMs?: number;
+  /** How long the task is kept after its end. Default: the deployment's or the endpoint's. */
+  readonly retentionMs?: number | undefined;
   /** The request that asked for it. */
   readonly origin?: Origin;
   /** The trace of the task that this one retries. */
@@ -36,9 +38,17 @@ export interface Submitted {
   readonly replayed: boolean;
 }
 
+/** What a deployment and the operator say of how long tasks are kept. */
+export interface Retention {
+  /** Of the deployment; 0: as its endpoints say. */
+  readonly ownMs: number;
+  readonly maxMs: number;
+}
+
 interface NewTaskFacts {
   readonly deploymentId: string;
   readonly taskId: string;
+  readonly retention: Retention;
   /** The span of the submit; undefined where nothing is traced. */
   readonly span?: OpenSpan | undefined;
 }
@@ -46,11 +56,13 @@ interface NewTaskFacts {
 /** The task of a call. Its creation time is the one in its id, so that ids and times sort alike. */
 export function toNewTask(
   { endpoint, payload, options = {} }: Submission,
-  { deploymentId, taskId, span }: NewTaskFacts,
+  { deploymentId, taskId, span, retention }: NewTaskFacts,
 ): NewTask {
   const createdAtMs = timeOfTaskId(taskId);
   const runAtMs = Math.max(createdAtMs, options.runAtMs ?? createdAtMs);
-  const { retentionMs, queueLimit } = endpoint;
+  const { queueLimit } = endpoint;
+  const keptMs = options.retentionMs ?? (retention.ownMs || endpoint.retentionMs);
+  const retentionMs = Math.min(keptMs, retention.maxMs);
   const trace = (span ?? options.origin)?.trace;
   const { retryOf, idempotency, startByMs, priority = endpoint.priority } = options;
   return {

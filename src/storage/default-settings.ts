@@ -11,6 +11,7 @@ export const DEFAULT_SETTINGS: DeploymentSettings = {
   env: {},
   network: { access: "open", hosts: [] },
   queueTimeMs: 1_000,
+  retentionMs: 0,
   requires: {},
   place: "any",
 };

@@ -459,6 +459,16 @@ export declare type DeploymentSettings = Message<"tessera.v1.DeploymentSettings"
   queueTime?: Duration | undefined;
 
   /**
+   * How long tasks and their results are kept after their end, in place of what
+   * their endpoints say; a submit may say otherwise for its task. 0 leaves it to
+   * the endpoints. At most what the operator allows, which is never more than
+   * 365 days. Default 0.
+   *
+   * @generated from field: google.protobuf.Duration retention = 33;
+   */
+  retention?: Duration | undefined;
+
+  /**
    * Labels that a machine must have to run its workers, such as `gpu: h200`;
    * `*` stands for any value. A node has the labels that it was started with
    * (`tessera start --label`), a worker on another machine those with which it
@@ -554,6 +564,16 @@ export declare type DeploymentSettingsJson = {
    * @generated from field: google.protobuf.Duration queue_time = 30;
    */
   queueTime?: DurationJson;
+
+  /**
+   * How long tasks and their results are kept after their end, in place of what
+   * their endpoints say; a submit may say otherwise for its task. 0 leaves it to
+   * the endpoints. At most what the operator allows, which is never more than
+   * 365 days. Default 0.
+   *
+   * @generated from field: google.protobuf.Duration retention = 33;
+   */
+  retention?: DurationJson;
 
   /**
    * Labels that a machine must have to run its workers, such as `gpu: h200`;
@@ -1247,7 +1267,8 @@ export declare type UpdateDeploymentRequest = Message<"tessera.v1.UpdateDeployme
    * The fields to change: `authorization`, `settings`, or of the settings
    * `settings.min_workers`, `settings.max_workers`, `settings.memory_mib`,
    * `settings.cpu`, `settings.env` and `settings.requires` (which may be set to
-   * empty ones), `settings.network`, `settings.place`, `settings.queue_time`.
+   * empty ones), `settings.network`, `settings.place`, `settings.queue_time`,
+   * `settings.retention`.
    * Empty: those that are set.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 3;
@@ -1280,7 +1301,8 @@ export declare type UpdateDeploymentRequestJson = {
    * The fields to change: `authorization`, `settings`, or of the settings
    * `settings.min_workers`, `settings.max_workers`, `settings.memory_mib`,
    * `settings.cpu`, `settings.env` and `settings.requires` (which may be set to
-   * empty ones), `settings.network`, `settings.place`, `settings.queue_time`.
+   * empty ones), `settings.network`, `settings.place`, `settings.queue_time`,
+   * `settings.retention`.
    * Empty: those that are set.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 3;

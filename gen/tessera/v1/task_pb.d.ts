@@ -610,8 +610,8 @@ export declare type SubmitTaskRequest = Message<"tessera.v1.SubmitTaskRequest"> 
   } | { case: undefined; value?: undefined };
 
   /**
-   * The same key with the same arguments and the same schedule (`priority` and
-   * the times from `run_at` on, as written) returns the first task, unless it
+   * The same key with the same arguments and the same schedule (`priority`, the
+   * times from `run_at` on and `retention`, as written) returns the first task, unless it
    * failed, was cancelled or expired (see `replay`); with others it is an
    * error. Keys live as long as the task. REST also takes the key from the
    * header `Idempotency-Key`; if both are given, they must be equal.
@@ -683,6 +683,15 @@ export declare type SubmitTaskRequest = Message<"tessera.v1.SubmitTaskRequest"> 
    * @generated from field: tessera.v1.Replay replay = 13;
    */
   replay: Replay;
+
+  /**
+   * How long the task and its result are kept after its end, from a second to
+   * what the operator allows (`tessera start --max-retention`). Absent: as long
+   * as the deployment's or, without one, the endpoint's retention says.
+   *
+   * @generated from field: google.protobuf.Duration retention = 14;
+   */
+  retention?: Duration | undefined;
 };
 
 /**
@@ -722,8 +731,8 @@ export declare type SubmitTaskRequestJson = {
   body?: HttpBodyJson;
 
   /**
-   * The same key with the same arguments and the same schedule (`priority` and
-   * the times from `run_at` on, as written) returns the first task, unless it
+   * The same key with the same arguments and the same schedule (`priority`, the
+   * times from `run_at` on and `retention`, as written) returns the first task, unless it
    * failed, was cancelled or expired (see `replay`); with others it is an
    * error. Keys live as long as the task. REST also takes the key from the
    * header `Idempotency-Key`; if both are given, they must be equal.
@@ -795,6 +804,15 @@ export declare type SubmitTaskRequestJson = {
    * @generated from field: tessera.v1.Replay replay = 13;
    */
   replay?: ReplayJson;
+
+  /**
+   * How long the task and its result are kept after its end, from a second to
+   * what the operator allows (`tessera start --max-retention`). Absent: as long
+   * as the deployment's or, without one, the endpoint's retention says.
+   *
+   * @generated from field: google.protobuf.Duration retention = 14;
+   */
+  retention?: DurationJson;
 };
 
 /**
@@ -998,6 +1016,13 @@ export declare type TaskCall = Message<"tessera.v1.TaskCall"> & {
    * @generated from field: tessera.v1.Replay replay = 10;
    */
   replay: Replay;
+
+  /**
+   * See SubmitTaskRequest.
+   *
+   * @generated from field: google.protobuf.Duration retention = 11;
+   */
+  retention?: Duration | undefined;
 };
 
 /**
@@ -1076,6 +1101,13 @@ export declare type TaskCallJson = {
    * @generated from field: tessera.v1.Replay replay = 10;
    */
   replay?: ReplayJson;
+
+  /**
+   * See SubmitTaskRequest.
+   *
+   * @generated from field: google.protobuf.Duration retention = 11;
+   */
+  retention?: DurationJson;
 };
 
 /**

@@ -17,6 +17,7 @@ import {
   parseNetwork,
   parsePlace,
   parseQueueTime,
+  parseRetention,
 } from "../deployment/settings.ts";
 import { CliError, ExitCode, usageError } from "../failure.ts";
 import { plain } from "../plain.ts";
@@ -44,6 +45,7 @@ const KEYS = [
   "env",
   "network",
   "queue_time",
+  "retention",
   "requires",
   "place",
 ] as const;
@@ -126,6 +128,9 @@ function settings(read: Read): GivenSettings {
   const queueTime = read("queue_time", (node, key, fail) =>
     parsedScalar(parseQueueTime, node, key, fail),
   );
+  const retention = read("retention", (node, key, fail) =>
+    parsedScalar(parseRetention, node, key, fail),
+  );
   const requires = read("requires", requirements);
   const place = read("place", (node, key, fail) => parsedScalar(parsePlace, node, key, fail));
   return {
@@ -135,6 +140,7 @@ function settings(read: Read): GivenSettings {
     ...(env !== undefined && { env }),
     ...(network !== undefined && { network }),
     ...(queueTime !== undefined && { queueTime }),
+    ...(retention !== undefined && { retention }),
     ...(requires !== undefined && { requires }),
     ...(place !== undefined && { place }),
   };

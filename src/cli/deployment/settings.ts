@@ -9,7 +9,7 @@ import { usageError } from "../failure.ts";
 export type GivenSettings = Pick<
   MessageInitShape<typeof DeploymentSettingsSchema> & object,
   | ("minWorkers" | "maxWorkers" | "memoryMib" | "cpu" | "env" | "network")
-  | ("requires" | "place" | "queueTime")
+  | ("requires" | "place" | "queueTime" | "retention")
 >;
 
 export interface SettingsFlags extends CallFlags {
@@ -20,6 +20,7 @@ export interface SettingsFlags extends CallFlags {
   readonly env?: readonly string[];
   readonly network?: string;
   readonly queueTime?: string;
+  readonly retention?: string;
   readonly require?: readonly string[];
   readonly place?: string;
 }
@@ -38,6 +39,10 @@ export const SETTINGS_OPTIONS = [
   option(
     "--queue-time <duration>",
     "how long tasks should wait at most before more workers start, such as 500ms, 5s or 10m (default: 1s)",
+  ),
+  option(
+    "--retention <duration>",
+    "how long results are kept after their tasks have ended, such as 1h or 30d; 0 leaves it to its code (the default)",
   ),
   repeatable(
     "--require <label=value>",
@@ -58,7 +63,15 @@ const WORKER_CPU_COUNT = { min: 0.1, max: 64 };
 
 /** Time that tasks wait for workers, which the command line takes for a deployment. */
 const MAX_QUEUE_TIME_MS = 3_600_000;
-const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
+/** Retention of results, which the command line takes; the operator's bound may be lower. */
+const MAX_CLI_RETENTION_MS = 365 * 86_400_000;
+const UNIT_MS: Readonly<Record<string, number>> = {
+  ms: 1,
+  s: 1_000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+};
 
 export const NAME_PATTERN = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
 /** Value of a variable or secret. */
@@ -66,7 +79,7 @@ export const MAX_VARIABLE_BYTES = 16_384;
 
 /** Parses the flags. Throws a usage error for invalid values. */
 export function settingsOf(flags: SettingsFlags): GivenSettings {
-  const { workers, memory, cpu, env, network, require, place, queueTime } = flags;
+  const { workers, memory, cpu, env, network, require, place, queueTime, retention } = flags;
   return {
     ...(workers !== undefined && parsed("--workers", workers, parseWorkers)),
     ...(memory !== undefined && { memoryMib: parsed("--memory", memory, parseMemory) }),
@@ -75,6 +88,9 @@ export function settingsOf(flags: SettingsFlags): GivenSettings {
     ...(network !== undefined && { network: parsed("--network", network, parseNetwork) }),
     ...(queueTime !== undefined && {
       queueTime: parsed("--queue-time", queueTime, parseQueueTime),
+    }),
+    ...(retention !== undefined && {
+      retention: parsed("--retention", retention, parseRetention),
     }),
     ...(require !== undefined && { requires: parseRequirements(require) }),
     ...(place !== undefined && { place: parsed("--place", place, parsePlace) }),
@@ -149,6 +165,15 @@ export function parseQueueTime(text: string): Parsed<Duration> {
   return ms <= MAX_QUEUE_TIME_MS
     ? { value: durationFromMs(ms) }
     : { fault: "must be a duration from 0s to 1h, such as 500ms, 5s or 10m" };
+}
+
+/** Parses how long results are kept. */
+export function parseRetention(text: string): Parsed<Duration> {
+  const [, count, unit = ""] = /^(\d{1,8}(?:\.\d{1,3})?)(s|m|h|d)$/.exec(text) ?? [];
+  const ms = text === "0" ? 0 : Math.round(Number(count) * (UNIT_MS[unit] ?? Number.NaN));
+  return ms === 0 || (ms >= 1_000 && ms <= MAX_CLI_RETENTION_MS)
+    ? { value: durationFromMs(ms) }
+    : { fault: "must be a duration from 1s to 365d, such as 1h or 30d, or 0" };
 }
 
 export function parsePlace(text: string): Parsed<WorkerPlace> {

@@ -26,6 +26,7 @@ const PATHS: Readonly<Record<keyof GivenSettings, string>> = {
   env: "settings.env",
   network: "settings.network",
   queueTime: "settings.queue_time",
+  retention: "settings.retention",
   requires: "settings.requires",
   place: "settings.place",
 };

@@ -14,6 +14,7 @@ import {
   WorkerPlace,
 } from "../../client/index.ts";
 import type { CommandRun } from "../command.ts";
+import { shortTime } from "../durations.ts";
 import { fields, moment } from "../output.ts";
 import { plain } from "../plain.ts";
 import { type Table, table } from "../table.ts";
@@ -63,6 +64,7 @@ export function showDeployment(call: CommandRun, deployment: Deployment): void {
       ["cpu", settings?.cpu === undefined ? "" : `${settings.cpu} a worker`],
       ["network", networkText(settings?.network)],
       ["queue time", queueTimeText(settings?.queueTime)],
+      ["retention", retentionText(settings?.retention)],
       ["place", placeText(settings)],
       // Names only: the values may be secrets that were set as variables by mistake.
       ["env", Object.keys(settings?.env ?? {}).join(", ")],
@@ -151,6 +153,11 @@ function networkText(network: NetworkSettings | undefined): string {
 
 function queueTimeText(time: Duration | undefined): string {
   return time === undefined ? "" : `at most ${durationMs(time) / 1_000}s, by more workers`;
+}
+
+function retentionText(time: Duration | undefined): string {
+  const ms = time === undefined ? 0 : durationMs(time);
+  return ms === 0 ? "as its code says" : `${shortTime(ms)} from the end of a task`;
 }
 
 /** `learn (task, with gpu=*)`: with its place, where that is not the deployment's. */

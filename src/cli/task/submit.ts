@@ -13,6 +13,7 @@ interface SubmitFlags extends TargetFlags {
   readonly priority?: string;
   readonly delay?: string;
   readonly startWithin?: string;
+  readonly retention?: string;
 }
 
 export function submitCommand(actions: CloudActions): Command {
@@ -20,10 +21,14 @@ export function submitCommand(actions: CloudActions): Command {
     description: "Queue a task; writes its id.",
     arguments: [ENDPOINT, ARGUMENTS],
     options: [
-      option("--idempotency-key <key>", "the same key and arguments give the same task again"),
+      option(
+        "--idempotency-key <key>",
+        "the same key and arguments give the same task again, unless that failed",
+      ),
       option("--priority <number>", "from -1000 to 1000; higher ones run first"),
       option("--delay <duration>", "start no sooner than so long from now, such as 10m"),
       option("--start-within <duration>", "fail unless it has started within so long"),
+      option("--retention <duration>", "keep the result so long after its end, such as 30d"),
     ],
     examples: [
       "tessera task submit summarize_batch @texts.json --deployment summarizer",
@@ -44,6 +49,7 @@ function submitOptions({
   priority,
   delay,
   startWithin,
+  retention,
 }: SubmitFlags): SubmitOptions {
   if (priority !== undefined && !/^-?\d{1,4}$/.test(priority)) {
     throw usageError("--priority must be a whole number from -1000 to 1000");
@@ -55,5 +61,6 @@ function submitOptions({
     ...(startWithin !== undefined && {
       startWithin: parseDuration("--start-within", startWithin),
     }),
+    ...(retention !== undefined && { retention: parseDuration("--retention", retention) }),
   };
 }

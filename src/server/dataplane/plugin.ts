@@ -92,8 +92,8 @@ interface Route {
   readonly handle: (req: FastifyRequest, reply: FastifyReply, origin: Origin) => Promise<void>;
 }
 
-/** The query parameters that schedule a task. */
-const SCHEDULE = ["priority", "run_at", "delay", "start_by", "start_within"];
+/** The query parameters that say when a task runs, and how long it is kept. */
+const SCHEDULE = ["priority", "run_at", "delay", "start_by", "start_within", "retention"];
 
 /** The query parameters that a caller of a function may have meant for the node. */
 const CALL_WORDS = [...SCHEDULE, "replay", "wait"];

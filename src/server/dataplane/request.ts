@@ -171,8 +171,8 @@ export function invalid(field: string, description: string): Error {
 /*
  * The schedule of a submitted task, from the query: `priority=5`; `run_at=` a
  * time, or `delay=30` in seconds from now; `start_by=` a time, or
- * `start_within=60` in seconds from now. Times are RFC 3339. The RPC checks
- * their range and converts seconds to times.
+ * `start_within=60` in seconds from now; `retention=3600`, seconds from its end.
+ * Times are RFC 3339. The RPC checks their range and converts seconds to times.
  */
 
 /** RFC 3339, whose offset is required. */
@@ -211,6 +211,10 @@ export function readSchedule(req: FastifyRequest, message: SubmitTaskRequest): v
   const startWithin = readSeconds(req, "start_within");
   if (startWithin) {
     message.startWithin = startWithin;
+  }
+  const retention = readSeconds(req, "retention");
+  if (retention) {
+    message.retention = retention;
   }
 }
 

@@ -107,6 +107,13 @@ const DEFINITIONS = {
     description: "The same as `start_by`, in seconds from now; not both.",
     schema: { type: "number", exclusiveMinimum: 0, maximum: 31_536_000 },
   },
+  retention: {
+    name: "retention",
+    in: "query",
+    description:
+      "How long the task and its result are kept after its end, in seconds, within what the operator allows. Default: the deployment's or the endpoint's.",
+    schema: { type: "number", minimum: 1, maximum: 31_536_000 },
+  },
   lastEventId: {
     name: "Last-Event-ID",
     in: "header",

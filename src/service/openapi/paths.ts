@@ -98,7 +98,7 @@ function taskPaths(endpoint: EndpointManifest, authorization: boolean) {
     description: "Answers as soon as the task is stored, or with the result if `Prefer` asks.",
     parameters: [
       ...parameters("idempotencyKey", "replay", "prefer"),
-      ...parameters("priority", "runAt", "delay", "startBy", "startWithin"),
+      ...parameters("priority", "runAt", "delay", "startBy", "startWithin", "retention"),
     ],
     requestBody: requestBody(endpoint),
     responses: {

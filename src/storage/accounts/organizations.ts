@@ -73,6 +73,8 @@ export interface DeploymentSettings {
   readonly network: NetworkSettings;
   /** How long a task should wait for its start at most, which decides on the number of workers. */
   readonly queueTimeMs: number;
+  /** How long tasks are kept after their end; 0: as long as their endpoints say. */
+  readonly retentionMs: number;
   /** MachineLabels of the machines that may run its workers. */
   readonly requires: MachineLabels;
   readonly place: WorkerPlace;

@@ -29,6 +29,7 @@ import {
   nodeFactsSchema,
   placementSchema,
   queueTimeSchema,
+  retentionSchema,
 } from "../sql/hosting/schema.ts";
 import { historySchema, metricsSchema } from "../sql/metrics/schema.ts";
 
@@ -336,4 +337,5 @@ export const MIGRATIONS: readonly Migration[] = [
   expand("worker access of tokens", workerTokensSchema()),
   expand("placement of workers", placementSchema('text COLLATE "C"')),
   expand("queue time of deployments", queueTimeSchema()),
+  expand("retention of deployments", retentionSchema("bigint")),
 ];

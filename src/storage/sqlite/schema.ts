@@ -23,6 +23,7 @@ import {
   nodeFactsSchema,
   placementSchema,
   queueTimeSchema,
+  retentionSchema,
 } from "../sql/hosting/schema.ts";
 import { historySchema, metricsSchema } from "../sql/metrics/schema.ts";
 
@@ -234,4 +235,5 @@ export const MIGRATIONS: readonly Migration[] = [
   expand("worker access of tokens", workerTokensSchema()),
   expand("placement of workers", placementSchema("text")),
   expand("queue time of deployments", queueTimeSchema()),
+  expand("retention of deployments", retentionSchema("integer")),
 ];

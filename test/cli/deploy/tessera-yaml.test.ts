@@ -74,6 +74,8 @@ place: remote
     ["memory: 512", "1:9: memory must be from 64Mi to 64Gi"],
     ["memory: [1]", "1:9: memory must be from 64Mi to 64Gi"],
     ["queue_time: 2h", "1:13: queue_time must be a duration from 0s to 1h"],
+    ["retention: 366d", "1:12: retention must be a duration from 1s to 365d"],
+    ["retention: 0.5s", "1:12: retention must be a duration from 1s to 365d"],
     ["network: lan", "1:10: network must be none, open, or allow: with hosts"],
     ["network: [none]", "1:10: network must be none, open, or allow: with hosts"],
     ["requires: gpu", '1:11: requires must have labels with their values, such as gpu: "*"'],

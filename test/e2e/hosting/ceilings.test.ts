@@ -1,4 +1,4 @@
-import { durationMs } from "@bufbuild/protobuf/wkt";
+import { durationFromMs, durationMs } from "@bufbuild/protobuf/wkt";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import {
   DeploymentStatus,
@@ -13,7 +13,8 @@ const KIBIBYTE = 1024;
 
 let world: World;
 beforeAll(async () => {
-  const ceilings = { workers: 1, memoryMib: 256, cpu: 0.5, deployments: 3 };
+  const limits = { workers: 1, memoryMib: 256, cpu: 0.5, deployments: 3 };
+  const ceilings = { ...limits, retentionMs: 3_600_000 };
   world = await World.start({ config: { ceilings } });
 });
 afterAll(() => world[Symbol.asyncDispose]());
@@ -33,6 +34,10 @@ it("a deploy beyond what the operator allows is refused, with the ceiling and it
   for (const [settings, said] of [
     [{ maxWorkers: 2 }, /max_workers would be 2, .* allows 1 \(.*--max-workers-per-deployment\)/],
     [{ memoryMib: 257 }, /memory_mib would be 257, .* 256 \(.*--max-memory-per-worker\)/],
+    [
+      { retention: durationFromMs(7_200_000) },
+      /settings.retention would be 7200000 ms, .* allows 3600000 ms \(.*--max-retention\)/,
+    ],
     [{ cpu: 1 }, /settings.cpu would be 1, .* allows 0.5 \(.*--max-cpu-per-worker\)/],
   ] as const) {
     const [reason, message] = await deploy("beyond", { settings });
@@ -57,15 +62,48 @@ it("an update beyond it is refused, and other updates are not", async () => {
   expect((await update({ memoryMib: 200 }))[0]).toBe("ok");
 });
 
+it("results are kept as the submit, the deployment or the code says, within what the operator allows", async () => {
+  const call = { deployment: "acme/modest", endpoint: "work" };
+  const body = { contentType: "application/json", data: Buffer.from('{"text":"kept"}') };
+  const { tasks } = await world.callerClient();
+  /** For how many seconds a task is kept after its end. */
+  const kept = async (more: object = {}): Promise<number> => {
+    const input = { case: "body", value: body } as const;
+    const wait = durationFromMs(20_000);
+    const { task } = await tasks.submitTask({ ...call, input, wait, ...more });
+    expect(task?.finishedAt).toBeDefined();
+    return Number(task?.expiresAt?.seconds) - Number(task?.finishedAt?.seconds);
+  };
+  // Its code says 24 hours.
+  expect(await kept()).toBe(3_600);
+  expect(await kept({ retention: durationFromMs(90_000) })).toBe(90);
+  const update = (retentionMs: number) =>
+    world.client.deployments.updateDeployment({
+      deployment: { name: "modest", settings: { retention: durationFromMs(retentionMs) } },
+    });
+  await update(600_000);
+  await expect.poll(() => kept()).toBe(600);
+  expect(await kept({ retention: durationFromMs(3_600_000) })).toBe(3_600);
+  for (const retention of [durationFromMs(3_601_000), durationFromMs(500)]) {
+    const [reason, message] = await refusal(kept({ retention }));
+    expect(reason).toBe("REQUEST_INVALID");
+    expect(message).toContain("retention must be from 1 to 3600 seconds");
+  }
+  expect((await refusal(update(500)))[0]).toBe("REQUEST_INVALID");
+  await update(0);
+  await expect.poll(() => kept()).toBe(3_600);
+}, 60_000);
+
 it("an organization has no more deployments than the operator allows", async () => {
   const { settings } = await world.client.deployments.createDeployment({ name: "second" });
-  const { queueTimeMs, ...defaults } = DEFAULT_SETTINGS;
+  const { queueTimeMs, retentionMs, ...defaults } = DEFAULT_SETTINGS;
   expect(settings).toMatchObject({
     ...defaults,
     network: { access: NetworkAccess.OPEN, hosts: [] },
     place: WorkerPlace.ANY,
   });
   expect(settings?.queueTime && durationMs(settings.queueTime)).toBe(queueTimeMs);
+  expect(settings?.retention && durationMs(settings.retention)).toBe(retentionMs);
   await world.client.deployments.createDeployment({ name: "third" });
   const [reason, message] = await deploy("fourth", {});
   expect(reason).toBe("LIMIT_REACHED");

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createClient } from "../../../src/client/index.ts";
 import { Gate } from "./gate.ts";
 import { refusal } from "./refusal.ts";
 import { type Served, type Shown, serve } from "./served.ts";
@@ -190,6 +191,9 @@ it.each([
   ["start_within=0", "start_within"],
   ["start_within=31622000", "start_within"],
   ["delay=20&start_within=10", "start_within"],
+  ["retention=0.5", "retention"],
+  ["retention=31536001", "retention"],
+  ["retention=long", "retention"],
 ])("a submit with %s is refused naming what is wrong", async (query, field) => {
   const answer = await served.post(`/sum/submit?${query}`, { numbers: [] });
   expect(refusal(answer)).toMatchObject({
@@ -197,6 +201,22 @@ it.each([
     reason: "REQUEST_INVALID",
     fields: [field],
   });
+});
+
+it("a result is kept as long as its submit says, by its path, by REST and by the client", async () => {
+  const kept = async (id: string): Promise<number> => {
+    const { expires_at, finished_at } = await served.ended("sum", id);
+    return Date.parse(expires_at) - Date.parse(finished_at ?? "");
+  };
+  const byPath = await served.post("/sum/submit?retention=90", { numbers: [1] });
+  expect(await kept((byPath.json as { task_id: string }).task_id)).toBe(90_000);
+  const call = { endpoint: "sum", arguments: { numbers: [1] }, retention: "7200s" };
+  const batch = await served.post("/api/v1/tasks:batchSubmit", { tasks: [call] });
+  const [{ task }] = (batch.json as { results: [{ task: { task_id: string } }] }).results;
+  expect(await kept(task.task_id)).toBe(7_200_000);
+  const { sum } = createClient({ url: served.origin });
+  const submitted = await sum?.submit({ numbers: [1] }, { retention: "2h" });
+  expect(await kept(submitted?.id ?? "")).toBe(7_200_000);
 });
 
 describe("what is refused at the door", () => {

@@ -116,7 +116,10 @@ export class TestPlatform implements AsyncDisposable {
           urlOf: ({ name, organization }) => `https://${name}.${organization}.apps.tessera.example`,
           allowsNativeCode: false,
           sandbox: "kernel",
-          ceilings: { workers: 100, memoryMib: 65_536, cpu: 64, deployments: 1_000 },
+          ceilings: {
+            ...{ workers: 100, memoryMib: 65_536, cpu: 64, deployments: 1_000 },
+            retentionMs: 365 * 86_400_000,
+          },
           silenceMs: 15_000,
           organizationCreators: "anyone",
         },

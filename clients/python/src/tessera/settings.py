@@ -19,6 +19,7 @@ def options(
     delay: Seconds | None = None,
     start_by: datetime | None = None,
     start_within: Seconds | None = None,
+    retention: Seconds | None = None,
 ) -> Options:
     query: dict[str, str] = {}
     if priority is not None:
@@ -30,7 +31,7 @@ def options(
                     f"{name} must say its time zone, such as datetime.now(timezone.utc)"
                 )
             query[name] = time.isoformat()
-    for name, span in {"delay": delay, "start_within": start_within}.items():
+    for name, span in {"delay": delay, "start_within": start_within, "retention": retention}.items():
         if span is not None:
             seconds = span.total_seconds() if isinstance(span, timedelta) else span
             query[name] = f"{seconds:.3f}"

@@ -82,6 +82,7 @@ class SyncTaskEndpoint(SyncApiEndpoint[R, P]):
         delay: Seconds | None = None,
         start_by: datetime | None = None,
         start_within: Seconds | None = None,
+        retention: Seconds | None = None,
     ) -> S:
         """The endpoint with submit options. Spans are seconds or timedeltas."""
         endpoint = self._endpoint.with_options(
@@ -92,6 +93,7 @@ class SyncTaskEndpoint(SyncApiEndpoint[R, P]):
             delay=delay,
             start_by=start_by,
             start_within=start_within,
+            retention=retention,
         )
         return type(self)(endpoint)
 
@@ -126,6 +128,7 @@ class AsyncTaskEndpoint(AsyncApiEndpoint[R, P]):
         delay: Seconds | None = None,
         start_by: datetime | None = None,
         start_within: Seconds | None = None,
+        retention: Seconds | None = None,
     ) -> A:
         """The endpoint with submit options. Spans are seconds or timedeltas."""
         endpoint = self._endpoint.with_options(
@@ -136,6 +139,7 @@ class AsyncTaskEndpoint(AsyncApiEndpoint[R, P]):
             delay=delay,
             start_by=start_by,
             start_within=start_within,
+            retention=retention,
         )
         return type(self)(endpoint)
 

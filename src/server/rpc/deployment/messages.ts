@@ -50,7 +50,7 @@ export function toDeploymentMessage(
   const { deploymentId, organization, name, authorization, createdBy, version } = record;
   const { status, reason, revision, workers, nodes, endpoints } = state;
   const { placements, secretNames, withheldSecrets } = state;
-  const { network, requires, place, queueTimeMs, ...settings } = record.settings;
+  const { network, requires, place, queueTimeMs, retentionMs, ...settings } = record.settings;
   return {
     deploymentId,
     organization,
@@ -71,6 +71,7 @@ export function toDeploymentMessage(
       secretNames: [...secretNames],
       network: { access: ACCESS[network.access], hosts: [...network.hosts] },
       queueTime: durationFromMs(queueTimeMs),
+      retention: durationFromMs(retentionMs),
       requires: { ...requires },
       place: PLACE[place],
     },

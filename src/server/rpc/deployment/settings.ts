@@ -1,5 +1,5 @@
 /** The settings of a deployment in requests. */
-import { durationMs } from "@bufbuild/protobuf/wkt";
+import { type Duration, durationMs } from "@bufbuild/protobuf/wkt";
 import {
   type DeploymentSettings,
   NetworkAccess,
@@ -15,6 +15,7 @@ import type {
   NetworkSettings as Stored,
   WorkerPlace as StoredPlace,
 } from "../../../storage/accounts/organizations.ts";
+import { MIN_RETENTION_MS } from "../task/submission.ts";
 import { refuse } from "../violations.ts";
 
 /** The settings that are set, checked; see `DeploymentSettings` in the proto file. */
@@ -23,7 +24,7 @@ export function settingsOf(settings: DeploymentSettings | undefined): SettingsUp
     return {};
   }
   const { minWorkers, maxWorkers, memoryMib, cpu, env, network } = settings;
-  const { requires, place, queueTime } = settings;
+  const { requires, place, queueTime, retention } = settings;
   refuse([
     ...faultsOfMemory(memoryMib),
     ...faultsOfEnvironment("settings.env", env),
@@ -39,9 +40,19 @@ export function settingsOf(settings: DeploymentSettings | undefined): SettingsUp
       network: { access: ACCESS[network.access] ?? "none", hosts: [...network.hosts] },
     }),
     ...(queueTime !== undefined && { queueTimeMs: Math.round(durationMs(queueTime)) }),
+    ...(retention !== undefined && { retentionMs: retentionOf(retention) }),
     ...(Object.keys(requires).length > 0 && { requires }),
     ...(place !== undefined && { place: PLACE[place] ?? "any" }),
   };
+}
+
+/** 0, or at least a second: a task that is gone as soon as it ends has no result. */
+function retentionOf(retention: Duration): number {
+  const retentionMs = durationMs(retention);
+  if (retentionMs > 0 && retentionMs < MIN_RETENTION_MS) {
+    refuse([{ field: "settings.retention", description: "must be 0 or at least 1 s" }]);
+  }
+  return retentionMs;
 }
 
 /** The names of `NetworkAccess` in records; others are refused by the proto file. */

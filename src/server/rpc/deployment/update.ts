@@ -47,6 +47,7 @@ const SETTINGS = {
   requires: "requires",
   place: "place",
   queue_time: "queueTimeMs",
+  retention: "retentionMs",
 } as const satisfies { readonly [field: string]: keyof SettingsUpdate };
 const NAMES = Object.keys(SETTINGS) as (keyof typeof SETTINGS)[];
 export const CHANGEABLE = [

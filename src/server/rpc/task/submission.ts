@@ -18,6 +18,8 @@ const DAY_MS = 86_400_000;
 export const MAX_DELAY_DAYS = 30;
 /** How far ahead the deadline for a task's start may be. */
 export const MAX_START_BY_DAYS = 365;
+/** The shortest time for which a task can be kept after its end. */
+export const MIN_RETENTION_MS = 1_000;
 
 export interface ScheduleFields {
   readonly priority?: number;
@@ -25,6 +27,7 @@ export interface ScheduleFields {
   readonly startBy?: Timestamp;
   readonly delay?: Duration;
   readonly startWithin?: Duration;
+  readonly retention?: Duration;
 }
 
 /** The schedule of nearly every request. */
@@ -33,10 +36,10 @@ const AT_ONCE = Object.freeze({});
 /** The schedule of a request. Throws REQUEST_INVALID for an impossible one. */
 export function scheduleOf(
   fields: ScheduleFields,
-  nowMs: number,
-): Pick<SubmissionOptions, "priority" | "runAtMs" | "startByMs"> {
-  const { priority, runAt, delay, startBy, startWithin } = fields;
-  if ((priority ?? runAt ?? delay ?? startBy ?? startWithin) === undefined) {
+  { nowMs, maxRetentionMs }: { readonly nowMs: number; readonly maxRetentionMs: number },
+): Pick<SubmissionOptions, "priority" | "runAtMs" | "startByMs" | "retentionMs"> {
+  const { priority, runAt, delay, startBy, startWithin, retention } = fields;
+  if ((priority ?? runAt ?? delay ?? startBy ?? startWithin ?? retention) === undefined) {
     return AT_ONCE;
   }
   if (priority !== undefined && Math.abs(priority) > MAX_PRIORITY) {
@@ -66,7 +69,17 @@ export function scheduleOf(
       throw invalid(name, `must be after ${runAtName}: the task could never be started`);
     }
   }
-  return { priority, runAtMs, startByMs };
+  const retentionMs = retention && retentionOf(retention, maxRetentionMs);
+  return { priority, runAtMs, startByMs, retentionMs };
+}
+
+function retentionOf(retention: Duration, maxRetentionMs: number): number {
+  const retentionMs = durationMs(retention);
+  if (retentionMs < MIN_RETENTION_MS || retentionMs > maxRetentionMs) {
+    const seconds = maxRetentionMs / 1_000;
+    throw invalid("retention", `must be from 1 to ${seconds} seconds, which the operator allows`);
+  }
+  return retentionMs;
 }
 
 /**
@@ -75,8 +88,8 @@ export function scheduleOf(
  * means two different times. Empty if the caller gave no schedule.
  */
 export function scheduleText(fields: ScheduleFields): string {
-  const { priority, runAt, startBy, delay, startWithin } = fields;
-  const times = [runAt, startBy, delay, startWithin];
+  const { priority, runAt, startBy, delay, startWithin, retention } = fields;
+  const times = [runAt, startBy, delay, startWithin, ...(retention ? [retention] : [])];
   if (priority === undefined && times.every((time) => time === undefined)) {
     return "";
   }

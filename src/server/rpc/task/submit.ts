@@ -105,7 +105,10 @@ function read(
   { origin, bodies }: { readonly origin: Origin; readonly bodies?: StreamedBodies | undefined },
 ): Submission | Promise<Submission> {
   const { manifest, reader } = deployment.taskEndpoint(call.endpoint);
-  const schedule = scheduleOf(call, Date.now());
+  const schedule = scheduleOf(call, {
+    nowMs: Date.now(),
+    maxRetentionMs: deployment.maxRetentionMs,
+  });
   checkKey(call.idempotencyKey);
   const toSubmission = (payload: Payload): Submission => {
     const idempotency = idempotencyOf(call, () => digestOfCall(payload, scheduleText(call)));

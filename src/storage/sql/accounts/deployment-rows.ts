@@ -29,6 +29,7 @@ export interface DeploymentRow {
   readonly environment: string;
   readonly network: string;
   readonly queue_time_ms: number;
+  readonly retention_ms: number;
   readonly requires: string;
   readonly place: WorkerPlace;
   readonly version: number;
@@ -38,7 +39,7 @@ export interface DeploymentRow {
 export const DEPLOYMENT_COLUMNS = `d.deployment_id, d.organization_id, o.name AS organization, d.name,
     d.requires_token, d.created_at_ms, d.created_by, d.updated_at_ms, d.desired_state,
     d.target_revision, d.min_workers, d.max_workers, d.memory_mib, d.cpu, d.environment, d.network,
-    d.requires, d.place, d.queue_time_ms, d.version, d.secrets_since`;
+    d.requires, d.place, d.queue_time_ms, d.retention_ms, d.version, d.secrets_since`;
 
 export const SELECT_DEPLOYMENTS = `SELECT ${DEPLOYMENT_COLUMNS}
   FROM deployments d JOIN organizations o ON o.organization_id = d.organization_id`;
@@ -63,6 +64,7 @@ export function toDeployment(row: DeploymentRow): DeploymentRecord {
       env: JSON.parse(row.environment) as { [name: string]: string },
       network: JSON.parse(row.network) as NetworkSettings,
       queueTimeMs: row.queue_time_ms,
+      retentionMs: row.retention_ms,
       requires: JSON.parse(row.requires) as MachineLabels,
       place: row.place,
     },
@@ -126,6 +128,7 @@ const CHANGING = {
   environment: ({ settings }) => JSON.stringify(settings.env),
   network: ({ settings }) => JSON.stringify(settings.network),
   queue_time_ms: ({ settings }) => settings.queueTimeMs,
+  retention_ms: ({ settings }) => settings.retentionMs,
   requires: ({ settings }) => JSON.stringify(settings.requires),
   place: ({ settings }) => settings.place,
   version: ({ version }) => version,
@@ -202,6 +205,7 @@ export function changesBetween(
     ["cpu", String(settings.cpu)],
     ["network", [settings.network.access, ...settings.network.hosts].join(" ")],
     ["queue_time", `${settings.queueTimeMs / 1_000}s`],
+    ["retention", `${settings.retentionMs / 1_000}s`],
     [
       "requires",
       Object.entries(settings.requires)

@@ -190,3 +190,10 @@ export function placementSchema(text: string): string {
   ALTER TABLE deployment_reports ADD COLUMN running ${text};
   `;
 }
+
+/** How long tasks of a deployment are kept after their end; 0 leaves it to their endpoints. */
+export function retentionSchema(integer: string): string {
+  return `
+  ALTER TABLE deployments ADD COLUMN retention_ms ${integer} NOT NULL DEFAULT 0;
+  `;
+}

@@ -35,6 +35,7 @@ export function deploymentsContract(it: It): void {
         requires: {},
         place: "any",
         queueTimeMs: 1_000,
+        retentionMs: 0,
       },
       version: 1,
       secretsSince: 0,
@@ -113,7 +114,7 @@ export function deploymentsContract(it: It): void {
       });
     const network = { access: "allow", hosts: ["api.example.com:443"] } as const;
     const placed = { requires: { gpu: "*", zone: "b" }, place: "remote" } as const;
-    const scaled = { queueTimeMs: 5_000 };
+    const scaled = { queueTimeMs: 5_000, retentionMs: 7_200_000 };
     const updated = await update(
       { maxWorkers: 4, cpu: 0.25, env, network, ...placed, ...scaled },
       1,
@@ -140,6 +141,7 @@ export function deploymentsContract(it: It): void {
         requires: "gpu=* zone=b",
         place: "remote",
         queue_time: "5s",
+        retention: "7200s",
         env: "LANG URL",
         authorization: "true",
       },

@@ -238,6 +238,11 @@ class DeploymentSettings:
     what `start_within` of a task is. With 0, each task that waits asks for a slot at once. At
     most an hour. Default 1 s.
     """
+    retention: _dt.timedelta | None = None
+    """How long tasks and their results are kept after their end, in place of what their endpoints
+    say; a submit may say otherwise for its task. 0 leaves it to the endpoints. At most what the
+    operator allows, which is never more than 365 days. Default 0.
+    """
     requires: dict[str, str] = _dc.field(default_factory=dict)
     """Labels that a machine must have to run its workers, such as `gpu: h200`; `*` stands for any
     value. A node has the labels that it was started with (`tessera start --label`), a worker on

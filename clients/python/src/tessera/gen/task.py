@@ -279,6 +279,8 @@ class TaskCall:
     """See SubmitTaskRequest."""
     replay: Replay = Replay.UNSPECIFIED
     """See SubmitTaskRequest."""
+    retention: _dt.timedelta | None = None
+    """See SubmitTaskRequest."""
 
 
 @_dc.dataclass(kw_only=True)
@@ -434,6 +436,7 @@ class SyncTaskService(_rpc.SyncService):
         delay: _dt.timedelta | None = None,
         start_within: _dt.timedelta | None = None,
         replay: Replay = Replay.UNSPECIFIED,
+        retention: _dt.timedelta | None = None,
     ) -> SubmitTaskResponse:
         """SubmitTask queues one call of a task endpoint and answers once the task is stored.
         Arguments are checked first: nothing invalid is ever queued. The response header
@@ -458,6 +461,7 @@ class SyncTaskService(_rpc.SyncService):
             "delay": delay,
             "start_within": start_within,
             "replay": replay,
+            "retention": retention,
         }
         call = _rpc.Call("tessera.v1.TaskService/SubmitTask", message, harmless=False)
         return self._unary(call, SubmitTaskResponse)
@@ -739,6 +743,7 @@ class AsyncTaskService(_rpc.AsyncService):
         delay: _dt.timedelta | None = None,
         start_within: _dt.timedelta | None = None,
         replay: Replay = Replay.UNSPECIFIED,
+        retention: _dt.timedelta | None = None,
     ) -> SubmitTaskResponse:
         """SubmitTask queues one call of a task endpoint and answers once the task is stored.
         Arguments are checked first: nothing invalid is ever queued. The response header
@@ -763,6 +768,7 @@ class AsyncTaskService(_rpc.AsyncService):
             "delay": delay,
             "start_within": start_within,
             "replay": replay,
+            "retention": retention,
         }
         call = _rpc.Call("tessera.v1.TaskService/SubmitTask", message, harmless=False)
         return await self._unary(call, SubmitTaskResponse)

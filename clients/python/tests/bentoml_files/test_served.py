@@ -79,6 +79,10 @@ def test_reads_bodies_of_other_names_like_bentoml_serve(
     """``answer``: where BentoML refuses what is right."""
     ours = hosted_eight.post(path, **request_)
     theirs = served_eight.post(path, **request_)
+    if bentoml.__version__.startswith("1.3.") and theirs.status_code == 500:
+        # It knew fewer names of JSON.
+        assert ours.status_code == 200
+        return
     if answer is None:
         assert (ours.status_code, ours.content) == (theirs.status_code, theirs.content) == (200, ANY)
         return

@@ -5,8 +5,16 @@ import { isPassing } from "./describe.ts";
 /** Pause before a stream is followed again: from the first it doubles up to the longest. */
 const RECONNECT_PAUSE_MS = { first: 500, longest: 10_000 };
 
-/** What a read of a stream tells while it goes on. */
+/**
+ * How long a stream may say nothing: then it is followed anew, since its connection may be dead
+ * without an end.
+ */
+const STREAM_QUIET_MS = 60_000;
+
+/** What a read of a stream gets, and tells while it goes on. */
 export interface StreamProgress {
+  /** Aborts the read: the command is interrupted, or the stream was quiet for long. */
+  readonly signal: AbortSignal;
   /** The server has answered: from then on a broken connection is not the end. */
   readonly onHeader: () => void;
   /** A message has come. */
@@ -26,23 +34,36 @@ export async function followStream(
   let pauseMs = RECONNECT_PAUSE_MS.first;
   let hasAnswered = false;
   let isLost = false;
-  const progress = {
-    onHeader: () => {
-      hasAnswered = true;
-    },
-    onMessage: () => {
-      pauseMs = RECONNECT_PAUSE_MS.first;
-      isLost = false;
-    },
-  };
   for (;;) {
+    const quiet = new AbortController();
+    let timer = setTimeout(() => quiet.abort(), STREAM_QUIET_MS);
+    let answers = false;
+    const heard = (): void => {
+      answers = true;
+      hasAnswered = true;
+      clearTimeout(timer);
+      timer = setTimeout(() => quiet.abort(), STREAM_QUIET_MS);
+    };
+    const progress = {
+      signal: AbortSignal.any([signal, quiet.signal]),
+      onHeader: heard,
+      onMessage: () => {
+        heard();
+        pauseMs = RECONNECT_PAUSE_MS.first;
+        isLost = false;
+      },
+    };
     try {
       if (await read(progress)) {
         return;
       }
     } catch (err) {
       signal.throwIfAborted();
-      if (!hasAnswered || !isPassing(err)) {
+      // One that has begun may have had nothing to say.
+      if (quiet.signal.aborted && answers) {
+        continue;
+      }
+      if (!hasAnswered || !(quiet.signal.aborted || isPassing(err))) {
         throw err;
       }
       // Said once, until messages come again.
@@ -50,6 +71,8 @@ export async function followStream(
         isLost = true;
         call.done("The connection is lost: trying again until Ctrl-C …");
       }
+    } finally {
+      clearTimeout(timer);
     }
     // A stopping server ends its streams; another one takes over.
     await call.clock.wait(pauseMs, signal);

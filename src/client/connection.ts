@@ -2,6 +2,7 @@
  * The HTTP connection to one deployment: requests, their timeout and their
  * retries (`repeat.ts`).
  */
+import { attended, within } from "./attended.ts";
 import { broken, connectionLost, loopbackRoute, type Route } from "./connection-failure.ts";
 import { millisecondsOf, type TimeSpan } from "./duration.ts";
 import { TimeoutError } from "./errors.ts";
@@ -53,6 +54,11 @@ export interface Sending extends CallOptions {
   readonly body?: () => RequestInit["body"];
   readonly headers?: Readonly<Record<string, string>>;
   readonly repeatable: boolean;
+  /**
+   * How long an attempt waits for the beginning of its answer, and then for each next piece, in
+   * milliseconds: a connection may go silent without an end. Default: as long as the call.
+   */
+  readonly quietMs?: number;
 }
 
 /** How long the client waits for a call with its repetitions by default. */
@@ -72,6 +78,13 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
  * intervals of the server's heartbeat, 15 s each.
  */
 export const STREAM_HEARTBEAT_TIMEOUT_MS = 45_000;
+
+/**
+ * Silence after which a client takes the connection of a request for broken whose answer the
+ * server has at hand, or has by a time that the request names; see `Sending.quietMs`.
+ */
+export const ANSWER_QUIET_MS = 15_000;
+
 export class Connection {
   readonly url: string;
   readonly #options: ClientOptions;
@@ -137,7 +150,7 @@ export class Connection {
   }
 
   async #attempt(path: string, sending: Sending, signal: AbortSignal): Promise<Response> {
-    const { method = "GET", body } = sending;
+    const { method = "GET", body, quietMs } = sending;
     const { fetch = globalThis.fetch, headers: own = {} } = this.#options;
     const { url, deployment } = this.#route;
     const token = await this.#token();
@@ -150,15 +163,20 @@ export class Connection {
     for (const [name, value] of Object.entries(ours)) {
       headers.set(name, value);
     }
+    // Also ends the connection, so that the next attempt gets another one.
+    const silence = quietMs === undefined ? undefined : new AbortController();
     const init: RequestInit = {
       method,
       body: body?.() ?? null,
-      signal,
+      signal: silence ? AbortSignal.any([signal, silence.signal]) : signal,
       // A redirect would turn a POST into a GET, or send the token to another host.
       redirect: "manual",
       headers,
     };
-    const response = await fetch(url + path, init).catch((err: unknown) => {
+    const answer = fetch(url + path, init);
+    const attentive = quietMs === undefined ? answer : within(answer, quietMs);
+    const response = await attentive.catch((err: unknown) => {
+      silence?.abort(err);
       const loopback = url === this.url ? loopbackRoute(this.url, err) : undefined;
       if (loopback === undefined) {
         throw broken(this.url, err);
@@ -170,7 +188,7 @@ export class Connection {
       return this.#attempt(path, sending, signal);
     }
     if (response.ok) {
-      return response;
+      return quietMs === undefined ? response : attended(response, quietMs);
     }
     throw await refusalOf(response);
   }

@@ -3,6 +3,7 @@
  * (https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation)
  * as our server writes them, without the field `retry`.
  */
+import { within } from "./attended.ts";
 
 export interface ServerSentEvent {
   /** Undefined for an event without one. */
@@ -67,11 +68,4 @@ function parseBlock(block: string): ServerSentEvent | undefined {
     }
   }
   return data.length === 0 ? undefined : { id, event, data: data.join("\n") };
-}
-
-function within<T>(promise: Promise<T>, maxMs: number): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error(`nothing came for ${maxMs} ms`)), maxMs);
-    promise.then(resolve, reject).finally(() => clearTimeout(timer));
-  });
 }

@@ -70,7 +70,8 @@ function open(
     accept: "text/event-stream",
     ...(last !== undefined && { "last-event-id": last }),
   };
-  return connection.send(path, { headers, signal, repeatable: true }, (response) => {
+  const sending = { headers, signal, repeatable: true, quietMs: STREAM_HEARTBEAT_TIMEOUT_MS };
+  return connection.send(path, sending, (response) => {
     const { body, headers } = response;
     const type = headers.get("content-type") ?? "";
     if (body === null || !type.startsWith("text/event-stream")) {

@@ -1,5 +1,5 @@
 /** A client-side handle on a task: state, result, cancel, retry and log by its id. */
-import type { CallOptions, Connection, Sending } from "./connection.ts";
+import { ANSWER_QUIET_MS, type CallOptions, type Connection, type Sending } from "./connection.ts";
 import { millisecondsOf, type TimeSpan } from "./duration.ts";
 import {
   TaskExpiredError,
@@ -72,11 +72,8 @@ const RESULT_POLL_MS = 30_000;
  * two requests is reported at the end of the later one.
  */
 const PROGRESS_POLL_MS = 5_000;
-/**
- * How long the client waits for a response beyond the wait that it asked for, repetitions
- * included.
- */
-const RESULT_POLL_MARGIN_MS = 60_000;
+/** The timeout of a request of a wait without one: as long as a timer can wait. */
+const ENDLESS_MS = 2 ** 31 - 1;
 
 /** Makes the next request of a wait; throws when there is no time left. */
 type NextPoll = (pollMs: number) => Sending & { readonly wait: number };
@@ -234,7 +231,7 @@ export class RemoteTask<Result = unknown, Piece = unknown> {
       return {
         repeatable: true,
         wait,
-        timeout: Math.min(wait + RESULT_POLL_MARGIN_MS, leftMs + 1_000),
+        timeout: Math.min(leftMs + 1_000, ENDLESS_MS),
         ...(signal && { signal }),
       };
     };
@@ -279,7 +276,7 @@ export class RemoteTask<Result = unknown, Piece = unknown> {
     try {
       const answer = await this.#place.connection.send(
         this.#path(verb, { wait, abort, file, replays }),
-        sending,
+        { ...sending, quietMs: wait + ANSWER_QUIET_MS },
         read,
       );
       this.#known = true;

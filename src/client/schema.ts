@@ -1,5 +1,5 @@
 /** Reads a deployment's description, `/schema.json`. */
-import type { CallOptions, Connection } from "./connection.ts";
+import { ANSWER_QUIET_MS, type CallOptions, type Connection } from "./connection.ts";
 import type { EndpointFacts } from "./endpoint.ts";
 import { ForeignAnswerError } from "./errors.ts";
 import { type ResultForm, readJson } from "./result.ts";
@@ -38,7 +38,11 @@ export async function fetchSchema(
   connection: Connection,
   options: CallOptions = {},
 ): Promise<ServiceSchema> {
-  const json = await connection.send("/schema.json", { ...options, repeatable: true }, readJson);
+  const json = await connection.send(
+    "/schema.json",
+    { ...options, repeatable: true, quietMs: ANSWER_QUIET_MS },
+    readJson,
+  );
   if (typeof json.name !== "string" || !Array.isArray(json.routes)) {
     throw new ForeignAnswerError(
       "what is at /schema.json does not describe a service: is the URL that of a deployment?",

@@ -116,14 +116,14 @@ class Reading {
 
   async #read(
     { follow, tail, ...filter }: { follow: boolean; tail: number } & LogFilter,
-    { onHeader, onMessage }: StreamProgress,
+    { signal, onHeader, onMessage }: StreamProgress,
   ): Promise<void> {
     const { client, organization } = this.#call;
     const from = this.#last === 0n ? { tail } : { afterSequence: this.#last };
     const lines = client.deployments.watchDeploymentLogs(
       { organization, deployment: this.#name, follow, ...filter, ...from },
       // While following there is no timeout, and a broken connection is not the end.
-      { signal: this.#signal, ...(follow && { timeoutMs: 0, onHeader }) },
+      { signal, ...(follow && { timeoutMs: 0, onHeader }) },
     );
     for await (const line of lines) {
       onMessage();

@@ -29,7 +29,7 @@ export function watchCommand(actions: CloudActions): Command {
     run: async (call, _flags, [name = ""]) => {
       using interruption = call.terminal.streams.interruption();
       const { signal } = interruption;
-      const watching = new Watching(call, name, signal);
+      const watching = new Watching(call, name);
       await followStream(call, signal, (progress) => watching.read(progress));
     },
   });
@@ -38,22 +38,20 @@ export function watchCommand(actions: CloudActions): Command {
 class Watching {
   readonly #call: CommandRun;
   readonly #name: string;
-  readonly #signal: AbortSignal;
   /** What was shown last, by id. */
   #known = new Map<string, Deployment>();
 
-  constructor(call: CommandRun, name: string, signal: AbortSignal) {
+  constructor(call: CommandRun, name: string) {
     this.#call = call;
     this.#name = name;
-    this.#signal = signal;
   }
 
   /** Follows until the stream ends; true when the one deployment was deleted. */
-  async read({ onHeader, onMessage }: StreamProgress): Promise<boolean> {
+  async read({ signal, onHeader, onMessage }: StreamProgress): Promise<boolean> {
     const { client, organization } = this.#call;
     const changes = client.deployments.watchDeployments(
       { organization, deployment: this.#name },
-      { signal: this.#signal, timeoutMs: 0, onHeader },
+      { signal, timeoutMs: 0, onHeader },
     );
     let isFirst = true;
     for await (const message of changes) {

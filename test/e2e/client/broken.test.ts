@@ -176,3 +176,21 @@ it("a wait goes on when the connection breaks", async () => {
   await direct.hold.task(task.id).cancel({ abort: true });
   await ended;
 });
+
+it("waits, and reads on a kept connection, go on when connections are silent for ever", async () => {
+  await using proxy = await CuttingProxy.start(served.port);
+  const client = createClient<Clients>({ url: proxy.url });
+  const direct = createClient<Clients>({ url: served.url });
+  const task = await client.hold.submit();
+  const reported = Promise.withResolvers<void>();
+  const waited = task.wait({ onProgress: () => reported.resolve() }).catch((err: unknown) => err);
+  await reported.promise;
+  // Leaves a connection that is kept, beside that of the wait.
+  const known = await client.hold.task(task.id).getStatus();
+  proxy.silenceAll();
+  const read = client.hold.task(task.id).getStatus();
+  await direct.hold.task(task.id).cancel({ abort: true });
+  expect(known.value).toBe("running");
+  expect((await read).value).toBe("cancelled");
+  expect(await waited).toMatchObject({ reason: "TASK_CANCELLED" });
+}, 60_000);

@@ -42,6 +42,14 @@ export class CuttingProxy implements AsyncDisposable {
     }
   }
 
+  /** Every connection that is open says nothing any more, and does not end; new ones work. */
+  silenceAll(): void {
+    for (const socket of this.#sockets) {
+      socket.removeAllListeners("data");
+      socket.resume();
+    }
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     for (const socket of this.#sockets) {
       socket.destroy();

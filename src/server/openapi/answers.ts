@@ -1,9 +1,11 @@
 /** The answers of the platform's operations: what the method returns, and every status of an error. */
+
 import { type DescMethod, getOption } from "@bufbuild/protobuf";
 import { Access, access } from "../../../gen/tessera/v1/access_pb.js";
 import { problem, type Reason } from "../../errors.ts";
 import type { JsonSchema } from "../../protocol/manifest.ts";
 import { componentReference } from "../../service/openapi/hoist.ts";
+import { openEnum } from "../../service/openapi/open-enum.ts";
 import { httpStatus } from "../http/error-status.ts";
 import type { Binding } from "../rest/binding.ts";
 import { errorsOf } from "./comments.ts";
@@ -45,7 +47,7 @@ const OF_BODIES: readonly Reason[] = [
 const REPLAYED: JsonSchema = {
   "Idempotent-Replayed": {
     description: "`true` if the answer is an earlier task with the same key.",
-    schema: { type: "string", enum: ["true"] },
+    schema: openEnum(["true"]),
   },
 };
 
@@ -118,7 +120,7 @@ export function answersOf(binding: Binding, schemas: MessageSchemas): JsonSchema
 function answerOf(binding: Binding, schemas: MessageSchemas): JsonSchema {
   const { method, rawResponse, responseField, key, tag } = binding;
   if (rawResponse) {
-    return { description: "The raw bytes.", content: { "*/*": { schema: {} } } };
+    return { description: "The text.", content: { "text/plain": { schema: { type: "string" } } } };
   }
   const schema = responseField
     ? schemas.ofField(responseField, "server")
@@ -148,10 +150,14 @@ export function statusesOf(operations: Iterable<JsonSchema>): Set<number> {
   return new Set(all.map(Number).filter((status) => status >= 400));
 }
 
+/** Names of the credentials. Generated code has types of these names, beside those of messages. */
+export const TOKEN_SCHEME = "bearerToken";
+export const SESSION_SCHEME = "sessionCookie";
+
 /** Whether a call needs a token, a session, either or neither, as OpenAPI writes it. */
 export function securityOf(method: DescMethod): JsonSchema[] {
-  const token = { token: [] };
-  const session = { session: [] };
+  const token = { [TOKEN_SCHEME]: [] };
+  const session = { [SESSION_SCHEME]: [] };
   switch (getOption(method, access)) {
     case Access.PUBLIC:
       return [];

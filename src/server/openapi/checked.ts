@@ -67,7 +67,7 @@ const TOKEN_FIELDS: { readonly [field: string]: JsonSchema } = {
 };
 
 const NOTHING_ELSE: JsonSchema = {
-  all_deployments: { const: false },
+  all_deployments: { not: { const: true } },
   deployments: { maxItems: 0 },
 };
 
@@ -96,7 +96,7 @@ const TOKEN: JsonSchema = {
           required: ["all_deployments"],
         },
         {
-          properties: { all_deployments: { const: false }, deployments: { minItems: 1 } },
+          properties: { all_deployments: { not: { const: true } }, deployments: { minItems: 1 } },
           required: ["deployments"],
         },
       ],

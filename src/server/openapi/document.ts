@@ -7,7 +7,7 @@ import type { JsonSchema } from "../../protocol/manifest.ts";
 import { SCHEMAS } from "../../service/openapi/components.ts";
 import { type Binding, compileBindings } from "../rest/binding.ts";
 import type { RestRoute } from "../rest/path-matching.ts";
-import { ERROR, errorComponents, statusesOf } from "./answers.ts";
+import { ERROR, errorComponents, SESSION_SCHEME, statusesOf, TOKEN_SCHEME } from "./answers.ts";
 import { commentOf } from "./comments.ts";
 import { operationOf } from "./operation.ts";
 import { MessageSchemas } from "./schemas.ts";
@@ -54,8 +54,8 @@ export function platformDocument(
       },
       responses: errorComponents(statusesOf(operations)),
       securitySchemes: {
-        token: { type: "http", scheme: "bearer" },
-        session: { type: "apiKey", in: "cookie", name: sessionCookie },
+        [TOKEN_SCHEME]: { type: "http", scheme: "bearer" },
+        [SESSION_SCHEME]: { type: "apiKey", in: "cookie", name: sessionCookie },
       },
     },
   };

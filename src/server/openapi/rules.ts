@@ -117,7 +117,7 @@ const KEYWORDS: { readonly [type: string]: { readonly [rule: string]: Word } } =
   double: NUMBER,
   duration: {
     // Every duration of the API has an upper limit, whose pattern begins at zero.
-    gte: () => ({}),
+    gte: (limit) => ({ examples: [`${Math.max(secondsOf(limit), 30)}s`] }),
     lte: (limit) => ({ pattern: durationPattern(secondsOf(limit)) }),
   },
 };

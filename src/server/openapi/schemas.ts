@@ -10,7 +10,8 @@ import {
   ScalarType,
 } from "@bufbuild/protobuf";
 import type { JsonSchema } from "../../protocol/manifest.ts";
-import { componentReference } from "../../service/openapi/hoist.ts";
+import { componentReference, unseen } from "../../service/openapi/hoist.ts";
+import { openEnum } from "../../service/openapi/open-enum.ts";
 import { enumWord } from "../rest/spelling.ts";
 import { checked } from "./checked.ts";
 import { commentOf } from "./comments.ts";
@@ -41,7 +42,7 @@ const INT32 = { type: "integer", format: "int32", minimum: -(2 ** 31), maximum: 
 const UINT32 = { ...INT32, minimum: 0, maximum: 2 ** 32 - 1 };
 const NUMBER = { type: "number" };
 /** Of a series in an answer: the JSON form of Protobuf writes a gap as text. */
-const NUMBER_OR_GAP = { anyOf: [NUMBER, { type: "string", enum: ["NaN"] }] };
+const NUMBER_OR_GAP = { anyOf: [NUMBER, { type: "string", pattern: "^NaN$" }] };
 /** Text, because JavaScript's numbers have 53 bits. */
 const INT64 = { type: "string", format: "int64", pattern: "^-?[0-9]{1,19}$" };
 const UINT64 = { ...INT64, pattern: "^[0-9]{1,20}$" };
@@ -105,10 +106,12 @@ export class MessageSchemas {
       properties: Object.fromEntries(values.map(([{ name }, schema]) => [name, schema])),
       ...(required.length > 0 ? { required } : {}),
       ...(isInput ? { additionalProperties: false } : {}),
-      ...ofOneofs(
-        message.oneofs.filter((oneof) => oneof.fields.every((one) => fields.includes(one))),
-      ),
-      ...(isInput ? checked(message.name, "") : {}),
+      ...unseen([
+        ...ofOneofs(
+          message.oneofs.filter((oneof) => oneof.fields.every((one) => fields.includes(one))),
+        ),
+        ...(isInput ? [checked(message.name, "")] : []),
+      ]),
     };
   }
 
@@ -143,15 +146,16 @@ export class MessageSchemas {
 
   #single(of: DescMessage | DescEnum | ScalarType | undefined, writer: Writer): JsonSchema {
     if (typeof of === "object") {
-      return of.kind === "message" ? this.of(of, writer) : ofEnum(of);
+      return of.kind === "message" ? this.of(of, writer) : ofEnum(of, writer);
     }
     return SCALARS[of ?? ScalarType.STRING];
   }
 }
 
-function ofEnum(desc: DescEnum): JsonSchema {
+function ofEnum(desc: DescEnum, writer: Writer): JsonSchema {
   // The first value means unspecified.
-  return { type: "string", enum: desc.values.slice(1).map(({ name }) => enumWord(desc, name)) };
+  const words = desc.values.slice(1).map(({ name }) => enumWord(desc, name));
+  return writer === "server" ? openEnum(words) : { type: "string", enum: words };
 }
 
 /** Answers have their lists, empty ones too, and leave out other fields that are empty. */
@@ -160,14 +164,13 @@ function isAlwaysSent({ fieldKind }: DescField): boolean {
 }
 
 /** Members of a oneof exclude each other. */
-function ofOneofs(oneofs: readonly DescOneof[]): JsonSchema {
-  const rules = oneofs
+function ofOneofs(oneofs: readonly DescOneof[]): JsonSchema[] {
+  return oneofs
     .filter(({ fields }) => fields.length > 1)
     .map((oneof) => {
       const given = oneof.fields.map(({ name }) => ({ required: [name] }));
       return { oneOf: isOneofRequired(oneof) ? given : [...given, { not: { anyOf: given } }] };
     });
-  return rules.length > 1 ? { allOf: rules } : (rules[0] ?? {});
 }
 
 function described(comment: readonly string[]): JsonSchema {

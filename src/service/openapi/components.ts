@@ -1,6 +1,7 @@
 /** The OpenAPI components that all operations of the data plane share: schemas, parameters, errors. */
 import { CATALOGUE } from "../../errors.ts";
 import type { JsonSchema } from "../../protocol/manifest.ts";
+import { openEnum } from "./open-enum.ts";
 
 const TASK_ID = "019a0b5e-7c1d-7f3a-8f21-5b0c6f1d2e3a";
 const CREATED = "2026-01-31T12:00:00.000Z";
@@ -14,8 +15,7 @@ const timeOrNull = (description: string) => ({
 });
 
 const status = {
-  type: "string",
-  enum: ["queued", "running", "success", "failure", "cancelled"],
+  ...openEnum(["queued", "running", "success", "failure", "cancelled"]),
   description: "The state of the task; the last three are final.",
 };
 
@@ -35,8 +35,7 @@ const failure = {
   required: ["reason", "code", "message"],
   properties: {
     reason: {
-      type: "string",
-      enum: [
+      ...openEnum([
         "error",
         "timeout",
         "expired",
@@ -44,7 +43,7 @@ const failure = {
         "out_of_memory",
         "node_lost",
         "interrupted",
-      ],
+      ]),
     },
     code: {
       type: "string",
@@ -122,7 +121,7 @@ export const SCHEMAS: { readonly [name: string]: JsonSchema } = {
       debug: {
         type: "object",
         properties: {
-          reason: { type: "string", enum: Object.keys(CATALOGUE) },
+          reason: openEnum(Object.keys(CATALOGUE)),
           domain: { type: "string" },
           metadata: { type: "object", additionalProperties: { type: "string" } },
           fieldViolations: {
@@ -227,7 +226,7 @@ export const SCHEMAS: { readonly [name: string]: JsonSchema } = {
     required: ["sequence", "attempt"],
     properties: {
       sequence: {
-        type: ["integer", "string"],
+        oneOf: [{ type: "integer" }, { type: "string" }],
         description:
           "Its number in the log, with which the event's id begins. That of a piece is the number of the event before it.",
       },
@@ -249,7 +248,7 @@ export const SCHEMAS: { readonly [name: string]: JsonSchema } = {
         description: "The function wrote a log line.",
         required: ["level", "message"],
         properties: {
-          level: { type: "string", enum: ["debug", "info", "warn", "error"] },
+          level: openEnum(["debug", "info", "warn", "error"]),
           message: { type: "string" },
           fields: { type: "object" },
         },

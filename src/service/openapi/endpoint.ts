@@ -1,22 +1,23 @@
 /** The OpenAPI parts of one endpoint: its schemas, request body and result. */
+
 import type { EndpointManifest, JsonSchema, StreamManifest } from "../../protocol/manifest.ts";
 import { createSchemaCheck } from "../input/schema-check.ts";
 import { resultIsText } from "../schema.ts";
 import { exampleOf } from "./example.ts";
 import { componentReference, hoistSchema } from "./hoist.ts";
+import { openEnum } from "./open-enum.ts";
 
-/** The components of an endpoint: `{name}.input`, `{name}.output`, and with files `{name}.form`. */
+/**
+ * The components of an endpoint: `{name}.input`, `{name}.output`, and with files `{name}.form`,
+ * and what these refer to within themselves.
+ */
 export function endpointSchemas(endpoint: EndpointManifest): { [component: string]: JsonSchema } {
   const { name } = endpoint;
   const input = hasFiles(endpoint) ? withDataUrls(endpoint) : endpoint.input;
   return {
-    [`${name}.input`]: hoistSchema(input, `${name}.input`),
-    ...(hasFiles(endpoint)
-      ? { [`${name}.form`]: hoistSchema(endpoint.input, `${name}.form`) }
-      : {}),
-    ...(endpoint.outputFile
-      ? {}
-      : { [`${name}.output`]: hoistSchema(endpoint.output, `${name}.output`) }),
+    ...hoistSchema(input, `${name}.input`),
+    ...(hasFiles(endpoint) ? hoistSchema(endpoint.input, `${name}.form`) : {}),
+    ...(endpoint.outputFile ? {} : hoistSchema(endpoint.output, `${name}.output`)),
   };
 }
 
@@ -110,7 +111,7 @@ export function streamedResponse(endpoint: EndpointManifest): JsonSchema {
     headers: {
       "Tessera-Pieces": {
         description: "What the pieces are.",
-        schema: { type: "string", enum: ["json", "text", "bytes"] },
+        schema: openEnum(["json", "text", "bytes"]),
       },
     },
     content: forms[endpoint.stream?.pieces ?? "json"],

@@ -105,7 +105,7 @@ const DEFINITIONS = {
     name: "start_within",
     in: "query",
     description: "The same as `start_by`, in seconds from now; not both.",
-    schema: { type: "number", exclusiveMinimum: 0, maximum: 31_536_000 },
+    schema: { type: "number", minimum: 0.001, maximum: 31_536_000 },
   },
   retention: {
     name: "retention",

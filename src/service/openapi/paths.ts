@@ -1,9 +1,11 @@
 /** The OpenAPI paths of one endpoint: the call and, for a task, submit, status, result and more. */
+
 import type { Reason } from "../../errors.ts";
 import type { EndpointManifest, JsonSchema } from "../../protocol/manifest.ts";
 import { requestBody, resultResponse, streamedResponse } from "./endpoint.ts";
 import { failures } from "./failures.ts";
 import { componentReference } from "./hoist.ts";
+import { openEnum } from "./open-enum.ts";
 import { parameters } from "./parameters.ts";
 
 /** Reasons for refusing arguments, in every operation that takes them. */
@@ -230,7 +232,7 @@ function replayable(response: JsonSchema): JsonSchema {
       ...(response.headers as JsonSchema | undefined),
       "Idempotent-Replayed": {
         description: "`true` when an earlier task with the same key is given again.",
-        schema: { type: "string", enum: ["true"] },
+        schema: openEnum(["true"]),
       },
     },
   };
@@ -248,7 +250,7 @@ function eventStream(): JsonSchema {
       ],
     },
   };
-  const event = { type: "string", enum: ["state", "progress", "log", "piece", "end", "error"] };
+  const event = openEnum(["state", "progress", "log", "piece", "end", "error"]);
   const properties = { id: { type: "string" }, event, data };
   const example = {
     id: "2",

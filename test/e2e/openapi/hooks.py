@@ -50,7 +50,7 @@ def before_call(ctx, case, kwargs):
     ends = operation.get("operationId", "").endswith(ENDS)
     case.cookies = {}
     case.headers.pop("authorization", None)
-    if {"session": []} in security and {"token": []} not in security:
+    if {"sessionCookie": []} in security and {"bearerToken": []} not in security:
         if not ends:
             case.cookies = {"tessera_session": os.environ["TESSERA_SESSION"]}
     elif security and "TESSERA_TOKEN" in os.environ:

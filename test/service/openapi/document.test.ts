@@ -191,10 +191,10 @@ describe("the document at /docs.json", () => {
     const described = describeService(takes({ $ref: "#/$defs/Tree" }, { Tree: tree }));
     const input = at(described, "components", "schemas", "run.input") as JsonSchema;
     const base = "#/components/schemas/run.input";
-    expect(at(input, "properties", "value")).toEqual({ $ref: `${base}/$defs/Tree` });
-    expect(at(input, "$defs", "Tree")).toEqual({
+    expect(at(input, "properties", "value")).toEqual({ $ref: `${base}.Tree` });
+    expect(at(described, "components", "schemas", "run.input.Tree")).toEqual({
       type: "object",
-      properties: { default: { $ref: `${base}/$defs/Tree` }, again: { $ref: base } },
+      properties: { default: { $ref: `${base}.Tree` }, again: { $ref: base } },
       default: { $ref: "not a reference" },
     });
   });

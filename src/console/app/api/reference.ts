@@ -78,7 +78,8 @@ export function resolve<Value extends { readonly $ref?: string }>(
 
 /** `string, 1 to 63 characters`, or the name of a message with its fields. */
 export function typeOf(document: OpenApi, schema: Schema): string {
-  const { $ref, type, items, enum: values, format } = schema;
+  const { $ref, type, items, enum: closed, format } = schema;
+  const values = closed ?? schema["x-extensible-enum"];
   if ($ref !== undefined) {
     const { properties = {} } = resolve(document, schema);
     return `${$ref.split("/").at(-1)} {${Object.keys(properties).join(", ")}}`;

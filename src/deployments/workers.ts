@@ -70,7 +70,7 @@ export class Workers {
   start(service: ServiceCode, workerId: string, hooks: WorkerHooks): Worker {
     const common = this.#optionsFor(service, workerId);
     const egress = this.#openEgress(service, workerId, { ...hooks, ...common });
-    const options = { ...common, countsOf: hooks.countsOf, egressSocket: egress?.path };
+    const options = { ...common, countsOf: hooks.countsOf, egress };
     const worker = new LocalWorker(workerId, options, hooks.onUnblocked);
     void worker.exited
       .then(async () => {

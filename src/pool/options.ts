@@ -3,7 +3,7 @@ import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts"
 import type { Call, Payload, ServiceEntry, WorkerMessage } from "../protocol/messages.ts";
 import type { NetworkSettings } from "../storage/accounts/organizations.ts";
 import type { BatchPost } from "./batch-post.ts";
-import type { Launch, WorkerRights } from "./launch/launch.ts";
+import type { Launch, WorkerEgress, WorkerRights } from "./launch/launch.ts";
 import type { Interpreter } from "./launch/python.ts";
 import type { WorkerLimits } from "./limits.ts";
 import type { OutputStream } from "./process.ts";
@@ -66,8 +66,8 @@ export interface WorkerOptions extends Omit<FileTransferOptions, "scratchFolder"
   readonly devices?: readonly string[] | undefined;
   /** How it is started. Default: in Node alone. */
   readonly launch?: Launch | undefined;
-  /** The socket of its egress proxy. Default: none. */
-  readonly egressSocket?: string | undefined;
+  /** Its egress proxy. Default: none. */
+  readonly egress?: WorkerEgress | undefined;
   /** The worker's own folder, the only one that it may write. */
   readonly scratchFolder: string;
   /** Environment variables in addition to those of every worker. */

@@ -6,7 +6,7 @@ import type { Socket } from "node:net";
 import type { Readable } from "node:stream";
 import { CHANNEL_DESCRIPTOR, type NodeMessage, type WorkerMessage } from "../protocol/messages.ts";
 import { WorkerChannel } from "./channel.ts";
-import type { Launch, LaunchedProcess, WorkerRights } from "./launch/launch.ts";
+import type { Launch, LaunchedProcess, WorkerEgress, WorkerRights } from "./launch/launch.ts";
 import { launchNode } from "./launch/node.ts";
 import { LimitWatch } from "./limit-watch.ts";
 import { heapExhausted, type WorkerLimits } from "./limits.ts";
@@ -34,8 +34,8 @@ export interface ServiceProcessOptions {
   readonly limits?: WorkerLimits | undefined;
   /** Device files that it may use. Default: none. */
   readonly devices?: readonly string[] | undefined;
-  /** The socket of its egress proxy. Default: none. */
-  readonly egressSocket?: string | undefined;
+  /** Its egress proxy. Default: none. */
+  readonly egress?: WorkerEgress | undefined;
   /** Limit of one message from the worker. */
   readonly maxMessageBytes: number;
   onMessage(message: WorkerMessage): void;
@@ -61,10 +61,10 @@ export class ServiceProcess {
   #exhausted: string | undefined;
 
   constructor(options: ServiceProcessOptions) {
-    const { rights, scratchFolder, env, limits, devices, egressSocket } = options;
+    const { rights, scratchFolder, env, limits, devices, egress } = options;
     const { launch = launchNode(undefined) } = options;
     this.#options = options;
-    this.#launched = launch({ rights, scratchFolder, env, limits, devices, egressSocket });
+    this.#launched = launch({ rights, scratchFolder, env, limits, devices, egress });
     const { child } = this.#launched;
     if (limits) {
       this.#hold(limits);

@@ -46,7 +46,7 @@ it.skipIf(left !== "")(
         ...[...SANDBOX, process.execPath, "--permission", `--allow-fs-read=${ROOT}`],
         ...[join(import.meta.dirname, "egress-client.ts"), `http://service.example:${port}/path`],
       ],
-      { env: egressEnvironment(proxy.path) },
+      { env: egressEnvironment({ socketPath: proxy.path }) },
     );
     expect(JSON.parse(stdout)).toEqual({
       fetched: "answer to /path",

@@ -91,6 +91,17 @@ export class EgressPolicy {
     return admitted;
   }
 
+  /** Whether the operator allows this name or address, at some port, as it is written. */
+  isAllowed(host: string): boolean {
+    const address = parseAddress(host);
+    return this.#allowed.some((rule) => {
+      const port = rule.port ?? 0;
+      return address === undefined
+        ? matchesName(rule, host, port)
+        : matchesAddress(rule, address, port);
+    });
+  }
+
   /** The second gate: why this address is refused; undefined when it may be connected to. */
   addressFault({ host, port }: Asked, resolved: Address): string | undefined {
     const address = translated(resolved);

@@ -86,6 +86,11 @@ export class EgressProxy implements AsyncDisposable {
     this.#http.emit("listening");
   }
 
+  /** Whether the operator lets it connect to this name or address, at some port. */
+  leadsOut(host: string): boolean {
+    return this.#options.policy.isAllowed(host);
+  }
+
   /** Closes every connection and removes the socket. */
   [Symbol.asyncDispose](): Promise<void> {
     this.#closed ??= new Promise((resolve) => {

@@ -16,6 +16,14 @@ export interface WorkerRights {
   readonly sqlite: boolean;
 }
 
+/** What a launch knows of the egress proxy of a worker. */
+export interface WorkerEgress {
+  /** Its socket. */
+  readonly path: string;
+  /** Whether it may connect to this name or address of the loopback of the machine, at some port. */
+  leadsOut(host: string): boolean;
+}
+
 export interface LaunchOptions {
   readonly rights: WorkerRights;
   /** Its working and temporary folder. */
@@ -26,11 +34,8 @@ export interface LaunchOptions {
   readonly limits: WorkerLimits | undefined;
   /** Device files that it may use, such as those of GPUs. Default: none. */
   readonly devices?: readonly string[] | undefined;
-  /**
-   * The socket of its egress proxy, for a launch that gives it no network of its own.
-   * Undefined: it reaches nobody.
-   */
-  readonly egressSocket: string | undefined;
+  /** Its egress proxy, for a launch that gives it no network of its own. Undefined: it reaches nobody. */
+  readonly egress: WorkerEgress | undefined;
 }
 
 export interface LaunchedProcess {

@@ -13,7 +13,7 @@ export function launchSandboxed(
   programOf: ProgramOf,
 ): Launch {
   return (options) => {
-    const { rights, scratchFolder, egressSocket, devices = [] } = options;
+    const { rights, scratchFolder, egress, devices = [] } = options;
     const {
       command: [program, ...args],
       env,
@@ -25,14 +25,18 @@ export function launchSandboxed(
       read: [...files, ...rights.read].filter((path) => existsSync(path)),
       writable: scratchFolder,
       devices,
-      ...(egressSocket !== undefined && {
-        mounted: [{ path: egressSocket, inside: EGRESS_SOCKET_INSIDE }],
+      ...(egress !== undefined && {
+        mounted: [{ path: egress.path, inside: EGRESS_SOCKET_INSIDE }],
       }),
       program,
       args,
       env: {
         ...env,
-        ...(egressSocket !== undefined && egressEnvironment(EGRESS_SOCKET_INSIDE)),
+        ...(egress !== undefined &&
+          egressEnvironment({
+            socketPath: EGRESS_SOCKET_INSIDE,
+            leadsOut: (name) => egress.leadsOut(name),
+          })),
       },
     });
     return { child, pid, kill, endOf: exitInside };

@@ -146,3 +146,12 @@ describe("the network setting", () => {
     },
   );
 });
+
+it("knows which names of a loopback the operator allows, by name or address alone", () => {
+  const network = { access: "open", hosts: [] } as const;
+  const policy = new EgressPolicy({ network, allowed: ["127.0.0.1:5432", "*.example.com"] });
+  const hosts = ["localhost", "127.0.0.1", "::1"];
+  expect(hosts.map((host) => policy.isAllowed(host))).toEqual([false, true, false]);
+  const named = new EgressPolicy({ network, allowed: ["localhost", "::/0"] });
+  expect(hosts.map((host) => named.isAllowed(host))).toEqual([true, false, true]);
+});

@@ -51,7 +51,7 @@ describe("the GPUs of a machine", () => {
         scratchFolder: folder,
         env: {},
         limits: DEFAULT_LIMITS,
-        egressSocket: undefined,
+        egress: undefined,
         devices,
       }).env.CUDA_VISIBLE_DEVICES;
     expect(visible(["/dev/nvidia-uvm", "/dev/nvidia0", "/dev/nvidia1"])).toBe("0,1");

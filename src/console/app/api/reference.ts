@@ -8,6 +8,8 @@ export interface Schema {
   readonly type?: string;
   readonly format?: string;
   readonly enum?: readonly unknown[];
+  /** Values of an answer, which others may join. */
+  readonly "x-extensible-enum"?: readonly unknown[];
   readonly items?: Schema;
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly required?: readonly string[];

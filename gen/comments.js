@@ -1191,6 +1191,7 @@ export const comments = {
   "tessera.v1.WorkResult.aborted": "The call was aborted.",
   "tessera.v1.WorkResult.lost": "The process that ran it ended: why.",
   "tessera.v1.WorkResult.displaced": "It did not run, or was ended for another reason: why.",
+  "tessera.v1.WorkResult.beside_others": "With `lost`: other calls were in the process when it ended, and any of them may have ended it. Such a call is not counted as one that ends its process; it runs again with no other call beside it.",
   "tessera.v1.FileResult": "FileResult is a file.",
   "tessera.v1.FileResult.content_type": "Its media type.",
   "tessera.v1.FileResult.filename": "Its name. Empty: none.",

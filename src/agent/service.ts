@@ -201,7 +201,7 @@ export class JoinedService {
           end: () => counts.end(),
         };
       },
-      onUnblocked: onChange,
+      onAnswering: onChange,
       onEgress: () => {
         // The node counts what goes through its own proxies.
       },

@@ -88,6 +88,7 @@ export function openDeploymentQueue(
     leases: maintenance.leases,
     runTimes: attempts.runTimes,
     endpoints: () => rollout.revision?.manifest.endpoints ?? [],
+    hasWorkers: () => pool.size > 0 || pool.ready,
     lacks: (endpoint: string) => rollout.lacks(endpoint),
     refusal: (claimed: ClaimedTask) => rollout.refusal(claimed),
     slots: (endpoint: string) =>

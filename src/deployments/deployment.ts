@@ -81,7 +81,7 @@ export class Deployment implements AsyncDisposable {
       limits: options,
       keeper: options.files.task,
       onSlotFree: () => this.#opened?.dispatcher.slotFree(),
-      onQueued: (endpoint, runAtMs) => this.#opened?.dispatcher.requeued(endpoint, runAtMs),
+      onQueued: (...queued) => this.#opened?.dispatcher.requeued(...queued),
     });
     this.#pool = new Pool({
       size: options.workers,
@@ -93,11 +93,11 @@ export class Deployment implements AsyncDisposable {
       },
       isUrgent: () => this.calls.anyWait,
       newId: () => workerIdOn(options.nodeId, newId()),
-      startWorker: (service, workerId, onUnblocked) =>
+      startWorker: (service, workerId, onAnswering) =>
         this.#list.began(
           this.#workers.start(service, workerId, {
             countsOf: (manifest) => this.#counts.worker(workerId, manifest),
-            onUnblocked,
+            onAnswering,
             onEgress: (decision) => this.#metrics?.egressDecided(decision),
           }),
         ),
@@ -141,7 +141,10 @@ export class Deployment implements AsyncDisposable {
       newId,
       tracing,
       heldPieces: options.heldPieces,
-      onWaiting: () => this.#opened?.scaling?.wake(),
+      onWaiting: () => {
+        this.#pool.crowded();
+        this.#opened?.scaling?.wake();
+      },
       onBatch: (...formed) => this.#metrics?.batchFormed(...formed),
       ...(options.scale && { firstWorkerMs: readyTimeoutMs }),
     });

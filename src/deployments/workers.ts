@@ -45,8 +45,8 @@ export interface OutputSource {
 }
 
 export interface WorkerHooks extends Pick<WorkerOptions, "countsOf"> {
-  /** The worker answers again after its event loop was blocked. */
-  onUnblocked(): void;
+  /** Its `isBlocked` has changed: a function blocks its event loop, or does not any more. */
+  onAnswering(): void;
   /** It connected outward, or was refused. */
   onEgress(decision: "allowed" | "refused"): void;
 }
@@ -71,7 +71,7 @@ export class Workers {
     const common = this.#optionsFor(service, workerId);
     const egress = this.#openEgress(service, workerId, { ...hooks, ...common });
     const options = { ...common, countsOf: hooks.countsOf, egress };
-    const worker = new LocalWorker(workerId, options, hooks.onUnblocked);
+    const worker = new LocalWorker(workerId, options, hooks.onAnswering);
     void worker.exited
       .then(async () => {
         await egress?.[Symbol.asyncDispose]();

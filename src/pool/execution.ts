@@ -20,11 +20,18 @@ export type ExecutionEnd =
   /** Its files could not be moved to or from the worker: the call can be made again. */
   | { readonly kind: "unavailable"; readonly problem: Problem }
   /** It was aborted for this reason; what the function did after the abort does not matter. */
-  | { readonly kind: "aborted"; readonly reason: AbortReason }
-  /** The worker died. */
-  | { readonly kind: "lost"; readonly message: string }
-  /** The node ended the worker because of another execution, or before this one began. */
-  | { readonly kind: "displaced"; readonly message: string };
+  | {
+      readonly kind: "aborted";
+      readonly reason: AbortReason;
+      /** The worker had to be ended for a call that its timeout did not end, or died meanwhile. */
+      readonly killed?: true;
+    }
+  /** The worker died, with this call `alone` in it or with others, any of which may have done it. */
+  | { readonly kind: "lost"; readonly message: string; readonly alone: boolean }
+  /** Nothing is heard of the worker's machine any more, which is nobody's fault here. */
+  | { readonly kind: "cut_off"; readonly message: string }
+  /** The node ended the worker because of another execution; or, `unbegun`, before this one ran. */
+  | { readonly kind: "displaced"; readonly message: string; readonly unbegun?: true };
 
 /**
  * What became of an end: `recorded` in the storage, `stale` because the attempt had ended before,
@@ -80,6 +87,10 @@ export class Execution {
   #deadlineMs = Number.POSITIVE_INFINITY;
   #grace: NodeJS.Timeout | undefined;
   #abortedFor: AbortReason | undefined;
+  /** The worker is ended for it. */
+  #isKiller = false;
+  /** True once the call was sent, so that its function may run. */
+  isInWorker = false;
   /** Lines that were left out since the last one that was logged. */
   #skippedLines = 0;
 
@@ -117,13 +128,12 @@ export class Execution {
     }
     this.#abortedFor = reason;
     this.pause();
-    this.#grace = setTimeout(
-      () =>
-        this.#host.sacrifice(
-          `endpoint ${this.call.endpoint} went on ${this.#graceMs} ms after its abort (${reason})`,
-        ),
-      this.#graceMs,
-    );
+    this.#grace = setTimeout(() => {
+      this.#isKiller = true;
+      this.#host.sacrifice(
+        `endpoint ${this.call.endpoint} went on ${this.#graceMs} ms after its abort (${reason})`,
+      );
+    }, this.#graceMs);
     this.#host.sendAbort(this.call.id, reason);
     this.#listener.onAbort?.(reason);
   }
@@ -216,14 +226,19 @@ export class Execution {
     this.#end({ kind: "unavailable", problem });
   }
 
-  /** The worker died. */
-  lose(message: string): void {
-    this.#end({ kind: "lost", message });
+  /** The worker died, with this call alone in it or not. */
+  lose(message: string, { alone }: { readonly alone: boolean }): void {
+    this.#end({ kind: "lost", message, alone });
+  }
+
+  /** The worker's machine is cut off. */
+  cutOff(message: string): void {
+    this.#end({ kind: "cut_off", message });
   }
 
   /** The worker was ended for another reason than this execution. */
   displace(message: string): void {
-    this.#end({ kind: "displaced", message });
+    this.#end({ kind: "displaced", message, ...(!this.isInWorker && { unbegun: true }) });
   }
 
   /**
@@ -234,6 +249,7 @@ export class Execution {
     clearTimeout(this.#grace);
     const reason = this.#abortedFor;
     const stands = reason === undefined || (reason === "shutdown" && end.kind === "result");
-    this.#listener.onEnd(stands ? end : { kind: "aborted", reason });
+    const killed = reason === "timeout" && (this.#isKiller || end.kind === "lost");
+    this.#listener.onEnd(stands ? end : { kind: "aborted", reason, ...(killed && { killed }) });
   }
 }

@@ -111,6 +111,7 @@ export class Executions implements ExecutionHost {
       graceMs: this.#graceMs,
       timeoutMs,
     });
+    execution.isInWorker = true;
     this.#executions.set(id, execution);
     return execution;
   }
@@ -135,8 +136,8 @@ export class Executions implements ExecutionHost {
   }
 
   /** The process that ran a call has ended, and its worker goes on. */
-  lose(id: number, message: string): void {
-    this.#settle(id)?.lose(message);
+  lose(id: number, message: string, among: { readonly alone: boolean }): void {
+    this.#settle(id)?.lose(message, among);
   }
 
   sendAbort(id: number, reason: AbortReason): void {
@@ -211,6 +212,20 @@ export class Executions implements ExecutionHost {
     this.#deadlines.clear();
   }
 
+  /**
+   * The worker died by itself. Any of the calls that were in it may have done that, and no other:
+   * one that was not sent, or has returned what is being collected.
+   */
+  loseAll(reason: string): void {
+    const isInside = (execution: Execution): boolean =>
+      execution.isInWorker && !this.#transfers.isCollecting(execution.call.id);
+    const inside = new Set(this.#executions.values().filter(isInside));
+    const alone = inside.size === 1;
+    this.endAll((execution) =>
+      inside.has(execution) ? execution.lose(reason, { alone }) : execution.displace(reason),
+    );
+  }
+
   /** The worker has ended: `end` gives each call its end. */
   endAll(end: (execution: Execution) => void): void {
     this.#deadlines.clear();
@@ -238,7 +253,15 @@ export class Executions implements ExecutionHost {
     if (call.batch) {
       this.#sendBatch(call.batch.add(traced));
     } else {
+      this.#sent(id);
       this.#outbox.post(traced);
+    }
+  }
+
+  #sent(id: number): void {
+    const execution = this.#executions.get(id);
+    if (execution) {
+      execution.isInWorker = true;
     }
   }
 
@@ -249,6 +272,7 @@ export class Executions implements ExecutionHost {
       this.#outbox.flush();
       for (const { id } of calls) {
         this.#unsent.delete(id);
+        this.#sent(id);
       }
       this.#target.send({ type: "batch", endpoint: first.endpoint, calls });
     }

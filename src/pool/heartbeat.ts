@@ -12,8 +12,8 @@ export interface WorkerHeartbeatOptions {
   /** An idle worker is not pinged. */
   readonly isBusy: () => boolean;
   readonly ping: () => void;
-  /** The worker answers again after it was blocked. */
-  readonly onUnblocked: () => void;
+  /** The worker does not answer, or answers again after it was blocked. */
+  readonly onChange: () => void;
 }
 
 /** Tracks whether a worker answers or user code blocks its event loop. */
@@ -21,6 +21,8 @@ export class WorkerHeartbeat implements Disposable {
   readonly #options: WorkerHeartbeatOptions;
   #pings: NodeJS.Timeout | undefined;
   #unansweredSinceMs: number | undefined;
+  /** True when it was told that the worker is blocked. */
+  #isTold = false;
 
   constructor(options: WorkerHeartbeatOptions) {
     this.#options = options;
@@ -42,8 +44,9 @@ export class WorkerHeartbeat implements Disposable {
   pong(): void {
     const wasBlocked = this.blocked;
     this.#unansweredSinceMs = undefined;
+    this.#isTold = false;
     if (wasBlocked) {
-      this.#options.onUnblocked();
+      this.#options.onChange();
     }
   }
 
@@ -55,6 +58,10 @@ export class WorkerHeartbeat implements Disposable {
     if (this.#options.isBusy() && this.#unansweredSinceMs === undefined) {
       this.#unansweredSinceMs = Date.now();
       this.#options.ping();
+    }
+    if (this.blocked && !this.#isTold) {
+      this.#isTold = true;
+      this.#options.onChange();
     }
   }
 }

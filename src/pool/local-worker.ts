@@ -58,15 +58,15 @@ export class LocalWorker implements Worker {
   #stopping = false;
   #leaving: NodeJS.Timeout | undefined;
 
-  /** `onUnblocked` is called when the worker answers again after its event loop was blocked. */
-  constructor(id: string, options: WorkerOptions, onUnblocked: () => void) {
+  /** `onAnswering` is called when it does not answer, or answers again: `isBlocked` has changed. */
+  constructor(id: string, options: WorkerOptions, onAnswering: () => void) {
     this.id = id;
     this.#options = options;
     this.#awaited = options.service.revision?.awaits?.endpoints;
     this.#heartbeat = new WorkerHeartbeat({
       isBusy: () => this.#executions.size > 0,
       ping: () => this.#process.send({ type: "ping", sequence: this.#executions.begun }),
-      onUnblocked,
+      onChange: onAnswering,
     });
     const { graceMs } = options;
     const transfers = (host: TransferHost) => new FileTransfers(options, host);
@@ -125,6 +125,10 @@ export class LocalWorker implements Worker {
 
   get outputEnded(): Promise<void> {
     return this.#process.outputEnded;
+  }
+
+  get isBlocked(): boolean {
+    return this.#heartbeat.blocked;
   }
 
   get loaded(): boolean {
@@ -317,9 +321,11 @@ export class LocalWorker implements Worker {
       // Handled here, because `load` may not be waiting any more.
     });
     this.#loaded.reject(new Error(`the worker ended while it loaded the service: ${reason}`));
-    this.#executions.endAll((execution) =>
-      this.#sacrificed ? execution.displace(reason) : execution.lose(reason),
-    );
+    if (this.#sacrificed) {
+      this.#executions.endAll((execution) => execution.displace(reason));
+    } else {
+      this.#executions.loseAll(reason);
+    }
   }
 }
 

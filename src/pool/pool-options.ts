@@ -15,8 +15,8 @@ export interface PoolOptions {
   /** True while a caller waits for a worker. Default: never. */
   readonly isUrgent?: () => boolean;
   readonly newId: () => string;
-  /** Starts a worker of the service. Call `onUnblocked` when it answers again after it was blocked. */
-  readonly startWorker: (service: ServiceCode, workerId: string, onUnblocked: () => void) => Worker;
+  /** Starts a worker of the service. Call `onAnswering` when its `isBlocked` has changed. */
+  readonly startWorker: (service: ServiceCode, workerId: string, onAnswering: () => void) => Worker;
   /** A worker is ready. Attempts may be claimed for it once this resolves. */
   onReady(worker: Worker): Promise<void>;
   /** A worker has ended, and its executions with it. */

@@ -6,6 +6,7 @@
  */
 
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
+import { Isolation } from "./isolation.ts";
 import { JoinedWorkers } from "./joined-workers.ts";
 import type { Awaited, ServiceCode } from "./options.ts";
 import type { PoolOptions } from "./pool-options.ts";
@@ -35,6 +36,8 @@ export class Pool implements AsyncDisposable {
   #service: ServiceCode | undefined;
   #workers: Worker[] = [];
   readonly #joined: JoinedWorkers;
+  /** Gives suspects workers of their own. */
+  readonly #isolation: Isolation;
   /** Workers of the current revision that are loading, to become one of `#workers`. */
   readonly #starting = new Set<Worker>();
   readonly #alive = new Set<Worker>();
@@ -50,6 +53,12 @@ export class Pool implements AsyncDisposable {
         this.#alive.delete(worker);
         options.onExit(worker, reason);
       },
+    });
+    this.#isolation = new Isolation({
+      workers: () => this.#serving(),
+      size: () => this.#size,
+      isStarting: () => this.#starting.size > 0,
+      onChange: () => this.#follow(),
     });
     this.#starts = options.starts ?? new StartGate(Number.POSITIVE_INFINITY);
     this.#room = new PoolRoom({
@@ -159,18 +168,7 @@ export class Pool implements AsyncDisposable {
    */
   resize(size: number): void {
     this.#size = size;
-    for (const worker of this.#starting) {
-      if (this.#workers.length + this.#starting.size > size) {
-        this.#starting.delete(worker);
-        worker.kill("it is not needed any more");
-      }
-    }
-    const byBusyness = this.#workers.toSorted((a, b) => a.busyness - b.busyness);
-    for (const worker of byBusyness.slice(0, Math.max(0, this.#workers.length - size))) {
-      this.#workers.splice(this.#workers.indexOf(worker), 1);
-      this.#retire(worker);
-    }
-    this.#fill();
+    this.#follow();
   }
 
   /** Switches to a service that is known to load, without waiting for its workers. */
@@ -232,6 +230,24 @@ export class Pool implements AsyncDisposable {
     return best && new WorkerSlot(best, endpoint);
   }
 
+  /**
+   * Takes a whole worker for a suspect; undefined while none is free of others. Then one is made
+   * so, and it is asked for again; `suspectsSettled` says that no suspect waits any more.
+   * `othersWait`: other tasks may be waiting for a worker.
+   */
+  reserveAlone(endpoint: EndpointManifest, othersWait: boolean): Slot | undefined {
+    return this.#isolation.reserve(endpoint, othersWait || this.#starter.isUrgent());
+  }
+
+  /** Calls that nobody suspects wait for a slot. */
+  crowded(): void {
+    this.#isolation.crowded();
+  }
+
+  suspectsSettled(): void {
+    this.#isolation.settled();
+  }
+
   /** Takes every free slot of the endpoint, up to `limit`. */
   reserveAll(endpoint: EndpointManifest, limit: number): Slot[] {
     const slots: Slot[] = [];
@@ -250,6 +266,7 @@ export class Pool implements AsyncDisposable {
     this.#starts.forget(this.#starter);
     this.#room.forget();
     this.#restarts.cancel();
+    this.#isolation[Symbol.dispose]();
     this.#workers = [];
     this.#joined.dismiss();
     this.#starting.clear();
@@ -279,10 +296,10 @@ export class Pool implements AsyncDisposable {
 
   /** Starts a worker in this room, which is given back if that fails. */
   #spawn(service: ServiceCode, room: Room): Worker {
-    const { newId, startWorker, onCapacity } = this.#options;
+    const { newId, startWorker } = this.#options;
     let worker: Worker;
     try {
-      worker = startWorker(service, newId(), onCapacity);
+      worker = startWorker(service, newId(), () => this.#answering());
     } catch (err) {
       room.leave();
       throw err;
@@ -294,6 +311,45 @@ export class Pool implements AsyncDisposable {
       this.#options.onExit(worker, reason);
     });
     return worker;
+  }
+
+  /**
+   * The number of workers that are wanted now: one more than its size while suspects need one of
+   * their own, or one that is there does not answer, so that the queue goes on.
+   */
+  get #wanted(): number {
+    const isBlocked = this.#workers.some((worker) => worker.isBlocked);
+    return this.#size + (isBlocked ? 1 : this.#isolation.more);
+  }
+
+  /** Starts or ends workers, so that there are as many as wanted. */
+  #follow(): void {
+    if (this.#closed) {
+      return;
+    }
+    const size = this.#wanted;
+    for (const worker of this.#starting) {
+      if (this.#workers.length + this.#starting.size > size) {
+        this.#starting.delete(worker);
+        worker.kill("it is not needed any more");
+      }
+    }
+    const byBusyness = this.#workers
+      .filter(({ capacity }) => !capacity.isClosed)
+      .sort((a, b) => a.busyness - b.busyness);
+    for (const worker of byBusyness.slice(0, Math.max(0, this.#workers.length - size))) {
+      this.#workers.splice(this.#workers.indexOf(worker), 1);
+      this.#retire(worker);
+    }
+    this.#fill();
+  }
+
+  /** A worker does not answer, or answers again. */
+  #answering(): void {
+    this.#follow();
+    if (!this.#workers.some((worker) => worker.isBlocked)) {
+      this.#options.onCapacity();
+    }
   }
 
   /** Ends an idle worker for good: its deployment gets another when it needs one. */
@@ -348,7 +404,7 @@ export class Pool implements AsyncDisposable {
     const wantsMore = (): boolean =>
       !this.#closed &&
       this.awaits?.isWhole !== true &&
-      this.present < this.#size &&
+      this.present < this.#wanted &&
       !this.#restarts.pausing;
     while (service !== undefined && wantsMore()) {
       const leave = this.#starts.tryEnter(this.#starter);

@@ -44,6 +44,10 @@ class Share implements Slot {
     return this.#slot.endpoint;
   }
 
+  get alone() {
+    return this.#slot.alone;
+  }
+
   get ranIn() {
     return this.#slot.ranIn;
   }

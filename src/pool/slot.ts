@@ -27,6 +27,8 @@ export interface Slot {
   readonly workerId: string;
   readonly endpoint: string;
   readonly ranIn: RanIn;
+  /** True when nothing else runs in the worker meanwhile. */
+  readonly alone: boolean;
   execute(call: SlotCall, listener: ExecutionListener): Execution;
   /** Releases the slot; a second call does nothing. */
   release(): void;
@@ -37,10 +39,15 @@ export class WorkerSlot implements Slot {
   readonly workerId: string;
   readonly #worker: SlotOwner;
   readonly #endpoint: EndpointManifest;
+  readonly #onOpen: (() => void) | undefined;
   #held = true;
 
   get endpoint(): string {
     return this.#endpoint.name;
+  }
+
+  get alone(): boolean {
+    return this.#onOpen !== undefined;
   }
 
   get ranIn(): RanIn {
@@ -48,8 +55,14 @@ export class WorkerSlot implements Slot {
     return { worker: this.workerId, ...(revision !== undefined && { revision }) };
   }
 
-  constructor(worker: SlotOwner, endpoint: EndpointManifest) {
+  /** `onOpen`: opens the worker to others, who have been kept out; called with the release. */
+  constructor(
+    worker: SlotOwner,
+    endpoint: EndpointManifest,
+    { onOpen }: { readonly onOpen?: () => void } = {},
+  ) {
     this.workerId = worker.id;
+    this.#onOpen = onOpen;
     this.#worker = worker;
     this.#endpoint = endpoint;
     worker.capacity.take(endpoint);
@@ -63,6 +76,7 @@ export class WorkerSlot implements Slot {
   release(): void {
     if (this.#held) {
       this.#held = false;
+      this.#onOpen?.();
       this.#worker.release(this.#endpoint);
     }
   }
@@ -72,15 +86,29 @@ export class WorkerSlot implements Slot {
  * The slots of one worker. Each endpoint has its own slots, so that one with a
  * long queue does not keep the others waiting. When a call has to be killed,
  * the others in the worker are run again, and it does not count as a failure.
+ * A worker that is closed has no free slot: it is kept for one call (`isolation.ts`).
  */
 export class Capacity {
   readonly #running = new Map<string, number>();
   /** When the last slot was given back or, before any was taken, when it was made. */
   #idleSinceMs = performance.now();
+  #isClosed = false;
 
   /** The number of free slots of the endpoint. */
   free(endpoint: EndpointManifest): number {
-    return endpoint.concurrency - this.taken(endpoint);
+    return this.#isClosed ? 0 : endpoint.concurrency - this.taken(endpoint);
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  close(): void {
+    this.#isClosed = true;
+  }
+
+  open(): void {
+    this.#isClosed = false;
   }
 
   /** The number of taken slots of the endpoint. */

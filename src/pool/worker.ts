@@ -47,6 +47,8 @@ export interface Worker {
   readonly used: boolean;
   /** True when it was told to finish. */
   readonly stopping: boolean;
+  /** True while it does not answer, because a function blocks its event loop. */
+  readonly isBlocked: boolean;
   /** True as soon as its end is known or decided. */
   readonly ended: boolean;
   /** Resolves with the reason when it has ended, and its calls with it. */

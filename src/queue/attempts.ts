@@ -174,7 +174,7 @@ export class Attempts {
     const recorded = pieces ? this.#streamed.end(pieces, outcome) : outcome;
     const { events } = running;
     const takeEvents = events && (() => this.#events.takeRest(events));
-    const ran = { runSeconds: runMs / 1_000, trace: task.trace, takeEvents };
+    const ran = { runSeconds: runMs / 1_000, trace: task.trace, takeEvents, alone: slot.alone };
     return this.#completer.record(attempt, recorded, ran);
   }
 

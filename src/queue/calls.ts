@@ -302,8 +302,12 @@ export class Calls {
       case "lost":
         throw problem(
           "WORKER_LOST",
-          `the worker died while it ran endpoint ${endpoint.name}: ${end.message}`,
+          end.alone
+            ? `the worker died while endpoint ${endpoint.name} ran alone in it: ${end.message}`
+            : `the worker died while endpoint ${endpoint.name} ran in it beside other calls, one of which may have ended it: ${end.message}; try again`,
+          { retryAfterMs: 1_000 },
         );
+      case "cut_off":
       case "displaced": {
         const message = `the worker was ended while endpoint ${endpoint.name} ran in it: ${end.message}; try again`;
         throw problem("WORKER_LOST", message, { code: Code.Unavailable, retryAfterMs: 1_000 });

@@ -63,7 +63,7 @@ export class ClaimRecovery implements AsyncDisposable {
   readonly #options: ClaimRecoveryOptions;
   #underWay = new CallsUnderWay();
   /** Leases to check, and until when. */
-  readonly #suspects = new Map<string, number>();
+  readonly #doubtful = new Map<string, number>();
   readonly #stop = new AbortController();
   #looking: Promise<void> | undefined;
 
@@ -77,10 +77,10 @@ export class ClaimRecovery implements AsyncDisposable {
   }
 
   /** A call that may have claimed tasks for these leases has failed. */
-  suspect(leaseIds: readonly string[]): void {
+  doubt(leaseIds: readonly string[]): void {
     const untilMs = performance.now() + LOST_CLAIM_SEARCH_MS;
     for (const leaseId of leaseIds) {
-      this.#suspects.set(leaseId, untilMs);
+      this.#doubtful.set(leaseId, untilMs);
     }
     this.#looking ??= this.#look();
   }
@@ -93,13 +93,13 @@ export class ClaimRecovery implements AsyncDisposable {
 
   async #look(): Promise<void> {
     const { signal } = this.#stop;
-    while (this.#suspects.size > 0 && !signal.aborted) {
+    while (this.#doubtful.size > 0 && !signal.aborted) {
       const beganMs = performance.now();
       try {
         await this.#giveBack();
-        for (const [leaseId, untilMs] of this.#suspects) {
+        for (const [leaseId, untilMs] of this.#doubtful) {
           if (untilMs < beganMs) {
-            this.#suspects.delete(leaseId);
+            this.#doubtful.delete(leaseId);
           }
         }
       } catch (err) {
@@ -115,7 +115,7 @@ export class ClaimRecovery implements AsyncDisposable {
   async #giveBack(): Promise<void> {
     const { storage, attempts, log } = this.#options;
     const isUnknown = (attempt: Attempt): boolean => !attempts.knows(attempt);
-    const held = await storage.listAttempts({ leaseIds: [...this.#suspects.keys()] });
+    const held = await storage.listAttempts({ leaseIds: [...this.#doubtful.keys()] });
     const unknown = held.filter(isUnknown);
     if (unknown.length === 0) {
       return;

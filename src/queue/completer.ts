@@ -36,8 +36,11 @@ export interface CompleterOptions {
   readonly now: () => number;
   /** Default: nothing is counted. */
   readonly metricsOf?: DeploymentMetricsOf | undefined;
-  /** A task of this endpoint is back in the queue and can be claimed from this time on. */
-  onQueued(endpoint: string, runAtMs: number): void;
+  /**
+   * A task of this endpoint is back in the queue and can be claimed from this time on, as a
+   * suspect or not.
+   */
+  onQueued(endpoint: string, runAtMs: number, isSuspect: boolean): void;
 }
 
 /** An end that is known only later. Rejects when `givenUp` aborts, and never otherwise. */
@@ -49,6 +52,8 @@ interface Ran {
   readonly trace: string | undefined;
   /** Takes what it reported and is not stored yet. Absent: it reported nothing. */
   readonly takeEvents: (() => Promise<readonly NewEvent[]>) | undefined;
+  /** It was alone in its worker, as suspects are. */
+  readonly alone: boolean;
 }
 
 export class Completer {
@@ -155,7 +160,7 @@ export class Completer {
         changes.publish(task.taskId, task);
         this.#count(task, end, ran?.runSeconds);
         if (task.status === "queued") {
-          this.#options.onQueued(task.endpoint, task.runAtMs);
+          this.#options.onQueued(task.endpoint, task.runAtMs, isSuspect(end, ran));
         }
         return "recorded";
       } catch (err) {
@@ -209,6 +214,13 @@ function countedAs({ status }: Task, end: AttemptEnd): TaskOutcome {
     return "failure";
   }
   return end.status === "queued" && end.failed ? "retried" : "returned";
+}
+
+/** True when a task that went back to the queue with this end is a suspect. */
+function isSuspect(end: AttemptEnd, ran: Ran | undefined): boolean {
+  const failed = end.status === "queued" && end.failed;
+  const isNew = end.status === "worker_lost" || (end.status === "queued" && end.suspect === true);
+  return isNew || (ran?.alone === true && !failed);
 }
 
 /** The log fields of an attempt that has ended. */

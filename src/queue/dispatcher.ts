@@ -23,6 +23,7 @@ import { type Attempts, attemptOf } from "./attempts.ts";
 import { shareSlots, TaskBatchWait } from "./batches/tasks.ts";
 import { ClaimRecovery } from "./claim-recovery.ts";
 import { DueTasks } from "./due-tasks.ts";
+import { Suspects } from "./suspects.ts";
 
 /** Tasks of one endpoint claimed at once. */
 const MAX_CLAIMED_TASKS = 200;
@@ -53,6 +54,7 @@ export class Dispatcher implements AsyncDisposable {
   readonly #waits = new Map<string, TaskBatchWait>();
   readonly #recovery: ClaimRecovery;
   readonly #due: DueTasks;
+  readonly #suspects: Suspects;
   #endpoints = new Map<string, EndpointManifest>();
   #claiming: Promise<void> | undefined;
   #again = false;
@@ -65,6 +67,13 @@ export class Dispatcher implements AsyncDisposable {
     this.#options = options;
     this.#recovery = new ClaimRecovery(options);
     this.#due = new DueTasks(options, () => this.hintAll());
+    this.#suspects = new Suspects({
+      ...options,
+      recovery: this.#recovery,
+      othersWait: () => this.#backlog.size > 0,
+      find: (endpoint) => this.#endpoints.get(endpoint),
+      start: (claimed, slot) => this.#startAlone(claimed, slot),
+    });
   }
 
   /**
@@ -130,7 +139,7 @@ export class Dispatcher implements AsyncDisposable {
     } catch (err) {
       if (slot) {
         slot.release();
-        this.#recovery.suspect([slot.workerId]);
+        this.#recovery.doubt([slot.workerId]);
       }
       throw err;
     } finally {
@@ -168,9 +177,12 @@ export class Dispatcher implements AsyncDisposable {
   }
 
   /** A task of this endpoint went back to the queue, to be claimed from this time on. */
-  requeued(endpoint: string, runAtMs: number): void {
+  requeued(endpoint: string, runAtMs: number, isSuspect = false): void {
     if (runAtMs > this.#options.now()) {
       this.#due.expect(runAtMs);
+    } else if (isSuspect) {
+      this.#suspects.came(endpoint);
+      this.#options.onFull?.();
     } else {
       this.#announce?.(endpoint);
       this.hint(endpoint);
@@ -183,6 +195,12 @@ export class Dispatcher implements AsyncDisposable {
     this.#hint([endpoint]);
   }
 
+  /** Suspects of this endpoint may be waiting. */
+  suspect(endpoint: string): void {
+    this.#suspects.hint(endpoint);
+    this.#options.onFull?.();
+  }
+
   /** A slot became free. */
   slotFree(): void {
     this.wake();
@@ -190,6 +208,7 @@ export class Dispatcher implements AsyncDisposable {
 
   /** Claims waiting tasks for the slots that are free now. */
   wake(): void {
+    this.#suspects.wake();
     if (this.#stopped || this.#backlog.size === 0) {
       return;
     }
@@ -214,6 +233,7 @@ export class Dispatcher implements AsyncDisposable {
     this.#due[Symbol.dispose]();
     this.#endWaits();
     await this.#claiming;
+    await this.#suspects[Symbol.asyncDispose]();
     await this.#recovery[Symbol.asyncDispose]();
   }
 
@@ -233,9 +253,10 @@ export class Dispatcher implements AsyncDisposable {
     await Promise.resolve();
     const slots = this.#reserve();
     const claims = [...slots.values()].flatMap((free) => this.#countByWorker(free));
-    const { deploymentId, storage, now, onStorage, onFull } = this.#options;
+    const { deploymentId, storage, pool, now, onStorage, onFull } = this.#options;
     const gathering = [...this.#backlog].filter((name) => this.#waits.get(name)?.due === false);
     if (slots.size < this.#backlog.size - gathering.length) {
+      pool.crowded();
       onFull?.();
     }
     if (claims.length === 0) {
@@ -258,7 +279,7 @@ export class Dispatcher implements AsyncDisposable {
         }
       }
     } catch (err) {
-      this.#recovery.suspect(claims.map(({ leaseId }) => leaseId));
+      this.#recovery.doubt(claims.map(({ leaseId }) => leaseId));
       onStorage(false);
       throw err;
     } finally {
@@ -309,6 +330,19 @@ export class Dispatcher implements AsyncDisposable {
       this.#options.attempts.start(claimed, endpoint, slot);
     } else {
       // The service was replaced by one without this endpoint while the claim was under way.
+      this.#options.attempts.giveBack(attemptOf(claimed));
+    }
+  }
+
+  /** Starts a suspect in a worker of its own. */
+  #startAlone(claimed: ClaimedTask, slot: Slot): void {
+    const endpoint = this.#endpoints.get(claimed.task.endpoint);
+    if (this.#refused(claimed)) {
+      slot.release();
+    } else if (endpoint) {
+      this.#options.attempts.start(claimed, endpoint, slot);
+    } else {
+      slot.release();
       this.#options.attempts.giveBack(attemptOf(claimed));
     }
   }

@@ -17,6 +17,8 @@ export interface MaintainedQueue {
   onExpired(task: Task): void;
   /** A task of this endpoint can be claimed. */
   onDue(endpoint: string): void;
+  /** A suspect of this endpoint can be claimed. */
+  onSuspect(endpoint: string): void;
   /** Ids of the tasks that callers wait for here. */
   awaited(): readonly string[];
   /** Another node may have changed this awaited task while its hint got lost. */
@@ -36,6 +38,8 @@ export interface MaintainedQueueParts {
   readonly changes: Changes;
   readonly unserved: UnservedTasks | undefined;
   readonly metrics: DeploymentMetrics | undefined;
+  /** True when workers serve on this node, or will. */
+  readonly hasWorkers: () => boolean;
   /** True for an endpoint whose tasks no worker claims. */
   readonly lacks: (endpoint: string) => boolean;
   /** The storage answered the node's maintenance, or failed to. */
@@ -62,6 +66,12 @@ export function maintainedQueue(parts: MaintainedQueueParts): MaintainedQueue {
         unserved?.found();
       } else {
         remoteHints.hint(endpoint);
+      }
+    },
+    onSuspect(endpoint) {
+      // A node without workers starts none for it.
+      if (parts.hasWorkers()) {
+        dispatcher.suspect(endpoint);
       }
     },
     awaited: () => changes.awaited,

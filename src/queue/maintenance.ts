@@ -183,9 +183,12 @@ export class Maintenance implements AsyncDisposable {
     }
   }
 
-  #found({ expiredLeases, overdueTasks, due }: Survey): void {
+  #found({ expiredLeases, overdueTasks, due, suspects }: Survey): void {
     for (const { deploymentId, endpoint } of due) {
       this.#queues.get(deploymentId)?.onDue(endpoint);
+    }
+    for (const { deploymentId, endpoint } of suspects) {
+      this.#queues.get(deploymentId)?.onSuspect(endpoint);
     }
     if (expiredLeases) {
       void this.#rescue.run();

@@ -4,7 +4,7 @@ import type { ExecutionEnd } from "../pool/execution.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { CallFailure } from "../protocol/messages.ts";
 import type { AttemptEnd } from "../storage/storage.ts";
-import { interrupted, workerLost } from "../tasks/failure.ts";
+import { cutOff, interrupted, workerLost } from "../tasks/failure.ts";
 import { retryAt } from "../tasks/retry.ts";
 import type { Task, TaskFailure } from "../tasks/task.ts";
 
@@ -31,7 +31,11 @@ export function outcomeOf(end: ExecutionEnd, options: OutcomeOptions): AttemptEn
     case "failure":
       return fail(toTaskFailure(end.failure), options);
     case "lost":
-      return { status: "worker_lost", failure: workerLost(end.message) };
+      return end.alone
+        ? { status: "worker_lost", failure: workerLost(end.message) }
+        : { ...returned(besideOthers(end.message)), suspect: true };
+    case "cut_off":
+      return { status: "node_lost", failure: cutOff(end.message) };
     case "displaced":
       return returned(`its worker was ended for another reason: ${end.message}`);
     case "unavailable":
@@ -41,7 +45,9 @@ export function outcomeOf(end: ExecutionEnd, options: OutcomeOptions): AttemptEn
       };
     case "aborted":
       if (end.reason === "timeout") {
-        return fail(timedOut(options.endpoint), options);
+        const failed = fail(timedOut(options.endpoint), options);
+        // It has ended its worker, if not by itself.
+        return end.killed && failed.status === "queued" ? { ...failed, suspect: true } : failed;
       }
       return end.reason === "cancelled"
         ? { status: "cancelled" }
@@ -49,7 +55,9 @@ export function outcomeOf(end: ExecutionEnd, options: OutcomeOptions): AttemptEn
   }
 }
 
-function fail(failure: TaskFailure, options: OutcomeOptions): AttemptEnd {
+type Failed = Extract<AttemptEnd, { readonly status: "queued" | "failure" }>;
+
+function fail(failure: TaskFailure, options: OutcomeOptions): Failed {
   const { task, endpoint, nowMs, random } = options;
   const failures = task.failedAttempts + 1;
   const { code } = failure;
@@ -62,6 +70,10 @@ function fail(failure: TaskFailure, options: OutcomeOptions): AttemptEnd {
 /** Back to the queue, at once: what ended the attempt was not the task's fault. */
 function returned(why: string): Extract<AttemptEnd, { readonly status: "queued" }> {
   return { status: "queued", failed: false, failure: interrupted(why) };
+}
+
+function besideOthers(message: string): string {
+  return `its worker died with other calls in it: ${message}; it is not counted, and runs again alone`;
 }
 
 function timedOut({ name, timeoutMs }: EndpointManifest): TaskFailure {

@@ -125,6 +125,7 @@ function errorOf(end: ExecutionEnd): string | undefined {
       return end.failure.code;
     case "lost":
       return "worker_lost";
+    case "cut_off":
     case "displaced":
     case "unavailable":
       return "unavailable";

@@ -92,19 +92,25 @@ export type AttemptEnd =
    * Back to the queue for another attempt: a retry when this one `failed`,
    * otherwise a requeue that was not its fault. It does not start before
    * `runAtMs`; without that, it returns to its old place in the queue. The
-   * task records the attempt with its `failure`.
+   * task records the attempt with its `failure`. With `suspect` it may have ended
+   * its worker, and is claimed as a suspect from then on. Without, one that failed
+   * is a suspect no longer, and any other stays what it was.
    */
   | {
       readonly status: "queued";
       readonly failed: boolean;
       readonly runAtMs?: number;
       readonly failure: TaskFailure;
+      readonly suspect?: true;
     }
   /**
-   * The worker died, for the reason in `failure`. The task returns to its old
-   * place in the queue, or fails when that happened too often.
+   * The worker died with this attempt alone in it, for the reason in `failure`. The
+   * task returns to its old place in the queue as a suspect, or fails when that
+   * happened too often (`countedDeaths`).
    */
-  | { readonly status: "worker_lost"; readonly failure: TaskFailure };
+  | { readonly status: "worker_lost"; readonly failure: TaskFailure }
+  /** The worker was cut off, for the reason in `failure`: ends as if its lease had ended. */
+  | { readonly status: "node_lost"; readonly failure: TaskFailure };
 
 /** Progress or a log line of a running attempt, for its event log. */
 export interface NewEvent {
@@ -182,11 +188,13 @@ export interface Storage extends RestorableStorage, PieceStorage, LeaseStorage, 
    * claimer only, and not after its `startByMs`. A task that was once found due
    * (by a claim for its endpoint, or because it was stored without a delay)
    * stays due when the clock goes back. One call finds at most 1,000 delayed
-   * tasks of each endpoint due, earliest first.
+   * tasks of each endpoint due, earliest first. Suspects are claimed apart: only
+   * with `suspects`, and nothing else then.
    */
   claimTasks(parameters: {
     readonly deploymentId: string;
     readonly nowMs: number;
+    readonly suspects?: boolean;
     readonly claims: readonly {
       readonly endpoint: string;
       readonly leaseId: string;
@@ -362,4 +370,6 @@ export interface Survey {
   readonly overdueTasks: boolean;
   /** Endpoints with a task that could be claimed now; each once, in any order. */
   readonly due: readonly { readonly deploymentId: string; readonly endpoint: string }[];
+  /** Those of them with a suspect that could be claimed now. */
+  readonly suspects: readonly { readonly deploymentId: string; readonly endpoint: string }[];
 }

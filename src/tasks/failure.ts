@@ -19,6 +19,12 @@ export const NODE_LOST: TaskFailure = {
   message: "the node that ran it ended, or lost the database",
 };
 
+/** For an attempt whose worker, on another machine, is cut off. */
+export function cutOff(message: string): TaskFailure {
+  const told = `its worker was cut off: ${message}`;
+  return { reason: "node_lost", code: "unavailable", message: told };
+}
+
 /** For a task that lost more nodes than `MAX_LOST_NODES`. */
 export const NODES_LOST: TaskFailure = {
   reason: "node_lost",

@@ -1,8 +1,9 @@
 /**
  * The poison-pill limits: how often a task may lose its worker or its node.
  *
- * A worker that dies while its node lives was most likely ended by the task, so
- * few such deaths are allowed. When a node dies, all of its tasks are lost, and
+ * A worker that dies was ended by one of the tasks in it. Where there were several,
+ * each is a suspect: it runs again alone in a worker, and only what happens then
+ * counts, with few such deaths allowed. When a node dies, all of its tasks are lost, and
  * at most one of them did it: these deaths count apart, with a higher limit.
  * From the fourth on, the task waits a time of its own before it runs again, so
  * that tasks which were lost together do not run beside the culprit again.
@@ -16,6 +17,18 @@ export const MAX_LOST_NODES = 10;
 export const MAX_INNOCENT_LOST_NODES = 3;
 /** Longest wait of a task that lost more nodes; each task and attempt has its own. */
 const MAX_LOST_NODE_PAUSE_MS = 60_000;
+
+/**
+ * Deaths of its worker that count of a task, this one included, in which it was alone. The death
+ * that made it a suspect counts with the first that it causes alone: no other task did that one.
+ */
+export function countedDeaths(before: {
+  readonly lostWorkers: number;
+  readonly isSuspect: boolean;
+}): number {
+  const { lostWorkers, isSuspect } = before;
+  return lostWorkers + (isSuspect && lostWorkers === 0 ? 2 : 1);
+}
 
 /** An attempt whose node is gone. */
 export interface LostNode {

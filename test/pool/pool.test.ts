@@ -37,7 +37,7 @@ beforeEach(async () => {
   pool = new Pool({
     size: 1,
     newId: createIdSource(),
-    startWorker: (service, workerId, onUnblocked) => {
+    startWorker: (service, workerId, onAnswering) => {
       const err = startFails;
       startFails = undefined;
       if (err) {
@@ -57,7 +57,7 @@ beforeEach(async () => {
         onOutput() {},
         onFault() {},
       };
-      return new LocalWorker(workerId, options, onUnblocked);
+      return new LocalWorker(workerId, options, onAnswering);
     },
     onReady: async ({ id }) => void held.add(id),
     onExit: ({ id }) => void held.delete(id),

@@ -25,7 +25,11 @@ test("a process that ends on another machine is told of in the log, and another 
       const facts = { endpoint, taskId: "t", attempt: 1, timeoutMs: 30_000 };
       worker.execute({ ...facts, kind: "api", arguments: { json: "{}", files: [] } }, { onEnd });
     });
-  expect(await call("exit")).toEqual({ kind: "lost", message: "it exited with code 3" });
+  expect(await call("exit")).toEqual({
+    kind: "lost",
+    message: "it exited with code 3",
+    alone: true,
+  });
   await expect
     .poll(() => lines)
     .toEqual(["the process of the service ended: it exited with code 3"]);

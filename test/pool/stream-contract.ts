@@ -146,7 +146,7 @@ export function streamContract({ begin, endOf }: ContractCalls): void {
       await expect.poll(() => pieces.length).toBe(STREAM_WINDOW_CHUNKS);
     }
     const forging = begin("forge", forged(chunks({ data: "1", ...chunk })));
-    expect(await endOf(forging)).toEqual({ kind: "lost", message: said });
+    expect(await endOf(forging)).toEqual({ kind: "lost", message: said, alone: false });
     await ended;
     expect(ends.length).toBe(1);
   });
@@ -156,13 +156,13 @@ export function streamContract({ begin, endOf }: ContractCalls): void {
     await expect.poll(() => pieces.length).toBe(STREAM_WINDOW_CHUNKS);
     begin("forge", forged(results({ id: 1, result: "33" })));
     const message = "it ended call 1 with other chunks than it sent";
-    expect(await ended).toEqual({ kind: "lost", message });
+    expect(await ended).toEqual({ kind: "lost", message, alone: false });
   });
 
   test("that exits while it streams loses the call", async () => {
     const { pieces, ended } = beginStream("endless", {}, 0);
     await expect.poll(() => pieces.length).toBe(STREAM_WINDOW_CHUNKS);
     begin("exit");
-    expect(await ended).toEqual({ kind: "lost", message: "it exited with code 3" });
+    expect(await ended).toEqual({ kind: "lost", message: "it exited with code 3", alone: false });
   });
 }

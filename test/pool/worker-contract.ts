@@ -241,7 +241,7 @@ export function workerContract(
         const neighbour = begin("linger");
         const aborted = begin(endpoint);
         aborted.execution.abort("timeout");
-        expect(await endOf(aborted)).toEqual({ kind: "aborted", reason: "timeout" });
+        expect(await endOf(aborted)).toMatchObject({ kind: "aborted", reason: "timeout" });
         const reason = `endpoint ${endpoint} went on 200 ms after its abort (timeout)`;
         expect(await endOf(neighbour)).toEqual({ kind: "displaced", message: reason });
       },
@@ -250,7 +250,7 @@ export function workerContract(
     test("that sends half a message and is silent ends with its call's time", async () => {
       await ready({ graceMs: 200 });
       const neighbour = begin("linger");
-      expect(await endOf(begin("half"))).toEqual({ kind: "aborted", reason: "timeout" });
+      expect(await endOf(begin("half"))).toMatchObject({ kind: "aborted", reason: "timeout" });
       expect(await endOf(neighbour)).toMatchObject({ kind: "displaced" });
     });
 
@@ -310,7 +310,7 @@ export function workerContract(
     test.each(Object.entries(BAD_FRAMES))("that sends %s ends alone", async ([, [bad, said]]) => {
       const neighbour = begin("linger");
       const ended = await endOf(begin("forge", forged(bad())));
-      expect(ended).toEqual({ kind: "lost", message: expect.stringMatching(said) });
+      expect(ended).toEqual({ kind: "lost", message: expect.stringMatching(said), alone: false });
       expect(await neighbour.ended).toEqual(ended);
     });
 
@@ -338,7 +338,7 @@ export function workerContract(
     test("that sends a result after the end of its call ends", async () => {
       expect(await begin("echo", { value: 1 }).ended).toEqual(result(1));
       const call = begin("forge", forged(results({ id: 1, result: '"late"' })));
-      expect(await endOf(call)).toEqual({ kind: "lost", message: notUnderWay(1) });
+      expect(await endOf(call)).toEqual({ kind: "lost", message: notUnderWay(1), alone: true });
     });
 
     test("cannot end a call of another worker, whose calls have the same ids", async () => {
@@ -363,7 +363,11 @@ export function workerContract(
     test("displaces calls that begin after its end, and uses nothing", async () => {
       await begin("exit_soon").ended;
       await worker.exited;
-      const late = { kind: "displaced", message: "the worker had ended before it began" };
+      const late = {
+        kind: "displaced",
+        message: "the worker had ended before it began",
+        unbegun: true,
+      };
       expect(await begin("echo").ended).toEqual(late);
       expect(worker.usage().memoryBytes).toBe(0);
     });
@@ -381,7 +385,7 @@ export function workerContract(
 
     test("that exits with calls under way loses each of them once", async () => {
       const neighbour = begin("linger");
-      const lost = { kind: "lost", message: "it exited with code 3" };
+      const lost = { kind: "lost", message: "it exited with code 3", alone: false };
       expect(await endOf(begin("exit"))).toEqual(lost);
       expect(await endOf(neighbour)).toEqual(lost);
     });

@@ -181,7 +181,7 @@ describe("a reader", () => {
     const streaming = new Streaming(storage);
     const [first] = await streaming.begin();
     first?.send("a");
-    first?.end({ kind: "lost", message: "killed" });
+    first?.end({ kind: "displaced", message: "killed" });
     await streaming.attempts.recorded();
     const [second] = await streaming.begin();
     second?.send("A");

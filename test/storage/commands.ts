@@ -79,6 +79,7 @@ const repeatSteps = fc.array(index, { minLength: 1, maxLength: 3 }).map((picks) 
 const claimSteps = fc
   .record({
     deploymentId,
+    suspects: fc.boolean(),
     claims: fc.array(fc.record({ endpoint, leaseId, limit: fc.nat(3) }), { maxLength: 3 }),
   })
   .map((drawn) => ask(({ nowMs }) => ({ name: "claimTasks", parameters: { ...drawn, nowMs } })));
@@ -91,7 +92,9 @@ function toEnd(kind: number, nowMs: number): AttemptEnd {
     { status: "queued", runAtMs: nowMs + (kind % 3) * 50, failed: true, failure: FAILURE },
     { status: "queued", failed: false, failure: FAILURE },
     { status: "queued", runAtMs: nowMs + 20, failed: false, failure: FAILURE },
+    { status: "queued", failed: false, failure: FAILURE, suspect: true },
     { status: "worker_lost", failure: WORKER_LOST },
+    { status: "node_lost", failure: FAILURE },
   ];
   return pick(ends, kind) ?? { status: "cancelled" };
 }

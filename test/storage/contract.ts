@@ -24,6 +24,7 @@ import { pruneContract } from "./contract/prune.ts";
 import { returnedContract } from "./contract/returned.ts";
 import { searchContract } from "./contract/search.ts";
 import { submitContract } from "./contract/submit.ts";
+import { suspectsContract } from "./contract/suspects.ts";
 import { traceContract } from "./contract/trace.ts";
 
 /** An empty database; disposing of it removes it. */
@@ -70,6 +71,7 @@ export function storageContract(
     describe("submit", () => submitContract(contract));
     describe("claim", () => claimContract(contract));
     describe("end", () => endContract(contract));
+    describe("suspects", () => suspectsContract(contract));
     describe("fencing", () => fencingContract(contract));
     describe("attempts and aborts", () => attemptsContract(contract));
     describe("deadlines", () => deadlinesContract(contract));

@@ -62,12 +62,14 @@ export interface ClaimOptions {
   readonly leaseId?: string;
   readonly limit?: number;
   readonly nowMs?: number;
+  readonly suspects?: boolean;
 }
 
 export function claim(storage: Storage, options: ClaimOptions = {}): Promise<ClaimedTask[]> {
   const { deploymentId = DEPLOYMENT, endpoint = ENDPOINT, leaseId = LEASE } = options;
-  const { limit = 100, nowMs = NOW_MS } = options;
-  return storage.claimTasks({ deploymentId, nowMs, claims: [{ endpoint, leaseId, limit }] });
+  const { limit = 100, nowMs = NOW_MS, suspects = false } = options;
+  const claims = [{ endpoint, leaseId, limit }];
+  return storage.claimTasks({ deploymentId, nowMs, claims, suspects });
 }
 
 /** A task that runs: submitted and claimed under a lease that this opens. */

@@ -13,6 +13,7 @@ export interface ModelTask {
   leaseId: string | undefined;
   lostWorkers: number;
   lostNodes: number;
+  suspect: boolean;
   abortRequested: boolean;
   result: Payload | undefined;
   /** What ended it: the same again is a repetition of that call. */
@@ -52,6 +53,7 @@ export function create(submitted: NewTask): ModelTask {
     leaseId: undefined,
     lostWorkers: 0,
     lostNodes: 0,
+    suspect: false,
     abortRequested: false,
     result: undefined,
     ended: undefined,

@@ -69,7 +69,12 @@ export class QueueModel {
     return tasks.map((task) => this.#submit(task));
   }
 
-  claimTasks({ deploymentId, nowMs, claims }: ParametersOf<"claimTasks">): ClaimedTask[] {
+  claimTasks({
+    deploymentId,
+    nowMs,
+    claims,
+    suspects = false,
+  }: ParametersOf<"claimTasks">): ClaimedTask[] {
     for (const found of this.#list("queued", deploymentId)) {
       const isClaimed = claims.some(({ endpoint }) => endpoint === found.task.endpoint);
       found.due ||= isClaimed && isClaimable(found, nowMs);
@@ -77,7 +82,7 @@ export class QueueModel {
     return claims.flatMap(({ endpoint, leaseId, limit }) =>
       this.#list("queued", deploymentId)
         .filter(({ due, task }) => due && task.endpoint === endpoint && this.leases.has(leaseId))
-        .filter((found) => canStart(found, nowMs))
+        .filter((found) => canStart(found, nowMs) && found.suspect === suspects)
         .sort(inOrder)
         .slice(0, limit)
         .map((found) => {
@@ -159,15 +164,13 @@ export class QueueModel {
     const queued = this.#list("queued");
     const due = queued
       .filter((found) => deploymentIds.includes(found.task.deploymentId))
-      .filter((found) => isClaimable(found, nowMs))
-      .map(({ task }) => `${task.deploymentId}/${task.endpoint}`);
+      .filter((found) => isClaimable(found, nowMs));
+    const suspects = due.filter((found) => found.suspect && found.due);
     return {
       expiredLeases: [...this.leases.values()].some((expiresAtMs) => expiresAtMs <= nowMs),
       overdueTasks: queued.some((found) => !canStart(found, nowMs)),
-      due: [...new Set(due)].sort().map((name) => {
-        const [deploymentId = "", endpoint = ""] = name.split("/");
-        return { deploymentId, endpoint };
-      }),
+      due: endpointsOf(due),
+      suspects: endpointsOf(suspects),
     };
   }
 
@@ -300,12 +303,18 @@ export class QueueModel {
     if (end.status === "queued") {
       const failedAttempts = found.task.failedAttempts + (end.failed ? 1 : 0);
       found.task = { ...found.task, failedAttempts };
+      found.suspect = end.suspect ?? (found.suspect && !end.failed);
       return requeue(found, { laterMs: end.runAtMs, failure: end.failure, nowMs });
+    }
+    if (end.status === "node_lost") {
+      return this.#loseNode(found, nowMs, end.failure);
     }
     if (end.status !== "worker_lost") {
       return finish(found, end, nowMs);
     }
-    found.lostWorkers += 1;
+    // The death that made it a suspect counts with the first that it causes alone.
+    found.lostWorkers += found.suspect && found.lostWorkers === 0 ? 2 : 1;
+    found.suspect = true;
     if (found.lostWorkers <= MAX_LOST_WORKERS) {
       return requeue(found, { failure: end.failure, nowMs });
     }
@@ -314,7 +323,7 @@ export class QueueModel {
     return finish(found, { status: "failure", failure }, nowMs);
   }
 
-  #loseNode(found: ModelTask, nowMs: number): Task {
+  #loseNode(found: ModelTask, nowMs: number, why?: TaskFailure): Task {
     found.lostNodes += 1;
     const { lostNodes } = found;
     if (lostNodes > MAX_LOST_NODES) {
@@ -325,7 +334,7 @@ export class QueueModel {
     const { taskId, attempt } = found.task;
     const laterMs = restartAfterLostNode({ taskId, attempt, lostNodes, nowMs });
     const message = "the node that ran it ended, or lost the database";
-    const failure = { reason: "node_lost", code: "unavailable", message } as const;
+    const failure = why ?? ({ reason: "node_lost", code: "unavailable", message } as const);
     return requeue(found, { laterMs, failure, nowMs });
   }
 
@@ -368,4 +377,13 @@ export class QueueModel {
         (deploymentId === undefined || task.deploymentId === deploymentId),
     );
   }
+}
+
+/** The endpoints of tasks, each once. */
+function endpointsOf(found: readonly ModelTask[]) {
+  const names = new Set(found.map(({ task }) => `${task.deploymentId}/${task.endpoint}`));
+  return [...names].sort().map((name) => {
+    const [deploymentId = "", endpoint = ""] = name.split("/");
+    return { deploymentId, endpoint };
+  });
 }

@@ -69,8 +69,8 @@ const UNORDERED: ReadonlySet<string> = new Set([
 
 function comparable(name: Asked["name"], answer: unknown): unknown {
   if (name === "survey") {
-    const { due, ...others } = answer as Survey;
-    return { ...others, due: due.map(queueOf).sort() };
+    const { due, suspects, ...others } = answer as Survey;
+    return { ...others, due: due.map(queueOf).sort(), suspects: suspects.map(queueOf).sort() };
   }
   return UNORDERED.has(name) && Array.isArray(answer)
     ? answer.toSorted((a: TaskKey, b: TaskKey) => (orderOf(a) < orderOf(b) ? -1 : 1))

@@ -1095,6 +1095,15 @@ export declare type WorkResult = Message<"tessera.v1.WorkResult"> & {
     value: string;
     case: "displaced";
   } | { case: undefined; value?: undefined };
+
+  /**
+   * With `lost`: other calls were in the process when it ended, and any of them
+   * may have ended it. Such a call is not counted as one that ends its process;
+   * it runs again with no other call beside it.
+   *
+   * @generated from field: bool beside_others = 9;
+   */
+  besideOthers: boolean;
 };
 
 /**
@@ -1158,6 +1167,15 @@ export declare type WorkResultJson = {
    * @generated from field: string displaced = 8;
    */
   displaced?: string;
+
+  /**
+   * With `lost`: other calls were in the process when it ended, and any of them
+   * may have ended it. Such a call is not counted as one that ends its process;
+   * it runs again with no other call beside it.
+   *
+   * @generated from field: bool beside_others = 9;
+   */
+  besideOthers?: boolean;
 };
 
 /**

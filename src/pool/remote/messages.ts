@@ -18,7 +18,8 @@ export type RemoteResult =
   | CallResult
   | { readonly id: number; readonly aborted: string }
   /** The process that ran it has ended. */
-  | { readonly id: number; readonly lost: string }
+  /** Its process died, with this call alone in it or beside others. */
+  | { readonly id: number; readonly lost: string; readonly besideOthers: boolean }
   /** It did not run. */
   | { readonly id: number; readonly displaced: string };
 

@@ -5,7 +5,7 @@
  *   disconnected  the stream broke: nothing is assigned, calls go on at the worker, and the
  *                 worker may come back with them, until nothing was heard for `silenceMs`
  *   ended         it said that it ends, was silent for too long, or broke the protocol: its calls
- *                 are lost, and its lease is closed
+ *                 are cut off, which is no fault of theirs, and its lease is closed
  *   parted        this node ends: the worker goes on with its tasks, and another node, or this
  *                 one after its restart, adopts its lease
  *
@@ -37,6 +37,7 @@ export class RemoteWorker implements Worker {
   readonly lease: WorkerLease;
   readonly capacity = new Capacity();
   readonly pid = undefined;
+  readonly isBlocked = false;
   fault: string | undefined;
   readonly transfers: RemoteTransfers;
   readonly #options: RemoteWorkerOptions;
@@ -145,6 +146,9 @@ export class RemoteWorker implements Worker {
     if (!this.loaded || this.#stream === undefined || !this.runs(endpoint)) {
       return 0;
     }
+    if (this.capacity.isClosed) {
+      return 0;
+    }
     const slots = Math.min(this.#slots.get(endpoint.name) ?? 0, endpoint.concurrency);
     return Math.max(0, slots - this.capacity.taken(endpoint));
   }
@@ -203,7 +207,7 @@ export class RemoteWorker implements Worker {
     }
     this.#end(reason);
     this.#executions.endAll((execution) =>
-      this.#sacrificed ? execution.displace(reason) : execution.lose(reason),
+      this.#sacrificed ? execution.displace(reason) : execution.cutOff(reason),
     );
   }
 
@@ -296,7 +300,7 @@ export class RemoteWorker implements Worker {
       return undefined;
     }
     if ("lost" in result) {
-      this.#executions.lose(id, result.lost);
+      this.#executions.lose(id, result.lost, { alone: !result.besideOthers });
     } else if ("displaced" in result || "aborted" in result) {
       this.#executions.displace(id, "displaced" in result ? result.displaced : result.aborted);
     } else {

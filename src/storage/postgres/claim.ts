@@ -33,9 +33,10 @@ const PROMOTE = prepared(
  * closing, but only when there is a task to claim: a look into an empty queue
  * writes nothing.
  */
-const CLAIM = prepared(
-  "claim_tasks",
-  `WITH given AS MATERIALIZED (
+const claimOf = (name: string, chosen: "suspect" | "NOT suspect") =>
+  prepared(
+    name,
+    `WITH given AS MATERIALIZED (
      SELECT * FROM json_to_recordset($3) AS given (position integer, endpoint text,
        lease_id text, wanted integer)
    ), picked AS MATERIALIZED (
@@ -45,7 +46,8 @@ const CLAIM = prepared(
      CROSS JOIN LATERAL (
        SELECT deployment_id, task_id, priority, run_at_ms FROM live_tasks
        WHERE deployment_id = $1 AND live_tasks.endpoint = wants.endpoint
-         AND status = ${STATUS.ready} AND (start_by_ms IS NULL OR start_by_ms > $2)
+         AND status = ${STATUS.ready} AND ${chosen}
+         AND (start_by_ms IS NULL OR start_by_ms > $2)
        ORDER BY priority DESC, run_at_ms, task_id
        LIMIT wants.wanted FOR UPDATE SKIP LOCKED) AS ready
    ), open AS MATERIALIZED (
@@ -72,11 +74,15 @@ const CLAIM = prepared(
      SELECT $1, endpoint, -count(*), count(*) FROM claimed GROUP BY endpoint
    )
    SELECT * FROM claimed`,
-);
+  );
+
+const CLAIM = claimOf("claim_tasks", "NOT suspect");
+/** Nearly always there are none: they stand in an index of their own. */
+const CLAIM_SUSPECTS = claimOf("claim_suspects", "suspect");
 
 export async function claimTasks(
   session: Session,
-  { deploymentId, nowMs, claims }: Parameters<Storage["claimTasks"]>[0],
+  { deploymentId, nowMs, claims, suspects = false }: Parameters<Storage["claimTasks"]>[0],
 ): Promise<ClaimedTask[]> {
   const given = claims.map(({ endpoint, leaseId, limit }, position) => ({
     position,
@@ -87,7 +93,7 @@ export async function claimTasks(
   const endpoints = [...new Set(claims.map(({ endpoint }) => endpoint))];
   const [, rows = []] = await session.together(
     [PROMOTE, deploymentId, nowMs, endpoints],
-    [CLAIM, deploymentId, nowMs, JSON.stringify(given)],
+    [suspects ? CLAIM_SUSPECTS : CLAIM, deploymentId, nowMs, JSON.stringify(given)],
   );
   return Promise.all([...rows].sort(inOrder).map((row) => toClaimed(session, row)));
 }

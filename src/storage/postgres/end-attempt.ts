@@ -6,14 +6,14 @@
  */
 import { MAX_FIRST_ATTEMPTS, MAX_LAST_ATTEMPTS, returnedAttempt } from "../../tasks/attempt.ts";
 import { returnEvent } from "../../tasks/event.ts";
-import { workersLost } from "../../tasks/failure.ts";
-import { MAX_LOST_WORKERS } from "../../tasks/lost.ts";
+import { NODES_LOST, workersLost } from "../../tasks/failure.ts";
+import { MAX_LOST_NODES, MAX_LOST_WORKERS, restartAfterLostNode } from "../../tasks/lost.ts";
 import type { Task, TaskFailure } from "../../tasks/task.ts";
 import type { Attempt, AttemptEnd, NewEvent } from "../storage.ts";
 import { countedAs } from "./counts.ts";
 import { type AttemptEvent, recordingOf } from "./events.ts";
 import { inlineText, isInline, writePayload } from "./payloads.ts";
-import { columnsOf, LIVE_COLUMNS, nameOf, TASK_COLUMNS, toTask } from "./rows.ts";
+import { columnsOf, LIVE_COLUMNS, nameOf, TASK_COLUMNS, toKeys, toTask } from "./rows.ts";
 import { STATUS } from "./schema.ts";
 import { type BoundStatement, prepared, type Session, type Statement } from "./session.ts";
 
@@ -23,8 +23,6 @@ export interface Ending {
   readonly end: AttemptEnd;
   /** What it reported last. */
   readonly events?: readonly NewEvent[] | undefined;
-  /** The attempt ends because its lease did; then `end` is a return to the queue or a failure. */
-  readonly lostNode?: boolean;
   readonly nowMs: number;
 }
 
@@ -33,7 +31,7 @@ type FinalEnd = Extract<AttemptEnd, { status: "success" | "failure" | "cancelled
 const GIVEN = `WITH given AS MATERIALIZED (
   SELECT * FROM json_to_recordset($1) AS given (n integer, deployment_id text, task_id text,
     lease_id text, attempt integer, status smallint, now_ms bigint, run_at_ms bigint,
-    failed integer, lost integer, lost_node integer, result text, failure text, record text,
+    failed integer, lost integer, lost_node integer, suspect boolean, result text, failure text, record text,
     event text))`;
 
 /** The fence: only the attempt with this lease and this number may write. */
@@ -88,6 +86,10 @@ const RETURNED = `(CASE WHEN cardinality(live_tasks.returned) < ${MAX_FIRST_ATTE
     ELSE live_tasks.returned[1:${MAX_FIRST_ATTEMPTS}] || live_tasks.returned[${MAX_FIRST_ATTEMPTS + 2}:]
   END) || ('{"startedAtMs":' || live_tasks.started_at_ms || ',' || given.record)`;
 
+/** `countedDeaths`, of which one may count twice; it never ends a task, for it is the first. */
+const COUNTED = `CASE WHEN given.lost = 1 AND live_tasks.suspect AND lost_workers = 0 THEN 2
+    ELSE given.lost END`;
+
 /**
  * Requeues tasks. Their columns hold only the current attempt, so the start of
  * this attempt and its return to the queue become stored events.
@@ -100,7 +102,8 @@ const REQUEUE = prepared(
          ELSE ${STATUS.ready} END,
        run_at_ms = coalesce(given.run_at_ms, live_tasks.run_at_ms), lease_id = NULL, last_sequence = last_sequence + 1,
        failed_attempts = failed_attempts + given.failed,
-       lost_workers = lost_workers + given.lost, lost_nodes = lost_nodes + given.lost_node,
+       lost_workers = lost_workers + ${COUNTED}, lost_nodes = lost_nodes + given.lost_node,
+       suspect = coalesce(given.suspect, live_tasks.suspect),
        returned = ${RETURNED}
      FROM given
      WHERE ${CURRENT} AND (given.lost = 0 OR live_tasks.lost_workers < ${MAX_LOST_WORKERS})
@@ -136,7 +139,7 @@ export async function endAttempts(
       ({ attempt }) => !names.has(nameOf(attempt)) && names.add(nameOf(attempt)),
     );
     pending = pending.filter((ending) => !now.includes(ending));
-    for (const [index, task] of await endOnce(session, now)) {
+    for (const [index, task] of await endOnce(session, await decided(session, now))) {
       answers[index] = task;
     }
   }
@@ -145,6 +148,49 @@ export async function endAttempts(
 
 interface NumberedEnding extends Ending {
   readonly index: number;
+  readonly end: Exclude<AttemptEnd, { status: "node_lost" }>;
+  /** The attempt has lost its node, and returns to the queue. */
+  readonly lostNode?: boolean;
+}
+
+const LOST_NODES = prepared(
+  "lost_nodes",
+  `SELECT deployment_id, task_id, lost_nodes FROM live_tasks
+   JOIN json_to_recordset($1) AS given (deployment_id text, task_id text)
+     USING (deployment_id, task_id)`,
+);
+
+/** Decides what becomes of attempts that have lost their node, by how many their tasks have lost. */
+async function decided(
+  session: Session,
+  endings: readonly (Ending & { readonly index: number })[],
+): Promise<NumberedEnding[]> {
+  const lost = endings.filter(({ end }) => end.status === "node_lost");
+  const rows =
+    lost.length === 0
+      ? []
+      : await session.query(LOST_NODES, toKeys(lost.map(({ attempt }) => attempt)));
+  const counts = new Map(
+    rows.map((row) => [`${row.deployment_id}/${row.task_id}`, Number(row.lost_nodes)]),
+  );
+  return endings.map(({ end, ...ending }) => {
+    if (end.status !== "node_lost") {
+      return { ...ending, end };
+    }
+    const { attempt, nowMs } = ending;
+    const lostNodes = (counts.get(nameOf(attempt)) ?? 0) + 1;
+    if (lostNodes > MAX_LOST_NODES) {
+      return { ...ending, end: { status: "failure", failure: NODES_LOST } };
+    }
+    const runAtMs = restartAfterLostNode({ ...attempt, lostNodes, nowMs });
+    const later = runAtMs === undefined ? {} : { runAtMs };
+    const { failure } = end;
+    return {
+      ...ending,
+      end: { status: "queued", failed: false, failure, ...later },
+      lostNode: true,
+    };
+  });
 }
 
 async function endOnce(
@@ -216,12 +262,15 @@ function toRow({ index, attempt, end, nowMs, lostNode }: NumberedEnding) {
         ...returnOf(attempt, nowMs, end),
         run_at_ms: end.runAtMs,
         failed: end.failed ? 1 : 0,
+        // Null: what it was.
+        suspect: end.suspect ?? (end.failed ? false : null),
       };
     case "worker_lost":
       return {
         ...row,
         ...returnOf(attempt, nowMs, end),
         lost: 1,
+        suspect: true,
         status: STATUS.failure,
         failure: JSON.stringify(workersLost(end.failure)),
       };

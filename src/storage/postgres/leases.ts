@@ -6,18 +6,17 @@
  * that was ever under it.
  */
 
-import { NODE_LOST, NODES_LOST } from "../../tasks/failure.ts";
-import { MAX_LOST_NODES, restartAfterLostNode } from "../../tasks/lost.ts";
+import { NODE_LOST } from "../../tasks/failure.ts";
 import type { Task } from "../../tasks/task.ts";
 import type { LeasedTask } from "../leases.ts";
 import type { Storage } from "../storage.ts";
 import { toAttempt } from "./attempts.ts";
 import type { PostgresDatabase } from "./database.ts";
-import { type Ending, endAttempts } from "./end-attempt.ts";
+import { endAttempts } from "./end-attempt.ts";
 import { hasExpired, isHeld, type NodeSession } from "./node-session.ts";
 import { LIVE_COLUMNS, toTask } from "./rows.ts";
 import { STATUS } from "./schema.ts";
-import { type PostgresRow, prepared, type Session, statement } from "./session.ts";
+import { prepared, type Session, statement } from "./session.ts";
 
 /** SQL for the time in milliseconds since 1970: `$1`, or the database's clock when that is null. */
 export const NOW_MS = "coalesce($1::bigint, (extract(epoch FROM now()) * 1000)::bigint)";
@@ -158,9 +157,11 @@ export async function rescueExpired(
 
 const UNDER_LEASES = prepared(
   "attempts_under_leases",
-  `SELECT deployment_id, task_id, lease_id, attempt, lost_nodes FROM live_tasks
+  `SELECT deployment_id, task_id, lease_id, attempt FROM live_tasks
    WHERE lease_id = ANY ($1) AND status = ${STATUS.running}`,
 );
+
+const LOST = { status: "node_lost", failure: NODE_LOST } as const;
 
 /** Ends the attempts under leases that have ended. */
 async function loseNodes(
@@ -171,19 +172,7 @@ async function loseNodes(
   const rows = await session.query(UNDER_LEASES, leaseIds);
   const tasks = await endAttempts(
     session,
-    rows.map((row) => lostWithNode(row, nowMs)),
+    rows.map((row) => ({ attempt: toAttempt(row), nowMs, end: LOST })),
   );
   return tasks.flatMap((task) => task ?? []);
-}
-
-function lostWithNode(row: PostgresRow, nowMs: number): Ending {
-  const attempt = toAttempt(row);
-  const lostNodes = Number(row.lost_nodes) + 1;
-  if (lostNodes > MAX_LOST_NODES) {
-    return { attempt, nowMs, end: { status: "failure", failure: NODES_LOST } };
-  }
-  const runAtMs = restartAfterLostNode({ ...attempt, lostNodes, nowMs });
-  const later = runAtMs === undefined ? {} : { runAtMs };
-  const end = { status: "queued", failed: false, failure: NODE_LOST, ...later } as const;
-  return { attempt, nowMs, end, lostNode: true };
 }

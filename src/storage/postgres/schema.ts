@@ -338,4 +338,13 @@ export const MIGRATIONS: readonly Migration[] = [
   expand("placement of workers", placementSchema('text COLLATE "C"')),
   expand("queue time of deployments", queueTimeSchema()),
   expand("retention of deployments", retentionSchema("bigint")),
+  expand(
+    "suspects",
+    `
+  -- True once the worker of an attempt died: it runs alone in a worker, until it has not ended one.
+  ALTER TABLE live_tasks ADD COLUMN suspect boolean NOT NULL DEFAULT false;
+  CREATE INDEX live_tasks_suspect ON live_tasks (deployment_id, endpoint)
+    WHERE suspect AND status = 1;
+  `,
+  ),
 ];

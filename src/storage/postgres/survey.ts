@@ -28,6 +28,10 @@ const SURVEY = prepared(
       LIMIT 1)
      LIMIT 1) AS due
    UNION ALL
+   SELECT DISTINCT 'suspect', deployment_id, endpoint FROM live_tasks
+   WHERE suspect AND status = ${STATUS.ready} AND deployment_id = ANY ($3)
+     AND (start_by_ms IS NULL OR start_by_ms > $2)
+   UNION ALL
    SELECT 'expired', NULL, NULL
    WHERE EXISTS (
      SELECT FROM leases WHERE ${hasExpired(NOW_MS, { name: "$4::text", minAgeMs: "$5::bigint" })})
@@ -50,11 +54,14 @@ export async function survey(
     asking.name,
     asking.minAgeMs,
   );
+  const endpoints = (kind: string) =>
+    found
+      .filter((row) => row.found === kind)
+      .map((row) => ({ deploymentId: String(row.deployment_id), endpoint: String(row.endpoint) }));
   return {
     expiredLeases: found.some((row) => row.found === "expired"),
     overdueTasks: found.some((row) => row.found === "overdue"),
-    due: found
-      .filter((row) => row.found === "due")
-      .map((row) => ({ deploymentId: String(row.deployment_id), endpoint: String(row.endpoint) })),
+    due: endpoints("due"),
+    suspects: endpoints("suspect"),
   };
 }

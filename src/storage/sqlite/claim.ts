@@ -14,6 +14,10 @@ import { STATUS } from "./schema.ts";
 /** Delayed tasks of one endpoint that one claim promotes; the next claim promotes more. */
 export const MAX_PROMOTED_TASKS = 1_000;
 
+/** The ready tasks that are suspects, and those that are not: what stands after `INDEXED BY`. */
+const SUSPECTS = "tasks_suspect WHERE suspect = 1 AND";
+const INNOCENTS = "tasks_ready WHERE suspect = 0 AND";
+
 /**
  * Selects tasks and then updates them one by one. Within a transaction that is
  * the only writer, this equals `UPDATE … RETURNING` at less than two thirds of
@@ -21,8 +25,9 @@ export const MAX_PROMOTED_TASKS = 1_000;
  */
 export function claimTasks(
   db: SqliteDatabase,
-  { deploymentId, nowMs, claims }: Parameters<Storage["claimTasks"]>[0],
+  { deploymentId, nowMs, claims, suspects = false }: Parameters<Storage["claimTasks"]>[0],
 ): ClaimedTask[] {
+  const ready = suspects ? SUSPECTS : INNOCENTS;
   if (isAnyDue(db, deploymentId, nowMs)) {
     for (const endpoint of new Set(claims.map(({ endpoint }) => endpoint))) {
       promote(db, { deploymentId, endpoint, nowMs });
@@ -33,8 +38,8 @@ export function claimTasks(
       return [];
     }
     const rows = db.all(
-      `SELECT task_id, retention_ms, arguments FROM tasks INDEXED BY tasks_ready
-       WHERE deployment_id = ? AND endpoint = ? AND status = ${STATUS.ready}
+      `SELECT task_id, retention_ms, arguments FROM tasks INDEXED BY ${ready}
+         deployment_id = ? AND endpoint = ? AND status = ${STATUS.ready}
          AND (start_by_ms IS NULL OR start_by_ms > ?)
        ORDER BY priority DESC, run_at_ms, task_id LIMIT ?`,
       deploymentId,

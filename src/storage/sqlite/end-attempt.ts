@@ -5,7 +5,12 @@
 import { returnedAttempt, withReturned } from "../../tasks/attempt.ts";
 import { returnEvent } from "../../tasks/event.ts";
 import { NODE_LOST, NODES_LOST, RESULT_GONE, workersLost } from "../../tasks/failure.ts";
-import { MAX_LOST_NODES, MAX_LOST_WORKERS, restartAfterLostNode } from "../../tasks/lost.ts";
+import {
+  countedDeaths,
+  MAX_LOST_NODES,
+  MAX_LOST_WORKERS,
+  restartAfterLostNode,
+} from "../../tasks/lost.ts";
 import type { Task, TaskFailure } from "../../tasks/task.ts";
 import type { Attempt, AttemptEnd, NewEvent } from "../storage.ts";
 import type { SqliteDatabase } from "./database.ts";
@@ -42,6 +47,8 @@ export function endAttempt(
       return requeue(db, { attempt, nowMs, ...end });
     case "worker_lost":
       return loseWorker(db, { attempt, nowMs, failure: end.failure });
+    case "node_lost":
+      return loseNode(db, attempt, { nowMs, failure: end.failure });
     case "success":
       return isInline(end.result) || hasBlobs(db, end.result)
         ? finish(db, { attempt, nowMs, end })
@@ -143,11 +150,14 @@ function requeue(
     readonly failed?: boolean;
     /** Why the attempt ended. */
     readonly failure: TaskFailure;
-    /** What the attempt lost. */
-    readonly lost?: "worker" | "node";
+    /** As in `AttemptEnd`. */
+    readonly suspect?: true;
+    /** Deaths of its worker, and of its node, that count from now on; absent: as before. */
+    readonly lostWorkers?: number;
+    readonly lostNodes?: number;
   },
 ): Task | undefined {
-  const { attempt, nowMs, runAtMs, failed, failure, lost } = parameters;
+  const { attempt, nowMs, runAtMs, failed, failure, suspect } = parameters;
   const { deploymentId, taskId, leaseId } = attempt;
   const before = db.get(
     `SELECT started_at_ms, started_sequence, last_sequence, returned FROM tasks WHERE ${CURRENT}`,
@@ -183,8 +193,8 @@ function requeue(
   const row = db.get(
     `UPDATE tasks SET status = ?5, run_at_ms = coalesce(?6, run_at_ms), lease_id = NULL,
        started_sequence = 0, last_sequence = last_sequence + 1,
-       failed_attempts = failed_attempts + ?7, lost_workers = lost_workers + ?8,
-       lost_nodes = lost_nodes + ?9, returned = ?10
+       failed_attempts = failed_attempts + ?7, lost_workers = coalesce(?8, lost_workers),
+       lost_nodes = coalesce(?9, lost_nodes), returned = ?10, suspect = coalesce(?11, suspect)
      WHERE ${CURRENT} RETURNING ${TASK_COLUMNS}`,
     deploymentId,
     taskId,
@@ -193,15 +203,21 @@ function requeue(
     runAtMs !== undefined && runAtMs > nowMs ? STATUS.scheduled : STATUS.ready,
     runAtMs ?? null,
     failed ? 1 : 0,
-    lost === "worker" ? 1 : 0,
-    lost === "node" ? 1 : 0,
+    parameters.lostWorkers ?? null,
+    parameters.lostNodes ?? null,
     JSON.stringify(withReturned(toReturned(before.returned), { ...ended, startedAtMs })),
+    suspicion(suspect, failed),
   );
   const task = row && toTask(row);
   if (task) {
     db.counts.add(deploymentId, task.endpoint, { running: -1, queued: 1 });
   }
   return task;
+}
+
+/** What the column becomes: 1 or 0; null: what it was. */
+function suspicion(suspect: true | undefined, failed = false): number | null {
+  return suspect ? 1 : failed ? 0 : null;
 }
 
 function loseWorker(
@@ -212,34 +228,42 @@ function loseWorker(
     failure,
   }: { readonly attempt: Attempt; readonly nowMs: number; readonly failure: TaskFailure },
 ): Task | undefined {
-  if (lostBefore(db, attempt, "lost_workers") < MAX_LOST_WORKERS) {
-    return requeue(db, { attempt, nowMs, failure, lost: "worker" });
+  const lostWorkers = countedDeaths(lostBefore(db, attempt));
+  if (lostWorkers <= MAX_LOST_WORKERS) {
+    return requeue(db, { attempt, nowMs, failure, lostWorkers, suspect: true });
   }
   const end = { status: "failure", failure: workersLost(failure) } as const;
   return finish(db, { attempt, nowMs, end });
 }
 
-/** Ends an attempt whose lease has ended. */
-export function loseNode(db: SqliteDatabase, attempt: Attempt, nowMs: number): Task | undefined {
-  const lostNodes = lostBefore(db, attempt, "lost_nodes") + 1;
+/** Ends an attempt whose lease has ended, or whose worker is cut off. */
+export function loseNode(
+  db: SqliteDatabase,
+  attempt: Attempt,
+  { nowMs, failure = NODE_LOST }: { readonly nowMs: number; readonly failure?: TaskFailure },
+): Task | undefined {
+  const lostNodes = lostBefore(db, attempt).lostNodes + 1;
   if (lostNodes > MAX_LOST_NODES) {
     return finish(db, { attempt, nowMs, end: { status: "failure", failure: NODES_LOST } });
   }
   const runAtMs = restartAfterLostNode({ ...attempt, lostNodes, nowMs });
-  return requeue(db, { attempt, nowMs, runAtMs, failure: NODE_LOST, lost: "node" });
+  return requeue(db, { attempt, nowMs, runAtMs, failure, lostNodes });
 }
 
 function lostBefore(
   db: SqliteDatabase,
   { deploymentId, taskId, leaseId, attempt }: Attempt,
-  column: "lost_workers" | "lost_nodes",
-): number {
+): { readonly lostWorkers: number; readonly lostNodes: number; readonly isSuspect: boolean } {
   const row = db.get(
-    `SELECT ${column} AS lost FROM tasks WHERE ${CURRENT}`,
+    `SELECT lost_workers, lost_nodes, suspect FROM tasks WHERE ${CURRENT}`,
     deploymentId,
     taskId,
     leaseId,
     attempt,
   );
-  return Number(row?.lost ?? 0);
+  return {
+    lostWorkers: Number(row?.lost_workers ?? 0),
+    lostNodes: Number(row?.lost_nodes ?? 0),
+    isSuspect: row?.suspect === 1,
+  };
 }

@@ -62,7 +62,9 @@ export function closeLease(
 ): Task[] {
   db.openLeases.clear();
   db.run("DELETE FROM leases WHERE lease_id = ?", leaseId);
-  return attemptsUnder(db, [leaseId], "").flatMap((attempt) => loseNode(db, attempt, nowMs) ?? []);
+  return attemptsUnder(db, [leaseId], "").flatMap(
+    (attempt) => loseNode(db, attempt, { nowMs }) ?? [],
+  );
 }
 
 export function rescueExpired(

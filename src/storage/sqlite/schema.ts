@@ -236,4 +236,12 @@ export const MIGRATIONS: readonly Migration[] = [
   expand("placement of workers", placementSchema("text")),
   expand("queue time of deployments", queueTimeSchema()),
   expand("retention of deployments", retentionSchema("integer")),
+  expand(
+    "suspects",
+    `
+  -- True once the worker of an attempt died: it runs alone in a worker, until it has not ended one.
+  ALTER TABLE tasks ADD COLUMN suspect INTEGER NOT NULL DEFAULT 0;
+  CREATE INDEX tasks_suspect ON tasks (deployment_id, endpoint) WHERE suspect = 1 AND status = 1;
+  `,
+  ),
 ];

@@ -7,6 +7,12 @@ export function survey(
   db: SqliteDatabase,
   { nowMs, deploymentIds }: Parameters<Storage["survey"]>[0],
 ): Survey {
+  const due = deploymentIds.flatMap((deploymentId) =>
+    countDue(db, { deploymentId, nowMs, limit: 1 }).map(({ endpoint }) => ({
+      deploymentId,
+      endpoint,
+    })),
+  );
   return {
     expiredLeases:
       db.get("SELECT 1 FROM leases WHERE expires_at_ms <= ? LIMIT 1", nowMs) !== undefined,
@@ -16,11 +22,17 @@ export function survey(
          WHERE status <= ${STATUS.ready} AND start_by_ms IS NOT NULL AND start_by_ms <= ? LIMIT 1`,
         nowMs,
       ) !== undefined,
-    due: deploymentIds.flatMap((deploymentId) =>
-      countDue(db, { deploymentId, nowMs, limit: 1 }).map(({ endpoint }) => ({
-        deploymentId,
-        endpoint,
-      })),
+    due,
+    suspects: due.filter(
+      ({ deploymentId, endpoint }) =>
+        db.get(
+          `SELECT 1 FROM tasks INDEXED BY tasks_suspect
+           WHERE suspect = 1 AND status = ${STATUS.ready} AND deployment_id = ? AND endpoint = ?
+             AND (start_by_ms IS NULL OR start_by_ms > ?) LIMIT 1`,
+          deploymentId,
+          endpoint,
+          nowMs,
+        ) !== undefined,
     ),
   };
 }

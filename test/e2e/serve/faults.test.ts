@@ -210,11 +210,12 @@ describe("a worker that is killed from outside", () => {
       status: 500,
       code: "internal",
       reason: "WORKER_LOST",
-      message: "the worker died while it ran endpoint gated_call: it was killed by SIGKILL",
+      message:
+        "the worker died while endpoint gated_call ran alone in it: it was killed by SIGKILL",
     });
     expect(refusal(await served.post("/exit_call", {}))).toMatchObject({
       reason: "WORKER_LOST",
-      message: "the worker died while it ran endpoint exit_call: it exited with code 3",
+      message: "the worker died while endpoint exit_call ran alone in it: it exited with code 3",
     });
   });
 });

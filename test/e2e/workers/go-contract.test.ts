@@ -162,7 +162,7 @@ describe.skipIf(skipped)(`a worker in Go and its node${skipped}`, () => {
     const worker = await joined();
     const calls = [begin(worker, "linger"), begin(worker, "exit")];
     const beganMs = performance.now();
-    const lost = { kind: "lost", message: "nothing was heard of it for 3 s" };
+    const lost = { kind: "cut_off", message: "nothing was heard of it for 3 s" };
     expect(await Promise.all(calls.map(({ ended }) => ended))).toEqual([lost, lost]);
     expect(performance.now() - beganMs).toBeGreaterThan(SILENCE_MS - 1_000);
     expect(await processEnded(worker)).toBe("it exited with code 3");

@@ -188,7 +188,7 @@ export function countsContract({ it }: Contract): void {
           const lease = random(2) ? { leaseId: LEASE } : {};
           return storage.submitTasks({ tasks: [{ ...task, queueLimit, ...lease }] });
         },
-        () => claim(storage, { endpoint, limit: random(3), nowMs }),
+        () => claim(storage, { endpoint, limit: random(3), nowMs, suspects: random(2) === 0 }),
         async () => {
           const task = await storage.getTask(key(ids[random(ids.length || 1)] ?? "none"));
           const ended = { ...key(task?.taskId ?? "none"), leaseId: LEASE };

@@ -208,7 +208,7 @@ export function eventsContract({ it }: Contract): void {
     await look();
     await endAttempt(storage, attempt("a"), { status: "worker_lost", failure: WORKER_LOST });
     await look();
-    await claim(storage);
+    await claim(storage, { suspects: true });
     await look();
     const failed = { status: "failure", failure: FAILURE } as const;
     await endAttempt(storage, attempt("a", { attempt: 2 }), failed);
@@ -257,7 +257,7 @@ export function eventsContract({ it }: Contract): void {
     await startTask(storage, "a");
     for (let number = 1; number <= MAX_LOST_WORKERS; number += 1) {
       await endAttempt(storage, attempt("a", { attempt: number }), lost);
-      await claim(storage);
+      await claim(storage, { suspects: true });
     }
     const ends = [
       {

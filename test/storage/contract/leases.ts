@@ -56,7 +56,7 @@ function adopt(storage: Storage, changes: Partial<Parameters<Storage["adoptLease
 }
 
 const OTHER = "deployment-2";
-const NOTHING = { expiredLeases: false, overdueTasks: false, due: [] };
+const NOTHING = { expiredLeases: false, overdueTasks: false, due: [], suspects: [] };
 
 export function leasesContract({ it }: Contract): void {
   it("returns a claimed task to the queue when its lease expires", async (storage) => {
@@ -171,11 +171,11 @@ export function leasesContract({ it }: Contract): void {
     for (let lost = 1; lost <= MAX_LOST_WORKERS; lost++) {
       await storage.rescueExpired({ nowMs: NOW_MS, all: true });
       await openLease(storage);
-      await claim(storage);
+      await claim(storage, { suspects: lost > 1 });
       const died = attempt("a", { attempt: 2 * lost });
       const task = await endAttempt(storage, died, { status: "worker_lost", failure: WORKER_LOST });
       expect(task?.status).toBe("queued");
-      await claim(storage);
+      await claim(storage, { suspects: true });
     }
     const [rescued] = await storage.rescueExpired({ nowMs: NOW_MS, all: true });
     expect(rescued).toMatchObject({ status: "queued", failedAttempts: 0 });

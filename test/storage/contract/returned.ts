@@ -49,10 +49,10 @@ export function returnedContract({ it }: Contract): void {
     const died = workerLost("out of memory: it used 600 MiB of 512 MiB");
     const second = attempt("a", { attempt: 2 });
     await endAttempt(storage, second, { status: "worker_lost", failure: died }, NOW_MS + 60);
-    await claim(storage, { nowMs: NOW_MS + 60 });
+    await claim(storage, { nowMs: NOW_MS + 60, suspects: true });
     await storage.closeLease({ leaseId: LEASE, nowMs: NOW_MS + 70 });
     await openLease(storage, "lease-2");
-    await claim(storage, { nowMs: NOW_MS + 80, leaseId: "lease-2" });
+    await claim(storage, { nowMs: NOW_MS + 80, leaseId: "lease-2", suspects: true });
     const task = await storage.getTask(key("a"));
     expect(task && attemptsOf(task)).toEqual([
       {
@@ -92,7 +92,7 @@ export function returnedContract({ it }: Contract): void {
       await startTask(storage, taskId);
       const lost = { status: "worker_lost", failure: WORKER_LOST } as const;
       await endAttempt(storage, attempt(taskId), lost, NOW_MS + 1);
-      await claim(storage, { nowMs: NOW_MS + 2 });
+      await claim(storage, { nowMs: NOW_MS + 2, suspects: true });
       const ended = await endAttempt(storage, attempt(taskId, { attempt: 2 }), end, NOW_MS + 3);
       expect(ended?.returned).toMatchObject([{ number: 1, failure: WORKER_LOST }]);
       expect(await storage.getTask(key(taskId))).toEqual(ended);

@@ -54,7 +54,7 @@ export function traceContract({ it }: Contract): void {
     let running = await startTask(storage, "a", { trace: TRACE });
     for (let lost = 0; lost < MAX_LOST_WORKERS; lost++) {
       await endAttempt(storage, running, { status: "worker_lost", failure: WORKER_LOST });
-      const [again] = await claim(storage);
+      const [again] = await claim(storage, { suspects: true });
       running = attempt("a", { attempt: again?.task.attempt ?? 0 });
     }
     const ended = await endAttempt(storage, running, {

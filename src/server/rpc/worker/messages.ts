@@ -95,7 +95,7 @@ export function remoteResults({ results }: Results): RemoteResult[] | undefined 
   return read.every((each) => each !== undefined) ? read : undefined;
 }
 
-function remoteResult({ id: number, end }: WorkResult): RemoteResult | undefined {
+function remoteResult({ id: number, end, besideOthers }: WorkResult): RemoteResult | undefined {
   const id = Number(number);
   switch (end.case) {
     case "json":
@@ -117,7 +117,7 @@ function remoteResult({ id: number, end }: WorkResult): RemoteResult | undefined
     case "aborted":
       return { id, aborted: `it was aborted at the worker (${end.value.reason})` };
     case "lost":
-      return { id, lost: end.value.slice(0, MAX_REASON_CHARACTERS) };
+      return { id, lost: end.value.slice(0, MAX_REASON_CHARACTERS), besideOthers };
     case "displaced":
       return { id, displaced: end.value.slice(0, MAX_REASON_CHARACTERS) };
     default:

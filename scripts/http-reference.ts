@@ -104,6 +104,8 @@ A file for an argument of one type, such as \`image/png\`, has to be of it. Othe
 
 The query of a call (\`POST /{endpoint}\`, \`/{endpoint}/submit\`) belongs to the function, but for the parameters below that schedule a task. What is one of our parameters misspelt (\`?dleay=60\`), or one that this path does not take, is \`REQUEST_INVALID\` with the nearest name; all others are left to the function. The platform's own paths, below \`/api\`, refuse every parameter that they do not know.
 
+A body of JSON has the arguments by name. Numbers in it arrive as they were written: in a service in Python digit for digit, with \`NaN\` and the infinities as Python's \`json\` writes them; one in TypeScript has doubles, and an integer that is none is refused. Where the body is the value of the one argument, an object is that value whole; \`application/vnd.tessera.arguments+json\` says that it has the argument by name. A JSON body may have as many bytes as the \`max_json\` of its endpoint says, 4 MiB by default.
+
 A body may be compressed, on a deployment's paths, in REST and in Connect's JSON: \`Content-Encoding: gzip\`, \`deflate\`, \`br\` or \`zstd\`, one of them. The limit of a body is that of what comes out of it. A body that ends too soon or goes on after its end is \`BODY_MALFORMED\`; another coding is \`CONTENT_TYPE_UNSUPPORTED\` (\`415\`), whose \`Accept-Encoding\` names those that are read. Over gRPC and in Connect's binary form, messages may be compressed with gzip.
 
 ## Compressed answers

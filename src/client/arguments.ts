@@ -2,6 +2,7 @@
  * Encodes arguments as a request body: JSON, or multipart when they contain a
  * file. Files are streamed and can be read again for a retry.
  */
+import { writeBigInt } from "../collections/exact-json.ts";
 
 /** A file argument. Without a name it is sent as `file`. */
 export type FileLike = Blob | Uint8Array | ArrayBuffer;
@@ -21,8 +22,8 @@ export function bodyOf(args: unknown): Body {
   }
   const entries = Object.entries(values).filter(([, value]) => value !== undefined);
   if (!entries.some(([, value]) => isFile(value) || isFileList(value))) {
-    const json = JSON.stringify(values);
-    return { contentType: "application/json", make: () => json };
+    const json = JSON.stringify(values, writeBigInt);
+    return { contentType: jsonTypeOf(entries), make: () => json };
   }
   const parts = entries.flatMap(([name, value]) => partsOf(name, value));
   return {
@@ -39,6 +40,18 @@ export function bodyOf(args: unknown): Body {
   };
 }
 
+/**
+ * The type of arguments in JSON. One object alone might be taken for the value of the one argument
+ * of an endpoint whose body is that, so it is said that it is by name.
+ */
+export function jsonTypeOf(entries: readonly (readonly [string, unknown])[]): string {
+  const [[, first] = []] = entries;
+  const isObject = typeof first === "object" && first !== null && !Array.isArray(first);
+  return entries.length === 1 && isObject
+    ? "application/vnd.tessera.arguments+json"
+    : "application/json";
+}
+
 function partsOf(name: string, value: unknown): (readonly [string, string | Blob])[] {
   if (isFile(value)) {
     return [[name, blobOf(value)]];
@@ -46,7 +59,7 @@ function partsOf(name: string, value: unknown): (readonly [string, string | Blob
   if (isFileList(value)) {
     return value.map((each) => [name, blobOf(each)] as const);
   }
-  return [[name, JSON.stringify(value)]];
+  return [[name, JSON.stringify(value, writeBigInt)]];
 }
 
 function isFile(value: unknown): value is FileLike {

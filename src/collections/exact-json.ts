@@ -13,13 +13,14 @@ interface ExactJson {
   ): unknown;
 }
 
-const { rawJSON, parse } = JSON as unknown as ExactJson;
+const { rawJSON, parse } = JSON as unknown as Partial<ExactJson> & Pick<ExactJson, "parse">;
 
 /** Parses a text for `JSON.stringify`, which gives the same numbers back. Throws a `SyntaxError`. */
 export function parseExactly(text: string): unknown {
   return parse(text, (_key, value, { source }) =>
+    // Older browsers have no raw JSON; there the numbers are doubles.
     typeof value === "number" && source !== undefined && String(value) !== source
-      ? rawJSON(source)
+      ? (rawJSON?.(source) ?? value)
       : value,
   );
 }
@@ -42,5 +43,5 @@ export function parseLenient(text: string): { readonly value: unknown; readonly 
 
 /** A replacer for `JSON.stringify` that writes a `bigint` as the number that it is. */
 export function writeBigInt(_key: string, value: unknown): unknown {
-  return typeof value === "bigint" ? rawJSON(String(value)) : value;
+  return typeof value === "bigint" && rawJSON !== undefined ? rawJSON(String(value)) : value;
 }

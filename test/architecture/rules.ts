@@ -73,14 +73,17 @@ export const RULES: readonly Rule[] = [
         it.to === "node:net"),
   },
   {
-    rule: "client imports only gen and packages",
+    rule: "client imports only gen, packages, and JSON with its numbers",
     of: ["src/client/"],
-    allows: (it) => isPackage(it) || startsWithAny("gen/")(it),
+    allows: (it) => isPackage(it) || startsWithAny("gen/", "src/collections/exact-json.ts")(it),
   },
   {
     rule: "cli speaks through client; of what main brings it, it knows the types",
     of: ["src/cli/"],
-    allows: (it) => isPackage(it) || startsWithAny("src/client/")(it) || it.typeOnly,
+    allows: (it) =>
+      isPackage(it) ||
+      startsWithAny("src/client/", "src/collections/exact-json.ts")(it) ||
+      it.typeOnly,
   },
   {
     rule: "cli knows the types of app, config, artifacts and protocol, and no others",
@@ -93,6 +96,7 @@ export const RULES: readonly Rule[] = [
         "src/config/",
         "src/artifacts/",
         "src/protocol/",
+        "src/collections/exact-json.ts",
       )(it),
   },
   {
@@ -122,7 +126,7 @@ export const RULES: readonly Rule[] = [
     of: ["src/console/"],
     allows: (it) =>
       isPackage(it) ||
-      startsWithAny("src/client/")(it) ||
+      startsWithAny("src/client/", "src/collections/exact-json.ts")(it) ||
       // Of the messages only the types: the browser gets no descriptors.
       (it.typeOnly && startsWithAny("gen/tessera/")(it)),
   },

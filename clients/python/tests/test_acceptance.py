@@ -1,4 +1,4 @@
-"""The node refuses nothing that pydantic takes: its schema is read from how a value is validated."""
+"""The node refuses nothing that pydantic takes, whose own schema of a value it reads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from typing import Annotated, Any, Literal, Optional, Union
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import pytest
@@ -26,8 +26,9 @@ from pydantic import (
     field_validator,
     model_validator,
 )
-from tessera.sdk.acceptance import accepted
 from typing_extensions import NotRequired, TypedDict
+
+from tessera.sdk.acceptance import accepted
 
 
 class Colour(str, enum.Enum):
@@ -84,7 +85,7 @@ class Row(TypedDict):
 TYPES: list[Any] = [
     *(bool, int, float, str, Decimal, date, datetime, timedelta, UUID, HttpUrl, None),
     *(list[int], set[float], frozenset[str], tuple[int, str], tuple[int, ...], dict[str, int]),
-    *(Optional[int], Union[int, str], Literal["a", "b"], Literal[1, 2], Colour, Size),
+    *(int | None, int | str, Literal["a", "b"], Literal[1, 2], Colour, Size),
     *(Aliased, Stripped, Split, Wrapped, Node, Row, Any),
     Annotated[int, Field(gt=2**53, lt=2**63)],
     Annotated[list[int], Field(min_length=1, max_length=2)],
@@ -179,7 +180,7 @@ def test_what_pydantic_takes_is_not_refused_before(hint: Any) -> None:
         (str, "1"),
         (list[float], '{"a":1}'),
         (list[float], "[[1]]"),
-        (Optional[int], "{}"),
+        (int | None, "{}"),
         (Colour, '"blue"'),
         (Row, "{}"),
         (dict[str, int], '{"a":[]}'),

@@ -8,6 +8,7 @@
 import { openAsBlob } from "node:fs";
 import { readFile, stat } from "node:fs/promises";
 import { basename } from "node:path";
+import { parseExactly } from "../../collections/exact-json.ts";
 import { usageError } from "../failure.ts";
 import type { Streams } from "../terminal.ts";
 
@@ -73,7 +74,7 @@ async function readValue(text: string): Promise<unknown> {
     return openFile(text.slice(1));
   }
   try {
-    return JSON.parse(text) as unknown;
+    return parseExactly(text);
   } catch {
     // Not JSON, so it is text.
     return text;
@@ -124,7 +125,7 @@ async function readAll(stdin: Streams["stdin"]): Promise<string> {
 function parseObject(where: string, text: string): Arguments {
   let json: unknown;
   try {
-    json = JSON.parse(text);
+    json = parseExactly(text);
   } catch (err) {
     throw usageError(`${where} is not JSON: ${err instanceof Error ? err.message : err}`);
   }

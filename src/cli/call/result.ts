@@ -9,6 +9,7 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { stripVTControlCharacters } from "node:util";
 import type { OpenResult } from "../../client/deployment.ts";
+import { parseExactly } from "../../collections/exact-json.ts";
 import { option } from "../command.ts";
 import { CliError } from "../failure.ts";
 import { inUnits } from "../sizes.ts";
@@ -92,9 +93,16 @@ async function* textsOf(
 
 /** Formats text for people: indented JSON, without control characters. */
 function forPeople(text: string, type: string): string {
-  return printable(
-    type.startsWith("application/json") ? JSON.stringify(JSON.parse(text), null, 2) : text,
-  );
+  return printable(type.startsWith("application/json") ? indented(text) : text);
+}
+
+function indented(json: string): string {
+  try {
+    return JSON.stringify(parseExactly(json), null, 2);
+  } catch {
+    // It has numbers that only Python writes.
+    return json;
+  }
 }
 
 function printable(shown: string): string {

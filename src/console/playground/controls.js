@@ -1,6 +1,7 @@
 // @ts-check
 /** Form controls for JSON Schema types. */
 import { element } from "./dom.js";
+import { parseExactly } from "./exactjson.js";
 
 /** @typedef {import("./service.js").Schema} Schema */
 /**
@@ -91,15 +92,27 @@ function numberControl(schema) {
     root: input,
     input,
     write: (value) => {
-      input.value = String(value ?? "");
+      input.value = value === undefined || value === null ? "" : JSON.stringify(value);
     },
     read: () => {
       if (input.validity.badInput) {
         throw new Error("must be a number");
       }
-      return input.value === "" ? undefined : Number(input.value);
+      return input.value === "" ? undefined : exactNumber(input.value);
     },
   };
+}
+
+/**
+ * The number as it was typed; what people may type and JSON does not have, such as `.5`, as JSON.
+ * @param {string} text
+ */
+function exactNumber(text) {
+  try {
+    return parseExactly(text);
+  } catch {
+    return Number(text);
+  }
 }
 
 const ONE_LINE = new Set([
@@ -161,7 +174,7 @@ export function parseJson(text) {
     return undefined;
   }
   try {
-    return JSON.parse(text);
+    return parseExactly(text);
   } catch (err) {
     throw new Error(`is not JSON: ${err instanceof Error ? err.message : err}`);
   }

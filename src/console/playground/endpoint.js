@@ -1,7 +1,9 @@
 // @ts-check
 /** The view of one endpoint. */
+
 import { CallError, send } from "./api.js";
 import { element } from "./dom.js";
+import { argumentsType } from "./exactjson.js";
 import { argumentsForm } from "./form.js";
 import { outputPanel } from "./output.js";
 import { taskHash } from "./recent.js";
@@ -98,7 +100,7 @@ function post(endpoint, { values, files }, signal) {
   /** @type {Record<string, string>} */
   const accept = showsPieces ? { accept: "text/event-stream, */*;q=0.1" } : {};
   if (Object.keys(files).length === 0) {
-    const headers = { ...accept, "content-type": "application/json" };
+    const headers = { ...accept, "content-type": argumentsType(values) };
     return send(path, { method: "POST", headers, body: JSON.stringify(values), signal });
   }
   const body = new FormData();

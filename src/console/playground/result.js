@@ -2,6 +2,7 @@
 /** Views of results and errors. */
 import { CallError } from "./api.js";
 import { copyButton, element } from "./dom.js";
+import { parseExactly } from "./exactjson.js";
 import { sizeOf } from "./files.js";
 
 /** Texts beyond this are offered as a file: a page with more becomes slow. */
@@ -113,7 +114,7 @@ function isText(media) {
 /** @param {string} text */
 function prettyJson(text) {
   try {
-    return JSON.stringify(JSON.parse(text), null, 2);
+    return JSON.stringify(parseExactly(text), null, 2);
   } catch {
     return text; // Not JSON after all: shown as it came.
   }

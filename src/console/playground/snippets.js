@@ -1,6 +1,7 @@
 // @ts-check
 /** Shell commands (curl, grpcurl) for the call in the form. */
 import { copyButton, element, fill } from "./dom.js";
+import { argumentsType } from "./exactjson.js";
 import { needsToken, targetUrl } from "./target.js";
 import { currentToken } from "./token.js";
 
@@ -122,7 +123,7 @@ export function grpcurlCommand(endpoint, args) {
  */
 function curlBody(endpoint, { values, files }) {
   if (!Object.values(endpoint.arguments).some((argument) => argument.file)) {
-    return ["-H 'content-type: application/json'", `-d ${quote(JSON.stringify(values))}`];
+    return [`-H 'content-type: ${argumentsType(values)}'`, `-d ${quote(JSON.stringify(values))}`];
   }
   const parts = Object.entries(withPlaceholders(endpoint, files)).flatMap(([name, list]) =>
     list.map((file) => `-F ${quote(`${name}=@${formFileName(file.name)}`)}`),

@@ -11,14 +11,20 @@ from .data import plain
 from .errors import BadArguments, Facts, Violation
 from .files import Source
 
+ARGUMENTS = "application/vnd.tessera.arguments+json"
+"""Arguments by name, whatever else a body may be."""
+
 
 class JsonBody:
     """Arguments without files."""
 
-    content_type = "application/json"
     repeatable = True
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
+        # One object alone might be taken for the value of the one argument of an endpoint whose
+        # body is that, so it is said that it is by name.
+        is_alone = len(arguments) == 1 and isinstance(next(iter(arguments.values())), Mapping)
+        self.content_type = ARGUMENTS if is_alone else "application/json"
         fields = [f"{json.dumps(name)}:{to_json(name, value)}" for name, value in arguments.items()]
         self._data = ("{" + ",".join(fields) + "}").encode()
         self.length = len(self._data)

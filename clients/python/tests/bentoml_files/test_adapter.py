@@ -232,9 +232,7 @@ def test_fails_a_call_whose_response_has_the_status_of_an_error(
     assert json.loads(str(failure)) == {"status": 409, "route": "/answer"}
 
 
-def test_writes_numbers_that_json_does_not_have_as_python_does(
-    host: Host, tmp_path: Path
-) -> None:
+def test_writes_numbers_that_json_does_not_have_as_python_does(host: Host, tmp_path: Path) -> None:
     @bentoml.service
     class Sensor:
         @bentoml.api

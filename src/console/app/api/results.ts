@@ -28,7 +28,8 @@ export const resultOf = (name: TaskName, endpoint: string) =>
 
 /** The arguments of a task, in which a number stands for each file, and what is known of the files. */
 export interface TaskArguments {
-  readonly arguments: object;
+  /** Their JSON as it was sent: a number of it may be no double. */
+  readonly text: string;
   readonly files: readonly {
     /** The name of the argument; empty where the endpoint no longer has it. */
     readonly argument?: string;
@@ -44,10 +45,20 @@ export const argumentsOf = (name: TaskName, endpoint: string) =>
     queryKey: ["arguments", name.organization, name.deployment, name.taskId],
     queryFn: async ({ signal }) => {
       const { blob } = await load(name, `${endpoint}/arguments`, signal);
-      return blob === undefined ? null : (JSON.parse(await blob.text()) as TaskArguments);
+      return blob === undefined ? null : partsOf(await blob.text());
     },
     staleTime: Number.POSITIVE_INFINITY,
   });
+
+const BEGIN = '{"arguments":';
+const MIDDLE = ',"files":';
+
+/** The answer in its two parts. */
+function partsOf(answer: string): TaskArguments {
+  const middle = answer.lastIndexOf(MIDDLE);
+  const files = JSON.parse(answer.slice(middle + MIDDLE.length, -1)) as TaskArguments["files"];
+  return { text: answer.slice(BEGIN.length, middle), files };
+}
 
 /** One of the files in the arguments of a task, by its number. */
 export const argumentFileOf = (name: TaskName, endpoint: string, file: number) =>

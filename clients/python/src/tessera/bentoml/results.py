@@ -107,7 +107,7 @@ class ResultWriter:
             if isinstance(piece, (str, bytes)):
                 return json.dumps(piece if isinstance(piece, str) else piece.decode())
             model = self._spec(piece) if self._shape.returns_root else piece
-            return model.model_dump_json()
+            return str(model.model_dump_json())
         except (ValidationError, PydanticSerializationError, TypeError, ValueError) as error:
             raise output_invalid(self._endpoint, error) from error
 

@@ -244,7 +244,7 @@ _READERS: dict[str, Callable[[_Reader, Mapping[str, Any], int], Schema]] = {
 
 
 def _bounds(schema: Mapping[str, Any]) -> Schema:
-    found = {keyword: schema.get(name) for name, keyword in _BOUNDS.items()}
+    found: dict[str, Any] = {keyword: schema.get(name) for name, keyword in _BOUNDS.items()}
     return {
         keyword: bound
         for keyword, bound in found.items()

@@ -1,6 +1,9 @@
 /** What a task was called with, and a command that calls it so again. */
+
 import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
+import { jsonTypeOf } from "../../../../client/arguments.ts";
+import { parseLenient } from "../../../../collections/exact-json.ts";
 import { messageOf } from "../../api/errors.ts";
 import { argumentFileOf, argumentsOf, type TaskArguments } from "../../api/results.ts";
 import { fullName, type TaskName } from "../../api/tasks.ts";
@@ -32,7 +35,7 @@ export function Arguments({ name, endpoint }: ArgumentsProps) {
 }
 
 function Given({ given, name, endpoint }: ArgumentsProps & { readonly given: TaskArguments }) {
-  const text = JSON.stringify(given.arguments);
+  const { text } = given;
   const blob = useMemo(() => new Blob([text], { type: "application/json" }), [text]);
   const command = given.files.length === 0 ? curl(name, endpoint, text) : undefined;
   return (
@@ -90,7 +93,7 @@ function curl(name: TaskName, endpoint: string, json: string): string {
     `curl ${quoted(`${location.origin}/${endpoint}/submit`)}`,
     `-H ${quoted(`tessera-deployment: ${fullName(name)}`)}`,
     '-H "authorization: Bearer $TESSERA_TOKEN"',
-    "-H 'content-type: application/json'",
+    `-H 'content-type: ${jsonTypeOf(Object.entries(parseLenient(json).value as object))}'`,
     `-d ${quoted(json)}`,
   ].join(" ");
 }

@@ -1,5 +1,6 @@
 /** What a function took or returned: JSON and text as such, pictures as pictures, all to download. */
 import { useEffect, useMemo, useState } from "react";
+import { parseExactly } from "../../../../collections/exact-json.ts";
 
 /** Of longer texts the page shows the beginning. */
 const MAX_SHOWN_CHARS = 100_000;
@@ -62,7 +63,7 @@ function useText(blob: Blob): string | undefined {
 
 function indented(text: string, type: string): string {
   try {
-    return type.includes("json") ? JSON.stringify(JSON.parse(text), undefined, 2) : text;
+    return type.includes("json") ? JSON.stringify(parseExactly(text), undefined, 2) : text;
   } catch {
     // A file that only says that it is JSON.
     return text;

@@ -1055,6 +1055,7 @@ export const comments = {
   "tessera.v1.Token.hint": "The beginning of its value, to tell tokens apart: `tsro_4fQx`.",
   "tessera.v1.Token.previous_valid_until": "When the value before the last rotation expires; absent: it is not valid any more.",
   "tessera.v1.Token.revealable": "Whether RevealToken can show the value.",
+  "tessera.v1.Token.monitoring_url": "With monitoring access: the URL that a Prometheus scrapes with its value, `/federate`. Set by the server.",
   "tessera.v1.CreateTokenRequest": "CreateTokenRequest describes a new token.",
   "tessera.v1.CreateTokenRequest.organization": "The organization; see OrganizationService.",
   "tessera.v1.CreateTokenRequest.kind": "Its kind. Absent: personal.",

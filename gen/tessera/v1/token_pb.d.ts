@@ -159,6 +159,14 @@ export declare type Token = Message<"tessera.v1.Token"> & {
    * @generated from field: bool revealable = 20;
    */
   revealable: boolean;
+
+  /**
+   * With monitoring access: the URL that a Prometheus scrapes with its value,
+   * `/federate`. Set by the server.
+   *
+   * @generated from field: string monitoring_url = 21;
+   */
+  monitoringUrl: string;
 };
 
 /**
@@ -309,6 +317,14 @@ export declare type TokenJson = {
    * @generated from field: bool revealable = 20;
    */
   revealable?: boolean;
+
+  /**
+   * With monitoring access: the URL that a Prometheus scrapes with its value,
+   * `/federate`. Set by the server.
+   *
+   * @generated from field: string monitoring_url = 21;
+   */
+  monitoringUrl?: string;
 };
 
 /**

@@ -36,6 +36,7 @@ export function tokenFields(token: Token, nowMs: number): string {
     ["expires", expiry(token, nowMs)],
     ["not before", moment(token.notBefore)],
     ["networks", token.allowedNetworks.join(", ")],
+    ["scraped at", token.monitoringUrl],
     ["last used", used === "" ? "never" : `${used} from ${token.lastUsedAddress}`],
     ["old value", oldValue(token, nowMs)],
     ["created", `${moment(token.createdAt)} by ${token.createdBy}`],
@@ -86,6 +87,9 @@ export function showValue(
       ? `Keep it safe. Admins can see it again: tessera token reveal ${token.tokenId}`
       : "Keep it now: it cannot be shown again.";
   terminal.say(`\n${again}`);
+  if (token !== undefined && token.monitoringUrl !== "") {
+    terminal.say(`A Prometheus reads the metrics with it at ${token.monitoringUrl}`);
+  }
   if (login !== "") {
     // The server's command contains the value, which logs must not get a second
     // time.

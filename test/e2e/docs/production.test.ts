@@ -88,7 +88,10 @@ describe.each(PROXIES)("$name as docs/production.md configures it", (proxy) => {
           "-subj",
           "/CN=localhost",
         ],
-        ...["-addext", "subjectAltName=DNS:localhost,DNS:*.acme.apps.localhost"],
+        ...[
+          "-addext",
+          "subjectAltName=DNS:localhost,DNS:acme.localhost,DNS:other.localhost,DNS:*.acme.apps.localhost",
+        ],
         ...["-keyout", key, "-out", crt],
       ]);
       ca = readFileSync(crt);
@@ -110,10 +113,10 @@ describe.each(PROXIES)("$name as docs/production.md configures it", (proxy) => {
         .replaceAll("/etc/ssl/tessera.key", key)
         .replace("listen 443", `listen 127.0.0.1:${port}`)
         .replaceAll(
-          /tessera\.example\.com(,?) \*\.acme\.apps\.example\.com/g,
+          /tessera\.example\.com(,?) \*\.tessera\.example\.com(,?) \*\.acme\.apps\.example\.com/g,
           proxy.name === "caddy"
-            ? `localhost:${port}, *.acme.apps.localhost:${port}`
-            : "localhost *.acme.apps.localhost",
+            ? `localhost:${port}, *.localhost:${port}, *.acme.apps.localhost:${port}`
+            : "localhost *.localhost *.acme.apps.localhost",
         );
       expect(own).toContain(SECRET);
       const file = join(folder.path, `${proxy.name}.conf`);
@@ -167,6 +170,19 @@ describe.each(PROXIES)("$name as docs/production.md configures it", (proxy) => {
         status: 200,
         text: "one hello",
       });
+    });
+
+    it("serves an organization at its own host, about which a call is that names none", async () => {
+      const { status, text } = await ask("/api/v1/deployments", token(), {
+        host: "acme.localhost",
+      });
+      expect([status, JSON.parse(text).deployments]).toMatchObject([200, [{ name: "echo" }]]);
+      const other = await ask("/api/v1/deployments", token(), { host: "other.localhost" });
+      expect([other.status, other.text]).toEqual([
+        404,
+        expect.stringContaining("ORGANIZATION_NOT_FOUND"),
+      ]);
+      expect((await ask("/", {}, { host: "acme.localhost" })).status).toBe(200);
     });
 
     it("says which address the client has, and nobody else says so", async () => {

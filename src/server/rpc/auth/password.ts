@@ -79,7 +79,7 @@ export function passwordHandlers(
       });
       return {
         ...changed,
-        keptTokens: kept.tokens.map(toTokenMessage),
+        keptTokens: kept.tokens.map((token) => toTokenMessage(token)),
         keptTokenCount: kept.count,
       };
     },

@@ -9,7 +9,14 @@ export const TOKEN_KIND = {
   organization: TokenKind.ORGANIZATION,
 } as const;
 
-export function toTokenMessage(token: TokenRecord): MessageInitShape<typeof TokenSchema> {
+/**
+ * A token. `publicUrl`: the platform's, where what is read with it is. Default: none, for tokens of
+ * people, which cannot have monitoring access.
+ */
+export function toTokenMessage(
+  token: TokenRecord,
+  publicUrl?: string,
+): MessageInitShape<typeof TokenSchema> {
   const { notBeforeMs, lastUsedAtMs, previousValidUntilMs } = token;
   return {
     tokenId: token.tokenId,
@@ -34,6 +41,7 @@ export function toTokenMessage(token: TokenRecord): MessageInitShape<typeof Toke
       previousValidUntil: timestampFromMs(previousValidUntilMs),
     }),
     revealable: token.revealable,
+    monitoringUrl: token.access.monitoring && publicUrl ? `${publicUrl}/federate` : "",
   };
 }
 

@@ -7,7 +7,7 @@ import { adminRequired, requireRecentSignIn } from "../../../auth/permissions.ts
 import { checkTokenFields } from "../../../auth/token-rules.ts";
 import { problem } from "../../../errors.ts";
 import type { Organizations } from "../../../storage/accounts/organizations.ts";
-import type { TokenKind as Kind, Tokens } from "../../../storage/accounts/tokens.ts";
+import type { TokenKind as Kind, TokenRecord, Tokens } from "../../../storage/accounts/tokens.ts";
 import { isTaskId } from "../../../tasks/id.ts";
 import { callerOf, deed, memberIn, memberOf, type Sources } from "../engine/caller.ts";
 import { PageTokens } from "../page.ts";
@@ -45,6 +45,7 @@ export interface TokenOptions extends Sources {
 /** TokenService over the accounts. */
 export function tokenService(options: TokenOptions): Partial<ServiceImpl<typeof TokenService>> {
   const { accounts, keys, publicUrl, now, newId } = options;
+  const messageOf = (token: TokenRecord) => toTokenMessage(token, publicUrl);
   return {
     async createToken(req, ctx) {
       const { principal, organizationId, organization, userId, by } = memberOf(ctx);
@@ -72,11 +73,11 @@ export function tokenService(options: TokenOptions): Partial<ServiceImpl<typeof 
       const loginCommand = fields.access.developerOperations
         ? `tessera cloud login --api-token ${value} --endpoint ${publicUrl}`
         : "";
-      return { token: toTokenMessage(created.token), value, loginCommand };
+      return { token: messageOf(created.token), value, loginCommand };
     },
 
     async getToken({ tokenId }, ctx) {
-      return toTokenMessage(await findToken(accounts, { member: memberOf(ctx), tokenId }));
+      return messageOf(await findToken(accounts, { member: memberOf(ctx), tokenId }));
     },
 
     async listTokens(req, ctx) {
@@ -90,11 +91,11 @@ export function tokenService(options: TokenOptions): Partial<ServiceImpl<typeof 
         viewerId: userId,
         ...(kind !== undefined && { kind }),
       });
-      return { tokens: page.items.map(toTokenMessage), nextPageToken: tokens.after(page.next) };
+      return { tokens: page.items.map(messageOf), nextPageToken: tokens.after(page.next) };
     },
 
     async updateToken(req, ctx) {
-      return toTokenMessage(await updateToken(options, { member: memberOf(ctx), req }));
+      return messageOf(await updateToken(options, { member: memberOf(ctx), req }));
     },
 
     async deleteToken({ tokenId }, ctx) {
@@ -123,7 +124,7 @@ export function tokenService(options: TokenOptions): Partial<ServiceImpl<typeof 
         throw tokenNotFound(tokenId);
       }
       ctx.responseHeader.set("cache-control", "no-store");
-      return { token: toTokenMessage(rotated), value };
+      return { token: messageOf(rotated), value };
     },
 
     async revealToken({ organization, tokenId }, ctx) {

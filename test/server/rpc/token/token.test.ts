@@ -133,6 +133,7 @@ describe.each(DATABASES)("tokens on $database", ({ open }) => {
       await platform.accounts.updateOrganization({ ...platform.deed(), ...enabled });
       const { body } = await calls.create(fields);
       expect((await calls.me(body.value)).body.kind).toBe("monitoring_token");
+      expect(body.token.monitoringUrl).toBe("https://tessera.example/federate");
     });
 
     it("but not by tokens with less access", async () => {

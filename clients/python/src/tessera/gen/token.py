@@ -116,6 +116,10 @@ class Token:
     """When the value before the last rotation expires; absent: it is not valid any more."""
     revealable: bool = False
     """Whether RevealToken can show the value."""
+    monitoring_url: str = ""
+    """With monitoring access: the URL that a Prometheus scrapes with its value, `/federate`. Set
+    by the server.
+    """
 
 
 class SyncTokenService(_rpc.SyncService):

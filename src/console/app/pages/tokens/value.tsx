@@ -48,11 +48,11 @@ export function TokenValue({ token, value, loginCommand }: TokenValueProps) {
           <Command text={joinCommand(called.name, value, labelsOf(called))} />
         </>
       )}
-      {access.includes("TOKEN_ACCESS_MONITORING") && (
+      {token.monitoringUrl && (
         <>
           <h3>Read the metrics</h3>
           <Command
-            text={`curl '${location.origin}/federate?match[]={__name__=~"tessera_.*"}' -H "Authorization: Bearer ${value}"`}
+            text={`curl '${token.monitoringUrl}?match[]={__name__=~"tessera_.*"}' -H "Authorization: Bearer ${value}"`}
           />
         </>
       )}

@@ -7,6 +7,7 @@ import { statfs } from "node:fs/promises";
 import { loadKeys } from "../../auth/keys.ts";
 import { type CheckConfig, type DataSecrets, isPostgres } from "../../config/config.ts";
 import { findSandbox } from "../../pool/sandbox/sandbox.ts";
+import { examineSqlite } from "../adapters.ts";
 import { keysPath } from "../data-folder.ts";
 import { checkPostgres } from "./check-postgres.ts";
 import type { Check } from "./check-result.ts";
@@ -49,9 +50,13 @@ export async function checkMachine(
 }
 
 async function checkDatabase(config: CheckConfig, secrets: DataSecrets): Promise<Found> {
+  const fault = examineSqlite(secrets.database);
+  if (fault !== undefined) {
+    return { result: "failed", detail: `${secrets.database}: ${fault}` };
+  }
   await using administration = await openAdministration(config, secrets, { create: false });
   const { length } = await administration.organizations();
-  return { result: "ok", detail: `it answers; organizations: ${length}` };
+  return { result: "ok", detail: `it answers, and is whole; organizations: ${length}` };
 }
 
 async function checkDisk({ dataFolder }: CheckConfig): Promise<Found> {

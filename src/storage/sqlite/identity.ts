@@ -1,4 +1,4 @@
-/** Detects that an open database file was deleted, moved or replaced. */
+/** Detects that an open database file was deleted, moved, replaced or cut short. */
 import { statSync } from "node:fs";
 
 /**
@@ -10,31 +10,41 @@ const DATABASE_FILE_CHECK_INTERVAL_MS = 100;
 /**
  * Checks whether a path still leads to the file that was opened there. SQLite
  * keeps working on a deleted file, and the commits that it acknowledges then
- * are lost when the process ends.
+ * are lost when the process ends. And it works on a file that was cut short, which
+ * it never does itself while it is open.
  */
 export class OpenedFile {
   readonly #path: string;
   readonly #identity: string | undefined;
+  #size: bigint;
   #checkedAtMs: number;
 
   constructor(path: string) {
     this.#path = path;
-    this.#identity = identityOf(path);
+    const { identity, size } = lookAt(path);
+    this.#identity = identity;
+    this.#size = size;
     this.#checkedAtMs = performance.now();
   }
 
-  /** True when the file was deleted, moved or replaced. */
-  get gone(): boolean {
+  /** What was done to the file; undefined: nothing. */
+  get fault(): "deleted or replaced" | "cut short" | undefined {
     const nowMs = performance.now();
     if (nowMs - this.#checkedAtMs < DATABASE_FILE_CHECK_INTERVAL_MS) {
-      return false;
+      return undefined;
     }
     this.#checkedAtMs = nowMs;
-    return identityOf(this.#path) !== this.#identity;
+    const { identity, size } = lookAt(this.#path);
+    if (identity !== this.#identity) {
+      return "deleted or replaced";
+    }
+    const isShort = size < this.#size;
+    this.#size = size;
+    return isShort ? "cut short" : undefined;
   }
 }
 
-function identityOf(path: string): string | undefined {
+function lookAt(path: string): { readonly identity: string | undefined; readonly size: bigint } {
   const found = statSync(path, { bigint: true, throwIfNoEntry: false });
-  return found && `${found.dev}/${found.ino}`;
+  return { identity: found && `${found.dev}/${found.ino}`, size: found?.size ?? 0n };
 }

@@ -20,6 +20,7 @@ import { METRICS_OPERATIONS } from "../sql/metrics/operations.ts";
 import { portOver } from "../sql/operation.ts";
 import type { OperationObserver, Storage } from "../storage.ts";
 import { OperationBatcher } from "./batch.ts";
+import { damaged } from "./integrity.ts";
 import { lockDatabase } from "./lock.ts";
 import type { SqliteMigrationOptions } from "./migration/migrate.ts";
 import type { OperationName, OperationParameters, OperationResult } from "./operations.ts";
@@ -98,7 +99,9 @@ export class SqliteStorage implements Storage {
       const message = err instanceof Error ? err.message : String(err);
       const reason = message.includes("not a database")
         ? "it is a file of another kind; use another path"
-        : message;
+        : message.includes("is malformed")
+          ? damaged(message)
+          : message;
       throw new Error(`cannot open the database ${this.#path}: ${reason}`, { cause: err });
     }
     if (this.#serves) {

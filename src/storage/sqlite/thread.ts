@@ -8,6 +8,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import type { Migrated } from "../migration.ts";
 import { SqliteDatabase } from "./database.ts";
 import { OpenedFile } from "./identity.ts";
+import { faultOfPages, faultOfSize } from "./integrity.ts";
 import type { SqliteMigrationOptions } from "./migration/migrate.ts";
 import { OPERATIONS } from "./operations.ts";
 import { type OperationCall, type Outcome, packOutcomes, unpackOperations } from "./packing.ts";
@@ -103,7 +104,18 @@ function main(): void {
       throw new Error("the file is gone: put it back, or stop the server");
     }
     const logged = hasLog(path);
+    const short = logged ? undefined : faultOfSize(path);
+    if (short !== undefined) {
+      throw new Error(short);
+    }
     db = new SqliteDatabase(path, migration);
+    // After a crash, of the process or of the thread before.
+    const hasCrashed = mustExist || (serves && logged && isMarked(db));
+    const fault = hasCrashed ? faultOfPages(db) : undefined;
+    if (fault !== undefined) {
+      db.close();
+      throw new Error(fault);
+    }
     if (serves) {
       lostLog = !logged && isMarked(db);
       mark(db);
@@ -123,9 +135,10 @@ function main(): void {
       port.close();
       return;
     }
-    if (file?.gone) {
+    const fault = file?.fault;
+    if (fault !== undefined) {
       db.close();
-      throw new Error(`the file ${path} was deleted or replaced while it was open`);
+      throw new Error(`the file ${path} was ${fault} while it was open`);
     }
     const operations = unpackOperations(message);
     post(packOutcomes(operations, runBatch(db, operations)));

@@ -21,7 +21,7 @@ it.skipIf(skipped)(
     expect(JSON.parse(stdout)).toEqual(
       expect.arrayContaining([
         { name: "sandbox", result: "ok", detail: expect.stringMatching(/^kernel: \/.*bwrap/) },
-        { name: "database", result: "ok", detail: "it answers; organizations: 0" },
+        { name: "database", result: "ok", detail: "it answers, and is whole; organizations: 0" },
       ]),
     );
     expect(code).toBe(0);

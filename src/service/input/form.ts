@@ -45,9 +45,17 @@ export class FormTaker implements PartsTaker {
     this.#options = options;
   }
 
-  /** The files by argument. What a browser sends for a field in which no file was chosen is none. */
+  /**
+   * The files by argument. What a browser sends for a field in which no file was chosen is none,
+   * and a list that has to be there is empty without any part: generated clients say so in no other way.
+   */
   chosen(): ReadonlyMap<string, readonly GivenFile[]> {
     const chosen = new Map<string, GivenFile[]>();
+    for (const [name, { array, required, minItems = 0 }] of Object.entries(this.#endpoint.files)) {
+      if (array && required && minItems === 0) {
+        chosen.set(name, []);
+      }
+    }
     for (const [name, files] of this.#files) {
       const some = files.filter((file) => !isUnchosen(file));
       if (some.length > 0 || this.#argument(name)?.array === true) {

@@ -16,9 +16,20 @@ export function endpointSchemas(endpoint: EndpointManifest): { [component: strin
   const input = hasFiles(endpoint) ? withDataUrls(endpoint) : endpoint.input;
   return {
     ...hoistSchema(input, `${name}.input`),
-    ...(hasFiles(endpoint) ? hoistSchema(endpoint.input, `${name}.form`) : {}),
+    ...(hasFiles(endpoint) ? hoistSchema(formOf(endpoint), `${name}.form`) : {}),
     ...(endpoint.outputFile ? {} : hoistSchema(endpoint.output, `${name}.output`)),
   };
+}
+
+/** The arguments in a form, in which a list of files that may be empty has no parts then. */
+function formOf({ input, files }: EndpointManifest): JsonSchema {
+  const needed = (name: unknown): boolean => {
+    const file = files[String(name)];
+    return file === undefined || !file.array || (file.minItems ?? 0) > 0;
+  };
+  const required = Array.isArray(input.required) ? input.required.filter(needed) : [];
+  const { required: _, ...rest } = input;
+  return required.length === 0 ? rest : { ...rest, required };
 }
 
 /** The request body: JSON, and also a form if the endpoint takes files. */

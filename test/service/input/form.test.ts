@@ -206,3 +206,20 @@ describe("a file in a form", () => {
     );
   });
 });
+
+describe("a list of files without any part", () => {
+  const list = { type: "array", items: { type: "string" } };
+  const none = parts();
+
+  it("is empty where the list has to be there and may be empty", async () => {
+    const reader = taking(list, { value: { required: true, array: true } });
+    expect(await read(reader, MULTIPART, none)).toEqual({ value: [], files: [] });
+  });
+
+  it("is missing where it may not be empty, and left out where it may be", async () => {
+    const least = taking(list, { value: { required: true, array: true, minItems: 1 } });
+    await expect(read(least, MULTIPART, none)).rejects.toEqual(refused(/is required/));
+    const optional = taking(list, { value: { required: false, array: true } });
+    expect((await read(optional, MULTIPART, none)).value).toBeUndefined();
+  });
+});

@@ -12,6 +12,9 @@ import type {
 } from "../protocol/messages.ts";
 import type { Piece, ReceivedChunks } from "./received-chunks.ts";
 
+/** How long a function may go on after its caller has left, before its worker is killed. */
+export const CALLER_GONE_GRACE_MS = 300_000;
+
 /** How an execution ended. */
 export type ExecutionEnd =
   /** Of a streamed result, the number of its pieces as JSON: the pieces themselves were received. */
@@ -75,7 +78,9 @@ export interface ExecutionHost {
  * One call under way in a worker. A deadline and an abort take the same steps:
  * `ctx.signal` aborts, the function has a grace period to end by itself, and
  * then the worker is killed, because nothing else stops a function that ignores
- * the signal or blocks its event loop.
+ * the signal or blocks its event loop. A call whose caller has left keeps its slot
+ * for longer: nobody waits for it, it most likely ends by itself, and what the
+ * worker has loaded is worth more than the slot.
  */
 export class Execution {
   readonly call: ExecutedCall;
@@ -128,12 +133,14 @@ export class Execution {
     }
     this.#abortedFor = reason;
     this.pause();
+    const graceMs =
+      reason === "caller_gone" ? Math.max(this.#graceMs, CALLER_GONE_GRACE_MS) : this.#graceMs;
     this.#grace = setTimeout(() => {
       this.#isKiller = true;
       this.#host.sacrifice(
-        `endpoint ${this.call.endpoint} went on ${this.#graceMs} ms after its abort (${reason})`,
+        `endpoint ${this.call.endpoint} went on ${graceMs} ms after its abort (${reason})`,
       );
-    }, this.#graceMs);
+    }, graceMs);
     this.#host.sendAbort(this.call.id, reason);
     this.#listener.onAbort?.(reason);
   }

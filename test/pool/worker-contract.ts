@@ -247,6 +247,18 @@ export function workerContract(
       },
     );
 
+    test("goes on with a call whose caller has left, and with those beside it", async () => {
+      await ready({ graceMs: 1 });
+      const left = begin("linger");
+      left.execution.abort("caller_gone");
+      const untilMs = performance.now() + 50;
+      while (performance.now() < untilMs) {
+        expect(await begin("echo", { value: 1 }).ended).toEqual(result(1));
+      }
+      expect(left.ends).toEqual([]);
+      expect(worker.ended).toBe(false);
+    });
+
     test("that sends half a message and is silent ends with its call's time", async () => {
       await ready({ graceMs: 200 });
       const neighbour = begin("linger");

@@ -209,7 +209,9 @@ class AsyncTask(Generic[R, P]):
         client = self._client
         await client._driver.run(tasks.cancel(client._session, self._ref, abort=abort))
 
-    async def retry(self, idempotency_key: str | None = None, *, replay: Replay | None = None) -> AsyncTask[R, P]:
+    async def retry(
+        self, idempotency_key: str | None = None, *, replay: Replay | None = None
+    ) -> AsyncTask[R, P]:
         """Submits a new task with the same arguments. Stored at most once, like `submit`."""
         client = self._client
         steps = tasks.retry(client._session, self._ref, idempotency_key, replay)

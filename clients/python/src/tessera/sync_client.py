@@ -206,7 +206,9 @@ class SyncTask(Generic[R, P]):
         client = self._client
         client._driver.run(tasks.cancel(client._session, self._ref, abort=abort))
 
-    def retry(self, idempotency_key: str | None = None, *, replay: Replay | None = None) -> SyncTask[R, P]:
+    def retry(
+        self, idempotency_key: str | None = None, *, replay: Replay | None = None
+    ) -> SyncTask[R, P]:
         """Submits a new task with the same arguments. Stored at most once, like `submit`."""
         client = self._client
         steps = tasks.retry(client._session, self._ref, idempotency_key, replay)

@@ -105,7 +105,9 @@ def key_query(key: str | None, replay: Replay | None) -> dict[str, str]:
     return {"replay": "always"} if key is None or replay == "always" else {}
 
 
-def retry(session: Session, task: TaskRef, key: str | None, replay: Replay | None) -> Steps[TaskRef]:
+def retry(
+    session: Session, task: TaskRef, key: str | None, replay: Replay | None
+) -> Steps[TaskRef]:
     request = Request(
         "POST",
         path(task.endpoint, "retry"),

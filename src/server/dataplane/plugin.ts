@@ -6,6 +6,7 @@
  * and writes the answer in the words that existing HTTP clients know. The RPC
  * makes all checks and decisions; this plugin only translates.
  */
+
 import { create } from "@bufbuild/protobuf";
 import type { ContextValues } from "@connectrpc/connect";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
@@ -52,6 +53,7 @@ import {
 import { type BodyLimits, bodiesOf, readInput } from "./call-body.ts";
 import { lastEventId, lastPieceId } from "./event-id.ts";
 import { sendEvents } from "./events.ts";
+import { sentAsPage } from "./refusal-page.ts";
 import {
   controlRequest,
   idempotencyKey,
@@ -159,7 +161,9 @@ export async function dataPlanePlugin(
 /** Sends an error, or else cuts the request: nobody catches what such a handler throws, which would end the process. */
 function sendOrCut(req: FastifyRequest, reply: FastifyReply, found: Problem): void {
   try {
-    sendProblem(reply, found);
+    if (!sentAsPage(req, reply, found)) {
+      sendProblem(reply, found);
+    }
   } catch (err) {
     requestLog(req).error(
       { err, cause: found },

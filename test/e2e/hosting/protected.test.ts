@@ -42,6 +42,26 @@ describe("a protected deployment", () => {
     expect((await world.call("echo", "/readyz")).status).toBe(200);
   });
 
+  it("tells who opens a path in a browser what to do, on a page without scripts", async () => {
+    const accept = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+    const open = (headers: Record<string, string>) =>
+      world.call("echo", "/work/get?task_id=x", { method: "GET", headers });
+    const page = await open({ accept });
+    expect(page).toMatchObject({ status: 401, text: expect.stringMatching(/^<!doctype html>/) });
+    expect(page.text).toContain("This needs a token");
+    expect(page.text).not.toMatch(/<script|task_id/);
+    expect(page.headers["content-security-policy"]).toMatch(
+      /^default-src 'none'; style-src 'sha256-/,
+    );
+    expect(page.headers["www-authenticate"]).toBe('Bearer realm="tessera"');
+    const wrong = await open({ accept, authorization: "Bearer wrong" });
+    expect([wrong.status, wrong.text]).toEqual([401, expect.stringContaining("is not valid")]);
+    const program = await open({ accept: "application/json, text/html" });
+    expect(reasonOf(program)).toBe("TOKEN_MISSING");
+    const known = await open({ accept, authorization: `Bearer ${good}` });
+    expect([known.status, reasonOf(known)]).toEqual([404, "TASK_NOT_FOUND"]);
+  });
+
   it("answers tokens that are for it, and tells those that may see it what they lack", async () => {
     expect(await say({ token: good })).toMatchObject({ status: 200, text: "one x" });
     expect(await say({ token: await token({ all_deployments: true }) })).toMatchObject({

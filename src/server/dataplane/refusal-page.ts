@@ -1,0 +1,61 @@
+/**
+ * The page of a refused call for who opens a path of a deployment in a browser: it says what to do,
+ * where a program gets the error as JSON. It has no script, and nothing of the request is in it.
+ */
+import { createHash } from "node:crypto";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import type { Problem, Reason } from "../../errors.ts";
+import { httpStatus } from "../http/error-status.ts";
+
+const HEADER = "<code>Authorization: Bearer &lt;token&gt;</code>";
+const EXTENSION = `A browser sends no token by itself: an extension that adds headers, such as ModHeader, sends ${HEADER} with what you open here. The page at <a href="/">/</a> asks for a token, too, and calls with it.`;
+
+/** What is said, by reason; other refusals have no page. */
+const PAGES: {
+  readonly [reason in Reason]?: { readonly title: string; readonly text: string };
+} = {
+  TOKEN_MISSING: { title: "This needs a token", text: EXTENSION },
+  TOKEN_INVALID: {
+    title: "The token is not valid",
+    text: `It may be mistyped, expired or deleted, or not be meant for this time or network. ${EXTENSION}`,
+  },
+  ACCESS_DENIED: {
+    title: "The token may not do this",
+    text: `Whoever gave it to you can give you one that may call this deployment: <code>tessera token create NAME --deployment DEPLOYMENT</code>. ${EXTENSION}`,
+  },
+};
+
+const STYLE = `:root{color-scheme:light dark;font:16px/1.5 system-ui,sans-serif}
+body{max-width:36rem;margin:15vh auto;padding:0 1.5rem}
+h1{font-size:1.375rem}code{font:.875em ui-monospace,monospace}`;
+
+const POLICY = `default-src 'none'; style-src 'sha256-${createHash("sha256").update(STYLE).digest("base64")}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;
+
+/** Sends the page where there is one and the caller is a browser; false: nothing was sent. */
+export function sentAsPage(req: FastifyRequest, reply: FastifyReply, found: Problem): boolean {
+  const page = PAGES[found.reason];
+  if (page === undefined || !wantsPage(req)) {
+    return false;
+  }
+  for (const [name, value] of found.metadata) {
+    reply.header(name, value);
+  }
+  reply
+    .code(httpStatus(found))
+    .headers({
+      "content-type": "text/html; charset=utf-8",
+      "content-security-policy": POLICY,
+      "x-content-type-options": "nosniff",
+      "cache-control": "no-store",
+      vary: "Accept",
+    })
+    .send(
+      `<!doctype html>\n<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${page.title}</title><style>${STYLE}</style>\n<h1>${page.title}</h1>\n<p>${page.text}</p>\n</html>\n`,
+    );
+  return true;
+}
+
+/** Browsers name pages among what they take, and JSON never. */
+function wantsPage({ headers: { accept = "" } }: FastifyRequest): boolean {
+  return /\btext\/html\b/i.test(accept) && !/\bjson\b/i.test(accept);
+}

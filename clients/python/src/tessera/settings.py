@@ -31,7 +31,11 @@ def options(
                     f"{name} must say its time zone, such as datetime.now(timezone.utc)"
                 )
             query[name] = time.isoformat()
-    for name, span in {"delay": delay, "start_within": start_within, "retention": retention}.items():
+    for name, span in {
+        "delay": delay,
+        "start_within": start_within,
+        "retention": retention,
+    }.items():
         if span is not None:
             seconds = span.total_seconds() if isinstance(span, timedelta) else span
             query[name] = f"{seconds:.3f}"

@@ -84,7 +84,9 @@ def test_reads_bodies_of_other_names_like_bentoml_serve(
         assert ours.status_code == 200
         return
     if answer is None:
-        assert (ours.status_code, ours.content) == (theirs.status_code, theirs.content) == (200, ANY)
+        assert (
+            (ours.status_code, ours.content) == (theirs.status_code, theirs.content) == (200, ANY)
+        )
         return
     assert theirs.status_code >= 400
     assert ours.status_code == 200, ours.text

@@ -108,7 +108,7 @@ def cors_of(name: str, config: Mapping[str, Any]) -> dict[str, Json] | None:
         if names is not None:
             cors[key] = _names(names)
     if get("max_age") is not None:
-        cors["maxAgeSeconds"] = max(0, min(int(get("max_age")), MAX_PREFLIGHT_SECONDS))
+        cors["maxAgeSeconds"] = max(0, min(int(str(get("max_age"))), MAX_PREFLIGHT_SECONDS))
     return cors
 
 

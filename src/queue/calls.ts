@@ -20,6 +20,9 @@ import { HeldPieces } from "./held-pieces.ts";
 import { PieceQueue } from "./piece-queue.ts";
 import { callEnd } from "./traced.ts";
 
+/** Workers that a call is given to in turn, while they end before its function has begun. */
+const MAX_TRIES = 3;
+
 /** Calls that may wait for a slot, over all endpoints of a deployment. */
 const MAX_WAITING_CALLS = 1_000;
 
@@ -89,9 +92,16 @@ export class Calls {
    * gone.
    */
   async call(endpoint: EndpointManifest, payload: Payload, from: CalledFrom): Promise<Payload> {
-    const begun = this.#begin(endpoint, payload, from);
-    const call = begun instanceof Promise ? await begun : begun;
-    return this.#answer(await this.#execute(call), call);
+    for (let tries = 1; ; tries += 1) {
+      const begun = this.#begin(endpoint, payload, from);
+      const call = begun instanceof Promise ? await begun : begun;
+      const end = await this.#execute(call);
+      const isUnbegun = end.kind === "displaced" && end.unbegun === true;
+      // Its worker ended before the function began: another one takes it.
+      if (!isUnbegun || tries === MAX_TRIES) {
+        return this.#answer(end, call);
+      }
+    }
   }
 
   /**

@@ -14,10 +14,11 @@ import { pieceTypeOf } from "../service/piece-type.ts";
 import { isBentomlClient } from "./dataplane/answer.ts";
 import type { BodyLimits } from "./dataplane/call-body.ts";
 import { dataPlanePlugin } from "./dataplane/plugin.ts";
+import { sendProblemOrPage } from "./dataplane/refusal-page.ts";
 import type { StreamedOutput } from "./dataplane/stream.ts";
 import { isForm } from "./http/body.ts";
 import { sendCompressed, vary } from "./http/compression.ts";
-import { JSON_TYPE, sendProblem } from "./http/problem.ts";
+import { JSON_TYPE } from "./http/problem.ts";
 import { sendText } from "./monitoring/send.ts";
 import type { ServerPlugin } from "./protocols.ts";
 import { register } from "./rpc/engine/invoker.ts";
@@ -34,7 +35,7 @@ export function deploymentMetrics(metrics: Metrics): ServerPlugin {
         const values = await targetValues(req, EndpointService.method.listEndpoints);
         return sendText(reply, expose(metrics, deploymentOf({ values }).measured));
       } catch (thrown) {
-        return sendProblem(reply, toProblem(thrown));
+        return sendProblemOrPage(req, reply, toProblem(thrown));
       }
     });
   };
@@ -89,7 +90,7 @@ export function deploymentPage(page: FastifyPluginAsync): ServerPlugin {
       } catch (thrown) {
         const refused = toProblem(thrown);
         if (refused.code !== Code.Unauthenticated) {
-          return sendProblem(reply, refused);
+          return sendProblemOrPage(req, reply, refused);
         }
         reply.code(401).headers(Object.fromEntries(refused.metadata));
       }
@@ -173,6 +174,7 @@ function described({ version, platform }: ServingOptions): ServerPlugin {
     return platform?.directory.names({ host: req.host, header }) === false;
   };
   return async (app, { targetValues }) => {
+    app.setErrorHandler((thrown, req, reply) => sendProblemOrPage(req, reply, toProblem(thrown)));
     for (const [path, write] of Object.entries(documents({ version }))) {
       app.get(path, async (req, reply) => {
         if (platform !== undefined && path === OPENAPI_PATH && isAboutPlatform(req)) {

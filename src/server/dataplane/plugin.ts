@@ -37,7 +37,6 @@ import { type Problem, problem, toProblem } from "../../errors.ts";
 import { cut } from "../http/body.ts";
 import { disconnectSignal } from "../http/disconnect.ts";
 import type { CallOrigin, Invoke, UnaryAnswer } from "../http/invoke.ts";
-import { sendProblem } from "../http/problem.ts";
 import { requestLog } from "../http/request-log.ts";
 import type { StreamedBodies } from "../http/streamed-bodies.ts";
 import { mountAliases, named } from "./aliases.ts";
@@ -53,7 +52,7 @@ import {
 import { type BodyLimits, bodiesOf, readInput } from "./call-body.ts";
 import { lastEventId, lastPieceId } from "./event-id.ts";
 import { sendEvents } from "./events.ts";
-import { sentAsPage } from "./refusal-page.ts";
+import { sendProblemOrPage } from "./refusal-page.ts";
 import {
   controlRequest,
   idempotencyKey,
@@ -161,9 +160,7 @@ export async function dataPlanePlugin(
 /** Sends an error, or else cuts the request: nobody catches what such a handler throws, which would end the process. */
 function sendOrCut(req: FastifyRequest, reply: FastifyReply, found: Problem): void {
   try {
-    if (!sentAsPage(req, reply, found)) {
-      sendProblem(reply, found);
-    }
+    sendProblemOrPage(req, reply, found);
   } catch (err) {
     requestLog(req).error(
       { err, cause: found },

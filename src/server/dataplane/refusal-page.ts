@@ -6,6 +6,7 @@ import { createHash } from "node:crypto";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Problem, Reason } from "../../errors.ts";
 import { httpStatus } from "../http/error-status.ts";
+import { sendProblem } from "../http/problem.ts";
 
 const HEADER = "<code>Authorization: Bearer &lt;token&gt;</code>";
 const EXTENSION = `A browser sends no token by itself: an extension that adds headers, such as ModHeader, sends ${HEADER} with what you open here. The page at <a href="/">/</a> asks for a token, too, and calls with it.`;
@@ -31,16 +32,20 @@ h1{font-size:1.375rem}code{font:.875em ui-monospace,monospace}`;
 
 const POLICY = `default-src 'none'; style-src 'sha256-${createHash("sha256").update(STYLE).digest("base64")}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;
 
-/** Sends the page where there is one and the caller is a browser; false: nothing was sent. */
-export function sentAsPage(req: FastifyRequest, reply: FastifyReply, found: Problem): boolean {
+/** Answers with an error: with its page where there is one and the caller is a browser, else as JSON. */
+export function sendProblemOrPage(
+  req: FastifyRequest,
+  reply: FastifyReply,
+  found: Problem,
+): FastifyReply {
   const page = PAGES[found.reason];
   if (page === undefined || !wantsPage(req)) {
-    return false;
+    return sendProblem(reply, found);
   }
   for (const [name, value] of found.metadata) {
     reply.header(name, value);
   }
-  reply
+  return reply
     .code(httpStatus(found))
     .headers({
       "content-type": "text/html; charset=utf-8",
@@ -52,7 +57,6 @@ export function sentAsPage(req: FastifyRequest, reply: FastifyReply, found: Prob
     .send(
       `<!doctype html>\n<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${page.title}</title><style>${STYLE}</style>\n<h1>${page.title}</h1>\n<p>${page.text}</p>\n</html>\n`,
     );
-  return true;
 }
 
 /** Browsers name pages among what they take, and JSON never. */

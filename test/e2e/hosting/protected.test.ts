@@ -56,6 +56,10 @@ describe("a protected deployment", () => {
     expect(page.headers["www-authenticate"]).toBe('Bearer realm="tessera"');
     const wrong = await open({ accept, authorization: "Bearer wrong" });
     expect([wrong.status, wrong.text]).toEqual([401, expect.stringContaining("is not valid")]);
+    for (const path of ["/schema.json", "/docs.json", "/metrics"]) {
+      const document = await world.call("echo", path, { headers: { accept } });
+      expect([path, document.status, document.text]).toEqual([path, 401, page.text]);
+    }
     const program = await open({ accept: "application/json, text/html" });
     expect(reasonOf(program)).toBe("TOKEN_MISSING");
     const known = await open({ accept, authorization: `Bearer ${good}` });

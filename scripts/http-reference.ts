@@ -123,7 +123,7 @@ An api whose function gives its result in pieces answers \`POST /{endpoint}\` as
 | the endpoint's own type | a text as \`text/plain\`, the bytes of a file as they are | the connection breaks |
 | \`application/json\` | one JSON text of the whole, up to 4 MiB: a list of the values, or the text as a string | an ordinary error |
 
-Without a preference, values come as lines, texts and files as they are. \`Tessera-Pieces\` says which of \`json\`, \`text\` and \`bytes\` the pieces are. An error before the first piece has its status, as for any call; a type that is not in the table is \`NOT_ACCEPTABLE\`. The function makes no more than the caller reads, and is aborted when the caller leaves. Proxies have to pass the answer on without a buffer (\`X-Accel-Buffering: no\` tells nginx).
+Without a preference, values come as lines, texts and files as they are. \`Tessera-Pieces\` says which of \`json\`, \`text\` and \`bytes\` the pieces are. An error before the first piece has its status, as for any call. Who takes none of these types gets the first form. A text that is \`text/event-stream\` itself is sent untouched. The function makes no more than the caller reads, and is aborted when the caller leaves. Proxies have to pass the answer on without a buffer (\`X-Accel-Buffering: no\` tells nginx).
 
 ## Errors
 

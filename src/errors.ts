@@ -82,7 +82,6 @@ export const CATALOGUE = {
   MAIL_FAILED: Code.Unavailable,
   SANDBOX_UNAVAILABLE: Code.FailedPrecondition,
   SESSION_NOT_FOUND: Code.NotFound,
-  NOT_ACCEPTABLE: Code.InvalidArgument,
   BATCH_FAILED: Code.Internal,
   TASK_RESTARTED: Code.Aborted,
   ENVIRONMENT_UNAVAILABLE: Code.FailedPrecondition,

@@ -92,7 +92,6 @@ export const REMEDIES = {
   SANDBOX_UNAVAILABLE:
     "Install bubblewrap on the nodes ([the sandbox](sandbox.md#level-kernel)), or do without the setting that the message names.",
   SESSION_NOT_FOUND: "It has ended already.",
-  NOT_ACCEPTABLE: "Widen `Accept`, or leave it out.",
   BATCH_FAILED:
     "Find the call that made the function throw, or use `split`, the default of `onError`, which runs each call again alone.",
   TASK_RESTARTED: "Drop the pieces that came, and read the result from its beginning.",

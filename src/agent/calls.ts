@@ -16,7 +16,14 @@ import type { Worker } from "../pool/worker.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { AbortReason } from "../protocol/messages.ts";
 import type { RemoteFiles } from "./files.ts";
-import { executeOptions, largeFile, type Request, type Result, resultOf } from "./messages.ts";
+import {
+  executeOptions,
+  headMessage,
+  largeFile,
+  type Request,
+  type Result,
+  resultOf,
+} from "./messages.ts";
 import type { ReportStream } from "./reports.ts";
 
 /** Ends, chunks or arrivals of one message. */
@@ -48,6 +55,7 @@ type SentChunk = {
   readonly data:
     | { readonly case: "text"; readonly value: string }
     | { readonly case: "bytes"; readonly value: Uint8Array };
+  readonly response?: ReturnType<typeof headMessage>;
 };
 
 export interface HeldCallsOptions {
@@ -194,10 +202,14 @@ export class HeldCalls {
   #listener(held: Held, release: () => void): ExecutionListener {
     const { id } = held;
     const { reports } = this.#options;
+    let said: ReturnType<typeof headMessage> | undefined;
     return {
       onEnd: (end) => {
         release();
         this.#ended(held, end);
+      },
+      onResponse: (response) => {
+        said = headMessage(response);
       },
       onChunk: (piece, sequence) => {
         held.chunks = sequence;
@@ -205,7 +217,8 @@ export class HeldCalls {
           typeof piece === "string"
             ? ({ case: "text", value: piece } as const)
             : ({ case: "bytes", value: piece } as const);
-        this.#chunks.push({ id, sequence: BigInt(sequence), data });
+        const response = sequence === 1 && said !== undefined ? { response: said } : {};
+        this.#chunks.push({ id, sequence: BigInt(sequence), data, ...response });
         this.#soon();
       },
       onProgress: (fraction, message) => reports.progress(id, fraction, message),

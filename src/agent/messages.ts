@@ -4,11 +4,13 @@ import { durationMs } from "@bufbuild/protobuf/wkt";
 import type {
   Assignment,
   FileArgument,
+  RequestHead as RequestHeadMessage,
   WorkRequestSchema,
   WorkResultSchema,
 } from "../../gen/tessera/v1/worker_pb.js";
 import type { ExecutionEnd } from "../pool/execution.ts";
 import type { ExecuteOptions } from "../pool/options.ts";
+import type { RequestHead, ResponseHead } from "../protocol/heads.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
 import type {
   AbortReason,
@@ -29,15 +31,27 @@ const LATE_TIMEOUT_MS = 2_000;
 
 /** A call of an endpoint; its large files are read from the node when they are needed. */
 export function executeOptions(
-  { id, taskId, attempt, json, files, timeLeft, trace }: Assignment,
+  { id, taskId, attempt, json, files, timeLeft, trace, request }: Assignment,
   { name: endpoint, kind, timeoutMs, stream }: EndpointManifest,
 ): Omit<ExecuteOptions, "batch"> {
   return {
     ...{ endpoint, kind, stream, taskId, attempt },
-    arguments: { json, files: files.map((file, index) => fileOf(file, fileKey(id, index))) },
+    arguments: {
+      ...{ json, files: files.map((file, index) => fileOf(file, fileKey(id, index))) },
+      ...(request && { request: requestHead(request) }),
+    },
     timeoutMs: (timeLeft ? durationMs(timeLeft) : timeoutMs) + LATE_TIMEOUT_MS,
     ...(trace !== "" && { trace }),
   };
+}
+
+function requestHead({ method, url, headers, client }: RequestHeadMessage): RequestHead {
+  return { method, url, headers: headers.map(({ name, value }) => [name, value]), client };
+}
+
+/** What a function says of its answer, as it is sent. */
+export function headMessage({ status = 0, headers }: ResponseHead) {
+  return { status, headers: headers.map(([name, value]) => ({ name, value })) };
 }
 
 /** Names a file of the arguments of a call. */
@@ -79,7 +93,10 @@ export function largeFile({ text, files: [file] }: Payload): StoredFile | undefi
 export function resultOf(id: bigint, end: ExecutionEnd, blobId = ""): Result {
   switch (end.kind) {
     case "result":
-      return { id, end: payloadOf(end.result, blobId) };
+      return {
+        ...{ id, end: payloadOf(end.result, blobId) },
+        ...(end.result.response && { response: headMessage(end.result.response) }),
+      };
     case "failure":
       return { id, end: { case: "failure", value: failureOf(end.failure) } };
     case "aborted":

@@ -8,3 +8,11 @@ export function cookieValues(header: string | null | undefined, name: string): s
     .filter((pair) => pair.startsWith(`${name}=`))
     .map((pair) => pair.slice(name.length + 1));
 }
+
+/** The names of the platform's own cookies, without the prefix that they have over https. */
+const PLATFORM_COOKIE = /^(?:__Host-|__Secure-)?tessera_/i;
+
+/** True for a cookie of the platform, which services neither see nor set. */
+export function isPlatformCookie(name: string): boolean {
+  return PLATFORM_COOKIE.test(name.trim());
+}

@@ -8,6 +8,7 @@ import {
   MAX_CHUNKS_PER_MESSAGE,
   MAX_INLINE_RESULT_BYTES,
 } from "../protocol/messages.ts";
+import { readHead } from "./check-head.ts";
 import { isFields, listOf } from "./untrusted.ts";
 
 export function readChunks(chunks: unknown, attachments: Attachments): Chunk[] | undefined {
@@ -19,12 +20,21 @@ function readChunk(value: unknown, attachments: Attachments): Chunk | undefined 
     return undefined;
   }
   const { id, sequence } = value;
-  if (typeof value.data === "string") {
-    return { id, sequence, data: value.data };
+  const data = readData(value.data, attachments);
+  if (data === undefined || value.response === undefined) {
+    return data === undefined ? undefined : { id, sequence, data };
   }
-  const data = attachments.take(value.data, MAX_INLINE_RESULT_BYTES);
+  const response = readHead(value.response, attachments);
+  return response && sequence === 1 ? { id, sequence, data, response } : undefined;
+}
+
+function readData(value: unknown, attachments: Attachments): Chunk["data"] | undefined {
+  if (typeof value === "string") {
+    return value;
+  }
+  const data = attachments.take(value, MAX_INLINE_RESULT_BYTES);
   // A copy, because the bytes that came are a view that would keep the whole message alive.
-  return data && { id, sequence, data: new Uint8Array(data) };
+  return data && new Uint8Array(data);
 }
 
 function isCount(value: unknown): value is number {

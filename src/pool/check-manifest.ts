@@ -1,5 +1,6 @@
 /** Validates the manifest of a service: of a worker, as JSON text, or of an artifact's index. */
 import type { Attachments } from "../protocol/attachments.ts";
+import { isHeaderName, MAX_HEAD_FIELDS } from "../protocol/heads.ts";
 import {
   type EndpointManifest,
   MAX_JSON_OPTION_BYTES,
@@ -114,6 +115,8 @@ function isEndpoint(endpoint: unknown): endpoint is EndpointManifest {
     typeof endpoint.name === "string" &&
     (endpoint.kind === "api" || endpoint.kind === "task") &&
     (endpoint.batch === undefined || isBatch(endpoint.batch)) &&
+    (endpoint.request === undefined || isRequest(endpoint.request)) &&
+    (endpoint.quoted === undefined || endpoint.quoted === true) &&
     faultOfPlacement(endpoint) === undefined &&
     (endpoint.stream === undefined || isStream(endpoint.stream, endpoint.outputFile)) &&
     [endpoint.input, endpoint.files, endpoint.output, endpoint.retries].every(isFields) &&
@@ -130,6 +133,15 @@ function isEndpoint(endpoint: unknown): endpoint is EndpointManifest {
       endpoint.queueLimit,
       endpoint.priority,
     ].every((number) => Number.isSafeInteger(number))
+  );
+}
+
+function isRequest(request: unknown): boolean {
+  return (
+    isFields(request) &&
+    Array.isArray(request.headers) &&
+    request.headers.length <= MAX_HEAD_FIELDS &&
+    request.headers.every((name) => isHeaderName(name))
   );
 }
 

@@ -16,6 +16,7 @@ import {
   MAX_RESULTS_PER_MESSAGE,
   type SentPayload,
 } from "../protocol/messages.ts";
+import { readHead } from "./check-head.ts";
 import { isFields, listOf, parseJson } from "./untrusted.ts";
 
 const REASONS: ReadonlySet<unknown> = new Set<CallFailure["reason"]>([
@@ -72,7 +73,11 @@ function readPayload(payload: unknown, attachments: Attachments): SentPayload | 
   ) {
     return undefined;
   }
-  return { json, files, ...(text && { text }) };
+  if (payload.response === undefined) {
+    return { json, files, ...(text && { text }) };
+  }
+  const response = readHead(payload.response, attachments);
+  return response && { json, files, ...(text && { text }), response };
 }
 
 function readInline(file: unknown, attachments: Attachments): FileValue | undefined {

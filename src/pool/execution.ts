@@ -1,6 +1,7 @@
 /** The life of one call in a worker: deadline, abort, grace, kill, and its end. */
 import type { Problem } from "../errors.ts";
 import type { ServiceLine } from "../log/log.ts";
+import type { ResponseHead } from "../protocol/heads.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
 import type {
   AbortReason,
@@ -54,6 +55,8 @@ export interface ExecutionListener {
    * `STREAM_WINDOW_CHUNKS` are received and not consumed.
    */
   onChunk?(piece: Piece, sequence: number): void;
+  /** What the function said of its answer, before the first piece of a streamed result. */
+  onResponse?(response: ResponseHead): void;
   onProgress?(fraction: number, message: string): void;
   onLog?(line: ServiceLine): void;
 }
@@ -180,6 +183,9 @@ export class Execution {
       return false;
     }
     if (!this.isVoid) {
+      if (chunk.response) {
+        this.#listener.onResponse?.(chunk.response);
+      }
       this.#listener.onChunk?.(piece, chunk.sequence);
     }
     return true;

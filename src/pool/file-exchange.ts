@@ -18,6 +18,7 @@ import {
   callFolder,
   type FileOnDisk,
   type FileValue,
+  headsOf,
   type Payload,
   RESULT_NAME,
   type SentPayload,
@@ -67,7 +68,7 @@ export class FileExchange {
         files.push({ ...facts, size: blob.size });
       }
     }
-    return { json: payload.json, files };
+    return { json: payload.json, files, ...headsOf(payload) };
   }
 
   /**
@@ -84,7 +85,10 @@ export class FileExchange {
     if (sent.text) {
       const maxBytes = maxResultBytes * MAX_BYTES_PER_CHARACTER;
       const text = await this.#take(callId, sent.text, { keeper, maxBytes });
-      return "blob" in text ? { json: "", files: [], text } : { json: jsonOf(text), files: [] };
+      const heads = headsOf(sent);
+      return "blob" in text
+        ? { json: "", files: [], text, ...heads }
+        : { json: jsonOf(text), files: [], ...heads };
     }
     const [file] = sent.files;
     if (file === undefined || sent.files.length > 1) {
@@ -95,6 +99,7 @@ export class FileExchange {
       files: [
         "data" in file ? file : await this.#take(callId, file, { keeper, maxBytes: maxFileBytes }),
       ],
+      ...headsOf(sent),
     };
   }
 

@@ -8,6 +8,7 @@ import {
   MAX_INLINE_FILE_BYTES,
   type PackedPayload,
   STREAM_WINDOW_CHUNKS,
+  unpackPayload,
 } from "../protocol/messages.ts";
 
 /** A piece of a streamed result: the JSON text of a value, a text, or bytes. */
@@ -54,7 +55,11 @@ export class ReceivedChunks {
 
   /** True for the result of a call that sent as many chunks as arrived. */
   isEnd(result: PackedPayload): boolean {
-    return result === String(this.#received);
+    // Beside it can stand what the function says of an answer without pieces.
+    const { json, ...rest } = unpackPayload(result);
+    const isBareOrSaid = typeof result === "string" || rest.response !== undefined;
+    const isCount = rest.files.length === 0 && rest.text === undefined && isBareOrSaid;
+    return isCount && json === String(this.#received);
   }
 }
 

@@ -6,11 +6,13 @@
  */
 import { type Attachments, OutgoingAttachments, type Reference } from "./attachments.ts";
 import { FORMAT, LENGTH_BYTES, PREFIX_BYTES } from "./frames.ts";
+import type { RequestHead } from "./heads.ts";
 import {
   type Call,
   type CallFailure,
   type CallResult,
   type Chunk,
+  type Heads,
   MAX_FAILURE_BYTES,
   type NodeMessage,
   type PackedPayload,
@@ -29,7 +31,7 @@ const MAX_HEADER_CHANGES = 4;
 const PREFIX_SPACE = "\0".repeat(PREFIX_BYTES);
 
 // Captured before any user code runs.
-const { stringify } = JSON;
+const { parse, stringify } = JSON;
 
 /** Encodes a frame. `header` is a value that survives JSON unchanged. */
 export function encodeFrame(header: unknown, attachments?: OutgoingAttachments): Buffer {
@@ -86,7 +88,10 @@ function isShort(message: NodeMessage | WorkerMessage): boolean {
     case "results":
       return message.results.every((one) => "result" in one && isShortText(one.result));
     case "chunks":
-      return message.chunks.every(({ data }) => typeof data === "string" && isShortText(data));
+      return message.chunks.every(
+        ({ data, response }) =>
+          typeof data === "string" && isShortText(data) && response === undefined,
+      );
     case "metrics":
       return message.changes.length <= MAX_HEADER_CHANGES;
     case "load":
@@ -144,10 +149,23 @@ function resultHeader(one: CallResult, attachments: OutgoingAttachments): unknow
     : { id: one.id, failure: attachments.add(failureText(one.failure)) };
 }
 
-function chunkHeader({ id, sequence, data }: Chunk, attachments: OutgoingAttachments): unknown {
+function chunkHeader(
+  { id, sequence, data, response }: Chunk,
+  attachments: OutgoingAttachments,
+): unknown {
   const shownData = typeof data === "string" ? shown(data, attachments) : attachments.add(data);
-  return { id, sequence, data: shownData };
+  return { id, sequence, data: shownData, ...headHeaders({ response }, attachments) };
 }
+
+/** Heads are attachments however short they are, so that the header stays within its limit. */
+function headHeaders({ request, response }: SentHeads, attachments: OutgoingAttachments): object {
+  return {
+    ...(request && { request: attachments.add(stringify(request)) }),
+    ...(response && { response: attachments.add(stringify(response)) }),
+  };
+}
+
+type SentHeads = { readonly [head in keyof Heads]: Heads[head] | undefined };
 
 function payloadHeader(packed: PackedPayload, attachments: OutgoingAttachments): unknown {
   if (typeof packed === "string") {
@@ -159,6 +177,7 @@ function payloadHeader(packed: PackedPayload, attachments: OutgoingAttachments):
     files: packed.files.map((file) =>
       "data" in file ? { ...file, data: attachments.add(file.data) } : file,
     ),
+    ...headHeaders(packed, attachments),
   };
 }
 
@@ -187,7 +206,10 @@ function payloadOf(packed: PackedPayload, attachments: Attachments): PackedPaylo
   const files = packed.files.map((file) =>
     "data" in file ? { ...file, data: attachments.take(file.data) ?? NO_BYTES } : file,
   );
-  return { ...packed, json, files };
+  const { request } = packed;
+  return request
+    ? { ...packed, json, files, request: parse(textOf(request, attachments)) as RequestHead }
+    : { ...packed, json, files };
 }
 
 const NO_BYTES = new Uint8Array();

@@ -59,6 +59,12 @@ export interface BatchManifest {
   readonly onError: "split" | "fail";
 }
 
+/** What a function is shown of the request that calls it, besides its method and URL. */
+export interface RequestManifest {
+  /** The names of headers, in lower case; `*` stands for all. */
+  readonly headers: readonly string[];
+}
+
 export interface EndpointManifest extends PlacementManifest {
   readonly name: string;
   readonly kind: "api" | "task";
@@ -87,8 +93,12 @@ export interface EndpointManifest extends PlacementManifest {
   readonly output: JsonSchema;
   /** Present when the result is a file, or its pieces are bytes of one. */
   readonly outputFile?: FileSpec;
+  /** Present when a result that is a JSON string is sent as JSON, with its quotes, not as text. */
+  readonly quoted?: true;
   /** Present when the result is streamed. */
   readonly stream?: StreamManifest;
+  /** Present when the function is shown its request. Default: nothing of it reaches the worker. */
+  readonly request?: RequestManifest;
   /** Present when the function takes several calls at once; each still has its own end. */
   readonly batch?: BatchManifest;
   /**

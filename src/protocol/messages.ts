@@ -6,6 +6,7 @@
  * one message, because a message costs far more than its content. The node treats
  * every message of a worker as untrusted input.
  */
+import type { RequestHead, ResponseHead } from "./heads.ts";
 import type { ServiceManifest } from "./manifest.ts";
 
 /** The file descriptor of a worker's channel to its node. */
@@ -36,12 +37,20 @@ export interface StoredFile extends FileFacts {
   readonly blob: BlobReference;
 }
 
+/** What travels with arguments or a result, where there is something to say. */
+export interface Heads {
+  /** Of arguments: the request that they came with, if the endpoint is shown it. */
+  readonly request?: RequestHead;
+  /** Of a result: what the function said of its answer. */
+  readonly response?: ResponseHead;
+}
+
 /**
  * Arguments or a result. `json` is JSON text in which a file is the index
  * of its bytes in `files`: at the argument's place, or, for a result, as the
  * whole text. Which places are files follows from the manifest alone.
  */
-export interface Payload {
+export interface Payload extends Heads {
   readonly json: string;
   readonly files: readonly (FileValue | StoredFile)[];
   /**
@@ -60,8 +69,8 @@ export const MAX_INLINE_FILE_BYTES = 256 * 1024;
 /** Header of a message from a worker: bounds what the node has to parse at once. */
 export const MAX_HEADER_BYTES = 64 * 1024;
 
-/** Attachments of a message from a worker: each result has at most one. */
-export const MAX_ATTACHMENTS = 64;
+/** Attachments of a message from a worker: each result has at most its content and a head. */
+export const MAX_ATTACHMENTS = 128;
 
 /** Results that a worker sends together: bounds what the node has to take at once. */
 export const MAX_RESULTS_PER_MESSAGE = 64;
@@ -97,7 +106,7 @@ export interface FileOnDisk extends FileFacts {
 }
 
 /** A payload as it crosses the process boundary. */
-export interface SentPayload {
+export interface SentPayload extends Heads {
   readonly json: string;
   readonly files: readonly (FileValue | FileOnDisk)[];
   /** See `Payload`. */
@@ -108,7 +117,22 @@ export interface SentPayload {
 export type PackedPayload = string | SentPayload;
 
 export function packPayload(payload: SentPayload): PackedPayload {
-  return payload.files.length === 0 && payload.text === undefined ? payload.json : payload;
+  return isBare(payload) ? payload.json : payload;
+}
+
+/** True for JSON text and no more. */
+export function isBare({ files, text, request, response }: Payload | SentPayload): boolean {
+  return (
+    files.length === 0 && text === undefined && request === undefined && response === undefined
+  );
+}
+
+/** The heads of a payload, to spread into another one. */
+export function headsOf({
+  request,
+  response,
+}: { readonly [head in keyof Heads]: Heads[head] | undefined }): Heads {
+  return { ...(request && { request }), ...(response && { response }) };
 }
 
 export function unpackPayload(packed: PackedPayload): SentPayload {
@@ -188,6 +212,8 @@ export interface Chunk {
    * as its bytes in UTF-8, until it knows which endpoint the call is of.
    */
   readonly data: string | Uint8Array;
+  /** Of the first one only: what the function said of its answer. */
+  readonly response?: ResponseHead;
 }
 
 export type LogLevel = "debug" | "info" | "warn" | "error";

@@ -11,6 +11,7 @@ import { type Log, logFailure, logLine } from "../log/log.ts";
 import type { ExecutionEnd } from "../pool/execution.ts";
 import type { Pool, Slot } from "../pool/pool.ts";
 import type { Piece } from "../pool/received-chunks.ts";
+import type { ResponseHead } from "../protocol/heads.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { Payload } from "../protocol/messages.ts";
 import { loggedTrace, type Origin } from "../tracing/context.ts";
@@ -60,6 +61,14 @@ interface CalledFrom {
   /** Aborts the call when its caller has gone. */
   readonly signal: AbortSignal;
   readonly origin?: Origin;
+  /** Takes what the function of a stream says of its answer, before the first piece. */
+  onResponse?(response: ResponseHead): void;
+}
+
+/** Where the pieces of a call go, and what is said of them. */
+interface Streaming {
+  readonly pieces?: PieceQueue;
+  readonly onResponse?: CalledFrom["onResponse"];
 }
 
 interface Waiting {
@@ -115,12 +124,16 @@ export class Calls {
   ): AsyncGenerator<Piece, void, undefined> {
     const call = await this.#begin(endpoint, payload, from);
     const pieces = new PieceQueue(this.#held);
-    void this.#execute(call, pieces).then((end) => pieces.end(end));
+    const { onResponse } = from;
+    void this.#execute(call, { pieces, onResponse }).then((end) => pieces.end(end));
     try {
       for (;;) {
         const next = await pieces.next();
         if ("end" in next) {
-          this.#answer(next.end, call);
+          const { response } = this.#answer(next.end, call);
+          if (response) {
+            onResponse?.(response);
+          }
           return;
         }
         yield next.piece;
@@ -261,7 +274,7 @@ export class Calls {
    * Runs a call, and resolves with its end, or at its timeout: the caller does not wait for a
    * function that goes on after it. The slot is taken until the function has ended.
    */
-  #execute(call: BegunCall, pieces?: PieceQueue): Promise<ExecutionEnd> {
+  #execute(call: BegunCall, { pieces, onResponse }: Streaming = {}): Promise<ExecutionEnd> {
     const { payload, signal, taskId, origin, slot } = call;
     const { log, tracing } = this.#options;
     const span = tracing?.attemptBegan(tracedFacts(call));
@@ -285,6 +298,7 @@ export class Calls {
           },
           onLog: (line) => logLine(log, line, logged(call)),
           ...(pieces && { onChunk: (piece: Piece) => pieces.push(piece) }),
+          ...(onResponse && { onResponse }),
         },
       );
       pieces?.begin(execution);

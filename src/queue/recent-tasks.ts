@@ -1,6 +1,6 @@
 /** The cache of recently finished tasks, with their results. */
 import { SlotMap } from "../collections/slots.ts";
-import type { Payload } from "../protocol/messages.ts";
+import { isBare, type Payload } from "../protocol/messages.ts";
 import type { Task } from "../tasks/task.ts";
 
 /** A finished task. `result` is undefined unless the task succeeded. */
@@ -25,10 +25,7 @@ export class RecentTasks {
   readonly #tasks = new SlotMap<string, FinishedTask>();
 
   add(task: Task, result: Payload | undefined): void {
-    if (
-      result &&
-      (result.files.length > 0 || result.text || result.json.length > MAX_CACHED_RESULT_CHARACTERS)
-    ) {
+    if (result && (!isBare(result) || result.json.length > MAX_CACHED_RESULT_CHARACTERS)) {
       return;
     }
     this.#tasks.set(task.taskId, { task, result });

@@ -2,6 +2,7 @@
 import type { ServiceLine } from "../log/log.ts";
 import type { EndRecord, Execution, ExecutionEnd, ExecutionListener } from "../pool/execution.ts";
 import type { Slot } from "../pool/pool.ts";
+import type { ResponseHead } from "../protocol/heads.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { CallFailure, Payload } from "../protocol/messages.ts";
 import type { LineRange, TaskEventBody } from "../tasks/event.ts";
@@ -75,6 +76,12 @@ export class RunningAttempt implements ExecutionListener, PieceSource {
 
   onChunk(piece: string | Uint8Array): void {
     this.pieces?.add(piece);
+  }
+
+  onResponse(response: ResponseHead): void {
+    if (this.pieces) {
+      this.pieces.response = response;
+    }
   }
 
   stored(count: number): void {

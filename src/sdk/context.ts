@@ -17,6 +17,33 @@ export interface TaskLog {
   error(message: string, fields?: LogFields): void;
 }
 
+/** The request that a call came with. Over gRPC and Connect it is that of the RPC. */
+export interface CallRequest {
+  readonly method: string;
+  readonly url: URL;
+  /**
+   * Those that the option `headers` names. The token, the cookies and whatever else the caller
+   * was known by to the platform are not among them.
+   */
+  readonly headers: Headers;
+  /** The address of the caller, where it is known. */
+  readonly client: string | undefined;
+}
+
+/**
+ * What is said of the answer besides its content. Over gRPC and Connect it has no place. In a
+ * function that streams it counts before the first piece.
+ */
+export interface CallResponse {
+  /** From 200 to 599. In a task, 400 and above is a failure. Default: 200. */
+  status: number | undefined;
+  /**
+   * Headers and cookies (`set-cookie`), at most 100 and 16 KiB. What belongs to the connection or
+   * to the platform is left out, such as `content-length` and `access-control-allow-origin`.
+   */
+  readonly headers: Headers;
+}
+
 /**
  * The second parameter of every endpoint. It is the same for `api` and `task`, so
  * that turning one into the other changes nothing in the body. It can be
@@ -64,6 +91,13 @@ export interface TaskContext<Declared extends MetricDeclarations = NoMetrics> {
   readonly traceparent: string | undefined;
   /** The header `tracestate` that belongs to `traceparent`; undefined when there is none. */
   readonly tracestate: string | undefined;
+  /**
+   * The request, for an endpoint with the option `headers`; throws for any other. With a task it
+   * is stored: a retry sees the same one.
+   */
+  readonly request: CallRequest;
+  /** What is said of the answer: status, headers, cookies. With a task it is stored. */
+  readonly response: CallResponse;
 }
 
 /**

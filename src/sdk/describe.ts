@@ -83,6 +83,7 @@ async function describeEndpoint(
       files: described.files,
       output: result.jsonSchema,
       ...(result.file !== undefined && { outputFile: result.file }),
+      ...(result.quoted && { quoted: result.quoted }),
       ...(result.stream !== undefined && { stream: result.stream }),
       ...(batch && { batch: resolveBatch(batch, endpointPlace(`service "${serviceName}"`, name)) }),
       ...options,

@@ -8,7 +8,15 @@ import type { BatchContext, TaskContext } from "./context.ts";
 import { ServiceDefinitionError } from "./errors.ts";
 import type { MetricDeclarations, MetricsOf, NoMetrics } from "./metrics.ts";
 import type { EndpointKind, RunOptions } from "./options.ts";
-import type { Answered, Given, Input, InputSchema, Output, OutputSchema } from "./schema.ts";
+import type {
+  Answered,
+  Given,
+  Input,
+  InputSchema,
+  Output,
+  OutputSchema,
+  Returnable,
+} from "./schema.ts";
 import { ENDPOINT, ENDPOINT_METHODS } from "./symbols.ts";
 
 // biome-ignore lint/complexity/noBannedTypes: a record with no members is exactly what is meant
@@ -45,7 +53,7 @@ export interface MethodOptions<
   readonly name?: string;
 }
 
-/** The function of an endpoint. */
+/** The function of an endpoint. It may return a `Response` of the Fetch API, which is sent as it is. */
 export type EndpointFunction<
   Arguments,
   Returned,
@@ -151,11 +159,11 @@ export function api<
   Declared extends MetricDeclarations = NoMetrics,
 >(
   options: EndpointOptions<In, Out>,
-  run: EndpointFunction<Input<In>, Output<Out>, Declared>,
+  run: EndpointFunction<Input<In>, Returnable<Out>, Declared>,
 ): Endpoint<Input<In>, Output<Out>, CallTypes<"api", Given<In>, Answered<Out>>, Declared>;
 export function api<In extends InputSchema = NoArguments, Out extends OutputSchema = undefined>(
   options: MethodOptions<In, Out>,
-): EndpointDecorator<Input<In>, Output<Out>>;
+): EndpointDecorator<Input<In>, Returnable<Out>>;
 export function api(options: MethodOptions, run?: (...given: never[]) => unknown): unknown {
   return define("api", options, run);
 }
@@ -181,11 +189,11 @@ export function task<
   Declared extends MetricDeclarations = NoMetrics,
 >(
   options: EndpointOptions<In, Out>,
-  run: EndpointFunction<Input<In>, Output<Out>, Declared>,
+  run: EndpointFunction<Input<In>, Returnable<Out>, Declared>,
 ): Endpoint<Input<In>, Output<Out>, CallTypes<"task", Given<In>, Answered<Out>>, Declared>;
 export function task<In extends InputSchema = NoArguments, Out extends OutputSchema = undefined>(
   options: MethodOptions<In, Out>,
-): EndpointDecorator<Input<In>, Output<Out>>;
+): EndpointDecorator<Input<In>, Returnable<Out>>;
 export function task(options: MethodOptions, run?: (...given: never[]) => unknown): unknown {
   return define("task", options, run);
 }

@@ -9,7 +9,15 @@ export {
 } from "../protocol/file-place.ts";
 export type { JsonSchema } from "../protocol/manifest.ts";
 export type { BatchOptions } from "./batch.ts";
-export type { BatchContext, LogFields, SetupContext, TaskContext, TaskLog } from "./context.ts";
+export type {
+  BatchContext,
+  CallRequest,
+  CallResponse,
+  LogFields,
+  SetupContext,
+  TaskContext,
+  TaskLog,
+} from "./context.ts";
 export {
   type ArgumentsOf,
   api,
@@ -65,6 +73,7 @@ export {
   type JsonSchemaSides,
   type Output,
   type OutputSchema,
+  type Returnable,
   withJsonSchema,
 } from "./schema.ts";
 export {

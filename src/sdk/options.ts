@@ -1,6 +1,11 @@
 /** The run options of an endpoint, with their defaults and limits. */
 import { type Duration, formatDuration, parseDuration } from "../protocol/duration.ts";
-import { MAX_JSON_OPTION_BYTES, type RetryPolicy } from "../protocol/manifest.ts";
+import { isHeaderName, MAX_HEAD_FIELDS } from "../protocol/heads.ts";
+import {
+  MAX_JSON_OPTION_BYTES,
+  type RequestManifest,
+  type RetryPolicy,
+} from "../protocol/manifest.ts";
 import { faultOfPlacement, type PlacementManifest } from "../protocol/placement.ts";
 import { ServiceDefinitionError } from "./errors.ts";
 
@@ -63,10 +68,18 @@ export interface RunOptions extends PlacementOptions {
   readonly maxJson?: Size;
   /** Tasks of higher priority run first, from -1,000 to 1,000. A caller may override it. Default: 0. */
   readonly priority?: number;
+  /**
+   * The headers of requests that the function reads in `ctx.request`, such as `["x-tenant"]`; at
+   * most 100. `["*"]` is all, `[]` none: then it has method, URL and query alone. With a task they
+   * are stored, so `*` leaves out `authorization` and `cookie` there. Default: `ctx.request` is
+   * not there, and nothing of a request reaches the worker.
+   */
+  readonly headers?: readonly string[];
 }
 
 export interface ResolvedOptions extends PlacementManifest {
   readonly description?: string;
+  readonly request?: RequestManifest;
   readonly timeoutMs: number;
   readonly concurrency: number;
   readonly retentionMs: number;
@@ -115,6 +128,7 @@ export function resolveOptions(
   return {
     ...checkDescription(description, place),
     ...checkPlacement(options, place),
+    ...checkHeaders(options.headers, place),
     timeoutMs: milliseconds(options.timeout ?? defaults.timeout, {
       place,
       name: "timeout",
@@ -168,6 +182,21 @@ export function checkDescription(
     );
   }
   return { description };
+}
+
+/** The named headers as a property to spread; `{}` when there is no such option. */
+function checkHeaders(headers: unknown, place: string): { readonly request?: RequestManifest } {
+  if (headers === undefined) {
+    return {};
+  }
+  const names = Array.isArray(headers) ? headers.map((name) => String(name).toLowerCase()) : [];
+  if (!Array.isArray(headers) || names.length > MAX_HEAD_FIELDS || !names.every(isHeaderName)) {
+    throw new ServiceDefinitionError(
+      place,
+      `headers must be a list of at most ${MAX_HEAD_FIELDS} names of headers, such as ["x-tenant"]`,
+    );
+  }
+  return { request: { headers: names } };
 }
 
 /** The placement as properties to spread; `{}` where nothing is said. */

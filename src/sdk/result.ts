@@ -12,6 +12,8 @@ export interface ResultDescription {
   readonly file: FileSpec | undefined;
   /** Undefined when the endpoint declares no output. */
   readonly schema: StandardSchemaV1 | undefined;
+  /** Present when a string in it stands for a value that is none, such as a date. */
+  readonly quoted?: true;
   /** Present when the result is streamed. */
   readonly stream?: StreamManifest;
 }
@@ -49,7 +51,8 @@ async function describeValue(output: unknown, what: string): Promise<ResultDescr
     if (containsFile(jsonSchema)) {
       throw new Error(`${what} can be one file, not a value with files inside`);
     }
-    return { jsonSchema, file, schema: output };
+    const quoted = VALUES.has(jsonSchema.format) && jsonSchema.type === "string";
+    return { jsonSchema, file, schema: output, ...(quoted && { quoted }) };
   }
   if (await acceptsUndefined(output)) {
     throw new Error("an output that is a file cannot be optional");
@@ -57,9 +60,12 @@ async function describeValue(output: unknown, what: string): Promise<ResultDescr
   return { jsonSchema: fileJsonSchema(jsonSchema, file), file, schema: output };
 }
 
-function formOf({ file, jsonSchema }: ResultDescription): StreamManifest["pieces"] {
+/** Formats of strings that are no texts: JSON has no other form for such values. */
+const VALUES: ReadonlySet<unknown> = new Set(["date", "date-time", "duration", "time", "uuid"]);
+
+function formOf({ file, jsonSchema, quoted }: ResultDescription): StreamManifest["pieces"] {
   if (file !== undefined) {
     return "bytes";
   }
-  return jsonSchema.type === "string" ? "text" : "json";
+  return jsonSchema.type === "string" && !quoted ? "text" : "json";
 }

@@ -33,6 +33,14 @@ export type Output<Schema extends OutputSchema> =
       ? StandardSchemaV1.InferInput<Schema>
       : unknown;
 
+/** What a function may return: its result, or a `Response` that is sent in its place. */
+export type Returnable<Schema extends OutputSchema> =
+  Schema extends StreamSchema<infer Piece>
+    ? AsyncIterable<StandardSchemaV1.InferInput<Piece>>
+    : Schema extends StandardSchemaV1
+      ? StandardSchemaV1.InferInput<Schema> | Response
+      : unknown;
+
 /** The arguments as callers send them: those with a default may be left out. */
 export type Given<Schema extends InputSchema> = Schema extends StandardSchemaV1
   ? StandardSchemaV1.InferInput<Schema>

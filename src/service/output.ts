@@ -2,6 +2,7 @@
 import { parseLenient } from "../collections/exact-json.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { FileValue, Payload, StoredFile } from "../protocol/messages.ts";
+import { PLAIN_TEXT, textTypeOf } from "./piece-type.ts";
 import { resultIsText } from "./schema.ts";
 
 /** A result that is not a file. */
@@ -20,13 +21,16 @@ export function outputBody(
   endpoint: EndpointManifest | undefined,
 ): FileValue | StoredFile | OutputText {
   const [file = result.text] = result.files;
+  const isText = endpoint !== undefined && resultIsText(endpoint);
   if (file) {
-    return file;
+    // A large text is written before anybody knows of which type it is.
+    const isTyped = isText && file === result.text && file.contentType === PLAIN_TEXT;
+    return isTyped ? { ...file, contentType: textTypeOf(endpoint) } : file;
   }
-  if (endpoint && resultIsText(endpoint)) {
+  if (isText) {
     const { value: text } = parseLenient(result.json);
     if (typeof text === "string") {
-      return { contentType: "text/plain; charset=utf-8", text };
+      return { contentType: textTypeOf(endpoint), text };
     }
   }
   return { contentType: "application/json", text: result.json };

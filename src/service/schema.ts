@@ -75,8 +75,8 @@ export function bentomlDocument(manifest: ServiceManifest): JsonSchema | undefin
 }
 
 /**
- * True when the result is sent as `text/plain`: its schema accepts strings and
- * nothing else, or it is streamed as a text. Clients decide by `/schema.json` whether to parse an answer,
+ * True when the result is sent as text: its schema accepts strings and
+ * nothing else (not what is written as one, such as a date), or it is streamed as a text. Clients decide by `/schema.json` whether to parse an answer,
  * so the server and that document must ask the same function.
  */
 export function resultIsText(endpoint: EndpointManifest): boolean {
@@ -84,7 +84,7 @@ export function resultIsText(endpoint: EndpointManifest): boolean {
   if (isText === undefined) {
     isText = endpoint.stream
       ? endpoint.stream.pieces === "text"
-      : !endpoint.outputFile && outputSchema(endpoint).type === "string";
+      : !endpoint.outputFile && !endpoint.quoted && outputSchema(endpoint).type === "string";
     textResults.set(endpoint, isText);
   }
   return isText;

@@ -1,5 +1,6 @@
 /** Views of tasks and payloads that the storage adapters share. */
-import type { Payload, StoredFile } from "../protocol/messages.ts";
+import type { RequestHead, ResponseHead } from "../protocol/heads.ts";
+import type { Heads, Payload, StoredFile } from "../protocol/messages.ts";
 import { NONE_RETURNED } from "../tasks/attempt.ts";
 import { endedBadly, hasExpired, type Task } from "../tasks/task.ts";
 import type { NewTask, TaskKey } from "./storage.ts";
@@ -50,6 +51,26 @@ export function keyHeldBy(
     return "key_reused";
   }
   return endedBadly(earlier.status) && idempotency.replay !== "always" ? "free" : "replayed";
+}
+
+/** Adapters know the protocol by its types alone. */
+export { isBare } from "../protocol/messages.ts";
+
+/** The head of a payload as it is stored beside its text; null for nearly all. */
+export function headText({ request, response }: Heads): string | null {
+  const head = request ?? response;
+  return head === undefined ? null : JSON.stringify(head);
+}
+
+/** The reverse of `headText`. */
+export function readHeads(side: PayloadKey["side"], text: unknown): Heads {
+  if (typeof text !== "string") {
+    return {};
+  }
+  const head: unknown = JSON.parse(text);
+  return side === "arguments"
+    ? { request: head as RequestHead }
+    : { response: head as ResponseHead };
 }
 
 /** Lists a payload's files in the blob store, including its text. */

@@ -3,12 +3,14 @@
  * created lazily.
  */
 
-import type { AbortReason, Call } from "../protocol/messages.ts";
-import type { TaskContext, TaskLog } from "../sdk/context.ts";
+import type { RequestHead } from "../protocol/heads.ts";
+import { type AbortReason, type Call, unpackPayload } from "../protocol/messages.ts";
+import type { CallRequest, CallResponse, TaskContext, TaskLog } from "../sdk/context.ts";
 import type { EndpointKind } from "../sdk/options.ts";
 import type { Meters } from "./custom-metrics.ts";
 import { CallLog, type CallLogOutlets } from "./log.ts";
 import { ProgressReporter } from "./progress.ts";
+import { SaidResponse } from "./response.ts";
 
 const ABORT_MESSAGES: Readonly<Record<AbortReason, string>> = {
   timeout: "the time of this call is up",
@@ -36,6 +38,9 @@ export class CallContext implements TaskContext {
   #reporter: ProgressReporter | undefined;
   #progress: TaskContext["progress"] | undefined;
   #log: CallLog | undefined;
+  readonly #request: RequestHead | undefined;
+  #shown: CallRequest | undefined;
+  #said: SaidResponse | undefined;
   #ended = false;
 
   constructor(outlets: CallOutlets, call: Call, kind: EndpointKind) {
@@ -45,8 +50,30 @@ export class CallContext implements TaskContext {
     this.#deadlineMs = call.deadlineMs;
     this.#kind = kind;
     this.#trace = call.trace;
+    this.#request = unpackPayload(call.arguments).request;
     this.taskId = call.taskId;
     this.attempt = call.attempt;
+  }
+
+  get request(): CallRequest {
+    if (this.#request === undefined) {
+      throw new Error(
+        "the request is not shown to this endpoint: declare the headers that it reads, " +
+          'headers: ["x-tenant"], or [] for the URL alone',
+      );
+    }
+    this.#shown ??= shownRequest(this.#request);
+    return this.#shown;
+  }
+
+  get response(): CallResponse {
+    this.#said ??= new SaidResponse();
+    return this.#said;
+  }
+
+  /** What the function has said of its answer so far; undefined for nothing. */
+  get said(): CallResponse | undefined {
+    return this.#said;
   }
 
   get signal(): AbortSignal {
@@ -113,6 +140,11 @@ export class CallContext implements TaskContext {
       }
     };
   }
+}
+
+function shownRequest({ method, url, headers, client }: RequestHead): CallRequest {
+  const given = headers.map(([name, value]): [string, string] => [name, value]);
+  return { method, url: new URL(url), headers: new Headers(given), client: client || undefined };
 }
 
 function abortError(reason: AbortReason): DOMException {

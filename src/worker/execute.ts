@@ -14,6 +14,7 @@ import type { Meters } from "./custom-metrics.ts";
 import { LogBudget } from "./log-budget.ts";
 import type { Outbox } from "./outbox.ts";
 import type { ResultOptions } from "./payload.ts";
+import { headOf } from "./response.ts";
 import { type CallOutcome, type EndingCall, failureOf, readChecked, writeResult } from "./run.ts";
 import { Credit, type PieceOptions, streamPieces } from "./stream.ts";
 
@@ -128,7 +129,7 @@ export class Executor {
     let outcome: CallOutcome;
     const options = this.#resultOptions(call);
     try {
-      const stream = running.credit && this.#streaming(executable, call, running.credit);
+      const stream = running.credit && this.#streaming(executable, { call, ctx }, running.credit);
       outcome = await run(executable, { call, ctx, options }, stream);
     } catch (err) {
       outcome = { failure: failureOf(err, call, ctx) };
@@ -164,9 +165,14 @@ export class Executor {
     }
   }
 
-  #streaming({ result }: Executable, { id, endpoint }: Call, credit: Credit): PieceOptions {
+  #streaming(
+    { result }: Executable,
+    { call: { id, endpoint }, ctx }: Pick<EndingCall, "call" | "ctx">,
+    credit: Credit,
+  ): PieceOptions {
     const send = (chunk: Omit<Chunk, "id">) => this.#outbox.addChunk({ id, ...chunk });
-    return { endpoint, result, credit, send };
+    const head = () => headOf(endpoint, ctx.said);
+    return { endpoint, result, credit, head, send };
   }
 }
 
@@ -186,7 +192,8 @@ async function run(
   const returned = await executable.run(checked.value, ctx);
   if (stream !== undefined) {
     const chunks = await streamPieces(returned, stream);
-    return { result: { json: String(chunks), files: [] } };
+    const response = chunks === 0 ? stream.head() : undefined;
+    return { result: { json: String(chunks), files: [], ...(response && { response }) } };
   }
   return writeResult(executable, returned, ending);
 }

@@ -14,6 +14,17 @@ const MAX_FAILURE_MESSAGE_CHARACTERS = 8192;
 /** Stack of an error that a call reports, with those of its causes. */
 const MAX_FAILURE_STACK_CHARACTERS = 16_384;
 
+/** Thrown for what a function made and that cannot be sent. */
+export class OutputRefused extends Error {
+  override readonly name = "OutputRefused";
+  readonly failure: CallFailure;
+
+  constructor(failure: CallFailure) {
+    super(failure.message);
+    this.failure = failure;
+  }
+}
+
 /** The failure of a call whose arguments the schema refused. */
 export function argumentsInvalid(
   endpoint: string,
@@ -130,7 +141,7 @@ function listed(
   return texts.join("; ") + (count > texts.length ? `; and ${count - texts.length} more` : "");
 }
 
-function clip(text: string): string {
+export function clip(text: string): string {
   return text.length > MAX_FAILURE_MESSAGE_CHARACTERS
     ? `${text.slice(0, MAX_FAILURE_MESSAGE_CHARACTERS - 1)}…`
     : text;

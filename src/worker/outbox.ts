@@ -3,6 +3,7 @@
  * because a message costs far more than its content, unless they are large. Results follow the
  * chunks of their calls, and the metrics that these recorded.
  */
+import { MAX_HEAD_JSON_BYTES } from "../protocol/heads.ts";
 import {
   type CallResult,
   type Chunk,
@@ -46,8 +47,9 @@ export class Outbox {
   /** Resolves when the chunk was handed to the operating system, as far as it takes any. */
   addChunk(chunk: Chunk): Promise<void> {
     const count = this.#chunks.push(chunk);
-    const { data } = chunk;
+    const { data, response } = chunk;
     this.#chunkBytes += typeof data === "string" ? Buffer.byteLength(data) : data.byteLength;
+    this.#chunkBytes += response ? MAX_HEAD_JSON_BYTES : 0;
     if (count === 1) {
       setImmediate(() => this.#flushChunks());
     } else if (count === MAX_CHUNKS_PER_MESSAGE || this.#chunkBytes >= LARGE_MESSAGE_BYTES) {
@@ -89,6 +91,8 @@ function sizeOf(one: CallResult): number {
   if (typeof one.result === "string") {
     return one.result.length;
   }
-  const [file] = one.result.files;
-  return file && "data" in file ? file.data.byteLength : 0;
+  const { files, json, response } = one.result;
+  const [file] = files;
+  const headBytes = response ? MAX_HEAD_JSON_BYTES : 0;
+  return headBytes + (file && "data" in file ? file.data.byteLength : json.length);
 }

@@ -12,6 +12,7 @@ import type { CallFiles } from "./call-files.ts";
 import {
   argumentsInvalid,
   callFailed,
+  OutputRefused,
   outputInvalid,
   outputRefused,
   resultTooLarge,
@@ -25,7 +26,7 @@ import {
   writeJson,
   writeText,
 } from "./payload.ts";
-import { PieceRefused } from "./stream.ts";
+import { failureOfStatus, headOf, writeResponse } from "./response.ts";
 
 /** How a call ended. */
 export type CallOutcome = { readonly result: SentPayload } | { readonly failure: CallFailure };
@@ -79,7 +80,18 @@ export async function writeResult(
   { call, ctx, options }: EndingCall,
 ): Promise<CallOutcome> {
   try {
-    return await finish(executable, returned, { endpoint: call.endpoint, options });
+    const outcome =
+      returned instanceof Response
+        ? { result: await writeResponse(returned, options) }
+        : await finish(executable, returned, { endpoint: call.endpoint, options });
+    const said = returned instanceof Response ? returned : undefined;
+    const response = headOf(call.endpoint, ctx.said, said);
+    if (response === undefined || "failure" in outcome) {
+      return outcome;
+    }
+    const { result } = outcome;
+    const failure = failureOfStatus(executable.manifest.kind, result, response.status);
+    return failure ? { failure } : { result: { ...result, response } };
   } catch (err) {
     return { failure: failureOf(err, call, ctx) };
   }
@@ -87,7 +99,7 @@ export async function writeResult(
 
 /** The failure of a call that ended with an exception. */
 export function failureOf(err: unknown, { endpoint }: Call, ctx: CallContext): CallFailure {
-  if (err instanceof PieceRefused) {
+  if (err instanceof OutputRefused) {
     return err.failure;
   }
   return err instanceof TooLargeError

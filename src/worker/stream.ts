@@ -3,15 +3,15 @@
  * credit for it, and for the next one only when the piece before has left the process. A
  * function that computes without a pause therefore holds back none of its own pieces.
  */
+import type { ResponseHead } from "../protocol/heads.ts";
 import {
-  type CallFailure,
   type Chunk,
   MAX_INLINE_FILE_BYTES,
   MAX_INLINE_RESULT_CHARACTERS,
   STREAM_WINDOW_CHUNKS,
 } from "../protocol/messages.ts";
 import type { ResultDescription } from "../sdk/result.ts";
-import { outputInvalid, outputRefused, pieceTooLarge } from "./failure.ts";
+import { OutputRefused, outputInvalid, outputRefused, pieceTooLarge } from "./failure.ts";
 import { UnserialisableError, writeJson } from "./payload.ts";
 
 /** How many more chunks of a call may be sent. */
@@ -49,24 +49,15 @@ export interface PieceOptions {
   readonly result: ResultDescription;
   /** Its signal tells the function's iterator to return. */
   readonly credit: Credit;
+  /** What the function has said of its answer. Throws an `OutputRefused`. */
+  head(): ResponseHead | undefined;
   /** Sends a chunk; resolves when it has left. */
   send(chunk: Omit<Chunk, "id">): Promise<void>;
 }
 
-/** Thrown for a piece that cannot be sent. */
-export class PieceRefused extends Error {
-  override readonly name = "PieceRefused";
-  readonly failure: CallFailure;
-
-  constructor(failure: CallFailure) {
-    super(failure.message);
-    this.failure = failure;
-  }
-}
-
 /**
  * Sends what the function yields, and resolves with the number of chunks. Rejects with what
- * the function threw, with why it was aborted, or with a `PieceRefused`.
+ * the function threw, with why it was aborted, or with an `OutputRefused`.
  */
 export async function streamPieces(returned: unknown, options: PieceOptions): Promise<number> {
   const { credit } = options;
@@ -91,7 +82,9 @@ export async function streamPieces(returned: unknown, options: PieceOptions): Pr
       if (ended) {
         return sequence - 1;
       }
-      await options.send({ sequence, data: await writePiece(value, options) });
+      const data = await writePiece(value, options);
+      const response = sequence === 1 ? options.head() : undefined;
+      await options.send(response ? { sequence, data, response } : { sequence, data });
     }
   } finally {
     signal.removeEventListener("abort", leave);
@@ -106,7 +99,7 @@ function iteratorOf(returned: unknown, endpoint: string): AsyncIterator<unknown>
   const iterator = iterable?.[Symbol.asyncIterator]?.();
   if (iterator === undefined) {
     const message = `${endpoint} returned nothing to stream: make it an async generator, or return an async iterable`;
-    throw new PieceRefused(outputInvalid(message));
+    throw new OutputRefused(outputInvalid(message));
   }
   return iterator;
 }
@@ -118,7 +111,7 @@ async function writePiece(
 ): Promise<string | Uint8Array> {
   const checked = await result.schema?.["~standard"].validate(yielded);
   if (checked?.issues !== undefined) {
-    throw new PieceRefused(outputRefused(endpoint, checked.issues));
+    throw new OutputRefused(outputRefused(endpoint, checked.issues));
   }
   const value = checked === undefined ? yielded : checked.value;
   switch (result.stream?.pieces) {
@@ -126,14 +119,14 @@ async function writePiece(
       // The yielded bytes rather than the file that the schema makes of them, which has to be read.
       const bytes = yielded instanceof Uint8Array ? yielded : await bytesOf(value, endpoint);
       if (bytes.byteLength > MAX_INLINE_FILE_BYTES) {
-        throw new PieceRefused(pieceTooLarge(endpoint, `${MAX_INLINE_FILE_BYTES} bytes`));
+        throw new OutputRefused(pieceTooLarge(endpoint, `${MAX_INLINE_FILE_BYTES} bytes`));
       }
       return bytes;
     }
     case "text":
       if (typeof value !== "string") {
         const message = `${endpoint} yielded a ${typeof value} where its output says a string`;
-        throw new PieceRefused(outputInvalid(message));
+        throw new OutputRefused(outputInvalid(message));
       }
       return short(value, endpoint);
     default:
@@ -144,7 +137,7 @@ async function writePiece(
 async function bytesOf(value: unknown, endpoint: string): Promise<Uint8Array> {
   if (!(value instanceof Blob)) {
     const message = `${endpoint} yielded a ${typeof value} where its output says bytes`;
-    throw new PieceRefused(outputInvalid(message));
+    throw new OutputRefused(outputInvalid(message));
   }
   return new Uint8Array(await value.arrayBuffer());
 }
@@ -155,7 +148,7 @@ function jsonOf(value: unknown, endpoint: string): string {
   } catch (err) {
     if (err instanceof UnserialisableError) {
       const message = `a piece of ${endpoint} cannot be sent: ${err.message}`;
-      throw new PieceRefused(outputInvalid(message));
+      throw new OutputRefused(outputInvalid(message));
     }
     throw err;
   }
@@ -164,7 +157,7 @@ function jsonOf(value: unknown, endpoint: string): string {
 function short(text: string, endpoint: string): string {
   if (text.length > MAX_INLINE_RESULT_CHARACTERS) {
     const limit = `${MAX_INLINE_RESULT_CHARACTERS} characters`;
-    throw new PieceRefused(pieceTooLarge(endpoint, limit));
+    throw new OutputRefused(pieceTooLarge(endpoint, limit));
   }
   return text;
 }

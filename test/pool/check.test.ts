@@ -26,7 +26,7 @@ function readFrame(bytes: Buffer): WorkerMessage | undefined {
 function read(message: unknown): WorkerMessage | undefined {
   const attachments = new OutgoingAttachments();
   const text = JSON.stringify(message, (name, value) => {
-    if (name === "manifest") {
+    if (name === "manifest" || name === "response") {
       return attachments.add(JSON.stringify(value));
     }
     return value instanceof Uint8Array ? attachments.add(value) : value;
@@ -143,6 +143,53 @@ describe("a message of a worker", () => {
     ["more bytes than a piece has", { id: 1, sequence: 1, data: new Uint8Array(768 * 1024 + 1) }],
   ])("is none with a chunk with %s", (_, chunk) => {
     expect(read({ type: "chunks", chunks: [chunk] })).toBeUndefined();
+  });
+
+  const head = (response: unknown) => {
+    const chunk = { id: 1, sequence: 1, data: "1", response };
+    return (
+      read({ type: "chunks", chunks: [chunk] }) ??
+      read({ type: "results", results: [{ id: 1, result: { json: "1", files: [], response } }] })
+    );
+  };
+
+  test.each([
+    ["a status below 200", { status: 101, headers: [] }],
+    ["a status that HTTP does not have", { status: 600, headers: [] }],
+    ["half a status", { status: 200.5, headers: [] }],
+    ["a status in words", { status: "200", headers: [] }],
+    ["no headers", { status: 200 }],
+    ["headers as an object", { headers: { a: "b" } }],
+    ["a header without a value", { headers: [["a"]] }],
+    ["a header with two values", { headers: [["a", "b", "c"]] }],
+    ["a value that is no text", { headers: [["a", 1]] }],
+    ["a line break in a value", { headers: [["a", "b\r\nset-cookie: c=d"]] }],
+    ["a NUL in a value", { headers: [["a", "\0"]] }],
+    ["letters that HTTP cannot carry", { headers: [["a", "\u0100"]] }],
+    ["a space in a name", { headers: [["a b", "c"]] }],
+    ["a capital in a name", { headers: [["A", "b"]] }],
+    ["no name", { headers: [["", "b"]] }],
+    ["101 headers", { headers: Array(101).fill(["a", "b"]) }],
+    ["more than 16 KiB", { headers: [["a", "b".repeat(16 * 1024)]] }],
+  ])("is none that says %s of an answer", (_, said) => {
+    expect(head(said)).toBeUndefined();
+  });
+
+  test("says the status and the headers of an answer, and nothing else of it", () => {
+    const response = { status: 418, headers: [["x-model", "ü"]] };
+    const results = [{ id: 1, result: { json: "1", files: [], response } }];
+    const sent = { ...response, junk };
+    expect(
+      read({
+        type: "results",
+        results: [{ id: 1, result: { json: "1", files: [], response: sent } }],
+      }),
+    ).toEqual({ type: "results", results });
+    const chunks = [{ id: 1, sequence: 1, data: '"a"', response }];
+    expect(read({ type: "chunks", chunks })).toEqual({ type: "chunks", chunks });
+    // It stands before the first piece, or nowhere.
+    const late = chunks.map((chunk) => ({ ...chunk, sequence: 2 }));
+    expect(read({ type: "chunks", chunks: late })).toBeUndefined();
   });
 
   test("has a chunk without members that the protocol does not have, with bytes of its own", () => {

@@ -9,6 +9,7 @@ import type { ExecutionEnd, ExecutionListener } from "../../src/pool/execution.t
 import { DEFAULT_LIMITS } from "../../src/pool/limits.ts";
 import type { WorkerOptions } from "../../src/pool/options.ts";
 import type { Worker } from "../../src/pool/worker.ts";
+import type { RequestHead } from "../../src/protocol/heads.ts";
 import type { ServiceManifest } from "../../src/protocol/manifest.ts";
 import {
   type FileValue,
@@ -119,10 +120,12 @@ export function workerContract(
       values: object = {},
       {
         sent = [],
+        request,
         batch,
         ...listener
       }: Partial<ExecutionListener> & {
         readonly sent?: (FileValue | StoredFile)[];
+        readonly request?: RequestHead;
         readonly batch?: BatchPost;
       } = {},
     ) {
@@ -136,7 +139,7 @@ export function workerContract(
           taskId: "t",
           attempt: 1,
           timeoutMs: found?.timeoutMs ?? 0,
-          arguments: { json: JSON.stringify(values), files: sent },
+          arguments: { json: JSON.stringify(values), files: sent, ...(request && { request }) },
           stream: found?.stream,
           ...(batch && { batch }),
         },
@@ -208,6 +211,27 @@ export function workerContract(
       const ends = await Promise.all(calls.map(({ ended }) => ended));
       expect(ends).toEqual(calls.map((_, number) => result(number)));
       expect([worker.busyness, worker.used]).toEqual([0, true]);
+    });
+
+    test("shows a function its request, and tells what it says of its answer", async () => {
+      const request = {
+        ...{ method: "POST", url: "http://a.example/told?q=%C3%BC", client: "192.0.2.1" },
+        headers: [["x-tenant", "acme"]] as const,
+      };
+      const end = await begin("told", {}, { request }).ended;
+      const headers = [
+        ["x-model", "v2"],
+        ["set-cookie", "a=b"],
+        ["set-cookie", "c=d"],
+      ];
+      expect(end).toEqual({
+        kind: "result",
+        result: {
+          json: JSON.stringify(["POST", "ü", "acme", "192.0.2.1"]),
+          files: [],
+          response: { status: 201, headers: expect.arrayContaining(headers) },
+        },
+      });
     });
 
     test.each([1, MAX_INLINE_FILE_BYTES, MAX_INLINE_FILE_BYTES + 1])(

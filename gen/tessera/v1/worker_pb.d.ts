@@ -1104,6 +1104,14 @@ export declare type WorkResult = Message<"tessera.v1.WorkResult"> & {
    * @generated from field: bool beside_others = 9;
    */
   besideOthers: boolean;
+
+  /**
+   * With a result: what the function says of its answer. Of a streamed result it
+   * is with the first chunk, or here where there are no chunks.
+   *
+   * @generated from field: tessera.v1.ResponseHead response = 10;
+   */
+  response?: ResponseHead | undefined;
 };
 
 /**
@@ -1176,6 +1184,14 @@ export declare type WorkResultJson = {
    * @generated from field: bool beside_others = 9;
    */
   besideOthers?: boolean;
+
+  /**
+   * With a result: what the function says of its answer. Of a streamed result it
+   * is with the first chunk, or here where there are no chunks.
+   *
+   * @generated from field: tessera.v1.ResponseHead response = 10;
+   */
+  response?: ResponseHeadJson;
 };
 
 /**
@@ -1519,6 +1535,13 @@ export declare type WorkChunk = Message<"tessera.v1.WorkChunk"> & {
     value: Uint8Array;
     case: "bytes";
   } | { case: undefined; value?: undefined };
+
+  /**
+   * With the first chunk of a call: what the function says of its answer.
+   *
+   * @generated from field: tessera.v1.ResponseHead response = 5;
+   */
+  response?: ResponseHead | undefined;
 };
 
 /**
@@ -1554,6 +1577,13 @@ export declare type WorkChunkJson = {
    * @generated from field: bytes bytes = 4;
    */
   bytes?: string;
+
+  /**
+   * With the first chunk of a call: what the function says of its answer.
+   *
+   * @generated from field: tessera.v1.ResponseHead response = 5;
+   */
+  response?: ResponseHeadJson;
 };
 
 /**
@@ -1924,6 +1954,13 @@ export declare type Assignment = Message<"tessera.v1.Assignment"> & {
    * @generated from field: string trace = 8;
    */
   trace: string;
+
+  /**
+   * The request that the call came with, for an endpoint that is shown it.
+   *
+   * @generated from field: tessera.v1.RequestHead request = 9;
+   */
+  request?: RequestHead | undefined;
 };
 
 /**
@@ -1988,6 +2025,13 @@ export declare type AssignmentJson = {
    * @generated from field: string trace = 8;
    */
   trace?: string;
+
+  /**
+   * The request that the call came with, for an endpoint that is shown it.
+   *
+   * @generated from field: tessera.v1.RequestHead request = 9;
+   */
+  request?: RequestHeadJson;
 };
 
 /**
@@ -1995,6 +2039,178 @@ export declare type AssignmentJson = {
  * Use `create(AssignmentSchema)` to create a new message.
  */
 export declare const AssignmentSchema: GenMessage<Assignment, {jsonType: AssignmentJson}>;
+
+/**
+ * RequestHead is what a function is shown of the request that calls it.
+ *
+ * @generated from message tessera.v1.RequestHead
+ */
+export declare type RequestHead = Message<"tessera.v1.RequestHead"> & {
+  /**
+   * The method.
+   *
+   * @generated from field: string method = 1;
+   */
+  method: string;
+
+  /**
+   * With scheme, host and query.
+   *
+   * @generated from field: string url = 2;
+   */
+  url: string;
+
+  /**
+   * The headers that the endpoint names, without what authenticated the caller.
+   *
+   * @generated from field: repeated tessera.v1.HeaderField headers = 3;
+   */
+  headers: HeaderField[];
+
+  /**
+   * The address of the caller. Empty: unknown.
+   *
+   * @generated from field: string client = 4;
+   */
+  client: string;
+};
+
+/**
+ * RequestHead is what a function is shown of the request that calls it.
+ *
+ * @generated from message tessera.v1.RequestHead
+ */
+export declare type RequestHeadJson = {
+  /**
+   * The method.
+   *
+   * @generated from field: string method = 1;
+   */
+  method?: string;
+
+  /**
+   * With scheme, host and query.
+   *
+   * @generated from field: string url = 2;
+   */
+  url?: string;
+
+  /**
+   * The headers that the endpoint names, without what authenticated the caller.
+   *
+   * @generated from field: repeated tessera.v1.HeaderField headers = 3;
+   */
+  headers?: HeaderFieldJson[];
+
+  /**
+   * The address of the caller. Empty: unknown.
+   *
+   * @generated from field: string client = 4;
+   */
+  client?: string;
+};
+
+/**
+ * Describes the message tessera.v1.RequestHead.
+ * Use `create(RequestHeadSchema)` to create a new message.
+ */
+export declare const RequestHeadSchema: GenMessage<RequestHead, {jsonType: RequestHeadJson}>;
+
+/**
+ * ResponseHead is what a function says of its answer.
+ *
+ * @generated from message tessera.v1.ResponseHead
+ */
+export declare type ResponseHead = Message<"tessera.v1.ResponseHead"> & {
+  /**
+   * From 200 to 599. 0: 200.
+   *
+   * @generated from field: uint32 status = 1;
+   */
+  status: number;
+
+  /**
+   * At most 100, and 16 KiB in all.
+   *
+   * @generated from field: repeated tessera.v1.HeaderField headers = 2;
+   */
+  headers: HeaderField[];
+};
+
+/**
+ * ResponseHead is what a function says of its answer.
+ *
+ * @generated from message tessera.v1.ResponseHead
+ */
+export declare type ResponseHeadJson = {
+  /**
+   * From 200 to 599. 0: 200.
+   *
+   * @generated from field: uint32 status = 1;
+   */
+  status?: number;
+
+  /**
+   * At most 100, and 16 KiB in all.
+   *
+   * @generated from field: repeated tessera.v1.HeaderField headers = 2;
+   */
+  headers?: HeaderFieldJson[];
+};
+
+/**
+ * Describes the message tessera.v1.ResponseHead.
+ * Use `create(ResponseHeadSchema)` to create a new message.
+ */
+export declare const ResponseHeadSchema: GenMessage<ResponseHead, {jsonType: ResponseHeadJson}>;
+
+/**
+ * HeaderField is a header with one value; a name may occur several times.
+ *
+ * @generated from message tessera.v1.HeaderField
+ */
+export declare type HeaderField = Message<"tessera.v1.HeaderField"> & {
+  /**
+   * In lower case.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * Its value, in the characters that HTTP has.
+   *
+   * @generated from field: string value = 2;
+   */
+  value: string;
+};
+
+/**
+ * HeaderField is a header with one value; a name may occur several times.
+ *
+ * @generated from message tessera.v1.HeaderField
+ */
+export declare type HeaderFieldJson = {
+  /**
+   * In lower case.
+   *
+   * @generated from field: string name = 1;
+   */
+  name?: string;
+
+  /**
+   * Its value, in the characters that HTTP has.
+   *
+   * @generated from field: string value = 2;
+   */
+  value?: string;
+};
+
+/**
+ * Describes the message tessera.v1.HeaderField.
+ * Use `create(HeaderFieldSchema)` to create a new message.
+ */
+export declare const HeaderFieldSchema: GenMessage<HeaderField, {jsonType: HeaderFieldJson}>;
 
 /**
  * FileArgument is a file of the arguments.

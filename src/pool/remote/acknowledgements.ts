@@ -88,6 +88,7 @@ export function acknowledging(
     onEnd: (end: ExecutionEnd) => onEnded(listener.onEnd(end) ?? undefined),
     onAbort: (reason) => listener.onAbort?.(reason),
     onChunk: (piece, sequence) => listener.onChunk?.(piece, sequence),
+    onResponse: (response) => listener.onResponse?.(response),
     onProgress: (fraction, message) => listener.onProgress?.(fraction, message),
     onLog: (line) => listener.onLog?.(line),
   };

@@ -4,12 +4,13 @@
  * only what was stored for its own call.
  */
 import { problem } from "../../errors.ts";
-import type {
-  FileOnDisk,
-  FileValue,
-  Payload,
-  SentPayload,
-  StoredFile,
+import {
+  type FileOnDisk,
+  type FileValue,
+  headsOf,
+  type Payload,
+  type SentPayload,
+  type StoredFile,
 } from "../../protocol/messages.ts";
 import type { Execution } from "../execution.ts";
 import type { Keepers, TransferHost, Transfers } from "../transfers.ts";
@@ -52,7 +53,7 @@ export class RemoteTransfers implements Transfers {
 
   stage({ call }: Execution, payload: Payload, begin: (sent: SentPayload) => void): void {
     this.#calls.set(call.id, { kind: call.kind, arguments: payload.files, result: undefined });
-    begin({ json: payload.json, files: payload.files.map(sentFile) });
+    begin({ json: payload.json, files: payload.files.map(sentFile), ...headsOf(payload) });
   }
 
   /** The bytes of a file of the arguments, from an offset on. Throws for one that is not there. */
@@ -118,8 +119,8 @@ export class RemoteTransfers implements Transfers {
     const { contentType, filename } = named;
     const kept = { contentType, ...(filename !== undefined && { filename }), blob: stored.blob };
     const result: Payload = sent.text
-      ? { json: "", files: [], text: kept }
-      : { json: sent.json, files: [kept] };
+      ? { json: "", files: [], text: kept, ...headsOf(sent) }
+      : { json: sent.json, files: [kept], ...headsOf(sent) };
     this.#host.settle(id)?.succeed(result);
   }
 

@@ -2,6 +2,8 @@
  * The pieces of one running attempt on their way to the storage. The function gets credit for
  * further pieces only for those that are stored, so at most one window of them waits here.
  */
+
+import type { ResponseHead } from "../../protocol/heads.ts";
 import type { EndpointManifest } from "../../protocol/manifest.ts";
 import type { CallFailure } from "../../protocol/messages.ts";
 import type { PieceAppend, PieceData, PieceForm } from "../../storage/pieces.ts";
@@ -41,6 +43,8 @@ export interface AttemptPiecesOptions {
 export class AttemptPieces {
   readonly attempt: Attempt;
   readonly form: PieceForm;
+  /** What the function said of its answer. */
+  response: ResponseHead | undefined;
   readonly #options: AttemptPiecesOptions;
   #waiting: PieceData[] = [];
   #received = 0;

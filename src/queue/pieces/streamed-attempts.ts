@@ -7,6 +7,7 @@ import { toProblem } from "../../errors.ts";
 import type { FileKeeper } from "../../files/keeper.ts";
 import type { Log } from "../../log/log.ts";
 import type { EndpointManifest } from "../../protocol/manifest.ts";
+import { headsOf } from "../../protocol/messages.ts";
 import type { PieceStorage } from "../../storage/pieces.ts";
 import type { Attempt, AttemptEnd } from "../../storage/storage.ts";
 import { interrupted } from "../../tasks/failure.ts";
@@ -64,7 +65,12 @@ export class StreamedAttempts implements Disposable {
   end(pieces: AttemptPieces, end: AttemptEnd): (givenUp: AbortSignal) => Promise<AttemptEnd> {
     return async (givenUp) => {
       await flushed(pieces, givenUp);
-      return end.status === "success" ? this.#succeed(pieces, givenUp) : end;
+      if (end.status !== "success") {
+        return end;
+      }
+      // Of a stream without pieces, the end says it.
+      pieces.response ??= end.result.response;
+      return this.#succeed(pieces, givenUp);
     };
   }
 
@@ -80,8 +86,8 @@ export class StreamedAttempts implements Disposable {
     }
     for (const untilMs = performance.now() + WHOLE_TIMEOUT_MS; ; ) {
       try {
-        const result = await wholeResult(pieces, { ...this.#options, endpoint: pieces.endpoint });
-        return { status: "success", result };
+        const whole = await wholeResult(pieces, { ...this.#options, endpoint: pieces.endpoint });
+        return { status: "success", result: { ...whole, ...headsOf(pieces) } };
       } catch (err) {
         const { attempt } = pieces;
         this.#options.log.error({ err, ...attempt }, "a streamed result could not be put together");

@@ -15,8 +15,9 @@ import {
 import { NO_BYTES } from "../http/body.ts";
 import { sendCompressed } from "../http/compression.ts";
 import { JSON_TYPE } from "../http/problem.ts";
+import { applyHead, hasNoContent, SANDBOX } from "../http/response-head.ts";
 import type { StreamedBodies } from "../http/streamed-bodies.ts";
-import { type ResultQuery, sendAsked, sendWhole } from "./content.ts";
+import { type ResultQuery, sendAsked, sendNothing, sendWhole } from "./content.ts";
 
 /** Answers 202, also for a task that existed already. */
 export function sendSubmitted(
@@ -109,7 +110,16 @@ export function sendResult(
     describeFile(reply, contentType, filename);
   }
   const content = bodies.response ?? bodies.text ?? asBuffer(data);
-  return asked ? sendAsked(asked, reply, content) : sendWhole(reply, content);
+  const { head } = bodies;
+  if (head) {
+    applyHead(reply, head);
+    if (hasNoContent(head.status)) {
+      return sendNothing(reply, content);
+    }
+  }
+  // Conditions and ranges are about a result that is there, which another status does not say.
+  const isPlain = head?.status === undefined || head.status === 200;
+  return asked && isPlain ? sendAsked(asked, reply, content) : sendWhole(reply, content);
 }
 
 /** Sends the arguments of a task: their JSON as it is stored, and the facts of their files. */
@@ -136,20 +146,28 @@ export function sendArgumentFile(
   { bodies, asked }: Required<ResultSending>,
 ): void | Promise<void> {
   const { contentType = "", data = NO_BYTES } = body ?? {};
-  describeFile(reply, contentType || "application/octet-stream", filename);
+  describeFile(reply, contentType || "application/octet-stream", filename, "attachment");
   return sendAsked(asked, reply, bodies.response ?? asBuffer(data));
 }
 
-function describeFile(reply: FastifyReply, contentType: string, filename: string): void {
+/** What browsers show in its place, by its media type; they keep all else as a file. */
+const SHOWN = /^(?:image|audio|video|text)\/|^application\/(?:pdf|xhtml\+xml)(?:;|$)/i;
+
+function describeFile(
+  reply: FastifyReply,
+  contentType: string,
+  filename: string,
+  disposition = SHOWN.test(contentType) ? "inline" : "attachment",
+): void {
   reply
     .header("content-type", contentType)
     // Browsers must not guess the type of a result, nor run it as a page of this origin.
     .header("x-content-type-options", "nosniff")
-    .header("content-security-policy", "sandbox");
+    .header("content-security-policy", SANDBOX);
   if (filename !== "") {
-    reply.header("content-disposition", contentDisposition(filename));
-  } else if (!contentType.startsWith("text/plain")) {
-    reply.header("content-disposition", "attachment");
+    reply.header("content-disposition", contentDisposition(disposition, filename));
+  } else if (disposition === "attachment") {
+    reply.header("content-disposition", disposition);
   }
 }
 
@@ -172,13 +190,13 @@ function asBuffer(data: Uint8Array): Buffer {
 }
 
 /** `Content-Disposition` by RFC 6266, with a plain name for clients that read only that. */
-function contentDisposition(filename: string): string {
+function contentDisposition(disposition: string, filename: string): string {
   const plain = filename.replace(/[^\x20-\x7e]|["\\%]/g, "_");
   const encoded = encodeURIComponent(filename).replace(
     /['()*]/g,
     (char) => `%${char.charCodeAt(0).toString(16)}`,
   );
-  return `attachment; filename="${plain}"; filename*=UTF-8''${encoded}`;
+  return `${disposition}; filename="${plain}"; filename*=UTF-8''${encoded}`;
 }
 
 // RFC 3339 times, written from a cache of seconds.

@@ -42,6 +42,14 @@ function sizeOf(content: Content): number {
   return isStreamed(content) ? content.size : Buffer.byteLength(content);
 }
 
+/** Answers without content, for a status that has none. */
+export function sendNothing(reply: FastifyReply, content: Content): void {
+  finish(reply, content);
+  reply.removeHeader("content-type");
+  reply.removeHeader("content-disposition");
+  reply.send();
+}
+
 function isStreamed(content: Content): content is StreamedResponse {
   return typeof content !== "string" && !Buffer.isBuffer(content);
 }

@@ -206,7 +206,7 @@ function routes({ invoke, streamedBy, bodyLimits }: DataPlaneOptions): Route[] {
           message.input = await inputOf(req, contextValues, bodies);
           message.resultFormat = ResultFormat.BODY;
           const pieces = invoke.stream(EndpointService.method.streamEndpoint, message, from);
-          return sendPieces(reply, pieces, { form, pieces: streamed.pieces });
+          return sendPieces(reply, pieces, { form, pieces: streamed.pieces, bodies });
         }
         const message = create(CallEndpointRequestSchema);
         message.endpoint = endpointOf(req);

@@ -15,7 +15,6 @@ import { Readable } from "node:stream";
 import type { Message } from "@bufbuild/protobuf";
 import type { FastifyReply } from "fastify";
 import type { StreamEndpointResponse } from "../../../gen/tessera/v1/endpoint_pb.js";
-import { problem } from "../../errors.ts";
 import { preferredType } from "../http/accept.ts";
 import {
   frames,
@@ -27,6 +26,7 @@ import { NO_BYTES } from "../http/body.ts";
 import { sendCompressed } from "../http/compression.ts";
 import type { StreamAnswer } from "../http/invoke.ts";
 import { errorJson, JSON_TYPE, reportProblem } from "../http/problem.ts";
+import { applyHead, SANDBOX } from "../http/response-head.ts";
 import type { StreamedBodies } from "../http/streamed-bodies.ts";
 
 /** What an endpoint streams. */
@@ -42,8 +42,8 @@ export type Pieces = StreamedOutput["pieces"];
 
 /** A form of a streamed result. */
 export interface PieceFormat extends StreamFraming {
-  /** True for the bytes of a file, which browsers keep rather than show. */
-  readonly isFile?: boolean;
+  /** True for what the function made as it made it. */
+  readonly isPlain?: boolean;
   /** What is sent of a piece, which is JSON, text or bytes as the endpoint declares. */
   item(data: Uint8Array, id: string, pieces: Pieces): string | Uint8Array;
   /** What is sent when all pieces before are void; absent where nothing can say so. */
@@ -85,10 +85,10 @@ function jsonOf(data: Uint8Array, pieces: Pieces): string {
   }
 }
 
-function plain(contentType: string, isFile: boolean): PieceFormat {
+function plain(contentType: string): PieceFormat {
   return {
     contentType,
-    isFile,
+    isPlain: true,
     item: (data) => data,
     end: () => "",
     error: () => undefined,
@@ -102,7 +102,7 @@ export const WHOLE = "whole";
 type Form = PieceFormat | typeof WHOLE;
 
 /** The types that an endpoint's result is offered in, the preferred one first. */
-function offers({ kind, pieces, contentType }: StreamedOutput): ReadonlyMap<string, Form> {
+function offers({ kind, pieces, contentType }: StreamedOutput): readonly [string, Form][] {
   const lines: readonly [string, Form][] = [
     ["application/x-ndjson", LINES],
     ["application/jsonl", { ...LINES, contentType: "application/jsonl; charset=utf-8" }],
@@ -110,58 +110,71 @@ function offers({ kind, pieces, contentType }: StreamedOutput): ReadonlyMap<stri
   const events: [string, Form] = ["text/event-stream", EVENTS];
   // The whole result of a task has a path of its own.
   const whole: [string, Form][] = kind === "api" ? [["application/json", WHOLE]] : [];
-  const own: [string, Form] = [contentType, plain(contentType, pieces === "bytes")];
+  const own: [string, Form] = [contentType, plain(contentType)];
+  const type = contentType.split(";", 1)[0];
+  // A text that is events itself is sent as it is, not as the data of other events.
+  const others = [events, ...lines].filter(([other]) => other !== type);
   switch (pieces) {
     case "bytes":
-      return new Map([own, events, ...lines]);
+      return [own, ...others];
     case "text":
-      return new Map([own, events, ...lines, ...whole]);
+      return [own, ...others, ...whole];
     case "json":
-      return new Map([...lines, events, ...whole]);
+      return [...lines, events, ...whole];
   }
 }
 
-/** The form that `Accept` asks for. Errors: NOT_ACCEPTABLE. */
+/**
+ * The form that `Accept` asks for. It says what a client likes best: where it takes none of them, it
+ * gets the first (RFC 9110, section 12.5.1).
+ */
 export function chooseForm(accept: string | undefined, output: StreamedOutput): Form {
-  const offered = offers(output);
-  const type = preferredType(accept, [...offered.keys()]);
-  const form = type === undefined ? undefined : offered.get(type);
-  if (form === undefined) {
-    const types = [...offered.keys()].join(", ");
-    const message = `${output.endpoint} streams its result as ${types}; Accept takes none of them`;
-    throw problem("NOT_ACCEPTABLE", message);
-  }
-  return form;
+  const offered = new Map(offers(output));
+  const [first] = offered.keys();
+  const type = preferredType(accept, [...offered.keys()]) ?? first;
+  return offered.get(type as string) as Form;
 }
 
 /** Sends a whole result, which is in `bodies`. */
 export function sendWhole(
   reply: FastifyReply,
-  { text = "" }: StreamedBodies,
+  { text = "", head }: StreamedBodies,
   { pieces }: StreamedOutput,
 ): void | Promise<void> {
   const json = pieces === "text" ? JSON.stringify(text) : text;
-  return sendCompressed(reply.header("content-type", JSON_TYPE), json);
+  reply.header("content-type", JSON_TYPE);
+  if (head) {
+    applyHead(reply, head, { keepsType: true });
+  }
+  return sendCompressed(reply, json);
 }
 
 /** Sends the pieces as they come. Rejects with what ended the stream before the first of them. */
 export function sendPieces(
   reply: FastifyReply,
   answers: StreamAnswer,
-  { form, pieces }: { readonly form: PieceFormat; readonly pieces: Pieces },
+  { form, pieces, bodies }: PiecesSending,
 ): Promise<void> {
   const item = (message: Message) => {
     const { sequence, piece } = message as StreamEndpointResponse;
     const data = piece.case === "body" ? piece.value.data : NO_BYTES;
     return form.item(data, String(sequence), pieces);
   };
-  return sendFrames(reply, answers, { form, pieces, item });
+  return sendFrames(reply, answers, { form, pieces, item, bodies });
+}
+
+interface PiecesSending {
+  readonly form: PieceFormat;
+  readonly pieces: Pieces;
+  /** Where what the function says of its answer is found with the first piece. */
+  readonly bodies: StreamedBodies;
 }
 
 export interface FramesSending {
   readonly form: PieceFormat;
   item(message: Message): string | Uint8Array;
   readonly pieces: Pieces;
+  readonly bodies?: StreamedBodies;
   /** How long the headers wait for the first message; absent: until it comes. */
   readonly maxWaitMs?: number;
 }
@@ -170,7 +183,7 @@ export interface FramesSending {
 export async function sendFrames(
   reply: FastifyReply,
   answers: StreamAnswer,
-  { form, pieces, item, maxWaitMs }: FramesSending,
+  { form, pieces, item, bodies, maxWaitMs }: FramesSending,
 ): Promise<void> {
   const opened = await openStream(answers, maxWaitMs);
   const sent = frames(opened, {
@@ -193,9 +206,9 @@ export async function sendFrames(
     .header("x-accel-buffering", "no")
     // Browsers must not guess the type of a result, nor run it as a page of this origin.
     .header("x-content-type-options", "nosniff")
-    .header("content-security-policy", "sandbox");
-  if (form.isFile) {
-    reply.header("content-disposition", "attachment");
+    .header("content-security-policy", SANDBOX);
+  if (bodies?.head) {
+    applyHead(reply, bodies.head, { keepsType: form.isPlain !== true });
   }
   reply.send(Readable.from(sent, { highWaterMark: 1 }));
 }

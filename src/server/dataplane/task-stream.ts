@@ -30,7 +30,7 @@ export interface TaskForm {
 
 /**
  * The form that `Accept` asks for. `output` is undefined if the endpoint does not exist any more;
- * its pieces are then read as what their own type says. Errors: NOT_ACCEPTABLE.
+ * its pieces are then read as what their own type says.
  */
 export function chooseTaskForm(
   accept: string | undefined,
@@ -80,7 +80,7 @@ function formOf(contentType: string, declared: Pieces): Pieces {
   if (contentType === "application/json") {
     return "json";
   }
-  return contentType.startsWith("text/plain") ? "text" : "bytes";
+  return declared === "text" || contentType.startsWith("text/plain") ? "text" : "bytes";
 }
 
 function restarted(attempt: number): never {

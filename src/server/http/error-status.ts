@@ -27,7 +27,6 @@ const HTTP_STATUS: { readonly [reason in Reason]?: number } = {
   BODY_TOO_LARGE: 413,
   CONTENT_TYPE_UNSUPPORTED: 415,
   METHOD_NOT_ALLOWED: 405,
-  NOT_ACCEPTABLE: 406,
 };
 
 /** HTTP status of an error in the Connect protocol. */

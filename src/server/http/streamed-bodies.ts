@@ -5,6 +5,7 @@
  * message alone, which is bounded.
  */
 import { createContextKey } from "@connectrpc/connect";
+import type { ResponseHead } from "../../protocol/heads.ts";
 
 /** The streamed body of a request, a form. */
 export interface StreamedRequest {
@@ -35,6 +36,8 @@ export interface StreamedBodies {
   response?: StreamedResponse;
   /** The same for a body that exists as text, to avoid its conversion to bytes and back. */
   text?: string;
+  /** What the function said of its answer; protocols that have no place for it leave it out. */
+  head?: ResponseHead;
 }
 
 /** Present if the protocol can stream. */

@@ -2,6 +2,7 @@
 
 import type { EndpointManifest, JsonSchema, StreamManifest } from "../../protocol/manifest.ts";
 import { createSchemaCheck } from "../input/schema-check.ts";
+import { textTypeOf } from "../piece-type.ts";
 import { resultIsText } from "../schema.ts";
 import { exampleOf } from "./example.ts";
 import { componentReference, hoistSchema } from "./hoist.ts";
@@ -81,7 +82,9 @@ export function resultResponse(endpoint: EndpointManifest): JsonSchema {
   const isList = endpoint.stream?.pieces === "json";
   const schema = isList ? { type: "array", items: piece } : piece;
   const example = isList ? null : exampleOf(output);
-  const contentType = resultIsText(endpoint) ? "text/plain" : "application/json";
+  const contentType = resultIsText(endpoint)
+    ? (textTypeOf(endpoint).split(";", 1)[0] as string)
+    : "application/json";
   return {
     description: "What the function returned.",
     content: { [contentType]: { schema, ...(example === null ? {} : { example }) } },
@@ -113,6 +116,8 @@ export function streamedResponse(endpoint: EndpointManifest): JsonSchema {
     text: {
       ...(whole as object),
       ...framed,
+      // A text that is events itself is not framed as the data of others.
+      ...(whole as object),
       ...(isApi && { "application/json": { schema: { type: "string" } } }),
     },
     bytes: { ...(whole as object), ...framed },

@@ -52,13 +52,6 @@ const FAILURES: { readonly [status: string]: Failure } = {
     reasons: ["ENDPOINT_NOT_FOUND", "ENDPOINT_NOT_A_TASK", "TASK_NOT_FOUND"],
     message: "task 019a0b5e-7c1d-7f3a-8f21-5b0c6f1d2e3a does not exist or has expired",
   },
-  406: {
-    description: "The result has none of the media types that Accept takes.",
-    code: "invalid_argument",
-    reason: "NOT_ACCEPTABLE",
-    reasons: ["NOT_ACCEPTABLE"],
-    message: "the result is streamed as application/x-ndjson or text/event-stream",
-  },
   409: {
     description:
       "The task has started or ended already, or began anew, or the idempotency key was used before.",

@@ -59,8 +59,7 @@ const RETRY: readonly Reason[] = [
 
 const STREAM: readonly Reason[] = [
   ...TASK,
-  ...(["TASK_RESTARTED", "TASK_CANCELLED", "TASK_FAILED"] as const),
-  ...(["TOO_MANY_WAITING", "NOT_ACCEPTABLE"] as const),
+  ...(["TASK_RESTARTED", "TASK_CANCELLED", "TASK_FAILED", "TOO_MANY_WAITING"] as const),
 ];
 
 /** All paths of an endpoint. `authorization`: calls need a token. */
@@ -69,7 +68,6 @@ export function endpointPaths(endpoint: EndpointManifest, authorization: boolean
   const streams = stream !== undefined && kind === "api";
   const callSummary = streams ? `Call ${name} and stream its result` : `Call ${name}`;
   const answer = streams ? streamedResponse(endpoint) : resultResponse(endpoint);
-  const ofCall = streams ? [...CALL, "NOT_ACCEPTABLE" as const] : CALL;
   const call = {
     operationId: name,
     tags: [name],
@@ -79,7 +77,7 @@ export function endpointPaths(endpoint: EndpointManifest, authorization: boolean
     requestBody: requestBody(endpoint),
     responses: {
       200: kind === "task" ? replayable(answer) : answer,
-      ...failures(kind === "task" ? CALL_OF_TASK : ofCall, authorization),
+      ...failures(kind === "task" ? CALL_OF_TASK : CALL, authorization),
     },
   };
   return {

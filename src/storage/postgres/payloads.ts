@@ -3,7 +3,7 @@
  * `payload_parts`.
  */
 import type { FileFacts, FileValue, Payload, StoredFile } from "../../protocol/messages.ts";
-import type { PayloadKey } from "../stored.ts";
+import { headText, isBare, type PayloadKey, readHeads } from "../stored.ts";
 import { attachBlob } from "./blobs.ts";
 import { type PostgresRow, prepared, type Session } from "./session.ts";
 
@@ -15,11 +15,7 @@ const MAX_INLINE_PAYLOAD_CHARACTERS = 2_048;
 
 /** Whether the whole payload fits into the task's row. */
 export function isInline(payload: Payload): boolean {
-  return (
-    payload.files.length === 0 &&
-    payload.json.length <= MAX_INLINE_PAYLOAD_CHARACTERS &&
-    payload.text === undefined
-  );
+  return isBare(payload) && payload.json.length <= MAX_INLINE_PAYLOAD_CHARACTERS;
 }
 
 /** The inline column of the task's row; null for a payload that is not inline. */
@@ -37,8 +33,8 @@ interface About extends FileFacts {
 
 const WRITE = prepared(
   "write_part",
-  `INSERT INTO payload_parts (deployment_id, task_id, side, part, about, data, blob_id)
-   VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+  `INSERT INTO payload_parts (deployment_id, task_id, side, part, about, data, blob_id, head)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
 );
 
 /**
@@ -57,7 +53,8 @@ export async function writePayload(
   for (const [part, file] of parts.entries()) {
     const { about, bytes, blobId } = toColumns(file);
     const key = [deploymentId, taskId, side, part];
-    await session.query(WRITE, ...key, JSON.stringify(about), bytes, blobId);
+    const head = part === 0 ? headText(payload) : null;
+    await session.query(WRITE, ...key, JSON.stringify(about), bytes, blobId, head);
     if (blobId !== null) {
       await attachBlob(session, blobId);
     }
@@ -81,7 +78,7 @@ function toColumns(file: FileValue | StoredFile): {
 
 const READ = prepared(
   "read_parts",
-  `SELECT about, data, blob_id FROM payload_parts
+  `SELECT about, data, blob_id, head FROM payload_parts
    WHERE deployment_id = $1 AND task_id = $2 AND side = $3 ORDER BY part`,
 );
 
@@ -99,9 +96,10 @@ export async function readPayload(
   if (text === undefined) {
     return undefined;
   }
+  const heads = readHeads(side, rows[0]?.head);
   return "blob" in text
-    ? { json: "", files, text }
-    : { json: Buffer.from(text.data).toString(), files };
+    ? { json: "", files, text, ...heads }
+    : { json: Buffer.from(text.data).toString(), files, ...heads };
 }
 
 function toFile({ about, data, blob_id }: PostgresRow): FileValue | StoredFile {

@@ -347,4 +347,11 @@ export const MIGRATIONS: readonly Migration[] = [
     WHERE suspect AND status = 1;
   `,
   ),
+  expand(
+    "heads of calls",
+    `
+  -- On the first part: the head of the request, or of the answer, as JSON; null for nearly all.
+  ALTER TABLE payload_parts ADD COLUMN head TEXT;
+  `,
+  ),
 ];

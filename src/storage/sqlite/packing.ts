@@ -9,7 +9,7 @@ import type { Payload } from "../../protocol/messages.ts";
 import { NONE_RETURNED } from "../../tasks/attempt.ts";
 import type { Task } from "../../tasks/task.ts";
 import type { Attempt, AttemptEnd, NewTask, SubmitOutcome, TaskKey } from "../storage.ts";
-import { asStored } from "../stored.ts";
+import { asStored, isBare } from "../stored.ts";
 import type { OperationName, OperationParameters, OperationResult } from "./operations.ts";
 
 /** One operation to run. */
@@ -324,7 +324,7 @@ export function unpackState(values: ValueReader, { deploymentId, taskId }: TaskK
 
 /** Encodes a payload; nearly every one is JSON text only and is sent as that text. */
 export function toValue(payload: Payload): string | Payload {
-  return payload.files.length === 0 && payload.text === undefined ? payload.json : payload;
+  return isBare(payload) ? payload.json : payload;
 }
 
 export function toPayload(value: string | Payload): Payload {

@@ -1,6 +1,6 @@
 /** Payloads in SQLite: small JSON inline in the task's row, everything else in `payload_parts`. */
 import type { FileValue, Payload, StoredFile } from "../../protocol/messages.ts";
-import { type PayloadKey, storedFiles } from "../stored.ts";
+import { headText, isBare, type PayloadKey, readHeads, storedFiles } from "../stored.ts";
 import { attachBlob, isAttachable } from "./blobs.ts";
 import type { SqliteDatabase } from "./database.ts";
 import type { SqliteRow } from "./rows.ts";
@@ -15,11 +15,7 @@ const NO_BYTES = new Uint8Array(0);
 
 /** Whether the whole payload fits into the task's row. */
 export function isInline(payload: Payload): boolean {
-  return (
-    payload.files.length === 0 &&
-    payload.json.length <= MAX_INLINE_PAYLOAD_CHARACTERS &&
-    payload.text === undefined
-  );
+  return isBare(payload) && payload.json.length <= MAX_INLINE_PAYLOAD_CHARACTERS;
 }
 
 /** Whether every blob of the payload can be attached. */
@@ -37,8 +33,8 @@ export function writePayload(db: SqliteDatabase, key: PayloadKey, payload: Paylo
     const blob = "blob" in file ? file.blob : undefined;
     db.run(
       `INSERT INTO payload_parts (deployment_id, task_id, side, part, content_type, filename,
-         data, blob_id, blob_bytes, blob_sha256)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+         data, blob_id, blob_bytes, blob_sha256, head)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
       key.deploymentId,
       key.taskId,
       key.side,
@@ -49,6 +45,7 @@ export function writePayload(db: SqliteDatabase, key: PayloadKey, payload: Paylo
       blob?.blobId ?? null,
       blob?.size ?? null,
       blob?.sha256 ?? null,
+      part === 0 ? headText(payload) : null,
     );
     if (blob) {
       attachBlob(db, blob.blobId);
@@ -66,7 +63,8 @@ export function readPayload(
     return { json: inline, files: [] };
   }
   const rows = db.all(
-    `SELECT content_type, filename, data, blob_id, blob_bytes, blob_sha256 FROM payload_parts
+    `SELECT content_type, filename, data, blob_id, blob_bytes, blob_sha256, head
+     FROM payload_parts
      WHERE deployment_id = ? AND task_id = ? AND side = ? ORDER BY part`,
     key.deploymentId,
     key.taskId,
@@ -76,9 +74,10 @@ export function readPayload(
   if (text === undefined) {
     return undefined;
   }
+  const heads = readHeads(key.side, rows[0]?.head);
   return "blob" in text
-    ? { json: "", files, text }
-    : { json: Buffer.from(text.data).toString(), files };
+    ? { json: "", files, text, ...heads }
+    : { json: Buffer.from(text.data).toString(), files, ...heads };
 }
 
 function toFile(row: SqliteRow): FileValue | StoredFile {

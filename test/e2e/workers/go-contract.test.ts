@@ -107,6 +107,10 @@ workerContract("a worker in Go", start, {
       ],
     },
     {
+      reason: "its function takes no head",
+      tests: ["shows a function its request, and tells what it says of its answer"],
+    },
+    {
       reason: "nothing at its machine kills it; the tests below have what the node does",
       tests: [
         "is killed a grace period after an abort that %s ignores, and what ran beside it is displaced",

@@ -66,6 +66,26 @@ export function payloadsContract({ it }: Contract): void {
     expectSame(await storage.getResult(key("a")), returned);
   });
 
+  it("keeps the head of a request with the arguments, and that of an answer with the result", async (storage) => {
+    const request = {
+      ...{ method: "POST", url: "http://a.example/b?c=%20d", client: "192.0.2.1" },
+      headers: [
+        ["x-tenant", "Zürich"],
+        ["x-tenant", "\u0001"],
+      ] as const,
+    };
+    const response = { status: 418, headers: [["set-cookie", "a=b; Path=/"]] as const };
+    const running = await startTask(storage, "a", {
+      arguments: { json: '{"a":1}', files: [], request },
+    });
+    await endAttempt(storage, running, {
+      status: "success",
+      result: { json: "1", files: [], response },
+    });
+    expect(await storage.getArguments(key("a"))).toEqual({ json: '{"a":1}', files: [], request });
+    expect(await storage.getResult(key("a"))).toEqual({ json: "1", files: [], response });
+  });
+
   it("keeps large payloads of tasks of one id in two deployments apart", async (storage) => {
     const [first, second] = [files(bytes(3_000)), files(bytes(4_000))];
     await submit(

@@ -153,6 +153,8 @@ class Eight:
     @bentoml.api
     def answer(self, status: int, ctx: bentoml.Context) -> dict:
         ctx.response.status_code = status
+        ctx.response.headers["x-model"] = "v2"
+        ctx.response.set_cookie("seen", "yes")
         Path(ctx.temp_dir, "note.txt").write_text("temporary")
         return {"status": status, "route": ctx.request.url.path}
 

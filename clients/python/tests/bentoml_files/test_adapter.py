@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import AsyncIterator, Callable, Generator
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -17,13 +17,14 @@ import bentoml
 import pytest
 from bentoml.exceptions import BentoMLException
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import JSONResponse, PlainTextResponse, StreamingResponse
 
 from calling import body, execute, incoming
 from cases import Case
 from conftest import Hosted
 from tessera.bentoml.adapter import adapt
 from tessera.bentoml.turns import Turns
-from tessera.sdk.executable import CallError, ServiceError
+from tessera.sdk.executable import CallError, ResponseHead, ServiceError
 
 Host = Callable[[Any], Hosted]
 
@@ -224,12 +225,58 @@ def test_turns_the_status_of_an_exception_into_a_code(
     assert isinstance(failure.__cause__, BentoMLException)
 
 
-def test_fails_a_call_whose_response_has_the_status_of_an_error(
-    eight: Hosted, tmp_path: Path
+def test_tells_the_status_headers_and_cookies_of_a_response(eight: Hosted, tmp_path: Path) -> None:
+    call = incoming(eight.service, Case("answer", {"status": 409}), tmp_path)
+    assert json.loads(eight.run(execute(eight.service, call))) == {
+        "status": 409,
+        "route": "/answer",
+    }
+    assert call.response is not None and call.response.status == 409
+    assert ("x-model", "v2") in call.response.headers
+    (cookie,) = [value for name, value in call.response.headers if name == "set-cookie"]
+    assert cookie.startswith("seen=yes")
+
+
+def test_tells_the_status_of_a_stream_before_its_first_piece(host: Host, tmp_path: Path) -> None:
+    @bentoml.service
+    class Words:
+        @bentoml.api
+        async def words(self, ctx: bentoml.Context) -> AsyncIterator[str]:
+            ctx.response.status_code = 206
+            ctx.response.headers["x-model"] = "v2"
+            yield "a"
+
+    hosted = host(Words)
+    call = incoming(hosted.service, Case("words"), tmp_path)
+    assert hosted.run(execute(hosted.service, call)) == b"a"
+    assert call.response == ResponseHead(206, [("x-model", "v2")])
+
+
+@pytest.mark.parametrize(
+    ("returned", "status", "content"),
+    [
+        (lambda: PlainTextResponse("short and stout", 418), 418, b"short and stout"),
+        (lambda: StreamingResponse(iter([b"a", b"b"]), media_type="text/csv"), None, b"ab"),
+        (lambda: JSONResponse({"a": [1]}, 201, {"x-model": "v2"}), 201, b'{"a":[1]}'),
+    ],
+)
+def test_tells_a_returned_response_as_it_is(
+    returned: Callable[[], Any],
+    status: int | None,
+    content: bytes,
+    host: Host,
+    tmp_path: Path,
 ) -> None:
-    failure = failure_of(eight, Case("answer", {"status": 409}), tmp_path)
-    assert failure.code == "aborted"
-    assert json.loads(str(failure)) == {"status": 409, "route": "/answer"}
+    @bentoml.service
+    class Answers:
+        @bentoml.api
+        def answer(self) -> Any:
+            return returned()
+
+    hosted = host(Answers)
+    call = incoming(hosted.service, Case("answer"), tmp_path)
+    assert hosted.run(execute(hosted.service, call)) == content
+    assert call.response is not None and call.response.status == status
 
 
 def test_writes_numbers_that_json_does_not_have_as_python_does(host: Host, tmp_path: Path) -> None:

@@ -16,8 +16,9 @@ import { streamedBodies } from "../../http/streamed-bodies.ts";
 import { noteTask, tracedCall } from "../engine/caller.ts";
 import { deploymentOf } from "../target.ts";
 import { finallyReleasing, inputOf, releasingUnless, toResultMessage } from "./messages.ts";
+import { shownRequest, withRequest } from "./request-head.ts";
 import { answer } from "./result.ts";
-import { PIECE_FORMS, streamEndpoint, wholeOf } from "./stream.ts";
+import { PIECE_FORMS, streamEndpoint, takesHead, wholeOf } from "./stream.ts";
 import { digestOfCall, idempotencyOf, noteReplay, refuseKey, scheduleText } from "./submission.ts";
 
 /** For idempotency, a synchronous call equals a submit without a schedule. */
@@ -62,12 +63,14 @@ async function call(
   }
   const bodies = ctx.values.get(streamedBodies);
   const keeper = deployment.files[manifest.kind];
-  const payload = await reader.read(inputOf(req.input, bodies), keeper, deployment.readers);
+  const request = shownRequest(ctx, manifest);
+  const read = await reader.read(inputOf(req.input, bodies), keeper, deployment.readers);
+  const payload = withRequest(read, request);
   const format = req.resultFormat;
   const { signal } = ctx;
   if (manifest.kind === "api") {
     const { calls } = deployment;
-    const caller = { signal, origin };
+    const caller = { signal, origin, ...takesHead(bodies) };
     const calling = manifest.stream
       ? wholeOf(calls.stream(manifest, payload, caller), manifest)
       : calls.call(manifest, payload, caller);

@@ -152,6 +152,9 @@ export function toResultMessage(
   options: ResultMessageOptions,
 ): TaskResult | Promise<TaskResult> {
   const output = outputBody(result, endpoint);
+  if (result.response && options.bodies) {
+    options.bodies.head = result.response;
+  }
   if ("blob" in output) {
     return toStoredResult(result, output, options);
   }

@@ -10,14 +10,16 @@ import {
 import { ResultFormat } from "../../../../gen/tessera/v1/task_pb.js";
 import { problem } from "../../../errors.ts";
 import type { Piece } from "../../../pool/received-chunks.ts";
+import type { ResponseHead } from "../../../protocol/heads.ts";
 import type { EndpointManifest, StreamManifest } from "../../../protocol/manifest.ts";
 import type { Payload } from "../../../protocol/messages.ts";
 import { pieceTypeOf } from "../../../service/piece-type.ts";
 import { bodyMessage } from "../../http/body.ts";
-import { streamedBodies } from "../../http/streamed-bodies.ts";
+import { type StreamedBodies, streamedBodies } from "../../http/streamed-bodies.ts";
 import { tracedStream } from "../engine/caller.ts";
 import { deploymentOf } from "../target.ts";
 import { inputOf } from "./messages.ts";
+import { shownRequest, withRequest } from "./request-head.ts";
 import { MAX_RESULT_MESSAGE_BYTES, toValue } from "./value.ts";
 
 /** The form of an endpoint's pieces in messages. */
@@ -44,12 +46,15 @@ export async function* streamEndpoint(
   const contentType = pieceTypeOf(form, manifest);
   const keeper = deployment.files.api;
   const { signal } = ctx;
-  const input = inputOf(req.input, ctx.values.get(streamedBodies));
-  const payload = await reader.read(input, keeper, deployment.readers);
+  const bodies = ctx.values.get(streamedBodies);
+  const request = shownRequest(ctx, manifest);
+  const read = await reader.read(inputOf(req.input, bodies), keeper, deployment.readers);
   try {
+    const payload = withRequest(read, request);
     const pieces = tracedStream(ctx, deployment, {
       endpoint: manifest.name,
-      run: (origin) => deployment.calls.stream(manifest, payload, { signal, origin }),
+      run: (origin) =>
+        deployment.calls.stream(manifest, payload, { signal, origin, ...takesHead(bodies) }),
     });
     let sequence = 0n;
     for await (const piece of pieces) {
@@ -58,10 +63,21 @@ export async function* streamEndpoint(
       yield pieceMessage(piece, { endpoint: manifest.name, sequence, form, contentType, format });
     }
   } finally {
-    if (payload.files.length > 0) {
-      await keeper.release(payload);
+    if (read.files.length > 0) {
+      await keeper.release(read);
     }
   }
+}
+
+/** Puts what the function says of its answer beside the messages, where there is a place for it. */
+export function takesHead(bodies: StreamedBodies | undefined) {
+  if (bodies === undefined) {
+    return undefined;
+  }
+  const onResponse = (head: ResponseHead): void => {
+    bodies.head = head;
+  };
+  return { onResponse };
 }
 
 interface PieceOf {

@@ -1,7 +1,7 @@
 /** SubmitTask, and SubmitTasks, which submits up to 1,000 tasks in one commit. */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { create } from "@bufbuild/protobuf";
-import type { ServiceImpl } from "@connectrpc/connect";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { codeToString } from "@connectrpc/connect/protocol-connect";
 import {
   type Replay,
@@ -23,6 +23,7 @@ import { type StreamedBodies, streamedBodies } from "../../http/streamed-bodies.
 import { noteTask, originOf } from "../engine/caller.ts";
 import { deploymentOf } from "../target.ts";
 import { inputOf, milliseconds, releasingUnless, toTaskMessage } from "./messages.ts";
+import { shownRequest, withRequest } from "./request-head.ts";
 import { answer } from "./result.ts";
 import {
   checkKey,
@@ -45,7 +46,7 @@ export const submitHandlers: Pick<ServiceImpl<typeof TaskService>, "submitTask" 
     const { queue, name } = deployment;
     const bodies = ctx.values.get(streamedBodies);
     const origin = originOf(ctx);
-    const reading = read(deployment, req, { origin, bodies });
+    const reading = read(deployment, req, { ctx, origin, bodies });
     const { endpoint, payload, options } = reading instanceof Promise ? await reading : reading;
     const submitting = queue.submit(endpoint, payload, options);
     const { task, replayed } = await releasingUnless(submitting, payload, deployment.files.task);
@@ -76,7 +77,7 @@ export const submitHandlers: Pick<ServiceImpl<typeof TaskService>, "submitTask" 
   async submitTasks(req, ctx) {
     const deployment = deploymentOf(ctx);
     deployment.admit();
-    const read = await readAll(deployment, req.tasks, originOf(ctx));
+    const read = await readAll(deployment, req.tasks, ctx);
     const valid = read.filter((one): one is Submission => !(one instanceof Problem));
     const outcomes = (await deployment.queue.submitAll(valid)).values();
     const results = read.map((one) =>
@@ -98,11 +99,18 @@ interface CallFields extends ScheduleFields {
   readonly replay?: Replay;
 }
 
+/** How a call was sent. */
+interface Sent {
+  readonly ctx: HandlerContext;
+  readonly origin: Origin;
+  readonly bodies?: StreamedBodies | undefined;
+}
+
 /** Checks a call. Throws if it is invalid, or rejects if it has files. */
 function read(
   deployment: Deployment,
   call: CallFields,
-  { origin, bodies }: { readonly origin: Origin; readonly bodies?: StreamedBodies | undefined },
+  { ctx, origin, bodies }: Sent,
 ): Submission | Promise<Submission> {
   const { manifest, reader } = deployment.taskEndpoint(call.endpoint);
   const schedule = scheduleOf(call, {
@@ -110,9 +118,14 @@ function read(
     maxRetentionMs: deployment.maxRetentionMs,
   });
   checkKey(call.idempotencyKey);
+  const request = shownRequest(ctx, manifest);
   const toSubmission = (payload: Payload): Submission => {
     const idempotency = idempotencyOf(call, () => digestOfCall(payload, scheduleText(call)));
-    return { endpoint: manifest, payload, options: { ...schedule, idempotency, origin } };
+    return {
+      endpoint: manifest,
+      payload: withRequest(payload, request),
+      options: { ...schedule, idempotency, origin },
+    };
   };
   const { files, readers } = deployment;
   const payload = reader.read(inputOf(call.input, bodies), files.task, readers);
@@ -123,15 +136,16 @@ function read(
 async function readAll(
   deployment: Deployment,
   calls: readonly CallFields[],
-  origin: Origin,
+  ctx: HandlerContext,
 ): Promise<(Submission | Problem)[]> {
+  const sent = { ctx, origin: originOf(ctx) };
   const all: (Submission | Problem)[] = [];
   for (const [index, call] of calls.entries()) {
     if (index % MAX_CALLS_PER_TURN === MAX_CALLS_PER_TURN - 1) {
       await nextTurn();
     }
     try {
-      all.push(await read(deployment, call, { origin }));
+      all.push(await read(deployment, call, sent));
     } catch (err) {
       all.push(toProblem(err));
     }

@@ -3,6 +3,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import type {
   FileResult,
   HeldCall as HeldCallMessage,
+  ResponseHead as ResponseHeadMessage,
   Results,
   WorkChunk,
   WorkFailure,
@@ -10,6 +11,7 @@ import type {
   WorkResult,
 } from "../../../../gen/tessera/v1/worker_pb.js";
 import type { HeldCall, RemoteMessage, RemoteResult } from "../../../pool/remote/messages.ts";
+import { faultOfHead, type ResponseHead } from "../../../protocol/heads.ts";
 import {
   type Call,
   type CallFailure,
@@ -64,11 +66,14 @@ export function toResponse(message: RemoteMessage): Response {
 
 function toAssignment(call: Call) {
   const { id, endpoint, taskId, attempt, deadlineMs, trace = "" } = call;
-  const { json, files } = unpackPayload(call.arguments);
+  const { json, files, request } = unpackPayload(call.arguments);
   const timeLeft = durationFromMs(Math.max(0, deadlineMs - Date.now()));
   return {
     ...{ id: BigInt(id), endpoint, taskId, attempt, json, timeLeft, trace },
     files: files.map(toFile),
+    ...(request && {
+      request: { ...request, headers: request.headers.map(([name, value]) => ({ name, value })) },
+    }),
   };
 }
 
@@ -95,7 +100,25 @@ export function remoteResults({ results }: Results): RemoteResult[] | undefined 
   return read.every((each) => each !== undefined) ? read : undefined;
 }
 
-function remoteResult({ id: number, end, besideOthers }: WorkResult): RemoteResult | undefined {
+function remoteResult(result: WorkResult): RemoteResult | undefined {
+  const read = endOf(result);
+  if (result.response === undefined || read === undefined) {
+    return read;
+  }
+  const response = headOf(result.response);
+  return response && "result" in read
+    ? { id: read.id, result: { ...unpackPayload(read.result), response } }
+    : undefined;
+}
+
+/** What a function says of its answer; undefined for anything that no honest worker sends. */
+function headOf({ status, headers: fields }: ResponseHeadMessage): ResponseHead | undefined {
+  const headers = fields.map(({ name, value }) => [name, value] as const);
+  const head = status === 0 ? { headers } : { status, headers };
+  return faultOfHead(head) === undefined ? head : undefined;
+}
+
+function endOf({ id: number, end, besideOthers }: WorkResult): RemoteResult | undefined {
   const id = Number(number);
   switch (end.case) {
     case "json":
@@ -164,9 +187,14 @@ function failureOf(failure: WorkFailure): CallFailure | undefined {
 }
 
 /** A piece of a streamed result; undefined for one without content. */
-export function remoteChunk({ id, sequence, data }: WorkChunk): Chunk | undefined {
+export function remoteChunk({ id, sequence, data, response: said }: WorkChunk): Chunk | undefined {
   if (data.case === undefined) {
     return undefined;
   }
-  return { id: Number(id), sequence: Number(sequence), data: data.value };
+  const chunk = { id: Number(id), sequence: Number(sequence), data: data.value };
+  if (said === undefined) {
+    return chunk;
+  }
+  const response = headOf(said);
+  return response && sequence === 1n ? { ...chunk, response } : undefined;
 }

@@ -7,6 +7,7 @@ of them, as in BentoML, whose services need not be safe for threads.
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import (
     AsyncIterator,
@@ -18,13 +19,17 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import aclosing, closing, contextmanager
+from pathlib import Path
 from typing import Any
 
-from ..sdk.executable import Ends, IncomingCall, Json, JsonResult, Result, StreamResult, Tell
+from starlette.responses import Response
+
+from ..sdk.executable import Ends, IncomingCall, Json, Result, StreamResult, Tell
+from ..sdk.responses import collected, is_streamed, tell
 from . import internals
 from .arguments import Arguments, ArgumentsReader
 from .batches import Batch, Rows
-from .failures import raised, status_failure
+from .failures import raised
 from .manifest import Shape, endpoint_manifest
 from .requests import CallRequest, call_scope
 from .results import ResultWriter
@@ -91,12 +96,16 @@ class BentoEndpoint:
     def _run(self, call: IncomingCall) -> Result:
         with _told(), self._turns.taken(), self._scope(call) as context:
             args, named = self._read(call, context)
-            return self._write(self._call(*args, **named), context)
+            value = self._call(*args, **named)
+            streamed = asyncio.run(collected(value, call)) if is_streamed(value) else None
+            return self._write(value, call, context, streamed)
 
     async def _run_async(self, call: IncomingCall) -> Result:
         with _told(), self._scope(call) as context:
             args, named = self._read(call, context)
-            return self._write(await self._call(*args, **named), context)
+            value = await self._call(*args, **named)
+            streamed = await collected(value, call) if is_streamed(value) else None
+            return self._write(value, call, context, streamed)
 
     def _open(self, call: IncomingCall) -> Result:
         return StreamResult(self._pieces(call), self._is_json)
@@ -111,9 +120,10 @@ class BentoEndpoint:
                 # Other methods have their turn while the caller takes a piece.
                 while (piece := self._next(pieces)) is not _END:
                     written = write(piece)
+                    self._say(context, call)
                     if written:
                         yield written
-            self._finish(context)
+            self._finish(context, call)
 
     def _next(self, pieces: Iterator[Any]) -> Any:
         with self._turns.taken():
@@ -129,9 +139,10 @@ class BentoEndpoint:
             async with aclosing(self._call(*args, **named)) as pieces:
                 async for piece in pieces:
                     written = write(piece)
+                    self._say(context, call)
                     if written:
                         yield written
-            self._finish(context)
+            self._finish(context, call)
 
     def _alone(self, call: IncomingCall) -> Result:
         return _only(self._batch([call], _tell_nobody))
@@ -168,21 +179,26 @@ class BentoEndpoint:
             named[self._context_name] = context
         return args, named
 
-    def _write(self, value: Any, context: Any) -> Result:
-        result = self._writer.write(value)
-        self._finish(context, result)
-        return result
+    def _write(
+        self, value: Any, call: IncomingCall, context: Any, streamed: Path | None = None
+    ) -> Result:
+        self._finish(context, call)
+        if not isinstance(value, Response):
+            return self._writer.write(value)
+        tell(value, call)
+        if value.background is not None:
+            self._later(value.background())
+        return self._writer.write_response(value, streamed)
 
-    def _finish(self, context: Any, result: Result | None = None) -> None:
-        """Heeds what the method said of its response; headers and cookies have nowhere to go."""
-        if self._context_name is None:
-            return
-        response = context.response
-        if response.background.tasks:
-            self._later(response.background())
-        if response.status_code >= 400:
-            text = result.text or result.json if isinstance(result, JsonResult) else ""
-            raise status_failure(self._name, response.status_code, text)
+    def _say(self, context: Any, call: IncomingCall) -> None:
+        """Leaves what the method said of its response where the host finds it."""
+        if self._context_name is not None and call.response is None:
+            internals.tell_response(context.response, call)
+
+    def _finish(self, context: Any, call: IncomingCall) -> None:
+        self._say(context, call)
+        if self._context_name is not None and context.response.background.tasks:
+            self._later(context.response.background())
 
     def _scope(self, call: IncomingCall) -> Any:
         task_id = call.task_id if self._is_task else None

@@ -2,37 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from bentoml.exceptions import BentoMLException
 from pydantic import ValidationError
 
+from ..sdk.errors import code_of_status
 from ..sdk.executable import CallError
-
-_CODES: Mapping[int, str] = {
-    400: "invalid_argument",
-    401: "unauthenticated",
-    403: "permission_denied",
-    404: "not_found",
-    408: "deadline_exceeded",
-    409: "aborted",
-    410: "not_found",
-    412: "failed_precondition",
-    413: "resource_exhausted",
-    415: "invalid_argument",
-    422: "invalid_argument",
-    424: "failed_precondition",
-    428: "failed_precondition",
-    429: "resource_exhausted",
-    499: "canceled",
-    501: "unimplemented",
-    502: "unavailable",
-    503: "unavailable",
-    504: "deadline_exceeded",
-}
-"""Connect's codes by HTTP status; the closest one where Connect has none."""
-
 
 def arguments_invalid(endpoint: str, error: ValidationError, root: str | None) -> CallError:
     """Arguments that the input spec refused; ``root`` is the one argument of a root input."""
@@ -63,22 +39,11 @@ def output_invalid(endpoint: str, why: object) -> CallError:
     return CallError(f"the result of {endpoint} cannot be sent: {why}", reason="OUTPUT_INVALID")
 
 
-def status_failure(endpoint: str, status: int, text: str) -> CallError:
-    """A result whose HTTP status says that it is a failure."""
-    message = text or f"{endpoint} answered with the status {status}"
-    return CallError(message, code=code_of(status))
-
-
-def code_of(status: int) -> str:
-    """Connect's code for an HTTP status."""
-    return _CODES.get(status, "invalid_argument" if status < 500 else "internal")
-
-
 def raised(error: Exception) -> Exception:
     """What an exception of the function becomes; others are CALL_FAILED by themselves."""
     told: Any = error
     if isinstance(error, BentoMLException):
-        failure = CallError(str(error), code=code_of(int(told.error_code)))
+        failure = CallError(str(error), code=code_of_status(int(told.error_code)))
     elif isinstance(error, ValidationError):
         # As BentoML answers it, which cannot tell it from wrong arguments.
         failure = CallError(str(error), code="invalid_argument")

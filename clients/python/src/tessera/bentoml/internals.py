@@ -14,6 +14,7 @@ tests run on the first and the last, and by hand on those between.
 | ``__root_input__`` of an input spec | a parameter before ``/`` | from 1.4.0 |
 | ``IORootModel``, ``multipart_fields``, ``mime_type()`` | arguments and results | all |
 | ``ServiceContext.in_request``, ``request.state`` | ``bentoml.Context`` | all |
+| ``ServiceContext.response``: ``status_code metadata cookies`` | the answer | all |
 | ``__bentoml_startup_hook__``, those of ``shutdown`` and ``deployment`` | hooks | all |
 | ``Dependency``: ``on url deployment _resolved``; ``cleanup`` | ``bentoml.depends`` | all |
 | ``set_current_service``, ``server_context`` | what running code asks | all |
@@ -28,6 +29,11 @@ import inspect
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+
+from starlette.responses import Response
+
+from ..sdk.executable import IncomingCall
+from ..sdk.responses import tell
 
 OLDEST = (1, 3, 22)
 """Earlier versions do not import with the pydantic of today."""
@@ -75,6 +81,27 @@ def configured(service: Any) -> Mapping[str, Any]:
     service.inject_config()
     values: Mapping[str, Any] = BentoMLContainer.config.services[service.name].get()
     return values
+
+
+def tell_response(said: Any, call: IncomingCall) -> None:
+    """Adds what a method said of its response, ``bentoml.Context.response``, to the answer."""
+    response = Response(status_code=said.status_code)
+    response.headers.update(said.metadata)
+    for cookie in said.cookies:
+        response.set_cookie(
+            cookie.key,
+            cookie.value,
+            max_age=cookie.max_age,
+            expires=cookie.expires,
+            path=cookie.path,
+            domain=cookie.domain,
+            secure=cookie.secure,
+            httponly=cookie.httponly,
+            samesite=cookie.samesite,
+        )
+    tell(response, call)
+    if call.response is not None and (content_type := said.metadata.get("content-type")):
+        call.response.headers.append(("content-type", content_type))
 
 
 def unsupported_parts(service: Any) -> list[str]:

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any, get_origin
 
 from ..sdk.acceptance import accepted
+from ..sdk.adapters import is_text
 from ..sdk.batches import DEFAULT_MAX_BYTES, MAX_BATCH_SIZE
 from ..sdk.executable import Json, ServiceError
 from . import internals
@@ -153,11 +154,17 @@ class Shape:
             if method.is_stream
             else output.model_json_schema(mode="serialization")
         )
+        is_string = self.output.get("type") == "string" and self.output_file is None
+        self.quoted = is_string and not (
+            method.is_stream or is_text(getattr(output, "__pydantic_core_schema__", None))
+        )
+        """True for a date, a UUID or the like, which JSON writes as a string."""
         self.pieces: str | None = None
         if method.is_stream:
             self.pieces = "bytes" if self.output_file is not None else _pieces(self.result)
             if self.pieces == "text":
-                self.output = {"type": "string"}
+                # Whatever they contain, and whatever their type hint says of it.
+                self.output = {"type": "string", "contentMediaType": "text/event-stream"}
 
     def _read_fields(self, spec: Any, schema: Mapping[str, Any]) -> None:
         self.input = translate_input(schema)
@@ -227,6 +234,11 @@ def endpoint_manifest(
         manifest["rootArgument"] = shape.root
     if _is_alias(route, method.name):
         manifest["route"] = route
+    if shape.quoted:
+        manifest["quoted"] = True
+    # Of a batch, nobody could say whose request it is.
+    if method.ctx_param is not None and not method.batchable:
+        manifest["request"] = {"headers": ["*"]}
     if method.batchable:
         manifest["batch"] = {
             # Each call has a row at least.

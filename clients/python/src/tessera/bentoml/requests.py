@@ -6,36 +6,46 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from starlette.datastructures import State
 from starlette.requests import Request
 
-from ..sdk.executable import IncomingCall
+from ..sdk.executable import IncomingCall, RequestHead
 from . import internals
 
 FOLDER_NAME = "files"
 """Within the folder of a call, beside what the host keeps there."""
 
 
+_HEADERS = [("content-type", "application/json")]
+_PORTS = {"http": 80, "https": 443}
+
+
 class CallRequest(Request):  # type: ignore[misc]
     """A request without a connection: the caller's own one ended at the node."""
 
     def __init__(self, call: IncomingCall, route: str, task_id: str | None) -> None:
-        headers = [(b"content-type", b"application/json")]
+        head = call.request or RequestHead("POST", f"http://localhost{route}", _HEADERS, None)
+        url = urlsplit(head.url)
+        fields = [field for field in head.headers if field[0] != "traceparent"]
         if call.trace is not None:
-            headers.append((b"traceparent", call.trace.partition(" ")[0].encode()))
+            fields.append(("traceparent", call.trace.partition(" ")[0]))
         scope = {
             "type": "http",
             "http_version": "1.1",
-            "method": "POST",
-            "scheme": "http",
-            "path": route,
-            "raw_path": route.encode(),
+            "method": head.method,
+            "scheme": url.scheme,
+            "path": unquote(url.path),
+            "raw_path": url.path.encode(),
             "root_path": "",
-            "query_string": b"",
-            "headers": headers,
-            "server": ("localhost", 80),
-            "client": None,
+            "query_string": url.query.encode(),
+            "headers": [
+                (name.encode("latin-1"), value.encode("latin-1", "replace"))
+                for name, value in fields
+            ],
+            "server": (url.hostname or "localhost", url.port or _PORTS[url.scheme]),
+            "client": None if head.client is None else (head.client, 0),
         }
         super().__init__(scope, self._receive_body)
         self._call = call

@@ -16,7 +16,8 @@ from starlette.responses import Response
 
 from ..sdk.executable import FileResult, JsonResult, Result
 from . import internals
-from .failures import output_invalid, status_failure
+from ..sdk.responses import content_of
+from .failures import output_invalid
 from .manifest import Shape
 
 BINARY = "application/octet-stream"
@@ -39,8 +40,6 @@ class ResultWriter:
 
     def write(self, value: Any) -> Result:
         """Raises ``CallError`` for a result that the output spec refuses, or that is no JSON."""
-        if isinstance(value, Response):
-            return self._response(value)
         if isinstance(value, PurePath):
             guessed = mimetypes.guess_type(value)[0]
             return FileResult(Path(value), guessed or self._file_type(), value.name)
@@ -87,20 +86,12 @@ class ResultWriter:
         said = self._shape.output_file or {}
         return FileResult(text.encode("utf-8", "replace"), said.get("contentType", TEXT))
 
-    def _response(self, response: Response) -> Result:
-        body = getattr(response, "body", None)
-        if body is None:
-            raise output_invalid(
-                self._endpoint, f"a {type(response).__name__} is returned; yield the pieces instead"
-            )
-        content = bytes(body)
-        if response.status_code >= 400:
-            text = content.decode("utf-8", "replace")
-            raise status_failure(self._endpoint, response.status_code, text)
-        media_type = response.headers.get("content-type", BINARY)
-        if media_type.partition(";")[0] == "application/json":
-            return JsonResult(content.decode())
-        return FileResult(content, media_type)
+    def write_response(self, response: Response, streamed: Path | None = None) -> Result:
+        """The content of a response that the method returned; ``streamed`` is what it streams."""
+        content = content_of(response, streamed)
+        if content.content_type.partition(";")[0] == "application/json" and streamed is None:
+            return JsonResult(bytes(response.body).decode())
+        return content
 
     def _json_piece(self, piece: Any) -> str:
         try:

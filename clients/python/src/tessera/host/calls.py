@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ..sdk.executable import IncomingCall, IncomingFile, Outlet
+from ..sdk.executable import IncomingCall, IncomingFile, Outlet, RequestHead
 from .frames import Frame
+from .heads import read_request
 
 
 def read_call(sent: dict[str, Any], frame: Frame, outlet: Outlet, scratch: Path) -> IncomingCall:
@@ -14,11 +15,14 @@ def read_call(sent: dict[str, Any], frame: Frame, outlet: Outlet, scratch: Path)
     folder = scratch / f"call-{sent['id']}"
     payload = sent["arguments"]
     files: list[IncomingFile] = []
+    request: RequestHead | None = None
     if isinstance(payload, dict) and "json" in payload:
         files = [
             _read_file(file, frame, folder / f"argument-{index}")
             for index, file in enumerate(payload["files"])
         ]
+        if "request" in payload:
+            request = read_request(frame.text_of(payload["request"]))
         payload = payload["json"]
     return IncomingCall(
         endpoint=sent["endpoint"],
@@ -30,6 +34,7 @@ def read_call(sent: dict[str, Any], frame: Frame, outlet: Outlet, scratch: Path)
         deadline_seconds=sent["deadlineMs"] / 1000,
         outlet=outlet,
         trace=sent.get("trace"),
+        request=request,
     )
 
 

@@ -29,12 +29,14 @@ from .call_log import LogBudget
 from .calls import read_call
 from .failure import failure_of
 from .frames import Attachments, Frame
+from .heads import refuse_status
 from .outbox import Entry, Outbox
 from .output import Outputs
 from .results import (
     MAX_INLINE_FILE_BYTES,
     MAX_INLINE_RESULT_CHARACTERS,
     ResultLimits,
+    write_count,
     write_result,
 )
 from .run import CallOutlet, Run
@@ -214,7 +216,7 @@ class Executor:
 
     def _open_stream(self, run: Run) -> Stream:
         (call_id,) = run.calls
-        stream = Stream(call_id, run.only.endpoint, self._outbox)
+        stream = Stream(call_id, run.only, self._outbox)
         self._streams[call_id] = stream
         return stream
 
@@ -227,18 +229,20 @@ class Executor:
         self._outputs.end_call(call)
         call.ended = True
         call.outlet.close()
-        entry = self._entry(call_id, call, end)
+        entry = self._entry(call_id, run, end)
         _clear(call)
         self._outbox.add("results", entry)
         if not self._running and self._idle is not None:
             self._loop.call_soon_threadsafe(self._idle)
 
-    def _entry(self, call_id: int, call: IncomingCall, end: End) -> Entry:
+    def _entry(self, call_id: int, run: Run, end: End) -> Entry:
+        call = run.calls[call_id]
         error = end
         try:
+            if isinstance(end, (int, JsonResult, FileResult)) and run.is_task:
+                refuse_status(call, end)
             if isinstance(end, int):
-                pieces = str(end)
-                return lambda _: {"id": call_id, "result": pieces}
+                return write_count(call_id, call, end)
             if isinstance(end, (JsonResult, FileResult)):
                 as_text = call.endpoint in self._text_endpoints
                 return write_result(call_id, call, end, self._limits, as_text=as_text)

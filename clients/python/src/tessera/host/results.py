@@ -12,6 +12,7 @@ from typing import Any
 from ..sdk.executable import FileResult, IncomingCall, JsonResult
 from .failure import too_large
 from .frames import Attachments
+from .heads import head_text
 from .outbox import Entry
 
 MAX_INLINE_FILE_BYTES = 256 * 1024
@@ -38,12 +39,11 @@ def write_result(
 ) -> Entry:
     """The entry of a result. Raises ``CallError`` for one that is too large."""
     if isinstance(result, FileResult):
-        return _write_file(call_id, call, result, limits.file_bytes)
+        return _entry(call_id, call, _write_file(call, result, limits.file_bytes))
     if len(result.json) > limits.result_bytes:
         raise too_large(call.endpoint, limits.result_bytes)
     if len(result.json) <= MAX_INLINE_RESULT_CHARACTERS:
-        json = result.json
-        return lambda attachments: {"id": call_id, "result": attachments.text(json)}
+        return _entry(call_id, call, _inline(result.json))
     text, content_type = (
         (result.json, "application/json")
         if result.text is None or not as_text
@@ -52,10 +52,25 @@ def write_result(
     data = text.encode("utf-8", "replace")
     _result_path(call).write_bytes(data)
     on_disk = {"contentType": content_type, "size": len(data)}
-    return _entry(call_id, lambda _: {"json": "", "files": [], "text": on_disk})
+    return _entry(call_id, call, lambda _: {"json": "", "files": [], "text": on_disk})
 
 
-def _write_file(call_id: int, call: IncomingCall, result: FileResult, max_bytes: int) -> Entry:
+def write_count(call_id: int, call: IncomingCall, pieces: int) -> Entry:
+    """The entry of a streamed result: the number of its pieces, of which the first has the head."""
+    if pieces > 0:
+        return lambda _: {"id": call_id, "result": str(pieces)}
+    return _entry(call_id, call, _inline("0"))
+
+
+Payload = Callable[[Attachments], "dict[str, Any] | str | dict[str, list[int]]"]
+"""Writes a result: JSON text, or that with files."""
+
+
+def _inline(json: str) -> Payload:
+    return lambda attachments: attachments.text(json)
+
+
+def _write_file(call: IncomingCall, result: FileResult, max_bytes: int) -> Payload:
     content = result.content
     size = content.stat().st_size if isinstance(content, Path) else len(content)
     if size > max_bytes:
@@ -67,10 +82,10 @@ def _write_file(call_id: int, call: IncomingCall, result: FileResult, max_bytes:
         data = content.read_bytes() if isinstance(content, Path) else content
         if result.owned and isinstance(content, Path):
             content.unlink(missing_ok=True)
-        return _entry(
-            call_id,
-            lambda attachments: {"json": "0", "files": [{**facts, "data": attachments.add(data)}]},
-        )
+        return lambda attachments: {
+            "json": "0",
+            "files": [{**facts, "data": attachments.add(data)}],
+        }
     path = _result_path(call)
     if not isinstance(content, Path):
         path.write_bytes(content)
@@ -79,11 +94,21 @@ def _write_file(call_id: int, call: IncomingCall, result: FileResult, max_bytes:
     else:
         shutil.copyfile(content, path)
     facts["size"] = size
-    return _entry(call_id, lambda _: {"json": "0", "files": [facts]})
+    return lambda _: {"json": "0", "files": [facts]}
 
 
-def _entry(call_id: int, payload: Callable[[Attachments], dict[str, Any]]) -> Entry:
-    return lambda attachments: {"id": call_id, "result": payload(attachments)}
+def _entry(call_id: int, call: IncomingCall, payload: Payload) -> Entry:
+    head = head_text(call)
+    if head is None:
+        return lambda attachments: {"id": call_id, "result": payload(attachments)}
+
+    def entry(attachments: Attachments) -> dict[str, Any]:
+        written = payload(attachments)
+        is_whole = isinstance(written, dict) and "json" in written
+        result: Any = written if is_whole else {"json": written, "files": []}
+        return {"id": call_id, "result": {**result, "response": attachments.add(head)}}
+
+    return entry
 
 
 def _result_path(call: IncomingCall) -> Path:

@@ -82,6 +82,11 @@ class Run:
         self.aborts = False
 
     @property
+    def is_task(self) -> bool:
+        """True where no caller waits for the answer."""
+        return bool(self.executable.manifest["kind"] == "task")
+
+    @property
     def only(self) -> IncomingCall:
         """The call, where there is one."""
         (call,) = self.calls.values()

@@ -8,8 +8,10 @@ import time
 from collections.abc import AsyncIterator, Iterator
 
 from ..sdk.context import Aborted
+from ..sdk.executable import IncomingCall
 from .failure import piece_too_large
 from .frames import Attachments
+from .heads import head_text
 from .outbox import Outbox
 from .results import MAX_INLINE_FILE_BYTES, MAX_INLINE_RESULT_CHARACTERS
 
@@ -20,9 +22,9 @@ WINDOW_PIECES = 32
 class Stream:
     """The pieces of one call."""
 
-    def __init__(self, call_id: int, endpoint: str, outbox: Outbox) -> None:
+    def __init__(self, call_id: int, call: IncomingCall, outbox: Outbox) -> None:
         self._id = call_id
-        self._endpoint = endpoint
+        self._call = call
         self._outbox = outbox
         self._credit = WINDOW_PIECES
         self._sequence = 0
@@ -91,7 +93,8 @@ class Stream:
         is_text = isinstance(piece, str)
         limit = MAX_INLINE_RESULT_CHARACTERS if is_text else MAX_INLINE_FILE_BYTES
         if len(piece) > limit:
-            raise piece_too_large(self._endpoint, limit)
+            raise piece_too_large(self._call.endpoint, limit)
+        head = head_text(self._call) if self._sequence == 0 else None
         with self._changed:
             self._credit -= 1
             self._sequence += 1
@@ -99,7 +102,10 @@ class Stream:
 
         def entry(attachments: Attachments) -> dict[str, object]:
             data = attachments.text(piece) if isinstance(piece, str) else attachments.add(piece)
-            return {"id": self._id, "sequence": sequence, "data": data}
+            chunk = {"id": self._id, "sequence": sequence, "data": data}
+            if head is not None:
+                chunk["response"] = attachments.add(head)
+            return chunk
 
         self._outbox.add("chunks", entry)
 

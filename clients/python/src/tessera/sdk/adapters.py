@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -48,6 +48,25 @@ def schema_of(adapter: TypeAdapter[Any], mode: Any, at: str) -> dict[str, Any]:
     except PydanticUserError as error:
         first = str(error).splitlines()[0]
         raise ServiceError(f"{at}: its type has no JSON Schema: {first}") from error
+
+
+def is_text(schema: Any) -> bool:
+    """True for the core schema of texts, rather than of values that JSON writes as strings."""
+    while isinstance(schema, Mapping):
+        kind = schema.get("type")
+        if kind == "enum":
+            return issubclass(schema["cls"], str)
+        if kind == "literal":
+            return all(isinstance(each, str) for each in schema["expected"])
+        if kind == "model-fields":
+            schema = schema["fields"].get("root", {}).get("schema")
+        elif kind == "chain":
+            schema = schema["steps"][-1]
+        elif kind == "str":
+            return True
+        else:
+            schema = schema.get("schema")
+    return False
 
 
 def violations_of(error: ValidationError) -> list[tuple[str, str]]:

@@ -11,6 +11,7 @@ from typing_extensions import is_typeddict
 
 from .context import Aborted, Context
 from .executable import IncomingCall, ServiceError
+from .heads import CallRequest, CallResponse
 from .options import Duration, format_duration, milliseconds_of
 
 MAX_BATCH_SIZE = 1_000
@@ -79,6 +80,16 @@ class BatchContext(Context):
     def item(self, index: int) -> Context:
         """The context of the call whose arguments stand at this index."""
         return self._items[index]
+
+    @property
+    def request(self) -> CallRequest:
+        """Each call has its own: ``item(i).request``."""
+        raise RuntimeError("a batch has a request for each call: use item(i).request")
+
+    @property
+    def response(self) -> CallResponse:
+        """Each call has its own: ``item(i).response``."""
+        raise RuntimeError("a batch has a response for each call: use item(i).response")
 
     @property
     def aborted(self) -> bool:

@@ -6,7 +6,8 @@ from contextvars import ContextVar
 from datetime import datetime, timezone
 from typing import Any
 
-from .executable import IncomingCall
+from .executable import IncomingCall, ResponseHead
+from .heads import CallRequest, CallResponse
 
 current_call: ContextVar[IncomingCall | None] = ContextVar("tessera_current_call", default=None)
 """The call whose function is running; None outside of calls."""
@@ -58,11 +59,36 @@ class Context:
     It is the same for ``api`` and ``task``, so that turning one into the other changes nothing.
     """
 
-    __slots__ = ("_call", "log")
+    __slots__ = ("_call", "_request", "_response", "log")
 
     def __init__(self, call: IncomingCall) -> None:
         self._call = call
+        self._request: CallRequest | None = None
+        self._response: CallResponse | None = None
         self.log = Log(call)
+
+    @property
+    def request(self) -> CallRequest:
+        """The request, for an endpoint with the option ``headers``; any other raises.
+
+        With a task it is stored: a retry sees the same one.
+        """
+        if self._request is None:
+            if self._call.request is None:
+                raise RuntimeError(
+                    "the request is not shown to this endpoint: declare the headers that it "
+                    'reads, headers=["x-tenant"], or [] for the URL alone'
+                )
+            self._request = CallRequest(self._call.request)
+        return self._request
+
+    @property
+    def response(self) -> CallResponse:
+        """What is said of the answer: status, headers, cookies. With a task it is stored."""
+        if self._response is None:
+            self._call.response = self._call.response or ResponseHead()
+            self._response = CallResponse(self._call.response)
+        return self._response
 
     @property
     def task_id(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ParamSpec, TypeVar, overload
 
@@ -41,6 +41,7 @@ def api(
     max_json: Size | None = None,
     requires: Mapping[str, str] | None = None,
     place: Place | None = None,
+    headers: Sequence[str] | None = None,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 def api(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Marks a method that answers in the call.
@@ -54,6 +55,8 @@ def api(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
       platform may allow less. Default: 4 MiB, because it is held in memory.
     - ``requires``: labels that a machine must have, such as ``{"gpu": "*"}``, besides those of
       the service. ``place``: ``local``, ``remote`` or ``any``. Default: that of the service.
+    - ``headers``: the headers of requests that ``ctx.request`` shows, such as ``["x-tenant"]``;
+      ``["*"]`` is all, ``[]`` the method, URL and query alone. Default: no request is shown.
     - ``name``: default: that of the method. ``description``: default: its docstring.
     """
     return _mark("api", function, options)
@@ -77,6 +80,7 @@ def task(
     max_json: Size | None = None,
     requires: Mapping[str, str] | None = None,
     place: Place | None = None,
+    headers: Sequence[str] | None = None,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Marks a method whose calls are stored in the queue and run when a worker is free.
@@ -95,6 +99,9 @@ def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
       platform may allow less. Default: 4 MiB, because it is held in memory.
     - ``requires``: labels that a machine must have, such as ``{"gpu": "*"}``, besides those of
       the service. ``place``: ``local``, ``remote`` or ``any``. Default: that of the service.
+    - ``headers``: the headers of requests that ``ctx.request`` shows, such as ``["x-tenant"]``;
+      ``["*"]`` is all, ``[]`` the method, URL and query alone. They are stored with the task, so ``*`` leaves out
+      ``authorization`` and ``cookie``. Default: no request is shown.
     - ``name``: default: that of the method. ``description``: default: its docstring.
     """
     return _mark("task", function, options)

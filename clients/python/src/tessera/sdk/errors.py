@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from .executable import CallError
@@ -25,6 +26,35 @@ ErrorCode = Literal[
     "unauthenticated",
 ]
 """Connect's and gRPC's error codes (https://connectrpc.com/docs/protocol#error-codes)."""
+
+
+_CODES: Mapping[int, str] = {
+    400: "invalid_argument",
+    401: "unauthenticated",
+    403: "permission_denied",
+    404: "not_found",
+    408: "deadline_exceeded",
+    409: "aborted",
+    410: "not_found",
+    412: "failed_precondition",
+    413: "resource_exhausted",
+    415: "invalid_argument",
+    422: "invalid_argument",
+    424: "failed_precondition",
+    428: "failed_precondition",
+    429: "resource_exhausted",
+    499: "canceled",
+    501: "unimplemented",
+    502: "unavailable",
+    503: "unavailable",
+    504: "deadline_exceeded",
+}
+"""Connect's codes by HTTP status; the closest one where Connect has none."""
+
+
+def code_of_status(status: int) -> str:
+    """Connect's code for an HTTP status."""
+    return _CODES.get(status, "invalid_argument" if status < 500 else "internal")
 
 
 class EndpointError(CallError):

@@ -39,6 +39,28 @@ class Outlet(Protocol):
         """Sends what waits, and drops everything that comes later: the call has ended."""
 
 
+@dataclass(frozen=True, slots=True)
+class RequestHead:
+    """The request that a call came with."""
+
+    method: str
+    url: str
+    """With scheme, host and query."""
+    headers: list[tuple[str, str]]
+    """Names in lower case."""
+    client: str | None
+    """The address of the caller."""
+
+
+@dataclass(slots=True)
+class ResponseHead:
+    """What a function says of its answer."""
+
+    status: int | None = None
+    headers: list[tuple[str, str]] = field(default_factory=list)
+    """Names in lower case; one may stand several times."""
+
+
 @dataclass(slots=True)
 class IncomingCall:
     """One execution of an endpoint."""
@@ -57,6 +79,10 @@ class IncomingCall:
     outlet: Outlet
     trace: str | None = None
     """``traceparent``, then a space and ``tracestate`` if there is one."""
+    request: RequestHead | None = None
+    """The request that it came with, if its endpoint is shown it."""
+    response: ResponseHead | None = None
+    """What is said of the answer: read with the result, or with the first piece of a stream."""
     temporary: list[Path] = field(default_factory=list)
     """Files that were written for the call; the host removes them at its end."""
     ended: bool = False

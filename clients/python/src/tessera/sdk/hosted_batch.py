@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -67,6 +67,8 @@ class HostedBatch:
         }
         if self._returned.output_file is not None:
             self.manifest["outputFile"] = self._returned.output_file
+        if self._returned.quoted:
+            self.manifest["quoted"] = True
         self._method: Callable[..., Any] = function
         self.execute: Callable[[IncomingCall], Result | Awaitable[Result]] = (
             self._execute_on_loop if self.asynchronous else self._execute
@@ -127,7 +129,8 @@ class HostedBatch:
         split: list[int] = []
         if whole:
             try:
-                self._take((yield self._called_with(whole, calls, values)), whole, ends)
+                returned = yield self._called_with(whole, calls, values)
+                self._take(returned, {index: calls[index] for index in whole}, ends)
             except Exception as error:
                 if self._splits and len(whole) > 1 and not isinstance(error, _WrongLength):
                     split = whole
@@ -136,7 +139,8 @@ class HostedBatch:
             if calls[index].aborted is not None:
                 continue
             try:
-                self._take((yield self._called_with([index], calls, values)), [index], ends)
+                returned = yield self._called_with([index], calls, values)
+                self._take(returned, {index: calls[index]}, ends)
             except Exception as error:
                 ends[index] = error
             tell(index, ends[index])
@@ -153,17 +157,19 @@ class HostedBatch:
             arguments[self._context_name] = BatchContext([calls[index] for index in indexes])
         return arguments
 
-    def _take(self, results: Any, indexes: Sequence[int], ends: dict[int, Any]) -> None:
-        if not isinstance(results, Sequence) or len(results) != len(indexes):
+    def _take(
+        self, results: Any, calls: Mapping[int, IncomingCall], ends: dict[int, Any]
+    ) -> None:
+        if not isinstance(results, Sequence) or len(results) != len(calls):
             count = len(results) if isinstance(results, Sequence) else type(results).__name__
             raise _WrongLength(
-                f"{self._endpoint} returned {count} results for a batch of {len(indexes)}: "
+                f"{self._endpoint} returned {count} results for a batch of {len(calls)}: "
                 "return a list with one for each, in their order; one may be an exception"
             )
-        for index, result in zip(indexes, results, strict=True):
+        for (index, call), result in zip(calls.items(), results, strict=True):
             try:
                 ends[index] = (
-                    result if isinstance(result, Exception) else self._returned.write(result)
+                    result if isinstance(result, Exception) else self._returned.end(result, call)
                 )
             except CallError as refused:
                 ends[index] = refused

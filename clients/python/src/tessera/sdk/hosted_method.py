@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any, get_args
@@ -10,6 +11,7 @@ from .arguments import arguments_of
 from .context import Context
 from .executable import Ends, IncomingCall, Result, StreamResult
 from .parameters import parameters_of
+from .responses import collected, is_streamed
 from .returned import Returned
 
 
@@ -37,6 +39,8 @@ class HostedMethod:
         }
         if self._returned.output_file is not None:
             self.manifest["outputFile"] = self._returned.output_file
+        if self._returned.quoted:
+            self.manifest["quoted"] = True
         self._method: Callable[..., Any] = function
         # Chosen once, so that no call has to ask of which kind the function is.
         self.execute: Callable[[IncomingCall], Result | Awaitable[Result]] = (
@@ -55,10 +59,14 @@ class HostedMethod:
         raise NotImplementedError(f"{self._name} takes no batches")
 
     def _execute(self, call: IncomingCall) -> Result:
-        return self._returned.write(self._method(**self._read(call)))
+        returned = self._method(**self._read(call))
+        streamed = asyncio.run(collected(returned, call)) if is_streamed(returned) else None
+        return self._returned.end(returned, call, streamed)
 
     async def _execute_on_loop(self, call: IncomingCall) -> Result:
-        return self._returned.write(await self._method(**self._read(call)))
+        returned = await self._method(**self._read(call))
+        streamed = await collected(returned, call) if is_streamed(returned) else None
+        return self._returned.end(returned, call, streamed)
 
     def _read(self, call: IncomingCall) -> dict[str, Any]:
         given: dict[str, Any] = self._arguments.read(call)

@@ -26,6 +26,8 @@ Size = int | str
 MAX_JSON_BYTES = 256 * 1024**2
 _SIZE_UNITS = {"KiB": 1024, "MiB": 1024**2}
 _SIZE = re.compile(r"(\d{1,9})(KiB|MiB)")
+MAX_HEADERS = 100
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+")
 
 DEFAULT_TIMEOUTS_MS = {"api": 60 * SECOND_MS, "task": 600 * SECOND_MS}
 """Callers of an api, and proxies, rarely wait longer."""
@@ -62,6 +64,7 @@ def resolve_options(kind: str, options: dict[str, Any], place: str) -> dict[str,
         "priority": integer("priority", 0, -1_000, 1_000),
         **_max_json(options.get("max_json"), place),
         **check_placement(options.get("requires"), options.get("place"), place),
+        **_check_headers(options.get("headers"), place),
     }
 
 
@@ -71,6 +74,19 @@ def check_description(description: str | None, place: str) -> str | None:
         most = MAX_DESCRIPTION_CHARACTERS
         raise ServiceError(f"{place}: the description must have at most {most:,} characters")
     return description
+
+
+def _check_headers(names: object, place: str) -> dict[str, Any]:
+    """The option ``headers`` as the manifest has it."""
+    if names is None:
+        return {}
+    given = [str(name).lower() for name in names] if isinstance(names, (list, tuple)) else None
+    if given is None or len(given) > MAX_HEADERS or not all(map(_HEADER.fullmatch, given)):
+        raise ServiceError(
+            f"{place}: headers must be a list of at most {MAX_HEADERS} names of headers, "
+            'such as ["x-tenant"]'
+        )
+    return {"request": {"headers": given}}
 
 
 def milliseconds_of(value: object) -> int | None:

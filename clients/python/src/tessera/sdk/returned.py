@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
-from .adapters import adapter_of, schema_of, told, violations_of
-from .executable import CallError, FileResult, JsonResult, ServiceError
+from .adapters import adapter_of, is_text, schema_of, told, violations_of
+from .executable import CallError, FileResult, IncomingCall, JsonResult, ServiceError
 from .files import File, contains_file, file_of, output_file
+from .responses import content_of, is_response, is_streamed, tell, without_responses
 from .special import described, is_file
 
 
@@ -21,7 +23,7 @@ class Returned:
     def __init__(self, hint: Any, *, endpoint: str, place: str) -> None:
         self._endpoint = endpoint
         at = f"{place}, its result"
-        result = described(hint)
+        result = described(without_responses(hint))
         self._adapter = None if result is Any else adapter_of(result, at)
         # A file has one schema, in and out.
         mode = "validation" if is_file(result) else "serialization"
@@ -31,7 +33,21 @@ class Returned:
         self.output_file = output_file(self.output)
         if self.output_file is None and contains_file(self.output):
             raise ServiceError(f"{at} can be one file, not a value with files inside")
-        self.is_text = self.output.get("type") == "string" and self.output_file is None
+        is_string = self.output.get("type") == "string" and self.output_file is None
+        self.is_text = is_string and (self._adapter is None or is_text(self._adapter.core_schema))
+        self.quoted = is_string and not self.is_text
+        """True for a date, a UUID or the like, which JSON writes as a string."""
+
+    def end(
+        self, value: Any, call: IncomingCall, streamed: Path | None = None
+    ) -> JsonResult | FileResult:
+        """The same for a value that may be a response; ``streamed`` is what it streams."""
+        if not is_response(value):
+            return self.write(value)
+        if streamed is None and is_streamed(value):
+            raise output_invalid(f"{self._endpoint} streams a result of a batch: return it whole")
+        tell(value, call)
+        return content_of(value, streamed)
 
     def write(self, value: Any) -> JsonResult | FileResult:
         """The result as it is sent. Raises ``CallError`` for what the type hint does not allow."""

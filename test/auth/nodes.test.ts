@@ -65,8 +65,8 @@ describe.each(Object.entries(DATABASES))("two nodes on %s", (_name, open) => {
     expect(await one.cookie(value)).toMatchObject({ kind: "session" });
     expect(await other.cookie(value)).toMatchObject({ kind: "session" });
     await one.accounts.endSessions({ ...deed(), userId: ADA, which: { only: sessionId } });
-    expect(await one.cookie(value)).toEqual({ kind: "anonymous" });
-    await expect.poll(() => other.cookie(value)).toEqual({ kind: "anonymous" });
+    expect(await one.cookie(value)).toEqual({ kind: "anonymous", signedOut: true });
+    await expect.poll(() => other.cookie(value)).toEqual({ kind: "anonymous", signedOut: true });
   });
 });
 

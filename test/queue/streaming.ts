@@ -59,6 +59,7 @@ export class Streaming {
         name: ENDPOINT,
         kind: "task",
         stream: { pieces },
+        output: {},
         ...(pieces === "bytes" && { outputFile: { contentType: "image/png" } }),
         retries: { max: 1, backoffMs: 0 },
       } as EndpointManifest;

@@ -127,10 +127,13 @@ function invalid(field: string, description: string): Error {
 /** Longest idempotency key. */
 const MAX_IDEMPOTENCY_KEY_CHARACTERS = 255;
 
-/** Throws REQUEST_INVALID for a key that is too long, before any work is done for its call. */
-export function checkKey(key: string): void {
+/** Throws REQUEST_INVALID for a key that cannot be one, before any work is done for its call. */
+export function checkKey({ idempotencyKey: key, replay }: KeyFields): void {
   if (key.length > MAX_IDEMPOTENCY_KEY_CHARACTERS) {
     throw invalidKey(`must have at most ${MAX_IDEMPOTENCY_KEY_CHARACTERS} characters`);
+  }
+  if (replay !== undefined && Replay[replay] === undefined) {
+    throw invalid("replay", "must be one of the values of Replay");
   }
 }
 

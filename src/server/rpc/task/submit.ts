@@ -117,7 +117,7 @@ function read(
     nowMs: Date.now(),
     maxRetentionMs: deployment.maxRetentionMs,
   });
-  checkKey(call.idempotencyKey);
+  checkKey(call);
   const request = shownRequest(ctx, manifest);
   const toSubmission = (payload: Payload): Submission => {
     const idempotency = idempotencyOf(call, () => digestOfCall(payload, scheduleText(call)));

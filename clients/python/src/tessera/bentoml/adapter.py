@@ -16,6 +16,7 @@ from pydantic.errors import PydanticUserError
 
 from ..sdk.executable import Executable, HostedService, Json, ServiceError
 from . import internals
+from .dependencies import Dependency
 from .endpoint import BentoEndpoint
 from .manifest import needs_gpu, service_manifest, threads_of
 from .turns import Turns
@@ -51,6 +52,7 @@ class BentoService:
         )
         self._started: list[tuple[Any, Any]] = []
         """Services and their instances, in the order of their start."""
+        self._dependencies: dict[str, Dependency] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._background: set[asyncio.Task[None]] = set()
 
@@ -84,13 +86,22 @@ class BentoService:
     async def _start(self, service: Any, instances: dict[str, Any]) -> Any:
         if service.name not in instances:
             for dependency in internals.local_dependencies(service):
-                internals.resolve(dependency, await self._start(dependency.on, instances))
+                internals.resolve(dependency, await self._depended(dependency.on, instances))
             # Once per process: the node starts each by itself.
             await _run_hooks(service, service.inner, "deployment")
             instances[service.name] = _construct(service)
             self._started.append((service, instances[service.name]))
             await _run_hooks(service, instances[service.name], "startup")
         return instances[service.name]
+
+    async def _depended(self, service: Any, instances: dict[str, Any]) -> Dependency:
+        """The service for those who depend on it: one for all of them, so that they meet."""
+        if service.name not in self._dependencies:
+            instance = await self._start(service, instances)
+            turns = Turns(threads_of(internals.configured(service)))
+            loop = asyncio.get_running_loop()
+            self._dependencies[service.name] = Dependency(service, instance, turns, loop)
+        return self._dependencies[service.name]
 
     def _later(self, work: Coroutine[Any, Any, None]) -> None:
         """Runs what a method left to be done after its answer. Safe to call from any thread."""

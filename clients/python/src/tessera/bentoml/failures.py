@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from ..sdk.errors import code_of_status
 from ..sdk.executable import CallError
 
+
 def arguments_invalid(endpoint: str, error: ValidationError, root: str | None) -> CallError:
     """Arguments that the input spec refused; ``root`` is the one argument of a root input."""
     violations = [

@@ -15,8 +15,8 @@ from pydantic_core import PydanticSerializationError
 from starlette.responses import Response
 
 from ..sdk.executable import FileResult, JsonResult, Result
-from . import internals
 from ..sdk.responses import content_of
+from . import internals
 from .failures import output_invalid
 from .manifest import Shape
 

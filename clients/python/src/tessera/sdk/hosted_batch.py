@@ -157,9 +157,7 @@ class HostedBatch:
             arguments[self._context_name] = BatchContext([calls[index] for index in indexes])
         return arguments
 
-    def _take(
-        self, results: Any, calls: Mapping[int, IncomingCall], ends: dict[int, Any]
-    ) -> None:
+    def _take(self, results: Any, calls: Mapping[int, IncomingCall], ends: dict[int, Any]) -> None:
         if not isinstance(results, Sequence) or len(results) != len(calls):
             count = len(results) if isinstance(results, Sequence) else type(results).__name__
             raise _WrongLength(

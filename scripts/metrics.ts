@@ -47,6 +47,8 @@ scrape_configs:
       - targets: [tessera.example.com]
 \`\`\`
 
+The operator of the platform enables monitoring tokens for an organization. An admin asks for them with \`tessera org ask-for-monitoring\` or in the form of a new token in the console (\`AskForMonitoring\`, \`POST /api/v1/organizations/{organization}:askForMonitoring\`); the operator sees who asked on the console's page of the platform and with \`tessera admin organizations\`, and answers with \`tessera admin monitoring enable --organization NAME\`, or with \`disable\`, which ends the request, too.
+
 The semantics are those of Prometheus' own \`/federate\`: one or more \`match[]\` (at most 1,000), each an instant vector selector; the newest sample of each series within five minutes, with its timestamp; \`instance=""\` and the configured external labels on series that lack them. With several nodes, any of them answers for all; samples of the other nodes are up to five seconds old, and those of a node that is down are omitted after twenty seconds, so scrape every ten seconds or less often.
 
 With \`PROMETHEUS_URL\`, \`/federate\` queries that Prometheus instead of the nodes, with the organization added to every selector. That Prometheus must scrape \`/metrics\` of all nodes; series of other programs are visible only if their label \`organization\` names the organization.

@@ -60,7 +60,7 @@ export const REMEDIES = {
   INVITATION_NOT_FOUND: "Ask for a new invitation; each works once, until it expires.",
   TOKEN_NOT_FOUND: "Check the id with `tessera token list`.",
   MONITORING_DISABLED:
-    "The operator runs `tessera admin monitoring enable --organization NAME` on the machine.",
+    "An admin runs `tessera org ask-for-monitoring`, or asks in the console; the operator runs `tessera admin monitoring enable --organization NAME` on the machine.",
   REVEAL_DISABLED: "Create a new token, and delete this one.",
   DEPLOYMENT_EXISTS: "Take another name, or deploy a new revision of this one.",
   ADMIN_REQUIRED: "Ask an admin of the organization to do it.",

@@ -610,6 +610,21 @@ export declare type OperatedOrganization = Message<"tessera.v1.OperatedOrganizat
    * @generated from field: bool invitation_links_enabled = 7;
    */
   invitationLinksEnabled: boolean;
+
+  /**
+   * When its admins asked for monitoring tokens; absent if they have not, and
+   * once they were answered with `tessera admin monitoring`.
+   *
+   * @generated from field: google.protobuf.Timestamp monitoring_asked_at = 8;
+   */
+  monitoringAskedAt?: Timestamp | undefined;
+
+  /**
+   * Who asked: an e-mail address, or `token <name>`.
+   *
+   * @generated from field: string monitoring_asked_by = 9;
+   */
+  monitoringAskedBy: string;
 };
 
 /**
@@ -667,6 +682,21 @@ export declare type OperatedOrganizationJson = {
    * @generated from field: bool invitation_links_enabled = 7;
    */
   invitationLinksEnabled?: boolean;
+
+  /**
+   * When its admins asked for monitoring tokens; absent if they have not, and
+   * once they were answered with `tessera admin monitoring`.
+   *
+   * @generated from field: google.protobuf.Timestamp monitoring_asked_at = 8;
+   */
+  monitoringAskedAt?: TimestampJson;
+
+  /**
+   * Who asked: an e-mail address, or `token <name>`.
+   *
+   * @generated from field: string monitoring_asked_by = 9;
+   */
+  monitoringAskedBy?: string;
 };
 
 /**

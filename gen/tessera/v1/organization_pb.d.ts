@@ -63,6 +63,21 @@ export declare type Organization = Message<"tessera.v1.Organization"> & {
    * @generated from field: tessera.v1.Role role = 6;
    */
   role: Role;
+
+  /**
+   * When the operator was asked for monitoring tokens; absent if nobody has
+   * asked, and once the operator has answered.
+   *
+   * @generated from field: google.protobuf.Timestamp monitoring_asked_at = 7;
+   */
+  monitoringAskedAt?: Timestamp | undefined;
+
+  /**
+   * Who asked: an e-mail address, or `token <name>`.
+   *
+   * @generated from field: string monitoring_asked_by = 8;
+   */
+  monitoringAskedBy: string;
 };
 
 /**
@@ -115,6 +130,21 @@ export declare type OrganizationJson = {
    * @generated from field: tessera.v1.Role role = 6;
    */
   role?: RoleJson;
+
+  /**
+   * When the operator was asked for monitoring tokens; absent if nobody has
+   * asked, and once the operator has answered.
+   *
+   * @generated from field: google.protobuf.Timestamp monitoring_asked_at = 7;
+   */
+  monitoringAskedAt?: TimestampJson;
+
+  /**
+   * Who asked: an e-mail address, or `token <name>`.
+   *
+   * @generated from field: string monitoring_asked_by = 8;
+   */
+  monitoringAskedBy?: string;
 };
 
 /**
@@ -666,6 +696,40 @@ export declare type UpdateOrganizationRequestJson = {
  * Use `create(UpdateOrganizationRequestSchema)` to create a new message.
  */
 export declare const UpdateOrganizationRequestSchema: GenMessage<UpdateOrganizationRequest, {jsonType: UpdateOrganizationRequestJson}>;
+
+/**
+ * AskForMonitoringRequest asks for monitoring tokens.
+ *
+ * @generated from message tessera.v1.AskForMonitoringRequest
+ */
+export declare type AskForMonitoringRequest = Message<"tessera.v1.AskForMonitoringRequest"> & {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization: string;
+};
+
+/**
+ * AskForMonitoringRequest asks for monitoring tokens.
+ *
+ * @generated from message tessera.v1.AskForMonitoringRequest
+ */
+export declare type AskForMonitoringRequestJson = {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization?: string;
+};
+
+/**
+ * Describes the message tessera.v1.AskForMonitoringRequest.
+ * Use `create(AskForMonitoringRequestSchema)` to create a new message.
+ */
+export declare const AskForMonitoringRequestSchema: GenMessage<AskForMonitoringRequest, {jsonType: AskForMonitoringRequestJson}>;
 
 /**
  * ListMembersRequest asks for members.
@@ -1456,6 +1520,21 @@ export declare const OrganizationService: GenService<{
   updateOrganization: {
     methodKind: "unary";
     input: typeof UpdateOrganizationRequestSchema;
+    output: typeof OrganizationSchema;
+  },
+  /**
+   * AskForMonitoring asks the operator of the platform to enable monitoring
+   * tokens for the organization. The operator sees who asked and when, and
+   * answers with `tessera admin monitoring`, which ends the request. Asking
+   * again, or where they are enabled, changes nothing.
+   *
+   * Errors: NOT_FOUND (ORGANIZATION_NOT_FOUND).
+   *
+   * @generated from rpc tessera.v1.OrganizationService.AskForMonitoring
+   */
+  askForMonitoring: {
+    methodKind: "unary";
+    input: typeof AskForMonitoringRequestSchema;
     output: typeof OrganizationSchema;
   },
   /**

@@ -1,5 +1,6 @@
 /** The commands of `tessera admin` about organizations. */
 import type { Command } from "commander";
+import type { Administration } from "../../app/operate/administration.ts";
 import type { Flags } from "../../config/config.ts";
 import { jsonOption, outputOption } from "../command.ts";
 import type { OutputFormat } from "../output.ts";
@@ -22,6 +23,10 @@ export function organizationsCommand(actions: AdminActions): Command {
           display_name: one.displayName,
           members: one.members,
           monitoring_enabled: one.monitoringEnabled,
+          ...(one.monitoringAsked && {
+            monitoring_asked_at: new Date(one.monitoringAsked.atMs).toISOString(),
+            monitoring_asked_by: one.monitoringAsked.by,
+          }),
           invitation_links_enabled: one.invitationLinksEnabled,
           created_at: new Date(one.createdAtMs).toISOString(),
         }));
@@ -32,13 +37,22 @@ export function organizationsCommand(actions: AdminActions): Command {
         one.name,
         one.displayName,
         String(one.members),
-        one.monitoringEnabled ? "yes" : "no",
+        monitoringText(one),
         one.invitationLinksEnabled ? "yes" : "no",
         new Date(one.createdAtMs).toISOString().slice(0, 10),
       ]);
       const columns = ["NAME", "DISPLAY NAME", "MEMBERS", "MONITORING", "LINKS", "CREATED"];
       terminal.answer(table(columns, rows, { empty: "No organizations", drop: ["CREATED"] }));
     });
+}
+
+type Listed = Awaited<ReturnType<Administration["organizations"]>>[number];
+
+function monitoringText({ monitoringEnabled, monitoringAsked: asked }: Listed): string {
+  if (monitoringEnabled) {
+    return "yes";
+  }
+  return asked === undefined ? "no" : `asked for by ${asked.by}`;
 }
 
 export function monitoringCommand(actions: AdminActions, verb: "enable" | "disable"): Command {

@@ -28,6 +28,7 @@ export function orgCommand(actions: CloudActions): Command {
     listCommand(actions),
     getCommand(actions),
     updateCommand(actions),
+    askForMonitoringCommand(actions),
   ]);
 }
 
@@ -125,13 +126,45 @@ function updateCommand(actions: CloudActions): Command {
   });
 }
 
+function askForMonitoringCommand(actions: CloudActions): Command {
+  return callCommand<CallFlags>("ask-for-monitoring", actions, {
+    description: "Ask the operator of the platform to enable monitoring tokens.",
+    arguments: [NAME],
+    examples: ["tessera org ask-for-monitoring"],
+    run: async (call, _flags, [name]) => {
+      const organization = name ?? (await call.organizationName());
+      const asking = await call.client.organizations.askForMonitoring({ organization });
+      showOrganization(call, asking);
+      call.done(
+        asking.monitoringEnabled
+          ? `Monitoring tokens are enabled for ${organization} already`
+          : "The operator sees it in the console, and with tessera admin organizations",
+      );
+    },
+  });
+}
+
+/** Whether monitoring tokens can be made, or who has asked for them. */
+function monitoringText({
+  monitoringEnabled,
+  monitoringAskedAt,
+  monitoringAskedBy,
+}: Organization): string {
+  if (monitoringEnabled) {
+    return "on";
+  }
+  return monitoringAskedAt === undefined
+    ? "off"
+    : `asked for by ${monitoringAskedBy}, ${moment(monitoringAskedAt)}`;
+}
+
 function showOrganization(call: CommandRun, organization: Organization): void {
   call.show(OrganizationSchema, organization, (shown) =>
     fields([
       ["name", shown.name],
       ["display name", shown.displayName],
       ["your role", roleText(shown.role)],
-      ["monitoring tokens", shown.monitoringEnabled ? "on" : "off"],
+      ["monitoring tokens", monitoringText(shown)],
       ["values shown again", shown.revealEnabled ? "on" : "off"],
       ["created", moment(shown.createdAt)],
     ]),

@@ -102,7 +102,9 @@ async function requireMonitoring(call: CommandRun): Promise<void> {
   const found = await call.client.organizations.getOrganization({ organization });
   if (!found.monitoringEnabled) {
     throw new CliError(`monitoring tokens are not enabled for ${organization}`, {
-      hint: `the operator of the platform enables them: tessera admin monitoring enable --organization ${organization}`,
+      hint: found.monitoringAskedAt
+        ? `${found.monitoringAskedBy} has asked for them; the operator of the platform enables them: tessera admin monitoring enable --organization ${organization}`
+        : `an admin asks the operator of the platform for them: tessera org ask-for-monitoring ${organization}`,
     });
   }
 }

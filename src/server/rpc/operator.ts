@@ -12,6 +12,7 @@ import type { Storage } from "../../storage/storage.ts";
 import { timestampFromMs } from "../../time/messages.ts";
 import { SharedReads } from "../../time/shared-reads.ts";
 import { version } from "../../version.ts";
+import { monitoringAskedOf } from "./organization/messages.ts";
 import { PageTokens } from "./page.ts";
 
 export interface OperatorServiceOptions {
@@ -85,5 +86,6 @@ function toOrganizationMessage(
     deployments,
     monitoringEnabled,
     invitationLinksEnabled,
+    ...monitoringAskedOf(record),
   };
 }

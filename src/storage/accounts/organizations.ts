@@ -12,6 +12,8 @@ export interface OrganizationRecord {
   readonly displayName: string;
   readonly createdAtMs: number;
   readonly monitoringEnabled: boolean;
+  /** Who asked the operator for monitoring tokens, until the operator answers. */
+  readonly monitoringAsked?: { readonly by: string; readonly atMs: number };
   readonly revealEnabled: boolean;
   /** Whether the operator lets its admins see links of invitations for people without an account. */
   readonly invitationLinksEnabled: boolean;
@@ -162,7 +164,8 @@ export interface Organizations {
 
   /**
    * Undefined fields stay as they are. Switching reveal off erases every sealed
-   * value of the organization.
+   * value of the organization. Saying whether it may have monitoring tokens
+   * ends the request for them.
    */
   updateOrganization(
     parameters: Deed &
@@ -173,6 +176,12 @@ export interface Organizations {
         readonly invitationLinksEnabled?: boolean;
       },
   ): Promise<OrganizationRecord | undefined>;
+
+  /**
+   * Notes that the organization asks for monitoring tokens. Changes nothing where
+   * it has them or has asked already. Undefined: there is no such organization.
+   */
+  askForMonitoring(parameters: Deed & OfOrganization): Promise<OrganizationRecord | undefined>;
 
   /** Sorted by e-mail address; `after` is an address. */
   listMembers(parameters: PageQuery & OfOrganization): Promise<Page<MemberRecord>>;

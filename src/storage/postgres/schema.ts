@@ -17,6 +17,7 @@
 import { expand, type Migration } from "../migration.ts";
 import {
   accountsSchema,
+  monitoringRequestsSchema,
   operatorsSchema,
   sessionUsesSchema,
   verifiedAddressesSchema,
@@ -354,4 +355,5 @@ export const MIGRATIONS: readonly Migration[] = [
   ALTER TABLE payload_parts ADD COLUMN head TEXT;
   `,
   ),
+  expand("requests for monitoring", monitoringRequestsSchema('text COLLATE "C"')),
 ];

@@ -11,6 +11,7 @@
 import { expand, type Migration } from "../migration.ts";
 import {
   accountsSchema,
+  monitoringRequestsSchema,
   operatorsSchema,
   sessionUsesSchema,
   verifiedAddressesSchema,
@@ -251,4 +252,5 @@ export const MIGRATIONS: readonly Migration[] = [
   ALTER TABLE payload_parts ADD COLUMN head TEXT;
   `,
   ),
+  expand("requests for monitoring", monitoringRequestsSchema("text")),
 ];

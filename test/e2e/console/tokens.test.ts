@@ -73,6 +73,27 @@ describe.skipIf(skipped)(`API tokens in the console${skipped}`, () => {
     }
   });
 
+  it("with monitoring access are asked for, and the operator sees it", async () => {
+    await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
+    const { page } = person;
+    const begin = async () => {
+      await person.go("/o/acme/tokens");
+      await person.press("Create token");
+      await page.getByRole("radio", { name: /^Organization/ }).check();
+      await page.getByLabel("Monitoring").check();
+    };
+    await begin();
+    await page.getByText("Monitoring tokens are not enabled for acme").waitFor();
+    await person.isSound();
+    await person.press("Ask the operator");
+    await page.getByText(`${EMAIL} asked the operator`).waitFor();
+    await person.isSoundInAllWindows("ask-for-monitoring");
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await person.go("/o/acme/operator");
+    await page.getByText(`Asked for by ${EMAIL}`).waitFor();
+    await person.isSound();
+  });
+
   it("are made, tried, listed and deleted by keyboard alone", async () => {
     await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
     const { page } = person;

@@ -70,8 +70,14 @@ describe("tessera start", () => {
     });
     expect(invited.stdout, invited.stderr).toContain("/invitation#code=");
 
+    const asking = await cli("org", "ask-for-monitoring");
+    expect(asking.stdout, asking.stderr).toMatch(
+      new RegExp(`^monitoring tokens +asked for by ${EMAIL}`, "m"),
+    );
     const listed = await cli("admin", "organizations", "--output", "json");
-    expect(JSON.parse(listed.stdout)).toMatchObject([{ name: "acme", members: 1 }]);
+    expect(JSON.parse(listed.stdout)).toMatchObject([
+      { name: "acme", members: 1, monitoring_enabled: false, monitoring_asked_by: EMAIL },
+    ]);
     const enabled = await cli("admin", "monitoring", "enable", "--organization", "acme");
     expect(enabled.stderr).toContain("enabled for acme");
     const admin = ["--admin", EMAIL];
@@ -79,6 +85,7 @@ describe("tessera start", () => {
     expect(globex.stderr).toContain(`Made the organization globex with its admin ${EMAIL}`);
     const links = ["admin", "invitation-links", "enable", "--organization", "globex"];
     expect((await cli(...links)).stderr).toContain("Links of invitations are enabled for globex");
+    expect((await cli("admin", "organizations")).stdout).toMatch(/^acme .* yes +yes +2/m);
     expect((await cli("admin", "organizations")).stdout).toMatch(/^globex .* no +yes +2/m);
     expect((await cli("admin", "rotate-keys")).stderr).toContain("Made new keys");
 

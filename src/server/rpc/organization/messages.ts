@@ -35,9 +35,15 @@ export function toOrganizationMessage(
     displayName,
     createdAt: timestampFromMs(createdAtMs),
     monitoringEnabled,
+    ...monitoringAskedOf(record),
     revealEnabled,
     ...(role !== undefined && { role: ROLE[role] }),
   };
+}
+
+/** The fields of a request for monitoring tokens; none where there is no request. */
+export function monitoringAskedOf({ monitoringAsked: asked }: OrganizationRecord) {
+  return asked && { monitoringAskedAt: timestampFromMs(asked.atMs), monitoringAskedBy: asked.by };
 }
 
 export function toMemberMessage(record: MemberRecord): MessageInitShape<typeof MemberSchema> {

@@ -40,7 +40,11 @@ export interface OrganizationServiceOptions extends MemberOptions {
   readonly accounts: MemberOptions["accounts"] &
     Pick<
       Organizations,
-      "createOrganization" | "findOrganization" | "updateOrganization" | "listAuditEvents"
+      | "createOrganization"
+      | "findOrganization"
+      | "updateOrganization"
+      | "askForMonitoring"
+      | "listAuditEvents"
     >;
   /** Who may create organizations; undefined: as `checkCreator` says. */
   readonly organizationCreators: OrganizationCreators | undefined;
@@ -140,6 +144,15 @@ export function organizationService(
         throw organizationNotFound(organization);
       }
       return toOrganizationMessage(updated, role);
+    },
+
+    async askForMonitoring(_req, ctx) {
+      const { organizationId, organization, role, by } = memberOf(ctx);
+      const asking = await accounts.askForMonitoring({ ...deed(by, options), organizationId });
+      if (asking === undefined) {
+        throw organizationNotFound(organization);
+      }
+      return toOrganizationMessage(asking, role);
     },
 
     async listAuditEvents(req, ctx) {

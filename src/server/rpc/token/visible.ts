@@ -84,7 +84,7 @@ export function refusal(refused: Refused, organization: string): Problem {
     case "monitoring_disabled":
       return problem(
         "MONITORING_DISABLED",
-        `monitoring tokens are not enabled for ${organization}: ask the operator of the platform, who enables them with tessera admin monitoring`,
+        `monitoring tokens are not enabled for ${organization}: ask the operator of the platform for them with tessera org ask-for-monitoring, or in the console`,
       );
     case "limit":
     case "personal_limit":

@@ -27,6 +27,7 @@ import {
 import { createLoginCode, redeemLoginCode } from "./login-codes.ts";
 import { changeRole, listMembers, removeMember } from "./members.ts";
 import {
+  askForMonitoring,
   createOrganization,
   findOrganization,
   listOrganizations,
@@ -101,6 +102,7 @@ export const ACCOUNT_OPERATIONS: OperationsOf<Accounts> = {
   recordFailedSignIn,
   createOrganization,
   updateOrganization,
+  askForMonitoring,
   changeRole,
   removeMember,
   invite,

@@ -145,7 +145,9 @@ export function* updateOrganization(
     invitationLinksEnabled = before.invitationLinksEnabled,
   } = parameters;
   const changed = { displayName, revealEnabled, monitoringEnabled, invitationLinksEnabled };
-  const after = { ...before, ...changed };
+  const { monitoringAsked: _answered, ...others } = before;
+  const isAnswered = parameters.monitoringEnabled !== undefined;
+  const after = { ...(isAnswered ? others : before), ...changed };
   yield* query(
     `UPDATE organizations SET display_name = ?, reveal_enabled = ?, monitoring_enabled = ?,
        invitation_links_enabled = ? WHERE organization_id = ?`,
@@ -155,6 +157,13 @@ export function* updateOrganization(
     invitationLinksEnabled,
     organizationId,
   );
+  if (isAnswered) {
+    yield* query(
+      `UPDATE organizations SET monitoring_asked_at_ms = NULL, monitoring_asked_by = NULL
+       WHERE organization_id = ?`,
+      organizationId,
+    );
+  }
   if (!revealEnabled) {
     yield* query(
       "UPDATE token_secrets SET sealed = NULL WHERE organization_id = ? AND sealed IS NOT NULL",
@@ -169,6 +178,29 @@ export function* updateOrganization(
   });
   yield* announce(nowMs, { kind: "organization", id: organizationId });
   return after;
+}
+
+export function* askForMonitoring(
+  parameters: Parameters<Accounts["askForMonitoring"]>[0],
+): Operation<OrganizationRecord | undefined> {
+  const { organizationId, nowMs, by } = parameters;
+  const before = yield* lockOrganization(organizationId);
+  if (before === undefined || before.monitoringEnabled || before.monitoringAsked !== undefined) {
+    return before;
+  }
+  yield* query(
+    `UPDATE organizations SET monitoring_asked_at_ms = ?, monitoring_asked_by = ?
+     WHERE organization_id = ?`,
+    nowMs,
+    by.name,
+    organizationId,
+  );
+  yield* record(parameters, organizationId, {
+    action: "organization.ask_for_monitoring",
+    subjectId: organizationId,
+    subject: before.name,
+  });
+  return { ...before, monitoringAsked: { by: by.name, atMs: nowMs } };
 }
 
 const FIELDS = {

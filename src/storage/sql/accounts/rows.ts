@@ -11,20 +11,26 @@ export interface OrganizationRow {
   readonly monitoring_enabled: number;
   readonly reveal_enabled: number;
   readonly invitation_links_enabled: number;
+  readonly monitoring_asked_at_ms: number | null;
+  readonly monitoring_asked_by: string | null;
 }
 
 /** The columns of `OrganizationRow`. */
 export const ORGANIZATION_COLUMNS =
   "organization_id, name, display_name, created_at_ms, monitoring_enabled, reveal_enabled, " +
-  "invitation_links_enabled";
+  "invitation_links_enabled, monitoring_asked_at_ms, monitoring_asked_by";
 
 export function toOrganization(row: OrganizationRow): OrganizationRecord {
+  const monitoringEnabled = row.monitoring_enabled === 1;
+  const { monitoring_asked_at_ms: atMs, monitoring_asked_by: by } = row;
   return {
     organizationId: row.organization_id,
     name: row.name,
     displayName: row.display_name,
     createdAtMs: row.created_at_ms,
-    monitoringEnabled: row.monitoring_enabled === 1,
+    monitoringEnabled,
+    // A node of a release that knows no requests enables monitoring without ending one.
+    ...(!monitoringEnabled && atMs !== null && by !== null && { monitoringAsked: { by, atMs } }),
     revealEnabled: row.reveal_enabled === 1,
     invitationLinksEnabled: row.invitation_links_enabled === 1,
   };

@@ -228,6 +228,14 @@ export function workerTokensSchema(): string {
   return "ALTER TABLE tokens ADD COLUMN worker integer NOT NULL DEFAULT 0;";
 }
 
+/** Requests of organizations for monitoring tokens: when and by whom; null: there is none. */
+export function monitoringRequestsSchema(text: string): string {
+  return `
+  ALTER TABLE organizations ADD COLUMN monitoring_asked_at_ms bigint;
+  ALTER TABLE organizations ADD COLUMN monitoring_asked_by ${text};
+  `;
+}
+
 /** Change events and the audit log. */
 function eventsSchema(text: string): string {
   return `  -- What nodes may have remembered and have to forget.

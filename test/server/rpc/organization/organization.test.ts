@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { DeploymentService } from "../../../../gen/tessera/v1/deployment_pb.js";
+import { OperatorService } from "../../../../gen/tessera/v1/operator_pb.js";
 import { OrganizationService } from "../../../../gen/tessera/v1/organization_pb.js";
 import { TokenService } from "../../../../gen/tessera/v1/token_pb.js";
 import { DATABASES } from "../databases.ts";
@@ -98,6 +99,44 @@ describe.each(DATABASES)("on $database", ({ open }) => {
       expect((await update({})).outcome).toBe("REQUEST_INVALID");
       const { body } = await update({}, "displayName");
       expect(body).not.toHaveProperty("displayName");
+    });
+
+    it("asks for monitoring tokens by an admin, once, and the operator sees who asked", async () => {
+      const member = await newMember(platform, company);
+      const operator = await newMember(platform, await newCompany(platform));
+      const asOperator = { userId: operator.userId, operator: true };
+      await platform.accounts.setOperator({ ...platform.deed(), ...asOperator });
+      const ask = (by?: Person) =>
+        call(organization.askForMonitoring, { organization: company.name }, by);
+      expect((await ask(member)).outcome).toBe("ADMIN_REQUIRED");
+      const { body: asking } = await ask();
+      expect(asking).toMatchObject({
+        name: company.name,
+        monitoringAskedBy: admin.email,
+        monitoringAskedAt: expect.stringMatching(/Z$/),
+      });
+      expect(asking).not.toHaveProperty("monitoringEnabled");
+      const { userId } = member;
+      await call(organization.updateMember, { userId, role: "ROLE_ADMIN" });
+      expect((await ask(member)).body).toMatchObject({ monitoringAskedBy: admin.email });
+      const { body: log } = await call(organization.listAuditEvents, {
+        action: "organization.ask_for_monitoring",
+      });
+      expect(log.auditEvents).toMatchObject([{ actor: admin.email, subject: company.name }]);
+
+      const seen = async () => {
+        const all = OperatorService.method.listAllOrganizations;
+        const { body } = await call(all, { pageSize: 1_000 }, operator);
+        return body.organizations.find((one: { name: string }) => one.name === company.name);
+      };
+      const { monitoringAskedAt } = asking;
+      expect(await seen()).toMatchObject({ monitoringAskedBy: admin.email, monitoringAskedAt });
+      const { organizationId } = company;
+      const answer = { ...platform.deed(), organizationId, monitoringEnabled: true };
+      await platform.accounts.updateOrganization(answer);
+      expect(await seen()).toMatchObject({ monitoringEnabled: true });
+      expect(await seen()).not.toHaveProperty("monitoringAskedBy");
+      expect((await ask()).body).not.toHaveProperty("monitoringAskedAt");
     });
   });
 

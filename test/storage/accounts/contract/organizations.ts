@@ -96,6 +96,35 @@ export function organizationsContract(it: It): void {
     expect(await accounts.updateOrganization(none)).toBeUndefined();
   });
 
+  it("keeps the first request for monitoring until the operator answers", async (platform) => {
+    const { accounts } = platform;
+    const { organizationId } = await platform.setUp();
+    const ask = () => accounts.askForMonitoring({ ...platform.deed(), organizationId });
+    const set = (fields: { monitoringEnabled?: boolean; displayName?: string }) =>
+      accounts.updateOrganization({ ...platform.deed(), organizationId, ...fields });
+    const first = platform.deed();
+    const monitoringAsked = { by: first.by.name, atMs: first.nowMs };
+    const asking = await accounts.askForMonitoring({ ...first, organizationId });
+    expect(asking).toMatchObject({ monitoringEnabled: false, monitoringAsked });
+    const later = { ...platform.deed(), organizationId, nowMs: first.nowMs + 1_000 };
+    expect(await accounts.askForMonitoring(later)).toMatchObject({ monitoringAsked });
+    expect(await set({ displayName: "Acme" })).toMatchObject({ monitoringAsked });
+    const listed = await accounts.listOrganizations({ limit: 10 });
+    expect(listed.items).toMatchObject([{ organizationId, monitoringAsked }]);
+
+    for (const monitoringEnabled of [false, true]) {
+      const answered = await set({ monitoringEnabled });
+      expect(answered).not.toHaveProperty("monitoringAsked");
+      const asksAgain = await ask();
+      expect(asksAgain?.monitoringAsked === undefined).toBe(monitoringEnabled);
+      expect(await accounts.findOrganization({ organizationId })).toEqual(asksAgain);
+    }
+    const actions = (await platform.audit(organizationId)).map(({ action }) => action);
+    expect(actions.filter((one) => one === "organization.ask_for_monitoring")).toHaveLength(2);
+    const none = { ...platform.deed(), organizationId: "none" };
+    expect(await accounts.askForMonitoring(none)).toBeUndefined();
+  });
+
   it("keeps the audit logs of organizations apart, newest first, page by page", async (platform) => {
     const { accounts } = platform;
     const { organizationId, userId } = await platform.setUp();

@@ -134,6 +134,12 @@ class Organization:
     """
     role: Role = Role.UNSPECIFIED
     """The caller's role; absent for organization tokens."""
+    monitoring_asked_at: _dt.datetime | None = None
+    """When the operator was asked for monitoring tokens; absent if nobody has asked, and once the
+    operator has answered.
+    """
+    monitoring_asked_by: str = ""
+    """Who asked: an e-mail address, or `token <name>`."""
 
 
 class SyncOrganizationService(_rpc.SyncService):
@@ -185,6 +191,24 @@ class SyncOrganizationService(_rpc.SyncService):
             "update_mask": update_mask,
         }
         call = _rpc.Call("tessera.v1.OrganizationService/UpdateOrganization", message, harmless=False)
+        return self._unary(call, Organization)
+
+    def ask_for_monitoring(
+        self,
+        *,
+        organization: str = "",
+    ) -> Organization:
+        """AskForMonitoring asks the operator of the platform to enable monitoring tokens for the
+        organization. The operator sees who asked and when, and answers with `tessera admin
+        monitoring`, which ends the request. Asking again, or where they are enabled, changes
+        nothing.
+
+        Errors: NOT_FOUND (ORGANIZATION_NOT_FOUND).
+        """
+        message: dict[str, _t.Any] = {
+            "organization": organization,
+        }
+        call = _rpc.Call("tessera.v1.OrganizationService/AskForMonitoring", message, harmless=False)
         return self._unary(call, Organization)
 
     def list_members(
@@ -373,6 +397,24 @@ class AsyncOrganizationService(_rpc.AsyncService):
             "update_mask": update_mask,
         }
         call = _rpc.Call("tessera.v1.OrganizationService/UpdateOrganization", message, harmless=False)
+        return await self._unary(call, Organization)
+
+    async def ask_for_monitoring(
+        self,
+        *,
+        organization: str = "",
+    ) -> Organization:
+        """AskForMonitoring asks the operator of the platform to enable monitoring tokens for the
+        organization. The operator sees who asked and when, and answers with `tessera admin
+        monitoring`, which ends the request. Asking again, or where they are enabled, changes
+        nothing.
+
+        Errors: NOT_FOUND (ORGANIZATION_NOT_FOUND).
+        """
+        message: dict[str, _t.Any] = {
+            "organization": organization,
+        }
+        call = _rpc.Call("tessera.v1.OrganizationService/AskForMonitoring", message, harmless=False)
         return await self._unary(call, Organization)
 
     def list_members(

@@ -1,5 +1,6 @@
 /** The platform as its operators see it: nodes, organizations and the database. */
 import { useSuspenseInfiniteQuery, useSuspenseQuery } from "@tanstack/react-query";
+import type { OperatedOrganizationJson } from "../../../../../gen/tessera/v1/operator_pb.js";
 import { allOrganizations, platform } from "../../api/operator.ts";
 import { usePerson } from "../../api/session.ts";
 import { Button } from "../../ui/button.tsx";
@@ -61,7 +62,7 @@ function Organizations() {
           },
           { name: "Members", cell: ({ members = 0 }) => members },
           { name: "Deployments", cell: ({ deployments = 0 }) => deployments },
-          { name: "Monitoring tokens", cell: (one) => allowed(one.monitoringEnabled) },
+          { name: "Monitoring tokens", cell: (one) => <Monitoring one={one} /> },
           { name: "Links of invitations", cell: (one) => allowed(one.invitationLinksEnabled) },
           {
             name: "Created",
@@ -75,6 +76,20 @@ function Organizations() {
         </Button>
       )}
     </section>
+  );
+}
+
+function Monitoring({ one }: { readonly one: OperatedOrganizationJson }) {
+  const { monitoringEnabled, monitoringAskedAt: askedAt, monitoringAskedBy } = one;
+  return (
+    <>
+      {allowed(monitoringEnabled)}
+      {askedAt !== undefined && (
+        <span className="secondary">
+          Asked for by <bdi>{monitoringAskedBy}</bdi> <Time at={askedAt} />
+        </span>
+      )}
+    </>
   );
 }
 

@@ -8,6 +8,7 @@ import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { formMessage, violationOf } from "../../ui/form.ts";
 import { Notice } from "../../ui/notice.tsx";
+import { AskForMonitoring } from "./ask-for-monitoring.tsx";
 import { DEFAULT_DAYS, Expiry, inDays } from "./expiry.tsx";
 import { FIELDS, Fields, type TokenFields } from "./fields.tsx";
 import { TokenValue } from "./value.tsx";
@@ -132,6 +133,7 @@ function CreateForm({ worker, onCreated, onClose }: CreateFormProps) {
         error={creating.error}
         onChange={setFields}
       />
+      {fields.access.includes("TOKEN_ACCESS_MONITORING") && <AskForMonitoring />}
       <Expiry
         value={expiresAt}
         error={violationOf(creating.error, "expires_at")}

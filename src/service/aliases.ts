@@ -22,16 +22,16 @@ export function endpointAt(manifest: ServiceManifest, path: string): string | un
   return aliases.get(path);
 }
 
-/** Where two endpoints have one path, the first has it; none has that of another by name. */
+/**
+ * The path that its service gave an endpoint goes before the name of another, as it is what the
+ * author wrote; of two endpoints with one path the first has it. An endpoint with a path of its
+ * own is also found by its name where nothing else is there.
+ */
 function aliasesOf({ endpoints }: ServiceManifest): Aliases {
-  const routed = endpoints.filter(({ route }) => route !== undefined);
-  if (routed.length === 0) {
+  if (endpoints.every(({ route }) => route === undefined)) {
     return NONE;
   }
-  const names = new Set(endpoints.map(({ name }) => `/${name}`));
   return new Map(
-    routed
-      .toReversed()
-      .flatMap(({ name, route = "" }) => (names.has(route) ? [] : [[route, name] as const])),
+    endpoints.toReversed().map(({ name, route = `/${name}` }) => [route, name] as const),
   );
 }

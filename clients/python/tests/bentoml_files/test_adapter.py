@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -495,24 +496,35 @@ def test_refuses_a_command() -> None:
         adapt(Commanded)
 
 
-def test_leaves_out_routes_that_the_node_has_another_use_for() -> None:
+@pytest.mark.parametrize(
+    ("route", "why"),
+    [
+        ("/api/v1/score", "paths below /api are the node's own"),
+        ("/metrics/of", "paths below /metrics are the node's own"),
+        ("/", "the page of the service is there"),
+        ("/{anything}", "takes no parameters"),
+        ("/score:verb", "takes no parameters"),
+        ("/grö\u00dfe", "letters, digits"),
+    ],
+)
+def test_refuses_a_route_that_cannot_be_served(route: str, why: str) -> None:
+    class Routed:
+        @bentoml.api(route=route)
+        def score(self) -> str:
+            return ""
+
+    with pytest.raises(ServiceError, match=f"endpoint score: its route {re.escape(route)} .*{why}"):
+        adapt(bentoml.service(Routed))
+
+
+def test_takes_a_route_without_its_last_slash() -> None:
     @bentoml.service
     class Routed:
-        @bentoml.api(route="/api/v1/first")
-        def first(self) -> str:
-            return ""
-
-        @bentoml.api(route="/{anything}")
-        def second(self) -> str:
-            return ""
-
         @bentoml.api(route="/v1/third/")
         def third(self) -> str:
             return ""
 
-    endpoints = adapt(Routed).endpoints
-    routes = {name: each.manifest.get("route") for name, each in endpoints.items()}
-    assert routes == {"first": None, "second": None, "third": "/v1/third"}
+    assert adapt(Routed).endpoints["third"].manifest["route"] == "/v1/third"
 
 
 def test_puts_the_prefix_of_a_service_before_its_paths() -> None:

@@ -33,6 +33,12 @@ def hosted_roots(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Cli
         yield client
 
 
+@pytest.fixture(scope="module")
+def hosted_routes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    with tessera_serve("routes.py", tmp_path_factory.mktemp("hosted")) as client:
+        yield client
+
+
 @pytest.mark.parametrize("case", EIGHT, ids=str)
 def test_answers_what_bentoml_serve_answers(
     case: Case, hosted_eight: httpx.Client, served_eight: httpx.Client
@@ -45,6 +51,16 @@ def test_takes_a_value_as_the_body_like_bentoml_serve(
     case: Case, roots: Hosted, hosted_roots: httpx.Client, served_roots: httpx.Client
 ) -> None:
     compare(case, hosted_roots, served_roots)
+
+
+def test_calls_the_method_whose_route_a_path_is(hosted_routes: httpx.Client) -> None:
+    def call(path: str) -> object:
+        return hosted_routes.post(path, json={"x": 1}).text
+
+    assert (call("/v1/predict"), call("/predict"), call("/predict_v2")) == ("old", "new", "new")
+    submitted = hosted_routes.post("/job/submit", json={"x": 1}).json()
+    asked = {"params": {"task_id": submitted["task_id"], "wait": 30}}
+    assert hosted_routes.get("/job/get", **asked).text == "new job"
 
 
 PICTURE = picture()

@@ -286,9 +286,22 @@ def _limits(method: Any, config: Mapping[str, Any], *, asynchronous: bool) -> di
 
 
 def _is_alias(route: str, name: str) -> bool:
-    """True for a path besides that by name, which the node has no other use for."""
+    """True for a path besides that by name. Raises ``ServiceError`` for one that cannot be."""
+    if route == f"/{name}":
+        return False
     first = route.split("/")[1]
-    return route != f"/{name}" and first not in TAKEN_SEGMENTS and bool(_ROUTE.fullmatch(route))
+    if first in TAKEN_SEGMENTS:
+        why = f"paths below /{first} are the node's own"
+    elif route == "/":
+        why = "the page of the service is there"
+    elif not _ROUTE.fullmatch(route):
+        why = "a path has segments of letters, digits and . _ ~ -, and takes no parameters"
+    else:
+        return True
+    raise ServiceError(
+        f"endpoint {name}: its route {route} cannot be served: {why}. "
+        f"Give it another, such as /v1/{name}"
+    )
 
 
 def _workers(config: Mapping[str, Any]) -> int:

@@ -101,8 +101,8 @@ def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     - ``requires``: labels that a machine must have, such as ``{"gpu": "*"}``, besides those of
       the service. ``place``: ``local``, ``remote`` or ``any``. Default: that of the service.
     - ``headers``: the headers of requests that ``ctx.request`` shows, such as ``["x-tenant"]``;
-      ``["*"]`` is all, ``[]`` the method, URL and query alone. They are stored with the task, so ``*`` leaves out
-      ``authorization`` and ``cookie``. Default: no request is shown.
+      ``["*"]`` is all, ``[]`` the method, URL and query alone. They are stored with the task, so
+      ``*`` leaves out ``authorization`` and ``cookie``. Default: no request is shown.
     - ``name``: default: that of the method. ``description``: default: its docstring.
     """
     return _mark("task", function, options)

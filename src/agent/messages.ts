@@ -32,10 +32,10 @@ const LATE_TIMEOUT_MS = 2_000;
 /** A call of an endpoint; its large files are read from the node when they are needed. */
 export function executeOptions(
   { id, taskId, attempt, json, files, timeLeft, trace, request }: Assignment,
-  { name: endpoint, kind, timeoutMs, stream }: EndpointManifest,
+  { name: endpoint, kind, timeoutMs, abortGraceMs, stream }: EndpointManifest,
 ): Omit<ExecuteOptions, "batch"> {
   return {
-    ...{ endpoint, kind, stream, taskId, attempt },
+    ...{ endpoint, kind, abortGraceMs, stream, taskId, attempt },
     arguments: {
       ...{ json, files: files.map((file, index) => fileOf(file, fileKey(id, index))) },
       ...(request && { request: requestHead(request) }),

@@ -254,9 +254,11 @@ export class AgentSession {
     this.#stream?.send(request);
   }
 
-  /** Says how many calls of each endpoint run at a time: none without a process. */
+  /** Says how many calls of each endpoint run at a time: none without a process that takes them. */
   #offer(): void {
-    const manifest = this.#service.worker && !this.#leaving ? this.#service.manifest : undefined;
+    const { worker } = this.#service;
+    const takes = worker?.isDraining === false && !this.#leaving;
+    const manifest = takes ? this.#service.manifest : undefined;
     const slots = Object.fromEntries(
       (manifest?.endpoints ?? []).map(({ name, concurrency }) => [name, concurrency]),
     );

@@ -45,7 +45,7 @@ export interface OutputSource {
 }
 
 export interface WorkerHooks extends Pick<WorkerOptions, "countsOf"> {
-  /** Its `isBlocked` has changed: a function blocks its event loop, or does not any more. */
+  /** Its `isBlocked` or `isDraining` has changed. */
   onAnswering(): void;
   /** It connected outward, or was refused. */
   onEgress(decision: "allowed" | "refused"): void;

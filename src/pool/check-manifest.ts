@@ -3,6 +3,7 @@ import type { Attachments } from "../protocol/attachments.ts";
 import { isHeaderName, MAX_HEAD_FIELDS } from "../protocol/heads.ts";
 import {
   type EndpointManifest,
+  MAX_ABORT_GRACE_MS,
   MAX_JSON_OPTION_BYTES,
   type ServiceManifest,
 } from "../protocol/manifest.ts";
@@ -123,6 +124,8 @@ function isEndpoint(endpoint: unknown): endpoint is EndpointManifest {
     (endpoint.check === undefined || isFields(endpoint.check)) &&
     (endpoint.maxJsonBytes === undefined ||
       isWithin(endpoint.maxJsonBytes, 1, MAX_JSON_OPTION_BYTES)) &&
+    (endpoint.abortGraceMs === undefined ||
+      isWithin(endpoint.abortGraceMs, 1, MAX_ABORT_GRACE_MS)) &&
     (endpoint.json === undefined || endpoint.json === "python") &&
     (endpoint.route === undefined || isRoute(endpoint.route)) &&
     (endpoint.rootArgument === undefined || isArgument(endpoint.rootArgument, endpoint.input)) &&

@@ -13,8 +13,11 @@ import type {
 } from "../protocol/messages.ts";
 import type { Piece, ReceivedChunks } from "./received-chunks.ts";
 
-/** How long a function may go on after its caller has left, before its worker is killed. */
-export const CALLER_GONE_GRACE_MS = 300_000;
+/**
+ * How long a function may go on, unless its endpoint says otherwise: after its caller has left,
+ * before the abort counts as not heard; and after an abort that it did not hear, beside others.
+ */
+export const ABORT_GRACE_MS = 300_000;
 
 /** How an execution ended. */
 export type ExecutionEnd =
@@ -27,7 +30,7 @@ export type ExecutionEnd =
   | {
       readonly kind: "aborted";
       readonly reason: AbortReason;
-      /** The worker had to be ended for a call that its timeout did not end, or died meanwhile. */
+      /** The worker has to be ended for a call that its timeout did not end, or died meanwhile. */
       readonly killed?: true;
     }
   /** The worker died, with this call `alone` in it or with others, any of which may have done it. */
@@ -47,7 +50,7 @@ export interface ExecutionListener {
   /** Returns what becomes of the end; nothing for a call that is not stored. */
   // biome-ignore lint/suspicious/noConfusingVoidType: most listeners store nothing, and return nothing
   onEnd(end: ExecutionEnd): Promise<EndRecord> | undefined | void;
-  /** It was aborted; it ends when the function does, or its worker, within the grace period. */
+  /** It was aborted; its end is told when the function ends, or within the grace period. */
   onAbort?(reason: AbortReason): void;
   /**
    * A piece of a streamed result, in order from 1, before the end. Each must be answered by
@@ -73,15 +76,19 @@ export interface ExecutionHost {
   sendMore(id: number, count: number): void;
   /** Calls `look` of the worker's executions at this time, by `performance.now()`. */
   expect(deadlineMs: number): void;
-  /** Kills the process. Its other executions end as displaced. */
-  sacrifice(message: string): void;
+  /**
+   * It goes on a grace period after its abort. True: the worker goes on with it for `limitMs` at
+   * most; false: the worker is being ended.
+   */
+  unheard(execution: Execution, limitMs: number, message: string): boolean;
 }
 
 /**
  * One call under way in a worker. A deadline and an abort take the same steps:
  * `ctx.signal` aborts, the function has a grace period to end by itself, and
  * then the worker is killed, because nothing else stops a function that ignores
- * the signal or blocks its event loop. A call whose caller has left keeps its slot
+ * the signal or blocks its event loop. Beside others the call has its end, and the
+ * worker drains (`drain.ts`). A call whose caller has left keeps its slot
  * for longer: nobody waits for it, it most likely ends by itself, and what the
  * worker has loaded is worth more than the slot.
  */
@@ -90,6 +97,7 @@ export class Execution {
   readonly #listener: ExecutionListener;
   readonly #host: ExecutionHost;
   readonly #graceMs: number;
+  readonly #abortGraceMs: number;
   readonly #chunks: ReceivedChunks | undefined;
   /** By `performance.now()`; Infinity while the deadline is suspended. */
   #deadlineMs = Number.POSITIVE_INFINITY;
@@ -97,6 +105,8 @@ export class Execution {
   #abortedFor: AbortReason | undefined;
   /** The worker is ended for it. */
   #isKiller = false;
+  /** Its end was told, and its function goes on. */
+  #isTold = false;
   /** True once the call was sent, so that its function may run. */
   isInWorker = false;
   /** Lines that were left out since the last one that was logged. */
@@ -108,6 +118,8 @@ export class Execution {
     options: {
       readonly host: ExecutionHost;
       readonly graceMs: number;
+      /** Default: 5 min. */
+      readonly abortGraceMs?: number | undefined;
       readonly timeoutMs: number;
       /** Of an endpoint that streams. */
       readonly chunks?: ReceivedChunks | undefined;
@@ -117,6 +129,7 @@ export class Execution {
     this.#listener = listener;
     this.#host = options.host;
     this.#graceMs = options.graceMs;
+    this.#abortGraceMs = options.abortGraceMs ?? ABORT_GRACE_MS;
     this.#chunks = options.chunks;
     this.resume(options.timeoutMs);
   }
@@ -137,13 +150,8 @@ export class Execution {
     this.#abortedFor = reason;
     this.pause();
     const graceMs =
-      reason === "caller_gone" ? Math.max(this.#graceMs, CALLER_GONE_GRACE_MS) : this.#graceMs;
-    this.#grace = setTimeout(() => {
-      this.#isKiller = true;
-      this.#host.sacrifice(
-        `endpoint ${this.call.endpoint} went on ${graceMs} ms after its abort (${reason})`,
-      );
-    }, graceMs);
+      reason === "caller_gone" ? Math.max(this.#graceMs, this.#abortGraceMs) : this.#graceMs;
+    this.#grace = setTimeout(() => this.#unheard(graceMs, reason), graceMs);
     this.#host.sendAbort(this.call.id, reason);
     this.#listener.onAbort?.(reason);
   }
@@ -205,10 +213,16 @@ export class Execution {
   }
 
   progress(fraction: number, message: string): void {
+    if (this.#isTold) {
+      return;
+    }
     this.#listener.onProgress?.(fraction, message);
   }
 
   log({ level, message, fieldsJson, skipped: before = 0 }: ServiceLine): void {
+    if (this.#isTold) {
+      return;
+    }
     const skipped = this.#skippedLines + before;
     this.#skippedLines = 0;
     this.#listener.onLog?.({
@@ -254,12 +268,26 @@ export class Execution {
     this.#end({ kind: "displaced", message, ...(!this.isInWorker && { unbegun: true }) });
   }
 
+  /** The function goes on after the abort and the grace period. */
+  #unheard(graceMs: number, reason: AbortReason): void {
+    this.#isKiller = true;
+    const { endpoint } = this.call;
+    const message = `endpoint ${endpoint} went on ${graceMs} ms after its abort (${reason})`;
+    if (this.#host.unheard(this, this.#abortGraceMs, message)) {
+      this.#end({ kind: "displaced", message });
+      this.#isTold = true;
+    }
+  }
+
   /**
    * An abort decides how the execution ended, except that a result that arrives
    * while the node shuts down is kept.
    */
   #end(end: ExecutionEnd): void {
     clearTimeout(this.#grace);
+    if (this.#isTold) {
+      return;
+    }
     const reason = this.#abortedFor;
     const stands = reason === undefined || (reason === "shutdown" && end.kind === "result");
     const killed = reason === "timeout" && (this.#isKiller || end.kind === "lost");

@@ -16,13 +16,14 @@ import {
 } from "../protocol/messages.ts";
 import { Deadlines } from "../time/deadlines.ts";
 import type { BatchPost } from "./batch-post.ts";
+import { Drain } from "./drain.ts";
 import { Execution, type ExecutionHost, type ExecutionListener } from "./execution.ts";
 import type { ExecuteOptions } from "./options.ts";
 import { ReceivedChunks } from "./received-chunks.ts";
 import type { TransferHost, Transfers } from "./transfers.ts";
 
 export interface ExecutionsOptions {
-  /** Time between an abort and the kill. */
+  /** Time between an abort and the kill, or the drain. */
   readonly graceMs: number;
   /** How files reach the worker, and come back. */
   readonly transfers: (host: TransferHost) => Transfers;
@@ -36,6 +37,10 @@ export interface CallExecutor {
   send(message: NodeMessage): void;
   /** Kills the worker because of one execution; its other executions end as displaced. */
   sacrifice(message: string): void;
+  /** True while it does not answer. */
+  isBlocked(): boolean;
+  /** `isDraining` has changed. Undefined: it cannot drain, and is ended instead. */
+  readonly onDraining?: () => void;
 }
 
 export class Executions implements ExecutionHost {
@@ -44,6 +49,7 @@ export class Executions implements ExecutionHost {
   readonly #executions = new SlotMap<number, Execution>();
   readonly #deadlines = new Deadlines((nowMs) => this.#look(nowMs));
   readonly #transfers: Transfers;
+  readonly #drain: Drain | undefined;
   /** The calls of batches that were not sent yet, and their batches. */
   readonly #unsent = new Map<number, BatchPost>();
   readonly #outbox = new CallOutbox((calls) => this.#target.send({ type: "calls", calls }));
@@ -53,6 +59,15 @@ export class Executions implements ExecutionHost {
     this.#target = target;
     this.#graceMs = graceMs;
     this.#nextId = firstId;
+    const { onDraining } = target;
+    this.#drain =
+      onDraining &&
+      new Drain(graceMs, {
+        busyness: () => this.size,
+        isBlocked: () => target.isBlocked(),
+        sacrifice: (message) => target.sacrifice(message),
+        onDraining,
+      });
     this.#transfers = transfers({
       settle: (callId) => this.#settle(callId),
       isUnderWay: (callId) => this.#executions.has(callId),
@@ -69,6 +84,11 @@ export class Executions implements ExecutionHost {
     return this.#nextId - 1;
   }
 
+  /** True while the worker is to take no more calls, because one went on after its abort. */
+  get isDraining(): boolean {
+    return this.#drain?.isDraining === true;
+  }
+
   get(id: number): Execution | undefined {
     return this.#executions.get(id);
   }
@@ -76,11 +96,11 @@ export class Executions implements ExecutionHost {
   /** Begins a call; the listener's `onEnd` is called exactly once. */
   begin(call: ExecuteOptions, listener: ExecutionListener): Execution {
     const id = this.#nextId++;
-    const { endpoint, kind, timeoutMs, stream, arguments: payload } = call;
+    const { endpoint, kind, timeoutMs, abortGraceMs, stream, arguments: payload } = call;
     const execution = new Execution({ id, endpoint, kind }, listener, {
       host: this,
       graceMs: this.#graceMs,
-      timeoutMs,
+      ...{ abortGraceMs, timeoutMs },
       chunks: stream && new ReceivedChunks(stream),
     });
     this.#executions.set(id, execution);
@@ -166,8 +186,17 @@ export class Executions implements ExecutionHost {
     }
   }
 
-  sacrifice(message: string): void {
+  unheard({ call, abortedFor }: Execution, limitMs: number, message: string): boolean {
+    if (abortedFor !== "shutdown" && this.#drain?.hold(call.id, limitMs, message)) {
+      return true;
+    }
     this.#target.sacrifice(message);
+    return false;
+  }
+
+  /** The worker does not answer, or answers again. */
+  answering(): void {
+    this.#drain?.answering();
   }
 
   abortAll(reason: AbortReason): void {
@@ -229,6 +258,7 @@ export class Executions implements ExecutionHost {
   /** The worker has ended: `end` gives each call its end. */
   endAll(end: (execution: Execution) => void): void {
     this.#deadlines.clear();
+    this.#drain?.clear();
     for (const id of [...this.#executions.keys()]) {
       const execution = this.#settle(id);
       if (execution) {
@@ -282,6 +312,7 @@ export class Executions implements ExecutionHost {
   #settle(id: number): Execution | undefined {
     const execution = this.#executions.take(id);
     this.#transfers.ended(id);
+    this.#drain?.ended(id);
     const batch = this.#unsent.get(id);
     if (batch) {
       this.#unsent.delete(id);

@@ -145,7 +145,9 @@ export class Isolation implements Disposable {
     if (this.#emptying || this.#isPatient) {
       return;
     }
-    const open = able.filter(({ capacity, isBlocked }) => !capacity.isClosed && !isBlocked);
+    const open = able.filter(
+      ({ capacity, isBlocked, isDraining }) => !capacity.isClosed && !isBlocked && !isDraining,
+    );
     const [least] = open.sort((a, b) => a.busyness - b.busyness);
     if (least) {
       this.#emptying = least;

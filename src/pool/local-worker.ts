@@ -58,7 +58,7 @@ export class LocalWorker implements Worker {
   #stopping = false;
   #leaving: NodeJS.Timeout | undefined;
 
-  /** `onAnswering` is called when it does not answer, or answers again: `isBlocked` has changed. */
+  /** `onAnswering` is called when `isBlocked` or `isDraining` has changed. */
   constructor(id: string, options: WorkerOptions, onAnswering: () => void) {
     this.id = id;
     this.#options = options;
@@ -66,7 +66,10 @@ export class LocalWorker implements Worker {
     this.#heartbeat = new WorkerHeartbeat({
       isBusy: () => this.#executions.size > 0,
       ping: () => this.#process.send({ type: "ping", sequence: this.#executions.begun }),
-      onChange: onAnswering,
+      onChange: () => {
+        this.#executions.answering();
+        onAnswering();
+      },
     });
     const { graceMs } = options;
     const transfers = (host: TransferHost) => new FileTransfers(options, host);
@@ -76,6 +79,8 @@ export class LocalWorker implements Worker {
         hasEnded: () => this.ended,
         send: (message) => this.#process.send(message),
         sacrifice: (message) => this.#sacrifice(message),
+        isBlocked: () => this.isBlocked,
+        onDraining: onAnswering,
       },
     );
     this.#process = new ServiceProcess({
@@ -131,6 +136,10 @@ export class LocalWorker implements Worker {
     return this.#heartbeat.blocked;
   }
 
+  get isDraining(): boolean {
+    return this.#executions.isDraining;
+  }
+
   get loaded(): boolean {
     return this.#manifest !== undefined && !this.#stopping && !this.ended;
   }
@@ -168,7 +177,8 @@ export class LocalWorker implements Worker {
   }
 
   freeSlots(endpoint: EndpointManifest): number {
-    const takes = this.loaded && !this.#heartbeat.blocked && this.runs(endpoint);
+    const isHeldUp = this.isBlocked || this.isDraining;
+    const takes = this.loaded && !isHeldUp && this.runs(endpoint);
     return takes ? this.capacity.free(endpoint) : 0;
   }
 

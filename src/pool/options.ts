@@ -72,7 +72,7 @@ export interface WorkerOptions extends Omit<FileTransferOptions, "scratchFolder"
   readonly scratchFolder: string;
   /** Environment variables in addition to those of every worker. */
   readonly env: { readonly [name: string]: string };
-  /** Time between an abort and the kill. */
+  /** Time between an abort and the kill, or the drain. */
   readonly graceMs: number;
   /** Limit of the time to load the service. */
   readonly readyTimeoutMs: number;
@@ -98,6 +98,8 @@ export interface ExecuteOptions extends Omit<Call, "id" | "deadlineMs" | "argume
   readonly kind: EndpointManifest["kind"];
   readonly arguments: Payload;
   readonly timeoutMs: number;
+  /** How long it may go on after an abort that it does not hear. Default: 5 min. */
+  readonly abortGraceMs?: number | undefined;
   /** The calls that the function takes together with this one. Default: it takes this one alone. */
   readonly batch?: BatchPost;
   /** Of an endpoint that streams. */

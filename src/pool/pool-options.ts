@@ -15,7 +15,7 @@ export interface PoolOptions {
   /** True while a caller waits for a worker. Default: never. */
   readonly isUrgent?: () => boolean;
   readonly newId: () => string;
-  /** Starts a worker of the service. Call `onAnswering` when its `isBlocked` has changed. */
+  /** Starts a worker of the service. Call `onAnswering` when `isBlocked` or `isDraining` has changed. */
   readonly startWorker: (service: ServiceCode, workerId: string, onAnswering: () => void) => Worker;
   /** A worker is ready. Attempts may be claimed for it once this resolves. */
   onReady(worker: Worker): Promise<void>;

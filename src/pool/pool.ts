@@ -315,11 +315,14 @@ export class Pool implements AsyncDisposable {
 
   /**
    * The number of workers that are wanted now: one more than its size while suspects need one of
-   * their own, or one that is there does not answer, so that the queue goes on.
+   * their own, or one that is there does not answer, so that the queue goes on; and one for each
+   * that drains, up to its size.
    */
   get #wanted(): number {
     const isBlocked = this.#workers.some((worker) => worker.isBlocked);
-    return this.#size + (isBlocked ? 1 : this.#isolation.more);
+    const draining = this.#workers.filter((worker) => worker.isDraining).length;
+    const more = isBlocked ? 1 : this.#isolation.more;
+    return this.#size + Math.max(Math.min(draining, this.#size), more);
   }
 
   /** Starts or ends workers, so that there are as many as wanted. */
@@ -344,7 +347,7 @@ export class Pool implements AsyncDisposable {
     this.#fill();
   }
 
-  /** A worker does not answer, or answers again. */
+  /** A worker does not answer or drains, or no longer does. */
   #answering(): void {
     this.#follow();
     if (!this.#workers.some((worker) => worker.isBlocked)) {

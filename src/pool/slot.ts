@@ -20,7 +20,10 @@ export interface SlotOwner {
 }
 
 /** A call for a slot, which knows its endpoint. */
-export type SlotCall = Omit<ExecuteOptions, "endpoint" | "kind" | "timeoutMs" | "stream">;
+export type SlotCall = Omit<
+  ExecuteOptions,
+  "endpoint" | "kind" | "timeoutMs" | "abortGraceMs" | "stream"
+>;
 
 /** The right to run one call, until it is released. */
 export interface Slot {
@@ -69,8 +72,9 @@ export class WorkerSlot implements Slot {
   }
 
   execute(call: SlotCall, listener: ExecutionListener): Execution {
-    const { name, kind, timeoutMs, stream } = this.#endpoint;
-    return this.#worker.execute({ ...call, endpoint: name, kind, timeoutMs, stream }, listener);
+    const { name, kind, timeoutMs, abortGraceMs, stream } = this.#endpoint;
+    const facts = { endpoint: name, kind, timeoutMs, abortGraceMs, stream };
+    return this.#worker.execute({ ...call, ...facts }, listener);
   }
 
   release(): void {

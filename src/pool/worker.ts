@@ -49,6 +49,8 @@ export interface Worker {
   readonly stopping: boolean;
   /** True while it does not answer, because a function blocks its event loop. */
   readonly isBlocked: boolean;
+  /** True while it takes no more calls, because one in it went on after its abort, beside others. */
+  readonly isDraining: boolean;
   /** True as soon as its end is known or decided. */
   readonly ended: boolean;
   /** Resolves with the reason when it has ended, and its calls with it. */
@@ -65,7 +67,7 @@ export interface Worker {
   load(): Promise<ServiceManifest>;
   /** False for an endpoint whose calls are not for its machine; also while it loads. */
   runs(endpoint: Pick<EndpointManifest, "name">): boolean;
-  /** The number of calls of the endpoint that it can take now; 0 while blocked or not loaded. */
+  /** The number of calls of the endpoint that it can take now; 0 while blocked, draining or not loaded. */
   freeSlots(endpoint: EndpointManifest): number;
   /** Begins a call; the listener's `onEnd` is called exactly once. */
   execute(call: ExecuteOptions, listener: ExecutionListener): Execution;

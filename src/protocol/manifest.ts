@@ -8,6 +8,9 @@ import type { PlacementManifest } from "./placement.ts";
 /** The largest JSON body that an endpoint can ask for: a string of JavaScript holds not much more. */
 export const MAX_JSON_OPTION_BYTES = 256 * 1024 ** 2;
 
+/** The longest `abortGrace` of an endpoint. */
+export const MAX_ABORT_GRACE_MS = 86_400_000;
+
 /** A JSON Schema (2020-12) as plain data. */
 export type JsonSchema = { readonly [keyword: string]: unknown };
 
@@ -110,6 +113,11 @@ export interface EndpointManifest extends PlacementManifest {
   readonly route?: string;
   /** The time after which an execution is aborted. */
   readonly timeoutMs: number;
+  /**
+   * How long an execution may go on after an abort that it does not hear, beside others or when
+   * its caller has left. Default: 5 min.
+   */
+  readonly abortGraceMs?: number;
   /** The number of calls of this endpoint that one worker runs at a time. */
   readonly concurrency: number;
   /** The time a task is kept after it has ended (tasks only). */

@@ -55,7 +55,8 @@ export interface TaskContext<Declared extends MetricDeclarations = NoMetrics> {
   /**
    * Aborts when the timeout is reached, the task is cancelled, the caller of an
    * `api` has gone or the server stops. Pass it on to `fetch` and the like. A
-   * function that ignores it is killed with its worker after a grace period. A
+   * function that ignores it is killed with its worker after a grace period;
+   * beside others, when they have ended, or after `abortGrace`. A
    * result returned after the abort is discarded, because it may be incomplete;
    * only when the server stops is it still kept. A function that streams is
    * left: its iterator returns, and `finally` runs.

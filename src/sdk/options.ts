@@ -2,6 +2,7 @@
 import { type Duration, formatDuration, parseDuration } from "../protocol/duration.ts";
 import { isHeaderName, MAX_HEAD_FIELDS } from "../protocol/heads.ts";
 import {
+  MAX_ABORT_GRACE_MS,
   MAX_JSON_OPTION_BYTES,
   type RequestManifest,
   type RetryPolicy,
@@ -42,6 +43,12 @@ export interface RunOptions extends PlacementOptions {
    */
   readonly timeout?: Duration;
   /**
+   * How long a function may go on that does not hear its abort, from 1 ms to 24 h: when its caller
+   * has left, before it counts as that; and from then on, while others run in its worker, which
+   * takes no more calls meanwhile. After that the worker is ended. Default: 5 min.
+   */
+  readonly abortGrace?: Duration;
+  /**
    * The number of calls that one worker runs at a time, from 1 to 1,000. Default: 100
    * for an `api`, which mostly waits for I/O; 1 for a `task`, which mostly computes,
    * so that tasks do not block each other or share memory, and with `batch`, where
@@ -81,6 +88,7 @@ export interface ResolvedOptions extends PlacementManifest {
   readonly description?: string;
   readonly request?: RequestManifest;
   readonly timeoutMs: number;
+  readonly abortGraceMs?: number;
   readonly concurrency: number;
   readonly retentionMs: number;
   readonly retries: RetryPolicy;
@@ -134,6 +142,14 @@ export function resolveOptions(
       name: "timeout",
       min: 1,
       max: DAY_MS,
+    }),
+    ...(options.abortGrace !== undefined && {
+      abortGraceMs: milliseconds(options.abortGrace, {
+        place,
+        name: "abortGrace",
+        min: 1,
+        max: MAX_ABORT_GRACE_MS,
+      }),
     }),
     concurrency: integer(options.concurrency ?? defaults.concurrency, {
       place,

@@ -1,4 +1,7 @@
+import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -117,6 +120,38 @@ describe("a pool", () => {
     });
     expect(isFree("pid")).toBe(true);
     slot?.release();
+  });
+
+  test("starts another worker beside one that drains, and has no more when that has ended", async () => {
+    const answers: ServerResponse[] = [];
+    const gate = createServer((_req, res) => answers.push(res)).listen(0, "127.0.0.1");
+    await once(gate, "listening");
+    const url = `http://127.0.0.1:${(gate.address() as AddressInfo).port}`;
+    const beside = reserve("gated_call");
+    const neighbour = Promise.withResolvers<unknown>();
+    beside?.execute(call({ url, listens: true }), { onEnd: neighbour.resolve });
+    const deaf = reserve("linger_call");
+    const aborted = Promise.withResolvers<unknown>();
+    deaf?.execute(call({ listens: false }), {
+      onEnd(end) {
+        deaf.release();
+        aborted.resolve(end);
+      },
+    });
+    expect(await aborted.promise).toMatchObject({ kind: "aborted", reason: "timeout" });
+    expect(isFree("pid")).toBe(false);
+    await expect.poll(() => isFree("pid")).toBe(true);
+    const other = reserve("pid");
+    expect(other?.workerId).not.toBe(beside?.workerId);
+    other?.release();
+    expect([pool.size, pool.readyCount]).toEqual([1, 2]);
+    await expect.poll(() => answers.length).toBe(1);
+    answers[0]?.end("on");
+    expect(await neighbour.promise).toMatchObject({ kind: "result" });
+    beside?.release();
+    await expect.poll(() => held).toEqual(new Set([other?.workerId]));
+    expect([pool.readyCount, pool.present]).toEqual([1, 1]);
+    gate.close();
   });
 
   test("replaces a worker that ended, also when that fails at first", async () => {

@@ -139,6 +139,7 @@ export function workerContract(
           taskId: "t",
           attempt: 1,
           timeoutMs: found?.timeoutMs ?? 0,
+          abortGraceMs: found?.abortGraceMs,
           arguments: { json: JSON.stringify(values), files: sent, ...(request && { request }) },
           stream: found?.stream,
           ...(batch && { batch }),
@@ -258,18 +259,72 @@ export function workerContract(
       expect(await begin("echo", { value: 1 }).ended).toEqual(result(1));
     });
 
-    test.each(["linger", "spin"])(
-      "is killed a grace period after an abort that %s ignores, and what ran beside it is displaced",
-      async (endpoint) => {
-        await ready({ graceMs: 200 });
-        const neighbour = begin("linger");
-        const aborted = begin(endpoint);
-        aborted.execution.abort("timeout");
-        expect(await endOf(aborted)).toMatchObject({ kind: "aborted", reason: "timeout" });
-        const reason = `endpoint ${endpoint} went on 200 ms after its abort (timeout)`;
-        expect(await endOf(neighbour)).toEqual({ kind: "displaced", message: reason });
-      },
-    );
+    const unheard = (endpoint: string, reason: string, graceMs = 200): string =>
+      `endpoint ${endpoint} went on ${graceMs} ms after its abort (${reason})`;
+
+    /** The slots of an endpoint that are free. */
+    const free = (endpoint: string): number =>
+      manifest.endpoints.reduce(
+        (sum, each) => sum + (each.name === endpoint ? worker.freeSlots(each) : 0),
+        0,
+      );
+
+    test("is killed a grace period after an abort that a call ignores which is alone in it", async () => {
+      await ready({ graceMs: 200 });
+      const aborted = begin("linger");
+      aborted.execution.abort("timeout");
+      expect(await endOf(aborted)).toMatchObject({ kind: "aborted", reason: "timeout" });
+      expect(await processEnded(worker)).toBe(unheard("linger", "timeout"));
+    });
+
+    test("that does not answer is killed for an abort, and what ran beside it is displaced", async () => {
+      await ready({ graceMs: 200 });
+      const neighbour = begin("linger");
+      const aborted = begin("spin");
+      aborted.execution.abort("timeout");
+      expect(await endOf(aborted)).toMatchObject({ kind: "aborted", reason: "timeout" });
+      const message = unheard("spin", "timeout");
+      expect(await endOf(neighbour)).toEqual({ kind: "displaced", message });
+    });
+
+    test("takes no more calls beside one that ignores its abort, and ends when the others have", async () => {
+      await ready({ graceMs: 200 });
+      const neighbour = begin("listen");
+      const aborted = begin("linger");
+      aborted.execution.abort("cancelled");
+      expect(await aborted.ended).toEqual({ kind: "aborted", reason: "cancelled" });
+      await expect.poll(() => free("echo")).toBe(0);
+      expect([neighbour.ends, worker.ended]).toEqual([[], false]);
+      neighbour.execution.abort("cancelled");
+      expect(await endOf(neighbour)).toEqual({ kind: "aborted", reason: "cancelled" });
+      expect(await processEnded(worker)).toBe(unheard("linger", "cancelled"));
+      expect(aborted.ends).toHaveLength(1);
+    });
+
+    test("takes calls again when one that ignored its abort has ended", async () => {
+      await ready({ graceMs: 200 });
+      const neighbour = begin("linger");
+      const begun = Promise.withResolvers<void>();
+      const aborted = begin("deaf", {}, { onLog: () => begun.resolve() });
+      await begun.promise;
+      aborted.execution.abort("timeout");
+      expect(await aborted.ended).toMatchObject({ kind: "aborted", reason: "timeout" });
+      await expect.poll(() => free("echo")).toBe(0);
+      expect(await begin("let_go").ended).toMatchObject({ kind: "result" });
+      await expect.poll(() => free("echo")).toBe(64);
+      expect(await begin("echo", { value: 1 }).ended).toEqual(result(1));
+      expect([aborted.ends.length, neighbour.ends, worker.ended]).toEqual([1, [], false]);
+    });
+
+    test("is ended when a call has ignored for its grace that its caller has left", async () => {
+      await ready({ graceMs: 200 });
+      const neighbour = begin("linger");
+      const left = begin("outstay");
+      left.execution.abort("caller_gone");
+      expect(await left.ended).toEqual({ kind: "aborted", reason: "caller_gone" });
+      const message = unheard("outstay", "caller_gone", 300);
+      expect(await endOf(neighbour)).toEqual({ kind: "displaced", message });
+    });
 
     test("goes on with a call whose caller has left, and with those beside it", async () => {
       await ready({ graceMs: 1 });

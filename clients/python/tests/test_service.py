@@ -96,7 +96,9 @@ class PageReader:
     def refuse(self) -> None:
         raise BadInput("not like this")
 
-    @task(retries=3, backoff="5s", retention="7d", queue_limit=10, priority=5)
+    @task(
+        retries=3, backoff="5s", retention="7d", queue_limit=10, priority=5, abort_grace="1m"
+    )
     def read(self, pages: list[File], ctx: Context) -> str:
         for index, page in enumerate(pages):
             ctx.progress(index / len(pages), page.name or "")
@@ -154,6 +156,8 @@ def test_options_become_those_of_the_manifest() -> None:
     read = MANIFESTS["read"]
     assert read["retries"] == {"max": 3, "backoffMs": 5_000}
     assert [read["retentionMs"], read["queueLimit"], read["priority"]] == [604_800_000, 10, 5]
+    assert read["abortGraceMs"] == 60_000
+    assert "abortGraceMs" not in greet
 
 
 def test_placement_is_in_the_manifest_where_something_is_said() -> None:
@@ -353,6 +357,7 @@ async def test_a_batch_of_one_is_a_call() -> None:
     [
         (lambda: api(timeout="soon"), 'timeout must be seconds or a duration such as "30s"'),
         (lambda: api(concurrency=0), "concurrency must be a whole number from 1 to 1,000, not 0"),
+        (lambda: api(abort_grace="2d"), "abort_grace must be seconds or a duration"),
         (lambda: api(name="submit"), "this name is reserved for the server"),
         (lambda: api(name="two words"), "must begin with a letter"),
         (lambda: api(batch=Batch()), "with batch each parameter is a list"),

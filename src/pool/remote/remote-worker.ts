@@ -18,7 +18,7 @@
 import type { WorkerEnd } from "../../metrics/deployment.ts";
 import type { EndpointManifest, ServiceManifest } from "../../protocol/manifest.ts";
 import type { Call, Chunk, NodeMessage } from "../../protocol/messages.ts";
-import type { Execution, ExecutionListener } from "../execution.ts";
+import { ABORT_GRACE_MS, type Execution, type ExecutionListener } from "../execution.ts";
 import { Executions } from "../executions.ts";
 import type { CountsReceiver, ExecuteOptions } from "../options.ts";
 import { Capacity } from "../slot.ts";
@@ -38,6 +38,8 @@ export class RemoteWorker implements Worker {
   readonly capacity = new Capacity();
   readonly pid = undefined;
   readonly isBlocked = false;
+  /** One that drains offers no slots. */
+  readonly isDraining = false;
   fault: string | undefined;
   readonly transfers: RemoteTransfers;
   readonly #options: RemoteWorkerOptions;
@@ -85,6 +87,7 @@ export class RemoteWorker implements Worker {
           this.#sacrificed = true;
           this.kill(message);
         },
+        isBlocked: () => false,
       },
     );
     this.transfers = transfers[0] as RemoteTransfers;
@@ -155,8 +158,9 @@ export class RemoteWorker implements Worker {
 
   execute(call: ExecuteOptions, listener: ExecutionListener): Execution {
     let id = 0;
+    const { abortGraceMs = ABORT_GRACE_MS } = call;
     const execution = this.#executions.begin(
-      call,
+      { ...call, abortGraceMs: abortGraceMs + ABORT_ANSWER_MS },
       acknowledging(listener, (recorded) => this.#ended(id, recorded)),
     );
     id = execution.call.id;

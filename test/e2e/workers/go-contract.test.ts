@@ -113,7 +113,11 @@ workerContract("a worker in Go", start, {
     {
       reason: "nothing at its machine kills it; the tests below have what the node does",
       tests: [
-        "is killed a grace period after an abort that %s ignores, and what ran beside it is displaced",
+        "is killed a grace period after an abort that a call ignores which is alone in it",
+        "that does not answer is killed for an abort, and what ran beside it is displaced",
+        "takes no more calls beside one that ignores its abort, and ends when the others have",
+        "takes calls again when one that ignored its abort has ended",
+        "is ended when a call has ignored for its grace that its caller has left",
         "that exits with calls under way loses each of them once",
       ],
     },

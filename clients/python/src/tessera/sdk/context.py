@@ -24,7 +24,8 @@ class Aborted(BaseException):
     """Raised in a function whose call was aborted.
 
     It is no ``Exception``, so that ``except Exception`` does not catch it: the call has ended for
-    its caller, and the worker is killed if the function goes on for longer than the grace period.
+    its caller, and the worker is killed if the function goes on for longer than the grace period:
+    beside other calls, when they have ended, or after ``abort_grace``.
     """
 
 

@@ -36,6 +36,7 @@ def api(
     name: str | None = None,
     description: str | None = None,
     timeout: Duration | None = None,
+    abort_grace: Duration | None = None,
     concurrency: int | None = None,
     batch: Batch | None = None,
     max_json: Size | None = None,
@@ -50,6 +51,9 @@ def api(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
       and proxies rarely wait longer.
     - ``concurrency``: the calls that one worker runs at a time, from 1 to 1,000. Default: 100;
       with ``batch``, where it counts batches, 1.
+    - ``abort_grace``: how long the function may go on that does not hear its abort, from 1 ms to
+      24 h: when its caller has left, before it counts as that; and from then on, while others run
+      in its worker, which takes no more calls meanwhile. Then the worker is ended. Default: 5 min.
     - ``batch``: how calls are put together; each parameter is then a list. Default: they are not.
     - ``max_json``: the largest JSON body of a call, in bytes or as ``"64MiB"``; the operator of a
       platform may allow less. Default: 4 MiB, because it is held in memory.
@@ -71,6 +75,7 @@ def task(
     name: str | None = None,
     description: str | None = None,
     timeout: Duration | None = None,
+    abort_grace: Duration | None = None,
     concurrency: int | None = None,
     retries: int | None = None,
     backoff: Duration | None = None,
@@ -95,6 +100,9 @@ def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     - ``retention``: how long a task is kept after its end, from 1 s to 365 d. Default: 24 h.
     - ``queue_limit``: the waiting tasks beyond which submits are refused. Default: 10,000.
     - ``priority``: tasks of a higher one run first, from -1,000 to 1,000. Default: 0.
+    - ``abort_grace``: how long the function may go on that does not hear its abort, from 1 ms to
+      24 h: when its caller has left, before it counts as that; and from then on, while others run
+      in its worker, which takes no more calls meanwhile. Then the worker is ended. Default: 5 min.
     - ``batch``: how calls are put together; each parameter is then a list. Default: they are not.
     - ``max_json``: the largest JSON body of a call, in bytes or as ``"64MiB"``; the operator of a
       platform may allow less. Default: 4 MiB, because it is held in memory.

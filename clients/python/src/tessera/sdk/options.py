@@ -52,8 +52,14 @@ def resolve_options(kind: str, options: dict[str, Any], place: str) -> dict[str,
 
     # What comes while a batch runs gathers into the next one; free slots would scatter it.
     concurrency = DEFAULT_CONCURRENCY[kind] if options.get("batch") is None else 1
+    abort_grace = options.get("abort_grace")
     return {
         "timeoutMs": duration("timeout", DEFAULT_TIMEOUTS_MS[kind], 1, DAY_MS),
+        **(
+            {}
+            if abort_grace is None
+            else {"abortGraceMs": _milliseconds(abort_grace, place, "abort_grace", 1, DAY_MS)}
+        ),
         "concurrency": integer("concurrency", concurrency, 1, 1_000),
         "retentionMs": duration("retention", DAY_MS, SECOND_MS, 365 * DAY_MS),
         "retries": {

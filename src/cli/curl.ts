@@ -4,6 +4,12 @@ import type { EndpointManifest, JsonSchema } from "../protocol/manifest.ts";
 /** Returns an example value for a schema. */
 export type ExampleOf = (schema: JsonSchema) => unknown;
 
+/** The path of an endpoint as an argument of curl, or what is `below` it. */
+export function curlPath({ name, route = `/${name}` }: EndpointManifest, below = ""): string {
+  const path = encodeURI(below === "" ? route : `${route.replace(/\/$/, "")}/${below}`);
+  return path.replace(/[$`"!*'();&]/g, (each) => `%${each.charCodeAt(0).toString(16)}`);
+}
+
 /** A header option for curl; the shell expands the token. */
 export const CURL_AUTHORIZATION = ' -H "Authorization: Bearer $TESSERA_TOKEN"';
 

@@ -88,6 +88,8 @@ export interface EndpointFacts {
   readonly result: ResultForm;
   /** True for an endpoint that gives its result in pieces. */
   readonly streams?: boolean;
+  /** Its path, as URLs have it, where its service gave it one. Default: a slash and its name. */
+  readonly path?: string;
 }
 
 /** Creates an endpoint with any name. Without facts, the responses tell what it returns. */
@@ -97,15 +99,16 @@ export function createEndpoint(
   facts?: EndpointFacts,
 ): TaskEndpoint<Readonly<Record<string, unknown>>, unknown> &
   StreamingEndpoint<Readonly<Record<string, unknown>>, unknown> {
-  const path = `/${encodeURIComponent(name)}`;
-  const place = { connection, endpoint: name, path, form: facts?.result };
+  const path = facts?.path ?? `/${encodeURIComponent(name)}`;
+  const above = path.replace(/\/$/, "");
+  const place = { connection, endpoint: name, path: above, form: facts?.result };
   const read = (response: Response) => readResult(response, facts?.result);
 
   const submit = async (args: unknown, options: SubmitOptions = {}) => {
     const { idempotencyKey = newKey(), signal, timeout } = options;
     const { contentType, make } = bodyOf(args);
     const json = await connection.send(
-      `${path}/submit${submitQuery(options)}`,
+      `${above}/submit${submitQuery(options)}`,
       {
         method: "POST",
         body: make,

@@ -19,6 +19,8 @@ export interface FlatSchema {
 /** One endpoint. */
 export interface SchemaRoute {
   readonly name: string;
+  /** Its path, as URLs have it. Default: a slash and its name. */
+  readonly route?: string;
   readonly is_task: boolean;
   readonly description?: string;
   readonly input: FlatSchema;
@@ -52,11 +54,12 @@ export async function fetchSchema(
 }
 
 /** Extracts the facts that a client needs at run time. */
-export function factsOf({ is_task: isTask, output }: SchemaRoute): EndpointFacts {
+export function factsOf({ name, route, is_task: isTask, output }: SchemaRoute): EndpointFacts {
   const forms: Readonly<Record<string, ResultForm>> = { file: "file", string: "text" };
   return {
     kind: isTask ? "task" : "api",
     result: forms[String(output.type)] ?? "json",
     ...(output.is_stream && { streams: true }),
+    ...(route !== undefined && route !== `/${name}` && { path: route }),
   };
 }

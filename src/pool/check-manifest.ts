@@ -16,10 +16,10 @@ import { isFields, MAX_MESSAGE_DEPTH, parseJson } from "./untrusted.ts";
 /** Values in a manifest: large schemas have thousands, and as many parse within 50 ms. */
 const MAX_MANIFEST_VALUES = 25_000;
 
-/** Path of an endpoint besides its name. */
+/** Path of an endpoint. */
 const MAX_ROUTE_CHARACTERS = 255;
-/** Segments without the characters that have a meaning in paths of a router. */
-const ROUTE = /^(?:\/[A-Za-z0-9._~-]+)+$/;
+/** The root, or segments of letters of all alphabets and what URLs have besides. */
+const ROUTE = /^(?:\/|(?:\/[\p{L}\p{M}\p{N}._~:@!$&'()*+,;=-]+)+)$/u;
 
 /** Origins, methods or headers that a service names for pages of other sites. */
 const MAX_CORS_NAMES = 100;

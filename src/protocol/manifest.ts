@@ -109,7 +109,7 @@ export interface EndpointManifest extends PlacementManifest {
    * file. Default: a body has the arguments by name.
    */
   readonly rootArgument?: string;
-  /** A path under which the endpoint is found as well, such as `/v1/predict`. Default: none. */
+  /** The path of the endpoint, decoded, such as `/v1/predict`. Default: a slash and its name. */
   readonly route?: string;
   /** The time after which an execution is aborted. */
   readonly timeoutMs: number;

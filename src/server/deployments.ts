@@ -4,13 +4,13 @@ import type { FastifyPluginAsync, FastifyRequest } from "fastify";
 import { EndpointService } from "../../gen/tessera/v1/endpoint_pb.js";
 import { TaskService } from "../../gen/tessera/v1/task_pb.js";
 import type { Directory } from "../deployments/directory.ts";
-import { toProblem } from "../errors.ts";
+import { problem, toProblem } from "../errors.ts";
 import { expose } from "../metrics/exposition.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
-import { endpointAt } from "../service/aliases.ts";
 import { documents, OPENAPI_PATH, SCHEMA_PATH, writeForBentoml } from "../service/documents.ts";
 import { pieceTypeOf } from "../service/piece-type.ts";
+import { endpointAt, routeOf } from "../service/routes.ts";
 import { isBentomlClient } from "./dataplane/answer.ts";
 import type { BodyLimits } from "./dataplane/call-body.ts";
 import { dataPlanePlugin } from "./dataplane/plugin.ts";
@@ -129,9 +129,17 @@ function dataPlane({ fileBodyBytes, ...limits }: ServingOptions): ServerPlugin {
     const manifest = runningManifest(values);
     return manifest && endpointAt(manifest, path);
   };
+  const refuseMoved = (name: string, values: ContextValues): void => {
+    const moved = runningManifest(values)?.endpoints.find((each) => each.name === name);
+    if (moved?.route !== undefined) {
+      const message = `endpoint ${name} is not at /${name}: its service gave it the path ${routeOf(moved)}`;
+      throw problem("ENDPOINT_NOT_FOUND", message);
+    }
+  };
   return (app, { invoke, targetValues }) =>
     dataPlanePlugin(app, {
       endpointAt: endpointAtPath,
+      refuseMoved,
       invoke,
       contextValues: (req) => targetValues(req, EndpointService.method.callEndpoint),
       streamedBy,

@@ -27,7 +27,7 @@ export interface OwnHosts {
 }
 
 /** Paths that answer on every host. */
-const PROBES = new Set(["/livez", "/readyz"]);
+const PROBES = new Set(["/livez", "/healthz", "/readyz"]);
 
 /** Refuses requests that name several hosts, and with `own` those for other hosts. */
 export function refuseOtherHosts(app: FastifyInstance, own: OwnHosts | undefined): void {

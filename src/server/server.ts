@@ -216,7 +216,10 @@ async function health(
   app: FastifyInstance,
   { health: source, healthDetails = {}, isReady }: HealthOptions,
 ): Promise<void> {
-  app.get("/livez", (_req, reply) => reply.type(JSON_TYPE).send('{"status":"ok"}'));
+  // Probes of BentoML's services ask for /healthz.
+  for (const path of ["/livez", "/healthz"]) {
+    app.get(path, (_req, reply) => reply.type(JSON_TYPE).send('{"status":"ok"}'));
+  }
   app.get("/readyz", async (req, reply) => {
     try {
       if (source.status("") === "SERVING" && (await isReady(req))) {

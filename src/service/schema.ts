@@ -12,6 +12,7 @@ import type {
   ServiceManifest,
 } from "../protocol/manifest.ts";
 import { flattenArguments, flattenSchema } from "./flatten.ts";
+import { pathBelow } from "./routes.ts";
 
 /** The object of `/schema.json`. */
 export interface SchemaDocument {
@@ -43,7 +44,7 @@ export function schemaDocument(manifest: ServiceManifest): SchemaDocument {
     ...(manifest.description ? { description: manifest.description } : {}),
     routes: manifest.endpoints.map((endpoint) => ({
       name: endpoint.name,
-      route: `/${endpoint.name}`,
+      route: pathBelow(endpoint),
       is_task: endpoint.kind === "task",
       ...(endpoint.description
         ? { description: endpoint.description, doc: endpoint.description }
@@ -56,15 +57,14 @@ export function schemaDocument(manifest: ServiceManifest): SchemaDocument {
 
 /**
  * The same for BentoML's own clients, where the service comes from there: as BentoML describes it,
- * with the types that its clients encode by. Endpoints have their own path where the node has
- * another use for BentoML's.
+ * with the types that its clients encode by.
  */
 export function bentomlDocument(manifest: ServiceManifest): JsonSchema | undefined {
   const document = manifest.compat?.bentoml;
   if (document === undefined || !Array.isArray(document.routes)) {
     return undefined;
   }
-  const routes = new Map(manifest.endpoints.map(({ name, route }) => [name, route ?? `/${name}`]));
+  const routes = new Map(manifest.endpoints.map((each) => [each.name, pathBelow(each)]));
   return {
     ...document,
     routes: document.routes.map((described: JsonSchema) => ({

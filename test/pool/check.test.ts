@@ -342,7 +342,12 @@ describe("a manifest of an index", () => {
   test.each([
     ["a path", { route: "/v1/predict-all" }, true],
     ["a path that is none", { route: "v1" }, false],
-    ["a path with what routers read", { route: "/v1/:name" }, false],
+    ["a path with a verb", { route: "/v1/model:predict" }, true],
+    ["a path with letters of other alphabets", { route: "/größe/尺寸" }, true],
+    ["the root as a path", { route: "/" }, true],
+    ["a path with a parameter", { route: "/v1/{name}" }, false],
+    ["a path with a query", { route: "/v1?x" }, false],
+    ["a path with a space", { route: "/a b" }, false],
     ["a path with an empty segment", { route: "/v1//x" }, false],
     ["a long path", { route: `/${"x".repeat(300)}` }, false],
     ["an abort grace", { abortGraceMs: 300 }, true],

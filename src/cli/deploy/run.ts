@@ -12,7 +12,7 @@ import {
 } from "../../client/index.ts";
 import { BUILD_STEPS, type Build } from "../build/options.ts";
 import type { CloudActions, CommandRun } from "../command.ts";
-import { CURL_AUTHORIZATION, curlBody, type ExampleOf } from "../curl.ts";
+import { CURL_AUTHORIZATION, curlBody, curlPath, type ExampleOf } from "../curl.ts";
 import { waitForRollout } from "../deployment/rollout.ts";
 import { sayWithheld, statusText } from "../deployment/view.ts";
 import { describeFailure } from "../describe.ts";
@@ -294,7 +294,8 @@ export class Deploying {
       const [first] = index.service.endpoints;
       const header = authorization ? CURL_AUTHORIZATION : "";
       const line =
-        first && `  curl ${url}/${first.name}${header} ${curlBody(first, this.#actions.exampleOf)}`;
+        first &&
+        `  curl ${url}${curlPath(first)}${header} ${curlBody(first, this.#actions.exampleOf)}`;
       return [url, ...(line === undefined ? [] : ["", line, ""])].join("\n");
     });
     call.done(

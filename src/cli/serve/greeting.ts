@@ -2,7 +2,7 @@
 import type { StartedService } from "../../app/serve.ts";
 import type { ServeConfig } from "../../config/config.ts";
 import type { EndpointManifest } from "../../protocol/manifest.ts";
-import { CURL_AUTHORIZATION, curlBody, type ExampleOf, shellQuote } from "../curl.ts";
+import { CURL_AUTHORIZATION, curlBody, curlPath, type ExampleOf, shellQuote } from "../curl.ts";
 
 export interface GreetingOptions {
   readonly config: ServeConfig;
@@ -59,13 +59,13 @@ function examples(
     lines.push(`  export TESSERA_TOKEN=${shellQuote(token.toExport)}`, "");
   }
   if (api) {
-    lines.push(`  curl ${url}/${api.name}${auth} ${curlBody(api, exampleOf)}`, "");
+    lines.push(`  curl ${url}${curlPath(api)}${auth} ${curlBody(api, exampleOf)}`, "");
   }
   if (task) {
     lines.push(
-      `  task_id=$(curl -s ${url}/${task.name}/submit${auth} ${curlBody(task, exampleOf)} | sed 's/.*"task_id":"\\([^"]*\\)".*/\\1/')`,
-      `  curl "${url}/${task.name}/status?task_id=$task_id"${auth}`,
-      `  curl "${url}/${task.name}/get?task_id=$task_id&wait=30"${auth}`,
+      `  task_id=$(curl -s ${url}${curlPath(task, "submit")}${auth} ${curlBody(task, exampleOf)} | sed 's/.*"task_id":"\\([^"]*\\)".*/\\1/')`,
+      `  curl "${url}${curlPath(task, "status")}?task_id=$task_id"${auth}`,
+      `  curl "${url}${curlPath(task, "get")}?task_id=$task_id&wait=30"${auth}`,
       "",
     );
   }

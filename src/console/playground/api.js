@@ -52,14 +52,23 @@ export async function sendForJson(path, init) {
 }
 
 /**
+ * The path of an endpoint, or of what is below it.
+ * @param {string} route of the endpoint
+ * @param {string} [verb]
+ */
+export function pathBelow(route, verb) {
+  return verb === undefined ? route : `${route.replace(/\/$/, "")}/${verb}`;
+}
+
+/**
  * The path of one verb of a task.
- * @param {string} endpoint
+ * @param {string} route of its endpoint
  * @param {string} verb
  * @param {string} taskId
  * @param {Record<string, string>} [more]
  */
-export function taskPath(endpoint, verb, taskId, more = {}) {
-  return `/${endpoint}/${verb}?${new URLSearchParams({ task_id: taskId, ...more })}`;
+export function taskPath(route, verb, taskId, more = {}) {
+  return `${pathBelow(route, verb)}?${new URLSearchParams({ task_id: taskId, ...more })}`;
 }
 
 /**

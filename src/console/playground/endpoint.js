@@ -1,7 +1,7 @@
 // @ts-check
 /** The view of one endpoint. */
 
-import { CallError, send } from "./api.js";
+import { CallError, pathBelow, send } from "./api.js";
 import { element } from "./dom.js";
 import { argumentsType } from "./exactjson.js";
 import { argumentsForm } from "./form.js";
@@ -93,7 +93,7 @@ function callCard(endpoint, form, output) {
  * @param {AbortSignal} signal
  */
 function post(endpoint, { values, files }, signal) {
-  const path = endpoint.isTask ? `/${endpoint.name}/submit` : `/${endpoint.name}`;
+  const path = pathBelow(endpoint.route, endpoint.isTask ? "submit" : undefined);
   // The bytes of a file are no events: they are shown as what they make.
   const showsPieces =
     endpoint.streams && /^(text\/|application\/x-ndjson)/.test(endpoint.resultType);
@@ -121,8 +121,9 @@ function isEventStream(res) {
 }
 
 /** @param {Endpoint} endpoint */
-function heading({ name, isTask, description }) {
-  const method = element("code", { class: "path" }, `POST /${name}${isTask ? "/submit" : ""}`);
+function heading({ name, route, isTask, description }) {
+  const path = decodeURI(pathBelow(route, isTask ? "submit" : undefined));
+  const method = element("code", { class: "path" }, `POST ${path}`);
   return element(
     "header",
     { class: "heading" },

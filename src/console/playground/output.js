@@ -51,7 +51,7 @@ export function outputPanel(endpoint) {
         return;
       }
       leave();
-      task = taskPanel(endpoint.name, taskId, (id) => {
+      task = taskPanel(endpoint, taskId, (id) => {
         location.hash = taskHash(endpoint.name, id);
       });
       show(task.root, taskId);

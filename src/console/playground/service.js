@@ -9,6 +9,7 @@ import { loadTarget } from "./target.js";
 /**
  * @typedef {object} Endpoint
  * @property {string} name
+ * @property {string} route its path, as URLs have it
  * @property {boolean} isTask
  * @property {string} description
  * @property {Record<string, Argument>} arguments by name
@@ -61,6 +62,7 @@ function readEndpoint(route, docs) {
   const example = Object.entries(json?.example ?? {}).filter(([name]) => !args[name]?.file);
   return {
     name: route.name,
+    route: route.route,
     isTask: route.is_task,
     description: route.description ?? "",
     arguments: args,

@@ -1,5 +1,6 @@
 // @ts-check
 /** Shell commands (curl, grpcurl) for the call in the form. */
+import { pathBelow } from "./api.js";
 import { copyButton, element, fill } from "./dom.js";
 import { argumentsType } from "./exactjson.js";
 import { needsToken, targetUrl } from "./target.js";
@@ -62,8 +63,8 @@ export function snippetsPanel(endpoint, peek) {
  */
 export function curlCommand(endpoint, given) {
   const args = withExamples(endpoint, given);
-  const url = `${targetUrl().origin}/${endpoint.name}`;
-  const call = endpoint.isTask ? `${url}/submit` : url;
+  const { origin } = targetUrl();
+  const call = origin + pathBelow(endpoint.route, endpoint.isTask ? "submit" : undefined);
   const lines = [
     // Without a buffer, so that pieces are shown as they come.
     `curl ${endpoint.streams ? "-N " : ""}${quote(call)}`,
@@ -75,7 +76,10 @@ export function curlCommand(endpoint, given) {
   if (!endpoint.isTask) {
     return lines.join(" \\\n  ") + save;
   }
-  const get = [`curl "${url}/get?task_id=$TASK_ID&wait=30"`, ...tokenHeader("authorization")];
+  const get = [
+    `curl "${origin}${pathBelow(endpoint.route, "get")}?task_id=$TASK_ID&wait=30"`,
+    ...tokenHeader("authorization"),
+  ];
   return `${lines.join(" \\\n  ")}\n\n# with the task_id of the answer\n${get.join(" \\\n  ")}${save}`;
 }
 

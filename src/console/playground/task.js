@@ -10,12 +10,12 @@ import { logView, progressView, timelineView } from "./taskparts.js";
 
 /**
  * Creates the panel of a task, which follows the task until it has ended.
- * @param {string} endpoint
+ * @param {{name: string, route: string}} endpoint
  * @param {string} taskId
  * @param {(taskId: string) => void} onRetried told the id of the new task
  * @returns {{root: HTMLElement, close: () => void}}
  */
-export function taskPanel(endpoint, taskId, onRetried) {
+export function taskPanel({ name: endpoint, route }, taskId, onRetried) {
   const closing = new AbortController();
   const { signal } = closing;
   const [timeline, progress, log] = [timelineView(), progressView(), logView()];
@@ -23,7 +23,7 @@ export function taskPanel(endpoint, taskId, onRetried) {
   const connection = element("p", { class: "hint", role: "status" });
   /** @param {unknown} err */
   const complain = (err) => fill(notice, err && !signal.aborted ? errorView(err) : undefined);
-  const actions = taskActions({ endpoint, taskId, onRetried, complain });
+  const actions = taskActions({ route, taskId, onRetried, complain });
   const root = element(
     "div",
     { class: "task" },
@@ -55,10 +55,10 @@ export function taskPanel(endpoint, taskId, onRetried) {
   };
 
   const follow = async () => {
-    const task = await sendForJson(taskPath(endpoint, "status", taskId), { signal });
+    const task = await sendForJson(taskPath(route, "status", taskId), { signal });
     createdAt = task.created_at ?? createdAt;
     fill(facts, factsLine(endpoint, task));
-    await followEvents(taskPath(endpoint, "events", taskId), {
+    await followEvents(taskPath(route, "events", taskId), {
       signal,
       onEvent: ({ data }) => take(JSON.parse(data)),
       onConnection: (connected) => {
@@ -67,7 +67,7 @@ export function taskPanel(endpoint, taskId, onRetried) {
     });
     if (!signal.aborted) {
       progress.end(actions.status());
-      await showEnd(result, actions.status(), taskPath(endpoint, "get", taskId));
+      await showEnd(result, actions.status(), taskPath(route, "get", taskId));
     }
   };
   follow().catch((err) => {

@@ -16,23 +16,23 @@ export function isFinal(status) {
 /**
  * Creates the buttons for the task's current state.
  * @param {object} options
- * @param {string} options.endpoint
+ * @param {string} options.route of the endpoint
  * @param {string} options.taskId
  * @param {(taskId: string) => void} options.onRetried told the id of the new task
  * @param {(err: unknown) => void} options.complain undefined takes a complaint away
  */
-export function taskActions({ endpoint, taskId, onRetried, complain }) {
+export function taskActions({ route, taskId, onRetried, complain }) {
   const root = element("div", { class: "actions" });
   let status = "";
 
   const cancel = async () => {
     const more = status === "running" ? { abort: "true" } : undefined;
-    await send(taskPath(endpoint, "cancel", taskId, more), { method: "POST" });
+    await send(taskPath(route, "cancel", taskId, more), { method: "POST" });
   };
   const retry = async () => {
     // A browser may repeat the request by itself when a connection breaks.
     const headers = { "idempotency-key": String(crypto.getRandomValues(new BigUint64Array(2))) };
-    const task = await sendForJson(taskPath(endpoint, "retry", taskId), { method: "PUT", headers });
+    const task = await sendForJson(taskPath(route, "retry", taskId), { method: "PUT", headers });
     onRetried(task.task_id);
   };
   /**

@@ -1,21 +1,31 @@
-/** Routes for the paths that services give to their endpoints, besides `/{endpoint}`. */
+/**
+ * Which of the data plane's routes a path means. A service may give its endpoints paths of their
+ * own, such as `/v1/predict`, `/v1/model:predict` or `/`; these are compared as they are, and no
+ * router reads them. The path of an endpoint goes before the verbs of a task: `/jobs/submit` is
+ * an endpoint's, if one has it.
+ */
 import type { ContextValues } from "@connectrpc/connect";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-/** The request with the name of its endpoint in the place of an alias. */
-export function named(req: FastifyRequest, endpoint: string): FastifyRequest {
-  req.params = { endpoint };
-  return req;
-}
+import { problem } from "../../errors.ts";
+import { sendProblem } from "../http/problem.ts";
+
+const ENDPOINT = "/:endpoint";
 
 /** A route by name, such as `/:endpoint/submit`. */
 interface NamedRoute {
   readonly path: string;
 }
 
+/** What a path means. */
+interface Place<Route> {
+  readonly route: Route;
+  readonly endpoint: string;
+}
+
 export interface AliasOptions<Route extends NamedRoute> {
   /** The context of a request; throws for one that no deployment takes. */
   readonly contextValues: (req: FastifyRequest) => ContextValues | Promise<ContextValues>;
-  /** The endpoint at a path that the service chose; undefined for every other path. */
+  /** The endpoint at a path; undefined for every other path. */
   readonly endpointAt: (path: string, values: ContextValues) => string | undefined;
   readonly answer: (
     route: Route,
@@ -26,39 +36,80 @@ export interface AliasOptions<Route extends NamedRoute> {
   readonly failed: (req: FastifyRequest, reply: FastifyReply, thrown: unknown) => void;
 }
 
-/** Adds paths of several segments, which lead to an endpoint if its service chose them. */
+/** The request with the name of its endpoint in the place of what its path has. */
+export function named(req: FastifyRequest, endpoint: string): FastifyRequest {
+  req.params = { endpoint };
+  return req;
+}
+
+/** What the path of a request means, with or without a slash at its end; undefined if nothing. */
+export function placeOf<Route extends NamedRoute>(
+  req: FastifyRequest,
+  routes: readonly Route[],
+  endpointAt: (path: string) => string | undefined,
+): Place<Route> | undefined {
+  const path = pathOf(req);
+  const bare = path.endsWith("/") ? path.slice(0, -1) : path;
+  for (const route of routes) {
+    const below = route.path.slice(ENDPOINT.length);
+    if (bare.endsWith(below)) {
+      const endpoint = endpointAt(bare.slice(0, bare.length - below.length) || "/");
+      if (endpoint !== undefined) {
+        return { route, endpoint };
+      }
+    }
+  }
+  return undefined;
+}
+
+/** Without its query, and decoded. */
+function pathOf({ url }: FastifyRequest): string {
+  const path = url.split("?", 1)[0] ?? "";
+  if (!path.includes("%")) {
+    return path;
+  }
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return path;
+  }
+}
+
+/** The root has a page besides, which is read only. */
+function notFound(req: FastifyRequest, reply: FastifyReply): void {
+  if (pathOf(req) === "/") {
+    const message = `/ takes GET or HEAD, not ${req.method}`;
+    sendProblem(reply.header("allow", "GET, HEAD"), problem("METHOD_NOT_ALLOWED", message));
+  } else {
+    reply.callNotFound();
+  }
+}
+
+/** Adds the paths that are not `/{endpoint}` and one segment below it. */
 export function mountAliases<Route extends NamedRoute>(
   app: FastifyInstance,
   routes: readonly Route[],
   { contextValues, endpointAt, answer, failed }: AliasOptions<Route>,
-): void {
+): (req: FastifyRequest, reply: FastifyReply) => void {
   const find = async (req: FastifyRequest, reply: FastifyReply): Promise<void> => {
     let values: ContextValues;
     try {
       values = await contextValues(req);
     } catch {
       // What a caller may not call is not told from what does not exist.
-      reply.callNotFound();
+      notFound(req, reply);
       return;
     }
-    const path = req.url.split("?", 1)[0] ?? "";
-    for (const route of routes) {
-      const rest = route.path.slice("/:endpoint".length);
-      const endpoint = path.endsWith(rest)
-        ? endpointAt(path.slice(0, path.length - rest.length), values)
-        : undefined;
-      if (endpoint !== undefined) {
-        return answer(route, named(req, endpoint), reply, values);
-      }
+    const place = placeOf(req, routes, (path) => endpointAt(path, values));
+    if (place === undefined) {
+      notFound(req, reply);
+      return;
     }
-    reply.callNotFound();
+    return answer(place.route, named(req, place.endpoint), reply, values);
   };
-  app.route({
-    url: "/*",
-    method: app.supportedMethods,
-    exposeHeadRoute: false,
-    handler: (req, reply): void => {
-      find(req, reply).catch((thrown) => failed(req, reply, thrown));
-    },
-  });
+  const handler = (req: FastifyRequest, reply: FastifyReply): void => {
+    find(req, reply).catch((thrown) => failed(req, reply, thrown));
+  };
+  app.route({ url: "/*", method: app.supportedMethods, exposeHeadRoute: false, handler });
+  return handler;
 }

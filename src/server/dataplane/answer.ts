@@ -29,9 +29,15 @@ export function sendSubmitted(
   const status = words[replayed ? task.status : TaskStatus.QUEUED];
   reply
     .code(202)
-    .header("location", `/${task.endpoint}/status?task_id=${task.taskId}`)
+    .header("location", `${above(reply.request.url)}/status?task_id=${task.taskId}`)
     .header("content-type", JSON_TYPE)
     .send(submittedJson(task, status));
+}
+
+/** The path of an endpoint, in that of one of its verbs. */
+function above(url: string): string {
+  const path = url.split("?", 1)[0] ?? "";
+  return path.slice(0, path.lastIndexOf("/", path.length - 2));
 }
 
 /** Written by hand, because every submit is answered with it: ids, words and times need no escaping. */

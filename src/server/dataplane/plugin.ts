@@ -39,7 +39,7 @@ import { disconnectSignal } from "../http/disconnect.ts";
 import type { CallOrigin, Invoke, UnaryAnswer } from "../http/invoke.ts";
 import { requestLog } from "../http/request-log.ts";
 import type { StreamedBodies } from "../http/streamed-bodies.ts";
-import { mountAliases, named } from "./aliases.ts";
+import { mountAliases, named, placeOf } from "./aliases.ts";
 import {
   sendArgumentFile,
   sendArguments,
@@ -75,8 +75,10 @@ export interface DataPlaneOptions {
   readonly streamedBy: (endpoint: string, values: ContextValues) => StreamedOutput | undefined;
   /** How much of a body of a call of this endpoint is read; `values` are those of `contextValues`. */
   readonly bodyLimits: (endpoint: string, req: FastifyRequest, values: ContextValues) => BodyLimits;
-  /** The endpoint at a path that its service chose, such as `/v1/predict`; undefined for others. */
+  /** The endpoint at a path, such as `/v1/predict`; undefined for others, and where nothing runs. */
   readonly endpointAt: (path: string, values: ContextValues) => string | undefined;
+  /** Throws for an endpoint whose service gave it another path than `/{endpoint}`. */
+  readonly refuseMoved: (endpoint: string, values: ContextValues) => void;
 }
 
 /** The origin of a request whose sender is known. */
@@ -123,38 +125,45 @@ export async function dataPlanePlugin(
     refuseMisspelt(req, query, isCall ? CALL_WORDS : words);
     return route.handle(req, reply, origin(req, reply, values));
   };
+  const { contextValues, endpointAt } = options;
+  const failed = (req: FastifyRequest, reply: FastifyReply, thrown: unknown) =>
+    sendOrCut(req, reply, toProblem(thrown));
+  const answerAlias = mountAliases(app, all, { contextValues, endpointAt, answer, failed });
   for (const route of all) {
     const answerNamed = (req: FastifyRequest, reply: FastifyReply, values: ContextValues) => {
-      const alias = options.endpointAt(`/${endpointOf(req)}`, values);
-      return answer(route, alias === undefined ? req : named(req, alias), reply, values);
+      const place = placeOf(req, all, (path) => endpointAt(path, values));
+      if (place) {
+        return answer(place.route, named(req, place.endpoint), reply, values);
+      }
+      // What names a task finds it by the name of its endpoint too, which is all that is known
+      // where nothing runs.
+      if (route.isCall) {
+        options.refuseMoved(endpointOf(req), values);
+      }
+      return answer(route, req, reply, values);
     };
     // Returns nothing: a reply is a promise itself, and Fastify would wait twice for a promise of one.
     const handler = (req: FastifyRequest, reply: FastifyReply): void => {
-      const failed = (thrown: unknown) => sendOrCut(req, reply, toProblem(thrown));
-      // A name with a dot is that of a package, never of an endpoint: this is an RPC that is not served.
-      if (req.method === "POST" && endpointOf(req).includes(".")) {
-        reply.callNotFound();
+      // No endpoint has such a name: a service chose the path, it is an RPC that is not served, or the root.
+      const name = endpointOf(req);
+      if (name === "" || (req.method === "POST" && name.includes("."))) {
+        answerAlias(req, reply);
         return;
       }
       try {
-        const values = options.contextValues(req);
+        const values = contextValues(req);
         const answered =
           values instanceof Promise
             ? values.then((known) => answerNamed(req, reply, known))
             : answerNamed(req, reply, values);
-        answered.catch(failed);
+        answered.catch((thrown) => failed(req, reply, thrown));
       } catch (thrown) {
-        failed(thrown);
+        failed(req, reply, thrown);
       }
     };
     const { path: url } = route;
     app.route({ url, method: app.supportedMethods, exposeHeadRoute: false, handler });
   }
-
-  const { contextValues, endpointAt } = options;
-  const failed = (req: FastifyRequest, reply: FastifyReply, thrown: unknown) =>
-    sendOrCut(req, reply, toProblem(thrown));
-  mountAliases(app, all, { contextValues, endpointAt, answer, failed });
 }
 
 /** Sends an error, or else cuts the request: nobody catches what such a handler throws, which would end the process. */

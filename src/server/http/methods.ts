@@ -34,7 +34,8 @@ export function otherMethods(app: FastifyInstance): () => void {
 function staticPaths(routes: readonly RouteOptions[]): StaticPath[] {
   const paths = new Map<string, StaticPath>();
   for (const { url, method, constraints = {} } of routes) {
-    if (/[:*]/.test(url)) {
+    // An endpoint may be at the root, beside the page there.
+    if (url === "/" || /[:*]/.test(url)) {
       continue;
     }
     const key = JSON.stringify([url, constraints]);

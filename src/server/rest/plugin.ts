@@ -3,9 +3,9 @@
  * its descriptor, through an in-process call. There are no handlers for single
  * methods here.
  *
- * Paths below the first segment of any template (`/api` for ours) belong to
- * this plugin, which answers requests that fit no template with
- * ROUTE_NOT_FOUND or METHOD_NOT_ALLOWED.
+ * Paths below the literal segments that a template begins with (`/api/v1/tasks`) belong to
+ * this plugin, which answers requests that fit no template with ROUTE_NOT_FOUND or
+ * METHOD_NOT_ALLOWED. All other paths are left to the endpoints of services.
  */
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import type { ContextValues } from "@connectrpc/connect";
@@ -68,14 +68,16 @@ export async function restPlugin(app: FastifyInstance, options: RestOptions): Pr
   }
 }
 
-/** The Fastify paths for everything below the first segment of a template. */
+/** The Fastify paths for everything below the first literal segments of a template. */
 function mounts({ segments, verb }: Template): string[] {
-  const [first] = segments;
-  if (first?.kind !== "literal") {
-    return ["/*"];
+  const variable = segments.findIndex(({ kind }) => kind !== "literal");
+  const literals = variable === -1 ? segments : segments.slice(0, variable);
+  const texts = literals.map((each) => (each.kind === "literal" ? each.text : ""));
+  const url = texts.map((text) => `/${text.replaceAll(":", "::")}`).join("");
+  if (variable === -1 && verb !== undefined) {
+    return [`${url}::${verb}`];
   }
-  const url = `/${first.text.replaceAll(":", "::")}`;
-  return segments.length === 1 && verb !== undefined ? [`${url}::${verb}`] : [url, `${url}/*`];
+  return url === "" ? ["/*"] : [url, `${url}/*`];
 }
 
 function createHandler(routes: RouteTable<Binding>, options: RestOptions) {

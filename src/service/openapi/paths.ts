@@ -2,6 +2,7 @@
 
 import type { Reason } from "../../errors.ts";
 import type { EndpointManifest, JsonSchema } from "../../protocol/manifest.ts";
+import { pathBelow } from "../routes.ts";
 import { requestBody, resultResponse, streamedResponse } from "./endpoint.ts";
 import { failures } from "./failures.ts";
 import { componentReference } from "./hoist.ts";
@@ -81,7 +82,7 @@ export function endpointPaths(endpoint: EndpointManifest, authorization: boolean
     },
   };
   return {
-    [`/${name}`]: { post: call },
+    [pathBelow(endpoint)]: { post: call },
     ...(kind === "task" ? taskPaths(endpoint, authorization) : {}),
   };
 }
@@ -134,15 +135,15 @@ function taskPaths(endpoint: EndpointManifest, authorization: boolean) {
     responses: { 200: eventStream(), ...failures([...TASK, "TOO_MANY_WAITING"], authorization) },
   });
   return {
-    [`/${name}/submit`]: { post: submit },
-    [`/${name}/status`]: { get: status },
-    [`/${name}/get`]: { get },
-    [`/${name}/arguments`]: { get: args },
-    [`/${name}/cancel`]: bothMethods("post", cancelOperation(operation, authorization)),
-    [`/${name}/retry`]: bothMethods("put", retryOperation(operation, authorization)),
-    [`/${name}/events`]: { get: events },
+    [pathBelow(endpoint, "submit")]: { post: submit },
+    [pathBelow(endpoint, "status")]: { get: status },
+    [pathBelow(endpoint, "get")]: { get },
+    [pathBelow(endpoint, "arguments")]: { get: args },
+    [pathBelow(endpoint, "cancel")]: bothMethods("post", cancelOperation(operation, authorization)),
+    [pathBelow(endpoint, "retry")]: bothMethods("put", retryOperation(operation, authorization)),
+    [pathBelow(endpoint, "events")]: { get: events },
     ...(endpoint.stream && {
-      [`/${name}/stream`]: { get: streamOperation(operation, endpoint, authorization) },
+      [pathBelow(endpoint, "stream")]: { get: streamOperation(operation, endpoint, authorization) },
     }),
   };
 }

@@ -40,6 +40,7 @@ test("cuts off an answer that had begun when its call failed, and goes on servin
       throw new Error("not called");
     },
     endpointAt: () => undefined,
+    refuseMoved: () => undefined,
     bodyLimits: () => ({ maxBytes: 1_000, maxHeldBytes: 1_000, said: "send less" }),
   });
   const origin = await app.listen({ port: 0, host: "127.0.0.1" });
@@ -62,6 +63,7 @@ test("leaves RPCs that nobody serves to whoever answers what is not found", asyn
     invoke: { unary: neverAsked, stream: neverAsked },
     streamedBy: neverAsked,
     endpointAt: () => undefined,
+    refuseMoved: () => undefined,
     bodyLimits: neverAsked,
   });
   answerUnknown(app, (_req, reply) => reply.code(404).send());

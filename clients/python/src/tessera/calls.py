@@ -45,7 +45,7 @@ def call(session: Session, name: str, given: Given) -> Steps[Any]:
         return (yield from wait(session, task, timeout_s=None, reports=False))
     request = Request(
         "POST",
-        path(name),
+        path(session, name),
         headers={"accept": _WHOLE} if endpoint.streams else {},
         body=endpoint.body(given.args, given.named),
         to_file=endpoint.returns_file,
@@ -67,7 +67,7 @@ def stream(session: Session, name: str, given: Given) -> Steps[Pieces]:
         raise errors.BadArguments(text, Facts(code="invalid_argument", reason="REQUEST_INVALID"))
     request = Request(
         "POST",
-        path(name),
+        path(session, name),
         headers={"accept": "text/event-stream"},
         body=endpoint.body(given.args, given.named),
         streams=True,
@@ -88,7 +88,7 @@ def submit(session: Session, name: str, given: Given, options: Options) -> Steps
         raise errors.EndpointNotFound(text, Facts(code="not_found", reason="ENDPOINT_NOT_A_TASK"))
     request = Request(
         "POST",
-        path(name, "submit"),
+        path(session, name, "submit"),
         query={**options.query, **key_query(options.idempotency_key, options.replay)},
         headers={"idempotency-key": options.idempotency_key or uuid.uuid4().hex},
         body=endpoint.body(given.args, given.named),

@@ -17,6 +17,8 @@ from .wire import Body
 @dataclass(frozen=True)
 class Endpoint:
     name: str
+    route: str
+    """The path, as URLs have it."""
     is_task: bool
     description: str
     input: Mapping[str, Any]
@@ -96,6 +98,7 @@ class Schema:
                 return None
             endpoints[route["name"]] = Endpoint(
                 name=route["name"],
+                route=str(route.get("route") or f"/{route['name']}"),
                 is_task=bool(route.get("is_task")),
                 description=route.get("description", ""),
                 input=route.get("input") or {},

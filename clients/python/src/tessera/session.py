@@ -93,6 +93,8 @@ def read_result(answer: Answer, request: Request) -> Any:
     raise not_tessera(answer, request)
 
 
-def path(endpoint: str, about: str | None = None) -> str:
-    first = f"/{quote(endpoint, safe='')}"
-    return first if about is None else f"{first}/{about}"
+def path(session: Session, endpoint: str, about: str | None = None) -> str:
+    """The path of an endpoint, or below it; by its name, under which tasks are found too."""
+    known = session.schema.endpoints.get(endpoint) if session.schema else None
+    first = known.route if known else f"/{quote(endpoint, safe='')}"
+    return first if about is None else f"{first.rstrip('/')}/{about}"

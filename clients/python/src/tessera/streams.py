@@ -72,7 +72,7 @@ def _follow(
     """Performs what `give` makes of each event, over as many connections as it takes."""
     policy = session.policy
     while True:
-        request = _question(task, about, reading.last)
+        request = _question(session, task, about, reading.last)
         try:
             events = opened((yield from exchange(request, policy)), request)
         except errors.TaskNotFound as err:
@@ -92,11 +92,11 @@ def _follow(
         yield Pause((problem.retry_after_s or 0.0) + random.uniform(0, range_s))
 
 
-def _question(task: TaskRef, about: str, last: str | None) -> Request:
+def _question(session: Session, task: TaskRef, about: str, last: str | None) -> Request:
     resumed = {} if last is None else {"last-event-id": last}
     return Request(
         "GET",
-        path(task.endpoint, about),
+        path(session, task.endpoint, about),
         query={"task_id": task.id},
         headers={"accept": "text/event-stream", **resumed},
         wait_s=SILENCE_S,

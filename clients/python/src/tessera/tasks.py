@@ -30,7 +30,7 @@ class TaskRef:
 
 def get_status(session: Session, task: TaskRef, wait_s: float = 0) -> Steps[TaskStatus]:
     """Reads the status; with `wait_s`, at the task's next change or after that time."""
-    request = _question(task, "status", wait_s)
+    request = _question(session, task, "status", wait_s)
     try:
         answer = yield from exchange(request, session.policy)
     except errors.TaskNotFound as err:
@@ -43,7 +43,7 @@ def get_status(session: Session, task: TaskRef, wait_s: float = 0) -> Steps[Task
 def get(session: Session, task: TaskRef, wait_s: float = 0) -> Steps[Any]:
     """Reads the result; with `wait_s`, when the task has ended or after that time."""
     endpoint = yield from find(session, task.endpoint)
-    request = replace(_question(task, "get", wait_s), to_file=endpoint.returns_file)
+    request = replace(_question(session, task, "get", wait_s), to_file=endpoint.returns_file)
     try:
         answer = yield from exchange(request, session.policy)
     except errors.TaskNotFound as err:
@@ -82,7 +82,7 @@ def cancel(session: Session, task: TaskRef, *, abort: bool) -> Steps[None]:
     query = {"task_id": task.id, **({"abort": "true"} if abort else {})}
     request = Request(
         "POST",
-        path(task.endpoint, "cancel"),
+        path(session, task.endpoint, "cancel"),
         query=query,
         harmless=True,
         what=f"cancel task {task.id}",
@@ -110,7 +110,7 @@ def retry(
 ) -> Steps[TaskRef]:
     request = Request(
         "POST",
-        path(task.endpoint, "retry"),
+        path(session, task.endpoint, "retry"),
         query={"task_id": task.id, **key_query(key, replay)},
         headers={"idempotency-key": key or uuid.uuid4().hex},
         harmless=True,
@@ -128,13 +128,13 @@ def new_task(endpoint: str, answer: Answer, request: Request) -> TaskRef:
     return TaskRef(endpoint, str(said["task_id"]), moment(said.get("expires_at")))
 
 
-def _question(task: TaskRef, about: str, wait_s: float) -> Request:
+def _question(session: Session, task: TaskRef, about: str, wait_s: float) -> Request:
     query = {"task_id": task.id}
     if wait_s > 0:
         query["wait"] = f"{wait_s:.3f}"
     return Request(
         "GET",
-        path(task.endpoint, about),
+        path(session, task.endpoint, about),
         query=query,
         wait_s=wait_s,
         harmless=True,

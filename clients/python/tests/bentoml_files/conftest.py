@@ -81,6 +81,13 @@ def served_eight(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Cli
 
 
 @pytest.fixture(scope="session")
+def served_routed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    """``routed.py`` under ``bentoml serve``."""
+    with bentoml_serve("routed:Routed", tmp_path_factory.mktemp("served")) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
 def served_roots(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     """``roots.py`` under ``bentoml serve``."""
     with bentoml_serve("roots:Roots", tmp_path_factory.mktemp("served")) as client:

@@ -496,35 +496,84 @@ def test_refuses_a_command() -> None:
         adapt(Commanded)
 
 
-@pytest.mark.parametrize(
-    ("route", "why"),
-    [
-        ("/api/v1/score", "paths below /api are the node's own"),
-        ("/metrics/of", "paths below /metrics are the node's own"),
-        ("/", "the page of the service is there"),
-        ("/{anything}", "takes no parameters"),
-        ("/score:verb", "takes no parameters"),
-        ("/grö\u00dfe", "letters, digits"),
-    ],
-)
-def test_refuses_a_route_that_cannot_be_served(route: str, why: str) -> None:
-    class Routed:
-        @bentoml.api(route=route)
-        def score(self) -> str:
-            return ""
-
-    with pytest.raises(ServiceError, match=f"endpoint score: its route {re.escape(route)} .*{why}"):
-        adapt(bentoml.service(Routed))
-
-
-def test_takes_a_route_without_its_last_slash() -> None:
+def test_keeps_the_paths_of_methods() -> None:
     @bentoml.service
     class Routed:
+        @bentoml.api(route="/api/v1/first")
+        def first(self) -> str:
+            return ""
+
+        @bentoml.api(route="/v1/model:predict")
+        def second(self) -> str:
+            return ""
+
         @bentoml.api(route="/v1/third/")
         def third(self) -> str:
             return ""
 
-    assert adapt(Routed).endpoints["third"].manifest["route"] == "/v1/third"
+        @bentoml.task(route="/")
+        def fourth(self) -> str:
+            return ""
+
+        @bentoml.api(route="/größe")
+        def metrics(self) -> str:
+            return ""
+
+        @bentoml.api(route="/first")
+        def fifth(self) -> str:
+            return ""
+
+        @bentoml.api
+        def plain(self) -> str:
+            return ""
+
+    endpoints = adapt(Routed).endpoints
+    assert {name: each.manifest.get("route") for name, each in endpoints.items()} == {
+        "first": "/api/v1/first",
+        "second": "/v1/model:predict",
+        "third": "/v1/third",
+        "fourth": "/",
+        "metrics": "/größe",
+        "fifth": "/first",
+        "plain": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("route", "why"),
+    [
+        ("/items/{item}", "make it an argument"),
+        ("/a b", "it must be segments"),
+        ("/a//b", "it must be segments"),
+        ("/a%20b", "it must be segments"),
+        (f"/{'a' * 255}", "at most 255 characters"),
+        ("/metrics", "the node answers this path itself"),
+        ("/schema.json", "the node answers this path itself"),
+        ("/api/v1/tasks/mine", "the node answers this path itself"),
+        ("/api/v1/tasks:mine", "the node answers this path itself"),
+        ("/tessera.v1.TaskService/GetTask", "the node answers this path itself"),
+        ("/plain", "endpoint plain has it"),
+        ("/queued/submit", "endpoint routed has /queued/submit, which a task needs"),
+    ],
+)
+def test_refuses_paths_that_would_not_be_served(route: str, why: str) -> None:
+    @bentoml.service
+    class Routed:
+        @bentoml.api
+        def plain(self) -> str:
+            return ""
+
+        @bentoml.task
+        def queued(self) -> str:
+            return ""
+
+        @bentoml.api(route=route)
+        def routed(self) -> str:
+            return ""
+
+    with pytest.raises(ServiceError, match=re.escape(why)) as caught:
+        adapt(Routed)
+    assert len(str(caught.value).splitlines()) == 1
 
 
 def test_puts_the_prefix_of_a_service_before_its_paths() -> None:
@@ -590,8 +639,27 @@ def test_refuses_names_that_the_node_answers_itself() -> None:
         def metrics(self) -> str:
             return ""
 
-    with pytest.raises(ServiceError, match="endpoint metrics: the name must"):
+    with pytest.raises(ServiceError, match="endpoint metrics: the path /metrics: the node answers"):
         adapt(Named)
+
+
+def test_says_how_a_path_stays_where_a_name_cannot() -> None:
+    @bentoml.service
+    class Private:
+        @bentoml.api
+        def _score(self) -> str:
+            return ""
+
+    @bentoml.service
+    class Umlaut:
+        @bentoml.api
+        def größe(self) -> str:
+            return ""
+
+    with pytest.raises(ServiceError, match=r'endpoint _score: .* give it route="/_score" if'):
+        adapt(Private)
+    with pytest.raises(ServiceError, match=r'endpoint größe: .* give it route="/größe" if'):
+        adapt(Umlaut)
 
 
 class Tree(BaseModel):

@@ -12,6 +12,7 @@ import bentoml
 import httpx
 import pytest
 
+import tessera
 from cases import EIGHT, ROOTS, Case, picture
 from conftest import Hosted
 from serving import ask, tessera_serve
@@ -34,8 +35,8 @@ def hosted_roots(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Cli
 
 
 @pytest.fixture(scope="module")
-def hosted_routes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    with tessera_serve("routes.py", tmp_path_factory.mktemp("hosted")) as client:
+def hosted_routed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    with tessera_serve("routed.py", tmp_path_factory.mktemp("hosted")) as client:
         yield client
 
 
@@ -51,16 +52,6 @@ def test_takes_a_value_as_the_body_like_bentoml_serve(
     case: Case, roots: Hosted, hosted_roots: httpx.Client, served_roots: httpx.Client
 ) -> None:
     compare(case, hosted_roots, served_roots)
-
-
-def test_calls_the_method_whose_route_a_path_is(hosted_routes: httpx.Client) -> None:
-    def call(path: str) -> object:
-        return hosted_routes.post(path, json={"x": 1}).text
-
-    assert (call("/v1/predict"), call("/predict"), call("/predict_v2")) == ("old", "new", "new")
-    submitted = hosted_routes.post("/job/submit", json={"x": 1}).json()
-    asked = {"params": {"task_id": submitted["task_id"], "wait": 30}}
-    assert hosted_routes.get("/job/get", **asked).text == "new job"
 
 
 PICTURE = picture()
@@ -134,3 +125,85 @@ def compare(case: Case, ours: httpx.Client, theirs: httpx.Client) -> None:
         assert answer.text.splitlines() == expected.text.replace("}{", "}\n{").splitlines()
     elif not case.fails:
         assert answer.content == expected.content
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/", "/predict", "/predict/", "/v1/predict", "/predict_v2", "/job", "/v1/job", "/job_v2"),
+        *("/api/v1/score", "/metrics/daily", "/v1/model:predict", "/v1%2Fmodel%3Apredict"),
+        *("/v1.0", "/v1/submit", "/größe", "/size", "/slash", "/slash/", "/slash//"),
+        *(f"/{'long' * 30}", "/plain", "/plain/", "/verb", "/v1", "/api/v1/other"),
+    ],
+)
+def test_calls_at_a_path_what_bentoml_serve_calls(
+    path: str, hosted_routed: httpx.Client, served_routed: httpx.Client
+) -> None:
+    ours = hosted_routed.post(path, json={"x": 1})
+    theirs = served_routed.post(path, json={"x": 1}, follow_redirects=True)
+    assert ours.status_code == theirs.status_code
+    if theirs.status_code == 200:
+        assert ours.content == theirs.content
+
+
+@pytest.mark.parametrize("route", ["/job", "/v1/job"])
+def test_runs_the_task_at_a_path_that_bentoml_serve_runs(
+    route: str, hosted_routed: httpx.Client, served_routed: httpx.Client
+) -> None:
+    compare(Case("", {"x": 2}, route=route, is_task=True), hosted_routed, served_routed)
+
+
+def test_finds_a_task_where_its_answers_say(hosted_routed: httpx.Client) -> None:
+    for route in ("", "/v1/job"):
+        submitted = hosted_routed.post(f"{route}/submit", json={"x": 3})
+        assert submitted.headers["location"].startswith(f"{route}/status?task_id=")
+        assert hosted_routed.get(submitted.headers["location"]).status_code == 200
+
+
+def test_says_where_an_endpoint_is_that_is_asked_for_by_its_name(
+    hosted_routed: httpx.Client,
+) -> None:
+    answer = hosted_routed.post("/predict_v2", json={"x": 1})
+    assert answer.json()["message"].endswith("its service gave it the path /predict")
+
+
+def test_describes_each_endpoint_at_its_path(hosted_routed: httpx.Client) -> None:
+    routes = {
+        each["name"]: each["route"] for each in hosted_routed.get("/schema.json").json()["routes"]
+    }
+    paths = hosted_routed.get("/docs.json").json()["paths"]
+    assert routes["predict"] == "/v1/predict"
+    assert routes["size"] == "/gr%C3%B6%C3%9Fe"
+    assert {name: paths[route]["post"]["operationId"] for name, route in routes.items()} == {
+        name: name for name in routes
+    }
+    assert "/submit" in paths and "/v1/job/get" in paths and "/predict_v2" not in paths
+
+
+def test_is_called_by_name_by_clients_that_read_its_description(
+    hosted_routed: httpx.Client,
+) -> None:
+    url = str(hosted_routed.base_url)
+    with bentoml.SyncHTTPClient(url) as theirs:
+        assert (theirs.predict(x=1), theirs.predict_v2(x=1)) == ("old 1", "new 1")
+        assert theirs.size(x=1) == "size 1"
+    with tessera.SyncHTTPClient(url) as ours:
+        assert (ours.predict(x=1), ours.predict_v2(x=1)) == ("old 1", "new 1")
+        assert (ours.size(x=1), ours.root(x=1)) == ("size 1", "root 1")
+        task = ours.job.submit(x=1)
+        assert task.wait() == "old job 1"
+        assert ours.job_v2.submit(x=1).wait() == "new job 1"
+    with tessera.SyncHTTPClient(url) as later:
+        assert later.job.task(task.id).wait() == "old job 1"
+
+
+def test_answers_the_probes_of_bentoml_serve(
+    hosted_routed: httpx.Client, served_routed: httpx.Client
+) -> None:
+    for path in ("/livez", "/healthz", "/readyz"):
+        for method in ("GET", "HEAD", "POST"):
+            ours, theirs = (
+                client.request(method, path).status_code
+                for client in (hosted_routed, served_routed)
+            )
+            assert (path, method, ours) == (path, method, theirs)

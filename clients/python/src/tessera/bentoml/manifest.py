@@ -15,6 +15,7 @@ from ..sdk.adapters import is_text
 from ..sdk.batches import DEFAULT_MAX_BYTES, MAX_BATCH_SIZE
 from ..sdk.executable import Json, ServiceError
 from . import internals
+from .routes import check_endpoint, refuse_shared
 from .schemas import (
     Schema,
     describe_file,
@@ -47,12 +48,6 @@ MAX_DESCRIBED_VALUES = 10_000
 MAX_PREFLIGHT_SECONDS = 86_400
 """Browsers keep the answer to a preflight no longer."""
 
-TAKEN_SEGMENTS = frozenset(["api", "federate", "healthz", "livez", "metrics", "readyz"])
-"""First segments of paths that the node answers itself."""
-
-_ROUTE = re.compile(r"(?:/[A-Za-z0-9._~-]+)+")
-_ENDPOINT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
-
 
 def service_name(name: str) -> str:
     """The name as a DNS label: ``TextReader`` is ``text-reader``."""
@@ -65,6 +60,7 @@ def service_manifest(
     service: Any, endpoints: list[Json], config: Mapping[str, Any], *, needs_gpu: bool
 ) -> dict[str, Json]:
     """``ServiceManifest`` of the node. BentoML's own description of the service is kept in it."""
+    refuse_shared(endpoints)
     manifest: dict[str, Json] = {"name": service_name(service.name), "endpoints": endpoints}
     cors = cors_of(service.name, config)
     if cors is not None:
@@ -204,11 +200,7 @@ def endpoint_manifest(
     method: Any, shape: Shape, config: Mapping[str, Any], *, asynchronous: bool, route: str
 ) -> dict[str, Json]:
     """``EndpointManifest`` of the node. ``config`` has the defaults of BentoML."""
-    if not _ENDPOINT_NAME.fullmatch(method.name) or method.name in TAKEN_SEGMENTS:
-        raise ServiceError(
-            f"endpoint {method.name}: the name must begin with a letter and have only letters, "
-            f"digits and _, at most 63, and be none of {', '.join(sorted(TAKEN_SEGMENTS))}"
-        )
+    check_endpoint(method.name, route)
     manifest: dict[str, Json] = {
         "name": method.name,
         "kind": "task" if method.is_task else "api",
@@ -232,7 +224,7 @@ def endpoint_manifest(
         manifest["stream"] = {"pieces": shape.pieces}
     if shape.root is not None:
         manifest["rootArgument"] = shape.root
-    if _is_alias(route, method.name):
+    if route != f"/{method.name}":
         manifest["route"] = route
     if shape.quoted:
         manifest["quoted"] = True
@@ -283,25 +275,6 @@ def _limits(method: Any, config: Mapping[str, Any], *, asynchronous: bool) -> di
         "concurrency": max(1, min(concurrency, MAX_CONCURRENCY)),
         "queueLimit": min(most or DEFAULT_QUEUE_LIMIT, MAX_QUEUE_LIMIT),
     }
-
-
-def _is_alias(route: str, name: str) -> bool:
-    """True for a path besides that by name. Raises ``ServiceError`` for one that cannot be."""
-    if route == f"/{name}":
-        return False
-    first = route.split("/")[1]
-    if first in TAKEN_SEGMENTS:
-        why = f"paths below /{first} are the node's own"
-    elif route == "/":
-        why = "the page of the service is there"
-    elif not _ROUTE.fullmatch(route):
-        why = "a path has segments of letters, digits and . _ ~ -, and takes no parameters"
-    else:
-        return True
-    raise ServiceError(
-        f"endpoint {name}: its route {route} cannot be served: {why}. "
-        f"Give it another, such as /v1/{name}"
-    )
 
 
 def _workers(config: Mapping[str, Any]) -> int:

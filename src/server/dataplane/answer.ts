@@ -169,7 +169,7 @@ function describeFile(
     .header("content-type", contentType)
     // Browsers must not guess the type of a result, nor run it as a page of this origin.
     .header("x-content-type-options", "nosniff")
-    .header("content-security-policy", SANDBOX);
+    .header("content-security-policy", disposition === "inline" ? SANDBOX : "sandbox");
   if (filename !== "") {
     reply.header("content-disposition", contentDisposition(disposition, filename));
   } else if (disposition === "attachment") {

@@ -154,11 +154,11 @@ describe("get", () => {
     expect(body.toString("hex")).toBe("89504e470d0a1a0a");
     expect(headers.get("content-type")).toBe("image/png");
     expect(headers.get("content-disposition")).toBe(
-      "attachment; filename=\"b _1_ _.png\"; filename*=UTF-8''b%20%221%22%20%C3%A9.png",
+      "inline; filename=\"b _1_ _.png\"; filename*=UTF-8''b%20%221%22%20%C3%A9.png",
     );
     const unnamed = await served.result("draw", await served.submit("draw", { name: "" }));
     expect(unnamed.headers.get("content-type")).toBe("image/png");
-    expect(unnamed.headers.get("content-disposition")).toBe("attachment");
+    expect(unnamed.headers.get("content-disposition")).toBeNull();
   });
 
   it("with wait answers when the task ends", async () => {

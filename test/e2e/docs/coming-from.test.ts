@@ -19,8 +19,11 @@ const OWN = new Set([
 
 const KEYWORDS = new Set(["throw", "new", "for", "await", "const", "of", "async", "true", "True"]);
 
-/** Names of the web platform, and of formats. */
-const STANDARD = new Set(["File"]);
+/** Names of the web platform, of formats, of Python, and of BentoML, whose files run unmodified. */
+const STANDARD = new Set([
+  ...["File", "Authorization", "application", "octet", "Path", "str"],
+  ...["route", "to_async", "to_sync"],
+]);
 
 function read(path: string): string {
   return readFileSync(join(ROOT, path), "utf8");

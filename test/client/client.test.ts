@@ -1,6 +1,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
 import { createTesseraClient, errorFacts } from "../../src/client/index.ts";
+import { factsOf } from "../../src/client/schema.ts";
 import { problem } from "../../src/errors.ts";
 
 it("refuses a token that no header can carry, without showing it", () => {
@@ -28,4 +29,10 @@ describe("what an error says to programs", () => {
     expect(errorFacts(new ConnectError("HTTP 502", Code.Unavailable))).toEqual(nothing);
     expect(errorFacts(new Error("x"))).toEqual(nothing);
   });
+});
+
+it("calls an endpoint at the path that its description has", () => {
+  const described = { name: "predict", is_task: false, input: {}, output: {} };
+  expect(factsOf({ ...described, route: "/v1/predict" })).toMatchObject({ path: "/v1/predict" });
+  expect(factsOf({ ...described, route: "/predict" })).not.toHaveProperty("path");
 });

@@ -6,6 +6,7 @@ import type { Deployment } from "../../../deployments/deployment.ts";
 import { problem } from "../../../errors.ts";
 import type { FinishedTask } from "../../../queue/recent-tasks.ts";
 import { notFinished } from "../../../queue/refusals.ts";
+import { pathBelow } from "../../../service/routes.ts";
 import type { Task } from "../../../tasks/task.ts";
 import { toResultMessage } from "./messages.ts";
 import type { ResultMessageOptions } from "./stored.ts";
@@ -21,16 +22,18 @@ export function answer(
 ): TaskResult | Promise<TaskResult> {
   const { task, result } = finished;
   switch (task.status) {
-    case "success":
+    case "success": {
       if (result === undefined) {
         throw problem("TASK_NOT_FOUND", `task ${task.taskId} has expired`);
       }
-      return toResultMessage(result, deployment.find(task.endpoint), {
+      const endpoint = deployment.find(task.endpoint);
+      return toResultMessage(result, endpoint, {
         format,
         bodies,
         keeper: deployment.files.task,
-        from: `GET /${task.endpoint}/get?task_id=${task.taskId}`,
+        from: `GET ${pathBelow(endpoint ?? { name: task.endpoint }, "get")}?task_id=${task.taskId}`,
       });
+    }
     default:
       return refuseUnsuccessful(task);
   }

@@ -111,7 +111,7 @@ export class Load {
     const headers = { "idempotency-key": `${this.#run}-${number}` };
     let first: Submitted | undefined;
     for (;;) {
-      const url = `${this.#origin}/${endpoint}/submit`;
+      const url = `${this.#origin}/${endpoint}/submit?replay=always`;
       const answer = await ask(url, { method: "POST", values, headers });
       if (!isDefinite(answer)) {
         if (performance.now() > untilMs) {

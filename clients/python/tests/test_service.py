@@ -96,9 +96,7 @@ class PageReader:
     def refuse(self) -> None:
         raise BadInput("not like this")
 
-    @task(
-        retries=3, backoff="5s", retention="7d", queue_limit=10, priority=5, abort_grace="1m"
-    )
+    @task(retries=3, backoff="5s", retention="7d", queue_limit=10, priority=5, abort_grace="1m")
     def read(self, pages: list[File], ctx: Context) -> str:
         for index, page in enumerate(pages):
             ctx.progress(index / len(pages), page.name or "")

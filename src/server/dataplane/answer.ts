@@ -15,7 +15,7 @@ import {
 import { NO_BYTES } from "../http/body.ts";
 import { sendCompressed } from "../http/compression.ts";
 import { JSON_TYPE } from "../http/problem.ts";
-import { applyHead, hasNoContent, SANDBOX } from "../http/response-head.ts";
+import { applyHead, dispositionOf, hasNoContent, SANDBOX } from "../http/response-head.ts";
 import type { StreamedBodies } from "../http/streamed-bodies.ts";
 import { type ResultQuery, sendAsked, sendNothing, sendWhole } from "./content.ts";
 
@@ -156,14 +156,11 @@ export function sendArgumentFile(
   return sendAsked(asked, reply, bodies.response ?? asBuffer(data));
 }
 
-/** What browsers show in its place, by its media type; they keep all else as a file. */
-const SHOWN = /^(?:image|audio|video|text)\/|^application\/(?:pdf|xhtml\+xml)(?:;|$)/i;
-
 function describeFile(
   reply: FastifyReply,
   contentType: string,
   filename: string,
-  disposition = SHOWN.test(contentType) ? "inline" : "attachment",
+  disposition: string = dispositionOf(contentType),
 ): void {
   reply
     .header("content-type", contentType)
@@ -172,7 +169,7 @@ function describeFile(
     .header("content-security-policy", disposition === "inline" ? SANDBOX : "sandbox");
   if (filename !== "") {
     reply.header("content-disposition", contentDisposition(disposition, filename));
-  } else if (disposition === "attachment") {
+  } else if (!contentType.startsWith("text/plain")) {
     reply.header("content-disposition", disposition);
   }
 }

@@ -26,7 +26,7 @@ import { NO_BYTES } from "../http/body.ts";
 import { sendCompressed } from "../http/compression.ts";
 import type { StreamAnswer } from "../http/invoke.ts";
 import { errorJson, JSON_TYPE, reportProblem } from "../http/problem.ts";
-import { applyHead, SANDBOX } from "../http/response-head.ts";
+import { applyHead, dispositionOf, SANDBOX } from "../http/response-head.ts";
 import type { StreamedBodies } from "../http/streamed-bodies.ts";
 
 /** What an endpoint streams. */
@@ -207,6 +207,9 @@ export async function sendFrames(
     // Browsers must not guess the type of a result, nor run it as a page of this origin.
     .header("x-content-type-options", "nosniff")
     .header("content-security-policy", SANDBOX);
+  if (form.isPlain === true && pieces === "bytes") {
+    reply.header("content-disposition", dispositionOf(form.contentType));
+  }
   if (bodies?.head) {
     applyHead(reply, bodies.head, { keepsType: form.isPlain !== true });
   }

@@ -20,6 +20,14 @@ const KEPT_OUT =
 export const SANDBOX =
   "sandbox allow-downloads allow-forms allow-modals allow-popups allow-scripts";
 
+/** What browsers show in its place, by its media type; they keep all else as a file. */
+const SHOWN = /^(?:image|audio|video|text)\/|^application\/(?:pdf|xhtml\+xml)(?:;|$)/i;
+
+/** How browsers take content of this type that has no name. Clients know a file by the header. */
+export function dispositionOf(contentType: string): "inline" | "attachment" {
+  return SHOWN.test(contentType) ? "inline" : "attachment";
+}
+
 /** Headers of which both say something: that of the function comes behind the platform's. */
 const JOINED: ReadonlySet<string> = new Set(["content-security-policy", "vary"]);
 

@@ -61,7 +61,7 @@ describe("tessera call", () => {
     const { port } = server.address() as AddressInfo;
     const modules = await loaded(["call", "greet", "--url", `http://127.0.0.1:${port}`]);
     expect([...packagesOf(modules)]).toEqual(["commander"]);
-    expect([...foldersOf(modules)].toSorted()).toEqual(["cli", "client", "config"]);
+    expect([...foldersOf(modules)].toSorted()).toEqual(["cli", "client", "collections", "config"]);
     expect(modules.filter((path) => path.startsWith("gen/"))).toEqual([]);
     expect(modules.length).toBeLessThanOrEqual(80);
   });

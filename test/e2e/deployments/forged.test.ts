@@ -59,7 +59,6 @@ it.each([
   const forging = await hosting.submit(endpoint, values);
   const [, second] = await workersOf(waiting, 2);
   expect(second).not.toBe(first);
-  await hosting.call("release");
   expect(await hosting.ended(waiting)).toMatchObject({ status: "success", value: second });
   const value = endpoint === "forge_results" ? "forged" : "again";
   expect(await hosting.ended(forging)).toMatchObject({ status: "success", value });
@@ -73,7 +72,6 @@ it("half a message and silence cost a worker its life when the task times out, a
   expect(await hosting.ended(half)).toMatchObject({ failure: { reason: "timeout" } });
   const [, second] = await workersOf(waiting, 2);
   expect(second).not.toBe(first);
-  await hosting.call("release");
   expect(await hosting.ended(waiting)).toMatchObject({ status: "success", value: second });
 });
 

@@ -60,7 +60,7 @@ describe("a call", () => {
     const { status, text, headers } = await served.post("/page", {});
     expect({ status, text }).toEqual({ status: 200, text: "<script>alert(1)</script>" });
     expect(headers.get("content-type")).toBe("text/html");
-    expect(headers.get("content-disposition")).toBeNull();
+    expect(headers.get("content-disposition")).toBe("inline");
     // Its scripts run in an origin of their own.
     expect(headers.get("content-security-policy")).toMatch(/^sandbox (?!.*allow-same-origin)/);
     expect(headers.get("x-content-type-options")).toBe("nosniff");

@@ -66,7 +66,7 @@ describe("a streamed result", () => {
   test("of bytes is the file that they make", async () => {
     const answer = await served.post("/audio", { list: ["ab", "c"] });
     expect(answer.headers.get("content-type")).toBe("audio/mpeg");
-    expect(answer.headers.get("content-disposition")).toBeNull();
+    expect(answer.headers.get("content-disposition")).toBe("inline");
     expect(answer.text).toBe("abc");
   });
 

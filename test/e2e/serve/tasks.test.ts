@@ -158,7 +158,7 @@ describe("get", () => {
     );
     const unnamed = await served.result("draw", await served.submit("draw", { name: "" }));
     expect(unnamed.headers.get("content-type")).toBe("image/png");
-    expect(unnamed.headers.get("content-disposition")).toBeNull();
+    expect(unnamed.headers.get("content-disposition")).toBe("inline");
   });
 
   it("with wait answers when the task ends", async () => {

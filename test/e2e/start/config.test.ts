@@ -53,10 +53,14 @@ describe("the configuration of start", () => {
       sandbox: "auto",
       searchPath: "",
       allowedEgress: [],
-      ceilings: { workers: 100, memoryMib: 65_536, cpu: 64, deployments: 1_000 },
+      ceilings: {
+        ...{ workers: 100, memoryMib: 65_536, cpu: 64, deployments: 1_000 },
+        retentionMs: 365 * 24 * 3_600_000,
+      },
       budget: config.budget,
       externalLabels: {},
       ...SERVICE_LIMITS,
+      maxJsonBodyBytes: 64 * 1024 ** 2,
       oidc: undefined,
       organizationCreators: undefined,
       tracing: undefined,
@@ -93,6 +97,7 @@ describe("the configuration of start", () => {
       memoryMib: 2_048,
       cpu: 0.5,
       deployments: 20,
+      retentionMs: 365 * 24 * 3_600_000,
     });
     for (const maxCpuPerWorker of ["0", "65", "1e1", "half"]) {
       const message = "--max-cpu-per-worker must be a number from 0.1 to 64";

@@ -28,7 +28,8 @@ it.runIf(process.platform === "linux")(
     await platform[Symbol.asyncDispose]();
     await makeSleepers(folder.data, SLEEPERS);
     const full = await used(folder);
-    expect(full.mebibytes).toBeLessThan(300);
+    // From 270 to 330 in one state of the code: it has garbage that V8 had no need to collect.
+    expect(full.mebibytes).toBeLessThan(340);
     expect(full.seconds - alone.seconds).toBeLessThan(10);
   },
   240_000,

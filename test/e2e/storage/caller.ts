@@ -55,7 +55,9 @@ export class Caller {
   async #retry(taskId: string): Promise<void> {
     const { hosted, told, random } = this.#options;
     const endpointOf = (name: string) => hosted.taskEndpoint(name).manifest;
-    const idempotency = this.#key ? { key: `${this.#key} again`, digest: taskId } : undefined;
+    const idempotency = this.#key
+      ? { key: `${this.#key} again`, digest: taskId, replay: "always" as const }
+      : undefined;
     for (;;) {
       try {
         const { task } = await hosted.queue.retry({ taskId, idempotency }, endpointOf);
@@ -82,7 +84,9 @@ export class Caller {
     const payload = { json: JSON.stringify(values), files: [] };
     for (;;) {
       try {
-        const options = this.#key ? { idempotency: { key: this.#key, digest: payload.json } } : {};
+        const options = this.#key
+          ? { idempotency: { key: this.#key, digest: payload.json, replay: "always" as const } }
+          : {};
         const { task } = await hosted.queue.submit(manifest, payload, options);
         told.acknowledged.set(task.taskId, this.#number);
         return task.taskId;

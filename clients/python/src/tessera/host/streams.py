@@ -102,7 +102,7 @@ class Stream:
 
         def entry(attachments: Attachments) -> dict[str, object]:
             data = attachments.text(piece) if isinstance(piece, str) else attachments.add(piece)
-            chunk = {"id": self._id, "sequence": sequence, "data": data}
+            chunk: dict[str, object] = {"id": self._id, "sequence": sequence, "data": data}
             if head is not None:
                 chunk["response"] = attachments.add(head)
             return chunk

@@ -195,9 +195,9 @@ export class Dispatcher implements AsyncDisposable {
     this.#hint([endpoint]);
   }
 
-  /** Suspects of this endpoint may be waiting. */
-  suspect(endpoint: string): void {
-    this.#suspects.hint(endpoint);
+  /** So many suspects of this endpoint are waiting. */
+  suspects(endpoint: string, count: number): void {
+    this.#suspects.hint(endpoint, count);
     this.#options.onFull?.();
   }
 

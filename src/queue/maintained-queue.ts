@@ -17,8 +17,8 @@ export interface MaintainedQueue {
   onExpired(task: Task): void;
   /** A task of this endpoint can be claimed. */
   onDue(endpoint: string): void;
-  /** A suspect of this endpoint can be claimed. */
-  onSuspect(endpoint: string): void;
+  /** So many suspects of this endpoint can be claimed. */
+  onSuspects(endpoint: string, count: number): void;
   /** Ids of the tasks that callers wait for here. */
   awaited(): readonly string[];
   /** Another node may have changed this awaited task while its hint got lost. */
@@ -68,10 +68,10 @@ export function maintainedQueue(parts: MaintainedQueueParts): MaintainedQueue {
         remoteHints.hint(endpoint);
       }
     },
-    onSuspect(endpoint) {
+    onSuspects(endpoint, count) {
       // A node without workers starts none for it.
       if (parts.hasWorkers()) {
-        dispatcher.suspect(endpoint);
+        dispatcher.suspects(endpoint, count);
       }
     },
     awaited: () => changes.awaited,

@@ -187,8 +187,8 @@ export class Maintenance implements AsyncDisposable {
     for (const { deploymentId, endpoint } of due) {
       this.#queues.get(deploymentId)?.onDue(endpoint);
     }
-    for (const { deploymentId, endpoint } of suspects) {
-      this.#queues.get(deploymentId)?.onSuspect(endpoint);
+    for (const { deploymentId, endpoint, count } of suspects) {
+      this.#queues.get(deploymentId)?.onSuspects(endpoint, count);
     }
     if (expiredLeases) {
       void this.#rescue.run();

@@ -47,9 +47,9 @@ export class Suspects implements AsyncDisposable {
     this.wake();
   }
 
-  /** Some suspects of this endpoint may be waiting. */
-  hint(endpoint: string): void {
-    this.#waiting.set(endpoint, this.#waiting.get(endpoint) ?? 1);
+  /** So many suspects of this endpoint wait, or have just been claimed. */
+  hint(endpoint: string, count: number): void {
+    this.#waiting.set(endpoint, Math.max(count, this.#waiting.get(endpoint) ?? 0));
     this.wake();
   }
 

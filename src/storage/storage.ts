@@ -370,6 +370,10 @@ export interface Survey {
   readonly overdueTasks: boolean;
   /** Endpoints with a task that could be claimed now; each once, in any order. */
   readonly due: readonly { readonly deploymentId: string; readonly endpoint: string }[];
-  /** Those of them with a suspect that could be claimed now. */
-  readonly suspects: readonly { readonly deploymentId: string; readonly endpoint: string }[];
+  /** Those of them with suspects that could be claimed now, and how many each has. */
+  readonly suspects: readonly {
+    readonly deploymentId: string;
+    readonly endpoint: string;
+    readonly count: number;
+  }[];
 }

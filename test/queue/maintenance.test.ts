@@ -37,7 +37,7 @@ class Visitor implements MaintainedQueue {
     void this.told.push(`rescued ${taskId} ${status}`);
   onExpired = ({ taskId }: Task): void => void this.told.push(`expired ${taskId}`);
   onDue = (endpoint: string): void => void this.told.push(`due ${endpoint}`);
-  onSuspect = (endpoint: string): void => void this.told.push(`suspect ${endpoint}`);
+  onSuspects = (endpoint: string): void => void this.told.push(`suspects ${endpoint}`);
   awaited = (): readonly string[] => this.waits;
   onMissed = (taskId: string): void => void this.told.push(`missed ${taskId}`);
   onStorage = (answers: boolean): void => void this.told.push(answers ? "answers" : "away");

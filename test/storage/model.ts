@@ -170,7 +170,12 @@ export class QueueModel {
       expiredLeases: [...this.leases.values()].some((expiresAtMs) => expiresAtMs <= nowMs),
       overdueTasks: queued.some((found) => !canStart(found, nowMs)),
       due: endpointsOf(due),
-      suspects: endpointsOf(suspects),
+      suspects: endpointsOf(suspects).map((of) => ({
+        ...of,
+        count: suspects.filter(
+          ({ task }) => task.deploymentId === of.deploymentId && task.endpoint === of.endpoint,
+        ).length,
+      })),
     };
   }
 

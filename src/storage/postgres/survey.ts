@@ -14,7 +14,7 @@ const SURVEY = prepared(
        SELECT deployment_id, endpoint, queued FROM queue_count_deltas
        WHERE deployment_id = ANY ($3)
      ) AS counted GROUP BY deployment_id, endpoint HAVING sum(queued) > 0)
-   SELECT 'due' AS found, waiting.deployment_id, waiting.endpoint
+   SELECT 'due' AS found, waiting.deployment_id, waiting.endpoint, 1 AS count
    FROM waiting CROSS JOIN LATERAL (
      (SELECT FROM live_tasks
       WHERE deployment_id = waiting.deployment_id AND live_tasks.endpoint = waiting.endpoint
@@ -28,15 +28,16 @@ const SURVEY = prepared(
       LIMIT 1)
      LIMIT 1) AS due
    UNION ALL
-   SELECT DISTINCT 'suspect', deployment_id, endpoint FROM live_tasks
+   SELECT 'suspect', deployment_id, endpoint, count(*) FROM live_tasks
    WHERE suspect AND status = ${STATUS.ready} AND deployment_id = ANY ($3)
      AND (start_by_ms IS NULL OR start_by_ms > $2)
+   GROUP BY deployment_id, endpoint
    UNION ALL
-   SELECT 'expired', NULL, NULL
+   SELECT 'expired', NULL, NULL, NULL
    WHERE EXISTS (
      SELECT FROM leases WHERE ${hasExpired(NOW_MS, { name: "$4::text", minAgeMs: "$5::bigint" })})
    UNION ALL
-   SELECT 'overdue', NULL, NULL
+   SELECT 'overdue', NULL, NULL, NULL
    WHERE EXISTS (
      SELECT FROM live_tasks WHERE status <= ${STATUS.ready} AND start_by_ms <= $2)`,
 );
@@ -57,11 +58,15 @@ export async function survey(
   const endpoints = (kind: string) =>
     found
       .filter((row) => row.found === kind)
-      .map((row) => ({ deploymentId: String(row.deployment_id), endpoint: String(row.endpoint) }));
+      .map((row) => ({
+        deploymentId: String(row.deployment_id),
+        endpoint: String(row.endpoint),
+        count: Number(row.count),
+      }));
   return {
     expiredLeases: found.some((row) => row.found === "expired"),
     overdueTasks: found.some((row) => row.found === "overdue"),
-    due: endpoints("due"),
+    due: endpoints("due").map(({ deploymentId, endpoint }) => ({ deploymentId, endpoint })),
     suspects: endpoints("suspect"),
   };
 }

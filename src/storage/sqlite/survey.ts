@@ -23,16 +23,18 @@ export function survey(
         nowMs,
       ) !== undefined,
     due,
-    suspects: due.filter(
-      ({ deploymentId, endpoint }) =>
-        db.get(
-          `SELECT 1 FROM tasks INDEXED BY tasks_suspect
+    suspects: due
+      .map(({ deploymentId, endpoint }) => {
+        const found = db.get(
+          `SELECT count(*) AS count FROM tasks INDEXED BY tasks_suspect
            WHERE suspect = 1 AND status = ${STATUS.ready} AND deployment_id = ? AND endpoint = ?
-             AND (start_by_ms IS NULL OR start_by_ms > ?) LIMIT 1`,
+             AND (start_by_ms IS NULL OR start_by_ms > ?)`,
           deploymentId,
           endpoint,
           nowMs,
-        ) !== undefined,
-    ),
+        );
+        return { deploymentId, endpoint, count: Number(found?.count) };
+      })
+      .filter(({ count }) => count > 0),
   };
 }

@@ -47,7 +47,9 @@ export function suspectsContract({ it }: Contract): void {
     for (const taskId of ["b", "a"]) {
       await endAttempt(storage, attempt(taskId), BESIDE);
     }
-    expect(await suspectsOf(storage)).toEqual([{ deploymentId: DEPLOYMENT, endpoint: ENDPOINT }]);
+    expect(await suspectsOf(storage)).toEqual([
+      { deploymentId: DEPLOYMENT, endpoint: ENDPOINT, count: 2 },
+    ]);
     expect(taskIds(await claim(storage))).toEqual(["c"]);
     const claimed = await claim(storage, { suspects: true, limit: 1 });
     expect(claimed).toMatchObject([{ task: { taskId: "a", attempt: 2, failedAttempts: 0 } }]);

@@ -154,6 +154,8 @@ On the deployment's own host (\`http://summarizer.acme.apps.localhost:3000\`), o
 
 The pieces of a streamed result of a task (its function is a generator) are kept as long as the task. \`GET /{endpoint}/stream?task_id=…\` gives them, live and afterwards, to any number of readers: \`text/event-stream\`, \`application/x-ndjson\`, or the text or file itself, by \`Accept\`. The id of an event is the attempt and number of its piece (\`1-42\`); \`Last-Event-ID\` goes on after it, on any node and after restarts. An event \`restart\` with the new \`attempt\` says that the task began anew (after a failure, or the death of a worker) and that the pieces before are void; in the other forms the stream ends with \`TASK_RESTARTED\`. It ends with \`end\`, or with the error of the task; without either, the connection broke. A reader that leaves ends nothing, and \`/get\` answers the whole.
 
+\`EventSource\` in a browser cannot send \`Authorization\`. On a protected deployment, \`POST /{endpoint}/access?task_id=…\` (or \`CreateTaskAccess\`), by whoever may read the task, answers its access, and in \`path\` and \`url\` where the events are with it: \`/{endpoint}/events?task_id=…&access=…\`. It opens \`GET\` of \`/events\`, \`/stream\`, \`/status\` and \`/get\` of this one task for 15 minutes, and nothing else: other paths, methods and tasks are \`ACCESS_DENIED\`, an access that was altered or is over is \`TOKEN_INVALID\`. It ends with the token or session that made it; streams that it opened go on until the task ends or that is so. A header \`Authorization\` beside it has to be valid. Answers are not cached and send no \`Referer\`. Whoever has the URL may read the task, so keep it out of logs.
+
 ${calls}
 
 ### Types of a deployment

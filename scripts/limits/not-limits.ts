@@ -18,6 +18,10 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     "src/artifacts/index-file.ts PYTHON_FORMAT",
     "src/artifacts/index-file.ts REMOTE_FORMAT",
     "src/artifacts/tar.ts BLOCK",
+    "src/auth/task-access.ts HEAD_BYTES",
+    "src/auth/task-access.ts ID_BYTES",
+    "src/auth/task-access.ts SIGNED_BYTES",
+    "src/auth/task-access.ts VERSION",
     "src/metrics/layout.ts AGE_BYTES",
     "src/metrics/layout.ts VALUE_BYTES",
     "src/metrics/selector/write.ts LONE_BYTE",
@@ -52,6 +56,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
   ],
   "how long a secret or a signature is": [
     "src/auth/one-time-codes.ts CODE_LENGTH",
+    "src/auth/task-access.ts MAC_BYTES",
     "src/auth/devices.ts ID_LENGTH",
     "src/app/operate/backup/seal.ts KEY_BYTES",
     "src/app/operate/backup/seal.ts NONCE_BYTES",

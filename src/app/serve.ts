@@ -3,6 +3,7 @@ import { dirname, resolve, sep } from "node:path";
 import { AuthService } from "../../gen/tessera/v1/auth_pb.js";
 import { type OpenedService, openService } from "../artifacts/open.ts";
 import { allowEveryone, requireToken } from "../auth/shared-token.ts";
+import { sharedTaskAccess } from "../auth/task-access.ts";
 import type { ServeConfig, ServeSecrets } from "../config/config.ts";
 import { playground } from "../console/playground.ts";
 import { Deployment } from "../deployments/deployment.ts";
@@ -171,7 +172,8 @@ function httpOptions(
   },
 ): HttpOptions {
   const { token, deployment, node, readiness } = parts;
-  const serving = serveDeployments({ ...config, version });
+  const taskAccess = sharedTaskAccess(token, node.now);
+  const serving = serveDeployments({ ...config, version, taskAccess });
   return {
     services: [...serving.services, register(AuthService, introspection)],
     plugins: [...serving.plugins, deploymentMetrics(node.metrics), playground],

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { announceChanges, ChangeFeed } from "../auth/change-feed.ts";
 import { FailureLimiter } from "../auth/failures.ts";
 import type { KeyRing } from "../auth/keys.ts";
+import { TaskAccess } from "../auth/task-access.ts";
 import { UseRecorder } from "../auth/token-uses.ts";
 import { Verifier } from "../auth/verifier.ts";
 import type { StartConfig, StartSecrets } from "../config/config.ts";
@@ -259,6 +260,12 @@ function httpOptions(config: StartConfig, secrets: StartSecrets, parts: HttpPart
   const serving = serveDeployments({
     ...config,
     version,
+    taskAccess: new TaskAccess({
+      keys: (purpose) => keys.derived(purpose),
+      recall: verifier.recall,
+      now,
+    }),
+    urlOf,
     platform: {
       directory: hosting,
       write: documentWriter(() => [...serving.services, ...ownServices], {

@@ -23,6 +23,7 @@ import {
   randomBytes,
 } from "node:crypto";
 import { createKeysFile, type KeyList, parseKeys, readKeysFile } from "./keys-file.ts";
+import { derivedKey } from "./task-access.ts";
 
 export { rotateKeys, writeKeysFile } from "./keys-file.ts";
 
@@ -132,6 +133,11 @@ export class KeyRing {
   /** Digests a code that a person types. A code made before a rotation is not found after it. */
   digestUserCode(code: string): string {
     return hmac(orThrow(this.#digestKeys[0]).key, `user code ${code}`);
+  }
+
+  /** Keys for another purpose than digests, one from each digest key, the current one first. */
+  derived(purpose: string): readonly Uint8Array[] {
+    return this.#digestKeys.map(({ key }) => derivedKey(key, purpose));
   }
 
   /** Seals a text for one context. */

@@ -32,6 +32,7 @@ import { LookupCache } from "./lookup-cache.ts";
 import { digestCode } from "./one-time-codes.ts";
 import type { Authenticate, Principal } from "./principal.ts";
 import { readSessionCookie } from "./sessions.ts";
+import type { Maker, RecallMaker } from "./task-access.ts";
 import { parseTokenValue, TOKEN_LENGTH } from "./token-format.ts";
 import type { UseRecorder } from "./token-uses.ts";
 
@@ -65,7 +66,12 @@ export type Verification =
 export interface VerifierOptions {
   readonly accounts: Pick<
     Accounts,
-    "findCredential" | "findSession" | "recordSessionUse" | "replaceDigest"
+    | "findCredential"
+    | "findCredentialOf"
+    | "findSession"
+    | "findSessionOf"
+    | "recordSessionUse"
+    | "replaceDigest"
   >;
   readonly keys: KeyRing;
   readonly changes: ChangeFeed;
@@ -118,6 +124,23 @@ export class Verifier implements AsyncDisposable {
     return value === undefined ? ANONYMOUS : this.#authenticateSession(value, address);
   };
 
+  /**
+   * Who made the access of a task, by the checks of their credential. It is found by its id, which
+   * the platform has signed. Errors: TOKEN_INVALID; STORAGE_UNAVAILABLE.
+   */
+  readonly recall: RecallMaker = (maker, address) => {
+    switch (maker.kind) {
+      case "anonymous":
+        return ANONYMOUS;
+      case "token":
+        return this.#recallToken(maker, address);
+      case "session":
+        return this.#recallSession(maker);
+      case "shared":
+        throw this.#refused("invalid");
+    }
+  };
+
   /** Drops cached credentials that these changes invalidate. */
   forget(changes: readonly Forgotten[]): void {
     if (changes.some(({ kind }) => kind === "keys" || kind === "everything")) {
@@ -149,6 +172,40 @@ export class Verifier implements AsyncDisposable {
     return this.#askFor(value, fingerprint, address).then((token) =>
       this.#useToken(token, address),
     );
+  }
+
+  #recallToken({ organizationId, id: tokenId }: Maker, address: string) {
+    const key = `token ${organizationId} ${tokenId}`;
+    const recalled = this.#tokens.recall(key);
+    if (recalled !== undefined) {
+      return this.#useToken(recalled ?? undefined, address);
+    }
+    const find = async () => {
+      const found = await this.#options.accounts.findCredentialOf({ organizationId, tokenId });
+      return found && new CachedToken(found);
+    };
+    const found = this.#tokens.share(key) ?? this.#tokens.ask(key, find);
+    return found.then((token) => this.#useToken(token, address));
+  }
+
+  #recallSession({ id: sessionId }: Maker): Principal | Promise<Principal> {
+    const use = (session: CachedSession | null | undefined): Principal => {
+      if (!session?.isUsable(this.#now())) {
+        throw credentialInvalid();
+      }
+      return session.principal;
+    };
+    const key = `session ${sessionId}`;
+    const recalled = this.#sessions.recall(key);
+    if (recalled !== undefined) {
+      return use(recalled);
+    }
+    const find = async () => {
+      const nowMs = this.#now();
+      const found = await this.#options.accounts.findSessionOf({ sessionId, nowMs });
+      return found && new CachedSession(found);
+    };
+    return (this.#sessions.share(key) ?? this.#sessions.ask(key, find)).then(use);
   }
 
   async #askFor(

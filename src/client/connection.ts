@@ -87,6 +87,8 @@ export const ANSWER_QUIET_MS = 15_000;
 
 export class Connection {
   readonly url: string;
+  /** The deployment, where the URL is the platform's. */
+  readonly deployment: string | undefined;
   readonly #options: ClientOptions;
   /** Default timeout of one call. */
   readonly timeoutMs: number;
@@ -97,6 +99,7 @@ export class Connection {
   constructor(options: ClientOptions) {
     const { timeout, retries = DEFAULT_RETRIES } = options;
     this.url = baseUrl(options.url);
+    this.deployment = options.deployment;
     this.#options = options;
     this.#route = { url: this.url, deployment: options.deployment };
     this.timeoutMs =

@@ -19,6 +19,7 @@ export {
   RemoteTask,
   type RetryOptions,
   type StatusOptions,
+  type TaskReading,
   type WaitOptions,
 } from "./remote-task.ts";
 export type { OpenResult, ResultForm } from "./result.ts";

@@ -45,6 +45,9 @@ export interface CancelOptions extends CallOptions {
   readonly abort?: boolean;
 }
 
+/** What the access of a task opens. */
+export type TaskReading = "events" | "stream" | "status" | "get";
+
 /** What the requests about a task ask in their query. */
 interface TaskQuery {
   readonly wait?: number;
@@ -182,6 +185,21 @@ export class RemoteTask<Result = unknown, Piece = unknown> {
     const sending = { ...options, method: "PUT", headers, repeatable: true, replays } as const;
     const json = await this.#send("retry", sending, readJson);
     return new RemoteTask<Result, Piece>(this.#place, String(json.task_id), { known: true });
+  }
+
+  /**
+   * Returns a URL that opens this one task, for reading, for 15 minutes, where no token can be
+   * sent: `new EventSource(url)`. Whoever has it may read the task; it ends with the client's
+   * token. It begins as the client's own URL does, or is that of the deployment's own host.
+   */
+  async accessUrl(of: TaskReading, options: CallOptions = {}): Promise<string> {
+    const { url: clientUrl, deployment } = this.#place.connection;
+    const sending = { ...options, method: "POST", repeatable: true } as const;
+    const { path, url = "" } = await this.#send("access", sending, readJson);
+    // A page can name no deployment in a header.
+    const isWhole = deployment !== undefined && url !== "";
+    const events = isWhole ? String(url) : clientUrl + String(path);
+    return events.replace("/events?", `/${of}?`);
   }
 
   /**

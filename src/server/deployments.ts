@@ -23,9 +23,11 @@ import { sendText } from "./monitoring/send.ts";
 import type { ServerPlugin } from "./protocols.ts";
 import { register } from "./rpc/engine/invoker.ts";
 import { DEPLOYMENT_HEADER, deploymentOf, locatedOf } from "./rpc/target.ts";
+import { type AccessOptions, accessHandlers } from "./rpc/task/access.ts";
 import { endpointService } from "./rpc/task/endpoint.ts";
 import { taskService } from "./rpc/task/task.ts";
 import type { ServerOptions } from "./server.ts";
+import { createContextOf } from "./task-access.ts";
 
 /** The metrics page of one deployment, for every caller of it, such as a Prometheus of its owner. */
 export function deploymentMetrics(metrics: Metrics): ServerPlugin {
@@ -44,7 +46,7 @@ export function deploymentMetrics(metrics: Metrics): ServerPlugin {
 /** JSON body of a call: files in it, as `data:` URLs, are held in memory. */
 const MAX_TEXT_BODY_BYTES = 64 * 1024 * 1024;
 
-export interface ServingOptions {
+export interface ServingOptions extends AccessOptions {
   readonly version: string;
   /** Largest JSON body of a call to an endpoint that says nothing of it. */
   readonly jsonBodyBytes: number;
@@ -68,7 +70,10 @@ export function serveDeployments(
   options: ServingOptions,
 ): Pick<ServerOptions, "services" | "plugins"> {
   return {
-    services: [register(TaskService, taskService), register(EndpointService, endpointService)],
+    services: [
+      register(TaskService, { ...taskService, ...accessHandlers(options) }),
+      register(EndpointService, endpointService),
+    ],
     plugins: [dataPlane(options), described(options)],
   };
 }
@@ -99,7 +104,7 @@ export function deploymentPage(page: FastifyPluginAsync): ServerPlugin {
   };
 }
 
-function dataPlane({ fileBodyBytes, ...limits }: ServingOptions): ServerPlugin {
+function dataPlane({ fileBodyBytes, taskAccess, ...limits }: ServingOptions): ServerPlugin {
   const manifestOf = (endpoint: string, values: ContextValues) =>
     deploymentOf({ values }).endpoint(endpoint).manifest;
   const bodyLimits = (endpoint: string, req: FastifyRequest, values: ContextValues) => {
@@ -136,12 +141,17 @@ function dataPlane({ fileBodyBytes, ...limits }: ServingOptions): ServerPlugin {
       throw problem("ENDPOINT_NOT_FOUND", message);
     }
   };
-  return (app, { invoke, targetValues }) =>
+  return (app, { invoke, targetValues, targetValuesFor }) =>
     dataPlanePlugin(app, {
       endpointAt: endpointAtPath,
       refuseMoved,
       invoke,
-      contextValues: (req) => targetValues(req, EndpointService.method.callEndpoint),
+      contextValues: createContextOf({
+        taskAccess,
+        byHeaders: (req) => targetValues(req, EndpointService.method.callEndpoint),
+        byAddress: targetValuesFor,
+        deploymentIdOf: (values) => locatedOf({ values }).facts.deploymentId,
+      }),
       streamedBy,
       bodyLimits,
     });

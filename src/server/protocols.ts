@@ -15,7 +15,7 @@ import { Health } from "../../gen/grpc/health/v1/health_pb.js";
 import { ServerReflection } from "../../gen/grpc/reflection/v1/reflection_pb.js";
 import { ServerReflection as ServerReflectionAlpha } from "../../gen/grpc/reflection/v1alpha/reflection_pb.js";
 import { Access } from "../../gen/tessera/v1/access_pb.js";
-import type { Authenticate } from "../auth/principal.ts";
+import { type Authenticate, addressOf, type Principal, setPrincipal } from "../auth/principal.ts";
 import type { Directory } from "../deployments/directory.ts";
 import { appOf, type HostKind } from "../hosting/hosts.ts";
 import type { Protocol } from "../metrics/deployment.ts";
@@ -87,6 +87,11 @@ export interface PluginContext {
     req: FastifyRequest,
     method: DescMethod,
   ) => ContextValues | Promise<ContextValues>;
+  /** The same for a caller who is found otherwise than by the headers of the request. */
+  readonly targetValuesFor: (
+    req: FastifyRequest,
+    find: (address: string) => Principal | Promise<Principal>,
+  ) => ContextValues | Promise<ContextValues>;
 }
 
 export type ServerPlugin = FastifyPluginAsync<PluginContext>;
@@ -128,12 +133,19 @@ export async function mountProtocols(
       return pending === undefined ? values : pending.then(() => values);
     };
   const contextValues = valuesOver("http");
+  const located = (req: FastifyRequest, values: ContextValues) => {
+    const header = String(req.headers[DEPLOYMENT_HEADER] ?? "");
+    return locate?.(values, { named: "", header })?.then(() => values) ?? values;
+  };
   const targetValues: PluginContext["targetValues"] = (req, method) => {
     const known = contextValues(req, method);
-    const header = String(req.headers[DEPLOYMENT_HEADER] ?? "");
-    const find = (values: ContextValues): ContextValues | Promise<ContextValues> =>
-      locate?.(values, { named: "", header })?.then(() => values) ?? values;
-    return known instanceof Promise ? known.then(find) : find(known);
+    return known instanceof Promise
+      ? known.then((values) => located(req, values))
+      : located(req, known);
+  };
+  const targetValuesFor: PluginContext["targetValuesFor"] = async (req, find) => {
+    const values = requestValues(req, "http", platformDomain);
+    return located(req, setPrincipal(values, await find(addressOf(values))));
   };
   const mount = async (
     shown: readonly ServiceRegistration[],
@@ -164,12 +176,13 @@ export async function mountProtocols(
       invoke: await mount(own, { services, hostKind: undefined }),
       contextValues,
       targetValues,
+      targetValuesFor,
     };
   }
   const onApps = withHealth(options.services, options.health);
   await mount(options.services, { services: onApps, hostKind: "deployment" });
   const invoke = await mount(own, { services, hostKind: "platform" });
-  return { invoke, contextValues, targetValues };
+  return { invoke, contextValues, targetValues, targetValuesFor };
 }
 
 /** The services of one kind of host. */

@@ -1,9 +1,13 @@
 /** Several nodes on one database: what one changes, the others forget. */
 import { describe, expect, it } from "vitest";
+import type { Principal } from "../../src/auth/principal.ts";
+import { type OpenedAccess, TaskAccess } from "../../src/auth/task-access.ts";
 import { toProblem } from "../../src/errors.ts";
+import type { Accounts } from "../../src/storage/accounts/accounts.ts";
 import type { Hint } from "../../src/storage/notifier.ts";
 import { PostgresNotifier } from "../../src/storage/postgres/notifier.ts";
 import { PostgresStorage } from "../../src/storage/postgres/storage.ts";
+import { createIdSource } from "../../src/tasks/id.ts";
 import { databaseUrl, newSchema, notify, openPostgres } from "../storage/postgres/databases.ts";
 import { SilentProxy } from "../storage/postgres/proxy.ts";
 import {
@@ -17,6 +21,8 @@ import {
   setUp,
   signIn,
 } from "./platform.ts";
+
+const newId = createIdSource();
 
 /** The reason that a token is refused for, or `yes`. */
 async function outcome(node: Node, value: string): Promise<string> {
@@ -52,6 +58,52 @@ describe.each(Object.entries(DATABASES))("two nodes on %s", (_name, open) => {
       expect(await outcome(one, value)).toBe("TOKEN_INVALID");
       // The benchmark measures the second; here other tests share the machine.
       expect(await untilRefused(other, value)).toBeLessThan(5_000);
+    }
+  });
+
+  it("read the access of a task that the other made, as long as whoever made it may read", async () => {
+    await using databases = await open();
+    using platform = await setUp(databases.one.accounts);
+    const startNode = (accounts: Accounts) =>
+      Node.start(accounts, { keys: openKeys(platform.keysPath) });
+    await using one = await startNode(databases.one.accounts);
+    await using other = await startNode(databases.other.accounts);
+    const accessesOf = ({ keys, verifier }: Node) =>
+      new TaskAccess({
+        keys: (purpose) => keys.derived(purpose),
+        recall: verifier.recall,
+        now: Date.now,
+      });
+    const { value, tokenId } = await createToken(one.accounts, one.keys);
+    const { sessionId, value: cookie } = await signIn(one.accounts);
+    const deployment = { deploymentId: newId(), authorization: true };
+    const makers = [
+      // The id of an organization is none in the fixtures.
+      { ...(await one.bearer(value)), organizationId: newId() },
+      await one.cookie(cookie),
+    ] as Principal[];
+    const [byToken, bySession] = makers.map((principal) => {
+      const { access } = accessesOf(one).make({ principal, taskId: newId(), deployment });
+      return accessesOf(other).open(access);
+    }) as [OpenedAccess, OpenedAccess];
+    const token = { ...byToken, maker: { ...byToken.maker, organizationId: ACME } };
+    const holder = async (node: Node, opened: OpenedAccess) => {
+      try {
+        return (await accessesOf(node).holder(opened, "192.0.2.1")).kind;
+      } catch (err) {
+        return toProblem(err).reason;
+      }
+    };
+    expect([await holder(other, token), await holder(other, bySession)]).toEqual([
+      ...["token", "session"],
+    ]);
+    const foreign = { ...token, maker: { ...token.maker, organizationId: "another" } };
+    expect(await holder(other, foreign)).toBe("TOKEN_INVALID");
+    await one.accounts.deleteToken({ ...deed(), organizationId: ACME, tokenId });
+    await one.accounts.closeSession({ ...deed(), sessionId });
+    for (const opened of [token, bySession]) {
+      expect(await holder(one, opened)).toBe("TOKEN_INVALID");
+      await expect.poll(() => holder(other, opened), { timeout: 5_000 }).toBe("TOKEN_INVALID");
     }
   });
 

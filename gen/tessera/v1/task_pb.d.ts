@@ -2243,6 +2243,152 @@ export declare type RetryTaskRequestJson = {
 export declare const RetryTaskRequestSchema: GenMessage<RetryTaskRequest, {jsonType: RetryTaskRequestJson}>;
 
 /**
+ * CreateTaskAccessRequest names a task to read.
+ *
+ * @generated from message tessera.v1.CreateTaskAccessRequest
+ */
+export declare type CreateTaskAccessRequest = Message<"tessera.v1.CreateTaskAccessRequest"> & {
+  /**
+   * The deployment; see SubmitTaskRequest.
+   *
+   * @generated from field: string deployment = 1;
+   */
+  deployment: string;
+
+  /**
+   * The task.
+   *
+   * @generated from field: string task_id = 2;
+   */
+  taskId: string;
+
+  /**
+   * If set, a task of another endpoint is not found.
+   *
+   * @generated from field: string endpoint = 3;
+   */
+  endpoint: string;
+};
+
+/**
+ * CreateTaskAccessRequest names a task to read.
+ *
+ * @generated from message tessera.v1.CreateTaskAccessRequest
+ */
+export declare type CreateTaskAccessRequestJson = {
+  /**
+   * The deployment; see SubmitTaskRequest.
+   *
+   * @generated from field: string deployment = 1;
+   */
+  deployment?: string;
+
+  /**
+   * The task.
+   *
+   * @generated from field: string task_id = 2;
+   */
+  taskId?: string;
+
+  /**
+   * If set, a task of another endpoint is not found.
+   *
+   * @generated from field: string endpoint = 3;
+   */
+  endpoint?: string;
+};
+
+/**
+ * Describes the message tessera.v1.CreateTaskAccessRequest.
+ * Use `create(CreateTaskAccessRequestSchema)` to create a new message.
+ */
+export declare const CreateTaskAccessRequestSchema: GenMessage<CreateTaskAccessRequest, {jsonType: CreateTaskAccessRequestJson}>;
+
+/**
+ * TaskAccess opens reading of one task.
+ *
+ * @generated from message tessera.v1.TaskAccess
+ */
+export declare type TaskAccess = Message<"tessera.v1.TaskAccess"> & {
+  /**
+   * The text. It is a secret, and begins with `tsra_`.
+   *
+   * @generated from field: string access = 1;
+   */
+  access: string;
+
+  /**
+   * When it can no longer be used: 15 minutes after it was made, or when the
+   * credential ends that it was made with.
+   *
+   * @generated from field: google.protobuf.Timestamp expires_at = 2;
+   */
+  expiresAt?: Timestamp | undefined;
+
+  /**
+   * The events of the task with it, as a URL relative to the deployment's own:
+   * `/{endpoint}/events?task_id=…&access=…`. In place of `events` it may be
+   * `stream`, `status` or `get`.
+   *
+   * @generated from field: string path = 3;
+   */
+  path: string;
+
+  /**
+   * The same as a whole URL; empty on a server that does not know its own,
+   * such as that of `tessera serve`.
+   *
+   * @generated from field: string url = 4;
+   */
+  url: string;
+};
+
+/**
+ * TaskAccess opens reading of one task.
+ *
+ * @generated from message tessera.v1.TaskAccess
+ */
+export declare type TaskAccessJson = {
+  /**
+   * The text. It is a secret, and begins with `tsra_`.
+   *
+   * @generated from field: string access = 1;
+   */
+  access?: string;
+
+  /**
+   * When it can no longer be used: 15 minutes after it was made, or when the
+   * credential ends that it was made with.
+   *
+   * @generated from field: google.protobuf.Timestamp expires_at = 2;
+   */
+  expiresAt?: TimestampJson;
+
+  /**
+   * The events of the task with it, as a URL relative to the deployment's own:
+   * `/{endpoint}/events?task_id=…&access=…`. In place of `events` it may be
+   * `stream`, `status` or `get`.
+   *
+   * @generated from field: string path = 3;
+   */
+  path?: string;
+
+  /**
+   * The same as a whole URL; empty on a server that does not know its own,
+   * such as that of `tessera serve`.
+   *
+   * @generated from field: string url = 4;
+   */
+  url?: string;
+};
+
+/**
+ * Describes the message tessera.v1.TaskAccess.
+ * Use `create(TaskAccessSchema)` to create a new message.
+ */
+export declare const TaskAccessSchema: GenMessage<TaskAccess, {jsonType: TaskAccessJson}>;
+
+/**
  * WatchTaskRequest names a task and where to begin in its event log.
  *
  * @generated from message tessera.v1.WatchTaskRequest
@@ -3323,6 +3469,27 @@ export declare const TaskService: GenService<{
     methodKind: "server_streaming";
     input: typeof StreamTaskRequestSchema;
     output: typeof StreamTaskResponseSchema;
+  },
+  /**
+   * CreateTaskAccess makes an access of a task: a text that opens reading of
+   * this one task for 15 minutes, where no header can be sent, such as by the
+   * `EventSource` of browsers. It stands in the query (`access`) of the
+   * deployment's paths `GET /{endpoint}/events`, `/stream`, `/status` and
+   * `/get`, and opens nothing else. Whoever has it may read the task: give it
+   * to who may.
+   *
+   * It ends with the credential that it was made with, and is refused where
+   * that would be, such as from another network. Streams that it has opened
+   * before its time was over go on until the task ends.
+   *
+   * Errors: NOT_FOUND (TASK_NOT_FOUND).
+   *
+   * @generated from rpc tessera.v1.TaskService.CreateTaskAccess
+   */
+  createTaskAccess: {
+    methodKind: "unary";
+    input: typeof CreateTaskAccessRequestSchema;
+    output: typeof TaskAccessSchema;
   },
 }>;
 

@@ -5,6 +5,7 @@ import type { FastifyReply } from "fastify";
 import {
   FailureReason,
   type Task,
+  type TaskAccess,
   type TaskArgumentFile,
   type TaskArguments,
   type TaskAttempt,
@@ -89,6 +90,18 @@ function attemptJson({ number, worker, node, startedAt, endedAt, failure, retryA
 export function sendCancelled(reply: FastifyReply, task: Task, words: Words): void {
   const answer = { task_id: task.taskId, status: words[task.status] };
   reply.header("content-type", JSON_TYPE).send(JSON.stringify(answer));
+}
+
+/** Answers with the access of a task. */
+export function sendAccess(
+  reply: FastifyReply,
+  { access, expiresAt, path, url }: TaskAccess,
+): void {
+  const answer = { access, expires_at: time(expiresAt), path, ...(url !== "" && { url }) };
+  reply
+    .header("content-type", JSON_TYPE)
+    .header("cache-control", "no-store")
+    .send(JSON.stringify(answer));
 }
 
 /** How a result is sent. */

@@ -17,6 +17,7 @@ import {
 } from "../../../gen/tessera/v1/endpoint_pb.js";
 import {
   CancelTaskRequestSchema,
+  CreateTaskAccessRequestSchema,
   GetTaskArgumentFileRequestSchema,
   GetTaskArgumentsRequestSchema,
   GetTaskRequestSchema,
@@ -27,6 +28,7 @@ import {
   type SubmitTaskRequest,
   type SubmitTaskResponse,
   type Task,
+  type TaskAccess,
   type TaskArgumentFile,
   type TaskArguments,
   type TaskResult,
@@ -39,8 +41,17 @@ import { disconnectSignal } from "../http/disconnect.ts";
 import type { CallOrigin, Invoke, UnaryAnswer } from "../http/invoke.ts";
 import { requestLog } from "../http/request-log.ts";
 import type { StreamedBodies } from "../http/streamed-bodies.ts";
+import {
+  ACCESS_PARAMETER,
+  checkAccess,
+  hasAccess,
+  keepToCaller,
+  standingSignal,
+  withoutSharing,
+} from "./access.ts";
 import { mountAliases, named, placeOf } from "./aliases.ts";
 import {
+  sendAccess,
   sendArgumentFile,
   sendArguments,
   sendCancelled,
@@ -91,6 +102,8 @@ interface Route {
   readonly query: readonly string[];
   /** True for calls of the function, whose query is its own. */
   readonly isCall?: boolean;
+  /** True for those that read a task, which its access opens. */
+  readonly reads?: boolean;
   /** Sends the answer itself and resolves once that has begun. */
   readonly handle: (req: FastifyRequest, reply: FastifyReply, origin: Origin) => Promise<void>;
 }
@@ -114,7 +127,7 @@ export async function dataPlanePlugin(
     reply: FastifyReply,
     values: ContextValues,
   ) => {
-    const { methods, query, isCall } = route;
+    const { methods, query, isCall, reads = false } = route;
     if (!methods.includes(req.method)) {
       // Throws for an unknown endpoint, which is 404 rather than 405.
       options.bodyLimits(endpointOf(req), req, values);
@@ -123,6 +136,7 @@ export async function dataPlanePlugin(
       throw problem("METHOD_NOT_ALLOWED", message);
     }
     refuseMisspelt(req, query, isCall ? CALL_WORDS : words);
+    checkAccess(req, values, { reads });
     return route.handle(req, reply, origin(req, reply, values));
   };
   const { contextValues, endpointAt } = options;
@@ -146,6 +160,9 @@ export async function dataPlanePlugin(
     const handler = (req: FastifyRequest, reply: FastifyReply): void => {
       // No endpoint has such a name: a service chose the path, it is an RPC that is not served, or the root.
       const name = endpointOf(req);
+      if (hasAccess(req)) {
+        keepToCaller(reply);
+      }
       if (name === "" || (req.method === "POST" && name.includes("."))) {
         answerAlias(req, reply);
         return;
@@ -189,10 +206,15 @@ function origin(req: FastifyRequest, reply: FastifyReply, contextValues: Context
   };
 }
 
+/** The origin of a stream. */
+function lasting(reply: FastifyReply, from: Origin): Origin {
+  return { ...from, signal: standingSignal(reply, from.contextValues, from.signal) };
+}
+
 function routes({ invoke, streamedBy, bodyLimits }: DataPlaneOptions): Route[] {
   const { submitTask, getTask, getTaskResult, cancelTask, retryTask, watchTask, streamTask } =
     TaskService.method;
-  const { getTaskArguments, getTaskArgumentFile } = TaskService.method;
+  const { getTaskArguments, getTaskArgumentFile, createTaskAccess } = TaskService.method;
 
   const inputOf = (req: FastifyRequest, values: ContextValues, bodies: StreamedBodies) =>
     readInput(req, bodies, bodyLimits(endpointOf(req), req, values));
@@ -266,7 +288,8 @@ function routes({ invoke, streamedBy, bodyLimits }: DataPlaneOptions): Route[] {
     {
       path: "/:endpoint/status",
       methods: ["GET", "HEAD"],
-      query: ["task_id", "wait"],
+      query: ["task_id", "wait", ACCESS_PARAMETER],
+      reads: true,
       async handle(req, reply, from) {
         const message = create(GetTaskRequestSchema, asked(req));
         const answer = await invoke.unary(getTask, message, from);
@@ -276,7 +299,8 @@ function routes({ invoke, streamedBy, bodyLimits }: DataPlaneOptions): Route[] {
     {
       path: "/:endpoint/get",
       methods: ["GET", "HEAD"],
-      query: ["task_id", "wait"],
+      query: ["task_id", "wait", ACCESS_PARAMETER],
+      reads: true,
       handle(req, reply, from) {
         const message: GetTaskResultRequest = {
           ...asked(req),
@@ -288,6 +312,7 @@ function routes({ invoke, streamedBy, bodyLimits }: DataPlaneOptions): Route[] {
         return invoke.unary(getTaskResult, message, from).then((answer) => {
           const { taskId } = message;
           const result = answer.message as TaskResult;
+          withoutSharing(from.contextValues, bodies);
           return sendResult(reply, result, { bodies, asked: { req, taskId } });
         });
       },
@@ -339,21 +364,37 @@ function routes({ invoke, streamedBy, bodyLimits }: DataPlaneOptions): Route[] {
       },
     },
     {
+      path: "/:endpoint/access",
+      methods: ["POST"],
+      query: ["task_id"],
+      async handle(req, reply, from) {
+        const { taskId } = await controlRequest(req, this.query);
+        const message = create(CreateTaskAccessRequestSchema, {
+          endpoint: endpointOf(req),
+          taskId,
+        });
+        const answer = await invoke.unary(createTaskAccess, message, from);
+        sendAccess(reply, answer.message as TaskAccess);
+      },
+    },
+    {
       path: "/:endpoint/events",
       methods: ["GET"],
-      query: ["task_id", "last_event_id"],
+      query: ["task_id", "last_event_id", ACCESS_PARAMETER],
+      reads: true,
       async handle(req, reply, from) {
         const after = lastEventId(req);
         const asked = { endpoint: endpointOf(req), taskId: queryTaskId(req), ...after };
         const message = create(WatchTaskRequestSchema, asked);
-        const events = invoke.stream(watchTask, message, from);
+        const events = invoke.stream(watchTask, message, lasting(reply, from));
         return sendEvents(reply, events, { words: wordsOf(req), after });
       },
     },
     {
       path: "/:endpoint/stream",
       methods: ["GET"],
-      query: ["task_id", "last_event_id"],
+      query: ["task_id", "last_event_id", ACCESS_PARAMETER],
+      reads: true,
       async handle(req, reply, from) {
         const endpoint = endpointOf(req);
         const form = chooseTaskForm(req.headers.accept, streamedBy(endpoint, from.contextValues));
@@ -363,7 +404,11 @@ function routes({ invoke, streamedBy, bodyLimits }: DataPlaneOptions): Route[] {
           resultFormat: ResultFormat.BODY,
           ...lastPieceId(req),
         });
-        return sendTaskPieces(reply, invoke.stream(streamTask, message, from), form);
+        return sendTaskPieces(
+          reply,
+          invoke.stream(streamTask, message, lasting(reply, from)),
+          form,
+        );
       },
     },
   ];

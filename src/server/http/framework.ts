@@ -8,13 +8,16 @@ const REASON_BY_CODE: { readonly [code: string]: Reason } = {
   FST_ERR_MAX_PARAM_LENGTH: "ROUTE_NOT_FOUND",
 };
 
+/** The query of a URL that a message quotes: it may hold a secret. */
+const QUERY = /\?.*'/s;
+
 /** Converts any error to a problem, Fastify's errors by their codes. */
 export function fromFastify(thrown: unknown): Problem {
   const code = thrown instanceof Error && "code" in thrown ? String(thrown.code) : "";
   const reason = REASON_BY_CODE[code];
   return reason === undefined
     ? toProblem(thrown)
-    : problem(reason, (thrown as Error).message, { cause: thrown });
+    : problem(reason, (thrown as Error).message.replace(QUERY, "'"), { cause: thrown });
 }
 
 /** The handler for Fastify's `setErrorHandler` and its option `frameworkErrors`. */

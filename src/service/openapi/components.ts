@@ -214,6 +214,33 @@ export const SCHEMAS: { readonly [name: string]: JsonSchema } = {
     },
     examples: [{ arguments: { texts: ["One. Two."] }, files: [] }],
   },
+  "tessera.TaskAccess": {
+    type: "object",
+    description: "Opens reading of one task.",
+    required: ["access", "expires_at", "path"],
+    properties: {
+      access: { type: "string", description: "A secret." },
+      expires_at: time("When it can no longer be used."),
+      path: {
+        type: "string",
+        format: "uri-reference",
+        description:
+          "The events of the task with it, relative to this server. In place of `events` it may be `stream`, `status` or `get`.",
+      },
+      url: {
+        type: "string",
+        format: "uri",
+        description: "The same as a whole URL, where the server knows its own.",
+      },
+    },
+    examples: [
+      {
+        access: "tsra_AQJpffqE…",
+        expires_at: "2026-01-31T12:15:00.000Z",
+        path: `/summarize_batch/events?task_id=${TASK_ID}&access=tsra_AQJpffqE…`,
+      },
+    ],
+  },
   "tessera.CancelledTask": {
     type: "object",
     required: ["task_id", "status"],

@@ -21,6 +21,13 @@ const DEFINITIONS = {
     description: "The id that submit answered.",
     schema: { type: "string", minLength: 1, maxLength: 64 },
   },
+  access: {
+    name: "access",
+    in: "query",
+    description:
+      "The access of this task, in place of a token, for readers that cannot set the header `Authorization`, such as `EventSource`.",
+    schema: { type: "string", pattern: "^tsra_[A-Za-z0-9_-]+$" },
+  },
   taskIdOrBody: {
     name: "task_id",
     in: "query",

@@ -109,7 +109,7 @@ function taskPaths(endpoint: EndpointManifest, authorization: boolean) {
     },
   });
   const status = operation("status", "Read the state of a task", {
-    parameters: parameters("taskId", "waitForChange"),
+    parameters: parameters("taskId", "waitForChange", "access"),
     responses: {
       200: json("The task.", "tessera.Task"),
       ...failures([...TASK, "TOO_MANY_WAITING"], authorization),
@@ -117,7 +117,7 @@ function taskPaths(endpoint: EndpointManifest, authorization: boolean) {
   });
   const get = operation("get", "Fetch the result of a task", {
     description: "Reading a result does not consume it. Before the end of the task it is refused.",
-    parameters: parameters("taskId", "waitForEnd"),
+    parameters: parameters("taskId", "waitForEnd", "access"),
     responses: {
       200: resultResponse(endpoint),
       ...failures(GET, authorization),
@@ -130,8 +130,8 @@ function taskPaths(endpoint: EndpointManifest, authorization: boolean) {
   });
   const events = operation("events", "Follow a task", {
     description:
-      "Server-Sent Events named `state`, `progress`, `log` and `piece`, until the task has ended.",
-    parameters: parameters("taskId", "lastEventId", "lastEventIdInQuery"),
+      "Server-Sent Events named `state`, `progress`, `log` and `piece`, until the task has ended. The `EventSource` of browsers sends no token: give it the URL that `POST …/access` answers. It connects again after the end, so close it at the event `end`.",
+    parameters: parameters("taskId", "lastEventId", "lastEventIdInQuery", "access"),
     responses: { 200: eventStream(), ...failures([...TASK, "TOO_MANY_WAITING"], authorization) },
   });
   return {
@@ -141,6 +141,7 @@ function taskPaths(endpoint: EndpointManifest, authorization: boolean) {
     [pathBelow(endpoint, "arguments")]: { get: args },
     [pathBelow(endpoint, "cancel")]: bothMethods("post", cancelOperation(operation, authorization)),
     [pathBelow(endpoint, "retry")]: bothMethods("put", retryOperation(operation, authorization)),
+    [pathBelow(endpoint, "access")]: { post: accessOperation(operation, authorization) },
     [pathBelow(endpoint, "events")]: { get: events },
     ...(endpoint.stream && {
       [pathBelow(endpoint, "stream")]: { get: streamOperation(operation, endpoint, authorization) },
@@ -162,6 +163,19 @@ function cancelOperation(operation: Operation, authorization: boolean): JsonSche
   });
 }
 
+function accessOperation(operation: Operation, authorization: boolean): JsonSchema {
+  return operation("access", "Let a browser read a task", {
+    description:
+      "Makes an access of the task: a text that opens `GET` of its `/events`, `/stream`, `/status` and `/get` for 15 minutes, in the query (`access`), where the header `Authorization` cannot be sent. It opens nothing else, and ends with the token that it was made with. Whoever has it may read the task.",
+    parameters: parameters("taskIdOrBody"),
+    requestBody: taskIdBody({}),
+    responses: {
+      200: json("The access.", "tessera.TaskAccess"),
+      ...failures([...TASK, "BODY_MALFORMED"], authorization),
+    },
+  });
+}
+
 function streamOperation(
   operation: Operation,
   endpoint: EndpointManifest,
@@ -170,7 +184,7 @@ function streamOperation(
   return operation("stream", "Stream the result of a task", {
     description:
       "The pieces that the task has given, then new ones as they come, until it has ended. Events go on after the piece that `Last-Event-ID` names; an event `restart` says that the task began anew and the pieces before are void.",
-    parameters: parameters("taskId", "lastPieceId", "lastPieceIdInQuery"),
+    parameters: parameters("taskId", "lastPieceId", "lastPieceIdInQuery", "access"),
     responses: { 200: streamedResponse(endpoint), ...failures(STREAM, authorization) },
   });
 }

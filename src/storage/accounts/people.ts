@@ -188,6 +188,12 @@ export interface People {
     readonly nowMs: number;
   }): Promise<SessionRecord | undefined>;
 
+  /** Finds a session by its id, in the same way. */
+  findSessionOf(parameters: {
+    readonly sessionId: string;
+    readonly nowMs: number;
+  }): Promise<SessionRecord | undefined>;
+
   /** Records that the session's person has authenticated again. */
   confirmSession(parameters: { readonly sessionId: string; readonly nowMs: number }): Promise<void>;
 

@@ -189,6 +189,9 @@ export interface Tokens {
     readonly nowMs: number;
   }): Promise<TokenCredential | undefined>;
 
+  /** Finds the credential of a token by its id, with its current value's digest. */
+  findCredentialOf(parameters: TokenKey): Promise<TokenCredential | undefined>;
+
   /** Replaces a digest with that of the same value under another key. */
   replaceDigest(parameters: {
     readonly digest: string;

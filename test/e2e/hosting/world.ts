@@ -32,6 +32,7 @@ export const CALLS = [
   ["GET", "/work/get?task_id=x"],
   ["POST", "/work/cancel?task_id=x"],
   ["PUT", "/work/retry?task_id=x"],
+  ["POST", "/work/access?task_id=x"],
   ["GET", "/work/events?task_id=x"],
   ["GET", "/schema.json"],
   ["GET", "/docs.json"],

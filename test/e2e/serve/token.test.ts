@@ -22,6 +22,7 @@ it.each([
   ["GET", "/sum/get?task_id=x"],
   ["PUT", "/sum/cancel?task_id=x"],
   ["PUT", "/sum/retry?task_id=x"],
+  ["POST", "/sum/access?task_id=x"],
   ["GET", "/sum/events?task_id=x"],
   ["POST", "/nope"],
   ["GET", "/schema.json"],

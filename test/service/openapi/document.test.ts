@@ -85,15 +85,16 @@ describe("the document at /docs.json", () => {
         "/batch/arguments",
         "/batch/cancel",
       ],
-      ...["/batch/retry", "/batch/events"],
+      ...["/batch/retry", "/batch/access", "/batch/events"],
       ...[
         "/classify",
         "/tell",
         "/rows",
         "/later",
-        ...["submit", "status", "get", "arguments", "cancel", "retry", "events", "stream"].map(
+        ...["submit", "status", "get", "arguments", "cancel", "retry"].map(
           (verb) => `/later/${verb}`,
         ),
+        ...["/later/access", "/later/events", "/later/stream"],
         "/speak",
       ],
       ...["/livez", "/readyz", "/schema.json", "/docs.json"],

@@ -23,6 +23,8 @@ const hosted = { organizationId: "o", deploymentId: "d" };
 const STATEMENTS = {
   findSession: READS.findSession({ digest: "d", nowMs: 1 }),
   findCredential: READS.findCredential({ digests: ["d", "e"], nowMs: 1 }),
+  findSessionOf: READS.findSessionOf({ sessionId: "s", nowMs: 1 }),
+  findCredentialOf: READS.findCredentialOf(key),
   listChanges: READS.listChanges({ afterSequence: 1, limit: 100 }),
   findUser: READS.findUser({ email: "e" }),
   findIdentity: READS.findIdentity({ issuer: "i", subject: "s" }),

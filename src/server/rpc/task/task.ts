@@ -81,7 +81,8 @@ export const taskService: Partial<ServiceImpl<typeof TaskService>> = {
   streamTask: (req, ctx) => streamTask(req, ctx, question(req, ctx)),
 };
 
-function question(
+/** The task that a request is about, and how long its caller waits. */
+export function question(
   req: { readonly taskId: string; readonly endpoint: string; readonly wait?: Duration },
   ctx: HandlerContext,
 ): TaskQuestion {

@@ -15,9 +15,8 @@ interface CredentialRow extends GrantRow {
   readonly role: Role | null;
 }
 
-/** Finds a credential by digest. A personal token is found only while its owner is a member. */
-function find(digests: number): string {
-  return `
+/** Credentials. A personal token is found only while its owner is a member. */
+const SELECT = `
   SELECT s.digest, s.digest_key_id, s.valid_until_ms, o.monitoring_enabled,
     m.user_id, m.email, m.role, ${GRANT_COLUMNS}
   FROM token_secrets s
@@ -25,10 +24,16 @@ function find(digests: number): string {
   JOIN organizations o ON o.organization_id = t.organization_id || ''
   LEFT JOIN memberships m
     ON m.organization_id = t.organization_id AND m.user_id = t.user_id AND t.kind = 'personal'
-  WHERE s.digest IN ${placeholders(1, digests)}
-    AND (s.valid_until_ms IS NULL OR s.valid_until_ms > ?)
-    AND (t.kind <> 'personal' OR m.user_id IS NOT NULL)`;
+  WHERE (t.kind <> 'personal' OR m.user_id IS NOT NULL)`;
+
+function find(digests: number): string {
+  return `${SELECT} AND s.digest IN ${placeholders(1, digests)}
+    AND (s.valid_until_ms IS NULL OR s.valid_until_ms > ?)`;
 }
+
+/** The current value is the one that ends last. */
+const FIND_BY_ID = `${SELECT} AND s.organization_id = ? AND s.token_id = ?
+    AND s.valid_until_ms IS NULL`;
 
 /** Also finds a token that has expired or is not valid yet: caches check the time at each use. */
 export function* findCredential({
@@ -40,6 +45,19 @@ export function* findCredential({
   }
   const name = `find_credential_${digests.length}`;
   const [row] = yield* prepared<CredentialRow>(name, find(digests.length), ...digests, nowMs);
+  return row && toCredential(row);
+}
+
+export function* findCredentialOf({
+  organizationId,
+  tokenId,
+}: Parameters<Accounts["findCredentialOf"]>[0]): Operation<TokenCredential | undefined> {
+  const [row] = yield* prepared<CredentialRow>(
+    "find_credential_by_id",
+    FIND_BY_ID,
+    organizationId,
+    tokenId,
+  );
   return row && toCredential(row);
 }
 

@@ -3,7 +3,7 @@ import type { Accounts } from "../../accounts/accounts.ts";
 import type { OperationsOf } from "../operation.ts";
 import { listAuditEvents, recordAuditEvent } from "./audit.ts";
 import { listChanges } from "./changes.ts";
-import { findCredential, recordUses } from "./credential.ts";
+import { findCredential, findCredentialOf, recordUses } from "./credential.ts";
 import {
   createDeployment,
   deleteDeployment,
@@ -43,7 +43,13 @@ import {
   replaceSealed,
   rotateToken,
 } from "./secrets.ts";
-import { closeSession, confirmSession, findSession, openSession } from "./sessions.ts";
+import {
+  closeSession,
+  confirmSession,
+  findSession,
+  findSessionOf,
+  openSession,
+} from "./sessions.ts";
 import { setPassword } from "./set-password.ts";
 import { needsSetup, putSetupCode, setUp } from "./setup.ts";
 import { getToken } from "./token-rows.ts";
@@ -65,6 +71,7 @@ export const READS = {
   findUser,
   findIdentity,
   findSession,
+  findSessionOf,
   listOperators,
   listSessions,
   findOrganization,
@@ -79,6 +86,7 @@ export const READS = {
   listTokens,
   getSealed,
   findCredential,
+  findCredentialOf,
   listSealed,
   findDeviceLogin,
   listChanges,

@@ -62,35 +62,50 @@ interface SessionRow {
   readonly memberships: string | null;
 }
 
-const FIND = `
+const SELECT = `
   SELECT s.session_id, s.user_id, u.email, u.display_name, u.operator, s.created_at_ms, s.authenticated_at_ms,
     s.used_at_ms, s.expires_at_ms,
     (SELECT string_agg(o.organization_id || ' ' || o.name || ' ' || m.role, ',')
      FROM memberships m JOIN organizations o ON o.organization_id = m.organization_id
      WHERE m.user_id = s.user_id) AS memberships
-  FROM sessions s JOIN users u ON u.user_id = s.user_id
+  FROM sessions s JOIN users u ON u.user_id = s.user_id`;
+
+const FIND = `${SELECT}
   WHERE s.digest = ? AND s.expires_at_ms > ?`;
+
+const FIND_BY_ID = `${SELECT}
+  WHERE s.session_id = ? AND s.expires_at_ms > ?`;
 
 export function* findSession({
   digest,
   nowMs,
 }: Parameters<Accounts["findSession"]>[0]): Operation<SessionRecord | undefined> {
   const [row] = yield* prepared<SessionRow>("find_session", FIND, digest, nowMs);
-  return (
-    row && {
-      kind: "session",
-      sessionId: row.session_id,
-      userId: row.user_id,
-      email: row.email,
-      displayName: row.display_name,
-      memberships: toMemberships(row.memberships),
-      operator: row.operator === 1,
-      createdAtMs: row.created_at_ms,
-      authenticatedAtMs: row.authenticated_at_ms,
-      usedAtMs: row.used_at_ms ?? undefined,
-      expiresAtMs: row.expires_at_ms,
-    }
-  );
+  return row && toSession(row);
+}
+
+export function* findSessionOf({
+  sessionId,
+  nowMs,
+}: Parameters<Accounts["findSessionOf"]>[0]): Operation<SessionRecord | undefined> {
+  const [row] = yield* prepared<SessionRow>("find_session_by_id", FIND_BY_ID, sessionId, nowMs);
+  return row && toSession(row);
+}
+
+function toSession(row: SessionRow): SessionRecord {
+  return {
+    kind: "session",
+    sessionId: row.session_id,
+    userId: row.user_id,
+    email: row.email,
+    displayName: row.display_name,
+    memberships: toMemberships(row.memberships),
+    operator: row.operator === 1,
+    createdAtMs: row.created_at_ms,
+    authenticatedAtMs: row.authenticated_at_ms,
+    usedAtMs: row.used_at_ms ?? undefined,
+    expiresAtMs: row.expires_at_ms,
+  };
 }
 
 /** Parses memberships, sorted by name. Ids, names and roles contain no space or comma. */

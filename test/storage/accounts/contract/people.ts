@@ -44,11 +44,15 @@ export function peopleContract(it: It): void {
     expect(await find(nowMs)).toMatchObject({ sessionId: session.sessionId, userId });
     expect(await find(session.expiresAtMs - 1)).toBeDefined();
     expect(await find(session.expiresAtMs)).toBeUndefined();
+    const { sessionId } = session;
+    const findOf = (atMs: number) => accounts.findSessionOf({ sessionId, nowMs: atMs });
+    expect(await findOf(nowMs)).toEqual(await find(nowMs));
+    expect(await findOf(session.expiresAtMs)).toBeUndefined();
     const close = { ...platform.deed("ada@example.com"), sessionId: session.sessionId };
     expect(await platform.changesOf(() => accounts.closeSession(close))).toEqual([
       `session ${session.sessionId}`,
     ]);
-    expect(await find(nowMs)).toBeUndefined();
+    expect([await find(nowMs), await findOf(nowMs)]).toEqual([undefined, undefined]);
     await accounts.closeSession({ ...platform.deed(), sessionId: session.sessionId });
     const actions = (await platform.audit(organizationId)).map(({ action }) => action);
     expect(actions).toEqual(["sign_out", "sign_in", "organization.create"]);

@@ -40,6 +40,28 @@ export function verificationContract(it: It): void {
     });
   });
 
+  it("answers the same of a token's id, while there is such a token", async (platform) => {
+    const { accounts, nowMs } = platform;
+    const { organizationId, userId } = await platform.setUp();
+    const options = { kind: "personal", userId } as const;
+    const { token, secret } = await platform.token(organizationId, options);
+    const { tokenId } = token;
+    const byValue = () => accounts.findCredential({ digests: [secret.digest], nowMs });
+    const byId = (organization = organizationId) =>
+      accounts.findCredentialOf({ organizationId: organization, tokenId });
+    expect(await byId()).toEqual(await byValue());
+    expect(await byId("another organization")).toBeUndefined();
+    const renewed = { ...secret, digest: "its next value" };
+    const graceMs = 60_000;
+    await accounts.rotateToken({
+      ...platform.deed(),
+      ...{ organizationId, tokenId, secret: renewed, graceMs },
+    });
+    expect(await byId()).toMatchObject({ tokenId, digest: renewed.digest });
+    await accounts.deleteToken({ ...platform.deed(), organizationId, tokenId });
+    expect(await byId()).toBeUndefined();
+  });
+
   it("knows no person of an organization token", async (platform) => {
     const { accounts, nowMs } = platform;
     const { organizationId, userId } = await platform.setUp();

@@ -56,6 +56,7 @@ from .task import SubmitTaskResponse
 from .task import SubmitTasksResponse
 from .task import SubmittedTask
 from .task import Task
+from .task import TaskAccess
 from .task import TaskArgumentFile
 from .task import TaskArguments
 from .task import TaskAttempt
@@ -140,6 +141,7 @@ __all__ = [
     "SubmitTasksResponse",
     "SubmittedTask",
     "Task",
+    "TaskAccess",
     "TaskArgumentFile",
     "TaskArguments",
     "TaskAttempt",

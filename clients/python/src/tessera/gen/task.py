@@ -210,6 +210,27 @@ class Task:
 
 
 @_dc.dataclass(kw_only=True)
+class TaskAccess:
+    """TaskAccess opens reading of one task."""
+
+    access: str = ""
+    """The text. It is a secret, and begins with `tsra_`."""
+    expires_at: _dt.datetime | None = None
+    """When it can no longer be used: 15 minutes after it was made, or when the credential ends
+    that it was made with.
+    """
+    path: str = ""
+    """The events of the task with it, as a URL relative to the deployment's own:
+    `/{endpoint}/events?task_id=…&access=…`. In place of `events` it may be `stream`, `status`
+    or `get`.
+    """
+    url: str = ""
+    """The same as a whole URL; empty on a server that does not know its own, such as that of
+    `tessera serve`.
+    """
+
+
+@_dc.dataclass(kw_only=True)
 class TaskArgumentFile:
     """TaskArgumentFile is a file in the arguments of a task."""
 
@@ -718,6 +739,33 @@ class SyncTaskService(_rpc.SyncService):
         call = _rpc.Call("tessera.v1.TaskService/StreamTask", message, harmless=True)
         return self._stream(call, StreamTaskResponse)
 
+    def create_task_access(
+        self,
+        *,
+        deployment: str = "",
+        task_id: str = "",
+        endpoint: str = "",
+    ) -> TaskAccess:
+        """CreateTaskAccess makes an access of a task: a text that opens reading of this one task
+        for 15 minutes, where no header can be sent, such as by the `EventSource` of browsers.
+        It stands in the query (`access`) of the deployment's paths `GET /{endpoint}/events`,
+        `/stream`, `/status` and `/get`, and opens nothing else. Whoever has it may read the
+        task: give it to who may.
+
+        It ends with the credential that it was made with, and is refused where that would be,
+        such as from another network. Streams that it has opened before its time was over go on
+        until the task ends.
+
+        Errors: NOT_FOUND (TASK_NOT_FOUND).
+        """
+        message: dict[str, _t.Any] = {
+            "deployment": deployment,
+            "task_id": task_id,
+            "endpoint": endpoint,
+        }
+        call = _rpc.Call("tessera.v1.TaskService/CreateTaskAccess", message, harmless=False)
+        return self._unary(call, TaskAccess)
+
 
 class AsyncTaskService(_rpc.AsyncService):
     """TaskService queues calls of task endpoints and returns their results later.
@@ -1024,3 +1072,30 @@ class AsyncTaskService(_rpc.AsyncService):
         }
         call = _rpc.Call("tessera.v1.TaskService/StreamTask", message, harmless=True)
         return self._stream(call, StreamTaskResponse)
+
+    async def create_task_access(
+        self,
+        *,
+        deployment: str = "",
+        task_id: str = "",
+        endpoint: str = "",
+    ) -> TaskAccess:
+        """CreateTaskAccess makes an access of a task: a text that opens reading of this one task
+        for 15 minutes, where no header can be sent, such as by the `EventSource` of browsers.
+        It stands in the query (`access`) of the deployment's paths `GET /{endpoint}/events`,
+        `/stream`, `/status` and `/get`, and opens nothing else. Whoever has it may read the
+        task: give it to who may.
+
+        It ends with the credential that it was made with, and is refused where that would be,
+        such as from another network. Streams that it has opened before its time was over go on
+        until the task ends.
+
+        Errors: NOT_FOUND (TASK_NOT_FOUND).
+        """
+        message: dict[str, _t.Any] = {
+            "deployment": deployment,
+            "task_id": task_id,
+            "endpoint": endpoint,
+        }
+        call = _rpc.Call("tessera.v1.TaskService/CreateTaskAccess", message, harmless=False)
+        return await self._unary(call, TaskAccess)

@@ -1,0 +1,230 @@
+/**
+ * The access of a task: a text that opens reading of one task for a quarter of an hour, where no
+ * header can be sent, such as by a browser's `EventSource`. It is signed, not stored, so every node
+ * that has the platform's keys reads it.
+ *
+ * It is no right of its own but that of whoever made it: at each use they are looked up as they
+ * stand now. So it ends with their token or session, needs the same networks, and never opens more.
+ *
+ *     tsra_<base64url of: version (1 byte), kind of maker (1), expiry in seconds since 1970 (4),
+ *           ids of organization, maker, deployment and task (16 each), HMAC-SHA-256 of all that (32)>
+ *
+ * The key is derived (HKDF, RFC 5869) for this purpose and this version alone.
+ */
+import { createHmac, hkdfSync, type KeyObject, scryptSync, timingSafeEqual } from "node:crypto";
+import { type Problem, problem } from "../errors.ts";
+import type { Principal } from "./principal.ts";
+
+/** How long the access of a task can be used after it was made. */
+const TASK_ACCESS_LIFETIME_MS = 15 * 60_000;
+
+const VERSION = 1;
+const ID_BYTES = 16;
+const HEAD_BYTES = 6;
+const SIGNED_BYTES = HEAD_BYTES + 4 * ID_BYTES;
+const MAC_BYTES = 32;
+
+/** With what an access begins. */
+export const TASK_ACCESS_PREFIX = "tsra_";
+
+const TEXT_LENGTH = Math.ceil(((SIGNED_BYTES + MAC_BYTES) * 4) / 3);
+
+/** For secret scanners. A match is an access if its version is known. */
+export const TASK_ACCESS_PATTERN = /\btsra_[\w-]{136}(?![\w-])/;
+
+/** What keys are derived for. */
+const PURPOSE = "tessera task access v1";
+
+/** Their numbers are what is signed: none is ever used again for another kind. */
+const KINDS = ["anonymous", "shared", "token", "session"] as const;
+
+/** Who made an access; ids are empty where the kind has none. */
+export interface Maker {
+  readonly kind: (typeof KINDS)[number];
+  readonly organizationId: string;
+  /** Of the token or the session. */
+  readonly id: string;
+}
+
+/** What an access opens, and for whom. */
+export interface OpenedAccess {
+  readonly maker: Maker;
+  /** Empty for `tessera serve`, which has one deployment. */
+  readonly deploymentId: string;
+  readonly taskId: string;
+  readonly expiresAtMs: number;
+}
+
+/** Finds who made an access, as they stand now. Errors: TOKEN_INVALID; those of the lookup. */
+export type RecallMaker = (maker: Maker, address: string) => Principal | Promise<Principal>;
+
+export interface TaskAccessOptions {
+  /** The keys of the installation, the current one first. */
+  readonly keys: (purpose: string) => readonly Uint8Array[];
+  readonly recall: RecallMaker;
+  readonly now: () => number;
+}
+
+/** What an access is made for. */
+export interface TaskToOpen {
+  readonly principal: Principal;
+  readonly taskId: string;
+  readonly deployment: {
+    readonly deploymentId: string;
+    readonly authorization: boolean;
+  };
+}
+
+/** Makes and reads accesses of tasks. */
+export class TaskAccess {
+  readonly #options: TaskAccessOptions;
+
+  constructor(options: TaskAccessOptions) {
+    this.#options = options;
+  }
+
+  /** Makes an access for a caller who may read the task; it ends no later than their credential. */
+  make({ principal, taskId, deployment }: TaskToOpen): {
+    readonly access: string;
+    readonly expiresAtMs: number;
+  } {
+    const { deploymentId, authorization } = deployment;
+    // Where nobody needs a credential, none has to stand behind it.
+    const maker = authorization ? makerOf(principal) : NOBODY;
+    const ends =
+      "expiresAtMs" in principal && authorization
+        ? principal.expiresAtMs
+        : Number.POSITIVE_INFINITY;
+    const expiresAt = Math.floor(
+      Math.min(this.#options.now() + TASK_ACCESS_LIFETIME_MS, ends) / 1_000,
+    );
+    const signed = Buffer.alloc(SIGNED_BYTES);
+    signed.writeUInt8(VERSION, 0);
+    signed.writeUInt8(KINDS.indexOf(maker.kind), 1);
+    signed.writeUInt32BE(expiresAt, 2);
+    [maker.organizationId, maker.id, deploymentId, taskId].forEach((id, index) => {
+      bytesOf(id).copy(signed, HEAD_BYTES + index * ID_BYTES);
+    });
+    const [key] = this.#options.keys(PURPOSE);
+    if (key === undefined) {
+      throw new Error("there is no key to sign the access of a task with");
+    }
+    const bytes = Buffer.concat([signed, mac(key, signed)]);
+    return {
+      access: TASK_ACCESS_PREFIX + bytes.toString("base64url"),
+      expiresAtMs: expiresAt * 1_000,
+    };
+  }
+
+  /** Reads an access. Errors: TOKEN_INVALID for one that was altered, or whose time is over. */
+  open(text: string): OpenedAccess {
+    const bytes = Buffer.from(text.slice(TASK_ACCESS_PREFIX.length), "base64url");
+    const isWhole =
+      text.length === TASK_ACCESS_PREFIX.length + TEXT_LENGTH &&
+      text.startsWith(TASK_ACCESS_PREFIX) &&
+      // Other texts may decode to the same bytes.
+      bytes.toString("base64url") === text.slice(TASK_ACCESS_PREFIX.length);
+    const signed = bytes.subarray(0, SIGNED_BYTES);
+    const given = bytes.subarray(SIGNED_BYTES);
+    const isOurs =
+      isWhole &&
+      this.#options.keys(PURPOSE).some((key) => timingSafeEqual(mac(key, signed), given));
+    const kind = isOurs && signed.readUInt8(0) === VERSION ? KINDS[signed.readUInt8(1)] : undefined;
+    if (kind === undefined) {
+      throw problem(
+        "TOKEN_INVALID",
+        "the access is not valid: it was cut or altered, or comes from another server; make another one for the task",
+      );
+    }
+    const expiresAtMs = signed.readUInt32BE(2) * 1_000;
+    if (this.#options.now() >= expiresAtMs) {
+      throw problem(
+        "TOKEN_INVALID",
+        "the access has expired, a quarter of an hour after it was made at the latest: make another one for the task",
+      );
+    }
+    const [organizationId = "", id = "", deploymentId = "", taskId = ""] = [0, 1, 2, 3].map(
+      (index) => {
+        const at = HEAD_BYTES + index * ID_BYTES;
+        return textOf(signed.subarray(at, at + ID_BYTES));
+      },
+    );
+    return { maker: { kind, organizationId, id }, deploymentId, taskId, expiresAtMs };
+  }
+
+  /** Who made it, as they stand now. Errors: see `RecallMaker`. */
+  holder({ maker }: OpenedAccess, address: string): Principal | Promise<Principal> {
+    return this.#options.recall(maker, address);
+  }
+}
+
+const NOBODY: Maker = { kind: "anonymous", organizationId: "", id: "" };
+
+function makerOf(principal: Principal): Maker {
+  switch (principal.kind) {
+    case "token":
+      return {
+        kind: "token",
+        organizationId: principal.organizationId,
+        id: principal.tokenId,
+      };
+    case "session":
+      return { kind: "session", organizationId: "", id: principal.sessionId };
+    default:
+      return { ...NOBODY, kind: principal.kind };
+  }
+}
+
+/** The problem of an access whose maker may not read the task any more. */
+export function accessEnded(cause: unknown): Problem {
+  return problem(
+    "TOKEN_INVALID",
+    "the access has ended: whoever made it may not read this task any more, or not from this network",
+    { cause },
+  );
+}
+
+function mac(key: Uint8Array, signed: Uint8Array): Buffer {
+  return createHmac("sha256", key).update(signed).digest();
+}
+
+const NO_ID = Buffer.alloc(ID_BYTES);
+
+/** The bytes of a UUID; zeros for the empty text. */
+function bytesOf(id: string): Buffer {
+  const bytes = id === "" ? NO_ID : Buffer.from(id.replaceAll("-", ""), "hex");
+  if (bytes.length !== ID_BYTES) {
+    throw new Error("an id is no UUID, and cannot be part of an access");
+  }
+  return bytes;
+}
+
+function textOf(bytes: Buffer): string {
+  return bytes.equals(NO_ID)
+    ? ""
+    : bytes.toString("hex").replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
+}
+
+/** A key for one purpose, of which nothing leads back to the secret or to the other purposes. */
+export function derivedKey(secret: KeyObject | Uint8Array, purpose: string): Uint8Array {
+  return new Uint8Array(hkdfSync("sha256", secret, new Uint8Array(0), purpose, 32));
+}
+
+/**
+ * The accesses of `tessera serve`, whose secret is its shared token; who knows that may call
+ * everything. A person may have chosen it, so it is stretched first (scrypt, RFC 7914): an access
+ * must not be a means to try guesses of it. Without a token everyone may read everything.
+ */
+export function sharedTaskAccess(token: string | undefined, now: () => number): TaskAccess {
+  let key: Uint8Array | undefined;
+  const keyOf = (purpose: string): Uint8Array => {
+    key ??= derivedKey(scryptSync(token ?? "", purpose, 32), purpose);
+    return key;
+  };
+  const kind = token === undefined ? "anonymous" : "shared";
+  return new TaskAccess({
+    keys: (purpose) => [keyOf(purpose)],
+    recall: () => ({ kind }),
+    now,
+  });
+}

@@ -18,7 +18,7 @@ from .repeat import Policy
 from .settings import options
 from .status import TaskStatus
 from .task_events import TaskEvent
-from .tasks import Replay, TaskRef
+from .tasks import Reading, Replay, TaskRef
 
 
 class AsyncHTTPClient:
@@ -50,7 +50,7 @@ class AsyncHTTPClient:
         headers = {} if deployment is None else {"tessera-deployment": deployment}
         policy = Policy(url, timeout, retries)
         self._driver = AsyncDriver(policy, token, headers=headers, verify=verify)
-        self._session = session.Session(policy)
+        self._session = session.Session(policy, deployment)
 
     @property
     def token(self) -> str | None:
@@ -203,6 +203,13 @@ class AsyncTask(Generic[R, P]):
         """
         client = self._client
         return client._driver.stream(streams.watch(client._session, self._ref, after=after), None)
+
+    async def access_url(self, of: Reading) -> str:
+        """Returns a URL that opens this one task, for reading, for 15 minutes, where no token can
+        be sent, such as by the `EventSource` of a browser. Whoever has it may read the task; it
+        ends with the client's token."""
+        client = self._client
+        return await client._driver.run(tasks.access_url(client._session, self._ref, of))
 
     async def cancel(self, abort: bool = False) -> None:
         """Cancels the task if it is queued; with `abort`, also if it is running."""

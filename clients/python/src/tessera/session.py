@@ -19,6 +19,8 @@ from .wire import Answer, Pause, Request, Steps
 @dataclass
 class Session:
     policy: Policy
+    deployment: str | None = None
+    """The deployment, if the URL is the platform's."""
     schema: Schema | None = None
 
 

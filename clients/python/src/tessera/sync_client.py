@@ -18,7 +18,7 @@ from .settings import options
 from .status import TaskStatus
 from .sync_driver import OnProgress, OnRestart, SyncDriver
 from .task_events import TaskEvent
-from .tasks import Replay, TaskRef
+from .tasks import Reading, Replay, TaskRef
 
 
 class SyncHTTPClient:
@@ -50,7 +50,7 @@ class SyncHTTPClient:
         headers = {} if deployment is None else {"tessera-deployment": deployment}
         policy = Policy(url, timeout, retries)
         self._driver = SyncDriver(policy, token, headers=headers, verify=verify)
-        self._session = session.Session(policy)
+        self._session = session.Session(policy, deployment)
 
     @property
     def token(self) -> str | None:
@@ -200,6 +200,13 @@ class SyncTask(Generic[R, P]):
         """
         client = self._client
         return client._driver.stream(streams.watch(client._session, self._ref, after=after), None)
+
+    def access_url(self, of: Reading) -> str:
+        """Returns a URL that opens this one task, for reading, for 15 minutes, where no token can
+        be sent, such as by the `EventSource` of a browser. Whoever has it may read the task; it
+        ends with the client's token."""
+        client = self._client
+        return client._driver.run(tasks.access_url(client._session, self._ref, of))
 
     def cancel(self, abort: bool = False) -> None:
         """Cancels the task if it is queued; with `abort`, also if it is running."""

@@ -9,8 +9,9 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from . import errors
+from .refusal import not_tessera
 from .repeat import exchange
-from .session import Session, find, path, read_result, read_task
+from .session import Session, find, path, read_json, read_result, read_task
 from .status import TaskStatus, moment
 from .wire import Answer, Report, Request, Steps
 
@@ -121,6 +122,32 @@ def retry(
     except errors.TaskNotFound as err:
         raise perhaps_expired(task, err) from None
     return new_task(task.endpoint, answer, request)
+
+
+Reading = Literal["events", "stream", "status", "get"]
+"""What the access of a task opens."""
+
+
+def access_url(session: Session, task: TaskRef, of: Reading) -> Steps[str]:
+    request = Request(
+        "POST",
+        path(session, task.endpoint, "access"),
+        query={"task_id": task.id},
+        harmless=True,
+        what=f"make an access of task {task.id}",
+    )
+    try:
+        answer = yield from exchange(request, session.policy)
+    except errors.TaskNotFound as err:
+        raise perhaps_expired(task, err) from None
+    said = read_json(answer, request)
+    if not isinstance(said, dict) or "path" not in said:
+        raise not_tessera(answer, request)
+    url = session.policy.url.rstrip("/") + str(said["path"])
+    if session.deployment is not None and "url" in said:
+        # A page can name no deployment in a header.
+        url = str(said["url"])
+    return url.replace("/events?", f"/{of}?", 1)
 
 
 def new_task(endpoint: str, answer: Answer, request: Request) -> TaskRef:

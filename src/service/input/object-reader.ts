@@ -287,12 +287,15 @@ export class ObjectReader {
     return this.#separate.shapes.size === 0 ? undefined : this.#separate;
   }
 
-  /** The files that are in JSON, as `data:` URLs. */
+  /** The files that are in JSON, as `data:` URLs; `null` is none, where none may be given. */
   #filesIn(data: Uint8Array, members: readonly ScannedMember[]): Map<string, FileValue[]> {
     const given = new Map<string, FileValue[]>();
     const violations: FieldViolation[] = [];
     for (const { name, start, end } of members) {
       const value = parsed(textBetween(data, start, end));
+      if (value === null && this.#endpoint.files[name]?.required === false) {
+        continue;
+      }
       const list: FileValue[] = [];
       for (const each of Array.isArray(value) ? value : [value]) {
         const file = fileFromDataUrl(each);

@@ -60,3 +60,27 @@ describe("a body of JSON", () => {
     expect(() => read(contentType, body)).toThrow(expect.objectContaining({ reason }));
   });
 });
+
+describe.each([
+  ["one file", false],
+  ["a list of files", true],
+])("null for %s", (_, array) => {
+  const read = (required: boolean) =>
+    new ArgumentsReader(endpoint({ name: "run", files: { file: { required, array } } })).read(
+      {
+        case: "body",
+        value: { contentType: "application/json", data: Buffer.from('{"a": 1, "file": null}') },
+      },
+      KEEPER,
+    );
+
+  it("is none where none may be given", () => {
+    expect(read(false)).toEqual({ json: '{"a":1}', files: [] });
+  });
+
+  it("is refused where one has to be", () => {
+    expect(() => read(true)).toThrow(
+      expect.objectContaining({ violations: [expect.objectContaining({ field: "file" })] }),
+    );
+  });
+});

@@ -8,16 +8,16 @@ import re
 import shutil
 from collections.abc import Callable
 from io import BytesIO
-from pathlib import Path, PurePath
-from typing import Any, get_args
+from pathlib import Path
+from typing import Any
 
-from pydantic import ValidationError
+from pydantic import ValidationError, create_model
 from starlette.datastructures import Headers, UploadFile
 
 from ..sdk.executable import IncomingCall, IncomingFile
 from . import internals
 from .failures import arguments_invalid, file_unreadable
-from .manifest import Shape
+from .manifest import Shape, mentions_path
 from .requests import files_folder
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
@@ -35,8 +35,11 @@ class ArgumentsReader:
         self._shape = shape
         self._names = list(self._spec.model_fields)
         self._paths = {name for name in shape.files if _takes_path(self._spec, name, shape.root)}
+        self._model = _model_by_name(self._spec, shape)
         self._read: Callable[[IncomingCall], Any] = (
-            self._read_root
+            self._read_model
+            if self._model is not None
+            else self._read_root
             if shape.root is not None
             else self._read_files
             if shape.files
@@ -53,7 +56,8 @@ class ArgumentsReader:
             # Pillow says so of what is no picture.
             raise file_unreadable(self._endpoint, error) from error
         if self._shape.takes_root:
-            return (read.root if self._shape.root is not None else read,), {}
+            is_wrapped = self._shape.root is not None and not self._shape.is_model
+            return (read.root if is_wrapped else read,), {}
         named = {name: getattr(read, name) for name in self._names}
         args: tuple[Any, ...] = ()
         if internals.ARGS in named:
@@ -71,6 +75,10 @@ class ArgumentsReader:
             if values.get(name) is not None:
                 values[name] = self._files(call, name, values[name])
         return self._spec.model_validate(values)
+
+    def _read_model(self, call: IncomingCall) -> Any:
+        assert self._model is not None, "the argument is no model"
+        return getattr(self._model.model_validate_json(call.arguments), self._shape.root or "")
 
     def _read_root(self, call: IncomingCall) -> Any:
         root = self._shape.root or ""
@@ -111,16 +119,18 @@ def _headers_of(content_type: str) -> Headers:
     return Headers() if is_picture else Headers({"content-type": content_type})
 
 
+def _model_by_name(spec: Any, shape: Shape) -> Any:
+    """Reads a model before ``/`` that need not be an object; None for every other argument."""
+    if shape.root is None or not shape.is_model:
+        return None
+    fields: dict[str, Any] = {shape.root: (spec, ...)}
+    return create_model("Input", **fields)
+
+
 def _takes_path(spec: Any, name: str, root: str | None) -> bool:
     """True for an argument that the function gets as a path, alone or in a list."""
     field = spec.model_fields["root" if root is not None else name]
-    return _mentions_path(field.annotation)
-
-
-def _mentions_path(annotation: Any) -> bool:
-    if isinstance(annotation, type) and issubclass(annotation, PurePath):
-        return True
-    return any(_mentions_path(each) for each in get_args(annotation))
+    return mentions_path(field.annotation)
 
 
 def _bytes_of(file: IncomingFile) -> bytes:

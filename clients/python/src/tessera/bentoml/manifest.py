@@ -8,7 +8,8 @@ import math
 import os
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping
-from typing import Any, get_origin
+from pathlib import PurePath
+from typing import Any, get_args, get_origin
 
 from ..sdk.acceptance import accepted
 from ..sdk.adapters import is_text
@@ -131,13 +132,19 @@ class Shape:
         spec, output = method.input_spec, method.output_spec
         schema = spec.model_json_schema()
         self.takes_root = internals.takes_root(spec)
-        self.root = _root_parameter(method) if internals.is_root_model(spec) else None
+        taken = accepted(spec.__pydantic_core_schema__)
+        self.is_model = self.takes_root and not internals.is_root_model(spec)
+        """True for a model before ``/``."""
+        is_value = internals.is_root_model(spec) or (
+            self.is_model and not spec.multipart_fields and taken.get("type") != "object"
+        )
+        self.root = _root_parameter(method) if is_value else None
         """The one argument, where the input is a value rather than fields."""
         self.files: dict[str, Schema] = {}
         if self.root is None:
-            self._read_fields(spec, schema)
+            self._read_fields(spec, schema, taken)
         else:
-            self._read_root(self.root, spec, schema)
+            self._read_root(self.root, schema, taken)
         self.media_type: str = output.mime_type()
         result = output.model_json_schema()
         self.returns_root = internals.is_root_model(output)
@@ -162,24 +169,24 @@ class Shape:
                 # Whatever they contain, and whatever their type hint says of it.
                 self.output = {"type": "string", "contentMediaType": "text/event-stream"}
 
-    def _read_fields(self, spec: Any, schema: Mapping[str, Any]) -> None:
+    def _read_fields(self, spec: Any, schema: Mapping[str, Any], taken: Schema) -> None:
         self.input = translate_input(schema)
-        self.check = accepted(spec.__pydantic_core_schema__)
+        self.check = taken
         properties = self.input.setdefault("properties", {})
         self.input["type"] = "object"
         for name in spec.multipart_fields:
             field = spec.model_fields[name].alias or name
-            file = file_of(schema["properties"].get(field, {}))
+            described = schema["properties"].get(field, {})
+            file = file_of(described) or _path_of(spec.model_fields[name].annotation)
             if file is not None:
                 self.files[field] = {"required": field in schema.get("required", ()), **file}
-                properties[field] = describe_file(schema["properties"][field], file)
+                properties[field] = describe_file(described, file)
 
-    def _read_root(self, name: str, spec: Any, schema: Mapping[str, Any]) -> None:
+    def _read_root(self, name: str, schema: Mapping[str, Any], taken: Schema) -> None:
         is_bytes = schema.get("type") == "string" and schema.get("format") == "binary"
         file = {"array": False} if is_bytes else file_of(schema)
         required = "default" not in schema
         argument = translate_input(schema)
-        taken = accepted(spec.__pydantic_core_schema__)
         definitions = argument.pop("$defs", None)
         if file is not None:
             self.files[name] = {"required": required, **file}
@@ -190,10 +197,14 @@ class Shape:
             **({"required": [name]} if required else {}),
             **({"$defs": definitions} if definitions else {}),
         }
-        root = taken.get("properties", {}).get("root", {})
-        self.check = {**taken, "type": "object", "properties": {name: root}, "required": []}
-        if required:
-            self.check["required"] = [name]
+        definitions = taken.pop("$defs", None)
+        root = taken if self.is_model else taken.get("properties", {}).get("root", {})
+        self.check = {
+            "type": "object",
+            "properties": {name: root},
+            "required": [name] if required else [],
+            **({"$defs": definitions} if definitions else {}),
+        }
 
 
 def endpoint_manifest(
@@ -220,6 +231,10 @@ def endpoint_manifest(
         manifest["description"] = said
     if shape.output_file is not None:
         manifest["outputFile"] = shape.output_file
+        if method.is_stream and "contentType" in shape.output_file:
+            # The node sends the pieces before it knows more of them.
+            kind = with_charset(shape.output_file["contentType"])
+            manifest["outputFile"] = {**shape.output_file, "contentType": kind}
     if shape.pieces is not None:
         manifest["stream"] = {"pieces": shape.pieces}
     if shape.root is not None:
@@ -240,6 +255,12 @@ def endpoint_manifest(
             "onError": "split",
         }
     return manifest
+
+
+def with_charset(media_type: str) -> str:
+    """As Starlette says it of every text: that it is UTF-8."""
+    is_untold = media_type.startswith("text/") and "charset=" not in media_type.lower()
+    return f"{media_type}; charset=utf-8" if is_untold else media_type
 
 
 def threads_of(config: Mapping[str, Any]) -> int:
@@ -289,6 +310,24 @@ def _description(text: str | None) -> str:
 def _root_parameter(method: Any) -> str:
     parameters = list(inspect.signature(method.func).parameters.values())[1:]
     return next((each.name for each in parameters if each.kind is each.POSITIONAL_ONLY), "root")
+
+
+def mentions_path(annotation: Any) -> bool:
+    """True for a path, alone or in a list."""
+    if isinstance(annotation, type) and issubclass(annotation, PurePath):
+        return True
+    return any(mentions_path(each) for each in get_args(annotation))
+
+
+def _path_of(annotation: Any) -> Schema | None:
+    """The ``FileArgument`` of ``Path | None``, which BentoML describes as a text.
+
+    As a text, it would be whatever path of this machine a caller names.
+    """
+    if not mentions_path(annotation):
+        return None
+    inner = (each for each in get_args(annotation) if mentions_path(each))
+    return {"array": any(get_origin(each) is list for each in (annotation, *inner))}
 
 
 def _streamed(schema: Schema, method: Any) -> Schema:

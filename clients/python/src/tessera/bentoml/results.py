@@ -18,7 +18,7 @@ from ..sdk.executable import FileResult, JsonResult, Result
 from ..sdk.responses import content_of
 from . import internals
 from .failures import output_invalid
-from .manifest import Shape
+from .manifest import Shape, with_charset
 
 BINARY = "application/octet-stream"
 TEXT = "text/plain; charset=utf-8"
@@ -42,7 +42,8 @@ class ResultWriter:
         """Raises ``CallError`` for a result that the output spec refuses, or that is no JSON."""
         if isinstance(value, PurePath):
             guessed = mimetypes.guess_type(value)[0]
-            return FileResult(Path(value), guessed or self._file_type(), value.name)
+            kind = with_charset(guessed) if guessed else self._file_type()
+            return FileResult(Path(value), kind, value.name)
         if type(value).__module__.startswith("PIL."):
             return _picture(value)
         try:
@@ -84,7 +85,8 @@ class ResultWriter:
             return JsonResult(json.dumps(text), text)
         # Of no declared type, a text is sent bare, which the node does with a file alone.
         said = self._shape.output_file or {}
-        return FileResult(text.encode("utf-8", "replace"), said.get("contentType", TEXT))
+        kind = with_charset(said.get("contentType", TEXT))
+        return FileResult(text.encode("utf-8", "replace"), kind)
 
     def write_response(self, response: Response, streamed: Path | None = None) -> Result:
         """The content of a response that the method returned; ``streamed`` is what it streams."""
@@ -109,7 +111,7 @@ class ResultWriter:
 
     def _file_type(self) -> str:
         media_type = self._shape.media_type
-        return BINARY if media_type in _NO_CONTENT_TYPES else media_type
+        return BINARY if media_type in _NO_CONTENT_TYPES else with_charset(media_type)
 
 
 def _picture(image: Any) -> FileResult:

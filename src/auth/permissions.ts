@@ -13,6 +13,8 @@
  *     operator       of an operator    no                                 no
  *     worker         no                with worker; the method checks for which deployment    no
  *
+ * The access of a task (task-access.ts) is none of these: it reads its task as whoever made it.
+ *
  * A personal token acts as its owner, with the owner's current role. An
  * organization token represents nobody: it is never an admin, even when an
  * admin created it. To a caller from outside, an organization and everything in

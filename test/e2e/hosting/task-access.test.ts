@@ -77,6 +77,11 @@ describe("an access of a task", () => {
         "referrer-policy": "no-referrer",
       });
     }
+    const all = (await world.call("echo", path("events"))).text;
+    const [, first] = /^id: (\d+)/.exec(all) ?? [];
+    const rest = await world.call("echo", `${path("events")}&last_event_id=${first}`);
+    expect(all.endsWith(rest.text)).toBe(true);
+    expect(rest.text.length).toBeLessThan(all.length);
     // The endpoint gives its result at once.
     expect(await answerTo(path("stream"))).toEqual([400, "REQUEST_INVALID"]);
     const head = await fetch(`http://127.0.0.1:${world.platform.started.port}${path("status")}`, {

@@ -72,6 +72,19 @@ it("is read by another process with the same token, and by none with another", a
   }
 });
 
+it("keeps a result to its reader, whatever the function says of it", async () => {
+  await using heads = await serve("heads");
+  const taskId = await heads.submit("shared", {});
+  const token = await heads.result("shared", taskId);
+  expect(token.headers.get("cache-control")).toBe("public, max-age=3600");
+  const made = await heads.post("/shared/access", { task_id: taskId });
+  const { path } = made.json as { readonly path: string };
+  const { headers } = await heads.get(path.replace("/events", "/get"));
+  expect(headers.get("cache-control")).toBe("no-store");
+  expect(headers.get("referrer-policy")).toBe("no-referrer");
+  expect(headers.get("x-model")).toBe("v2");
+});
+
 it("works where no token is needed, too, so that a page need not know", async () => {
   await using open = await serve("calls");
   const { path, access } = await made(open, {});

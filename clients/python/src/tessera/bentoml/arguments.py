@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import re
-import shutil
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
@@ -15,15 +12,13 @@ from pydantic import ValidationError, create_model
 from starlette.datastructures import Headers, UploadFile
 
 from ..sdk.executable import IncomingCall, IncomingFile
+from ..sdk.uploads import upload_path
 from . import internals
 from .failures import arguments_invalid, file_unreadable
 from .manifest import Shape, mentions_path
-from .requests import files_folder
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 """By position, and by name."""
-
-MAX_NAME_BYTES = 200
 
 
 class ArgumentsReader:
@@ -100,7 +95,7 @@ class ArgumentsReader:
     def _file(self, call: IncomingCall, name: str, index: int) -> Path | UploadFile:
         file = call.files[index]
         if name in self._paths:
-            return _path_of(call, file, index)
+            return upload_path(call, index)
         content = open(file.path, "rb") if file.path else BytesIO(file.data or b"")  # noqa: SIM115
         return UploadFile(
             content,
@@ -135,18 +130,3 @@ def _takes_path(spec: Any, name: str, root: str | None) -> bool:
 
 def _bytes_of(file: IncomingFile) -> bytes:
     return file.path.read_bytes() if file.path is not None else file.data or b""
-
-
-def _path_of(call: IncomingCall, file: IncomingFile, index: int) -> Path:
-    """The file under a name that ends with its own; what is on disk already is not copied."""
-    name = re.sub(r"[^\w.\- ]", "_", os.path.basename(file.filename or ""))
-    ending = name.encode()[-MAX_NAME_BYTES:].decode(errors="ignore")
-    path = Path(files_folder(call), f"{index}-{ending}" if ending else f"{index}")
-    if file.path is None:
-        path.write_bytes(file.data or b"")
-        return path
-    try:
-        os.link(file.path, path)
-    except OSError:  # On another file system, or a file of somebody else.
-        shutil.copyfile(file.path, path)
-    return path

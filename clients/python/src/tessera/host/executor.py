@@ -9,6 +9,7 @@ import asyncio
 import contextvars
 import json
 import os
+import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -270,7 +271,10 @@ def _failed(call_id: int, failure: dict[str, Any]) -> Entry:
 def _clear(call: IncomingCall) -> None:
     """Removes what was written for the call; its folder stays for a result on disk."""
     for path in call.temporary:
-        path.unlink(missing_ok=True)
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
     if call.temporary:
         with suppress(OSError):
             call.folder.rmdir()

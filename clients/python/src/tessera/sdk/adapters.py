@@ -41,6 +41,14 @@ def adapter_of(hint: Any, at: str, config: ConfigDict | None = None) -> TypeAdap
         ) from error
 
 
+def default_adapter(hint: Any) -> TypeAdapter[Any]:
+    """Checks defaults, which are values of the program: classes that no caller sends among them."""
+    try:
+        return TypeAdapter(hint, config=ConfigDict(arbitrary_types_allowed=True))
+    except PydanticUserError:  # Of a model, which has its own.
+        return TypeAdapter(hint)
+
+
 def schema_of(adapter: TypeAdapter[Any], mode: Any, at: str) -> dict[str, Any]:
     """Its JSON Schema, for ``validation`` or ``serialization``."""
     try:

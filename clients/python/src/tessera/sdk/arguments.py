@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -11,7 +12,7 @@ from pydantic_core import PydanticSerializationError, PydanticUndefined, to_json
 from typing_extensions import NotRequired, TypedDict
 
 from .acceptance import accepted
-from .adapters import adapter_of, schema_of, told, violations_of
+from .adapters import adapter_of, default_adapter, schema_of, told, violations_of
 from .executable import CallError, IncomingCall, ServiceError
 from .files import contains_file, file_argument
 from .special import described
@@ -120,7 +121,7 @@ def arguments_of(
 ) -> Arguments:
     """The arguments of a function, from the hint and the default of each parameter."""
     fields = {
-        name: _field(described(hint), default, f"{place}, parameter {name}")
+        name: _field(hint, default, f"{place}, parameter {name}")
         for name, (hint, default) in parameters.items()
     }
     adapter = adapter_of(
@@ -133,8 +134,34 @@ def arguments_of(
 
 
 def _field(hint: Any, default: Any, at: str) -> Any:
+    described_hint = described(hint)
     if isinstance(default, FieldInfo):
-        hint = Annotated[hint, default]
-        return hint if default.is_required() else NotRequired[hint]
-    adapter_of(hint, at)
-    return hint if default is PydanticUndefined else NotRequired[hint]
+        _check_default(hint, default.default, at)
+        described_hint = Annotated[described_hint, default]
+        return described_hint if default.is_required() else NotRequired[described_hint]
+    adapter_of(described_hint, at)
+    _check_default(hint, default, at)
+    return described_hint if default is PydanticUndefined else NotRequired[described_hint]
+
+
+_OTHER_TYPE = re.compile(r".*_type|literal_error|enum|is_\w+_of|none_required|missing")
+"""The errors of pydantic that tell of a type, not of a bound or a validator of the author."""
+
+
+def _check_default(hint: Any, default: Any, at: str) -> None:
+    """Raises for a default of another type: callers would be told of what the function gets not."""
+    if default is PydanticUndefined or default is ...:
+        return
+    remedy = "add | None to its type hint" if default is None else "change one of both"
+    about = f"{at}: its default {default!r} is not what its type hint says"
+    try:
+        read = default_adapter(hint).validate_python(default, strict=True)
+    except ValidationError as error:
+        if all(_OTHER_TYPE.fullmatch(each["type"]) for each in error.errors()):
+            raise ServiceError(f"{about} ({told(violations_of(error))}); {remedy}") from None
+        return
+    except Exception:  # A type without a schema, or a validator that wants what only a call has.
+        return
+    if isinstance(default, dict) and not isinstance(read, dict):
+        kind = type(read).__name__
+        raise ServiceError(f"{about}: the function would get a dict, not a {kind}; {remedy}")

@@ -9,7 +9,7 @@ from typing import Any, ParamSpec, TypeVar, overload
 
 from .batches import Batch
 from .executable import ServiceError
-from .options import Duration, Size
+from .options import Duration, Size, check_names
 from .placement import Place
 
 P = ParamSpec("P")
@@ -122,6 +122,7 @@ def _mark(kind: str, function: Callable[..., Any] | None, options: dict[str, Any
             raise ServiceError(f"@{kind} can only be put on a method, not on {method!r}")
         if hasattr(method, ENDPOINT):
             raise ServiceError(f"@{kind} {method.__name__}: one decorator is enough")
+        check_names(kind, options, f"@{kind} {method.__name__}")
         name = options.get("name") or method.__name__
         setattr(method, ENDPOINT, EndpointDefinition(kind, method, name, options))
         return method

@@ -84,7 +84,7 @@ class IncomingCall:
     response: ResponseHead | None = None
     """What is said of the answer: read with the result, or with the first piece of a stream."""
     temporary: list[Path] = field(default_factory=list)
-    """Files that were written for the call; the host removes them at its end."""
+    """Files and folders that were written for the call; the host removes them at its end."""
     ended: bool = False
     """True once its end was told: what runs on behind it belongs to no call any more."""
     aborted: str | None = None

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import IO, Annotated, Any, cast
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
-from pydantic_core import core_schema
+from pydantic_core import PydanticCustomError, core_schema
 
 from .executable import FileResult, IncomingCall, IncomingFile
+from .uploads import upload_path
 
 DEFAULT_CONTENT_TYPE = "application/octet-stream"
 
@@ -52,14 +53,15 @@ class File:
         name: str | None = None,
         content_type: str | None = None,
         owned: bool = False,
-        folder_of: tuple[IncomingCall, int] | None = None,
+        upload: tuple[IncomingCall, int] | None = None,
+        guessed_type: str | None = None,
     ) -> None:
         self._content = content
         self._owned = owned
-        self._folder_of = folder_of
+        self._upload = upload
         self.name = name
         """What the caller called it; None if nobody did."""
-        self.content_type = content_type or DEFAULT_CONTENT_TYPE
+        self.content_type = content_type or guessed_type or DEFAULT_CONTENT_TYPE
         self._says_type = content_type is not None
 
     def __class_getitem__(cls, content_type: str) -> Any:
@@ -70,7 +72,8 @@ class File:
         cls, data: bytes, *, name: str | None = None, content_type: str | None = None
     ) -> File:
         """A file of these bytes."""
-        return cls(bytes(data), name=name, content_type=content_type or _guess(name))
+        guessed = _guess(name)
+        return cls(bytes(data), name=name, content_type=content_type, guessed_type=guessed)
 
     @classmethod
     def from_path(
@@ -81,7 +84,8 @@ class File:
         if not found.is_file():
             raise FileNotFoundError(f"there is no file {found}")
         chosen = name or found.name
-        return cls(found, name=chosen, content_type=content_type or _guess(chosen))
+        guessed = _guess(chosen)
+        return cls(found, name=chosen, content_type=content_type, guessed_type=guessed)
 
     @classmethod
     def from_stream(
@@ -92,7 +96,11 @@ class File:
             for chunk in chunks:
                 written.write(chunk)
         return cls(
-            Path(written.name), name=name, content_type=content_type or _guess(name), owned=True
+            Path(written.name),
+            name=name,
+            content_type=content_type,
+            owned=True,
+            guessed_type=_guess(name),
         )
 
     @property
@@ -105,9 +113,13 @@ class File:
     def path(self) -> Path:
         """Where it is on disk; a file in memory is written there first.
 
-        That of an argument exists until the call has ended.
+        That of an argument ends with the name that the caller gave it, and exists until the call
+        has ended.
         """
-        if not isinstance(self._content, Path):
+        if self._upload is not None:
+            self._content = upload_path(*self._upload)
+            self._upload = None
+        elif not isinstance(self._content, Path):
             self._content = self._write(self._content)
         return self._content
 
@@ -131,23 +143,20 @@ class File:
         return f"File(name={self.name!r}, content_type={self.content_type!r}, size={self.size})"
 
     def result(self, spec_type: str | None) -> FileResult:
-        """As the host sends it; ``spec_type`` is the media type that the endpoint declares."""
+        """As the host sends it; ``spec_type`` is the media type that the endpoint declares.
+
+        It has the type that was given with it, or else the declared one, or else what its name
+        and its bytes look like.
+        """
         declared = spec_type if spec_type and not spec_type.endswith("/*") else None
         kind = self.content_type if self._says_type else declared or self.content_type
         return FileResult(self._content, kind, self.name, self._owned)
 
     def _write(self, data: bytes) -> Path:
-        if self._folder_of is None:
-            with tempfile.NamedTemporaryFile(prefix="file-", delete=False) as written:
-                written.write(data)
-            self._owned = True
-            return Path(written.name)
-        call, index = self._folder_of
-        call.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = call.folder / f"argument-{index}"
-        path.write_bytes(data)
-        call.temporary.append(path)
-        return path
+        with tempfile.NamedTemporaryFile(prefix="file-", delete=False) as written:
+            written.write(data)
+        self._owned = True
+        return Path(written.name)
 
     @classmethod
     def __get_pydantic_core_schema__(
@@ -163,15 +172,19 @@ def file_schema(convert: Any) -> core_schema.CoreSchema:
         call = info.context
         if isinstance(call, IncomingCall) and isinstance(value, int):
             if isinstance(value, bool) or not 0 <= value < len(call.files):
-                raise ValueError("must be a file")
+                raise _no_file()
             return convert(_argument(call, value))
         if isinstance(value, File) and call is None:
             return convert(value)
-        raise ValueError("must be a file")
+        raise _no_file()
 
     return core_schema.with_info_plain_validator_function(
         read, metadata={"pydantic_js_functions": [_describe_file]}
     )
+
+
+def _no_file() -> PydanticCustomError:
+    return PydanticCustomError("file_type", "must be a file")
 
 
 def _describe_file(_: core_schema.CoreSchema, __: GetJsonSchemaHandler) -> dict[str, Any]:
@@ -181,9 +194,7 @@ def _describe_file(_: core_schema.CoreSchema, __: GetJsonSchemaHandler) -> dict[
 def _argument(call: IncomingCall, index: int) -> File:
     sent: IncomingFile = call.files[index]
     content = sent.path if sent.path is not None else sent.data or b""
-    return File(
-        content, name=sent.filename, content_type=sent.content_type, folder_of=(call, index)
-    )
+    return File(content, name=sent.filename, content_type=sent.content_type, upload=(call, index))
 
 
 class FileAs:

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from typing import Any, get_args
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+)
+from typing import Any, get_args, get_origin
 
 from .arguments import arguments_of
 from .context import Context
-from .executable import Ends, IncomingCall, Result, StreamResult
+from .executable import Ends, IncomingCall, Result, ServiceError, StreamResult
 from .parameters import parameters_of
 from .responses import collected, is_streamed
 from .returned import Returned
+
+_ITERATORS = (Iterator, Iterable, Generator)
+_ASYNC_ITERATORS = (AsyncIterator, AsyncIterable, AsyncGenerator)
 
 
 class HostedMethod:
@@ -20,15 +32,16 @@ class HostedMethod:
 
     def __init__(self, function: Callable[..., Any], manifest: dict[str, Any], place: str) -> None:
         name = manifest["name"]
+        self._place = place
         parameters = parameters_of(function, place)
         self._name = function.__name__
         self._context_name = parameters.context_name
         self._arguments = arguments_of(parameters.arguments, endpoint=name, place=place)
-        hint = self.result_hint(parameters.returns)
-        self._returned = Returned(hint, endpoint=name, place=place)
         self.asynchronous = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(
             function
         )
+        hint = self.result_hint(parameters.returns)
+        self._returned = Returned(hint, endpoint=name, place=place)
         self.manifest = {
             **manifest,
             "input": self._arguments.input,
@@ -90,6 +103,14 @@ class HostedStream(HostedMethod):
 
     def result_hint(self, returns: Any) -> Any:
         """The type of a piece: ``T`` of ``Iterator[T]`` or ``AsyncIterator[T]``."""
+        kinds = _ASYNC_ITERATORS if self.asynchronous else _ITERATORS
+        if returns is not Any and (get_origin(returns) or returns) not in kinds:
+            name = "AsyncIterator" if self.asynchronous else "Iterator"
+            said = getattr(returns, "__name__", str(returns))
+            raise ServiceError(
+                f"{self._place}: it yields, so its result is an iterator of pieces; "
+                f"write -> {name}[{said}], not -> {said}"
+            )
         arguments = get_args(returns)
         return arguments[0] if arguments else Any
 

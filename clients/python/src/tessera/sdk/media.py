@@ -67,23 +67,31 @@ def write_media(value: Any, declared: str | None) -> File | None:
 
         buffer = BytesIO()
         numpy.save(buffer, value, allow_pickle=False)
-        return File.from_bytes(buffer.getvalue(), content_type=NPY)
+        return File(buffer.getvalue(), guessed_type=NPY)
     return _write_table(value, declared) if kind == "pandas.DataFrame" else None
 
 
 def _write_picture(picture: Any, declared: str | None) -> File:
-    subtype = "png" if declared is None or declared == "image/*" else declared.partition("/")[2]
+    from PIL import Image
+
+    kind = "image/png" if declared is None or declared.endswith("/*") else declared
+    Image.init()
+    formats = {media_type: name for name, media_type in Image.MIME.items() if name in Image.SAVE}
+    name = {**formats, "image/jpg": "JPEG"}.get(kind)
+    if name is None:
+        raise ValueError(f"Pillow writes no {kind}")
     buffer = BytesIO()
-    picture.save(buffer, format=subtype.upper())
-    return File.from_bytes(buffer.getvalue(), content_type=f"image/{subtype}")
+    picture.save(buffer, format=name)
+    return File(buffer.getvalue(), content_type=kind)
 
 
 def _write_table(table: Any, declared: str | None) -> File:
     buffer = BytesIO()
     if declared == PARQUET:
         table.to_parquet(buffer)
-    elif declared == CSV:
+        return File(buffer.getvalue(), guessed_type=PARQUET)
+    if declared in (CSV, "text/*"):
         table.to_csv(buffer, index=False)
-    else:
-        table.to_feather(buffer)
-    return File.from_bytes(buffer.getvalue(), content_type=declared or ARROW)
+        return File(buffer.getvalue(), guessed_type=CSV)
+    table.to_feather(buffer)
+    return File(buffer.getvalue(), guessed_type=ARROW)

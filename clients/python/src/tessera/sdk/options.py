@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import timedelta
+from difflib import get_close_matches
 from typing import Any
 
 from .executable import ServiceError
@@ -29,10 +31,33 @@ _SIZE = re.compile(r"(\d{1,9})(KiB|MiB)")
 MAX_HEADERS = 100
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+")
 
+_COMMON_OPTIONS = (
+    *("name", "description", "timeout", "abort_grace", "concurrency", "batch", "max_json"),
+    *("requires", "place", "headers"),
+)
+OPTIONS = {
+    "api": _COMMON_OPTIONS,
+    "task": (*_COMMON_OPTIONS, "retries", "backoff", "retention", "queue_limit", "priority"),
+}
+"""The names of the options of an endpoint."""
+
 DEFAULT_TIMEOUTS_MS = {"api": 60 * SECOND_MS, "task": 600 * SECOND_MS}
 """Callers of an api, and proxies, rarely wait longer."""
 DEFAULT_CONCURRENCY = {"api": 100, "task": 1}
 """An api mostly waits; a task mostly computes."""
+
+
+def check_names(kind: str, names: Iterable[str], place: str) -> None:
+    """Raises ``ServiceError`` for an option that an endpoint of this kind does not have."""
+    known = OPTIONS[kind]
+    for name in names:
+        if name in known:
+            continue
+        if name in OPTIONS["task"]:
+            raise ServiceError(f"{place}: {name} is an option of @task, not of @api")
+        nearest = get_close_matches(name, known, n=1, cutoff=0.65)
+        hint = f"did you mean {nearest[0]}?" if nearest else f"there are: {', '.join(known)}"
+        raise ServiceError(f"{place} has no option {name}; {hint}")
 
 
 def resolve_options(kind: str, options: dict[str, Any], place: str) -> dict[str, Any]:

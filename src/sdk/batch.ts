@@ -2,6 +2,7 @@
 import { type Duration, formatDuration, parseDuration } from "../protocol/duration.ts";
 import type { BatchManifest } from "../protocol/manifest.ts";
 import { ServiceDefinitionError } from "./errors.ts";
+import { refuseUnknown } from "./unknown.ts";
 
 /** Calls of one batch. */
 export const MAX_BATCH_SIZE = 1_000;
@@ -38,8 +39,17 @@ export interface BatchOptions {
   readonly onError?: "split" | "fail";
 }
 
+const BATCH_OPTIONS: Readonly<Record<keyof BatchOptions, true>> = {
+  maxSize: true,
+  maxWait: true,
+  maxBytes: true,
+  key: true,
+  onError: true,
+};
+
 /** The option as the manifest has it. Throws a `ServiceDefinitionError` that names what is wrong. */
 export function resolveBatch(options: BatchOptions, place: string): BatchManifest {
+  refuseUnknown(options, BATCH_OPTIONS, place, "batch.");
   const { maxSize, maxWait, maxBytes = DEFAULT_BATCH_BYTES, key, onError = "split" } = options;
   const maxWaitMs = parseDuration(maxWait ?? DEFAULT_BATCH_WAIT_MS);
   const refuse = (message: string): never => {

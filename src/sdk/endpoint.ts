@@ -53,6 +53,26 @@ export interface MethodOptions<
   readonly name?: string;
 }
 
+/** The options of an endpoint by their names. */
+export const ENDPOINT_OPTIONS: Readonly<Record<keyof (MethodOptions & Batched), true>> = {
+  name: true,
+  input: true,
+  output: true,
+  batch: true,
+  description: true,
+  timeout: true,
+  abortGrace: true,
+  concurrency: true,
+  retention: true,
+  retries: true,
+  queueLimit: true,
+  maxJson: true,
+  priority: true,
+  headers: true,
+  requires: true,
+  place: true,
+};
+
 /** The function of an endpoint. It may return a `Response` of the Fetch API, which is sent as it is. */
 export type EndpointFunction<
   Arguments,

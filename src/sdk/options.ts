@@ -9,6 +9,7 @@ import {
 } from "../protocol/manifest.ts";
 import { faultOfPlacement, type PlacementManifest } from "../protocol/placement.ts";
 import { ServiceDefinitionError } from "./errors.ts";
+import { refuseUnknown } from "./unknown.ts";
 
 /** An `api` answers in the call; the calls of a `task` are queued. */
 export type EndpointKind = "api" | "task";
@@ -133,6 +134,7 @@ export function resolveOptions(
   if (typeof retries !== "object" || retries === null) {
     throw new ServiceDefinitionError(place, "retries must be an object: { max, backoff }");
   }
+  refuseUnknown(retries, { max: true, backoff: true }, place, "retries.");
   return {
     ...checkDescription(description, place),
     ...checkPlacement(options, place),

@@ -6,7 +6,13 @@
 
 import type { MetricManifest } from "../protocol/manifest.ts";
 import type { PlacementManifest } from "../protocol/placement.ts";
-import type { CallTypes, Endpoint, EndpointDefinition, EndpointFunction } from "./endpoint.ts";
+import {
+  type CallTypes,
+  ENDPOINT_OPTIONS,
+  type Endpoint,
+  type EndpointDefinition,
+  type EndpointFunction,
+} from "./endpoint.ts";
 import { ServiceDefinitionError } from "./errors.ts";
 import { checkMetrics } from "./metric-rules.ts";
 import type { MetricDeclarations, MetricsOf, NoMetrics } from "./metrics.ts";
@@ -19,6 +25,7 @@ import {
 } from "./options.ts";
 import { isAsyncGenerator } from "./stream.ts";
 import { ENDPOINT, SERVICE } from "./symbols.ts";
+import { refuseUnknown } from "./unknown.ts";
 
 export interface ServiceOptions<Declared extends MetricDeclarations = NoMetrics>
   extends PlacementOptions {
@@ -115,6 +122,7 @@ export function service(options: ServiceOptions | FunctionServiceOptions): unkno
     throw new ServiceDefinitionError("service()", "needs an options object with a name");
   }
   const place = checkServiceName(options.name);
+  refuseUnknown(options, SERVICE_OPTIONS, place);
   const described = {
     name: options.name,
     ...checkDescription(options.description, place),
@@ -127,6 +135,15 @@ export function service(options: ServiceOptions | FunctionServiceOptions): unkno
   const endpoints = functionEndpoints(options.endpoints, place);
   return { [SERVICE]: { ...described, endpoints } };
 }
+
+const SERVICE_OPTIONS: Readonly<Record<keyof FunctionServiceOptions, true>> = {
+  name: true,
+  description: true,
+  metrics: true,
+  requires: true,
+  place: true,
+  endpoints: true,
+};
 
 function classDecorator(described: Omit<ServiceDefinition, "endpoints">, place: string) {
   return (target: unknown, context: { readonly kind: unknown } | undefined): void => {
@@ -155,6 +172,10 @@ function functionEndpoints(endpoints: unknown, place: string): ServiceEndpoint[]
         endpointPlace(place, name),
         "must be api(options, function) or task(options, function)",
       );
+    }
+    if (definition.options.name !== undefined) {
+      const message = "an endpoint of a function is named by its key in endpoints; remove name";
+      throw new ServiceDefinitionError(endpointPlace(place, name), message);
     }
     return { name, definition };
   });
@@ -201,6 +222,7 @@ function checkEndpoints(found: readonly Found[], place: string): ServiceEndpoint
       throw new ServiceDefinitionError(place, `two endpoints named ${name}`);
     }
     names.add(name);
+    refuseUnknown(definition.options, ENDPOINT_OPTIONS, at);
     return { ...endpoint, options: resolveOptions(definition.kind, definition.options, at) };
   });
 }

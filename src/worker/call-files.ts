@@ -1,6 +1,6 @@
 /** The files of one call in a worker: arguments that the node wrote to disk, and the result. */
 import { createWriteStream, openAsBlob, rmSync } from "node:fs";
-import { copyFile, mkdir, rename, writeFile } from "node:fs/promises";
+import { copyFile, link, mkdir, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
@@ -14,12 +14,15 @@ import {
   type FileValue,
   RESULT_NAME,
 } from "../protocol/messages.ts";
+import { uploadName } from "./upload-name.ts";
+
+/** The folder of arguments with their names, in that of the call. */
+const UPLOADS = "uploads";
 
 export class CallFiles {
   readonly #scratchFolder: string;
   readonly #callId: number;
-  /** Paths of inline arguments that were written to disk, removed with the call. */
-  #written: string[] | undefined;
+  #hasUploads = false;
 
   constructor(scratchFolder: string, callId: number) {
     this.#scratchFolder = scratchFolder;
@@ -29,16 +32,16 @@ export class CallFiles {
   /** An argument as a `File`; `index` is its index among the files of the call. */
   async argument(file: FileValue | FileOnDisk, index: number): Promise<File> {
     const { contentType, filename = "" } = file;
-    const path = join(this.#folder, argumentName(index));
     if ("size" in file) {
-      const argument = new File([await openAsBlob(path)], filename, { type: contentType });
-      setPlace(argument, { path, own: false });
+      const sent = join(this.#folder, argumentName(index));
+      const argument = new File([await openAsBlob(sent)], filename, { type: contentType });
+      setPlace(argument, { path: await this.#name(sent, index, filename), own: false });
       return argument;
     }
     const data = file.data as Uint8Array<ArrayBuffer>;
     const argument = new File([data], filename, { type: contentType });
     let written: Promise<string> | undefined;
-    setPlace(argument, () => (written ??= this.#write(path, data)));
+    setPlace(argument, () => (written ??= this.#write(data, index, filename)));
     return argument;
   }
 
@@ -63,8 +66,8 @@ export class CallFiles {
 
   /** Removes the arguments that were written to disk here. */
   clear(): void {
-    for (const path of this.#written ?? []) {
-      rmSync(path, { force: true });
+    if (this.#hasUploads) {
+      rmSync(join(this.#folder, UPLOADS), { recursive: true, force: true });
     }
   }
 
@@ -72,10 +75,25 @@ export class CallFiles {
     return join(this.#scratchFolder, callFolder(this.#callId));
   }
 
-  async #write(path: string, data: Uint8Array): Promise<string> {
-    await mkdir(this.#folder, { recursive: true, mode: 0o700 });
-    this.#written = [...(this.#written ?? []), path];
+  async #write(data: Uint8Array, index: number, filename: string): Promise<string> {
+    const path = await this.#place(index, filename);
     await writeFile(path, data, { mode: 0o600 });
     return path;
+  }
+
+  /** Gives a file on disk its name. */
+  async #name(sent: string, index: number, filename: string): Promise<string> {
+    const path = await this.#place(index, filename);
+    // Where links are not allowed, it is copied.
+    await link(sent, path).catch(() => copyFile(sent, path));
+    return path;
+  }
+
+  /** Each has a folder of its own, because callers may give two files one name. */
+  async #place(index: number, filename: string): Promise<string> {
+    this.#hasUploads = true;
+    const folder = join(this.#folder, UPLOADS, String(index));
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    return join(folder, uploadName(filename));
   }
 }

@@ -57,10 +57,11 @@ export const RULES: readonly Rule[] = [
     allows: (it) => isPackage(it) && !TRANSPORT.test(it.to),
   },
   {
-    rule: "sdk imports only the protocol, gen and packages",
+    rule: "sdk imports only the protocol, collections, gen and packages",
     of: ["src/sdk/"],
     allows: (it) =>
-      (isPackage(it) && !TRANSPORT.test(it.to)) || startsWithAny("gen/", "src/protocol/")(it),
+      (isPackage(it) && !TRANSPORT.test(it.to)) ||
+      startsWithAny("gen/", "src/protocol/", "src/collections/")(it),
   },
   {
     // The worker's channel is a socket that it was started with, and the relay is its way to the egress proxy.

@@ -187,6 +187,35 @@ describe("a decorator", () => {
   });
 });
 
+describe("an option that is not known", () => {
+  const endpoint = (options: object) => ({ go: task(options as EndpointOptions, () => 1) });
+  it.each([
+    [{ name: "s", endpoints: endpoint({ retry: { max: 3 } }) }, "retry is not an option"],
+    [{ name: "s", endpoints: endpoint({ time_out: 3 }) }, "time_out is not an option; did you"],
+    [{ name: "s", endpoints: endpoint({ retries: { max: 1, backof: 1 } }) }, "retries.backof is"],
+    [{ name: "s", endpoints: endpoint({ batch: { maxSize: 2, wait: 1 } }) }, "batch.wait is not"],
+    [{ name: "s", endpoints: endpoint({ name: "other" }) }, "is named by its key in endpoints"],
+    [{ name: "s", require: {}, endpoints: endpoint({}) }, "; did you mean requires?"],
+  ])("is refused: %j", async (options, said) => {
+    const made = async () => {
+      const exported = service(options as never);
+      await readyService(exported, definitionOf(exported));
+    };
+    await expect(made()).rejects.toThrow(said);
+  });
+
+  it("is refused of a method too", () => {
+    const go = methodOf(api({ outptu: z.string() } as object) as EndpointDecorator<never, unknown>);
+    class Own {}
+    Object.assign(Own.prototype, { go });
+    const decorate = service({ name: "s" }) as unknown as (
+      target: unknown,
+      context: object,
+    ) => void;
+    expect(() => decorate(Own, { kind: "class" })).toThrow("outptu is not an option; did you mean");
+  });
+});
+
 describe("a duration", () => {
   it.each([
     [1500, 1500],

@@ -296,8 +296,8 @@ def test_keeps_files_of_a_call_in_its_own_folder(eight: Hosted, tmp_path: Path) 
     case = Case("path", {}, (("document", ("../../a b.txt", b"x", "text/plain")),))
     call = incoming(eight.service, case, tmp_path)
     assert eight.run(execute(eight.service, call)) == b"X"
-    names = sorted(each.name for each in (call.folder / "files").iterdir())
-    assert names == ["0-a b.txt", "out.txt"]
+    names = sorted(each.name for each in (call.folder / "uploads/0").iterdir())
+    assert names == ["a b.txt", "out.txt"]
 
 
 def test_shortens_long_names_of_files(eight: Hosted, tmp_path: Path) -> None:

@@ -1,0 +1,31 @@
+/** The names of uploaded files on disk. */
+
+import { extname } from "node:path";
+
+/** What file systems take for one name. */
+const MAX_NAME_BYTES = 255;
+
+/** Controls, what is half of a letter, and what turns the direction of what is read. */
+const NO_LETTERS = /[\p{Cc}\p{Cf}\p{Cs}]/gu;
+
+/**
+ * The last part of the name that a caller sent, with letters of all alphabets. What no file can be
+ * called is replaced; a name that is too long keeps its extension.
+ */
+export function uploadName(sent: string): string {
+  const last = sent.split(/[/\\]/).at(-1) ?? "";
+  const name = last.replaceAll(NO_LETTERS, "_");
+  if (name === "" || name === "." || name === "..") {
+    return "file";
+  }
+  const extension = cut(extname(name), Math.floor(MAX_NAME_BYTES / 2));
+  const stem = name.slice(0, name.length - extname(name).length);
+  return cut(stem, MAX_NAME_BYTES - Buffer.byteLength(extension)) + extension;
+}
+
+/** The beginning of a text, in at most so many bytes of UTF-8. */
+function cut(text: string, most: number): string {
+  const bytes = Buffer.alloc(most);
+  const { read } = new TextEncoder().encodeInto(text, bytes);
+  return text.slice(0, read);
+}

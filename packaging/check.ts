@@ -45,7 +45,17 @@ const commandsOf = (entries: readonly Block[]): readonly string[] =>
   );
 
 function imagePart(system: System, blocks: readonly Block[], ...more: readonly string[]): Part {
-  const programs = ["buildah", "podman", "runc", "iptables", "ldd", "ip", "unshare", "curl", ...more];
+  const programs = [
+    "buildah",
+    "podman",
+    "runc",
+    "iptables",
+    "ldd",
+    "ip",
+    "unshare",
+    "curl",
+    ...more,
+  ];
   return {
     name: system === "python" ? "image with Python" : "image",
     missing: process.getuid?.() === 0 ? lacks(...programs) : "needs to run as root",

@@ -39,6 +39,8 @@ const LOCAL_ORGANIZATION = "local";
 /** A service that is being served. */
 export interface StartedService {
   readonly manifest: ServiceManifest;
+  /** How many processes run it. */
+  readonly workers: number;
   /** The port that was bound: the one configured, or any free one for 0. */
   readonly port: number;
   /** Where this machine reaches it, without a slash at the end. */
@@ -111,7 +113,8 @@ export async function serveService(
     };
     const { port } = bound;
     const url = localUrl({ port, host: config.host });
-    return { manifest, port, url, stop: () => (stopping ??= stop()) };
+    const workers = workersOf(config, manifest);
+    return { manifest, workers, port, url, stop: () => (stopping ??= stop()) };
   } catch (err) {
     await resources.disposeAsync();
     throw err;
@@ -134,6 +137,14 @@ function warnOfDatabase(
   }
 }
 
+/** How many processes run the service. */
+function workersOf(
+  { workers, defaultWorkers }: Pick<ServeConfig, "workers" | "defaultWorkers">,
+  manifest: ServiceManifest,
+): number {
+  return workers ?? manifest.workers ?? defaultWorkers;
+}
+
 function deploymentOptions(
   config: ServeConfig,
   { storage, notifier, log, tracing, metrics, readers, now, newId }: Node,
@@ -151,7 +162,9 @@ function deploymentOptions(
     newId,
     nodeId: newNodeId(storage.capabilities.shared),
     now,
-    workers: config.workers,
+    // One proves the service, which says how many there are to be.
+    workers: config.workers ?? 1,
+    workersOf: (manifest: ServiceManifest) => workersOf(config, manifest),
     graceMs: config.graceMs,
     readyTimeoutMs: config.readyTimeoutMs,
     maxResultBytes: config.maxResultBytes,

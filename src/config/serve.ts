@@ -49,7 +49,9 @@ export interface ServeConfig extends ServiceLimits {
   readonly python: PythonConfig;
   readonly port: number;
   readonly host: string;
-  readonly workers: number;
+  /** Undefined: as many as the service asks for, or else `defaultWorkers`. */
+  readonly workers: number | undefined;
+  readonly defaultWorkers: number;
   readonly database: string;
   /** How long the node waits for a database that does not answer when it starts. */
   readonly databaseWaitMs: number;
@@ -148,11 +150,9 @@ export function serveConfig(
     },
     port: integer(0, 65_535)(flags.port ?? "3000", "--port"),
     host: host(flags.host ?? "localhost", "--host"),
+    workers: flags.workers === undefined ? undefined : integer(1, 256)(flags.workers, "--workers"),
     // At least two, so that one remains when the other is busy or dies; more than the cores gain nothing.
-    workers: integer(1, 256)(
-      flags.workers ?? String(Math.max(2, Math.min(4, availableParallelism()))),
-      "--workers",
-    ),
+    defaultWorkers: Math.max(2, Math.min(4, availableParallelism())),
     database: storedIn,
     databaseWaitMs: DATABASE_WAIT_MS,
     migrate: oneOf<StartMigration>(["auto", "check"])(flags.migrate ?? "auto", "--migrate"),

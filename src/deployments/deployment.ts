@@ -85,6 +85,7 @@ export class Deployment implements AsyncDisposable {
     });
     this.#pool = new Pool({
       size: options.workers,
+      sizeOf: options.workersOf,
       starts: options.starts,
       room: options.budget && {
         budget: options.budget,

@@ -3,7 +3,7 @@ import type { FileKeeper } from "../files/keeper.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import type { NodeBudget } from "../pool/budget.ts";
 import type { StartGate } from "../pool/start-gate.ts";
-import type { EndpointManifest } from "../protocol/manifest.ts";
+import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
 import type { HeldPieces } from "../queue/held-pieces.ts";
 import type { Maintenance } from "../queue/maintenance.ts";
 import type { ReaderThreads } from "../service/input/threads.ts";
@@ -39,6 +39,8 @@ export interface DeploymentOptions extends WorkersOptions, RolloutPolicy {
   readonly budget?: NodeBudget | undefined;
   /** The initial number of workers. */
   readonly workers: number;
+  /** The number of workers of a service that comes in. Default: as many as there are. */
+  readonly workersOf?: (manifest: ServiceManifest) => number;
   /** Scales the number of workers with the load. Default: it is fixed. */
   readonly scale?: Scale;
   /** How long tasks are kept after their end at most, as the operator allows. Default: 365 days. */

@@ -5,6 +5,7 @@ import {
   type EndpointManifest,
   MAX_ABORT_GRACE_MS,
   MAX_JSON_OPTION_BYTES,
+  MAX_SERVICE_WORKERS,
   type ServiceManifest,
 } from "../protocol/manifest.ts";
 import { MAX_MANIFEST_BYTES } from "../protocol/messages.ts";
@@ -69,7 +70,8 @@ function isManifest(manifest: unknown): manifest is ServiceManifest {
     (manifest.metrics === undefined ||
       (Array.isArray(manifest.metrics) && metricsFault(manifest.metrics) === undefined)) &&
     (manifest.compat === undefined || isCompat(manifest.compat)) &&
-    (manifest.cors === undefined || isCors(manifest.cors))
+    (manifest.cors === undefined || isCors(manifest.cors)) &&
+    (manifest.workers === undefined || isWithin(manifest.workers, 1, MAX_SERVICE_WORKERS))
   );
 }
 

@@ -1,5 +1,6 @@
 /** What a pool is made with. */
 import type { WorkerEnd } from "../metrics/deployment.ts";
+import type { ServiceManifest } from "../protocol/manifest.ts";
 import type { ServiceCode } from "./options.ts";
 import type { RoomSource } from "./pool-room.ts";
 import type { StartGate } from "./start-gate.ts";
@@ -8,6 +9,8 @@ import type { Worker } from "./worker.ts";
 export interface PoolOptions {
   /** The initial number of workers; 0 is possible. */
   readonly size: number;
+  /** The number of workers of a service that comes in. Default: as many as there are. */
+  readonly sizeOf?: ((manifest: ServiceManifest) => number) | undefined;
   /** Limits how many workers of the node start at a time. Default: no limit. */
   readonly starts?: StartGate | undefined;
   /** The node's budget, in which each worker needs room. Default: no limits. */

@@ -196,7 +196,7 @@ export class Pool implements AsyncDisposable {
         this.#checkOpen();
         return this.#spawn(service, room);
       },
-      size: () => this.#size,
+      size: (manifest) => this.#options.sizeOf?.(manifest) ?? this.#size,
       room: (ended) => this.#room.enterRollout(service, ended),
       freeRoom: () => this.#room.takeFree(service),
       enter: (ended) => this.#starts.enter(this.#starter.isUrgent, ended),
@@ -205,6 +205,7 @@ export class Pool implements AsyncDisposable {
       takeOver: (workers, manifest) => {
         this.#checkOpen();
         onManifest(manifest);
+        this.#size = this.#options.sizeOf?.(manifest) ?? this.#size;
         if (this.#size === 0 && this.#starter.isUrgent()) {
           this.#size = 1;
         }

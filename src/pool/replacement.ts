@@ -8,7 +8,7 @@ export interface ReplacementOptions {
   /** Starts a worker in this room, and gives it back if that fails. */
   readonly spawn: (room: Room) => Worker;
   /** The number of workers; at least one is started, to prove that the service loads. */
-  readonly size: () => number;
+  readonly size: (manifest: ServiceManifest) => number;
   /** Waits for room on the node for one worker. */
   readonly room: (signal: AbortSignal) => Promise<Room>;
   /**
@@ -58,7 +58,7 @@ export async function startRevision(options: ReplacementOptions): Promise<Servic
   signal?.addEventListener("abort", giveUp, { once: true });
   try {
     const manifest = await start(await room(ended));
-    const others = Array.from({ length: Math.max(0, size() - 1) }, freeRoom);
+    const others = Array.from({ length: Math.max(0, size(manifest) - 1) }, freeRoom);
     await Promise.all(others.map((taken) => taken && start(taken)));
     // Checked before and after: what `onReady` takes for a worker is given back when it exits.
     await refuseEnded(workers);

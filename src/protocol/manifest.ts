@@ -175,4 +175,12 @@ export interface ServiceManifest extends PlacementManifest {
   readonly cors?: CorsManifest;
   /** Undefined when there are none. */
   readonly metrics?: readonly MetricManifest[];
+  /**
+   * How many processes the service asks for, from 1 to `MAX_SERVICE_WORKERS`, where nobody else
+   * says. Default: it asks for none, and has those of the node.
+   */
+  readonly workers?: number;
 }
+
+/** Processes that a service may ask for. */
+export const MAX_SERVICE_WORKERS = 256;

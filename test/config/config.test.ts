@@ -18,8 +18,9 @@ describe("the configuration of serve", () => {
       watch: false,
       logLevel: "info",
     });
-    expect(config.workers).toBeGreaterThanOrEqual(2);
-    expect(config.workers).toBeLessThanOrEqual(4);
+    expect(config.workers).toBeUndefined();
+    expect(config.defaultWorkers).toBeGreaterThanOrEqual(2);
+    expect(config.defaultWorkers).toBeLessThanOrEqual(4);
     expect(secrets.token).toBeUndefined();
   });
 

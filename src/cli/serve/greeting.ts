@@ -12,12 +12,12 @@ export interface GreetingOptions {
 }
 
 export function greeting(
-  { manifest, url }: StartedService,
+  { manifest, workers, url }: StartedService,
   { config, token, exampleOf }: GreetingOptions,
 ): string {
   const { endpoints } = manifest;
   const lines = [
-    `Tessera serves ${manifest.name} (${count(endpoints.length, "endpoint")}, ${count(config.workers, "worker")}) on ${url}`,
+    `Tessera serves ${manifest.name} (${count(endpoints.length, "endpoint")}, ${count(workers, "worker")}) on ${url}`,
     "",
     `  page      ${url}/`,
     `  OpenAPI   ${url}/docs.json`,
@@ -26,6 +26,9 @@ export function greeting(
     config.database === ":memory:"
       ? "  storage   memory, for development: tasks are gone at exit; --database ./tasks.db keeps them"
       : `  storage   ${withoutPassword(config.database)}`,
+    ...(config.workers === undefined && manifest.workers !== undefined
+      ? [`  workers   ${manifest.workers}, as the service says; --workers sets another number`]
+      : []),
     `  callers   ${token ? "need the token, as Authorization: Bearer …" : "need no token; --token asks for one"}`,
     "",
     "Try it:",

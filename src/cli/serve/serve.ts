@@ -46,7 +46,10 @@ export function serveCommand(name: "serve" | "dev", actions: ServeActions): Comm
       "port for HTTP, Connect and gRPC; 0 takes a free one (default: 3000)",
     )
     .option("--host <host>", "address to listen on; 0.0.0.0 is every one (default: localhost)")
-    .option("-w, --workers <count>", "worker processes (default: the cores, from 2 to 4)")
+    .option(
+      "-w, --workers <count>",
+      "worker processes (default: as a BentoML file says, or the cores, from 2 to 4)",
+    )
     .option(
       "-d, --database <path>",
       "SQLite file that keeps the queue (default: memory, gone at exit)",

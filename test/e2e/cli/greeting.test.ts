@@ -93,13 +93,15 @@ describe("a greeting", () => {
   } as unknown as EndpointManifest;
 
   function greet(
-    flags: { host?: string; database?: string },
+    flags: { host?: string; database?: string; workers?: string },
     endpoints: EndpointManifest[] = [],
     url = "http://localhost:4100",
+    asked?: number,
   ) {
     const { config } = readServeConfig("service.ts", flags, {});
-    const manifest = { name: "scanner", endpoints };
-    const served = { manifest, url, stop: async () => {} };
+    const manifest = { name: "scanner", endpoints, ...(asked && { workers: asked }) };
+    const workers = config.workers ?? asked ?? config.defaultWorkers;
+    const served = { manifest, workers, url, stop: async () => {} };
     return greeting(served as never, { config, token: undefined, exampleOf });
   }
 
@@ -125,6 +127,16 @@ describe("a greeting", () => {
     const line = /^ {2}(export .*)$/m.exec(shown(TOKEN))?.[1];
     const script = `${line}; printf %s "$TESSERA_TOKEN"`;
     expect((await promisify(execFile)("sh", ["-ec", script])).stdout).toBe(TOKEN);
+  });
+
+  it("says how many workers the service asks for, where nobody else does", () => {
+    const url = "http://localhost:4100";
+    const said = greet({}, [], url, 1);
+    expect(said).toMatch(/^Tessera serves scanner \(0 endpoints, 1 worker\)/);
+    expect(said).toContain("workers   1, as the service says; --workers sets another number\n");
+    const chosen = greet({ workers: "3" }, [], url, 1);
+    expect(chosen).toMatch(/^Tessera serves scanner \(0 endpoints, 3 workers\)/);
+    expect(chosen).not.toContain("as the service says");
   });
 
   it("names the file that keeps the tasks", () => {

@@ -61,6 +61,22 @@ def test_names_a_service_as_a_dns_label(eight: Hosted) -> None:
     assert adapt(HTTPReader2).manifest["name"] == "http-reader2"
 
 
+@pytest.mark.parametrize(
+    ("options", "workers"),
+    [({}, 1), ({"workers": 3}, 3), ({"workers": "cpu_count"}, os.cpu_count())],
+)
+def test_asks_for_as_many_processes_as_bentoml_starts(
+    options: dict[str, Any], workers: int
+) -> None:
+    @bentoml.service(**options)
+    class Asks:
+        @bentoml.api
+        def go(self) -> str:
+            return ""
+
+    assert adapt(Asks).manifest["workers"] == workers
+
+
 def test_describes_arguments_in_json_schema_alone(eight: Hosted) -> None:
     text = json.dumps([each["input"] for each in eight.service.manifest["endpoints"]])
     assert not any(f'"type": "{each}"' in text for each in ("file", "tensor", "dataframe"))

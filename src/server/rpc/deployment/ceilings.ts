@@ -6,9 +6,28 @@ import { environmentBytes, MAX_ENVIRONMENT_BYTES } from "../../../deployments/en
 import { networkFault } from "../../../deployments/network.ts";
 import { problem } from "../../../errors.ts";
 import type { SandboxLevel } from "../../../pool/sandbox/sandbox.ts";
-import type { DeploymentRecord, SettingsUpdate } from "../../../storage/accounts/organizations.ts";
+import type { ServiceManifest } from "../../../protocol/manifest.ts";
+import type {
+  DeploymentRecord,
+  DeploymentSettings,
+  SettingsUpdate,
+} from "../../../storage/accounts/organizations.ts";
 import { DEFAULT_SETTINGS } from "../../../storage/default-settings.ts";
 import type { SecretStorage } from "../../../storage/hosting/secrets.ts";
+
+export interface SettingsBounds {
+  readonly before: DeploymentRecord | undefined;
+  readonly service: ServiceManifest;
+  readonly ceilings: Ceilings;
+}
+
+/** The settings of a new deployment, which has as many workers as its service asks for. */
+function defaultsFor(
+  { workers = DEFAULT_SETTINGS.maxWorkers }: ServiceManifest,
+  { minWorkers = DEFAULT_SETTINGS.minWorkers }: SettingsUpdate,
+): DeploymentSettings {
+  return { ...DEFAULT_SETTINGS, maxWorkers: Math.max(workers, minWorkers) };
+}
 
 /**
  * The settings of a new revision. Defaults are lowered to what the operator
@@ -16,11 +35,10 @@ import type { SecretStorage } from "../../../storage/hosting/secrets.ts";
  */
 export function settingsWithin(
   requested: SettingsUpdate,
-  before: DeploymentRecord | undefined,
-  ceilings: Ceilings,
+  { before, service, ceilings }: SettingsBounds,
 ): SettingsUpdate {
   const isNew = before?.targetRevision === undefined;
-  const known = before?.settings ?? DEFAULT_SETTINGS;
+  const known = before?.settings ?? defaultsFor(service, requested);
   const settings = { ...(isNew ? lowered(known, ceilings) : known), ...requested };
   checkCeilings(settings, ceilings);
   return isNew ? settings : requested;

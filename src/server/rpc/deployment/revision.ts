@@ -171,8 +171,8 @@ async function createRevision(
   checkNetwork(requested, sandbox);
   const found = await accounts.findDeployment({ organizationId, name });
   const placement = { ...DEFAULT_SETTINGS, ...found?.settings, ...requested };
-  const artifact = await readArtifact(req.index, { ...options, placement });
-  const settings = settingsWithin(requested, found, ceilings);
+  const { artifact, service } = await readArtifact(req.index, { ...options, placement });
+  const settings = settingsWithin(requested, { before: found, service, ceilings });
   await checkEnvironment(hosting, found, { env: settings.env, secrets, removeSecrets });
   let deploymentId = found?.deploymentId ?? newId();
   for (let tries = 0; tries < MAX_CREATE_ATTEMPTS; tries += 1) {
@@ -236,7 +236,10 @@ interface ReadOptions extends Pick<RevisionOptions, "platform" | "allowsNativeCo
 }
 
 /** Reads the index of an artifact. Throws ARTIFACT_INVALID if it is invalid, or if the artifact cannot run here. */
-async function readArtifact(bytes: Uint8Array, options: ReadOptions): Promise<NewArtifact> {
+async function readArtifact(
+  bytes: Uint8Array,
+  options: ReadOptions,
+): Promise<{ readonly artifact: NewArtifact; readonly service: ServiceManifest }> {
   let text: string;
   let index: ArtifactIndex;
   try {
@@ -252,12 +255,14 @@ async function readArtifact(bytes: Uint8Array, options: ReadOptions): Promise<Ne
   } else if (runsOnNodes(index.service, options.placement)) {
     await checkRunsHere(index, options);
   }
-  return {
+  const { service, files } = index;
+  const artifact = {
     digest: digestOf(text),
     index: text,
-    endpoints: index.service.endpoints.map((endpoint) => summaryOf(endpoint, index.service)),
-    files: index.files.map(({ sha256, size }) => ({ sha256, sizeBytes: size })),
+    endpoints: service.endpoints.map((endpoint) => summaryOf(endpoint, service)),
+    files: files.map(({ sha256, size }) => ({ sha256, sizeBytes: size })),
   };
+  return { artifact, service };
 }
 
 /** What is shown of an endpoint, with what its service says for all of them. */

@@ -36,6 +36,7 @@ MAX_CONCURRENCY = 1_000
 DEFAULT_QUEUE_LIMIT = 10_000
 MAX_QUEUE_LIMIT = 10_000_000
 MAX_DESCRIPTION_CHARACTERS = 10_000
+MAX_WORKERS = 256
 
 BATCH_WAIT_MS = 10
 """How long BentoML's dispatcher waits for company when it begins; ``max_latency_ms`` bounds it."""
@@ -62,7 +63,11 @@ def service_manifest(
 ) -> dict[str, Json]:
     """``ServiceManifest`` of the node. BentoML's own description of the service is kept in it."""
     refuse_shared(endpoints)
-    manifest: dict[str, Json] = {"name": service_name(service.name), "endpoints": endpoints}
+    manifest: dict[str, Json] = {
+        "name": service_name(service.name),
+        "endpoints": endpoints,
+        "workers": max(1, min(_workers(config), MAX_WORKERS)),
+    }
     cors = cors_of(service.name, config)
     if cors is not None:
         manifest["cors"] = cors

@@ -30,7 +30,7 @@ export const REMEDIES = {
     "The function threw this error on purpose or by a defect: its message says which, and `tessera deployment logs` has the stack trace.",
   CALL_TIMEOUT: "Raise the endpoint's `timeout`, or make it a task and fetch the result later.",
   WORKER_LOST:
-    "Look for memory in `tessera deployment logs`: a worker over its limit is ended. Raise `--memory`, or give the task `retries`.",
+    "Look for memory in `tessera deployment logs`: a worker over its limit is ended. Raise `--memory`, or give the task `retries`. A call of an api that may run twice runs again by itself with `idempotent: true`.",
   OUTPUT_INVALID: "The service is wrong: mend the function, or its output schema.",
   RESULT_TOO_LARGE: "Return a file, or stream the result in pieces.",
   QUEUE_FULL:

@@ -128,6 +128,7 @@ function isEndpoint(endpoint: unknown): endpoint is EndpointManifest {
       isWithin(endpoint.maxJsonBytes, 1, MAX_JSON_OPTION_BYTES)) &&
     (endpoint.abortGraceMs === undefined ||
       isWithin(endpoint.abortGraceMs, 1, MAX_ABORT_GRACE_MS)) &&
+    (endpoint.idempotent === undefined || endpoint.idempotent === true) &&
     (endpoint.json === undefined || endpoint.json === "python") &&
     (endpoint.route === undefined || isRoute(endpoint.route)) &&
     (endpoint.rootArgument === undefined || isArgument(endpoint.rootArgument, endpoint.input)) &&

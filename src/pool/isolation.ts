@@ -41,6 +41,8 @@ export class Isolation implements Disposable {
   /** The worker that takes no more calls, until a suspect has it. */
   #emptying: Worker | undefined;
   readonly #held = new Set<Worker>();
+  /** Who asked for a worker and got none. */
+  readonly #askers = new Set<object>();
   /** True when calls that nobody suspects have waited, until the suspects are through. */
   #isCrowded = false;
   #keptUntilMs = 0;
@@ -57,12 +59,14 @@ export class Isolation implements Disposable {
 
   /**
    * Takes a whole worker; undefined while there is none, and then the caller asks again.
-   * `othersWait`: calls that nobody suspects may be waiting for a worker.
+   * `othersWait`: calls that nobody suspects may be waiting for a worker. `asker`: who is to say
+   * that it is \`settled\`.
    */
-  reserve(endpoint: EndpointManifest, othersWait: boolean): Slot | undefined {
+  reserve(endpoint: EndpointManifest, othersWait: boolean, asker: object): Slot | undefined {
     const able = this.#options.workers().filter((one) => one.loaded && one.runs(endpoint));
     const found = this.#find(able, endpoint, othersWait);
     if (found === undefined) {
+      this.#askers.add(asker);
       if (able.length > 0) {
         this.#waitingSinceMs ??= performance.now();
         const waitedMs = performance.now() - this.#waitingSinceMs;
@@ -96,8 +100,12 @@ export class Isolation implements Disposable {
     }
   }
 
-  /** No suspect waits any more. */
-  settled(): void {
+  /** No suspect of the asker waits any more. */
+  settled(asker: object): void {
+    this.#askers.delete(asker);
+    if (this.#askers.size > 0) {
+      return;
+    }
     if (this.#waitingSinceMs !== undefined || this.#emptying) {
       this.#waitingSinceMs = undefined;
       this.#emptying?.capacity.open();

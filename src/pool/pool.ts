@@ -233,11 +233,11 @@ export class Pool implements AsyncDisposable {
 
   /**
    * Takes a whole worker for a suspect; undefined while none is free of others. Then one is made
-   * so, and it is asked for again; `suspectsSettled` says that no suspect waits any more.
+   * so, and it is asked for again; `suspectsSettled` says that no suspect of the asker waits any more.
    * `othersWait`: other tasks may be waiting for a worker.
    */
-  reserveAlone(endpoint: EndpointManifest, othersWait: boolean): Slot | undefined {
-    return this.#isolation.reserve(endpoint, othersWait || this.#starter.isUrgent());
+  reserveAlone(endpoint: EndpointManifest, othersWait: boolean, asker: object): Slot | undefined {
+    return this.#isolation.reserve(endpoint, othersWait || this.#starter.isUrgent(), asker);
   }
 
   /** Calls that nobody suspects wait for a slot. */
@@ -245,8 +245,8 @@ export class Pool implements AsyncDisposable {
     this.#isolation.crowded();
   }
 
-  suspectsSettled(): void {
-    this.#isolation.settled();
+  suspectsSettled(asker: object): void {
+    this.#isolation.settled(asker);
   }
 
   /** Takes every free slot of the endpoint, up to `limit`. */

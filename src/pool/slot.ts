@@ -23,7 +23,10 @@ export interface SlotOwner {
 export type SlotCall = Omit<
   ExecuteOptions,
   "endpoint" | "kind" | "timeoutMs" | "abortGraceMs" | "stream"
->;
+> & {
+  /** Default: that of the endpoint. */
+  readonly timeoutMs?: number;
+};
 
 /** The right to run one call, until it is released. */
 export interface Slot {
@@ -74,7 +77,7 @@ export class WorkerSlot implements Slot {
   execute(call: SlotCall, listener: ExecutionListener): Execution {
     const { name, kind, timeoutMs, abortGraceMs, stream } = this.#endpoint;
     const facts = { endpoint: name, kind, timeoutMs, abortGraceMs, stream };
-    return this.#worker.execute({ ...call, ...facts }, listener);
+    return this.#worker.execute({ ...facts, ...call }, listener);
   }
 
   release(): void {

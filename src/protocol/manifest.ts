@@ -118,6 +118,11 @@ export interface EndpointManifest extends PlacementManifest {
    * its caller has left. Default: 5 min.
    */
   readonly abortGraceMs?: number;
+  /**
+   * Present when a call may run more than once (apis only): it runs again where its worker ends
+   * before anything of its answer was sent.
+   */
+  readonly idempotent?: true;
   /** The number of calls of this endpoint that one worker runs at a time. */
   readonly concurrency: number;
   /** The time a task is kept after it has ended (tasks only). */

@@ -18,11 +18,10 @@ import { loggedTrace, type Origin } from "../tracing/context.ts";
 import type { DeploymentTracing } from "../tracing/tracing.ts";
 import { CallBatches } from "./batches/calls.ts";
 import { HeldPieces } from "./held-pieces.ts";
+import { LoneCalls } from "./lone-calls.ts";
 import { PieceQueue } from "./piece-queue.ts";
+import { Reruns } from "./reruns.ts";
 import { callEnd } from "./traced.ts";
-
-/** Workers that a call is given to in turn, while they end before its function has begun. */
-const MAX_TRIES = 3;
 
 /** Calls that may wait for a slot, over all endpoints of a deployment. */
 const MAX_WAITING_CALLS = 1_000;
@@ -56,6 +55,14 @@ interface BegunCall {
   readonly slot: Slot;
 }
 
+/** How a call ended, the last time that it ran. */
+interface EndedCall {
+  readonly call: BegunCall;
+  readonly end: ExecutionEnd;
+  /** How often it ran. */
+  readonly tries: number;
+}
+
 /** Where a call comes from. */
 interface CalledFrom {
   /** Aborts the call when its caller has gone. */
@@ -71,6 +78,13 @@ interface Streaming {
   readonly onResponse?: CalledFrom["onResponse"];
 }
 
+/** How a call waits for a slot. */
+interface Waits {
+  readonly signal: AbortSignal;
+  /** Default: as long as the endpoint allows. */
+  readonly withinMs?: number;
+}
+
 interface Waiting {
   readonly endpoint: EndpointManifest;
   readonly give: (slot: Slot) => void;
@@ -81,6 +95,7 @@ export class Calls {
   readonly #options: CallsOptions;
   readonly #waiting = new Set<Waiting>();
   readonly #batches: CallBatches;
+  readonly #lone: LoneCalls;
   readonly #held: HeldPieces;
   #closed = false;
 
@@ -90,6 +105,7 @@ export class Calls {
       reserve: (endpoint) => options.pool.reserve(endpoint),
       onFormed: (...formed) => options.onBatch?.(...formed),
     });
+    this.#lone = new LoneCalls({ pool: options.pool, othersWait: () => this.anyWait });
     this.#held = options.heldPieces ?? new HeldPieces();
   }
 
@@ -101,20 +117,13 @@ export class Calls {
    * gone.
    */
   async call(endpoint: EndpointManifest, payload: Payload, from: CalledFrom): Promise<Payload> {
-    for (let tries = 1; ; tries += 1) {
-      const begun = this.#begin(endpoint, payload, from);
-      const call = begun instanceof Promise ? await begun : begun;
-      const end = await this.#execute(call);
-      const isUnbegun = end.kind === "displaced" && end.unbegun === true;
-      // Its worker ended before the function began: another one takes it.
-      if (!isUnbegun || tries === MAX_TRIES) {
-        return this.#answer(end, call);
-      }
-    }
+    const begun = this.#begin(endpoint, payload, from);
+    const call = begun instanceof Promise ? await begun : begun;
+    return this.#answer(await this.#run(call));
   }
 
   /**
-   * Calls an api endpoint that streams. Gives the pieces as the function makes them, no faster
+   * Calls an api endpoint that streams. It may run again until its first piece. Gives the pieces as the function makes them, no faster
    * than they are read, and throws what `call` rejects with; leaving it aborts the call.
    */
   async *stream(
@@ -125,12 +134,16 @@ export class Calls {
     const call = await this.#begin(endpoint, payload, from);
     const pieces = new PieceQueue(this.#held);
     const { onResponse } = from;
-    void this.#execute(call, { pieces, onResponse }).then((end) => pieces.end(end));
+    let ended: EndedCall | undefined;
+    void this.#run(call, { pieces, onResponse }).then((last) => {
+      ended = last;
+      pieces.end(last.end);
+    });
     try {
       for (;;) {
         const next = await pieces.next();
         if ("end" in next) {
-          const { response } = this.#answer(next.end, call);
+          const { response } = this.#answer({ tries: 1, call, ...ended, end: next.end });
           if (response) {
             onResponse?.(response);
           }
@@ -145,6 +158,7 @@ export class Calls {
 
   /** A slot became free or a worker ready: hands slots to the waiting calls, in order. */
   slotFree(): void {
+    this.#lone.wake();
     this.#batches.slotFree();
     for (const waiting of this.#waiting) {
       const slot = waiting.endpoint.batch
@@ -186,6 +200,7 @@ export class Calls {
   /** Refuses the waiting calls and all later ones: no slot will become free. */
   close(): void {
     this.#closed = true;
+    this.#lone.close();
     for (const waiting of this.#waiting) {
       waiting.refuse(shuttingDown());
     }
@@ -204,14 +219,18 @@ export class Calls {
       return begun(free);
     }
     const fromMs = Date.now();
-    return this.#wait(endpoint, payload, signal).then((slot) => {
+    return this.#wait(endpoint, payload, { signal }).then((slot) => {
       const call = begun(slot);
       tracing?.waited({ ...tracedFacts(call), fromMs, toMs: Date.now() });
       return call;
     });
   }
 
-  #wait(endpoint: EndpointManifest, payload: Payload, signal: AbortSignal): Promise<Slot> {
+  #wait(
+    endpoint: EndpointManifest,
+    payload: Payload,
+    { signal, withinMs = Number.POSITIVE_INFINITY }: Waits,
+  ): Promise<Slot> {
     if (this.#closed) {
       throw shuttingDown();
     }
@@ -225,7 +244,7 @@ export class Calls {
     if (toStart && awaited === undefined && pool.crashLoop !== undefined) {
       throw noWorkerStarts(pool.crashLoop);
     }
-    const waitMs = toStart ? firstWorkerMs : endpoint.timeoutMs;
+    const waitMs = Math.min(withinMs, toStart ? firstWorkerMs : endpoint.timeoutMs);
     if (this.#waiting.size >= MAX_WAITING_CALLS) {
       const message = `every worker is busy and ${MAX_WAITING_CALLS} calls are waiting, which is the limit: try again`;
       throw problem("QUEUE_FULL", message, { retryAfterMs: 1_000 });
@@ -270,19 +289,63 @@ export class Calls {
     });
   }
 
+  /** Runs a call, and again in other workers as far as that is allowed (`reruns.ts`). */
+  async #run(call: BegunCall, streaming: Streaming = {}): Promise<EndedCall> {
+    const reruns = new Reruns(call.endpoint);
+    let running = call;
+    for (;;) {
+      const end = await this.#execute(running, reruns.begin(), streaming);
+      const ended = { call: running, end, tries: reruns.tries };
+      const isLeft = running.signal.aborted || streaming.pieces?.isUntouched === false;
+      if (!reruns.after(end) || isLeft) {
+        return ended;
+      }
+      const slot = await this.#slotAgain(running, reruns);
+      if (slot === undefined) {
+        return ended;
+      }
+      running = { ...running, slot };
+    }
+  }
+
+  /** Another slot for a call whose worker has ended; undefined if there is none in time. */
+  async #slotAgain(
+    { endpoint, payload, signal }: BegunCall,
+    { alone, leftMs: withinMs }: Reruns,
+  ): Promise<Slot | undefined> {
+    if (this.#closed) {
+      return undefined;
+    }
+    if (alone) {
+      this.#options.onWaiting?.();
+      return this.#lone.slot(endpoint, { withinMs, signal });
+    }
+    const free = endpoint.batch ? undefined : this.#options.pool.reserve(endpoint);
+    try {
+      return free ?? (await this.#wait(endpoint, payload, { signal, withinMs }));
+    } catch {
+      // What ended its worker says more than why no other one is free.
+      return undefined;
+    }
+  }
+
   /**
    * Runs a call, and resolves with its end, or at its timeout: the caller does not wait for a
    * function that goes on after it. The slot is taken until the function has ended.
    */
-  #execute(call: BegunCall, { pieces, onResponse }: Streaming = {}): Promise<ExecutionEnd> {
+  #execute(
+    call: BegunCall,
+    { attempt, timeoutMs }: ReturnType<Reruns["begin"]>,
+    { pieces, onResponse }: Streaming,
+  ): Promise<ExecutionEnd> {
     const { payload, signal, taskId, origin, slot } = call;
     const { log, tracing } = this.#options;
-    const span = tracing?.attemptBegan(tracedFacts(call));
+    const span = tracing?.attemptBegan({ ...tracedFacts(call), attempt });
     const trace = (span ?? origin)?.trace;
     return new Promise((resolve) => {
       const gone = (): void => execution.abort("caller_gone");
       const execution = slot.execute(
-        { arguments: payload, taskId, attempt: 1, trace },
+        { arguments: payload, taskId, attempt, timeoutMs, trace },
         {
           onEnd: (end) => {
             signal.removeEventListener("abort", gone);
@@ -309,8 +372,9 @@ export class Calls {
     });
   }
 
-  #answer(end: ExecutionEnd, call: BegunCall): Payload {
+  #answer({ end, call, tries }: EndedCall): Payload {
     const { endpoint } = call;
+    const times = tries > 1 ? `, at the last of ${tries} tries` : "";
     switch (end.kind) {
       case "result":
         return end.result;
@@ -327,13 +391,13 @@ export class Calls {
         throw problem(
           "WORKER_LOST",
           end.alone
-            ? `the worker died while endpoint ${endpoint.name} ran alone in it: ${end.message}`
-            : `the worker died while endpoint ${endpoint.name} ran in it beside other calls, one of which may have ended it: ${end.message}; try again`,
+            ? `the worker died while endpoint ${endpoint.name} ran alone in it${times}: ${end.message}`
+            : `the worker died while endpoint ${endpoint.name} ran in it beside other calls, one of which may have ended it${times}: ${end.message}; try again`,
           { retryAfterMs: 1_000 },
         );
       case "cut_off":
       case "displaced": {
-        const message = `the worker was ended while endpoint ${endpoint.name} ran in it: ${end.message}; try again`;
+        const message = `the worker was ended while endpoint ${endpoint.name} ran in it${times}: ${end.message}; try again`;
         throw problem("WORKER_LOST", message, { code: Code.Unavailable, retryAfterMs: 1_000 });
       }
       case "unavailable":

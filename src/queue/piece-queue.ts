@@ -13,13 +13,23 @@ export class PieceQueue {
   #execution: Execution | undefined;
   #end: ExecutionEnd | undefined;
   #wake: (() => void) | undefined;
+  #hasBegun = false;
 
   constructor(held: HeldPieces) {
     this.#held = held;
   }
 
+  /** Follows an execution, the only one or one more of the same call. */
   begin(execution: Execution): void {
     this.#execution = execution;
+    if (this.#end !== undefined) {
+      execution.abort("caller_gone");
+    }
+  }
+
+  /** True while no piece has come, and the reader has not left. */
+  get isUntouched(): boolean {
+    return !this.#hasBegun && this.#end === undefined;
   }
 
   /** Adds a piece. Ends the stream instead if the node holds too many already. */
@@ -27,6 +37,7 @@ export class PieceQueue {
     if (this.#end !== undefined) {
       return;
     }
+    this.#hasBegun = true;
     const busy = this.#held.take(piece.length);
     if (busy === undefined) {
       this.#pieces.push(piece);

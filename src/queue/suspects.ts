@@ -93,7 +93,7 @@ export class Suspects implements AsyncDisposable {
         this.#waiting.delete(name);
       }
       while (endpoint && this.#waiting.has(name) && !this.#stopped) {
-        const slot = pool.reserveAlone(endpoint, this.#options.othersWait());
+        const slot = pool.reserveAlone(endpoint, this.#options.othersWait(), this);
         if (slot === undefined) {
           this.#wakeLater();
           break;
@@ -108,7 +108,7 @@ export class Suspects implements AsyncDisposable {
       }
     }
     if (this.#waiting.size === 0) {
-      pool.suspectsSettled();
+      pool.suspectsSettled(this);
     }
   }
 

@@ -79,7 +79,7 @@ export interface TaskContext<Declared extends MetricDeclarations = NoMetrics> {
   readonly metrics: MetricsOf<Declared>;
   /** The id of the task; for an `api`, of the request. */
   readonly taskId: string;
-  /** The number of this attempt, from 1; always 1 for an `api`. */
+  /** The number of this attempt, from 1; for an `api` always 1, unless it is `idempotent`. */
   readonly attempt: number;
   /** When the call's timeout is reached and `signal` aborts. */
   readonly deadline: Date;

@@ -50,6 +50,13 @@ export interface RunOptions extends PlacementOptions {
    */
   readonly abortGrace?: Duration;
   /**
+   * True if a call may run more than once, with the same effect as once: a call of an \`api\` whose
+   * worker ends before anything of its answer was sent then runs again in another worker, within
+   * its \`timeout\`. A \`task\` does so in any case. Default: false, because only the author knows;
+   * the caller is answered 503 and may repeat the call.
+   */
+  readonly idempotent?: boolean;
+  /**
    * The number of calls that one worker runs at a time, from 1 to 1,000. Default: 100
    * for an `api`, which mostly waits for I/O; 1 for a `task`, which mostly computes,
    * so that tasks do not block each other or share memory, and with `batch`, where
@@ -90,6 +97,7 @@ export interface ResolvedOptions extends PlacementManifest {
   readonly request?: RequestManifest;
   readonly timeoutMs: number;
   readonly abortGraceMs?: number;
+  readonly idempotent?: true;
   readonly concurrency: number;
   readonly retentionMs: number;
   readonly retries: RetryPolicy;
@@ -153,6 +161,7 @@ export function resolveOptions(
         max: MAX_ABORT_GRACE_MS,
       }),
     }),
+    ...checkIdempotent(kind, options.idempotent, place),
     concurrency: integer(options.concurrency ?? defaults.concurrency, {
       place,
       name: "concurrency",
@@ -215,6 +224,18 @@ function checkHeaders(headers: unknown, place: string): { readonly request?: Req
     );
   }
   return { request: { headers: names } };
+}
+
+/** As a property to spread; a task runs again in any case. */
+function checkIdempotent(
+  kind: EndpointKind,
+  idempotent: unknown,
+  place: string,
+): { readonly idempotent?: true } {
+  if (idempotent !== undefined && typeof idempotent !== "boolean") {
+    throw new ServiceDefinitionError(place, "idempotent must be true or false");
+  }
+  return idempotent && kind === "api" ? { idempotent } : {};
 }
 
 /** The placement as properties to spread; `{}` where nothing is said. */

@@ -350,6 +350,8 @@ describe("a manifest of an index", () => {
     ["a path with a space", { route: "/a b" }, false],
     ["a path with an empty segment", { route: "/v1//x" }, false],
     ["a long path", { route: `/${"x".repeat(300)}` }, false],
+    ["that it is idempotent", { idempotent: true }, true],
+    ["that it is idempotent, perhaps", { idempotent: "yes" }, false],
     ["an abort grace", { abortGraceMs: 300 }, true],
     ["an abort grace of nothing", { abortGraceMs: 0 }, false],
     ["an abort grace of more than a day", { abortGraceMs: 86_400_001 }, false],

@@ -104,6 +104,7 @@ describe("the options of an endpoint", () => {
       'timeout must be milliseconds or a duration such as "30s" or "5m", from 1ms to 1d',
     ],
     [{ abortGrace: "2d" }, "abortGrace must be"],
+    [{ idempotent: "yes" }, "idempotent must be true or false"],
     [{ retention: "1ms" }, "retention must be"],
     [{ concurrency: 0 }, "concurrency must be a whole number from 1 to 1000, not 0"],
     [{ concurrency: 1.5 }, "concurrency must be"],

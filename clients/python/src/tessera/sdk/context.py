@@ -98,7 +98,7 @@ class Context:
 
     @property
     def attempt(self) -> int:
-        """The number of this attempt, from 1; always 1 for an api."""
+        """The number of this attempt, from 1; for an api always 1, unless idempotent."""
         return self._call.attempt
 
     @property

@@ -37,6 +37,7 @@ def api(
     description: str | None = None,
     timeout: Duration | None = None,
     abort_grace: Duration | None = None,
+    idempotent: bool | None = None,
     concurrency: int | None = None,
     batch: Batch | None = None,
     max_json: Size | None = None,
@@ -54,6 +55,9 @@ def api(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     - ``abort_grace``: how long the function may go on that does not hear its abort, from 1 ms to
       24 h: when its caller has left, before it counts as that; and from then on, while others run
       in its worker, which takes no more calls meanwhile. Then the worker is ended. Default: 5 min.
+    - ``idempotent``: True if a call may run more than once, with the same effect as once. A call
+      whose worker ends before anything of its answer was sent then runs again in another worker,
+      within its ``timeout``. Default: False, because only you know; the caller is answered 503.
     - ``batch``: how calls are put together; each parameter is then a list. Default: they are not.
     - ``max_json``: the largest JSON body of a call, in bytes or as ``"64MiB"``; the operator of a
       platform may allow less. Default: 4 MiB, because it is held in memory.

@@ -36,7 +36,7 @@ _COMMON_OPTIONS = (
     *("requires", "place", "headers"),
 )
 OPTIONS = {
-    "api": _COMMON_OPTIONS,
+    "api": (*_COMMON_OPTIONS, "idempotent"),
     "task": (*_COMMON_OPTIONS, "retries", "backoff", "retention", "queue_limit", "priority"),
 }
 """The names of the options of an endpoint."""
@@ -53,8 +53,9 @@ def check_names(kind: str, names: Iterable[str], place: str) -> None:
     for name in names:
         if name in known:
             continue
-        if name in OPTIONS["task"]:
-            raise ServiceError(f"{place}: {name} is an option of @task, not of @api")
+        other = "task" if kind == "api" else "api"
+        if name in OPTIONS[other]:
+            raise ServiceError(f"{place}: {name} is an option of @{other}, not of @{kind}")
         nearest = get_close_matches(name, known, n=1, cutoff=0.65)
         hint = f"did you mean {nearest[0]}?" if nearest else f"there are: {', '.join(known)}"
         raise ServiceError(f"{place} has no option {name}; {hint}")
@@ -85,6 +86,7 @@ def resolve_options(kind: str, options: dict[str, Any], place: str) -> dict[str,
             if abort_grace is None
             else {"abortGraceMs": _milliseconds(abort_grace, place, "abort_grace", 1, DAY_MS)}
         ),
+        **_idempotent(kind, options.get("idempotent"), place),
         "concurrency": integer("concurrency", concurrency, 1, 1_000),
         "retentionMs": duration("retention", DAY_MS, SECOND_MS, 365 * DAY_MS),
         "retries": {
@@ -118,6 +120,13 @@ def _check_headers(names: object, place: str) -> dict[str, Any]:
             'such as ["x-tenant"]'
         )
     return {"request": {"headers": given}}
+
+
+def _idempotent(kind: str, value: object, place: str) -> dict[str, bool]:
+    """The option ``idempotent`` as the manifest of an api has it."""
+    if not isinstance(value, bool | None):
+        raise ServiceError(f"{place}: idempotent must be True or False, not {value!r}")
+    return {"idempotent": True} if value and kind == "api" else {}
 
 
 def milliseconds_of(value: object) -> int | None:

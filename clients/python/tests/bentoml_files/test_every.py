@@ -14,7 +14,7 @@ from contextlib import ExitStack
 import httpx
 import pytest
 
-from every import of_answers, of_files, of_http, of_models, of_roots, of_values
+from every import of_answers, of_files, of_http, of_models, of_results, of_roots, of_values
 from every.compared import ask, differences
 from every.requests import OLD, Request, counted
 from every.rows import IS_OLD, RULES, documented
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 TARGET = "every.service:Every"
-PARTS = (of_values, of_models, of_files, of_answers, of_roots, of_http)
+PARTS = (of_values, of_models, of_files, of_answers, of_results, of_roots, of_http)
 REQUESTS = dict(
     counted([each for part in PARTS for each in part.REQUESTS if not (IS_OLD and each.since)])
 )

@@ -10,6 +10,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
     AsyncIterator,
     Awaitable,
     Callable,
@@ -18,7 +20,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import aclosing, closing, contextmanager
+from contextlib import aclosing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -60,12 +62,10 @@ class BentoEndpoint:
         self._is_task: bool = method.is_task
         self._name: str = method.name
         self._context_name: str | None = method.ctx_param
-        self._is_stream: bool = method.is_stream
+        self._is_stream = internals.yields(method)
         self._reader = ArgumentsReader(method, shape)
         self._writer = ResultWriter(method, shape)
-        self.asynchronous = inspect.iscoroutinefunction(method.func) or inspect.isasyncgenfunction(
-            method.func
-        )
+        self.asynchronous = internals.is_asynchronous(method)
         self._rows = Rows(method) if method.batchable else None
         self._is_json = shape.pieces == "json"
         self.manifest: Mapping[str, Json] = endpoint_manifest(
@@ -115,8 +115,8 @@ class BentoEndpoint:
         with _told(), self._scope(call) as context:
             with self._turns.taken():
                 args, named = self._read(call, context)
-                pieces = self._call(*args, **named)
-            with closing(pieces):
+                pieces = iter(self._call(*args, **named))
+            with _closed(pieces):
                 # Other methods have their turn while the caller takes a piece.
                 while (piece := self._next(pieces)) is not _END:
                     written = write(piece)
@@ -136,8 +136,10 @@ class BentoEndpoint:
         write = self._writer.piece_writer()
         with _told(), self._scope(call) as context:
             args, named = self._read(call, context)
-            async with aclosing(self._call(*args, **named)) as pieces:
-                async for piece in pieces:
+            pieces = self._call(*args, **named)
+            pieces = await pieces if inspect.isawaitable(pieces) else pieces
+            async with aclosing(_each(pieces)) as each:
+                async for piece in each:
                     written = write(piece)
                     self._say(context, call)
                     if written:
@@ -203,6 +205,32 @@ class BentoEndpoint:
     def _scope(self, call: IncomingCall) -> Any:
         task_id = call.task_id if self._is_task else None
         return call_scope(self._service, CallRequest(call, self._route, task_id))
+
+
+@contextmanager
+def _closed(pieces: Any) -> Iterator[None]:
+    """Closes a generator; other iterators have nothing to be closed."""
+    try:
+        yield
+    finally:
+        if hasattr(pieces, "close"):
+            pieces.close()
+
+
+async def _each(pieces: Any) -> AsyncGenerator[Any, None]:
+    """The pieces of any iterator that a method on the event loop gave."""
+    if isinstance(pieces, AsyncIterable):
+        try:
+            async for piece in pieces:
+                yield piece
+        finally:
+            if hasattr(pieces, "aclose"):
+                await pieces.aclose()
+        return
+    steps = iter(pieces)
+    with _closed(steps):
+        while (piece := await asyncio.to_thread(next, steps, _END)) is not _END:
+            yield piece
 
 
 @contextmanager

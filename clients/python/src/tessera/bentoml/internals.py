@@ -13,6 +13,7 @@ tests run on the first and the last, and by hand on those between.
 | ``Service.path_prefix`` | paths | newest |
 | ``__root_input__`` of an input spec | a parameter before ``/`` | from 1.4.0 |
 | ``IORootModel``, ``multipart_fields``, ``mime_type()`` | arguments and results | all |
+| ``SYNC_ITERATOR_TYPES ASYNC_ITERATOR_TYPES eval_type_lenient`` | streams | all |
 | ``ServiceContext.in_request``, ``request.state`` | ``bentoml.Context`` | all |
 | ``ServiceContext.response``: ``status_code metadata cookies`` | the answer | all |
 | ``__bentoml_startup_hook__``, those of ``shutdown`` and ``deployment`` | hooks | all |
@@ -27,8 +28,9 @@ import contextlib
 import importlib.metadata
 import inspect
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any, get_args, get_origin
 
 from starlette.responses import Response
 
@@ -122,6 +124,37 @@ def route_of(service: Any, method: Any) -> str:
     prefix = (getattr(service, "path_prefix", None) or "").strip("/")
     route: str = method.route.strip("/")
     return "/" + "/".join(each for each in (prefix, route) if each)
+
+
+def yields(method: Any) -> bool:
+    """True for a method that yields, or returns an iterator as its annotation says."""
+    from _bentoml_sdk.typing_utils import ASYNC_ITERATOR_TYPES, SYNC_ITERATOR_TYPES
+
+    if method.is_stream:
+        return True
+    return not method.batchable and _returned(method) in SYNC_ITERATOR_TYPES | ASYNC_ITERATOR_TYPES
+
+
+def is_asynchronous(method: Any) -> bool:
+    """True for a method that is called on the event loop."""
+    from _bentoml_sdk.typing_utils import ASYNC_ITERATOR_TYPES
+
+    function = method.func
+    return (
+        inspect.iscoroutinefunction(function)
+        or inspect.isasyncgenfunction(function)
+        or (yields(method) and _returned(method) in ASYNC_ITERATOR_TYPES)
+    )
+
+
+def _returned(method: Any) -> Any:
+    """The class of what a method returns: ``Iterator`` of ``Annotated[Iterator[str], …]``."""
+    from _bentoml_sdk.io_models import eval_type_lenient
+
+    names = getattr(sys.modules.get(method.func.__module__), "__dict__", None)
+    annotation = inspect.signature(method.func).return_annotation
+    hint = eval_type_lenient(annotation, names, None)
+    return get_origin(get_args(hint)[0] if get_origin(hint) is Annotated else hint)
 
 
 def takes_root(spec: Any) -> bool:

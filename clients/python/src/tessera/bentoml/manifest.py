@@ -153,26 +153,28 @@ class Shape:
         self.media_type: str = output.mime_type()
         result = output.model_json_schema()
         self.returns_root = internals.is_root_model(output)
-        self.result = _streamed(result, method) if method.is_stream else result
+        self.streams = internals.yields(method)
+        self.result = _streamed(result, method) if self.streams else result
         self.output_file = _output_file(self.result, self.media_type)
         self.output = translate_output(
             {"type": "string", "format": "binary"}
             if self.output_file is not None
             else self.result
-            if method.is_stream
+            if self.streams
             else output.model_json_schema(mode="serialization")
         )
         is_string = self.output.get("type") == "string" and self.output_file is None
         self.quoted = is_string and not (
-            method.is_stream or is_text(getattr(output, "__pydantic_core_schema__", None))
+            self.streams or is_text(getattr(output, "__pydantic_core_schema__", None))
         )
         """True for a date, a UUID or the like, which JSON writes as a string."""
         self.pieces: str | None = None
-        if method.is_stream:
+        if self.streams:
             self.pieces = "bytes" if self.output_file is not None else _pieces(self.result)
             if self.pieces == "text":
                 # Whatever they contain, and whatever their type hint says of it.
-                self.output = {"type": "string", "contentMediaType": "text/event-stream"}
+                kind = "text/event-stream" if method.is_stream else "text/plain"
+                self.output = {"type": "string", "contentMediaType": kind}
 
     def _read_fields(self, spec: Any, schema: Mapping[str, Any], taken: Schema) -> None:
         self.input = translate_input(schema)
@@ -229,14 +231,14 @@ def endpoint_manifest(
         "retentionMs": DAY_MS,
         "retries": {"max": 0, "backoffMs": SECOND_MS},
         "priority": 0,
-        **_limits(method, config, asynchronous=asynchronous),
+        **_limits(method, config, asynchronous=asynchronous, streams=shape.streams),
     }
     said = _description(method.doc)
     if said:
         manifest["description"] = said
     if shape.output_file is not None:
         manifest["outputFile"] = shape.output_file
-        if method.is_stream and "contentType" in shape.output_file:
+        if shape.streams and "contentType" in shape.output_file:
             # The node sends the pieces before it knows more of them.
             kind = with_charset(shape.output_file["contentType"])
             manifest["outputFile"] = {**shape.output_file, "contentType": kind}
@@ -278,10 +280,12 @@ def needs_gpu(config: Mapping[str, Any]) -> bool:
     return bool((config.get("resources") or {}).get("gpu"))
 
 
-def _limits(method: Any, config: Mapping[str, Any], *, asynchronous: bool) -> dict[str, int]:
+def _limits(
+    method: Any, config: Mapping[str, Any], *, asynchronous: bool, streams: bool
+) -> dict[str, int]:
     traffic = config.get("traffic") or {}
     timeout_ms = round((traffic.get("timeout") or DEFAULT_TIMEOUT_SECONDS) * SECOND_MS)
-    if method.is_task or method.is_stream:
+    if method.is_task or streams:
         # BentoML bounds the time until an answer begins, and so neither a task nor a stream.
         timeout_ms = DAY_MS
     most = traffic.get("max_concurrency")
@@ -291,7 +295,7 @@ def _limits(method: Any, config: Mapping[str, Any], *, asynchronous: bool) -> di
     elif not asynchronous:
         # One more call of an api is there already when a turn ends, which hides a round trip to
         # the node. A task that waits for its turn in a worker could run in another one.
-        concurrency = threads_of(config) + (0 if method.is_task or method.is_stream else 1)
+        concurrency = threads_of(config) + (0 if method.is_task or streams else 1)
     elif method.is_task:
         concurrency = traffic.get("concurrency") or 1
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from typing import Any
 
@@ -24,25 +25,36 @@ OWN_HEADERS = frozenset(
 )
 
 
+BROKEN_OFF = 599
+
+
 def ask(client: httpx.Client, request: Request) -> httpx.Response:
-    """Sends it."""
+    """Sends it. An answer that is broken off on its way has a status of its own."""
+    try:
+        return _ask(client, request)
+    except httpx.RemoteProtocolError as error:
+        return httpx.Response(BROKEN_OFF, text=str(error), request=error.request)
+
+
+def _ask(client: httpx.Client, request: Request) -> httpx.Response:
     if not request.is_task:
         return _send(client, request, request.path)
     submitted = _send(client, request, f"{request.path}/submit")
-    if submitted.is_error:
+    if submitted.is_error or request.verb == "submit":
         return submitted
     task = {"task_id": submitted.json()["task_id"]}
     deadline = time.monotonic() + 30
     while client.get(f"{request.path}/status", params=task).json()["status"] in UNFINISHED:
         assert time.monotonic() < deadline, "the task did not end"
         time.sleep(0.02)
-    return client.get(f"{request.path}/get", params=task)
+    method = {"retry": "POST", "cancel": "PUT"}.get(request.verb, "GET")
+    return client.request(method, f"{request.path}/{request.verb}", params=task)
 
 
 def _send(client: httpx.Client, request: Request, path: str) -> httpx.Response:
     body: dict[str, Any] = {}
     if request.content is not None:
-        body["content"] = request.content
+        body["content"] = iter([request.content]) if request.is_chunked else request.content
     if request.data is not None:
         body["data"] = request.data
     if request.files:
@@ -72,8 +84,13 @@ def differences(ours: httpx.Response, theirs: httpx.Response) -> dict[str, tuple
     compare("body", ours.content, theirs.content)
     names = ({*ours.headers} | {*theirs.headers}) - OWN_HEADERS
     for name in sorted(names):
-        compare(name, ours.headers.get_list(name), theirs.headers.get_list(name))
+        compare(name, _values(ours, name), _values(theirs, name))
     return found
+
+
+def _values(answer: httpx.Response, name: str) -> list[str]:
+    """The values of a header; a cookie without the moment of its end, which is of this second."""
+    return [re.sub(r"(?i)expires=[^;]*; *", "", each) for each in answer.headers.get_list(name)]
 
 
 def names_some(our: list[str], their: list[str]) -> bool:

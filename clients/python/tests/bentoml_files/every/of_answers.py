@@ -48,6 +48,24 @@ REQUESTS: list[Request] = [
     *sent("one_token", '{"text": "ä"}'),
     *sent("fails_at_once", '{"text": "fine"}', '{"text": "bad"}'),
     *sent("add", '{"a": 1}', '{"a": 1, "b": 2}', is_task=True),
+    *(
+        each
+        for verb in ("submit", "status", "retry")
+        for each in sent("add", '{"a": 1}', is_task=True, verb=verb)
+    ),
+    *sent(
+        "add",
+        '{"a": 1}',
+        is_task=True,
+        verb="cancel",
+        row="the cancellation of a task",
+        since="1.4",
+    ),
+    *sent("add", '{"a": "x"}', "{", is_task=True),
+    *sent("add", '{"a": "x"}', is_task=True, verb="submit"),
+    *sent(
+        "add", '{"a": []}', "{}", is_task=True, verb="submit", row="the submit of wrong arguments"
+    ),
     *sent("add", '{"a": 1}', '{"a": "x"}', "{}"),
     *sent("echo", '{"value": {"ä": [1.0, 9007199254740993]}}', is_task=True),
     *sent("echo", '{"value": {}}'),

@@ -24,6 +24,8 @@ def typed(
     )
 
 
+PAGES = ("/", "/metrics")
+
 REQUESTS: list[Request] = [
     *(
         Request("/integer", BODY, {"content-type": JSON}, method)
@@ -47,6 +49,9 @@ REQUESTS: list[Request] = [
     Request("/add/retry?task_id=none", b""),
     Request("/integer/submit", BODY),
     *(Request(path, method="GET") for path in ("/livez", "/healthz", "/readyz")),
+    *(Request(path, method="GET") for path in PAGES),
+    Request("/integer", BODY, {"content-type": JSON}, is_chunked=True, title="in chunks"),
+    Request("/integer", b"", {"content-type": JSON}, is_chunked=True, title="no chunks"),
     typed(None),
     typed(JSON),
     typed("application/json; charset=utf-8"),

@@ -27,7 +27,11 @@ class Request:
     data: Mapping[str, Any] | None = None
     files: tuple[tuple[str, Upload], ...] = ()
     is_task: bool = False
-    """It is submitted, and its result is asked for."""
+    """It is submitted, and when it has ended, it is asked for."""
+    verb: str = "get"
+    """What a task is asked for."""
+    is_chunked: bool = False
+    """Its body is sent without its length."""
     row: str = ""
     """The row of the table in ``docs/coming-from-bentoml.md`` that has the difference."""
     old_row: str | None = None
@@ -40,7 +44,7 @@ class Request:
         said = self.title or (self.content or b"")[:60].decode("utf-8", "backslashreplace")
         sent = [*(self.data or {}).items(), *((name, each[2]) for name, each in self.files)]
         fields = "&".join(f"{name}={value}" for name, value in sent)
-        verb = "submit" if self.is_task else "" if self.method == "POST" else self.method
+        verb = self.verb if self.is_task else "" if self.method == "POST" else self.method
         return " ".join(each for each in (verb, self.path, said, fields) if each)
 
 

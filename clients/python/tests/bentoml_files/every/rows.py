@@ -15,6 +15,7 @@ from typing import Any
 import bentoml
 
 from .compared import names_some
+from .of_http import PAGES
 from .requests import OLD, Request
 
 IS_OLD = bentoml.__version__.startswith("1.3.")
@@ -94,6 +95,19 @@ def _is_of_task(request: Request, our: Any, their: Any) -> bool:
     return request.is_task and _is_ours(request, our, their)
 
 
+def _is_about_task(request: Request, our: Any, their: Any) -> bool:
+    """Ours says more, and that it is accepted."""
+    if not request.is_task or request.verb == "get":
+        return False
+    if isinstance(our, bytes):
+        return {*json.loads(our)} >= {*json.loads(their)} - {"executed_at"}
+    return (our, their) == (202, 200) or _is_ours(request, our, their)
+
+
+def _is_page(request: Request, our: Any, their: Any) -> bool:
+    return request.path in PAGES and our != 404
+
+
 def _is_theirs(_: Request, our: Any, their: Any) -> bool:
     return our == [] and len(their) == 1
 
@@ -105,9 +119,14 @@ def _is_probe(request: Request, our: Any, their: Any) -> bool:
 
 
 def _is_text_of_old_stream(_: Request, our: Any, their: Any) -> bool:
-    types = (["text/event-stream; charset=utf-8"], ["text/plain; charset=utf-8"])
-    return (our, their) == types
+    known = (["text/plain; charset=utf-8"], ["application/json"])
+    return our == ["text/event-stream; charset=utf-8"] and their in known
 
+
+PAGE_HEADERS = (
+    *("content-type", "content-security-policy", "x-content-type-options", "cache-control"),
+    *("etag", "last-modified", "accept-ranges", "referrer-policy", "x-frame-options", "link"),
+)
 
 RULES = [
     Rule("the type of JSON", ("content-type",), _is_json_with_charset),
@@ -124,6 +143,8 @@ RULES = [
     Rule("a file in a browser", ("content-disposition",), _is_disposition),
     Rule("a file in a browser", ("content-security-policy", "x-content-type-options"), _is_ours),
     Rule("a returned Path", ("etag", "last-modified", "accept-ranges"), _is_theirs),
+    Rule("the answers about a task", ("status", "body", "location"), _is_about_task),
+    Rule("pages and descriptions", ("body", *PAGE_HEADERS), _is_page),
     Rule("the result of a task", ("etag", "accept-ranges"), _is_of_task),
     Rule("compressed answers", ("content-encoding", "vary"), _is_ours),
 ]

@@ -5,9 +5,10 @@ import bentoml
 from .answers import Answers
 from .files import Files
 from .models import Models
+from .results import Results
 from .values import Values
 
-PARTS: tuple[type, ...] = (Values, Models, Files, Answers)
+PARTS: tuple[type, ...] = (Values, Models, Files, Answers, Results)
 if not bentoml.__version__.startswith("1.3."):
     from .roots import Roots
 

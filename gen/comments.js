@@ -131,7 +131,7 @@ export const comments = {
   "tessera.v1.DeploymentPlacement.workers": "Workers that are ready there.",
   "tessera.v1.DeploymentSettings": "DeploymentSettings say how a deployment runs. In a request, fields that are not set stay unchanged, or have their default in a new deployment.",
   "tessera.v1.DeploymentSettings.min_workers": "Workers that are kept ready, on all nodes together. With 0, a call or a task starts one. Default 1.",
-  "tessera.v1.DeploymentSettings.max_workers": "Maximum number of workers, on all nodes together. Default 2.",
+  "tessera.v1.DeploymentSettings.max_workers": "Maximum number of workers, on all nodes together. Default: what the service of the first revision says, or else 2.",
   "tessera.v1.DeploymentSettings.memory_mib": "Memory that each worker may use, in MiB; one that uses more is ended. Default 512.",
   "tessera.v1.DeploymentSettings.cpu": "Processors that each worker may use; 0.5 is half of one. Default 1.",
   "tessera.v1.DeploymentSettings.env": "The environment of the workers. In a request, if it is not empty, it replaces the former one.",

@@ -416,6 +416,18 @@ describe("a manifest of an index", () => {
     expect(readManifest({ ...manifest, cors })).toEqual(valid ? { ...manifest, cors } : undefined);
   });
 
+  test.each([
+    [1, true],
+    [256, true],
+    [0, false],
+    [257, false],
+    [1.5, false],
+    ["2", false],
+  ])("with %j workers", (workers, valid) => {
+    const declared = { ...manifest, workers };
+    expect(readManifest(declared)).toEqual(valid ? declared : undefined);
+  });
+
   test("is read within the bounds that one of a worker has", () => {
     expect(readManifest(manifest)).toEqual(manifest);
     expect(readManifest({ name: "x" })).toBeUndefined();

@@ -24,6 +24,8 @@ let endpoints: Map<string, EndpointManifest>;
 let pool: Pool;
 let failures: unknown[];
 let onCapacity: () => void;
+/** How many workers a service says that it wants. */
+let declared: number | undefined;
 /** Thrown when the next worker is started. */
 let startFails: Error | undefined;
 let onSpawn: (pid: number) => void;
@@ -36,9 +38,11 @@ beforeEach(async () => {
   onCapacity = () => {};
   startFails = undefined;
   onSpawn = () => {};
+  declared = undefined;
   held = new Set();
   pool = new Pool({
     size: 1,
+    sizeOf: () => declared ?? pool.size,
     newId: createIdSource(),
     startWorker: (service, workerId, onAnswering) => {
       const err = startFails;
@@ -152,6 +156,23 @@ describe("a pool", () => {
     await expect.poll(() => held).toEqual(new Set([other?.workerId]));
     expect([pool.readyCount, pool.present]).toEqual([1, 1]);
     gate.close();
+  });
+
+  test("has as many workers as the service says that it brings in, with each that follows", async () => {
+    for (const workers of [3, 1, 2]) {
+      declared = workers;
+      await pool.replace(await bundleService(FAULTS), () => {});
+      expect([pool.size, pool.readyCount]).toEqual([workers, workers]);
+    }
+  });
+
+  test("stays as large as it was when what it should bring in is refused", async () => {
+    declared = 3;
+    const refuse = (): void => {
+      throw new Error("no");
+    };
+    await expect(pool.replace(await bundleService(FAULTS), refuse)).rejects.toThrow("no");
+    expect([pool.size, pool.readyCount]).toEqual([1, 1]);
   });
 
   test("replaces a worker that ended, also when that fails at first", async () => {

@@ -398,7 +398,8 @@ export declare type DeploymentSettings = Message<"tessera.v1.DeploymentSettings"
   minWorkers?: number | undefined;
 
   /**
-   * Maximum number of workers, on all nodes together. Default 2.
+   * Maximum number of workers, on all nodes together. Default: what the service
+   * of the first revision says, or else 2.
    *
    * @generated from field: optional int32 max_workers = 2;
    */
@@ -505,7 +506,8 @@ export declare type DeploymentSettingsJson = {
   minWorkers?: number;
 
   /**
-   * Maximum number of workers, on all nodes together. Default 2.
+   * Maximum number of workers, on all nodes together. Default: what the service
+   * of the first revision says, or else 2.
    *
    * @generated from field: optional int32 max_workers = 2;
    */

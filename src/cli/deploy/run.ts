@@ -10,6 +10,7 @@ import {
   DeploymentStatus,
   errorFacts,
 } from "../../client/index.ts";
+import type { ServiceManifest } from "../../protocol/manifest.ts";
 import { BUILD_STEPS, type Build } from "../build/options.ts";
 import type { CloudActions, CommandRun } from "../command.ts";
 import { CURL_AUTHORIZATION, curlBody, curlPath, type ExampleOf } from "../curl.ts";
@@ -290,6 +291,10 @@ export class Deploying {
     call.done(
       plain(`Deployed revision ${targetRevision} of ${name}, artifact ${digest.slice(0, 12)}`),
     );
+    const workers = workersNote(deployment, index.service.workers);
+    if (workers !== undefined) {
+      call.done(plain(workers));
+    }
     call.show(DeploymentSchema, deployment, () => {
       const [first] = index.service.endpoints;
       const header = authorization ? CURL_AUTHORIZATION : "";
@@ -304,4 +309,19 @@ export class Deploying {
         : `Anyone who can reach it may call it; to ask for a token: ${this.#actions.program} deployment update ${name} --authorization`,
     );
   }
+}
+
+/** What becomes of the workers that a service asks for; undefined where it asks for none. */
+function workersNote(
+  { name, settings }: Deployment,
+  declared: ServiceManifest["workers"],
+): string | undefined {
+  if (declared === undefined || settings?.maxWorkers === undefined) {
+    return undefined;
+  }
+  const { maxWorkers } = settings;
+  const most = `At most ${maxWorkers} ${maxWorkers === 1 ? "worker runs" : "workers run"} it`;
+  return declared === maxWorkers
+    ? `${most}, as the service says`
+    : `${most}, and the service says ${declared}: tessera deployment update ${name} --workers 1..${declared}`;
 }

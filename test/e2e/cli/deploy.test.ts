@@ -2,9 +2,13 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { DeploymentStatus } from "../../../gen/tessera/v1/deployment_pb.js";
+import {
+  DeploymentSettingsSchema,
+  DeploymentStatus,
+} from "../../../gen/tessera/v1/deployment_pb.js";
 import { problem } from "../../../src/errors.ts";
 import { notOpenable } from "../../../src/server/rpc/deployment/refusals.ts";
 import { Receiver } from "./deploying.ts";
@@ -34,6 +38,27 @@ function file(name: string, text: string): string {
 }
 
 describe("tessera deploy", { timeout: BUILD_MS }, () => {
+  it("says what becomes of the workers that the service asks for", async () => {
+    const endpoint = {
+      ...{ name: "go", kind: "api", input: { type: "object", properties: {} }, output: {} },
+      ...{ files: {}, retries: { max: 0, backoffMs: 0 }, timeoutMs: 1_000, concurrency: 1 },
+      ...{ retentionMs: 1_000, queueLimit: 1, priority: 0 },
+    };
+    const manifest = { name: "asking", endpoints: [endpoint], workers: 3 };
+    const path = file("asking.json", JSON.stringify(manifest));
+    const deployed = async (maxWorkers: number): Promise<string> => {
+      const settings = create(DeploymentSettingsSchema, { minWorkers: 1, maxWorkers });
+      to.states = [{ status: DeploymentStatus.READY, revision: 1, settings }];
+      const { code, stderr } = await to.run(["deploy", path]);
+      expect({ code, stderr }).toEqual({ code: 0, stderr });
+      return stderr;
+    };
+    expect(await deployed(3)).toContain("At most 3 workers run it, as the service says\n");
+    expect(await deployed(1)).toContain(
+      "At most 1 worker runs it, and the service says 3: tessera deployment update asking --workers 1..3\n",
+    );
+  });
+
   it("uploads what is missing, waits, and shows where it is called and how", async () => {
     to.states = [
       { status: DeploymentStatus.STARTING, statusReason: "0 of 1 workers are ready" },

@@ -3,6 +3,8 @@
  * clients against `tessera serve`. The oldest version that runs, and the newest when this was
  * written; `TESSERA_BENTOML_VERSIONS=1.4.0,1.4.14,1.4.29` tries others.
  */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { leftOut } from "../../needed.ts";
@@ -80,6 +82,29 @@ describe.skipIf(skipped)(`BentoML's service files${skipped}`, () => {
     },
     300_000,
   );
+
+  it("are run by as many processes as they say, unless the command line says another", async () => {
+    const env = { ...COMPILED, PYTHONPATH: made.beside(VERSIONS.at(-1) ?? "") };
+    const variables = Object.entries(env).flatMap(([name, value]) => ["--env", `${name}=${value}`]);
+    const folder = mkdtempSync(join(tmpdir(), "tessera-workers-"));
+    const path = join(folder, "counted.py");
+    const served = async (declared: string, ...flags: string[]): Promise<string> => {
+      const lines = ["import bentoml", `@bentoml.service(${declared})`, "class Counted:"];
+      const method = ["    @bentoml.api", "    def one(self) -> int: return 1", ""];
+      writeFileSync(path, [...lines, ...method].join("\n"));
+      const python = ["--python", made.python, ...variables];
+      const { program } = await Program.serve([path, ...python, ...flags]);
+      await using _ = program;
+      return /\(1 endpoint, (.*)\) on/.exec(program.stdout)?.[1] ?? "";
+    };
+    try {
+      expect(await served("")).toBe("1 worker");
+      expect(await served("workers=3")).toBe("3 workers");
+      expect(await served("workers=3", "--workers", "2")).toBe("2 workers");
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  }, 120_000);
 
   it.each(VERSIONS)(
     "of %s are served to BentoML's own clients",

@@ -7,7 +7,7 @@ import {
   WorkerPlace,
 } from "../../../src/client/index.ts";
 import { DEFAULT_SETTINGS } from "../../../src/storage/default-settings.ts";
-import { artifact, type DeployOptions, World } from "./world.ts";
+import { artifact, type DeployOptions, declaring, World } from "./world.ts";
 
 const KIBIBYTE = 1024;
 
@@ -50,6 +50,12 @@ it("a new deployment that asks for nothing gets what the operator allows", async
   await world.deployed("modest", await artifact());
   const { settings } = await world.client.deployments.getDeployment({ deployment: "modest" });
   expect(settings).toMatchObject({ minWorkers: 1, maxWorkers: 1, memoryMib: 256, cpu: 0.5 });
+});
+
+it("a service's own number of workers is lowered to it too", async () => {
+  const { settings } = await world.deployed("declaring", await declaring(4));
+  expect(settings).toMatchObject({ minWorkers: 1, maxWorkers: 1 });
+  await world.client.deployments.deleteDeployment({ deployment: "declaring" });
 });
 
 it("an update beyond it is refused, and other updates are not", async () => {

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { connect } from "node:http2";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { DeploymentStatus } from "../../../src/client/index.ts";
-import { artifact, reasonOf, until, upload, World } from "./world.ts";
+import { artifact, declaring, reasonOf, until, upload, World } from "./world.ts";
 
 describe("a deployment", () => {
   let world: World;
@@ -27,6 +27,33 @@ describe("a deployment", () => {
       settings: { minWorkers: 1, maxWorkers: 2, memoryMib: 512, cpu: 1 },
     });
     expect(deployment.endpoints.map(({ name }) => name)).toEqual(["say", "variable", "work"]);
+  });
+
+  it.each([
+    [1, {}, { minWorkers: 1, maxWorkers: 1 }],
+    [3, {}, { minWorkers: 1, maxWorkers: 3 }],
+    [1, { minWorkers: 2 }, { minWorkers: 2, maxWorkers: 2 }],
+    [4, { maxWorkers: 2 }, { minWorkers: 1, maxWorkers: 2 }],
+  ] as const)(
+    "of a service that declares %s workers, deployed with %j, has %j",
+    async (workers, settings, stored) => {
+      const name = "declaring";
+      await world.deploy(name, await declaring(workers), { settings });
+      const deployment = await world.client.deployments.getDeployment({ deployment: name });
+      expect(deployment.settings).toMatchObject(stored);
+      await world.client.deployments.deleteDeployment({ deployment: name });
+    },
+  );
+
+  it("takes its number of workers from its first revision, and keeps it with others", async () => {
+    const { deployments } = world.client;
+    await deployments.createDeployment({ name: "declaring" });
+    for (const workers of [1, 3] as const) {
+      await world.deploy("declaring", await declaring(workers));
+      const { settings } = await deployments.getDeployment({ deployment: "declaring" });
+      expect(settings?.maxWorkers).toBe(1);
+    }
+    await deployments.deleteDeployment({ deployment: "declaring" });
   });
 
   it("answers on its own host, and on the platform's by its header", async () => {

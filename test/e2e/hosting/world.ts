@@ -57,6 +57,13 @@ export function artifact(
   return known;
 }
 
+/** The same of a service that says in how many workers it runs. */
+export async function declaring(workers: number): Promise<BuiltArtifact> {
+  const built = await artifact();
+  const { index } = built;
+  return { ...built, index: { ...index, service: { ...index.service, workers } } };
+}
+
 async function buildCopy(
   name: string,
   replacements: readonly (readonly [string, string])[],

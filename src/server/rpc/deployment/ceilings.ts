@@ -21,12 +21,19 @@ export interface SettingsBounds {
   readonly ceilings: Ceilings;
 }
 
-/** The settings of a new deployment, which has as many workers as its service asks for. */
+/**
+ * The settings of a deployment before its first revision, which has as many workers as its service
+ * asks for. One that was made empty has that number too, unless another was chosen.
+ */
 function defaultsFor(
-  { workers = DEFAULT_SETTINGS.maxWorkers }: ServiceManifest,
-  { minWorkers = DEFAULT_SETTINGS.minWorkers }: SettingsUpdate,
+  { workers }: ServiceManifest,
+  { before, requested }: { before: DeploymentRecord | undefined; requested: SettingsUpdate },
 ): DeploymentSettings {
-  return { ...DEFAULT_SETTINGS, maxWorkers: Math.max(workers, minWorkers) };
+  const settings = before?.settings ?? DEFAULT_SETTINGS;
+  const isUsual = settings.maxWorkers === DEFAULT_SETTINGS.maxWorkers;
+  const most = isUsual && workers !== undefined ? workers : settings.maxWorkers;
+  const { minWorkers = settings.minWorkers } = requested;
+  return { ...settings, maxWorkers: Math.max(most, minWorkers) };
 }
 
 /**
@@ -38,8 +45,10 @@ export function settingsWithin(
   { before, service, ceilings }: SettingsBounds,
 ): SettingsUpdate {
   const isNew = before?.targetRevision === undefined;
-  const known = before?.settings ?? defaultsFor(service, requested);
-  const settings = { ...(isNew ? lowered(known, ceilings) : known), ...requested };
+  const known = isNew
+    ? lowered(defaultsFor(service, { before, requested }), ceilings)
+    : before.settings;
+  const settings = { ...known, ...requested };
   checkCeilings(settings, ceilings);
   return isNew ? settings : requested;
 }

@@ -213,7 +213,9 @@ class DeploymentSettings:
     Default 1.
     """
     max_workers: int | None = None
-    """Maximum number of workers, on all nodes together. Default 2."""
+    """Maximum number of workers, on all nodes together. Default: what the service of the first
+    revision says, or else 2.
+    """
     memory_mib: int | None = None
     """Memory that each worker may use, in MiB; one that uses more is ended. Default 512."""
     cpu: float | None = None

@@ -30,10 +30,13 @@ export function nearest(
   return found;
 }
 
-/** The end of an error about an unknown name: the nearest one, or all if there are few. */
-export function proposal(name: string, known: Iterable<string>): string {
+/**
+ * The end of an error about an unknown name: the nearest one, within `maxSteps` as `nearest` has
+ * them, or all if there are few.
+ */
+export function proposal(name: string, known: Iterable<string>, maxSteps?: number): string {
   const names = [...known];
-  const meant = nearest(name, names);
+  const meant = nearest(name, names, maxSteps);
   if (meant !== undefined) {
     return `; did you mean ${meant}?`;
   }

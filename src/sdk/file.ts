@@ -6,6 +6,7 @@
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from "@standard-schema/spec";
 import { sharePlace } from "../protocol/file-place.ts";
 import type { FileSpec, JsonSchema } from "../protocol/manifest.ts";
+import { unknownOption } from "./unknown.ts";
 
 /** The bytes of a file, as a function may return them. A `Buffer` is a `Uint8Array`. */
 export type Bytes = Blob | Uint8Array;
@@ -59,6 +60,7 @@ const UNKNOWN_TYPE = "application/octet-stream";
 
 /** The schema of a file as an argument or a result. Throws a `TypeError` for invalid options. */
 export function file(options: FileOptions = {}): FileSchema {
+  checkNames("file()", options, { contentType: true, maxBytes: true });
   const { contentType, maxBytes } = options;
   if (contentType !== undefined && !MEDIA_TYPE.test(contentType)) {
     throw new TypeError(
@@ -89,8 +91,10 @@ type Validate<Out> = (value: unknown) => StandardSchemaV1.Result<Out>;
 function fileList(
   validateItem: Validate<File>,
   items: JsonSchema,
-  { min, max }: FileListOptions,
+  options: FileListOptions,
 ): FileListSchema {
+  checkNames("file().array()", options, { min: true, max: true });
+  const { min, max } = options;
   checkCount("file().array(): min", min);
   checkCount("file().array(): max", max);
   const jsonSchema = {
@@ -186,6 +190,13 @@ function matches(type: string, wanted: string | undefined): boolean {
 
 function refuse(message: string): StandardSchemaV1.FailureResult {
   return { issues: [{ message }] };
+}
+
+function checkNames(what: string, given: object, known: object): void {
+  const unknown = unknownOption(given, known);
+  if (unknown !== undefined) {
+    throw new TypeError(`${what}: ${unknown}`);
+  }
 }
 
 function checkCount(what: string, count: number | undefined): void {

@@ -3,6 +3,7 @@
  * `service`, and recorded through `ctx.metrics`, whose types follow from the
  * declarations.
  */
+import { refuseUnknown } from "./unknown.ts";
 
 /** A number that only goes up, such as items done or bytes read. */
 export interface CounterDeclaration<Label extends string = string> {
@@ -72,7 +73,9 @@ const DEFAULT_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10
 export function counter<const Label extends string = never>({
   help,
   labels = [],
+  ...others
 }: MetricOptions<Label>): CounterDeclaration<Label> {
+  refuseUnknown(others, { help: true, labels: true }, "counter()");
   return { kind: "counter", help, labels };
 }
 
@@ -84,7 +87,9 @@ export function gauge<const Label extends string = never>({
   help,
   labels = [],
   aggregator = "sum",
+  ...others
 }: GaugeOptions<Label>): GaugeDeclaration<Label> {
+  refuseUnknown(others, { help: true, labels: true, aggregator: true }, "gauge()");
   return { kind: "gauge", help, labels, aggregator };
 }
 
@@ -93,7 +98,9 @@ export function histogram<const Label extends string = never>({
   help,
   labels = [],
   buckets = DEFAULT_BUCKETS,
+  ...others
 }: HistogramOptions<Label>): HistogramDeclaration<Label> {
+  refuseUnknown(others, { help: true, labels: true, buckets: true }, "histogram()");
   return { kind: "histogram", help, labels, buckets };
 }
 

@@ -191,7 +191,8 @@ describe("a decorator", () => {
 describe("an option that is not known", () => {
   const endpoint = (options: object) => ({ go: task(options as EndpointOptions, () => 1) });
   it.each([
-    [{ name: "s", endpoints: endpoint({ retry: { max: 3 } }) }, "retry is not an option"],
+    [{ name: "s", endpoints: endpoint({ retry: { max: 3 } }) }, "; did you mean retries?"],
+    [{ name: "s", endpoints: endpoint({ cache: true }) }, 'endpoint "go": cache is not an option'],
     [{ name: "s", endpoints: endpoint({ time_out: 3 }) }, "time_out is not an option; did you"],
     [{ name: "s", endpoints: endpoint({ retries: { max: 1, backof: 1 } }) }, "retries.backof is"],
     [{ name: "s", endpoints: endpoint({ batch: { maxSize: 2, wait: 1 } }) }, "batch.wait is not"],
@@ -203,6 +204,14 @@ describe("an option that is not known", () => {
       await readyService(exported, definitionOf(exported));
     };
     await expect(made()).rejects.toThrow(said);
+  });
+
+  it.each([
+    [() => file({ contenttype: "image/png" } as object), "file(): contenttype is not an option"],
+    [() => file({ maxSize: 3 } as object), "file(): maxSize is not an option; did you mean maxB"],
+    [() => file().array({ maximum: 3 } as object), "file().array(): maximum is not an option"],
+  ])("is refused of a file: %s", (define, said) => {
+    expect(define).toThrow(said);
   });
 
   it("is refused of a method too", () => {

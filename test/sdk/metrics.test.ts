@@ -39,6 +39,14 @@ describe("metrics of a service", () => {
     ]);
   });
 
+  it.each([
+    [() => counter({ help, label: ["a"] } as never), "counter(): label is not an option; did you"],
+    [() => gauge({ help, agregator: "max" } as never), "; did you mean aggregator?"],
+    [() => histogram({ help, bucket: [1] } as never), "; did you mean buckets?"],
+  ])("are refused with an option that is not known: %s", (define, said) => {
+    expect(define).toThrow(said);
+  });
+
   it("are no part of the manifest of a service that has none", async () => {
     const exported = service({ name: "one", endpoints });
     const { manifest } = await readyService(exported, serviceDefinitionOf(exported) as never);

@@ -5,8 +5,11 @@ import { extname } from "node:path";
 /** What file systems take for one name. */
 const MAX_NAME_BYTES = 255;
 
-/** Controls, what is half of a letter, and what turns the direction of what is read. */
-const NO_LETTERS = /[\p{Cc}\p{Cf}\p{Cs}]/gu;
+/**
+ * Controls, breaks of lines, what is half of a letter, and what turns the direction of reading.
+ * Joiners are part of the words of Persian and of India's languages, and of emoji.
+ */
+const NO_LETTERS = /(?![\u200C\u200D])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
 
 /**
  * The last part of the name that a caller sent, with letters of all alphabets. What no file can be

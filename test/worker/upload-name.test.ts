@@ -21,7 +21,10 @@ function scratch(): string {
   return folder;
 }
 
-it.each(["scan.png", "Größe 漢字.tar.gz", "данные.csv", ".hidden"])("keeps %s", (name) => {
+it.each([
+  ...["scan.png", "Größe 漢字.tar.gz", "данные.csv", ".hidden"],
+  ...["می\u200cکنیم.pdf", "क\u200d्ष.txt", "👩\u200d🔬.png"],
+])("keeps %s", (name) => {
   expect(uploadName(name)).toBe(name);
 });
 
@@ -33,6 +36,7 @@ it.each([
   ["a\0b\n.png", "a_b_.png"],
   ["\u202egnp.exe", "_gnp.exe"],
   ["half \ud800.txt", "half _.txt"],
+  ["a\u2028b\u2029c.txt", "a_b_c.txt"],
 ])("makes of %j what a file can be called", (sent, kept) => {
   expect(uploadName(sent)).toBe(kept);
 });

@@ -13,6 +13,9 @@ FOLDER_NAME = "uploads"
 MAX_NAME_BYTES = 255
 """What file systems take for one name."""
 _SEPARATORS = "/\\"
+_NO_LETTERS = frozenset(["Cc", "Cf", "Cs", "Zl", "Zp"])
+_JOINERS = "\u200c\u200d"
+"""Between letters of Persian and of India's languages, and in emoji, they are part of the word."""
 
 
 def upload_path(call: IncomingCall, index: int) -> Path:
@@ -46,9 +49,10 @@ def safe_name(sent: str | None) -> str:
     name = sent or ""
     for separator in _SEPARATORS:
         name = name.rpartition(separator)[2]
-    # Controls, what is half of a letter, and what turns the direction of what is read.
+    # Controls, breaks of lines, what is half of a letter, and what turns the direction of reading.
     name = "".join(
-        "_" if unicodedata.category(each) in ("Cc", "Cs", "Cf") else each for each in name
+        "_" if unicodedata.category(each) in _NO_LETTERS and each not in _JOINERS else each
+        for each in name
     )
     if name in ("", ".", ".."):
         return "file"

@@ -16,8 +16,10 @@ HEAD = """
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from pydantic import BaseModel, Field
-from tessera import Batch, Context, File, api, service, task
+from pydantic import BaseModel, Field, HttpUrl
+from tessera import (
+    Batch, BatchContext, Context, File, FileType, api, counter, gauge, histogram, service, task,
+)
 
 class Page(BaseModel):
     text: str
@@ -45,6 +47,7 @@ def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Non
         ("@task(retry=3)", "@task read has no option retry; did you mean retries?"),
         ("@api(time_out=3)", "@api read has no option time_out; did you mean timeout?"),
         ("@api(retries=3)", "@api read: retries is an option of @task, not of @api"),
+        ("@task(idempotent=True)", "@task read: idempotent is an option of @api, not of @task"),
         ("@task(cache=True)", "@task read has no option cache; there are: name, description, "),
     ],
 )
@@ -52,6 +55,80 @@ def test_an_option_that_is_not_known(load: Callable[[str], None], option: str, s
     with pytest.raises(ServiceError) as refused:
         load(f"{option}\ndef read(self, text: str) -> str: ...")
     assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        ("service(nam='a')", "@service has no option nam; did you mean name?"),
+        ("Batch(maxsize=3)", "Batch has no option maxsize; did you mean max_size?"),
+        ("FileType('a/b', max_byte=3)", "FileType has no option max_byte; did you mean max_bytes?"),
+        ("counter('refused', label=['a'])", "counter() has no option label; did you mean labels?"),
+        ("gauge('refused', aggregate='max')", "; did you mean aggregator?"),
+        ("histogram('refused', bucket=[1])", "; did you mean buckets?"),
+    ],
+)
+def test_an_option_that_is_not_known_of_what_a_service_is_made_of(
+    load: Callable[[str], None], made: str, said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ServiceError) as refused:
+        load(f"made = {made}")
+    path = tmp_path / "refused.py"
+    assert str(refused.value).startswith(f"{path}:")
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("batch=32", "batch must be a Batch, such as Batch(max_size=32), not 32"),
+        ("batch={'max_size': 32}", "batch must be a Batch, such as Batch(max_size=32), not {"),
+        ("batch=Batch(max_size='3')", "batch.max_size must be a whole number from 1 to 1,000"),
+        ("batch=Batch(max_bytes=1.5)", "batch.max_bytes must be a whole number from 1 to"),
+        ("batch=Batch(key=3)", "batch.key must be the dotted path of an argument"),
+        ("name=3", "the name must be a text, not 3"),
+        ("description=3", "the description must be a text"),
+    ],
+)
+def test_an_option_of_another_type(load: Callable[[str], None], option: str, said: str) -> None:
+    with pytest.raises(ServiceError) as refused:
+        load(f"@api({option})\ndef read(self, texts: list[str]) -> list[str]: ...")
+    assert said in str(refused.value)
+
+
+def test_a_batch_without_lists(load: Callable[[str], None]) -> None:
+    with pytest.raises(ServiceError, match="with batch the function takes lists, and this takes"):
+        load("@api(batch=Batch())\ndef read(self) -> list[str]: ...")
+    load("@api(batch=Batch())\ndef read(self, ctx: BatchContext) -> list[str]: ...")
+
+
+@pytest.mark.parametrize("kind", ["staticmethod", "classmethod"])
+def test_a_method_that_is_not_called_on_the_instance(
+    load: Callable[[str], None], kind: str
+) -> None:
+    for decorators in (f"@{kind}\n@api", f"@api\n@{kind}"):
+        with pytest.raises(ServiceError, match=f"remove @{kind} and make self its first"):
+            load(f"{decorators}\ndef read(text: str) -> str: ...")
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        "def read(self, text) -> str: ...",
+        "def read(text: str) -> str: ...",
+        "def read(self, count: int = 'one') -> str: ...",
+        "def read(self) -> str:\n    yield ''",
+    ],
+)
+def test_the_file_the_line_the_class_and_the_method_are_named(
+    load: Callable[[str], None], method: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ServiceError) as refused:
+        load(f"@api\n{method}")
+    line = HEAD.count("\n") + 1
+    place = f'{tmp_path / "refused.py"}:{line}: in S.read: service "s", endpoint "read"'
+    assert str(refused.value).startswith(place)
+    assert "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -110,6 +187,7 @@ def test_a_generator_that_says_another_result(
         ('page: Page = {"text": ""}', "its default"),
         ("size: int = Field(default='big')", "its default 'big'"),
         ("file: File = 'scan.png'", "its default 'scan.png'"),
+        ("url: HttpUrl = 'http://a'", "the function would get a str, not a HttpUrl"),
     ],
 )
 def test_a_default_of_another_type(load: Callable[[str], None], parameter: str, said: str) -> None:

@@ -357,7 +357,6 @@ async def test_a_batch_of_one_is_a_call() -> None:
         (lambda: api(concurrency=0), "concurrency must be a whole number from 1 to 1,000, not 0"),
         (lambda: api(abort_grace="2d"), "abort_grace must be seconds or a duration"),
         (lambda: api(idempotent="yes"), "idempotent must be True or False"),
-        (lambda: task(idempotent=True), "idempotent is an option of @api, not of @task"),
         (lambda: api(name="submit"), "this name is reserved for the server"),
         (lambda: api(name="two words"), "must begin with a letter"),
         (lambda: api(batch=Batch()), "with batch each parameter is a list"),

@@ -15,7 +15,7 @@ Image = pytest.importorskip("PIL.Image")
 from numpy.typing import NDArray  # noqa: E402
 
 from tessera import File, FileType, api, service  # noqa: E402
-from tessera.sdk.executable import CallError  # noqa: E402
+from tessera.sdk.executable import CallError, ServiceError  # noqa: E402
 from tessera.sdk.hosted import HostedClass  # noqa: E402
 from tessera.sdk.services import definition_of  # noqa: E402
 from tessera.testing import call_sync  # noqa: E402
@@ -155,3 +155,35 @@ def test_tables_are_files_of_columns(method: Any, content_type: str, write: str,
     assert read(doubled.open()).to_dict("list") == {"a": [2, 4], "b": [3.0, 5.0]}
     with pytest.raises(CallError, match="table: Value error"):
         call_sync(method, table=File.from_bytes(b"no table", content_type=content_type))
+
+
+@pytest.mark.parametrize(
+    ("result", "content_type", "said"),
+    [
+        (pandas.DataFrame, "text/tab-separated-values", "one of application/octet-stream, appl"),
+        (pandas.DataFrame, "image/*", "pandas.DataFrame is not written as image/"),
+        (numpy.ndarray, "image/png", "numpy.ndarray is not written as image/png"),
+        (Image.Image, "image/svg+xml", "PIL.Image is not written as image/svg"),
+    ],
+)
+def test_a_result_that_nothing_writes_as_its_type_is_refused(
+    result: Any, content_type: str, said: str
+) -> None:
+    def method(self: object) -> None: ...
+
+    method.__annotations__["return"] = Annotated[result, FileType(content_type)]
+    cls = service(name="s")(type("S", (), {"method": api(method)}))
+    with pytest.raises(ServiceError, match=said):
+        HostedClass(definition_of(cls))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("content_type", ["image/jpg", "image/gif", "image/*"])
+def test_a_result_is_written_as_its_type(content_type: str) -> None:
+    def method(self: object) -> Any:
+        return Image.new("RGB", (1, 1), "red")
+
+    method.__annotations__["return"] = Annotated[Image.Image, FileType(content_type)]
+    cls: Any = service(name="s")(type("S", (), {"method": api(method)}))
+    written = call_sync(cls.method)
+    assert written.content_type == ("image/png" if content_type == "image/*" else content_type)
+    assert Image.open(written.open()).size == (1, 1)

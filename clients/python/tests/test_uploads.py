@@ -40,12 +40,16 @@ class Uploads:
         return File.from_bytes(b"ID3", name="a.wav", content_type="audio/mpeg")
 
     @api
-    def any_sound(self) -> Annotated[File, FileType("audio/*")]:
-        return File.from_bytes(b"ID3", name="a.mp3")
+    def any_sound(self, name: str) -> Annotated[File, FileType("audio/*")]:
+        return File.from_bytes(b"ID3", name=name)
 
 
 @pytest.mark.parametrize(
-    "name", ["scan.png", "Größe 漢字.tar.gz", "данные.csv", ".hidden", "a b.c"]
+    "name",
+    [
+        *("scan.png", "Größe 漢字.tar.gz", "данные.csv", ".hidden", "a b.c"),
+        *("می\u200cکنیم.pdf", "क\u200d्ष.txt", "👩\u200d🔬.png"),
+    ],
 )
 def test_a_path_has_the_name_that_the_caller_gave(name: str) -> None:
     file = File.from_bytes(b"text", name=name)
@@ -69,6 +73,7 @@ def test_files_of_one_name_are_beside_each_other() -> None:
         ("a\0b\n.png", "a_b_.png"),
         ("\u202egnp.exe", "_gnp.exe"),
         ("half \ud800.txt", "half _.txt"),
+        ("a\u2028b\u2029c.txt", "a_b_c.txt"),
     ],
 )
 def test_a_name_that_no_file_can_have_is_changed(sent: str | None, kept: str) -> None:
@@ -102,7 +107,8 @@ def test_a_file_on_disk_is_not_copied(tmp_path: Path) -> None:
         (Uploads.of_path, {"path": File.from_bytes(b"", name="a.txt")}, "application/x-own"),
         (Uploads.of_bytes, {}, "audio/wav"),
         (Uploads.said, {}, "audio/mpeg"),
-        (Uploads.any_sound, {}, "audio/mpeg"),
+        (Uploads.any_sound, {"name": "a.mp3"}, "audio/mpeg"),
+        (Uploads.any_sound, {"name": "a.txt"}, "application/octet-stream"),
     ],
 )
 def test_a_declared_type_goes_before_a_guessed_one(

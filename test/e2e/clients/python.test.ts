@@ -76,7 +76,7 @@ describe.skipIf(skipped)(`the Python client${skipped}`, () => {
     "files",
     "failures",
     "connections",
-    "service types traces",
+    "service types traces names refusals uploads acceptance status",
     "streams task_streams watch data",
   ])(
     "passes its suite: %s",
@@ -104,6 +104,16 @@ describe.skipIf(skipped)(`the Python client${skipped}`, () => {
     const pyright = join(ROOT, "node_modules/.bin/pyright");
     const said = await run(pyright, ["--pythonpath", made.python], { cwd: CLIENT });
     expect(said).toMatch(/^0 errors, 0 warnings/m);
+  }, 120_000);
+
+  it("has no names for pyright that are not there", async () => {
+    const program = join(folder, "names.py");
+    await writeFile(program, "import tessera\nfrom tessera import Nope, api\n\ntessera.nope\n");
+    const pyright = join(ROOT, "node_modules/.bin/pyright");
+    const checked = run(pyright, ["--pythonpath", made.python, program], { cwd: CLIENT });
+    await expect(checked).rejects.toThrow(
+      /"Nope" is unknown import symbol[\s\S]*"nope" is not a known attribute[\s\S]*\n2 errors,/,
+    );
   }, 120_000);
 
   it("is a package that installs, with its types", async () => {

@@ -193,12 +193,12 @@ describe.skipIf(skipped)(`a service in Python${skipped}`, () => {
     ["no service", HEAD, /service\.py has no service; put @service on a class/],
     [
       "two services",
-      `${HEAD}@service\nclass A:\n    @api\n    def a(self): ...\n@service\nclass B:\n    @api\n    def b(self): ...\n`,
+      `${HEAD}@service\nclass A:\n    @api\n    def a(self) -> None: ...\n@service\nclass B:\n    @api\n    def b(self) -> None: ...\n`,
       /has 2 services; choose one: \S+service\.py:A or \S+service\.py:B/,
     ],
     [
       "a type without a schema",
-      `${HEAD}class T: ...\n@service\nclass A:\n    @api\n    def a(self, t: T): ...\n`,
+      `${HEAD}class T: ...\n@service\nclass A:\n    @api\n    def a(self, t: T) -> None: ...\n`,
       /service "a", endpoint "a", parameter t: the type T has no schema/,
     ],
     [
@@ -208,7 +208,7 @@ describe.skipIf(skipped)(`a service in Python${skipped}`, () => {
     ],
     [
       "an exception in setup",
-      `${HEAD}@service\nclass A:\n    def setup(self):\n        raise OSError("no weights")\n    @api\n    def a(self): ...\n`,
+      `${HEAD}@service\nclass A:\n    def setup(self):\n        raise OSError("no weights")\n    @api\n    def a(self) -> None: ...\n`,
       /setup of the service failed: OSError: no weights/,
     ],
     ["an exit", `${HEAD}import sys\nsys.exit(3)\n`, /the process exited with code 3 while loading/],

@@ -162,6 +162,8 @@ def _check_default(hint: Any, default: Any, at: str) -> None:
         return
     except Exception:  # A type without a schema, or a validator that wants what only a call has.
         return
-    if isinstance(default, dict) and not isinstance(read, dict):
-        kind = type(read).__name__
-        raise ServiceError(f"{about}: the function would get a dict, not a {kind}; {remedy}")
+    given = next((kind for kind in (dict, str, bytes) if isinstance(default, kind)), None)
+    if given is not None and not isinstance(read, given):
+        # Strict or not, some types are made of these, which nobody does with a default.
+        said = f"the function would get a {given.__name__}, not a {type(read).__name__}"
+        raise ServiceError(f"{about}: {said}; {remedy}")

@@ -13,6 +13,7 @@ from .context import Aborted, Context
 from .executable import IncomingCall, ServiceError
 from .heads import CallRequest, CallResponse
 from .options import Duration, format_duration, milliseconds_of
+from .unknown import known_fields
 
 MAX_BATCH_SIZE = 1_000
 MAX_WAIT_MS = 60_000
@@ -20,6 +21,7 @@ MAX_BYTES = 1024**3
 DEFAULT_MAX_BYTES = 64 * 1024**2
 
 
+@known_fields
 @dataclass(frozen=True)
 class Batch:
     """How calls are put together: ``@api(batch=Batch(max_size=32))``.
@@ -43,13 +45,11 @@ class Batch:
     def manifest(self, place: str) -> dict[str, Any]:
         """As ``BatchManifest`` of the node has it."""
         wait_ms = milliseconds_of(self.max_wait)
-        if not 1 <= self.max_size <= MAX_BATCH_SIZE:
-            raise ServiceError(f"{place}: batch.max_size must be from 1 to {MAX_BATCH_SIZE:,}")
+        _check_count(self.max_size, MAX_BATCH_SIZE, f"{place}: batch.max_size")
         if wait_ms is None or not 0 <= wait_ms <= MAX_WAIT_MS:
             most = format_duration(MAX_WAIT_MS)
             raise ServiceError(f"{place}: batch.max_wait must be a duration of at most {most}")
-        if not 1 <= self.max_bytes <= MAX_BYTES:
-            raise ServiceError(f"{place}: batch.max_bytes must be from 1 to {MAX_BYTES:,}")
+        _check_count(self.max_bytes, MAX_BYTES, f"{place}: batch.max_bytes")
         if self.on_error not in ("split", "fail"):
             raise ServiceError(f'{place}: batch.on_error must be "split" or "fail"')
         manifest: dict[str, Any] = {
@@ -59,6 +59,8 @@ class Batch:
             "onError": self.on_error,
         }
         if self.key is not None:
+            if not isinstance(self.key, str) or self.key == "":
+                raise ServiceError(f"{place}: batch.key must be the dotted path of an argument")
             parts = self.key.split(".")
             escaped = (part.replace("~", "~0").replace("/", "~1") for part in parts)
             manifest["keyPointer"] = "".join(f"/{part}" for part in escaped)
@@ -100,6 +102,11 @@ class BatchContext(Context):
         """Raises ``Aborted`` if all calls were aborted."""
         if self.aborted:
             raise Aborted("all calls of the batch were aborted")
+
+
+def _check_count(value: object, most: int, what: str) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
+        raise ServiceError(f"{what} must be a whole number from 1 to {most:,}, not {value!r}")
 
 
 def item_hint(hint: Any, at: str) -> Any:

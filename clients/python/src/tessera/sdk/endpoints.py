@@ -122,6 +122,8 @@ def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
 
 def _mark(kind: str, function: Callable[..., Any] | None, options: dict[str, Any]) -> Any:
     def decorate(method: Callable[..., Any]) -> Callable[..., Any]:
+        if isinstance(method, (staticmethod, classmethod)):
+            raise not_of_instance(method, f"@{kind} {method.__func__.__name__}")
         if not inspect.isfunction(method):
             raise ServiceError(f"@{kind} can only be put on a method, not on {method!r}")
         if hasattr(method, ENDPOINT):
@@ -132,3 +134,14 @@ def _mark(kind: str, function: Callable[..., Any] | None, options: dict[str, Any
         return method
 
     return decorate if function is None else decorate(function)
+
+
+def not_of_instance(
+    method: staticmethod[..., Any] | classmethod[Any, ..., Any], at: str
+) -> Exception:
+    """The error for a method that is not called on the instance, which each worker has one of."""
+    decorator = "staticmethod" if isinstance(method, staticmethod) else "classmethod"
+    return ServiceError(
+        f"{at}: an endpoint is called on the instance of its class; "
+        f"remove @{decorator} and make self its first parameter"
+    )

@@ -199,3 +199,6 @@ class HostedService(Protocol):
 
 class ServiceError(Exception):
     """A service that cannot be hosted. The message is for its author, with the place."""
+
+    function: Callable[..., Any] | None = None
+    """The method that it is about, where it was found after the module had been imported."""

@@ -17,11 +17,13 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import PydanticCustomError, core_schema
 
 from .executable import FileResult, IncomingCall, IncomingFile
+from .unknown import known_fields
 from .uploads import upload_path
 
 DEFAULT_CONTENT_TYPE = "application/octet-stream"
 
 
+@known_fields
 @dataclass(frozen=True)
 class FileType:
     """What a file may be: ``Annotated[File, FileType("image/*", max_bytes=1_000_000)]``.
@@ -146,10 +148,15 @@ class File:
         """As the host sends it; ``spec_type`` is the media type that the endpoint declares.
 
         It has the type that was given with it, or else the declared one, or else what its name
-        and its bytes look like.
+        and its bytes look like, if that is within a declared range.
         """
-        declared = spec_type if spec_type and not spec_type.endswith("/*") else None
-        kind = self.content_type if self._says_type else declared or self.content_type
+        kind = self.content_type
+        if spec_type is not None and not self._says_type:
+            family = spec_type.partition("/")[0] + "/"
+            if not spec_type.endswith("/*"):
+                kind = spec_type
+            elif spec_type != "*/*" and not kind.startswith(family):
+                kind = DEFAULT_CONTENT_TYPE
         return FileResult(self._content, kind, self.name, self._owned)
 
     def _write(self, data: bytes) -> Path:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .endpoints import EndpointDefinition
-from .executable import Executable
+from .executable import Executable, ServiceError
 from .hosted_batch import HostedBatch
 from .hosted_method import HostedMethod, HostedStream
 from .metrics import declared
@@ -54,6 +54,14 @@ class HostedClass:
 
 
 def _host(service: str, definition: EndpointDefinition) -> HostedMethod | HostedBatch:
+    try:
+        return _hosted(service, definition)
+    except ServiceError as error:
+        error.function = definition.function
+        raise
+
+
+def _hosted(service: str, definition: EndpointDefinition) -> HostedMethod | HostedBatch:
     place = f'service "{service}", endpoint "{definition.name}"'
     function, options = definition.function, definition.options
     about = check_description(options.get("description") or inspect.getdoc(function), place)

@@ -28,12 +28,20 @@ class HostedBatch:
     ) -> None:
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise ServiceError(f"{place}: a function with batch returns a list; it cannot yield")
+        if not isinstance(batch, Batch):
+            example = "Batch(max_size=32)"
+            raise ServiceError(f"{place}: batch must be a Batch, such as {example}, not {batch!r}")
         name = manifest["name"]
         parameters = parameters_of(function, place)
         self._endpoint = name
         self._name = function.__name__
         self._context_name = parameters.context_name
         self._names = list(parameters.arguments)
+        if not self._names and self._context_name is None:
+            raise ServiceError(
+                f"{place}: with batch the function takes lists, and this takes none; add a "
+                "parameter such as texts: list[str], or remove batch"
+            )
         items = {
             each: item_hint(hint, f"{place}, parameter {each}")
             for each, (hint, _) in parameters.arguments.items()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import importlib
 import importlib.util
+import inspect
 import os
 import re
 import sys
@@ -14,7 +15,7 @@ from typing import Any
 
 from .executable import HostedService, ServiceError
 from .hosted import HostedClass
-from .services import definition_of
+from .services import ServiceDefinition, definition_of
 
 _DISTRIBUTIONS = {
     "attr": "attrs",
@@ -82,10 +83,23 @@ def load_service(
     found = _find(loaded, name, module)
     definition = definition_of(found)
     if definition is not None:
-        return HostedClass(definition)
+        return _host(definition, loaded)
     adapter = importlib.import_module("tessera.bentoml.adapter")
     hosted: HostedService = adapter.adapt(found)
     return hosted
+
+
+def _host(definition: ServiceDefinition, module: ModuleType) -> HostedClass:
+    try:
+        return HostedClass(definition)
+    except ServiceError as error:
+        if error.function is None:
+            raise ServiceError(f"{module.__file__}: {error}") from error
+        function = inspect.unwrap(error.function)
+        code = function.__code__
+        name = function.__qualname__.rpartition("<locals>.")[2]
+        place = f"{code.co_filename}:{code.co_firstlineno}"
+        raise ServiceError(f"{place}: in {name}: {error}") from error
 
 
 def _import_module(module: str, folder: str, installation: Installation) -> ModuleType:

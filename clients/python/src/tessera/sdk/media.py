@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from io import BytesIO
 from typing import Any
 
@@ -13,6 +13,8 @@ NPY = "application/x-npy"
 ARROW = "application/vnd.apache.arrow.file"
 PARQUET = "application/vnd.apache.parquet"
 CSV = "text/csv"
+TABLE_TYPES = (ARROW, PARQUET, CSV)
+BINARY = "application/octet-stream"
 
 
 def read_picture(file: File) -> Any:
@@ -71,13 +73,26 @@ def write_media(value: Any, declared: str | None) -> File | None:
     return _write_table(value, declared) if kind == "pandas.DataFrame" else None
 
 
-def _write_picture(picture: Any, declared: str | None) -> File:
+def written_types(kind: str) -> Sequence[str]:
+    """The media types that values of a class are written as; a class is ``package.Name``."""
+    if kind == "PIL.Image":
+        return tuple(_picture_formats())
+    # Bytes of no type in particular say nothing wrong.
+    return (NPY, BINARY) if kind == "numpy.ndarray" else (*TABLE_TYPES, BINARY)
+
+
+def _picture_formats() -> Mapping[str, str]:
+    """What Pillow calls the formats that it writes, by their media type."""
     from PIL import Image
 
-    kind = "image/png" if declared is None or declared.endswith("/*") else declared
     Image.init()
     formats = {media_type: name for name, media_type in Image.MIME.items() if name in Image.SAVE}
-    name = {**formats, "image/jpg": "JPEG"}.get(kind)
+    return {**formats, "image/jpg": "JPEG"}
+
+
+def _write_picture(picture: Any, declared: str | None) -> File:
+    kind = "image/png" if declared is None or declared.endswith("/*") else declared
+    name = _picture_formats().get(kind)
     if name is None:
         raise ValueError(f"Pillow writes no {kind}")
     buffer = BytesIO()

@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from .context import current_call
 from .executable import ServiceError
+from .unknown import known_options
 
 MAX_METRICS = 50
 MAX_LABELS = 5
@@ -235,6 +236,7 @@ class Histogram(Metric):
                 series.counts[bisect_left(self.buckets, value)] += 1
 
 
+@known_options("counter()")
 def counter(
     name: str,
     help: str | None = None,  # noqa: A002
@@ -244,6 +246,7 @@ def counter(
     return Counter(name, help, labels)
 
 
+@known_options("gauge()")
 def gauge(
     name: str,
     help: str | None = None,  # noqa: A002
@@ -258,6 +261,7 @@ def gauge(
     return Gauge(name, help, labels, aggregator)
 
 
+@known_options("histogram()")
 def histogram(
     name: str,
     help: str | None = None,  # noqa: A002
@@ -272,6 +276,8 @@ def histogram(
 def declared(metrics: Sequence[object] | None, place: str) -> list[dict[str, Any]]:
     """The manifests of a service's metrics; without a list, of all that were declared."""
     chosen = _declared if metrics is None else metrics
+    if not isinstance(chosen, Sequence):
+        raise ServiceError(f"{place}: metrics must be a list of them, such as [{chosen!r}]")
     if len(chosen) > MAX_METRICS:
         raise ServiceError(
             f"{place}: {len(chosen)} metrics are declared, and at most {MAX_METRICS} may be; "

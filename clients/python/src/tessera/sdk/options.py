@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from datetime import timedelta
-from difflib import get_close_matches
 from typing import Any
 
 from .executable import ServiceError
 from .placement import check_placement
+from .unknown import refuse_unknown
 
 Duration = int | float | str | timedelta
 """Seconds, a ``timedelta``, or a text with a unit such as ``"30s"``, ``"5m"`` or ``"1.5h"``."""
@@ -51,14 +51,10 @@ def check_names(kind: str, names: Iterable[str], place: str) -> None:
     """Raises ``ServiceError`` for an option that an endpoint of this kind does not have."""
     known = OPTIONS[kind]
     for name in names:
-        if name in known:
-            continue
         other = "task" if kind == "api" else "api"
-        if name in OPTIONS[other]:
+        if name not in known and name in OPTIONS[other]:
             raise ServiceError(f"{place}: {name} is an option of @{other}, not of @{kind}")
-        nearest = get_close_matches(name, known, n=1, cutoff=0.65)
-        hint = f"did you mean {nearest[0]}?" if nearest else f"there are: {', '.join(known)}"
-        raise ServiceError(f"{place} has no option {name}; {hint}")
+        refuse_unknown([name], known, place)
 
 
 def resolve_options(kind: str, options: dict[str, Any], place: str) -> dict[str, Any]:
@@ -101,11 +97,15 @@ def resolve_options(kind: str, options: dict[str, Any], place: str) -> dict[str,
     }
 
 
-def check_description(description: str | None, place: str) -> str | None:
+def check_description(description: object, place: str) -> str | None:
     """A description of a permitted length."""
-    if description is not None and len(description) > MAX_DESCRIPTION_CHARACTERS:
+    if description is None:
+        return None
+    if not isinstance(description, str) or len(description) > MAX_DESCRIPTION_CHARACTERS:
         most = MAX_DESCRIPTION_CHARACTERS
-        raise ServiceError(f"{place}: the description must have at most {most:,} characters")
+        raise ServiceError(
+            f"{place}: the description must be a text of at most {most:,} characters"
+        )
     return description
 
 

@@ -14,7 +14,7 @@ from .adapters import adapter_of, is_text, schema_of, told, violations_of
 from .executable import CallError, FileResult, IncomingCall, JsonResult, ServiceError
 from .files import File, contains_file, file_of, output_file
 from .responses import content_of, is_response, is_streamed, tell, without_responses
-from .special import described, is_file
+from .special import check_written, described, is_file
 
 
 class Returned:
@@ -23,7 +23,9 @@ class Returned:
     def __init__(self, hint: Any, *, endpoint: str, place: str) -> None:
         self._endpoint = endpoint
         at = f"{place}, its result"
-        result = described(without_responses(hint))
+        plain = without_responses(hint)
+        check_written(plain, at)
+        result = described(plain)
         self._adapter = None if result is Any else adapter_of(result, at)
         # A file has one schema, in and out.
         mode = "validation" if is_file(result) else "serialization"

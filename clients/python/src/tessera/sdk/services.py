@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, overload
 
-from .endpoints import ENDPOINT, EndpointDefinition
+from .endpoints import ENDPOINT, EndpointDefinition, not_of_instance
 from .executable import ServiceError
 from .metrics import Metric
 from .options import check_description
 from .placement import Place, check_placement
+from .unknown import known_options
 
 Class = TypeVar("Class", bound=type)
 
@@ -74,6 +75,7 @@ def service(
     requires: Mapping[str, str] | None = None,
     place: Place | None = None,
 ) -> Callable[[Class], Class]: ...
+@known_options("@service")
 def service(
     target: Any = None,
     /,
@@ -104,7 +106,7 @@ def service(
             raise ServiceError(f"@service needs a class, not {cls!r}")
         chosen = _kebab(cls.__name__) if name is None else name
         at = f'service "{chosen}"'
-        if not _DNS_LABEL.fullmatch(chosen):
+        if not isinstance(chosen, str) or not _DNS_LABEL.fullmatch(chosen):
             raise ServiceError(
                 f"{at}: the name must be a DNS label: "
                 "lower-case letters, digits and inner hyphens, at most 63"
@@ -136,10 +138,15 @@ def _endpoints(cls: type, place: str) -> Sequence[EndpointDefinition]:
     methods: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
         methods.update(vars(base))
+    for name, method in methods.items():
+        if isinstance(method, (staticmethod, classmethod)) and hasattr(method.__func__, ENDPOINT):
+            raise not_of_instance(method, f"{place}, {name}")
     found = [getattr(method, ENDPOINT) for method in methods.values() if hasattr(method, ENDPOINT)]
     names: set[str] = set()
     for each in found:
         at = f'{place}, endpoint "{each.name}"'
+        if not isinstance(each.name, str):
+            raise ServiceError(f"{at}: the name must be a text, not {each.name!r}")
         if each.name in RESERVED_NAMES:
             raise ServiceError(f"{at}: this name is reserved for the server; choose another")
         if not _ENDPOINT_NAME.fullmatch(each.name):

@@ -12,8 +12,9 @@ from types import GenericAlias, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from .data import ArrayJson, TableJson
+from .executable import ServiceError
 from .files import BytesFile, File, FileAs, FileType, PathFile
-from .media import read_array, read_picture, read_table
+from .media import read_array, read_picture, read_table, written_types
 
 
 def described(hint: Any) -> Any:
@@ -40,6 +41,23 @@ def is_file(hint: Any) -> bool:
         base, *about = get_args(hint)
         return is_file(base) or any(isinstance(each, FileAs) for each in about)
     return isinstance(hint, type) and issubclass(hint, File)
+
+
+def check_written(hint: Any, at: str) -> None:
+    """Raises ``ServiceError`` for a result that nothing writes as its ``FileType`` says."""
+    base, *about = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+    kind = _name_of(get_origin(base) or base)
+    declared = next((each.content_type for each in about if isinstance(each, FileType)), None)
+    if kind not in ("PIL.Image", "numpy.ndarray", "pandas.DataFrame") or declared is None:
+        return
+    known = sorted(written_types(kind))
+    # Of a range, one is chosen.
+    start = declared.removesuffix("*").removesuffix("*/")
+    if not any(each == declared or (each.startswith(start) and "*" in declared) for each in known):
+        raise ServiceError(
+            f"{at}: {kind} is not written as {declared}, but as one of {', '.join(known)}; "
+            "change its FileType, or return a File"
+        )
 
 
 def _special(hint: Any, *, as_file: bool) -> Any:

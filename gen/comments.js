@@ -1221,6 +1221,7 @@ export const comments = {
   "tessera.v1.WorkFailure.message": "For the caller.",
   "tessera.v1.WorkFailure.violations": "The invalid arguments.",
   "tessera.v1.WorkFailure.stack": "For the node's log, never for a caller.",
+  "tessera.v1.WorkFailure.status": "The HTTP status that the function chose, 400 to 599, on a deployment's paths; 0: that of the code.",
   "tessera.v1.WorkViolation": "WorkViolation is one invalid argument.",
   "tessera.v1.WorkViolation.path": "Dotted; empty for the whole.",
   "tessera.v1.WorkViolation.message": "What is wrong with it.",

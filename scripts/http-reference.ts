@@ -127,7 +127,7 @@ Without a preference, values come as lines, texts and files as they are. \`Tesse
 
 ## Errors
 
-Every error is \`{"code", "message", "details"}\` with the status below: \`message\` says what is wrong and what to do, and the first of \`details\` gives the reason, for programs:
+Every error is \`{"code", "message", "details"}\` with the status below, or one from 400 to 599 that the function chose, as those of [BentoML's files](coming-from-bentoml.md) and of tasks with a response do: \`message\` says what is wrong and what to do, and the first of \`details\` gives the reason, for programs:
 
 \`\`\`json
 {

@@ -113,6 +113,8 @@ export interface FieldViolation {
 export interface ProblemOptions {
   /** Overrides the catalogue's code, for errors that a function threw, or where a protocol has another. */
   readonly code?: Code;
+  /** HTTP status on a deployment's paths, where a function chose one; absent: that of the code. */
+  readonly status?: number;
   readonly violations?: readonly FieldViolation[];
   /** How long a caller should wait before it repeats the call; becomes `Retry-After`. */
   readonly retryAfterMs?: number;
@@ -126,6 +128,7 @@ export interface ProblemOptions {
 export class Problem extends ConnectError {
   readonly reason: Reason;
   readonly retryAfterMs: number | undefined;
+  readonly status: number | undefined;
   readonly violations: readonly FieldViolation[];
 
   /** Connect's own check accepts every ConnectError, for copies of the library; this one does not. */
@@ -137,6 +140,7 @@ export class Problem extends ConnectError {
     super(message, options.code ?? CATALOGUE[reason], undefined, undefined, options.cause);
     this.reason = reason;
     this.retryAfterMs = options.retryAfterMs;
+    this.status = options.status;
     this.violations = options.violations ?? [];
     this.details.push({
       desc: ErrorInfoSchema,
@@ -170,10 +174,11 @@ export function problem(reason: Reason, message: string, options?: ProblemOption
 
 /** The same error with details and metadata of its own. */
 export function copyOf(found: Problem): Problem {
-  const { reason, rawMessage, code, cause, violations, retryAfterMs } = found;
+  const { reason, rawMessage, code, cause, violations, retryAfterMs, status } = found;
   const copy = new Problem(reason, rawMessage, {
     ...{ code, cause, violations },
     ...(retryAfterMs !== undefined && { retryAfterMs }),
+    ...(status !== undefined && { status }),
   });
   copy.details = [...found.details];
   for (const name of [...copy.metadata.keys()]) {

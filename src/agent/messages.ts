@@ -128,6 +128,7 @@ function payloadOf({ json, files: [file], text }: Payload, blobId: string): Resu
   return { case: "file", value: { contentType, filename, content } };
 }
 
-function failureOf({ code, reason, message, violations = [], stack = "" }: CallFailure) {
-  return { code, reason, message, violations: [...violations], stack };
+function failureOf(failure: CallFailure) {
+  const { code, reason, message, violations = [], stack = "", status = 0 } = failure;
+  return { code, reason, message, violations: [...violations], stack, status };
 }

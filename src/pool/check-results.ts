@@ -112,12 +112,13 @@ function readFailure(value: unknown, attachments: Attachments): CallFailure | un
   if (!isFields(failure)) {
     return undefined;
   }
-  const { code, reason, message, stack } = failure;
+  const { code, reason, message, status, stack } = failure;
   const violations = listOf(failure.violations, MAX_FAILURE_VIOLATIONS, readViolation);
   if (
     typeof code !== "string" ||
     !REASONS.has(reason) ||
     typeof message !== "string" ||
+    (status !== undefined && !isErrorStatus(status)) ||
     (stack !== undefined && typeof stack !== "string") ||
     (failure.violations !== undefined && violations === undefined)
   ) {
@@ -127,6 +128,7 @@ function readFailure(value: unknown, attachments: Attachments): CallFailure | un
     code,
     reason: reason as CallFailure["reason"],
     message,
+    ...(status !== undefined && { status }),
     ...(violations && { violations }),
     ...(stack !== undefined && { stack }),
   };
@@ -138,6 +140,10 @@ function readViolation(violation: unknown): { path: string; message: string } | 
   }
   const { path, message } = violation;
   return typeof path === "string" && typeof message === "string" ? { path, message } : undefined;
+}
+
+function isErrorStatus(value: unknown): value is number {
+  return Number.isInteger(value) && (value as number) >= 400 && (value as number) <= 599;
 }
 
 function integerOf(value: unknown): number | undefined {

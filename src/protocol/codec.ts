@@ -191,8 +191,8 @@ function failureText(failure: CallFailure): string {
   if (Buffer.byteLength(text) <= MAX_FAILURE_BYTES) {
     return text;
   }
-  const { code, reason, message } = failure;
-  return stringify({ code, reason, message });
+  const { code, reason, message, status } = failure;
+  return stringify({ code, reason, message, status });
 }
 
 function payloadOf(packed: PackedPayload, attachments: Attachments): PackedPayload {

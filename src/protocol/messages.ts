@@ -181,6 +181,8 @@ export interface CallFailure {
     | "BATCH_FAILED"
     | "ENDPOINT_NOT_FOUND";
   readonly message: string;
+  /** The HTTP status that the function chose, from 400 to 599; absent: that of the code. */
+  readonly status?: number;
   /** The invalid arguments; `path` is dotted, and empty for the whole. */
   readonly violations?: readonly { readonly path: string; readonly message: string }[];
   /** For the log of the node, never for a caller. */

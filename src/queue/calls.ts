@@ -379,10 +379,11 @@ export class Calls {
       case "result":
         return end.result;
       case "failure": {
-        const { code, reason, message, violations } = end.failure;
+        const { code, reason, message, violations, status } = end.failure;
         logFailure(this.#options.log, end.failure, logged(call), "a function failed");
         throw problem(reason, message, {
           code: codeFromString(code) ?? Code.Internal,
+          ...(status !== undefined && { status }),
           violations:
             violations?.map(({ path, message }) => ({ field: path, description: message })) ?? [],
         });

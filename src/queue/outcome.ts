@@ -81,11 +81,12 @@ function timedOut({ name, timeoutMs }: EndpointManifest): TaskFailure {
   return { reason: "timeout", code: "deadline_exceeded", message };
 }
 
-function toTaskFailure({ code, message, violations }: CallFailure): TaskFailure {
+function toTaskFailure({ code, message, status, violations }: CallFailure): TaskFailure {
   return {
     reason: "error",
     code,
     message,
+    ...(status !== undefined && { status }),
     ...(violations && {
       violations: violations.map(({ path, message }) => ({ field: path, description: message })),
     }),

@@ -33,6 +33,8 @@ export interface TaskFailure {
   /** The Connect code in its wire spelling, with which fetching the result fails. */
   readonly code: string;
   readonly message: string;
+  /** The HTTP status that the function chose; absent: that of the code. */
+  readonly status?: number;
   /** The invalid arguments, when the function's schema refused them. */
   readonly violations?: readonly { readonly field: string; readonly description: string }[];
 }

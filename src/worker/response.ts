@@ -70,7 +70,7 @@ export function failureOfStatus(
   }
   const said = file && "data" in file ? Buffer.from(file.data).toString() : json;
   const message = clip(said === "" || said === "null" ? `it answered with ${status}` : said);
-  return { code: codeOf(status), reason: "CALL_FAILED", message };
+  return { code: codeOf(status), reason: "CALL_FAILED", message, status };
 }
 
 function isJson(text: string): boolean {

@@ -84,6 +84,7 @@ describe("a message of a worker", () => {
         { id: 2, result: { json: "0", files: [{ contentType: "a/b", filename: "f", size: 5 }] } },
         { id: 3, result: { json: "", files: [], text: { contentType: "a/b", size: 5 } } },
         { id: 4, failure: { ...failure, stack: "at", violations: [{ path: "", message: "no" }] } },
+        { id: 5, failure: { ...failure, status: 422 } },
       ],
     },
   ])("is read as it was sent: $type (%#)", (message) => {
@@ -234,6 +235,10 @@ describe("a message of a worker", () => {
   const counted = (one: object) => ({ type: "metrics", changes: [one], dropped: [] });
   const declared = (one: object) => ({ type: "ready", manifest: { ...manifest, metrics: [one] } });
   const described = (one: object) => ({ type: "ready", manifest: { name: "x", endpoints: [one] } });
+
+  test.each([0, 200, 399, 600, 422.5, "422", null])("is none with %j as its status", (status) => {
+    expect(read(failed({ ...failure, status }))).toBeUndefined();
+  });
 
   test.each(lists)("is none with something strange in its %s", (_, message) => {
     for (const strange of [null, 1, "x", [], {}, { __proto__: 1 }, true]) {

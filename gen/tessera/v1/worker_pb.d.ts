@@ -1326,6 +1326,14 @@ export declare type WorkFailure = Message<"tessera.v1.WorkFailure"> & {
    * @generated from field: string stack = 5;
    */
   stack: string;
+
+  /**
+   * The HTTP status that the function chose, 400 to 599, on a deployment's paths; 0: that of the
+   * code.
+   *
+   * @generated from field: int32 status = 6;
+   */
+  status: number;
 };
 
 /**
@@ -1369,6 +1377,14 @@ export declare type WorkFailureJson = {
    * @generated from field: string stack = 5;
    */
   stack?: string;
+
+  /**
+   * The HTTP status that the function chose, 400 to 599, on a deployment's paths; 0: that of the
+   * code.
+   *
+   * @generated from field: int32 status = 6;
+   */
+  status?: number;
 };
 
 /**

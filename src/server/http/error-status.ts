@@ -36,5 +36,5 @@ export function connectStatus(code: Code): number {
 
 /** HTTP status of an error on REST paths and on the data plane. */
 export function httpStatus(found: Problem): number {
-  return HTTP_STATUS[found.reason] ?? STATUS[found.code];
+  return found.status ?? HTTP_STATUS[found.reason] ?? STATUS[found.code];
 }

@@ -80,7 +80,7 @@ describe.skipIf(skipped)(`BentoML's service files${skipped}`, () => {
       const env = { ...COMPILED, PYTHONPATH: made.beside(version), TESSERA_COMMAND };
       expect(await run(made.python, args, { cwd: PYTHON_CLIENT, env })).toMatch(/\d+ passed/);
     },
-    300_000,
+    420_000,
   );
 
   it("are run by as many processes as they say, unless the command line says another", async () => {

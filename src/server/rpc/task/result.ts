@@ -58,10 +58,11 @@ export function refuseUnsuccessful(task: Task): never {
 }
 
 function failed({ taskId, failure }: Task): Error {
-  const { reason = "error", code = "internal", message = "", violations = [] } = failure ?? {};
+  const { reason = "error", code = "internal", message = "", status } = failure ?? {};
   return problem("TASK_FAILED", message || "the function failed without a message", {
     code: codeFromString(code) ?? Code.Internal,
     metadata: { task_id: taskId, failure_reason: reason },
-    violations,
+    violations: failure?.violations ?? [],
+    ...(status !== undefined && { status }),
   });
 }

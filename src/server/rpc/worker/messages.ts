@@ -173,8 +173,8 @@ function fileOf({
 }
 
 function failureOf(failure: WorkFailure): CallFailure | undefined {
-  const { code, reason, message, violations, stack } = failure;
-  if (!REASONS.has(reason)) {
+  const { code, reason, message, violations, stack, status } = failure;
+  if (!REASONS.has(reason) || (status !== 0 && status < 400)) {
     return undefined;
   }
   return {
@@ -183,6 +183,7 @@ function failureOf(failure: WorkFailure): CallFailure | undefined {
       violations: violations.map(({ path, message: said }) => ({ path, message: said })),
     }),
     ...(stack !== "" && { stack }),
+    ...(status !== 0 && { status }),
   };
 }
 

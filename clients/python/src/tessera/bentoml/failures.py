@@ -44,7 +44,8 @@ def raised(error: Exception) -> Exception:
     """What an exception of the function becomes; others are CALL_FAILED by themselves."""
     told: Any = error
     if isinstance(error, BentoMLException):
-        failure = CallError(str(error), code=code_of_status(int(told.error_code)))
+        status = int(told.error_code)
+        failure = CallError(str(error), code=code_of_status(status), status=status)
     elif isinstance(error, ValidationError):
         # As BentoML answers it, which cannot tell it from wrong arguments.
         failure = CallError(str(error), code="invalid_argument")

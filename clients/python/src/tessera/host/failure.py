@@ -23,6 +23,8 @@ def failure_of(error: BaseException, aborted: str | None) -> dict[str, Any]:
             "reason": error.reason,
             "message": _clip(str(error)),
         }
+        if error.status is not None and 400 <= error.status <= 599:
+            failure["status"] = error.status
         if error.violations:
             failure["violations"] = [
                 {

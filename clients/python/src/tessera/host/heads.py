@@ -49,7 +49,9 @@ def refuse_status(call: IncomingCall, end: JsonResult | FileResult | int) -> Non
     status = None if call.response is None else call.response.status
     if status is not None and status >= 400:
         said = _said(end)[:MAX_FAILURE_CHARACTERS]
-        raise CallError(said or f"it answered with {status}", code=code_of_status(status))
+        raise CallError(
+            said or f"it answered with {status}", code=code_of_status(status), status=status
+        )
 
 
 def _said(end: JsonResult | FileResult | int) -> str:

@@ -130,8 +130,9 @@ class CallError(Exception):
     """The failure of a call, as its caller sees it.
 
     ``code`` is a Connect code in its wire spelling, such as ``invalid_argument``; ``reason`` is
-    ARGUMENTS_INVALID, CALL_FAILED, OUTPUT_INVALID or RESULT_TOO_LARGE. Any other exception of an
-    endpoint becomes CALL_FAILED with the code ``internal``.
+    ARGUMENTS_INVALID, CALL_FAILED, OUTPUT_INVALID or RESULT_TOO_LARGE. ``status`` is the HTTP
+    status on the deployment's paths, 400 to 599; without one it is that of the code. Any other
+    exception of an endpoint becomes CALL_FAILED with the code ``internal``.
     """
 
     def __init__(
@@ -141,9 +142,11 @@ class CallError(Exception):
         code: str = "internal",
         reason: str = "CALL_FAILED",
         violations: Sequence[tuple[str, str]] = (),
+        status: int | None = None,
     ) -> None:
         super().__init__(message)
         self.code = code
+        self.status = status
         self.reason = reason
         self.violations = violations
 

@@ -93,6 +93,20 @@ class Answers:
     def refuse(self, status: int, said: str = "not like this") -> str:
         raise bentoml.exceptions.BentoMLException(said, error_code=HTTPStatus(status))
 
+    @bentoml.task
+    def refuse_in_task(self, status: int) -> str:
+        raise bentoml.exceptions.BentoMLException("not like this", error_code=HTTPStatus(status))
+
+    @bentoml.api
+    def refuse_in_stream(self, status: int) -> Generator[str, None, None]:
+        if status:
+            raise bentoml.exceptions.BentoMLException("not so", error_code=HTTPStatus(status))
+        yield ""
+
+    @bentoml.api(batchable=True, max_batch_size=8)
+    async def refuse_in_batch(self, statuses: list[int]) -> list[int]:
+        raise bentoml.exceptions.BentoMLException("no", error_code=HTTPStatus(statuses[0]))
+
     @bentoml.api
     def invalid(self) -> str:
         raise bentoml.exceptions.InvalidArgument("too blue")

@@ -6,8 +6,6 @@ from .requests import JSON, Request, form, sent
 
 ASKED = {"content-type": JSON, "x-asked": "why", "cookie": "a=1; b=2", "user-agent": "me/1"}
 
-STATUS = "the status of an exception"
-
 REQUESTS: list[Request] = [
     *sent("status", '{"status": 201}', '{"status": 202}', '{"status": 404}', '{"status": 418}'),
     *sent("status", '{"status": 500}', '{"status": 503}', '{"status": "a"}'),
@@ -30,8 +28,13 @@ REQUESTS: list[Request] = [
     *sent("refuse", '{"status": 400}', '{"status": 401}', '{"status": 403}', '{"status": 404}'),
     *sent("refuse", '{"status": 409}', '{"status": 429}', '{"status": 500}', '{"status": 501}'),
     *sent("refuse", '{"status": 503}', '{"status": 504}', '{"status": 400, "said": "ä"}'),
-    *sent("refuse", '{"status": 405}', '{"status": 412}', '{"status": 413}', row=STATUS),
-    *sent("refuse", '{"status": 415}', '{"status": 422}', row=STATUS),
+    *sent("refuse", '{"status": 405}', '{"status": 412}', '{"status": 413}'),
+    *sent("refuse", '{"status": 415}', '{"status": 422}', '{"status": 402}', '{"status": 451}'),
+    *sent("refuse", '{"status": 502}', '{"status": 507}', '{"status": 410}', '{"status": 418}'),
+    *sent("refuse_in_task", '{"status": 422}', '{"status": 503}', is_task=True),
+    *sent("refuse_in_task", '{"status": 422}'),
+    *sent("refuse_in_stream", '{"status": 413}', '{"status": 422}'),
+    *sent("refuse_in_batch", '{"statuses": [422]}', '{"statuses": [413]}'),
     *sent("invalid", "{}"),
     *sent("missing", "{}"),
     *sent("unavailable", "{}"),

@@ -224,8 +224,9 @@ async def _each(pieces: Any) -> AsyncGenerator[Any, None]:
             async for piece in pieces:
                 yield piece
         finally:
-            if hasattr(pieces, "aclose"):
-                await pieces.aclose()
+            close = getattr(pieces, "aclose", None)
+            if close is not None:
+                await close()
         return
     steps = iter(pieces)
     with _closed(steps):

@@ -8,7 +8,7 @@
  * name the port is bound on both.
  */
 import { once } from "node:events";
-import type { AddressInfo, Server } from "node:net";
+import type { AddressInfo, Server, Socket } from "node:net";
 import { createServer } from "node:net";
 
 export interface ListenOptions {
@@ -22,10 +22,17 @@ const LOOPBACKS = ["127.0.0.1", "::1"];
 /** Attempts to find a free port that is free on both loopback addresses. */
 const MAX_FREE_PORT_ATTEMPTS = 10;
 
+/** Connections that wait for the server to serve; what comes beyond is closed. */
+const MAX_WAITING_CONNECTIONS = 1_000;
+
 /** A port that this process listens on. */
 export interface BoundPort extends AsyncDisposable {
   readonly port: number;
-  /** Gives connections to this server from now on; until then they are closed at once. */
+  /**
+   * Gives connections to this server from now on. Those that came before have waited unread, up to
+   * `MAX_WAITING_CONNECTIONS`: a service may take minutes to load, and many clients take a
+   * connection that is closed at once for a broken server.
+   */
   handTo(server: Server): void;
 }
 
@@ -99,12 +106,16 @@ async function listen(port: number, host: string): Promise<Server> {
 
 function boundPort(port: number, servers: readonly Server[]): BoundPort {
   let taker: Server | undefined;
+  const waiting = new Set<Socket>();
   for (const server of servers) {
     server.on("connection", (socket) => {
-      if (taker === undefined) {
-        socket.destroy();
-      } else {
+      if (taker) {
         taker.emit("connection", socket);
+      } else if (waiting.size < MAX_WAITING_CONNECTIONS) {
+        waiting.add(socket);
+        socket.once("error", ignore).once("close", () => waiting.delete(socket));
+      } else {
+        socket.destroy();
       }
     });
   }
@@ -112,10 +123,23 @@ function boundPort(port: number, servers: readonly Server[]): BoundPort {
     port,
     handTo(server) {
       taker = server;
+      for (const socket of waiting) {
+        socket.off("error", ignore);
+        server.emit("connection", socket);
+      }
+      waiting.clear();
     },
-    [Symbol.asyncDispose]: () => closeAll(servers),
+    async [Symbol.asyncDispose]() {
+      for (const socket of waiting) {
+        socket.destroy();
+      }
+      await closeAll(servers);
+    },
   };
 }
+
+/** A connection that broke while it waited is gone. */
+function ignore(): void {}
 
 async function closeAll(servers: readonly Server[]): Promise<void> {
   const closed = servers.map((server) => new Promise((resolve) => server.close(resolve)));

@@ -1,8 +1,9 @@
 import { once } from "node:events";
-import { type AddressInfo, connect, createServer, type Server } from "node:net";
+import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import { networkInterfaces } from "node:os";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { authority, bindPort, localUrl } from "../../src/server/bind.ts";
+import { createListener } from "../../src/server/listener.ts";
 
 /** Whether this machine has both addresses of `localhost`. */
 const hasIpv6 = Object.values(networkInterfaces())
@@ -27,13 +28,18 @@ async function take(host: string, port = 0): Promise<Server> {
 const portOf = (server: Server): number => (server.address() as AddressInfo).port;
 
 /** What a connection gets until it ends. */
-async function said(port: number, host: string): Promise<string> {
+async function said(port: number, host: string, sent = ""): Promise<string> {
   const socket = connect(port, host);
-  let all = "";
+  socket.write(sent);
+  return all(socket);
+}
+
+async function all(socket: Socket): Promise<string> {
+  let text = "";
   for await (const chunk of socket.setEncoding("utf8")) {
-    all += chunk;
+    text += chunk;
   }
-  return all;
+  return text;
 }
 
 describe.skipIf(!hasIpv6)("localhost", () => {
@@ -72,9 +78,40 @@ it("an address is bound alone", async () => {
   }
 });
 
-it("a connection that comes before anybody serves is closed", async () => {
+it("a connection that comes before anybody serves waits, with what it has sent", async () => {
   const bound = resources.use(await bindPort({ port: 0, host: "127.0.0.1" }));
-  await expect(said(bound.port, "127.0.0.1").catch(() => "")).resolves.toBe("");
+  const early = connect(bound.port, "127.0.0.1");
+  await once(early, "connect");
+  early.write("GET /early HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  const answered = said(bound.port, "127.0.0.1", "GET / HTTP/1.0\r\n\r\n");
+  const listener = createListener((req, res) => res.end(`answered ${req.url}`));
+  bound.handTo(listener.server);
+  expect(await all(early)).toContain("answered /early");
+  expect(await answered).toContain("answered /");
+  await listener.close(1_000);
+});
+
+it("a connection that waits is closed when nobody comes to serve", async () => {
+  const bound = await bindPort({ port: 0, host: "127.0.0.1" });
+  const early = connect(bound.port, "127.0.0.1").on("error", () => {});
+  await once(early, "connect");
+  const closed = once(early, "close");
+  await bound[Symbol.asyncDispose]();
+  await closed;
+});
+
+it("no more than 1,000 connections wait", async () => {
+  const bound = resources.use(await bindPort({ port: 0, host: "127.0.0.1" }));
+  const early = Array.from({ length: 1_001 }, () => {
+    const socket = connect(bound.port, "127.0.0.1").on("error", () => {});
+    resources.defer(() => void socket.destroy());
+    return socket;
+  });
+  const refused = await Promise.race(
+    early.map((socket) => once(socket, "close").then(() => socket)),
+  );
+  expect(refused.destroyed).toBe(true);
+  expect(early.filter((socket) => socket.destroyed)).toHaveLength(1);
 });
 
 it.each([

@@ -3,10 +3,14 @@
  * clients against `tessera serve`. The oldest version that runs, and the newest when this was
  * written; `TESSERA_BENTOML_VERSIONS=1.4.0,1.4.14,1.4.29` tries others.
  */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
+import { freePort } from "../../free-port.ts";
 import { leftOut } from "../../needed.ts";
 import { Program } from "../cli/program.ts";
 import {
@@ -17,6 +21,10 @@ import {
   run,
   TESSERA_COMMAND,
 } from "./python-environment.ts";
+
+/** 1.4.13 is the last with the older words for states. */
+const CLIENTS = ["1.4.13", "1.4.29", "1.4.40"];
+const KINDS = ["sync", "async"];
 
 const VERSIONS = (process.env.TESSERA_BENTOML_VERSIONS ?? "1.3.22,1.4.40").split(",");
 
@@ -69,7 +77,8 @@ const skipped = leftOut(pythonMissing);
 describe.skipIf(skipped)(`BentoML's service files${skipped}`, () => {
   let made: Environment;
   beforeAll(async () => {
-    const alone = Object.fromEntries(VERSIONS.map((each) => [each, `bentoml==${each}`]));
+    const all = [...new Set([...VERSIONS, ...CLIENTS, "1.3.22"])];
+    const alone = Object.fromEntries(all.map((each) => [each, `bentoml==${each}`]));
     made = await environment({ name: "bentoml-files", packages: PACKAGES, alone });
   }, 600_000);
 
@@ -84,16 +93,14 @@ describe.skipIf(skipped)(`BentoML's service files${skipped}`, () => {
   );
 
   it("are run by as many processes as they say, unless the command line says another", async () => {
-    const env = { ...COMPILED, PYTHONPATH: made.beside(VERSIONS.at(-1) ?? "") };
-    const variables = Object.entries(env).flatMap(([name, value]) => ["--env", `${name}=${value}`]);
+    const env = envOf(VERSIONS.at(-1) ?? "");
     const folder = mkdtempSync(join(tmpdir(), "tessera-workers-"));
     const path = join(folder, "counted.py");
     const served = async (declared: string, ...flags: string[]): Promise<string> => {
       const lines = ["import bentoml", `@bentoml.service(${declared})`, "class Counted:"];
       const method = ["    @bentoml.api", "    def one(self) -> int: return 1", ""];
       writeFileSync(path, [...lines, ...method].join("\n"));
-      const python = ["--python", made.python, ...variables];
-      const { program } = await Program.serve([path, ...python, ...flags]);
+      const { program } = await Program.serve([path, ...pythonFlags(env), ...flags]);
       await using _ = program;
       return /\(1 endpoint, (.*)\) on/.exec(program.stdout)?.[1] ?? "";
     };
@@ -106,25 +113,67 @@ describe.skipIf(skipped)(`BentoML's service files${skipped}`, () => {
     }
   }, 120_000);
 
-  it.each(VERSIONS)(
-    "of %s are served to BentoML's own clients",
+  it("of 1.3.22 are served to BentoML's own clients", async () => {
+    const env = envOf("1.3.22");
+    const { program, url } = await Program.serve([SERVICE, ...pythonFlags(env)]);
+    await using _ = program;
+    for (const kind of KINDS) {
+      const said = JSON.parse(await run(made.python, programOf(kind, url), { env }));
+      expect({ kind, ...said }).toEqual({ kind, ...ANSWERS });
+    }
+  }, 120_000);
+
+  it.each(CLIENTS)(
+    "are the same to the clients of %s under both servers, also while these start",
     async (version) => {
-      const env = { ...COMPILED, PYTHONPATH: made.beside(version) };
-      const variables = Object.entries(env).flatMap(([name, value]) => [
-        "--env",
-        `${name}=${value}`,
-      ]);
-      const python = ["--python", made.python, ...variables];
-      const { program, url } = await Program.serve([SERVICE, ...python]);
-      await using _ = program;
-      for (const kind of ["sync", "async"]) {
-        const said = await run(made.python, ["-W", "ignore", PROGRAM, kind, url], { env });
+      const env = envOf(version);
+      const home = await mkdtemp(join(tmpdir(), "tessera-bentoml-home-"));
+      const [ours, theirs] = [await freePort(), await freePort()];
+      const flags = ["--port", String(ours), "--host", "127.0.0.1"];
+      await using _ = new Program(["serve", SERVICE, ...flags, ...pythonFlags(env)]);
+      await using stack = new AsyncDisposableStack();
+      stack.defer(() => rm(home, { recursive: true, force: true }));
+      stack.use(bentomlServe(theirs, { ...env, BENTOML_HOME: home, BENTOML_DO_NOT_TRACK: "True" }));
+      for (const kind of KINDS) {
+        const [here, there] = await Promise.all(
+          [ours, theirs].map(async (port) =>
+            JSON.parse(
+              await run(made.python, programOf(kind, `http://127.0.0.1:${port}`), { env }),
+            ),
+          ),
+        );
+        expect({ kind, ...here }).toEqual({ kind, ...there });
         // The submit of this client fails on its own, when the task is stored.
         const isBroken = kind === "sync" && version === "1.4.40";
         const count = isBroken ? expect.stringContaining("_opened_files") : ANSWERS.count;
-        expect({ kind, ...JSON.parse(said) }).toEqual({ kind, ...ANSWERS, count });
+        expect({ kind, ...here }).toEqual({ kind, ...ANSWERS, count });
       }
     },
-    120_000,
+    240_000,
   );
+
+  const envOf = (version: string) => ({ ...COMPILED, PYTHONPATH: made.beside(version) });
+  const programOf = (kind: string, url: string) => ["-W", "ignore", PROGRAM, kind, url];
+  const pythonFlags = (env: Readonly<Record<string, string>>) => [
+    ...["--python", made.python],
+    ...Object.entries(env).flatMap(([name, value]) => ["--env", `${name}=${value}`]),
+  ];
+
+  /** `bentoml serve` of the same file; it ends with its process. */
+  function bentomlServe(port: number, env: Readonly<Record<string, string>>): AsyncDisposable {
+    const args = ["-W", "ignore", "-m", "bentoml", "serve", "eight:Eight", "--host", "127.0.0.1"];
+    const server = spawn(made.python, [...args, "--port", String(port)], {
+      cwd: dirname(SERVICE),
+      env: { PATH: process.env.PATH, ...env },
+      stdio: "ignore",
+      timeout: 240_000,
+    });
+    const exited = once(server, "exit");
+    return {
+      async [Symbol.asyncDispose]() {
+        server.kill();
+        await exited;
+      },
+    };
+  }
 });

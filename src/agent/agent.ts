@@ -7,10 +7,12 @@ import { hostname } from "node:os";
 import type { RegisterResponse } from "../../gen/tessera/v1/worker_pb.js";
 import type { FileKeeper } from "../files/keeper.ts";
 import { LogThrottle } from "../time/log-throttle.ts";
+import { durationFromMs } from "../time/messages.ts";
 import { Backoff } from "./backoff.ts";
 import { connect, faultOf, type PlatformConnection, refusalOf } from "./connection.ts";
 import type { AgentMachine } from "./service.ts";
 import { AgentSession, type Registration, type Resumption } from "./session.ts";
+import type { SessionNotes } from "./session-notes.ts";
 
 /** The version of WorkerService that an agent speaks. */
 const PROTOCOL = 1;
@@ -28,6 +30,9 @@ export interface AgentOptions {
   /** How many. */
   readonly workers: number;
   readonly machine: AgentMachine;
+  /** How long calls go on while the platform is not reached. Default: as the platform says. */
+  readonly silenceLimitMs?: number | undefined;
+  readonly notes: Pick<SessionNotes, "open" | "left" | "forget">;
   /** Keeps results on this machine until they are acknowledged. */
   readonly local: FileKeeper;
   readonly version: string;
@@ -52,8 +57,9 @@ export class AgentRefused extends Error {
 export async function runAgent(options: AgentOptions, leave: AbortSignal): Promise<void> {
   const refused = new AbortController();
   const signal = AbortSignal.any([leave, refused.signal]);
+  const left = [...options.notes.left()];
   const workers = Array.from({ length: options.workers }, () =>
-    new AgentWorker(options, signal).run().catch((err) => {
+    new AgentWorker(options, { leave: signal, left }).run().catch((err) => {
       refused.abort(err);
       throw err;
     }),
@@ -70,16 +76,22 @@ class AgentWorker {
   readonly #leave: AbortSignal;
   readonly #backoff = new Backoff();
   readonly #waiting: LogThrottle;
+  /** Sessions of agents that were killed, with the paths of their notes; all workers share them. */
+  readonly #left: [string, string][];
   #isKnown = false;
 
-  constructor(options: AgentOptions, leave: AbortSignal) {
+  constructor(
+    options: AgentOptions,
+    { leave, left }: { readonly leave: AbortSignal; readonly left: [string, string][] },
+  ) {
     this.#options = options;
+    this.#left = left;
     this.#leave = leave;
     this.#waiting = new LogThrottle((fields, message) => options.machine.log.warn(fields, message));
   }
 
   async run(): Promise<void> {
-    const { machine, local, now, onJoined } = this.#options;
+    const { machine, local, notes, now, onJoined } = this.#options;
     for (;;) {
       const first = await this.#join();
       if (first === undefined) {
@@ -89,7 +101,7 @@ class AgentWorker {
       const { workerId: worker, revision } = first.registered;
       machine.log.info({ worker, revision }, "the worker has joined");
       const session = new AgentSession({
-        ...{ machine, local, first, now, leave: this.#leave },
+        ...{ machine, local, first, now, leave: this.#leave, note: notes.open() },
         register: (resumption) => this.#register(resumption),
       });
       const end = await session.run();
@@ -106,9 +118,15 @@ class AgentWorker {
 
   /** Registers, again and again; undefined when the agent ends before that works. */
   async #join(): Promise<Registration | undefined> {
+    const left = this.#left.pop();
     while (!this.#leave.aborted) {
       try {
-        const registration = await this.#register(NEW);
+        const registration = await this.#register(
+          left ? { resumeSession: left[1], held: [], restarted: true } : NEW,
+        );
+        if (left) {
+          await this.#options.notes.forget(left[0]);
+        }
         this.#isKnown = true;
         this.#backoff.reset();
         return registration;
@@ -126,6 +144,7 @@ class AgentWorker {
   /** Registers over a connection of its own. */
   async #register(resumption: Resumption): Promise<Registration> {
     const { url, token, deployment, labels, version, platform, pythons, now } = this.#options;
+    const { silenceLimitMs } = this.#options;
     const connection: PlatformConnection = connect({ url, token });
     const sentAtMs = now();
     try {
@@ -139,6 +158,8 @@ class AgentWorker {
           },
           resumeSession: resumption.resumeSession,
           held: [...resumption.held],
+          restarted: resumption.restarted === true,
+          ...(silenceLimitMs !== undefined && { silenceLimit: durationFromMs(silenceLimitMs) }),
         },
         { timeoutMs: REGISTER_TIMEOUT_MS },
       );

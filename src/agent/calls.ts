@@ -170,6 +170,15 @@ export class HeldCalls {
     this.#lookIdle();
   }
 
+  /** The stream broke: what streams its result cannot go on, and the node begins it anew. */
+  disconnected(): void {
+    for (const held of this.#held.values()) {
+      if (held.execution?.isStreamed) {
+        this.#drop(held);
+      }
+    }
+  }
+
   /** Drops all calls. */
   clear(): void {
     clearTimeout(this.#accepting);

@@ -7,6 +7,8 @@
  *   aborting  calls under way are aborted      10/15
  *   over      all are killed, the session ends 13/15, so that they have ended after 14/15
  *
+ * Of a limit of more than 3 minutes, what is left after each is that of 3 minutes: 84, 60 and 24 s.
+ *
  * It is counted from when the last acknowledged heartbeat was *sent*: the node heard it later, so
  * the node's own limit ends later. An acknowledgement opens the fence again, unless it is over.
  * The clock is monotonic and this machine's alone, so what time it is on either side is of no
@@ -22,6 +24,8 @@ const OVER_AFTER = 13 / 15;
 
 /** How often the fence is looked at, as a part of the silence limit: four times in a second. */
 const LOOKS_PER_LIMIT = 60;
+/** The longest limit of which these are shares: ending calls takes no longer for a longer one. */
+const MAX_SHARED_MS = 180_000;
 
 export interface FenceOptions {
   /** After this silence the node gives the worker's calls to others. */
@@ -41,13 +45,21 @@ export class Fence implements Disposable {
   readonly #timer: NodeJS.Timeout;
   /** When the last acknowledged heartbeat was sent. */
   #sinceMs: number;
+  #silenceMs: number;
   #isAborting = false;
   #isOver = false;
 
   constructor(options: FenceOptions) {
     this.#options = options;
     this.#sinceMs = options.sinceMs;
-    this.#timer = setInterval(() => this.look(), options.silenceMs / LOOKS_PER_LIMIT);
+    this.#silenceMs = options.silenceMs;
+    const sharedMs = Math.min(options.silenceMs, MAX_SHARED_MS);
+    this.#timer = setInterval(() => this.look(), sharedMs / LOOKS_PER_LIMIT);
+  }
+
+  /** The node that goes on with the session has another limit. */
+  limit(silenceMs: number): void {
+    this.#silenceMs = silenceMs;
   }
 
   /** A heartbeat that was sent at this time was acknowledged. */
@@ -91,8 +103,10 @@ export class Fence implements Disposable {
     clearInterval(this.#timer);
   }
 
-  /** The silence so far, as a part of the limit. */
+  /** The silence so far, as a part of the limit, or of its last 3 minutes; below 0 before those. */
   #share(): number {
-    return (this.#options.now() - this.#sinceMs) / this.#options.silenceMs;
+    const sharedMs = Math.min(this.#silenceMs, MAX_SHARED_MS);
+    const silentMs = this.#options.now() - this.#sinceMs;
+    return (silentMs - (this.#silenceMs - sharedMs)) / sharedMs;
   }
 }

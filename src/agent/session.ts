@@ -19,6 +19,7 @@ import { RemoteFiles, type SessionAccess } from "./files.ts";
 import { abortReason, type Request } from "./messages.ts";
 import { ReportStream } from "./reports.ts";
 import { type AgentMachine, JoinedService } from "./service.ts";
+import type { SessionNote } from "./session-notes.ts";
 import { WorkStream } from "./work-stream.ts";
 
 /** How long a worker that leaves waits for its node to end the session, when no call is left. */
@@ -35,6 +36,8 @@ export interface Registration {
 export interface Resumption {
   readonly resumeSession: string;
   readonly held: ReturnType<HeldCalls["list"]>;
+  /** True for the session of an agent that was killed. */
+  readonly restarted?: boolean;
 }
 
 export interface AgentSessionOptions {
@@ -42,6 +45,8 @@ export interface AgentSessionOptions {
   /** Keeps results on this machine. */
   readonly local: FileKeeper;
   readonly first: Registration;
+  /** Where the session is noted while it lasts. */
+  readonly note: Pick<SessionNote, "write" | "remove">;
   /** Registers again. Rejects with the error of the call. */
   register(resumption: Resumption): Promise<Registration>;
   /** Aborts when the worker is to leave. */
@@ -110,6 +115,7 @@ export class AgentSession {
     if (leave.aborted) {
       onLeave();
     }
+    await this.#options.note.write(this.#current.registered.session);
     void this.#service.start();
     try {
       for (;;) {
@@ -123,6 +129,7 @@ export class AgentSession {
     } finally {
       leave.removeEventListener("abort", onLeave);
       await this.#close();
+      await this.#options.note.remove();
     }
   }
 
@@ -158,6 +165,7 @@ export class AgentSession {
       return this.#endOf(err);
     } finally {
       this.#stream = undefined;
+      this.#calls.disconnected();
       this.#reports.disconnect();
     }
   }
@@ -176,6 +184,7 @@ export class AgentSession {
           resumeSession: this.#current.registered.session,
           held: this.#calls.list(),
         });
+        await this.#options.note.write(next.registered.session);
         this.#goOn(next);
         machine.log.info({ worker: next.registered.workerId }, "the worker is connected again");
         return undefined;
@@ -193,6 +202,7 @@ export class AgentSession {
   #goOn(next: Registration): void {
     const before = this.#current.registered;
     const { workerId, keep, revision } = next.registered;
+    this.#fence.limit(silenceOf(next.registered));
     this.#fence.acknowledged(next.sentAtMs);
     this.#current = next;
     this.#resumed = { keep, isMoved: workerId !== before.workerId };

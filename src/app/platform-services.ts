@@ -44,7 +44,10 @@ import type { Storage } from "../storage/storage.ts";
 export interface PlatformServicesPorts {
   readonly accounts: Accounts;
   readonly hosting: HostingStorage;
-  readonly tasks: Pick<Storage, "searchTasks" | "queueStates" | "describeDatabase" | "adoptLease">;
+  readonly tasks: Pick<
+    Storage,
+    "searchTasks" | "queueStates" | "describeDatabase" | "adoptLease" | "closeLease"
+  >;
   readonly directory: Pick<Directory, "find" | "workersHere">;
   readonly artifactOf: WorkerServiceOptions["artifactOf"];
   readonly blobs: BlobStore;

@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import { runAgent } from "../agent/agent.ts";
 import { AgentArtifacts } from "../agent/artifacts.ts";
+import { SessionNotes } from "../agent/session-notes.ts";
 import { PYTHON_UNAVAILABLE } from "../artifacts/environments/environment.ts";
 import { currentPlatform } from "../artifacts/platform.ts";
 import type { WorkerConfig, WorkerSecrets } from "../config/config.ts";
@@ -86,6 +87,7 @@ export async function runWorkers(
         now,
         onFailed: (err) => log.error({ err }, "a result could not be kept on this machine"),
       }),
+      notes: new SessionNotes(join(config.dataFolder, "sessions"), config, log),
       version,
       platform: currentPlatform(),
       pythons: python?.named.map((each) => each.version) ?? [],

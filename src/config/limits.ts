@@ -5,8 +5,9 @@ export interface ServiceLimits {
   /** Time to clean up between the abort of a call and the kill of its worker. */
   readonly graceMs: number;
   /**
-   * After this silence a worker on another machine is lost. It has ended its calls by then, after
-   * 14/15 of it; its lease, which a node renews every 5 s, ends after 20 s where the node ends too.
+   * After this silence a worker on another machine is lost, unless it asks for a longer one. It has
+   * ended its calls by then, after 14/15 of it; its lease, which a node renews every 5 s, ends 5 s
+   * later where the node ends too.
    */
   readonly silenceMs: number;
   /** For a worker to load its service, which may read a large model. */

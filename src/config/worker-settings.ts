@@ -1,4 +1,5 @@
 /** Settings of `tessera worker`, as data; docs/configuration.md is generated from them. */
+import { MAX_SILENCE_LIMIT_MS } from "../protocol/silence.ts";
 import { PYTHON_SETTINGS } from "./python.ts";
 import { optional, type Settings, setting } from "./settings.ts";
 import { SANDBOX_SETTING, START_SETTINGS } from "./start-settings.ts";
@@ -49,6 +50,16 @@ export const WORKER_SETTINGS = {
     summary:
       "a label of this machine, such as gpu=h200, or several with commas; repeatable: deployments that require labels run only on machines that have them",
     reason: "none: a deployment that requires no label runs everywhere",
+  }),
+  silenceLimit: optional({
+    flag: "--silence-limit <time>",
+    variable: "TESSERA_SILENCE_LIMIT",
+    shownDefault: "the platform's, 15s",
+    parse: values.duration(15_000, MAX_SILENCE_LIMIT_MS),
+    summary:
+      "how long the platform may hear nothing of the workers before it gives their tasks to others, such as 2h; they go on meanwhile, but for the last third of it, at most a minute, in which they end",
+    reason:
+      "tasks of a machine that dies run again after it; set it to how long a platform that is away should cost none of them",
   }),
   dataFolder: setting({
     flag: "--data <folder>",

@@ -13,6 +13,8 @@ export interface WorkerConfig {
   readonly deployment: string;
   readonly workers: number;
   readonly labels: { readonly [name: string]: string };
+  /** How long the platform may hear nothing of the workers. Undefined: as the platform says. */
+  readonly silenceLimitMs: number | undefined;
   /** An absolute path. */
   readonly dataFolder: string;
   readonly sandbox: SandboxMode;
@@ -43,6 +45,7 @@ export function workerConfig(
     deployment: required(read.deployment, "--deployment <name>, whose calls the workers run"),
     workers: read.workers,
     labels: read.labels,
+    silenceLimitMs: read.silenceLimit,
     dataFolder: resolve(read.dataFolder),
     sandbox: read.sandbox,
     searchPath: env.PATH ?? "",

@@ -39,6 +39,8 @@ export interface CallExecutor {
   sacrifice(message: string): void;
   /** True while it does not answer. */
   isBlocked(): boolean;
+  /** True while nothing reaches it, so that it cannot hear an abort; it ends its calls by itself. */
+  isCutOff?(): boolean;
   /** `isDraining` has changed. Undefined: it cannot drain, and is ended instead. */
   readonly onDraining?: () => void;
 }
@@ -190,7 +192,12 @@ export class Executions implements ExecutionHost {
     if (abortedFor !== "shutdown" && this.#drain?.hold(call.id, limitMs, message)) {
       return true;
     }
-    this.#target.sacrifice(message);
+    if (this.#target.isCutOff?.()) {
+      // Its other calls go on, and it is told to drop this one when it is back.
+      this.displace(call.id, message);
+    } else {
+      this.#target.sacrifice(message);
+    }
     return false;
   }
 

@@ -26,6 +26,8 @@ export interface WorkerLease {
   readonly session?: string;
   /** True when this node has adopted it, so that it is open. */
   readonly isAdopted?: boolean;
+  /** How long it lasts without renewal. Default: as those of processes on this machine. */
+  readonly ttlMs?: number;
 }
 
 export interface Worker {

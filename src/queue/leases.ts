@@ -12,6 +12,11 @@ import type { Task } from "../tasks/task.ts";
 
 /** How long a worker's lease lasts without renewal; then its attempts go back to the queue. */
 export const LEASE_DURATION_MS = 20_000;
+/**
+ * Interval at which a node's maintenance renews its leases and looks after its queues: a
+ * quarter of a lease, so that three renewals may fail.
+ */
+export const LEASE_HEARTBEAT_INTERVAL_MS = 5_000;
 /** Pause before a storage that does not answer is asked for a lease again. */
 const LEASE_OPEN_RETRY_PAUSE_MS = 1_000;
 
@@ -23,10 +28,20 @@ export interface LeasesOptions {
   onRescued(tasks: readonly Task[]): void;
 }
 
+/** An open lease. */
+interface HeldLease {
+  readonly ttlMs: number;
+  onLost(): void;
+}
+
+/** How long the lease of a worker lasts that goes on without its node for a while. */
+export function leaseOutlasting(silenceMs: number): number {
+  return Math.max(LEASE_DURATION_MS, silenceMs + LEASE_HEARTBEAT_INTERVAL_MS);
+}
+
 export class Leases implements AsyncDisposable {
   readonly #options: LeasesOptions;
-  /** The open leases, each with its `onLost`. */
-  readonly #held = new Map<string, () => void>();
+  readonly #held = new Map<string, HeldLease>();
   readonly #opening = new Set<string>();
   readonly #closing = new Set<Promise<void>>();
 
@@ -37,6 +52,17 @@ export class Leases implements AsyncDisposable {
   /** Ids of the leases that are open, as far as this node knows. */
   get held(): readonly string[] {
     return [...this.#held.keys()];
+  }
+
+  /** The same, by how long they last without renewal. */
+  byDuration(): ReadonlyMap<number, readonly string[]> {
+    const found = new Map<number, string[]>();
+    for (const [leaseId, { ttlMs }] of this.#held) {
+      const ids = found.get(ttlMs) ?? [];
+      ids.push(leaseId);
+      found.set(ttlMs, ids);
+    }
+    return found;
   }
 
   /** The name of this node, for people who read the table of leases. */
@@ -50,24 +76,24 @@ export class Leases implements AsyncDisposable {
   async open(
     leaseId: string,
     onLost: () => void,
-    { session, isAdopted }: WorkerLease = {},
+    { session, isAdopted, ttlMs = LEASE_DURATION_MS }: WorkerLease = {},
   ): Promise<void> {
     if (isAdopted) {
-      this.#held.set(leaseId, onLost);
+      this.#held.set(leaseId, { ttlMs, onLost });
       return;
     }
     const { storage, now, log } = this.#options;
     const opened = {
       leaseId,
       owner: this.owner,
-      ttlMs: LEASE_DURATION_MS,
+      ttlMs,
       ...(session && { session }),
     };
     this.#opening.add(leaseId);
     while (this.#opening.has(leaseId)) {
       try {
         await storage.openLease({ ...opened, nowMs: now() });
-        this.#held.set(leaseId, onLost);
+        this.#held.set(leaseId, { ttlMs, onLost });
         if (this.#opening.delete(leaseId)) {
           return;
         }
@@ -88,10 +114,10 @@ export class Leases implements AsyncDisposable {
   renewed(asked: readonly string[], renewed: readonly string[]): void {
     const kept = new Set(renewed);
     for (const leaseId of asked) {
-      const onLost = this.#held.get(leaseId);
-      if (!kept.has(leaseId) && onLost !== undefined) {
+      const lease = this.#held.get(leaseId);
+      if (!kept.has(leaseId) && lease !== undefined) {
         this.#held.delete(leaseId);
-        onLost();
+        lease.onLost();
       }
     }
   }

@@ -30,15 +30,9 @@ import type { Task } from "../tasks/task.ts";
 import { SingleFlight } from "../time/single-flight.ts";
 import { Timer } from "../time/timer.ts";
 import { Expirer } from "./expirer.ts";
-import { LEASE_DURATION_MS, Leases } from "./leases.ts";
+import { LEASE_HEARTBEAT_INTERVAL_MS, Leases } from "./leases.ts";
 import type { MaintainedQueue } from "./maintained-queue.ts";
 import { RemoteChanges } from "./remote-changes.ts";
-
-/**
- * Interval at which a node's maintenance renews its leases and looks after its queues: a
- * quarter of a lease, so that three renewals may fail.
- */
-const LEASE_HEARTBEAT_INTERVAL_MS = 5_000;
 
 /** Pause after maintenance that failed: the node is not ready before it succeeds. */
 const LEASE_HEARTBEAT_RETRY_PAUSE_MS = 1_000;
@@ -145,17 +139,15 @@ export class Maintenance implements AsyncDisposable {
 
   async #renew(): Promise<void> {
     const { storage, log, now } = this.#options;
-    const leaseIds = this.leases.held;
-    if (leaseIds.length === 0) {
+    if (this.leases.held.length === 0) {
       return;
     }
     try {
-      const renewed = await storage.renewLeases({
-        leaseIds,
-        nowMs: now(),
-        ttlMs: LEASE_DURATION_MS,
-      });
-      this.leases.renewed(leaseIds, renewed);
+      // One statement, and one more for each silence limit that joined workers have asked for.
+      for (const [ttlMs, leaseIds] of this.leases.byDuration()) {
+        const renewed = await storage.renewLeases({ leaseIds, nowMs: now(), ttlMs });
+        this.leases.renewed(leaseIds, renewed);
+      }
       this.#reportStorage(true);
     } catch (err) {
       this.#reportStorage(false);

@@ -12,11 +12,11 @@ afterEach(() => {
   }
 });
 
-function open() {
+function open(silenceMs = SILENCE_MS) {
   const clock = { ms: 1_000_000 };
   const said: string[] = [];
   const fence = new Fence({
-    silenceMs: SILENCE_MS,
+    silenceMs,
     now: () => clock.ms,
     sinceMs: clock.ms,
     onAbort: () => said.push("abort"),
@@ -84,6 +84,30 @@ describe("a fence", () => {
     fence.acknowledged(1_034_000);
     expect(fence.isOpen).toBe(false);
     expect(fence.isOver).toBe(true);
+    expect(said).toEqual(["over"]);
+  });
+
+  test("of a long limit, takes its last minute and a half for that", () => {
+    const hoursMs = 2 * 3_600_000;
+    const { fence, said, at } = open(hoursMs);
+    at(hoursMs - 84_001);
+    expect(fence.isOpen).toBe(true);
+    at(hoursMs - 84_000);
+    expect(fence.isOpen).toBe(false);
+    at(hoursMs - 60_001);
+    expect(said).toEqual([]);
+    at(hoursMs - 60_000);
+    expect(said).toEqual(["abort"]);
+    at(hoursMs - 24_000);
+    expect(said).toEqual(["abort", "over"]);
+  });
+
+  test("heeds the limit of the node that goes on with its session", () => {
+    const { fence, said, at } = open(2 * 3_600_000);
+    fence.limit(SILENCE_MS);
+    at(9_999);
+    expect(said).toEqual([]);
+    at(13_000);
     expect(said).toEqual(["over"]);
   });
 });

@@ -15,6 +15,7 @@ import { WorkerService } from "../../gen/tessera/v1/worker_pb.js";
 import { runAgent } from "../../src/agent/agent.ts";
 import { AgentArtifacts } from "../../src/agent/artifacts.ts";
 import type { AgentMachine } from "../../src/agent/service.ts";
+import { SessionNotes } from "../../src/agent/session-notes.ts";
 import type { BuiltArtifact } from "../../src/artifacts/build-options.ts";
 import { openFile } from "../../src/artifacts/pack.ts";
 import { setPrincipal, type TokenPrincipal } from "../../src/auth/principal.ts";
@@ -115,6 +116,11 @@ export function remoteWorkers(
         {
           ...{ url: node.url, token: "secret", deployment: "contract", labels: {}, workers: 1 },
           ...{ machine, local: localFiles(folder).task, version: "1", platform: "here" },
+          notes: new SessionNotes(
+            join(folder, "sessions"),
+            { url: node.url, deployment: "contract" },
+            silent,
+          ),
           ...{ pythons: [], now: () => performance.now(), onJoined() {} },
         },
         leave.signal,
@@ -168,7 +174,7 @@ export class NodeEnd implements AsyncDisposable {
     const service = workerService({
       directory: { find: () => located },
       // No worker comes here from another node.
-      storage: { adoptLease: async () => undefined },
+      storage: { adoptLease: async () => undefined, closeLease: async () => [] },
       artifactOf: () => ({ index: built.index, openFile: (file) => openFile(built, file) }),
       now: Date.now,
       silenceMs: options.silenceMs,

@@ -587,8 +587,10 @@ export declare type CancelTasksRequest = Message<"tessera.v1.CancelTasksRequest"
   filter?: TaskFilter | undefined;
 
   /**
-   * Also cancel tasks that run: the signal of each aborts, then its worker is
-   * killed. Without it, and without `statuses`, only queued tasks are chosen.
+   * Also cancel tasks that run: the signal of each aborts, and one that goes on
+   * for the grace period after that is ended with its worker, where others run
+   * beside it when they have ended. Without it, and without `statuses`, only
+   * queued tasks are chosen.
    *
    * @generated from field: bool abort = 3;
    */
@@ -631,8 +633,10 @@ export declare type CancelTasksRequestJson = {
   filter?: TaskFilterJson;
 
   /**
-   * Also cancel tasks that run: the signal of each aborts, then its worker is
-   * killed. Without it, and without `statuses`, only queued tasks are chosen.
+   * Also cancel tasks that run: the signal of each aborts, and one that goes on
+   * for the grace period after that is ended with its worker, where others run
+   * beside it when they have ended. Without it, and without `statuses`, only
+   * queued tasks are chosen.
    *
    * @generated from field: bool abort = 3;
    */

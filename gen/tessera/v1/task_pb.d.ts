@@ -2096,8 +2096,10 @@ export declare type CancelTaskRequest = Message<"tessera.v1.CancelTaskRequest"> 
   endpoint: string;
 
   /**
-   * Also cancel a running task: its `ctx.signal` aborts, and after a grace
-   * period its worker is killed. The call answers when the task has ended.
+   * Also cancel a running task: its `ctx.signal` aborts. A function that goes on
+   * for the grace period after that is ended with its worker; where other calls
+   * run beside it, the task ends alone, and its worker when they have ended. The
+   * call answers when the task has ended.
    *
    * @generated from field: bool abort = 4;
    */
@@ -2132,8 +2134,10 @@ export declare type CancelTaskRequestJson = {
   endpoint?: string;
 
   /**
-   * Also cancel a running task: its `ctx.signal` aborts, and after a grace
-   * period its worker is killed. The call answers when the task has ended.
+   * Also cancel a running task: its `ctx.signal` aborts. A function that goes on
+   * for the grace period after that is ended with its worker; where other calls
+   * run beside it, the task ends alone, and its worker when they have ended. The
+   * call answers when the task has ended.
    *
    * @generated from field: bool abort = 4;
    */

@@ -92,6 +92,24 @@ export declare type RegisterRequest = Message<"tessera.v1.RegisterRequest"> & {
    * @generated from field: repeated tessera.v1.HeldCall held = 9;
    */
   held: HeldCall[];
+
+  /**
+   * How long the platform may hear nothing of the worker before it gives its
+   * tasks to others: from the platform's own limit, 15 s, to 24 h. Whatever the
+   * answer says holds. Default: the platform's own.
+   *
+   * @generated from field: google.protobuf.Duration silence_limit = 10;
+   */
+  silenceLimit?: Duration | undefined;
+
+  /**
+   * With `resume_session`: the process that had it has died, and all of its
+   * calls with it. They are given to others at once, as those of a worker that
+   * was lost, and a new session begins.
+   *
+   * @generated from field: bool restarted = 11;
+   */
+  restarted: boolean;
 };
 
 /**
@@ -166,6 +184,24 @@ export declare type RegisterRequestJson = {
    * @generated from field: repeated tessera.v1.HeldCall held = 9;
    */
   held?: HeldCallJson[];
+
+  /**
+   * How long the platform may hear nothing of the worker before it gives its
+   * tasks to others: from the platform's own limit, 15 s, to 24 h. Whatever the
+   * answer says holds. Default: the platform's own.
+   *
+   * @generated from field: google.protobuf.Duration silence_limit = 10;
+   */
+  silenceLimit?: DurationJson;
+
+  /**
+   * With `resume_session`: the process that had it has died, and all of its
+   * calls with it. They are given to others at once, as those of a worker that
+   * was lost, and a new session begins.
+   *
+   * @generated from field: bool restarted = 11;
+   */
+  restarted?: boolean;
 };
 
 /**
@@ -3181,7 +3217,9 @@ export declare const WriteBlobResponseSchema: GenMessage<WriteBlobResponse, {jso
  * A worker that is cut off fences itself: counted from when its last
  * acknowledged heartbeat was sent, it takes no new call after 8 s, aborts its
  * calls after 10 s, and has ended them after 14 s. The node gives its tasks to
- * others after 15 s. All four scale with the `silence_limit` of the session.
+ * others after 15 s. All four scale with the `silence_limit` of the session; of
+ * a limit of more than 3 minutes, the last minute is for that: it takes no new
+ * call 84 s before the end, aborts 60 s before, and has ended them 12 s before.
  *
  * Every method takes a token with worker access for the deployment.
  *

@@ -88,6 +88,7 @@ export class RemoteWorker implements Worker {
           this.kill(message);
         },
         isBlocked: () => false,
+        isCutOff: () => this.#stream === undefined && !this.ended,
       },
     );
     this.transfers = transfers[0] as RemoteTransfers;
@@ -358,8 +359,10 @@ export class RemoteWorker implements Worker {
       this.kill(`nothing was heard of it for ${Math.round(this.#options.silenceMs / 1_000)} s`);
       return;
     }
-    for (const id of this.#assigned.takeOverdue(nowMs)) {
-      this.#stream?.send({ type: "abort", id, reason: "shutdown" });
+    const stream = this.#stream;
+    // Cut off, it may have them: when it is back, it says which.
+    for (const id of stream ? this.#assigned.takeOverdue(nowMs) : []) {
+      stream?.send({ type: "abort", id, reason: "shutdown" });
       this.#executions.displace(id, "its worker did not say that it had arrived");
     }
   }

@@ -24,6 +24,8 @@ export interface AgentOptions {
   readonly token: string;
   readonly deployment: string;
   readonly flags?: readonly string[];
+  /** Its data folder. Default: one of its own. */
+  readonly data?: string;
   readonly env?: Readonly<Record<string, string>>;
   /** When it is killed at the latest. Default: longer than most tests take. */
   readonly limitMs?: number;
@@ -32,7 +34,7 @@ export interface AgentOptions {
 /** Starts an agent; each has a data folder of its own, which goes with the world's. */
 export function startAgent(world: World, options: AgentOptions): Program {
   const { url = world.platform.url, token, deployment, flags = [], env = {}, limitMs } = options;
-  const data = mkdtempSync(join(world.folder.path, "agent-"));
+  const { data = mkdtempSync(join(world.folder.path, "agent-")) } = options;
   return new Program(
     [
       "worker",

@@ -1,4 +1,6 @@
 /** `tessera worker` joined to a real platform. */
+import { mkdtempSync, readdirSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { TaskStatus, WorkerPlace } from "../../../src/client/index.ts";
 import { isAlive, type Program } from "../cli/program.ts";
@@ -153,6 +155,31 @@ describe("an agent", () => {
       (text) => /afar_copied_bytes_total\{[^}]*\} \d+/.test(text),
     );
     await hasLine("a copy of 77 bytes");
+  });
+
+  it("that is killed and started again tells so, and nobody waits for its silence limit", async () => {
+    const data = mkdtempSync(join(world.folder.path, "agent-"));
+    const begin = async (): Promise<Program> => {
+      const flags = ["--silence-limit", "2h"];
+      const agent = startAgent(world, { token, deployment: "afar", flags, data });
+      agents.push(agent);
+      await hasJoined(agent);
+      return agent;
+    };
+    const first = await begin();
+    const pid = await serves(first);
+    const taskId = await submit("hold", { forMs: 3_000 });
+    await isRunning(taskId);
+    await first.stop("SIGKILL");
+    const second = await begin();
+    const { json } = await result(taskId);
+    expect(json).toMatchObject({ attempt: 2 });
+    expect(json.pid).not.toBe(pid);
+    expect((await task(taskId)).attempts[0]).toMatchObject({
+      failure: { message: expect.stringContaining("its process has died, and was started again") },
+    });
+    await second.stop();
+    expect(readdirSync(join(data, "sessions"))).toEqual([]);
   });
 
   it("finishes its calls at SIGTERM, and exits with 0", async () => {

@@ -1,10 +1,14 @@
 /** An agent whose node ends by force while its tasks run. */
 import { afterEach, describe, expect, it } from "vitest";
 import { WorkerPlace } from "../../../src/client/index.ts";
+import { LEASE_DURATION_MS } from "../../../src/queue/leases.ts";
 import { freePort } from "../../free-port.ts";
 import { Program } from "../cli/program.ts";
 import { artifact, call, until, World } from "../hosting/world.ts";
 import { hasJoined, startAgent, workerToken } from "./agent-program.ts";
+
+/** Longer than the lease of a worker that asks for no other silence limit, by a little. */
+const AWAY_MS = LEASE_DURATION_MS + 2_000;
 
 let world: World;
 const programs: Program[] = [];
@@ -64,4 +68,55 @@ describe("an agent", () => {
       expect((await call(at, "afar", path)).json).toEqual(after.json);
     },
   );
+
+  it("goes on for as long as its silence limit says while its node is away, and begins anew by default", async () => {
+    world = await World.start();
+    const names = ["patient", "usual"] as const;
+    for (const name of names) {
+      await world.deploy(name, await artifact("afar"), { settings: { place: WorkerPlace.REMOTE } });
+    }
+    const token = await workerToken(world, names);
+    await world.platform[Symbol.asyncDispose]();
+    const port = await freePort();
+    const at = { started: { ...world.platform.started, port } };
+    const node = await startNode(port);
+    const url = `http://127.0.0.1:${port}`;
+    const join = async (deployment: string, flags: readonly string[]): Promise<Program> => {
+      const agent = startAgent(world, { url, token, deployment, flags });
+      programs.push(agent);
+      await hasJoined(agent);
+      return agent;
+    };
+    const [, usual] = await Promise.all([
+      join("patient", ["--silence-limit", "10m"]),
+      join("usual", []),
+    ]);
+    const submit = async (name: string): Promise<string> => {
+      await until(
+        () => call(at, name, "/parent", { body: {} }),
+        ({ status }) => status === 200,
+      );
+      const { json } = await call(at, name, "/hold/submit", { body: { forMs: 15_000 } });
+      await until(
+        () => call(at, name, `/hold/status?task_id=${json.task_id}`),
+        ({ json }) => json.status === "running",
+      );
+      return json.task_id;
+    };
+    const ids = await Promise.all(names.map(submit));
+    await node.stop("SIGKILL");
+    const back = new Promise((resolve) => setTimeout(resolve, AWAY_MS));
+    await usual.says("stderr", /the platform was not reached in time/);
+    await back;
+    await startNode(port);
+    const attempts = names.map(async (name, index) => {
+      const path = `/hold/get?task_id=${ids[index]}&wait=60`;
+      const { json } = await until(
+        () => call(at, name, path),
+        ({ status }) => status === 200,
+      );
+      return json.attempt;
+    });
+    expect(await Promise.all(attempts)).toEqual([1, 2]);
+  }, 150_000);
 });

@@ -88,6 +88,30 @@ test("a call that a worker comes back with has arrived", () => {
   expect(call.end).toBeUndefined();
 });
 
+test("a call that was assigned as the stream broke waits for what the worker holds", () => {
+  const { worker, stream } = connected();
+  const [first, second] = [begin(worker), begin(worker)];
+  worker.disconnect(stream);
+  pass(worker, 7);
+  expect([first.end, second.end]).toEqual([undefined, undefined]);
+  worker.resume([{ id: 1, taskId: "t", attempt: 1, endpoint: "work" }]);
+  expect(first.end).toBeUndefined();
+  expect(second.end).toMatchObject({ kind: "displaced" });
+});
+
+test("a call that is cancelled while its worker is cut off ends, and the others go on", () => {
+  const { worker, stream } = connected();
+  const [other, cancelled] = [begin(worker), begin(worker)];
+  worker.accepted([1, 2]);
+  worker.disconnect(stream);
+  worker.execution(2)?.abort("cancelled");
+  pass(worker, 8);
+  expect(cancelled.end).toEqual({ kind: "aborted", reason: "cancelled" });
+  expect(other.end).toBeUndefined();
+  const held = [1, 2].map((id) => ({ id, taskId: "t", attempt: 1, endpoint: "work" }));
+  expect(worker.resume(held)).toEqual([1]);
+});
+
 test("acknowledgements of a moment are one message", () => {
   const { worker, sent } = connected();
   begin(worker);

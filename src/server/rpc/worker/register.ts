@@ -1,5 +1,6 @@
 /** Register: opens the session of a worker, resumes it, or adopts it from another node. */
 import { isDeepStrictEqual } from "node:util";
+import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { RegisterRequest, WorkerService } from "../../../../gen/tessera/v1/worker_pb.js";
 import { writeIndex } from "../../../artifacts/index-file.ts";
@@ -12,7 +13,8 @@ import { problem } from "../../../errors.ts";
 import { DEFAULT_LIMITS } from "../../../pool/limits.ts";
 import { RemoteWorker } from "../../../pool/remote/remote-worker.ts";
 import type { ServiceManifest } from "../../../protocol/manifest.ts";
-import { LEASE_DURATION_MS } from "../../../queue/leases.ts";
+import { MAX_SILENCE_LIMIT_MS } from "../../../protocol/silence.ts";
+import { leaseOutlasting } from "../../../queue/leases.ts";
 import type { LeasedTask } from "../../../storage/leases.ts";
 import type { Storage } from "../../../storage/storage.ts";
 import { durationFromMs } from "../../../time/messages.ts";
@@ -51,12 +53,12 @@ export interface RegisterOptions {
   readonly directory: {
     find(...target: Parameters<Directory["find"]>): Joinable | Promise<Joinable>;
   };
-  readonly storage: Pick<Storage, "adoptLease">;
+  readonly storage: Pick<Storage, "adoptLease" | "closeLease">;
   readonly sessions: WorkerSessions;
   /** The artifact of the revision that serves on this node; undefined where none does. */
   readonly artifactOf: (deploymentId: string) => ServedArtifact | undefined;
   readonly now: () => number;
-  /** After this silence a worker is lost. */
+  /** After this silence a worker is lost that asks for no other. */
   readonly silenceMs: number;
 }
 
@@ -73,12 +75,11 @@ export function register(options: RegisterOptions): ServiceImpl<typeof WorkerSer
     }
     const deployment = located.deployment();
     const own = sessions.find(req.resumeSession, principal);
-    if (own?.deploymentId === deploymentId) {
-      return answer(options, {
-        session: own,
-        deployment,
-        keep: own.worker.resume(heldCalls(req.held)),
-      });
+    if (req.restarted) {
+      await endLost(options, req, own);
+    } else if (own?.deploymentId === deploymentId) {
+      const keep = own.worker.resume(heldCalls(req.held));
+      return answer({ session: own, deployment, keep });
     }
     const endpoints = endpointsFor(req, located, deployment.manifest);
     checkCode(req, deployment.manifest, artifactOf(deploymentId));
@@ -154,21 +155,26 @@ interface Joining {
 /** A worker that is new to this node: its lease is opened, or adopted from the node before. */
 async function join(options: RegisterOptions, joining: Joining) {
   const { req, principal, located, deployment, endpoints } = joining;
-  const { sessions, silenceMs, artifactOf } = options;
+  const { sessions, artifactOf } = options;
   const { service } = deployment;
   const { remote } = deployment.joining;
   const id = remote.newId();
   const secret = newSessionSecret(id);
   const held = heldCalls(req.held);
-  const isResumed = req.resumeSession !== "";
-  const adopted = isResumed ? await adopt(options, { req, id, secret }) : [];
+  const isResumed = req.resumeSession !== "" && !req.restarted;
+  const silenceMs = silenceFor(req, options);
+  const ttlMs = leaseOutlasting(silenceMs);
+  const adopted = isResumed ? await adopt(options, { req, id, secret, ttlMs }) : [];
+  if (adopted === undefined) {
+    throw sessionExpired();
+  }
   const worker = new RemoteWorker({
     ...remote,
     id,
     machine: machineOf(req),
     revision: service?.revision?.number,
     manifest: deployment.manifest,
-    lease: { session: sessionDigest(secret), isAdopted: isResumed },
+    lease: { session: sessionDigest(secret), isAdopted: isResumed, ttlMs },
     silenceMs,
     held,
     endpoints,
@@ -176,6 +182,7 @@ async function join(options: RegisterOptions, joining: Joining) {
   });
   const session: WorkerSession = {
     secret,
+    silenceMs,
     tokenId: principal.tokenId,
     deploymentId: located.facts.deploymentId,
     worker,
@@ -190,30 +197,57 @@ async function join(options: RegisterOptions, joining: Joining) {
   };
   sessions.add(session);
   const keep = await deployment.joining.join(worker, adopted, held);
-  return answer(options, { session, deployment, keep });
+  return answer({ session, deployment, keep });
 }
 
+/** The silence after which this worker is lost: what it asks for, within limits. */
+function silenceFor({ silenceLimit }: RegisterRequest, { silenceMs }: RegisterOptions): number {
+  const askedMs = silenceLimit ? durationMs(silenceLimit) : 0;
+  return Math.min(Math.max(askedMs, silenceMs), Math.max(MAX_SILENCE_LIMIT_MS, silenceMs));
+}
+
+/** Gives the calls of a session to others whose process has died: here, or under its lease. */
+async function endLost(
+  options: RegisterOptions,
+  req: RegisterRequest,
+  own: WorkerSession | undefined,
+): Promise<void> {
+  if (own) {
+    own.worker.kill("its process has died, and was started again");
+    return;
+  }
+  const { storage, now } = options;
+  const id = `${leaseOf(req.resumeSession)}-lost`;
+  const ttlMs = leaseOutlasting(0);
+  if (await adopt(options, { req, id, secret: newSessionSecret(id), ttlMs })) {
+    await storage.closeLease({ leaseId: id, nowMs: now() });
+  }
+}
+
+/** The attempts of the session that is resumed, under a lease of this node; undefined: it is over. */
 async function adopt(
   { storage, now }: RegisterOptions,
   {
     req,
     id,
     secret,
-  }: { readonly req: RegisterRequest; readonly id: string; readonly secret: string },
-): Promise<readonly LeasedTask[]> {
-  const adopted = await storage.adoptLease({
+    ttlMs,
+  }: {
+    readonly req: RegisterRequest;
+    readonly id: string;
+    readonly secret: string;
+    readonly ttlMs: number;
+  },
+): Promise<readonly LeasedTask[] | undefined> {
+  return storage.adoptLease({
     leaseId: leaseOf(req.resumeSession),
     session: sessionDigest(req.resumeSession),
     newLeaseId: id,
     newSession: sessionDigest(secret),
     owner: `pid ${process.pid}`,
     nowMs: now(),
-    ttlMs: LEASE_DURATION_MS,
+    ttlMs,
   });
-  if (adopted === undefined) {
-    throw sessionExpired();
-  }
-  return adopted;
 }
 
 function machineOf({ runtime, labels }: RegisterRequest): RemoteWorker["machine"] {
@@ -221,19 +255,16 @@ function machineOf({ runtime, labels }: RegisterRequest): RemoteWorker["machine"
   return { hostname, platform, version, labels };
 }
 
-function answer(
-  { silenceMs }: RegisterOptions,
-  {
-    session,
-    deployment,
-    keep,
-  }: {
-    readonly session: WorkerSession;
-    readonly deployment: JoinedDeployment;
-    readonly keep: readonly number[];
-  },
-) {
-  const { worker, secret, artifact } = session;
+function answer({
+  session,
+  deployment,
+  keep,
+}: {
+  readonly session: WorkerSession;
+  readonly deployment: JoinedDeployment;
+  readonly keep: readonly number[];
+}) {
+  const { worker, secret, silenceMs, artifact } = session;
   return {
     workerId: worker.id,
     session: secret,

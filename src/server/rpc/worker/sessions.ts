@@ -22,6 +22,8 @@ export type ServedArtifact = Pick<HeldArtifact, "index" | "openFile">;
 
 export interface WorkerSession {
   readonly secret: string;
+  /** After this silence its worker is lost. */
+  readonly silenceMs: number;
   readonly tokenId: string;
   readonly deploymentId: string;
   readonly worker: RemoteWorker;

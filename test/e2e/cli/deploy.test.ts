@@ -48,7 +48,8 @@ describe("tessera deploy", { timeout: BUILD_MS }, () => {
     const path = file("asking.json", JSON.stringify(manifest));
     const deployed = async (maxWorkers: number): Promise<string> => {
       const settings = create(DeploymentSettingsSchema, { minWorkers: 1, maxWorkers });
-      to.states = [{ status: DeploymentStatus.READY, revision: 1, settings }];
+      const revision = to.revisions.length + 1;
+      to.states = [{ status: DeploymentStatus.READY, revision, settings }];
       const { code, stderr } = await to.run(["deploy", path]);
       expect({ code, stderr }).toEqual({ code: 0, stderr });
       return stderr;

@@ -11,10 +11,14 @@ from typing import Any
 
 import bentoml
 import pytest
+from bentoml.exceptions import BentoMLException, InvalidArgument, NotFound
 
 from calling import execute, incoming
 from cases import Case
 from conftest import Hosted
+from tessera.bentoml.timed import Threaded
+from tessera.sdk.context import Aborted
+from tessera.sdk.executable import CallError
 
 Host = Callable[[Any], Hosted]
 
@@ -235,3 +239,234 @@ def test_raises_what_the_method_raised(host: Host, tmp_path: Path) -> None:
     (end,) = hosted.run(ask_all(hosted, "ask", ["x"], tmp_path))
     assert isinstance(end, TimeoutError)
     assert str(end) == "no x"
+
+
+TIMEOUT_SECONDS = 0.2
+CALLS_OF_ALL_KINDS = [
+    (name, manner)
+    for name in ("sync", "on_loop", "pieces", "pieces_on_loop", "batch", "batch_on_loop", "job")
+    for manner in ("in_thread", "on_loop")
+]
+
+
+@bentoml.service(threads=8, traffic={"timeout": TIMEOUT_SECONDS})
+class Slow:
+    """Ends when it is told, and says what ended it."""
+
+    def __init__(self) -> None:
+        self.ends: list[str] = []
+
+    @bentoml.api
+    def sync(self, seconds: float) -> str:
+        self._sleep(seconds)
+        return "done"
+
+    @bentoml.api
+    async def on_loop(self, seconds: float) -> str:
+        await asyncio.sleep(seconds)
+        return "done"
+
+    @bentoml.api
+    def pieces(self, seconds: float) -> Iterator[str]:
+        self._sleep(seconds)
+        yield "do"
+        self._sleep(2 * TIMEOUT_SECONDS)
+        yield "ne"
+
+    @bentoml.api
+    async def pieces_on_loop(self, seconds: float) -> AsyncIterator[str]:
+        await asyncio.sleep(seconds)
+        yield "do"
+        await asyncio.sleep(2 * TIMEOUT_SECONDS)
+        yield "ne"
+
+    @bentoml.api(batchable=True)
+    def batch(self, seconds: list[float]) -> list[str]:
+        self._sleep(max(seconds))
+        return ["done"] * len(seconds)
+
+    @bentoml.api(batchable=True)
+    async def batch_on_loop(self, seconds: list[float]) -> list[str]:
+        await asyncio.sleep(max(seconds))
+        return ["done"] * len(seconds)
+
+    @bentoml.task
+    def job(self, seconds: float) -> str:
+        self._sleep(seconds)
+        return "done"
+
+    @bentoml.task
+    async def job_on_loop(self, seconds: float) -> str:
+        await asyncio.sleep(seconds)
+        return "done"
+
+    def _sleep(self, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        try:
+            while time.monotonic() < deadline:
+                time.sleep(0.01)
+        except BaseException as error:
+            self.ends.append(type(error).__name__)
+            raise
+
+
+@bentoml.service(threads=8)
+class Asking:
+    slow = bentoml.depends(Slow)
+
+    @bentoml.api
+    def in_thread(self, text: str) -> str:
+        name, seconds = text.split()
+        answer = getattr(self.slow.to_sync, name)(_argument(name, seconds))
+        return "".join(answer)
+
+    @bentoml.api
+    async def on_loop(self, text: str) -> str:
+        name, seconds = text.split()
+        answer = getattr(self.slow.to_async, name)(_argument(name, seconds))
+        if name.startswith("pieces"):
+            return "".join([each async for each in answer])
+        return "".join(await answer)
+
+
+def _argument(name: str, seconds: str) -> Any:
+    return [float(seconds)] if name.startswith("batch") else float(seconds)
+
+
+@pytest.mark.parametrize(("name", "manner"), CALLS_OF_ALL_KINDS)
+def test_answers_as_late_as_its_service_declares(
+    name: str, manner: str, host: Host, tmp_path: Path
+) -> None:
+    hosted = host(Asking)
+    in_time, late = hosted.run(
+        ask_all(hosted, manner, [f"{name} 0.01", f"{name} 1.5"], tmp_path)
+        if not name.startswith("batch")
+        else _one_by_one(hosted, manner, [f"{name} 0.01", f"{name} 1.5"], tmp_path)
+    )
+    assert in_time == b"done"
+    assert isinstance(late, CallError)
+    assert (late.code, str(late)) == (
+        "deadline_exceeded",
+        f"Not able to process the request in {TIMEOUT_SECONDS} seconds",
+    )
+
+
+async def _one_by_one(hosted: Hosted, name: str, texts: list[str], folder: Path) -> list[Any]:
+    """Otherwise they would be one batch."""
+    return [end for each in texts for end in await ask_all(hosted, name, [each], folder)]
+
+
+@bentoml.service(threads=4)
+class Submitting:
+    slow = bentoml.depends(Slow)
+
+    @bentoml.api
+    def sync(self, text: str) -> str:
+        task = self.slow.job.submit(seconds=2 * TIMEOUT_SECONDS)
+        with pytest.raises(InvalidArgument, match="not completed yet"):
+            task.get()
+        with pytest.raises(InvalidArgument, match="not completed yet"):
+            task.retry()
+        again = _ended(task).retry()
+        assert again.id != task.id
+        stopped = self.slow.job.submit(60.0)
+        stopped.cancel()
+        with pytest.raises(BentoMLException, match="was cancelled"):
+            stopped.get()
+        with pytest.raises(NotFound):
+            self.slow.job.get("nobody")
+        return f"{task.get()} {_ended(again).get()} {stopped.get_status().name}"
+
+    @bentoml.api
+    async def on_loop(self, text: str) -> str:
+        method = {"job": self.slow.to_async.job, "job_on_loop": self.slow.job_on_loop}[text]
+        task = await method.submit(seconds=2 * TIMEOUT_SECONDS)
+        with pytest.raises(InvalidArgument, match="not completed yet"):
+            await task.get()
+        while (await task.get_status()).name == "IN_PROGRESS":
+            await asyncio.sleep(0.01)
+        await task.cancel()
+        again = await task.retry()
+        stopped = await method.submit(60.0)
+        await stopped.cancel()
+        with pytest.raises(BentoMLException, match="was cancelled"):
+            await stopped.get()
+        while (await again.get_status()).name == "IN_PROGRESS":
+            await asyncio.sleep(0.01)
+        answers = [await method.get(each.id) for each in (task, again)]
+        return f"{' '.join(answers)} {(await stopped.get_status()).name}"
+
+
+def _ended(task: Any) -> Any:
+    while task.get_status().name == "IN_PROGRESS":
+        time.sleep(0.01)
+    return task
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("sync", "job"), ("on_loop", "job"), ("on_loop", "job_on_loop")]
+)
+def test_runs_submitted_tasks_as_long_as_they_take(
+    name: str, text: str, host: Host, tmp_path: Path
+) -> None:
+    hosted = host(Submitting)
+    (end,) = hosted.run(ask_all(hosted, name, [text], tmp_path))
+    # Cancelled has two l in older versions.
+    assert end in (b"done done CANCELED", b"done done CANCELLED")
+
+
+def test_gives_what_a_submitted_task_raised_and_says_that_it_failed(
+    host: Host, tmp_path: Path
+) -> None:
+    @bentoml.service
+    class Failing:
+        @bentoml.task
+        def job(self, text: str) -> str:
+            raise LookupError(f"no {text}")
+
+    @bentoml.service
+    class Front:
+        inner = bentoml.depends(Failing)
+
+        @bentoml.api
+        def ask(self, text: str) -> str:
+            task = _ended(self.inner.job.submit(text))
+            with pytest.raises(LookupError, match="no x"):
+                task.get()
+            return str(task.get_status().name)
+
+    hosted = host(Front)
+    (end,) = hosted.run(ask_all(hosted, "ask", ["x"], tmp_path))
+    assert end in (b"FAILED", b"FAILURE")
+
+
+def test_an_abort_reaches_the_method_of_a_dependency_and_waits_for_its_end() -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    def run() -> None:
+        begun.set()
+        try:
+            while True:
+                time.sleep(0.01)
+        finally:
+            time.sleep(0.1)
+            ended.set()
+
+    threaded = Threaded(run)
+
+    def leave() -> bool:
+        """As a caller in whose thread an abort is raised."""
+        begun.wait()
+        with pytest.raises(KeyboardInterrupt):
+            threaded.result(60)
+        return ended.is_set()
+
+    real = threaded.end.result
+
+    def interrupted(timeout: float | None = None) -> None:
+        raise KeyboardInterrupt
+
+    threaded.end.result = interrupted  # type: ignore[method-assign]
+    assert leave()
+    with pytest.raises(Aborted):
+        real()

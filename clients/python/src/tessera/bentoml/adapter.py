@@ -100,7 +100,9 @@ class BentoService:
             instance = await self._start(service, instances)
             turns = Turns(threads_of(internals.configured(service)))
             loop = asyncio.get_running_loop()
-            self._dependencies[service.name] = Dependency(service, instance, turns, loop)
+            self._dependencies[service.name] = Dependency(
+                service, instance, turns=turns, loop=loop, later=self._later
+            )
         return self._dependencies[service.name]
 
     def _later(self, work: Coroutine[Any, Any, None]) -> None:

@@ -1,27 +1,40 @@
 """What ``bentoml.depends`` gives: a service in this process that keeps to what it declares.
 
-Under ``bentoml serve`` a dependency is a server of its own, with its threads and its batches. Here
-it is an instance beside its caller, so its methods take the turns of their own service, and calls
-of a batchable one are joined, whoever makes them: under load nothing waits, and what comes while
-the method runs goes together into its next call.
+Under ``bentoml serve`` a dependency is a server of its own, with its threads, batches, timeout and
+tasks. Here it is an instance beside its caller, so its methods take the turns of their own service,
+callers wait for them as long as their service says, and calls of a batchable one are joined,
+whoever makes them: under load nothing waits, and what comes while the method runs goes together
+into its next call.
 """
 
 from __future__ import annotations
 
 import asyncio
 import inspect
+import math
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from concurrent.futures import Future
-from concurrent.futures import TimeoutError as NotYet
 from contextlib import aclosing, closing
+from contextvars import Context
 from dataclasses import dataclass
 from typing import Any
 
 from . import internals
+from .dependency_tasks import AsyncTaskMethod, Later, Started, TaskMethod, Tasks
 from .failures import output_invalid
-from .turns import LOOK_SECONDS, Turns
+from .manifest import timeout_of
+from .timed import Limit, Threaded, result_within, within
+from .turns import Turns
 
 _END = object()
 
@@ -30,20 +43,29 @@ class Dependency:
     """One instance, as those who depend on it see it."""
 
     def __init__(
-        self, service: Any, instance: Any, turns: Turns, loop: asyncio.AbstractEventLoop
+        self,
+        service: Any,
+        instance: Any,
+        *,
+        turns: Turns,
+        loop: asyncio.AbstractEventLoop,
+        later: Later,
     ) -> None:
         self._instance = instance
-        self._methods = {
-            name: _Method(service, instance, name, turns, loop) for name in service.apis
+        methods = {
+            name: _Method(service, instance, name, turns=turns, loop=loop, later=later)
+            for name in service.apis
         }
-        self.to_sync = _View({name: each.call for name, each in self._methods.items()})
-        self.to_async = _View({name: each.call_async for name, each in self._methods.items()})
+        self.to_sync = _View({name: each.for_threads for name, each in methods.items()})
+        self.to_async = _View({name: each.for_loop for name, each in methods.items()})
+        self._methods = {
+            name: each.for_loop if each.asynchronous else each.for_threads
+            for name, each in methods.items()
+        }
 
     def __getattr__(self, name: str) -> Any:
         method = self.__dict__["_methods"].get(name)
-        if method is None:
-            return getattr(self.__dict__["_instance"], name)
-        return method.call_async if method.asynchronous else method.call
+        return getattr(self.__dict__["_instance"], name) if method is None else method
 
 
 class _View:
@@ -67,10 +89,13 @@ class _Method:
         service: Any,
         instance: Any,
         name: str,
+        *,
         turns: Turns,
         loop: asyncio.AbstractEventLoop,
+        later: Later,
     ) -> None:
         method = service.apis[name]
+        self._seconds = timeout_of(internals.configured(service))
         self._service = service
         self._function: Callable[..., Any] = getattr(instance, name)
         self._turns = turns
@@ -82,28 +107,51 @@ class _Method:
         )
         run = self._run_async if self.asynchronous else self._run
         self._joined = _Joined(method, run, loop) if method.batchable else None
+        self.for_threads: Callable[..., Any] = self.call
+        self.for_loop: Callable[..., Any] = self.call_async
+        if method.is_task:
+            tasks = Tasks(name, self.start, later)
+            self.for_threads = TaskMethod(self.call, tasks)
+            self.for_loop = AsyncTaskMethod(self.call_async, tasks)
+
+    def start(self, args: Sequence[Any], named: Mapping[str, Any]) -> Started:
+        """Begins it for nobody who waits, however long it takes."""
+        if self.asynchronous:
+            coroutine = self._run_async(*args, **named)
+            begin = asyncio.run_coroutine_threadsafe
+            future: Future[Any] = Context().run(begin, coroutine, self._loop)
+            return Started(future, future.cancel)
+        run = Threaded(lambda: self._run(*args, **named), Context())
+        return Started(run.end, run.abort)
 
     def call(self, *args: Any, **named: Any) -> Any:
         """For a caller that waits in a thread."""
         if self._joined is not None:
-            return _result(self._joined.add(*args, **named))
+            return result_within(self._joined.add(*args, **named), self._seconds)
         if not self.asynchronous:
-            return self._pieces(args, named) if self._is_stream else self._run(*args, **named)
+            if self._is_stream:
+                return self._pieces(args, named)
+            return Threaded(lambda: self._run(*args, **named)).result(self._seconds)
         if self._is_stream:
             return self._pieces_of_async(args, named)
-        return _result(
-            asyncio.run_coroutine_threadsafe(self._run_async(*args, **named), self._loop)
-        )
+        return self._on_loop(within(self._seconds, self._run_async(*args, **named)))
 
     def call_async(self, *args: Any, **named: Any) -> Any:
         """For a caller on the event loop: a coroutine, or an asynchronous iterator."""
         if self._joined is not None:
-            return asyncio.wrap_future(self._joined.add(*args, **named))
+            return within(self._seconds, asyncio.wrap_future(self._joined.add(*args, **named)))
         if self.asynchronous:
-            return self._function(*args, **self._with_context(named))
+            if self._is_stream:
+                return self._pieces_on_loop(args, named)
+            return within(self._seconds, self._run_async(*args, **named))
         if self._is_stream:
             return self._pieces_for_async(args, named)
-        return asyncio.to_thread(self._run, *args, **named)
+        return Threaded(lambda: self._run(*args, **named)).result_async(self._seconds)
+
+    def _on_loop(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """What becomes of it there, for a thread that waits; the work has its own limit."""
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        return result_within(future, math.inf)
 
     def _run(self, *args: Any, **named: Any) -> Any:
         with self._turns.taken():
@@ -118,12 +166,20 @@ class _Method:
         return {**named, self._context_name: self._service.context}
 
     def _pieces(self, args: Sequence[Any], named: Mapping[str, Any]) -> Iterator[Any]:
+        opened = Threaded(lambda: self._open(args, named))
+        first, pieces = opened.result(self._seconds)
+        with closing(pieces):
+            piece = first
+            # Others have their turn while the caller uses a piece.
+            while piece is not _END:
+                yield piece
+                piece = self._next(pieces)
+
+    def _open(self, args: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, Iterator[Any]]:
+        """The first piece, until which the service's timeout counts, and those that follow."""
         with self._turns.taken():
             pieces = self._function(*args, **self._with_context(named))
-        with closing(pieces):
-            # Others have their turn while the caller uses a piece.
-            while (piece := self._next(pieces)) is not _END:
-                yield piece
+            return next(pieces, _END), pieces
 
     def _next(self, pieces: Iterator[Any]) -> Any:
         with self._turns.taken():
@@ -139,8 +195,20 @@ class _Method:
         finally:
             await asyncio.to_thread(getattr(pieces, "close", _nothing))
 
+    async def _pieces_on_loop(
+        self, args: Sequence[Any], named: Mapping[str, Any]
+    ) -> AsyncGenerator[Any, None]:
+        async with aclosing(self._function(*args, **self._with_context(named))) as pieces:
+            async with Limit(self._seconds):
+                first = await anext(pieces, _END)
+            if first is _END:
+                return
+            yield first
+            async for piece in pieces:
+                yield piece
+
     def _pieces_of_async(self, args: Sequence[Any], named: Mapping[str, Any]) -> Iterator[Any]:
-        pieces = self._function(*args, **self._with_context(named))
+        pieces = self._pieces_on_loop(args, named)
 
         async def one() -> Any:
             return await anext(pieces, _END)
@@ -151,7 +219,7 @@ class _Method:
 
         try:
             while True:
-                piece = _result(asyncio.run_coroutine_threadsafe(one(), self._loop))
+                piece = self._on_loop(one())
                 if piece is _END:
                     return
                 yield piece
@@ -286,20 +354,6 @@ class _Ends:
         else:
             self._attempt.failed = True
         return isinstance(error, Exception)
-
-
-def _result(future: Future[Any]) -> Any:
-    """Waits for a result so that an abort, which is raised between two looks, is heard."""
-    try:
-        while True:
-            try:
-                return future.result(LOOK_SECONDS)
-            except NotYet:
-                if future.done():
-                    raise
-    finally:
-        # Who leaves wants no result: what has not begun does not begin.
-        future.cancel()
 
 
 def _nothing() -> None:

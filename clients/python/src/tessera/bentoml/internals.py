@@ -20,6 +20,7 @@ tests run on the first and the last, and by hand on those between.
 | ``Dependency``: ``on url deployment _resolved``; ``cleanup`` | ``bentoml.depends`` | all |
 | ``set_current_service``, ``server_context`` | what running code asks | all |
 | ``AutoContainer`` | batches | all |
+| ``ResultStatus``; its members' names changed | tasks of dependencies | all |
 """
 
 from __future__ import annotations
@@ -222,6 +223,19 @@ def announce(service: Any, instance: object) -> None:
         server_context.service_name = service.name
         server_context.service_type = "entry_service"
         server_context.worker_index = 1
+
+
+def task_status(state: str) -> Any:
+    """``ResultStatus`` for ``running``, ``success``, ``failure`` or ``cancelled``."""
+    from _bentoml_impl.tasks import ResultStatus
+
+    names = {
+        "running": ("IN_PROGRESS",),
+        "success": ("COMPLETED", "SUCCESS"),
+        "failure": ("FAILED", "FAILURE"),
+        "cancelled": ("CANCELED", "CANCELLED"),
+    }[state]
+    return next(ResultStatus[name] for name in names if name in ResultStatus.__members__)
 
 
 def rows_of(value: Any, dimension: int) -> int:

@@ -275,6 +275,12 @@ def threads_of(config: Mapping[str, Any]) -> int:
     return max(1, min(MAX_CONCURRENCY, int(config.get("threads") or 1)))
 
 
+def timeout_of(config: Mapping[str, Any]) -> float:
+    """How many seconds the answer of an api may take until it begins."""
+    seconds: float = (config.get("traffic") or {}).get("timeout") or DEFAULT_TIMEOUT_SECONDS
+    return seconds
+
+
 def needs_gpu(config: Mapping[str, Any]) -> bool:
     """True for ``resources={"gpu": 1}``: its type is advice to BentoCloud."""
     return bool((config.get("resources") or {}).get("gpu"))
@@ -284,7 +290,7 @@ def _limits(
     method: Any, config: Mapping[str, Any], *, asynchronous: bool, streams: bool
 ) -> dict[str, int]:
     traffic = config.get("traffic") or {}
-    timeout_ms = round((traffic.get("timeout") or DEFAULT_TIMEOUT_SECONDS) * SECOND_MS)
+    timeout_ms = round(timeout_of(config) * SECOND_MS)
     if method.is_task or streams:
         # BentoML bounds the time until an answer begins, and so neither a task nor a stream.
         timeout_ms = DAY_MS

@@ -49,6 +49,13 @@ export function takesAny(schema: unknown, root: JsonSchema): boolean {
   return typesOf(schema, { root, depth: MAX_DEPTH }) === undefined;
 }
 
+/** True for JSON of a type that the schema names. */
+export function takesJson(json: string, schema: unknown, root: JsonSchema): boolean {
+  const type = BEGINNINGS.get(json[0] ?? "");
+  const taken = typesOf(schema, { root, depth: MAX_DEPTH });
+  return type !== undefined && taken?.has(type) === true;
+}
+
 /** The schema of an item of a list; undefined where the list says nothing of it. */
 export function itemOf(schema: unknown, index: number, root: JsonSchema): unknown {
   const list = listOf(schema, { root, depth: MAX_DEPTH });

@@ -4,7 +4,7 @@ import { MAX_JSON_VALUES, tooMany, type ValueRoom } from "../../collections/json
 import { JsonFault, scanJson } from "../../collections/json-scan.ts";
 import { type FieldViolation, problem } from "../../errors.ts";
 import type { FileKeeper } from "../../files/keeper.ts";
-import type { EndpointManifest, FileArgument } from "../../protocol/manifest.ts";
+import type { EndpointManifest, FileArgument, JsonSchema } from "../../protocol/manifest.ts";
 import {
   type FileFacts,
   type FileValue,
@@ -12,7 +12,7 @@ import {
   type StoredFile,
 } from "../../protocol/messages.ts";
 import { fileFromDataUrl, tooLarge } from "./file.ts";
-import { itemOf, mayBeJson, takesAny, takesList } from "./form-value.ts";
+import { itemOf, mayBeJson, takesAny, takesJson, takesList } from "./form-value.ts";
 import type { JsonFields } from "./json-fields.ts";
 import { typeTaken, UNKNOWN_TYPE } from "./media-type.ts";
 import type { PartsTaker } from "./multipart.ts";
@@ -100,14 +100,14 @@ export class FormTaker implements PartsTaker {
     const fields: JsonFields = new Map();
     const { input } = this.#endpoint;
     for (const [name, texts] of this.#texts) {
-      const property = propertyOf(this.#endpoint, name);
+      const property = propertyOf(this.#endpoint.input, name);
       const [first = "", ...others] = texts;
       if (takesList(property, input)) {
-        const isWhole = others.length === 0 && first.trimStart().startsWith("[");
-        const items = texts.map((text, index) =>
+        const whole = others.length === 0 ? this.#wholeOf(name, first) : undefined;
+        const items = (whole === undefined ? texts : []).map((text, index) =>
           this.#jsonOf(text, itemOf(property, index, input)),
         );
-        fields.set(name, isWhole ? this.#jsonOf(first, property) : `[${items.join(",")}]`);
+        fields.set(name, whole ?? `[${items.join(",")}]`);
       } else if (others.length === 0) {
         fields.set(name, this.#jsonOf(first, property));
       } else if (takesAny(property, input)) {
@@ -119,6 +119,23 @@ export class FormTaker implements PartsTaker {
       }
     }
     return fields;
+  }
+
+  /** The one value of an argument that may be a list; undefined where it is an item of it. */
+  #wholeOf(name: string, text: string): string | undefined {
+    const { input, check } = this.#endpoint;
+    const property = propertyOf(input, name);
+    const { values } = this.#room;
+    const json = this.#jsonOf(text, property);
+    const isWhole =
+      json.startsWith("[") ||
+      takesJson(json, property, input) ||
+      (check !== undefined && takesJson(json, propertyOf(check, name), check));
+    if (!isWhole) {
+      // It is read once more, as an item.
+      this.#room.values = values;
+    }
+    return isWhole ? json : undefined;
   }
 
   async #takeTextOf(name: string, chunks: AsyncIterable<Uint8Array>): Promise<void> {
@@ -269,7 +286,7 @@ function listOf<Item>(lists: Map<string, Item[]>, name: string): Item[] {
   return list;
 }
 
-function propertyOf({ input }: EndpointManifest, name: string): unknown {
+function propertyOf(input: JsonSchema, name: string): unknown {
   const properties = (input.properties ?? {}) as { readonly [name: string]: unknown };
   return Object.hasOwn(properties, name) ? properties[name] : undefined;
 }

@@ -64,6 +64,14 @@ describe("a text in a form", () => {
     ["of a list of texts", TEXTS, '["a", "b"]', ["a", "b"]],
     ["of a list of numbers", { type: "array", items: { type: "number" } }, "1", [1]],
     ["of a list or nothing", { anyOf: [TEXTS, { type: "null" }] }, "1", ["1"]],
+    ["of a list or nothing", { anyOf: [TEXTS, { type: "null" }] }, "null", null],
+    ["of a list or nothing", { anyOf: [TEXTS, { type: "null" }] }, "nothing", ["nothing"]],
+    ["of a list or a text", { anyOf: [TEXTS, { type: "string" }] }, "12", "12"],
+    ["of a list or a number", { anyOf: [TEXTS, { type: "number" }] }, "12", 12],
+    ["of a list or a number", { anyOf: [TEXTS, { type: "number" }] }, "a", ["a"]],
+    ["of a list or an object", { type: ["array", "object"] }, '{"a": [1]}', { a: [1] }],
+    ["of a list or an object", { type: ["array", "object"] }, "1", [1]],
+    ["of a list of objects", { type: "array", items: { type: "object" } }, '{"a":1}', [{ a: 1 }]],
     ["of a pair", { type: "array", prefixItems: [{ type: "string" }] }, "1", ["1"]],
   ])("%s, %j: %s", async (_, schema, text, value) => {
     const reader = taking(schema);
@@ -72,6 +80,21 @@ describe("a text in a form", () => {
     expect((await read(reader, MULTIPART, parts(part("", text)))).value).toEqual(value);
     const named = part('; filename="blob"\r\nContent-Type: application/json', text);
     expect((await read(reader, MULTIPART, parts(named))).value).toEqual(value);
+  });
+
+  it.each([
+    ["a,b", "a,b"],
+    ["1", 1],
+    ['["a"]', ["a"]],
+  ])("is left to a validator that makes a list of it, %j", async (text, value) => {
+    const input = { type: "object", properties: { value: TEXTS } };
+    const check = {
+      type: "object",
+      properties: { value: { type: ["string", "number", "array"] } },
+    };
+    const reader = new ArgumentsReader(endpoint({ name: "run", input, check }));
+    const encoded = `value=${encodeURIComponent(text)}`;
+    expect((await read(reader, URLENCODED, encoded)).value).toEqual(value);
   });
 
   it("that is given twice makes a list, in the order of the parts, where one is taken", async () => {

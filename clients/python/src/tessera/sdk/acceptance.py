@@ -25,6 +25,7 @@ _BOUNDS = {
     "le": "maximum",
     "lt": "exclusiveMaximum",
 }
+_JSON_TYPES = ("string", "number", "boolean", "null", "array", "object")
 _SAME_PATTERN = re.compile(r"[A-Za-z0-9 _^$\[\]{}()|,+*?-]*")
 """Patterns that mean the same in JavaScript: no escapes, no flags, no dot."""
 
@@ -120,6 +121,11 @@ class _Reader:
     def default(self, schema: Mapping[str, Any], depth: int) -> Schema:
         is_replaced = schema.get("on_error", "raise") != "raise"
         return {} if is_replaced else self.read(schema["schema"], depth)
+
+    def prepared(self, schema: Mapping[str, Any], _: int) -> Schema:
+        """What a validator makes a list of may be a text: a form does not make one of it before."""
+        is_list = schema["schema"]["type"] in ("list", "set", "frozenset", "tuple")
+        return {"type": list(_JSON_TYPES)} if is_list else {}
 
     def chain(self, schema: Mapping[str, Any], depth: int) -> Schema:
         return self.read(schema["steps"][0], depth)
@@ -226,6 +232,8 @@ _READERS: dict[str, Callable[[_Reader, Mapping[str, Any], int], Schema]] = {
     "lax-or-strict": _Reader.both,
     "json-or-python": _Reader.both,
     "function-after": _Reader.inner,
+    "function-before": _Reader.prepared,
+    "function-wrap": _Reader.prepared,
     "custom-error": _Reader.inner,
     "default": _Reader.default,
     "chain": _Reader.chain,

@@ -15,6 +15,10 @@ ROWS = '[{"a": 1, "b": "x"}, {"a": null, "b": "ä"}]'
 
 UNREADABLE = "what cannot be read"
 OTHER_PICTURE = "a picture of another kind than it says"
+NAME = "the name of a file"
+NUMBER = "a number, or true, in a form for a text"
+SEVERAL = "several values of one name in a form"
+FRAME = '{"width": 1}'
 NO_PICTURE = "a picture under the type of no picture"
 NO_UTF8 = "bytes that are no UTF-8 in a part of a form"
 
@@ -41,6 +45,28 @@ REQUESTS: list[Request] = [
     form("ending", None, ("file", ("a.tar.gz", b"12", "application/gzip"))),
     form("ending", None, ("file", ("noext", b"12", "text/plain"))),
     form("ending", None, ("file", ("../../ä b.txt", b"12", "text/plain")), old_row=OLD),
+    form("file", None, ("file", ("large.txt", b"0123456789" * 300_000, "text/plain"))),
+    form("ending", None, ("file", ('quoted "name".txt', b"1", "text/plain"))),
+    form("ending", None, ("file", ("a;b=c.tar", b"1", "text/plain"))),
+    form("ending", None, ("file", ("n" * 300 + ".txt", b"1", "text/plain")), row=NAME),
+    form("ending", None, ("file", (".hidden", b"1", "text/plain")), row=NAME),
+    form("ending", None, ("file", ("a.", b"1", "text/plain"))),
+    form("file", None, ("file", ("", b"1", "text/plain")), row=UNREADABLE),
+    form("two", None, ("first", TEXT), ("second", TEXT), ("third", TEXT), old_row=OLD),
+    form("two", {"first": "a"}, ("second", TEXT), row=UNREADABLE),
+    form("file", {"file": "text"}, row=UNREADABLE),
+    form("file", {"file": ""}, row=UNREADABLE),
+    form("several", {"files": "a"}, ("files", TEXT), row=UNREADABLE),
+    form("mixed", {"frame": FRAME, "words": "a", "scale": "1"}, ("file", TEXT), row=SEVERAL),
+    form("mixed", {"frame": FRAME, "name": "12"}, ("file", TEXT), row=NUMBER),
+    form("text", None, ("value", (None, "ä".encode(), "text/plain"))),
+    form("text", None, ("value", (None, b"\xff", "text/plain")), row=NO_UTF8),
+    form("integer", None, ("value", (None, b"5", "application/json"))),
+    form("integer", None, ("value", (None, b"x", "application/json"))),
+    form("octets", None, ("value", ("a.bin", b"abc", "application/octet-stream")), old_row=OLD),
+    form("array", {"value": "[[1, 2]]"}),
+    form("table", {"value": '[{"a": 1}]'}),
+    form("columns", {"value": '{"a": [1], "b": [2]}'}),
     form("maybe_file", None, ("file", TEXT), row="Path | None"),
     *sent("maybe_file", '{"file": "/etc/passwd"}', row="Path | None"),
     form("maybe_file", None, ("other", TEXT), old_row=OLD),

@@ -24,6 +24,7 @@ def typed(
     )
 
 
+WORDS = b'{"text": "a b"}'
 PAGES = ("/", "/metrics")
 
 REQUESTS: list[Request] = [
@@ -142,6 +143,72 @@ REQUESTS: list[Request] = [
         for accept in ("application/json", "text/plain", "image/*", "*/*;q=0", "nonsense", "")
     ),
     Request("/text", b'{"value": "a"}', {"content-type": JSON, "accept": "application/json"}),
+    *(
+        Request("/words", WORDS, {"content-type": JSON, "accept": accept}, row=row, title=accept)
+        for accept, row in (
+            ("text/event-stream", ""),
+            ("text/plain", ""),
+            ("application/json", "what Accept asks for"),
+            ("application/x-ndjson", "what Accept asks for"),
+        )
+    ),
+    *(
+        Request(
+            "/movie",
+            b'{"value": {"title": "M"}}',
+            {"content-type": JSON, "accept-encoding": coding},
+            title=coding,
+        )
+        for coding in ("gzip", "identity", "br", "nonsense", "*;q=0")
+    ),
+    typed("application/x-www-form-urlencoded", b"value%5B%5D=1&value%5B%5D=2", "/numbers"),
+    typed("application/x-www-form-urlencoded", b"value=1;other=2"),
+    typed("application/x-www-form-urlencoded; charset=utf-8", b"value=3"),
+    typed("application/x-www-form-urlencoded", b"value=%FF", "/text"),
+    typed("application/x-www-form-urlencoded", b"value=+7+"),
+    typed("application/x-www-form-urlencoded", b"=1&value=1", row="a field without a name"),
+    typed("application/x-www-form-urlencoded", b"value=1e3", "/number"),
+    typed("application/x-www-form-urlencoded", b"value=NaN", "/number"),
+    typed("application/x-www-form-urlencoded", b"value=9007199254740993"),
+    typed("application/x-www-form-urlencoded", b"value=yes", "/flag"),
+    typed("application/x-www-form-urlencoded", b"value=%7B%22a%22%3A1%7D", "/table_of"),
+    typed("application/x-www-form-urlencoded", b"value=a", "/either"),
+    typed("application/x-www-form-urlencoded", b"value=1", "/either"),
+    typed("application/x-www-form-urlencoded", b"value=2", "/level"),
+    typed("application/x-www-form-urlencoded", b"value=3", "/choice"),
+    typed("application/x-www-form-urlencoded", b"value=a%2Cb", "/before"),
+    typed(
+        "application/x-www-form-urlencoded",
+        b"value=6fa459ea-ee8a-3ca4-894e-db77e160355e",
+        "/identity",
+    ),
+    typed("application/x-www-form-urlencoded", b"value=", "/optional"),
+    typed("application/x-www-form-urlencoded", b"value=", "/text"),
+    typed("application/x-www-form-urlencoded", b"value=x", "/anything"),
+    typed("application/x-www-form-urlencoded", b"value=5", "/anything"),
+    typed("application/x-www-form-urlencoded", b"a=1&b=x&e=false", "/defaults"),
+    typed("application/json; charset=latin-1", row="another charset than UTF-8"),
+    typed("application/json; charset=utf-16", row="another charset than UTF-8"),
+    typed("application/json; boundary=x"),
+    typed(JSON, b"\x00"),
+    typed(JSON, b'{"value": 1}\x00'),
+    typed(JSON, b'\x0b{"value": 1}'),
+    typed(JSON, b'{"value": 1}{"value": 2}'),
+    typed(JSON, b'{"value": "\\x"}', "/text"),
+    typed(JSON, b'{"value": -}', "/number"),
+    typed(JSON, b'{"value": tru}', "/flag"),
+    typed(JSON, b'{"value": 1.}', "/number"),
+    typed(JSON, b'{"value": 1e}', "/number"),
+    typed(JSON, b"{value: 1}"),
+    typed(JSON, b'{"value": undefined}'),
+    typed(JSON, b'{"value": -NaN}', "/number"),
+    typed(JSON, b'{"value": -Infinity}', "/number"),
+    typed(JSON, b'{"value": Infinit}', "/number"),
+    typed(JSON, b'{"value": "\\ud83d\\ude00\\u00e4"}', "/text"),
+    typed(JSON, b'{"value": [' + b"1," * 3000 + b"1]}", "/numbers"),
+    typed(JSON, b'{"value": ' + b"9" * 5000 + b"}", "/integer"),
+    typed(JSON, b'{"value": ' + b"9" * 400 + b"}", "/number"),
+    typed(JSON, b'{"value": 0.' + b"1" * 400 + b"}", "/amount"),
     Request("/html", b"{}", {"content-type": JSON, "accept": "application/json"}),
     Request(
         "/integer",

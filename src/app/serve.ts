@@ -4,7 +4,7 @@ import { AuthService } from "../../gen/tessera/v1/auth_pb.js";
 import { type OpenedService, openService } from "../artifacts/open.ts";
 import { allowEveryone, requireToken } from "../auth/shared-token.ts";
 import { sharedTaskAccess } from "../auth/task-access.ts";
-import type { ServeConfig, ServeSecrets } from "../config/config.ts";
+import { isPostgres, type ServeConfig, type ServeSecrets } from "../config/config.ts";
 import { playground } from "../console/playground.ts";
 import { Deployment } from "../deployments/deployment.ts";
 import { singleDeployment } from "../deployments/directory.ts";
@@ -18,6 +18,7 @@ import { register } from "../server/rpc/engine/invoker.ts";
 import type { Hindrance } from "../server/rpc/health.ts";
 import { introspection } from "../server/rpc/principal.ts";
 import { version } from "../version.ts";
+import { shownDatabase } from "./adapters.ts";
 import { refusalOf, SHUTTING_DOWN } from "./health.ts";
 import {
   type HttpOptions,
@@ -41,6 +42,8 @@ export interface StartedService {
   readonly manifest: ServiceManifest;
   /** How many processes run it. */
   readonly workers: number;
+  /** Where its tasks are, for people: without a password. */
+  readonly storedIn: string;
   /** The port that was bound: the one configured, or any free one for 0. */
   readonly port: number;
   /** Where this machine reaches it, without a slash at the end. */
@@ -114,7 +117,8 @@ export async function serveService(
     const { port } = bound;
     const url = localUrl({ port, host: config.host });
     const workers = workersOf(config, manifest);
-    return { manifest, workers, port, url, stop: () => (stopping ??= stop()) };
+    const storedIn = shownDatabase(config.database);
+    return { manifest, workers, storedIn, port, url, stop: () => (stopping ??= stop()) };
   } catch (err) {
     await resources.disposeAsync();
     throw err;
@@ -131,6 +135,7 @@ function warnOfDatabase(
   }
   if (
     storage.capabilities.durable &&
+    !isPostgres(database) &&
     resolve(database).startsWith(`${dirname(servicePath)}${sep}`)
   ) {
     log.warn({ database }, "the database lies in the service's folder, which the service may read");

@@ -12,7 +12,7 @@ export interface GreetingOptions {
 }
 
 export function greeting(
-  { manifest, workers, url }: StartedService,
+  { manifest, workers, storedIn, url }: StartedService,
   { config, token, exampleOf }: GreetingOptions,
 ): string {
   const { endpoints } = manifest;
@@ -25,7 +25,7 @@ export function greeting(
     `  gRPC      ${url.replace("http://", "")} (with reflection)`,
     config.database === ":memory:"
       ? "  storage   memory, for development: tasks are gone at exit; --database ./tasks.db keeps them"
-      : `  storage   ${withoutPassword(config.database)}`,
+      : `  storage   ${storedIn}`,
     ...(config.workers === undefined && manifest.workers !== undefined
       ? [`  workers   ${manifest.workers}, as the service says; --workers sets another number`]
       : []),
@@ -38,11 +38,6 @@ export function greeting(
     "",
   ];
   return `${lines.join("\n")}\n`;
-}
-
-/** Redacts the password in a database URL. */
-function withoutPassword(database: string): string {
-  return database.replace(/^(\w+:\/\/)[^@/]*@/, "$1…@");
 }
 
 function count(number: number, noun: string): string {

@@ -1,4 +1,5 @@
 import { execFile } from "node:child_process";
+import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -6,6 +7,7 @@ import { greeting } from "../../../src/cli/serve/greeting.ts";
 import { readServeConfig } from "../../../src/config/config.ts";
 import type { EndpointManifest } from "../../../src/protocol/manifest.ts";
 import { exampleOf } from "../../../src/service/openapi/example.ts";
+import { databaseUrl } from "../../storage/postgres/databases.ts";
 import { get } from "./calling.ts";
 import { Program } from "./program.ts";
 
@@ -79,6 +81,19 @@ it("offers lines for a token that came as a flag, which a log does not show", as
   expect(program.stdout).toMatch(/Try it:\n\n {2}export TESSERA_TOKEN='<the token>'\n\n {2}curl /);
 }, 30_000);
 
+it("shows no password of a database, nor does the log of a server in its service's folder", async () => {
+  const database = await databaseUrl();
+  const { hostname, port, password } = new URL(database);
+  const { program } = await Program.serve([SUMMARIZER, "--database", database], {
+    cwd: dirname(SUMMARIZER),
+  });
+  await using _ = program;
+  const { stdout, stderr } = await program.stop();
+  expect(stdout).toContain(`@${hostname}:${port}/`);
+  expect(stdout + stderr).not.toContain(`:${password}@`);
+  expect(stderr).not.toContain("the database lies in");
+}, 60_000);
+
 describe("a greeting", () => {
   const pages: EndpointManifest = {
     name: "scan",
@@ -101,7 +116,8 @@ describe("a greeting", () => {
     const { config } = readServeConfig("service.ts", flags, {});
     const manifest = { name: "scanner", endpoints, ...(asked && { workers: asked }) };
     const workers = config.workers ?? asked ?? config.defaultWorkers;
-    const served = { manifest, workers, url, stop: async () => {} };
+    const storedIn = config.database;
+    const served = { manifest, workers, storedIn, url, stop: async () => {} };
     return greeting(served as never, { config, token: undefined, exampleOf });
   }
 

@@ -8,6 +8,8 @@ import { isPostgres, type ServeConfig, type ServeSecrets } from "../config/confi
 import { playground } from "../console/playground.ts";
 import { Deployment } from "../deployments/deployment.ts";
 import { singleDeployment } from "../deployments/directory.ts";
+import { FirstLoad } from "../deployments/first-load.ts";
+import { shuttingDown } from "../errors.ts";
 import { newNodeId } from "../hosting/membership.ts";
 import type { ServiceManifest } from "../protocol/manifest.ts";
 import type { Maintenance } from "../queue/maintenance.ts";
@@ -33,6 +35,11 @@ import {
 } from "./node.ts";
 import { whenLong } from "./slow-load.ts";
 import { watchService } from "./watch.ts";
+
+const LOADING: Hindrance = {
+  reason: "NO_WORKER",
+  text: "the service is loading",
+};
 
 /** The organization of a service that is served alone. */
 const LOCAL_ORGANIZATION = "local";
@@ -75,8 +82,9 @@ export async function serveService(
     warnOfDatabase(config, bundle, node);
     const files = await openFiles(node, config, resources);
     const readiness = new Readiness();
-    /** Why the database refused last, or that the server stops. */
-    let hindrance: Hindrance | undefined;
+    /** Why the database refused last, or that the server loads or stops. */
+    let hindrance: Hindrance | undefined = LOADING;
+    readiness.set(false, hindrance);
     const maintenance = openMaintenance(node, resources);
     const deployment = resources.use(
       new Deployment({
@@ -94,6 +102,15 @@ export async function serveService(
     });
     onExit(() => deployment.abandon(), resources);
     await maintenance.start();
+    startCleaners(node, files.blobs, resources);
+    const load = new FirstLoad();
+    // Before the service has loaded: probes are answered meanwhile, and callers are held.
+    await serveHttp(
+      httpOptions(config, { token, deployment, load, node, readiness }),
+      { ...node, bound },
+      resources,
+    );
+    resources.defer(() => load.failed(shuttingDown()));
     const watching = config.watch
       ? resources.use(watchService(bundle, { deployment, log, open }))
       : undefined;
@@ -101,12 +118,7 @@ export async function serveService(
       whenLong(deployment.deploy(bundle), (seconds) =>
         log.warn({ seconds }, "the service takes long to load; it is served when it has"),
       ));
-    startCleaners(node, files.blobs, resources);
-    await serveHttp(
-      httpOptions(config, { token, deployment, node, readiness }),
-      { ...node, bound },
-      resources,
-    );
+    load.done();
     let stopping: Promise<void> | undefined;
     const stop = async (): Promise<void> => {
       hindrance = SHUTTING_DOWN;
@@ -185,17 +197,18 @@ function httpOptions(
   parts: {
     readonly token: string | undefined;
     readonly deployment: Deployment;
+    readonly load: FirstLoad;
     readonly node: Node;
     readonly readiness: Readiness;
   },
 ): HttpOptions {
-  const { token, deployment, node, readiness } = parts;
+  const { token, deployment, load, node, readiness } = parts;
   const taskAccess = sharedTaskAccess(token, node.now);
   const serving = serveDeployments({ ...config, version, taskAccess });
   return {
     services: [...serving.services, register(AuthService, introspection)],
     plugins: [...serving.plugins, deploymentMetrics(node.metrics), playground],
-    directory: singleDeployment(deployment, { authorization: token !== undefined }),
+    directory: singleDeployment(deployment, { authorization: token !== undefined, load }),
     authenticate: token === undefined ? allowEveryone : requireToken(token),
     standalone: true,
     // Without a token, any page that the developer's browser shows could call.

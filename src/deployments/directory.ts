@@ -4,6 +4,7 @@ import { type Problem, problem } from "../errors.ts";
 import type { CorsManifest } from "../protocol/manifest.ts";
 import type { NodeWorkers } from "../storage/hosting/nodes.ts";
 import type { Deployment } from "./deployment.ts";
+import type { FirstLoad } from "./first-load.ts";
 import type { Placement } from "./placement.ts";
 
 /** What a request says about its deployment. */
@@ -62,33 +63,48 @@ export interface Directory {
 }
 
 /**
- * The directory of `tessera serve`: one deployment on every host.
- * `authorization`: callers need the node's token.
+ * The directory of `tessera serve`: one deployment on every host, whose callers are held while it
+ * loads. `authorization`: callers need the node's token.
  */
 export function singleDeployment(
   deployment: Deployment,
-  { authorization }: { readonly authorization: boolean },
+  {
+    authorization,
+    load = loaded,
+  }: { readonly authorization: boolean; readonly load?: Pick<FirstLoad, "held"> },
 ): Directory {
   const located: Located = {
     facts: { deploymentId: "", organizationId: "", organization: "", name: "", authorization },
     deployment: () => deployment,
     isReady: () => true,
   };
+  const named = (name: string): Located => {
+    if (name === "" || name === deployment.name) {
+      return located;
+    }
+    throw problem(
+      "DEPLOYMENT_NOT_FOUND",
+      `deployment ${JSON.stringify(name.slice(0, 127))} does not exist; this server has ${deployment.name}`,
+    );
+  };
   return {
-    find({ named, header }) {
-      const name = agreed({ named, header });
-      if (name === "" || name === deployment.name) {
+    find({ named: field, header }, principal) {
+      const name = agreed({ named: field, header });
+      if (authorization && principal.kind === "anonymous") {
+        // Refused by who asks, and not held before.
         return located;
       }
-      throw problem(
-        "DEPLOYMENT_NOT_FOUND",
-        `deployment ${JSON.stringify(name.slice(0, 127))} does not exist; this server has ${deployment.name}`,
-      );
+      return load.held()?.then(() => named(name)) ?? named(name);
     },
     names: () => false,
-    corsOf: () => deployment.manifest.cors,
+    corsOf() {
+      const cors = () => deployment.manifest.cors;
+      return load.held()?.then(cors, () => undefined) ?? cors();
+    },
   };
 }
+
+const loaded: Pick<FirstLoad, "held"> = { held: () => undefined };
 
 /** The name given by field or header; empty without one. Throws REQUEST_INVALID when they differ. */
 export function agreed({ named, header }: Pick<CallTarget, "named" | "header">): string {

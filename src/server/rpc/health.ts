@@ -8,7 +8,7 @@ import { register, type ServiceRegistration } from "./engine/invoker.ts";
 
 /** What keeps a server from serving. */
 export interface Hindrance {
-  readonly reason: Extract<Reason, "STORAGE_UNAVAILABLE" | "SHUTTING_DOWN">;
+  readonly reason: Extract<Reason, "STORAGE_UNAVAILABLE" | "SHUTTING_DOWN" | "NO_WORKER">;
   /** The end of "not ready: …". */
   readonly text: string;
 }

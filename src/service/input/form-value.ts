@@ -27,6 +27,15 @@ export function mayBeJson(text: string, schema: unknown, root: JsonSchema): bool
   return taken === undefined || taken.has(type) || !taken.has("string");
 }
 
+/**
+ * True for a text that may be a number, where a schema names that: what is described as a text, such
+ * as a duration, may be taken as a number too.
+ */
+export function mayBeNumber(text: string, schema: unknown, root: JsonSchema): boolean {
+  const type = BEGINNINGS.get(/\S/.exec(text)?.[0] ?? "");
+  return type === "number" && typesOf(schema, { root, depth: MAX_DEPTH })?.has("number") === true;
+}
+
 /** The types of JSON by their first character. */
 const BEGINNINGS: ReadonlyMap<string, JsonType> = new Map([
   ["{", "object"],

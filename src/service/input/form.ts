@@ -12,7 +12,7 @@ import {
   type StoredFile,
 } from "../../protocol/messages.ts";
 import { fileFromDataUrl, tooLarge } from "./file.ts";
-import { itemOf, mayBeJson, takesAny, takesJson, takesList } from "./form-value.ts";
+import { itemOf, mayBeJson, mayBeNumber, takesAny, takesJson, takesList } from "./form-value.ts";
 import type { JsonFields } from "./json-fields.ts";
 import { typeTaken, UNKNOWN_TYPE } from "./media-type.ts";
 import type { PartsTaker } from "./multipart.ts";
@@ -109,7 +109,7 @@ export class FormTaker implements PartsTaker {
         );
         fields.set(name, whole ?? `[${items.join(",")}]`);
       } else if (others.length === 0) {
-        fields.set(name, this.#jsonOf(first, property));
+        fields.set(name, this.#jsonOf(first, property, this.#checked(name)));
       } else if (takesAny(property, input)) {
         const values = texts.map((text) => this.#jsonOf(text, property));
         fields.set(name, `[${values.join(",")}]`);
@@ -126,11 +126,11 @@ export class FormTaker implements PartsTaker {
     const { input, check } = this.#endpoint;
     const property = propertyOf(input, name);
     const { values } = this.#room;
-    const json = this.#jsonOf(text, property);
+    const json = this.#jsonOf(text, property, this.#checked(name));
     const isWhole =
       json.startsWith("[") ||
       takesJson(json, property, input) ||
-      (check !== undefined && takesJson(json, propertyOf(check, name), check));
+      takesJson(json, this.#checked(name), check ?? input);
     if (!isWhole) {
       // It is read once more, as an item.
       this.#room.values = values;
@@ -190,8 +190,15 @@ export class FormTaker implements PartsTaker {
     }
   }
 
-  #jsonOf(text: string, schema: unknown): string {
-    if (!mayBeJson(text, schema, this.#endpoint.input)) {
+  /** What the check says of an argument, which takes more than its description says. */
+  #checked(name: string): unknown {
+    const { check } = this.#endpoint;
+    return check === undefined ? undefined : propertyOf(check, name);
+  }
+
+  #jsonOf(text: string, schema: unknown, checked?: unknown): string {
+    const { input, check = input } = this.#endpoint;
+    if (!mayBeJson(text, schema, input) && !mayBeNumber(text, checked, check)) {
       return JSON.stringify(text);
     }
     try {

@@ -97,6 +97,21 @@ describe("a text in a form", () => {
     expect((await read(reader, URLENCODED, encoded)).value).toEqual(value);
   });
 
+  it.each([
+    ["90", 90],
+    ["-1.5", -1.5],
+    ["-P1D", "-P1D"],
+    ["P1D", "P1D"],
+    ["2026-01-02", "2026-01-02"],
+    ["true", "true"],
+  ])("is a number where one is taken for what is described as a text, %j", async (text, value) => {
+    const input = { type: "object", properties: { value: { type: "string" } } };
+    const check = { type: "object", properties: { value: { type: ["string", "number"] } } };
+    const reader = new ArgumentsReader(endpoint({ name: "run", input, check }));
+    const encoded = `value=${encodeURIComponent(text)}`;
+    expect((await read(reader, URLENCODED, encoded)).value).toEqual(value);
+  });
+
   it("that is given twice makes a list, in the order of the parts, where one is taken", async () => {
     const blob = part('; filename="blob"', "2");
     const body = parts(part("", "1"), blob, part("", "a"));

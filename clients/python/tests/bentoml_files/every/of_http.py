@@ -25,6 +25,9 @@ def typed(
 
 
 WORDS = b'{"text": "a b"}'
+TEXT = "JSON in a form for a text"
+SEVERAL = "one value, or several of one name, in a form for a list"
+DECIMAL = "a number in a form for a Decimal"
 PAGES = ("/", "/metrics")
 
 REQUESTS: list[Request] = [
@@ -94,30 +97,30 @@ REQUESTS: list[Request] = [
         "application/x-www-form-urlencoded",
         b"value=12",
         "/text",
-        row="a number, or true, in a form for a text",
+        row=TEXT,
     ),
     typed(
         "application/x-www-form-urlencoded",
         b"value=true",
         "/text",
-        "a number, or true, in a form for a text",
+        TEXT,
     ),
     typed(
         "application/x-www-form-urlencoded",
         b"value=a",
         "/sequence",
-        "several values of one name in a form",
+        SEVERAL,
     ),
     typed(
         "application/x-www-form-urlencoded",
         b"value=1&value=2",
-        row="several values of one name in a form",
+        row=SEVERAL,
     ),
     typed(
         "application/x-www-form-urlencoded",
         b"value=1&value=2",
         "/numbers",
-        row="several values of one name in a form",
+        row=SEVERAL,
     ),
     typed(JSON, b""),
     typed(None, b""),
@@ -171,6 +174,21 @@ REQUESTS: list[Request] = [
     typed("application/x-www-form-urlencoded", b"value=NaN", "/number"),
     typed("application/x-www-form-urlencoded", b"value=9007199254740993"),
     typed("application/x-www-form-urlencoded", b"value=yes", "/flag"),
+    typed("application/x-www-form-urlencoded", b"value=90", "/span"),
+    typed("application/x-www-form-urlencoded", b"value=1.5", "/span"),
+    typed("application/x-www-form-urlencoded", b"value=-P1D", "/span"),
+    typed("application/x-www-form-urlencoded", b"value=3600", "/hour"),
+    typed("application/x-www-form-urlencoded", b"value=1e3", "/moment"),
+    typed("application/x-www-form-urlencoded", b"value=1767323045", "/instant"),
+    typed("application/x-www-form-urlencoded", b"value=86400", "/day"),
+    typed("application/x-www-form-urlencoded", b"value=1.0", "/amount", DECIMAL),
+    typed("application/x-www-form-urlencoded", b"value=1e3", "/amount", DECIMAL),
+    typed("application/x-www-form-urlencoded", b"value=null", "/text", TEXT),
+    typed("application/x-www-form-urlencoded", b"value=%5B1%5D", "/secret", TEXT),
+    typed("application/x-www-form-urlencoded", b"value=%7B%7D", "/either", TEXT),
+    typed("application/x-www-form-urlencoded", b"value=1", "/address", TEXT),
+    typed("application/x-www-form-urlencoded", b"value=5", "/array", SEVERAL),
+    typed("application/x-www-form-urlencoded", b"value=a", "/letters", SEVERAL),
     typed("application/x-www-form-urlencoded", b"value=%7B%22a%22%3A1%7D", "/table_of"),
     typed("application/x-www-form-urlencoded", b"value=a", "/either"),
     typed("application/x-www-form-urlencoded", b"value=1", "/either"),

@@ -48,5 +48,5 @@ export interface PythonBuildOptions {
   readonly env: NodeJS.ProcessEnv;
 }
 
-/** How long a service may take to load when it is built. */
-export const PROBE_READY_TIMEOUT_MS = 60_000;
+/** How long a service may take to load when it is built: as long as on a node. */
+export const PROBE_READY_TIMEOUT_MS = 120_000;

@@ -92,7 +92,7 @@ export async function probeService(
   const timer = setTimeout(() => {
     const seconds = readyTimeoutMs / 1000;
     worker.kill(
-      `the service was not ready after ${seconds} s; does it wait for something at import?`,
+      `the service was not ready after ${seconds} s: does it wait for something at import? --ready-timeout gives it longer`,
     );
   }, readyTimeoutMs);
   const abort = (): void => worker.kill("it was broken off");

@@ -10,7 +10,10 @@ export interface ServiceLimits {
    * later where the node ends too.
    */
   readonly silenceMs: number;
-  /** For a worker to load its service, which may read a large model. */
+  /**
+   * For a worker to load its service, which may read a large model. Meanwhile it has one of the
+   * node's places for workers that start.
+   */
   readonly readyTimeoutMs: number;
   /**
    * JSON body of an endpoint that says nothing of it. It is held in memory, and checked: gRPC's
@@ -30,6 +33,9 @@ export interface ServiceLimits {
 }
 
 const MEBIBYTE = 1024 * 1024;
+
+/** The longest time that a worker may be given to load its service. */
+export const MAX_READY_TIMEOUT_MS = 24 * 3_600_000;
 
 export const SERVICE_LIMITS: ServiceLimits = {
   graceMs: 5_000,

@@ -4,7 +4,7 @@ import { availableParallelism } from "node:os";
 import { resolve } from "node:path";
 import { type BlobsConfig, blobsConfig } from "./blobs.ts";
 import { type ConnectionsConfig, connectionsConfig } from "./connections.ts";
-import { SERVICE_LIMITS, type ServiceLimits } from "./limits.ts";
+import { MAX_READY_TIMEOUT_MS, SERVICE_LIMITS, type ServiceLimits } from "./limits.ts";
 import { readSettings } from "./settings.ts";
 import type { StartMigration } from "./start-settings.ts";
 import {
@@ -16,6 +16,7 @@ import {
 import {
   ConfigError,
   database,
+  duration,
   host,
   integer,
   isPostgres,
@@ -41,6 +42,7 @@ export interface ServeFlags {
   readonly allowWorkers?: boolean;
   readonly env?: readonly string[];
   readonly python?: string;
+  readonly readyTimeout?: string;
 }
 
 export interface ServeConfig extends ServiceLimits {
@@ -162,6 +164,10 @@ export function serveConfig(
     logLevel,
     drainMs: 10_000,
     ...SERVICE_LIMITS,
+    readyTimeoutMs: duration(1_000, MAX_READY_TIMEOUT_MS)(
+      flags.readyTimeout ?? "1h",
+      "--ready-timeout",
+    ),
     bodyBudgetBytes: 512 * MEBIBYTE,
     // All callers may come through one proxy, and no setting names it.
     connections: connectionsConfig({ perAddress: Number.POSITIVE_INFINITY }),

@@ -2,6 +2,7 @@
 import { ORGANIZATION_CREATORS } from "../auth/organization-creators.ts";
 import type { SandboxMode } from "../pool/sandbox/sandbox.ts";
 import { MAX_JSON_OPTION_BYTES } from "../protocol/manifest.ts";
+import { MAX_READY_TIMEOUT_MS } from "./limits.ts";
 import { MAIL_SETTINGS } from "./mail.ts";
 import { OIDC_SETTINGS } from "./oidc.ts";
 import { PYTHON_SETTINGS } from "./python.ts";
@@ -308,6 +309,15 @@ export const START_SETTINGS = {
     parse: values.duration(5 * 60_000, 90 * DAY_MS),
     summary: "how long a person stays signed in",
     reason: "long enough to be convenient; pages that show secrets ask for the password again",
+  }),
+  readyTimeout: setting({
+    flag: "--ready-timeout <time>",
+    variable: "TESSERA_READY_TIMEOUT",
+    fallback: "2m",
+    parse: values.duration(1_000, MAX_READY_TIMEOUT_MS),
+    summary: "how long a service may take to load, on this node and in workers that join it",
+    reason:
+      "large models need minutes; a service that hangs while it loads keeps others of the node from starting meanwhile",
   }),
   drainDelay: setting({
     flag: "--drain-delay <time>",

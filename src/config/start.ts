@@ -186,6 +186,7 @@ export function startConfig(
       deployments: read.maxDeployments,
     },
     maxJsonBodyBytes: read.maxJson,
+    readyTimeoutMs: read.readyTimeout,
     budget: budgetLimits(read),
     externalLabels: read.externalLabels,
     oidc: oidcOf(read),

@@ -35,6 +35,8 @@ import { Workers } from "./workers.ts";
  * attempts.
  */
 const ATTEMPTS_SETTLE_MS = 5_000;
+/** How long a call waits for the first worker of a deployment at rest, however long that may load. */
+const FIRST_WORKER_MS = 120_000;
 /** How long tasks may be kept where no operator says less. */
 const MAX_RETENTION_MS = 365 * 86_400_000;
 const LEASE_LOST = "its lease had expired";
@@ -147,7 +149,7 @@ export class Deployment implements AsyncDisposable {
         this.#opened?.scaling?.wake();
       },
       onBatch: (...formed) => this.#metrics?.batchFormed(...formed),
-      ...(options.scale && { firstWorkerMs: readyTimeoutMs }),
+      ...(options.scale && { firstWorkerMs: Math.min(readyTimeoutMs, FIRST_WORKER_MS) }),
     });
   }
 

@@ -157,7 +157,7 @@ export class LocalWorker implements Worker {
     const { servicePath, code } = this.#options.service;
     const timer = setTimeout(() => {
       const seconds = readyTimeoutMs / 1000;
-      const message = `the service was not ready after ${seconds} s; does it wait for something at import?`;
+      const message = `the service was not ready after ${seconds} s: does it wait for something at import? --ready-timeout gives it longer`;
       this.#loaded.reject(new Error(message));
       this.kill(message);
     }, readyTimeoutMs);

@@ -30,7 +30,8 @@ describe("the configuration of serve", () => {
   });
 
   it("takes every flag", () => {
-    const flags = { port: "0", host: "::", workers: "7", database: "./a b.db", watch: true };
+    const given = { port: "0", host: "::", workers: "7", database: "./a b.db", watch: true };
+    const flags = { ...given, readyTimeout: "10m" };
     const { config } = read(flags, { TESSERA_LOG_LEVEL: "silent" });
     expect(config).toMatchObject({
       port: 0,
@@ -38,6 +39,7 @@ describe("the configuration of serve", () => {
       workers: 7,
       database: "./a b.db",
       watch: true,
+      readyTimeoutMs: 600_000,
       logLevel: "silent",
     });
   });
@@ -88,6 +90,8 @@ describe("the configuration of serve", () => {
     [{ port: "0x50" }, "--port"],
     [{ port: "65536" }, "--port"],
     [{ workers: "257" }, "--workers"],
+    [{ readyTimeout: "0s" }, "--ready-timeout"],
+    [{ readyTimeout: "2 minutes" }, "--ready-timeout"],
     [{ workers: "-1" }, "--workers"],
     [{ workers: "1.5" }, "--workers"],
     [{ host: "" }, "--host"],

@@ -8,7 +8,14 @@ import { fields } from "../output.ts";
 import { inUnits } from "../sizes.ts";
 import { table } from "../table.ts";
 import type { Streams } from "../terminal.ts";
-import { BUILD_STEPS, type Build, PYTHON_OPTIONS, type PythonFlags } from "./options.ts";
+import {
+  BUILD_STEPS,
+  type Build,
+  PYTHON_OPTIONS,
+  type PythonFlags,
+  READY_TIMEOUT_OPTION,
+  readyTimeoutOf,
+} from "./options.ts";
 
 /** The dependencies of the command, which `main.ts` provides. */
 export interface BuildActions {
@@ -27,6 +34,7 @@ interface BuildFlags extends PythonFlags {
   readonly output?: string;
   readonly include?: readonly string[];
   readonly env?: readonly string[];
+  readonly readyTimeout?: string;
   readonly json?: boolean;
 }
 
@@ -43,7 +51,7 @@ Examples:
 
 export function buildCommand(actions: BuildActions): Command {
   const command = new Command("build");
-  for (const each of PYTHON_OPTIONS) {
+  for (const each of [...PYTHON_OPTIONS, READY_TIMEOUT_OPTION]) {
     command.addOption(each);
   }
   return command
@@ -84,8 +92,9 @@ async function run(
   };
   const env = environment(flags.env ?? []);
   const include = flags.include ?? [];
+  const within = readyTimeoutOf(flags.readyTimeout);
   const onStep = (step: BuildStep): void => say(BUILD_STEPS[step]);
-  const built = await build(path, { include, env, onStep, signal }, flags);
+  const built = await build(path, { include, env, onStep, signal, ...within }, flags);
   for (const warning of built.warnings) {
     streams.stderr.write(`warning: ${warning}\n`);
   }

@@ -1,6 +1,11 @@
 /** What `tessera build` and `tessera deploy` share: options for Python, and words for the steps. */
 import type { BuildOptions, BuildStep, BuiltArtifact } from "../../artifacts/build-options.ts";
 import { option } from "../command.ts";
+import { parseDuration } from "../durations.ts";
+import { usageError } from "../failure.ts";
+
+/** The longest time that a service may be given to load; as for workers. */
+const MAX_READY_TIMEOUT_MS = 24 * 3_600_000;
 
 /** How a service in Python is built. */
 export interface PythonFlags {
@@ -23,6 +28,23 @@ export const PYTHON_OPTIONS = [
     "build these packages of a service in Python here, which runs their code, because they have no wheel; implies --vendor",
   ),
 ];
+
+export const READY_TIMEOUT_OPTION = option(
+  "--ready-timeout <time>",
+  "how long the service may take to load while it is built, such as 10m (default: 2m)",
+);
+
+/** How long the service may take to load, as it was typed. */
+export function readyTimeoutOf(text: string | undefined): Pick<BuildOptions, "readyTimeoutMs"> {
+  if (text === undefined) {
+    return {};
+  }
+  const readyTimeoutMs = parseDuration("--ready-timeout", text);
+  if (readyTimeoutMs < 1_000 || readyTimeoutMs > MAX_READY_TIMEOUT_MS) {
+    throw usageError("--ready-timeout must be a time from 1s to 24h, such as 10m");
+  }
+  return { readyTimeoutMs };
+}
 
 /** Builds a service; `main.ts` adds what the environment says. */
 export type Build = (

@@ -1,7 +1,7 @@
 /** The plan of a deploy, merged from flags and `tessera.yaml`. */
 import { open, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
-import type { PythonFlags } from "../build/options.ts";
+import { type PythonFlags, readyTimeoutOf } from "../build/options.ts";
 import {
   type GivenSettings,
   NAME_PATTERN,
@@ -18,6 +18,7 @@ export interface DeployFlags extends SettingsFlags, PythonFlags {
   readonly include?: readonly string[];
   readonly secret?: readonly string[];
   readonly removeSecret?: readonly string[];
+  readonly readyTimeout?: string;
   /** False with `--no-wait`. */
   readonly wait: boolean;
 }
@@ -34,6 +35,8 @@ export interface DeployPlan {
   readonly include: readonly string[];
   /** How a service in Python is built. */
   readonly python: PythonFlags;
+  /** How long the service may take to load while it is built. */
+  readonly within: ReturnType<typeof readyTimeoutOf>;
   /** Secrets that are set by this deploy. */
   readonly secrets: readonly SecretSource[];
   /** Secrets that the service needs, set now or earlier. */
@@ -75,6 +78,7 @@ export async function deployPlan(
     settings,
     include,
     python: flags,
+    within: readyTimeoutOf(flags.readyTimeout),
     secrets: secretSources(flags.secret ?? []),
     neededSecrets: file.secrets,
     removedSecrets,

@@ -85,7 +85,7 @@ export class Deploying {
     readonly signal: AbortSignal;
     readonly resources: AsyncDisposableStack;
   }): Promise<BuiltArtifact> {
-    const { source, include, settings, unread, python } = this.#plan;
+    const { source, include, settings, unread, python, within } = this.#plan;
     const { given, signal, resources } = options;
     if (unread !== undefined) {
       this.#call.done(`${unread} is not read: deploy its folder, or add --file`);
@@ -103,6 +103,7 @@ export class Deploying {
       env: { ...settings.env, ...given },
       onStep: (step: BuildStep) => this.#progress.step(`${BUILD_STEPS[step]} …`),
       signal,
+      ...within,
     };
     const built = await this.#actions.build(source.path, building, python);
     this.#progress.end();

@@ -80,6 +80,10 @@ export function serveCommand(name: "serve" | "dev", actions: ServeActions): Comm
       "--python <path>",
       "interpreter of a service in Python (default: VIRTUAL_ENV, .venv beside the service, python3)",
     )
+    .option(
+      "--ready-timeout <time>",
+      "how long the service may take to load, such as 10m (default: 1h)",
+    )
     .addHelpText("after", EXAMPLES)
     .action(async (path: string, flags: ServeFlags) =>
       actions.exit(await run(path, isDev ? { watch: true, ...flags } : flags, actions)),

@@ -305,6 +305,8 @@ describe("tessera deploy", { timeout: BUILD_MS }, () => {
 describe("the command line of tessera deploy", () => {
   it.each([
     ["--workers", "4..1"],
+    ["--ready-timeout", "25h"],
+    ["--ready-timeout", "soon"],
     ["--workers", "0"],
     ["--workers", "1..101"],
     ["--memory", "512"],

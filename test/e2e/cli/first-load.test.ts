@@ -90,6 +90,15 @@ describe("tessera serve, while its service loads", { timeout: 40_000 }, () => {
     expect((await held).status).toBe(200);
   });
 
+  it("gives the service up after --ready-timeout, and says what gives it longer", async () => {
+    const { gone } = await loading("--ready-timeout", "2s");
+    await gone;
+    const { code, stderr } = await program.ended;
+    expect(code).toBe(1);
+    expect(stderr).toContain("not ready after 2 s");
+    expect(stderr).toContain("--ready-timeout gives it longer");
+  });
+
   it("answers those that it held when the service cannot be loaded, and ends", async () => {
     const visit = await loading();
     const held = call();

@@ -267,7 +267,7 @@ export class AgentSession {
   /** Says how many calls of each endpoint run at a time: none without a process that takes them. */
   #offer(): void {
     const { worker } = this.#service;
-    const takes = worker?.isDraining === false && !this.#leaving;
+    const takes = worker && !worker.isDraining && !worker.isBlocked && !this.#leaving;
     const manifest = takes ? this.#service.manifest : undefined;
     const slots = Object.fromEntries(
       (manifest?.endpoints ?? []).map(({ name, concurrency }) => [name, concurrency]),

@@ -136,6 +136,10 @@ export class LocalWorker implements Worker {
     return this.#heartbeat.blocked;
   }
 
+  get isSlow(): boolean {
+    return this.#heartbeat.slow;
+  }
+
   get isDraining(): boolean {
     return this.#executions.isDraining;
   }
@@ -188,7 +192,9 @@ export class LocalWorker implements Worker {
   }
 
   execute(call: ExecuteOptions, listener: ExecutionListener): Execution {
-    return this.#executions.begin(call, listener);
+    const execution = this.#executions.begin(call, listener);
+    this.#heartbeat.wake();
+    return execution;
   }
 
   discard(message: string): void {

@@ -217,14 +217,14 @@ export class Pool implements AsyncDisposable {
     });
   }
 
-  /** Takes a slot on the least busy worker with a free one; undefined without a free slot. */
+  /**
+   * Takes a slot on the least busy worker with a free one, and on one that may be blocked only
+   * where no other has one: it is often the least busy. Undefined without a free slot.
+   */
   reserve(endpoint: EndpointManifest): Slot | undefined {
     let best: Worker | undefined;
     for (const worker of this.#serving()) {
-      if (
-        worker.freeSlots(endpoint) > 0 &&
-        (best === undefined || worker.busyness < best.busyness)
-      ) {
+      if (worker.freeSlots(endpoint) > 0 && (best === undefined || isBetter(worker, best))) {
         best = worker;
       }
     }
@@ -462,4 +462,8 @@ export class Pool implements AsyncDisposable {
       this.#options.onCapacity();
     }
   }
+}
+
+function isBetter(worker: Worker, than: Worker): boolean {
+  return worker.isSlow === than.isSlow ? worker.busyness < than.busyness : than.isSlow;
 }

@@ -51,6 +51,8 @@ export interface Worker {
   readonly stopping: boolean;
   /** True while it does not answer, because a function blocks its event loop. */
   readonly isBlocked: boolean;
+  /** True while it may be blocked: a call would begin sooner in another worker. */
+  readonly isSlow: boolean;
   /** True while it takes no more calls, because one in it went on after its abort, beside others. */
   readonly isDraining: boolean;
   /** True as soon as its end is known or decided. */

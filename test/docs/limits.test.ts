@@ -45,7 +45,7 @@ describe("intervals and limits", () => {
   });
 
   it.each([
-    ["WORKER_HEARTBEAT_INTERVAL_MS", "1 s"],
+    ["WORKER_HEARTBEAT_INTERVAL_MS", "100 ms"],
     ["WORKER_HEARTBEAT_TIMEOUT_MS", "2 s"],
     ["LEASE_HEARTBEAT_INTERVAL_MS", "5 s"],
     ["LEASE_DURATION_MS", "20 s"],

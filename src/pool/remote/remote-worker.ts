@@ -37,8 +37,9 @@ export class RemoteWorker implements Worker {
   readonly lease: WorkerLease;
   readonly capacity = new Capacity();
   readonly pid = undefined;
+  /** One that is blocked offers no slots, as one that drains. */
   readonly isBlocked = false;
-  /** One that drains offers no slots. */
+  readonly isSlow = false;
   readonly isDraining = false;
   fault: string | undefined;
   readonly transfers: RemoteTransfers;

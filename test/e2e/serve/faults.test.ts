@@ -82,6 +82,26 @@ describe("a task that takes longer than its timeout", () => {
   });
 });
 
+it("calls go to a worker that answers, although the one that is blocked has fewer", async () => {
+  await using two = await serve("poison", { workers: 2 });
+  const blocked = two.post("/block", { ms: 3_000 });
+  const ids = await Promise.all(
+    Array.from({ length: 4 }, () => two.submit("innocent", { ms: 3_000 })),
+  );
+  await Promise.all(
+    ids.map((id) => two.until("innocent", id, ({ status }) => status !== "queued")),
+  );
+  const headers = { "content-type": "application/json" };
+  const pid = async (): Promise<unknown> => {
+    const init = { method: "POST", body: "{}", headers, signal: AbortSignal.timeout(300) };
+    return (await two.fetch("/pid", init).catch(() => undefined))?.json;
+  };
+  const pids = () => Promise.all(Array.from({ length: 20 }, pid));
+  // Sooner than the blocked worker counts as that.
+  await expect.poll(pids, { timeout: 1_500 }).not.toContain(undefined);
+  expect(await pids()).not.toContain((await blocked).json);
+});
+
 describe("a call that takes longer than its timeout", () => {
   it.each([
     ["linger_call", { listens: true }, "lives on"],

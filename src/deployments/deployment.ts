@@ -203,6 +203,16 @@ export class Deployment implements AsyncDisposable {
     return !this.#draining && this.#storageHealth.good && (this.#pool.ready || wakes);
   }
 
+  /** Whether a worker takes calls, here or on a machine that has joined this node. */
+  get hasWorker(): boolean {
+    return this.#pool.ready;
+  }
+
+  /** How the last worker of what serves ended, or why it could not start. */
+  get lastFault(): string | undefined {
+    return this.#pool.lastFault;
+  }
+
   /** Its status on this node. */
   get status(): DeploymentStatus {
     const about = { draining: this.#draining, min: this.#scale?.min };

@@ -110,7 +110,10 @@ export function openNodeDeployment(
             level: "info",
             text: line,
           }),
-        onReadiness: onChange,
+        onReadiness: () => {
+          reconciler.workersChanged();
+          onChange();
+        },
       }),
     hold: (organizationId, digest) => artifacts.hold(organizationId, digest),
     variables: (record, revision) => variablesOf({ record, revision, lines }, options),

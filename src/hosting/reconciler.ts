@@ -14,12 +14,15 @@
  *      record changes during a roll-out, the roll-out is cancelled, so that a
  *      revision that hangs does not delay the one that fixes it. A revision whose workers
  *      this node may not start (`deployments/placement.ts`) serves at once.
- *   4. The number of workers follows the load within the node's share. A stopped
+ *   4. A revision that was deployed while the deployment was stopped is not known to load: it
+ *      takes no new work until a worker of it is ready, and callers hear why.
+ *   5. The number of workers follows the load within the node's share. A stopped
  *      deployment has none and takes no new work; its tasks stay readable.
  *
  * No failure ends the reconciler: the node reports failures as the status.
  */
 import type { Deployment } from "../deployments/deployment.ts";
+import type { Problem } from "../errors.ts";
 import type { Log } from "../log/log.ts";
 import type { DeploymentReport, NodeWorkers } from "../storage/hosting/nodes.ts";
 import type { DesiredDeployment } from "../storage/hosting/revisions.ts";
@@ -61,7 +64,15 @@ interface Current extends ServedRevision {
   /** See `keyOf`; empty for a stand-in. */
   readonly key: string;
   readonly artifact: HeldArtifact;
+  /** Whether a worker of it was ready once, or none of this node is to be. */
+  isTried: boolean;
 }
+
+/**
+ * How a revision comes: `deploy` proves it by a worker; `resume` goes on with what served before;
+ * `believe` takes its manifest as it is, because a stopped deployment has no workers.
+ */
+type How = "deploy" | "resume" | "believe";
 
 interface Bringing extends Pick<DesiredDeployment, "desiredState"> {
   readonly key: string;
@@ -147,10 +158,28 @@ export class Reconciler implements AsyncDisposable {
   rescale(): void {
     if (this.#deployment) {
       const isStopped = this.#record.desiredState === "stopped";
+      const isUntried = !isStopped && this.#current?.isTried === false;
       const share = this.#options.shareOf(this.#record);
-      this.#deployment.scale = isStopped ? { ...share, min: 0, max: 0 } : share;
-      this.#deployment.closed = isStopped ? () => stopped(this.#record) : undefined;
+      this.#deployment.scale = isStopped
+        ? { ...share, min: 0, max: 0 }
+        : // Nobody's call starts the worker that shows whether it loads.
+          { ...share, min: Math.max(share.min, isUntried ? 1 : 0) };
+      this.#deployment.closed = isStopped
+        ? () => stopped(this.#record)
+        : isUntried
+          ? () => this.#untried()
+          : undefined;
       this.#options.onChange();
+    }
+  }
+
+  /** Its workers on this node have changed. */
+  workersChanged(): void {
+    const current = this.#current;
+    if (current?.isTried === false && this.#deployment?.hasWorker === true) {
+      current.isTried = true;
+      void this.#noteServed(current);
+      this.rescale();
     }
   }
 
@@ -179,6 +208,12 @@ export class Reconciler implements AsyncDisposable {
   end(drainMs: number): Promise<void> {
     this.#ending ??= this.#end(drainMs);
     return this.#ending;
+  }
+
+  /** Why what was never tried takes no work. */
+  #untried(): Problem {
+    const isFaulty = this.#deployment?.lastFault !== undefined;
+    return isFaulty ? failed(this.#record) : starting(this.#record);
   }
 
   async #end(drainMs: number): Promise<void> {
@@ -254,7 +289,7 @@ export class Reconciler implements AsyncDisposable {
 
   /** Rolls out the desired revision. */
   async #bring(record: DesiredDeployment, key: string, signal: AbortSignal): Promise<void> {
-    const { served, log } = this.#options;
+    const { served } = this.#options;
     const { deploymentId, targetRevision: revision, digest } = record;
     if (revision === undefined || digest === undefined) {
       return;
@@ -263,7 +298,8 @@ export class Reconciler implements AsyncDisposable {
       const last = await served.get(deploymentId);
       const isTarget = last?.revision === revision && last.digest === digest;
       if (record.desiredState === "stopped" || isTarget) {
-        await this.#run(record, { revision, digest, key }, { how: "resume", signal });
+        const how = isTarget ? "resume" : "believe";
+        await this.#run(record, { revision, digest, key }, { how, signal });
         return;
       }
       if (last !== undefined) {
@@ -275,12 +311,17 @@ export class Reconciler implements AsyncDisposable {
       this.#resumed.resolve();
     }
     if (record.desiredState === "stopped") {
-      await this.#run(record, { revision, digest, key }, { how: "resume", signal });
+      await this.#run(record, { revision, digest, key }, { how: "believe", signal });
       return;
     }
     await this.#run(record, { revision, digest, key }, { how: "deploy", signal });
+    await this.#noteServed({ revision, digest });
+  }
+
+  async #noteServed({ revision, digest }: ServedRevision): Promise<void> {
+    const { served, log } = this.#options;
     await served
-      .set(deploymentId, { revision, digest })
+      .set(this.#record.deploymentId, { revision, digest })
       .catch((err: unknown) => log.warn({ err }, "a revision could not be noted as served"));
   }
 
@@ -298,12 +339,13 @@ export class Reconciler implements AsyncDisposable {
   async #run(
     record: DesiredDeployment,
     { revision, digest, key }: ServedRevision & { readonly key: string },
-    { how, signal }: { readonly how: "deploy" | "resume"; readonly signal: AbortSignal },
+    { how, signal }: { readonly how: How; readonly signal: AbortSignal },
   ): Promise<void> {
     const { open, shareOf } = this.#options;
     const preparing = prepare(record, { revision, digest }, { ...this.#options, signal });
     const { artifact, service } = await untilAborted(preparing, signal);
     const code = key === "" ? standIn(service) : service;
+    const startsNone = code.revision?.awaits?.isWhole === true;
     try {
       if (this.#ended) {
         throw new Error("the node is shutting down");
@@ -312,7 +354,7 @@ export class Reconciler implements AsyncDisposable {
         this.#deployment = open(record, shareOf(record));
       }
       // Where workers have to join, none can prove the service first: its manifest is believed.
-      if (how === "resume" || code.revision?.awaits?.isWhole === true) {
+      if (how !== "deploy" || startsNone) {
         this.#deployment.resume(code, artifact.index.service);
       } else {
         await this.#deployment.deploy(code, signal);
@@ -322,7 +364,8 @@ export class Reconciler implements AsyncDisposable {
       throw err;
     }
     const before = this.#current;
-    this.#current = { revision, digest, key, artifact };
+    const isTried = how !== "believe" || startsNone;
+    this.#current = { revision, digest, key, artifact, isTried };
     if (before) {
       releaseLater(before.artifact);
     }

@@ -209,6 +209,8 @@ def test_a_default_of_another_type(load: Callable[[str], None], parameter: str, 
         "scan: File | None = None",
         "folder: Path = Path('scans')",
         "data: bytes = b''",
+        "tags: list[str] = ()",
+        "kinds: set[str] = frozenset()",
     ],
 )
 def test_a_default_that_its_type_hint_takes_is_none(

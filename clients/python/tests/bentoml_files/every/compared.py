@@ -33,6 +33,9 @@ def ask(client: httpx.Client, request: Request) -> httpx.Response:
     try:
         return _ask(client, request)
     except httpx.RemoteProtocolError as error:
+        if "without sending a response" in str(error):
+            # It closed an idle connection when the request was on its way.
+            return _ask(client, request)
         return httpx.Response(BROKEN_OFF, text=str(error), request=error.request)
 
 

@@ -148,6 +148,8 @@ export class Isolation implements Disposable {
   /** Closes the least busy worker, where no other one comes. */
   #empty(able: readonly Worker[]): void {
     if (this.#emptying?.loaded === false) {
+      // One on another machine may come back with another process.
+      this.#emptying.capacity.open();
       this.#emptying = undefined;
     }
     if (this.#emptying || this.#isPatient) {

@@ -31,9 +31,11 @@ function defaultsFor(
 ): DeploymentSettings {
   const settings = before?.settings ?? DEFAULT_SETTINGS;
   const isUsual = settings.maxWorkers === DEFAULT_SETTINGS.maxWorkers;
-  const most = isUsual && workers !== undefined ? workers : settings.maxWorkers;
+  if (workers === undefined || !isUsual) {
+    return settings;
+  }
   const { minWorkers = settings.minWorkers } = requested;
-  return { ...settings, maxWorkers: Math.max(most, minWorkers) };
+  return { ...settings, maxWorkers: Math.max(workers, minWorkers) };
 }
 
 /**

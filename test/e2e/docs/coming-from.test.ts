@@ -22,7 +22,7 @@ const KEYWORDS = new Set(["throw", "new", "for", "await", "const", "of", "async"
 /** Names of the web platform, of formats, of Python, and of BentoML, whose files run unmodified. */
 const STANDARD = new Set([
   ...["File", "Authorization", "application", "octet", "Path", "str"],
-  ...["route", "to_async", "to_sync"],
+  ...["route", "to_async", "to_sync", "traffic", "BentoMLException"],
 ]);
 
 function read(path: string): string {

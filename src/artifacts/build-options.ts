@@ -9,6 +9,8 @@ export interface BuildOptions {
   readonly include?: readonly string[];
   /** Limit of the time to load the service. Default: 60 s. */
   readonly readyTimeoutMs?: number;
+  /** Its workers are on other machines, so that this one may lack what its setup needs. */
+  readonly runsElsewhere?: boolean;
   /** The environment variables of the test worker. Default: none. */
   readonly env?: { readonly [name: string]: string };
   /** Called at the beginning of each step. */

@@ -31,6 +31,8 @@ export interface ProbeOptions {
   readonly root: string;
   /** The service's source file, for messages. */
   readonly source: string;
+  /** Its workers are on other machines. */
+  readonly runsElsewhere?: boolean;
   readonly signal?: AbortSignal;
 }
 
@@ -106,7 +108,8 @@ export async function probeService(
       maxFileBytes: MAX_PROBE_MESSAGE_BYTES,
     };
     const isolated = typeof code === "object";
-    worker.send({ type: "load", servicePath, code, ...limits, scratchFolder, isolated });
+    const probe = options.runsElsewhere ? "elsewhere" : "here";
+    worker.send({ type: "load", servicePath, code, ...limits, scratchFolder, isolated, probe });
     const message = await Promise.race([answer.promise, ended]);
     signal?.throwIfAborted();
     if (message.type === "ready") {

@@ -274,6 +274,11 @@ export type NodeMessage =
       readonly scratchFolder: string;
       /** True for a service of a deployment, which gets no access beyond its process. */
       readonly isolated?: boolean;
+      /**
+       * Only the manifest is asked for, by a build: of a service that runs elsewhere, or that
+       * requires labels of its machine, the host prepares nothing that may need that machine.
+       */
+      readonly probe?: "here" | "elsewhere";
     }
   /** The endpoints whose string results are sent to callers as text instead of JSON. */
   | { readonly type: "text_results"; readonly endpoints: readonly string[] }

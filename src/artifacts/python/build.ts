@@ -103,7 +103,7 @@ interface Probed {
 async function probe(
   service: ServiceEntry,
   { sources, content, own, environment, python }: Probed,
-  { env = {}, readyTimeoutMs = PROBE_READY_TIMEOUT_MS, signal }: BuildOptions,
+  { env = {}, readyTimeoutMs = PROBE_READY_TIMEOUT_MS, runsElsewhere, signal }: BuildOptions,
 ): Promise<ServiceManifest> {
   const temporary = await realpath(await mkdtemp(join(tmpdir(), "tessera-build-")));
   try {
@@ -137,6 +137,7 @@ async function probe(
         source: join(sources.root, sources.entry),
         env,
         readyTimeoutMs,
+        ...(runsElsewhere && { runsElsewhere }),
         ...(signal && { signal }),
       },
     );

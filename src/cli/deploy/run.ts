@@ -9,6 +9,7 @@ import {
   DeploymentSchema,
   DeploymentStatus,
   errorFacts,
+  WorkerPlace,
 } from "../../client/index.ts";
 import type { ServiceManifest } from "../../protocol/manifest.ts";
 import { BUILD_STEPS, type Build } from "../build/options.ts";
@@ -101,6 +102,8 @@ export class Deploying {
       include,
       // The environment of the workers, as far as it is known here.
       env: { ...settings.env, ...given },
+      runsElsewhere:
+        settings.place === WorkerPlace.REMOTE || Object.keys(settings.requires ?? {}).length > 0,
       onStep: (step: BuildStep) => this.#progress.step(`${BUILD_STEPS[step]} …`),
       signal,
       ...within,

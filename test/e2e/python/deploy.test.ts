@@ -41,7 +41,13 @@ describe.skipIf(skipped)(`a service in Python${skipped}`, () => {
   /** Builds the service of these files. */
   const build = (
     files: Readonly<Record<string, string>>,
-    { vendor = false, fromSource = [] as string[], object = "", include = [] as string[] } = {},
+    {
+      vendor = false,
+      runsElsewhere = false,
+      fromSource = [] as string[],
+      object = "",
+      include = [] as string[],
+    } = {},
   ) => {
     const home = mkdtempSync(join(folder, "service-"));
     for (const [name, text] of Object.entries(files)) {
@@ -50,6 +56,7 @@ describe.skipIf(skipped)(`a service in Python${skipped}`, () => {
     }
     return buildArtifact(`${join(home, "service.py")}${object}`, {
       include,
+      runsElsewhere,
       python: {
         named: found.interpreter.path,
         activeEnvironment: undefined,
@@ -115,6 +122,41 @@ describe.skipIf(skipped)(`a service in Python${skipped}`, () => {
       }
     }
     expect(said).toEqual([`installing packages for Python ${found.interpreter.version}`]);
+  });
+
+  describe("whose setup needs a GPU", () => {
+    const needing = (options: string, setup: string) => ({
+      "service.py": `
+from tessera import api, service
+
+@service(${options})
+class Gpu:
+    ${setup}
+        raise RuntimeError("no GPU")
+
+    @api
+    def value(self) -> int:
+        return 1
+`,
+      "requirements.txt": "",
+    });
+
+    it.each(["def setup(self) -> None:", "def __init__(self) -> None:"])(
+      "is built where there is none, by what it requires or by where it is deployed: %s",
+      async (setup) => {
+        const { index: built } = await build(needing('requires={"gpu": "*"}', setup));
+        expect(built.service).toMatchObject({ requires: { gpu: "*" } });
+        const remote = await build(needing('place="remote"', setup));
+        expect(remote.index.service).toMatchObject({ place: "remote" });
+        const said = await build(needing("", setup), { runsElsewhere: true });
+        expect(said.index.service.endpoints).toMatchObject([{ name: "value" }]);
+      },
+    );
+
+    it("is refused where it could run, with what it raised", async () => {
+      const wrong = build(needing("", "def setup(self) -> None:"));
+      await expect(wrong).rejects.toThrow("setup of the service failed: RuntimeError: no GPU");
+    });
   });
 
   /** The artifact with another lock, as somebody could send it who builds it by himself. */

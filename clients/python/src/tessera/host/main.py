@@ -113,8 +113,10 @@ async def _serve(channel: Channel, outputs: Outputs, load: dict[str, Any], servi
         limits=ResultLimits(load["maxFileBytes"], load["maxResultBytes"]),
     )
     stopped = asyncio.Event()
+    is_set_up = not _is_for_another_machine(load, service)
     try:
-        await service.setup()
+        if is_set_up:
+            await service.setup()
     except Exception as error:
         traceback.print_exception(error)
         _refuse(channel, f"setup of the service failed: {type(error).__name__}: {error}")
@@ -144,9 +146,19 @@ async def _serve(channel: Channel, outputs: Outputs, load: dict[str, Any], servi
     counting = asyncio.create_task(_send_changes(outbox))
     await stopped.wait()
     counting.cancel()
-    await service.teardown()
+    if is_set_up:
+        await service.teardown()
     outbox.flush()
     await channel.flush()
+
+
+def _is_for_another_machine(load: dict[str, Any], service: Any) -> bool:
+    """Whether a build asks for the manifest of what this machine may have no GPU for."""
+    if "probe" not in load:
+        return False
+    manifest = service.manifest
+    needs_labels = bool(manifest.get("requires")) or manifest.get("place") == "remote"
+    return load["probe"] == "elsewhere" or needs_labels
 
 
 async def _send_changes(outbox: Outbox) -> None:

@@ -55,8 +55,8 @@ class Declares:
         call = getattr(self.inner.to_sync, method)
         try:
             return "".join(call([seconds]) if method == "batch" else call(seconds=seconds))
-        except BentoMLException as error:
-            return f"{type(error).__name__} {error.error_code.value}"
+        except Exception as error:
+            return _ended_by(error)
 
     @bentoml.api
     async def ask_on_loop(self, method: str, seconds: float) -> str:
@@ -65,8 +65,8 @@ class Declares:
             if method == "pieces":
                 return "".join([each async for each in call(seconds=seconds)])
             return "".join(await (call([seconds]) if method == "batch" else call(seconds=seconds)))
-        except BentoMLException as error:
-            return f"{type(error).__name__} {error.error_code.value}"
+        except Exception as error:
+            return _ended_by(error)
 
     @bentoml.api
     def submit(self, seconds: float) -> list[str]:
@@ -82,3 +82,9 @@ class Declares:
         while again.get_status().name == "IN_PROGRESS":
             time.sleep(0.05)
         return [*said, task.get_status().value, task.get(), again.get()]
+
+
+def _ended_by(error: Exception) -> str:
+    if isinstance(error, BentoMLException):
+        return f"BentoMLException {error.error_code.value}"
+    return type(error).__name__

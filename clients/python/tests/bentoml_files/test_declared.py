@@ -49,7 +49,11 @@ def test_waits_for_a_dependency_as_long_as_that_declares(
         served.post(path, json={"method": method, "seconds": seconds}).text
         for seconds in (0.01, 1.5)
     )
-    assert (in_time, late) == ("done", "BentoMLException 504")
+    assert in_time == "done"
+    if served.headers["x-served-by"] == "bentoml" and "Timeout" in late:
+        # Its own client waits for 10 ms longer than its server, and may be the first to give up.
+        return
+    assert late == "BentoMLException 504"
 
 
 def test_runs_submitted_tasks_of_a_dependency(served: httpx.Client) -> None:

@@ -12,6 +12,9 @@ const POISON = ["exit", "segfault", "memory", "abort", "loop"];
 /** What poison that the node cannot stop does with its four deaths, each a start of a process. */
 const LIMIT_MS = IS_LARGE ? 600_000 : 120_000;
 
+/** The mark is that of the larger run, which has the machine to itself; here others run beside it. */
+const MAX_PAUSE_MS = IS_LARGE ? 5_000 : 15_000;
+
 const skipped = noSandbox || leftOut(pythonMissing);
 
 /** In CI each language, database and machine somewhere. */
@@ -68,7 +71,7 @@ for (const place of IS_LARGE ? everywhere() : FEW) {
           for (const { attempt } of Object.values(harm.poison)) {
             expect(attempt).toBeLessThanOrEqual(4);
           }
-          expect(harm.longestPauseMs).toBeLessThan(5_000);
+          expect(harm.longestPauseMs).toBeLessThan(MAX_PAUSE_MS);
         },
         LIMIT_MS,
       );

@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { get } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { sweepBlobs } from "../../../src/files/sweeper.ts";
 import { FolderBlobStore } from "../../../src/storage/blobs/folder.ts";
 import { generate } from "../../fixtures/services/serve/files.ts";
@@ -194,18 +194,22 @@ describe("blobs", () => {
   });
 
   it("of a database in memory are gone with the server", async () => {
-    const before = nodeFolders();
+    // A folder of its own: other tests start nodes meanwhile.
+    const temporary = mkdtempSync(join(folder, "temporary-"));
+    vi.stubEnv("TMPDIR", temporary);
+    onTestFinished(() => void vi.unstubAllEnvs());
     {
       await using fleeting = await serve("files");
       expect(
         (await upload(fleeting.port, "/digest_later/submit", { bytes: MEBIBYTE })).status,
       ).toBe(202);
+      expect(nodeFoldersIn(temporary)).not.toEqual([]);
     }
-    expect(nodeFolders().filter((each) => !before.includes(each))).toEqual([]);
+    expect(nodeFoldersIn(temporary)).toEqual([]);
     expect(existsSync(":memory:-blobs")).toBe(false);
   });
 });
 
-function nodeFolders(): string[] {
-  return readdirSync(tmpdir()).filter((name) => name.startsWith("tessera-node-"));
+function nodeFoldersIn(temporary: string): string[] {
+  return readdirSync(temporary).filter((name) => name.startsWith("tessera-node-"));
 }

@@ -19,11 +19,11 @@ import {
   createDecipheriv,
   createHmac,
   createSecretKey,
+  hkdfSync,
   type KeyObject,
   randomBytes,
 } from "node:crypto";
 import { createKeysFile, type KeyList, parseKeys, readKeysFile } from "./keys-file.ts";
-import { derivedKey } from "./task-access.ts";
 
 export { rotateKeys, writeKeysFile } from "./keys-file.ts";
 
@@ -71,6 +71,11 @@ export function loadKeys(source: KeysSource): KeyRing {
   return new KeyRing(() =>
     "path" in source ? readKeysFile(source.path) : parseKeys(source.env, "TESSERA_KEYS"),
   );
+}
+
+/** A key for one purpose, of which nothing leads back to the secret or to the other purposes. */
+export function derivedKey(secret: KeyObject | Uint8Array, purpose: string): Uint8Array {
+  return new Uint8Array(hkdfSync("sha256", secret, new Uint8Array(0), purpose, 32));
 }
 
 /** The sealing context of a token's value. */

@@ -11,8 +11,9 @@
  *
  * The key is derived (HKDF, RFC 5869) for this purpose and this version alone.
  */
-import { createHmac, hkdfSync, type KeyObject, scryptSync, timingSafeEqual } from "node:crypto";
+import { createHmac, scryptSync, timingSafeEqual } from "node:crypto";
 import { type Problem, problem } from "../errors.ts";
+import { derivedKey } from "./keys.ts";
 import type { Principal } from "./principal.ts";
 
 /** How long the access of a task can be used after it was made. */
@@ -203,11 +204,6 @@ function textOf(bytes: Buffer): string {
   return bytes.equals(NO_ID)
     ? ""
     : bytes.toString("hex").replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
-}
-
-/** A key for one purpose, of which nothing leads back to the secret or to the other purposes. */
-export function derivedKey(secret: KeyObject | Uint8Array, purpose: string): Uint8Array {
-  return new Uint8Array(hkdfSync("sha256", secret, new Uint8Array(0), purpose, 32));
 }
 
 /**

@@ -60,7 +60,7 @@ export class Isolation implements Disposable {
   /**
    * Takes a whole worker; undefined while there is none, and then the caller asks again.
    * `othersWait`: calls that nobody suspects may be waiting for a worker. `asker`: who is to say
-   * that it is \`settled\`.
+   * that it is `settled`.
    */
   reserve(endpoint: EndpointManifest, othersWait: boolean, asker: object): Slot | undefined {
     const able = this.#options.workers().filter((one) => one.loaded && one.runs(endpoint));

@@ -196,7 +196,7 @@ export class Pool implements AsyncDisposable {
         this.#checkOpen();
         return this.#spawn(service, room);
       },
-      size: (manifest) => this.#options.sizeOf?.(manifest) ?? this.#size,
+      size: (manifest) => this.#sizeOf(manifest),
       room: (ended) => this.#room.enterRollout(service, ended),
       freeRoom: () => this.#room.takeFree(service),
       enter: (ended) => this.#starts.enter(this.#starter.isUrgent, ended),
@@ -205,7 +205,7 @@ export class Pool implements AsyncDisposable {
       takeOver: (workers, manifest) => {
         this.#checkOpen();
         onManifest(manifest);
-        this.#size = this.#options.sizeOf?.(manifest) ?? this.#size;
+        this.#size = this.#sizeOf(manifest);
         if (this.#size === 0 && this.#starter.isUrgent()) {
           this.#size = 1;
         }
@@ -362,6 +362,10 @@ export class Pool implements AsyncDisposable {
     this.#size = Math.max(0, this.#size - 1);
     this.#retire(worker, EVICTED_WORKER_EXIT_MS);
     this.#options.onEvicted?.();
+  }
+
+  #sizeOf(manifest: ServiceManifest): number {
+    return this.#options.sizeOf?.(manifest) ?? this.#size;
   }
 
   #serving(): readonly Worker[] {

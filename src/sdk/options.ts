@@ -50,9 +50,9 @@ export interface RunOptions extends PlacementOptions {
    */
   readonly abortGrace?: Duration;
   /**
-   * True if a call may run more than once, with the same effect as once: a call of an \`api\` whose
+   * True if a call may run more than once, with the same effect as once: a call of an `api` whose
    * worker ends before anything of its answer was sent then runs again in another worker, within
-   * its \`timeout\`. A \`task\` does so in any case. Default: false, because only the author knows;
+   * its `timeout`. A `task` does so in any case. Default: false, because only the author knows;
    * the caller is answered 503 and may repeat the call.
    */
   readonly idempotent?: boolean;

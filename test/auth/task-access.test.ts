@@ -1,11 +1,7 @@
 import { expect, it } from "vitest";
+import { derivedKey } from "../../src/auth/keys.ts";
 import type { Principal } from "../../src/auth/principal.ts";
-import {
-  derivedKey,
-  sharedTaskAccess,
-  TASK_ACCESS_PATTERN,
-  TaskAccess,
-} from "../../src/auth/task-access.ts";
+import { sharedTaskAccess, TASK_ACCESS_PATTERN, TaskAccess } from "../../src/auth/task-access.ts";
 import { toProblem } from "../../src/errors.ts";
 import { createIdSource } from "../../src/tasks/id.ts";
 import { session, token } from "./principals.ts";

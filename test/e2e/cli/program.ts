@@ -5,6 +5,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node
 import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { refuseLeaks, secretsOf } from "./leaks.ts";
 
 /** Compiled modules, so that each run starts sooner. */
 const COMPILE_CACHE = fileURLToPath(
@@ -41,10 +42,14 @@ export interface ProgramOptions {
   readonly limitMs?: number;
 }
 
-/** One run of the program, with a folder of its own for temporary files. */
+/**
+ * One run of the program, with a folder of its own for temporary files. Disposing of it throws if
+ * a secret is in its log or in its errors.
+ */
 export class Program implements AsyncDisposable {
   readonly ended: Promise<Ended>;
   readonly #process: ChildProcess;
+  readonly #secrets: ReadonlySet<string>;
   readonly #temporary = mkdtempSync(join(tmpdir(), "tessera-test-"));
   readonly #output = { stdout: "", stderr: "" };
   #changed = Promise.withResolvers<void>();
@@ -60,6 +65,7 @@ export class Program implements AsyncDisposable {
       input,
       limitMs = LIMIT_MS,
     } = options;
+    this.#secrets = secretsOf({ args, env, ...(input !== undefined && { input }) });
     const path = fileURLToPath(new URL(entry, import.meta.url));
     const [command = "", ...rest] = [...within, process.execPath, path, ...args];
     this.#process = spawn(command, rest, {
@@ -146,6 +152,7 @@ export class Program implements AsyncDisposable {
     this.#process.kill("SIGKILL");
     await this.ended;
     rmSync(this.#temporary, { recursive: true, force: true });
+    refuseLeaks(this.#output.stderr, this.#secrets);
   }
 
   #wake(): void {

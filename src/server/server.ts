@@ -15,6 +15,7 @@ import type { ConnectionLimit } from "./connection-limit.ts";
 import { logAccess } from "./http/access-log.ts";
 import { leaveBodies } from "./http/body.ts";
 import { BodyBudget, shareBudget } from "./http/body-budget.ts";
+import { setDefaultHeaders } from "./http/default-headers.ts";
 import { sendFrameworkError } from "./http/framework.ts";
 import { otherMethods } from "./http/methods.ts";
 import {
@@ -25,7 +26,7 @@ import {
   shareAcrossOrigins,
 } from "./http/origins.ts";
 import { JSON_TYPE, sendProblem } from "./http/problem.ts";
-import { answerRequestIds, requestIdOf } from "./http/request-id.ts";
+import { requestIdOf } from "./http/request-id.ts";
 import { writeTo } from "./http/request-log.ts";
 import { createListener, type Listener } from "./listener.ts";
 import {
@@ -112,7 +113,7 @@ export async function createServer(options: ServerOptions): Promise<HttpServer> 
   });
   app.setErrorHandler(sendFrameworkError);
   leaveBodies(app);
-  answerRequestIds(app);
+  setDefaultHeaders(app);
   if (options.accessLog !== undefined) {
     logAccess(app, options.accessLog);
   }

@@ -21,16 +21,39 @@ export async function resultView(res) {
   if (isText(media) && blob.size <= MAX_SHOWN) {
     return textView(await blob.text(), { media, size: blob.size });
   }
-  const src = keepUrl(new Blob([blob], { type: media }));
+  // Under a type that shows nothing: a page of ours must not run what a service wrote.
+  const src = keepUrl(new Blob([blob], { type: isHarmless(media) ? media : UNSHOWN }));
   const link = element("a", { href: src, download: name, class: "button" }, `Download ${name}`);
   const facts = element("span", { class: "hint" }, `${media} · ${sizeOf(blob.size)}`);
-  const view = mediaView(media, src);
+  const view = mediaView(media, media.startsWith(SVG) ? await dataUrl(blob) : src);
   return element(
     "div",
     { class: "result" },
     view,
     element("div", { class: "result-foot" }, link, facts),
   );
+}
+
+const UNSHOWN = "application/octet-stream";
+
+/** Pictures that may hold scripts, which run where such a picture is opened by itself. */
+const SVG = "image/svg";
+
+/** @param {string} media */
+function isHarmless(media) {
+  return /^(?:image|audio|video)\//.test(media) && !media.startsWith(SVG);
+}
+
+/**
+ * Browsers open no page from such a URL.
+ * @param {Blob} blob
+ * @returns {Promise<string>}
+ */
+async function dataUrl(blob) {
+  const reader = new FileReader();
+  reader.readAsDataURL(new Blob([blob], { type: "image/svg+xml" }));
+  await new Promise((resolve) => reader.addEventListener("loadend", resolve));
+  return String(reader.result);
 }
 
 /** Object URLs of results; the oldest are revoked, because a long session would fill the memory. */

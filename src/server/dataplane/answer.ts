@@ -98,10 +98,7 @@ export function sendAccess(
   { access, expiresAt, path, url }: TaskAccess,
 ): void {
   const answer = { access, expires_at: time(expiresAt), path, ...(url !== "" && { url }) };
-  reply
-    .header("content-type", JSON_TYPE)
-    .header("cache-control", "no-store")
-    .send(JSON.stringify(answer));
+  reply.header("content-type", JSON_TYPE).send(JSON.stringify(answer));
 }
 
 /** How a result is sent. */
@@ -177,8 +174,7 @@ function describeFile(
 ): void {
   reply
     .header("content-type", contentType)
-    // Browsers must not guess the type of a result, nor run it as a page of this origin.
-    .header("x-content-type-options", "nosniff")
+    // Browsers must not run a result as a page of this origin.
     .header("content-security-policy", disposition === "inline" ? SANDBOX : "sandbox");
   if (filename !== "") {
     reply.header("content-disposition", contentDisposition(disposition, filename));

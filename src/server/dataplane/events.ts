@@ -56,7 +56,6 @@ export async function sendEvents(
   });
   reply
     .header("content-type", EVENTS.contentType)
-    .header("cache-control", "no-store")
     .header("x-accel-buffering", "no")
     .send(Readable.from(text));
 }

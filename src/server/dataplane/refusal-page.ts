@@ -50,8 +50,6 @@ export function sendProblemOrPage(
     .headers({
       "content-type": "text/html; charset=utf-8",
       "content-security-policy": POLICY,
-      "x-content-type-options": "nosniff",
-      "cache-control": "no-store",
       vary: "Accept",
     })
     .send(

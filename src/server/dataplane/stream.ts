@@ -201,11 +201,9 @@ export async function sendFrames(
   reply
     .header("content-type", form.contentType)
     .header("tessera-pieces", pieces)
-    .header("cache-control", "no-store")
     // Without it, nginx would buffer the stream.
     .header("x-accel-buffering", "no")
-    // Browsers must not guess the type of a result, nor run it as a page of this origin.
-    .header("x-content-type-options", "nosniff")
+    // Browsers must not run a result as a page of this origin.
     .header("content-security-policy", SANDBOX);
   if (form.isPlain === true && pieces === "bytes") {
     reply.header("content-disposition", dispositionOf(form.contentType));

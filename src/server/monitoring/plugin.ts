@@ -114,11 +114,7 @@ function matchOf({ url }: FastifyRequest): string[] {
 }
 
 function plain(reply: FastifyReply, status: number, message: string): FastifyReply {
-  return reply
-    .code(status)
-    .type("text/plain; charset=utf-8")
-    .header("x-content-type-options", "nosniff")
-    .send(`${message}\n`);
+  return reply.code(status).type("text/plain; charset=utf-8").send(`${message}\n`);
 }
 
 function bears(req: FastifyRequest, token: string): boolean {

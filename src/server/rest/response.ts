@@ -112,7 +112,6 @@ export async function sendStream(
   copyHeaders(reply, answers.header);
   reply
     .type(format.contentType)
-    .header("cache-control", "no-store")
     // Without it, nginx would buffer the stream.
     .header("x-accel-buffering", "no");
   const text = frames(opened, {
@@ -127,14 +126,10 @@ export async function sendStream(
 
 const EMPTY = new Uint8Array();
 
-/**
- * Headers for bytes of a foreign type: browsers must not guess their type, nor
- * run them as a page of this origin.
- */
+/** Headers for bytes of a foreign type, which browsers must not run as a page of this origin. */
 function rawHeaders(reply: FastifyReply, contentType: string | undefined): void {
   reply
     .type(contentType || "application/octet-stream")
-    .header("x-content-type-options", "nosniff")
     .header("content-security-policy", "sandbox");
 }
 

@@ -137,6 +137,28 @@ describe.skipIf(skipped)(`the page in a browser${skipped}`, { timeout: 30_000 },
     expect(body).toMatch(/name="labels"\r\n\r\n\["a"\]/);
   });
 
+  it.each(["image/svg+xml", "application/xhtml+xml"])(
+    "keeps a result of %s where it cannot run as a page of its own",
+    async (type) => {
+      await open();
+      await page.evaluate(`(() => {
+        window.madeTypes = [];
+        const make = URL.createObjectURL;
+        URL.createObjectURL = (blob) => (window.madeTypes.push(blob.type), make(blob));
+      })()`);
+      await page.getByLabel("text", { exact: true }).fill(type);
+      await click("Call");
+      await page.getByText("Download ").waitFor();
+      expect(await page.evaluate("window.madeTypes")).toEqual(["application/octet-stream"]);
+      const picture = page.locator(".result img");
+      expect(await picture.count()).toBe(type.startsWith("image") ? 1 : 0);
+      if (type.startsWith("image")) {
+        const width = "document.querySelector('.result img')?.naturalWidth";
+        await expect.poll(() => page.evaluate(width)).toBe(20);
+      }
+    },
+  );
+
   it("shows the pieces of a streamed result as they come, to its end", async () => {
     await open("#/tell");
     await click("Call");

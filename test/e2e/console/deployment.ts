@@ -217,6 +217,12 @@ function sendResult(task: Task, _req: FastifyRequest, res: FastifyReply): unknow
   return ["The first summary.", "The second summary."];
 }
 
+/** Results that run scripts where a browser shows them by themselves, by their type. */
+const DRAWINGS: Readonly<Record<string, string>> = {
+  "image/svg+xml": `<svg xmlns="http://www.w3.org/2000/svg" width="20" height="20"><script>alert(1)</script></svg>`,
+  "application/xhtml+xml": `<html xmlns="http://www.w3.org/1999/xhtml"><script>alert(1)</script></html>`,
+};
+
 function summarize(given: { text: string; sentences?: number }, res: FastifyReply): FastifyReply {
   if (given.text.includes("forbidden")) {
     return refuse(res, 400, {
@@ -228,6 +234,10 @@ function summarize(given: { text: string; sentences?: number }, res: FastifyRepl
         { field: "", description: "too much at once" },
       ],
     });
+  }
+  const drawn = DRAWINGS[given.text];
+  if (drawn !== undefined) {
+    return res.type(given.text).send(drawn);
   }
   return res.type("text/plain; charset=utf-8").send(`In short <b>: ${given.text.slice(0, 400)}`);
 }

@@ -3,8 +3,9 @@ import { type FastifyBaseLogger, fastify } from "fastify";
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import { toProblem } from "../../../src/errors.ts";
+import { setDefaultHeaders } from "../../../src/server/http/default-headers.ts";
 import { sendProblem } from "../../../src/server/http/problem.ts";
-import { answerRequestIds, requestIdOf } from "../../../src/server/http/request-id.ts";
+import { requestIdOf } from "../../../src/server/http/request-id.ts";
 import { requestLog, writeTo } from "../../../src/server/http/request-log.ts";
 
 test("a line about a request bears the id that its answer has, and so do lines of children", async () => {
@@ -22,7 +23,7 @@ test("a line about a request bears the id that its answer has, and so do lines o
   const log: FastifyBaseLogger = pino({ level: "debug", onChild }, stream);
   await using app = fastify({ genReqId: requestIdOf });
   writeTo(app, log);
-  answerRequestIds(app);
+  setDefaultHeaders(app);
   app.get("/broken", (req, reply) => {
     requestLog(req).child({ part: "child" }).warn("before");
     return sendProblem(reply, toProblem(new Error("a defect")));

@@ -59,7 +59,6 @@ export async function giveSession(ctx: HandlerContext, given: GivenSession) {
   const cookie = writeSessionCookie(value, { secure, expiresAtMs });
   ctx.responseHeader.append("set-cookie", cookie);
   await rememberBrowser(ctx, found.email, given);
-  ctx.responseHeader.set("cache-control", "no-store");
   return toPrincipalMessage(found, accounts);
 }
 

@@ -68,7 +68,7 @@ export function browserLoginHandlers(
         const { outcome } = redeemed;
         throw outcome === "invalid" ? loginInvalid() : tooManyTokens(outcome);
       }
-      return loginResponse(redeemed, value, ctx);
+      return loginResponse(redeemed, value);
     },
   };
 }

@@ -97,7 +97,6 @@ export function deviceLoginHandlers(
           retryAfterMs: 60_000,
         });
       }
-      ctx.responseHeader.set("cache-control", "no-store");
       const verificationUrl = `${publicUrl}/device`;
       return {
         deviceCode,
@@ -155,7 +154,7 @@ export function deviceLoginHandlers(
       );
       switch (redeemed.outcome) {
         case "redeemed":
-          return loginResponse(redeemed, value, ctx);
+          return loginResponse(redeemed, value);
         case "pending":
           throw problem("LOGIN_PENDING", "nobody has answered yet: ask again after the interval");
         case "slow_down":

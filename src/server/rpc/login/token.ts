@@ -1,5 +1,4 @@
 /** The token that a login issues. */
-import type { HandlerContext } from "@connectrpc/connect";
 import type { KeyRing } from "../../../auth/keys.ts";
 import { type Problem, problem } from "../../../errors.ts";
 import type { LoginToken, RedeemOutcome } from "../../../storage/accounts/logins.ts";
@@ -45,9 +44,7 @@ export function newLoginToken({ keys, now, newId }: LoginTokenOptions): {
 export function loginResponse(
   { token, organization, email }: Extract<RedeemOutcome, { outcome: "redeemed" }>,
   value: string,
-  ctx: HandlerContext,
 ) {
-  ctx.responseHeader.set("cache-control", "no-store");
   return { token: toTokenMessage(token), value, organization, email };
 }
 

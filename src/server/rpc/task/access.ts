@@ -27,7 +27,6 @@ export function accessHandlers({
       const { principal } = callerOf(ctx);
       const { access, expiresAtMs } = taskAccess.make({ principal, taskId, deployment: facts });
       const path = `${eventsPath(ctx, endpoint)}?task_id=${taskId}&access=${access}`;
-      ctx.responseHeader.set("cache-control", "no-store");
       return {
         $typeName: "tessera.v1.TaskAccess",
         access,

@@ -69,7 +69,6 @@ export function tokenService(options: TokenOptions): Partial<ServiceImpl<typeof 
       if (created.outcome !== "created") {
         throw refusal(created, organization);
       }
-      ctx.responseHeader.set("cache-control", "no-store");
       const loginCommand = fields.access.developerOperations
         ? `tessera cloud login --api-token ${value} --endpoint ${publicUrl}`
         : "";
@@ -123,7 +122,6 @@ export function tokenService(options: TokenOptions): Partial<ServiceImpl<typeof 
       if (rotated === undefined) {
         throw tokenNotFound(tokenId);
       }
-      ctx.responseHeader.set("cache-control", "no-store");
       return { token: messageOf(rotated), value };
     },
 
@@ -160,7 +158,6 @@ export function tokenService(options: TokenOptions): Partial<ServiceImpl<typeof 
       // The audit event comes first: a value must never be revealed without one.
       const event = { action: "token.reveal", subjectId: tokenId, subject: name };
       await accounts.recordAuditEvent({ ...deed(by, options), organizationId, ...event });
-      ctx.responseHeader.set("cache-control", "no-store");
       return { value };
     },
   };

@@ -11,7 +11,8 @@ import type { EndpointManifest } from "../../protocol/manifest.ts";
 import { type FileValue, MAX_INLINE_FILE_BYTES, type Payload } from "../../protocol/messages.ts";
 import { ARGUMENTS_TYPE } from "./arguments-type.ts";
 import { refuseCharset } from "./charset.ts";
-import { type FormOptions, FormTaker, type GivenFile } from "./form.ts";
+import type { GivenFile } from "./file.ts";
+import { type FormOptions, FormTaker } from "./form.ts";
 import { isFormType, isJsonType, isUnknownType, mediaTypeOf } from "./media-type.ts";
 import { readForm } from "./multipart.ts";
 import { MAX_JSON_BYTES_IN_PLACE, ObjectReader } from "./object-reader.ts";
@@ -68,7 +69,7 @@ export class ArgumentsReader {
     }
     if (input.case === "stream") {
       const { contentType, chunks, ...limits } = input.value;
-      return this.#fromForm(contentType, chunks, { ...limits, keeper });
+      return this.#fromForm(contentType, chunks, { ...limits, keeper, threads });
     }
     if (
       input.case === undefined ||
@@ -82,11 +83,12 @@ export class ArgumentsReader {
     }
     const bare = bareBody(this.#endpoint, input.value);
     if (bare !== undefined) {
-      return kept(this.#objects.readBare(bare), keeper);
+      return this.#fromBare(bare, keeper, threads);
     }
     const mediaType = contentType === JSON_TYPE ? JSON_TYPE : mediaTypeOf(contentType);
     if (isFormType(mediaType)) {
-      return this.#fromForm(contentType, once(data), { keeper, maxHeldBytes: data.byteLength });
+      const limits = { keeper, threads, maxHeldBytes: data.byteLength };
+      return this.#fromForm(contentType, once(data), limits);
     }
     if (mediaType !== JSON_TYPE && !isReadAsJson(mediaType, data)) {
       throw problem(
@@ -121,18 +123,35 @@ export class ArgumentsReader {
       : threads.read(this.#endpoint, data, isNamed).then((read) => kept(read, keeper));
   }
 
+  /** A body that is the value of one argument. */
+  #fromBare(
+    { name, value }: { readonly name: string; readonly value: string | FileValue },
+    keeper: FileKeeper,
+    threads: ReaderThreads | undefined,
+  ): Payload | Promise<Payload> {
+    if (typeof value !== "string") {
+      const checked = this.#objects.readTexts(new Map(), []);
+      return kept(this.#objects.withFiles(checked, new Map([[name, [value]]])), keeper);
+    }
+    const json = `{${JSON.stringify(name)}:${JSON.stringify(value)}}`;
+    return this.#fromJson(Buffer.from(json), keeper, { isNamed: true, threads });
+  }
+
   async #fromForm(
     contentType: string,
     chunks: AsyncIterable<Uint8Array>,
-    options: FormOptions,
+    options: FormOptions & { readonly threads: ReaderThreads | undefined },
   ): Promise<Payload> {
     const taker = new FormTaker(this.#endpoint, options);
-    const { keeper, maxHeldBytes } = options;
+    const { keeper, maxHeldBytes, threads } = options;
     try {
       await readForm(contentType, chunks, { taker, maxTextBytes: maxHeldBytes });
-      const fields = taker.fields();
-      this.#objects.refuse(taker.violations);
-      return await keepLarge(this.#objects.assemble(fields, taker.chosen()), keeper);
+      const { texts, violations, textLength } = taker;
+      const checked =
+        threads === undefined || textLength <= MAX_JSON_BYTES_IN_PLACE
+          ? this.#objects.readTexts(texts, violations)
+          : await threads.readTexts(this.#endpoint, { texts, violations });
+      return await keepLarge(this.#objects.withFiles(checked, taker.chosen()), keeper);
     } catch (err) {
       await keeper.release({ json: "", files: taker.kept });
       throw err;

@@ -3,6 +3,9 @@ import type { FileArgument } from "../../protocol/manifest.ts";
 import type { FileFacts, FileValue, StoredFile } from "../../protocol/messages.ts";
 import { typeTaken } from "./media-type.ts";
 
+/** A file that the caller sent. */
+export type GivenFile = FileValue | StoredFile;
+
 const DATA_URL = /^data:([^,;]*)((?:;[^,;]*)*),(.*)$/s;
 
 /**

@@ -1,24 +1,13 @@
-/** Turns the parts of a form into arguments: values by name, and files, which are kept as they arrive. */
+/** Takes the parts of a form: texts by name (`form-fields.ts`), and files, which are kept as they arrive. */
 import { isUtf8 } from "node:buffer";
-import { MAX_JSON_VALUES, tooMany, type ValueRoom } from "../../collections/json-bounds.ts";
-import { JsonFault, scanJson } from "../../collections/json-scan.ts";
 import { type FieldViolation, problem } from "../../errors.ts";
 import type { FileKeeper } from "../../files/keeper.ts";
-import type { EndpointManifest, FileArgument, JsonSchema } from "../../protocol/manifest.ts";
-import {
-  type FileFacts,
-  type FileValue,
-  MAX_INLINE_FILE_BYTES,
-  type StoredFile,
-} from "../../protocol/messages.ts";
-import { fileFromDataUrl, tooLarge } from "./file.ts";
-import { itemOf, mayBeJson, mayBeNumber, takesAny, takesJson, takesList } from "./form-value.ts";
-import type { JsonFields } from "./json-fields.ts";
+import type { EndpointManifest, FileArgument } from "../../protocol/manifest.ts";
+import { type FileFacts, MAX_INLINE_FILE_BYTES } from "../../protocol/messages.ts";
+import { fileFromDataUrl, type GivenFile, tooLarge } from "./file.ts";
+import type { FormTexts } from "./form-fields.ts";
 import { typeTaken, UNKNOWN_TYPE } from "./media-type.ts";
 import type { PartsTaker } from "./multipart.ts";
-
-/** A file that the caller sent. */
-export type GivenFile = FileValue | StoredFile;
 
 export interface FormOptions {
   readonly keeper: FileKeeper;
@@ -32,12 +21,11 @@ export interface FormOptions {
 export class FormTaker implements PartsTaker {
   readonly #files = new Map<string, GivenFile[]>();
   readonly violations: FieldViolation[] = [];
-  /** The texts of each argument, in the order of their parts. */
-  readonly #texts = new Map<string, string[]>();
+  readonly #texts: FormTexts = new Map();
   readonly #endpoint: EndpointManifest;
   readonly #options: FormOptions;
-  /** All texts of the form share the bound of one body. */
-  readonly #room: ValueRoom = { values: MAX_JSON_VALUES };
+  /** Of all texts together. */
+  textLength = 0;
   #heldBytes = 0;
 
   constructor(endpoint: EndpointManifest, options: FormOptions) {
@@ -65,6 +53,11 @@ export class FormTaker implements PartsTaker {
     return chosen;
   }
 
+  /** The texts of each argument, in the order of their parts. */
+  get texts(): FormTexts {
+    return this.#texts;
+  }
+
   /** Every kept file, also of a refused form. */
   get kept(): GivenFile[] {
     return [...this.#files.values()].flat();
@@ -73,6 +66,7 @@ export class FormTaker implements PartsTaker {
   takeText(name: string, text: string): void {
     this.#hold(text.length);
     if (this.#argument(name) === undefined) {
+      this.textLength += text.length;
       listOf(this.#texts, name).push(text);
       return;
     }
@@ -92,52 +86,6 @@ export class FormTaker implements PartsTaker {
       : this.#keepFile(name, { argument, facts: { ...facts, ...typeOf(facts, argument) }, chunks });
   }
 
-  /**
-   * The JSON texts of the values by name, in which numbers are as they were sent. Adds to the
-   * violations; throws BODY_MALFORMED for JSON beyond the bounds.
-   */
-  fields(): JsonFields {
-    const fields: JsonFields = new Map();
-    const { input } = this.#endpoint;
-    for (const [name, texts] of this.#texts) {
-      const property = propertyOf(this.#endpoint.input, name);
-      const [first = "", ...others] = texts;
-      if (takesList(property, input)) {
-        const whole = others.length === 0 ? this.#wholeOf(name, first) : undefined;
-        const items = (whole === undefined ? texts : []).map((text, index) =>
-          this.#jsonOf(text, itemOf(property, index, input)),
-        );
-        fields.set(name, whole ?? `[${items.join(",")}]`);
-      } else if (others.length === 0) {
-        fields.set(name, this.#jsonOf(first, property, this.#checked(name)));
-      } else if (takesAny(property, input)) {
-        const values = texts.map((text) => this.#jsonOf(text, property));
-        fields.set(name, `[${values.join(",")}]`);
-      } else {
-        const description = `takes one value, ${texts.length} were sent`;
-        this.violations.push({ field: name, description });
-      }
-    }
-    return fields;
-  }
-
-  /** The one value of an argument that may be a list; undefined where it is an item of it. */
-  #wholeOf(name: string, text: string): string | undefined {
-    const { input, check } = this.#endpoint;
-    const property = propertyOf(input, name);
-    const { values } = this.#room;
-    const json = this.#jsonOf(text, property, this.#checked(name));
-    const isWhole =
-      json.startsWith("[") ||
-      takesJson(json, property, input) ||
-      takesJson(json, this.#checked(name), check ?? input);
-    if (!isWhole) {
-      // It is read once more, as an item.
-      this.#room.values = values;
-    }
-    return isWhole ? json : undefined;
-  }
-
   async #takeTextOf(name: string, chunks: AsyncIterable<Uint8Array>): Promise<void> {
     const list = listOf(this.#texts, name);
     // Values keep the order of their parts, however long each takes.
@@ -149,6 +97,7 @@ export class FormTaker implements PartsTaker {
     }
     const bytes = Buffer.concat(held);
     list[place] = bytes.toString();
+    this.textLength += bytes.length;
     if (!isUtf8(bytes)) {
       const description = "is a file, but this argument takes none: send its text, in UTF-8";
       this.violations.push({ field: name, description });
@@ -188,37 +137,6 @@ export class FormTaker implements PartsTaker {
       const description = tooLarge(limit, { ...facts, bytes: taken.bytes });
       this.violations.push({ field: name, description });
     }
-  }
-
-  /** What the check says of an argument, which takes more than its description says. */
-  #checked(name: string): unknown {
-    const { check } = this.#endpoint;
-    return check === undefined ? undefined : propertyOf(check, name);
-  }
-
-  #jsonOf(text: string, schema: unknown, checked?: unknown): string {
-    const { input, check = input } = this.#endpoint;
-    if (!mayBeJson(text, schema, input) && !mayBeNumber(text, checked, check)) {
-      return JSON.stringify(text);
-    }
-    try {
-      const constants = this.#endpoint.json === "python" || !/^\s*[NI]/.test(text);
-      // A service in Python reads its own numbers, and any other refuses them by their name.
-      this.#room.values -= scanJson(Buffer.from(text), { constants }).objects;
-    } catch (err) {
-      if (!(err instanceof JsonFault)) {
-        throw err;
-      }
-      if (!err.isSyntax) {
-        throw problem("BODY_MALFORMED", `the form ${err.message}`);
-      }
-      // Not JSON: bare text.
-      return JSON.stringify(text);
-    }
-    if (this.#room.values < 0) {
-      throw problem("BODY_MALFORMED", `the form ${tooMany(MAX_JSON_VALUES)}`);
-    }
-    return text.trim();
   }
 
   #argument(name: string): FileArgument | undefined {
@@ -291,9 +209,4 @@ function listOf<Item>(lists: Map<string, Item[]>, name: string): Item[] {
   const list = lists.get(name) ?? [];
   lists.set(name, list);
   return list;
-}
-
-function propertyOf(input: JsonSchema, name: string): unknown {
-  const properties = (input.properties ?? {}) as { readonly [name: string]: unknown };
-  return Object.hasOwn(properties, name) ? properties[name] : undefined;
 }

@@ -22,8 +22,8 @@ import { type FieldViolation, problem } from "../../errors.ts";
 import type { EndpointManifest, FileArgument, JsonSchema } from "../../protocol/manifest.ts";
 import type { FileValue, Payload } from "../../protocol/messages.ts";
 import { type ArrayShape, fits, shapeOf } from "./array-shape.ts";
-import { fileFromDataUrl, fileViolation } from "./file.ts";
-import type { GivenFile } from "./form.ts";
+import { fileFromDataUrl, fileViolation, type GivenFile } from "./file.ts";
+import { type FormTexts, fieldsOfForm } from "./form-fields.ts";
 import { type JsonFields, textOfFields } from "./json-fields.ts";
 import { typeTaken } from "./media-type.ts";
 import { isRootValue } from "./root.ts";
@@ -60,6 +60,12 @@ interface ReadPart {
   /** Undefined for that of the body. */
   readonly text: string | undefined;
   readonly files: readonly FileValue[];
+}
+
+/** Arguments that are no files, and what is wrong with them. */
+export interface CheckedFields {
+  readonly fields: JsonFields;
+  readonly faults: Faults;
 }
 
 /** Text in which a number may be that a double does not hold; most texts have none. */
@@ -152,15 +158,8 @@ export class ObjectReader {
       values.map(({ name, start, end }) => [name, textBetween(data, start, end)]),
     );
     const given = this.#filesIn(data, files);
-    const { json: text, files: taken } = this.#withFiles(fields, given, faults);
+    const { json: text, files: taken } = this.withFiles({ fields, faults }, given);
     return { text, files: taken };
-  }
-
-  /** Reads a body that is the value of one argument. Throws ARGUMENTS_INVALID. */
-  readBare({ name, value }: { readonly name: string; readonly value: string | FileValue }) {
-    return typeof value === "string"
-      ? this.assemble<FileValue>(new Map([[name, JSON.stringify(value)]]), new Map())
-      : this.assemble<FileValue>(new Map(), new Map([[name, [value]]]));
   }
 
   /** Reads arguments whose numbers are doubles. Throws ARGUMENTS_INVALID. */
@@ -168,16 +167,39 @@ export class ObjectReader {
     return this.read(Buffer.from(textOfStruct(values, this.#isPython)), true);
   }
 
-  /** Checks fields and files, and puts the files into the fields as indices. */
-  assemble<File extends GivenFile>(
-    fields: JsonFields,
+  /**
+   * Reads the texts of a form, of whose files `violations` are known. Throws ARGUMENTS_INVALID or
+   * BODY_MALFORMED.
+   */
+  readTexts(texts: FormTexts, violations: readonly FieldViolation[]): CheckedFields {
+    const { fields, violations: others } = fieldsOfForm(this.#endpoint, texts);
+    this.refuse([...violations, ...others]);
+    const data = Buffer.from(textOfFields(fields));
+    const members = membersOf(data, this.#scan(data));
+    this.#refuseInexact(members);
+    return { fields, faults: this.#check(data, members) };
+  }
+
+  /** Puts files into the fields as indices. Throws ARGUMENTS_INVALID for what does not fit. */
+  withFiles<File extends GivenFile>(
+    { fields, faults }: CheckedFields,
     given: ReadonlyMap<string, readonly File[]>,
   ): { readonly json: string; readonly files: readonly File[] } {
-    const data = Buffer.from(textOfFields(fields));
-    const scanned = this.#scan(data);
-    const members = membersOf(data, scanned);
-    this.#refuseInexact(members);
-    return this.#withFiles(fields, given, this.#check(data, members));
+    const violations = [...faults.violations];
+    const files: File[] = [];
+    for (const [name, argument] of Object.entries(this.#endpoint.files)) {
+      const list = given.get(name);
+      const violation = fileViolation(argument, list);
+      if (violation !== undefined) {
+        violations.push({ field: name, description: violation });
+      } else if (list) {
+        const indices = list.map((file) => files.push(named(file, argument)) - 1);
+        fields.set(name, JSON.stringify(argument.array ? indices : (indices[0] ?? null)));
+      }
+    }
+    const undescribed = faults.count - faults.violations.length;
+    this.refuse(violations, violations.length + undescribed);
+    return { json: textOfFields(fields), files };
   }
 
   /** What is wrong with arguments that were read for another revision; undefined when they fit. */
@@ -309,28 +331,6 @@ export class ObjectReader {
     }
     this.refuse(violations);
     return given;
-  }
-
-  #withFiles<File extends GivenFile>(
-    fields: JsonFields,
-    given: ReadonlyMap<string, readonly File[]>,
-    checked: Faults,
-  ): { readonly json: string; readonly files: readonly File[] } {
-    const violations = [...checked.violations];
-    const files: File[] = [];
-    for (const [name, argument] of Object.entries(this.#endpoint.files)) {
-      const list = given.get(name);
-      const violation = fileViolation(argument, list);
-      if (violation !== undefined) {
-        violations.push({ field: name, description: violation });
-      } else if (list) {
-        const indices = list.map((file) => files.push(named(file, argument)) - 1);
-        fields.set(name, JSON.stringify(argument.array ? indices : (indices[0] ?? null)));
-      }
-    }
-    const undescribed = checked.count - checked.violations.length;
-    this.refuse(violations, violations.length + undescribed);
-    return { json: textOfFields(fields), files };
   }
 }
 

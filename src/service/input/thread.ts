@@ -2,8 +2,9 @@
 import { parentPort } from "node:worker_threads";
 import { type FieldViolation, Problem, type Reason } from "../../errors.ts";
 import type { FileValue } from "../../protocol/messages.ts";
+import type { FormTexts } from "./form-fields.ts";
 import { type Lifted, liftArguments } from "./lift.ts";
-import { ObjectReader } from "./object-reader.ts";
+import { type CheckedFields, ObjectReader } from "./object-reader.ts";
 import { rewritten } from "./rewrite.ts";
 
 /** Endpoints whose compiled schemas a thread keeps; the one that was used longest ago goes first. */
@@ -16,25 +17,34 @@ const MAX_COMPILED_ENDPOINTS = 64;
 const THREAD_CHECK_TIMEOUT_MS = 2_000;
 
 /** A body to read. */
-export type ReadingJob = { readonly data: Uint8Array } & (
+export type ReadingJob =
+  | ({ readonly data: Uint8Array } & (
+      | {
+          readonly kind: "arguments";
+          /** The endpoint as JSON, by which its compiled schema is found again. */
+          readonly endpoint: string;
+          /** See `ObjectReader.read`. */
+          readonly isNamed: boolean;
+        }
+      /** A message in JSON, whose arguments are taken out. */
+      | { readonly kind: "lift" }
+      /** A message whose arguments become its body: of this type in binary form, or in JSON. */
+      | { readonly kind: "rewrite"; readonly typeName: string | undefined }
+    ))
+  /** The texts of a form; see `ObjectReader.readTexts`. */
   | {
-      readonly kind: "arguments";
-      /** The endpoint as JSON, by which its compiled schema is found again. */
+      readonly kind: "form";
       readonly endpoint: string;
-      /** See `ObjectReader.read`. */
-      readonly isNamed: boolean;
-    }
-  /** A message in JSON, whose arguments are taken out. */
-  | { readonly kind: "lift" }
-  /** A message whose arguments become its body: of this type in binary form, or in JSON. */
-  | { readonly kind: "rewrite"; readonly typeName: string | undefined }
-);
+      readonly texts: FormTexts;
+      readonly violations: readonly FieldViolation[];
+    };
 
 /** What came of it. */
 export type ReadingOutcome =
   | { readonly json: string; readonly files: readonly FileValue[] }
   /** Their JSON is the body itself, which goes back to where it came from. */
   | { readonly data: Uint8Array; readonly files: readonly FileValue[] }
+  | { readonly checked: CheckedFields }
   | { readonly lifted: Lifted }
   | { readonly rewritten: Uint8Array }
   | {
@@ -61,14 +71,16 @@ function readerOf(endpoint: string): ObjectReader {
 }
 
 function outcomeOf(job: ReadingJob): ReadingOutcome {
-  const { data } = job;
   try {
     switch (job.kind) {
       case "lift":
-        return { lifted: liftArguments(data) };
+        return { lifted: liftArguments(job.data) };
       case "rewrite":
-        return { rewritten: rewritten(data, job.typeName) };
+        return { rewritten: rewritten(job.data, job.typeName) };
+      case "form":
+        return { checked: readerOf(job.endpoint).readTexts(job.texts, job.violations) };
       default: {
+        const { data } = job;
         const reader = readerOf(job.endpoint);
         const { text, files } = reader.readPart(data, job.isNamed);
         return text === undefined ? { data, files } : { json: text, files };

@@ -1,5 +1,5 @@
 /**
- * A small pool of threads that read large JSON bodies: a body within all bounds can
+ * A small pool of threads that read large JSON bodies and forms: a body within all bounds can
  * take a tenth of a second to be scanned, parsed and checked, and the serving thread
  * would answer nobody meanwhile. The threads start with the first such body.
  *
@@ -11,9 +11,10 @@ import { availableParallelism } from "node:os";
 import { extname } from "node:path";
 import { Worker } from "node:worker_threads";
 import { textBetween } from "../../collections/json-scan.ts";
-import { problem, type Reason, shuttingDown } from "../../errors.ts";
+import { type FieldViolation, problem, type Reason, shuttingDown } from "../../errors.ts";
+import type { FormTexts } from "./form-fields.ts";
 import type { Lifted } from "./lift.ts";
-import type { ReadEndpoint, ReadPayload } from "./object-reader.ts";
+import type { CheckedFields, ReadEndpoint, ReadPayload } from "./object-reader.ts";
 import type { ReadingJob, ReadingOutcome } from "./thread.ts";
 
 /** Threads that read large bodies at most; one core is left to the serving thread. */
@@ -75,6 +76,20 @@ export class ReaderThreads implements AsyncDisposable {
     const json =
       "json" in outcome ? outcome.json : textBetween(outcome.data, 0, outcome.data.length);
     return { json, files };
+  }
+
+  /** Reads the texts of a form. Rejects as `ObjectReader.readTexts` throws; else as `read`. */
+  async readTexts(
+    endpoint: ReadEndpoint,
+    form: { readonly texts: FormTexts; readonly violations: readonly FieldViolation[] },
+  ): Promise<CheckedFields> {
+    const { texts, violations } = form;
+    const text = this.#textOf(endpoint);
+    const outcome = await this.#read({ kind: "form", endpoint: text, texts, violations });
+    if (!("checked" in outcome)) {
+      throw new Error("a thread took a form for something else");
+    }
+    return outcome.checked;
   }
 
   /** Takes the arguments out of a message. Rejects as `liftArguments` throws; else as `read`. */
@@ -174,6 +189,10 @@ export class ReaderThreads implements AsyncDisposable {
         resolve(outcome);
       }
     });
+    if (job.kind === "form") {
+      thread.postMessage(job);
+      return;
+    }
     const { buffer, byteLength } = job.data;
     const isAlone = buffer instanceof ArrayBuffer && buffer.byteLength === byteLength;
     // A view would be copied with all of its buffer, which holds other bodies, too.

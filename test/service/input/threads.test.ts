@@ -31,6 +31,22 @@ it("arguments are read as on the serving thread", async () => {
   expect(failures).toEqual([]);
 });
 
+it("the texts of a form are read as on the serving thread", async () => {
+  open();
+  const read = (texts: string[]) =>
+    threads.readTexts(sum, { texts: new Map([["numbers", texts]]), violations: [] });
+  expect(await read(["1", "2.50"])).toMatchObject({
+    fields: new Map([["numbers", "[1,2.50]"]]),
+    faults: { count: 0 },
+  });
+  expect(await read(["x"])).toMatchObject({ faults: { violations: [{ field: "numbers.0" }] } });
+  const violations = [{ field: "image", description: "is no picture" }];
+  await expect(threads.readTexts(sum, { texts: new Map(), violations })).rejects.toMatchObject({
+    reason: "ARGUMENTS_INVALID",
+    violations,
+  });
+});
+
 it("each endpoint is checked by its own schema", async () => {
   open({ size: 1 });
   const named = Array.from({ length: 3 }, (_, i) =>

@@ -14,6 +14,7 @@ import {
   read,
   source,
 } from "./architecture/imports.ts";
+import { PROGRAMS, STARTERS } from "./architecture/programs.ts";
 import { RULES } from "./architecture/rules.ts";
 
 const EXPORTED_TYPE = /^export (?:abstract )?(?:interface|class|enum|type) (?<name>\w+)(?=[ <=])/gm;
@@ -83,6 +84,48 @@ describe("imports", () => {
       (it) => it.to.startsWith("src/app/") && !it.from.startsWith("src/app/") && !it.typeOnly,
     );
     expect([...new Set(root.map(({ from }) => from))]).toEqual(["src/main.ts"]);
+  });
+});
+
+describe("programs", () => {
+  it("are started in known places", () => {
+    const starters = imports.filter(({ to, typeOnly }) => STARTERS.test(to) && !typeOnly);
+    const places = new Set(starters.map(({ from }) => from));
+    expect([...places].toSorted()).toEqual(Object.keys(PROGRAMS).toSorted());
+    const others = modules.filter((path) =>
+      /\bprocess\.execve\b|getBuiltinModule|node:wasi/.test(code(path)),
+    );
+    expect(others).toEqual([]);
+  });
+
+  it("are the interpreter of an environment only where the launcher starts them", () => {
+    const withPath = (pattern: RegExp): string[] =>
+      modules.filter((path) => pattern.test(code(path))).toSorted();
+    // Who knows where it is, and who takes it from there, as the code of a worker.
+    expect(withPath(/"bin",\s*"python"/)).toEqual([
+      "src/artifacts/environments/store.ts",
+      "src/artifacts/python/interpreter.ts",
+    ]);
+    expect(withPath(/\benvironment\.python\b/)).toEqual([
+      "src/artifacts/python/build.ts",
+      "src/hosting/python-code.ts",
+    ]);
+    const takers = imports.filter(
+      ({ to, typeOnly }) => to === "src/pool/launch/python.ts" && !typeOnly,
+    );
+    expect(takers.map(({ from }) => from)).toEqual(["src/pool/launchers.ts"]);
+  });
+
+  it("of packages ask the interpreter of the machine: uv would run what is in another's", () => {
+    const asked = filesBelow("src/artifacts").flatMap((path) =>
+      [...code(path).matchAll(/"--python",\s*(?<which>[\w.]+)/g)].map(
+        ({ groups }) => groups?.which,
+      ),
+    );
+    expect(asked.length).toBeGreaterThan(3);
+    expect(new Set(asked)).toEqual(new Set(["interpreter.path"]));
+    const texts = filesBelow("src/artifacts").map(code).join("\n");
+    expect(texts).not.toMatch(/"--compile-bytecode"|"--python-platform"|"pip", "check"/);
   });
 });
 

@@ -13,6 +13,7 @@ import { Workers } from "../deployments/workers.ts";
 import { withCode } from "../hosting/preparation.ts";
 import type { Log } from "../log/log.ts";
 import type { LaunchOf } from "../pool/launchers.ts";
+import type { WorkerLimits } from "../pool/limits.ts";
 import type { ServiceCode } from "../pool/options.ts";
 import { RestartBackoff } from "../pool/restart-backoff.ts";
 import type { Worker } from "../pool/worker.ts";
@@ -161,14 +162,12 @@ export class JoinedService {
       if (python !== undefined && machine.environments === undefined) {
         throw new EnvironmentError("SANDBOX_UNAVAILABLE", machine.pythonUnavailable);
       }
-      const { artifact, code } = await withCode(
-        held,
-        { organizationId: "" },
-        {
-          environments: machine.environments,
-          progress: { signal: source.signal, onProgress: (text) => this.#say(text) },
-        },
-      );
+      const { artifact, code } = await withCode(held, {
+        environments: machine.environments,
+        organizationId: "",
+        limits: workerLimitsOf(registered),
+        progress: { signal: source.signal, onProgress: (text) => this.#say(text) },
+      });
       this.#release = artifact.release;
       const { servicePath } = held;
       const native = python === undefined && platform !== undefined && { platform };
@@ -245,8 +244,18 @@ function limitsOf({ settings }: RegisterResponse) {
   };
 }
 
+function workerLimitsOf({ settings }: RegisterResponse): WorkerLimits {
+  const { memoryMib = 0, cpus = 1, diskMib = 0, logLinesPerSecond = 0 } = settings ?? {};
+  return {
+    memoryBytes: memoryMib * MEBIBYTE,
+    cpus,
+    diskBytes: diskMib * MEBIBYTE,
+    logLinesPerSecond,
+  };
+}
+
 function serviceOf(
-  { revision: number, settings }: RegisterResponse,
+  registered: RegisterResponse,
   {
     platform,
     devices,
@@ -256,19 +265,14 @@ function serviceOf(
     readonly devices: readonly string[];
   },
 ): ServiceCode {
-  const { memoryMib = 0, cpus = 1, diskMib = 0, logLinesPerSecond = 0 } = settings ?? {};
+  const { revision: number, settings } = registered;
   return {
     ...code,
     selfContained: true,
     revision: {
       number,
       env: settings?.env ?? {},
-      limits: {
-        memoryBytes: memoryMib * MEBIBYTE,
-        cpus,
-        diskBytes: diskMib * MEBIBYTE,
-        logLinesPerSecond,
-      },
+      limits: workerLimitsOf(registered),
       network: {
         access: accessOf(settings?.networkAccess),
         hosts: settings?.networkHosts ?? [],

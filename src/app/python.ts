@@ -8,6 +8,7 @@ import { EnvironmentStore } from "../artifacts/environments/store.ts";
 import { findUv } from "../artifacts/environments/uv.ts";
 import { currentPlatform } from "../artifacts/platform.ts";
 import type { StartConfig } from "../config/config.ts";
+import { programLauncher } from "../pool/launchers.ts";
 import type { Sandbox } from "../pool/sandbox/sandbox.ts";
 import { takeFolder } from "../storage/own-folder.ts";
 import type { Node } from "./node.ts";
@@ -53,13 +54,15 @@ export async function openPython(
     uv: (interpreter, signal) =>
       findUv({
         named: python.uv,
-        folder,
+        // Beside the environments, and not among them: it is a program that the node runs.
+        folder: join(dataFolder, "uv"),
         platform: currentPlatform(),
         interpreter,
         env: packages,
         signal,
       }),
     env: packages,
+    launch: programLauncher(sandbox),
     maxBytesPerOrganization: python.maxBytesPerOrganization,
     log,
     now,

@@ -4,7 +4,6 @@
  */
 import {
   EnvironmentError,
-  type EnvironmentProgress,
   type Environments,
   PYTHON_UNAVAILABLE,
 } from "../artifacts/environments/environment.ts";
@@ -17,7 +16,7 @@ import type { DesiredDeployment } from "../storage/hosting/revisions.ts";
 import { MAX_TIMER_MS } from "../time/alarm.ts";
 import type { HeldArtifact } from "./artifact-cache.ts";
 import type { ServedRevision } from "./last-served.ts";
-import { holdEnvironment, pythonCode } from "./python-code.ts";
+import { type HoldingOptions, holdEnvironment, pythonCode } from "./python-code.ts";
 
 const MEBIBYTE = 1024 ** 2;
 
@@ -58,18 +57,20 @@ export async function prepare(
   try {
     const env = await variables(record, revision);
     const { labels } = options;
+    const { memoryMib, cpu, network } = record.settings;
+    const limits = { ...DEFAULT_LIMITS, memoryBytes: memoryMib * MEBIBYTE, cpus: cpu };
     const { service: manifest, kind } = held.index;
     const awaits = awaitedWorkers(record, manifest, { labels, hasCode: kind !== "remote" });
     // Last, because it holds more. What this node does not start needs no packages here.
     const { artifact, code } =
       awaits?.isWhole !== true
-        ? await withCode(held, record, {
+        ? await withCode(held, {
             ...options,
+            ...{ organizationId: record.organizationId, limits },
             progress: { signal, onProgress: (text) => onProgress(text, revision) },
           })
         : { artifact: held, code: held.readCode };
     const { index, servicePath } = artifact;
-    const { memoryMib, cpu, network } = record.settings;
     const service: ServiceCode = {
       servicePath,
       code,
@@ -77,7 +78,7 @@ export async function prepare(
       revision: {
         number: revision,
         env,
-        limits: { ...DEFAULT_LIMITS, memoryBytes: memoryMib * MEBIBYTE, cpus: cpu },
+        limits,
         network,
         ...(awaits !== undefined && { awaits }),
         ...(usesLabel("gpu", manifest, { settings: record.settings, labels }) && {
@@ -98,8 +99,7 @@ export async function prepare(
 /** The code that workers load; the artifact holds its environment, too. */
 export async function withCode(
   artifact: HeldArtifact,
-  { organizationId }: Pick<DesiredDeployment, "organizationId">,
-  { environments, progress }: Pick<PreparationOptions, "environments"> & WithProgress,
+  { environments, ...holding }: CodeOptions,
 ): Promise<{ readonly artifact: HeldArtifact; readonly code: ServiceCode["code"] }> {
   const { python } = artifact.index;
   if (python === undefined) {
@@ -108,8 +108,7 @@ export async function withCode(
   if (environments === undefined) {
     throw new EnvironmentError("SANDBOX_UNAVAILABLE", PYTHON_UNAVAILABLE);
   }
-  const holding = { environments, organizationId, progress };
-  const environment = await holdEnvironment(artifact, python, holding);
+  const environment = await holdEnvironment(artifact, python, { environments, ...holding });
   const release = (): void => {
     artifact.release();
     environment.release();
@@ -120,9 +119,7 @@ export async function withCode(
   };
 }
 
-interface WithProgress {
-  readonly progress: EnvironmentProgress;
-}
+type CodeOptions = Pick<PreparationOptions, "environments"> & Omit<HoldingOptions, "environments">;
 
 /** Rejects when the signal aborts, and releases what is prepared after that. */
 export function untilAborted(preparing: Promise<Prepared>, signal: AbortSignal): Promise<Prepared> {

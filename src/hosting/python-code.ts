@@ -12,12 +12,15 @@ import {
   type PythonFacts,
 } from "../artifacts/index-file.ts";
 import { vendoredWheels } from "../artifacts/python/wheels.ts";
+import type { WorkerLimits } from "../pool/limits.ts";
 import type { PythonCode } from "../pool/options.ts";
 import type { HeldArtifact } from "./artifact-cache.ts";
 
-interface HoldingOptions {
+export interface HoldingOptions {
   readonly environments: Environments;
   readonly organizationId: string;
+  /** What a worker of it may use. */
+  readonly limits: WorkerLimits;
   readonly progress: EnvironmentProgress;
 }
 
@@ -28,13 +31,14 @@ interface HoldingOptions {
 export async function holdEnvironment(
   { index, openFile }: Pick<HeldArtifact, "index" | "openFile">,
   python: PythonFacts,
-  { environments, organizationId, progress }: HoldingOptions,
+  { environments, organizationId, limits, progress }: HoldingOptions,
 ): Promise<HeldEnvironment> {
   const wheels = vendoredWheels(index, openFile);
   const spec = {
     lock: await text(openFile(lockOf(index))),
     python: python.version,
     organizationId,
+    limits,
     ...(wheels.length > 0 && { wheels }),
   };
   return environments.hold(spec, progress);

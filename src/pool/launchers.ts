@@ -1,7 +1,7 @@
 /** Chooses how the workers of a service start: by its language, and by the sandbox of the node. */
 
 import { launchAlone } from "./launch/alone.ts";
-import type { Launch } from "./launch/launch.ts";
+import type { Launch, ProgramOf } from "./launch/launch.ts";
 import { nodeProgram } from "./launch/node.ts";
 import { pythonProgram } from "./launch/python.ts";
 import { launchSandboxed } from "./launch/sandboxed.ts";
@@ -9,6 +9,9 @@ import type { ServiceCode } from "./options.ts";
 import type { Sandbox } from "./sandbox/sandbox.ts";
 
 export type LaunchOf = (service: Pick<ServiceCode, "code">) => Launch;
+
+/** How programs start that work on what somebody brings, and are no workers. */
+export type LaunchProgram = (program: ProgramOf) => Launch;
 
 /** Without a sandbox, the workers run as what they are: an operator's own service. */
 export function launchersFor(sandbox?: Sandbox): LaunchOf {
@@ -19,4 +22,12 @@ export function launchersFor(sandbox?: Sandbox): LaunchOf {
     }
     return launchAlone(program, typeof code === "object" ? undefined : sandbox?.setpriv);
   };
+}
+
+/** In the same sandbox as the workers. */
+export function programLauncher(sandbox: Sandbox): LaunchProgram {
+  return (program) =>
+    sandbox.level === "kernel"
+      ? launchSandboxed(sandbox, program)
+      : launchAlone(program, sandbox.setpriv);
 }

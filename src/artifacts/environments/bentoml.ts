@@ -2,11 +2,9 @@
  * What a service of BentoML says of its packages: in the `Image` of its module, or in
  * `bentofile.yaml`. The module is parsed and not run, because running it needs the packages.
  */
-import { execFile } from "node:child_process";
-import { promisify } from "node:util";
 import { parse } from "yaml";
 import { EnvironmentError } from "./environment.ts";
-import type { PythonInterpreter } from "./interpreters.ts";
+import { type PythonInterpreter, runInterpreter } from "./interpreters.ts";
 
 /** What a service asks for. */
 export interface Needs {
@@ -84,9 +82,8 @@ export async function imageNeeds(
 ): Promise<Needs | undefined> {
   let printed: string;
   try {
-    const options = { timeout: PARSE_TIMEOUT_MS, maxBuffer: MAX_PARSED_BYTES, env: {} };
-    const read = await promisify(execFile)(path, ["-I", "-c", READ_IMAGE, module], options);
-    printed = read.stdout;
+    const limits = { timeoutMs: PARSE_TIMEOUT_MS, maxPrintedBytes: MAX_PARSED_BYTES };
+    printed = await runInterpreter(path, ["-c", READ_IMAGE, module], limits);
   } catch {
     // A syntax error: loading the service says where.
     return undefined;

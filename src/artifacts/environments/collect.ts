@@ -3,11 +3,10 @@
  * A package without one can be built from its source here, if that is asked for: building runs
  * code of the package. The lock then names the wheel instead of the source.
  */
-import { createReadStream } from "node:fs";
 import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { indexFiles } from "../content.ts";
-import { EnvironmentError, type Wheel } from "./environment.ts";
+import { EnvironmentError } from "./environment.ts";
 import type { PythonInterpreter } from "./interpreters.ts";
 import { packageName, readLock, writeLock } from "./requirements.ts";
 import { runUv, type UvRun } from "./run-uv.ts";
@@ -62,11 +61,6 @@ export async function collectWheels(options: CollectOptions): Promise<CollectedW
   const names = await readdir(wheels);
   const paths = names.toSorted().map((name) => join(wheels, name));
   return { paths, lock: await lockOfBuilt(lock, { paths, fromSource }) };
-}
-
-/** Wheels in files, to install from. */
-export function wheelsIn(paths: readonly string[]): readonly Wheel[] {
-  return paths.map((path) => ({ name: basename(path), open: () => createReadStream(path) }));
 }
 
 /** The lock, with the digests of the wheels that were built here. */

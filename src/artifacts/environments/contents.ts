@@ -3,8 +3,8 @@
  * when the environment is complete, and an environment of an earlier life is compared with it.
  */
 import { createHash, hash } from "node:crypto";
-import { createReadStream } from "node:fs";
-import { lstat, readdir, readFile, writeFile } from "node:fs/promises";
+import { constants, createReadStream } from "node:fs";
+import { lstat, open, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
 const LIST_NAME = "contents.json";
@@ -32,7 +32,10 @@ export async function writeContents(folder: string): Promise<Contents> {
     }
   }
   const contents = { bytes, sha256 };
-  await writeFile(join(folder, LIST_NAME), JSON.stringify(contents));
+  const list = join(folder, LIST_NAME);
+  // A package may have brought one, which is the cache's file, too.
+  await rm(list, { recursive: true, force: true });
+  await writeFile(list, JSON.stringify(contents), { flag: "wx" });
   return contents;
 }
 
@@ -65,4 +68,16 @@ async function digestOf(path: string): Promise<string> {
     digest.update(chunk);
   }
   return digest.digest("hex");
+}
+
+/** The start of a file that somebody else wrote, as text; empty where there is none, or a link. */
+export async function readStart(path: string, maxBytes: number): Promise<string> {
+  try {
+    const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+    await using file = await open(path, flags);
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(maxBytes));
+    return buffer.toString("utf8", 0, bytesRead);
+  } catch {
+    return "";
+  }
 }

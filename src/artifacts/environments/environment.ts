@@ -1,4 +1,5 @@
 /** The environment of a service in Python: an interpreter with the packages of its lock. */
+import type { WorkerLimits } from "../../pool/limits.ts";
 
 /** An environment on this machine, which stays there until it is released. */
 export interface HeldEnvironment {
@@ -25,11 +26,18 @@ export interface EnvironmentSpec {
   readonly organizationId?: string;
   /** The packages themselves; nothing else is asked for them then. Default: the operator's index. */
   readonly wheels?: readonly Wheel[];
+  /**
+   * What its packages may use while they are compiled; it makes no other environment. Default: that
+   * of a worker whose deployment says nothing.
+   */
+  readonly limits?: Pick<WorkerLimits, "memoryBytes" | "cpus">;
 }
 
 export interface Wheel {
   /** Its file name, such as `six-1.17.0-py3-none-any.whl`. */
   readonly name: string;
+  /** The SHA-256 of its content, or those of the parts that it comes in. */
+  readonly sha256: readonly string[];
   open(): AsyncIterable<Uint8Array>;
 }
 
@@ -48,10 +56,17 @@ export interface Environments {
 /** Why an environment cannot be made: what, where, and what to do about it. */
 export class EnvironmentError extends Error {
   readonly reason: "ENVIRONMENT_UNAVAILABLE" | "LOCK_INVALID" | "SANDBOX_UNAVAILABLE";
+  /** What was deployed is at fault by itself, so that it fails again whenever it is tried. */
+  readonly isFinal: boolean;
 
-  constructor(reason: EnvironmentError["reason"], message: string, options?: ErrorOptions) {
+  constructor(
+    reason: EnvironmentError["reason"],
+    message: string,
+    { isFinal = false, ...options }: ErrorOptions & { readonly isFinal?: boolean } = {},
+  ) {
     super(message, options);
     this.reason = reason;
+    this.isFinal = isFinal;
   }
 }
 

@@ -1,4 +1,10 @@
-/** Makes an environment in a folder: an interpreter with the packages of a lock, compiled. */
+/**
+ * Makes an environment in a folder: an interpreter with the packages of a lock.
+ *
+ * Nothing of the packages runs here, nor does the interpreter of the environment, which would
+ * run it: what a wheel brings as a `.pth` file, as `sitecustomize.py` or as `pyvenv.cfg` is read
+ * before any program. uv asks the interpreter of the machine only, and installs below a prefix.
+ */
 import { createWriteStream } from "node:fs";
 import { mkdir, rm, statfs, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -18,6 +24,8 @@ const WHEEL_NAME = /^[A-Za-z0-9][A-Za-z0-9._+!-]{0,250}\.whl$/;
 export interface InstallOptions extends Omit<UvRun, "args" | "cwd"> {
   readonly folder: string;
   readonly interpreter: PythonInterpreter;
+  /** A folder for the lock and the wheels; it is made, and removed. */
+  readonly broughtFolder: string;
   /** The text of the lock, as `writeLock` writes it. */
   readonly lock: string;
   /** Nothing else is asked for packages. Default: the index. */
@@ -35,37 +43,44 @@ export class DiskError extends EnvironmentError {
 
 /** Rejects with an `EnvironmentError`; what is in the folder is then of no use. */
 export async function installPackages(options: InstallOptions): Promise<void> {
-  const { folder, interpreter, lock, wheels, ...run } = options;
+  const { folder, broughtFolder, interpreter, lock, wheels, ...run } = options;
   // `--relocatable`: it is renamed when it is complete.
   const venv = ["venv", "--relocatable", "--no-project", "--no-config", "--quiet"];
   await runUv({ ...run, args: [...venv, "--python", interpreter.path, folder] });
-  const requirements = join(folder, "tessera.lock");
-  await writeFile(requirements, lock);
-  const brought = join(folder, "wheels");
-  if (wheels !== undefined) {
-    await writeWheels(wheels, brought);
+  // Not in the environment, in which packages could have files of the same names.
+  await mkdir(broughtFolder);
+  try {
+    const requirements = join(broughtFolder, "lock.txt");
+    await writeFile(requirements, lock);
+    const brought = join(broughtFolder, "wheels");
+    if (wheels !== undefined) {
+      await writeWheels(wheels, brought);
+    }
+    await withinDisk(options, (signal) =>
+      runUv({
+        ...run,
+        signal,
+        args: [
+          ...["pip", "sync", "--python", interpreter.path, "--prefix", folder, "--require-hashes"],
+          ...["--only-binary", ":all:", "--link-mode", "hardlink", "--no-compile-bytecode"],
+          ...["--no-config", "--quiet"],
+          ...(wheels === undefined ? [] : ["--no-index", "--find-links", brought]),
+          requirements,
+        ],
+      }),
+    );
+  } finally {
+    await rm(broughtFolder, { recursive: true, force: true });
   }
-  await withinDisk(options, (signal) =>
-    runUv({
-      ...run,
-      signal,
-      args: [
-        ...["pip", "sync", "--python", join(folder, "bin", "python"), "--require-hashes"],
-        ...["--only-binary", ":all:", "--link-mode", "hardlink", "--compile-bytecode"],
-        ...["--no-config", "--quiet"],
-        ...(wheels === undefined ? [] : ["--no-index", "--find-links", brought]),
-        requirements,
-      ],
-    }),
-  );
-  await rm(brought, { recursive: true, force: true });
 }
 
 async function writeWheels(wheels: readonly Wheel[], folder: string): Promise<void> {
   await mkdir(folder);
   for (const { name, open } of wheels) {
     if (!WHEEL_NAME.test(name)) {
-      throw new EnvironmentError("LOCK_INVALID", `${JSON.stringify(name)} is no name of a wheel`);
+      throw new EnvironmentError("LOCK_INVALID", `${JSON.stringify(name)} is no name of a wheel`, {
+        isFinal: true,
+      });
     }
     await pipeline(open(), createWriteStream(join(folder, name), { flags: "wx" }));
   }

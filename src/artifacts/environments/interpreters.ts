@@ -1,4 +1,8 @@
-/** The interpreters of this machine that environments are made of. */
+/**
+ * The interpreters of this machine that environments are made of, and how they run programs of
+ * ours. They are the operator's. The interpreter of an environment is never run here: what it
+ * reads before its program, such as `.pth` files, comes from whoever deploys.
+ */
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { delimiter, isAbsolute, join } from "node:path";
@@ -19,6 +23,37 @@ export interface PythonInterpreter {
   readonly path: string;
   /** Its installation: the program, its library and the standard library, by absolute paths. */
   readonly files: readonly string[];
+  /** What it calls its compiled modules after, such as `cpython-311`. */
+  readonly cacheTag: string;
+}
+
+export interface InterpreterRun {
+  /** Default: as long as it takes. */
+  readonly timeoutMs?: number;
+  /** Default: 1 MiB, of what it prints. */
+  readonly maxPrintedBytes?: number;
+  /** Its whole environment. Default: empty. */
+  readonly env?: NodeJS.ProcessEnv;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Runs a program of ours in an interpreter of this machine, and returns what it prints. Neither
+ * the user's variables nor `site`, with the `.pth` files of its packages, take part (`-I -S`).
+ */
+export async function runInterpreter(
+  program: string,
+  args: readonly string[],
+  { timeoutMs = 0, maxPrintedBytes = 1024 ** 2, env = {}, signal }: InterpreterRun = {},
+): Promise<string> {
+  const options = {
+    timeout: timeoutMs,
+    maxBuffer: maxPrintedBytes,
+    env,
+    ...(signal && { signal }),
+  };
+  const { stdout } = await promisify(execFile)(program, ["-I", "-S", ...args], options);
+  return stdout;
 }
 
 /** Prints, as JSON, where an interpreter has its installation. */
@@ -34,7 +69,12 @@ if ".so" in library and os.path.exists(shared):
     files.append(shared)
 if sys.base_prefix not in ("/", "/usr"):
     files = [sys.base_prefix, *files]
-print(json.dumps({"version": "%d.%d" % sys.version_info[:2], "path": program, "files": files}))
+print(json.dumps({
+    "version": "%d.%d" % sys.version_info[:2],
+    "path": program,
+    "files": files,
+    "cacheTag": sys.implementation.cache_tag,
+}))
 `;
 
 /**
@@ -67,10 +107,10 @@ export async function openInterpreter(
   searched: string,
 ): Promise<PythonInterpreter | undefined> {
   try {
-    const options = { timeout: PROBE_TIMEOUT_MS, env: { PATH: searched } };
-    const { stdout } = await promisify(execFile)(program, ["-c", PROBE], options);
-    const { version, path, files } = JSON.parse(stdout) as PythonInterpreter;
-    return { version, path, files: [...new Set(files)] };
+    const options = { timeoutMs: PROBE_TIMEOUT_MS, env: { PATH: searched } };
+    const printed = await runInterpreter(program, ["-c", PROBE], options);
+    const { files, ...found } = JSON.parse(printed) as PythonInterpreter;
+    return { ...found, files: [...new Set(files)] };
   } catch {
     return undefined;
   }

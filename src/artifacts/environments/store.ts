@@ -1,6 +1,6 @@
 /**
- * The environments on this machine. Each is a folder named by what it is made of, and is
- * shared by all services with the same lock and interpreter. It is made once under another
+ * The environments on this machine. Each is a folder named by all that it is made of, and is
+ * shared by all services with the same lock, wheels of their own, and interpreter. It is made once under another
  * name and renamed, so that it is there complete or not at all.
  *
  *   <folder>/<digest>/           complete
@@ -14,7 +14,10 @@ import { createHash, randomUUID } from "node:crypto";
 import { mkdir, readdir, rename, rm, stat, utimes } from "node:fs/promises";
 import { join } from "node:path";
 import type { Log } from "../../log/log.ts";
+import type { LaunchProgram } from "../../pool/launchers.ts";
+import { DEFAULT_LIMITS } from "../../pool/limits.ts";
 import { Semaphore } from "../../time/semaphore.ts";
+import { compilePackages } from "./compile.ts";
 import { type Contents, readContents, verifyContents, writeContents } from "./contents.ts";
 import {
   EnvironmentError,
@@ -42,6 +45,8 @@ export interface EnvironmentStoreOptions {
   readonly uv: (interpreter: PythonInterpreter, signal?: AbortSignal) => Promise<string>;
   /** Where packages come from; see `runUv`. */
   readonly env: NodeJS.ProcessEnv;
+  /** Starts what compiles packages: in the sandbox of the workers, where there is one. */
+  readonly launch: LaunchProgram;
   /** Disk space of the environments that one organization uses. */
   readonly maxBytesPerOrganization: number;
   readonly log: Pick<Log, "info" | "warn">;
@@ -254,8 +259,8 @@ export class EnvironmentStore implements Environments {
   }
 
   async #make(digest: string, options: MakeOptions, signal: AbortSignal): Promise<Made> {
-    const { folder: home, uv: findUv, env, log, now } = this.#options;
-    const { interpreter, lock, wheels, onProgress, organizationId } = options;
+    const { folder: home, uv: findUv, env, log, now, launch } = this.#options;
+    const { interpreter, lock, wheels, onProgress, organizationId, limits } = options;
     const beganMs = now();
     const folder = join(home, digest);
     const unfinished = `${folder}.${randomUUID()}.partial`;
@@ -269,6 +274,7 @@ export class EnvironmentStore implements Environments {
       await installPackages({
         ...{
           folder: unfinished,
+          broughtFolder: `${folder}.${randomUUID()}.partial`,
           interpreter,
           lock,
           wheels,
@@ -283,6 +289,21 @@ export class EnvironmentStore implements Environments {
         await (err instanceof DiskError ? this.#cleanCache() : undefined);
         throw err;
       });
+      const leftOut = await compilePackages({
+        ...{ folder: unfinished, interpreter, launch, signal },
+        limits: { ...DEFAULT_LIMITS, ...limits, diskBytes: maxBytes },
+        scratchFolder: `${folder}.${randomUUID()}.partial`,
+      });
+      const [first] = leftOut;
+      if (first !== undefined) {
+        const { path, reason } = first;
+        const modules = leftOut.length;
+        log.warn({ digest, path, reason, modules }, "an environment is not compiled as a whole");
+        const more = modules === 1 ? "" : ` (and ${modules - 1} more modules)`;
+        onProgress?.(
+          `${path} is not compiled: ${reason}${more}. Workers that import it compile it each time, within their limits`,
+        );
+      }
       const contents = await writeContents(unfinished);
       if (contents.bytes > maxBytes) {
         throw overQuota(maxBytes);

@@ -2,14 +2,12 @@
  * Finds uv, which locks and installs packages: the program that the operator names, or the
  * wheel of the package index (PEP 691) that the table names, fetched once into a folder.
  */
-import { execFile } from "node:child_process";
 import { createHash, randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { chmod, mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import { EnvironmentError } from "./environment.ts";
-import type { PythonInterpreter } from "./interpreters.ts";
+import { type PythonInterpreter, runInterpreter } from "./interpreters.ts";
 import { UV_VERSION, UV_WHEELS } from "./uv-releases.ts";
 
 /** Wheel of uv, of which the largest has 20 MB. */
@@ -143,8 +141,7 @@ async function unpack(
   const wheel = join(folder, "wheel.zip");
   await writeFile(wheel, bytes);
   const content = join(folder, "wheel");
-  const args = ["-I", "-m", "zipfile", "-e", wheel, content];
-  await promisify(execFile)(interpreter.path, args, { env: {}, ...(signal && { signal }) });
+  await runInterpreter(interpreter.path, ["-m", "zipfile", "-e", wheel, content], { signal });
   const program = join(folder, "uv");
   await rename(join(content, `uv-${UV_VERSION}.data/scripts/uv`), program);
   await chmod(program, 0o755);

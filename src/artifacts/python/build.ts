@@ -10,7 +10,7 @@ import { mkdtemp, realpath, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { launchersFor } from "../../pool/launchers.ts";
-import { findSandbox } from "../../pool/sandbox/sandbox.ts";
+import { findSandbox, type Sandbox } from "../../pool/sandbox/sandbox.ts";
 import type { ServiceManifest } from "../../protocol/manifest.ts";
 import type { ServiceEntry } from "../../protocol/messages.ts";
 import {
@@ -20,7 +20,7 @@ import {
   type PythonBuildOptions,
 } from "../build-options.ts";
 import { type FileSource, indexFiles, isNative, openSource } from "../content.ts";
-import { collectWheels, wheelsIn } from "../environments/collect.ts";
+import { collectWheels } from "../environments/collect.ts";
 import type { HeldEnvironment } from "../environments/environment.ts";
 import { lockPackages } from "../environments/lock.ts";
 import { packageName } from "../environments/requirements.ts";
@@ -30,7 +30,7 @@ import { probeService } from "../probe.ts";
 import { writeFiles } from "../unpack.ts";
 import { type PythonSources, pythonSources } from "./sources.ts";
 import { openToolchain } from "./toolchain.ts";
-import { wheelFiles } from "./wheels.ts";
+import { vendoredWheels, wheelFiles } from "./wheels.ts";
 
 /** Environments of builds that were not used for this long are removed. */
 const UNUSED_ENVIRONMENT_TTL_MS = 7 * 24 * 60 * 60 * 1000;
@@ -48,7 +48,9 @@ export async function buildPythonArtifact(
   onStep?.("lock");
   const sources = await pythonSources(service, include);
   const { root, entry } = sources;
-  const { interpreter, run, environments, folder } = await openToolchain(root, python, signal);
+  const sandbox = await findSandbox("auto", python.searchPath);
+  const toolchain = await openToolchain(root, { ...python, sandbox }, signal);
+  const { interpreter, run, environments, folder } = toolchain;
   const { version } = interpreter;
   const fromSource = python.fromSource.map(packageName);
   const needed = await lockPackages({ ...run, folder: root, entry, interpreter, fromSource });
@@ -65,16 +67,21 @@ export async function buildPythonArtifact(
   const wheels = await wheelFiles(paths);
   const content = new Map([...sources.content, [LOCK_NAME, Buffer.from(lock)] as const]);
   const own = await indexFiles(content);
+  const brought = await indexFiles(wheels);
+  const open = ({ path }: IndexedFile) => openSource(wheels.get(path) ?? "");
   const environment = await environments.hold(
-    { lock, python: version, ...(isVendored && { wheels: wheelsIn(paths) }) },
+    {
+      ...{ lock, python: version },
+      ...(isVendored && { wheels: vendoredWheels({ files: brought }, open) }),
+    },
     signal && { signal },
   );
   onStep?.("load");
-  const manifest = await probe(service, { sources, content, own, environment, python }, options);
+  const manifest = await probe(service, { sources, content, own, environment, sandbox }, options);
   environment.release();
   await environments.sweep({ unusedForMs: UNUSED_ENVIRONMENT_TTL_MS });
   const isForOnePlatform = isVendored || own.some(({ path }) => isNative(path));
-  const index = createIndex(manifest, [...own, ...(await indexFiles(wheels))], {
+  const index = createIndex(manifest, [...own, ...brought], {
     entry,
     ...(isForOnePlatform && { platform: currentPlatform() }),
     python: {
@@ -96,13 +103,13 @@ interface Probed {
   readonly content: ReadonlyMap<string, FileSource>;
   readonly own: readonly IndexedFile[];
   readonly environment: HeldEnvironment;
-  readonly python: PythonBuildOptions;
+  readonly sandbox: Sandbox;
 }
 
 /** Imports the service as a node will, in the sandbox if this machine has one. */
 async function probe(
   service: ServiceEntry,
-  { sources, content, own, environment, python }: Probed,
+  { sources, content, own, environment, sandbox }: Probed,
   { env = {}, readyTimeoutMs = PROBE_READY_TIMEOUT_MS, runsElsewhere, signal }: BuildOptions,
 ): Promise<ServiceManifest> {
   const temporary = await realpath(await mkdtemp(join(tmpdir(), "tessera-build-")));
@@ -118,7 +125,7 @@ async function probe(
       env: {},
       files: [...environment.files, folder],
     };
-    const launchOf = launchersFor(await findSandbox("auto", python.searchPath));
+    const launchOf = launchersFor(sandbox);
     return await probeService(
       {
         servicePath,

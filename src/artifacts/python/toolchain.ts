@@ -1,6 +1,8 @@
 /** What a build in Python is made with: an interpreter, uv, and the environments of builds. */
 import { mkdir, realpath } from "node:fs/promises";
 import { join } from "node:path";
+import { programLauncher } from "../../pool/launchers.ts";
+import type { Sandbox } from "../../pool/sandbox/sandbox.ts";
 import type { PythonBuildOptions } from "../build-options.ts";
 import { ServiceFileError } from "../bundle.ts";
 import { openInterpreter, type PythonInterpreter } from "../environments/interpreters.ts";
@@ -24,10 +26,10 @@ export interface Toolchain {
 /** Rejects with a `ServiceFileError` or an `EnvironmentError`. */
 export async function openToolchain(
   root: string,
-  options: PythonBuildOptions,
+  options: PythonBuildOptions & { readonly sandbox: Sandbox },
   signal: AbortSignal | undefined,
 ): Promise<Toolchain> {
-  const { searchPath, env, uv: named } = options;
+  const { searchPath, env, uv: named, sandbox } = options;
   const program = options.named ?? nearestInterpreter(root, options);
   const interpreter = await openInterpreter(program, searchPath);
   if (interpreter === undefined) {
@@ -44,6 +46,7 @@ export async function openToolchain(
     interpreters: async () => [interpreter],
     uv: async () => uv,
     env,
+    launch: programLauncher(sandbox),
     maxBytesPerOrganization: MAX_BUILD_ENVIRONMENTS_BYTES,
     log: { info() {}, warn() {} },
     now: Date.now,

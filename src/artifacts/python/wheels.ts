@@ -32,7 +32,7 @@ export async function wheelFiles(paths: readonly string[]): Promise<Map<string, 
 
 /** The packages of an artifact, each from all of its parts. */
 export function vendoredWheels(
-  { files }: ArtifactIndex,
+  { files }: Pick<ArtifactIndex, "files">,
   open: (file: IndexedFile) => AsyncIterable<Uint8Array>,
 ): readonly Wheel[] {
   const parts = Map.groupBy(
@@ -42,6 +42,7 @@ export function vendoredWheels(
   // The files of an index are in the order of their paths, and so are the parts.
   return [...parts].map(([name, files]) => ({
     name,
+    sha256: files.map(({ sha256 }) => sha256),
     async *open() {
       for (const file of files) {
         yield* open(file);

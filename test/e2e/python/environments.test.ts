@@ -13,12 +13,14 @@ import { join } from "node:path";
 import { Readable } from "node:stream";
 import { promisify } from "node:util";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import type { EnvironmentSpec } from "../../../src/artifacts/environments/environment.ts";
+import type { EnvironmentSpec, Wheel } from "../../../src/artifacts/environments/environment.ts";
 import { lockPackages } from "../../../src/artifacts/environments/lock.ts";
 import {
   EnvironmentStore,
   type EnvironmentStoreOptions,
 } from "../../../src/artifacts/environments/store.ts";
+import { programLauncher } from "../../../src/pool/launchers.ts";
+import { findSandbox } from "../../../src/pool/sandbox/sandbox.ts";
 import { leftOut } from "../../needed.ts";
 import { pythonMissing } from "../clients/python-environment.ts";
 import { lockLine, type MadePackage, PackageIndex } from "./package-index.ts";
@@ -44,6 +46,11 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
+/** A wheel that an artifact brings. */
+function wheelOf({ file, bytes, sha256 }: MadePackage, name = file): Wheel {
+  return { name, sha256: [sha256], open: () => Readable.from([bytes]) };
+}
+
 describe.skipIf(skipped)(`environments${skipped}`, () => {
   let made: number;
   const open = async (options: Partial<EnvironmentStoreOptions> = {}) => {
@@ -52,6 +59,7 @@ describe.skipIf(skipped)(`environments${skipped}`, () => {
       interpreters: async () => [found.interpreter],
       uv: async () => found.uv,
       env: { UV_DEFAULT_INDEX: index.url, UV_HTTP_RETRIES: "0" },
+      launch: programLauncher(await findSandbox("auto", process.env.PATH ?? "")),
       maxBytesPerOrganization: 1024 ** 3,
       log: { info: () => (made += 1), warn() {} },
       now: Date.now,
@@ -144,7 +152,7 @@ describe.skipIf(skipped)(`environments${skipped}`, () => {
 
   it("are made of the packages that an artifact brings, without any index", async () => {
     const store = await open({ env: { UV_DEFAULT_INDEX: NOWHERE, UV_HTTP_RETRIES: "0" } });
-    const wheels = [{ name: one.file, open: () => Readable.from([one.bytes]) }];
+    const wheels = [wheelOf(one)];
     const held = await store.hold({ ...spec(), wheels });
     expect(value(held.python)).toBe("41");
     await expect(

@@ -26,7 +26,8 @@ import json, sys, zipfile
 files, target = json.load(sys.stdin), sys.argv[1]
 with zipfile.ZipFile(target, "w") as archive:
     for path, text in files.items():
-        archive.writestr(zipfile.ZipInfo(path, (2020, 1, 1, 0, 0, 0)), text)
+        kind = zipfile.ZIP_DEFLATED if len(text) > 1_000_000 else zipfile.ZIP_STORED
+        archive.writestr(zipfile.ZipInfo(path, (2020, 1, 1, 0, 0, 0)), text, kind)
 `;
 
 /** A build backend (PEP 517) of a pure package of one module. */
@@ -80,6 +81,15 @@ export class PackageIndex implements AsyncDisposable {
     index.#server.listen(0, "127.0.0.1");
     await once(index.#server, "listening");
     return index;
+  }
+
+  /** The newest of a package. */
+  wheel(name: string): MadePackage {
+    const found = this.#packages.get(name)?.at(-1);
+    if (found === undefined) {
+      throw new Error(`there is no package ${name}`);
+    }
+    return found;
   }
 
   get url(): string {

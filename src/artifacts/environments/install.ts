@@ -9,9 +9,11 @@ import { createWriteStream } from "node:fs";
 import { mkdir, rm, statfs, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
+import { packagesIn } from "./compile.ts";
 import { EnvironmentError, type Wheel } from "./environment.ts";
 import type { PythonInterpreter } from "./interpreters.ts";
 import { runUv, type UvRun } from "./run-uv.ts";
+import { checkTags } from "./tags.ts";
 
 /** How often the disk is looked at while packages are installed. */
 const DISK_CHECK_INTERVAL_MS = 500;
@@ -69,6 +71,7 @@ export async function installPackages(options: InstallOptions): Promise<void> {
         ],
       }),
     );
+    await checkTags(packagesIn(folder, interpreter), wheels ?? []);
   } finally {
     await rm(broughtFolder, { recursive: true, force: true });
   }

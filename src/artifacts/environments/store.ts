@@ -97,8 +97,9 @@ export class EnvironmentStore implements Environments {
     signal?.throwIfAborted();
     const interpreter = await this.#interpreterFor(spec.python);
     const lock = writeLock(readLock(spec.lock));
+    const wheels = (spec.wheels ?? []).map(({ name, sha256 }) => [name, ...sha256]);
     const digest = createHash("sha256")
-      .update(JSON.stringify([lock, interpreter.version, interpreter.path]))
+      .update(JSON.stringify([lock, interpreter.version, interpreter.path, wheels.toSorted()]))
       .digest("hex");
     const { organizationId = "" } = spec;
     const organizations = this.#holders.get(digest) ?? [];

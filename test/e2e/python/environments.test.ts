@@ -51,6 +51,11 @@ function wheelOf({ file, bytes, sha256 }: MadePackage, name = file): Wheel {
   return { name, sha256: [sha256], open: () => Readable.from([bytes]) };
 }
 
+/** This machine, as tags of wheels name it. */
+function machine(): string {
+  return process.arch === "arm64" ? "aarch64" : "x86_64";
+}
+
 describe.skipIf(skipped)(`environments${skipped}`, () => {
   let made: number;
   const open = async (options: Partial<EnvironmentStoreOptions> = {}) => {
@@ -163,6 +168,50 @@ describe.skipIf(skipped)(`environments${skipped}`, () => {
         wheels,
       }),
     ).rejects.toThrow("two");
+  });
+
+  it("are others for others who bring other wheels for the same lock", async () => {
+    const store = await open();
+    const right = index.add("same", "1.0", { code: "VALUE = 1\n" });
+    const other = index.add("same", "1.0", { tag: "py2.py3-none-any", code: "VALUE = 2\n" });
+    const lock = `same==1.0 --hash=sha256:${right.sha256} --hash=sha256:${other.sha256}\n`;
+    const bringing = (...wheels: Wheel[]) => store.hold({ ...spec(lock), wheels });
+    const all = await Promise.all([
+      store.hold(spec(lock)),
+      bringing(wheelOf(right)),
+      bringing(wheelOf(other)),
+      bringing(wheelOf(other, right.file)),
+      bringing(wheelOf(right), wheelOf(other)),
+    ]);
+    expect(new Set(all.map(({ python }) => python)).size).toBe(5);
+    const again = await bringing(wheelOf(other), wheelOf(right));
+    expect(again.python).toBe(all.at(-1)?.python);
+  });
+
+  it.each([
+    ["another platform", "py3-none-win_amd64", "py3-none-any"],
+    ["another version of Python", "py2-none-any", "py3-none-any"],
+    ["another system", "py3-none-macosx_11_0_arm64", `py3-none-manylinux2014_${machine()}`],
+  ])("are not made of a wheel for %s whose name lies", async (_, tag, named) => {
+    const store = await open();
+    const name = `liar${tag.replaceAll(/\W/g, "")}`;
+    const lying = index.add(name, "1.0", { tag });
+    const wheels = [wheelOf(lying, `${name}-1.0-${named}.whl`)];
+    const refused = store.hold({ ...spec(lockLine(lying)), wheels });
+    await expect(refused).rejects.toMatchObject({
+      reason: "LOCK_INVALID",
+      isFinal: true,
+      message: expect.stringContaining(`is for ${tag} by the file WHEEL in it`),
+    });
+    expect(folders()).toEqual([]);
+  });
+
+  it("are made of a wheel that was renamed for older systems like its own", async () => {
+    const store = await open();
+    const built = index.add("repaired", "1.0", { tag: `py3-none-linux_${machine()}` });
+    const name = `repaired-1.0-py3-none-manylinux_2_17_${machine()}.manylinux2014_${machine()}.whl`;
+    await store.hold({ ...spec(lockLine(built)), wheels: [wheelOf(built, name)] });
+    expect(made).toBe(1);
   });
 
   it("are given up when nobody waits any more, and made for who comes next", async () => {

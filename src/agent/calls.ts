@@ -5,7 +5,7 @@
  *
  *   assigned ─> runs ─> ended ─> (its large result is written to the node) ─> told ─> acknowledged
  *
- * Chunks of a streamed result are sent within the credit of their call, before its end, and never
+ * Chunks of a streamed result are sent within the window of their call, before its end, and never
  * again: a stream that breaks ends such a call.
  */
 import { Code, ConnectError } from "@connectrpc/connect";

@@ -1,6 +1,6 @@
 /**
  * Validates the chunks of streamed results that a worker sends. Whether a chunk is of a call
- * under way, in its order and within its credit, only the execution knows (`received-chunks.ts`).
+ * under way, in its order and within its window, only the execution knows (`received-chunks.ts`).
  */
 import type { Attachments } from "../protocol/attachments.ts";
 import {

@@ -54,8 +54,8 @@ export interface ExecutionListener {
   onAbort?(reason: AbortReason): void;
   /**
    * A piece of a streamed result, in order from 1, before the end. Each must be answered by
-   * `Execution.more` once it is consumed, or the function stops: at most
-   * `STREAM_WINDOW_CHUNKS` are received and not consumed.
+   * `Execution.more` once it is consumed, or the function stops: those that are not take up at
+   * most a window (`stream-window.ts`) and one piece.
    */
   onChunk?(piece: Piece, sequence: number): void;
   /** What the function said of its answer, before the first piece of a streamed result. */
@@ -72,7 +72,7 @@ export interface ExecutedCall extends Pick<Call, "id" | "endpoint"> {
 /** What an execution needs from its worker. */
 export interface ExecutionHost {
   sendAbort(id: number, reason: AbortReason): void;
-  /** The worker may send this many more chunks of the call. */
+  /** The worker may reuse the room of this many chunks of the call. */
   sendMore(id: number, count: number): void;
   /** Calls `look` of the worker's executions at this time, by `performance.now()`. */
   expect(deadlineMs: number): void;

@@ -1,26 +1,27 @@
 /**
- * The chunks of one call as the node receives them: in their order, within the credit that it
- * gave, in the form that the endpoint declares.
+ * The chunks of one call as the node receives them: in their order, within the window of the call,
+ * in the form that the endpoint declares.
  */
 import type { StreamManifest } from "../protocol/manifest.ts";
 import {
   type Chunk,
   MAX_INLINE_FILE_BYTES,
   type PackedPayload,
-  STREAM_WINDOW_CHUNKS,
   unpackPayload,
 } from "../protocol/messages.ts";
+import { STREAM_WINDOW_BYTES, StreamWindow } from "../protocol/stream-window.ts";
 
 /** A piece of a streamed result: the JSON text of a value, a text, or bytes. */
 export type Piece = string | Uint8Array;
 
 /** Consumed chunks that are told to the worker together: each message costs more than a piece. */
-const CREDIT_BATCH_CHUNKS = STREAM_WINDOW_CHUNKS / 2;
+const TOLD_TOGETHER_BYTES = STREAM_WINDOW_BYTES / 2;
 
 export class ReceivedChunks {
   readonly #form: StreamManifest["pieces"];
   #received = 0;
-  #credit = STREAM_WINDOW_CHUNKS;
+  /** As the worker knows it: what it was not told of is not consumed. */
+  readonly #window = new StreamWindow();
   /** Consumed, and not told to the worker yet. */
   #consumed = 0;
 
@@ -30,27 +31,27 @@ export class ReceivedChunks {
 
   /** The piece in a chunk; undefined for a forged one. */
   take({ sequence, data }: Chunk): Piece | undefined {
-    if (sequence !== this.#received + 1 || this.#credit === 0) {
+    if (sequence !== this.#received + 1 || !this.#window.isOpen) {
       return undefined;
     }
     this.#received = sequence;
-    this.#credit -= 1;
+    this.#window.sent(data);
     if (this.#form !== "bytes") {
       return typeof data === "string" ? data : textOf(data);
     }
     return typeof data === "string" || data.byteLength > MAX_INLINE_FILE_BYTES ? undefined : data;
   }
 
-  /** These many were consumed. Returns how many more the worker may be told to send; 0 for none yet. */
+  /** These many were consumed. Returns how many the worker is to be told of; 0 for none yet. */
   consumed(count: number): number {
     this.#consumed += count;
-    if (this.#consumed < CREDIT_BATCH_CHUNKS) {
+    if (this.#window.costOf(this.#consumed) < TOLD_TOGETHER_BYTES) {
       return 0;
     }
-    const more = this.#consumed;
+    const told = this.#consumed;
     this.#consumed = 0;
-    this.#credit += more;
-    return more;
+    this.#window.consumed(told);
+    return told;
   }
 
   /** True for the result of a call that sent as many chunks as arrived. */

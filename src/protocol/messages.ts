@@ -194,9 +194,6 @@ export type CallResult =
   | { readonly id: number; readonly result: PackedPayload }
   | { readonly id: number; readonly failure: CallFailure };
 
-/** Chunks of one call that a worker may send before the node has asked for more. */
-export const STREAM_WINDOW_CHUNKS = 32;
-
 /** Chunks that a worker sends together: with short texts, however escaped, they fit a header. */
 export const MAX_CHUNKS_PER_MESSAGE = 32;
 
@@ -286,7 +283,7 @@ export type NodeMessage =
   /** Calls of one endpoint that its function takes together; each ends by a result of its own. */
   | { readonly type: "batch"; readonly endpoint: string; readonly calls: readonly Call[] }
   | { readonly type: "abort"; readonly id: number; readonly reason: AbortReason }
-  /** This many more chunks of the call may be sent. */
+  /** This many more chunks of the call were consumed, and leave its window (`stream-window.ts`). */
   | { readonly type: "more"; readonly id: number; readonly count: number }
   | { readonly type: "ping"; readonly sequence: number }
   /** Finish the calls under way, then exit with code 0. */
@@ -303,7 +300,7 @@ export type WorkerMessage =
   /** The service cannot be loaded; the worker exits by itself. */
   | { readonly type: "refused"; readonly message: string }
   | { readonly type: "results"; readonly results: readonly CallResult[] }
-  /** Pieces of results, each within the credit of its call and before the end of it. */
+  /** Pieces of results, each within the window of its call and before the end of it. */
   | { readonly type: "chunks"; readonly chunks: readonly Chunk[] }
   | {
       readonly type: "progress";

@@ -16,13 +16,13 @@ import type { Outbox } from "./outbox.ts";
 import type { ResultOptions } from "./payload.ts";
 import { headOf } from "./response.ts";
 import { type CallOutcome, type EndingCall, failureOf, readChecked, writeResult } from "./run.ts";
-import { Credit, type PieceOptions, streamPieces } from "./stream.ts";
+import { type PieceOptions, SendWindow, streamPieces } from "./stream.ts";
 
 /** A call under way. */
 interface Running {
   readonly ctx: CallContext;
   /** Present when its result is streamed. */
-  readonly credit?: Credit;
+  readonly window?: SendWindow;
   /** Present when its function takes several calls at once. */
   readonly batched?: { readonly batch: Batch; readonly call: BatchedCall };
 }
@@ -66,7 +66,9 @@ export class Executor {
       this.#startBatch(executable, [call]);
     } else if (executable) {
       const ctx = new CallContext(this.#outlets, call, executable.manifest.kind);
-      const running = executable.result.stream ? { ctx, credit: new Credit(ctx.signal) } : { ctx };
+      const running = executable.result.stream
+        ? { ctx, window: new SendWindow(ctx.signal) }
+        : { ctx };
       this.#running.set(call.id, running);
       void this.#execute(executable, call, running);
     }
@@ -87,9 +89,9 @@ export class Executor {
     running?.batched?.batch.aborted(running.batched.call, reason);
   }
 
-  /** The node takes more chunks of a call. */
+  /** This many chunks of a call were consumed. */
   more(id: number, count: number): void {
-    this.#running.get(id)?.credit?.add(count);
+    this.#running.get(id)?.window?.consumed(count);
   }
 
   /** Calls `idle` once no call is under way. */
@@ -129,7 +131,7 @@ export class Executor {
     let outcome: CallOutcome;
     const options = this.#resultOptions(call);
     try {
-      const stream = running.credit && this.#streaming(executable, { call, ctx }, running.credit);
+      const stream = running.window && this.#streaming(executable, { call, ctx }, running.window);
       outcome = await run(executable, { call, ctx, options }, stream);
     } catch (err) {
       outcome = { failure: failureOf(err, call, ctx) };
@@ -168,11 +170,12 @@ export class Executor {
   #streaming(
     { result }: Executable,
     { call: { id, endpoint }, ctx }: Pick<EndingCall, "call" | "ctx">,
-    credit: Credit,
+    window: SendWindow,
   ): PieceOptions {
-    const send = (chunk: Omit<Chunk, "id">) => this.#outbox.addChunk({ id, ...chunk });
+    const send = (chunk: Omit<Chunk, "id">, signal: AbortSignal) =>
+      this.#outbox.addChunk({ id, ...chunk }, signal);
     const head = () => headOf(endpoint, ctx.said);
-    return { endpoint, result, credit, head, send };
+    return { endpoint, result, window, head, send };
   }
 }
 

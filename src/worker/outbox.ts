@@ -13,6 +13,7 @@ import {
 } from "../protocol/messages.ts";
 import type { Channel } from "./channel.ts";
 import type { Meters } from "./custom-metrics.ts";
+import { SendTurns } from "./send-turns.ts";
 
 /** Results or chunks that are sent without waiting for others: with the last one a message is far larger. */
 const LARGE_MESSAGE_BYTES = 1024 * 1024;
@@ -28,6 +29,7 @@ export class Outbox {
   #bytes = 0;
   #chunks: Chunk[] = [];
   #chunkBytes = 0;
+  readonly #turns = new SendTurns();
 
   constructor(channel: Channel, meters: Meters) {
     this.#channel = channel;
@@ -44,26 +46,36 @@ export class Outbox {
     }
   }
 
-  /** Resolves when the chunk was handed to the operating system, as far as it takes any. */
-  addChunk(chunk: Chunk): Promise<void> {
-    const count = this.#chunks.push(chunk);
+  /**
+   * Adds a chunk when it is its turn. Resolves when it was handed to the operating system, as far
+   * as that takes any. Rejects with why the call was aborted before.
+   */
+  async addChunk(chunk: Chunk, signal: AbortSignal): Promise<void> {
     const { data, response } = chunk;
-    this.#chunkBytes += typeof data === "string" ? Buffer.byteLength(data) : data.byteLength;
-    this.#chunkBytes += response ? MAX_HEAD_JSON_BYTES : 0;
+    const bytes =
+      (typeof data === "string" ? Buffer.byteLength(data) : data.byteLength) +
+      (response ? MAX_HEAD_JSON_BYTES : 0);
+    const turn = this.#turns.enter(bytes, signal);
+    if (turn !== undefined) {
+      await turn;
+    }
+    const count = this.#chunks.push(chunk);
+    this.#chunkBytes += bytes;
     if (count === 1) {
       setImmediate(() => this.#flushChunks());
     } else if (count === MAX_CHUNKS_PER_MESSAGE || this.#chunkBytes >= LARGE_MESSAGE_BYTES) {
       this.#flushChunks();
     }
-    return new Promise((resolve) => setImmediate(resolve));
+    await new Promise((resolve) => setImmediate(resolve));
   }
 
   #flushChunks(): void {
     const chunks = this.#chunks;
     if (chunks.length > 0) {
+      const bytes = this.#chunkBytes;
       this.#chunks = [];
       this.#chunkBytes = 0;
-      this.#channel.send({ type: "chunks", chunks });
+      this.#channel.send({ type: "chunks", chunks }, () => this.#turns.left(bytes));
     }
   }
 

@@ -1,24 +1,24 @@
 /**
- * Streams the result of a call: asks the function for a piece only while the node has given
- * credit for it, and for the next one only when the piece before has left the process. A
- * function that computes without a pause therefore holds back none of its own pieces.
+ * Streams the result of a call: asks the function for a piece only while its window has room, and
+ * for the next one only when the piece before has left the process. A function that computes
+ * without a pause therefore holds back none of its own pieces.
  */
 import type { ResponseHead } from "../protocol/heads.ts";
 import {
   type Chunk,
   MAX_INLINE_FILE_BYTES,
   MAX_INLINE_RESULT_CHARACTERS,
-  STREAM_WINDOW_CHUNKS,
 } from "../protocol/messages.ts";
+import { StreamWindow } from "../protocol/stream-window.ts";
 import type { ResultDescription } from "../sdk/result.ts";
 import { OutputRefused, outputInvalid, outputRefused, pieceTooLarge } from "./failure.ts";
 import { UnserialisableError, writeJson } from "./payload.ts";
 
-/** How many more chunks of a call may be sent. */
-export class Credit {
+/** The window of a call, for which its stream waits. */
+export class SendWindow {
   /** Aborts with the call. */
   readonly signal: AbortSignal;
-  #left = STREAM_WINDOW_CHUNKS;
+  readonly #window = new StreamWindow();
   #wake: (() => void) | undefined;
 
   constructor(signal: AbortSignal) {
@@ -26,21 +26,25 @@ export class Credit {
     signal.addEventListener("abort", () => this.#wake?.(), { once: true });
   }
 
-  /** The node takes this many more. */
-  add(count: number): void {
-    this.#left += count;
+  /** This many were consumed. */
+  consumed(count: number): void {
+    this.#window.consumed(count);
     this.#wake?.();
   }
 
-  /** Uses the credit for one chunk, once there is some. Rejects with why the call was aborted. */
-  async take(): Promise<void> {
-    while (this.#left === 0 && !this.signal.aborted) {
+  /** Resolves when one more may be sent. Rejects with why the call was aborted. */
+  async open(): Promise<void> {
+    while (!this.#window.isOpen && !this.signal.aborted) {
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
       });
     }
     this.signal.throwIfAborted();
-    this.#left -= 1;
+  }
+
+  /** A chunk is sent. */
+  sent(data: string | Uint8Array): void {
+    this.#window.sent(data);
   }
 }
 
@@ -48,11 +52,14 @@ export interface PieceOptions {
   readonly endpoint: string;
   readonly result: ResultDescription;
   /** Its signal tells the function's iterator to return. */
-  readonly credit: Credit;
+  readonly window: SendWindow;
   /** What the function has said of its answer. Throws an `OutputRefused`. */
   head(): ResponseHead | undefined;
-  /** Sends a chunk; resolves when it has left. */
-  send(chunk: Omit<Chunk, "id">): Promise<void>;
+  /**
+   * Sends a chunk when it is its turn; resolves when it has left. Rejects with why the call was
+   * aborted while it waited.
+   */
+  send(chunk: Omit<Chunk, "id">, signal: AbortSignal): Promise<void>;
 }
 
 /**
@@ -60,8 +67,8 @@ export interface PieceOptions {
  * the function threw, with why it was aborted, or with an `OutputRefused`.
  */
 export async function streamPieces(returned: unknown, options: PieceOptions): Promise<number> {
-  const { credit } = options;
-  const { signal } = credit;
+  const { window } = options;
+  const { signal } = window;
   const pieces = iteratorOf(returned, options.endpoint);
   let ended = false;
   const leave = async (): Promise<void> => {
@@ -74,7 +81,7 @@ export async function streamPieces(returned: unknown, options: PieceOptions): Pr
   signal.addEventListener("abort", leave, { once: true });
   try {
     for (let sequence = 1; ; sequence += 1) {
-      await credit.take();
+      await window.open();
       ended = true;
       const { done, value } = await pieces.next();
       ended = done === true;
@@ -84,7 +91,9 @@ export async function streamPieces(returned: unknown, options: PieceOptions): Pr
       }
       const data = await writePiece(value, options);
       const response = sequence === 1 ? options.head() : undefined;
-      await options.send(response ? { sequence, data, response } : { sequence, data });
+      window.sent(data);
+      const chunk = response ? { sequence, data, response } : { sequence, data };
+      await options.send(chunk, signal);
     }
   } finally {
     signal.removeEventListener("abort", leave);

@@ -13,7 +13,17 @@ describe("the chunks of a call", () => {
     expect(chunks.take(chunk(2))).toBe("1");
   });
 
-  test("are taken within the credit, which grows in halves of a window", () => {
+  test("are taken within the window in bytes, and one that fills it whole", () => {
+    const chunks = new ReceivedChunks({ pieces: "bytes" });
+    const large = new Uint8Array(200_000);
+    expect([1, 2].map((sequence) => chunks.take(chunk(sequence, large)))).toEqual([large, large]);
+    expect(chunks.take(chunk(3, new Uint8Array(0)))).toBeUndefined();
+    expect(chunks.consumed(1)).toBe(1);
+    expect(chunks.take(chunk(3, large))).toBe(large);
+    expect(chunks.take(chunk(4, large))).toBeUndefined();
+  });
+
+  test("are taken within the window, whose room is told of in halves", () => {
     const chunks = new ReceivedChunks({ pieces: "json" });
     for (let sequence = 1; sequence <= 32; sequence += 1) {
       expect(chunks.take(chunk(sequence))).toBe("1");

@@ -4,9 +4,11 @@ import type { Execution, ExecutionEnd, ExecutionListener } from "../../src/pool/
 import {
   MAX_INLINE_FILE_BYTES,
   MAX_INLINE_RESULT_CHARACTERS,
-  STREAM_WINDOW_CHUNKS,
 } from "../../src/protocol/messages.ts";
 import { frame } from "../fixtures/frames.ts";
+
+/** Small pieces that fill the window of a call. */
+const WINDOW_PIECES = 32;
 
 /** A call that has begun. */
 interface BegunCall {
@@ -85,7 +87,7 @@ export function streamContract({ begin, endOf }: ContractCalls): void {
 
   test("asks a function for no more pieces than are wanted", async () => {
     const { execution, pieces } = beginStream("endless", {}, 0);
-    await expect.poll(() => pieces.length).toBe(STREAM_WINDOW_CHUNKS);
+    await expect.poll(() => pieces.length).toBe(WINDOW_PIECES);
     expect(await begin("asked").ended).toEqual(result({ asked: 32, left: false }));
     execution.more(16);
     await expect.poll(() => pieces.length).toBe(48);
@@ -93,6 +95,23 @@ export function streamContract({ begin, endOf }: ContractCalls): void {
     execution.more(15);
     expect(await begin("asked").ended).toEqual(result({ asked: 48, left: false }));
     expect(pieces.length).toBe(48);
+  });
+
+  test("asks a function for no more large pieces than a window holds", async () => {
+    const sizes = Array.from({ length: 6 }, () => 200_000);
+    const { execution, pieces, ended } = beginStream("blocks", { sizes }, 0);
+    // The one that fills the window, of 256 KiB, is sent whole.
+    await expect.poll(() => pieces.length).toBe(2);
+    expect(await begin("echo", { value: 1 }).ended).toEqual(result(1));
+    expect(pieces.length).toBe(2);
+    execution.more(1);
+    await expect.poll(() => pieces.length).toBe(3);
+    expect(await begin("echo", { value: 1 }).ended).toEqual(result(1));
+    expect(pieces.length).toBe(3);
+    execution.more(2);
+    await expect.poll(() => pieces.length).toBe(5);
+    execution.more(2);
+    expect(await ended).toEqual(result(6));
   });
 
   test("passes a piece on before the function goes on to the next", async () => {
@@ -113,7 +132,7 @@ export function streamContract({ begin, endOf }: ContractCalls): void {
     ["goes on", Number.POSITIVE_INFINITY],
   ])("leaves an aborted function that %s", async (_, most) => {
     const { execution, pieces, ended } = beginStream("endless", {}, most);
-    await expect.poll(() => pieces.length).toBeGreaterThanOrEqual(STREAM_WINDOW_CHUNKS);
+    await expect.poll(() => pieces.length).toBeGreaterThanOrEqual(WINDOW_PIECES);
     execution.abort("caller_gone");
     const count = pieces.length;
     expect(await ended).toEqual({ kind: "aborted", reason: "caller_gone" });
@@ -143,7 +162,7 @@ export function streamContract({ begin, endOf }: ContractCalls): void {
   ])("that sends a chunk %s ends", async (_, endpoint, chunk, said) => {
     const { pieces, ends, ended } = beginStream(endpoint, {}, 0);
     if (endpoint === "endless") {
-      await expect.poll(() => pieces.length).toBe(STREAM_WINDOW_CHUNKS);
+      await expect.poll(() => pieces.length).toBe(WINDOW_PIECES);
     }
     const forging = begin("forge", forged(chunks({ data: "1", ...chunk })));
     expect(await endOf(forging)).toEqual({ kind: "lost", message: said, alone: false });
@@ -153,7 +172,7 @@ export function streamContract({ begin, endOf }: ContractCalls): void {
 
   test("that ends a stream with another number of chunks than it sent ends", async () => {
     const { pieces, ended } = beginStream("endless", {}, 0);
-    await expect.poll(() => pieces.length).toBe(STREAM_WINDOW_CHUNKS);
+    await expect.poll(() => pieces.length).toBe(WINDOW_PIECES);
     begin("forge", forged(results({ id: 1, result: "33" })));
     const message = "it ended call 1 with other chunks than it sent";
     expect(await ended).toEqual({ kind: "lost", message, alone: false });
@@ -161,7 +180,7 @@ export function streamContract({ begin, endOf }: ContractCalls): void {
 
   test("that exits while it streams loses the call", async () => {
     const { pieces, ended } = beginStream("endless", {}, 0);
-    await expect.poll(() => pieces.length).toBe(STREAM_WINDOW_CHUNKS);
+    await expect.poll(() => pieces.length).toBe(WINDOW_PIECES);
     begin("exit");
     expect(await ended).toEqual({ kind: "lost", message: "it exited with code 3", alone: false });
   });

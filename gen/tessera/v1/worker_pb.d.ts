@@ -1512,7 +1512,9 @@ export declare type WorkAbortedJson = {
 export declare const WorkAbortedSchema: GenMessage<WorkAborted, {jsonType: WorkAbortedJson}>;
 
 /**
- * Chunks are pieces of streamed results, within the credit of their calls.
+ * Chunks are pieces of streamed results, within the windows of their calls: a
+ * further one is sent while those that no More has named cost less than 256
+ * KiB, where one of less than 8 KiB costs 8 KiB.
  *
  * @generated from message tessera.v1.Chunks
  */
@@ -1526,7 +1528,9 @@ export declare type Chunks = Message<"tessera.v1.Chunks"> & {
 };
 
 /**
- * Chunks are pieces of streamed results, within the credit of their calls.
+ * Chunks are pieces of streamed results, within the windows of their calls: a
+ * further one is sent while those that no More has named cost less than 256
+ * KiB, where one of less than 8 KiB costs 8 KiB.
  *
  * @generated from message tessera.v1.Chunks
  */
@@ -1795,7 +1799,7 @@ export declare type WorkResponse = Message<"tessera.v1.WorkResponse"> & {
     case: "heartbeatAck";
   } | {
     /**
-     * More credit for a streamed result.
+     * More room for a streamed result.
      *
      * @generated from field: tessera.v1.More more = 6;
      */
@@ -1854,7 +1858,7 @@ export declare type WorkResponseJson = {
   heartbeatAck?: HeartbeatAckJson;
 
   /**
-   * More credit for a streamed result.
+   * More room for a streamed result.
    *
    * @generated from field: tessera.v1.More more = 6;
    */
@@ -2493,7 +2497,7 @@ export declare type More = Message<"tessera.v1.More"> & {
   id: bigint;
 
   /**
-   * How many more chunks may be sent.
+   * How many more chunks were consumed, and leave the window of the call.
    *
    * @generated from field: uint32 count = 2;
    */
@@ -2514,7 +2518,7 @@ export declare type MoreJson = {
   id?: string;
 
   /**
-   * How many more chunks may be sent.
+   * How many more chunks were consumed, and leave the window of the call.
    *
    * @generated from field: uint32 count = 2;
    */

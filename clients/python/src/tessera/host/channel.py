@@ -37,7 +37,7 @@ class Channel(asyncio.Protocol):
         self._on_lost = on_lost
         self._socket = _take_socket()
         self._lock = threading.Lock()
-        self._pending: deque[memoryview] = deque()
+        self._pending: deque[tuple[memoryview, Callable[[], None] | None]] = deque()
         self._usable = True
         self._reader = FrameReader(self._take)
         self._early: list[Frame] = []
@@ -71,14 +71,17 @@ class Channel(asyncio.Protocol):
         """Sends a message."""
         self.write(encode_frame(header, attachments))
 
-    def write(self, frame: bytes) -> None:
-        """Sends a frame, from any thread."""
+    def write(self, frame: bytes, left: Callable[[], None] | None = None) -> None:
+        """Sends a frame, from any thread. ``left`` is called when it was handed to the operating
+        system, which must not write."""
         with self._lock:
             if self._loop is None:
                 self._socket.sendall(frame)
+                if left is not None:
+                    left()
                 return
             waits = bool(self._pending)
-            self._pending.append(memoryview(frame))
+            self._pending.append((memoryview(frame), left))
             if not waits and not self._write_pending():
                 self._loop.call_soon_threadsafe(self._watch)
 
@@ -90,7 +93,7 @@ class Channel(asyncio.Protocol):
     def _write_pending(self) -> bool:
         """Writes what the socket takes. Returns whether that was all; with the lock."""
         while self._pending and self._usable:
-            frame = self._pending[0]
+            frame, left = self._pending[0]
             try:
                 sent = os.write(self._writer, frame)
             except (BlockingIOError, InterruptedError):
@@ -99,9 +102,11 @@ class Channel(asyncio.Protocol):
                 self._usable = False
                 break
             if sent < len(frame):
-                self._pending[0] = frame[sent:]
+                self._pending[0] = (frame[sent:], left)
             else:
                 self._pending.popleft()
+                if left is not None:
+                    left()
         if not self._usable:
             self._pending.clear()
         return True

@@ -15,6 +15,7 @@ from typing import Any
 
 from .channel import Channel
 from .frames import Attachments, encode_frame
+from .turns import Turns
 
 MAX_ENTRIES_PER_MESSAGE = 32
 """Results, or pieces, that are sent together."""
@@ -37,7 +38,8 @@ class Outbox:
         self.loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         # Frames, and entries with the type of their message.
-        self._queue: deque[bytes | tuple[str, Entry]] = deque()
+        self._queue: deque[bytes | tuple[str, Entry, int]] = deque()
+        self.turns = Turns()
         self._woken = False
         self._has_results = False
 
@@ -50,9 +52,11 @@ class Outbox:
         else:
             self._channel.write(frame)
 
-    def add(self, kind: str, entry: Entry) -> None:
-        """Sends an entry of a message of ``results`` or ``chunks`` at the end of this turn."""
-        self._queue.append((kind, entry))
+    def add(self, kind: str, entry: Entry, size: int = 0) -> None:
+        """Sends an entry of a message of ``results`` or ``chunks`` at the end of this turn.
+
+        ``size`` is what its turn took, which leaves with it."""
+        self._queue.append((kind, entry, size))
         self._has_results |= kind == "results"
         self._wake()
 
@@ -66,21 +70,23 @@ class Outbox:
         entries: list[dict[str, Any]] = []
         attachments = Attachments()
         kind = ""
+        size = 0
         while queue:
             item = queue.popleft()
             if isinstance(item, bytes) or item[0] != kind:
-                self._send_entries(kind, entries, attachments)
-                entries, attachments = [], Attachments()
+                self._send_entries(kind, entries, attachments, size)
+                entries, attachments, size = [], Attachments(), 0
             if isinstance(item, bytes):
                 kind = ""
                 self._channel.write(item)
                 continue
             kind = item[0]
             entries.append(item[1](attachments))
+            size += item[2]
             if len(entries) == MAX_ENTRIES_PER_MESSAGE or attachments.size >= LARGE_MESSAGE_BYTES:
-                self._send_entries(kind, entries, attachments)
-                entries, attachments = [], Attachments()
-        self._send_entries(kind, entries, attachments)
+                self._send_entries(kind, entries, attachments, size)
+                entries, attachments, size = [], Attachments(), 0
+        self._send_entries(kind, entries, attachments, size)
 
     def send_changes(self) -> None:
         """Sends what was counted since the last time."""
@@ -97,11 +103,12 @@ class Outbox:
             dropped = []
 
     def _send_entries(
-        self, kind: str, entries: list[dict[str, Any]], attachments: Attachments
+        self, kind: str, entries: list[dict[str, Any]], attachments: Attachments, size: int
     ) -> None:
         if entries:
             header = {"type": kind, kind: entries}
-            self._channel.send(header, attachments if attachments.size else None)
+            frame = encode_frame(header, attachments if attachments.size else None)
+            self._channel.write(frame, (lambda: self.turns.left(size)) if size else None)
 
     def _wake(self) -> None:
         if self._woken:

@@ -116,7 +116,10 @@ export class JoinedService {
       if (!this.#isEnding) {
         machine.log.error({ reason }, "the service cannot be started here yet");
         reports.line({ message: `the service cannot be started: ${reason}`, stream: "node" });
-        this.#backoff.failed(reason);
+        // What is at fault by itself waits for another revision, with which its worker joins anew.
+        if (!(err instanceof EnvironmentError && err.isFinal)) {
+          this.#backoff.failed(reason);
+        }
         this.#fault = reason.slice(0, MAX_FAULT_CHARACTERS);
         onChange();
       }
@@ -165,7 +168,7 @@ export class JoinedService {
       const { artifact, code } = await withCode(held, {
         environments: machine.environments,
         organizationId: "",
-        limits: workerLimitsOf(registered),
+        memoryBytes: workerLimitsOf(registered).memoryBytes,
         progress: { signal: source.signal, onProgress: (text) => this.#say(text) },
       });
       this.#release = artifact.release;

@@ -10,7 +10,7 @@
  *   2. If nothing runs yet, the revision that served here last resumes.
  *   3. Another revision, environment or limit is rolled out beside the serving one.
  *      If it cannot start, the old one continues to serve, and the roll-out is
- *      retried with exponential backoff, or at once when the record changes. If the
+ *      retried with exponential backoff (`retry-backoff.ts`), or at once when the record changes. If the
  *      record changes during a roll-out, the roll-out is cancelled, so that a
  *      revision that hangs does not delay the one that fixes it. A revision whose workers
  *      this node may not start (`deployments/placement.ts`) serves at once.

@@ -1,8 +1,10 @@
 /**
  * Exponential backoff for roll-outs: why a roll-out failed on this node, and when
  * it is retried. Retries are needed because the cause may be the service, the
- * storage or the machine.
+ * storage or the machine. What is at fault by itself, such as a lock that is no lock, is not
+ * retried: it waits for something else to be wanted.
  */
+import { EnvironmentError } from "../artifacts/environments/environment.ts";
 import { RevisionFailed } from "../deployments/rollout.ts";
 import type { RolloutFailure } from "./status.ts";
 
@@ -19,7 +21,8 @@ export class RetryBackoff implements Disposable {
   /** The key of the failed roll-out; undefined when the pause is over. */
   #key: string | undefined;
   readonly #pauseMs: number;
-  readonly #timer: NodeJS.Timeout;
+  /** Undefined: it is not retried. */
+  readonly #timer: NodeJS.Timeout | undefined;
 
   /** `retry` is called when the pause is over, which is twice that of `before`. */
   constructor(
@@ -36,6 +39,9 @@ export class RetryBackoff implements Disposable {
     this.#pauseMs = before
       ? Math.min(before.#pauseMs * 2, DEPLOYMENT_RETRY_MAX_PAUSE_MS)
       : DEPLOYMENT_RETRY_FIRST_PAUSE_MS;
+    if (err instanceof EnvironmentError && err.isFinal) {
+      return;
+    }
     this.#timer = setTimeout(() => {
       this.#key = undefined;
       retry();

@@ -1,4 +1,5 @@
-import { expect, it } from "vitest";
+import { afterEach, expect, it, vi } from "vitest";
+import { EnvironmentError } from "../../src/artifacts/environments/environment.ts";
 import type { HeldArtifact } from "../../src/hosting/artifact-cache.ts";
 import { LastServed } from "../../src/hosting/last-served.ts";
 import { Reconciler } from "../../src/hosting/reconciler.ts";
@@ -23,6 +24,8 @@ const STOPPED = {
     place: "any",
   },
 } as unknown as DesiredDeployment;
+
+afterEach(() => void vi.useRealTimers());
 
 it("goes on with what it brings when it is told the same again, also while it is stopped", async () => {
   using folder = new TestFolder();
@@ -97,4 +100,44 @@ it("reports a failure until something else is wanted, and tries again what is st
   expect(held.length).toBe(2);
   resident.want({ ...running, targetRevision: 2, digest: "b".repeat(64) });
   expect(report()).toEqual(["starting", "revision 2 is starting", 2]);
+});
+
+it.each([
+  ["tries again what failed", false, 8],
+  ["tries once what is at fault by itself, until it is started anew", true, 1],
+])("%s", async (_, isFinal, times) => {
+  using folder = new TestFolder();
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  let tried = 0;
+  const running = { ...STOPPED, desiredState: "running" } as const;
+  await using resident = new Reconciler(running, {
+    hold() {
+      tried += 1;
+      return Promise.reject(new EnvironmentError("LOCK_INVALID", "it is no lock", { isFinal }));
+    },
+    variables: async () => ({}),
+    environments: undefined,
+    labels: {},
+    onProgress: () => {},
+    open: () => expect.unreachable("nothing can be opened before it is there"),
+    servedByOthers: async () => undefined,
+    served: new LastServed(folder.path),
+    shareOf: () => ({ min: 0, max: 1, nodes: 1, queueTimeMs: 1_000 }),
+    log: { debug() {}, info() {}, warn() {}, error() {} },
+    onChange: () => {},
+  });
+  const failed = () => vi.waitFor(() => expect(resident.report().status).toBe("failed"));
+  await failed();
+  // It looks into the folder between the tries.
+  for (let minute = 0; minute < 20; minute += 1) {
+    await vi.advanceTimersByTimeAsync(60_000);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  expect(resident.report().reason).toContain("it is no lock");
+  expect(tried).toBeGreaterThanOrEqual(times);
+  expect(isFinal ? tried : 1).toBe(1);
+  resident.want(STOPPED);
+  resident.want(running);
+  const before = tried;
+  await vi.waitFor(() => expect(tried).toBeGreaterThan(before));
 });

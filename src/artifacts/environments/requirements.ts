@@ -10,9 +10,21 @@ import { EnvironmentError } from "./environment.ts";
 export const MAX_LOCK_CHARACTERS = 4 * 1024 ** 2;
 /** Packages of a lock. */
 const MAX_LOCKED_PACKAGES = 2_000;
+/** When a package is needed: what uv writes for several platforms has some hundred characters. */
+const MAX_MARKER_CHARACTERS = 2_000;
 
+/** What comes before the digests, which the first of these texts begins. */
+const FIRST_HASH = " --hash=";
 const REQUIREMENT =
-  /^(?<name>[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)(?<extras>\[[\w,.-]*\])?\s*==\s*(?<version>[A-Za-z0-9.!+_-]+)\s*(?:;(?<marker>[^#]*?))?(?<hashes>(?:\s+--hash=sha256:[0-9a-f]{64})+)$/;
+  /^(?<name>[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)(?:\[[\w,.-]*\])? ?== ?[A-Za-z0-9.!+_-]+ ?(?:;(?<marker>.*))?$/;
+const HASHES = /^(?: --hash=sha256:[0-9a-f]{64})+$/;
+
+/**
+ * A condition on the machine (PEP 508), such as `python_version >= "3.11" and (extra == 'gpu')`: its
+ * variables, texts in quotes, comparisons and parentheses. Nothing in it begins an option, an
+ * address, or another line.
+ */
+const MARKER = /^(?:[a-z_.<>=!~() ]|"[\w .+*!,-]*"|'[\w .+*!,-]*')*$/;
 
 export interface LockedPackage {
   /** As an index spells it: lower case, with hyphens (PEP 503). */
@@ -31,14 +43,33 @@ export function readLock(text: string): readonly LockedPackage[] {
     throw invalid(`it names ${lines.length} packages; at most ${MAX_LOCKED_PACKAGES} may be`);
   }
   return lines.map((line) => {
-    const groups = REQUIREMENT.exec(line)?.groups;
-    if (groups?.name === undefined) {
+    const at = line.indexOf(FIRST_HASH);
+    const groups = REQUIREMENT.exec(line.slice(0, Math.max(at, 0)))?.groups;
+    if (groups?.name === undefined || !HASHES.test(line.slice(at))) {
       throw invalid(
         `${JSON.stringify(line.slice(0, 100))} is not the release of a package with its hashes, such as six==1.17.0 --hash=sha256:…`,
       );
     }
+    checkMarker(groups.name, groups.marker ?? "");
     return { name: packageName(groups.name), line };
   });
+}
+
+/** Throws for a marker that uv might read as more than a condition. */
+function checkMarker(name: string, marker: string): void {
+  const shown = JSON.stringify(marker.trim().slice(0, 100));
+  if (marker.length > MAX_MARKER_CHARACTERS) {
+    throw invalid(
+      `the marker of ${name}, ${shown}, has more than ${MAX_MARKER_CHARACTERS} characters`,
+    );
+  }
+  const [, odd] = /( --|[@\\])/.exec(marker) ?? [];
+  if (odd !== undefined || !MARKER.test(marker)) {
+    const what = odd === undefined ? "" : `, because of ${JSON.stringify(odd.trim())},`;
+    throw invalid(
+      `the marker of ${name}, ${shown}, is${what} no condition such as ; python_version >= "3.11" and sys_platform == "linux"`,
+    );
+  }
 }
 
 /** A package as an index spells it (PEP 503). */
@@ -78,5 +109,6 @@ function invalid(why: string): EnvironmentError {
   return new EnvironmentError(
     "LOCK_INVALID",
     `the lock of the service's packages is invalid: ${why}`,
+    { isFinal: true },
   );
 }

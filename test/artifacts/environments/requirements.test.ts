@@ -35,6 +35,51 @@ describe("a lock", () => {
     expect(() => readLock(text)).toThrow("is not the release of a package with its hashes");
   });
 
+  it.each([
+    ["an option", "python_version > '3' --find-links=https://evil.example", '"--"'],
+    ["an option in quotes", "extra == ' --index-url x'", '"--"'],
+    ["an address", "extra == 'a' @ https://evil.example", '"@"'],
+    ["an address in quotes", "extra == 'six@https://evil.example'", '"@"'],
+    ["a line that goes on", "python_version > '3' \\ x", '"\\\\"'],
+    ["an escape in quotes", "extra == 'a\\' or extra == 'b'", '"\\\\"'],
+    ["another requirement", "python_version > '3', other==1", ""],
+    ["a path", "extra == '/etc/passwd'", ""],
+    ["a variable of the environment", "extra == '$" + "{HOME}'", ""],
+    ["a quote without end", "extra == 'a", ""],
+    ["letters of other alphabets", "extra == '\u0430'", ""],
+    ["a control character", "extra == 'a\u0000'", ""],
+  ])("is refused with a marker that has %s", (_what, marker, odd) => {
+    const line = `six==1.17.0 ; ${marker} --hash=sha256:${HASH}`;
+    const said = odd === "" ? "is no condition" : `is, because of ${odd}, no condition`;
+    expect(() => readLock(line)).toThrow(`the marker of six, ${JSON.stringify(marker)}, ${said}`);
+  });
+
+  it.each([
+    "python_full_version < '3.12.5' and platform_machine == 'x86_64'",
+    'sys_platform != "win32" or (extra == "gpu-cu12" and os_name not in "nt java")',
+    "implementation_name == 'cpython' and python_version in '3.10, 3.11'",
+    "(platform_release >= '20.0.0+local*') and 'linux' in sys_platform and python_version ~= '3.8'",
+  ])("takes the marker %s", (marker) => {
+    const line = `six==1.17.0 ; ${marker} --hash=sha256:${HASH}`;
+    expect(writeLock(readLock(line))).toBe(`${line}\n`);
+  });
+
+  it("is refused at once, whatever its lines repeat", () => {
+    const beganMs = performance.now();
+    for (const odd of [
+      `six==1 ; ${`--hash=sha256:${HASH} `.repeat(45_000)}x`,
+      `six==1${` --hash=sha256:${HASH}`.repeat(45_000)} x`,
+      `six==1 ; ${"a".repeat(1_900)}# --hash=sha256:${HASH}`,
+      `${"a-".repeat(1_900_000)}==1 --hash=sha256:${HASH}`,
+    ]) {
+      expect(() => readLock(odd)).toThrow("the lock of the service's packages is invalid");
+    }
+    expect(performance.now() - beganMs).toBeLessThan(2_000);
+    expect(() => readLock(`six==1 ; ${" ()".repeat(1_000)} --hash=sha256:${HASH}`)).toThrow(
+      "has more than 2000 characters",
+    );
+  });
+
   it("is refused when it is too long", () => {
     expect(() => readLock("#".repeat(MAX_LOCK_CHARACTERS + 1))).toThrow("characters");
   });

@@ -238,6 +238,11 @@ class Gpu:
       /the lock of the service's packages is invalid: "--index-url/,
     ],
     [
+      "an option in a marker",
+      () => `one==1.0 ; python_version > '3' --no-hashes --hash=sha256:${"0".repeat(64)}\n`,
+      /the marker of one, .* is, because of "--", no condition/,
+    ],
+    [
       "more packages than its organization has disk for",
       () =>
         lockLine(index.add("big", "1.0", { files: { "big/data.txt": "x".repeat(70_000_000) } })),

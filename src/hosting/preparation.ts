@@ -66,7 +66,7 @@ export async function prepare(
       awaits?.isWhole !== true
         ? await withCode(held, {
             ...options,
-            ...{ organizationId: record.organizationId, limits },
+            ...{ organizationId: record.organizationId, memoryBytes: limits.memoryBytes },
             progress: { signal, onProgress: (text) => onProgress(text, revision) },
           })
         : { artifact: held, code: held.readCode };

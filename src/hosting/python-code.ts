@@ -12,15 +12,14 @@ import {
   type PythonFacts,
 } from "../artifacts/index-file.ts";
 import { vendoredWheels } from "../artifacts/python/wheels.ts";
-import type { WorkerLimits } from "../pool/limits.ts";
 import type { PythonCode } from "../pool/options.ts";
 import type { HeldArtifact } from "./artifact-cache.ts";
 
 export interface HoldingOptions {
   readonly environments: Environments;
   readonly organizationId: string;
-  /** What a worker of it may use. */
-  readonly limits: WorkerLimits;
+  /** Memory of one of its workers. */
+  readonly memoryBytes: number;
   readonly progress: EnvironmentProgress;
 }
 
@@ -31,14 +30,14 @@ export interface HoldingOptions {
 export async function holdEnvironment(
   { index, openFile }: Pick<HeldArtifact, "index" | "openFile">,
   python: PythonFacts,
-  { environments, organizationId, limits, progress }: HoldingOptions,
+  { environments, organizationId, memoryBytes, progress }: HoldingOptions,
 ): Promise<HeldEnvironment> {
   const wheels = vendoredWheels(index, openFile);
   const spec = {
     lock: await text(openFile(lockOf(index))),
     python: python.version,
     organizationId,
-    limits,
+    memoryBytes,
     ...(wheels.length > 0 && { wheels }),
   };
   return environments.hold(spec, progress);

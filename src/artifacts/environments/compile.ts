@@ -1,7 +1,7 @@
 /**
  * Compiles the packages of an environment, because nothing can be compiled later in a read-only
- * mount. The compiler is started as a worker is, held by the same sandbox and by the limits of the
- * deployment that the environment is made for, and it can write to a scratch folder only: the
+ * mount. The compiler is started as a worker is, held by the same sandbox and by the memory of the
+ * deployment that the environment is made for, with one processor, and it can write to a scratch folder only: the
  * files of packages are those of the cache, which others use, too. What it wrote is moved from
  * there to where `import` looks for it.
  *
@@ -12,7 +12,7 @@ import { lstat, mkdir, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { basename, dirname, join, relative } from "node:path";
 import { compilerProgram, OUT_OF_MEMORY_NAME, SOURCES_NAME } from "../../pool/launch/compiler.ts";
 import type { LaunchProgram } from "../../pool/launchers.ts";
-import { mebibytes, type WorkerLimits } from "../../pool/limits.ts";
+import { DEFAULT_LIMITS, mebibytes } from "../../pool/limits.ts";
 import { ServiceProcess } from "../../pool/process.ts";
 import { readStart } from "./contents.ts";
 import type { PythonInterpreter } from "./interpreters.ts";
@@ -21,9 +21,9 @@ import type { PythonInterpreter } from "./interpreters.ts";
 const MAX_MODULES_PER_COMPILER = 2_000;
 /** Modules that end a compiler. After so many, all others of an environment are left out. */
 const MAX_LEFT_OUT_MODULES = 20;
-/** Time in which a compiler with a whole processor finishes a module; the largest take seconds. */
+/** Time in which a compiler finishes a module; the largest take seconds. */
 const MODULE_TIMEOUT_MS = 20_000;
-/** Time to compile all modules: ten thousand take a minute. */
+/** Time to compile all modules: ten thousand take less than a minute. */
 const COMPILE_TIMEOUT_MS = 300_000;
 /** How often it is looked how far a compiler is. */
 const PROGRESS_CHECK_INTERVAL_MS = 1_000;
@@ -37,7 +37,8 @@ export interface CompilePackagesOptions {
   readonly folder: string;
   readonly interpreter: PythonInterpreter;
   readonly launch: LaunchProgram;
-  readonly limits: WorkerLimits;
+  readonly memoryBytes: number;
+  readonly diskBytes: number;
   /** A folder on the same file system for what is compiled; it is made, and removed. */
   readonly scratchFolder: string;
   readonly signal?: AbortSignal | undefined;
@@ -64,7 +65,7 @@ export async function compilePackages(
     const batch = sources.slice(next, next + MAX_MODULES_PER_COMPILER);
     const { done, reason, tooLarge } = await compileBatch(batch, untilMs, options);
     next += done;
-    leftOut.push(...tooLarge.map((path) => ({ path, reason: lacksMemory(options.limits) })));
+    leftOut.push(...tooLarge.map((path) => ({ path, reason: lacksMemory(options.memoryBytes) })));
     const [at] = batch.slice(done);
     if (at !== undefined) {
       leftOut.push({ path: at, reason });
@@ -136,17 +137,24 @@ async function compileBatch(
   }
 }
 
-function lacksMemory({ memoryBytes }: WorkerLimits): string {
+function lacksMemory(memoryBytes: number): string {
   return `it cannot be compiled within the ${mebibytes(memoryBytes)} of memory that its deployment has`;
 }
 
 /** Runs the compiler to its end, and says how it ended. */
 async function runCompiler(
   untilMs: number,
-  { folder, interpreter, launch, limits, scratchFolder, signal }: CompilePackagesOptions,
+  {
+    folder,
+    interpreter,
+    launch,
+    memoryBytes,
+    diskBytes,
+    scratchFolder,
+    signal,
+  }: CompilePackagesOptions,
 ): Promise<string> {
   const { path, files } = interpreter;
-  const { memoryBytes, cpus } = limits;
   const compiler = new ServiceProcess({
     launch: launch(compilerProgram({ path, files, memoryBytes })),
     rights: {
@@ -158,7 +166,7 @@ async function runCompiler(
     },
     scratchFolder,
     env: {},
-    limits,
+    limits: { ...DEFAULT_LIMITS, memoryBytes, diskBytes, cpus: 1 },
     maxMessageBytes: MAX_COMPILER_MESSAGE_BYTES,
     onMessage: () => compiler.kill("it sent a message"),
     onFault: () => compiler.kill("it sent a message"),
@@ -166,8 +174,6 @@ async function runCompiler(
   });
   const abort = (): void => compiler.kill("it was broken off");
   signal?.addEventListener("abort", abort, { once: true });
-  // What has less than a processor takes longer by as much.
-  const timeoutMs = MODULE_TIMEOUT_MS / Math.min(1, cpus);
   let [written, sinceMs] = [0, performance.now()];
   const look = async (): Promise<void> => {
     const nowMs = performance.now();
@@ -175,7 +181,7 @@ async function runCompiler(
     if (now !== written) {
       [written, sinceMs] = [now, nowMs];
     }
-    if (nowMs - sinceMs > timeoutMs || nowMs > untilMs) {
+    if (nowMs - sinceMs > MODULE_TIMEOUT_MS || nowMs > untilMs) {
       compiler.kill(`compiling it takes more than ${Math.round((nowMs - sinceMs) / 1_000)} s`);
     }
   };

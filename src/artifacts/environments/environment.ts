@@ -1,5 +1,4 @@
 /** The environment of a service in Python: an interpreter with the packages of its lock. */
-import type { WorkerLimits } from "../../pool/limits.ts";
 
 /** An environment on this machine, which stays there until it is released. */
 export interface HeldEnvironment {
@@ -27,10 +26,10 @@ export interface EnvironmentSpec {
   /** The packages themselves; nothing else is asked for them then. Default: the operator's index. */
   readonly wheels?: readonly Wheel[];
   /**
-   * What its packages may use while they are compiled; it makes no other environment. Default: that
-   * of a worker whose deployment says nothing.
+   * Memory that compiling its packages may take; it makes no other environment. Default: that of a
+   * worker whose deployment says nothing.
    */
-  readonly limits?: Pick<WorkerLimits, "memoryBytes" | "cpus">;
+  readonly memoryBytes?: number;
 }
 
 export interface Wheel {

@@ -261,7 +261,7 @@ export class EnvironmentStore implements Environments {
 
   async #make(digest: string, options: MakeOptions, signal: AbortSignal): Promise<Made> {
     const { folder: home, uv: findUv, env, log, now, launch } = this.#options;
-    const { interpreter, lock, wheels, onProgress, organizationId, limits } = options;
+    const { interpreter, lock, wheels, onProgress, organizationId } = options;
     const beganMs = now();
     const folder = join(home, digest);
     const unfinished = `${folder}.${randomUUID()}.partial`;
@@ -292,7 +292,8 @@ export class EnvironmentStore implements Environments {
       });
       const leftOut = await compilePackages({
         ...{ folder: unfinished, interpreter, launch, signal },
-        limits: { ...DEFAULT_LIMITS, ...limits, diskBytes: maxBytes },
+        memoryBytes: options.memoryBytes ?? DEFAULT_LIMITS.memoryBytes,
+        diskBytes: maxBytes,
         scratchFolder: `${folder}.${randomUUID()}.partial`,
       });
       const [first] = leftOut;

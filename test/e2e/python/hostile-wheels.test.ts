@@ -209,7 +209,7 @@ describe.skipIf(skipped)(`modules that compilers choke on${skipped}`, () => {
       const { python } = await store.hold(
         {
           ...{ lock, python: found.interpreter.version },
-          limits: { memoryBytes: 128 * MEBIBYTE, cpus: 1 },
+          memoryBytes: 128 * MEBIBYTE,
         },
         { onProgress: (text) => said.push(text) },
       );

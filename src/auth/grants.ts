@@ -20,7 +20,9 @@
  *
  * Code reads the secrets that it runs with. So what a member deploys, and what
  * runs with variables that a member has set, does not get a deployment's secrets
- * before somebody has confirmed it who may use them (`mayUseSecrets`).
+ * before somebody has confirmed it who may use them (`mayUseSecrets`). Neither does a machine that
+ * a member joins: a token with worker access is made, widened and rotated by who may use them, and
+ * its owner is asked again when it registers.
  *
  * A person has more access than any token: their sessions reach every
  * deployment from every network and can always be opened again, while every
@@ -107,7 +109,7 @@ export function checkNoClimbingUpdate(
   const own = worthOf(principal);
   const { expiresAtMs } = own;
   refuseExcess(excessOver(own, { ...before, expiresAtMs }), principal);
-  if (excessOver(before, after).length > 0) {
+  if (widens({ before, after })) {
     refuseExcess(excessOver(own, after), principal);
   }
 }
@@ -145,6 +147,33 @@ export function openableBy(principal: Principal): readonly string[] | undefined 
 export function mayUseSecrets(principal: Principal, organizationId: string): boolean {
   const isOwnToken = principal.kind === "token" && principal.tokenKind === "organization";
   return isOwnToken || roleIn(principal, organizationId) === "admin";
+}
+
+/**
+ * Throws ACCESS_DENIED when the caller would get or widen a token with worker access, whose
+ * machines are given the secrets of its deployments, and may not use them.
+ */
+export function checkHandsOutSecrets(
+  principal: Principal,
+  { organizationId, access }: { readonly organizationId: string } & Pick<TokenWorth, "access">,
+): void {
+  if (access.worker && !mayUseSecrets(principal, organizationId)) {
+    throw problem(
+      "ACCESS_DENIED",
+      "a token with worker access gives machines the secrets of its deployments, which you may not use: an admin of the organization makes it",
+    );
+  }
+}
+
+/** Whether an update lets a token do more than before, or for longer. */
+export function widens({
+  before,
+  after,
+}: {
+  readonly before: TokenWorth;
+  readonly after: TokenWorth;
+}): boolean {
+  return excessOver(before, after).length > 0;
 }
 
 function worthOf(token: TokenPrincipal): TokenWorth {

@@ -17,6 +17,7 @@ import type { ArtifactCache } from "./artifact-cache.ts";
 import type { LastServed, ServedRevision } from "./last-served.ts";
 import { DeploymentLog, sharedLog } from "./logs.ts";
 import type { NodeMembership } from "./membership.ts";
+import type { Variables } from "./preparation.ts";
 import { Reconciler, type Share } from "./reconciler.ts";
 
 export interface NodeDeploymentOptions {
@@ -137,7 +138,7 @@ export function openNodeDeployment(
 async function variablesOf(
   { record, revision, lines }: VariablesOptions,
   { hosting, keys }: NodeDeploymentOptions,
-): Promise<{ readonly [name: string]: string }> {
+): Promise<Variables> {
   const { organizationId, deploymentId, settings } = record;
   const key = { organizationId, deploymentId, revision };
   const { given, withheld } = await hosting.getRevisionSecrets(key);
@@ -158,14 +159,14 @@ async function variablesOf(
       );
     }
   });
-  const variables = { ...settings.env, ...Object.fromEntries(opened) };
-  const bytes = environmentBytes(variables);
+  const env = { ...settings.env, ...Object.fromEntries(opened) };
+  const bytes = environmentBytes(env);
   if (bytes > MAX_ENVIRONMENT_BYTES) {
     throw new Error(
       `its variables and secrets take ${bytes} bytes, and ${MAX_ENVIRONMENT_BYTES} is the limit: remove some`,
     );
   }
-  return variables;
+  return { env, secrets: given.map(({ name }) => name) };
 }
 
 interface VariablesOptions {

@@ -29,16 +29,19 @@ const RETIREMENT_MARGIN_MS = 60_000;
 export interface PreparationOptions {
   readonly hold: (organizationId: string, digest: string) => Promise<HeldArtifact>;
   /** The environment variables of the revision's workers, with the secrets that it may have. */
-  readonly variables: (
-    record: DesiredDeployment,
-    revision: number,
-  ) => Promise<{ readonly [name: string]: string }>;
+  readonly variables: (record: DesiredDeployment, revision: number) => Promise<Variables>;
   /** Undefined where services in Python do not run. */
   readonly environments: Environments | undefined;
   /** The labels of this node. */
   readonly labels: MachineLabels;
   /** Called with what takes a while, one line each time. */
   readonly onProgress: (text: string, revision: number) => void;
+}
+
+export interface Variables {
+  readonly env: { readonly [name: string]: string };
+  /** The names of the secrets among them. */
+  readonly secrets: readonly string[];
 }
 
 export interface Prepared {
@@ -55,7 +58,7 @@ export async function prepare(
   const { hold, variables, onProgress, signal } = options;
   const held = await hold(record.organizationId, digest);
   try {
-    const env = await variables(record, revision);
+    const { env, secrets } = await variables(record, revision);
     const { labels } = options;
     const { memoryMib, cpu, network } = record.settings;
     const limits = { ...DEFAULT_LIMITS, memoryBytes: memoryMib * MEBIBYTE, cpus: cpu };
@@ -77,7 +80,7 @@ export async function prepare(
       selfContained: true,
       revision: {
         number: revision,
-        env,
+        ...{ env, secrets },
         limits,
         network,
         ...(awaits !== undefined && { awaits }),

@@ -26,6 +26,8 @@ export interface ServiceCode {
     readonly number: number;
     /** The environment variables of its workers, with the secrets. */
     readonly env: { readonly [name: string]: string };
+    /** The names of the secrets among them. Default: none. */
+    readonly secrets?: readonly string[];
     readonly limits: WorkerLimits;
     /** Device files that its workers may use, such as those of GPUs. Default: none. */
     readonly devices?: readonly string[];

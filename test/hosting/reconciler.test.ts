@@ -37,7 +37,7 @@ it("goes on with what it brings when it is told the same again, also while it is
       held.push(digest);
       return gate.promise;
     },
-    variables: async () => ({}),
+    variables: async () => ({ env: {}, secrets: [] }),
     environments: undefined,
     labels: {},
     onProgress: () => {},
@@ -72,7 +72,7 @@ it("reports a failure until something else is wanted, and tries again what is st
       held.push(digest);
       return digest === running.digest ? Promise.reject(new Error("its files are gone")) : never;
     },
-    variables: async () => ({}),
+    variables: async () => ({ env: {}, secrets: [] }),
     environments: undefined,
     labels: {},
     onProgress: () => {},
@@ -115,7 +115,7 @@ it.each([
       tried += 1;
       return Promise.reject(new EnvironmentError("LOCK_INVALID", "it is no lock", { isFinal }));
     },
-    variables: async () => ({}),
+    variables: async () => ({ env: {}, secrets: [] }),
     environments: undefined,
     labels: {},
     onProgress: () => {},

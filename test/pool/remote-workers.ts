@@ -27,6 +27,7 @@ import type { WorkerOptions } from "../../src/pool/options.ts";
 import type { RemoteWorker } from "../../src/pool/remote/remote-worker.ts";
 import type { JoinedDeployment } from "../../src/server/rpc/worker/register.ts";
 import { workerService } from "../../src/server/rpc/worker/worker.ts";
+import { createIdSource } from "../../src/tasks/id.ts";
 import { localFiles, ownFolder } from "../files/local.ts";
 import { files } from "./local-workers.ts";
 import type { ContractSkip, StartWorker } from "./worker-contract.ts";
@@ -176,6 +177,8 @@ export class NodeEnd implements AsyncDisposable {
       // No worker comes here from another node.
       storage: { adoptLease: async () => undefined, closeLease: async () => [] },
       artifactOf: () => ({ index: built.index, openFile: (file) => openFile(built, file) }),
+      accounts: { recordAuditEvent: async () => {} },
+      newId: createIdSource(),
       now: Date.now,
       silenceMs: options.silenceMs,
     });

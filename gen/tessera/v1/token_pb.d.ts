@@ -1116,7 +1116,8 @@ export enum TokenAccess {
   /**
    * Join workers on other machines to deployments (WorkerService). Such a
    * worker gets the code, the variables, the secrets and the arguments of its
-   * deployment. Not together with other access.
+   * deployment, so only who may use secrets makes, widens or rotates such a
+   * token: admins. Not together with other access.
    *
    * @generated from enum value: TOKEN_ACCESS_WORKER = 4;
    */

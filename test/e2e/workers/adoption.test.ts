@@ -87,6 +87,45 @@ describe("a task that runs at a worker", () => {
     await expect(moved.register({ resumeSession: worker.session })).rejects.toThrow("has ended");
   });
 
+  it("is adopted with its own token and for its own deployment alone, also when that token is gone", async () => {
+    const { world, token } = await startWorld();
+    await world.deploy("other", await artifact("echo"), {
+      settings: { place: WorkerPlace.REMOTE },
+    });
+    const worker = await join(world.platform.url, token);
+    const taskId = await submit(world);
+    const call = await worker.take();
+    const strangers = await Promise.all(
+      [{ deployments: ["echo"] }, { all_deployments: true }].map((fields) =>
+        world.platform.createToken(world.cookie, { access: ["worker"], ...fields }),
+      ),
+    );
+    await world.platform[Symbol.asyncDispose]();
+
+    const again = use(await start(world.folder));
+    const held = [{ id: call.id, taskId, attempt: 1, endpoint: "work" }];
+    const request = { resumeSession: worker.session, held };
+    // Known to the node, and so asked of the database.
+    const sibling = await join(again.url, strangers[0]?.value ?? "");
+    sibling.send({ case: "draining", value: { reason: "the test has begun" } });
+    for (const [index, deployment] of [
+      [0, "echo"],
+      [1, "echo"],
+      [1, "other"],
+    ] as const) {
+      const stranger = use(new TestWorker(again.url, strangers[index]?.value ?? ""));
+      for (const restarted of [false, true]) {
+        const answer = await stranger
+          .register({ ...request, deployment, restarted })
+          .catch((err: unknown) => String(err));
+        // Who says that its process has died begins anew, and has taken nothing.
+        expect(restarted || String(answer).includes("has ended"), String(answer)).toBe(true);
+      }
+    }
+    const moved = await move(worker, again.url, token, taskId);
+    expect(moved.registered?.keep).toEqual([call.id]);
+  });
+
   it("goes on when its node is killed and starts again", async () => {
     const { world, token } = await startWorld();
     await world.platform[Symbol.asyncDispose]();

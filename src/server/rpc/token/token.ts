@@ -1,7 +1,7 @@
 /** TokenService: API tokens of people and organizations. */
 import type { ServiceImpl } from "@connectrpc/connect";
 import { TokenKind, type TokenService } from "../../../../gen/tessera/v1/token_pb.js";
-import { checkNoClimbing, checkTokenOwner } from "../../../auth/grants.ts";
+import { checkHandsOutSecrets, checkNoClimbing, checkTokenOwner } from "../../../auth/grants.ts";
 import { type KeyRing, sealingContext } from "../../../auth/keys.ts";
 import { adminRequired, requireRecentSignIn } from "../../../auth/permissions.ts";
 import { checkTokenFields } from "../../../auth/token-rules.ts";
@@ -54,6 +54,7 @@ export function tokenService(options: TokenOptions): Partial<ServiceImpl<typeof 
       const fields = newTokenFields(req, principal);
       checkTokenFields(fields, { kind, nowMs: now() });
       checkNoClimbing(principal, fields);
+      checkHandsOutSecrets(principal, { organizationId, ...fields });
       const tokenId = newId();
       const token = { organizationId, tokenId, kind };
       const { value, secret } = newSecret(keys, { ...token, access: fields.access });
@@ -111,6 +112,7 @@ export function tokenService(options: TokenOptions): Partial<ServiceImpl<typeof 
       const token = await findOwnToken(accounts, { member, tokenId });
       const deployments = token.deployments.map(({ name }) => name);
       checkNoClimbing(member.principal, { ...token, deployments });
+      checkHandsOutSecrets(member.principal, token);
       const { value, secret } = newSecret(keys, token);
       const rotated = await accounts.rotateToken({
         ...deed(member.by, options),

@@ -1,6 +1,6 @@
 /** UpdateToken: an optimistic read-check-write loop. */
 import { TokenSchema, type UpdateTokenRequest } from "../../../../gen/tessera/v1/token_pb.js";
-import { checkNoClimbingUpdate } from "../../../auth/grants.ts";
+import { checkHandsOutSecrets, checkNoClimbingUpdate, widens } from "../../../auth/grants.ts";
 import { checkTokenFields } from "../../../auth/token-rules.ts";
 import { problem } from "../../../errors.ts";
 import type { TokenFields, TokenRecord, Tokens } from "../../../storage/accounts/tokens.ts";
@@ -54,6 +54,9 @@ export async function updateToken(
     const changed = new Set(Object.keys(fields) as (keyof TokenFields)[]);
     checkTokenFields(after, { kind: token.kind, nowMs: now(), changed });
     checkNoClimbingUpdate(principal, { before, after });
+    if (widens({ before, after })) {
+      checkHandsOutSecrets(principal, { organizationId, access: after.access });
+    }
     const { version } = token;
     const key = { organizationId, tokenId };
     const updated = await accounts.updateToken({ ...deed(by, options), ...key, fields, version });

@@ -100,7 +100,13 @@ export function remoteResults({ results }: Results): RemoteResult[] | undefined 
   return read.every((each) => each !== undefined) ? read : undefined;
 }
 
+/** The highest number that the node counts with; it sends ids back. */
+const MAX_ID = BigInt(Number.MAX_SAFE_INTEGER);
+
 function remoteResult(result: WorkResult): RemoteResult | undefined {
+  if (result.id > MAX_ID) {
+    return undefined;
+  }
   const read = endOf(result);
   if (result.response === undefined || read === undefined) {
     return read;

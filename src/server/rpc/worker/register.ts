@@ -4,6 +4,7 @@ import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { RegisterRequest, WorkerService } from "../../../../gen/tessera/v1/worker_pb.js";
 import { writeIndex } from "../../../artifacts/index-file.ts";
+import { mayUseSecrets } from "../../../auth/grants.ts";
 import { joins } from "../../../auth/permissions.ts";
 import type { TokenPrincipal } from "../../../auth/principal.ts";
 import type { Deployment } from "../../../deployments/deployment.ts";
@@ -18,15 +19,18 @@ import { leaseOutlasting } from "../../../queue/leases.ts";
 import type { LeasedTask } from "../../../storage/leases.ts";
 import type { Storage } from "../../../storage/storage.ts";
 import { durationFromMs } from "../../../time/messages.ts";
+import { callerOf } from "../engine/caller.ts";
 import { workerToken } from "./caller.ts";
+import type { HandedSecrets } from "./handed-secrets.ts";
 import { heldCalls } from "./messages.ts";
 import { Reports } from "./reports.ts";
 import {
   leaseOf,
   newSessionSecret,
   type ServedArtifact,
-  sessionDigest,
+  type SessionParties,
   sessionExpired,
+  storedSession,
   type WorkerSession,
   type WorkerSessions,
 } from "./sessions.ts";
@@ -54,6 +58,7 @@ export interface RegisterOptions {
     find(...target: Parameters<Directory["find"]>): Joinable | Promise<Joinable>;
   };
   readonly storage: Pick<Storage, "adoptLease" | "closeLease">;
+  readonly handed: Pick<HandedSecrets, "note">;
   readonly sessions: WorkerSessions;
   /** The artifact of the revision that serves on this node; undefined where none does. */
   readonly artifactOf: (deploymentId: string) => ServedArtifact | undefined;
@@ -65,6 +70,7 @@ export interface RegisterOptions {
 export function register(options: RegisterOptions): ServiceImpl<typeof WorkerService>["register"] {
   const { directory, sessions, artifactOf } = options;
   return async (req, { values }) => {
+    const caller = callerOf({ values });
     const principal = workerToken(values);
     checkProtocol(req);
     const named = `${principal.organization}/${req.deployment}`;
@@ -74,9 +80,10 @@ export function register(options: RegisterOptions): ServiceImpl<typeof WorkerSer
       throw problem("ACCESS_DENIED", `the token is not for deployment ${req.deployment}`);
     }
     const deployment = located.deployment();
+    checkMayHave(deployment, principal);
     const own = sessions.find(req.resumeSession, principal);
     if (req.restarted) {
-      await endLost(options, req, own);
+      await endLost(options, { req, own, owner: { ...principal, deploymentId } });
     } else if (own?.deploymentId === deploymentId) {
       const keep = own.worker.resume(heldCalls(req.held));
       return answer({ session: own, deployment, keep });
@@ -84,8 +91,35 @@ export function register(options: RegisterOptions): ServiceImpl<typeof WorkerSer
     const endpoints = endpointsFor(req, located, deployment.manifest);
     checkCode(req, deployment.manifest, artifactOf(deploymentId));
     sessions.checkRoom(deploymentId);
+    const secrets = secretsOf(deployment);
+    if (secrets.length > 0) {
+      await options.handed.note({
+        ...{ caller, organizationId: principal.organizationId, deploymentId, secrets },
+        deployment: req.deployment,
+        revision: deployment.service?.revision?.number ?? 0,
+        hostname: req.runtime?.hostname ?? "",
+      });
+    }
     return await join(options, { req, principal, located, deployment, endpoints });
   };
+}
+
+/**
+ * A machine is given the secrets of the revision, so its token has to be of somebody who may use
+ * them now. Throws ACCESS_DENIED.
+ */
+function checkMayHave(deployment: JoinedDeployment, principal: TokenPrincipal): void {
+  const secrets = secretsOf(deployment);
+  if (secrets.length > 0 && !mayUseSecrets(principal, principal.organizationId)) {
+    throw problem(
+      "ACCESS_DENIED",
+      `the deployment has secrets (${secrets.join(", ")}), which the owner of this token (${principal.user?.email}) may not use: run the worker with a token of the organization, or of an admin`,
+    );
+  }
+}
+
+function secretsOf({ service }: JoinedDeployment): readonly string[] {
+  return service?.revision?.secrets ?? [];
 }
 
 function checkProtocol({ protocolMin, protocolMax }: RegisterRequest): void {
@@ -164,7 +198,9 @@ async function join(options: RegisterOptions, joining: Joining) {
   const isResumed = req.resumeSession !== "" && !req.restarted;
   const silenceMs = silenceFor(req, options);
   const ttlMs = leaseOutlasting(silenceMs);
-  const adopted = isResumed ? await adopt(options, { req, id, secret, ttlMs }) : [];
+  const { deploymentId } = located.facts;
+  const owner = { ...principal, deploymentId };
+  const adopted = isResumed ? await adopt(options, { req, id, secret, ttlMs, owner }) : [];
   if (adopted === undefined) {
     throw sessionExpired();
   }
@@ -174,7 +210,7 @@ async function join(options: RegisterOptions, joining: Joining) {
     machine: machineOf(req),
     revision: service?.revision?.number,
     manifest: deployment.manifest,
-    lease: { session: sessionDigest(secret), isAdopted: isResumed, ttlMs },
+    lease: { session: storedSession(secret, owner), isAdopted: isResumed, ttlMs },
     silenceMs,
     held,
     endpoints,
@@ -184,9 +220,9 @@ async function join(options: RegisterOptions, joining: Joining) {
     secret,
     silenceMs,
     tokenId: principal.tokenId,
-    deploymentId: located.facts.deploymentId,
+    deploymentId,
     worker,
-    artifact: req.code.case === "manifestJson" ? undefined : artifactOf(located.facts.deploymentId),
+    artifact: req.code.case === "manifestJson" ? undefined : artifactOf(deploymentId),
     reports: new Reports({
       worker,
       logLinesPerSecond: limitsOf(deployment).logLinesPerSecond,
@@ -209,8 +245,15 @@ function silenceFor({ silenceLimit }: RegisterRequest, { silenceMs }: RegisterOp
 /** Gives the calls of a session to others whose process has died: here, or under its lease. */
 async function endLost(
   options: RegisterOptions,
-  req: RegisterRequest,
-  own: WorkerSession | undefined,
+  {
+    req,
+    own,
+    owner,
+  }: {
+    readonly req: RegisterRequest;
+    readonly own: WorkerSession | undefined;
+    readonly owner: SessionParties;
+  },
 ): Promise<void> {
   if (own) {
     own.worker.kill("its process has died, and was started again");
@@ -219,7 +262,7 @@ async function endLost(
   const { storage, now } = options;
   const id = `${leaseOf(req.resumeSession)}-lost`;
   const ttlMs = leaseOutlasting(0);
-  if (await adopt(options, { req, id, secret: newSessionSecret(id), ttlMs })) {
+  if (await adopt(options, { req, id, secret: newSessionSecret(id), ttlMs, owner })) {
     await storage.closeLease({ leaseId: id, nowMs: now() });
   }
 }
@@ -232,18 +275,20 @@ async function adopt(
     id,
     secret,
     ttlMs,
+    owner,
   }: {
     readonly req: RegisterRequest;
     readonly id: string;
     readonly secret: string;
     readonly ttlMs: number;
+    readonly owner: SessionParties;
   },
 ): Promise<readonly LeasedTask[] | undefined> {
   return storage.adoptLease({
     leaseId: leaseOf(req.resumeSession),
-    session: sessionDigest(req.resumeSession),
+    session: storedSession(req.resumeSession, owner),
     newLeaseId: id,
-    newSession: sessionDigest(secret),
+    newSession: storedSession(secret, owner),
     owner: `pid ${process.pid}`,
     nowMs: now(),
     ttlMs,

@@ -37,9 +37,20 @@ export function newSessionSecret(leaseId: string): string {
   return `${leaseId}.${randomBytes(SECRET_BYTES).toString("base64url")}`;
 }
 
-export function sessionDigest(secret: string): string {
+function digestOf(secret: string): string {
   return createHash("sha256").update(secret).digest("base64url");
 }
+
+/**
+ * What is stored of a session: a digest of its secret, bound to its token and its deployment.
+ * Whoever adopts the lease has to name all three, and the statement that does it compares them.
+ */
+export function storedSession(secret: string, { tokenId, deploymentId }: SessionParties): string {
+  return digestOf(JSON.stringify([secret, tokenId, deploymentId]));
+}
+
+/** The two that a session is of: the token that opened it, and its deployment. */
+export type SessionParties = Pick<WorkerSession, "tokenId" | "deploymentId">;
 
 /** The lease that a secret is for. */
 export function leaseOf(secret: string): string {
@@ -63,7 +74,7 @@ export class WorkerSessions {
   }
 
   add(session: WorkerSession): void {
-    const digest = sessionDigest(session.secret);
+    const digest = digestOf(session.secret);
     this.#sessions.set(digest, session);
     void session.worker.exited.then(() => {
       this.#sessions.delete(digest);
@@ -73,7 +84,7 @@ export class WorkerSessions {
 
   /** The session of this secret, if the same token opened it. */
   find(secret: string, { tokenId }: TokenPrincipal): WorkerSession | undefined {
-    const found = this.#sessions.get(sessionDigest(secret));
+    const found = this.#sessions.get(digestOf(secret));
     return found?.tokenId === tokenId && !found.worker.ended ? found : undefined;
   }
 

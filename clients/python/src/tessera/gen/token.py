@@ -28,8 +28,8 @@ class TokenAccess(str, _enum.Enum):
     """
     WORKER = "TOKEN_ACCESS_WORKER"
     """Join workers on other machines to deployments (WorkerService). Such a worker gets the code,
-    the variables, the secrets and the arguments of its deployment. Not together with other
-    access.
+    the variables, the secrets and the arguments of its deployment, so only who may use secrets
+    makes, widens or rotates such a token: admins. Not together with other access.
     """
 
 

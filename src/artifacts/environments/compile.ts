@@ -1,9 +1,9 @@
 /**
  * Compiles the packages of an environment, because nothing can be compiled later in a read-only
  * mount. The compiler is started as a worker is, held by the same sandbox and by the memory of the
- * deployment that the environment is made for, with one processor, and it can write to a scratch folder only: the
- * files of packages are those of the cache, which others use, too. What it wrote is moved from
- * there to where `import` looks for it.
+ * deployment that the environment is made for, with one processor. It can write to a scratch
+ * folder only: the files of packages are those of the cache, which others use, too. What it wrote
+ * is moved from there to where `import` looks for it.
  *
  * A module for which the limits are too low is left out. It is compiled by each worker that
  * imports it, within the worker's own limits.
@@ -21,8 +21,10 @@ import type { PythonInterpreter } from "./interpreters.ts";
 const MAX_MODULES_PER_COMPILER = 2_000;
 /** Modules that end a compiler. After so many, all others of an environment are left out. */
 const MAX_LEFT_OUT_MODULES = 20;
-/** Time in which a compiler finishes a module; the largest take seconds. */
-const MODULE_TIMEOUT_MS = 20_000;
+/** Processor time in which a compiler finishes a module; the largest take seconds. */
+const MAX_MODULE_CPU_MS = 20_000;
+/** The same, where the machine is busy, or tells of no processor time. */
+const MODULE_TIMEOUT_MS = 60_000;
 /** Time to compile all modules: ten thousand take less than a minute. */
 const COMPILE_TIMEOUT_MS = 300_000;
 /** How often it is looked how far a compiler is. */
@@ -138,7 +140,7 @@ async function compileBatch(
 }
 
 function lacksMemory(memoryBytes: number): string {
-  return `it cannot be compiled within the ${mebibytes(memoryBytes)} of memory that its deployment has`;
+  return `it cannot be compiled within ${mebibytes(memoryBytes)} of memory`;
 }
 
 /** Runs the compiler to its end, and says how it ended. */
@@ -174,14 +176,16 @@ async function runCompiler(
   });
   const abort = (): void => compiler.kill("it was broken off");
   signal?.addEventListener("abort", abort, { once: true });
-  let [written, sinceMs] = [0, performance.now()];
+  let [written, sinceMs, sinceCpuMs] = [0, performance.now(), 0];
   const look = async (): Promise<void> => {
     const nowMs = performance.now();
+    const { cpuMs } = compiler.usage();
     const now = (await readdir(scratchFolder)).length;
     if (now !== written) {
-      [written, sinceMs] = [now, nowMs];
+      [written, sinceMs, sinceCpuMs] = [now, nowMs, cpuMs];
     }
-    if (nowMs - sinceMs > MODULE_TIMEOUT_MS || nowMs > untilMs) {
+    const isSlow = cpuMs - sinceCpuMs > MAX_MODULE_CPU_MS || nowMs - sinceMs > MODULE_TIMEOUT_MS;
+    if (isSlow || nowMs > untilMs) {
       compiler.kill(`compiling it takes more than ${Math.round((nowMs - sinceMs) / 1_000)} s`);
     }
   };

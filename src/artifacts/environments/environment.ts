@@ -26,8 +26,8 @@ export interface EnvironmentSpec {
   /** The packages themselves; nothing else is asked for them then. Default: the operator's index. */
   readonly wheels?: readonly Wheel[];
   /**
-   * Memory that compiling its packages may take; it makes no other environment. Default: that of a
-   * worker whose deployment says nothing.
+   * Memory of a worker. Compiling the packages takes no more of it, and never more than 512 MiB, the
+   * default.
    */
   readonly memoryBytes?: number;
 }

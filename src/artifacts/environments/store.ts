@@ -10,12 +10,12 @@
  * A folder from before this process started is trusted only after its files were compared
  * with its list of contents, before the first worker that uses it.
  */
-import { createHash, randomUUID } from "node:crypto";
+import { hash, randomUUID } from "node:crypto";
+import { existsSync } from "node:fs";
 import { mkdir, readdir, rename, rm, stat, utimes } from "node:fs/promises";
 import { join } from "node:path";
 import type { Log } from "../../log/log.ts";
 import type { LaunchProgram } from "../../pool/launchers.ts";
-import { DEFAULT_LIMITS } from "../../pool/limits.ts";
 import { Semaphore } from "../../time/semaphore.ts";
 import { compilePackages } from "./compile.ts";
 import { type Contents, readContents, verifyContents, writeContents } from "./contents.ts";
@@ -33,6 +33,9 @@ import { runUv } from "./run-uv.ts";
 
 /** Environments that are made at a time: each downloads, unpacks and compiles in parallel. */
 const MAX_PARALLEL_INSTALLS = 2;
+
+/** Memory of a compiler, whose deployment may have less: packages such as numpy need 96 MiB. */
+const MAX_COMPILER_MEMORY_BYTES = 512 * 1024 ** 2;
 
 const DIGEST = /^[0-9a-f]{64}$/;
 
@@ -97,10 +100,7 @@ export class EnvironmentStore implements Environments {
     signal?.throwIfAborted();
     const interpreter = await this.#interpreterFor(spec.python);
     const lock = writeLock(readLock(spec.lock));
-    const wheels = (spec.wheels ?? []).map(({ name, sha256 }) => [name, ...sha256]);
-    const digest = createHash("sha256")
-      .update(JSON.stringify([lock, interpreter.version, interpreter.path, wheels.toSorted()]))
-      .digest("hex");
+    const { digest, memoryBytes } = this.#nameOf(spec, lock, interpreter);
     const { organizationId = "" } = spec;
     const organizations = this.#holders.get(digest) ?? [];
     this.#holders.set(digest, [...organizations, organizationId]);
@@ -119,7 +119,7 @@ export class EnvironmentStore implements Environments {
     };
     try {
       await this.#sweeping;
-      const options = { ...spec, lock, interpreter, onProgress, organizationId };
+      const options = { ...spec, lock, interpreter, onProgress, organizationId, memoryBytes };
       const { folder } = await this.#open(digest, options, signal);
       return {
         python: join(folder, "bin", "python"),
@@ -132,6 +132,26 @@ export class EnvironmentStore implements Environments {
       release();
       throw err;
     }
+  }
+
+  /**
+   * Its name, and the memory that compiling it takes at most. With little of that, modules may be
+   * left out, so such an environment has a name of its own: who deploys with little memory would
+   * decide for all others. It has no need for one where the whole environment is there.
+   */
+  #nameOf(
+    { wheels = [], memoryBytes: wanted = MAX_COMPILER_MEMORY_BYTES }: EnvironmentSpec,
+    lock: string,
+    { version, path }: PythonInterpreter,
+  ): { readonly digest: string; readonly memoryBytes: number } {
+    const brought = wheels.map(({ name, sha256 }) => [name, ...sha256]).toSorted();
+    const made = [lock, version, path, brought];
+    const nameOf = (of: readonly unknown[]) => hash("sha256", JSON.stringify(of), "hex");
+    const whole = nameOf(made);
+    const isThere = this.#known.has(whole) || existsSync(join(this.#options.folder, whole));
+    return wanted >= MAX_COMPILER_MEMORY_BYTES || isThere
+      ? { digest: whole, memoryBytes: MAX_COMPILER_MEMORY_BYTES }
+      : { digest: nameOf([...made, wanted]), memoryBytes: wanted };
   }
 
   /**
@@ -292,7 +312,7 @@ export class EnvironmentStore implements Environments {
       });
       const leftOut = await compilePackages({
         ...{ folder: unfinished, interpreter, launch, signal },
-        memoryBytes: options.memoryBytes ?? DEFAULT_LIMITS.memoryBytes,
+        memoryBytes: options.memoryBytes,
         diskBytes: maxBytes,
         scratchFolder: `${folder}.${randomUUID()}.partial`,
       });
@@ -367,6 +387,7 @@ export class EnvironmentStore implements Environments {
 interface MakeOptions extends EnvironmentSpec, Pick<EnvironmentProgress, "onProgress"> {
   readonly interpreter: PythonInterpreter;
   readonly organizationId: string;
+  readonly memoryBytes: number;
 }
 
 /** Rejects when the signal aborts; the work itself goes on. */

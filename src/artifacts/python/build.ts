@@ -61,7 +61,12 @@ export async function buildPythonArtifact(
       await collectWheels({
         ...run,
         ...{ lock: needed.text, interpreter, fromSource },
-        folder: join(folder, "wheels", digestOf([needed.text, ...fromSource].join("\n"))),
+        // Those of another interpreter have other names, and would be taken for these, too.
+        folder: join(
+          folder,
+          "wheels",
+          digestOf(JSON.stringify([needed.text, fromSource, version, interpreter.path])),
+        ),
       })
     : { lock: needed.text, paths: [] };
   const wheels = await wheelFiles(paths);

@@ -217,12 +217,35 @@ describe.skipIf(skipped)(`modules that compilers choke on${skipped}`, () => {
       expect(compiled).toEqual(expect.arrayContaining(["__init__", "z"]));
       expect(compiled).not.toContain("module_0");
       expect(said.join("\n")).toMatch(
-        /big\/module_0.py is not compiled: (?:it cannot be compiled within the 128 MiB of memory|out of memory: it used \d+ MiB of 128 MiB)/,
+        /big\/module_0.py is not compiled: (?:it cannot be compiled within 128 MiB of memory|out of memory: it used \d+ MiB of 128 MiB)/,
       );
       expect(log.join("\n")).toContain("big/module_0.py");
     },
     120_000,
   );
+});
+
+describe.skipIf(skipped)(`an environment of a deployment with little memory${skipped}`, () => {
+  const compiled = (python: string): string[] =>
+    compiledIn(python).flatMap((path) => /^\w+\/__pycache__\/(\w+)\./.exec(path)?.[1] ?? []);
+
+  it("leaves modules out for itself, and not for others with the same lock", async () => {
+    const store = await open(NO_SANDBOX);
+    const large = `X = [${"((1,(2,(3,(4,)))),),".repeat(40_000)}]\n`;
+    const lock = lockLine(index.add("large", "1.0", { files: { "large/table.py": large } }));
+    const spec = { lock, python: found.interpreter.version };
+    const small = await store.hold({ ...spec, memoryBytes: 96 * MEBIBYTE });
+    expect(compiled(small.python)).toEqual(["__init__"]);
+    const [other, whole] = await Promise.all([
+      store.hold({ ...spec, memoryBytes: 96 * MEBIBYTE }),
+      store.hold({ ...spec, memoryBytes: 4_096 * MEBIBYTE }),
+    ]);
+    expect(other.python).toBe(small.python);
+    expect(compiled(whole.python).toSorted()).toEqual(["__init__", "table"]);
+    const next = await store.hold({ ...spec, memoryBytes: 96 * MEBIBYTE });
+    expect(next.python).toBe(whole.python);
+    expect((await store.hold(spec)).python).toBe(whole.python);
+  });
 });
 
 const SERVICE = `

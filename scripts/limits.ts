@@ -3,9 +3,10 @@
  * size, count and rate by which the platform bounds something. A test holds
  * the page and the constants together, and sees that none escapes by its name.
  */
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { posix } from "node:path";
 import { fileURLToPath } from "node:url";
+import { MAX_ORGANIZATION_SHARE } from "../src/collections/shared-bound.ts";
 import { type Constant, constants } from "./limits/constants.ts";
 import { format, KINDS, type Kind } from "./limits/kinds.ts";
 import { NOT_LIMITS, UNITS } from "./limits/not-limits.ts";
@@ -48,7 +49,8 @@ Everything that waits, repeats or grows is bounded. The constants below are buil
 
 Each heartbeat is a sign of life at an interval. The other side counts the sender as lost when none came for the timeout.
 
-${table(heartbeats)}${KINDS.map(({ kind, title, intro }) => {
+${table(heartbeats)}
+${sharedBounds(all)}${KINDS.map(({ kind, title, intro }) => {
   const rows = others.filter((it) => it.kind === kind);
   const folders = [...Map.groupBy(rows, folderOf)].sort(([a], [b]) => (a < b ? -1 : 1));
   return `
@@ -58,6 +60,25 @@ ${intro}
 
 ${folders.map(([folder, some]) => `### \`${folder}\`\n\n${table(some)}`).join("\n")}`;
 }).join("")}`;
+}
+
+/** The bounds of a node, of which one organization has a share. */
+function sharedBounds(all: ReturnType<typeof limits>): string {
+  const shared = all.filter(({ name, file }) =>
+    readFileSync(new URL(`../${file}`, import.meta.url), "utf8").includes(`SharedBound(${name})`),
+  );
+  const lines = shared.map(
+    ({ name, value, file }) =>
+      `| \`${name}\` | ${format(name, value)} | ${format(name, Math.ceil(value * MAX_ORGANIZATION_SHARE))} | [${posix.basename(file)}](../${file}) |`,
+  );
+  return `## Shares
+
+Of these bounds of a whole node, one organization has three quarters at most, so that there is room for others.
+
+| name | of the node | of one organization | file |
+|---|---|---|---|
+${lines.join("\n")}
+`;
 }
 
 /** A worker's lease lives by its heartbeat. */

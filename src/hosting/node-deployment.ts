@@ -98,6 +98,7 @@ export function openNodeDeployment(
         organization,
         record: { deploymentId, name: `${organization}/${name}` },
         counted: metrics && { metrics, organizationId },
+        heldPieces: common.heldPieces?.of(organizationId),
         workers: scale.min,
         scale,
         retentionMs: () => reconciler.record.settings.retentionMs,

@@ -2,6 +2,7 @@
  * A budget of the pieces that a node holds for readers which are slower than their functions.
  * Each stream has its own window, but many windows together can be more than a node's memory.
  */
+import { SharedBound } from "../collections/shared-bound.ts";
 import { type Problem, problem } from "../errors.ts";
 
 /** Pieces of all streams of a node that wait for their readers. */
@@ -11,25 +12,30 @@ const MAX_HELD_PIECE_BYTES = 256 * 1024 ** 2;
 const HELD_PIECES_RETRY_AFTER_MS = 1_000;
 
 export class HeldPieces {
-  readonly #maxBytes: number;
-  #bytes = 0;
+  readonly #bound: SharedBound;
+  readonly #organizationId: string;
 
-  constructor(maxBytes = MAX_HELD_PIECE_BYTES) {
-    this.#maxBytes = maxBytes;
+  constructor(bound = new SharedBound(MAX_HELD_PIECE_BYTES), organizationId = "") {
+    this.#bound = bound;
+    this.#organizationId = organizationId;
+  }
+
+  /** The same budget for the pieces of an organization. */
+  of(organizationId: string): HeldPieces {
+    return new HeldPieces(this.#bound, organizationId);
   }
 
   /** Takes bytes. Returns SERVER_BUSY, and takes none, if so many are not left. */
   take(bytes: number): Problem | undefined {
-    if (this.#bytes + bytes > this.#maxBytes) {
-      const message = `the server holds ${this.#bytes} bytes of pieces that their callers have not read, of ${this.#maxBytes} that it may: read faster, or try again`;
+    if (!this.#bound.take(this.#organizationId, bytes)) {
+      const message = `the server holds ${this.#bound.takenBy(this.#organizationId)} bytes of pieces that callers of this organization have not read, and ${this.#bound.taken} in all (${this.#bound.rule}): read faster, or try again`;
       return problem("SERVER_BUSY", message, { retryAfterMs: HELD_PIECES_RETRY_AFTER_MS });
     }
-    this.#bytes += bytes;
     return undefined;
   }
 
   /** Gives bytes back. */
   give(bytes: number): void {
-    this.#bytes -= bytes;
+    this.#bound.give(this.#organizationId, bytes);
   }
 }

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { SharedBound } from "../../src/collections/shared-bound.ts";
 import { HeldPieces } from "../../src/queue/held-pieces.ts";
 import { PieceQueue } from "../../src/queue/piece-queue.ts";
 
@@ -17,7 +18,7 @@ describe("the pieces of a call", () => {
   });
 
   test("are held within a budget, beyond which the call that makes more ends", async () => {
-    const held = new HeldPieces(10);
+    const held = new HeldPieces(new SharedBound(13));
     const slow = new PieceQueue(held);
     const other = new PieceQueue(held);
     slow.push("x".repeat(6));
@@ -30,10 +31,12 @@ describe("the pieces of a call", () => {
   });
 
   test("are given back when the reader leaves", () => {
-    const held = new HeldPieces(10);
+    const held = new HeldPieces(new SharedBound(13));
     const queue = new PieceQueue(held);
     queue.push("x".repeat(10));
     expect(held.take(1)).toMatchObject({ reason: "SERVER_BUSY" });
+    // Another organization has room.
+    expect(held.of("other").take(3)).toBeUndefined();
     queue.leave();
     queue.push("late");
     expect(held.take(10)).toBeUndefined();

@@ -5,6 +5,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
 import { toBinary } from "@bufbuild/protobuf";
+import { SharedBound } from "../../collections/shared-bound.ts";
 import { problem } from "../../errors.ts";
 import { SharedRead } from "../../time/shared-read.ts";
 
@@ -43,6 +44,8 @@ export interface Following extends Pick<FollowOptions<never>, "signal" | "keepsS
 }
 
 export interface FollowOptions<State> {
+  /** Of the follower. */
+  readonly organizationId: string;
   /** The same for all who follow the same state. */
   readonly key: string;
   /** Reads the state; gets the one that was read before, if any. */
@@ -63,7 +66,7 @@ interface Followed<State> {
 export class Followers<State> {
   readonly #what: string;
   readonly #followed = new Map<string, Followed<State>>();
-  #count = 0;
+  readonly #places = new SharedBound(MAX_FOLLOWERS);
 
   /** @param what what is followed, for the message to callers beyond the limit */
   constructor(what: string) {
@@ -72,23 +75,23 @@ export class Followers<State> {
 
   /** Yields what changes. Throws TOO_MANY_WAITING, and the errors of reading. */
   async *follow<Message>(
-    { key, read, forMs = MAX_FOLLOW_MS, ...rest }: FollowOptions<State>,
+    { organizationId, key, read, forMs = MAX_FOLLOW_MS, ...rest }: FollowOptions<State>,
     telling: Telling<State, Message>,
   ): AsyncGenerator<Message> {
-    if (this.#count >= MAX_FOLLOWERS) {
-      const message = `${MAX_FOLLOWERS} callers follow ${this.#what} here, which is the limit: try again`;
+    const places = this.#places;
+    if (!places.take(organizationId)) {
+      const message = `${places.taken} callers follow ${this.#what} here, ${places.takenBy(organizationId)} of this organization (${places.rule}): try again`;
       throw problem("TOO_MANY_WAITING", message, { retryAfterMs: 5_000 });
     }
     const followed = this.#followed.get(key) ?? { state: shared(read), followers: 0 };
     this.#followed.set(key, followed);
     followed.followers += 1;
-    this.#count += 1;
     try {
       const keepAliveMs = FOLLOW_KEEP_ALIVE_MS;
       const standingMs = STANDING_CHECK_INTERVAL_MS;
       yield* follow(followed.state, { ...rest, forMs, keepAliveMs, standingMs }, telling);
     } finally {
-      this.#count -= 1;
+      places.give(organizationId);
       followed.followers -= 1;
       if (followed.followers === 0) {
         this.#followed.delete(key);

@@ -9,6 +9,7 @@ import type {
 } from "../../../gen/tessera/v1/deployment_pb.js";
 import { ArtifactError } from "../../artifacts/artifact-error.ts";
 import { verified } from "../../artifacts/verified.ts";
+import { SharedBound } from "../../collections/shared-bound.ts";
 import { type Problem, problem } from "../../errors.ts";
 import type { BlobStore } from "../../storage/blobs.ts";
 import type { ArtifactFiles } from "../../storage/hosting/files.ts";
@@ -25,12 +26,6 @@ const MAX_ORGANIZATION_FILES_BYTES = 20 * 1024 ** 3;
 /** Concurrent uploads on this node; each holds a few chunks. */
 const MAX_UPLOADS = 200;
 
-/**
- * Uploads of one organization under way on this node: several deploys at once, and room for
- * others.
- */
-const MAX_ORGANIZATION_UPLOADS = 50;
-
 /** How long an upload may send nothing before it is ended. */
 const UPLOAD_IDLE_TIMEOUT_MS = 60_000;
 
@@ -43,8 +38,7 @@ type UploadFile = ServiceImpl<typeof DeploymentService>["uploadFile"];
 
 /** The implementation of UploadFile. */
 export function uploadFile({ hosting, blobs, now, newId }: UploadFileOptions): UploadFile {
-  let underWay = 0;
-  const underWayOf = new Map<string, number>();
+  const uploads = new SharedBound(MAX_UPLOADS);
   return async (messages, ctx) => {
     const { organizationId, organization } = memberOf(ctx);
     const chunks = new Chunks(messages);
@@ -54,14 +48,10 @@ export function uploadFile({ hosting, blobs, now, newId }: UploadFileOptions): U
     const keptUntilMs = now() + UPLOADED_FILE_TTL_MS;
     const kept = { keptUntil: timestampFromMs(keptUntilMs) };
     const key = { organizationId, blobId: newId() };
-    const own = underWayOf.get(organizationId) ?? 0;
-    if (underWay >= MAX_UPLOADS || own >= MAX_ORGANIZATION_UPLOADS) {
-      throw problem("SERVER_BUSY", "too many files are being uploaded: try again", {
-        retryAfterMs: 2_000,
-      });
+    if (!uploads.take(organizationId)) {
+      const message = `${uploads.taken} files are being uploaded here, ${uploads.takenBy(organizationId)} of them of ${organization} (${uploads.rule}): try again`;
+      throw problem("SERVER_BUSY", message, { retryAfterMs: 2_000 });
     }
-    underWay += 1;
-    underWayOf.set(organizationId, own + 1);
     try {
       const { outcome } = await hosting.registerFile({
         ...key,
@@ -98,13 +88,7 @@ export function uploadFile({ hosting, blobs, now, newId }: UploadFileOptions): U
     } catch (err) {
       throw explained(err);
     } finally {
-      underWay -= 1;
-      const left = (underWayOf.get(organizationId) ?? 1) - 1;
-      if (left === 0) {
-        underWayOf.delete(organizationId);
-      } else {
-        underWayOf.set(organizationId, left);
-      }
+      uploads.give(organizationId);
     }
   };
 }

@@ -50,7 +50,7 @@ it("a caller whose standing has changed is told no more", async () => {
   expect(messages).toEqual([{ number: 0 }]);
 });
 
-it("no more than 500 follow at once, and the next has the place of one who left", async () => {
+it("no more than 500 follow at once, 375 of one organization, and the next has the place of one who left", async () => {
   const followers = new Followers<State>("states");
   const leaving = new AbortController();
   const { signal } = leaving;
@@ -60,11 +60,16 @@ it("no more than 500 follow at once, and the next has the place of one who left"
     return { number: 1 };
   };
   const caller = { signal, keepsStanding: async () => true };
-  const newOne = () => followers.follow({ key: "a", read, forMs: undefined, ...caller }, TELLING);
-  const all = Array.from({ length: 500 }, newOne);
+  const newOne = (organizationId = "acme") =>
+    followers.follow({ organizationId, key: "a", read, forMs: undefined, ...caller }, TELLING);
+  const refused = { reason: "TOO_MANY_WAITING" };
+  const all = Array.from({ length: 375 }, () => newOne());
   await Promise.all(all.map((one) => one.next()));
   expect(reads).toBe(1);
-  await expect(newOne().next()).rejects.toMatchObject({ reason: "TOO_MANY_WAITING" });
+  await expect(newOne().next()).rejects.toMatchObject(refused);
+  const others = Array.from({ length: 125 }, () => newOne("umbrella"));
+  await Promise.all(others.map((one) => one.next()));
+  await expect(newOne("third").next()).rejects.toMatchObject(refused);
   await all[0]?.return(undefined);
   expect(await newOne().next()).toMatchObject({ value: { number: 1 } });
   leaving.abort();

@@ -6,6 +6,7 @@ import {
   DeploymentLogLineSchema,
   type DeploymentService,
 } from "../../../../gen/tessera/v1/deployment_pb.js";
+import { SharedBound } from "../../../collections/shared-bound.ts";
 import { problem } from "../../../errors.ts";
 import type { Organizations } from "../../../storage/accounts/organizations.ts";
 import type { DeploymentKey } from "../../../storage/hosting/deployment-key.ts";
@@ -45,17 +46,16 @@ export function watchDeploymentLogs({
   accounts,
   hosting,
 }: DeploymentLogsOptions): WatchDeploymentLogs {
-  let following = 0;
+  const followers = new SharedBound(MAX_LOG_FOLLOWERS);
   return async function* (req, ctx) {
     const member = memberOf(ctx);
     const { organizationId, deploymentId } = await findDeployment(accounts, member, req.deployment);
     const key = { organizationId, deploymentId };
     const filter = logFilterOf(req);
-    if (following >= MAX_LOG_FOLLOWERS) {
-      const message = `${MAX_LOG_FOLLOWERS} callers follow logs here, which is the limit: try again`;
+    if (!followers.take(organizationId)) {
+      const message = `${followers.taken} callers follow logs here, ${followers.takenBy(organizationId)} of this organization (${followers.rule}): try again`;
       throw problem("TOO_MANY_WAITING", message, { retryAfterMs: 5_000 });
     }
-    following += 1;
     try {
       const begin = Number(req.afterSequence);
       let after =
@@ -86,7 +86,7 @@ export function watchDeploymentLogs({
         );
       }
     } finally {
-      following -= 1;
+      followers.give(organizationId);
     }
 
     async function isThere(): Promise<boolean> {

@@ -42,7 +42,10 @@ export function watchDeployments(accounts: DeploymentLists, describe: Describe):
     const forMs = followFor && durationMs(followFor);
     const telling = deployment === "" ? ALL : tellingOf(deployment);
     const caller = { signal, keepsStanding: () => keepsStanding(values) };
-    yield* followers.follow({ key: organizationId, read, forMs, ...caller }, telling);
+    yield* followers.follow(
+      { organizationId, key: organizationId, read, forMs, ...caller },
+      telling,
+    );
   };
 }
 

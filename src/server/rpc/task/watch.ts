@@ -48,7 +48,11 @@ export function watchTasks(ports: SearchPorts): WatchTasks {
     const forMs = req.followFor && durationMs(req.followFor);
     const { signal, values } = ctx;
     const caller = { signal, keepsStanding: () => keepsStanding(values) };
-    yield* followers.follow({ key: keyOf(req, reader), read, forMs, ...caller }, TELLING);
+    const { organizationId } = reader;
+    yield* followers.follow(
+      { organizationId, key: keyOf(req, reader), read, forMs, ...caller },
+      TELLING,
+    );
   };
 }
 

@@ -90,7 +90,7 @@ export function register(options: RegisterOptions): ServiceImpl<typeof WorkerSer
     }
     const endpoints = endpointsFor(req, located, deployment.manifest);
     checkCode(req, deployment.manifest, artifactOf(deploymentId));
-    sessions.checkRoom(deploymentId);
+    const leave = sessions.takePlace(located.facts);
     const secrets = secretsOf(deployment);
     if (secrets.length > 0) {
       await options.handed.note({
@@ -100,7 +100,12 @@ export function register(options: RegisterOptions): ServiceImpl<typeof WorkerSer
         hostname: req.runtime?.hostname ?? "",
       });
     }
-    return await join(options, { req, principal, located, deployment, endpoints });
+    try {
+      return await join(options, { req, principal, located, deployment, endpoints, leave });
+    } catch (err) {
+      leave();
+      throw err;
+    }
   };
 }
 
@@ -184,11 +189,13 @@ interface Joining {
   readonly located: Joinable;
   readonly deployment: JoinedDeployment;
   readonly endpoints: ReadonlySet<string> | undefined;
+  /** Gives back the place of the worker. */
+  readonly leave: () => void;
 }
 
 /** A worker that is new to this node: its lease is opened, or adopted from the node before. */
 async function join(options: RegisterOptions, joining: Joining) {
-  const { req, principal, located, deployment, endpoints } = joining;
+  const { req, principal, located, deployment, endpoints, leave } = joining;
   const { sessions, artifactOf } = options;
   const { service } = deployment;
   const { remote } = deployment.joining;
@@ -231,7 +238,7 @@ async function join(options: RegisterOptions, joining: Joining) {
       onForged: (fault) => worker.kill(fault),
     }),
   };
-  sessions.add(session);
+  sessions.add(session, leave);
   const keep = await deployment.joining.join(worker, adopted, held);
   return answer({ session, deployment, keep });
 }

@@ -4,6 +4,7 @@
  */
 import { createHash, randomBytes } from "node:crypto";
 import type { TokenPrincipal } from "../../../auth/principal.ts";
+import { SharedBound } from "../../../collections/shared-bound.ts";
 import { problem } from "../../../errors.ts";
 import type { HeldArtifact } from "../../../hosting/artifact-cache.ts";
 import type { RemoteWorker } from "../../../pool/remote/remote-worker.ts";
@@ -30,6 +31,12 @@ export interface WorkerSession {
   readonly reports: Reports;
   /** Undefined for a worker with code of its own. */
   readonly artifact: ServedArtifact | undefined;
+}
+
+/** Whose worker takes a place. */
+interface Place {
+  readonly organizationId: string;
+  readonly deploymentId: string;
 }
 
 /** A new secret: the lease that it is for, and what nobody can guess. */
@@ -60,24 +67,37 @@ export function leaseOf(secret: string): string {
 export class WorkerSessions {
   /** By the digests of their secrets. */
   readonly #sessions = new Map<string, WorkerSession>();
+  readonly #places = new SharedBound(MAX_JOINED_WORKERS);
 
-  /** Throws LIMIT_REACHED when there is no room for another worker of this deployment. */
-  checkRoom(deploymentId: string): void {
+  /**
+   * Takes a place for another worker of this deployment; the returned function gives it back.
+   * Throws LIMIT_REACHED when there is none.
+   */
+  takePlace({ organizationId, deploymentId }: Place): () => void {
     const all = [...this.#sessions.values()];
     const own = all.filter((session) => session.deploymentId === deploymentId).length;
-    if (all.length >= MAX_JOINED_WORKERS || own >= MAX_JOINED_WORKERS_PER_DEPLOYMENT) {
+    if (own >= MAX_JOINED_WORKERS_PER_DEPLOYMENT || !this.#places.take(organizationId)) {
       throw problem(
         "LIMIT_REACHED",
-        `this node has ${own} joined workers of the deployment and ${all.length} in all, and takes ${MAX_JOINED_WORKERS_PER_DEPLOYMENT} and ${MAX_JOINED_WORKERS}: try again, another node may answer`,
+        `this node has ${own} joined workers of the deployment, of ${MAX_JOINED_WORKERS_PER_DEPLOYMENT}, and ${this.#places.takenBy(organizationId)} of the organization (${this.#places.rule}): try again, another node may answer`,
       );
     }
+    let taken = true;
+    return () => {
+      if (taken) {
+        taken = false;
+        this.#places.give(organizationId);
+      }
+    };
   }
 
-  add(session: WorkerSession): void {
+  /** Adds the session of a worker that has taken a place, and gives that back when it ends. */
+  add(session: WorkerSession, leave: () => void): void {
     const digest = digestOf(session.secret);
     this.#sessions.set(digest, session);
     void session.worker.exited.then(() => {
       this.#sessions.delete(digest);
+      leave();
       session.reports[Symbol.dispose]();
     });
   }

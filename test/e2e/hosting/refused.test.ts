@@ -76,7 +76,7 @@ describe("a deploy", () => {
     expect(await withNetwork(NetworkAccess.ALLOW, ["https://a.example"])).toBe("REQUEST_INVALID");
   });
 
-  it("takes 50 uploads of an organization at once, and leaves room for those of others", async () => {
+  it("takes 150 uploads of an organization at once, and leaves room for those of others", async () => {
     const cookie = world.cookie;
     await world.platform.call("/api/v1/organizations", { name: "beta" }, cookie);
     const { value } = await world.platform.createToken(cookie, { organization: "beta" });
@@ -87,7 +87,7 @@ describe("a deploy", () => {
     const send = (client: TesseraClient, chunks: Readable) =>
       client.deployments.uploadFile(messages(file, chunks));
     const once = (client: TesseraClient) => reason(send(client, Readable.from([content])));
-    const waiting = Array.from({ length: 50 }, () => new PassThrough());
+    const waiting = Array.from({ length: 150 }, () => new PassThrough());
     const uploads = waiting.map((chunks) => send(world.client, chunks));
     await expect.poll(() => once(world.client)).toBe("SERVER_BUSY");
     expect(await once(beta)).toBe("ok");

@@ -13,6 +13,7 @@ import type { ClaimedTask } from "../storage/storage.ts";
 import type { Task, TaskFailure } from "../tasks/task.ts";
 import { variableFault } from "./environment.ts";
 import { networkFault } from "./network.ts";
+import { withShownPaths } from "./shown-paths.ts";
 import type { FailedRevision } from "./state.ts";
 
 /** Thrown when a revision cannot be rolled out; the message says why. */
@@ -155,7 +156,11 @@ export class Rollout {
     const failed =
       err instanceof RevisionFailed
         ? err
-        : new RevisionFailed(messageOf(err), this.#options.lastLines(service), err);
+        : new RevisionFailed(
+            withShownPaths(messageOf(err), service),
+            this.#options.lastLines(service),
+            err,
+          );
     const { message: reason } = failed;
     this.#failed = { service, fact: { revision: service.revision?.number, reason } };
     return failed;

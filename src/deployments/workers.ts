@@ -11,6 +11,7 @@ import type { Keepers } from "../pool/transfers.ts";
 import type { Worker } from "../pool/worker.ts";
 import { type WorkerAccess, workerRights } from "./permissions.ts";
 import type { ScratchFolders } from "./scratch.ts";
+import { withShownPaths } from "./shown-paths.ts";
 import { OutputTail } from "./tail.ts";
 
 export interface WorkersOptions {
@@ -142,7 +143,8 @@ export class Workers {
     return proxy;
   }
 
-  #output(line: string, service: ServiceCode, from: Omit<OutputSource, "revision">): void {
+  #output(written: string, service: ServiceCode, from: Omit<OutputSource, "revision">): void {
+    const line = withShownPaths(written, service);
     let tail = this.#tails.get(service);
     if (tail === undefined) {
       tail = new OutputTail();

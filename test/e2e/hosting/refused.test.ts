@@ -159,6 +159,9 @@ describe("a deploy", () => {
     const failed = await world.until("broken", ({ status }) => status === DeploymentStatus.FAILED);
     expect(failed.statusReason).toContain("no model was found");
     expect(failed.statusReason).toContain("looking for the model");
+    // Its file is named as in the artifact, wherever the node keeps it.
+    expect(failed.statusReason).toMatch(/\bat module echo\.ts$/);
+    expect(failed.statusReason).not.toContain(world.folder.path);
     expect(failed.revision).toBe(0);
     const answer = await world.call("broken", "/say", { body: { text: "x" } });
     expect([answer.status, reasonOf(answer)]).toEqual([503, "DEPLOYMENT_FAILED"]);
@@ -194,7 +197,7 @@ if (process.env.WAIT) {
 }`;
 
 const BROKEN = `const VERSION = "broken";
-console.log("looking for the model");
+console.log(\`looking for the model\\nat module \${import.meta.filename}\`);
 if (process.env.BREAK) {
   throw new Error("no model was found");
 }`;

@@ -69,6 +69,13 @@ export class EnvironmentError extends Error {
   }
 }
 
+/** Packages take more than they may, of the disk or of memory: what there is of them is of no use. */
+export class OversizedError extends EnvironmentError {
+  constructor(message: string, options?: { readonly isFinal: boolean }) {
+    super("ENVIRONMENT_UNAVAILABLE", message, options);
+  }
+}
+
 /** Why a node does not run services in Python. */
 export const PYTHON_UNAVAILABLE =
   "services in Python run in the kernel's sandbox or not at all, and this node has none: its operator installs bubblewrap, or trusts everyone who deploys (tessera start --python-sandbox none)";

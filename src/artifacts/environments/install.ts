@@ -6,11 +6,11 @@
  * before any program. uv asks the interpreter of the machine only, and installs below a prefix.
  */
 import { createWriteStream } from "node:fs";
-import { mkdir, rm, statfs, writeFile } from "node:fs/promises";
+import { mkdir, opendir, rm, statfs, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { packagesIn } from "./compile.ts";
-import { EnvironmentError, type Wheel } from "./environment.ts";
+import { EnvironmentError, OversizedError, type Wheel } from "./environment.ts";
 import type { PythonInterpreter } from "./interpreters.ts";
 import { runUv, type UvRun } from "./run-uv.ts";
 import { checkTags } from "./tags.ts";
@@ -19,6 +19,11 @@ import { checkTags } from "./tags.ts";
 const DISK_CHECK_INTERVAL_MS = 500;
 /** What an installation leaves free on the disk: databases and logs are often on it, too. */
 const MIN_FREE_DISK_BYTES = 512 * 1024 ** 2;
+
+/** Memory of uv while it installs: 22 packages of machine learning take 100 MB of it. */
+const MAX_INSTALL_MEMORY_BYTES = 1024 ** 3;
+/** Files of the packages of an environment: those of machine learning have some ten thousand. */
+export const MAX_ENVIRONMENT_FILES = 250_000;
 
 /** A wheel's file name (PEP 427), which is a name and no path. */
 const WHEEL_NAME = /^[A-Za-z0-9][A-Za-z0-9._+!-]{0,250}\.whl$/;
@@ -34,13 +39,8 @@ export interface InstallOptions extends Omit<UvRun, "args" | "cwd"> {
   readonly wheels?: readonly Wheel[] | undefined;
   /** Disk space that it may take. */
   readonly maxBytes: number;
-}
-
-/** There is not enough disk for the packages. */
-export class DiskError extends EnvironmentError {
-  constructor(message: string) {
-    super("ENVIRONMENT_UNAVAILABLE", message);
-  }
+  /** Files that it may have. */
+  readonly maxFiles: number;
 }
 
 /** Rejects with an `EnvironmentError`; what is in the folder is then of no use. */
@@ -62,6 +62,7 @@ export async function installPackages(options: InstallOptions): Promise<void> {
       runUv({
         ...run,
         signal,
+        maxMemoryBytes: MAX_INSTALL_MEMORY_BYTES,
         args: [
           ...["pip", "sync", "--python", interpreter.path, "--prefix", folder, "--require-hashes"],
           ...["--only-binary", ":all:", "--link-mode", "hardlink", "--no-compile-bytecode"],
@@ -71,6 +72,7 @@ export async function installPackages(options: InstallOptions): Promise<void> {
         ],
       }),
     );
+    await countFiles(options);
     await checkTags(packagesIn(folder, interpreter), wheels ?? []);
   } finally {
     await rm(broughtFolder, { recursive: true, force: true });
@@ -89,19 +91,38 @@ async function writeWheels(wheels: readonly Wheel[], folder: string): Promise<vo
   }
 }
 
+/** Rejects for more files than an environment may have, before anything lists them all. */
+async function countFiles({ folder, maxFiles }: InstallOptions): Promise<void> {
+  let count = 0;
+  for await (const _ of await opendir(folder, { recursive: true })) {
+    count += 1;
+    if (count > maxFiles) {
+      throw tooManyFiles(maxFiles);
+    }
+  }
+}
+
+function tooManyFiles(maxFiles: number): OversizedError {
+  return new OversizedError(`its packages have more than ${maxFiles} files: depend on fewer`, {
+    isFinal: true,
+  });
+}
+
 /** Breaks an installation off that takes more of the disk than it may, or nearly all of it. */
 async function withinDisk(
-  { folder, maxBytes, signal }: InstallOptions,
+  { folder, maxBytes, maxFiles, signal }: InstallOptions,
   install: (signal: AbortSignal) => Promise<unknown>,
 ): Promise<void> {
-  const before = await freeBytes(folder);
+  const before = await freeIn(folder);
   const full = new AbortController();
   const check = async (): Promise<void> => {
-    const free = await freeBytes(folder);
-    if (before - free > maxBytes) {
+    const { bytes, files } = await freeIn(folder);
+    if (before.bytes - bytes > maxBytes) {
       full.abort(overQuota(maxBytes));
-    } else if (free < MIN_FREE_DISK_BYTES) {
-      full.abort(new DiskError("the disk is nearly full: no packages are installed"));
+    } else if (before.files - files > maxFiles) {
+      full.abort(tooManyFiles(maxFiles));
+    } else if (bytes < MIN_FREE_DISK_BYTES) {
+      full.abort(new OversizedError("the disk is nearly full: no packages are installed"));
     }
   };
   await check();
@@ -116,14 +137,15 @@ async function withinDisk(
 }
 
 /** The error of packages that take more than they may. */
-export function overQuota(maxBytes: number): DiskError {
+export function overQuota(maxBytes: number): OversizedError {
   const limit = Math.round(maxBytes / 1024 ** 2);
-  return new DiskError(
+  return new OversizedError(
     `its packages take more than the ${limit} MiB of disk that its organization has left for them: depend on fewer, or ask the operator for more (tessera start --max-environments-per-organization)`,
   );
 }
 
-async function freeBytes(folder: string): Promise<number> {
-  const { bavail, bsize } = await statfs(dirname(folder));
-  return bavail * bsize;
+/** What is free on the disk of a folder; some file systems do not tell of files. */
+async function freeIn(folder: string): Promise<{ readonly bytes: number; readonly files: number }> {
+  const { bavail, bsize, ffree } = await statfs(dirname(folder));
+  return { bytes: bavail * bsize, files: ffree };
 }

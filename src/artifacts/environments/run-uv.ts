@@ -1,11 +1,14 @@
 /** Runs uv as a child process, and says what it complained of. */
 import { spawn } from "node:child_process";
-import { EnvironmentError } from "./environment.ts";
+import { residenceOf } from "../../pool/usage.ts";
+import { EnvironmentError, OversizedError } from "./environment.ts";
 
 /** A resolution, or an installation over a slow connection. */
 const RUN_TIMEOUT_MS = 15 * 60_000;
 /** What is kept of its output: an explanation has a few lines, a lock some hundred kilobytes. */
 const MAX_OUTPUT_CHARACTERS = 8 * 1024 ** 2;
+/** How often the memory of uv is looked at: it takes half a gigabyte a second at worst. */
+const MEMORY_CHECK_INTERVAL_MS = 100;
 /** What is shown of an explanation. */
 const MAX_SHOWN_CHARACTERS = 2_000;
 
@@ -25,11 +28,13 @@ export interface UvRun {
   /** Variables besides these. */
   readonly variables?: NodeJS.ProcessEnv;
   readonly signal?: AbortSignal | undefined;
+  /** Memory that it may take, for files of packages that it reads as a whole. Default: all. */
+  readonly maxMemoryBytes?: number;
 }
 
 /** Its output. Rejects with an `EnvironmentError` that explains a failure. */
 export async function runUv(options: UvRun): Promise<string> {
-  const { uv, args, cacheFolder, cwd, env, variables, signal } = options;
+  const { uv, args, cacheFolder, cwd, env, variables, signal, maxMemoryBytes } = options;
   signal?.throwIfAborted();
   const child = spawn(uv, args, {
     ...(cwd !== undefined && { cwd }),
@@ -52,6 +57,14 @@ export async function runUv(options: UvRun): Promise<string> {
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
     stderr = (stderr + text).slice(0, MAX_OUTPUT_CHARACTERS);
   });
+  let isTooLarge = false;
+  const watch = setInterval(() => {
+    const { bytes = 0 } = (child.pid !== undefined && residenceOf(child.pid)) || {};
+    if (maxMemoryBytes !== undefined && bytes > maxMemoryBytes) {
+      isTooLarge = true;
+      child.kill("SIGKILL");
+    }
+  }, MEMORY_CHECK_INTERVAL_MS);
   const { promise, resolve, reject } = Promise.withResolvers<number | null>();
   child.once("error", reject);
   child.once("close", (code) => resolve(code));
@@ -65,9 +78,11 @@ export async function runUv(options: UvRun): Promise<string> {
     throw new EnvironmentError("ENVIRONMENT_UNAVAILABLE", `${uv} cannot be run: ${String(err)}`, {
       cause: err,
     });
+  } finally {
+    clearInterval(watch);
   }
   signal?.throwIfAborted();
-  throw explained(stderr);
+  throw isTooLarge ? tooLarge(maxMemoryBytes) : explained(stderr);
 }
 
 function passed(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
@@ -80,6 +95,14 @@ function passed(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
     ...(PIP_CERT && { SSL_CERT_FILE: PIP_CERT }),
     ...Object.fromEntries(Object.entries(env).filter(([name]) => PASSED.test(name))),
   };
+}
+
+function tooLarge(maxMemoryBytes = 0): OversizedError {
+  const limit = Math.round(maxMemoryBytes / 1024 ** 2);
+  return new OversizedError(
+    `installing its packages takes more than ${limit} MiB of memory: the files METADATA or RECORD of one are not what they seem`,
+    { isFinal: true },
+  );
 }
 
 function explained(stderr: string): EnvironmentError {

@@ -25,8 +25,9 @@ import {
   type EnvironmentSpec,
   type Environments,
   type HeldEnvironment,
+  OversizedError,
 } from "./environment.ts";
-import { DiskError, installPackages, overQuota } from "./install.ts";
+import { installPackages, MAX_ENVIRONMENT_FILES, overQuota } from "./install.ts";
 import type { PythonInterpreter } from "./interpreters.ts";
 import { readLock, writeLock } from "./requirements.ts";
 import { runUv } from "./run-uv.ts";
@@ -34,7 +35,7 @@ import { runUv } from "./run-uv.ts";
 /** Environments that are made at a time: each downloads, unpacks and compiles in parallel. */
 const MAX_PARALLEL_INSTALLS = 2;
 
-/** Memory of a compiler, whose deployment may have less: packages such as numpy need 96 MiB. */
+/** Memory of a compiler, whose deployment may have less: those of `examples/ocr` compile within 96 MiB. */
 const MAX_COMPILER_MEMORY_BYTES = 512 * 1024 ** 2;
 
 const DIGEST = /^[0-9a-f]{64}$/;
@@ -52,6 +53,8 @@ export interface EnvironmentStoreOptions {
   readonly launch: LaunchProgram;
   /** Disk space of the environments that one organization uses. */
   readonly maxBytesPerOrganization: number;
+  /** Files of an environment. Default: 250,000. */
+  readonly maxFiles?: number;
   readonly log: Pick<Log, "info" | "warn">;
   readonly now: () => number;
 }
@@ -281,6 +284,7 @@ export class EnvironmentStore implements Environments {
 
   async #make(digest: string, options: MakeOptions, signal: AbortSignal): Promise<Made> {
     const { folder: home, uv: findUv, env, log, now, launch } = this.#options;
+    const { maxFiles = MAX_ENVIRONMENT_FILES } = this.#options;
     const { interpreter, lock, wheels, onProgress, organizationId } = options;
     const beganMs = now();
     const folder = join(home, digest);
@@ -300,6 +304,7 @@ export class EnvironmentStore implements Environments {
           lock,
           wheels,
           maxBytes,
+          maxFiles,
           uv,
           cacheFolder,
           env,
@@ -307,7 +312,7 @@ export class EnvironmentStore implements Environments {
         },
       }).catch(async (err) => {
         // What it has downloaded is of no use, and may be all of the disk.
-        await (err instanceof DiskError ? this.#cleanCache() : undefined);
+        await (err instanceof OversizedError ? this.#cleanCache() : undefined);
         throw err;
       });
       const leftOut = await compilePackages({

@@ -114,6 +114,14 @@ const WHEELS: Readonly<Record<string, () => MadePackage>> = {
     }),
 };
 
+/** Those that only have files which no environment has. */
+const LINKS: Readonly<Record<string, () => MadePackage>> = {
+  "links to files of the machine": () =>
+    index.add("links", "1.0", {
+      links: { "links/passwd": "/etc/passwd", "links/folder": marks, "links/__pycache__": marks },
+    }),
+};
+
 /** The same, of which no environment is made. */
 const REFUSED: Readonly<Record<string, readonly [() => MadePackage, RegExp]>> = {
   "an interpreter among its scripts": [
@@ -136,18 +144,20 @@ const REFUSED: Readonly<Record<string, readonly [() => MadePackage, RegExp]>> = 
 };
 
 const open = async (sandbox: Sandbox, log: string[] = []) => {
+  const home = realpathSync(mkdtempSync(join(folder, "environments-")));
   const store = new EnvironmentStore({
-    folder: realpathSync(mkdtempSync(join(folder, "environments-"))),
+    folder: home,
     interpreters: async () => [found.interpreter],
     uv: async () => found.uv,
     env: { UV_DEFAULT_INDEX: index.url, UV_HTTP_RETRIES: "0" },
     launch: programLauncher(sandbox),
-    maxBytesPerOrganization: 1024 ** 3,
+    maxBytesPerOrganization: 4 * 1024 ** 3,
+    maxFiles: 500,
     log: { info() {}, warn: (fields) => void log.push(JSON.stringify(fields)) },
     now: Date.now,
   });
   await store.start();
-  return store;
+  return Object.assign(store, { folder: home });
 };
 
 /** The compiled modules of the environment with this interpreter, by their paths. */
@@ -177,6 +187,46 @@ describe.skipIf(skipped)(`an environment that is made without any sandbox${skipp
     const lock = lockLine(make());
     const refused = store.hold({ lock, python: found.interpreter.version });
     await expect(refused).rejects.toThrow(reason);
+  });
+});
+
+describe.skipIf(skipped)(`what an environment takes${skipped}`, () => {
+  it.each(Object.entries(LINKS))("has no %s", async (_, make) => {
+    const { python } = await (await open(NO_SANDBOX)).hold({
+      lock: lockLine(make()),
+      python: found.interpreter.version,
+    });
+    const folder = join(python, "../../lib", `python${found.interpreter.version}`, "site-packages");
+    const entries = readdirSync(folder, { recursive: true, withFileTypes: true });
+    expect(entries.filter((entry) => entry.isSymbolicLink())).toEqual([]);
+  });
+
+  it.each([
+    [
+      "in memory",
+      () => index.add("described", "1.0", { metadataMb: 400 }),
+      "takes more than 1024 MiB of memory: the files METADATA or RECORD of one",
+    ],
+    [
+      "in files",
+      () =>
+        index.add("many", "1.0", {
+          files: Object.fromEntries(
+            Array.from({ length: 600 }, (_, at) => [`many/module_${at}.py`, ""]),
+          ),
+        }),
+      "its packages have more than 500 files",
+    ],
+  ])("is bounded %s, and what there is of it goes", async (_, make, reason) => {
+    const store = await open(NO_SANDBOX);
+    const refused = store.hold({ lock: lockLine(make()), python: found.interpreter.version });
+    await expect(refused).rejects.toMatchObject({
+      message: expect.stringContaining(reason),
+      isFinal: true,
+    });
+    expect(readdirSync(store.folder).filter((name) => name !== "cache")).toEqual([]);
+    const cached = readdirSync(store.folder, { recursive: true, withFileTypes: true });
+    expect(cached.filter((entry) => entry.name.endsWith(".py"))).toEqual([]);
   });
 });
 

@@ -22,12 +22,21 @@ export function lockLine({ name, file, sha256 }: MadePackage): string {
 }
 
 const WRITE_WHEEL = `
-import json, sys, zipfile
-files, target = json.load(sys.stdin), sys.argv[1]
+import json, stat, sys, zipfile
+made, target = json.load(sys.stdin), sys.argv[1]
 with zipfile.ZipFile(target, "w") as archive:
-    for path, text in files.items():
-        kind = zipfile.ZIP_DEFLATED if len(text) > 1_000_000 else zipfile.ZIP_STORED
-        archive.writestr(zipfile.ZipInfo(path, (2020, 1, 1, 0, 0, 0)), text, kind)
+    for path, text in made["content"].items():
+        entry = zipfile.ZipInfo(path, (2020, 1, 1, 0, 0, 0))
+        more = made["metadataMb"] if path.endswith("/METADATA") else 0
+        entry.compress_type = zipfile.ZIP_DEFLATED if more or len(text) > 1_000_000 else zipfile.ZIP_STORED
+        with archive.open(entry, "w") as opened:
+            opened.write(text.encode())
+            for _ in range(more):
+                opened.write(b"X: y\\n" * 200_000)
+    for path, to in made["links"].items():
+        link = zipfile.ZipInfo(path, (2020, 1, 1, 0, 0, 0))
+        link.create_system, link.external_attr = 3, (stat.S_IFLNK | 0o777) << 16
+        archive.writestr(link, to)
 `;
 
 /** A build backend (PEP 517) of a pure package of one module. */
@@ -100,7 +109,16 @@ export class PackageIndex implements AsyncDisposable {
   add(
     name: string,
     version: string,
-    { tag = "py3-none-any", requires = [] as string[], code = "", files = {} } = {},
+    {
+      tag = "py3-none-any",
+      requires = [] as string[],
+      code = "",
+      files = {},
+      /** Symbolic links, by their paths. */
+      links = {},
+      /** Megabytes of headers that say nothing, in its METADATA. */
+      metadataMb = 0,
+    } = {},
   ): MadePackage {
     const info = `${name}-${version}.dist-info`;
     const content: Record<string, string> = {
@@ -122,7 +140,9 @@ export class PackageIndex implements AsyncDisposable {
       .join("");
     const file = `${name}-${version}-${tag}.whl`;
     const path = join(this.#folder, file);
-    execFileSync("python3", ["-c", WRITE_WHEEL, path], { input: JSON.stringify(content) });
+    execFileSync("python3", ["-c", WRITE_WHEEL, path], {
+      input: JSON.stringify({ content, links, metadataMb }),
+    });
     return this.#keep(name, file, readFileSync(path));
   }
 

@@ -113,10 +113,10 @@ async function withinDisk(
   { folder, maxBytes, maxFiles, signal }: InstallOptions,
   install: (signal: AbortSignal) => Promise<unknown>,
 ): Promise<void> {
-  const before = await freeIn(folder);
+  const before = await freeIn(dirname(folder));
   const full = new AbortController();
   const check = async (): Promise<void> => {
-    const { bytes, files } = await freeIn(folder);
+    const { bytes, files } = await freeIn(dirname(folder));
     if (before.bytes - bytes > maxBytes) {
       full.abort(overQuota(maxBytes));
     } else if (before.files - files > maxFiles) {
@@ -144,8 +144,10 @@ export function overQuota(maxBytes: number): OversizedError {
   );
 }
 
-/** What is free on the disk of a folder; some file systems do not tell of files. */
-async function freeIn(folder: string): Promise<{ readonly bytes: number; readonly files: number }> {
-  const { bavail, bsize, ffree } = await statfs(dirname(folder));
+/** What is free on the disk that a folder is on; some file systems do not tell of files. */
+export async function freeIn(
+  folder: string,
+): Promise<{ readonly bytes: number; readonly files: number }> {
+  const { bavail, bsize, ffree } = await statfs(folder);
   return { bytes: bavail * bsize, files: ffree };
 }

@@ -27,7 +27,7 @@ import {
   type HeldEnvironment,
   OversizedError,
 } from "./environment.ts";
-import { installPackages, MAX_ENVIRONMENT_FILES, overQuota } from "./install.ts";
+import { freeIn, installPackages, MAX_ENVIRONMENT_FILES, overQuota } from "./install.ts";
 import type { PythonInterpreter } from "./interpreters.ts";
 import { readLock, writeLock } from "./requirements.ts";
 import { runUv } from "./run-uv.ts";
@@ -37,6 +37,9 @@ const MAX_PARALLEL_INSTALLS = 2;
 
 /** Memory of a compiler, whose deployment may have less: those of `examples/ocr` compile within 96 MiB. */
 const MAX_COMPILER_MEMORY_BYTES = 512 * 1024 ** 2;
+
+/** Part of an organization's disk that the cache keeps of packages that could not be installed. */
+const MAX_CACHED_PART = 0.01;
 
 const DIGEST = /^[0-9a-f]{64}$/;
 
@@ -68,6 +71,8 @@ interface Made {
 
 interface Making {
   readonly made: Promise<Made>;
+  /** Whose quota it takes. */
+  readonly organizationId: string;
   /** Those who wait for it; it is broken off when none does any more. */
   waiting: number;
   readonly abort: AbortController;
@@ -239,11 +244,11 @@ export class EnvironmentStore implements Environments {
       const made = this.#installs.run(
         async () => (await this.#find(digest)) ?? (await this.#make(digest, options, abort.signal)),
       );
-      making = { made, waiting: 0, abort };
+      making = { made, waiting: 0, abort, organizationId: options.organizationId };
       this.#known.set(digest, making);
       made.catch(() => this.#forget(digest, made));
     }
-    const { made, abort } = making;
+    const { made, abort, organizationId } = making;
     making.waiting += 1;
     try {
       return await untilAborted(made, signal);
@@ -253,10 +258,16 @@ export class EnvironmentStore implements Environments {
         abort.abort(err);
         this.#forget(digest, made);
       }
-      throw err;
+      const isOwn = organizationId === options.organizationId;
+      if (isOwn || signal?.aborted === true || !(err instanceof OversizedError) || err.isFinal) {
+        throw err;
+      }
     } finally {
       making.waiting -= 1;
     }
+    // The quota that it went beyond is another organization's.
+    this.#forget(digest, made);
+    return await this.#open(digest, options, signal);
   }
 
   #forget(digest: string, made: Promise<Made>): void {
@@ -284,7 +295,7 @@ export class EnvironmentStore implements Environments {
 
   async #make(digest: string, options: MakeOptions, signal: AbortSignal): Promise<Made> {
     const { folder: home, uv: findUv, env, log, now, launch } = this.#options;
-    const { maxFiles = MAX_ENVIRONMENT_FILES } = this.#options;
+    const { maxFiles = MAX_ENVIRONMENT_FILES, maxBytesPerOrganization } = this.#options;
     const { interpreter, lock, wheels, onProgress, organizationId } = options;
     const beganMs = now();
     const folder = join(home, digest);
@@ -296,6 +307,7 @@ export class EnvironmentStore implements Environments {
       onProgress?.(`installing packages for Python ${interpreter.version}`);
       const cacheFolder = join(home, "cache");
       const uv = await findUv(interpreter, signal);
+      const { bytes: freeBytes } = await freeIn(home);
       await installPackages({
         ...{
           folder: unfinished,
@@ -311,8 +323,11 @@ export class EnvironmentStore implements Environments {
           signal,
         },
       }).catch(async (err) => {
-        // What it has downloaded is of no use, and may be all of the disk.
-        await (err instanceof OversizedError ? this.#cleanCache() : undefined);
+        const left = freeBytes - (await freeIn(home)).bytes;
+        if (left > maxBytesPerOrganization * MAX_CACHED_PART || err instanceof OversizedError) {
+          // What it has downloaded is of no use, and nobody's quota has it.
+          await this.#cleanCache();
+        }
         throw err;
       });
       const leftOut = await compilePackages({

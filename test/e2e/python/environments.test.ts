@@ -284,6 +284,39 @@ describe.skipIf(skipped)(`environments${skipped}`, () => {
     expect(err.message).toContain("more than the 4 MiB of disk");
   });
 
+  it("are made for who has room for them, though somebody without asked first", async () => {
+    const data = (name: string) =>
+      index.add(name, "1.0", { files: { [`${name}/data.txt`]: "x".repeat(3_000_000) } });
+    const store = await open({ maxBytesPerOrganization: 5 * 1024 ** 2 });
+    await store.hold(spec(lockLine(data("had"))));
+    const lock = lockLine(data("wanted"));
+    const gate = Promise.withResolvers<void>();
+    index.held = gate.promise;
+    const all = Promise.allSettled([
+      store.hold(spec(lock)),
+      store.hold({ ...spec(lock), organizationId: "other" }),
+      store.hold({ ...spec(lock), organizationId: "another" }),
+    ]);
+    gate.resolve();
+    index.held = Promise.resolve();
+    const [refused, ...others] = await all;
+    expect(refused).toMatchObject({ status: "rejected", reason: { isFinal: false } });
+    expect(others.map(({ status }) => status)).toEqual(["fulfilled", "fulfilled"]);
+    expect(made).toBe(2);
+  });
+
+  it("leave nothing large in the cache when their packages cannot be installed", async () => {
+    const store = await open({ maxBytesPerOrganization: 64 * 1024 ** 2 });
+    const files = {
+      "broken/data.txt": "x".repeat(20_000_000),
+      "broken-1.0.data/scripts/python": "#!/bin/sh\n",
+    };
+    const refused = store.hold(spec(lockLine(index.add("broken", "1.0", { files }))));
+    await expect(refused).rejects.toThrow("reserved name");
+    const cached = readdirSync(join(folder, "cache"), { recursive: true, encoding: "utf8" });
+    expect(cached.filter((path) => path.endsWith("data.txt"))).toEqual([]);
+  });
+
   it("are refused for a version of Python that is not there, with those that are", async () => {
     const store = await open();
     await expect(store.hold({ ...spec(), python: "3.99" })).rejects.toThrow(

@@ -87,6 +87,49 @@ describe("imports", () => {
   });
 });
 
+describe("streams", () => {
+  const inServer = (pattern: RegExp): string[] =>
+    filesBelow("src/server")
+      .filter((path) => pattern.test(code(path)))
+      .toSorted();
+
+  it("of all protocols come through one chain of interceptors, which ends them with their credential", () => {
+    const composer = "src/server/protocols.ts";
+    expect(inServer(/\bcreateInvoker\(|\bonlyOn\(hostKind, rpcPlugin\)/)).toEqual([
+      composer,
+      "src/server/rpc/engine/invoker.ts",
+    ]);
+    expect(inServer(/\bcreateConnectRouter\(/)).toEqual(["src/server/rpc/engine/plugin.ts"]);
+    const [, chain = ""] = /const interceptors = \[([\s\S]*?)\n {2}\];/.exec(code(composer)) ?? [];
+    expect(chain.match(/\bcreate\w+Interceptor\(/g)).toEqual([
+      "createAuthenticateInterceptor(",
+      "createAuthorizeInterceptor(",
+      "createCountInterceptor(",
+      "createStandingInterceptor(",
+      "createValidateInterceptor(",
+    ]);
+    expect(code(composer)).toContain("createInvoker({ services, interceptors })");
+    expect(code(composer)).toMatch(/rpcPlugin\), \{\s*services,\s*interceptors,/);
+  });
+
+  it("are sent over HTTP by who got them from that chain, and by who sends one bounded answer", () => {
+    expect(inServer(/\bReadable\.from\(|\breply\.raw\.(?:write|end)\(/)).toEqual([
+      // The bytes of one result, with the range that was asked for.
+      "src/server/dataplane/content.ts",
+      "src/server/dataplane/events.ts",
+      "src/server/dataplane/stream.ts",
+      // The bytes of a request.
+      "src/server/http/decoded-body.ts",
+      // One page of metrics.
+      "src/server/monitoring/send.ts",
+      "src/server/rest/response.ts",
+    ]);
+    for (const path of ["dataplane/events", "dataplane/stream", "rest/response"]) {
+      expect(code(`src/server/${path}.ts`)).toMatch(/\banswers(?:,|: StreamAnswer)/);
+    }
+  });
+});
+
 describe("programs", () => {
   it("are started in known places", () => {
     const starters = imports.filter(({ to, typeOnly }) => STARTERS.test(to) && !typeOnly);

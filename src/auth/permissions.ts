@@ -263,6 +263,42 @@ function authorizeEndpoint(principal: Principal, { deployment, standalone }: Sit
     : deploymentUnknown(principal, `${organization}/${name}`);
 }
 
+/**
+ * Whether a caller may still do all that they might before, in one organization where it is known:
+ * their role is no lower, and their token has the access, and the deployments, that it had.
+ */
+export function keepsRights(before: Principal, now: Principal, organizationId?: string): boolean {
+  switch (before.kind) {
+    case "session":
+      return (
+        now.kind === "session" &&
+        (now.operator || !before.operator) &&
+        before.memberships
+          .filter((each) => (organizationId ?? each.organizationId) === each.organizationId)
+          .every((each) => isNoLower(roleIn(now, each.organizationId), each.role))
+      );
+    case "token":
+      return (
+        now.kind === "token" &&
+        ACCESSES.every((each) => now.access[each] || !before.access[each]) &&
+        isNoLower(now.user?.role, before.user?.role) &&
+        (now.allDeployments ||
+          (!before.allDeployments &&
+            before.deployments.every(({ deploymentId }) =>
+              now.deployments.some((each) => each.deploymentId === deploymentId),
+            )))
+      );
+    default:
+      return now.kind === before.kind;
+  }
+}
+
+const ACCESSES = ["developerOperations", "protectedEndpoint", "monitoring", "worker"] as const;
+
+function isNoLower(role: Role | undefined, than: Role | undefined): boolean {
+  return role === than || role === "admin" || than === undefined;
+}
+
 /** Whether a token may join workers to a deployment. */
 export function joins(
   { access, allDeployments, deployments }: TokenPrincipal,

@@ -66,6 +66,11 @@ export interface Credentials {
   readonly address: string;
   /** Whether the request came over https, as reported by a trusted proxy. Default false. */
   readonly secure?: boolean;
+  /**
+   * True where the caller of a stream is authenticated again: they were right once, so it is no
+   * guess, and the limit on failures does not hold. Default false.
+   */
+  readonly again?: boolean;
 }
 
 /**

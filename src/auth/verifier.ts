@@ -30,7 +30,7 @@ import type { FailureLimiter } from "./failures.ts";
 import type { KeyRing } from "./keys.ts";
 import { LookupCache } from "./lookup-cache.ts";
 import { digestCode } from "./one-time-codes.ts";
-import type { Authenticate, Principal } from "./principal.ts";
+import type { Authenticate, Credentials, Principal } from "./principal.ts";
 import { readSessionCookie } from "./sessions.ts";
 import type { Maker, RecallMaker } from "./task-access.ts";
 import { parseTokenValue, TOKEN_LENGTH } from "./token-format.ts";
@@ -53,6 +53,9 @@ const SESSION_USE_RECORD_INTERVAL_MS = 5 * 60_000;
 
 const ANONYMOUS: Principal = { kind: "anonymous" };
 const SIGNED_OUT: Principal = { kind: "anonymous", signedOut: true };
+
+/** Where a credential comes from. */
+type From = Pick<Credentials, "address" | "again">;
 
 /** The outcome of verifying a token. */
 export type Verification =
@@ -116,12 +119,13 @@ export class Verifier implements AsyncDisposable {
    * Errors: TOKEN_MISSING, TOKEN_INVALID; RATE_LIMITED after too many failures from the
    * address; STORAGE_UNAVAILABLE when the token could not be checked.
    */
-  readonly authenticate: Authenticate = ({ authorization, cookie, address, secure = false }) => {
+  readonly authenticate: Authenticate = (credentials) => {
+    const { authorization, cookie, secure = false } = credentials;
     if (authorization !== undefined) {
-      return this.#authenticateToken(authorization, address);
+      return this.#authenticateToken(authorization, credentials);
     }
     const value = readSessionCookie(cookie, secure || this.#options.secureCookies === true);
-    return value === undefined ? ANONYMOUS : this.#authenticateSession(value, address);
+    return value === undefined ? ANONYMOUS : this.#authenticateSession(value, credentials);
   };
 
   /**
@@ -155,7 +159,8 @@ export class Verifier implements AsyncDisposable {
     await Promise.all(this.#writing);
   }
 
-  #authenticateToken(authorization: string, address: string): Principal | Promise<Principal> {
+  #authenticateToken(authorization: string, from: From): Principal | Promise<Principal> {
+    const { address } = from;
     const value =
       authorization.length <= MAX_AUTHORIZATION_CHARACTERS ? bearerToken(authorization) : undefined;
     if (!value) {
@@ -169,9 +174,7 @@ export class Verifier implements AsyncDisposable {
     if (recalled === null || parseTokenValue(value) === undefined) {
       throw this.#refused("invalid");
     }
-    return this.#askFor(value, fingerprint, address).then((token) =>
-      this.#useToken(token, address),
-    );
+    return this.#askFor(value, fingerprint, from).then((token) => this.#useToken(token, address));
   }
 
   #recallToken({ organizationId, id: tokenId }: Maker, address: string) {
@@ -208,18 +211,10 @@ export class Verifier implements AsyncDisposable {
     return (this.#sessions.share(key) ?? this.#sessions.ask(key, find)).then(use);
   }
 
-  async #askFor(
-    value: string,
-    fingerprint: string,
-    address: string,
-  ): Promise<CachedToken | undefined> {
+  async #askFor(value: string, fingerprint: string, from: From): Promise<CachedToken | undefined> {
     try {
       return await (this.#tokens.share(fingerprint) ??
-        this.#options.failures.attempt(
-          address,
-          () => this.#tokens.ask(fingerprint, () => this.#findToken(value)),
-          (token) => token === undefined,
-        ));
+        this.#limited(from, () => this.#tokens.ask(fingerprint, () => this.#findToken(value))));
     } catch (err) {
       const isLimited = toProblem(err).reason === "RATE_LIMITED";
       this.#options.onVerified?.(isLimited ? "rate_limited" : "unavailable");
@@ -262,7 +257,7 @@ export class Verifier implements AsyncDisposable {
     return new CachedToken(found);
   }
 
-  #authenticateSession(value: string, address: string): Principal | Promise<Principal> {
+  #authenticateSession(value: string, from: From): Principal | Promise<Principal> {
     const digest = digestCode(value);
     const recalled = this.#sessions.recall(digest);
     if (recalled !== undefined) {
@@ -270,12 +265,20 @@ export class Verifier implements AsyncDisposable {
     }
     const found =
       this.#sessions.share(digest) ??
-      this.#options.failures.attempt(
-        address,
-        () => this.#sessions.ask(digest, () => this.#findSession(digest, address)),
-        (session) => session === undefined,
+      this.#limited(from, () =>
+        this.#sessions.ask(digest, () => this.#findSession(digest, from.address)),
       );
     return found.then((session) => this.#useSession(session));
+  }
+
+  /** Looks up a credential under the limit on failures of its address. */
+  #limited<Found>(
+    { address, again = false }: From,
+    look: () => Promise<Found | undefined>,
+  ): Promise<Found | undefined> {
+    return again
+      ? look()
+      : this.#options.failures.attempt(address, look, (found) => found === undefined);
   }
 
   #useSession(session: CachedSession | null | undefined): Principal {

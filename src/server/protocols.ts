@@ -25,6 +25,7 @@ import { restPlugin } from "./rest/plugin.ts";
 import { hostOf, requestValues } from "./rpc/engine/caller.ts";
 import { createInvoker, type Invoker, type ServiceRegistration } from "./rpc/engine/invoker.ts";
 import { rpcPlugin } from "./rpc/engine/plugin.ts";
+import { Standings } from "./rpc/engine/standing.ts";
 import { createHealthService, type HealthSource } from "./rpc/health.ts";
 import {
   accessTable,
@@ -34,6 +35,7 @@ import {
   type Identify,
 } from "./rpc/interceptors/access.ts";
 import { createCountInterceptor } from "./rpc/interceptors/count.ts";
+import { createStandingInterceptor } from "./rpc/interceptors/standing.ts";
 import { createValidateInterceptor } from "./rpc/interceptors/validate.ts";
 import { createReflectionServices } from "./rpc/reflection.ts";
 import { createLocate, DEPLOYMENT_HEADER } from "./rpc/target.ts";
@@ -122,6 +124,10 @@ export async function mountProtocols(
     createAuthenticateInterceptor(identify),
     createAuthorizeInterceptor(accessOf, { standalone, locate }),
     createCountInterceptor(),
+    createStandingInterceptor({
+      ...{ identify, accessOf, standalone, directory },
+      standings: new Standings(),
+    }),
     createValidateInterceptor(),
   ];
   const valuesOver =

@@ -1,10 +1,11 @@
 /** Who calls a deployment's own paths: whoever the headers say, or whoever made the access of a task. */
 import { Code, type ContextValues } from "@connectrpc/connect";
 import type { FastifyRequest } from "fastify";
-import type { Principal } from "../auth/principal.ts";
+import { addressOf, type Principal, setPrincipal } from "../auth/principal.ts";
 import { accessEnded, TASK_ACCESS_PREFIX, type TaskAccess } from "../auth/task-access.ts";
 import { problem, toProblem } from "../errors.ts";
 import { accessDoesNotOpen, accessOf, givenAccess, hasAccess, holdTo } from "./dataplane/access.ts";
+import { setStanding } from "./rpc/engine/standing.ts";
 
 type Values = ContextValues | Promise<ContextValues>;
 
@@ -66,5 +67,11 @@ async function enter(
   if (deploymentIdOf(values) !== opened.deploymentId) {
     throw problem("ACCESS_DENIED", "the access is for a task of another deployment");
   }
-  return holdTo(values, { taskId: opened.taskId, check: async () => void (await find()) });
+  setStanding(values, {
+    identify: async () => {
+      setPrincipal(values, await taskAccess.holder(opened, addressOf(values)));
+    },
+    ended: accessEnded,
+  });
+  return holdTo(values, { taskId: opened.taskId });
 }

@@ -12,7 +12,10 @@ export declare const file_tessera_v1_access: GenFile;
 
 /**
  * Access says who may call a method. Every method has one; the server does
- * not start if a method has none.
+ * not start if a method has none. A stream ends within 5 s of its caller's
+ * access to it: with UNAUTHENTICATED (TOKEN_INVALID, TOKEN_MISSING) where the
+ * credential has ended, and with PERMISSION_DENIED (ACCESS_DENIED,
+ * ADMIN_REQUIRED) where it may do less than before.
  *
  * @generated from enum tessera.v1.Access
  */
@@ -93,7 +96,10 @@ export enum Access {
 
 /**
  * Access says who may call a method. Every method has one; the server does
- * not start if a method has none.
+ * not start if a method has none. A stream ends within 5 s of its caller's
+ * access to it: with UNAUTHENTICATED (TOKEN_INVALID, TOKEN_MISSING) where the
+ * credential has ended, and with PERMISSION_DENIED (ACCESS_DENIED,
+ * ADMIN_REQUIRED) where it may do less than before.
  *
  * @generated from enum tessera.v1.Access
  */

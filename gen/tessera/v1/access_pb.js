@@ -19,7 +19,10 @@ export const AccessSchema = /*@__PURE__*/
 
 /**
  * Access says who may call a method. Every method has one; the server does
- * not start if a method has none.
+ * not start if a method has none. A stream ends within 5 s of its caller's
+ * access to it: with UNAUTHENTICATED (TOKEN_INVALID, TOKEN_MISSING) where the
+ * credential has ended, and with PERMISSION_DENIED (ACCESS_DENIED,
+ * ADMIN_REQUIRED) where it may do less than before.
  *
  * @generated from enum tessera.v1.Access
  */

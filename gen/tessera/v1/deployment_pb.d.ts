@@ -3296,8 +3296,7 @@ export declare const DeploymentService: GenService<{
    * WatchDeployments follows the deployments of an organization, or one of them:
    * the first message has all of them, later ones what has changed, at most once
    * a second, so that a deployment which changes faster skips states but for the
-   * last. A message without a change comes every 20 s. The stream ends when the
-   * session or token ends or its rights change, which is looked at every 5 s, and
+   * last. A message without a change comes every 20 s. The stream ends
    * after ten minutes: call again. That of one deployment ends once it is deleted.
    *
    * Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND), RESOURCE_EXHAUSTED

@@ -1412,9 +1412,8 @@ export declare const OrganizationTaskService: GenService<{
    * WatchTasks follows the first page of ListOrganizationTasks: the first message
    * has the whole page, later ones what has changed on it, at most once a second,
    * so that a task which changes faster skips states but for the last. A message
-   * without a change comes every 20 s. The stream ends when the session or token
-   * ends or its rights change, which is looked at every 5 s, and after ten
-   * minutes: call again.
+   * without a change comes every 20 s. The stream ends after ten minutes: call
+   * again.
    *
    * Errors: those of ListOrganizationTasks, RESOURCE_EXHAUSTED
    * (TOO_MANY_WAITING).

@@ -4,20 +4,17 @@
  * An access opens the paths that read one task, and no other. It is read only where such a path is
  * asked for; elsewhere `access` is a name like any other, which a function may use itself.
  *
- * A stream that it opened lasts as long as whoever made it may read the task, which is asked again
- * while the stream lasts.
+ * A stream that it opened lasts as long as whoever made it may read the task (see
+ * `rpc/engine/standing.ts`).
  */
-import { Code, type ContextValues, createContextKey } from "@connectrpc/connect";
+import { type ContextValues, createContextKey } from "@connectrpc/connect";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { problem, toProblem } from "../../errors.ts";
+import { problem } from "../../errors.ts";
 import type { StreamedBodies } from "../http/streamed-bodies.ts";
 import { queryParameter, queryTaskId } from "./request.ts";
 
 /** The query parameter that holds an access. */
 export const ACCESS_PARAMETER = "access";
-
-/** How often it is asked whether the maker of an access may still read what it streams. */
-const ACCESS_STANDING_CHECK_INTERVAL_MS = 5_000;
 
 /** Ends of the paths that read a task. */
 const READING = /\/(?:events|stream|status|get)\/?$/;
@@ -25,8 +22,6 @@ const READING = /\/(?:events|stream|status|get)\/?$/;
 /** What holds for the caller of an access. */
 export interface HeldAccess {
   readonly taskId: string;
-  /** Looks again. Rejects once the maker may not read the task any more. */
-  readonly check: () => Promise<void>;
 }
 
 const heldKey = createContextKey<HeldAccess | undefined>(undefined, {
@@ -104,37 +99,3 @@ export function withoutSharing(values: ContextValues, bodies: StreamedBodies): v
 }
 
 const SHARING: ReadonlySet<string> = new Set(["cache-control", "referrer-policy"]);
-
-/** The signal of a stream: it also aborts once the maker of its access may not read the task any more. */
-export function standingSignal(
-  reply: FastifyReply,
-  values: ContextValues,
-  gone: AbortSignal,
-): AbortSignal {
-  const held = values.get(heldKey);
-  if (held === undefined) {
-    return gone;
-  }
-  const controller = new AbortController();
-  const timer = setInterval(() => {
-    held.check().catch((thrown: unknown) => {
-      const found = toProblem(thrown);
-      if (ENDING.has(found.code)) {
-        controller.abort(found);
-      }
-    });
-  }, ACCESS_STANDING_CHECK_INTERVAL_MS);
-  timer.unref();
-  reply.raw.once("close", () => {
-    clearInterval(timer);
-    controller.abort(gone.reason);
-  });
-  return controller.signal;
-}
-
-/** What says that somebody may not read; anything else is a passing failure to find out. */
-const ENDING: ReadonlySet<Code> = new Set([
-  Code.Unauthenticated,
-  Code.PermissionDenied,
-  Code.NotFound,
-]);

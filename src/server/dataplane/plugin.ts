@@ -46,7 +46,6 @@ import {
   checkAccess,
   hasAccess,
   keepToCaller,
-  standingSignal,
   withoutSharing,
 } from "./access.ts";
 import { mountAliases, named, placeOf } from "./aliases.ts";
@@ -204,11 +203,6 @@ function origin(req: FastifyRequest, reply: FastifyReply, contextValues: Context
     url: req.url,
     contextValues,
   };
-}
-
-/** The origin of a stream. */
-function lasting(reply: FastifyReply, from: Origin): Origin {
-  return { ...from, signal: standingSignal(reply, from.contextValues, from.signal) };
 }
 
 function routes({ invoke, streamedBy, bodyLimits }: DataPlaneOptions): Route[] {
@@ -386,7 +380,7 @@ function routes({ invoke, streamedBy, bodyLimits }: DataPlaneOptions): Route[] {
         const after = lastEventId(req);
         const asked = { endpoint: endpointOf(req), taskId: queryTaskId(req), ...after };
         const message = create(WatchTaskRequestSchema, asked);
-        const events = invoke.stream(watchTask, message, lasting(reply, from));
+        const events = invoke.stream(watchTask, message, from);
         return sendEvents(reply, events, { words: wordsOf(req), after });
       },
     },
@@ -404,11 +398,7 @@ function routes({ invoke, streamedBy, bodyLimits }: DataPlaneOptions): Route[] {
           resultFormat: ResultFormat.BODY,
           ...lastPieceId(req),
         });
-        return sendTaskPieces(
-          reply,
-          invoke.stream(streamTask, message, lasting(reply, from)),
-          form,
-        );
+        return sendTaskPieces(reply, invoke.stream(streamTask, message, from), form);
       },
     },
   ];

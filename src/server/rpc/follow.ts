@@ -15,9 +15,6 @@ const FOLLOW_POLL_INTERVAL_MS = 1_000;
 /** How long a follower goes without a message: proxies close connections that say nothing. */
 const FOLLOW_KEEP_ALIVE_MS = 20_000;
 
-/** How often it is asked whether a follower may still read: a session ends, rights change. */
-const STANDING_CHECK_INTERVAL_MS = 5_000;
-
 /** How long a state is followed: then the caller proves again who it is. */
 const MAX_FOLLOW_MS = 600_000;
 
@@ -34,13 +31,11 @@ export interface Telling<State, Message> {
   isOver?(state: State): boolean;
 }
 
-export interface Following extends Pick<FollowOptions<never>, "signal" | "keepsStanding"> {
+export interface Following extends Pick<FollowOptions<never>, "signal"> {
   /** How long a state is followed, in milliseconds. */
   readonly forMs: number;
   /** How long without a message, in milliseconds. */
   readonly keepAliveMs: number;
-  /** How often the standing is asked for, in milliseconds. */
-  readonly standingMs: number;
 }
 
 export interface FollowOptions<State> {
@@ -53,8 +48,6 @@ export interface FollowOptions<State> {
   /** Default: ten minutes, which is also the maximum. */
   readonly forMs: number | undefined;
   readonly signal: AbortSignal;
-  /** Whether the caller has the rights that it had; if not, the stream ends. */
-  keepsStanding(): Promise<boolean>;
 }
 
 interface Followed<State> {
@@ -88,8 +81,7 @@ export class Followers<State> {
     followed.followers += 1;
     try {
       const keepAliveMs = FOLLOW_KEEP_ALIVE_MS;
-      const standingMs = STANDING_CHECK_INTERVAL_MS;
-      yield* follow(followed.state, { ...rest, forMs, keepAliveMs, standingMs }, telling);
+      yield* follow(followed.state, { ...rest, forMs, keepAliveMs }, telling);
     } finally {
       places.give(organizationId);
       followed.followers -= 1;
@@ -112,13 +104,12 @@ function shared<State>(read: FollowOptions<State>["read"]): SharedRead<State> {
 /** Exported for tests, which have no twenty seconds. */
 export async function* follow<State, Message>(
   state: Pick<SharedRead<State>, "get">,
-  { forMs, keepAliveMs, standingMs, signal, keepsStanding }: Following,
+  { forMs, keepAliveMs, signal }: Following,
   { changeOf, unchanged, isOver = () => false }: Telling<State, Message>,
 ): AsyncGenerator<Message> {
   const untilMs = performance.now() + forMs;
   let sent: State | undefined;
   let sentMs = 0;
-  let askedMs = performance.now();
   let leftMs = forMs;
   do {
     const next = await state.get();
@@ -135,12 +126,6 @@ export async function* follow<State, Message>(
     sent = next;
     const pauseMs = Math.min(FOLLOW_POLL_INTERVAL_MS, leftMs);
     await sleep(pauseMs, undefined, { signal }).catch(() => signal.throwIfAborted());
-    if (performance.now() - askedMs >= standingMs) {
-      askedMs = performance.now();
-      if (!(await keepsStanding())) {
-        return;
-      }
-    }
     leftMs = untilMs - performance.now();
   } while (leftMs > 0);
 }

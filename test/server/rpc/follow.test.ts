@@ -16,8 +16,7 @@ const TELLING = {
 async function said(read: () => Promise<State>, forMs: number, keepAliveMs: number) {
   const messages: object[] = [];
   const { signal } = new AbortController();
-  const caller = { signal, keepsStanding: async () => true, standingMs: 60_000 };
-  const following = follow({ get: read }, { ...caller, forMs, keepAliveMs }, TELLING);
+  const following = follow({ get: read }, { signal, forMs, keepAliveMs }, TELLING);
   for await (const message of following) {
     messages.push(message);
   }
@@ -37,19 +36,6 @@ it("a state that cannot be read ends the stream with the error", async () => {
   await expect(said(failing, 1_000, 1_000)).rejects.toThrow("the database is away");
 });
 
-it("a caller whose standing has changed is told no more", async () => {
-  const messages: object[] = [];
-  const { signal } = new AbortController();
-  const caller = { signal, keepsStanding: async () => false, standingMs: 1 };
-  let number = 0;
-  const read = async () => ({ number: number++ });
-  const following = { ...caller, forMs: 60_000, keepAliveMs: 60_000 };
-  for await (const message of follow({ get: read }, following, TELLING)) {
-    messages.push(message);
-  }
-  expect(messages).toEqual([{ number: 0 }]);
-});
-
 it("no more than 500 follow at once, 375 of one organization, and the next has the place of one who left", async () => {
   const followers = new Followers<State>("states");
   const leaving = new AbortController();
@@ -59,9 +45,8 @@ it("no more than 500 follow at once, 375 of one organization, and the next has t
     reads += 1;
     return { number: 1 };
   };
-  const caller = { signal, keepsStanding: async () => true };
   const newOne = (organizationId = "acme") =>
-    followers.follow({ organizationId, key: "a", read, forMs: undefined, ...caller }, TELLING);
+    followers.follow({ organizationId, key: "a", read, forMs: undefined, signal }, TELLING);
   const refused = { reason: "TOO_MANY_WAITING" };
   const all = Array.from({ length: 375 }, () => newOne());
   await Promise.all(all.map((one) => one.next()));

@@ -13,7 +13,6 @@ import {
 } from "../../../../gen/tessera/v1/deployment_pb.js";
 import { type DeploymentLists, deploymentsOf } from "../deployments-of.ts";
 import { memberOf } from "../engine/caller.ts";
-import { keepsStanding } from "../engine/standing.ts";
 import { differences, Followers, type ShownById, shownById, type Telling } from "../follow.ts";
 import type { Describe } from "./describe.ts";
 import { deploymentNotFound } from "./refusals.ts";
@@ -41,11 +40,7 @@ export function watchDeployments(accounts: DeploymentLists, describe: Describe):
     };
     const forMs = followFor && durationMs(followFor);
     const telling = deployment === "" ? ALL : tellingOf(deployment);
-    const caller = { signal, keepsStanding: () => keepsStanding(values) };
-    yield* followers.follow(
-      { organizationId, key: organizationId, read, forMs, ...caller },
-      telling,
-    );
+    yield* followers.follow({ organizationId, key: organizationId, read, forMs, signal }, telling);
   };
 }
 

@@ -149,6 +149,11 @@ export function memberOf({ values }: Pick<HandlerContext, "values">): Member {
   return member;
 }
 
+/** The id of the organization of the request; undefined where the method's access asks for none. */
+export function organizationIdOf(values: ContextValues): string | undefined {
+  return values.get(memberKey)?.organizationId;
+}
+
 /** Stores the result of authorization for `memberOf`. */
 export function setMember(values: ContextValues, member: Member): void {
   values.set(memberKey, member);

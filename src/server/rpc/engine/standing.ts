@@ -1,29 +1,150 @@
 /**
- * The standing of a stream's caller: who they are and what they may do. A stream lasts, so one that
- * shows what only some may see asks again, and ends when the answer has changed.
+ * The standing of the callers of streams. A call is authorized once; a stream lasts, so its caller
+ * is asked for again every two seconds, and it ends with their credential: one that was deleted,
+ * has expired or may do less, whose owner was demoted or removed, or a session that was ended.
+ *
+ * One timer serves the streams of all protocols, and does not run while there is none. Asking costs
+ * a look into the caches of credentials and deployments, which the change feed keeps fresh. While
+ * the database does not answer, nobody knows more, and a stream ends no sooner than the time that
+ * its credential was valid to when it was last asked for.
  */
-import { isDeepStrictEqual } from "node:util";
-import { type ContextValues, createContextKey } from "@connectrpc/connect";
+import { Code, type ContextValues, createContextKey } from "@connectrpc/connect";
 import { principalOf } from "../../../auth/principal.ts";
+import { copyOf, type Problem, problem, toProblem } from "../../../errors.ts";
 
-/** Authenticates the caller of a call again; afterwards its context values say who it is now. */
-type Reidentify = () => Promise<void> | undefined;
+/** How often the callers of streams are asked for. */
+const STANDING_CHECK_INTERVAL_MS = 2_000;
 
-const reidentifyKey = createContextKey<Reidentify | undefined>(undefined, {
-  description: "authenticates the caller of a stream again",
-});
+/** Streams that are asked about before other work has its turn. */
+const MAX_STREAMS_PER_TURN = 100;
 
-/** Stores how the caller of a stream is authenticated again. */
-export function setReidentify(values: ContextValues, reidentify: Reidentify): void {
-  values.set(reidentifyKey, reidentify);
+/** How the caller of a stream is found again, where it is not by the headers of the request. */
+export interface Standing {
+  /** Puts the caller, as they stand now, into the call's context values. */
+  readonly identify: () => Promise<void> | undefined;
+  /** The error that the stream ends with. Default: the one that says why. */
+  readonly ended?: (cause: Problem) => Problem;
 }
 
-/**
- * Whether the caller of a stream is who they were, with the same rights. Throws TOKEN_INVALID for
- * a credential that is not valid any more.
- */
-export async function keepsStanding(values: ContextValues): Promise<boolean> {
-  const before = principalOf(values);
-  await values.get(reidentifyKey)?.();
-  return isDeepStrictEqual(principalOf(values), before);
+const standingKey = createContextKey<Standing | undefined>(undefined, {
+  description: "how the caller of a stream is found again",
+});
+
+/** Says how the caller of a stream is found again. */
+export function setStanding(values: ContextValues, standing: Standing): void {
+  values.set(standingKey, standing);
+}
+
+export function standingOf(values: ContextValues): Standing | undefined {
+  return values.get(standingKey);
+}
+
+/** A stream under way. */
+export interface LastingStream {
+  readonly values: ContextValues;
+  /** Throws or rejects when the caller may not go on. */
+  ask(): Promise<void>;
+  /** Ends the stream with an error. */
+  end(found: Problem): void;
+}
+
+export interface StandingsOptions {
+  readonly now?: () => number;
+  readonly intervalMs?: number;
+}
+
+/** The streams of a server whose callers are asked for again. */
+export class Standings {
+  readonly #streams = new Set<LastingStream>();
+  /** Those whose question is not answered yet. */
+  readonly #asked = new Set<LastingStream>();
+  readonly #now: () => number;
+  readonly #intervalMs: number;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor({ now = Date.now, intervalMs = STANDING_CHECK_INTERVAL_MS }: StandingsOptions = {}) {
+    this.#now = now;
+    this.#intervalMs = intervalMs;
+  }
+
+  get size(): number {
+    return this.#streams.size;
+  }
+
+  /** Begins to ask about a stream. Returns the function that stops it. */
+  add(stream: LastingStream): () => void {
+    this.#streams.add(stream);
+    this.#timer ??= setTimeout(() => void this.#askAll(), this.#intervalMs).unref();
+    return () => {
+      this.#streams.delete(stream);
+      this.#asked.delete(stream);
+      if (this.#streams.size === 0) {
+        clearTimeout(this.#timer);
+        this.#timer = undefined;
+      }
+    };
+  }
+
+  async #askAll(): Promise<void> {
+    let turn = 0;
+    for (const stream of [...this.#streams]) {
+      if (this.#streams.has(stream)) {
+        this.#ask(stream);
+      }
+      turn += 1;
+      if (turn % MAX_STREAMS_PER_TURN === 0) {
+        await new Promise(setImmediate);
+      }
+    }
+    this.#timer =
+      this.#streams.size === 0
+        ? undefined
+        : setTimeout(() => void this.#askAll(), this.#intervalMs).unref();
+  }
+
+  #ask(stream: LastingStream): void {
+    if (this.#asked.has(stream)) {
+      this.#endExpired(stream);
+      return;
+    }
+    this.#asked.add(stream);
+    stream
+      .ask()
+      .catch((thrown: unknown) => {
+        const found = endOf(toProblem(thrown));
+        if (found === undefined) {
+          this.#endExpired(stream);
+        } else {
+          stream.end(found);
+        }
+      })
+      .finally(() => this.#asked.delete(stream));
+  }
+
+  /** Ends a stream whose credential has expired, as far as it is known. */
+  #endExpired(stream: LastingStream): void {
+    const principal = principalOf(stream.values);
+    if (principal && "expiresAtMs" in principal && this.#now() >= principal.expiresAtMs) {
+      stream.end(problem("TOKEN_INVALID", "the credential of this stream has expired"));
+    }
+  }
+}
+
+/** What a stream ends with; undefined for a passing failure to find out. */
+function endOf(found: Problem): Problem | undefined {
+  switch (found.code) {
+    case Code.Unauthenticated:
+    case Code.PermissionDenied:
+      // One error may be thrown to several callers, and each adds the id of its request.
+      return copyOf(found);
+    case Code.NotFound:
+      // Hiding what there is has no use: it was read until now.
+      return problem(
+        "ACCESS_DENIED",
+        "the credential of this stream may not read it any more: its access, its owner or its deployment have changed",
+        { cause: found },
+      );
+    default:
+      return undefined;
+  }
 }

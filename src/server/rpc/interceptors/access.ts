@@ -30,7 +30,6 @@ import {
   setMember,
 } from "../engine/caller.ts";
 import type { ServiceRegistration } from "../engine/invoker.ts";
-import { setReidentify } from "../engine/standing.ts";
 import { DEPLOYMENT_HEADER, isLocated, type Locate } from "../target.ts";
 
 export interface AuthorizeOptions {
@@ -191,6 +190,8 @@ export function isInOrganization(found: Access): boolean {
 export interface CredentialHeaders {
   readonly authorization: string | undefined;
   readonly cookie: string | undefined;
+  /** See `Credentials`. */
+  readonly again?: boolean;
 }
 
 /**
@@ -216,12 +217,13 @@ export function createIdentify(authenticate: Authenticate, accessOf: AccessOf): 
       return ANONYMOUS;
     }
   };
-  return (method, { authorization, cookie }, values) => {
+  return (method, { authorization, cookie, again = false }, values) => {
     const credentials = {
       authorization,
       cookie,
       address: addressOf(values),
       secure: isSecure(values),
+      again,
     };
     let found: Principal | Promise<Principal>;
     if (accessOf(method) !== Access.PUBLIC) {
@@ -246,9 +248,6 @@ const ANONYMOUS: Principal = { kind: "anonymous" };
 export function createAuthenticateInterceptor(identify: Identify): Interceptor {
   return (next) => (req) => {
     const { contextValues, header, method } = req;
-    if (method.methodKind === "server_streaming" || method.methodKind === "bidi_streaming") {
-      setReidentify(contextValues, () => identify(method, credentialsIn(header), contextValues));
-    }
     if (principalOf(contextValues) !== undefined) {
       return next(req);
     }
@@ -257,7 +256,8 @@ export function createAuthenticateInterceptor(identify: Identify): Interceptor {
   };
 }
 
-function credentialsIn(header: Headers): CredentialHeaders {
+/** The credentials among the headers of a call. */
+export function credentialsIn(header: Headers): CredentialHeaders {
   return {
     authorization: header.get("authorization") ?? undefined,
     cookie: header.get("cookie") ?? undefined,

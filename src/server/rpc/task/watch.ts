@@ -13,7 +13,6 @@ import type {
 import { type Task, TaskSchema } from "../../../../gen/tessera/v1/task_pb.js";
 import { hasExpired } from "../../../tasks/task.ts";
 import type { Member } from "../engine/caller.ts";
-import { keepsStanding } from "../engine/standing.ts";
 import { differences, Followers, type ShownById, shownById, type Telling } from "../follow.ts";
 import { pageSizeOf } from "../page.ts";
 import { toTaskMessage } from "./messages.ts";
@@ -46,11 +45,10 @@ export function watchTasks(ports: SearchPorts): WatchTasks {
     const reader = readerOf(req, ctx);
     const read = (before?: TaskPage) => readPage(req, reader, { ...ports, before });
     const forMs = req.followFor && durationMs(req.followFor);
-    const { signal, values } = ctx;
-    const caller = { signal, keepsStanding: () => keepsStanding(values) };
+    const { signal } = ctx;
     const { organizationId } = reader;
     yield* followers.follow(
-      { organizationId, key: keyOf(req, reader), read, forMs, ...caller },
+      { organizationId, key: keyOf(req, reader), read, forMs, signal },
       TELLING,
     );
   };

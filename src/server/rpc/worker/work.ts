@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { durationMs } from "@bufbuild/protobuf/wkt";
-import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type { ServiceImpl } from "@connectrpc/connect";
 import type {
   WorkerService,
   WorkRequest,
@@ -14,7 +14,6 @@ import type {
 import { problem } from "../../../errors.ts";
 import type { RemoteStream } from "../../../pool/remote/messages.ts";
 import { TokenBucket } from "../../../time/token-bucket.ts";
-import { keepsStanding } from "../engine/standing.ts";
 import { workerToken } from "./caller.ts";
 import { remoteChunk, remoteResults, toResponse } from "./messages.ts";
 import { SendQueue } from "./send-queue.ts";
@@ -24,9 +23,6 @@ import { sessionExpired, type WorkerSession, type WorkerSessions } from "./sessi
 const WORKER_MESSAGES_PER_SECOND = 10_000;
 /** Pause of the reader of a worker that sends more. */
 const THROTTLE_PAUSE_MS = 10;
-
-/** How often it is asked whether the token of a stream is still valid. */
-const TOKEN_CHECK_INTERVAL_MS = 1_000;
 
 type Response = MessageInitShape<typeof WorkResponseSchema>;
 
@@ -45,7 +41,6 @@ export function work(sessions: WorkerSessions): ServiceImpl<typeof WorkerService
       send: (message) => queue.send(toResponse(message)),
       end: (reason) => queue.end(endOf(session, reason)),
     };
-    const standing = watchStanding(ctx, queue);
     queue.send({ message: { case: "welcome", value: {} } });
     worker.connect(stream);
     void read({ [Symbol.asyncIterator]: () => messages }, session, stream).then(
@@ -57,7 +52,6 @@ export function work(sessions: WorkerSessions): ServiceImpl<typeof WorkerService
     try {
       yield* queue;
     } finally {
-      clearInterval(standing);
       ctx.signal.removeEventListener("abort", stop);
       worker.disconnect(stream);
     }
@@ -70,16 +64,6 @@ function endOf({ worker }: WorkerSession, reason: string) {
     return problem("SHUTTING_DOWN", "the node ends: register again", { retryAfterMs: 1_000 });
   }
   return worker.ended ? sessionExpired(reason) : problem("WORKER_REPLACED", reason);
-}
-
-function watchStanding({ values }: HandlerContext, queue: SendQueue<Response>): NodeJS.Timeout {
-  const revoked = problem("TOKEN_INVALID", "the token of the worker is not valid any more");
-  return setInterval(() => {
-    keepsStanding(values).then(
-      (keeps) => keeps || queue.end(revoked),
-      (err) => queue.end(err),
-    );
-  }, TOKEN_CHECK_INTERVAL_MS);
 }
 
 async function read(

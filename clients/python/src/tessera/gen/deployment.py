@@ -467,8 +467,7 @@ class SyncDeploymentService(_rpc.SyncService):
         """WatchDeployments follows the deployments of an organization, or one of them: the first
         message has all of them, later ones what has changed, at most once a second, so that a
         deployment which changes faster skips states but for the last. A message without a
-        change comes every 20 s. The stream ends when the session or token ends or its rights
-        change, which is looked at every 5 s, and after ten minutes: call again. That of one
+        change comes every 20 s. The stream ends after ten minutes: call again. That of one
         deployment ends once it is deleted.
 
         Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND), RESOURCE_EXHAUSTED (TOO_MANY_WAITING).
@@ -836,8 +835,7 @@ class AsyncDeploymentService(_rpc.AsyncService):
         """WatchDeployments follows the deployments of an organization, or one of them: the first
         message has all of them, later ones what has changed, at most once a second, so that a
         deployment which changes faster skips states but for the last. A message without a
-        change comes every 20 s. The stream ends when the session or token ends or its rights
-        change, which is looked at every 5 s, and after ten minutes: call again. That of one
+        change comes every 20 s. The stream ends after ten minutes: call again. That of one
         deployment ends once it is deleted.
 
         Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND), RESOURCE_EXHAUSTED (TOO_MANY_WAITING).

@@ -14,6 +14,7 @@ import { createServer as createHttp2, type ServerHttp2Session } from "node:http2
 import { createServer as createTcp, type Server, type Socket } from "node:net";
 import type { ConnectionLimit } from "./connection-limit.ts";
 import { BODY_DEADLINE_MS } from "./http/body.ts";
+import { lingerAfter } from "./http/lingering-close.ts";
 import { answerUnreadable } from "./http/malformed-request.ts";
 
 const PREFACE = Buffer.from("PRI * HTTP/2.0");
@@ -126,6 +127,9 @@ export function createListener(
     (req, res) => {
       if (isRetired) {
         res.shouldKeepAlive = false;
+      }
+      if (!res.shouldKeepAlive) {
+        lingerAfter(req, res);
       }
       handler(req, res);
     },

@@ -13,6 +13,11 @@ import { packageName } from "./requirements.ts";
 /** The file `WHEEL` of a package, which has a line for each tag. */
 const MAX_WHEEL_FILE_BYTES = 64 * 1024;
 
+/** Lines with tags that are read of a package: wheels have one for each of a few platforms. */
+const MAX_TAG_LINES = 100;
+/** Values of a part of a tag, such as `py2.py3`, that are read. */
+const MAX_TAG_VALUES = 16;
+
 interface Tag {
   readonly python: string;
   readonly abi: string;
@@ -25,28 +30,31 @@ interface Tag {
  */
 export async function checkTags(packages: string, wheels: readonly Wheel[]): Promise<void> {
   const installed = (await readdir(packages)).filter((name) => name.endsWith(".dist-info"));
-  for (const { name } of wheels) {
-    const [project = "", version = ""] = name.split("-");
-    const key = packageName(project);
-    const info = installed.find((each) => {
-      const [of = "", is = ""] = each.slice(0, -".dist-info".length).split("-");
-      return packageName(of) === key && is === version;
-    });
+  const byProject = Map.groupBy(wheels, ({ name }) => projectOf(name));
+  for (const [project, brought] of byProject) {
+    // One of them, of one release, whose folder may spell the version in another way.
+    const info = installed.find((name) => projectOf(name) === project);
     if (info === undefined) {
       // The lock has no use for it here.
       continue;
     }
-    const named = tagsOfName(name);
+    const named = brought.flatMap(({ name }) => tagsOfName(name));
     const inside = tagsInside(await readStart(join(packages, info, "WHEEL"), MAX_WHEEL_FILE_BYTES));
     if (!inside.some((own) => named.some((tag) => agree(own, tag)))) {
       const own = inside.map(({ python, abi, platform }) => `${python}-${abi}-${platform}`);
+      const names = brought.map(({ name }) => name).join(", ");
       throw new EnvironmentError(
         "LOCK_INVALID",
-        `the package ${name} is for ${own.join(", ").slice(0, 200) || "nothing that it names"} by the file WHEEL in it, which is not what its name says: bring the wheel as its index has it`,
+        `the package ${names} is for ${own.join(", ").slice(0, 200) || "nothing that it names"} by the file WHEEL in it, which is not what its name says: bring the wheel as its index has it`,
         { isFinal: true },
       );
     }
   }
+}
+
+/** Of a wheel, or of the folder that describes an installed package. */
+function projectOf(name: string): string {
+  return packageName(name.split("-", 1)[0] ?? "");
 }
 
 /** The tags of a file name, in which `.` separates several values of one. */
@@ -59,20 +67,18 @@ function tagsOfName(name: string): readonly Tag[] {
 }
 
 function tagsInside(text: string): readonly Tag[] {
-  return [...text.matchAll(/^Tag:\s*(\S+)\s*$/gm)].flatMap(([, tag = ""]) => {
+  const lines = [...text.matchAll(/^Tag: *(\S+) *$/gm)].slice(0, MAX_TAG_LINES);
+  return lines.flatMap(([, tag = ""]) => {
     const [pythons = "", abis = "", platforms = ""] = tag.split("-");
     return product(pythons, abis, platforms);
   });
 }
 
 function product(pythons: string, abis: string, platforms: string): readonly Tag[] {
-  return pythons
-    .split(".")
-    .flatMap((python) =>
-      abis
-        .split(".")
-        .flatMap((abi) => platforms.split(".").map((platform) => ({ python, abi, platform }))),
-    );
+  const values = (text: string): string[] => text.split(".", MAX_TAG_VALUES);
+  return values(pythons).flatMap((python) =>
+    values(abis).flatMap((abi) => values(platforms).map((platform) => ({ python, abi, platform }))),
+  );
 }
 
 /**

@@ -73,7 +73,7 @@ function sharedBounds(all: ReturnType<typeof limits>): string {
   );
   return `## Shares
 
-Of these bounds of a whole node, one organization has three quarters at most, so that there is room for others.
+Of these bounds of a whole node, one organization has three quarters at most, so that there is room for others. The same holds for the memory of bodies ([\`bodyBudget\`](configuration.md)).
 
 | name | of the node | of one organization | file |
 |---|---|---|---|

@@ -1,6 +1,6 @@
 /**
  * A bound of the whole node, of which one organization has at most three quarters: whatever it
- * does, there is room for others. What belongs to no organization shares the key of nobody.
+ * does, there is room for others. What is of nobody known has three quarters at most, too.
  */
 
 /** What one organization may take of a bound of its node. */
@@ -12,9 +12,10 @@ export class SharedBound {
   #taken = 0;
   readonly #takenBy = new Map<string, number>();
 
-  constructor(max: number) {
+  /** @param share of one organization. Default: three quarters. */
+  constructor(max: number, share = MAX_ORGANIZATION_SHARE) {
     this.#max = max;
-    this.#maxOfOne = Math.ceil(max * MAX_ORGANIZATION_SHARE);
+    this.#maxOfOne = Math.ceil(max * share);
   }
 
   /** Takes room for an organization. False, and then none is taken, where it or the node has none. */

@@ -38,7 +38,7 @@ import { createCountInterceptor } from "./rpc/interceptors/count.ts";
 import { createStandingInterceptor } from "./rpc/interceptors/standing.ts";
 import { createValidateInterceptor } from "./rpc/interceptors/validate.ts";
 import { createReflectionServices } from "./rpc/reflection.ts";
-import { createLocate, DEPLOYMENT_HEADER } from "./rpc/target.ts";
+import { createLocate, DEPLOYMENT_HEADER, locatedOf } from "./rpc/target.ts";
 
 /** RPC message, unless its service says otherwise: the usual limit. */
 const DEFAULT_MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
@@ -141,7 +141,14 @@ export async function mountProtocols(
   const contextValues = valuesOver("http");
   const located = (req: FastifyRequest, values: ContextValues) => {
     const header = String(req.headers[DEPLOYMENT_HEADER] ?? "");
-    return locate?.(values, { named: "", header })?.then(() => values) ?? values;
+    const known = (): ContextValues => {
+      req.bodyShare?.of(locatedOf({ values }).facts.organizationId);
+      return values;
+    };
+    if (locate === undefined) {
+      return values;
+    }
+    return locate(values, { named: "", header })?.then(known) ?? known();
   };
   const targetValues: PluginContext["targetValues"] = (req, method) => {
     const known = contextValues(req, method);

@@ -130,7 +130,9 @@ export async function createServer(options: ServerOptions): Promise<HttpServer> 
   if (options.sameSiteOnly) {
     refuseCrossSite(app);
   }
-  shareBudget(app, new BodyBudget(options.bodyBudgetBytes));
+  // A server of its own has one organization.
+  const share = options.standalone ? 1 : undefined;
+  shareBudget(app, new BodyBudget(options.bodyBudgetBytes, share));
 
   const refuseOtherMethods = otherMethods(app);
   const context = await mountProtocols(app, options);

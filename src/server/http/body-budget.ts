@@ -6,6 +6,7 @@
  * whichever is larger.
  */
 import type { FastifyInstance } from "fastify";
+import { SharedBound } from "../../collections/shared-bound.ts";
 import { problem } from "../../errors.ts";
 
 /** The `retry-after` of requests that are refused because bodies under way fill their memory. */
@@ -20,36 +21,37 @@ declare module "fastify" {
 
 /** The budget of one server. */
 export class BodyBudget {
-  readonly #maxBytes: number;
-  #takenBytes = 0;
+  readonly #bound: SharedBound;
 
-  constructor(maxBytes: number) {
-    this.#maxBytes = maxBytes;
+  /** @param share of one organization; see `SharedBound`. */
+  constructor(maxBytes: number, share?: number) {
+    this.#bound = new SharedBound(maxBytes, share);
   }
 
   /** Bytes held now. */
   get takenBytes(): number {
-    return this.#takenBytes;
+    return this.#bound.taken;
   }
 
-  /** Takes bytes; throws SERVER_BUSY if fewer are left. */
-  take(bytes: number): void {
-    if (this.#takenBytes + bytes > this.#maxBytes) {
-      const message = `the server holds ${this.#takenBytes} bytes of request bodies, of ${this.#maxBytes} that it may: try again`;
+  /** Takes bytes for an organization; throws SERVER_BUSY if fewer are left. */
+  take(organizationId: string, bytes: number): void {
+    if (!this.#bound.take(organizationId, bytes)) {
+      const message = `the server holds ${this.#bound.taken} bytes of request bodies, ${this.#bound.takenBy(organizationId)} of the same organization (${this.#bound.rule}): try again`;
       throw problem("SERVER_BUSY", message, { retryAfterMs: BODY_BUDGET_RETRY_AFTER_MS });
     }
-    this.#takenBytes += bytes;
   }
 
   /** Gives bytes back. */
-  give(bytes: number): void {
-    this.#takenBytes -= bytes;
+  give(organizationId: string, bytes: number): void {
+    this.#bound.give(organizationId, bytes);
   }
 }
 
 /** One request's share of a budget. */
 export class BodyShare {
   readonly #budget: BodyBudget;
+  /** Empty while it is not known. */
+  #organizationId = "";
   #heldBytes = 0;
   #released = false;
 
@@ -57,10 +59,17 @@ export class BodyShare {
     this.#budget = budget;
   }
 
+  /** The request is for this organization; what it holds already stays as it is. */
+  of(organizationId: string): void {
+    if (this.#heldBytes === 0) {
+      this.#organizationId = organizationId;
+    }
+  }
+
   /** Raises the share to `bytes` in total; never lowers it. Errors: SERVER_BUSY. */
   hold(bytes: number): void {
     if (bytes > this.#heldBytes && !this.#released) {
-      this.#budget.take(bytes - this.#heldBytes);
+      this.#budget.take(this.#organizationId, bytes - this.#heldBytes);
       this.#heldBytes = bytes;
     }
   }
@@ -69,7 +78,7 @@ export class BodyShare {
   release(): void {
     if (!this.#released) {
       this.#released = true;
-      this.#budget.give(this.#heldBytes);
+      this.#budget.give(this.#organizationId, this.#heldBytes);
     }
   }
 }

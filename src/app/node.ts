@@ -8,7 +8,7 @@ import type { BlobsConfig } from "../config/blobs.ts";
 import type { TracingConfig, TracingSecrets } from "../config/config.ts";
 import type { ConnectionsConfig } from "../config/connections.ts";
 import { ScratchFolders } from "../deployments/scratch.ts";
-import type { Problem } from "../errors.ts";
+import { type Problem, shuttingDown } from "../errors.ts";
 import { FileKeeper } from "../files/keeper.ts";
 import { startSweeper } from "../files/sweeper.ts";
 import { createLog, type ProcessLog } from "../log/pino.ts";
@@ -192,6 +192,7 @@ export async function serveHttp(
   },
   resources: AsyncDisposableStack,
 ): Promise<Listener> {
+  // Calls and streams that are left get its reason as their answer.
   const shutdown = new AbortController();
   const accessLevel = logsCalls ? "info" : "debug";
   const { app, listener } = await createServer({
@@ -202,13 +203,17 @@ export async function serveHttp(
     shutdownSignal: shutdown.signal,
     connectionLimit: limitConnections(connections, { log, metrics, trusts: options.trustProxy }),
   });
+  const close = (graceMs: number): Promise<void> => {
+    listener.retire();
+    shutdown.abort(shuttingDown());
+    return listener.close(graceMs);
+  };
   resources.defer(async () => {
-    shutdown.abort();
-    await listener.close(CLOSE_GRACE_MS);
+    await close(CLOSE_GRACE_MS);
     await app.close();
   });
   bound.handTo(listener.server);
-  return listener;
+  return { ...listener, close };
 }
 
 function limitConnections(

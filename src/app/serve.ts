@@ -105,7 +105,7 @@ export async function serveService(
     startCleaners(node, files.blobs, resources);
     const load = new FirstLoad();
     // Before the service has loaded: probes are answered meanwhile, and callers are held.
-    await serveHttp(
+    const listener = await serveHttp(
       httpOptions(config, { token, deployment, load, node, readiness }),
       { ...node, bound },
       resources,
@@ -123,6 +123,7 @@ export async function serveService(
     const stop = async (): Promise<void> => {
       hindrance = SHUTTING_DOWN;
       await watching?.[Symbol.asyncDispose]();
+      listener.retire();
       await deployment.drain(config.drainMs);
       await resources.disposeAsync();
     };

@@ -17,6 +17,7 @@ import { ServerReflection as ServerReflectionAlpha } from "../../gen/grpc/reflec
 import { Access } from "../../gen/tessera/v1/access_pb.js";
 import { type Authenticate, addressOf, type Principal, setPrincipal } from "../auth/principal.ts";
 import type { Directory } from "../deployments/directory.ts";
+import { toProblem } from "../errors.ts";
 import { appOf, type HostKind } from "../hosting/hosts.ts";
 import type { Protocol } from "../metrics/deployment.ts";
 import type { ReaderThreads } from "../service/input/threads.ts";
@@ -64,7 +65,7 @@ export interface ProtocolOptions {
   readonly health: HealthSource;
   /** Where large messages in JSON are read. Default: on the serving thread. */
   readonly readers?: ReaderThreads | undefined;
-  /** Aborts the calls that are still under way when the server stops. */
+  /** Aborts the calls that are still under way when the server stops, with the error that they end with. */
   readonly shutdownSignal: AbortSignal;
 }
 
@@ -120,14 +121,14 @@ export async function mountProtocols(
   const readLarge = createReadLarge(options.readers);
   const rewriteLarge = createRewriteLarge(options.readers);
   const locate = directory && createLocate(directory, { standalone });
+  const standings = new Standings();
+  const endStreams = (): void => standings.endAll(toProblem(shutdownSignal.reason));
+  shutdownSignal.addEventListener("abort", endStreams, { once: true });
   const interceptors = [
     createAuthenticateInterceptor(identify),
     createAuthorizeInterceptor(accessOf, { standalone, locate }),
     createCountInterceptor(),
-    createStandingInterceptor({
-      ...{ identify, accessOf, standalone, directory },
-      standings: new Standings(),
-    }),
+    createStandingInterceptor({ standings, identify, accessOf, standalone, directory }),
     createValidateInterceptor(),
   ];
   const valuesOver =

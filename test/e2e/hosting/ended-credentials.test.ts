@@ -2,36 +2,21 @@
  * Streams of every kind, in every protocol, end with the credential that opened them. What ends a
  * credential is done to a real node, which has five seconds to notice.
  */
-import { request as httpRequest } from "node:http";
-import { type CallOptions, ConnectError, createClient } from "@connectrpc/connect";
-import {
-  createConnectTransport,
-  createGrpcTransport,
-  createGrpcWebTransport,
-} from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { ErrorInfoSchema } from "../../../gen/google/rpc/error_details_pb.js";
-import { DeploymentService } from "../../../gen/tessera/v1/deployment_pb.js";
-import { EndpointService } from "../../../gen/tessera/v1/endpoint_pb.js";
-import { OrganizationTaskService } from "../../../gen/tessera/v1/organization_task_pb.js";
-import { TaskService } from "../../../gen/tessera/v1/task_pb.js";
 import { createTokenValue } from "../../../src/auth/token-format.ts";
 import { bearer, cookieOf, PASSWORD } from "../start/platform.ts";
+import {
+  all,
+  developerStreams,
+  endpointStreams,
+  type Headers,
+  type Opened,
+  open,
+  openHttp,
+  reasonsOf,
+  TARGET,
+} from "./streams.ts";
 import { artifact, call, until, World } from "./world.ts";
-
-/** What a stream may last beyond its credential. */
-const MAX_LATE_MS = 5_000;
-
-const DEPLOYMENT = "acme/endless";
-const TARGET = { "tessera-deployment": DEPLOYMENT };
-
-type Headers = Readonly<Record<string, string>>;
-
-/** A stream that has said something; `ended` is the reason of its error, empty for none. */
-interface Opened {
-  readonly ended: Promise<string>;
-  close(): void;
-}
 
 let world: World;
 let taskId: string;
@@ -60,151 +45,14 @@ const post = (path: string, headers: Headers) =>
     host: `localhost:${world.platform.started.port}`,
   });
 
-/** Streams of RPCs. */
-const transports = () => {
-  const baseUrl = world.platform.url;
-  return {
-    grpc: createGrpcTransport({ baseUrl }),
-    web: createGrpcWebTransport({ baseUrl, httpVersion: "1.1" }),
-    connect: createConnectTransport({ baseUrl, httpVersion: "1.1" }),
-    json: createConnectTransport({ baseUrl, httpVersion: "1.1", useBinaryFormat: false }),
-  };
-};
-
-type Rpc = (options: CallOptions) => AsyncIterable<unknown>;
-
-async function openRpc(rpc: Rpc, headers: Headers): Promise<Opened> {
-  const controller = new AbortController();
-  const { signal } = controller;
-  const messages = rpc({ headers: { ...headers, ...TARGET }, signal })[Symbol.asyncIterator]();
-  await messages.next();
-  const drain = async (): Promise<string> => {
-    try {
-      while ((await messages.next()).done !== true) {
-        // The rest of it.
-      }
-      return "";
-    } catch (thrown) {
-      const [info] = ConnectError.from(thrown).findDetails(ErrorInfoSchema);
-      return info?.reason ?? String(thrown);
-    }
-  };
-  return { ended: drain(), close: () => controller.abort() };
-}
-
-/** Streams of HTTP, whose last event or line has the error. */
-function openHttp(path: string, headers: Headers, method = "GET"): Promise<Opened> {
-  const { port } = world.platform.started;
-  return new Promise((resolve, reject) => {
-    const options = { host: "127.0.0.1", port, path, method, agent: false as const };
-    const sent = { ...headers, ...TARGET, "content-type": "application/json" };
-    const req = httpRequest({ ...options, headers: sent }, (res) => {
-      let text = "";
-      const ended = new Promise<string>((end) => {
-        res.on("end", () => end(/"reason":\s*"(\w+)"/.exec(text)?.[1] ?? ""));
-        res.on("error", (err) => end(err.message));
-      });
-      const close = (): void => void req.destroy();
-      res.on("data", (chunk) => {
-        text += chunk;
-        resolve({ ended, close });
-      });
-    });
-    req.on("error", reject).end(method === "POST" ? "{}" : undefined);
-  });
-}
-
-/** Those of a deployment, which ask for access to its endpoints. */
-async function endpointStreams(headers: Headers): Promise<Record<string, Promise<Opened>>> {
-  const { grpc, web, connect, json } = transports();
-  const events = { accept: "text/event-stream" };
-  return {
-    "gRPC StreamEndpoint": openRpc(
-      (options) =>
-        createClient(EndpointService, grpc).streamEndpoint({ endpoint: "drip" }, options),
-      headers,
-    ),
-    "Connect StreamEndpoint": openRpc(
-      (options) =>
-        createClient(EndpointService, json).streamEndpoint({ endpoint: "drip" }, options),
-      headers,
-    ),
-    "gRPC StreamTask": openRpc(
-      (options) => createClient(TaskService, grpc).streamTask({ taskId }, options),
-      headers,
-    ),
-    "gRPC-Web WatchTask": openRpc(
-      (options) => createClient(TaskService, web).watchTask({ taskId }, options),
-      headers,
-    ),
-    "binary Connect WatchTask": openRpc(
-      (options) => createClient(TaskService, connect).watchTask({ taskId }, options),
-      headers,
-    ),
-    "REST :watch": openHttp(`/api/v1/tasks/${taskId}:watch`, headers),
-    "REST :stream as events": openHttp(`/api/v1/tasks/${taskId}:stream`, { ...headers, ...events }),
-    "/events": openHttp(`/trickle/events?task_id=${taskId}`, headers),
-    "/stream": openHttp(`/trickle/stream?task_id=${taskId}`, headers),
-    "a function's lines": openHttp("/drip", headers, "POST"),
-    "a function's events": openHttp("/drip", { ...headers, ...events }, "POST"),
-  };
-}
-
-/** Those of developers. */
-function developerStreams(headers: Headers): Record<string, Promise<Opened>> {
-  const { grpc, web } = transports();
-  const follow = { deployment: "endless", follow: true, organization: "acme" };
-  return {
-    "gRPC WatchDeploymentLogs": openRpc(
-      (options) => createClient(DeploymentService, grpc).watchDeploymentLogs(follow, options),
-      headers,
-    ),
-    "REST logs": openHttp("/api/v1/deployments/endless/logs?follow=true", headers),
-    "gRPC WatchDeployments": openRpc(
-      (options) =>
-        createClient(DeploymentService, grpc).watchDeployments({ organization: "acme" }, options),
-      headers,
-    ),
-    "gRPC-Web WatchTasks": openRpc(
-      (options) =>
-        createClient(OrganizationTaskService, web).watchTasks({ organization: "acme" }, options),
-      headers,
-    ),
-    "REST tasks:watch": openHttp("/api/v1/organizations/acme/tasks:watch", headers),
-  };
-}
+const streams = (headers: Headers) => endpointStreams(world.platform, { taskId, headers });
+const developers = (headers: Headers) => developerStreams(world.platform, headers);
+const lines = (headers: Headers) => openHttp(world.platform, "/drip", { headers, method: "POST" });
 
 /** A stream that the access of a task opened, which who sends the headers has made. */
 async function accessStream(headers: Headers): Promise<Opened> {
   const { json } = await post(`/trickle/access?task_id=${taskId}`, headers);
-  return openHttp(json.path, {});
-}
-
-async function open(streams: Record<string, Promise<Opened>>): Promise<Record<string, Opened>> {
-  const names = Object.keys(streams);
-  const opened = await Promise.all(Object.values(streams));
-  return Object.fromEntries(names.map((name, index) => [name, opened[index] as Opened]));
-}
-
-/** The reasons with which streams ended in time; "goes on" for those that did not. */
-async function reasonsOf(opened: Record<string, Opened>): Promise<Record<string, string>> {
-  const late = new Promise<string>((resolve) =>
-    setTimeout(() => resolve("goes on"), MAX_LATE_MS).unref(),
-  );
-  const reasons = await Promise.all(
-    Object.entries(opened).map(async ([name, { ended }]) => [
-      name,
-      await Promise.race([ended, late]),
-    ]),
-  );
-  for (const { close } of Object.values(opened)) {
-    close();
-  }
-  return Object.fromEntries(reasons);
-}
-
-function all(opened: Record<string, Opened>, reason: string): Record<string, string> {
-  return Object.fromEntries(Object.keys(opened).map((name) => [name, reason]));
+  return openHttp(world.platform, json.path, { headers: {} });
 }
 
 const change = (method: string, path: string, body?: object) =>
@@ -243,11 +91,11 @@ describe("streams of every kind end", { timeout: 40_000 }, () => {
     const { value: stays } = await newToken();
     const before = (await post("/aborted", bearer(stays))).json;
     const opened = await open({
-      ...(await endpointStreams(bearer(value))),
-      ...developerStreams(bearer(value)),
+      ...streams(bearer(value)),
+      ...developers(bearer(value)),
       "/events by an access": accessStream(bearer(value)),
     });
-    const other = await open({ "a function's lines": openHttp("/drip", bearer(stays), "POST") });
+    const other = await open({ "a function's lines": lines(bearer(stays)) });
     await changed("DELETE", `/api/v1/tokens/${id}`);
     expect(await reasonsOf(opened)).toEqual(all(opened, "TOKEN_INVALID"));
     await until(
@@ -260,8 +108,8 @@ describe("streams of every kind end", { timeout: 40_000 }, () => {
   it("when their token expires", async () => {
     const { value } = await newToken({ expires_at: new Date(Date.now() + 6_000).toISOString() });
     const opened = await open({
-      ...(await endpointStreams(bearer(value))),
-      ...developerStreams(bearer(value)),
+      ...streams(bearer(value)),
+      ...developers(bearer(value)),
       "/events by an access": accessStream(bearer(value)),
     });
     await new Promise((resolve) => setTimeout(resolve, 4_000));
@@ -270,11 +118,11 @@ describe("streams of every kind end", { timeout: 40_000 }, () => {
 
   it("when their token may call other deployments only, or comes from elsewhere", async () => {
     const [narrowed, moved] = [await newToken(), await newToken()];
-    const opened = await open(await endpointStreams(bearer(narrowed.value)));
+    const opened = await open(streams(bearer(narrowed.value)));
     const byAccess = await open({ "/events by an access": accessStream(bearer(narrowed.value)) });
     const far = await open({
-      ...(await endpointStreams(bearer(moved.value))),
-      ...developerStreams(bearer(moved.value)),
+      ...streams(bearer(moved.value)),
+      ...developers(bearer(moved.value)),
     });
     const path = (id: string, mask: string) => `/api/v1/tokens/${id}?update_mask=${mask}`;
     await changed("PATCH", path(narrowed.id, "all_deployments,deployments"), {
@@ -294,8 +142,8 @@ describe("streams of every kind end", { timeout: 40_000 }, () => {
 
   it("when their token has lost the access to what developers see", async () => {
     const { id, value } = await newToken();
-    const opened = await open(developerStreams(bearer(value)));
-    const calls = await open({ "a function's lines": openHttp("/drip", bearer(value), "POST") });
+    const opened = await open(developers(bearer(value)));
+    const calls = await open({ "a function's lines": lines(bearer(value)) });
     await changed("PATCH", `/api/v1/tokens/${id}?update_mask=access`, {
       access: ["protected_endpoint"],
     });
@@ -305,8 +153,8 @@ describe("streams of every kind end", { timeout: 40_000 }, () => {
 
   it("when the owner of their token is demoted, where that takes something from them", async () => {
     const { token, userId } = await newPerson("bea@example.com", "admin");
-    const opened = await open(developerStreams(token));
-    const calls = await open({ "a function's lines": openHttp("/drip", token, "POST") });
+    const opened = await open(developers(token));
+    const calls = await open({ "a function's lines": lines(token) });
     await changed("PATCH", `/api/v1/members/${userId}`, { role: "member" });
     const reasons = await Promise.all([reasonsOf(opened), reasonsOf(calls)]);
     expect(reasons).toEqual([all(opened, "ACCESS_DENIED"), all(calls, "goes on")]);
@@ -315,13 +163,13 @@ describe("streams of every kind end", { timeout: 40_000 }, () => {
   it("when the owner of their token is removed, or the person of their session", async () => {
     const { token, cookie, userId } = await newPerson("cem@example.com", "member");
     const byToken = await open({
-      ...(await endpointStreams(token)),
-      ...developerStreams(token),
+      ...streams(token),
+      ...developers(token),
       "/events by an access": accessStream(token),
     });
     const bySession = await open({
-      ...(await endpointStreams(cookie)),
-      ...developerStreams(cookie),
+      ...streams(cookie),
+      ...developers(cookie),
     });
     const byAccess = await open({ "/events by an access": accessStream(cookie) });
     await changed("DELETE", `/api/v1/members/${userId}`);
@@ -336,8 +184,8 @@ describe("streams of every kind end", { timeout: 40_000 }, () => {
   it("when their session is signed out", async () => {
     const cookie = cookieOf(await world.platform.signIn("ada@example.com"));
     const opened = await open({
-      ...(await endpointStreams(cookie)),
-      ...developerStreams(cookie),
+      ...streams(cookie),
+      ...developers(cookie),
       "/events by an access": accessStream(cookie),
     });
     await world.platform.call("/api/v1/auth:signOut", {}, cookie);
@@ -348,14 +196,14 @@ describe("streams of every kind end", { timeout: 40_000 }, () => {
     const update = (authorization: boolean) =>
       changed("PATCH", "/api/v1/deployments/endless?update_mask=authorization", { authorization });
     await update(false);
-    const opened = await open(await endpointStreams({}));
+    const opened = await open(streams({}));
     await update(true);
     expect(await reasonsOf(opened)).toEqual(all(opened, "TOKEN_MISSING"));
   });
 
   it("also for a caller whose address has guessed too often to be asked again", async () => {
     const { id, value } = await newToken();
-    const opened = await open(await endpointStreams(bearer(value)));
+    const opened = await open(streams(bearer(value)));
     await changed("DELETE", `/api/v1/tokens/${id}`);
     const guesses = Array.from({ length: 50 }, () => createTokenValue("o"));
     const answers = await Promise.all(guesses.map((guess) => post("/aborted", bearer(guess))));

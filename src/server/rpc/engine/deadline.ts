@@ -43,7 +43,12 @@ export async function* untilAborted<T>(
         source = undefined;
         return;
       }
-      yield value;
+      try {
+        yield value;
+      } catch (cause) {
+        // Only who reads throws here: the library, when it cannot write to a caller who has gone.
+        throw callerGone(cause);
+      }
     }
   } finally {
     signal.removeEventListener("abort", leave);
@@ -59,10 +64,12 @@ export function failureOf(thrown: unknown, signal: AbortSignal): Problem {
   const reason: unknown = signal.reason;
   return toProblem(
     // INTERNAL is how the library has a stream that the caller reset, or a connection that broke.
-    reason instanceof ConnectError && reason.code !== Code.Internal
-      ? reason
-      : new ConnectError("the caller is gone", Code.Canceled, undefined, undefined, reason),
+    reason instanceof ConnectError && reason.code !== Code.Internal ? reason : callerGone(reason),
   );
+}
+
+function callerGone(cause: unknown): ConnectError {
+  return new ConnectError("the caller is gone", Code.Canceled, undefined, undefined, cause);
 }
 
 /** The error of a call whose caller allows so long. */

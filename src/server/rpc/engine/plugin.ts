@@ -53,7 +53,7 @@ export interface RpcOptions {
   readonly invoker: Invoker;
   /** Largest message that is read. Default: 4 MiB, as in gRPC. */
   readonly readMaxBytes?: number;
-  /** Aborts all calls under way through the library when the server stops. */
+  /** Aborts all calls under way through the library when the server stops, with their error. */
   readonly shutdownSignal?: AbortSignal;
   /** The request's context for the interceptors. */
   readonly contextValues?: (req: FastifyRequest) => ContextValues;

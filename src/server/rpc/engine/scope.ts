@@ -155,7 +155,12 @@ export class Scope implements Disposable, EndListener {
     const controller = new AbortController();
     const limitMs = Math.max(0, Math.min(timeoutMs, MAX_TIMER_MS));
     this.deadlineMs = Date.now() + limitMs;
-    const timer = setTimeout(() => controller.abort(timedOut(limitMs)), limitMs);
+    const timer = setTimeout(() => {
+      const found = timedOut(limitMs);
+      controller.abort(found);
+      // The caller is answered now, whatever the implementation does.
+      this.ended(found);
+    }, limitMs);
     this.signal = controller.signal;
     // Not `AbortSignal.any`: with a listener it would live as long as the caller's connection.
     const follow = () => controller.abort(caller?.reason);

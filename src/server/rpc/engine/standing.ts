@@ -1,7 +1,8 @@
 /**
  * The standing of the callers of streams. A call is authorized once; a stream lasts, so its caller
  * is asked for again every two seconds, and it ends with their credential: one that was deleted,
- * has expired or may do less, whose owner was demoted or removed, or a session that was ended.
+ * has expired or may do less, whose owner was demoted or removed, or a session that was ended. It
+ * ends with the server, too.
  *
  * One timer serves the streams of all protocols, and does not run while there is none. Asking costs
  * a look into the caches of credentials and deployments, which the change feed keeps fresh. While
@@ -42,8 +43,8 @@ export function standingOf(values: ContextValues): Standing | undefined {
 /** A stream under way. */
 export interface LastingStream {
   readonly values: ContextValues;
-  /** Throws or rejects when the caller may not go on. */
-  ask(): Promise<void>;
+  /** Throws or rejects when the caller may not go on. Absent where nothing can change. */
+  readonly ask?: (() => Promise<void>) | undefined;
   /** Ends the stream with an error. */
   end(found: Problem): void;
 }
@@ -61,6 +62,8 @@ export class Standings {
   readonly #now: () => number;
   readonly #intervalMs: number;
   #timer: NodeJS.Timeout | undefined;
+  /** What ended all. */
+  #ended: Problem | undefined;
 
   constructor({ now = Date.now, intervalMs = STANDING_CHECK_INTERVAL_MS }: StandingsOptions = {}) {
     this.#now = now;
@@ -73,6 +76,10 @@ export class Standings {
 
   /** Begins to ask about a stream. Returns the function that stops it. */
   add(stream: LastingStream): () => void {
+    if (this.#ended) {
+      stream.end(copyOf(this.#ended));
+      return () => {};
+    }
     this.#streams.add(stream);
     this.#timer ??= setTimeout(() => void this.#askAll(), this.#intervalMs).unref();
     return () => {
@@ -83,6 +90,14 @@ export class Standings {
         this.#timer = undefined;
       }
     };
+  }
+
+  /** Ends all streams, and those that begin later, with an error. */
+  endAll(found: Problem): void {
+    this.#ended ??= found;
+    for (const stream of [...this.#streams]) {
+      stream.end(copyOf(found));
+    }
   }
 
   async #askAll(): Promise<void> {
@@ -103,6 +118,9 @@ export class Standings {
   }
 
   #ask(stream: LastingStream): void {
+    if (stream.ask === undefined) {
+      return;
+    }
     if (this.#asked.has(stream)) {
       this.#endExpired(stream);
       return;
@@ -115,7 +133,7 @@ export class Standings {
         if (found === undefined) {
           this.#endExpired(stream);
         } else {
-          stream.end(found);
+          stream.end(standingOf(stream.values)?.ended?.(found) ?? found);
         }
       })
       .finally(() => this.#asked.delete(stream));

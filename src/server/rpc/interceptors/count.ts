@@ -17,6 +17,7 @@ import { codeToString } from "@connectrpc/connect/protocol-connect";
 import type { Deployment } from "../../../deployments/deployment.ts";
 import { type Problem, toProblem } from "../../../errors.ts";
 import { arrivalOf } from "../engine/caller.ts";
+import { failureOf, raceAbort } from "../engine/deadline.ts";
 import { type EndListener, scopeOf } from "../engine/scope.ts";
 import { isLocated, locatedOf } from "../target.ts";
 
@@ -73,16 +74,17 @@ export function createCountInterceptor(): Interceptor {
     }
     // The answer of the implementation tells by itself: to wait for it too would cost every call.
     if (scope === undefined || answer !== scope.answer) {
-      tellOf(answer, listener);
+      tellOf(answer, listener, req.signal);
     }
     return answer;
   };
 }
 
-function tellOf(answer: ReturnType<Next>, listener: EndListener): void {
-  answer.then(
+/** Counts what the caller is told, when they are: at its end, or when the deadline has passed. */
+function tellOf(answer: ReturnType<Next>, listener: EndListener, signal: AbortSignal): void {
+  raceAbort(answer, signal).then(
     () => listener.ended(undefined),
-    (thrown: unknown) => listener.ended(toProblem(thrown)),
+    (thrown: unknown) => listener.ended(failureOf(thrown, signal)),
   );
 }
 
@@ -111,9 +113,9 @@ async function countStream(
   })();
   try {
     const answer = (await next({ ...req, message })) as StreamResponse;
-    return { ...answer, message: countedToItsEnd(answer.message, call) };
+    return { ...answer, message: countedToItsEnd(answer.message, call, req.signal) };
   } catch (thrown) {
-    call.count(codeOf(thrown));
+    call.count(codeToString(failureOf(thrown, req.signal).code));
     throw thrown;
   }
 }
@@ -121,13 +123,15 @@ async function countStream(
 async function* countedToItsEnd(
   messages: AsyncIterable<Message>,
   call: CountedCall,
+  signal: AbortSignal,
 ): AsyncGenerator<Message, void, undefined> {
   // A caller that leaves before the end is no failure.
   let code = "ok";
   try {
     yield* messages;
   } catch (thrown) {
-    code = codeOf(thrown);
+    const found = failureOf(thrown, signal);
+    code = found.reason === "CALLER_GONE" ? code : codeToString(found.code);
     throw thrown;
   } finally {
     call.count(code);
@@ -137,8 +141,4 @@ async function* countedToItsEnd(
 function namedEndpoint(message: Message): string {
   const { endpoint } = message as { readonly endpoint?: unknown };
   return typeof endpoint === "string" ? endpoint : "";
-}
-
-function codeOf(thrown: unknown): string {
-  return codeToString(toProblem(thrown).code);
 }

@@ -1,6 +1,7 @@
 /**
- * Ends every stream with its credential, whatever its method does (see `engine/standing.ts`): the
- * method's signal aborts, and the caller gets the error. Calls without a stream pass as they are.
+ * Ends every stream with its credential and with the server, whatever its method does (see
+ * `engine/standing.ts`): the method's signal aborts, and the caller gets the error. Calls without a
+ * stream pass as they are.
  */
 import type {
   ContextValues,
@@ -32,12 +33,7 @@ type Next = ReturnType<Interceptor>;
 
 /** Creates the interceptor. It comes after those that find the caller and the deployment. */
 export function createStandingInterceptor(options: StandingOptions): Interceptor {
-  return (next) => (req) => {
-    if (!req.stream || options.standalone || options.accessOf(req.method) === Access.PUBLIC) {
-      return next(req);
-    }
-    return keep(next, req, options);
-  };
+  return (next) => (req) => (req.stream ? keep(next, req, options) : next(req));
 }
 
 async function keep(
@@ -48,14 +44,7 @@ async function keep(
   const { contextValues: values } = req;
   const controller = new AbortController();
   const { signal } = controller;
-  const stop = options.standings.add({
-    values,
-    ask: questionOf(req, options),
-    end(found) {
-      release();
-      controller.abort(standingOf(values)?.ended?.(found) ?? found);
-    },
-  });
+  let stop = (): void => {};
   // Not `AbortSignal.any`: with a listener it would live as long as the caller's connection.
   const follow = (): void => {
     release();
@@ -68,6 +57,15 @@ async function keep(
   req.signal.addEventListener("abort", follow);
   if (req.signal.aborted) {
     follow();
+  } else {
+    stop = options.standings.add({
+      values,
+      ask: questionOf(req, options),
+      end(found) {
+        release();
+        controller.abort(found);
+      },
+    });
   }
   try {
     const res = (await raceAbort(next({ ...req, signal }), signal)) as StreamResponse;
@@ -92,6 +90,9 @@ async function* released(
 /** What is asked again and again: who is calling, and whether they may do what they do. */
 function questionOf(req: StreamRequest, options: StandingOptions): LastingStream["ask"] {
   const { contextValues: values, method } = req;
+  if (options.standalone || options.accessOf(method) === Access.PUBLIC) {
+    return undefined;
+  }
   const before = principalOf(values);
   const given = { ...credentialsIn(req.header), again: true };
   const access = options.accessOf(method);

@@ -25,7 +25,7 @@ export default service({
     ),
     aborted: api({ input: {}, concurrency: 100 }, async () => aborted),
     trickle: task(
-      { input: {}, output: stream(z.int()), retries: { max: 0, backoff: 0 }, concurrency: 100 },
+      { input: {}, output: stream(z.int()), concurrency: 100 },
       (_, { signal }: TaskContext) => drops(signal),
     ),
   },

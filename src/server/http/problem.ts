@@ -7,6 +7,7 @@ import type { FastifyReply } from "fastify";
 import { RequestInfoSchema } from "../../../gen/google/rpc/error_details_pb.js";
 import type { Problem } from "../../errors.ts";
 import { httpStatus } from "./error-status.ts";
+import { lingerAfterRefusal } from "./lingering-close.ts";
 import { requestLog } from "./request-log.ts";
 
 export const JSON_TYPE = "application/json; charset=utf-8";
@@ -65,6 +66,7 @@ export function sendProblem(
   { status = httpStatus(found), type = JSON_TYPE }: SendOptions = {},
 ): FastifyReply {
   reportProblem(reply, found);
+  lingerAfterRefusal(reply.request.raw);
   for (const [name, value] of found.metadata) {
     reply.header(name, value);
   }

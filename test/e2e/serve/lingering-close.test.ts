@@ -1,5 +1,6 @@
 /** Callers that close their connection with a request, and read nothing before it is sent whole. */
 import { once } from "node:events";
+import { connect as connectHttp2 } from "node:http2";
 import { connect } from "node:net";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type Served, serve } from "./served.ts";
@@ -48,4 +49,33 @@ it.each([
   const text = await sendThenRead(request, [...headers, CLOSE]);
   expect(text.slice(0, 12)).toBe(`HTTP/1.1 ${status}`);
   expect(text).toContain('"message"');
+});
+
+it.each([
+  ["no token", "/repeat", "application/json", 401],
+  ["a path that is not there", "/nothing", "application/json", 404],
+  ["a method that is not there", "/livez", "application/json", 405],
+  ["a body that is too large", "/repeat", "application/json", 413],
+  ["a type that no RPC has", "/tessera.v1.TaskService/GetTask", "image/png", 415],
+  ["a message that is too large", "/tessera.v1.TaskService/GetTask", "application/proto", 429],
+])("resets no stream of HTTP/2 that brings the answer to %s", async (what, path, type, status) => {
+  const session = connectHttp2(served.origin);
+  const stream = session.request({
+    ...{ ":method": "POST", ":path": path, "content-type": type },
+    ...(what !== "no token" && { authorization: `Bearer ${TOKEN}` }),
+  });
+  const answered = once(stream, "response");
+  stream.resume();
+  // More than the window of a stream: it ends only if the other side reads.
+  for (let at = 0; at < BODY.length; at += 65_536) {
+    if (!stream.write(BODY.subarray(at, at + 65_536))) {
+      await once(stream, "drain");
+    }
+  }
+  const closed = once(stream, "close");
+  stream.end();
+  const [headers] = await answered;
+  await closed;
+  expect([headers[":status"], stream.rstCode, stream.writableFinished]).toEqual([status, 0, true]);
+  session.destroy();
 });

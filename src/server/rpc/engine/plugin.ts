@@ -21,6 +21,7 @@ import { toProblem } from "../../../errors.ts";
 import { boundedChunks, discard } from "../../http/body.ts";
 import { sendFrameworkError } from "../../http/framework.ts";
 import type { ReadLarge } from "../../http/large-json.ts";
+import { lingerAfterRefusal } from "../../http/lingering-close.ts";
 import { isDefect } from "../../http/problem.ts";
 import { logOf, requestLog } from "../../http/request-log.ts";
 import { arrivalOf } from "./caller.ts";
@@ -198,12 +199,17 @@ function createLibraryHandler(
 
 /**
  * Ends a request with its answer: nobody reads what the caller still sends of a message that was
- * refused. Over HTTP/2 (RFC 9113, section 8.1) what has arrived would hold the session. Over
- * HTTP/1.1 the rest is thrown away, because the connection's next request comes behind it.
+ * refused. Over HTTP/2 (RFC 9113, section 8.1) what has arrived would hold the session, so a stream
+ * of gRPC is reset, which its clients expect, and that of others is read to its end. Over HTTP/1.1
+ * the rest is thrown away, because the connection's next request comes behind it.
  */
 function endWithAnswer(req: IncomingMessage, res: ServerResponse): void {
   if ("stream" in req) {
     const stream = req.stream as ServerHttp2Stream;
+    if (!req.headers["content-type"]?.startsWith("application/grpc")) {
+      stream.once("wantTrailers", () => lingerAfterRefusal(req));
+      return;
+    }
     // The trailers go out in this turn of the event loop.
     stream.once("wantTrailers", () => {
       setImmediate(() => {

@@ -111,7 +111,7 @@ function questionOf(req: StreamRequest, options: StandingOptions): LastingStream
       if (!keepsRights(before, now, organizationId)) {
         throw problem(
           "ACCESS_DENIED",
-          "the credential of this stream may do less than when the stream began: open it again",
+          `the ${now.kind} of this stream may do less than when it began: open it again`,
         );
       }
     }

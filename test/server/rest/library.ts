@@ -15,6 +15,7 @@ import {
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { fastify } from "fastify";
 import { leaveBodies } from "../../../src/server/http/body.ts";
+import { setDefaultHeaders } from "../../../src/server/http/default-headers.ts";
 import { sendFrameworkError } from "../../../src/server/http/framework.ts";
 import type { CallOrigin, Invoke } from "../../../src/server/http/invoke.ts";
 import { restPlugin } from "../../../src/server/rest/plugin.ts";
@@ -71,6 +72,7 @@ export async function startLibrary(options: LibraryOptions = {}) {
     },
   };
   leaveBodies(app);
+  setDefaultHeaders(app);
   await app.register(restPlugin, {
     services: options.services ?? [Library],
     invoke,

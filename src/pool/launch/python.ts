@@ -12,12 +12,21 @@ const PYTHON_PACKAGES = fileURLToPath(new URL("../../../clients/python/src", imp
 const HOST_PROGRAM =
   "import sys; sys.path[0] = sys.argv.pop(); from tessera.host.main import main; main()";
 
-/** Settings of the system that HTTP clients in Python read: certificates, and nothing secret. */
+/**
+ * The system's certificates, which HTTP clients in Python read, and its settings of OpenSSL, each
+ * by its name: in the folders around them, machines keep the private keys of their servers.
+ */
 const SYSTEM_FILES = [
-  "/etc/ssl",
-  "/etc/pki/tls",
-  "/etc/pki/ca-trust",
+  "/etc/ssl/certs",
+  "/etc/ssl/cert.pem",
+  "/etc/ssl/openssl.cnf",
+  "/etc/pki/tls/certs",
+  "/etc/pki/tls/cert.pem",
+  "/etc/pki/tls/openssl.cnf",
+  "/etc/pki/ca-trust/extracted",
   "/usr/share/ca-certificates",
+  "/usr/local/share/ca-certificates",
+  "/var/lib/ca-certificates",
 ];
 
 export interface Interpreter {

@@ -9,7 +9,7 @@ import type { Launch, ProgramOf } from "./launch.ts";
 const EGRESS_SOCKET_INSIDE = "/run/tessera/egress.sock";
 
 export function launchSandboxed(
-  { bubblewrap, filter }: KernelSandbox,
+  { bubblewrap, filter, deviceFilter }: KernelSandbox,
   programOf: ProgramOf,
 ): Launch {
   return (options) => {
@@ -21,7 +21,7 @@ export function launchSandboxed(
     } = programOf(options);
     const { child, pid, kill } = spawnSandboxed({
       bubblewrap,
-      filter,
+      filter: devices.length === 0 ? filter : deviceFilter,
       read: [...files, ...rights.read].filter((path) => existsSync(path)),
       writable: scratchFolder,
       devices,

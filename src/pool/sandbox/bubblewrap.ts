@@ -11,6 +11,12 @@ import { dirname } from "node:path";
 const NOBODY = "65534";
 const HOST_NAME = "worker";
 
+/**
+ * What is at `/dev/zero` inside: it reads as zeros, too, and cannot be mapped, whereas a shared
+ * mapping of the other is memory that counts nowhere.
+ */
+const ZEROS = existsSync("/dev/full") ? "/dev/full" : "/dev/null";
+
 /** The dynamic loader has one fixed path in each architecture's programs. */
 const LOADERS = [
   "/lib64/ld-linux-x86-64.so.2",
@@ -44,6 +50,7 @@ export function bubblewrapArguments(contents: SandboxContents): string[] {
     ...["--cap-drop", "ALL", "--die-with-parent", "--new-session"],
     // Under /proc/sys, a node that runs as root could otherwise change the machine's kernel.
     ...["--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev"],
+    ...["--dev-bind", ZEROS, "/dev/zero"],
     ...devices.flatMap((path) => ["--dev-bind", path, path]),
     ...["--remount-ro", "/dev"],
     ...systemLibraries().flatMap((path) => ["--ro-bind", path, path]),

@@ -37,6 +37,8 @@ export interface KernelSandbox {
   readonly bubblewrap: string;
   /** The seccomp filter of this architecture. */
   readonly filter: Buffer;
+  /** The same for workers with devices, which may share memory with them. */
+  readonly deviceFilter: Buffer;
 }
 
 export interface PermissionSandbox {
@@ -84,6 +86,7 @@ async function kernelSandbox(path: string): Promise<KernelSandbox | string> {
     level: "kernel",
     bubblewrap,
     filter: seccompFilter(process.arch as Architecture),
+    deviceFilter: seccompFilter(process.arch as Architecture, { sharedMemory: true }),
   };
   const complaint = await probe(sandbox);
   return complaint === undefined ? sandbox : explain(complaint);

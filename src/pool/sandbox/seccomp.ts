@@ -3,7 +3,11 @@
  * `Documentation/userspace-api/seccomp_filter.rst`, `include/uapi/linux/filter.h`):
  * - the refused system calls answer EPERM; unknown ones ENOSYS;
  * - threads may be started, processes may not;
- * - sockets are of the families that Node uses: Unix, IPv4, IPv6, and netlink;
+ * - sockets are of the kinds that Node uses: Unix, TCP and UDP over IPv4 and IPv6, and the
+ *   netlink socket that lists network interfaces; pairs of sockets are of Unix;
+ * - buffers of sockets keep the kernel's own sizes, and sockets have no filters: nobody sees
+ *   from outside how much such a one holds;
+ * - no memory is shared without a file: what a program unmaps of it stays, and counts nowhere;
  * - a call of another architecture, such as a 32-bit one, ends the process.
  */
 import {
@@ -12,8 +16,11 @@ import {
   CLONE,
   CLONE3,
   MAX_SYSTEM_CALL_NUMBER,
+  MMAP,
   REFUSED_SYSTEM_CALLS,
+  SETSOCKOPT,
   SOCKET,
+  SOCKETPAIR,
   type SystemCall,
 } from "./system-calls.ts";
 
@@ -27,10 +34,11 @@ const OPERATIONS = {
 } as const;
 
 /**
- * Where the words of `struct seccomp_data` begin, in bytes; of the first argument the low
- * word, on a little-endian machine.
+ * Where the words of `struct seccomp_data` begin, in bytes; of the arguments the low words, on a
+ * little-endian machine.
  */
-const OFFSETS = { number: 0, architecture: 4, firstArgument: 16 } as const;
+const OFFSETS = { number: 0, architecture: 4, arguments: 16 } as const;
+const ARGUMENT_BYTES = 8;
 
 /** Answers of a filter; that of an error has the error's number in its low 16 bits. */
 const ANSWERS = {
@@ -39,12 +47,30 @@ const ANSWERS = {
   notPermitted: 0x00050000 | 1,
   noSuchCall: 0x00050000 | 38,
   noSuchFamily: 0x00050000 | 97,
+  noSuchProtocol: 0x00050000 | 93,
+  /** An error with the number 0: the call was not made, and the program takes it for done. */
+  asIfDone: 0x00050000,
 } as const;
 
 /** The flag of `clone` (CLONE_THREAD) for a new thread of the same process. */
 const NEW_THREAD = { flag: 0x00010000 } as const;
-/** AF_UNIX, AF_INET, AF_INET6, AF_NETLINK (with which Node lists network interfaces). */
-const SOCKET_FAMILIES = [1, 2, 10, 16];
+
+const UNIX = 1;
+/** The protocols of the families AF_INET, AF_INET6 (any, TCP, UDP) and AF_NETLINK (NETLINK_ROUTE). */
+const PROTOCOLS: readonly (readonly [family: number, protocols: readonly number[]])[] = [
+  [2, [0, 6, 17]],
+  [10, [0, 6, 17]],
+  [16, [0]],
+];
+
+const SOL_SOCKET = 1;
+/** SO_SNDBUF and SO_RCVBUF. */
+const BUFFER_SIZES = [7, 8];
+/** SO_ATTACH_FILTER, SO_ATTACH_BPF, and SO_ATTACH_REUSEPORT_CBPF and _EBPF. */
+const SOCKET_FILTERS = [26, 50, 51, 52];
+
+/** MAP_ANONYMOUS; and the bit that MAP_SHARED and MAP_SHARED_VALIDATE have, and MAP_PRIVATE has not. */
+const MAP = { anonymous: 0x20, shared: 0x01 } as const;
 
 /** The size of a `struct sock_filter`. */
 const INSTRUCTION_BYTES = 8;
@@ -57,8 +83,19 @@ interface Instruction {
   readonly ifFalse?: number;
 }
 
+export interface FilterOptions {
+  /**
+   * Memory may be shared without a file, as drivers of GPUs need for what their devices read.
+   * Default: false.
+   */
+  readonly sharedMemory?: boolean;
+}
+
 /** The filter for an architecture, ready for `bwrap --seccomp`. */
-export function seccompFilter(architecture: Architecture): Buffer {
+export function seccompFilter(
+  architecture: Architecture,
+  { sharedMemory = false }: FilterOptions = {},
+): Buffer {
   return assemble([
     load(OFFSETS.architecture),
     skipIf(OPERATIONS.jumpIfEqual, AUDIT_ARCHITECTURES[architecture], 1),
@@ -69,19 +106,54 @@ export function seccompFilter(architecture: Architecture): Buffer {
     // Its flags are in memory, where no filter can read them; the C library then uses `clone`.
     ...answerIf(OPERATIONS.jumpIfEqual, numberOf(CLONE3, architecture), ANSWERS.noSuchCall),
     ...when(numberOf(CLONE, architecture), [
-      load(OFFSETS.firstArgument),
+      loadArgument(0),
       skipIf(OPERATIONS.jumpIfAnyBit, NEW_THREAD.flag, 1),
       answer(ANSWERS.notPermitted),
       answer(ANSWERS.allow),
     ]),
     ...when(numberOf(SOCKET, architecture), [
-      load(OFFSETS.firstArgument),
-      ...SOCKET_FAMILIES.flatMap((family) =>
-        answerIf(OPERATIONS.jumpIfEqual, family, ANSWERS.allow),
+      loadArgument(0),
+      ...answerIf(OPERATIONS.jumpIfEqual, UNIX, ANSWERS.allow),
+      ...PROTOCOLS.flatMap(([family, protocols]) =>
+        when(family, [
+          loadArgument(2),
+          ...protocols.flatMap((each) => answerIf(OPERATIONS.jumpIfEqual, each, ANSWERS.allow)),
+          answer(ANSWERS.noSuchProtocol),
+        ]),
       ),
       answer(ANSWERS.noSuchFamily),
     ]),
+    ...when(numberOf(SOCKETPAIR, architecture), [
+      loadArgument(0),
+      ...answerIf(OPERATIONS.jumpIfEqual, UNIX, ANSWERS.allow),
+      answer(ANSWERS.noSuchFamily),
+    ]),
+    ...when(numberOf(SETSOCKOPT, architecture), [
+      loadArgument(1),
+      skipIf(OPERATIONS.jumpIfEqual, SOL_SOCKET, 1),
+      answer(ANSWERS.allow),
+      loadArgument(2),
+      ...BUFFER_SIZES.flatMap((each) =>
+        answerIf(OPERATIONS.jumpIfEqual, each, ANSWERS.asIfDone),
+      ),
+      ...SOCKET_FILTERS.flatMap((each) =>
+        answerIf(OPERATIONS.jumpIfEqual, each, ANSWERS.notPermitted),
+      ),
+      answer(ANSWERS.allow),
+    ]),
+    ...(sharedMemory ? [] : refuseSharedMemory(architecture)),
     answer(ANSWERS.allow),
+  ]);
+}
+
+function refuseSharedMemory(architecture: Architecture): Instruction[] {
+  return when(numberOf(MMAP, architecture), [
+    loadArgument(3),
+    skipIf(OPERATIONS.jumpIfAnyBit, MAP.anonymous, 1),
+    answer(ANSWERS.allow),
+    skipIf(OPERATIONS.jumpIfAnyBit, MAP.shared, 1),
+    answer(ANSWERS.allow),
+    answer(ANSWERS.notPermitted),
   ]);
 }
 
@@ -101,6 +173,11 @@ function load(offset: number): Instruction {
   return { code: OPERATIONS.load, value: offset };
 }
 
+/** Reads the low word of an argument, counted from 0. */
+function loadArgument(index: number): Instruction {
+  return load(OFFSETS.arguments + ARGUMENT_BYTES * index);
+}
+
 function answer(value: number): Instruction {
   return { code: OPERATIONS.answer, value };
 }
@@ -113,10 +190,10 @@ function answerIf(code: number, value: number, result: number): Instruction[] {
   return [{ code, value, ifTrue: 0, ifFalse: 1 }, answer(result)];
 }
 
-/** Runs the instructions, the last of which answers, for the call of this number alone. */
-function when(number: number, instructions: readonly Instruction[]): Instruction[] {
+/** Runs the instructions, the last of which answers, where this value was read. */
+function when(value: number, instructions: readonly Instruction[]): Instruction[] {
   return [
-    { code: OPERATIONS.jumpIfEqual, value: number, ifTrue: 0, ifFalse: instructions.length },
+    { code: OPERATIONS.jumpIfEqual, value, ifTrue: 0, ifFalse: instructions.length },
     ...instructions,
   ];
 }

@@ -29,6 +29,9 @@ export const MAX_SYSTEM_CALL_NUMBER = 469;
 export const CLONE: SystemCall = { x64: 56, arm64: 220 };
 export const CLONE3: SystemCall = { x64: 435, arm64: 435 };
 export const SOCKET: SystemCall = { x64: 41, arm64: 198 };
+export const SOCKETPAIR: SystemCall = { x64: 53, arm64: 199 };
+export const SETSOCKOPT: SystemCall = { x64: 54, arm64: 208 };
+export const MMAP: SystemCall = { x64: 9, arm64: 222 };
 
 const NAMESPACES_AND_MOUNTS: readonly SystemCall[] = [
   { x64: 272, arm64: 97 }, // unshare
@@ -113,6 +116,7 @@ const UNSEEN_MEMORY: readonly SystemCall[] = [
   { x64: 64, arm64: 190 }, // semget
   { x64: 68, arm64: 186 }, // msgget
   { x64: 240, arm64: 180 }, // mq_open
+  { x64: 278, arm64: 75 }, // vmsplice
   { x64: 237, arm64: 235 }, // mbind
   { x64: 238, arm64: 237 }, // set_mempolicy
   { x64: 239, arm64: 236 }, // get_mempolicy

@@ -34,7 +34,7 @@ const FIXTURES = fileURLToPath(new URL("../../fixtures/sandbox/", import.meta.ur
 const NODE = realpathSync(process.execPath);
 const PATH = process.env.PATH ?? "";
 const SECRET = "a secret of the node";
-const [EPERM, ENOSYS, EAFNOSUPPORT] = [1, 38, 97];
+const [EPERM, ENODEV, ENOSYS, EPROTONOSUPPORT, EAFNOSUPPORT] = [1, 19, 38, 93, 97];
 
 let folder: string;
 let scratch: string;
@@ -99,6 +99,12 @@ describe.skipIf(skipped)(`the seccomp filter${skipped}`, () => {
   let said: {
     readonly calls: { readonly [number: string]: number };
     readonly families: { readonly [family: string]: number };
+    readonly protocols: object;
+    readonly pairs: object;
+    readonly buffers: unknown;
+    readonly filter: number;
+    readonly maps: object;
+    readonly zeros: number[];
     readonly fork: number;
     readonly thread: number;
     readonly user: number[];
@@ -137,6 +143,39 @@ describe.skipIf(skipped)(`the seccomp filter${skipped}`, () => {
       38: EAFNOSUPPORT,
       40: EAFNOSUPPORT,
     });
+  });
+
+  test("gives of these families the protocols that Node uses, and pairs of Unix", () => {
+    expect(said.protocols).toEqual({
+      "2/6": 0,
+      "10/17": 0,
+      "2/262": EPROTONOSUPPORT,
+      "10/132": EPROTONOSUPPORT,
+      "2/33": EPROTONOSUPPORT,
+      "16/0": 0,
+      "16/12": EPROTONOSUPPORT,
+      "16/15": EPROTONOSUPPORT,
+    });
+    expect(said.pairs).toEqual({ 1: 0, 30: EAFNOSUPPORT, 16: EAFNOSUPPORT });
+  });
+
+  test("leaves the buffers of sockets as they are, and lets none have a filter", () => {
+    expect(said.buffers).toEqual([
+      [0, true],
+      [0, true],
+    ]);
+    expect(said.filter).toBe(EPERM);
+  });
+
+  test("lets no memory be shared without a file, not by /dev/zero either, which has zeros", () => {
+    expect(said.maps).toEqual({
+      private: 0,
+      shared: EPERM,
+      validated: EPERM,
+      zeros: ENODEV,
+      file: 0,
+    });
+    expect(said.zeros).toEqual([0, 0, 0]);
   });
 
   test("leaves a program that is nobody, on a host without a name of its own", () => {

@@ -12,7 +12,6 @@ import {
   readdirSync,
   readFileSync,
   renameSync,
-  rmSync,
   statSync,
   writeFileSync,
 } from "node:fs";
@@ -21,6 +20,7 @@ import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { startTimeTicks } from "../pool/usage.ts";
 import { takeLock } from "../storage/lock-file.ts";
+import { removeTree, removeTreeSync } from "./remove-tree.ts";
 
 const NODE_FOLDER = "tessera-node-";
 /**
@@ -30,8 +30,6 @@ const NODE_FOLDER = "tessera-node-";
 const STARTING_FOLDER = "tessera-starting-";
 /** Age from which a folder with that name belongs to a node that ended while it was so. */
 const STARTING_FOLDER_MAX_AGE_MS = 60_000;
-/** Tries to remove a folder, to which a process that is just ending may still add files. */
-const MAX_REMOVAL_RETRIES = 5;
 const PID_FILE = /^(\d+)\.pid$/;
 
 export class ScratchFolders {
@@ -81,7 +79,7 @@ export class ScratchFolders {
    */
   async remove(folder: string, pid: number | undefined): Promise<void> {
     try {
-      await rm(folder, { recursive: true, force: true, maxRetries: MAX_REMOVAL_RETRIES });
+      await removeTree(folder);
       await rm(join(dirname(folder), `${pid}.pid`), { force: true });
     } finally {
       this.#left();
@@ -109,7 +107,7 @@ export class ScratchFolders {
     }
     this.#unlock?.();
     this.#unlock = undefined;
-    rmSync(leaving, { recursive: true, force: true });
+    removeTreeSync(leaving);
   }
 
   #open(): void {
@@ -157,7 +155,7 @@ function sweepFolder(folder: string): void {
     }
   }
   unlock();
-  rmSync(folder, { recursive: true, force: true });
+  removeTreeSync(folder);
 }
 
 /** Kills the worker, unless it is gone and its process id belongs to another process now. */

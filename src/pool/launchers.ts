@@ -20,14 +20,13 @@ export function launchersFor(sandbox?: Sandbox): LaunchOf {
     if (sandbox?.level === "kernel") {
       return launchSandboxed(sandbox, program);
     }
-    return launchAlone(program, typeof code === "object" ? undefined : sandbox?.setpriv);
+    const { setpriv, prlimit } = sandbox ?? {};
+    return launchAlone(program, { prlimit, ...(typeof code !== "object" && { setpriv }) });
   };
 }
 
 /** In the same sandbox as the workers. */
 export function programLauncher(sandbox: Sandbox): LaunchProgram {
   return (program) =>
-    sandbox.level === "kernel"
-      ? launchSandboxed(sandbox, program)
-      : launchAlone(program, sandbox.setpriv);
+    sandbox.level === "kernel" ? launchSandboxed(sandbox, program) : launchAlone(program, sandbox);
 }

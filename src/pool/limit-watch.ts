@@ -2,11 +2,12 @@
  * Enforces the memory, thread, processor and disk limits of one worker from outside. A
  * worker that works is looked at ten times a second. One that has used no processor
  * time, and so can have taken neither memory nor disk, costs one read of a file
- * every two seconds.
+ * every two seconds. What cannot be measured has exceeded its limit.
  */
 import { writeFileSync } from "node:fs";
-import { mebibytes, type WorkerLimits } from "./limits.ts";
-import { cpuTimeMs, residenceOf, storedBytes } from "./usage.ts";
+import { type Held, heldBy, MAX_MEASURED_FILES, Unmeasurable } from "./held.ts";
+import { MAX_WORKER_DESCRIPTORS, mebibytes, type WorkerLimits } from "./limits.ts";
+import { cpuTimeMs, residenceOf } from "./usage.ts";
 
 /** Interval at which the processor time and the memory of a working worker are read. */
 const WORKING_INTERVAL_MS = 100;
@@ -14,8 +15,14 @@ const WORKING_INTERVAL_MS = 100;
 const IDLE_INTERVAL_MS = 2_000;
 /** Looks without processor time after which a worker is idle: 1 s. */
 const MAX_IDLE_LOOKS = 10;
-/** Interval at which the disk space of a working worker is measured. */
-const DISK_INTERVAL_MS = 1_000;
+/** The same while its memory grows by more than a share of its limit between two looks. */
+const GROWING_INTERVAL_MS = 10;
+/** That share. */
+const GROWING_SHARE = 1 / 16;
+/** Interval at which the disk space, the sockets and the descriptors of a working worker are measured. */
+const HELD_INTERVAL_MS = 1_000;
+/** Measurements in a row that may fail because of this machine, which may lack descriptors itself. */
+const MAX_FAILED_MEASUREMENTS = 5;
 /**
  * Threads of a worker. A function in Python that is not async has one for each call, and numeric
  * libraries have a few for each processor; a machine runs out of them at some ten thousand.
@@ -46,7 +53,12 @@ export class LimitWatch implements Disposable {
   #creditMs: number;
   #stopped = false;
   #measuring = false;
-  #diskDueMs = 0;
+  #heldDueMs = 0;
+  #failures = 0;
+  /** As last measured. */
+  #held: Held | undefined;
+  #lastBytes = Number.POSITIVE_INFINITY;
+  #growing = false;
   #disposed = false;
 
   constructor(watched: Watched) {
@@ -75,8 +87,9 @@ export class LimitWatch implements Disposable {
 
   #schedule(): void {
     const isIdle = this.#idleLooks >= MAX_IDLE_LOOKS;
+    const workingMs = this.#growing ? GROWING_INTERVAL_MS : WORKING_INTERVAL_MS;
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.#look(), isIdle ? IDLE_INTERVAL_MS : WORKING_INTERVAL_MS);
+    this.#timer = setTimeout(() => this.#look(), isIdle ? IDLE_INTERVAL_MS : workingMs);
   }
 
   #look(): void {
@@ -93,13 +106,14 @@ export class LimitWatch implements Disposable {
       this.#isFirst = false;
       chooseFirst(pid);
     }
+    this.#growing = false;
     const worked = cpuMs !== this.#lastCpuMs;
     this.#idleLooks = worked || this.#stopped ? 0 : this.#idleLooks + 1;
     this.#holdProcessor(pid, cpuMs);
     // The look that finds it idle is the last to read the rest: nothing changes afterwards.
     if (worked || this.#idleLooks === MAX_IDLE_LOOKS) {
       this.#holdResidence(pid);
-      void this.#holdDisk(pid);
+      void this.#holdRest(pid);
     }
   }
 
@@ -124,30 +138,60 @@ export class LimitWatch implements Disposable {
 
   #holdResidence(pid: number): void {
     const { limits, kill } = this.#watched;
-    const { bytes = 0, threads = 0 } = residenceOf(pid) ?? {};
-    if (bytes > limits.memoryBytes) {
-      kill(`out of memory: it used ${mebibytes(bytes)} of ${mebibytes(limits.memoryBytes)}`);
+    const { bytes = 0, sharedBytes = 0, threads = 0 } = residenceOf(pid) ?? {};
+    // What it has mapped of the memory that it shares counts once.
+    const unmappedBytes = Math.max(0, (this.#held?.sharedBytes ?? 0) - sharedBytes);
+    const sum = bytes + unmappedBytes + (this.#held?.socketBytes ?? 0);
+    this.#growing = sum - this.#lastBytes > limits.memoryBytes * GROWING_SHARE;
+    this.#lastBytes = sum;
+    if (sum > limits.memoryBytes) {
+      kill(`out of memory: it used ${mebibytes(sum)} of ${mebibytes(limits.memoryBytes)}`);
     } else if (threads > MAX_WORKER_THREADS) {
       kill(`out of threads: it started ${threads}, and at most ${MAX_WORKER_THREADS} may be`);
     }
   }
 
-  async #holdDisk(pid: number): Promise<void> {
-    const isDue = performance.now() >= this.#diskDueMs || this.#idleLooks === MAX_IDLE_LOOKS;
+  async #holdRest(pid: number): Promise<void> {
+    const isDue = performance.now() >= this.#heldDueMs || this.#idleLooks === MAX_IDLE_LOOKS;
     if (this.#measuring || !isDue) {
       return;
     }
     this.#measuring = true;
-    const { scratchFolder, limits, kill } = this.#watched;
-    const { bytes, files, maxFiles } = await storedBytes(pid, scratchFolder);
+    try {
+      this.#held = await heldBy(pid, this.#watched.scratchFolder);
+      this.#failures = 0;
+      this.#holdHeld(this.#held);
+    } catch (err) {
+      this.#endUnmeasured(err);
+    }
     this.#measuring = false;
-    this.#diskDueMs = performance.now() + DISK_INTERVAL_MS;
-    if (bytes > limits.diskBytes) {
+    this.#heldDueMs = performance.now() + HELD_INTERVAL_MS;
+  }
+
+  #holdHeld({ diskBytes, files, descriptors }: Held): void {
+    const { limits, kill } = this.#watched;
+    if (diskBytes > limits.diskBytes) {
       kill(
-        `out of disk: it stored ${mebibytes(bytes)} of ${mebibytes(limits.diskBytes)} in its scratch folder`,
+        `out of disk: it stored ${mebibytes(diskBytes)} of ${mebibytes(limits.diskBytes)} in its scratch folder`,
       );
-    } else if (files > maxFiles) {
-      kill(`out of disk: it stored more than ${maxFiles} files in its scratch folder`);
+    } else if (files > MAX_MEASURED_FILES) {
+      kill(`out of disk: it stored more than ${MAX_MEASURED_FILES} files in its scratch folder`);
+    } else if (descriptors > MAX_WORKER_DESCRIPTORS) {
+      kill(
+        `out of descriptors: it opened ${descriptors}, and at most ${MAX_WORKER_DESCRIPTORS} may be`,
+      );
+    }
+  }
+
+  #endUnmeasured(err: unknown): void {
+    if (err instanceof Unmeasurable) {
+      this.#watched.kill(`out of disk: it ${err.message}`);
+      return;
+    }
+    this.#failures += 1;
+    if (this.#failures > MAX_FAILED_MEASUREMENTS) {
+      const { code = "" } = err as NodeJS.ErrnoException;
+      this.#watched.kill(`its use of memory and disk could not be measured (${code})`);
     }
   }
 }

@@ -4,11 +4,13 @@
  *
  * - Memory: V8 limits its heap to the greater part of it and ends the process
  *   when that is full. Memory outside the heap, such as buffers, counts in the
- *   resident set size; the node watches it and kills the worker above the limit.
+ *   resident set size; the node watches it, with page tables and the buffers of
+ *   sockets, and kills the worker above the limit.
  *   If the machine runs out first, the kernel kills workers before the node.
  * - Processor: a token bucket of processor time. A worker that has overdrawn it
  *   is stopped (SIGSTOP) until it has filled again.
- * - Disk: the scratch folder, and open files that were deleted.
+ * - Disk: the scratch folder, and files that were deleted and are open or mapped. The
+ *   kernel bounds one file, and the number of descriptors.
  * - Output: log lines beyond a rate are dropped and counted; bytes and messages
  *   beyond a rate stay in the pipe, as back-pressure on the worker.
  *
@@ -33,6 +35,12 @@ export interface WorkerLimits {
  * start.
  */
 export const MIN_WORKER_MEMORY_BYTES = 96 * 1024 ** 2;
+
+/**
+ * Files and sockets that a worker may have open. Each may hold memory or disk space; the kernel
+ * refuses more with EMFILE.
+ */
+export const MAX_WORKER_DESCRIPTORS = 1_024;
 
 /** What a worker may use unless its deployment says otherwise. */
 export const DEFAULT_LIMITS: WorkerLimits = {

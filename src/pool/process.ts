@@ -62,7 +62,7 @@ export class ServiceProcess {
 
   constructor(options: ServiceProcessOptions) {
     const { rights, scratchFolder, env, limits, devices, egress } = options;
-    const { launch = launchNode(undefined) } = options;
+    const { launch = launchNode() } = options;
     this.#options = options;
     this.#launched = launch({ rights, scratchFolder, env, limits, devices, egress });
     const { child } = this.#launched;

@@ -1,4 +1,4 @@
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -44,6 +44,37 @@ async function endless() {
   return child;
 }
 
+const SPOIL = {
+  "that let nobody in": `
+    for (const name of ["a/b/c", "d"]) {
+      mkdirSync(join(folder, name), { recursive: true });
+      writeFileSync(join(folder, name, "file"), "x");
+    }
+    for (const name of ["a/b/c", "a/b", "d", "."]) {
+      chmodSync(join(folder, name), name === "d" ? 0o555 : 0);
+    }`,
+  "that are too deep for a path": `
+    process.chdir(folder);
+    for (let depth = 0; depth < 5000; depth += 1) {
+      mkdirSync("x");
+      process.chdir("x");
+    }
+    writeFileSync("file", "x");
+    process.chdir("/");`,
+};
+
+/** As an ordinary user, whom modes of folders hold up; root is one without these capabilities. */
+function runOrdinary(program: string): void {
+  const file = join(temporary, "program.mjs");
+  writeFileSync(file, program);
+  const command = [process.execPath, "--disable-warning=ExperimentalWarning", file];
+  const [name = "", ...args] =
+    process.getuid?.() === 0
+      ? ["setpriv", "--bounding-set=-dac_override,-dac_read_search", ...command]
+      : command;
+  execFileSync(name, args, { stdio: "pipe" });
+}
+
 describe("scratch folders", () => {
   test("are made for each worker and removed with it", async () => {
     const folders = new ScratchFolders(LATER_MS);
@@ -53,6 +84,33 @@ describe("scratch folders", () => {
     folders.removeAll();
     expect(existsSync(two)).toBe(false);
   });
+
+  test.each(Object.entries(SPOIL))(
+    "are removed with folders %s, of a worker, of a node that ends and of one that was killed",
+    (_, spoil) => {
+      const url = new URL("../../src/deployments/scratch.ts", import.meta.url).href;
+      const left = join(leftFolder(), "worker-1");
+      runOrdinary(`
+        import { chmodSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
+        import { join } from "node:path";
+        import { ScratchFolders } from ${JSON.stringify(url)};
+        const folders = new ScratchFolders(${LATER_MS});
+        const [one, two, left] = [folders.create(), folders.create(), ${JSON.stringify(left)}];
+        const gone = (folder) => {
+          if (existsSync(folder)) throw new Error("it is still there");
+        };
+        mkdirSync(left, { recursive: true });
+        for (const folder of [one, two, left]) { ${spoil} }
+        await folders.remove(one, 1);
+        gone(one);
+        folders.removeAll();
+        gone(two);
+        new ScratchFolders(${LATER_MS}).removeAll();
+        gone(left);
+      `);
+      expect(existsSync(left)).toBe(false);
+    },
+  );
 
   test("of a node that is gone are removed by the next, with the worker that it left behind", async () => {
     const orphan = await endless();

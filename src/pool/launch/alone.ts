@@ -1,17 +1,25 @@
 /**
  * Starts workers without a sandbox. With the path of `setpriv`, the kernel ends them when
  * the thread that started them ends; otherwise a worker that blocks its event loop may
- * outlive its node.
+ * outlive its node. With that of `prlimit`, it keeps the limits of each process.
  */
 import { spawn } from "node:child_process";
 import type { Launch, ProgramOf } from "./launch.ts";
+import { withProcessLimits } from "./process-limits.ts";
 
-export function launchAlone(programOf: ProgramOf, setpriv: string | undefined): Launch {
+/** The programs of util-linux that it starts workers by; undefined where there is none. */
+export interface LaunchTools {
+  readonly setpriv?: string | undefined;
+  readonly prlimit?: string | undefined;
+}
+
+export function launchAlone(programOf: ProgramOf, { setpriv, prlimit }: LaunchTools = {}): Launch {
   return (options) => {
     const { limits, scratchFolder } = options;
     const { command, env } = programOf(options);
+    const limited = withProcessLimits(command, limits, prlimit);
     const [program, ...args] =
-      setpriv === undefined ? command : [setpriv, "--pdeathsig", "KILL", ...command];
+      setpriv === undefined ? limited : [setpriv, "--pdeathsig", "KILL", ...limited];
     const child = spawn(program, args, {
       env,
       stdio: ["ignore", "pipe", "pipe", "pipe"],

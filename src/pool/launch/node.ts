@@ -3,7 +3,7 @@ import { realpathSync } from "node:fs";
 import { extname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { heapFlags } from "../limits.ts";
-import { launchAlone } from "./alone.ts";
+import { type LaunchTools, launchAlone } from "./alone.ts";
 import type { Launch, LaunchOptions, WorkerProgram, WorkerRights } from "./launch.ts";
 
 const WORKER_PROGRAM = fileURLToPath(
@@ -34,8 +34,8 @@ export function workerEnvironment({ env, scratchFolder }: LaunchOptions): {
 }
 
 /** Starts workers in Node without a sandbox; see `launchAlone`. */
-export function launchNode(setpriv: string | undefined): Launch {
-  return launchAlone(nodeProgram, setpriv);
+export function launchNode(tools?: LaunchTools): Launch {
+  return launchAlone(nodeProgram, tools);
 }
 
 /** The flags of Node's permission model. */

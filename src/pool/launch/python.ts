@@ -60,7 +60,7 @@ export function pythonProgram({ interpreter, env, files = [] }: Interpreter) {
  * their node, as they ask it to.
  */
 export function launchPython(interpreter: Interpreter): Launch {
-  return launchAlone(pythonProgram(interpreter), undefined);
+  return launchAlone(pythonProgram(interpreter));
 }
 
 /** For a worker without the home of a user: what packages keep there goes into its own folder. */

@@ -4,23 +4,24 @@ import { egressEnvironment } from "../../protocol/egress.ts";
 import type { KernelSandbox } from "../sandbox/sandbox.ts";
 import { exitInside, spawnSandboxed } from "../sandbox/spawn.ts";
 import type { Launch, ProgramOf } from "./launch.ts";
+import { withProcessLimits } from "./process-limits.ts";
 
 /** Where the socket of a worker's egress proxy is in its sandbox. */
 const EGRESS_SOCKET_INSIDE = "/run/tessera/egress.sock";
 
 export function launchSandboxed(
-  { bubblewrap, filter, deviceFilter }: KernelSandbox,
+  { bubblewrap, prlimit, filter, deviceFilter }: KernelSandbox,
   programOf: ProgramOf,
 ): Launch {
   return (options) => {
-    const { rights, scratchFolder, egress, devices = [] } = options;
+    const { rights, limits, scratchFolder, egress, devices = [] } = options;
     const {
       command: [program, ...args],
       env,
       files,
     } = programOf(options);
     const { child, pid, kill } = spawnSandboxed({
-      bubblewrap,
+      bubblewrap: withProcessLimits([bubblewrap], limits, prlimit),
       filter: devices.length === 0 ? filter : deviceFilter,
       read: [...files, ...rights.read].filter((path) => existsSync(path)),
       writable: scratchFolder,

@@ -35,6 +35,8 @@ export interface KernelSandbox {
   readonly level: "kernel";
   /** The path of `bwrap`. */
   readonly bubblewrap: string;
+  /** The path of `prlimit`, which sets limits of a process; undefined: there is none. */
+  readonly prlimit: string | undefined;
   /** The seccomp filter of this architecture. */
   readonly filter: Buffer;
   /** The same for workers with devices, which may share memory with them. */
@@ -45,6 +47,8 @@ export interface PermissionSandbox {
   readonly level: "permission";
   /** The path of `setpriv`, which has the kernel end workers with their node; undefined: there is none. */
   readonly setpriv: string | undefined;
+  /** As for the other level. */
+  readonly prlimit: string | undefined;
   /** Why it is not `kernel`, and what to do about it; undefined where the operator chose it. */
   readonly shortfall: string | undefined;
 }
@@ -70,7 +74,8 @@ export async function findSandbox(mode: SandboxMode, path: string): Promise<Sand
       `--sandbox kernel: ${shortfall}. Or start with --sandbox permission, and host only services that you trust`,
     );
   }
-  return { level: "permission", setpriv: await findSetpriv(path), shortfall };
+  const setpriv = await findTool("setpriv", ["--pdeathsig", "KILL"], path);
+  return { level: "permission", setpriv, prlimit: await findPrlimit(path), shortfall };
 }
 
 /** The sandbox, or why there is none. */
@@ -85,6 +90,7 @@ async function kernelSandbox(path: string): Promise<KernelSandbox | string> {
   const sandbox: KernelSandbox = {
     level: "kernel",
     bubblewrap,
+    prlimit: await findPrlimit(path),
     filter: seccompFilter(process.arch as Architecture),
     deviceFilter: seccompFilter(process.arch as Architecture, { sharedMemory: true }),
   };
@@ -97,7 +103,7 @@ async function probe({ bubblewrap, filter }: KernelSandbox): Promise<string | un
   const writable = mkdtempSync(join(tmpdir(), "tessera-probe-"));
   try {
     const { child } = spawnSandboxed({
-      bubblewrap,
+      bubblewrap: [bubblewrap],
       filter,
       read: [realpathSync(process.execPath)],
       writable,
@@ -169,18 +175,28 @@ function isContainer(): boolean {
   return process.pid === 1 || marks.some((path) => existsSync(path));
 }
 
-/** The path of a `setpriv` that knows the signal for a parent's death, as util-linux's does. */
-async function findSetpriv(path: string): Promise<string | undefined> {
-  const program = process.platform === "linux" ? findProgram("setpriv", path) : undefined;
+/**
+ * The path of a program that starts another one by these arguments; of those of the same name,
+ * that of util-linux knows them.
+ */
+async function findTool(
+  name: string,
+  args: readonly string[],
+  path: string,
+): Promise<string | undefined> {
+  const program = process.platform === "linux" ? findProgram(name, path) : undefined;
   if (program === undefined) {
     return undefined;
   }
-  const args = ["--pdeathsig", "KILL", program, "--version"];
   const options = { timeout: PROBE_TIMEOUT_MS, env: {} };
-  return await promisify(execFile)(program, args, options).then(
+  return await promisify(execFile)(program, [...args, program, "--version"], options).then(
     () => program,
     () => undefined,
   );
+}
+
+function findPrlimit(path: string): Promise<string | undefined> {
+  return findTool("prlimit", ["--core=0"], path);
 }
 
 function findProgram(name: string, path: string): string | undefined {

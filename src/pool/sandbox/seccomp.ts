@@ -133,9 +133,7 @@ export function seccompFilter(
       skipIf(OPERATIONS.jumpIfEqual, SOL_SOCKET, 1),
       answer(ANSWERS.allow),
       loadArgument(2),
-      ...BUFFER_SIZES.flatMap((each) =>
-        answerIf(OPERATIONS.jumpIfEqual, each, ANSWERS.asIfDone),
-      ),
+      ...BUFFER_SIZES.flatMap((each) => answerIf(OPERATIONS.jumpIfEqual, each, ANSWERS.asIfDone)),
       ...SOCKET_FILTERS.flatMap((each) =>
         answerIf(OPERATIONS.jumpIfEqual, each, ANSWERS.notPermitted),
       ),

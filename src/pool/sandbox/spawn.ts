@@ -18,8 +18,8 @@ const MAX_EXIT_CODE = 128;
 
 export interface SandboxedProgram
   extends Omit<SandboxContents, "filterDescriptor" | "infoDescriptor"> {
-  /** The path of `bwrap`. */
-  readonly bubblewrap: string;
+  /** How `bwrap` is started, before its own arguments. */
+  readonly bubblewrap: readonly [program: string, ...args: string[]];
   /** The seccomp filter. */
   readonly filter: Buffer;
   readonly program: string;
@@ -42,9 +42,11 @@ export interface SandboxedProcess {
 
 export function spawnSandboxed(options: SandboxedProgram): SandboxedProcess {
   const { bubblewrap, filter, program, args, env, ...contents } = options;
+  const [starter, ...before] = bubblewrap;
   const child = spawn(
-    bubblewrap,
+    starter,
     [
+      ...before,
       ...bubblewrapArguments({
         ...contents,
         filterDescriptor: DESCRIPTORS.filter,

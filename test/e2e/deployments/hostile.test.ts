@@ -155,8 +155,8 @@ describe.each(LEVELS)("a service at level %s that exhausts", (_, launch) => {
       /out of memory: (its heap had no room left within its limit|it used \d+ MiB) of 192 MiB/,
     ],
     ["buffers", /out of memory: it used \d+ MiB of 192 MiB/],
-    ["a file", /out of disk: it stored \d+ MiB of 50 MiB in its scratch folder/],
-    ["a file without a name", /out of disk: it stored \d+ MiB of 50 MiB in its scratch folder/],
+    ["large files", /out of disk: it stored \d+ MiB of 50 MiB in its scratch folder/],
+    ["files without a name", /out of disk: it stored \d+ MiB of 50 MiB in its scratch folder/],
     ["many files", /out of disk: it stored more than 10000 files/],
   ])("%s is ended with a reason in the log and the attempts of its task", async (what, reason) => {
     hosting = await hostile(launch, LIMITS);

@@ -33,7 +33,12 @@ import { indexEnv, type Tools, tools } from "./uv.ts";
 const skipped = leftOut(pythonMissing);
 const MEBIBYTE = 1024 ** 2;
 /** With less, a machine without any sandbox would run what a package brings as its user. */
-const NO_SANDBOX: Sandbox = { level: "permission", setpriv: undefined, shortfall: undefined };
+const NO_SANDBOX: Sandbox = {
+  level: "permission",
+  setpriv: undefined,
+  prlimit: undefined,
+  shortfall: undefined,
+};
 
 let found: Tools;
 let index: PackageIndex;

@@ -1,57 +1,23 @@
 /** What a service in Python cannot do to the node that hosts it; the kernel's sandbox alone holds it. */
 import { once } from "node:events";
-import {
-  lstatSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  readlinkSync,
-  realpathSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import net, { type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
-import { dirname, join, resolve } from "node:path";
-import { fileURLToPath } from "node:url";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { openInterpreter } from "../../../src/artifacts/environments/interpreters.ts";
 import { launchersFor } from "../../../src/pool/launchers.ts";
 import { leftOut } from "../../needed.ts";
 import { kernelSandbox, skipped as noSandbox } from "../../pool/sandbox/available.ts";
 import { pythonMissing } from "../clients/python-environment.ts";
-import { Hosting, type RevisionSettings } from "../deployments/hosting.ts";
-import { serviceInterpreter } from "./interpreter.ts";
+import type { Hosting, RevisionSettings } from "../deployments/hosting.ts";
+import { fixture, hostedPython } from "./hosted.ts";
 
 const skipped = noSandbox || leftOut(pythonMissing);
-const SERVICE = fileURLToPath(new URL("../../fixtures/services/hostile.py", import.meta.url));
 const SECRET = "a secret of the node";
 const MEBIBYTE = 1024 ** 2;
 
-/** Where the links lead that an interpreter is reached by, each of which is followed inside. */
-function links(path: string): string[] {
-  if (!lstatSync(path).isSymbolicLink()) {
-    return [];
-  }
-  const target = resolve(dirname(path), readlinkSync(path));
-  return [target, ...links(target)];
-}
-
-async function hostile(settings: RevisionSettings = {}): Promise<Hosting> {
-  const { named = "" } = await serviceInterpreter();
-  const interpreter = await openInterpreter(named, process.env.PATH ?? "");
-  const hosting = await Hosting.start({ launchOf: launchersFor(kernelSandbox()) });
-  const revision = await hosting.revision("", settings);
-  const environment = dirname(dirname(named));
-  const outside = links(named).filter((path) => !path.startsWith(environment));
-  const code = {
-    module: SERVICE,
-    interpreter: named,
-    env: {},
-    files: [SERVICE, environment, ...outside, ...(interpreter?.files ?? [])],
-  };
-  await hosting.hosted.deploy({ ...revision, servicePath: SERVICE, code });
-  return hosting;
+function hostile(settings: RevisionSettings = {}): Promise<Hosting> {
+  return hostedPython(fixture("hostile.py"), launchersFor(kernelSandbox()), settings);
 }
 
 describe.skipIf(skipped)(`a hostile service in Python${skipped}`, () => {

@@ -81,8 +81,10 @@ test.skipIf(skipped || DEVICE === undefined)(
         try { rdev = fs.statSync(${JSON.stringify(device)}).rdev; } catch {}
         try { fs.openSync(${JSON.stringify(device)}, "r+"); opened = true; } catch {}
         console.log(JSON.stringify({ rdev, opened, disks: fs.existsSync("/dev/loop0") }));`;
+      const { bubblewrap, deviceFilter } = kernelSandbox();
       const { child } = spawnSandboxed({
-        ...kernelSandbox(),
+        bubblewrap: [bubblewrap],
+        filter: deviceFilter,
         read: [program],
         writable: folder,
         devices,

@@ -56,7 +56,16 @@ interface Program {
 function start({ program = NODE, args, read }: Program): SandboxedProcess {
   const env = { TMPDIR: scratch };
   const files = [...read, NODE];
-  return spawnSandboxed({ ...kernelSandbox(), read: files, writable: scratch, program, args, env });
+  const { bubblewrap, filter } = kernelSandbox();
+  return spawnSandboxed({
+    bubblewrap: [bubblewrap],
+    filter,
+    read: files,
+    writable: scratch,
+    program,
+    args,
+    env,
+  });
 }
 
 async function outputOf(program: Program): Promise<string> {
@@ -237,6 +246,7 @@ describe("a machine without bubblewrap", () => {
     expect(await findSandbox("auto", "")).toEqual({
       level: "permission",
       setpriv: undefined,
+      prlimit: undefined,
       shortfall: expect.stringContaining("install the package bubblewrap"),
     });
     await expect(findSandbox("kernel", "")).rejects.toThrow(

@@ -1,0 +1,210 @@
+/**
+ * What a worker holds beside the memory of its process: files in its scratch folder, files that
+ * it has deleted but has open or mapped, memory behind descriptors, and buffers of sockets
+ * (`sockets.ts`). From Linux's proc(5).
+ *
+ * What cannot be measured is a breach: a worker could hide anything there. Functions throw
+ * `Unmeasurable` for that, and other errors for those of this machine.
+ */
+import { lstat, opendir, readdir, readFile, readlink, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { socketBytes } from "./sockets.ts";
+import { residenceOf } from "./usage.ts";
+
+/**
+ * Entries of a scratch folder that are measured; a worker that stores more has exceeded its
+ * limit.
+ */
+export const MAX_MEASURED_FILES = 10_000;
+const BLOCK_BYTES = 512;
+const DELETED = " (deleted)";
+
+export interface Held {
+  readonly diskBytes: number;
+  /** At most one more than are measured. */
+  readonly files: number;
+  /** Memory that is shared without a file, of which a part may be in the process's own size. */
+  readonly sharedBytes: number;
+  readonly socketBytes: number;
+  readonly descriptors: number;
+}
+
+/** It holds something whose size cannot be known. The message goes on from "it". */
+export class Unmeasurable extends Error {}
+
+/** Of a process that has ended, and where there is no proc(5), what is in its folder. */
+export async function heldBy(pid: number, folder: string): Promise<Held> {
+  const files = await filesIn(folder);
+  const held = {
+    diskBytes: files.bytes,
+    files: files.count,
+    sharedBytes: 0,
+    socketBytes: 0,
+    descriptors: 0,
+  };
+  try {
+    const open = await openBy(pid);
+    const mapped = await mappedBy(pid, folder, open.seen);
+    return {
+      ...held,
+      diskBytes: held.diskBytes + open.diskBytes + mapped.diskBytes,
+      sharedBytes: open.sharedBytes + mapped.sharedBytes,
+      socketBytes: await socketBytes(pid, open.sockets),
+      descriptors: open.descriptors,
+    };
+  } catch (err) {
+    // What is just ending belongs to root, and has no memory any more.
+    if (isGone(err) || (isForbidden(err) && !residenceOf(pid)?.bytes)) {
+      return held;
+    }
+    throw isForbidden(err) ? new Unmeasurable("hides what it has open") : err;
+  }
+}
+
+/** Folder by folder, so that deep ones take no more descriptors of this process. */
+async function filesIn(scratchFolder: string): Promise<{ bytes: number; count: number }> {
+  const sum = { bytes: 0, count: 0 };
+  const folders = [scratchFolder];
+  for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
+    for await (const name of namesIn(folder)) {
+      sum.count += 1;
+      if (sum.count > MAX_MEASURED_FILES) {
+        return sum;
+      }
+      const path = join(folder, name);
+      const entry = await lstat(path).catch(refuseHidden);
+      sum.bytes += (entry?.blocks ?? 0) * BLOCK_BYTES;
+      if (entry?.isDirectory()) {
+        folders.push(path);
+      }
+    }
+  }
+  return sum;
+}
+
+async function* namesIn(folder: string): AsyncGenerator<string> {
+  try {
+    for await (const { name } of await opendir(folder)) {
+      yield name;
+    }
+  } catch (err) {
+    refuseHidden(err);
+  }
+}
+
+/** Throws for what the worker has put out of reach; not for what was removed meanwhile. */
+function refuseHidden(err: unknown): undefined {
+  const { code } = err as NodeJS.ErrnoException;
+  if (code === "ENAMETOOLONG" || code === "ELOOP") {
+    throw new Unmeasurable("has folders too deep to be measured in its scratch folder");
+  }
+  if (isForbidden(err)) {
+    throw new Unmeasurable("has a folder in its scratch folder that it lets nobody read");
+  }
+  if (!isGone(err) && code !== "ENOTDIR") {
+    throw err;
+  }
+}
+
+interface Open {
+  readonly descriptors: number;
+  readonly diskBytes: number;
+  readonly sharedBytes: number;
+  /** The numbers of its sockets. */
+  readonly sockets: ReadonlySet<string>;
+  /** The files that were measured, by their numbers; a worker writes on one file system only. */
+  readonly seen: Set<number>;
+}
+
+async function openBy(pid: number): Promise<Open> {
+  const numbers = await readdir(`/proc/${pid}/fd`);
+  const sum = { descriptors: numbers.length, diskBytes: 0, sharedBytes: 0 };
+  const sockets = new Set<string>();
+  const seen = new Set<number>();
+  for (const number of numbers) {
+    const path = `/proc/${pid}/fd/${number}`;
+    try {
+      const target = await readlink(path);
+      const [, socket] = /^socket:\[(\d+)\]$/.exec(target) ?? [];
+      if (socket !== undefined) {
+        sockets.add(socket);
+        await refuseInFlight(pid, number);
+      } else if (target.endsWith(DELETED)) {
+        const isMemory = target.startsWith("/memfd:");
+        sum[isMemory ? "sharedBytes" : "diskBytes"] += await newBytes(path, seen);
+      }
+    } catch (err) {
+      // The file was closed meanwhile.
+      if (!isGone(err)) {
+        throw err;
+      }
+    }
+  }
+  return { ...sum, sockets, seen };
+}
+
+/** A descriptor that is sent to a socket, and not received there, is open and in no list. */
+async function refuseInFlight(pid: number, descriptor: string): Promise<void> {
+  const text = await readFile(`/proc/${pid}/fdinfo/${descriptor}`, "latin1");
+  if (/^scm_fds:\s+[1-9]/m.test(text)) {
+    throw new Unmeasurable("sent files or sockets to itself, which it has not received");
+  }
+}
+
+/** Files that are deleted and mapped, and mappings without a file that are shared. */
+async function mappedBy(
+  pid: number,
+  folder: string,
+  seen: Set<number>,
+): Promise<{ diskBytes: number; sharedBytes: number }> {
+  const sum = { diskBytes: 0, sharedBytes: 0 };
+  const text = await readFile(`/proc/${pid}/maps`, "latin1");
+  for (const line of text.split("\n")) {
+    if (!line.endsWith(DELETED)) {
+      continue;
+    }
+    const [, range = "", inode, path = ""] = /^(\S+)(?:\s+\S+){3}\s+(\d+)\s+(.*)$/.exec(line) ?? [];
+    const isStored = path.startsWith(`${folder}/`);
+    const isMemory = path.startsWith("/dev/zero") || path.startsWith("/memfd:");
+    if ((isStored || isMemory) && !seen.has(Number(inode))) {
+      const bytes = await mappedBytes(`/proc/${pid}/map_files/${range}`, { isStored, seen });
+      sum[isStored ? "diskBytes" : "sharedBytes"] += bytes;
+    }
+  }
+  return sum;
+}
+
+/** Only the machine's root learns the size of what is mapped. */
+async function mappedBytes(
+  path: string,
+  { isStored, seen }: { readonly isStored: boolean; readonly seen: Set<number> },
+): Promise<number> {
+  try {
+    return await newBytes(path, seen);
+  } catch (err) {
+    if (isGone(err) || (isForbidden(err) && !isStored)) {
+      return 0;
+    }
+    throw isForbidden(err)
+      ? new Unmeasurable("maps a file that it has deleted and closed: let it stay open")
+      : err;
+  }
+}
+
+/** What a file takes on its disk, or in memory, the first time. */
+async function newBytes(path: string, seen: Set<number>): Promise<number> {
+  const { ino, blocks } = await stat(path);
+  const isNew = !seen.has(ino);
+  seen.add(ino);
+  return isNew ? blocks * BLOCK_BYTES : 0;
+}
+
+function isGone(err: unknown): boolean {
+  const { code } = err as NodeJS.ErrnoException;
+  return code === "ENOENT" || code === "ESRCH";
+}
+
+function isForbidden(err: unknown): boolean {
+  const { code } = err as NodeJS.ErrnoException;
+  return code === "EACCES" || code === "EPERM";
+}

@@ -1,0 +1,71 @@
+/** What a worker holds is what the kernel counts, however it holds it. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { launchersFor } from "../../../src/pool/launchers.ts";
+import { leftOut } from "../../needed.ts";
+import { kernelSandbox, skipped as noSandbox } from "../../pool/sandbox/available.ts";
+import { pythonMissing } from "../clients/python-environment.ts";
+import type { Hosting } from "../deployments/hosting.ts";
+import { fixture, hostedPython } from "./hosted.ts";
+
+const skipped = noSandbox || leftOut(pythonMissing);
+const MEBIBYTE = 1024 ** 2;
+const LIMITS = { memoryBytes: 160 * MEBIBYTE, diskBytes: 64 * MEBIBYTE };
+const END_WITHIN_MS = 5_000;
+
+const OUT_OF_MEMORY = /^out of memory: it used \d+ MiB of 160 MiB$/;
+const OUT_OF_DISK = /^out of disk: it stored \d+ MiB of 64 MiB in its scratch folder$/;
+
+/** Each way, and what the function is answered, or what its worker is ended for. */
+const WAYS: [string, string | RegExp][] = [
+  ["memory shared without a file", "EPERM"],
+  ["shared zeros", "ENODEV"],
+  ["a file in memory", "EPERM"],
+  ["page tables", OUT_OF_MEMORY],
+  // As many as a process may have hold less than its limit of memory.
+  ["buffers of Unix sockets", "EMFILE"],
+  ["buffers of sockets that nobody accepted", OUT_OF_MEMORY],
+  ["buffers of TCP sockets", OUT_OF_MEMORY],
+  ["20,000 sockets", "EMFILE"],
+  ["5,000 folders in each other", /^out of disk: /],
+  ["folders that nobody may read", /^out of disk: /],
+  ["20 GiB at once", "EFBIG"],
+  ["deleted files that are open", OUT_OF_DISK],
+  ["deleted files behind other descriptors", OUT_OF_DISK],
+  ["deleted files that are mapped", OUT_OF_DISK],
+  ["deleted files that are sent", /^out of disk: it sent files or sockets to itself/],
+];
+
+describe.skipIf(skipped)(`a service in Python that holds${skipped}`, () => {
+  let hosting: Hosting;
+  let neighbour: Hosting;
+  beforeAll(async () => {
+    const launchOf = launchersFor(kernelSandbox());
+    hosting = await hostedPython(fixture("holding.py"), launchOf, LIMITS);
+    neighbour = await hostedPython(fixture("holding.py"), launchOf, LIMITS);
+  }, 300_000);
+  afterAll(async () => {
+    await hosting?.[Symbol.asyncDispose]();
+    await neighbour?.[Symbol.asyncDispose]();
+  });
+
+  it.each(WAYS)("%s is refused, or loses its worker", async (what, expected) => {
+    await expect.poll(() => hosting.call("say"), { timeout: 20_000 }).toBe("still here");
+    const taskId = await hosting.submit("hold", { what });
+    const startedMs = performance.now();
+    const said = async () => {
+      const { returned, failure, status } = await hosting.hosted.queue.get({ taskId });
+      if (status === "success") {
+        return (await hosting.ended(taskId)).value;
+      }
+      return (returned[0]?.failure ?? failure)?.message;
+    };
+    await expect
+      .poll(said, { timeout: 3 * END_WITHIN_MS, interval: 20 })
+      .toEqual(typeof expected === "string" ? expected : expect.stringMatching(expected));
+    expect(performance.now() - startedMs).toBeLessThan(END_WITHIN_MS);
+    await hosting.hosted.queue.cancel({ taskId }, true).catch(() => {
+      // It has ended.
+    });
+    expect(await neighbour.call("say")).toBe("still here");
+  });
+});

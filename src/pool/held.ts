@@ -16,6 +16,11 @@ import { residenceOf } from "./usage.ts";
  * limit.
  */
 export const MAX_MEASURED_FILES = 10_000;
+/**
+ * Files that are mapped, deleted and closed, of which a node that is not root sees what is mapped
+ * alone: libffi makes one for callbacks where the system lets no memory become code.
+ */
+const MAX_UNKNOWN_MAPPED_FILES = 1;
 const BLOCK_BYTES = 512;
 const DELETED = " (deleted)";
 
@@ -158,37 +163,48 @@ async function mappedBy(
   seen: Set<number>,
 ): Promise<{ diskBytes: number; sharedBytes: number }> {
   const sum = { diskBytes: 0, sharedBytes: 0 };
+  const unknown = new Set<string>();
   const text = await readFile(`/proc/${pid}/maps`, "latin1");
   for (const line of text.split("\n")) {
     if (!line.endsWith(DELETED)) {
       continue;
     }
-    const [, range = "", inode, path = ""] = /^(\S+)(?:\s+\S+){3}\s+(\d+)\s+(.*)$/.exec(line) ?? [];
+    const [, range = "", inode = "", path = ""] =
+      /^(\S+)(?:\s+\S+){3}\s+(\d+)\s+(.*)$/.exec(line) ?? [];
     const isStored = path.startsWith(`${folder}/`);
     const isMemory = path.startsWith("/dev/zero") || path.startsWith("/memfd:");
-    if ((isStored || isMemory) && !seen.has(Number(inode))) {
-      const bytes = await mappedBytes(`/proc/${pid}/map_files/${range}`, { isStored, seen });
+    if ((!isStored && !isMemory) || seen.has(Number(inode))) {
+      continue;
+    }
+    const bytes = await mappedBytes(`/proc/${pid}/map_files/${range}`, seen);
+    if (bytes !== undefined) {
       sum[isStored ? "diskBytes" : "sharedBytes"] += bytes;
+    } else if (isStored) {
+      sum.diskBytes += lengthOf(range);
+      if (unknown.add(inode).size > MAX_UNKNOWN_MAPPED_FILES) {
+        throw new Unmeasurable("maps files that it has deleted and closed: let them stay open");
+      }
     }
   }
   return sum;
 }
 
-/** Only the machine's root learns the size of what is mapped. */
-async function mappedBytes(
-  path: string,
-  { isStored, seen }: { readonly isStored: boolean; readonly seen: Set<number> },
-): Promise<number> {
+/** Undefined where the node is not the machine's root, who alone learns the size of what is mapped. */
+async function mappedBytes(path: string, seen: Set<number>): Promise<number | undefined> {
   try {
     return await newBytes(path, seen);
   } catch (err) {
-    if (isGone(err) || (isForbidden(err) && !isStored)) {
-      return 0;
+    if (isGone(err) || isForbidden(err)) {
+      return isGone(err) ? 0 : undefined;
     }
-    throw isForbidden(err)
-      ? new Unmeasurable("maps a file that it has deleted and closed: let it stay open")
-      : err;
+    throw err;
   }
+}
+
+/** The bytes of a range of addresses, such as `7f00-7f10`. */
+function lengthOf(range: string): number {
+  const [start = 0, end = 0] = range.split("-").map((address) => Number.parseInt(address, 16));
+  return end - start;
 }
 
 /** What a file takes on its disk, or in memory, the first time. */

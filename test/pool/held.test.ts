@@ -1,0 +1,59 @@
+/** What a worker holds, as a node sees it that is not root. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect, it } from "vitest";
+import { pythonMissing } from "../e2e/clients/python-environment.ts";
+import { leftOut } from "../needed.ts";
+
+/** Somebody else than root. */
+const user = process.getuid?.() || 65_534;
+const MEASURE = fileURLToPath(new URL("./measure-held.ts", import.meta.url));
+const skipped = leftOut(pythonMissing);
+
+/** Maps two pages of each of so many files of 1 MiB, and deletes and closes these. */
+const MAP = `
+import ctypes, mmap, os, sys, time
+libc = ctypes.CDLL(None)
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+for number in range(int(sys.argv[1])):
+    path = f"held-{number}"
+    with open(path, "w+b", buffering=0) as file:
+        file.write(b"x" * 2**20)
+        libc.mmap(None, 8192, mmap.PROT_READ, mmap.MAP_SHARED, file.fileno(), 0)
+    os.unlink(path)
+print("mapped", flush=True)
+time.sleep(60)
+`;
+
+async function heldWith(files: number): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), "tessera-held-"));
+  chmodSync(folder, 0o777);
+  const holder = spawn("python3", ["-c", MAP, String(files)], {
+    cwd: folder,
+    uid: user,
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  try {
+    await once(holder.stdout, "data");
+    const flags = ["--disable-warning=ExperimentalWarning", MEASURE];
+    const args = [...flags, String(holder.pid), folder, String(user)];
+    const measuring = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
+    const [said] = await once(measuring.stdout, "data");
+    return String(said).trim();
+  } finally {
+    holder.kill("SIGKILL");
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+it.skipIf(skipped)(
+  `one file that is mapped alone counts with what is mapped, and a second cannot be measured${skipped}`,
+  async () => {
+    expect(await heldWith(1)).toBe("8192");
+    expect(await heldWith(2)).toContain("maps files that it has deleted and closed");
+  },
+);

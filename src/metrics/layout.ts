@@ -1,7 +1,9 @@
 /**
  * The wire format in which nodes share samples: a layout and values.
  *
- * The layout lists the series: one line each, a JSON array of name and labels.
+ * The layout lists the series: one line each, a JSON array. Its first item is the number of
+ * words that the series shares with the one before, the rest are its other words: a series
+ * is its name, then its labels. So the 27 buckets of a histogram do not repeat its labels.
  * The samples are numbers in the same order, in base64: first the value of each
  * series (8 bytes), then the age of each in milliseconds (4 bytes; negative: no
  * sample), little-endian like every machine that we run on.
@@ -17,13 +19,23 @@ const AGE_BYTES = 4;
 export async function writeLayout(list: readonly SampleSeries[]): Promise<string> {
   const yielder = new Yielder();
   let text = "";
+  let before: readonly string[] = [];
   for (const { name, labels } of list) {
-    text += `${JSON.stringify([name, ...labels])}\n`;
+    const words = [name, ...labels];
+    const shared = sharedWords(before, words);
+    text += `${JSON.stringify([shared, ...words.slice(shared)])}\n`;
+    before = words;
     if (yielder.spent(20)) {
       await yielder.rest();
     }
   }
   return text;
+}
+
+/** How many words both begin with. */
+function sharedWords(one: readonly string[], other: readonly string[]): number {
+  const differs = one.findIndex((word, at) => word !== other[at]);
+  return differs === -1 ? one.length : differs;
 }
 
 /** Writes the current values. */
@@ -72,9 +84,13 @@ export class ReadSamples {
     };
     const samples = new Map<string, SampleSeries[]>();
     let index = 0;
+    let before: readonly string[] = [];
     for (let at = 0; at < layout.length; index += 1) {
       const end = layout.indexOf("\n", at);
-      const [name = "", ...labels] = JSON.parse(layout.slice(at, end)) as string[];
+      const [shared, ...rest] = JSON.parse(layout.slice(at, end)) as [number, ...string[]];
+      const words: readonly string[] = [...before.slice(0, shared), ...rest];
+      const [name = "", ...labels] = words;
+      before = words;
       const list = samples.get(name);
       const series = partAt(numbers, { index, name, labels });
       if (list === undefined) {

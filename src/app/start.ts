@@ -332,7 +332,7 @@ function httpOptions(config: StartConfig, secrets: StartSecrets, parts: HttpPart
     ...trusted,
     plugins,
     health: readiness,
-    healthDetails: { sandbox: sandbox.level },
+    healthDetails: { sandbox: sandbox.level, memory: sandbox.memoryHeldBy },
     bodyBudgetBytes: config.bodyBudgetBytes,
     connections: config.connections,
     logsCalls: config.logsCalls,

@@ -20,8 +20,12 @@ export function launchersFor(sandbox?: Sandbox): LaunchOf {
     if (sandbox?.level === "kernel") {
       return launchSandboxed(sandbox, program);
     }
-    const { setpriv, prlimit } = sandbox ?? {};
-    return launchAlone(program, { prlimit, ...(typeof code !== "object" && { setpriv }) });
+    const { setpriv, prlimit, memoryGroups } = sandbox ?? {};
+    return launchAlone(program, {
+      prlimit,
+      memoryGroups,
+      ...(typeof code !== "object" && { setpriv }),
+    });
   };
 }
 

@@ -6,7 +6,7 @@
  */
 import { writeFileSync } from "node:fs";
 import { type Held, heldBy, MAX_MEASURED_FILES, Unmeasurable } from "./held.ts";
-import { MAX_WORKER_DESCRIPTORS, mebibytes, type WorkerLimits } from "./limits.ts";
+import { MAX_WORKER_DESCRIPTORS, mebibytes, outOfMemory, type WorkerLimits } from "./limits.ts";
 import { cpuTimeMs, residenceOf } from "./usage.ts";
 
 /** Interval at which the processor time and the memory of a working worker are read. */
@@ -145,7 +145,7 @@ export class LimitWatch implements Disposable {
     this.#growing = sum - this.#lastBytes > limits.memoryBytes * GROWING_SHARE;
     this.#lastBytes = sum;
     if (sum > limits.memoryBytes) {
-      kill(`out of memory: it used ${mebibytes(sum)} of ${mebibytes(limits.memoryBytes)}`);
+      kill(outOfMemory(sum, limits));
     } else if (threads > MAX_WORKER_THREADS) {
       kill(`out of threads: it started ${threads}, and at most ${MAX_WORKER_THREADS} may be`);
     }

@@ -5,7 +5,8 @@
  * - Memory: V8 limits its heap to the greater part of it and ends the process
  *   when that is full. Memory outside the heap, such as buffers, counts in the
  *   resident set size; the node watches it, with page tables and the buffers of
- *   sockets, and kills the worker above the limit.
+ *   sockets, and kills the worker above the limit. Where the machine has control groups,
+ *   the kernel kills it a quarter above (`sandbox/memory-groups.ts`).
  *   If the machine runs out first, the kernel kills workers before the node.
  * - Processor: a token bucket of processor time. A worker that has overdrawn it
  *   is stopped (SIGSTOP) until it has filled again.
@@ -64,6 +65,11 @@ export function heapExhausted(line: string, { memoryBytes }: WorkerLimits): stri
   return /^FATAL ERROR: .*(?:heap out of memory|Allocation failed)/i.test(line)
     ? `out of memory: its heap had no room left within its limit of ${mebibytes(memoryBytes)}`
     : undefined;
+}
+
+/** The reason of an end for more memory than its limit. */
+export function outOfMemory(usedBytes: number, { memoryBytes }: WorkerLimits): string {
+  return `out of memory: it used ${mebibytes(usedBytes)} of ${mebibytes(memoryBytes)}`;
 }
 
 export function mebibytes(bytes: number): string {

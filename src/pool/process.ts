@@ -9,7 +9,7 @@ import { WorkerChannel } from "./channel.ts";
 import type { Launch, LaunchedProcess, WorkerEgress, WorkerRights } from "./launch/launch.ts";
 import { launchNode } from "./launch/node.ts";
 import { LimitWatch } from "./limit-watch.ts";
-import { heapExhausted, type WorkerLimits } from "./limits.ts";
+import { heapExhausted, outOfMemory, type WorkerLimits } from "./limits.ts";
 import { forEachLine } from "./lines.ts";
 import { LogRateLimit } from "./log-rate-limit.ts";
 import { cpuTimeMs, residenceOf, type WorkerUsage } from "./usage.ts";
@@ -172,11 +172,15 @@ export class ServiceProcess {
     const { code, signal } = this.#launched.endOf(exitCode, exitSignal);
     const reason = signal ? `it was killed by ${signal}` : `it exited with code ${code}`;
     const timer = setTimeout(() => this.#outputEnded.resolve(), OUTPUT_END_TIMEOUT_MS);
+    const exceeded = this.#launched.memory?.exceeded();
+    this.#launched.memory?.[Symbol.dispose]();
     const told = this.#outputEnded.promise.then(() => {
       clearTimeout(timer);
       this.#held.dispose();
     });
-    if (signal === "SIGABRT" && this.#options.limits) {
+    if (exceeded !== undefined && this.#options.limits) {
+      this.#end(outOfMemory(exceeded, this.#options.limits));
+    } else if (signal === "SIGABRT" && this.#options.limits) {
       // V8 aborted the process, and its last lines, which say why, may still be on their way.
       void told.then(() => this.#end(this.#exhausted ?? reason));
     } else {

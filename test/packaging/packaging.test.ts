@@ -68,7 +68,7 @@ describe.skipIf(!isInstalled("systemd-analyze"))(
       expect(exposure(unit(), 20)).toBe("");
     });
 
-    it("is understood with the drop-in for bubblewrap, and exposes at most 3.5 then", () => {
+    it("is understood with the drop-in for bubblewrap, and exposes at most 3.7 then", () => {
       const path = unit();
       const dropIns = `${path}.d`;
       mkdirSync(dropIns);
@@ -79,7 +79,7 @@ describe.skipIf(!isInstalled("systemd-analyze"))(
         expect(verify(path)).toEqual({ status: 0, stderr: "" });
         // More than without: the drop-in is read.
         expect(exposure(path, 20)).not.toBe("");
-        expect(exposure(path, 35)).toBe("");
+        expect(exposure(path, 37)).toBe("");
         writeFileSync(file, `${text}RestrictNamespacs=no\n`);
         expect(verify(path).stderr).toContain("RestrictNamespacs");
       } finally {

@@ -81,12 +81,15 @@ async function checkKeys({ dataFolder }: CheckConfig, { keys }: DataSecrets): Pr
 async function checkSandbox({ sandbox: mode, searchPath }: CheckConfig): Promise<Found> {
   const sandbox = await findSandbox(mode, searchPath);
   if (sandbox.level === "kernel") {
-    return { result: "ok", detail: `kernel: ${sandbox.bubblewrap} holds the workers` };
+    return {
+      result: "ok",
+      detail: `kernel: ${sandbox.bubblewrap} holds the workers; their memory: ${sandbox.memoryHeldBy}`,
+    };
   }
   const { shortfall = "the setting asks for no more" } = sandbox;
   return {
     result: "warning",
-    detail: `permission: deploy only code that you trust; for the kernel's: ${shortfall}`,
+    detail: `permission: deploy only code that you trust; for the kernel's: ${shortfall}; memory: ${sandbox.memoryHeldBy}`,
   };
 }
 

@@ -37,13 +37,15 @@ export function platformGreeting(platform: StartedPlatform, program: string): st
 
 /** What holds the workers, and what to do where it could be stronger. */
 export function sandboxLines(sandbox: StartedPlatform["sandbox"]): string[] {
+  const memory = `  memory     ${sandbox.memoryHeldBy}`;
   if (sandbox.level === "kernel") {
-    return ["  sandbox    kernel: bubblewrap and seccomp hold the workers of deployments"];
+    return ["  sandbox    kernel: bubblewrap and seccomp hold the workers of deployments", memory];
   }
   const { shortfall } = sandbox;
   return [
     "  sandbox    permission: Node's permission model alone, so deploy only code that you trust",
     ...(shortfall === undefined ? [] : [`             for the kernel's: ${shortfall}`]),
+    memory,
   ];
 }
 

@@ -4,30 +4,41 @@
  * outlive its node. With that of `prlimit`, it keeps the limits of each process.
  */
 import { spawn } from "node:child_process";
-import type { Launch, ProgramOf } from "./launch.ts";
+import type { MemoryGroups } from "../sandbox/memory-groups.ts";
+import { type Launch, memoryGroup, type ProgramOf } from "./launch.ts";
 import { withProcessLimits } from "./process-limits.ts";
 
 /** The programs of util-linux that it starts workers by; undefined where there is none. */
 export interface LaunchTools {
   readonly setpriv?: string | undefined;
   readonly prlimit?: string | undefined;
+  /** Where each worker has a group for its memory. Default: nowhere. */
+  readonly memoryGroups?: MemoryGroups | undefined;
 }
 
-export function launchAlone(programOf: ProgramOf, { setpriv, prlimit }: LaunchTools = {}): Launch {
+export function launchAlone(
+  programOf: ProgramOf,
+  { setpriv, prlimit, memoryGroups }: LaunchTools = {},
+): Launch {
   return (options) => {
     const { limits, scratchFolder } = options;
     const { command, env } = programOf(options);
     const limited = withProcessLimits(command, limits, prlimit);
     const [program, ...args] =
       setpriv === undefined ? limited : [setpriv, "--pdeathsig", "KILL", ...limited];
+    const memory = memoryGroup(memoryGroups, limits);
     const child = spawn(program, args, {
       env,
       stdio: ["ignore", "pipe", "pipe", "pipe"],
       // In its own process group, a worker that signals its whole group reaches only itself.
       ...(limits && { cwd: scratchFolder, detached: true }),
     });
+    if (child.pid !== undefined) {
+      memory?.enter(child.pid);
+    }
     return {
       child,
+      memory,
       pid: () => child.pid,
       kill: () => void child.kill("SIGKILL"),
       endOf: (code, signal) => ({ code, signal }),

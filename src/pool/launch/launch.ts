@@ -1,6 +1,7 @@
 /** How the operating-system process of a worker is started: the port. */
 import type { ChildProcess } from "node:child_process";
 import type { WorkerLimits } from "../limits.ts";
+import type { MemoryGroup, MemoryGroups } from "../sandbox/memory-groups.ts";
 
 /** What a worker may do beyond computing. */
 export interface WorkerRights {
@@ -41,6 +42,8 @@ export interface LaunchOptions {
 export interface LaunchedProcess {
   /** Its end is the worker's end; descriptor 3 is the channel. */
   readonly child: ChildProcess;
+  /** The group in which the kernel counts its memory; undefined where there is none. */
+  readonly memory?: MemoryGroup | undefined;
   /** The process id of the worker itself; undefined until it is known. */
   pid(): number | undefined;
   /** Ends the worker and all that it has started, before `child` exits. */
@@ -52,6 +55,14 @@ export interface LaunchedProcess {
 export interface ProcessEnd {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
+}
+
+/** The group of a worker with limits, where this machine has groups. */
+export function memoryGroup(
+  groups: MemoryGroups | undefined,
+  limits: WorkerLimits | undefined,
+): MemoryGroup | undefined {
+  return limits && groups?.make(limits);
 }
 
 export type Launch = (options: LaunchOptions) => LaunchedProcess;

@@ -3,14 +3,14 @@ import { existsSync } from "node:fs";
 import { egressEnvironment } from "../../protocol/egress.ts";
 import type { KernelSandbox } from "../sandbox/sandbox.ts";
 import { exitInside, spawnSandboxed } from "../sandbox/spawn.ts";
-import type { Launch, ProgramOf } from "./launch.ts";
+import { type Launch, memoryGroup, type ProgramOf } from "./launch.ts";
 import { withProcessLimits } from "./process-limits.ts";
 
 /** Where the socket of a worker's egress proxy is in its sandbox. */
 const EGRESS_SOCKET_INSIDE = "/run/tessera/egress.sock";
 
 export function launchSandboxed(
-  { bubblewrap, prlimit, filter, deviceFilter }: KernelSandbox,
+  { bubblewrap, prlimit, memoryGroups, filter, deviceFilter }: KernelSandbox,
   programOf: ProgramOf,
 ): Launch {
   return (options) => {
@@ -20,8 +20,10 @@ export function launchSandboxed(
       env,
       files,
     } = programOf(options);
+    const memory = memoryGroup(memoryGroups, limits);
     const { child, pid, kill } = spawnSandboxed({
       bubblewrap: withProcessLimits([bubblewrap], limits, prlimit),
+      memory,
       filter: devices.length === 0 ? filter : deviceFilter,
       read: [...files, ...rights.read].filter((path) => existsSync(path)),
       writable: scratchFolder,
@@ -40,6 +42,6 @@ export function launchSandboxed(
           })),
       },
     });
-    return { child, pid, kill, endOf: exitInside };
+    return { child, memory, pid, kill, endOf: exitInside };
   };
 }

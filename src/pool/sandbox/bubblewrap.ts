@@ -34,7 +34,10 @@ export interface SandboxContents {
   readonly devices?: readonly string[];
   /** Files that have another path inside. */
   readonly mounted?: readonly { readonly path: string; readonly inside: string }[];
-  /** The descriptor from which bubblewrap reads the seccomp filter. */
+  /**
+   * The descriptor from which bubblewrap reads the seccomp filter, to its end, before it starts
+   * any process.
+   */
   readonly filterDescriptor: number;
   /** The descriptor to which bubblewrap writes the process id of its child. */
   readonly infoDescriptor: number;
@@ -59,7 +62,7 @@ export function bubblewrapArguments(contents: SandboxContents): string[] {
     ...mounted.flatMap(({ path, inside }) => ["--ro-bind", path, inside]),
     ...["--bind", writable, writable, "--chdir", writable],
     ...["--remount-ro", "/"],
-    ...["--seccomp", String(filterDescriptor), "--info-fd", String(infoDescriptor)],
+    ...["--add-seccomp-fd", String(filterDescriptor), "--info-fd", String(infoDescriptor)],
     "--",
   ];
 }

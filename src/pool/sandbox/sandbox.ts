@@ -22,6 +22,7 @@ import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { promisify } from "node:util";
+import { MemoryGroups } from "./memory-groups.ts";
 import { seccompFilter } from "./seccomp.ts";
 import { spawnSandboxed } from "./spawn.ts";
 import type { Architecture } from "./system-calls.ts";
@@ -37,6 +38,10 @@ export interface KernelSandbox {
   readonly bubblewrap: string;
   /** The path of `prlimit`, which sets limits of a process; undefined: there is none. */
   readonly prlimit: string | undefined;
+  /** Where each worker has a group for its memory; undefined: there are none. */
+  readonly memoryGroups: MemoryGroups | undefined;
+  /** What holds the memory of each worker, for the operator. */
+  readonly memoryHeldBy: string;
   /** The seccomp filter of this architecture. */
   readonly filter: Buffer;
   /** The same for workers with devices, which may share memory with them. */
@@ -49,6 +54,8 @@ export interface PermissionSandbox {
   readonly setpriv: string | undefined;
   /** As for the other level. */
   readonly prlimit: string | undefined;
+  readonly memoryGroups: MemoryGroups | undefined;
+  readonly memoryHeldBy: string;
   /** Why it is not `kernel`, and what to do about it; undefined where the operator chose it. */
   readonly shortfall: string | undefined;
 }
@@ -75,7 +82,7 @@ export async function findSandbox(mode: SandboxMode, path: string): Promise<Sand
     );
   }
   const setpriv = await findTool("setpriv", ["--pdeathsig", "KILL"], path);
-  return { level: "permission", setpriv, prlimit: await findPrlimit(path), shortfall };
+  return { level: "permission", setpriv, ...(await processHolders(path)), shortfall };
 }
 
 /** The sandbox, or why there is none. */
@@ -90,7 +97,7 @@ async function kernelSandbox(path: string): Promise<KernelSandbox | string> {
   const sandbox: KernelSandbox = {
     level: "kernel",
     bubblewrap,
-    prlimit: await findPrlimit(path),
+    ...(await processHolders(path)),
     filter: seccompFilter(process.arch as Architecture),
     deviceFilter: seccompFilter(process.arch as Architecture, { sharedMemory: true }),
   };
@@ -195,8 +202,19 @@ async function findTool(
   );
 }
 
-function findPrlimit(path: string): Promise<string | undefined> {
-  return findTool("prlimit", ["--core=0"], path);
+/** What holds the processes of both levels. */
+async function processHolders(
+  path: string,
+): Promise<Pick<Sandbox, "prlimit" | "memoryGroups" | "memoryHeldBy">> {
+  const groups = MemoryGroups.find();
+  const isFound = typeof groups !== "string";
+  return {
+    prlimit: await findTool("prlimit", ["--core=0"], path),
+    memoryGroups: isFound ? groups : undefined,
+    memoryHeldBy: isFound
+      ? "a control group of the kernel for each worker, and the node's watch"
+      : `the node's watch alone: there is no control group for each worker (${groups})`,
+  };
 }
 
 function findProgram(name: string, path: string): string | undefined {

@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { constants } from "node:os";
 import type { Readable, Writable } from "node:stream";
 import { bubblewrapArguments, type SandboxContents } from "./bubblewrap.ts";
+import type { MemoryGroup } from "./memory-groups.ts";
 
 /** The descriptors after those of the program itself: standard streams and one channel. */
 const DESCRIPTORS = { filter: 4, info: 5 } as const;
@@ -22,6 +23,8 @@ export interface SandboxedProgram
   readonly bubblewrap: readonly [program: string, ...args: string[]];
   /** The seccomp filter. */
   readonly filter: Buffer;
+  /** The group that holds it. Default: none. */
+  readonly memory?: MemoryGroup | undefined;
   readonly program: string;
   readonly args: readonly string[];
   /** The whole environment. Bubblewrap's own processes get the same, because the program can read theirs. */
@@ -41,7 +44,7 @@ export interface SandboxedProcess {
 }
 
 export function spawnSandboxed(options: SandboxedProgram): SandboxedProcess {
-  const { bubblewrap, filter, program, args, env, ...contents } = options;
+  const { bubblewrap, filter, memory, program, args, env, ...contents } = options;
   const [starter, ...before] = bubblewrap;
   const child = spawn(
     starter,
@@ -61,6 +64,10 @@ export function spawnSandboxed(options: SandboxedProgram): SandboxedProcess {
   const filterPipe = child.stdio[DESCRIPTORS.filter] as Writable | undefined;
   // Bubblewrap has ended before it read the filter; its exit says why.
   filterPipe?.on("error", () => {});
+  // Before it has read the filter, bubblewrap has started nothing that would not be in the group.
+  if (child.pid !== undefined) {
+    memory?.enter(child.pid);
+  }
   filterPipe?.end(filter);
   const info = child.stdio.at(DESCRIPTORS.info) as Readable | undefined;
   let told = "";

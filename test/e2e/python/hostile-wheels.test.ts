@@ -37,6 +37,8 @@ const NO_SANDBOX: Sandbox = {
   level: "permission",
   setpriv: undefined,
   prlimit: undefined,
+  memoryGroups: undefined,
+  memoryHeldBy: "nothing",
   shortfall: undefined,
 };
 

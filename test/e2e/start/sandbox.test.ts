@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { skipped } from "../../pool/sandbox/available.ts";
+import { kernelSandbox, skipped } from "../../pool/sandbox/available.ts";
 import { Program, run } from "../cli/program.ts";
 import { Folder } from "./platform.ts";
 
@@ -14,7 +14,12 @@ it.skipIf(skipped)(
     const [, port = ""] = await program.says("stdout", / runs on http:\/\/localhost:(\d+)\n/);
     expect(program.stdout).toMatch(/^ {2}sandbox {4}kernel: /m);
     const readiness = await fetch(`http://127.0.0.1:${port}/readyz?verbose`);
-    expect(await readiness.json()).toEqual({ status: "ready", sandbox: "kernel" });
+    expect(await readiness.json()).toEqual({
+      status: "ready",
+      sandbox: "kernel",
+      memory: kernelSandbox().memoryHeldBy,
+    });
+    expect(program.stdout).toContain(`  memory     ${kernelSandbox().memoryHeldBy}\n`);
     await program.stop();
     const args = ["admin", "check", "--data", folder.data];
     const { code, stdout } = await run([...args, "--output", "json"]);

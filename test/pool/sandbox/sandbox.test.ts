@@ -243,7 +243,7 @@ test.skipIf(skipped)(`a signal that ended the program is known by its name${skip
 
 describe("a machine without bubblewrap", () => {
   test("has Node's permission model, and is told what to install", async () => {
-    expect(await findSandbox("auto", "")).toEqual({
+    expect(await findSandbox("auto", "")).toMatchObject({
       level: "permission",
       setpriv: undefined,
       prlimit: undefined,

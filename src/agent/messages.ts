@@ -102,7 +102,10 @@ export function resultOf(id: bigint, end: ExecutionEnd, blobId = ""): Result {
     case "aborted":
       return { id, end: { case: "aborted", value: { reason: end.reason } } };
     case "lost":
-      return { id, end: { case: "lost", value: end.message }, besideOthers: !end.alone };
+      return {
+        ...{ id, end: { case: "lost", value: end.message } },
+        ...{ besideOthers: !end.alone, outOfMemory: end.outOfMemory },
+      };
     case "cut_off":
     case "displaced":
       return { id, end: { case: "displaced", value: end.message } };

@@ -209,7 +209,7 @@ export class JoinedService {
       },
     });
     this.#worker = worker;
-    void worker.exited.then((reason) => {
+    void worker.exited.then(({ message: reason }) => {
       if (this.#isEnding) {
         machine.log.info({ pid: worker.pid, reason }, "the process of the service has ended");
       } else if (this.#manifest) {

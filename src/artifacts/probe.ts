@@ -90,7 +90,7 @@ export async function probeService(
       lines.splice(0, lines.length - MAX_PROBE_OUTPUT_LINES);
     },
   });
-  const ended = worker.exited.then((message): WorkerMessage => ({ type: "refused", message }));
+  const ended = worker.exited.then(({ message }): WorkerMessage => ({ type: "refused", message }));
   const timer = setTimeout(() => {
     const seconds = readyTimeoutMs / 1000;
     worker.kill(

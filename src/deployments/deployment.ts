@@ -3,12 +3,14 @@
  * front of it, and its manifest. `deploy` brings in the first or another revision
  * of the service, and changes nothing when that revision cannot be loaded.
  */
+
 import { type Problem, problem, shuttingDown } from "../errors.ts";
 import type { DeploymentMetrics } from "../metrics/deployment.ts";
 import type { MeasuredDeployment } from "../metrics/metrics.ts";
 import type { ServiceCode } from "../pool/options.ts";
 import { Pool } from "../pool/pool.ts";
 import type { Worker } from "../pool/worker.ts";
+import type { WorkerEnd } from "../pool/worker-end.ts";
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
 import { Attempts } from "../queue/attempts.ts";
 import { Calls } from "../queue/calls.ts";
@@ -108,7 +110,7 @@ export class Deployment implements AsyncDisposable {
         const { id, lease } = this.#list.began(worker);
         return maintenance.leases.open(id, () => this.#pool.kill(id, LEASE_LOST), lease);
       },
-      onExit: (worker, reason) => this.#onExit(worker, reason),
+      onExit: (worker, end) => this.#onExit(worker, end),
       onRestartFailed: (err) => this.#onRestartFailed(err),
       onReplaced: (cause) => this.#metrics?.workerReplaced(cause),
       onCapacity: () => this.#onCapacity(),
@@ -381,7 +383,7 @@ export class Deployment implements AsyncDisposable {
     scaling?.revisionStarted();
   }
 
-  #onExit(worker: Worker, reason: string): void {
+  #onExit(worker: Worker, { message: reason }: WorkerEnd): void {
     if (!this.#draining && !worker.stopping) {
       const { id, pid, revision } = worker;
       this.#options.log.warn({ worker: id, pid, revision, reason }, "a worker ended");

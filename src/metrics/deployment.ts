@@ -18,7 +18,8 @@ export type TaskOutcome =
   | "returned";
 
 /** Why a worker had to be replaced. */
-export type WorkerEnd = "crashed" | "killed" | "memory" | "unresponsive" | "start_failed";
+/** Why a worker was replaced: the label `cause`. */
+export type ReplacementCause = "crashed" | "killed" | "memory" | "unresponsive" | "start_failed";
 
 /** One owner's part of every metric. */
 export type OwnedTable = {
@@ -106,7 +107,7 @@ export class DeploymentMetrics {
   }
 
   /** A worker ended unexpectedly. */
-  workerReplaced(cause: WorkerEnd): void {
+  workerReplaced(cause: ReplacementCause): void {
     this.#metrics.workerRestarts.with(cause)?.add();
   }
 

@@ -19,6 +19,14 @@ import type { Piece, ReceivedChunks } from "./received-chunks.ts";
  */
 export const ABORT_GRACE_MS = 300_000;
 
+/** The worker died, with this call `alone` in it or with others, any of which may have done it. */
+export interface Loss {
+  readonly message: string;
+  readonly alone: boolean;
+  /** It held more memory than its limit. */
+  readonly outOfMemory: boolean;
+}
+
 /** How an execution ended. */
 export type ExecutionEnd =
   /** Of a streamed result, the number of its pieces as JSON: the pieces themselves were received. */
@@ -33,8 +41,7 @@ export type ExecutionEnd =
       /** The worker has to be ended for a call that its timeout did not end, or died meanwhile. */
       readonly killed?: true;
     }
-  /** The worker died, with this call `alone` in it or with others, any of which may have done it. */
-  | { readonly kind: "lost"; readonly message: string; readonly alone: boolean }
+  | ({ readonly kind: "lost" } & Loss)
   /** Nothing is heard of the worker's machine any more, which is nobody's fault here. */
   | { readonly kind: "cut_off"; readonly message: string }
   /** The node ended the worker because of another execution; or, `unbegun`, before this one ran. */
@@ -253,9 +260,8 @@ export class Execution {
     this.#end({ kind: "unavailable", problem });
   }
 
-  /** The worker died, with this call alone in it or not. */
-  lose(message: string, { alone }: { readonly alone: boolean }): void {
-    this.#end({ kind: "lost", message, alone });
+  lose(loss: Loss): void {
+    this.#end({ kind: "lost", ...loss });
   }
 
   /** The worker's machine is cut off. */

@@ -2,6 +2,7 @@
  * The calls under way in one worker: from the moment that the node begins them to
  * their end, which is told exactly once, whatever the worker says or however it dies.
  */
+
 import { SlotMap } from "../collections/slots.ts";
 import {
   type AbortReason,
@@ -17,10 +18,11 @@ import {
 import { Deadlines } from "../time/deadlines.ts";
 import type { BatchPost } from "./batch-post.ts";
 import { Drain } from "./drain.ts";
-import { Execution, type ExecutionHost, type ExecutionListener } from "./execution.ts";
+import { Execution, type ExecutionHost, type ExecutionListener, type Loss } from "./execution.ts";
 import type { ExecuteOptions } from "./options.ts";
 import { ReceivedChunks } from "./received-chunks.ts";
 import type { TransferHost, Transfers } from "./transfers.ts";
+import type { WorkerEnd } from "./worker-end.ts";
 
 export interface ExecutionsOptions {
   /** Time between an abort and the kill, or the drain. */
@@ -158,8 +160,8 @@ export class Executions implements ExecutionHost {
   }
 
   /** The process that ran a call has ended, and its worker goes on. */
-  lose(id: number, message: string, among: { readonly alone: boolean }): void {
-    this.#settle(id)?.lose(message, among);
+  lose(id: number, loss: Loss): void {
+    this.#settle(id)?.lose(loss);
   }
 
   sendAbort(id: number, reason: AbortReason): void {
@@ -252,13 +254,13 @@ export class Executions implements ExecutionHost {
    * The worker died by itself. Any of the calls that were in it may have done that, and no other:
    * one that was not sent, or has returned what is being collected.
    */
-  loseAll(reason: string): void {
+  loseAll({ cause, message }: WorkerEnd): void {
     const isInside = (execution: Execution): boolean =>
       execution.isInWorker && !this.#transfers.isCollecting(execution.call.id);
     const inside = new Set(this.#executions.values().filter(isInside));
-    const alone = inside.size === 1;
+    const loss: Loss = { message, alone: inside.size === 1, outOfMemory: cause === "memory" };
     this.endAll((execution) =>
-      inside.has(execution) ? execution.lose(reason, { alone }) : execution.displace(reason),
+      inside.has(execution) ? execution.lose(loss) : execution.displace(message),
     );
   }
 

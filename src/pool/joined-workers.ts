@@ -3,14 +3,16 @@
  * counted in the size of the pool, and none is replaced when it ends; they go with the revision
  * that they run.
  */
+
 import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { Worker } from "./worker.ts";
+import type { WorkerEnd } from "./worker-end.ts";
 
 export interface JoinedWorkersOptions {
   /** A worker is there. Attempts may be claimed for it once this resolves. */
   onReady(worker: Worker): Promise<void>;
   /** A worker has ended, and its executions with it. */
-  onExit(worker: Worker, reason: string): void;
+  onExit(worker: Worker, end: WorkerEnd): void;
   onCapacity(): void;
 }
 
@@ -55,9 +57,9 @@ export class JoinedWorkers {
 
   /** Takes a worker in. Rejects when it ends before its lease is open. */
   async add(worker: Worker): Promise<void> {
-    void worker.exited.then((reason) => {
+    void worker.exited.then((end) => {
       this.#workers = this.#workers.filter((each) => each !== worker);
-      this.#options.onExit(worker, reason);
+      this.#options.onExit(worker, end);
     });
     this.#entering.add(worker);
     try {

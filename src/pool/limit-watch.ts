@@ -39,7 +39,7 @@ export interface Watched {
   readonly scratchFolder: string;
   readonly limits: WorkerLimits;
   /** Kills the worker, which exceeded a limit. */
-  kill(reason: string): void;
+  kill(reason: string, cause?: "memory"): void;
 }
 
 export class LimitWatch implements Disposable {
@@ -145,7 +145,7 @@ export class LimitWatch implements Disposable {
     this.#growing = sum - this.#lastBytes > limits.memoryBytes * GROWING_SHARE;
     this.#lastBytes = sum;
     if (sum > limits.memoryBytes) {
-      kill(outOfMemory(sum, limits));
+      kill(outOfMemory(sum, limits), "memory");
     } else if (threads > MAX_WORKER_THREADS) {
       kill(`out of threads: it started ${threads}, and at most ${MAX_WORKER_THREADS} may be`);
     }

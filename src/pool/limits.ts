@@ -67,7 +67,7 @@ export function heapExhausted(line: string, { memoryBytes }: WorkerLimits): stri
     : undefined;
 }
 
-/** The reason of an end for more memory than its limit. */
+/** The message of an end for more memory than its limit. */
 export function outOfMemory(usedBytes: number, { memoryBytes }: WorkerLimits): string {
   return `out of memory: it used ${mebibytes(usedBytes)} of ${mebibytes(memoryBytes)}`;
 }

@@ -3,7 +3,7 @@
  * watched, and is killed when necessary. A crash, `process.exit`, lack of memory or an
  * endless loop in user code affects this worker only.
  */
-import type { WorkerEnd } from "../metrics/deployment.ts";
+
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
 import {
   MAX_HEADER_BYTES,
@@ -28,6 +28,7 @@ import { Capacity } from "./slot.ts";
 import { FileTransfers, type TransferHost } from "./transfers.ts";
 import type { WorkerUsage } from "./usage.ts";
 import type { Worker } from "./worker.ts";
+import type { WorkerEnd } from "./worker-end.ts";
 
 /**
  * Largest message of a worker: a manifest with its header. A worker sends results in messages
@@ -91,7 +92,7 @@ export class LocalWorker implements Worker {
     if (this.#process.pid !== undefined) {
       options.onSpawn(this.#process.pid);
     }
-    void this.exited.then((reason) => this.#lost(reason));
+    void this.exited.then((end) => this.#lost(end));
   }
 
   get revision(): number | undefined {
@@ -114,18 +115,8 @@ export class LocalWorker implements Worker {
     return this.#process.ended;
   }
 
-  get exited(): Promise<string> {
+  get exited(): Promise<WorkerEnd> {
     return this.#process.exited;
-  }
-
-  causeOf(reason: string): WorkerEnd {
-    if (reason.startsWith("out of memory")) {
-      return "memory";
-    }
-    if (this.#sacrificed) {
-      return "unresponsive";
-    }
-    return this.#process.killed ? "killed" : "crashed";
   }
 
   get outputEnded(): Promise<void> {
@@ -234,7 +225,7 @@ export class LocalWorker implements Worker {
   /** Kills the process because of one execution; its other executions end as displaced. */
   #sacrifice(message: string): void {
     this.#sacrificed = true;
-    this.kill(message);
+    this.#process.kill(message, "unresponsive");
   }
 
   #receive(message: WorkerMessage): void {
@@ -330,17 +321,18 @@ export class LocalWorker implements Worker {
     }
   }
 
-  #lost(reason: string): void {
+  #lost(end: WorkerEnd): void {
+    const { message } = end;
     this.#heartbeat[Symbol.dispose]();
     this.#counts?.end();
     this.#loaded.promise.catch(() => {
       // Handled here, because `load` may not be waiting any more.
     });
-    this.#loaded.reject(new Error(`the worker ended while it loaded the service: ${reason}`));
+    this.#loaded.reject(new Error(`the worker ended while it loaded the service: ${message}`));
     if (this.#sacrificed) {
-      this.#executions.endAll((execution) => execution.displace(reason));
+      this.#executions.endAll((execution) => execution.displace(message));
     } else {
-      this.#executions.loseAll(reason);
+      this.#executions.loseAll(end);
     }
   }
 }

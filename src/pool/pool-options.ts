@@ -1,10 +1,12 @@
 /** What a pool is made with. */
-import type { WorkerEnd } from "../metrics/deployment.ts";
+
+import type { ReplacementCause } from "../metrics/deployment.ts";
 import type { ServiceManifest } from "../protocol/manifest.ts";
 import type { ServiceCode } from "./options.ts";
 import type { RoomSource } from "./pool-room.ts";
 import type { StartGate } from "./start-gate.ts";
 import type { Worker } from "./worker.ts";
+import type { WorkerEnd } from "./worker-end.ts";
 
 export interface PoolOptions {
   /** The initial number of workers; 0 is possible. */
@@ -23,11 +25,11 @@ export interface PoolOptions {
   /** A worker is ready. Attempts may be claimed for it once this resolves. */
   onReady(worker: Worker): Promise<void>;
   /** A worker has ended, and its executions with it. */
-  onExit(worker: Worker, reason: string): void;
+  onExit(worker: Worker, end: WorkerEnd): void;
   /** A worker could not be started; another try follows. */
   onRestartFailed(err: unknown): void;
   /** A worker ended unexpectedly or could not start, and will be replaced. */
-  onReplaced?(cause: WorkerEnd): void;
+  onReplaced?(cause: ReplacementCause): void;
   /** Slots became free or workers ready. */
   onCapacity(): void;
   /** `waiting` may have changed. */

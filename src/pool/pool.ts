@@ -49,9 +49,9 @@ export class Pool implements AsyncDisposable {
     this.#size = options.size;
     this.#joined = new JoinedWorkers({
       ...{ onReady: options.onReady, onCapacity: options.onCapacity },
-      onExit: (worker, reason) => {
+      onExit: (worker, end) => {
         this.#alive.delete(worker);
-        options.onExit(worker, reason);
+        options.onExit(worker, end);
       },
     });
     this.#isolation = new Isolation({
@@ -307,9 +307,9 @@ export class Pool implements AsyncDisposable {
     }
     this.#room.hold(worker, room);
     this.#alive.add(worker);
-    void worker.exited.then((reason) => {
+    void worker.exited.then((end) => {
       this.#alive.delete(worker);
-      this.#options.onExit(worker, reason);
+      this.#options.onExit(worker, end);
     });
     return worker;
   }
@@ -397,12 +397,12 @@ export class Pool implements AsyncDisposable {
 
   async #replaceWhenGone(worker: Worker): Promise<void> {
     const bornMs = Date.now();
-    const reason = await worker.exited;
+    const { cause, message } = await worker.exited;
     const current = this.#workers.indexOf(worker);
     if (current >= 0) {
       this.#workers.splice(current, 1);
-      this.#options.onReplaced?.(worker.causeOf(reason));
-      this.#restarts.ended(reason, { used: worker.used, livedMs: Date.now() - bornMs });
+      this.#options.onReplaced?.(cause);
+      this.#restarts.ended(message, { used: worker.used, livedMs: Date.now() - bornMs });
     }
   }
 

@@ -8,11 +8,12 @@ import { CHANNEL_DESCRIPTOR, type NodeMessage, type WorkerMessage } from "../pro
 import { WorkerChannel } from "./channel.ts";
 import type { Launch, LaunchedProcess, WorkerEgress, WorkerRights } from "./launch/launch.ts";
 import { launchNode } from "./launch/node.ts";
-import { LimitWatch } from "./limit-watch.ts";
+import { LimitWatch, type Watched } from "./limit-watch.ts";
 import { heapExhausted, outOfMemory, type WorkerLimits } from "./limits.ts";
 import { forEachLine } from "./lines.ts";
 import { LogRateLimit } from "./log-rate-limit.ts";
 import { cpuTimeMs, residenceOf, type WorkerUsage } from "./usage.ts";
+import type { WorkerEnd } from "./worker-end.ts";
 
 /**
  * How long the rest of an ended worker's output is awaited: it is there at once, or held open
@@ -48,7 +49,7 @@ export interface ServiceProcessOptions {
 export class ServiceProcess {
   readonly #launched: LaunchedProcess;
   readonly #channel: WorkerChannel;
-  readonly #exited = Promise.withResolvers<string>();
+  readonly #exited = Promise.withResolvers<WorkerEnd>();
   readonly #outputEnded = Promise.withResolvers<void>();
   readonly #options: ServiceProcessOptions;
   readonly #held = new DisposableStack();
@@ -56,8 +57,7 @@ export class ServiceProcess {
   #watch: LimitWatch | undefined;
   /** Processor time, as last measured by `usage`. */
   #cpuMs = 0;
-  #endedFor: string | undefined;
-  #killed = false;
+  #end: WorkerEnd | undefined;
   #exhausted: string | undefined;
 
   constructor(options: ServiceProcessOptions) {
@@ -77,7 +77,7 @@ export class ServiceProcess {
         this.#held.use(forEachLine(stream, onLine, { throttled }));
       }
     }
-    child.on("error", (err) => this.#end(err.message));
+    child.on("error", ({ message }) => this.#ended({ cause: "crashed", message }));
     child.once("exit", (code, signal) => this.#exit(code, signal));
     child.once("close", () => this.#outputEnded.resolve());
     this.#channel = this.#held.use(
@@ -107,18 +107,13 @@ export class ServiceProcess {
     return { cpuMs: this.#cpuMs, memoryBytes: memoryBytes ?? 0 };
   }
 
-  /** True when the node has killed it. */
-  get killed(): boolean {
-    return this.#killed;
-  }
-
   /** True as soon as its end is known or decided. */
   get ended(): boolean {
-    return this.#endedFor !== undefined;
+    return this.#end !== undefined;
   }
 
-  /** Resolves with the reason when the process has ended. */
-  get exited(): Promise<string> {
+  /** Resolves when the process has ended. */
+  get exited(): Promise<WorkerEnd> {
     return this.#exited.promise;
   }
 
@@ -137,9 +132,9 @@ export class ServiceProcess {
     this.#channel.send(message);
   }
 
-  kill(message: string): void {
-    this.#killed ||= this.#endedFor === undefined;
-    this.#endedFor ??= message;
+  /** The first reason counts. */
+  kill(message: string, cause: WorkerEnd["cause"] = "killed"): void {
+    this.#end ??= { cause, message };
     this.#launched.kill();
   }
 
@@ -155,7 +150,7 @@ export class ServiceProcess {
     this.#logRateLimit = this.#held.use(new LogRateLimit(limits.logLinesPerSecond, tell));
     if (this.pid !== undefined) {
       const pid = (): number | undefined => this.#launched.pid();
-      const kill = (reason: string): void => this.kill(reason);
+      const kill: Watched["kill"] = (reason, cause) => this.kill(reason, cause);
       this.#watch = this.#held.use(new LimitWatch({ pid, scratchFolder, limits, kill }));
     }
   }
@@ -170,7 +165,10 @@ export class ServiceProcess {
 
   #exit(exitCode: number | null, exitSignal: NodeJS.Signals | null): void {
     const { code, signal } = this.#launched.endOf(exitCode, exitSignal);
-    const reason = signal ? `it was killed by ${signal}` : `it exited with code ${code}`;
+    const crash: WorkerEnd = {
+      cause: "crashed",
+      message: signal ? `it was killed by ${signal}` : `it exited with code ${code}`,
+    };
     const timer = setTimeout(() => this.#outputEnded.resolve(), OUTPUT_END_TIMEOUT_MS);
     const exceeded = this.#launched.memory?.exceeded();
     this.#launched.memory?.[Symbol.dispose]();
@@ -179,18 +177,21 @@ export class ServiceProcess {
       this.#held.dispose();
     });
     if (exceeded !== undefined && this.#options.limits) {
-      this.#end(outOfMemory(exceeded, this.#options.limits));
+      this.#ended({ cause: "memory", message: outOfMemory(exceeded, this.#options.limits) });
     } else if (signal === "SIGABRT" && this.#options.limits) {
       // V8 aborted the process, and its last lines, which say why, may still be on their way.
-      void told.then(() => this.#end(this.#exhausted ?? reason));
+      void told.then(() => {
+        const message = this.#exhausted;
+        this.#ended(message === undefined ? crash : { cause: "memory", message });
+      });
     } else {
-      this.#end(reason);
+      this.#ended(crash);
     }
   }
 
-  #end(reason: string): void {
-    this.#endedFor ??= reason;
-    this.#exited.resolve(this.#endedFor);
+  #ended(end: WorkerEnd): void {
+    this.#end ??= end;
+    this.#exited.resolve(this.#end);
     if (this.pid === undefined) {
       this.#outputEnded.resolve();
     }

@@ -84,6 +84,7 @@ export async function startRevision(options: ReplacementOptions): Promise<Servic
 async function refuseEnded(workers: readonly Worker[]): Promise<void> {
   const gone = workers.find(({ ended }) => ended);
   if (gone) {
-    throw new Error(`a worker ended before it took calls: ${await gone.exited}`);
+    const { message } = await gone.exited;
+    throw new Error(`a worker ended before it took calls: ${message}`);
   }
 }

@@ -3,12 +3,13 @@
  * service and executes its calls. Where it runs, and by which protocol it is spoken
  * to, is known to who starts it only; `LocalWorker` is a process on this machine.
  */
-import type { WorkerEnd } from "../metrics/deployment.ts";
+
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
 import type { Execution, ExecutionListener } from "./execution.ts";
 import type { ExecuteOptions } from "./options.ts";
 import type { Capacity } from "./slot.ts";
 import type { WorkerUsage } from "./usage.ts";
+import type { WorkerEnd } from "./worker-end.ts";
 
 /** The other machine that a worker runs on. */
 export interface WorkerMachine {
@@ -58,7 +59,7 @@ export interface Worker {
   /** True as soon as its end is known or decided. */
   readonly ended: boolean;
   /** Resolves with the reason when it has ended, and its calls with it. */
-  readonly exited: Promise<string>;
+  readonly exited: Promise<WorkerEnd>;
   /** True when it goes on without this node, and keeps its lease. */
   readonly isParted: boolean;
   /** Resolves when it has ended and all of its output was read. */
@@ -88,6 +89,4 @@ export interface Worker {
   kill(reason: string): void;
   /** Kills a worker that cannot be used, unless it is about to exit by itself. */
   discard(reason: string): void;
-  /** The cause of an unexpected end, for metrics; `reason` is the value of `exited`. */
-  causeOf(reason: string): WorkerEnd;
 }

@@ -32,7 +32,7 @@ export function outcomeOf(end: ExecutionEnd, options: OutcomeOptions): AttemptEn
       return fail(toTaskFailure(end.failure), options);
     case "lost":
       return end.alone
-        ? { status: "worker_lost", failure: workerLost(end.message) }
+        ? { status: "worker_lost", failure: workerLost(end) }
         : { ...returned(besideOthers(end.message)), suspect: true };
     case "cut_off":
       return { status: "node_lost", failure: cutOff(end.message) };

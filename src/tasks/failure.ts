@@ -10,7 +10,7 @@ export const EXPIRED: TaskFailure = {
 };
 
 /** For an attempt whose worker died, for a reason that nobody knows. */
-export const WORKER_LOST = workerLost("the worker ended while this ran");
+export const WORKER_LOST = workerLost({ message: "the worker ended while this ran" });
 
 /** For an attempt whose lease ended before it did. */
 export const NODE_LOST: TaskFailure = {
@@ -43,9 +43,15 @@ export const RESTORED = interrupted("the platform was restored from a backup");
 /** For an attempt whose result cannot be stored any more. */
 export const RESULT_GONE = interrupted("files of its result were deleted before it was stored");
 
-/** For an attempt whose worker died; `message` says why, beginning with `out of memory` if so. */
-export function workerLost(message: string): TaskFailure {
-  const reason = message.startsWith("out of memory") ? "out_of_memory" : "worker_lost";
+/** For an attempt whose worker died, with why. */
+export function workerLost({
+  message,
+  outOfMemory = false,
+}: {
+  readonly message: string;
+  readonly outOfMemory?: boolean;
+}): TaskFailure {
+  const reason = outOfMemory ? "out_of_memory" : "worker_lost";
   return { reason, code: "internal", message };
 }
 

@@ -77,7 +77,7 @@ async function call(
       answer.reject(new Error(message.message));
     }
   };
-  void worker.exited.then((reason) => answer.reject(new Error(reason)));
+  void worker.exited.then(({ message }) => answer.reject(new Error(message)));
   try {
     worker.send({
       type: "load",

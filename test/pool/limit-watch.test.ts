@@ -14,9 +14,9 @@ let looks: number;
 let kills: string[];
 let watch: LimitWatch;
 
-/** A program that sleeps, and burns the processor for 50 ms at each byte that it reads. */
+/** A program that sleeps, and uses 50 ms of processor time at each byte that it reads. */
 const SLEEPER = `process.stdin.on("data", () => {
-  for (const endMs = Date.now() + 50; Date.now() < endMs; );
+  for (const before = process.cpuUsage(); process.cpuUsage(before).user < 50_000; );
   process.stdout.write("done");
 }); process.stdout.write("up");`;
 

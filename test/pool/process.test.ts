@@ -29,7 +29,8 @@ async function run(
   });
   const limits = { maxResultBytes: 1_000, maxFileBytes: 1_000 };
   worker.send({ type: "load", servicePath, code: "export default 5", ...limits, scratchFolder });
-  return { reason: await worker.exited, faults };
+  const { message: reason } = await worker.exited;
+  return { reason, faults };
 }
 
 test("an error of the node while it takes a message is told, and ends that worker only", async () => {

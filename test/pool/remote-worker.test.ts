@@ -29,6 +29,7 @@ test("a process that ends on another machine is told of in the log, and another 
     kind: "lost",
     message: "it exited with code 3",
     alone: true,
+    outOfMemory: false,
   });
   await expect
     .poll(() => lines)

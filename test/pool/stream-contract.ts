@@ -165,7 +165,12 @@ export function streamContract({ begin, endOf }: ContractCalls): void {
       await expect.poll(() => pieces.length).toBe(WINDOW_PIECES);
     }
     const forging = begin("forge", forged(chunks({ data: "1", ...chunk })));
-    expect(await endOf(forging)).toEqual({ kind: "lost", message: said, alone: false });
+    expect(await endOf(forging)).toEqual({
+      kind: "lost",
+      message: said,
+      alone: false,
+      outOfMemory: false,
+    });
     await ended;
     expect(ends.length).toBe(1);
   });
@@ -175,13 +180,18 @@ export function streamContract({ begin, endOf }: ContractCalls): void {
     await expect.poll(() => pieces.length).toBe(WINDOW_PIECES);
     begin("forge", forged(results({ id: 1, result: "33" })));
     const message = "it ended call 1 with other chunks than it sent";
-    expect(await ended).toEqual({ kind: "lost", message, alone: false });
+    expect(await ended).toEqual({ kind: "lost", message, alone: false, outOfMemory: false });
   });
 
   test("that exits while it streams loses the call", async () => {
     const { pieces, ended } = beginStream("endless", {}, 0);
     await expect.poll(() => pieces.length).toBe(WINDOW_PIECES);
     begin("exit");
-    expect(await ended).toEqual({ kind: "lost", message: "it exited with code 3", alone: false });
+    expect(await ended).toEqual({
+      kind: "lost",
+      message: "it exited with code 3",
+      alone: false,
+      outOfMemory: false,
+    });
   });
 }

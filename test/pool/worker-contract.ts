@@ -64,7 +64,11 @@ export interface ContractOptions {
 export function workerContract(
   name: string,
   start: StartWorker,
-  { skipped = "", skip = [], processEnded = ({ exited }) => exited }: ContractOptions = {},
+  {
+    skipped = "",
+    skip = [],
+    processEnded = async ({ exited }) => (await exited).message,
+  }: ContractOptions = {},
 ): void {
   const excused = new Map(skip.flatMap(({ reason, tests }) => tests.map((each) => [each, reason])));
   /** Skips, by their titles or the names of their groups, the tests that this kind is excused from. */
@@ -190,14 +194,17 @@ export function workerContract(
       const refusing = await start("refused/throws-at-import.ts");
       started.push(refusing);
       await expect(refusing.load()).rejects.toThrow(/throws-at-import/);
-      expect(await refusing.exited).toBe("it exited with code 1");
+      expect(await refusing.exited).toEqual({
+        cause: "crashed",
+        message: "it exited with code 1",
+      });
     });
 
     test("that exits while it loads refuses its service", async () => {
       const leaving = await start("refused/exits.ts");
       started.push(leaving);
       await expect(leaving.load()).rejects.toThrow(/exited with code/);
-      expect(await leaving.exited).toMatch(/exited with code/);
+      expect((await leaving.exited).message).toMatch(/exited with code/);
     });
 
     test("that is killed while it loads is told as lost", async () => {
@@ -403,7 +410,12 @@ export function workerContract(
     test.each(Object.entries(BAD_FRAMES))("that sends %s ends alone", async ([, [bad, said]]) => {
       const neighbour = begin("linger");
       const ended = await endOf(begin("forge", forged(bad())));
-      expect(ended).toEqual({ kind: "lost", message: expect.stringMatching(said), alone: false });
+      expect(ended).toEqual({
+        kind: "lost",
+        message: expect.stringMatching(said),
+        alone: false,
+        outOfMemory: false,
+      });
       expect(await neighbour.ended).toEqual(ended);
     });
 
@@ -431,7 +443,12 @@ export function workerContract(
     test("that sends a result after the end of its call ends", async () => {
       expect(await begin("echo", { value: 1 }).ended).toEqual(result(1));
       const call = begin("forge", forged(results({ id: 1, result: '"late"' })));
-      expect(await endOf(call)).toEqual({ kind: "lost", message: notUnderWay(1), alone: true });
+      expect(await endOf(call)).toEqual({
+        kind: "lost",
+        message: notUnderWay(1),
+        alone: true,
+        outOfMemory: false,
+      });
     });
 
     test("cannot end a call of another worker, whose calls have the same ids", async () => {
@@ -467,18 +484,23 @@ export function workerContract(
 
     test("is known as crashed, killed or unresponsive by its end", async () => {
       await begin("exit_soon").ended;
-      expect(worker.causeOf(await worker.exited)).toBe("crashed");
+      expect(await worker.exited).toHaveProperty("cause", "crashed");
       await ready();
       begin("forge", forged(announced(0)));
-      expect(worker.causeOf(await worker.exited)).toBe("killed");
+      expect(await worker.exited).toHaveProperty("cause", "killed");
       await ready({ graceMs: 200 });
       begin("linger").execution.abort("timeout");
-      expect(worker.causeOf(await worker.exited)).toBe("unresponsive");
+      expect(await worker.exited).toHaveProperty("cause", "unresponsive");
     });
 
     test("that exits with calls under way loses each of them once", async () => {
       const neighbour = begin("linger");
-      const lost = { kind: "lost", message: "it exited with code 3", alone: false };
+      const lost = {
+        kind: "lost",
+        message: "it exited with code 3",
+        alone: false,
+        outOfMemory: false,
+      };
       expect(await endOf(begin("exit"))).toEqual(lost);
       expect(await endOf(neighbour)).toEqual(lost);
     });

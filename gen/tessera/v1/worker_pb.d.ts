@@ -1142,6 +1142,13 @@ export declare type WorkResult = Message<"tessera.v1.WorkResult"> & {
   besideOthers: boolean;
 
   /**
+   * With `lost`: the process held more memory than its limit.
+   *
+   * @generated from field: bool out_of_memory = 11;
+   */
+  outOfMemory: boolean;
+
+  /**
    * With a result: what the function says of its answer. Of a streamed result it
    * is with the first chunk, or here where there are no chunks.
    *
@@ -1220,6 +1227,13 @@ export declare type WorkResultJson = {
    * @generated from field: bool beside_others = 9;
    */
   besideOthers?: boolean;
+
+  /**
+   * With `lost`: the process held more memory than its limit.
+   *
+   * @generated from field: bool out_of_memory = 11;
+   */
+  outOfMemory?: boolean;
 
   /**
    * With a result: what the function says of its answer. Of a streamed result it

@@ -191,7 +191,8 @@ async function runCompiler(
   };
   const timer = setInterval(() => void look().catch(() => {}), PROGRESS_CHECK_INTERVAL_MS);
   try {
-    return await compiler.exited;
+    const { message } = await compiler.exited;
+    return message;
   } finally {
     clearInterval(timer);
     signal?.removeEventListener("abort", abort);

@@ -17,9 +17,13 @@ export type RemoteMessage =
 export type RemoteResult =
   | CallResult
   | { readonly id: number; readonly aborted: string }
-  /** The process that ran it has ended. */
-  /** Its process died, with this call alone in it or beside others. */
-  | { readonly id: number; readonly lost: string; readonly besideOthers: boolean }
+  /** Its process died, with this call alone in it or beside others, maybe for its memory. */
+  | {
+      readonly id: number;
+      readonly lost: string;
+      readonly besideOthers: boolean;
+      readonly outOfMemory: boolean;
+    }
   /** It did not run. */
   | { readonly id: number; readonly displaced: string };
 

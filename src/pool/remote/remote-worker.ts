@@ -15,7 +15,7 @@
  * A call ends exactly once here. A result is acknowledged when its end is recorded, and may come
  * several times until then; one of a call that has ended already is acknowledged as stale.
  */
-import type { WorkerEnd } from "../../metrics/deployment.ts";
+
 import type { EndpointManifest, ServiceManifest } from "../../protocol/manifest.ts";
 import type { Call, Chunk, NodeMessage } from "../../protocol/messages.ts";
 import { ABORT_GRACE_MS, type Execution, type ExecutionListener } from "../execution.ts";
@@ -25,6 +25,7 @@ import { Capacity } from "../slot.ts";
 import type { TransferHost } from "../transfers.ts";
 import type { WorkerUsage } from "../usage.ts";
 import type { Worker, WorkerLease, WorkerMachine } from "../worker.ts";
+import type { WorkerEnd } from "../worker-end.ts";
 import { Acknowledgements, acknowledging } from "./acknowledgements.ts";
 import { AssignedCalls } from "./assigned-calls.ts";
 import type { HeldCall, RemoteResult, RemoteStream } from "./messages.ts";
@@ -45,7 +46,7 @@ export class RemoteWorker implements Worker {
   readonly transfers: RemoteTransfers;
   readonly #options: RemoteWorkerOptions;
   readonly #executions: Executions;
-  readonly #exited = Promise.withResolvers<string>();
+  readonly #exited = Promise.withResolvers<WorkerEnd>();
   readonly counts: CountsReceiver | undefined;
   #stream: RemoteStream | undefined;
   /** How many calls of each endpoint it runs at a time. */
@@ -123,7 +124,7 @@ export class RemoteWorker implements Worker {
     return this.#endedFor !== undefined;
   }
 
-  get exited(): Promise<string> {
+  get exited(): Promise<WorkerEnd> {
     return this.#exited.promise;
   }
 
@@ -217,10 +218,6 @@ export class RemoteWorker implements Worker {
     );
   }
 
-  causeOf(): WorkerEnd {
-    return this.#sacrificed ? "unresponsive" : "crashed";
-  }
-
   // What the worker does.
 
   /** Its stream is open. One that was open before ends. */
@@ -306,7 +303,8 @@ export class RemoteWorker implements Worker {
       return undefined;
     }
     if ("lost" in result) {
-      this.#executions.lose(id, result.lost, { alone: !result.besideOthers });
+      const { lost: message, besideOthers, outOfMemory } = result;
+      this.#executions.lose(id, { message, alone: !besideOthers, outOfMemory });
     } else if ("displaced" in result || "aborted" in result) {
       this.#executions.displace(id, "displaced" in result ? result.displaced : result.aborted);
     } else {
@@ -399,6 +397,7 @@ export class RemoteWorker implements Worker {
     this.#acks.flush();
     this.#stream?.end(reason);
     this.#stream = undefined;
-    this.#exited.resolve(reason);
+    const cause = this.#sacrificed ? "unresponsive" : "crashed";
+    this.#exited.resolve({ cause, message: reason });
   }
 }

@@ -192,7 +192,7 @@ describe.skipIf(skipped)(`a worker in Go and its node${skipped}`, () => {
     call.execution.abort("cancelled");
     expect(await call.ended).toEqual({ kind: "aborted", reason: "cancelled" });
     worker.release(listen);
-    expect(await worker.exited).toBe("it ended");
+    expect(await worker.exited).toHaveProperty("message", "it ended");
     expect(await processEnded(worker)).toBe("it exited with code 0");
   });
 });

@@ -46,7 +46,10 @@ export function returnedContract({ it }: Contract): void {
     } as const;
     await endAttempt(storage, first, retry, NOW_MS + 10);
     await claim(storage, { nowMs: NOW_MS + 50 });
-    const died = workerLost("out of memory: it used 600 MiB of 512 MiB");
+    const died = workerLost({
+      message: "out of memory: it used 600 MiB of 512 MiB",
+      outOfMemory: true,
+    });
     const second = attempt("a", { attempt: 2 });
     await endAttempt(storage, second, { status: "worker_lost", failure: died }, NOW_MS + 60);
     await claim(storage, { nowMs: NOW_MS + 60, suspects: true });

@@ -124,7 +124,12 @@ function headOf({ status, headers: fields }: ResponseHeadMessage): ResponseHead 
   return faultOfHead(head) === undefined ? head : undefined;
 }
 
-function endOf({ id: number, end, besideOthers }: WorkResult): RemoteResult | undefined {
+function endOf({
+  id: number,
+  end,
+  besideOthers,
+  outOfMemory,
+}: WorkResult): RemoteResult | undefined {
   const id = Number(number);
   switch (end.case) {
     case "json":
@@ -146,7 +151,12 @@ function endOf({ id: number, end, besideOthers }: WorkResult): RemoteResult | un
     case "aborted":
       return { id, aborted: `it was aborted at the worker (${end.value.reason})` };
     case "lost":
-      return { id, lost: end.value.slice(0, MAX_REASON_CHARACTERS), besideOthers };
+      return {
+        id,
+        lost: end.value.slice(0, MAX_REASON_CHARACTERS),
+        besideOthers,
+        outOfMemory,
+      };
     case "displaced":
       return { id, displaced: end.value.slice(0, MAX_REASON_CHARACTERS) };
     default:

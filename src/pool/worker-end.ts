@@ -1,0 +1,11 @@
+/** How the process of a worker ended. */
+
+export interface WorkerEnd {
+  /**
+   * `memory`: it held more than its limit; `killed`: the node ended it, and `unresponsive` if
+   * that was for a call that it did not hear the abort of; else `crashed`.
+   */
+  readonly cause: "crashed" | "killed" | "memory" | "unresponsive";
+  /** For people: what follows "the worker ended: ". */
+  readonly message: string;
+}

@@ -63,8 +63,6 @@ Each node stores what it measures in the platform's database, for charts: \`Quer
 
 \`GetTaskStats\` (\`GET /api/v1/organizations/{organization}/task-stats\`) has the numbers of tasks of a window up to now, by deployment and endpoint, from the same rows and from the counters of the queues. It reads no task: with 1,000,000 finished tasks it answers in as many milliseconds as with none ([decision 66](decisions/0062-statistics-of-tasks-are-read-from-kept-tallies.md) has the figures).
 
-With \`PROMETHEUS_URL\`, nodes store nothing, and that Prometheus is asked, which must scrape all nodes; its series of services are counters where \`# TYPE\` says so or the name ends with \`_total\`, and gauges are summed over the nodes.
-
 ## Series
 
 A series of a deployment ends when the deployment leaves the node. A metric has at most 2,000 series per organization and node; events beyond that are counted by \`tessera_series_dropped_total\`.

@@ -7,9 +7,7 @@ import { type Problem, toProblem } from "../errors.ts";
 import type { Log } from "../log/log.ts";
 import { Federation } from "../metrics/federation.ts";
 import { ForeignMetrics } from "../metrics/foreign-samples.ts";
-import type { History } from "../metrics/history/history.ts";
 import { KeptHistory } from "../metrics/history/kept.ts";
-import { PrometheusHistory } from "../metrics/history/prometheus.ts";
 import { Recorder } from "../metrics/history/recorder.ts";
 import { measured } from "../metrics/measured-port.ts";
 import { Metrics } from "../metrics/metrics.ts";
@@ -86,26 +84,26 @@ export interface StartMonitoringOptions {
 /** What organizations ask for their metrics. */
 export interface Monitoring {
   readonly federation: Federation;
-  readonly history: History;
+  readonly history: KeptHistory;
 }
 
 /**
- * Begins to record what this node counts, unless a Prometheus does, and to show it to other nodes
- * where there are others.
+ * Begins to record what this node counts, and to show it to other nodes where there are others.
  */
 export function startMonitoring(options: StartMonitoringOptions): Monitoring {
-  const { prometheusUrl } = options.secrets;
-  const upstream = prometheusUrl === undefined ? undefined : new Upstream(prometheusUrl);
-  return {
-    federation: startFederation(options, upstream),
-    history: upstream === undefined ? startHistory(options) : new PrometheusHistory(upstream),
-  };
+  return { federation: startFederation(options), history: startHistory(options) };
 }
 
 /** Interval at which metrics over time that are too old are deleted. */
 const HISTORY_PRUNE_INTERVAL_MS = 60_000;
 
-function startHistory({ metrics, storage, log, now, resources }: StartMonitoringOptions): History {
+function startHistory({
+  metrics,
+  storage,
+  log,
+  now,
+  resources,
+}: StartMonitoringOptions): KeptHistory {
   const failed =
     (what: string) =>
     (err: unknown): void =>
@@ -120,11 +118,9 @@ function startHistory({ metrics, storage, log, now, resources }: StartMonitoring
   return new KeptHistory(storage.metrics);
 }
 
-function startFederation(
-  options: StartMonitoringOptions,
-  upstream: Upstream | undefined,
-): Federation {
+function startFederation(options: StartMonitoringOptions): Federation {
   const { config, metrics, storage, log, now, isAlone, resources } = options;
+  const { prometheusUrl } = options.secrets;
   const sharing = { storage: storage.metrics, nodeId: metrics.node, now, isAlone };
   if (storage.capabilities.shared) {
     const onError = (err: unknown): void =>
@@ -138,7 +134,7 @@ function startFederation(
     now,
     externalLabels: config.externalLabels,
     ...(storage.capabilities.shared && { foreign: new ForeignMetrics({ ...sharing, onError }) }),
-    ...(upstream && { upstream }),
+    ...(prometheusUrl !== undefined && { upstream: new Upstream(prometheusUrl) }),
   });
 }
 

@@ -18,7 +18,7 @@ import { SignInThrottle } from "../auth/sign-in-throttle.ts";
 import type { Ceilings } from "../deployments/ceilings.ts";
 import type { Directory } from "../deployments/directory.ts";
 import type { Federation } from "../metrics/federation.ts";
-import type { History } from "../metrics/history/history.ts";
+import type { KeptHistory } from "../metrics/history/kept.ts";
 import type { SandboxLevel } from "../pool/sandbox/sandbox.ts";
 import type { Mailer } from "../server/mail/mailer.ts";
 import { authService } from "../server/rpc/auth/auth.ts";
@@ -52,7 +52,7 @@ export interface PlatformServicesPorts {
   readonly artifactOf: WorkerServiceOptions["artifactOf"];
   readonly blobs: BlobStore;
   readonly federation: Federation;
-  readonly history: History;
+  readonly history: KeptHistory;
   readonly keys: KeyRing;
   /** Undefined where no mail is sent. */
   readonly mailer?: Mailer | undefined;

@@ -377,8 +377,7 @@ export const START_SETTINGS = {
     shownDefault: "none",
     parse: values.prometheus,
     isSecret: () => true,
-    summary:
-      "Prometheus that scrapes all nodes, queried for what organizations read at /federate and for metrics over time",
+    summary: "Prometheus that scrapes all nodes, queried for what organizations read at /federate",
     reason:
       "without it the nodes answer themselves; the address may contain a user and a password, so it has no flag",
   }),

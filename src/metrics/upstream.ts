@@ -15,9 +15,6 @@ const PROMETHEUS_TIMEOUT_MS = 60_000;
 /** Address that the Prometheus behind `/federate` is asked by; servers refuse longer ones. */
 const MAX_PROMETHEUS_URL_CHARACTERS = 500_000;
 
-/** Answer of the Prometheus to a question for numbers: 100 series of 1,440 points take less than half. */
-const MAX_PROMETHEUS_ANSWER_BYTES = 8 * 1024 * 1024;
-
 /** The upstream failed; the message is for the caller. */
 export class UpstreamError extends Error {}
 
@@ -48,40 +45,6 @@ export class Upstream {
     this.#url = url;
   }
 
-  /** Asks its HTTP API; returns `data` of the answer. Throws an UpstreamError. */
-  async ask(
-    path: string,
-    parameters: { readonly [name: string]: string },
-    signal: AbortSignal,
-  ): Promise<unknown> {
-    const url = this.#at(path);
-    for (const [name, value] of Object.entries(parameters)) {
-      url.searchParams.append(name, value);
-    }
-    const body = await this.#get(url, signal);
-    const chunks: Uint8Array[] = [];
-    let size = 0;
-    try {
-      for await (const chunk of body) {
-        size += chunk.length;
-        if (size > MAX_PROMETHEUS_ANSWER_BYTES) {
-          break;
-        }
-        chunks.push(chunk);
-      }
-    } catch (err) {
-      throw new UpstreamError("the Prometheus behind this platform broke off its answer", {
-        cause: err,
-      });
-    }
-    if (size > MAX_PROMETHEUS_ANSWER_BYTES) {
-      throw new UpstreamError(
-        "the Prometheus behind this platform has too much to answer: select less, or fewer points",
-      );
-    }
-    return dataOf(Buffer.concat(chunks).toString());
-  }
-
   /** Returns the response as a stream. Throws an UpstreamError. */
   async federate({ organization, selectors, signal }: UpstreamQuery): Promise<Chunks> {
     const own = equals("organization", organization);
@@ -93,7 +56,8 @@ export class Upstream {
     if (texts.length === 0) {
       return nothing();
     }
-    const url = this.#at("/federate");
+    const url = new URL(this.#url);
+    url.pathname = `${url.pathname.replace(/\/$/, "")}/federate`;
     for (const text of texts) {
       url.searchParams.append("match[]", text);
     }
@@ -101,12 +65,6 @@ export class Upstream {
       throw new UpstreamError("the selectors are too long to be handed on: join or shorten them");
     }
     return await this.#get(url, signal);
-  }
-
-  #at(path: string): URL {
-    const url = new URL(this.#url);
-    url.pathname = `${url.pathname.replace(/\/$/, "")}${path}`;
-    return url;
   }
 
   async #get(url: URL, signal: AbortSignal | undefined): Promise<Chunks> {
@@ -130,19 +88,6 @@ export class Upstream {
       );
     }
     return response.body;
-  }
-}
-
-function dataOf(text: string): unknown {
-  try {
-    return (JSON.parse(text) as { readonly data?: unknown }).data;
-  } catch (err) {
-    throw new UpstreamError(
-      "the Prometheus behind this platform answered something else than JSON",
-      {
-        cause: err,
-      },
-    );
   }
 }
 

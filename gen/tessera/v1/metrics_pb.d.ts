@@ -801,14 +801,11 @@ export declare const MetricsService: GenService<{
    * the organization together, over a range of time. Nodes keep an hour at
    * steps of 10 seconds, a day at a minute, and a week at 10 minutes; the answer
    * has the finest steps that cover the range with at most `max_points` points.
-   * Where the platform has a Prometheus (`PROMETHEUS_URL`), it is asked instead,
-   * and keeps as much as it keeps.
    *
    * Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND), INVALID_ARGUMENT
    * (REQUEST_INVALID: a metric that does not exist, an invalid selector, a range
    * that ends before it begins, lies in the future or is not kept any more),
-   * UNAVAILABLE (STORAGE_UNAVAILABLE: the database or the Prometheus does not
-   * answer).
+   * UNAVAILABLE (STORAGE_UNAVAILABLE: the database does not answer).
    *
    * @generated from rpc tessera.v1.MetricsService.QueryMetrics
    */

@@ -1144,8 +1144,7 @@ export declare const EndpointTaskStatsSchema: GenMessage<EndpointTaskStats, {jso
  * TaskStats has numbers of tasks. `queued`, `running` and `oldest_queued_age`
  * are exact, of this moment. What is of the window was counted by the nodes where
  * it happened; a node that is killed loses what it counted in its last ten
- * seconds. With a Prometheus (`PROMETHEUS_URL`), what is of the window is as
- * exact as its scrapes.
+ * seconds.
  *
  * @generated from message tessera.v1.TaskStats
  */
@@ -1228,8 +1227,7 @@ export declare type TaskStats = Message<"tessera.v1.TaskStats"> & {
  * TaskStats has numbers of tasks. `queued`, `running` and `oldest_queued_age`
  * are exact, of this moment. What is of the window was counted by the nodes where
  * it happened; a node that is killed loses what it counted in its last ten
- * seconds. With a Prometheus (`PROMETHEUS_URL`), what is of the window is as
- * exact as its scrapes.
+ * seconds.
  *
  * @generated from message tessera.v1.TaskStats
  */
@@ -1436,7 +1434,7 @@ export declare const OrganizationTaskService: GenService<{
    * deployment that the token is not for), PERMISSION_DENIED (ACCESS_DENIED for
    * a token without protected endpoint access), INVALID_ARGUMENT
    * (REQUEST_INVALID for a window that is too short or too long), UNAVAILABLE
-   * (STORAGE_UNAVAILABLE: the database or the Prometheus does not answer).
+   * (STORAGE_UNAVAILABLE: the database does not answer).
    *
    * @generated from rpc tessera.v1.OrganizationTaskService.GetTaskStats
    */

@@ -1,4 +1,4 @@
-/** The port to what was measured over time: kept by the nodes, or by a Prometheus. */
+/** What is asked of what was measured over time, and answered. */
 import type { Selector } from "../selector/parse.ts";
 import type { LeftOut } from "./interval.ts";
 import type { MeasureName } from "./measures.ts";
@@ -22,9 +22,8 @@ export const MAX_COUNTED_SERIES = 1_000;
 
 export interface HistoryQuery {
   readonly organizationId: string;
-  readonly organization: string;
   /** Undefined: all deployments of the organization together. */
-  readonly deployment: { readonly deploymentId: string; readonly name: string } | undefined;
+  readonly deployment: { readonly deploymentId: string } | undefined;
   readonly measures: readonly MeasureName[];
   /** For the service's own metrics. */
   readonly selectors: readonly Selector[];
@@ -52,8 +51,6 @@ export interface HistoryAnswer extends Range {
 /** What the tasks of an organization did until now. */
 export interface TasksQuery {
   readonly organizationId: string;
-  readonly organization: string;
-  readonly deployments: readonly { readonly deploymentId: string; readonly name: string }[];
   /** A minute to 24 hours. */
   readonly windowMs: number;
   readonly nowMs: number;
@@ -63,20 +60,8 @@ export interface TasksAnswer {
   /** The time that is covered: not less than the window. */
   readonly fromMs: number;
   readonly toMs: number;
-  /** Deployments that are not in the query may be in it. */
+  /** Deployments that are gone may be in it. */
   readonly tally: TaskTally;
-}
-
-export interface History {
-  /** Throws a RangeFault, an UpstreamError, and errors of the database. */
-  read(query: HistoryQuery): Promise<HistoryAnswer>;
-
-  /**
-   * Counts tasks by deployment and endpoint, from a bounded number of rows however many tasks
-   * there were. Throws an UpstreamError, and errors of the database. Until `settledAt` changes,
-   * it has no other answer.
-   */
-  tasks(query: TasksQuery): Promise<TasksAnswer>;
 }
 
 /** Sorts by name and labels, so that answers have one order. */

@@ -6,7 +6,6 @@ import { type Choice, choose } from "../selector/choose.ts";
 import type { Selector } from "../selector/parse.ts";
 import { Yielder } from "../yielder.ts";
 import {
-  type History,
   type HistoryAnswer,
   type HistoryQuery,
   type HistorySeries,
@@ -25,13 +24,14 @@ import { type Range, rangeOf, resolutionOf } from "./range.ts";
 import { historyRows } from "./rows.ts";
 import { readInterval } from "./stored.ts";
 
-export class KeptHistory implements History {
+export class KeptHistory {
   readonly #storage: Pick<MetricsStorage, "readHistory">;
 
   constructor(storage: Pick<MetricsStorage, "readHistory">) {
     this.#storage = storage;
   }
 
+  /** Throws a RangeFault, and errors of the database. */
   async read(query: HistoryQuery): Promise<HistoryAnswer> {
     const { organizationId, deployment, measures, selectors, signal } = query;
     const range = rangeOf(query.range);
@@ -64,6 +64,10 @@ export class KeptHistory implements History {
     return { ...range, ...(await collected.answer(yielder)) };
   }
 
+  /**
+   * Counts tasks by deployment and endpoint, from a bounded number of rows however many tasks
+   * there were. Throws errors of the database. Until `settledAt` changes, it has no other answer.
+   */
   tasks(query: TasksQuery): Promise<TasksAnswer> {
     return keptTasks(this.#storage, query);
   }

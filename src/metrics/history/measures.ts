@@ -1,7 +1,7 @@
 /**
  * The measures that are kept over time: a closed list, each taken from one
- * metric of the platform. The recorder, the reader of what nodes kept and the
- * queries for a Prometheus all go by this table.
+ * metric of the platform. The recorder and the reader of what nodes kept go by
+ * this table.
  */
 import type { MetricKey } from "../declarations.ts";
 

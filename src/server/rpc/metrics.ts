@@ -3,13 +3,12 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { Metric, type MetricsService, Statistic } from "../../../gen/tessera/v1/metrics_pb.js";
-import { problem } from "../../errors.ts";
-import type { History, HistorySeries } from "../../metrics/history/history.ts";
+import type { HistorySeries } from "../../metrics/history/history.ts";
+import type { KeptHistory } from "../../metrics/history/kept.ts";
 import { MEASURE_NAMES, type MeasureName } from "../../metrics/history/measures.ts";
 import { RangeFault } from "../../metrics/history/range.ts";
 import { MatchError } from "../../metrics/selector/error.ts";
 import { parseSelectors } from "../../metrics/selector/list.ts";
-import { UpstreamError } from "../../metrics/upstream.ts";
 import type { Organizations } from "../../storage/accounts/organizations.ts";
 import type { HostingStorage } from "../../storage/hosting/hosting.ts";
 import { findDeployment } from "./deployment/refusals.ts";
@@ -20,7 +19,7 @@ import { invalidField } from "./violations.ts";
 export interface MetricsServiceOptions {
   readonly accounts: Pick<Organizations, "findDeployment">;
   readonly hosting: Pick<HostingStorage, "getHosted" | "getIndex">;
-  readonly history: History;
+  readonly history: Pick<KeptHistory, "read">;
   readonly now: () => number;
 }
 
@@ -47,7 +46,7 @@ export function metricsService({
 
     async queryMetrics(req, ctx) {
       const member = memberOf(ctx);
-      const { organizationId, organization } = member;
+      const { organizationId } = member;
       const { deployment: name, selectors: texts, startTime, endTime, maxPoints } = req;
       if (name === "" && texts.length > 0) {
         throw invalidField(
@@ -60,8 +59,7 @@ export function metricsService({
       try {
         const answer = await history.read({
           organizationId,
-          organization,
-          deployment: deployment && { deploymentId: deployment.deploymentId, name },
+          deployment,
           measures: all ? MEASURE_NAMES : [...new Set(req.metrics)].map(measureOf),
           selectors: await parseSelectors(texts),
           range: {
@@ -97,9 +95,6 @@ function problemOf(err: unknown): unknown {
   }
   if (err instanceof MatchError) {
     return invalidField("selectors", err.message);
-  }
-  if (err instanceof UpstreamError) {
-    return problem("STORAGE_UNAVAILABLE", err.message, { cause: err });
   }
   return err;
 }

@@ -75,7 +75,7 @@ async function workersOverTime(url: string, token: string): Promise<readonly unk
 }
 
 it.skipIf(skipped)(
-  `/federate and metrics over time answer what the Prometheus at PROMETHEUS_URL has scraped${skipped}`,
+  `/federate answers what the Prometheus at PROMETHEUS_URL has scraped${skipped}`,
   async () => {
     using folder = new Folder();
     // Each has to know where the other is: this one looks into the file for it.
@@ -121,7 +121,7 @@ it.skipIf(skipped)(
     const all = await federate(url, monitoring, '{__name__=~".+"}');
     expect(all.some((line) => line.startsWith("tessera_requests_total{"))).toBe(true);
     expect(all.filter((line) => !line.includes('organization="acme"'))).toEqual([]);
-    // An average of the last minute, in which the first scrapes may have seen no worker.
+    // Over time, what the node has kept itself is answered.
     await until(
       () => workersOverTime(url, developer),
       (workers) => workers.some((value) => Number(value) > 0),

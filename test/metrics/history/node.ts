@@ -70,8 +70,7 @@ export function ask(
   const nowMs = clock.nowMs + 2_000;
   return new KeptHistory(storage).read({
     organizationId,
-    organization: "acme",
-    deployment: deploymentId === undefined ? undefined : { deploymentId, name: deploymentId },
+    deployment: deploymentId === undefined ? undefined : { deploymentId },
     measures,
     selectors: selectors.map(parseSelector),
     range: { startMs: nowMs - lengthMs, endMs: nowMs, maxPoints, nowMs },

@@ -34,10 +34,9 @@ describe.each(DATABASES)("tasks of an organization over time on $database", ({ o
       expect(node.errors).toEqual([]);
     };
     const tally = async (windowMs = HOUR_MS) => {
-      const organization = { organizationId: of.organizationId, organization: "acme" };
+      const { organizationId } = of;
       const nowMs = clock.nowMs + 2_000;
-      const asked = { ...organization, deployments: [], windowMs, nowMs };
-      return new KeptHistory(metrics).tasks(asked);
+      return new KeptHistory(metrics).tasks({ organizationId, windowMs, nowMs });
     };
     const finished = async (windowMs?: number) => {
       const { tally: found } = await tally(windowMs);

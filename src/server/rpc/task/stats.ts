@@ -9,10 +9,9 @@ import type {
   GetTaskStatsRequest,
   OrganizationTaskService,
 } from "../../../../gen/tessera/v1/organization_task_pb.js";
-import { problem } from "../../../errors.ts";
-import type { History, TasksAnswer, TasksQuery } from "../../../metrics/history/history.ts";
+import type { TasksAnswer } from "../../../metrics/history/history.ts";
+import type { KeptHistory } from "../../../metrics/history/kept.ts";
 import { settledAt } from "../../../metrics/history/range.ts";
-import { UpstreamError } from "../../../metrics/upstream.ts";
 import type { DeploymentRecord, Organizations } from "../../../storage/accounts/organizations.ts";
 import type { QueueState } from "../../../storage/queues.ts";
 import type { Storage } from "../../../storage/storage.ts";
@@ -34,7 +33,7 @@ const DEFAULT_WINDOW_MS = 3_600_000;
 export interface StatsOptions {
   readonly accounts: Pick<Organizations, "listDeployments">;
   readonly tasks: Pick<Storage, "queueStates">;
-  readonly history: Pick<History, "tasks">;
+  readonly history: Pick<KeptHistory, "tasks">;
   readonly now: () => number;
 }
 
@@ -55,7 +54,7 @@ export function statsHandlers(
   return {
     async getTaskStats(req: GetTaskStatsRequest, ctx: HandlerContext) {
       const reader = readerOf(req, ctx);
-      const { organizationId, organization } = reader;
+      const { organizationId } = reader;
       const names = [...new Set(req.deployments)].sort();
       const read = () => readQueues(options, organizationId);
       let found = await queues.get(organizationId, read);
@@ -65,11 +64,9 @@ export function statsHandlers(
       }
       const deployments = chosen(found.deployments, reader, names);
       const windowMs = windowOf(req);
-      const query = { organizationId, organization, windowMs, nowMs: now() };
+      const query = { organizationId, windowMs, nowMs: now() };
       const key = JSON.stringify([organizationId, windowMs, settledAt(query.nowMs)]);
-      const tasks = await counted.get(key, () =>
-        countTasks(options.history, { ...query, deployments: found.deployments }),
-      );
+      const tasks = await counted.get(key, () => options.history.tasks(query));
       const covered = { minutes: (tasks.toMs - tasks.fromMs) / 60_000, nowMs: found.nowMs };
       const parts = deployments.flatMap(({ deploymentId, name }) => {
         const states = found.states.get(deploymentId) ?? [];
@@ -111,16 +108,6 @@ async function readQueues(
     deployments,
     states: Map.groupBy(states, ({ deploymentId }) => deploymentId),
   };
-}
-
-async function countTasks(history: StatsOptions["history"], query: TasksQuery) {
-  try {
-    return await history.tasks(query);
-  } catch (err) {
-    throw err instanceof UpstreamError
-      ? problem("STORAGE_UNAVAILABLE", err.message, { cause: err })
-      : err;
-  }
 }
 
 function windowOf({ window }: GetTaskStatsRequest): number {

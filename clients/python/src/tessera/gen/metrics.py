@@ -179,13 +179,12 @@ class SyncMetricsService(_rpc.SyncService):
         """QueryMetrics returns measurements of a deployment, or of all deployments of the
         organization together, over a range of time. Nodes keep an hour at steps of 10 seconds,
         a day at a minute, and a week at 10 minutes; the answer has the finest steps that cover
-        the range with at most `max_points` points. Where the platform has a Prometheus
-        (`PROMETHEUS_URL`), it is asked instead, and keeps as much as it keeps.
+        the range with at most `max_points` points.
 
         Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND), INVALID_ARGUMENT (REQUEST_INVALID: a metric
         that does not exist, an invalid selector, a range that ends before it begins, lies in
-        the future or is not kept any more), UNAVAILABLE (STORAGE_UNAVAILABLE: the database or
-        the Prometheus does not answer).
+        the future or is not kept any more), UNAVAILABLE (STORAGE_UNAVAILABLE: the database does
+        not answer).
         """
         message: dict[str, _t.Any] = {
             "organization": organization,
@@ -237,13 +236,12 @@ class AsyncMetricsService(_rpc.AsyncService):
         """QueryMetrics returns measurements of a deployment, or of all deployments of the
         organization together, over a range of time. Nodes keep an hour at steps of 10 seconds,
         a day at a minute, and a week at 10 minutes; the answer has the finest steps that cover
-        the range with at most `max_points` points. Where the platform has a Prometheus
-        (`PROMETHEUS_URL`), it is asked instead, and keeps as much as it keeps.
+        the range with at most `max_points` points.
 
         Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND), INVALID_ARGUMENT (REQUEST_INVALID: a metric
         that does not exist, an invalid selector, a range that ends before it begins, lies in
-        the future or is not kept any more), UNAVAILABLE (STORAGE_UNAVAILABLE: the database or
-        the Prometheus does not answer).
+        the future or is not kept any more), UNAVAILABLE (STORAGE_UNAVAILABLE: the database does
+        not answer).
         """
         message: dict[str, _t.Any] = {
             "organization": organization,

@@ -127,8 +127,7 @@ class TaskPercentiles:
 class TaskStats:
     """TaskStats has numbers of tasks. `queued`, `running` and `oldest_queued_age` are exact, of
     this moment. What is of the window was counted by the nodes where it happened; a node that
-    is killed loses what it counted in its last ten seconds. With a Prometheus
-    (`PROMETHEUS_URL`), what is of the window is as exact as its scrapes.
+    is killed loses what it counted in its last ten seconds.
     """
 
     queued: int = 0
@@ -263,8 +262,7 @@ class SyncOrganizationTaskService(_rpc.SyncService):
         Errors: NOT_FOUND (ORGANIZATION_NOT_FOUND; DEPLOYMENT_NOT_FOUND also for a deployment
         that the token is not for), PERMISSION_DENIED (ACCESS_DENIED for a token without
         protected endpoint access), INVALID_ARGUMENT (REQUEST_INVALID for a window that is too
-        short or too long), UNAVAILABLE (STORAGE_UNAVAILABLE: the database or the Prometheus
-        does not answer).
+        short or too long), UNAVAILABLE (STORAGE_UNAVAILABLE: the database does not answer).
         """
         message: dict[str, _t.Any] = {
             "organization": organization,
@@ -417,8 +415,7 @@ class AsyncOrganizationTaskService(_rpc.AsyncService):
         Errors: NOT_FOUND (ORGANIZATION_NOT_FOUND; DEPLOYMENT_NOT_FOUND also for a deployment
         that the token is not for), PERMISSION_DENIED (ACCESS_DENIED for a token without
         protected endpoint access), INVALID_ARGUMENT (REQUEST_INVALID for a window that is too
-        short or too long), UNAVAILABLE (STORAGE_UNAVAILABLE: the database or the Prometheus
-        does not answer).
+        short or too long), UNAVAILABLE (STORAGE_UNAVAILABLE: the database does not answer).
         """
         message: dict[str, _t.Any] = {
             "organization": organization,

@@ -8,6 +8,7 @@
  * number of addresses is bounded; the one that failed longest ago is evicted
  * first.
  */
+import { type BucketRate, TokenBucket } from "../collections/token-bucket.ts";
 import { problem } from "../errors.ts";
 import { addressGroup } from "./networks.ts";
 
@@ -47,48 +48,47 @@ export interface FailureLimiterOptions {
   readonly monotonicMs?: () => number;
 }
 
-interface Bucket {
-  left: number;
-  atMs: number;
+interface Attempts {
+  readonly bucket: TokenBucket;
   underWay: number;
 }
 
 export class FailureLimiter {
-  readonly #burst: number;
-  readonly #refillMs: number;
+  readonly #rate: BucketRate;
   readonly #underWay: number;
   readonly #capacity: number;
   readonly #groupOf: (key: string) => string;
   readonly #refusal: string;
-  readonly #monotonicMs: () => number;
-  readonly #buckets = new Map<string, Bucket>();
+  readonly #addresses = new Map<string, Attempts>();
 
   constructor(options: FailureLimiterOptions = {}) {
-    this.#burst = options.burst ?? MAX_FAILURE_BURST;
-    this.#refillMs = options.refillMs ?? FAILURE_REFILL_MS;
+    this.#rate = {
+      size: options.burst ?? MAX_FAILURE_BURST,
+      refillMs: options.refillMs ?? FAILURE_REFILL_MS,
+      nowMs: options.monotonicMs,
+    };
     this.#underWay = options.underWay ?? MAX_ATTEMPTS_UNDER_WAY;
     this.#capacity = options.capacity ?? MAX_LIMITED_ADDRESSES;
     this.#groupOf = options.groupOf ?? addressGroup;
     this.#refusal = options.refusal ?? "too many failed attempts from this address: try later";
-    this.#monotonicMs = options.monotonicMs ?? (() => performance.now());
   }
 
   /** The number of tracked addresses. */
   get size(): number {
-    return this.#buckets.size;
+    return this.#addresses.size;
   }
 
   /** Throws RATE_LIMITED, with the time to wait, when the address failed too often. */
   check(address: string): void {
-    this.#check(this.#buckets.get(this.#groupOf(address)));
+    this.#check(this.#addresses.get(this.#groupOf(address)));
   }
 
   /** Counts a failed attempt. */
   fail(address: string): void {
     const group = this.#groupOf(address);
-    const bucket = this.#filled(this.#buckets.get(group)) ?? this.#newBucket();
-    bucket.left = Math.max(0, bucket.left - 1);
-    this.#put(group, bucket);
+    const attempts = this.#addresses.get(group) ?? this.#none();
+    attempts.bucket.spend(1, 0);
+    this.#put(group, attempts);
   }
 
   /**
@@ -101,16 +101,16 @@ export class FailureLimiter {
     isFailure: (result: Result) => boolean,
   ): Promise<Result> {
     const group = this.#groupOf(address);
-    const known = this.#buckets.get(group);
+    const known = this.#addresses.get(group);
     this.#check(known);
-    const bucket = known ?? this.#newBucket();
-    bucket.underWay += 1;
-    this.#put(group, bucket);
-    return this.#follow({ address, group, bucket }, attempt, isFailure);
+    const attempts = known ?? this.#none();
+    attempts.underWay += 1;
+    this.#put(group, attempts);
+    return this.#follow({ address, group, attempts }, attempt, isFailure);
   }
 
   async #follow<Result>(
-    { address, group, bucket }: { address: string; group: string; bucket: Bucket },
+    { address, group, attempts }: { address: string; group: string; attempts: Attempts },
     attempt: () => Promise<Result>,
     isFailure: (result: Result) => boolean,
   ): Promise<Result> {
@@ -121,46 +121,35 @@ export class FailureLimiter {
       }
       return result;
     } finally {
-      bucket.underWay -= 1;
+      attempts.underWay -= 1;
       // Most attempts succeed and need no bucket.
-      if (bucket.underWay === 0 && this.#filled(bucket)?.left === this.#burst) {
-        this.#buckets.delete(group);
+      if (attempts.underWay === 0 && attempts.bucket.isFull) {
+        this.#addresses.delete(group);
       }
     }
   }
 
-  #check(bucket: Bucket | undefined): void {
-    if (this.#filled(bucket) === undefined || bucket === undefined) {
+  #check(attempts: Attempts | undefined): void {
+    if (attempts === undefined) {
       return;
     }
-    if (bucket.left < 1 || bucket.underWay >= this.#underWay) {
-      const missing = Math.max(0, 1 - bucket.left);
-      throw problem("RATE_LIMITED", this.#refusal, {
-        retryAfterMs: Math.max(1_000, Math.ceil(missing * this.#refillMs)),
-      });
+    const waitMs = attempts.bucket.msUntil(1);
+    if (waitMs > 0 || attempts.underWay >= this.#underWay) {
+      const retryAfterMs = Math.max(1_000, Math.ceil(waitMs));
+      throw problem("RATE_LIMITED", this.#refusal, { retryAfterMs });
     }
   }
 
-  /** Refills the bucket for the time passed. */
-  #filled(bucket: Bucket | undefined): Bucket | undefined {
-    if (bucket !== undefined) {
-      const nowMs = this.#monotonicMs();
-      bucket.left = Math.min(this.#burst, bucket.left + (nowMs - bucket.atMs) / this.#refillMs);
-      bucket.atMs = nowMs;
-    }
-    return bucket;
+  #none(): Attempts {
+    return { bucket: new TokenBucket(this.#rate), underWay: 0 };
   }
 
-  #newBucket(): Bucket {
-    return { left: this.#burst, atMs: this.#monotonicMs(), underWay: 0 };
-  }
-
-  #put(group: string, bucket: Bucket): void {
-    this.#buckets.delete(group);
-    this.#buckets.set(group, bucket);
-    if (this.#buckets.size > this.#capacity) {
-      const [oldest] = this.#buckets.keys();
-      this.#buckets.delete(oldest ?? "");
+  #put(group: string, attempts: Attempts): void {
+    this.#addresses.delete(group);
+    this.#addresses.set(group, attempts);
+    if (this.#addresses.size > this.#capacity) {
+      const [oldest] = this.#addresses.keys();
+      this.#addresses.delete(oldest ?? "");
     }
   }
 }

@@ -27,6 +27,7 @@
  * that limits reveal nothing. The state is bounded: the entry that was tried
  * longest ago is evicted first. Each node counts for itself.
  */
+import { type BucketRate, TokenBucket } from "../collections/token-bucket.ts";
 import { problem } from "../errors.ts";
 import { addressGroup, addressNetwork } from "./networks.ts";
 
@@ -67,11 +68,6 @@ const MAX_HOME_ADDRESSES = 8;
 /** Accounts kept, and as many places: some 20 MB. */
 const MAX_THROTTLED_PLACES = 50_000;
 
-interface Bucket {
-  left: number;
-  atMs: number;
-}
-
 interface Place {
   failures: number;
   lastMs: number;
@@ -82,7 +78,8 @@ interface Place {
 export class SignInThrottle {
   readonly #capacity: number;
   readonly #monotonicMs: () => number;
-  readonly #buckets = new Map<string, Bucket>();
+  readonly #rate: BucketRate;
+  readonly #buckets = new Map<string, TokenBucket>();
   readonly #places = new Map<string, Place>();
   /** Known addresses per account, most recent first. */
   readonly #homes = new Map<string, readonly string[]>();
@@ -90,6 +87,11 @@ export class SignInThrottle {
   constructor({ capacity = MAX_THROTTLED_PLACES, monotonicMs }: SignInThrottleOptions = {}) {
     this.#capacity = capacity;
     this.#monotonicMs = monotonicMs ?? (() => performance.now());
+    this.#rate = {
+      size: MAX_ACCOUNT_SIGN_INS,
+      refillMs: SIGN_IN_REFILL_MS,
+      nowMs: this.#monotonicMs,
+    };
   }
 
   /** The number of entries in the largest table. */
@@ -149,14 +151,14 @@ export class SignInThrottle {
     this.#put(this.#homes, account, [home, ...others.slice(0, MAX_HOME_ADDRESSES - 1)]);
   }
 
-  /** Starts an attempt of an place. */
+  /** Starts an attempt of a place. */
   #enter(key: string): Place {
     const nowMs = this.#monotonicMs();
     const place = this.#places.get(key) ?? { failures: 0, lastMs: nowMs, underWay: 0 };
     if (nowMs - place.lastMs > SIGN_IN_FORGET_MS) {
       place.failures = 0;
     }
-    // Also for a refused attempt: an place under attack must not be the first to
+    // Also for a refused attempt: a place under attack must not be the first to
     // be evicted.
     this.#put(this.#places, key, place);
     const excess = place.failures + place.underWay - MAX_FREE_SIGN_IN_FAILURES;
@@ -190,21 +192,14 @@ export class SignInThrottle {
 
   /** Takes one from the account's token bucket; returns a function that puts it back. */
   #take(account: string): () => void {
-    const nowMs = this.#monotonicMs();
-    const bucket = this.#buckets.get(account) ?? { left: MAX_ACCOUNT_SIGN_INS, atMs: nowMs };
-    bucket.left = Math.min(
-      MAX_ACCOUNT_SIGN_INS,
-      bucket.left + (nowMs - bucket.atMs) / SIGN_IN_REFILL_MS,
-    );
-    bucket.atMs = nowMs;
+    const bucket = this.#buckets.get(account) ?? new TokenBucket(this.#rate);
     this.#put(this.#buckets, account, bucket);
-    if (bucket.left < 1) {
-      throw limited((1 - bucket.left) * SIGN_IN_REFILL_MS);
+    if (!bucket.take()) {
+      throw limited(bucket.msUntil(1));
     }
-    bucket.left -= 1;
     return () => {
-      bucket.left += 1;
-      if (bucket.left >= MAX_ACCOUNT_SIGN_INS && this.#buckets.get(account) === bucket) {
+      bucket.giveBack();
+      if (bucket.isFull && this.#buckets.get(account) === bucket) {
         this.#buckets.delete(account);
       }
     };
@@ -221,7 +216,7 @@ export class SignInThrottle {
 }
 
 /**
- * The key of an place. Strangers count with their network, because one
+ * The key of a place. Strangers count with their network, because one
  * attacker may own many of its addresses.
  */
 function placeOf({ account, address, device }: SignInAttempt, isKnown: boolean): string {

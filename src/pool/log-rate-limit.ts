@@ -1,4 +1,5 @@
-/** A token bucket for log lines, which reports how many lines it dropped. */
+/** The limit of a log's rate, which reports how many lines it dropped. */
+import { perSecond as rateOf, TokenBucket } from "../collections/token-bucket.ts";
 import { linesOf } from "../protocol/log-rate.ts";
 
 /** Burst of a log: as many lines as its rate allows in this time. */
@@ -10,26 +11,19 @@ const DROPPED_LINES_REPORT_DELAY_MS = 1_000;
 export class LogRateLimit implements Disposable {
   readonly #perSecond: number;
   readonly #onDropped: (message: string) => void;
-  #left: number;
-  #filledMs = performance.now();
+  readonly #bucket: TokenBucket;
   #dropped = 0;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(perSecond: number, onDropped: (message: string) => void) {
     this.#perSecond = perSecond;
     this.#onDropped = onDropped;
-    this.#left = perSecond * LOG_BURST_SECONDS;
+    this.#bucket = new TokenBucket({ ...rateOf(perSecond), size: perSecond * LOG_BURST_SECONDS });
   }
 
   /** False when a line of this length exceeds the rate and is dropped. */
   admit(length: number): boolean {
-    const nowMs = performance.now();
-    const filled = this.#left + ((nowMs - this.#filledMs) / 1000) * this.#perSecond;
-    this.#filledMs = nowMs;
-    this.#left = Math.min(filled, this.#perSecond * LOG_BURST_SECONDS);
-    const cost = linesOf(length);
-    if (this.#left >= cost) {
-      this.#left -= cost;
+    if (this.#bucket.take(linesOf(length))) {
       return true;
     }
     this.#dropped += 1;

@@ -1,4 +1,5 @@
 import type { Readable } from "node:stream";
+import { perSecond, TokenBucket } from "../collections/token-bucket.ts";
 
 /**
  * Back-pressure on a stream by a token bucket: when more was spent than the rate
@@ -7,32 +8,24 @@ import type { Readable } from "node:stream";
  */
 export class ThrottledStream implements Disposable {
   readonly #stream: Readable;
-  readonly #perSecond: number;
-  #left: number;
-  #filledMs = performance.now();
+  readonly #bucket: TokenBucket;
   #timer: NodeJS.Timeout | undefined;
 
-  /** `perSecond` is the rate and the size of the bucket, in the unit of `spend`. */
-  constructor(stream: Readable, perSecond: number) {
+  /** `rate` is how much a second is allowed, in the unit of `spend`. */
+  constructor(stream: Readable, rate: number) {
     this.#stream = stream;
-    this.#perSecond = perSecond;
-    this.#left = perSecond;
+    this.#bucket = new TokenBucket(perSecond(rate));
   }
 
   spend(amount: number): void {
-    const nowMs = performance.now();
-    const filled = this.#left + ((nowMs - this.#filledMs) / 1000) * this.#perSecond;
-    this.#filledMs = nowMs;
-    this.#left = Math.min(filled, this.#perSecond) - amount;
-    if (this.#left < 0 && this.#timer === undefined) {
+    this.#bucket.spend(amount);
+    const waitMs = this.#bucket.msUntil(0);
+    if (waitMs > 0 && this.#timer === undefined) {
       this.#stream.pause();
-      this.#timer = setTimeout(
-        () => {
-          this.#timer = undefined;
-          this.#stream.resume();
-        },
-        (-this.#left / this.#perSecond) * 1000,
-      );
+      this.#timer = setTimeout(() => {
+        this.#timer = undefined;
+        this.#stream.resume();
+      }, waitMs);
     }
   }
 

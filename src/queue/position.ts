@@ -1,7 +1,8 @@
 /** Queue positions: how many tasks are ahead of a waiting one, and when it should start. */
+
+import { perSecond, TokenBucket } from "../collections/token-bucket.ts";
 import type { Storage } from "../storage/storage.ts";
 import type { Task } from "../tasks/task.ts";
-import { TokenBucket } from "../time/token-bucket.ts";
 import { estimateStart, type RunTimes } from "./estimate.ts";
 
 /** Tasks ahead that a position counts: its cost does not grow with the queue. */
@@ -36,7 +37,10 @@ export class QueuePositions {
 
   constructor(options: QueuePositionsOptions) {
     this.#options = options;
-    this.#rateLimit = new TokenBucket(POSITION_LOOKUPS_PER_SECOND, options.now);
+    this.#rateLimit = new TokenBucket({
+      ...perSecond(POSITION_LOOKUPS_PER_SECOND),
+      nowMs: options.now,
+    });
   }
 
   /** Undefined beyond the rate limit, and for a task that does not wait. */

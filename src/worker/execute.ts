@@ -4,6 +4,7 @@
  */
 
 import { SlotMap } from "../collections/slots.ts";
+import { TokenBucket } from "../collections/token-bucket.ts";
 import { type AbortReason, type Call, type Chunk, packPayload } from "../protocol/messages.ts";
 import type { Executable, ReadyService } from "../sdk/describe.ts";
 import { Batch, type BatchedCall } from "./batch.ts";
@@ -11,7 +12,7 @@ import { CallContext, type CallOutlets } from "./call-context.ts";
 import { CallFiles } from "./call-files.ts";
 import type { Channel } from "./channel.ts";
 import type { Meters } from "./custom-metrics.ts";
-import { LogBudget } from "./log-budget.ts";
+import { LOG_BUDGET } from "./log.ts";
 import type { Outbox } from "./outbox.ts";
 import type { ResultOptions } from "./payload.ts";
 import { headOf } from "./response.ts";
@@ -51,7 +52,7 @@ export class Executor {
   constructor(service: ReadyService, options: ExecutorOptions) {
     this.#service = service;
     const { channel, meters } = options;
-    this.#outlets = { channel, meters, logBudget: new LogBudget() };
+    this.#outlets = { channel, meters, logBudget: new TokenBucket(LOG_BUDGET) };
     this.#outbox = options.outbox;
     this.#options = options;
   }

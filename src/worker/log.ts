@@ -3,12 +3,25 @@
  * held, the last ones in place of the first, and follow at the budget's rate and at the end of the
  * call: a log that is written too fast lacks lines in its middle.
  */
-
-import { linesOf } from "../protocol/log-rate.ts";
+import type { BucketRate, TokenBucket } from "../collections/token-bucket.ts";
+import { LOG_LINES_PER_SECOND, linesOf } from "../protocol/log-rate.ts";
 import { type LogLevel, MAX_LOG_TEXT_CHARACTERS } from "../protocol/messages.ts";
 import type { LogFields, TaskLog } from "../sdk/context.ts";
 import type { Channel } from "./channel.ts";
-import { type LogBudget, MAX_LAST_LINES } from "./log-budget.ts";
+
+/** Lines that calls may write in one go before they are held back. */
+const MAX_LIVE_LINES = 200;
+/** Lines that are sent at the ends of calls in one go. */
+const MAX_LAST_LINES = 800;
+
+/**
+ * How many lines the calls of a worker may send together. Both bounds are at most the burst that
+ * the node takes; the greater part of it is for the ends of logs, which go into debt for it.
+ */
+export const LOG_BUDGET: BucketRate = {
+  size: MAX_LIVE_LINES,
+  refillMs: 1_000 / LOG_LINES_PER_SECOND,
+};
 
 interface Line {
   readonly level: LogLevel;
@@ -21,7 +34,7 @@ interface Line {
 
 export interface CallLogOutlets {
   readonly channel: Channel;
-  readonly logBudget: LogBudget;
+  readonly logBudget: TokenBucket;
 }
 
 export class CallLog implements TaskLog {
@@ -30,7 +43,7 @@ export class CallLog implements TaskLog {
   readonly warn = this.#writer("warn");
   readonly error = this.#writer("error");
   readonly #channel: Channel;
-  readonly #budget: LogBudget;
+  readonly #budget: TokenBucket;
   readonly #id: number;
   /** Lines that wait for room, oldest first. */
   readonly #held: Line[] = [];
@@ -52,7 +65,7 @@ export class CallLog implements TaskLog {
     this.#closed = true;
     clearTimeout(this.#timer);
     let first = this.#held.length;
-    while (first > 0 && this.#budget.take(this.#held[first - 1]?.lines ?? 0, { last: true })) {
+    while (first > 0 && this.#budget.take(this.#held[first - 1]?.lines ?? 0, MAX_LAST_LINES)) {
       first -= 1;
     }
     this.#skipped += first;

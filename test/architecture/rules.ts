@@ -223,7 +223,7 @@ export const RULES: readonly Rule[] = [
     of: ["src/auth/"],
     allows: (it) =>
       (isPackage(it) && !TRANSPORT.test(it.to)) ||
-      startsWithAny("gen/", "src/errors.ts", "src/tasks/id.ts")(it) ||
+      startsWithAny("gen/", "src/errors.ts", "src/collections/", "src/tasks/id.ts")(it) ||
       (startsWithAny(
         "src/storage/accounts/",
         "src/storage/hosting/",

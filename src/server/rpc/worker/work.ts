@@ -11,9 +11,9 @@ import type {
   WorkRequest,
   WorkResponseSchema,
 } from "../../../../gen/tessera/v1/worker_pb.js";
+import { perSecond, TokenBucket } from "../../../collections/token-bucket.ts";
 import { problem } from "../../../errors.ts";
 import type { RemoteStream } from "../../../pool/remote/messages.ts";
-import { TokenBucket } from "../../../time/token-bucket.ts";
 import { workerToken } from "./caller.ts";
 import { remoteChunk, remoteResults, toResponse } from "./messages.ts";
 import { SendQueue } from "./send-queue.ts";
@@ -71,7 +71,7 @@ async function read(
   session: WorkerSession,
   stream: RemoteStream,
 ): Promise<void> {
-  const rate = new TokenBucket(WORKER_MESSAGES_PER_SECOND, () => performance.now());
+  const rate = new TokenBucket(perSecond(WORKER_MESSAGES_PER_SECOND));
   for await (const request of messages) {
     while (!rate.take()) {
       await sleep(THROTTLE_PAUSE_MS);

@@ -8,10 +8,9 @@ import type { RegisterResponse } from "../../gen/tessera/v1/worker_pb.js";
 import type { FileKeeper } from "../files/keeper.ts";
 import { LogThrottle } from "../time/log-throttle.ts";
 import { durationFromMs } from "../time/messages.ts";
-import { Backoff } from "./backoff.ts";
 import { connect, faultOf, type PlatformConnection, refusalOf } from "./connection.ts";
 import type { AgentMachine } from "./service.ts";
-import { AgentSession, type Registration, type Resumption } from "./session.ts";
+import { AgentSession, type Registration, type Resumption, reconnectBackoff } from "./session.ts";
 import type { SessionNotes } from "./session-notes.ts";
 
 /** The version of WorkerService that an agent speaks. */
@@ -74,7 +73,7 @@ export async function runAgent(options: AgentOptions, leave: AbortSignal): Promi
 class AgentWorker {
   readonly #options: AgentOptions;
   readonly #leave: AbortSignal;
-  readonly #backoff = new Backoff();
+  readonly #backoff = reconnectBackoff();
   readonly #waiting: LogThrottle;
   /** Sessions of agents that were killed, with the paths of their notes; all workers share them. */
   readonly #left: [string, string][];

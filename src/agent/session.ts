@@ -10,8 +10,8 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { Drain, RegisterResponse, WorkResponse } from "../../gen/tessera/v1/worker_pb.js";
 import type { FileKeeper } from "../files/keeper.ts";
+import { Backoff } from "../time/backoff.ts";
 import { LogThrottle } from "../time/log-throttle.ts";
-import { Backoff } from "./backoff.ts";
 import { type EndpointsByName, HeldCalls } from "./calls.ts";
 import { faultOf, type PlatformConnection, refusalOf } from "./connection.ts";
 import { Fence } from "./fence.ts";
@@ -22,6 +22,13 @@ import { type AgentMachine, JoinedService } from "./service.ts";
 import type { SessionNote } from "./session-notes.ts";
 import { WorkStream } from "./work-stream.ts";
 
+/** The longest first pause before a worker tries to reach its platform again. */
+const FIRST_RECONNECT_PAUSE_MS = 100;
+/** The longest pause before a worker tries to reach its platform again. */
+const MAX_RECONNECT_PAUSE_MS = 2_000;
+/** With jitter, so that workers of a node that restarts do not come together. */
+export const reconnectBackoff = (): Backoff =>
+  new Backoff(FIRST_RECONNECT_PAUSE_MS, MAX_RECONNECT_PAUSE_MS, Math.random);
 /** How long a worker that leaves waits for its node to end the session, when no call is left. */
 const LEAVE_TIMEOUT_MS = 3_000;
 
@@ -71,7 +78,7 @@ export class AgentSession {
   readonly #reports = new ReportStream();
   readonly #calls: HeldCalls;
   readonly #service: JoinedService;
-  readonly #backoff = new Backoff();
+  readonly #backoff = reconnectBackoff();
   readonly #unreachable: LogThrottle;
   #current: Registration;
   #stream: WorkStream | undefined;

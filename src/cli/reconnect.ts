@@ -1,9 +1,12 @@
 /** Follows a stream over broken connections, with backoff, until Ctrl-C. */
+import { Backoff } from "../time/backoff.ts";
 import type { CommandRun } from "./command.ts";
 import { isPassing } from "./describe.ts";
 
-/** Pause before a stream is followed again: from the first it doubles up to the longest. */
-const RECONNECT_PAUSE_MS = { first: 500, longest: 10_000 };
+/** Pause before a stream is followed again; it doubles each time. */
+const STREAM_FIRST_PAUSE_MS = 500;
+/** The longest such pause. */
+const STREAM_MAX_PAUSE_MS = 10_000;
 
 /**
  * How long a stream may say nothing: then it is followed anew, since its connection may be dead
@@ -31,7 +34,7 @@ export async function followStream(
   signal: AbortSignal,
   read: (progress: StreamProgress) => Promise<boolean>,
 ): Promise<void> {
-  let pauseMs = RECONNECT_PAUSE_MS.first;
+  const backoff = new Backoff(STREAM_FIRST_PAUSE_MS, STREAM_MAX_PAUSE_MS);
   let hasAnswered = false;
   let isLost = false;
   for (;;) {
@@ -49,7 +52,7 @@ export async function followStream(
       onHeader: heard,
       onMessage: () => {
         heard();
-        pauseMs = RECONNECT_PAUSE_MS.first;
+        backoff.reset();
         isLost = false;
       },
     };
@@ -75,7 +78,6 @@ export async function followStream(
       clearTimeout(timer);
     }
     // A stopping server ends its streams; another one takes over.
-    await call.clock.wait(pauseMs, signal);
-    pauseMs = Math.min(pauseMs * 2, RECONNECT_PAUSE_MS.longest);
+    await call.clock.wait(backoff.begin(), signal);
   }
 }

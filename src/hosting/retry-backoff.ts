@@ -6,6 +6,7 @@
  */
 import { EnvironmentError } from "../artifacts/environments/environment.ts";
 import { RevisionFailed } from "../deployments/rollout.ts";
+import { Backoff } from "../time/backoff.ts";
 import type { RolloutFailure } from "./status.ts";
 
 /**
@@ -20,7 +21,7 @@ export class RetryBackoff implements Disposable {
   readonly failure: RolloutFailure;
   /** The key of the failed roll-out; undefined when the pause is over. */
   #key: string | undefined;
-  readonly #pauseMs: number;
+  readonly #pauses: Backoff;
   /** Undefined: it is not retried. */
   readonly #timer: NodeJS.Timeout | undefined;
 
@@ -36,16 +37,16 @@ export class RetryBackoff implements Disposable {
       lines: err instanceof RevisionFailed ? err.lines : [],
     };
     this.#key = key;
-    this.#pauseMs = before
-      ? Math.min(before.#pauseMs * 2, DEPLOYMENT_RETRY_MAX_PAUSE_MS)
-      : DEPLOYMENT_RETRY_FIRST_PAUSE_MS;
+    this.#pauses = before
+      ? before.#pauses
+      : new Backoff(DEPLOYMENT_RETRY_FIRST_PAUSE_MS, DEPLOYMENT_RETRY_MAX_PAUSE_MS);
     if (err instanceof EnvironmentError && err.isFinal) {
       return;
     }
     this.#timer = setTimeout(() => {
       this.#key = undefined;
       retry();
-    }, this.#pauseMs);
+    }, this.#pauses.begin());
   }
 
   /** True when it is too early to retry this key. */

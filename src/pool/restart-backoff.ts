@@ -2,6 +2,7 @@
  * Exponential backoff for restarting workers: 100 ms at first and after a worker
  * that had taken calls, doubling to 30 s while workers end without any call.
  */
+import { Backoff } from "../time/backoff.ts";
 
 /** Pause before a worker that ended is replaced; it doubles with each end in a row. */
 const WORKER_RESTART_FIRST_PAUSE_MS = 100;
@@ -14,7 +15,7 @@ const MIN_CRASH_LOOP_ENDS = 3;
 
 export class RestartBackoff {
   readonly #restart: () => void;
-  #pauseMs = WORKER_RESTART_FIRST_PAUSE_MS;
+  readonly #pauses = new Backoff(WORKER_RESTART_FIRST_PAUSE_MS, WORKER_RESTART_MAX_PAUSE_MS);
   #timer: NodeJS.Timeout | undefined;
   #series = 0;
   #last: { readonly reason: string; readonly atMs: number } | undefined;
@@ -32,7 +33,7 @@ export class RestartBackoff {
   /** The last reason of a crash loop; undefined when there is none. */
   get crashLoop(): string | undefined {
     const since = this.#last && Date.now() - this.#last.atMs;
-    const recent = since !== undefined && since < WORKER_HEALTHY_AFTER_MS + this.#pauseMs;
+    const recent = since !== undefined && since < WORKER_HEALTHY_AFTER_MS + this.#pauses.nextMs;
     return recent && this.#series >= MIN_CRASH_LOOP_ENDS ? this.#last?.reason : undefined;
   }
 
@@ -44,7 +45,7 @@ export class RestartBackoff {
   /** A worker ended unexpectedly. `used`: it had taken a call, so the service loads. */
   ended(reason: string, { used, livedMs }: { used: boolean; livedMs: number }): void {
     if (used || livedMs > WORKER_HEALTHY_AFTER_MS) {
-      this.#pauseMs = WORKER_RESTART_FIRST_PAUSE_MS;
+      this.#pauses.reset();
       this.#series = 0;
     }
     this.#note(reason);
@@ -58,7 +59,7 @@ export class RestartBackoff {
   /** Resets the backoff for another revision. */
   reset(): void {
     this.cancel();
-    this.#pauseMs = WORKER_RESTART_FIRST_PAUSE_MS;
+    this.#pauses.reset();
     this.#series = 0;
     this.#last = undefined;
   }
@@ -76,8 +77,7 @@ export class RestartBackoff {
       this.#timer = setTimeout(() => {
         this.#timer = undefined;
         this.#restart();
-      }, this.#pauseMs);
-      this.#pauseMs = Math.min(this.#pauseMs * 2, WORKER_RESTART_MAX_PAUSE_MS);
+      }, this.#pauses.begin());
     }
   }
 }

@@ -83,7 +83,7 @@ export const RULES: readonly Rule[] = [
     of: ["src/cli/"],
     allows: (it) =>
       isPackage(it) ||
-      startsWithAny("src/client/", "src/collections/exact-json.ts")(it) ||
+      startsWithAny("src/client/", "src/collections/exact-json.ts", "src/time/backoff.ts")(it) ||
       it.typeOnly,
   },
   {
@@ -98,6 +98,7 @@ export const RULES: readonly Rule[] = [
         "src/artifacts/",
         "src/protocol/",
         "src/collections/exact-json.ts",
+        "src/time/backoff.ts",
       )(it),
   },
   {
@@ -127,7 +128,7 @@ export const RULES: readonly Rule[] = [
     of: ["src/console/"],
     allows: (it) =>
       isPackage(it) ||
-      startsWithAny("src/client/", "src/collections/exact-json.ts")(it) ||
+      startsWithAny("src/client/", "src/collections/exact-json.ts", "src/time/backoff.ts")(it) ||
       // Of the messages only the types: the browser gets no descriptors.
       (it.typeOnly && startsWithAny("gen/tessera/")(it)),
   },
@@ -256,7 +257,7 @@ export const RULES: readonly Rule[] = [
     of: ["src/tracing/"],
     allows: (it) =>
       (isPackage(it) && !TRANSPORT.test(it.to)) ||
-      it.to === "src/time/log-throttle.ts" ||
+      it.to.startsWith("src/time/") ||
       (it.to === "src/metrics/deployment.ts" && it.typeOnly),
   },
   {

@@ -4,9 +4,9 @@
  * exporter reads the environment by itself, and its retry delays keep a process
  * from exiting while the receiver is away; this one stops at once.
  */
-import { setTimeout as sleep } from "node:timers/promises";
 import { ProtobufTraceSerializer } from "@opentelemetry/otlp-transformer";
 import type { SpanExporter } from "@opentelemetry/sdk-trace";
+import { Backoff } from "../../time/backoff.ts";
 
 /** How long a batch of spans has in all; a receiver that takes longer has lost it. */
 export const SPANS_SEND_TIMEOUT_MS = 10_000;
@@ -86,6 +86,7 @@ export class OtlpSender implements SpanExporter {
       this.#closing.signal,
       AbortSignal.timeout(SPANS_SEND_TIMEOUT_MS),
     ]);
+    const backoff = new Backoff(SPANS_FIRST_PAUSE_MS, SPANS_SEND_TIMEOUT_MS);
     let reason = "";
     for (let attempt = 1; attempt <= MAX_SEND_ATTEMPTS; attempt++) {
       try {
@@ -100,9 +101,8 @@ export class OtlpSender implements SpanExporter {
       } catch (err) {
         reason = reasonOf(err);
       }
-      await sleep(SPANS_FIRST_PAUSE_MS * 2 ** (attempt - 1), undefined, { signal }).catch(() => {
-        // The time is up: report the last failure.
-      });
+      await backoff.pause(signal);
+      // The time is up: report the last failure.
       if (signal.aborted) {
         break;
       }

@@ -1,6 +1,7 @@
 /** Follows a stream while a component is shown; begins again with backoff when it breaks. */
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
+import { Backoff } from "../../../time/backoff.ts";
 import { isSignedOut, isTransient, messageOf } from "./errors.ts";
 import { me } from "./session.ts";
 import type { StreamOptions } from "./stream.ts";
@@ -49,11 +50,12 @@ export function useStream<Message>(
     const onOpen = (): void => setState({ kind: "live" });
     setState({ kind: "connecting" });
     void (async () => {
-      for (let backoffMs = MIN_BACKOFF_MS; !signal.aborted; ) {
+      const backoff = new Backoff(MIN_BACKOFF_MS, MAX_BACKOFF_MS);
+      while (!signal.aborted) {
         const quiet = setTimeout(onOpen, QUIET_AFTER_MS);
         try {
           for await (const message of latest.current.open({ signal, onOpen })) {
-            backoffMs = MIN_BACKOFF_MS;
+            backoff.reset();
             latest.current.onMessage(message);
           }
           if (!signal.aborted && latest.current.isOver()) {
@@ -76,8 +78,7 @@ export function useStream<Message>(
         } finally {
           clearTimeout(quiet);
         }
-        await new Promise((resolve) => setTimeout(resolve, backoffMs));
-        backoffMs = Math.min(backoffMs * 2, MAX_BACKOFF_MS);
+        await backoff.pause(signal);
       }
     })();
     return () => leaving.abort();

@@ -2,7 +2,9 @@
  * The first load of a service that is served alone. It may take minutes, and callers may be there
  * before it: each is held until the service has loaded, or told after a while to come back.
  */
+
 import { problem } from "../errors.ts";
+import { within } from "../time/race.ts";
 
 /**
  * How long a caller is held while the service loads: less than the timeouts of usual clients and
@@ -40,18 +42,10 @@ export class FirstLoad {
     return this.#isLoading ? this.#hold() : undefined;
   }
 
-  async #hold(): Promise<void> {
-    let timer: NodeJS.Timeout | undefined;
-    const timeUp = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => {
-        const message = "the service is still loading: try again";
-        reject(problem("NO_WORKER", message, { retryAfterMs: RETRY_AFTER_MS }));
-      }, this.#holdMs);
+  #hold(): Promise<void> {
+    return within(this.#loaded.promise, this.#holdMs, () => {
+      const message = "the service is still loading: try again";
+      throw problem("NO_WORKER", message, { retryAfterMs: RETRY_AFTER_MS });
     });
-    try {
-      await Promise.race([this.#loaded.promise, timeUp]);
-    } finally {
-      clearTimeout(timer);
-    }
   }
 }

@@ -3,6 +3,7 @@
  * the workers, so any node serves any request. When a node dies, the others only
  * have to start more workers.
  */
+
 import type { ChangeFeed } from "../auth/change-feed.ts";
 import type { Principal } from "../auth/principal.ts";
 import type { Deployment } from "../deployments/deployment.ts";
@@ -11,6 +12,7 @@ import type { CorsManifest } from "../protocol/manifest.ts";
 import type { DeploymentRecord } from "../storage/accounts/organizations.ts";
 import type { NodeWorkers } from "../storage/hosting/nodes.ts";
 import type { DesiredDeployment } from "../storage/hosting/revisions.ts";
+import { within } from "../time/race.ts";
 import type { HeldArtifact } from "./artifact-cache.ts";
 import { DesiredDeployments } from "./desired-state.ts";
 import {
@@ -169,13 +171,8 @@ export class Hosting implements Directory, AsyncDisposable {
   }
 
   async #resumed(): Promise<void> {
-    let timer: NodeJS.Timeout | undefined;
-    const timeUp = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, RESUME_TIMEOUT_MS);
-    });
     const resumed = [...this.#deployments.values()].map(({ reconciler }) => reconciler.resumed);
-    await Promise.race([Promise.all(resumed), timeUp]);
-    clearTimeout(timer);
+    await within(Promise.all(resumed), RESUME_TIMEOUT_MS, () => undefined);
   }
 
   /** The deployment for callers. One that is unknown to this node yet is read first. */

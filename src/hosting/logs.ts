@@ -3,9 +3,11 @@
  * batches and in order, and no writer waits. While the storage does not answer,
  * lines are buffered up to a limit; further ones are dropped and counted.
  */
+
 import type { Log } from "../log/log.ts";
 import type { DeploymentKey } from "../storage/hosting/deployment-key.ts";
 import type { Logs, NewLogLine } from "../storage/hosting/logs.ts";
+import { within } from "../time/race.ts";
 
 /**
  * Delay of the write-behind of service logs: long enough for lines of one moment to share a
@@ -59,12 +61,7 @@ export class DeploymentLog implements AsyncDisposable {
 
   /** Writes the buffered lines, as far as the storage takes them in time. */
   async [Symbol.asyncDispose](): Promise<void> {
-    let timer: NodeJS.Timeout | undefined;
-    const timeUp = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, LOG_FLUSH_TIMEOUT_MS);
-    });
-    await Promise.race([this.#writeAll(), timeUp]);
-    clearTimeout(timer);
+    await within(this.#writeAll(), LOG_FLUSH_TIMEOUT_MS, () => undefined);
     clearTimeout(this.#timer);
   }
 

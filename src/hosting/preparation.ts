@@ -2,6 +2,7 @@
  * Preparation of a revision before workers start: its artifact on disk, its variables, and for
  * Python the environment with its packages.
  */
+
 import {
   EnvironmentError,
   type Environments,
@@ -14,6 +15,7 @@ import { gpuDevices } from "../pool/sandbox/gpus.ts";
 import type { MachineLabels } from "../storage/accounts/organizations.ts";
 import type { DesiredDeployment } from "../storage/hosting/revisions.ts";
 import { MAX_TIMER_MS } from "../time/alarm.ts";
+import { raceAbort } from "../time/race.ts";
 import type { HeldArtifact } from "./artifact-cache.ts";
 import type { ServedRevision } from "./last-served.ts";
 import { type HoldingOptions, holdEnvironment, pythonCode } from "./python-code.ts";
@@ -125,22 +127,19 @@ export async function withCode(
 type CodeOptions = Pick<PreparationOptions, "environments"> & Omit<HoldingOptions, "environments">;
 
 /** Rejects when the signal aborts, and releases what is prepared after that. */
-export function untilAborted(preparing: Promise<Prepared>, signal: AbortSignal): Promise<Prepared> {
-  return new Promise((resolve, reject) => {
-    const giveUp = (): void => {
-      reject(signal.reason);
-      preparing.then(
-        ({ artifact }) => artifact.release(),
-        () => {}, // Nothing to release.
-      );
-    };
-    if (signal.aborted) {
-      giveUp();
-      return;
-    }
-    signal.addEventListener("abort", giveUp, { once: true });
-    preparing.finally(() => signal.removeEventListener("abort", giveUp)).then(resolve, reject);
-  });
+export async function untilAborted(
+  preparing: Promise<Prepared>,
+  signal: AbortSignal,
+): Promise<Prepared> {
+  try {
+    return await raceAbort(preparing, signal);
+  } catch (err) {
+    preparing.then(
+      ({ artifact }) => artifact.release(),
+      () => {}, // Nothing to release.
+    );
+    throw err;
+  }
 }
 
 /** Releases an artifact after the longest time that its old workers may take to finish. */

@@ -25,6 +25,9 @@ const TRANSCODING = [
   "src/service/input/charset.ts",
 ];
 
+/** What imports nothing: browsers and commands have it, too. */
+const SELF_CONTAINED = ["src/collections/exact-json.ts", "src/time/backoff.ts", "src/time/race.ts"];
+
 /** What every storage adapter may know. */
 const ADAPTERS_SHARE = [
   "src/storage/storage.ts",
@@ -82,9 +85,7 @@ export const RULES: readonly Rule[] = [
     rule: "cli speaks through client; of what main brings it, it knows the types",
     of: ["src/cli/"],
     allows: (it) =>
-      isPackage(it) ||
-      startsWithAny("src/client/", "src/collections/exact-json.ts", "src/time/backoff.ts")(it) ||
-      it.typeOnly,
+      isPackage(it) || startsWithAny("src/client/", ...SELF_CONTAINED)(it) || it.typeOnly,
   },
   {
     rule: "cli knows the types of app, config, artifacts and protocol, and no others",
@@ -97,8 +98,7 @@ export const RULES: readonly Rule[] = [
         "src/config/",
         "src/artifacts/",
         "src/protocol/",
-        "src/collections/exact-json.ts",
-        "src/time/backoff.ts",
+        ...SELF_CONTAINED,
       )(it),
   },
   {
@@ -128,7 +128,7 @@ export const RULES: readonly Rule[] = [
     of: ["src/console/"],
     allows: (it) =>
       isPackage(it) ||
-      startsWithAny("src/client/", "src/collections/exact-json.ts", "src/time/backoff.ts")(it) ||
+      startsWithAny("src/client/", ...SELF_CONTAINED)(it) ||
       // Of the messages only the types: the browser gets no descriptors.
       (it.typeOnly && startsWithAny("gen/tessera/")(it)),
   },
@@ -138,7 +138,13 @@ export const RULES: readonly Rule[] = [
     // Of services it knows the heads of requests and answers alone, and whose cookies are the platform's.
     allows: (it) =>
       isPackage(it) ||
-      startsWithAny("gen/", "src/errors.ts", "src/collections/", "src/auth/cookies.ts")(it) ||
+      startsWithAny(
+        "gen/",
+        "src/errors.ts",
+        "src/collections/",
+        "src/time/",
+        "src/auth/cookies.ts",
+      )(it) ||
       (it.to === "src/protocol/heads.ts" && it.typeOnly),
   },
   {

@@ -10,12 +10,14 @@
  * A folder from before this process started is trusted only after its files were compared
  * with its list of contents, before the first worker that uses it.
  */
+
 import { hash, randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdir, readdir, rename, rm, stat, utimes } from "node:fs/promises";
 import { join } from "node:path";
 import type { Log } from "../../log/log.ts";
 import type { LaunchProgram } from "../../pool/launchers.ts";
+import { raceAbort } from "../../time/race.ts";
 import { Semaphore } from "../../time/semaphore.ts";
 import { compilePackages } from "./compile.ts";
 import { type Contents, readContents, verifyContents, writeContents } from "./contents.ts";
@@ -251,7 +253,7 @@ export class EnvironmentStore implements Environments {
     const { made, abort, organizationId } = making;
     making.waiting += 1;
     try {
-      return await untilAborted(made, signal);
+      return await (signal ? raceAbort(made, signal) : made);
     } catch (err) {
       if (making.waiting === 1) {
         // Nobody waits for it any more; who comes next begins anew.
@@ -408,20 +410,4 @@ interface MakeOptions extends EnvironmentSpec, Pick<EnvironmentProgress, "onProg
   readonly interpreter: PythonInterpreter;
   readonly organizationId: string;
   readonly memoryBytes: number;
-}
-
-/** Rejects when the signal aborts; the work itself goes on. */
-async function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (signal === undefined) {
-    return work;
-  }
-  signal.throwIfAborted();
-  const { promise, reject } = Promise.withResolvers<never>();
-  const abort = (): void => reject(signal.reason);
-  signal.addEventListener("abort", abort, { once: true });
-  try {
-    return await Promise.race([work, promise]);
-  } finally {
-    signal.removeEventListener("abort", abort);
-  }
 }

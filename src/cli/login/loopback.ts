@@ -5,10 +5,12 @@
  * The response is sent when the login is done, so that the page shows its
  * outcome.
  */
+
 import { timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { raceAbort } from "../../time/race.ts";
 import { CliError } from "../failure.ts";
 
 const PATH = "/callback";
@@ -51,16 +53,8 @@ export class Loopback implements AsyncDisposable {
    * Resolves with the redirect; rejects when the login was refused, or with the
    * signal's reason.
    */
-  async redirected(signal: AbortSignal): Promise<Redirected> {
-    signal.throwIfAborted();
-    const aborted = Promise.withResolvers<never>();
-    const abort = (): void => aborted.reject(signal.reason);
-    signal.addEventListener("abort", abort, { once: true });
-    try {
-      return await Promise.race([this.#arrived.promise, aborted.promise]);
-    } finally {
-      signal.removeEventListener("abort", abort);
-    }
+  redirected(signal: AbortSignal): Promise<Redirected> {
+    return raceAbort(this.#arrived.promise, signal);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

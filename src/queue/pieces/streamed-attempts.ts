@@ -2,6 +2,7 @@
  * The attempts of one deployment that stream: their pieces are stored as they come, and an
  * attempt ends when all of them are. A success then gets the whole as its result.
  */
+
 import { setTimeout as sleep } from "node:timers/promises";
 import { toProblem } from "../../errors.ts";
 import type { FileKeeper } from "../../files/keeper.ts";
@@ -11,6 +12,7 @@ import { headsOf } from "../../protocol/messages.ts";
 import type { PieceStorage } from "../../storage/pieces.ts";
 import type { Attempt, AttemptEnd } from "../../storage/storage.ts";
 import { interrupted } from "../../tasks/failure.ts";
+import { raceAbort } from "../../time/race.ts";
 import type { Changes } from "../changes.ts";
 import { AttemptPieces, type PieceLimits, type PieceSource } from "./attempt-pieces.ts";
 import { PieceHints } from "./hints.ts";
@@ -64,7 +66,7 @@ export class StreamedAttempts implements Disposable {
   /** The end of an attempt, once its pieces are stored. */
   end(pieces: AttemptPieces, end: AttemptEnd): (givenUp: AbortSignal) => Promise<AttemptEnd> {
     return async (givenUp) => {
-      await flushed(pieces, givenUp);
+      await raceAbort(pieces.flushed(), givenUp);
       if (end.status !== "success") {
         return end;
       }
@@ -112,18 +114,3 @@ const UNREADABLE: AttemptEnd = {
     message: "the result could not be put together; the server's log has the details",
   },
 };
-
-/** Resolves when all pieces are stored; rejects when `givenUp` aborts before. */
-function flushed(pieces: AttemptPieces, givenUp: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const stop = (): void => reject(givenUp.reason);
-    givenUp.addEventListener("abort", stop, { once: true });
-    void pieces.flushed().then(() => {
-      givenUp.removeEventListener("abort", stop);
-      resolve();
-    });
-    if (givenUp.aborted) {
-      stop();
-    }
-  });
-}

@@ -12,8 +12,10 @@
  * wait for that answer is bounded, so that a client of a quiet stream sees
  * that it is connected.
  */
+
 import type { JsonValue, Message } from "@bufbuild/protobuf";
 import { type Problem, toProblem } from "../../errors.ts";
+import { within } from "../../time/race.ts";
 import { errorJson } from "./problem.ts";
 
 /** Silence after which an event stream gets a comment: below the 30 s and 60 s of common proxies. */
@@ -80,7 +82,7 @@ export async function openStream(
 ): Promise<OpenedStream> {
   const rest = stream[Symbol.asyncIterator]();
   const first = rest.next();
-  const result = await (maxWaitMs === undefined ? first : within(first, maxWaitMs));
+  const result = await (maxWaitMs === undefined ? first : within(first, maxWaitMs, nothing));
   return { first, rest, late: result === undefined };
 }
 
@@ -106,7 +108,7 @@ export async function* frames(
   }
   try {
     while (true) {
-      const result = await within(next, keepAliveMs);
+      const result = await within(next, keepAliveMs, nothing);
       if (result === undefined) {
         if (format.keepAlive !== "") {
           yield format.keepAlive;
@@ -149,15 +151,4 @@ export async function* rawChunks(
   }
 }
 
-/** The promise's value, or undefined after a timeout. */
-async function within<T>(promise: Promise<T>, maxWaitMs: number): Promise<T | undefined> {
-  let timer: NodeJS.Timeout | undefined;
-  const timeout = new Promise<undefined>((resolve) => {
-    timer = setTimeout(() => resolve(undefined), maxWaitMs);
-  });
-  try {
-    return await Promise.race([promise, timeout]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
+const nothing = () => undefined;

@@ -1,6 +1,8 @@
 /** Streaming of request bodies, bounded in size and time. */
+
 import type { FastifyRequest } from "fastify";
 import { problem } from "../../errors.ts";
+import { raceAbort } from "../../time/race.ts";
 import {
   BODY_DEADLINE_MS,
   bodyTooLarge,
@@ -40,7 +42,7 @@ export class BodyStream implements AsyncIterable<Uint8Array> {
     try {
       this.#bound(Number(headers["content-length"] ?? 0), maxBytes);
       for (;;) {
-        const { done, value } = await next(chunks, tooLate.signal);
+        const { done, value } = await raceAbort(chunks.next().catch(broken), tooLate.signal);
         if (done) {
           return;
         }
@@ -95,19 +97,6 @@ function late(deadlineMs: number): Error {
   return problem("BODY_MALFORMED", message);
 }
 
-/** The next chunk; rejects when `tooLate` aborts. */
-function next(
-  chunks: AsyncIterator<Buffer>,
-  tooLate: AbortSignal,
-): Promise<IteratorResult<Buffer>> {
-  return new Promise((resolve, reject) => {
-    const stop = () => reject(tooLate.reason);
-    tooLate.addEventListener("abort", stop, { once: true });
-    chunks
-      .next()
-      .then(resolve, (cause: unknown) =>
-        reject(problem("BODY_MALFORMED", "the body ended before its end", { cause })),
-      )
-      .finally(() => tooLate.removeEventListener("abort", stop));
-  });
+function broken(cause: unknown): never {
+  throw problem("BODY_MALFORMED", "the body ended before its end", { cause });
 }

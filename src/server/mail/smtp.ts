@@ -1,5 +1,7 @@
 /** The SMTP adapter of the mail port, over nodemailer. Each mail has a connection of its own: they are rare. */
+
 import { createTransport } from "nodemailer";
+import { within } from "../../time/race.ts";
 import type { Mail, Mailer } from "./mailer.ts";
 
 /** How long a mail server may take to accept a connection, and to greet: an admin waits for it. */
@@ -47,17 +49,11 @@ export class SmtpMailer implements Mailer {
       disableFileAccess: true,
       disableUrlAccess: true,
     });
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<never>((_, reject) => {
-      const message = `the mail server did not take the mail within ${deliveryTimeoutMs} ms`;
-      timer = setTimeout(() => reject(new Error(message)), deliveryTimeoutMs);
-    });
     try {
-      await Promise.race([delivery, late]);
+      await within(delivery, deliveryTimeoutMs, () => {
+        throw new Error(`the mail server did not take the mail within ${deliveryTimeoutMs} ms`);
+      });
     } finally {
-      clearTimeout(timer);
-      // A delivery that comes too late has nobody who waits for its error.
-      delivery.catch(() => undefined);
       transport.close();
     }
   }

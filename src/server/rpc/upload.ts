@@ -2,6 +2,7 @@
  * UploadFile: streams one file of an artifact into the blob store and verifies
  * its digest on the way. A file that does not match its header is swept.
  */
+
 import type { ServiceImpl } from "@connectrpc/connect";
 import type {
   DeploymentService,
@@ -14,6 +15,7 @@ import { type Problem, problem } from "../../errors.ts";
 import type { BlobStore } from "../../storage/blobs.ts";
 import type { ArtifactFiles } from "../../storage/hosting/files.ts";
 import { timestampFromMs } from "../../time/messages.ts";
+import { within } from "../../time/race.ts";
 import { memberOf, type Sources } from "./engine/caller.ts";
 import { invalidField } from "./violations.ts";
 
@@ -101,8 +103,12 @@ class Chunks implements AsyncIterable<Uint8Array> {
     this.#messages = messages[Symbol.asyncIterator]();
   }
 
+  #next() {
+    return within(this.#messages.next(), UPLOAD_IDLE_TIMEOUT_MS, stoodStill);
+  }
+
   async header() {
-    const { value: message } = await inTime(this.#messages.next());
+    const { value: message } = await this.#next();
     if (message?.part.case !== "header") {
       throw invalidField(
         "header",
@@ -114,7 +120,7 @@ class Chunks implements AsyncIterable<Uint8Array> {
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array, void, undefined> {
     for (;;) {
-      const { done, value: message } = await inTime(this.#messages.next());
+      const { done, value: message } = await this.#next();
       if (done) {
         return;
       }
@@ -126,18 +132,9 @@ class Chunks implements AsyncIterable<Uint8Array> {
   }
 }
 
-function inTime<Value>(next: Promise<Value>): Promise<Value> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => {
-      reject(
-        problem(
-          "CALL_TIMEOUT",
-          `the upload stood still for ${UPLOAD_IDLE_TIMEOUT_MS / 1_000} s: try again`,
-        ),
-      );
-    }, UPLOAD_IDLE_TIMEOUT_MS);
-    next.then(resolve, reject).finally(() => clearTimeout(timer));
-  });
+function stoodStill(): never {
+  const message = `the upload stood still for ${UPLOAD_IDLE_TIMEOUT_MS / 1_000} s: try again`;
+  throw problem("CALL_TIMEOUT", message);
 }
 
 function explained(err: unknown): unknown {

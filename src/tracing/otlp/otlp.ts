@@ -6,6 +6,7 @@
  * queue full are dropped. An unreachable collector costs spans and an
  * occasional log line, but never a call.
  */
+
 import { randomUUID } from "node:crypto";
 import { type Attributes, DiagLogLevel, diag, type Tracer } from "@opentelemetry/api";
 import { defaultResource, resourceFromAttributes } from "@opentelemetry/resources";
@@ -19,6 +20,7 @@ import {
   TracerProvider,
 } from "@opentelemetry/sdk-trace";
 import { LogThrottle } from "../../time/log-throttle.ts";
+import { within } from "../../time/race.ts";
 import { ATTRIBUTES } from "../attributes.ts";
 import type { DeploymentTracing, Tracing } from "../tracing.ts";
 import { OtlpSender, SPANS_SEND_TIMEOUT_MS } from "./sender.ts";
@@ -100,13 +102,9 @@ export class OtlpTracing implements Tracing {
 
   /** Sends the remaining spans within the time limit. */
   async [Symbol.asyncDispose](): Promise<void> {
-    let timer: NodeJS.Timeout | undefined;
-    const timeUp = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, SPANS_FLUSH_TIMEOUT_MS);
-    });
     // Failures have been logged.
-    await Promise.race([this.#provider.shutdown().catch(() => {}), timeUp]);
-    clearTimeout(timer);
+    const ended = this.#provider.shutdown().catch(() => {});
+    await within(ended, SPANS_FLUSH_TIMEOUT_MS, () => undefined);
     this.#sender.abort();
   }
 }

@@ -4,23 +4,11 @@
  * implementation; here the caller is answered at the deadline whatever the implementation does.
  * Calls in process have the same from their `Scope`.
  */
+
 import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
 import { type Problem, problem, toProblem } from "../../../errors.ts";
 import { MAX_TIMER_MS } from "../../../time/alarm.ts";
-
-/** The promise, or a rejection with the signal's reason as soon as it aborts. */
-export function raceAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const abort = () => reject(signal.reason);
-    if (signal.aborted) {
-      promise.catch(() => undefined); // The abort already explains its failure.
-      abort();
-      return;
-    }
-    signal.addEventListener("abort", abort, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
-  });
-}
+import { raceAbort } from "../../../time/race.ts";
 
 /**
  * Passes items on until the signal aborts, and then throws its reason: also when the source ends

@@ -3,6 +3,7 @@
  * listener for its end; and the innermost link of the invoker's chain, which
  * calls the implementation.
  */
+
 import {
   create,
   type DescMessage,
@@ -24,8 +25,9 @@ import {
 } from "@connectrpc/connect";
 import { type Problem, problem } from "../../../errors.ts";
 import { MAX_TIMER_MS } from "../../../time/alarm.ts";
+import { raceAbort } from "../../../time/race.ts";
 import { RpcAnswer, RpcContext } from "./call-context.ts";
-import { failureOf, raceAbort, timedOut } from "./deadline.ts";
+import { failureOf, timedOut } from "./deadline.ts";
 
 /** The key of the scope in a request; interceptors keep it when they pass on a changed copy. */
 export const scopeKey = Symbol("scope of the call");

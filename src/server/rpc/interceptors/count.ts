@@ -6,6 +6,7 @@
  * The endpoint's label comes from the manifest, and is empty for a call that
  * names no endpoint or an unknown one: text from callers never becomes a label.
  */
+
 import type { Message } from "@bufbuild/protobuf";
 import type {
   ContextValues,
@@ -16,8 +17,9 @@ import type {
 import { codeToString } from "@connectrpc/connect/protocol-connect";
 import type { Deployment } from "../../../deployments/deployment.ts";
 import { type Problem, toProblem } from "../../../errors.ts";
+import { raceAbort } from "../../../time/race.ts";
 import { arrivalOf } from "../engine/caller.ts";
-import { failureOf, raceAbort } from "../engine/deadline.ts";
+import { failureOf } from "../engine/deadline.ts";
 import { type EndListener, scopeOf } from "../engine/scope.ts";
 import { isLocated, locatedOf } from "../target.ts";
 

@@ -3,6 +3,7 @@
  * `engine/standing.ts`): the method's signal aborts, and the caller gets the error. Calls without a
  * stream pass as they are.
  */
+
 import type {
   ContextValues,
   Interceptor,
@@ -14,8 +15,9 @@ import { authorize, keepsRights } from "../../../auth/permissions.ts";
 import { type Principal, principalOf } from "../../../auth/principal.ts";
 import type { Directory, Located } from "../../../deployments/directory.ts";
 import { problem } from "../../../errors.ts";
+import { raceAbort } from "../../../time/race.ts";
 import { hostOf, organizationIdOf } from "../engine/caller.ts";
-import { failureOf, raceAbort, untilAborted } from "../engine/deadline.ts";
+import { failureOf, untilAborted } from "../engine/deadline.ts";
 import { type LastingStream, type Standings, standingOf } from "../engine/standing.ts";
 import { isLocated, locatedOf } from "../target.ts";
 import { type AccessOf, credentialsIn, type Identify } from "./access.ts";

@@ -1,9 +1,10 @@
 /** Cache entries of the verifier: tokens and sessions, prepared for the checks of every call. */
+
+import { Networks } from "../collections/networks.ts";
 import type { SessionRecord } from "../storage/accounts/people.ts";
 import type { TokenCredential } from "../storage/accounts/tokens.ts";
 import type { Forgotten } from "./change-feed.ts";
 import type { Cacheable } from "./lookup-cache.ts";
-import { Networks } from "./networks.ts";
 import type { SessionPrincipal, TokenPrincipal } from "./principal.ts";
 
 /** Uses of a token from one address closer together than this are stored as one. */

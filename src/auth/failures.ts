@@ -8,9 +8,10 @@
  * number of addresses is bounded; the one that failed longest ago is evicted
  * first.
  */
+
+import { addressGroup } from "../collections/networks.ts";
 import { type BucketRate, TokenBucket } from "../collections/token-bucket.ts";
 import { problem } from "../errors.ts";
-import { addressGroup } from "./networks.ts";
 
 /** Failed attempts of one address at once: some typing errors, some stale programs. */
 const MAX_FAILURE_BURST = 20;

@@ -32,9 +32,10 @@
  *
  * None of this binds a person who is signed in; only their role does.
  */
+
+import { isWithin } from "../collections/networks.ts";
 import { problem } from "../errors.ts";
 import type { TokenFields, TokenKind } from "../storage/accounts/tokens.ts";
-import { isWithin } from "./networks.ts";
 import { adminRequired, roleIn } from "./permissions.ts";
 import type { Principal, TokenPrincipal } from "./principal.ts";
 

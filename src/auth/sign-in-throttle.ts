@@ -27,9 +27,10 @@
  * that limits reveal nothing. The state is bounded: the entry that was tried
  * longest ago is evicted first. Each node counts for itself.
  */
+
+import { addressGroup, addressNetwork } from "../collections/networks.ts";
 import { type BucketRate, TokenBucket } from "../collections/token-bucket.ts";
 import { problem } from "../errors.ts";
-import { addressGroup, addressNetwork } from "./networks.ts";
 
 export interface SignInThrottleOptions {
   /** Maximum number of accounts, and of places. Default 50,000: some 20 MB. */

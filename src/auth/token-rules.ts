@@ -1,8 +1,9 @@
 /** Validation of a token's fields. */
+
+import { networkProblem } from "../collections/networks.ts";
 import { type FieldViolation, problem } from "../errors.ts";
 import type { TokenFields, TokenKind } from "../storage/accounts/tokens.ts";
 import { faultOfName } from "./names.ts";
-import { networkProblem } from "./networks.ts";
 import type { TokenLetter } from "./token-format.ts";
 
 /** Name of a token. */

@@ -1,7 +1,7 @@
 /** The configuration of `tessera start` and `tessera admin`, made from their settings. */
 import { join, resolve } from "node:path";
-import { overlaps } from "../auth/networks.ts";
 import type { OrganizationCreators } from "../auth/organization-creators.ts";
+import { overlaps } from "../collections/networks.ts";
 import type { Ceilings } from "../deployments/ceilings.ts";
 import type { SandboxMode } from "../pool/sandbox/sandbox.ts";
 import type { BudgetLimits } from "../pool/shortage.ts";

@@ -1,5 +1,5 @@
 /** Parsers of settings: each takes a text and returns its value, or throws a message that says what is allowed. */
-import { isIP } from "node:net";
+import { parseNetwork } from "../collections/networks.ts";
 import { ruleFault } from "../pool/egress/rules.ts";
 import { formatDuration, parseDuration } from "../protocol/duration.ts";
 import { parseAddress } from "../storage/postgres-address.ts";
@@ -208,11 +208,7 @@ export const networks: Parse<readonly string[]> = (text, name) => {
     .map((entry) => entry.trim())
     .filter((entry) => entry !== "");
   for (const entry of entries) {
-    const [address = "", bits, ...more] = entry.split("/");
-    const version = isIP(address);
-    const limit = version === 4 ? 32 : 128;
-    const prefixFits = bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= limit);
-    if (version === 0 || !prefixFits || more.length > 0) {
+    if (parseNetwork(entry) === undefined) {
       throw new ConfigError(
         `${name} must be addresses or networks with commas between them, such as 10.0.0.0/8,127.0.0.1; ${JSON.stringify(entry)} is not one`,
       );

@@ -6,7 +6,7 @@
  * total holds for it.
  */
 import type { Socket } from "node:net";
-import { addressGroup } from "../auth/networks.ts";
+import { addressGroup } from "../collections/networks.ts";
 
 /** The bound that a refused connection was beyond. */
 export type ConnectionBound = "total" | "address";

@@ -15,7 +15,7 @@
 import { timingSafeEqual } from "node:crypto";
 import type { IncomingMessage, RequestListener } from "node:http";
 import { networkInterfaces } from "node:os";
-import { Networks } from "../auth/networks.ts";
+import { Networks } from "../collections/networks.ts";
 
 /** Carries the secret of a proxy; removed from the request before a handler sees it. */
 export const PROXY_SECRET_HEADER = "tessera-proxy-secret";

@@ -1,9 +1,9 @@
 /** Outward connections: resolves a host once, judges each address, connects to the one judged. */
 import { lookup } from "node:dns/promises";
 import { connect, type Socket } from "node:net";
+import { type Address, parseAddress } from "../../collections/networks.ts";
 import type { EgressPolicy } from "./policy.ts";
 import { type Asked, EgressFailedError, EgressRefusedError } from "./refusals.ts";
-import { type Address, parseAddress } from "./rules.ts";
 
 /** Returns the addresses of a name, in the order in which they are tried. */
 export type Resolve = (name: string) => Promise<readonly string[]>;

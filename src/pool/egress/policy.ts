@@ -8,18 +8,10 @@
  */
 import { networkInterfaces } from "node:os";
 import ipaddr from "ipaddr.js";
+import { type Address, isInside, type Network, parseAddress } from "../../collections/networks.ts";
 import type { NetworkSettings } from "../../storage/accounts/organizations.ts";
 import { type Asked, EgressRefusedError } from "./refusals.ts";
-import {
-  type Address,
-  type HostRule,
-  isInside,
-  matchesAddress,
-  matchesName,
-  normalName,
-  parseAddress,
-  parseRule,
-} from "./rules.ts";
+import { type HostRule, matchesAddress, matchesName, normalName, parseRule } from "./rules.ts";
 
 /** A host that passed the first gate: an address, or a name to resolve. */
 export type Admitted =
@@ -27,11 +19,11 @@ export type Admitted =
   | { readonly kind: "name"; readonly name: string };
 
 /** IPv6 that is assigned for public use; what is outside is reserved (RFC 4291, section 2.4). */
-const GLOBAL_UNICAST: [Address, number] = ipaddr.parseCIDR("2000::/3");
+const GLOBAL_UNICAST: Network = ipaddr.parseCIDR("2000::/3");
 /** Addresses that carry an IPv4 address which a translator then connects to (RFC 6052). */
-const NAT64: [Address, number] = ipaddr.parseCIDR("64:ff9b::/96");
+const NAT64: Network = ipaddr.parseCIDR("64:ff9b::/96");
 /** The metadata service of Azure, which has a public address. */
-const AZURE_METADATA: [Address, number] = ipaddr.parseCIDR("168.63.129.16/32");
+const AZURE_METADATA: Network = ipaddr.parseCIDR("168.63.129.16/32");
 
 const WORDS: { readonly [range: string]: string } = {
   loopback: "a loopback address",

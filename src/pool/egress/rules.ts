@@ -4,10 +4,7 @@
  * a network (CIDR, RFC 4632), each with an optional port: `10.0.0.0/8:5432`,
  * `[2001:db8::1]:443`.
  */
-import { isIP } from "node:net";
-import ipaddr from "ipaddr.js";
-
-export type Address = ipaddr.IPv4 | ipaddr.IPv6;
+import { type Address, isInside, type Network, parseNetwork } from "../../collections/networks.ts";
 
 export interface HostRule {
   /** As it was written. */
@@ -17,7 +14,7 @@ export interface HostRule {
   readonly host:
     | { readonly kind: "name"; readonly name: string }
     | { readonly kind: "below"; readonly suffix: string }
-    | { readonly kind: "network"; readonly network: [Address, number] };
+    | { readonly kind: "network"; readonly network: Network };
 }
 
 /** Length of a rule: the longest name of DNS, brackets, a prefix and a port. */
@@ -48,12 +45,6 @@ export function ruleFault(text: string): string | undefined {
   return parseRule(text) === undefined
     ? "must be a name, *.name, an address or a network, each with an optional port, such as api.example.com:443, *.example.com or 10.0.0.0/8"
     : undefined;
-}
-
-/** Parses an address in its usual spelling; an IPv4-mapped one becomes the IPv4 address. */
-export function parseAddress(text: string): Address | undefined {
-  const [bare = ""] = text.split("%");
-  return isIP(bare) === 0 ? undefined : ipaddr.process(bare);
 }
 
 /** The name as rules compare it: lower case and without the dot at its end; undefined for no name. */
@@ -93,11 +84,6 @@ export function matchesAddress({ host, port }: HostRule, address: Address, asked
   );
 }
 
-/** Whether an address is in a network. */
-export function isInside(address: Address, [network, prefix]: [Address, number]): boolean {
-  return address.kind() === network.kind() && address.match(network, prefix);
-}
-
 function splitPort(text: string): { readonly host: string; readonly port: number | undefined } {
   const [, bracketed, after] = /^\[([^\]]*)\](?::(\d{1,5}))?$/.exec(text) ?? [];
   if (bracketed !== undefined) {
@@ -120,18 +106,4 @@ function parseHost(text: string): HostRule["host"] | undefined {
     return undefined;
   }
   return isBelow ? { kind: "below", suffix: `.${name}` } : { kind: "name", name };
-}
-
-function parseNetwork(text: string): [Address, number] | undefined {
-  const [, written = "", length] = /^([0-9A-Fa-f:.]{2,45})(?:\/(\d{1,3}))?$/.exec(text) ?? [];
-  if (isIP(written) === 0) {
-    return undefined;
-  }
-  const address = ipaddr.process(written);
-  const bits = isIP(written) === 4 ? 32 : 128;
-  const own = address.kind() === "ipv4" ? 32 : 128;
-  const given = length === undefined ? bits : Number(length);
-  // The prefix of an IPv4-mapped network includes the 96 bits in front.
-  const prefix = given - (bits - own);
-  return given <= bits && prefix >= 0 ? [address, prefix] : undefined;
 }

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { parseAddress } from "../../../src/collections/networks.ts";
 import { EgressPolicy } from "../../../src/pool/egress/policy.ts";
-import { parseAddress } from "../../../src/pool/egress/rules.ts";
 import type { NetworkSettings } from "../../../src/storage/accounts/organizations.ts";
 
 const OPEN: NetworkSettings = { access: "open", hosts: [] };

@@ -1,10 +1,6 @@
 import { describe, expect, it } from "vitest";
-import {
-  matchesAddress,
-  matchesName,
-  parseAddress,
-  parseRule,
-} from "../../../src/pool/egress/rules.ts";
+import { parseAddress } from "../../../src/collections/networks.ts";
+import { matchesAddress, matchesName, parseRule } from "../../../src/pool/egress/rules.ts";
 
 const matches = (text: string, host: string, port: number): boolean => {
   const rule = parseRule(text);

@@ -1,5 +1,6 @@
 import { BlockList, isIPv4 } from "node:net";
 import fc from "fast-check";
+import ipaddr from "ipaddr.js";
 import { describe, expect, it } from "vitest";
 import {
   addressGroup,
@@ -7,8 +8,8 @@ import {
   Networks,
   networkProblem,
   parseAddress,
-} from "../../src/auth/networks.ts";
-import { shown } from "./shown.ts";
+} from "../../src/collections/networks.ts";
+import { shown } from "../auth/shown.ts";
 
 const address = fc.oneof(fc.ipV4(), fc.ipV6());
 
@@ -18,15 +19,11 @@ function network(text: string, prefix: number): string {
   if (parsed === undefined) {
     throw new Error(text);
   }
-  const shift = BigInt(parsed.bits - prefix);
-  const value = (parsed.value >> shift) << shift;
-  const [size, groups] = parsed.bits === 32 ? [8n, 4] : [16n, 8];
-  const parts = Array.from(
-    { length: groups },
-    (_, index) => (value >> (size * BigInt(groups - 1 - index))) & ((1n << size) - 1n),
-  );
-  const isV4 = parsed.bits === 32;
-  return `${parts.map((part) => part.toString(isV4 ? 10 : 16)).join(isV4 ? "." : ":")}/${prefix}`;
+  const bytes = parsed.toByteArray();
+  const bits = bytes.map((byte) => byte.toString(2).padStart(8, "0")).join("");
+  const kept = bits.slice(0, prefix).padEnd(bits.length, "0");
+  const start = bytes.map((_, index) => Number.parseInt(kept.slice(8 * index, 8 * index + 8), 2));
+  return `${ipaddr.fromByteArray(start).toString()}/${prefix}`;
 }
 
 describe("networks", () => {
@@ -37,14 +34,13 @@ describe("networks", () => {
         address,
         fc.double({ min: 0, max: 1, noNaN: true }),
         (base, asked, part) => {
-          const bits = isIPv4(base) ? 32 : 128;
-          const prefix = Math.round(part * (parseAddress(base)?.bits ?? bits));
+          const prefix = Math.round(part * (parseAddress(base)?.kind() === "ipv4" ? 32 : 128));
           const list = new BlockList();
           const text = network(base, prefix);
           const [start = ""] = text.split("/");
           list.addSubnet(start, prefix, isIPv4(start) ? "ipv4" : "ipv6");
           // Unlike there, an IPv4 address is in no IPv6 network.
-          const isComparable = parseAddress(asked)?.bits === parseAddress(base)?.bits;
+          const isComparable = parseAddress(asked)?.kind() === parseAddress(base)?.kind();
           expect(new Networks([text]).includes(asked)).toBe(
             isComparable && list.check(asked, isIPv4(asked) ? "ipv4" : "ipv6"),
           );
@@ -67,6 +63,8 @@ describe("networks", () => {
     ["0.0.0.0/0", "2001:db8::1", false],
     ["::/0", "2001:db8::1", true],
     ["::/0", "203.0.113.7", false],
+    ["10.0.0.0/8", "::10.1.2.3", false],
+    ["::/96", "::10.1.2.3", true],
     ["2001:db8::/32", "2001:db8:ffff::1", true],
     ["2001:db8::/32", "2001:db9::1", false],
     ["fe80::/10", "fe80::1%eth0", true],

@@ -44,10 +44,11 @@ export function measuredStorage(
     onUnavailable(found);
     return "unavailable";
   };
+  const observer = metrics.storageObserver(blame);
   if (storage.observe === undefined) {
-    return measured(storage, metrics, { parts: ["accounts", "hosting"], blame });
+    return measured(storage, observer, ["accounts", "hosting"]);
   }
-  storage.observe(metrics.storageObserver(blame));
+  storage.observe(observer);
   return storage;
 }
 

@@ -1,20 +1,20 @@
-/** A decorator that times every operation of a port. */
+/** A decorator that times every operation of a port, for ports that do not time themselves. */
 import type { Metrics } from "./metrics.ts";
 
-/** Classifies the error of a failed operation for the metrics. */
-export type Blame = (thrown: unknown) => "unavailable" | "error";
+type Observer = ReturnType<Metrics["storageObserver"]>;
 
 /**
  * Wraps a port of async methods that take one object of parameters or no
- * parameter. Every method counts under its name after `prefix`; `parts` are
+ * parameter. Every method is told under its name after `prefix`; `parts` are
  * members that are ports themselves. Other members, and results that are not
  * promises, pass through. It looks up all members once instead of using a
  * `Proxy`, which would cost every call as much as counting it.
  */
 export function measured<Port extends object>(
   port: Port,
-  metrics: Metrics,
-  { blame, parts = [], prefix = "" }: MeasuredOptions<Port>,
+  observer: Observer,
+  parts: readonly (keyof Port & string)[] = [],
+  prefix = "",
 ): Port {
   const look = (key: string | symbol): unknown => {
     const value: unknown = Reflect.get(port, key, port);
@@ -22,10 +22,10 @@ export function measured<Port extends object>(
       return typeof value === "function" ? value.bind(port) : value;
     }
     if (parts.includes(key as keyof Port & string) && typeof value === "object" && value !== null) {
-      return measured(value, metrics, { blame, prefix: `${prefix}${key}.` });
+      return measured(value, observer, [], `${prefix}${key}.`);
     }
     return typeof value === "function"
-      ? timed(value.bind(port), `${prefix}${key}`, { metrics, blame })
+      ? timed(value.bind(port), `${prefix}${key}`, observer)
       : value;
   };
   return Object.fromEntries(membersOf(port).map((key) => [key, look(key)])) as Port;
@@ -43,28 +43,18 @@ function membersOf(port: object): (string | symbol)[] {
   return [...members];
 }
 
-export interface MeasuredOptions<Port> {
-  readonly blame: Blame;
-  readonly parts?: readonly (keyof Port & string)[];
-  readonly prefix?: string;
-}
-
 function timed(
   ask: (parameters: unknown) => unknown,
   operation: string,
-  { metrics, blame }: { readonly metrics: Metrics; readonly blame: Blame },
+  observer: Observer,
 ): (parameters: unknown) => unknown {
-  const finished = (result: "ok" | "unavailable" | "error", begunMs: number): void => {
-    const seconds = (performance.now() - begunMs) / 1_000;
-    metrics.storageOperationFinished({ operation, result, seconds });
-  };
   return (parameters) => {
     const begunMs = performance.now();
     const answer = ask(parameters);
     if (answer instanceof Promise) {
       answer.then(
-        () => finished("ok", begunMs),
-        (err: unknown) => finished(blame(err), begunMs),
+        () => observer(operation, performance.now() - begunMs),
+        (err: unknown) => observer(operation, performance.now() - begunMs, err),
       );
     }
     return answer;

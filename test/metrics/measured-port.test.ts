@@ -8,7 +8,11 @@ import { openSqlite } from "../storage/sqlite/databases.ts";
 import { whole } from "./fixture.ts";
 
 const fromOutside = (storage: Storage, metrics: Metrics): Storage =>
-  measured(storage, metrics, { blame: () => "unavailable", parts: ["accounts"] });
+  measured(
+    storage,
+    metrics.storageObserver(() => "unavailable"),
+    ["accounts"],
+  );
 
 it.each([
   ["looked at from outside", fromOutside],

@@ -37,6 +37,10 @@ export const documentation: FastifyPluginAsync = async (app) => {
     globIgnore: ["**/*.gz"],
     preCompressed: true,
     cacheControl: false,
+    // Both are made of the time of a file, which npm sets to the same for every release: a page of
+    // the same size would count as known, and lead to files that are gone.
+    etag: false,
+    lastModified: false,
     setHeaders: (res, path) => {
       const isNamedByDigest = path.includes("/assets/");
       res.headers({

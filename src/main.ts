@@ -32,7 +32,7 @@ Topics:
   $ tessera help exit-codes     what the exit codes mean`;
 
 /** The environment of a run: streams, variables and clock. */
-export interface Surroundings {
+interface Surroundings {
   /** Default: the streams of this process. */
   readonly streams?: Streams;
   /** Variables that the platform's commands read. Default: those of this process. */

@@ -58,7 +58,7 @@ type SentChunk = {
   readonly response?: ReturnType<typeof headMessage>;
 };
 
-export interface HeldCallsOptions {
+interface HeldCallsOptions {
   readonly files: RemoteFiles;
   readonly reports: ReportStream;
   /** Sends a message on the stream, if there is one. */

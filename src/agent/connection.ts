@@ -42,7 +42,7 @@ export function connect({
 }
 
 /** What an error of a call means for a worker. */
-export type RefusalKind =
+type RefusalKind =
   /** The platform will not have this worker, whatever it tries. */
   | "refused"
   /** The session is over. */

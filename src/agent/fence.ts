@@ -27,7 +27,7 @@ const LOOKS_PER_LIMIT = 60;
 /** The longest limit of which these are shares: ending calls takes no longer for a longer one. */
 const MAX_SHARED_MS = 180_000;
 
-export interface FenceOptions {
+interface FenceOptions {
   /** After this silence the node gives the worker's calls to others. */
   readonly silenceMs: number;
   /** A monotonic clock in milliseconds. */

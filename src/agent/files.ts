@@ -66,7 +66,7 @@ export async function* readBlob(
   }
 }
 
-export interface RemoteFilesOptions extends BlobSource {
+interface RemoteFilesOptions extends BlobSource {
   /** Keeps results on this machine. */
   readonly local: FileKeeper;
 }

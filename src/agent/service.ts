@@ -42,7 +42,7 @@ export interface AgentMachine {
   readonly log: Log;
 }
 
-export interface JoinedServiceOptions {
+interface JoinedServiceOptions {
   readonly machine: AgentMachine;
   readonly registered: RegisterResponse;
   readonly source: BlobSource;

@@ -11,7 +11,7 @@ import { join } from "node:path";
 import type { Log } from "../log/log.ts";
 
 /** What a session belongs to: one of another platform or deployment says nothing. */
-export interface SessionOwner {
+interface SessionOwner {
   readonly url: string;
   readonly deployment: string;
 }

@@ -47,7 +47,7 @@ export interface Resumption {
   readonly restarted?: boolean;
 }
 
-export interface AgentSessionOptions {
+interface AgentSessionOptions {
   readonly machine: AgentMachine;
   /** Keeps results on this machine. */
   readonly local: FileKeeper;
@@ -62,7 +62,7 @@ export interface AgentSessionOptions {
   readonly now: () => number;
 }
 
-export type AgentSessionEnd =
+type AgentSessionEnd =
   /** The worker registers anew. */
   | { readonly kind: "again"; readonly reason: string }
   /** It was asked to leave, and has. */

@@ -12,7 +12,7 @@ import { RequestQueue } from "./request-queue.ts";
 /** How long an answer may take, as a part of the interval of heartbeats. */
 const ANSWER_SHARE = 0.6;
 
-export interface WorkStreamOptions extends SessionAccess {
+interface WorkStreamOptions extends SessionAccess {
   readonly heartbeatMs: number;
   /** A monotonic clock in milliseconds. */
   readonly now: () => number;

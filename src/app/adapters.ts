@@ -48,14 +48,14 @@ export interface DatabaseAddress {
 }
 
 /** What a database tells of itself while it is used. */
-export interface StorageReports {
+interface StorageReports {
   /** Something is weaker than it could be. */
   readonly onWarning: (message: string) => void;
   readonly onNotifierState: (state: NotifierState) => void;
 }
 
 /** How a storage migrates its schema when it starts. */
-export interface MigrationOptions {
+interface MigrationOptions {
   readonly migration: MigrationMode;
   /** Whether a SQLite file is copied before. Default true. */
   readonly copies?: boolean;

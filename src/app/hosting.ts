@@ -23,7 +23,7 @@ import { type Node, onExit, openFiles, openMaintenance, startCleaners } from "./
 import { openNodeFacts, readDisk } from "./node-facts.ts";
 import type { PythonHosting } from "./python.ts";
 
-export interface PlatformHostingOptions {
+interface PlatformHostingOptions {
   readonly config: StartConfig;
   readonly database: string;
   readonly node: Node;

@@ -60,7 +60,7 @@ export async function tellOfLosses(
 /** Pause before a store is looked at again that had no blob which the database names. */
 const BLOBS_LOOK_INTERVAL_MS = 5_000;
 
-export interface BlobsLook {
+interface BlobsLook {
   readonly storage: Pick<Storage, "findBlobs">;
   readonly blobs: Pick<BlobStore, "read">;
   readonly log: Log;

@@ -69,7 +69,7 @@ export function reportNotifier(log: Log, metrics: Metrics): (state: NotifierStat
   };
 }
 
-export interface StartMonitoringOptions {
+interface StartMonitoringOptions {
   readonly config: Pick<StartConfig, "externalLabels">;
   readonly secrets: Pick<StartSecrets, "prometheusUrl">;
   readonly metrics: Metrics;

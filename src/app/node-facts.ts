@@ -12,7 +12,7 @@ import { version } from "../version.ts";
 /** Free and all bytes of a disk; 0 of 0 for one that could not be looked at. */
 export type Disk = Pick<NodeFacts, "freeDiskBytes" | "diskBytes">;
 
-export interface NodeFactsOptions {
+interface NodeFactsOptions {
   readonly sandbox: SandboxLevel;
   /** What the node's workers may take together. */
   readonly limit: { readonly workers: number; readonly memoryBytes: number };

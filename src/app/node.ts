@@ -40,7 +40,7 @@ import { startWhenThere } from "./start-when-there.ts";
 /** How long open connections may take to end after the drain. */
 export const CLOSE_GRACE_MS = 2_000;
 
-export interface NodeConfig extends DatabaseAddress {
+interface NodeConfig extends DatabaseAddress {
   /** How long the node waits for a database that does not answer when it starts. */
   readonly databaseWaitMs: number;
   /** Tells the node's metrics from those of others on the machine; 0 when it is not known yet. */

@@ -41,7 +41,7 @@ import type { HostingStorage } from "../storage/hosting/hosting.ts";
 import type { Storage } from "../storage/storage.ts";
 
 /** What the services work on. */
-export interface PlatformServicesPorts {
+interface PlatformServicesPorts {
   readonly accounts: Accounts;
   readonly hosting: HostingStorage;
   readonly tasks: Pick<
@@ -66,7 +66,7 @@ export interface PlatformServicesPorts {
 }
 
 /** What the operator has set. */
-export interface PlatformServicesSettings {
+interface PlatformServicesSettings {
   readonly sessionLifetimeMs: number;
   /** Where people reach the platform, without a slash at the end. */
   readonly publicUrl: string;

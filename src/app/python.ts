@@ -21,7 +21,7 @@ export interface PythonHosting {
   readonly environments: EnvironmentStore;
 }
 
-export interface OpenPythonOptions {
+interface OpenPythonOptions {
   readonly config: Pick<StartConfig, "dataFolder" | "searchPath" | "python">;
   /** Where packages come from; see `runUv`. */
   readonly packages: NodeJS.ProcessEnv;

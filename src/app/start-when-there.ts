@@ -10,7 +10,7 @@ const DATABASE_RETRY_PAUSE_MS = 500;
 /** Interval at which the log says what the start waits for. */
 const DATABASE_WAIT_LOG_INTERVAL_MS = 5_000;
 
-export interface DatabaseWaitOptions {
+interface DatabaseWaitOptions {
   readonly log: Log;
   /** How long to wait altogether; 0 tries once. */
   readonly waitMs: number;

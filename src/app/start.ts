@@ -40,7 +40,7 @@ import { newSetupCode } from "./setup-link.ts";
 /** Sign-ins that may be under way from one address before one has failed. */
 const MAX_SIGN_INS_UNDER_WAY = 10;
 
-export interface StopOptions {
+interface StopOptions {
   /** How long the node goes on serving before, unready. Default: not at all. */
   readonly delayMs?: number;
 }

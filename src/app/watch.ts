@@ -15,14 +15,14 @@ const RELOAD_SETTLE_MS = 100;
 /** Files, and folders with them, that a service could be waiting for. */
 const SOURCE = /(?:^[^.]+|\.(?:[cm]?[jt]sx?|json|py))$/;
 
-export interface WatchServiceOptions {
+interface WatchServiceOptions {
   readonly deployment: Deployment;
   readonly log: Log;
   /** Opens the service anew, after a change. */
   open(): Promise<OpenedService>;
 }
 
-export interface WatchedService extends AsyncDisposable {
+interface WatchedService extends AsyncDisposable {
   /**
    * Resolves when the first code has been loaded: that of the bundle, or of a
    * change that came meanwhile. Rejects when the bundle cannot be loaded.

@@ -27,7 +27,7 @@ import { type FindPackage, staysFile } from "./packages.ts";
 
 export const MAP_NAME = `${ENTRY_NAME}.map`;
 
-export interface CompileOptions {
+interface CompileOptions {
   readonly servicePath: string;
   /** The folder that becomes the artifact's root. */
   readonly root: string;

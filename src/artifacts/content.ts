@@ -11,7 +11,7 @@ import { descriptionsOf, type FindPackage, type InstalledPackage } from "./packa
 /** A file's bytes, the path of a file with them, or a part of such a file. */
 export type FileSource = string | Uint8Array | FilePart;
 
-export interface FilePart {
+interface FilePart {
   readonly path: string;
   /** In bytes; `end` is the first one after it. */
   readonly start: number;

@@ -39,9 +39,9 @@ const FORMATS: readonly number[] = [NODE_FORMAT, PYTHON_FORMAT, REMOTE_FORMAT];
  */
 export const MAX_ARTIFACT_FILES = 20_000;
 /** All files of an artifact together, which a node unpacks and keeps for each revision. */
-export const MAX_ARTIFACT_BYTES = 1024 ** 3;
+const MAX_ARTIFACT_BYTES = 1024 ** 3;
 /** All packages that an artifact brings: those of one that learns on a GPU have a few gigabytes. */
-export const MAX_WHEELS_BYTES = 8 * 1024 ** 3;
+const MAX_WHEELS_BYTES = 8 * 1024 ** 3;
 /**
  * One file of an artifact: it is uploaded as a whole, and again from its start when the
  * connection broke.

@@ -9,7 +9,7 @@ import { dirname, join } from "node:path";
 import type { FindPackage, InstalledPackage } from "./packages.ts";
 import type { Dependency } from "./trace.ts";
 
-export interface PlatformParts {
+interface PlatformParts {
   readonly files: readonly string[];
   readonly dependencies: readonly Dependency[];
 }

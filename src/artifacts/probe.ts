@@ -37,7 +37,7 @@ export interface ProbeOptions {
 }
 
 /** What is probed: a service as a worker loads it. */
-export interface ProbedService {
+interface ProbedService {
   /** The path of its module in the folder of the artifact. */
   readonly servicePath: string;
   readonly code: string | ServiceEntry;

@@ -19,7 +19,7 @@ import {
 } from "./index-file.ts";
 import { readHeader, skipPadding } from "./tar.ts";
 
-export interface ArtifactReader extends AsyncDisposable {
+interface ArtifactReader extends AsyncDisposable {
   readonly index: ArtifactIndex;
   /** The text of the index. */
   readonly text: string;

@@ -17,7 +17,7 @@ const MAX_TAR_PADDING_BYTES = 20 * BLOCK;
 /** Extended header of a tar entry, which holds a path that is too long for the ordinary header. */
 const MAX_TAR_EXTENDED_HEADER_BYTES = 8 * 1024;
 
-export interface TarFile {
+interface TarFile {
   readonly path: string;
   /** In bytes. */
   readonly size: number;

@@ -12,7 +12,7 @@ import { transform } from "esbuild";
 import { LOADERS } from "./bundle.ts";
 import { type FindPackage, type InstalledPackage, packageNameOf } from "./packages.ts";
 
-export interface TraceOptions {
+interface TraceOptions {
   /** The service's own modules. They are in the bundle; the files they read are not. */
   readonly modules: readonly string[];
   /** Files of packages that the bundle imports. */
@@ -29,7 +29,7 @@ export interface Dependency {
   readonly to: InstalledPackage;
 }
 
-export interface Traced {
+interface Traced {
   /** All found files as real paths, in no order. */
   readonly files: readonly string[];
   readonly dependencies: readonly Dependency[];

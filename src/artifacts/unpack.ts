@@ -22,7 +22,7 @@ import { verified } from "./verified.ts";
 /** Opens the content of a file. Called for one file after another, in the index's order. */
 export type OpenFile = (file: IndexedFile) => AsyncIterable<Uint8Array>;
 
-export interface UnpackOptions {
+interface UnpackOptions {
   /** The digest that the artifact must have. Default: any. */
   readonly digest?: string;
 }

@@ -45,7 +45,7 @@ const MAX_CHANGES_PER_READ = 1_000;
 /** What a listener drops: all entries about this id, or everything. */
 export type Forgotten = Pick<Change, "kind" | "id"> | { readonly kind: "everything" };
 
-export interface ChangeFeedOptions {
+interface ChangeFeedOptions {
   readonly accounts: Pick<Accounts, "listChanges">;
   /** Undefined when no other node shares the database; another process still may. */
   readonly notifier: Notifier | undefined;

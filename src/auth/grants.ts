@@ -74,7 +74,7 @@ export function checkTokenOwner(
 }
 
 /** The user id of a session or of a personal token; undefined for any other principal. */
-export function userIdOf(principal: Principal): string | undefined {
+function userIdOf(principal: Principal): string | undefined {
   switch (principal.kind) {
     case "session":
       return principal.userId;

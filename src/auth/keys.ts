@@ -38,7 +38,7 @@ const TAG_BYTES = 16;
 const KEYS_RELOAD_MIN_INTERVAL_MS = 500;
 
 /** Where the keys are: in a file, created when missing, or in text (from `TESSERA_KEYS`). */
-export type KeysSource =
+type KeysSource =
   | {
       readonly path: string;
       /**
@@ -55,7 +55,7 @@ interface Key {
 }
 
 /** A digest of a token's value, and the key that made it. */
-export interface KeyedDigest {
+interface KeyedDigest {
   readonly keyId: string;
   readonly digest: string;
 }

@@ -50,7 +50,7 @@ export interface Cacheable {
   dependsOn(forgotten: Forgotten): boolean;
 }
 
-export interface LookupCacheOptions {
+interface LookupCacheOptions {
   /** Whether cached entries can be relied on. */
   readonly isFresh: () => boolean;
   /** A monotonic clock, in milliseconds. */

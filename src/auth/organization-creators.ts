@@ -8,7 +8,7 @@ export const ORGANIZATION_CREATORS = ["anyone", "admins", "operator"] as const;
 export type OrganizationCreators = (typeof ORGANIZATION_CREATORS)[number];
 
 /** Organizations from which on only the operator creates others, unless they have said who may. */
-export const MAX_UNMANAGED_ORGANIZATIONS = 2;
+const MAX_UNMANAGED_ORGANIZATIONS = 2;
 
 /**
  * Checks that a person may create an organization. Without a setting, admins

@@ -7,7 +7,7 @@ import { deploymentSecretContext, type KeyRing, sealingContext } from "./keys.ts
 /** Rows read at once when secrets are sealed with a new key. */
 const MAX_RESEALED_ROWS = 100;
 
-export interface ResealOptions {
+interface ResealOptions {
   readonly accounts: Pick<Tokens, "listSealed" | "replaceSealed">;
   readonly hosting: Pick<SecretStorage, "listSealedSecrets" | "replaceSealedSecret">;
   readonly keys: KeyRing;

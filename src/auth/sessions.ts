@@ -63,7 +63,7 @@ export function clearSessionCookie({ secure }: { readonly secure: boolean }): st
   return writeSessionCookie("", { secure, expiresAtMs: 0 });
 }
 
-export interface NewSessionOptions {
+interface NewSessionOptions {
   /** Default: 14 days. */
   readonly lifetimeMs?: number | undefined;
   /** The `User-Agent` header of the sign-in. */

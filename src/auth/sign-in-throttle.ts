@@ -32,7 +32,7 @@ import { addressGroup, addressNetwork } from "../collections/networks.ts";
 import { type BucketRate, TokenBucket } from "../collections/token-bucket.ts";
 import { problem } from "../errors.ts";
 
-export interface SignInThrottleOptions {
+interface SignInThrottleOptions {
   /** Maximum number of accounts, and of places. Default 50,000: some 20 MB. */
   readonly capacity?: number;
   /** A monotonic clock, in milliseconds. */

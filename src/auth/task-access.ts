@@ -59,7 +59,7 @@ export interface OpenedAccess {
 /** Finds who made an access, as they stand now. Errors: TOKEN_INVALID; those of the lookup. */
 export type RecallMaker = (maker: Maker, address: string) => Principal | Promise<Principal>;
 
-export interface TaskAccessOptions {
+interface TaskAccessOptions {
   /** The keys of the installation, the current one first. */
   readonly keys: (purpose: string) => readonly Uint8Array[];
   readonly recall: RecallMaker;
@@ -67,7 +67,7 @@ export interface TaskAccessOptions {
 }
 
 /** What an access is made for. */
-export interface TaskToOpen {
+interface TaskToOpen {
   readonly principal: Principal;
   readonly taskId: string;
   readonly deployment: {

@@ -18,7 +18,7 @@ export const MAX_TOKEN_NETWORKS = 100;
 /** Latest expiry of a token: the last moment that a date of four digits can name. */
 const MAX_TOKEN_EXPIRY_MS = 253_402_300_799_999;
 
-export interface TokenRules {
+interface TokenRules {
   readonly kind: TokenKind;
   readonly nowMs: number;
   /**

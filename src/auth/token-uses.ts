@@ -14,7 +14,7 @@ const MAX_TOKEN_USES_PER_WRITE = 1_000;
 /** Tokens whose use waits to be written; beyond these the oldest use is dropped. */
 const MAX_PENDING_TOKEN_USES = 20_000;
 
-export interface UseRecorderOptions {
+interface UseRecorderOptions {
   readonly accounts: Pick<Tokens, "recordUses">;
   readonly log: Log;
   readonly writeAfterMs?: number;

@@ -66,7 +66,7 @@ export type Verification =
   | "rate_limited"
   | "unavailable";
 
-export interface VerifierOptions {
+interface VerifierOptions {
   readonly accounts: Pick<
     Accounts,
     | "findCredential"

@@ -21,7 +21,7 @@ Exit codes:
   0 done, 1 failed, 2 wrong command line or a value that is refused,
   3 not logged in or token not valid, 4 not found, 130 interrupted`;
 
-export interface CliErrorOptions {
+interface CliErrorOptions {
   /** Default: 1. */
   readonly exitCode?: number;
   /** What to do about it. */

@@ -5,7 +5,7 @@
  */
 import { plain } from "./plain.ts";
 
-export interface TableOptions {
+interface TableOptions {
   /** What is said instead of a table without rows, such as `No tasks`. */
   readonly empty: string;
   /** Titles of columns that a narrow terminal does without, the first of them first. */

@@ -53,7 +53,7 @@ export interface DeploymentTarget {
   readonly timeoutMs: number | undefined;
 }
 
-export interface TargetCommandOptions<Flags extends TargetFlags> {
+interface TargetCommandOptions<Flags extends TargetFlags> {
   readonly description: string;
   readonly arguments?: readonly (readonly [name: string, description: string])[];
   readonly options?: readonly Option[];

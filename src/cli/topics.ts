@@ -43,7 +43,7 @@ const EXIT_CODES = `Exit codes, the same for every command; scripts may rely on 
 
 const TOPICS = { environment: ENVIRONMENT, "exit-codes": EXIT_CODES } as const;
 
-export type TopicName = keyof typeof TOPICS;
+type TopicName = keyof typeof TOPICS;
 
 /** A command that writes the text, also as its help. */
 export function topicCommand(name: TopicName, { stdout }: Pick<Streams, "stdout">): Command {

@@ -31,7 +31,7 @@ export interface UploadProgress {
   readonly totalBytes: number;
 }
 
-export interface UploadOptions {
+interface UploadOptions {
   readonly client: TesseraClient;
   readonly organization: string;
   readonly index: ArtifactIndex;

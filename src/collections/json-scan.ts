@@ -57,7 +57,7 @@ export interface JsonLevel {
 }
 
 /** Where a value stands, and what it is made of. */
-export interface Scanned {
+interface Scanned {
   readonly start: number;
   readonly end: number;
   readonly levels: readonly JsonLevel[];
@@ -82,7 +82,7 @@ export interface ScannedJson extends Scanned {
   readonly elements: readonly Scanned[] | undefined;
 }
 
-export interface JsonScanOptions {
+interface JsonScanOptions {
   /** Takes Python's `NaN`, `Infinity` and `-Infinity` for numbers. Default: they are faults. */
   readonly constants?: boolean;
   /** Notes the elements of an array, too. */

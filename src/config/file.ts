@@ -4,7 +4,7 @@ import type { ConfigFile, Settings } from "./settings.ts";
 import { ConfigError } from "./values.ts";
 
 /** Read if it exists and no other file was named. */
-export const DEFAULT_FILE = "tessera.json";
+const DEFAULT_FILE = "tessera.json";
 
 /** Settings file of `tessera start`; a larger one is not a file of settings. */
 const MAX_SETTINGS_FILE_BYTES = 1024 * 1024;

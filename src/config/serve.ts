@@ -84,7 +84,7 @@ export interface ServeConfig extends ServiceLimits {
 }
 
 /** How a service in Python is run. */
-export interface PythonConfig {
+interface PythonConfig {
   /** The interpreter that `--python` names. */
   readonly named: string | undefined;
   /** The folder of the virtual environment that is active in the shell. */

@@ -58,7 +58,7 @@ export function optional<Value>(
 }
 
 /** The sources of settings. */
-export interface SettingSources {
+interface SettingSources {
   /** By the names that the command line gives the values, such as `publicUrl`. */
   readonly flags: { readonly [name: string]: string | undefined };
   readonly env: NodeJS.ProcessEnv;
@@ -91,7 +91,7 @@ export function readSettings<Table extends Settings>(
 }
 
 /** `--public-url` of `--public-url <url>`. */
-export function longFlag(flag: string): string {
+function longFlag(flag: string): string {
   const [long] = /--[a-z-]+/.exec(flag) ?? [];
   if (long === undefined) {
     throw new ConfigError(`${flag} has no long form`);

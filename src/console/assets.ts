@@ -38,7 +38,7 @@ const MAX_AGE_SECONDS = 31_536_000;
 /** For files with such names. */
 export const IMMUTABLE = `public, max-age=${MAX_AGE_SECONDS}, immutable`;
 
-export interface AssetOptions {
+interface AssetOptions {
   /** Pages of this server may show it in a frame. Default: nobody may. */
   readonly inFrame?: boolean;
   /** Elements may have a `style` of their own, as coloured code has. Default: none may. */

@@ -21,7 +21,7 @@ type MetricsMessage = Extract<WorkerMessage, { readonly type: "metrics" }>;
 const MAX_HELD_COUNT_VALUES = 30_000;
 
 /** What the changes of all workers are counted into. */
-export type CountedMetrics = Pick<CustomMetrics, "declare" | "count" | "dropped" | "workerEnded">;
+type CountedMetrics = Pick<CustomMetrics, "declare" | "count" | "dropped" | "workerEnded">;
 
 /** The serving revision: its metrics, and its declarations as a text to compare. */
 interface Serving {

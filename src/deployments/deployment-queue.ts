@@ -36,7 +36,7 @@ export interface DeploymentQueue extends Disposable {
   stop(): Promise<void>;
 }
 
-export interface DeploymentQueueSettings {
+interface DeploymentQueueSettings {
   readonly storage: Storage;
   readonly notifier: Notifier | undefined;
   readonly maintenance: Maintenance;
@@ -48,7 +48,7 @@ export interface DeploymentQueueSettings {
   readonly record?: object;
 }
 
-export interface DeploymentQueueParts {
+interface DeploymentQueueParts {
   readonly deploymentId: string;
   readonly scale: Scale | undefined;
   readonly pool: Pool;

@@ -35,7 +35,7 @@ export interface RemoteOptions
   onCapacity(): void;
 }
 
-export interface JoiningOptions {
+interface JoiningOptions {
   readonly options: DeploymentOptions;
   readonly pool: Pool;
   readonly attempts: Attempts;

@@ -25,7 +25,7 @@ function untilNextMs(): number {
   );
 }
 
-export interface ObserverOptions {
+interface ObserverOptions {
   readonly deploymentId: string;
   readonly storage: Pick<Storage, "countTasks" | "oldestWaiting">;
   readonly pool: Pick<Pool, "alive" | "joined" | "measured" | "present" | "readyCount">;

@@ -18,7 +18,7 @@ export interface WorkerAccess {
   readonly env: { readonly [name: string]: string };
 }
 
-export interface RightsOptions {
+interface RightsOptions {
   readonly servicePath: string;
   /** Its packages are in its own folder. Default: false. */
   readonly selfContained?: boolean;

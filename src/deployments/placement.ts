@@ -129,7 +129,7 @@ function joinablePlace({ place }: Placement): "any" | "remote" {
   return place === "local" ? "any" : "remote";
 }
 
-export interface NodeMatch {
+interface NodeMatch {
   /** The labels of the node. */
   readonly labels: MachineLabels;
   /** False for an artifact of kind `remote`, whose code is on other machines. */

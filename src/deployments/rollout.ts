@@ -38,7 +38,7 @@ export interface RolloutPolicy {
   readonly sandbox?: SandboxLevel | undefined;
 }
 
-export interface RolloutOptions {
+interface RolloutOptions {
   readonly policy: RolloutPolicy;
   readonly pool: Pool;
   readonly now: () => number;

@@ -36,7 +36,7 @@ export interface Scale extends Bounds {
   readonly queueTimeMs?: number;
 }
 
-export interface ScalingOptions {
+interface ScalingOptions {
   readonly deploymentId: string;
   readonly storage: Storage;
   readonly pool: Pool;

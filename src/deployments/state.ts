@@ -6,7 +6,7 @@ import { awaitedText } from "./placement.ts";
 export const WAITING_FOR_ROOM = "waiting for room on a node";
 
 /** `waiting`: it serves, but its workers have to join, and none has joined this node. */
-export type ServingState = "starting" | "ready" | "degraded" | "failed" | "stopped" | "waiting";
+type ServingState = "starting" | "ready" | "degraded" | "failed" | "stopped" | "waiting";
 
 export interface DeploymentStatus {
   readonly state: ServingState;
@@ -29,7 +29,7 @@ export interface FailedRevision {
   readonly reason: string;
 }
 
-export interface StateFacts extends Omit<DeploymentStatus, "state" | "reason"> {
+interface StateFacts extends Omit<DeploymentStatus, "state" | "reason"> {
   /** Why a worker of what serves waits for room on the node; undefined when none does. */
   readonly waiting: string | undefined;
   /** True when a revision serves. */

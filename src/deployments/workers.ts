@@ -45,7 +45,7 @@ export interface OutputSource {
   readonly revision: number | undefined;
 }
 
-export interface WorkerHooks extends Pick<WorkerOptions, "countsOf"> {
+interface WorkerHooks extends Pick<WorkerOptions, "countsOf"> {
   /** Its `isBlocked` or `isDraining` has changed. */
   onAnswering(): void;
   /** It connected outward, or was refused. */

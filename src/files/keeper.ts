@@ -27,7 +27,7 @@ import { storedFiles } from "../storage/stored.ts";
  */
 const UNATTACHED_BLOB_TTL_MS = 60 * 60_000;
 
-export interface KeeperOptions {
+interface KeeperOptions {
   readonly blobs: BlobStore;
   /** Undefined where the blobs do not outlive the node. */
   readonly registry?: Pick<Storage, "registerBlobs" | "releaseBlobs">;

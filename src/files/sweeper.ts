@@ -18,7 +18,7 @@ const BLOB_SWEEP_INTERVAL_MS = 20_000;
 /** How long a node has a blob for itself to delete; after that it is taken for dead. */
 const BLOB_SWEEP_CLAIM_MS = 10 * 60_000;
 
-export interface SweeperOptions {
+interface SweeperOptions {
   readonly storage: Pick<Storage, "takeDeadBlobs" | "forgetBlobs">;
   readonly blobs: BlobStore;
   readonly now: () => number;

@@ -59,7 +59,7 @@ export interface HeldArtifact {
   release(): void;
 }
 
-export interface ArtifactCacheOptions {
+interface ArtifactCacheOptions {
   /** Created if missing. If another node uses it, this one uses a folder beside it. */
   readonly folder: string;
   readonly hosting: Pick<HostingStorage, "getIndex" | "listArtifactFiles">;

@@ -21,7 +21,7 @@ const DESIRED_STATE_RETRY_PAUSE_MS = 1_500;
 /** Desired deployments in one read. */
 const MAX_DEPLOYMENTS_PER_READ = 500;
 
-export interface DesiredDeploymentsOptions {
+interface DesiredDeploymentsOptions {
   readonly hosting: Pick<Revisions, "getHosted" | "listHosted">;
   readonly changes: ChangeFeed;
   readonly log: Log;

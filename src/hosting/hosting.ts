@@ -31,7 +31,7 @@ import { WorkerReporter } from "./worker-reporter.ts";
  */
 const RESUME_TIMEOUT_MS = 15_000;
 
-export interface HostingOptions extends NodeDeploymentOptions {
+interface HostingOptions extends NodeDeploymentOptions {
   /** True when other nodes may use the same database. */
   readonly shared: boolean;
   readonly routing: Routing;

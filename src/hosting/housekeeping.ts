@@ -28,7 +28,7 @@ const MAX_PRUNED_HOSTING_ROWS = 500;
 /** How long a node has an unused file for itself to delete; after that it is taken for dead. */
 const ARTIFACT_FILE_CLAIM_MS = 10 * 60_000;
 
-export interface HousekeepingOptions {
+interface HousekeepingOptions {
   readonly hosting: Pick<HostingStorage, "pruneHosting" | "takeUnusedFiles" | "forgetFiles">;
   readonly blobs: Pick<BlobStore, "delete">;
   readonly artifacts: ArtifactCache;

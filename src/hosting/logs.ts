@@ -27,7 +27,7 @@ const LOG_FLUSH_TIMEOUT_MS = 2_000;
 /** Pause after a write of log lines that failed. */
 const LOG_RETRY_PAUSE_MS = 2_000;
 
-export interface DeploymentLogOptions extends DeploymentKey {
+interface DeploymentLogOptions extends DeploymentKey {
   readonly hosting: Pick<Logs, "appendLogs">;
   readonly nodeId: string;
   readonly now: () => number;

@@ -21,7 +21,7 @@ const NODE_HEARTBEAT_INTERVAL_MS = 3_000;
  */
 const NODE_HEARTBEAT_TIMEOUT_MS = 8_000;
 
-export interface NodeMembershipOptions {
+interface NodeMembershipOptions {
   readonly hosting: Pick<NodeRecords, "beat" | "endNode">;
   /** True when other nodes may use the same database. */
   readonly shared: boolean;

@@ -40,7 +40,7 @@ import { failed, starting, stopped, waiting } from "./refusals.ts";
 import { RetryBackoff } from "./retry-backoff.ts";
 import { reportOf } from "./status.ts";
 
-export interface ReconcilerOptions extends PreparationOptions {
+interface ReconcilerOptions extends PreparationOptions {
   /** Creates the running deployment, with its number of workers within these bounds. */
   readonly open: (record: DesiredDeployment, scale: Share) => Deployment;
   /** An older revision that other nodes serve, used when the target revision does not start here. */

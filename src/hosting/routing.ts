@@ -23,7 +23,7 @@ import { appOf } from "./hosts.ts";
 /** Names of deployments that a refusal lists. */
 const MAX_NAMED_DEPLOYMENTS = 20;
 
-export interface RoutingOptions {
+interface RoutingOptions {
   readonly accounts: Pick<Organizations, "findDeployment" | "listDeployments">;
   readonly changes: ChangeFeed;
   readonly appsDomain: string;

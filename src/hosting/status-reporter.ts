@@ -15,7 +15,7 @@ const STATUS_WRITE_DELAY_MS = 250;
 /** Pause after a write of deployment statuses that failed. */
 const STATUS_RETRY_PAUSE_MS = 2_000;
 
-export interface StatusReporterOptions {
+interface StatusReporterOptions {
   readonly hosting: Pick<NodeStorage, "reportDeployments" | "withdrawReports">;
   readonly nodeId: string;
   readonly log: Log;

@@ -17,7 +17,7 @@ const MAX_STATUS_OUTPUT_LINES = 20;
 const MAX_STATUS_REASON_CHARACTERS = 4_000;
 
 /** A deployment on this node: its desired and its actual state. */
-export interface StatusFacts {
+interface StatusFacts {
   readonly record: DesiredDeployment;
   /** Undefined while nothing serves. */
   readonly status: DeploymentStatus | undefined;

@@ -15,7 +15,7 @@ import type { Group, Owner, SeriesBudget } from "./metric.ts";
  */
 export const MAX_ORGANIZATION_SAMPLES = 20_000;
 
-export interface CustomFamiliesOptions {
+interface CustomFamiliesOptions {
   readonly maxSeries: number;
   readonly onDropped: (owner: Owner, metric: string, events: number) => void;
 }

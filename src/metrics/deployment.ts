@@ -26,7 +26,7 @@ export type OwnedTable = {
   readonly [Key in MetricKey]: Owned<(typeof METRICS)[Key]>;
 };
 
-export interface DeploymentMetricsOptions {
+interface DeploymentMetricsOptions {
   readonly now: () => number;
   readonly custom: CustomMetrics;
   readonly onEnd: () => void;
@@ -121,19 +121,19 @@ export class DeploymentMetrics {
   }
 }
 
-export interface FinishedRequest {
+interface FinishedRequest {
   readonly protocol: Protocol;
   readonly code: string;
   readonly seconds: number;
 }
 
-export interface ObservedQueue {
+interface ObservedQueue {
   readonly queued: number;
   readonly running: number;
   readonly oldestSeconds: number;
 }
 
-export interface ObservedWorkers {
+interface ObservedWorkers {
   readonly up: number;
   readonly starting: number;
   /** What the load asks for, within the bounds. */

@@ -14,7 +14,7 @@ import { Yielder } from "./yielder.ts";
 const EXPOSITION_CHUNK_CHARACTERS = 32_768;
 
 /** Limits the output to one deployment. */
-export interface Exposed {
+interface Exposed {
   readonly organizationId: string;
   readonly deployment: string;
 }

@@ -7,7 +7,7 @@ import type { Metrics } from "./metrics.ts";
 import type { SampleSeries } from "./series.ts";
 
 /** All series with one name. */
-export interface Family {
+interface Family {
   readonly name: string;
   /** One list per source and group; a list may grow while it is read. */
   readonly lists: readonly (readonly SampleSeries[])[];

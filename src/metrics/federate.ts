@@ -21,7 +21,7 @@ import type { SampleSeries } from "./series.ts";
 import { Yielder } from "./yielder.ts";
 
 /** Age beyond which a sample is left out of `/federate`. */
-export const FEDERATION_LOOKBACK_MS = 5 * 60_000;
+const FEDERATION_LOOKBACK_MS = 5 * 60_000;
 
 /** The media type of the text format. */
 export const TEXT_FORMAT = "text/plain; version=0.0.4; charset=utf-8";

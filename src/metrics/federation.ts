@@ -7,7 +7,7 @@ import type { Metrics } from "./metrics.ts";
 import { parseSelectors } from "./selector/list.ts";
 import type { Upstream } from "./upstream.ts";
 
-export interface FederationOptions {
+interface FederationOptions {
   readonly metrics: Metrics;
   /** Metrics of other nodes; absent on a single node. */
   readonly foreign?: ForeignMetrics;
@@ -17,7 +17,7 @@ export interface FederationOptions {
   readonly now: () => number;
 }
 
-export interface FederationQuery {
+interface FederationQuery {
   readonly organizationId: string;
   readonly organization: string;
   /** Selectors as text. */

@@ -10,7 +10,7 @@ const NODE_SAMPLES_TTL_MS = 4 * SAMPLES_PUBLISH_INTERVAL_MS;
 /** Time without a question after which the samples of an organization are dropped from memory. */
 const ORGANIZATION_SAMPLES_FORGET_MS = 10 * 60_000;
 
-export interface ForeignOptions {
+interface ForeignOptions {
   readonly storage: MetricsStorage;
   readonly nodeId: string;
   readonly now: () => number;

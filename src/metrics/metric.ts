@@ -14,14 +14,14 @@ import { type Declaration, LABELS, type LabelDeclaration } from "./declarations.
 import { toLabels } from "./labels.ts";
 import { CounterSeries, GaugeSeries, HistogramSeries, type SampleSeries } from "./series.ts";
 
-export type SeriesOf<Declared extends Declaration> = {
+type SeriesOf<Declared extends Declaration> = {
   counter: CounterSeries;
   gauge: GaugeSeries;
   histogram: HistogramSeries;
 }[Declared["kind"]];
 
 /** A value for each declared label. */
-export type ValuesOf<Declared extends Declaration> = Values<Declared["labels"]>;
+type ValuesOf<Declared extends Declaration> = Values<Declared["labels"]>;
 
 type Values<Names extends readonly string[]> = { [Index in keyof Names]: string };
 
@@ -41,7 +41,7 @@ export interface SeriesBudget {
   giveBack(samples: number): void;
 }
 
-export interface MetricBounds {
+interface MetricBounds {
   /** Series per group, counted as label sets: a histogram counts once. */
   readonly maxSeries: number;
   /** Default: only `maxSeries` applies. */

@@ -18,7 +18,7 @@ import { type Group, Metric, type Owner } from "./metric.ts";
 /** Maximum label sets per metric and organization; a histogram counts once. */
 const MAX_SERIES_PER_METRIC = 2_000;
 
-export interface MetricsOptions {
+interface MetricsOptions {
   /** The name of this node; the label `node`. */
   readonly node: string;
   readonly now: () => number;
@@ -43,7 +43,7 @@ export interface MeasuredDeployment {
 export type DeploymentMetricsOf = (deploymentId: string) => DeploymentMetrics | undefined;
 
 /** What workers take of their node. */
-export interface ObservedBudget {
+interface ObservedBudget {
   readonly workers: number;
   readonly memoryBytes: number;
   /** Deployments that wait for room. */
@@ -52,7 +52,7 @@ export interface ObservedBudget {
   readonly evictions: number;
 }
 
-export type TokenVerification =
+type TokenVerification =
   | "valid"
   | "invalid"
   | "expired"
@@ -261,7 +261,7 @@ export class Metrics {
 }
 
 /** The metrics of a deployment with its owner. */
-export interface CountedDeployment {
+interface CountedDeployment {
   readonly organizationId: string;
   readonly deploymentId: string | undefined;
   readonly metrics: DeploymentMetrics;

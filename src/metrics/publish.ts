@@ -21,7 +21,7 @@ const SAMPLES_PRUNE_AFTER_MS = 10 * 60_000;
 /** Interval at which samples of nodes that write no more are deleted. */
 const SAMPLES_PRUNE_INTERVAL_MS = 60_000;
 
-export interface PublishOptions {
+interface PublishOptions {
   readonly metrics: Metrics;
   readonly storage: MetricsStorage;
   readonly nodeId: string;

@@ -146,7 +146,7 @@ export class HistogramSeries extends Series {
   }
 }
 
-export interface PartOptions {
+interface PartOptions {
   readonly name: string;
   readonly labels: Labels;
   readonly read: () => number | undefined;

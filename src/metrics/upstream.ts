@@ -18,7 +18,7 @@ const MAX_PROMETHEUS_URL_CHARACTERS = 500_000;
 /** The upstream failed; the message is for the caller. */
 export class UpstreamError extends Error {}
 
-export interface UpstreamQuery {
+interface UpstreamQuery {
   /** The organization's name, as in the label `organization`. */
   readonly organization: string;
   readonly selectors: readonly Selector[];

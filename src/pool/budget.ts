@@ -37,7 +37,7 @@ export interface BudgetUse extends Allocation {
   readonly evictions: number;
 }
 
-export interface NodeBudgetOptions {
+interface NodeBudgetOptions {
   /** Something was taken, given back or asked for. */
   readonly onChange?: (use: BudgetUse) => void;
   /** The clock of `IdleWorker.sinceMs`. Default: `performance.now`. */

@@ -24,7 +24,7 @@ const WORKER_MESSAGES_PER_SECOND = 10_000;
 /** Bytes of messages that count as one more message for the rate of a worker. */
 const WORKER_MESSAGE_UNIT_BYTES = 16 * 1024;
 
-export interface WorkerChannelOptions {
+interface WorkerChannelOptions {
   /** Limit of one message from the worker. */
   readonly maxMessageBytes: number;
   /** Reads no faster than the rate of a worker with limits. */

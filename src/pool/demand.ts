@@ -62,14 +62,14 @@ export interface PastLoad {
   readonly due: number;
 }
 
-export interface DemandFacts {
+interface DemandFacts {
   /** Time since the load before. */
   readonly passedMs: number;
   /** How long a task that is due should wait for its start at most. */
   readonly queueTimeMs: number;
 }
 
-export interface Demand {
+interface Demand {
   /** May be a fraction. */
   readonly slots: number;
   readonly past: PastLoad;

@@ -6,7 +6,7 @@
  * `abortGrace`. If they end by themselves first, the worker goes on as before.
  */
 
-export interface DrainedWorker {
+interface DrainedWorker {
   /** The number of calls under way. */
   busyness(): number;
   /** True while it does not answer. */

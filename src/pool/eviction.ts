@@ -12,7 +12,7 @@ import type { Shortage } from "./shortage.ts";
 /** How long a worker has to be idle before it may be evicted. */
 const EVICTABLE_IDLE_MS = 1_000;
 
-export interface EvictionFacts {
+interface EvictionFacts {
   /** Those who hold room. */
   readonly tenants: Iterable<Tenant>;
   readonly nowMs: number;

@@ -72,7 +72,7 @@ export interface ExecutionListener {
 }
 
 /** Identifies the call. */
-export interface ExecutedCall extends Pick<Call, "id" | "endpoint"> {
+interface ExecutedCall extends Pick<Call, "id" | "endpoint"> {
   readonly kind: EndpointManifest["kind"];
 }
 

@@ -24,7 +24,7 @@ import { ReceivedChunks } from "./received-chunks.ts";
 import type { TransferHost, Transfers } from "./transfers.ts";
 import type { WorkerEnd } from "./worker-end.ts";
 
-export interface ExecutionsOptions {
+interface ExecutionsOptions {
   /** Time between an abort and the kill, or the drain. */
   readonly graceMs: number;
   /** How files reach the worker, and come back. */
@@ -34,7 +34,7 @@ export interface ExecutionsOptions {
 }
 
 /** The worker that executes the calls. */
-export interface CallExecutor {
+interface CallExecutor {
   hasEnded(): boolean;
   send(message: NodeMessage): void;
   /** Kills the worker because of one execution; its other executions end as displaced. */

@@ -12,7 +12,7 @@ const WORKER_HEARTBEAT_INTERVAL_MS = 100;
 /** Interval at which it is looked whether an idle worker has calls. */
 const IDLE_WORKER_HEARTBEAT_INTERVAL_MS = 1_000;
 
-export interface WorkerHeartbeatOptions {
+interface WorkerHeartbeatOptions {
   /** An idle worker is not pinged. */
   readonly isBusy: () => boolean;
   readonly ping: () => void;

@@ -23,7 +23,7 @@ const EMPTY_AFTER_MS = 3_000;
 /** How long one more worker is kept after the last suspect: others may follow. */
 const MORE_KEPT_MS = 10_000;
 
-export interface SuspectRoomOptions {
+interface SuspectRoomOptions {
   /** The workers that serve. */
   readonly workers: () => readonly Worker[];
   /** The number of workers that are wanted without suspects. */

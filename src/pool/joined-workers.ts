@@ -8,7 +8,7 @@ import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { Worker } from "./worker.ts";
 import type { WorkerEnd } from "./worker-end.ts";
 
-export interface JoinedWorkersOptions {
+interface JoinedWorkersOptions {
   /** A worker is there. Attempts may be claimed for it once this resolves. */
   onReady(worker: Worker): Promise<void>;
   /** A worker has ended, and its executions with it. */

@@ -14,7 +14,7 @@ export interface RoomSource {
   readonly min: () => number;
 }
 
-export interface PoolRoomOptions {
+interface PoolRoomOptions {
   /** Default: room without end. */
   readonly source: RoomSource | undefined;
   readonly isUrgent: () => boolean;

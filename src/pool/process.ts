@@ -23,7 +23,7 @@ const OUTPUT_END_TIMEOUT_MS = 1_000;
 
 export type OutputStream = "stdout" | "stderr" | "node";
 
-export interface ServiceProcessOptions {
+interface ServiceProcessOptions {
   readonly rights: WorkerRights;
   /** How it is started. Default: in Node alone. */
   readonly launch?: Launch | undefined;

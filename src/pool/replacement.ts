@@ -4,7 +4,7 @@ import type { Room } from "./room.ts";
 import type { Leave } from "./start-gate.ts";
 import type { Worker } from "./worker.ts";
 
-export interface ReplacementOptions {
+interface ReplacementOptions {
   /** Starts a worker in this room, and gives it back if that fails. */
   readonly spawn: (room: Room) => Worker;
   /** The number of workers; at least one is started, to prove that the service loads. */

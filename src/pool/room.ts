@@ -38,7 +38,7 @@ export interface RoomRequest {
 }
 
 /** Tells the budget what becomes of a room that it gave. */
-export interface RoomListener {
+interface RoomListener {
   onMeasured(room: Room, beforeBytes: number): void;
   onLeft(room: Room): void;
 }

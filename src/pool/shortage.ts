@@ -15,7 +15,7 @@ export interface Shortage {
 }
 
 /** What is taken of a limit, and what of it will be given back. */
-export interface TakenAllocation {
+interface TakenAllocation {
   readonly taken: Allocation;
   readonly gone: Allocation | undefined;
   readonly limit: Allocation;

@@ -4,14 +4,14 @@ import type { Execution, ExecutionListener } from "./execution.ts";
 import type { ExecuteOptions } from "./options.ts";
 
 /** The worker and revision that ran a call, for the log. */
-export interface RanIn {
+interface RanIn {
   readonly worker: string;
   /** Undefined where a service has no revisions. */
   readonly revision?: number;
 }
 
 /** The worker, as far as its slots need it. */
-export interface SlotOwner {
+interface SlotOwner {
   readonly id: string;
   readonly revision: number | undefined;
   readonly capacity: Capacity;

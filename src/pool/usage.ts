@@ -30,7 +30,7 @@ function statusFields(pid: number): string[] | undefined {
   return text?.slice(text.lastIndexOf(")") + 2).split(" ");
 }
 
-export interface Residence {
+interface Residence {
   /** Memory in RAM and in swap, with the page tables: those of a sparse map are larger than it. */
   readonly bytes: number;
   /** What of it is shared and is no file's. */

@@ -14,7 +14,7 @@ export const EGRESS_RELAY_PORT = 3128;
 /** Names of the worker's own loopback, which clients reach without the proxy. */
 const LOOPBACK_NAMES = ["localhost", "127.0.0.1", "::1"];
 
-export interface EgressEnvironmentOptions {
+interface EgressEnvironmentOptions {
   /** The path of the proxy's socket in the sandbox. */
   readonly socketPath: string;
   /**

@@ -12,7 +12,7 @@ import { pipeline } from "node:stream/promises";
 import type { ReadableStream } from "node:stream/web";
 
 /** Where the bytes of a file are on disk. */
-export interface FilePlace {
+interface FilePlace {
   readonly path: string;
   /** True when the file belongs to the SDK: sending it may move it. */
   readonly own: boolean;

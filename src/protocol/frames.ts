@@ -30,7 +30,7 @@ const FIRST_PARTS_BYTES = 1024 * 1024;
 // Captured before any user code runs: its replacements of these functions must not affect frames.
 const { parse } = JSON;
 
-export interface FrameReaderOptions {
+interface FrameReaderOptions {
   /** Limit of the body of a frame; a larger one breaks the stream. */
   readonly maxBytes: number;
   /** Limit of a header. Default: that of the frame. */

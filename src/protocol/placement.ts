@@ -1,7 +1,7 @@
 /** Placement as a service declares it: which machines run it, or one of its endpoints. */
 
 /** Labels that a service, an endpoint or a deployment may require. */
-export const MAX_REQUIRED_LABELS = 32;
+const MAX_REQUIRED_LABELS = 32;
 
 const LABEL_NAME = /^[A-Za-z0-9](?:[A-Za-z0-9._/-]{0,61}[A-Za-z0-9])?$/;
 const REQUIRED_VALUE = /^(?:\*|[A-Za-z0-9](?:[A-Za-z0-9._-]{0,253}[A-Za-z0-9])?)$/;

@@ -25,7 +25,7 @@ import { StreamedAttempts, type StreamedAttemptsOptions } from "./pieces/streame
 import { type AttemptListener, RunningAttempt } from "./running-attempt.ts";
 import { attemptEnd, waited } from "./traced.ts";
 
-export interface AttemptsOptions extends CompleterOptions, StreamedAttemptsOptions {
+interface AttemptsOptions extends CompleterOptions, StreamedAttemptsOptions {
   readonly storage: Storage;
   /** Default: nothing is traced. */
   readonly tracing?: DeploymentTracing | undefined;

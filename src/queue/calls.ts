@@ -26,7 +26,7 @@ import { callEnd } from "./traced.ts";
 /** Calls that may wait for a slot, over all endpoints of a deployment. */
 const MAX_WAITING_CALLS = 1_000;
 
-export interface CallsOptions {
+interface CallsOptions {
   readonly pool: Pool;
   readonly log: Log;
   readonly newId: () => string;

@@ -17,7 +17,7 @@ import { finished, notFound } from "./refusals.ts";
  */
 const ABORT_MARGIN_MS = 5_000;
 
-export interface CancelTaskOptions {
+interface CancelTaskOptions {
   readonly deploymentId: string;
   readonly storage: Pick<Storage, "cancelTask">;
   readonly attempts: Pick<Attempts, "abort">;

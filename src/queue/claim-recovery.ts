@@ -25,7 +25,7 @@ const LOST_CLAIM_SEARCH_MS = 30_000;
 /** Interval at which lost claims are looked for after an error. */
 const LOST_CLAIM_SEARCH_INTERVAL_MS = 1_000;
 
-export interface ClaimRecoveryOptions {
+interface ClaimRecoveryOptions {
   readonly storage: Storage;
   readonly attempts: Attempts;
   readonly log: Log;

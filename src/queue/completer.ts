@@ -44,7 +44,7 @@ export interface CompleterOptions {
 }
 
 /** An end that is known only later. Rejects when `givenUp` aborts, and never otherwise. */
-export type LaterEnd = (givenUp: AbortSignal) => Promise<AttemptEnd>;
+type LaterEnd = (givenUp: AbortSignal) => Promise<AttemptEnd>;
 
 /** An attempt that ran. */
 interface Ran {

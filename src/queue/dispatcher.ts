@@ -28,7 +28,7 @@ import { Suspects } from "./suspects.ts";
 /** Tasks of one endpoint claimed at once. */
 const MAX_CLAIMED_TASKS = 200;
 
-export interface DispatcherOptions {
+interface DispatcherOptions {
   readonly deploymentId: string;
   readonly storage: Storage;
   readonly pool: Pool;

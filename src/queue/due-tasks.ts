@@ -3,7 +3,7 @@ import type { Log } from "../log/log.ts";
 import type { Storage } from "../storage/storage.ts";
 import { Alarm } from "../time/alarm.ts";
 
-export interface DueTasksOptions {
+interface DueTasksOptions {
   readonly deploymentId: string;
   readonly storage: Storage;
   readonly log: Log;

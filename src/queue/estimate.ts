@@ -46,7 +46,7 @@ export class RunTimes {
   }
 }
 
-export interface StartQuestion {
+interface StartQuestion {
   /** Tasks that start before this one. */
   readonly position: number;
   /** Tasks of the endpoint that can run at a time. */

@@ -23,7 +23,7 @@ const REMOVAL_INTERVAL_LINES = 100;
 const MAX_LINE_NUMBER = 2 ** 31 - 1;
 
 /** A line's place in the log of its attempt. */
-export interface LinePlace {
+interface LinePlace {
   /** From 1. */
   readonly line: number;
   /** The lines that it displaces; absent for nearly all. */

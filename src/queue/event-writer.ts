@@ -40,7 +40,7 @@ export class AttemptEvents {
   }
 }
 
-export interface EventWriterOptions {
+interface EventWriterOptions {
   readonly storage: Pick<Storage, "recordEvents">;
   readonly log: Log;
   /** Events of this task were stored. */

@@ -20,7 +20,7 @@ import { SingleFlight } from "../time/single-flight.ts";
  */
 const MAX_EXPIRED_TASKS = 500;
 
-export interface ExpirerOptions {
+interface ExpirerOptions {
   readonly storage: Pick<Storage, "expireTasks">;
   readonly log: Log;
   readonly now: () => number;

@@ -20,7 +20,7 @@ export const LEASE_HEARTBEAT_INTERVAL_MS = 5_000;
 /** Pause before a storage that does not answer is asked for a lease again. */
 const LEASE_OPEN_RETRY_PAUSE_MS = 1_000;
 
-export interface LeasesOptions {
+interface LeasesOptions {
   readonly storage: Storage;
   readonly log: Log;
   readonly now: () => number;

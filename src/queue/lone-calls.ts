@@ -13,7 +13,7 @@ interface Waiting {
   readonly give: (slot: Slot | undefined) => void;
 }
 
-export interface LoneCallsOptions {
+interface LoneCallsOptions {
   readonly pool: Pick<Pool, "reserveAlone" | "suspectsSettled">;
   /** True while other calls wait for a slot. */
   othersWait(): boolean;

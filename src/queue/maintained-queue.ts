@@ -31,7 +31,7 @@ export interface MaintainedQueue {
   abort(taskId: string): void;
 }
 
-export interface MaintainedQueueParts {
+interface MaintainedQueueParts {
   readonly dispatcher: Dispatcher;
   readonly remoteHints: RemoteHints;
   readonly attempts: Attempts;

@@ -40,7 +40,7 @@ const LEASE_HEARTBEAT_RETRY_PAUSE_MS = 1_000;
 /** The same while hints of other nodes may not arrive: callers that wait know by it alone. */
 const UNHINTED_MAINTENANCE_INTERVAL_MS = 1_000;
 
-export interface MaintenanceOptions {
+interface MaintenanceOptions {
   readonly storage: Storage;
   /** Carries hints between nodes; undefined where there is one node only. */
   readonly notifier: Notifier | undefined;

@@ -14,7 +14,7 @@ import type { Task, TaskFailure } from "../tasks/task.ts";
  */
 const BLOB_STORE_RETRY_PAUSE_MS = 5_000;
 
-export interface OutcomeOptions {
+interface OutcomeOptions {
   /** The task as it was claimed. */
   readonly task: Task;
   readonly endpoint: EndpointManifest;

@@ -12,7 +12,7 @@ import type { Changes } from "./changes.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import type { RemoteHints } from "./remote-hints.ts";
 
-export interface PeersOptions {
+interface PeersOptions {
   readonly deploymentId: string;
   readonly storage: Storage;
   readonly notifier: Notifier;

@@ -21,7 +21,7 @@ export interface QueuePosition {
   readonly awaited?: string | undefined;
 }
 
-export interface QueuePositionsOptions {
+interface QueuePositionsOptions {
   readonly storage: Storage;
   readonly runTimes: RunTimes;
   readonly slots: (endpoint: string) => number;

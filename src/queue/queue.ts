@@ -35,7 +35,7 @@ import { tracedSubmit, tracedSubmits } from "./traced.ts";
 import { waitFor } from "./wait.ts";
 import { type WatchedEvent, type WatchPosition, watchEvents } from "./watch.ts";
 
-export interface QueueOptions {
+interface QueueOptions {
   readonly deploymentId: string;
   readonly storage: Storage;
   readonly dispatcher: Dispatcher;

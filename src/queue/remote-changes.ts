@@ -18,7 +18,7 @@ const MAX_REMOTE_CHANGES_PER_READ = 100;
 /** Pause between two reads of awaited tasks. */
 const REMOTE_CHANGES_PAUSE_MS = 20;
 
-export interface RemoteChangesOptions {
+interface RemoteChangesOptions {
   readonly storage: Pick<Storage, "listAborts">;
   readonly log: Log;
   readonly queues: ReadonlyMap<string, MaintainedQueue>;

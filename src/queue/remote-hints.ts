@@ -14,7 +14,7 @@ import type { Dispatcher } from "./dispatcher.ts";
  */
 const REMOTE_HINT_DELAY_MS = 3_000;
 
-export interface RemoteHintsOptions {
+interface RemoteHintsOptions {
   readonly dispatcher: Pick<Dispatcher, "hint">;
   readonly pool: Pick<Pool, "size">;
   /** Other nodes can claim from the same storage. */

@@ -13,7 +13,7 @@ import type { AttemptEvents } from "./event-writer.ts";
 import type { AttemptPieces, PieceSource } from "./pieces/attempt-pieces.ts";
 
 /** The facts of a running attempt. It holds no arguments: they may be large, and the worker has them. */
-export interface BegunAttempt {
+interface BegunAttempt {
   readonly task: Task;
   readonly leaseId: string;
   readonly endpoint: EndpointManifest;

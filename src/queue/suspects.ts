@@ -13,7 +13,7 @@ import type { ClaimRecovery } from "./claim-recovery.ts";
 /** How often a worker is asked for again while none can be had: others come and go meanwhile. */
 const ASK_AGAIN_MS = 500;
 
-export interface SuspectsOptions {
+interface SuspectsOptions {
   readonly deploymentId: string;
   readonly storage: Pick<Storage, "claimTasks">;
   readonly pool: Pick<Pool, "reserveAlone" | "suspectsSettled">;

@@ -20,7 +20,7 @@ const MAX_UNSERVED_TASKS = 200;
  */
 const UNSERVED_TASKS_RETRY_MS = 30_000;
 
-export interface UnservedTasksOptions {
+interface UnservedTasksOptions {
   readonly deploymentId: string;
   readonly storage: Storage;
   readonly leases: Leases;

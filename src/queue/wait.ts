@@ -5,7 +5,7 @@ import type { Task } from "../tasks/task.ts";
 import { type AbortListener, abortListenersOf } from "./abort-listeners.ts";
 import type { ChangeListener, Changes } from "./changes.ts";
 
-export interface WaitForOptions {
+interface WaitForOptions {
   readonly changes: Changes;
   readonly taskId: string;
   readonly waitMs: number;

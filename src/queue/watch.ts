@@ -25,7 +25,7 @@ export type WatchedEvent =
   /** `sequence` is that of the event before it. */
   | { readonly kind: "piece"; readonly piece: StreamedPiece; readonly sequence: number };
 
-export interface WatchEventsOptions {
+interface WatchEventsOptions {
   readonly storage: Storage;
   readonly changes: Changes;
   readonly key: TaskKey;

@@ -11,7 +11,7 @@ import { once } from "node:events";
 import type { AddressInfo, Server, Socket } from "node:net";
 import { createServer } from "node:net";
 
-export interface ListenOptions {
+interface ListenOptions {
   readonly port: number;
   readonly host: string;
 }

@@ -11,7 +11,7 @@ import { addressGroup } from "../collections/networks.ts";
 /** The bound that a refused connection was beyond. */
 export type ConnectionBound = "total" | "address";
 
-export interface ConnectionLimitOptions {
+interface ConnectionLimitOptions {
   /** Open connections at most. */
   readonly total: number;
   /** Open connections of one address at most. */

@@ -46,7 +46,7 @@ export function deploymentMetrics(metrics: Metrics): ServerPlugin {
 /** JSON body of a call: files in it, as `data:` URLs, are held in memory. */
 const MAX_TEXT_BODY_BYTES = 64 * 1024 * 1024;
 
-export interface ServingOptions extends AccessOptions {
+interface ServingOptions extends AccessOptions {
   readonly version: string;
   /** Largest JSON body of a call to an endpoint that says nothing of it. */
   readonly jsonBodyBytes: number;
@@ -59,7 +59,7 @@ export interface ServingOptions extends AccessOptions {
 }
 
 /** The OpenAPI document of the platform. */
-export interface PlatformDocument {
+interface PlatformDocument {
   readonly directory: Pick<Directory, "names">;
   /** Writes it as JSON text, when it is first asked for. */
   readonly write: () => string;

@@ -37,7 +37,7 @@ const MAX_CACHED_ADDRESSES = 10_000;
  */
 const MAX_ADDRESS_CHARACTERS = 45;
 
-export interface TrustOptions {
+interface TrustOptions {
   /** The proxies' addresses. */
   readonly networks: readonly string[];
   /** Whether proxies prove their identity by a secret. */

@@ -19,7 +19,7 @@ import { sendProblem } from "./http/problem.ts";
 import { organizationOfHost } from "./rpc/engine/caller.ts";
 
 /** The hosts of a platform with a public address. */
-export interface OwnHosts {
+interface OwnHosts {
   /** Names at which the platform and this node are reached, without ports. */
   readonly names: readonly string[];
   readonly appsDomain: string | undefined;

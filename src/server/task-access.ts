@@ -9,7 +9,7 @@ import { setStanding } from "./rpc/engine/standing.ts";
 
 type Values = ContextValues | Promise<ContextValues>;
 
-export interface AccessReading {
+interface AccessReading {
   readonly taskAccess: TaskAccess;
   /** The context of a request whose caller is who its headers say. */
   readonly byHeaders: (req: FastifyRequest) => Values;

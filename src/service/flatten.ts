@@ -22,7 +22,7 @@ const COPIED = [
   ...["minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties", "enum"],
 ];
 
-export interface Flattened {
+interface Flattened {
   readonly schema: JsonSchema;
   /** True when `null` is accepted in addition. */
   readonly nullable: boolean;

@@ -6,7 +6,7 @@ import { PLAIN_TEXT, textTypeOf } from "./piece-type.ts";
 import { resultIsText } from "./schema.ts";
 
 /** A result that is not a file. */
-export interface OutputText {
+interface OutputText {
   readonly contentType: string;
   readonly text: string;
 }

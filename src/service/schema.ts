@@ -15,7 +15,7 @@ import { flattenArguments, flattenSchema } from "./flatten.ts";
 import { pathBelow } from "./routes.ts";
 
 /** The object of `/schema.json`. */
-export interface SchemaDocument {
+interface SchemaDocument {
   readonly name: string;
   readonly type: "service";
   readonly description?: string;

@@ -17,7 +17,7 @@ const LENGTH_BYTES = 4;
 /** How `task_pieces.form` is stored. */
 export const FORMS: readonly PieceForm[] = ["json", "text", "bytes"];
 
-export interface PieceRun {
+interface PieceRun {
   /** The number of its last piece. */
   readonly last: number;
   /** How many pieces it has. */

@@ -10,7 +10,7 @@ const ADDRESS = /^(postgres(?:ql)?:\/\/(?:[^/?#]*@)?)([^/?#@]*)(.*)$/is;
 const WRITABLE = ["read-write", "primary"];
 
 /** The addresses of one database, in the order in which they are tried. */
-export interface HostAddresses {
+interface HostAddresses {
   /** One address for each host; at least one. */
   readonly urls: readonly string[];
   /** Whether a connection counts only where it may write: a standby is passed over. */

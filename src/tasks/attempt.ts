@@ -22,7 +22,7 @@ const MAX_RECORDED_MESSAGE_CHARACTERS = 1_000;
 export const NONE_RETURNED: readonly ReturnedAttempt[] = Object.freeze([]);
 
 /** What an attempt and its return to the queue are recorded from. */
-export interface AttemptReturn {
+interface AttemptReturn {
   readonly number: number;
   readonly worker: string;
   readonly nowMs: number;

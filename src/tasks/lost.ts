@@ -31,7 +31,7 @@ export function countedDeaths(before: {
 }
 
 /** An attempt whose node is gone. */
-export interface LostNode {
+interface LostNode {
   readonly taskId: string;
   readonly attempt: number;
   /** Nodes that the task has lost, this one included. */

@@ -9,7 +9,7 @@ const JITTER = 0.25;
 /** Codes that a second attempt with the same arguments cannot change. */
 const HOPELESS = new Set(["invalid_argument", "unimplemented", "permission_denied"]);
 
-export interface RetryQuestion {
+interface RetryQuestion {
   /** Attempts that failed, this one included. */
   readonly failures: number;
   /** The code that it failed with. */

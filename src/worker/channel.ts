@@ -16,7 +16,7 @@ export interface Channel {
   isolate(options: IsolationOptions): void;
 }
 
-export interface ChannelListener {
+interface ChannelListener {
   readonly message: (message: NodeMessage) => void;
   /** The node is gone, or the stream is not from a node. */
   readonly disconnect: () => void;

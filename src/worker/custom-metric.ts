@@ -18,7 +18,7 @@ export interface Series {
   changed: boolean;
 }
 
-export interface TallyListener {
+interface TallyListener {
   /** A series has something to send. */
   onChange(series: Series): void;
   /** An event was dropped, because there are too many series. */

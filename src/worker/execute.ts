@@ -28,7 +28,7 @@ interface Running {
   readonly batched?: { readonly batch: Batch; readonly call: BatchedCall };
 }
 
-export interface ExecutorOptions {
+interface ExecutorOptions {
   readonly channel: Channel;
   readonly outbox: Outbox;
   readonly meters: Meters;

@@ -14,7 +14,7 @@ import { messageOf } from "./failure.ts";
 import { deniedCause } from "./permission-errors.ts";
 
 /** Thrown when a service cannot be loaded. The message is for its author. */
-export class ServiceRefusedError extends Error {
+class ServiceRefusedError extends Error {
   override readonly name = "ServiceRefusedError";
 }
 

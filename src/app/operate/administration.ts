@@ -27,7 +27,7 @@ const GENERATED_PASSWORD_CHARACTERS = 20;
 /** Organizations read in one query when the operator lists them all. */
 const MAX_LISTED_ORGANIZATIONS = 500;
 
-export interface AdministrationOptions {
+interface AdministrationOptions {
   /** Ended with it: the storage. */
   readonly resources: AsyncDisposable;
   readonly accounts: Accounts;

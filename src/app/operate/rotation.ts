@@ -29,7 +29,7 @@ export interface RotationRequest {
   readonly oneFile: boolean;
 }
 
-export interface RotationOptions extends RotationRequest {
+interface RotationOptions extends RotationRequest {
   readonly accounts: Accounts;
   readonly hosting: HostingStorage;
   /** Other nodes may use the database. */

@@ -18,7 +18,7 @@ const PIP = "pip==26.1.2";
 /** Builds are reproducible where their tools follow this (reproducible-builds.org): 1980, the first year of zip. */
 const SOURCE_DATE_EPOCH = "315532800";
 
-export interface CollectOptions extends Omit<UvRun, "args" | "cwd"> {
+interface CollectOptions extends Omit<UvRun, "args" | "cwd"> {
   readonly lock: string;
   /** The wheels are those for it, and for this machine. */
   readonly interpreter: PythonInterpreter;
@@ -28,7 +28,7 @@ export interface CollectOptions extends Omit<UvRun, "args" | "cwd"> {
   readonly fromSource: readonly string[];
 }
 
-export interface CollectedWheels {
+interface CollectedWheels {
   /** The paths of the wheels. */
   readonly paths: readonly string[];
   /** The lock of exactly these. */

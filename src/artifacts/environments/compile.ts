@@ -34,7 +34,7 @@ const MAX_LIST_BYTES = 16 * 1024;
 /** A compiler says nothing. */
 const MAX_COMPILER_MESSAGE_BYTES = 1024;
 
-export interface CompilePackagesOptions {
+interface CompilePackagesOptions {
   /** The environment. */
   readonly folder: string;
   readonly interpreter: PythonInterpreter;
@@ -47,7 +47,7 @@ export interface CompilePackagesOptions {
 }
 
 /** A module that is not compiled. */
-export interface LeftOutModule {
+interface LeftOutModule {
   /** Its path, from the folder of the packages. */
   readonly path: string;
   readonly reason: string;

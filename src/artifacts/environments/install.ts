@@ -28,7 +28,7 @@ export const MAX_ENVIRONMENT_FILES = 250_000;
 /** A wheel's file name (PEP 427), which is a name and no path. */
 const WHEEL_NAME = /^[A-Za-z0-9][A-Za-z0-9._+!-]{0,250}\.whl$/;
 
-export interface InstallOptions extends Omit<UvRun, "args" | "cwd"> {
+interface InstallOptions extends Omit<UvRun, "args" | "cwd"> {
   readonly folder: string;
   readonly interpreter: PythonInterpreter;
   /** A folder for the lock and the wheels; it is made, and removed. */

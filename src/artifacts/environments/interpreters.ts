@@ -27,7 +27,7 @@ export interface PythonInterpreter {
   readonly cacheTag: string;
 }
 
-export interface InterpreterRun {
+interface InterpreterRun {
   /** Default: as long as it takes. */
   readonly timeoutMs?: number;
   /** Default: 1 MiB, of what it prints. */

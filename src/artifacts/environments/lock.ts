@@ -20,14 +20,14 @@ import type { PythonInterpreter } from "./interpreters.ts";
 import { isLocked, readLock, writeLock } from "./requirements.ts";
 import { runUv, type UvRun } from "./run-uv.ts";
 
-export interface PythonLock {
+interface PythonLock {
   /** Requirements with hashes, in one form: equal for equal releases. */
   readonly text: string;
   /** The file that says what is needed, for messages. */
   readonly source: string;
 }
 
-export interface LockOptions extends Omit<UvRun, "args" | "cwd"> {
+interface LockOptions extends Omit<UvRun, "args" | "cwd"> {
   /** The folder of the service. */
   readonly folder: string;
   /** The path of its module from there. */

@@ -26,7 +26,7 @@ const HASHES = /^(?: --hash=sha256:[0-9a-f]{64})+$/;
  */
 const MARKER = /^(?:[a-z_.<>=!~() ]|"[\w .+*!,-]*"|'[\w .+*!,-]*')*$/;
 
-export interface LockedPackage {
+interface LockedPackage {
   /** As an index spells it: lower case, with hyphens (PEP 503). */
   readonly name: string;
   /** The requirement with its hashes, on one line. */

@@ -5,7 +5,7 @@
 
 export const UV_VERSION = "0.13.9";
 
-export interface UvWheel {
+interface UvWheel {
   readonly name: string;
   readonly sha256: string;
 }

@@ -19,7 +19,7 @@ const PUBLIC_INDEX = "https://pypi.org/simple";
 /** The list of a project's files as JSON (PEP 691). */
 const INDEX_TYPE = "application/vnd.pypi.simple.v1+json";
 
-export interface UvOptions {
+interface UvOptions {
   /** The path of the program to use. Default: it is fetched. */
   readonly named?: string | undefined;
   /** Where it is kept; created if missing. */

@@ -18,7 +18,7 @@ import {
 } from "./options.ts";
 
 /** The dependencies of the command, which `main.ts` provides. */
-export interface BuildActions {
+interface BuildActions {
   readonly build: Build;
   readonly pack: (
     built: BuiltArtifact,

@@ -8,7 +8,7 @@ import { type CompletedWord, placeOf } from "./words.ts";
 /** Words of a command line that is completed; a longer one is no command line. */
 const MAX_COMPLETED_WORDS = 1_000;
 
-export interface CompleteActions extends CloudActions {
+interface CompleteActions extends CloudActions {
   readonly load: LoadCommand;
 }
 

@@ -15,7 +15,7 @@ const MAX_COMPLETED_NAMES = 200;
 
 type ValuePlace = Extract<WordPlace, { kind: "value" }>;
 
-export interface CompletedValues {
+interface CompletedValues {
   readonly candidates: readonly CompletedWord[];
   /**
    * What stands before the name of a file or folder in the value, such as `image=@` or nothing;

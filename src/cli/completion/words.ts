@@ -116,7 +116,7 @@ function optionOf({ options }: Command, flag: string): Option | undefined {
   return options.find(({ long, short }) => flag === long || flag === short);
 }
 
-export function takesValue({ required, optional }: Option): boolean {
+function takesValue({ required, optional }: Option): boolean {
   return required || optional;
 }
 

@@ -144,7 +144,7 @@ class Reading {
 }
 
 /** `08:30:12.345 r3 1a2b/0 text`: time, revision, node and worker, text. */
-export function logText({ time, revision, node, worker, stream, text }: DeploymentLogLine): string {
+function logText({ time, revision, node, worker, stream, text }: DeploymentLogLine): string {
   const at = time === undefined ? "" : new Date(timestampMs(time)).toISOString().slice(0, 23);
   const where = worker === "" ? node : `${node}/${worker}`;
   const mark = stream === "stdout" ? " " : stream === "stderr" ? "!" : "*";

@@ -25,7 +25,7 @@ const ROLLOUT_DEGRADED_MS = 30_000;
 /** Last lines of the log that `deploy` shows when a roll-out has failed. */
 const ROLLOUT_LOG_LINES = 20;
 
-export interface RolloutWaitOptions {
+interface RolloutWaitOptions {
   readonly name: string;
   /** The revision to wait for. */
   readonly revision: number;

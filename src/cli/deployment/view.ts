@@ -26,7 +26,7 @@ export function statusText(status: DeploymentStatus): string {
   return status === DeploymentStatus.UNSPECIFIED ? "" : DeploymentStatus[status].toLowerCase();
 }
 
-export function onOff(value: boolean): string {
+function onOff(value: boolean): string {
   return value ? "on" : "off";
 }
 

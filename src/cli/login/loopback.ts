@@ -16,7 +16,7 @@ import { CliError } from "../failure.ts";
 const PATH = "/callback";
 
 /** A received redirect. */
-export interface Redirected {
+interface Redirected {
   readonly code: string;
   /** Responds to the browser. */
   answer(text: string): Promise<void>;

@@ -6,7 +6,7 @@ import { sayStopping, stopBeforeReady, stopSignal } from "../stopping.ts";
 import { type GreetingOptions, greeting } from "./greeting.ts";
 
 /** The dependencies of the command, which `main.ts` provides. */
-export interface ServeActions {
+interface ServeActions {
   readConfig(path: string, flags: ServeFlags): { config: ServeConfig; secrets: ServeSecrets };
   serve(config: ServeConfig, secrets: ServeSecrets): Promise<StartedService>;
   exit(code: number): void;

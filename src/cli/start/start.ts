@@ -8,7 +8,7 @@ import type { Streams } from "../terminal.ts";
 import { platformGreeting } from "./greeting.ts";
 
 /** The dependencies of the command, which `main.ts` provides. */
-export interface StartActions {
+interface StartActions {
   readonly settings: Settings;
   readConfig(flags: Flags): { config: StartConfig; secrets: StartSecrets };
   start(config: StartConfig, secrets: StartSecrets): Promise<StartedPlatform>;

@@ -81,7 +81,7 @@ function accessNamed(word: string): TokenAccess {
   throw usageError(`--access ${word}: there is ${names.join(", ")}`);
 }
 
-export interface TokenChange {
+interface TokenChange {
   readonly token: {
     name?: string;
     description?: string;

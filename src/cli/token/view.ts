@@ -22,7 +22,7 @@ export function tokenTable(tokens: readonly Token[], nowMs: number): Table {
   );
 }
 
-export function tokenFields(token: Token, nowMs: number): string {
+function tokenFields(token: Token, nowMs: number): string {
   const used = moment(token.lastUsedAt);
   return fields([
     ["id", token.tokenId],

@@ -9,7 +9,7 @@ import { stopSignal } from "../stopping.ts";
 import type { Streams } from "../terminal.ts";
 
 /** The dependencies of the command, which `main.ts` provides. */
-export interface WorkerActions {
+interface WorkerActions {
   readonly settings: Settings;
   readConfig(flags: Flags): { config: WorkerConfig; secrets: WorkerSecrets };
   run(config: WorkerConfig, secrets: WorkerSecrets, run: WorkerRun): Promise<void>;

@@ -45,7 +45,7 @@ export function raiseLeftOut(into: Map<string, number>, more: LeftOut = new Map(
 }
 
 /** Series of a service that are kept of a deployment in an interval. */
-export const MAX_KEPT_CUSTOM_SERIES = 100;
+const MAX_KEPT_CUSTOM_SERIES = 100;
 
 /** Size of what is kept of a service's own metrics in an interval, about. */
 const MAX_KEPT_CUSTOM_CHARACTERS = 16_000;

@@ -13,7 +13,7 @@ const MAX_ANSWERED_ENDPOINTS = 5_000;
 const MAX_WINDOW_OF_MINUTES_MS = 3_600_000;
 
 /** Rows of one resolution that cover a time. */
-export interface Stretch {
+interface Stretch {
   readonly resolutionMs: number;
   readonly fromMs: number;
   readonly toMs: number;

@@ -7,7 +7,7 @@ import type { Range } from "./range.ts";
 type Described = Pick<HistorySeries, "name" | "custom" | "labels">;
 
 /** Kind and buckets of the metric. */
-export interface PointsShape {
+interface PointsShape {
   readonly kind: "counter" | "gauge" | "histogram";
   readonly buckets?: readonly number[];
 }

@@ -37,7 +37,7 @@ const MAX_PENDING_HISTORY_ROWS = 5_000;
 /** Rows of metrics over time that are deleted in one transaction. */
 const MAX_PRUNED_HISTORY_ROWS = 1_000;
 
-export interface RecorderOptions {
+interface RecorderOptions {
   readonly metrics: Metrics;
   readonly storage: MetricsStorage;
   readonly now: () => number;

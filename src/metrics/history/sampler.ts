@@ -18,7 +18,7 @@ import {
 import { MEASURE_NAMES, MEASURES, type Measure, type MeasureName } from "./measures.ts";
 import { COUNTED_AS, NO_TASKS, sumOf, type TaskSums } from "./task-tally.ts";
 
-export interface Sampled {
+interface Sampled {
   readonly interval: Interval;
   readonly tasks: ReadonlyMap<string, TaskSums>;
 }

@@ -20,10 +20,10 @@ export interface TaskSums {
 }
 
 /** Endpoints of an organization that are told apart in one interval of one node. */
-export const MAX_TALLIED_ENDPOINTS = 500;
+const MAX_TALLIED_ENDPOINTS = 500;
 
 /** The endpoint of a deployment under which those beyond the limit are summed. */
-export const OTHER_ENDPOINTS = "";
+const OTHER_ENDPOINTS = "";
 
 export const NO_TASKS: TaskSums = {
   succeeded: 0,

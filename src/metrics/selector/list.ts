@@ -4,7 +4,7 @@ import { MatchError } from "./error.ts";
 import { parseSelector, type Selector } from "./parse.ts";
 
 /** Selectors in one request: each is evaluated for many series. */
-export const MAX_SELECTORS = 1_000;
+const MAX_SELECTORS = 1_000;
 
 /** What the regexes of all selectors of a request may cost together, in steps of their programs. */
 const MAX_LIST_COST_STEPS = 20_000;

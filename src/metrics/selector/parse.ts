@@ -40,7 +40,7 @@ export interface Selector {
 export const NAME_LABEL = "__name__";
 
 /** One selector. */
-export const MAX_SELECTOR_CHARACTERS = 10_000;
+const MAX_SELECTOR_CHARACTERS = 10_000;
 
 /** What the regexes of one selector may cost together, in steps of their programs. */
 const MAX_SELECTOR_COST_STEPS = 4_000;

@@ -10,7 +10,7 @@ import { RE2JS } from "re2js";
 
 export type Pattern = (value: string) => boolean;
 
-export interface CompiledPattern {
+interface CompiledPattern {
   readonly matches: Pattern;
   /** Instructions of its program; 0 without one. */
   readonly cost: number;

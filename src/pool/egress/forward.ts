@@ -23,7 +23,7 @@ const HOP_BY_HOP = [
   "upgrade",
 ];
 
-export interface ForwardOptions {
+interface ForwardOptions {
   readonly open: (asked: Asked) => Promise<Socket>;
   readonly idleMs: number;
 }

@@ -11,7 +11,7 @@ import { tunnel } from "./tunnel.ts";
 /** Interval at which connections are checked for headers that take too long. */
 const HEADER_CHECK_INTERVAL_MS = 1_000;
 
-export interface HttpSideOptions {
+interface HttpSideOptions {
   /** Opens a connection, or rejects with the reason for the client. */
   readonly open: (asked: Asked) => Promise<Socket>;
   /** For the headers of a request to arrive. */

@@ -14,7 +14,7 @@ import { type Asked, EgressRefusedError } from "./refusals.ts";
 import { type HostRule, matchesAddress, matchesName, normalName, parseRule } from "./rules.ts";
 
 /** A host that passed the first gate: an address, or a name to resolve. */
-export type Admitted =
+type Admitted =
   | { readonly kind: "address"; readonly address: Address }
   | { readonly kind: "name"; readonly name: string };
 
@@ -36,7 +36,7 @@ const WORDS: { readonly [range: string]: string } = {
   unspecified: "the unspecified address",
 };
 
-export interface EgressPolicyOptions {
+interface EgressPolicyOptions {
   /** The deployment's setting. */
   readonly network: NetworkSettings;
   /** Host rules of the operator: what deployments reach although it is not public. */

@@ -19,7 +19,7 @@ import { SOCKS_VERSION, serveSocks } from "./socks.ts";
 import { tunnel } from "./tunnel.ts";
 
 /** Bytes of a Unix socket's path on Linux, without the NUL at its end. */
-export const MAX_SOCKET_PATH_BYTES = 107;
+const MAX_SOCKET_PATH_BYTES = 107;
 /** Connections of one egress proxy at a time; further ones are closed at once. */
 const MAX_EGRESS_CONNECTIONS = 256;
 /** How long a client may take to say where it wants to go. */

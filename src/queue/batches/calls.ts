@@ -11,13 +11,13 @@ import { type BatchItem, batchItem, together } from "./group.ts";
 import { BatchWait } from "./wait.ts";
 
 /** A call that waits to be put together with others. */
-export interface WaitingCall {
+interface WaitingCall {
   readonly endpoint: EndpointManifest;
   /** Gives it its share of a slot. */
   give(share: Slot): void;
 }
 
-export interface CallBatchesOptions {
+interface CallBatchesOptions {
   reserve(endpoint: EndpointManifest): Slot | undefined;
   /** So many calls go together, of which the oldest has waited so long. */
   onFormed(endpoint: string, size: number, waitSeconds: number): void;

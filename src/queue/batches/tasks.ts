@@ -73,7 +73,7 @@ export class TaskBatchWait implements Disposable {
 }
 
 /** A claimed task, and its share of a slot. */
-export interface SharedTask {
+interface SharedTask {
   readonly claimed: ClaimedTask;
   readonly slot: Slot;
 }

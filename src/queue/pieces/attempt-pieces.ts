@@ -32,7 +32,7 @@ export interface PieceSink {
   add(pieces: AttemptPieces): void;
 }
 
-export interface AttemptPiecesOptions {
+interface AttemptPiecesOptions {
   readonly attempt: Attempt;
   readonly endpoint: EndpointManifest;
   readonly limits: PieceLimits;

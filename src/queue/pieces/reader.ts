@@ -13,8 +13,6 @@ import { Wakeups } from "../wakeups.ts";
 /** Stored pieces read at once: bounds what a reader holds in memory. */
 export const PIECES_PAGE_BYTES = 256 * 1024;
 
-export const FIRST_PIECE: PiecePosition = { attempt: 0, sequence: 0 };
-
 /** A piece, with the attempt that gave it and the endpoint of its task. */
 export interface StreamedPiece extends StoredPiece {
   readonly endpoint: string;
@@ -27,7 +25,7 @@ export type StreamEvent =
   /** The task began anew with this attempt: what earlier attempts gave is void. */
   | { readonly kind: "restart"; readonly attempt: number };
 
-export interface ReadPiecesOptions {
+interface ReadPiecesOptions {
   readonly storage: Pick<Storage, "readPieces">;
   readonly changes: Changes;
   readonly key: TaskKey;

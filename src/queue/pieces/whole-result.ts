@@ -18,14 +18,14 @@ export class PiecesGone extends Error {
   override readonly name = "PiecesGone";
 }
 
-export interface StreamedAttempt {
+interface StreamedAttempt {
   readonly attempt: Attempt;
   readonly form: PieceForm;
   /** How many pieces it gave. */
   readonly count: number;
 }
 
-export interface WholeResultOptions {
+interface WholeResultOptions {
   readonly storage: Pick<PieceStorage, "readPieces">;
   readonly keeper: FileKeeper;
   readonly endpoint: EndpointManifest;

@@ -15,7 +15,7 @@ const MAX_WRITE_LENGTH_BYTES = 4 * 1024 ** 2;
 /** Pause before pieces are offered again to a storage that does not answer. */
 const PIECES_RETRY_PAUSE_MS = 500;
 
-export interface PieceWriterOptions {
+interface PieceWriterOptions {
   readonly storage: Pick<PieceStorage, "appendPieces">;
   readonly log: Log;
   /** Pieces of this task were stored. */

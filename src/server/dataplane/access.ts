@@ -20,7 +20,7 @@ export const ACCESS_PARAMETER = "access";
 const READING = /\/(?:events|stream|status|get)\/?$/;
 
 /** What holds for the caller of an access. */
-export interface HeldAccess {
+interface HeldAccess {
   readonly taskId: string;
 }
 

@@ -22,7 +22,7 @@ interface Place<Route> {
   readonly endpoint: string;
 }
 
-export interface AliasOptions<Route extends NamedRoute> {
+interface AliasOptions<Route extends NamedRoute> {
   /** The context of a request; throws for one that no deployment takes. */
   readonly contextValues: (req: FastifyRequest) => ContextValues | Promise<ContextValues>;
   /** The endpoint at a path; undefined for every other path. */

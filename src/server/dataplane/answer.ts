@@ -102,7 +102,7 @@ export function sendAccess(
 }
 
 /** How a result is sent. */
-export interface ResultSending {
+interface ResultSending {
   /** Bodies outside the message. */
   readonly bodies: StreamedBodies;
   /** A request that may ask for a range, or for the head only. */

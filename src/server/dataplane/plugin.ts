@@ -77,7 +77,7 @@ import {
 import { chooseForm, type StreamedOutput, sendPieces, sendWhole, WHOLE } from "./stream.ts";
 import { chooseTaskForm, sendTaskPieces } from "./task-stream.ts";
 
-export interface DataPlaneOptions {
+interface DataPlaneOptions {
   readonly invoke: Invoke;
   /** Refuses a request before its body is read, or returns its context for the interceptors. */
   readonly contextValues: (req: FastifyRequest) => ContextValues | Promise<ContextValues>;

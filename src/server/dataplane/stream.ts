@@ -170,7 +170,7 @@ interface PiecesSending {
   readonly bodies: StreamedBodies;
 }
 
-export interface FramesSending {
+interface FramesSending {
   readonly form: PieceFormat;
   item(message: Message): string | Uint8Array;
   readonly pieces: Pieces;

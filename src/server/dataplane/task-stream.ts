@@ -23,7 +23,7 @@ import {
 const STREAM_HEADERS_DELAY_MS = 500;
 
 /** How a task's pieces are sent. */
-export interface TaskForm {
+interface TaskForm {
   readonly format: PieceFormat;
   readonly pieces: Pieces;
 }

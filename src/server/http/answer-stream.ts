@@ -65,7 +65,7 @@ export function chooseFormat(accept: string | undefined): StreamFormat {
 }
 
 /** A stream that has been started, with its first answer. */
-export interface OpenedStream {
+interface OpenedStream {
   readonly first: Promise<IteratorResult<Message>>;
   readonly rest: AsyncIterator<Message>;
   /** True if the first answer did not come in time. */
@@ -86,7 +86,7 @@ export async function openStream(
   return { first, rest, late: result === undefined };
 }
 
-export interface FramesOptions {
+interface FramesOptions {
   readonly format: StreamFraming;
   readonly keepAliveMs: number;
   /** What is sent of an answer. */

@@ -11,7 +11,7 @@ import {
   MAX_DISCARDED_BYTES,
 } from "./body.ts";
 
-export interface BodyStreamOptions {
+interface BodyStreamOptions {
   readonly maxBytes: number;
   /** From the first read to the arrival of the last byte. */
   readonly deadlineMs?: number;

@@ -8,7 +8,7 @@ import type { DescField, DescMessage, JsonValue } from "@bufbuild/protobuf";
 import { isObject } from "./json.ts";
 
 /** What a field is called in the JSON: by its proto name in REST, in camel case in Connect. */
-export type FieldName = "name" | "jsonName";
+type FieldName = "name" | "jsonName";
 
 const compiled = new WeakMap<DescMessage, readonly DescField[]>();
 

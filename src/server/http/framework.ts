@@ -12,7 +12,7 @@ const REASON_BY_CODE: { readonly [code: string]: Reason } = {
 const QUERY = /\?.*'/s;
 
 /** Converts any error to a problem, Fastify's errors by their codes. */
-export function fromFastify(thrown: unknown): Problem {
+function fromFastify(thrown: unknown): Problem {
   const code = thrown instanceof Error && "code" in thrown ? String(thrown.code) : "";
   const reason = REASON_BY_CODE[code];
   return reason === undefined

@@ -215,7 +215,7 @@ export function refuseCrossSite(app: FastifyInstance): void {
 }
 
 /** What a browser states about where a request comes from. */
-export interface RequestOrigin {
+interface RequestOrigin {
   /** `Sec-Fetch-Site`. */
   readonly site: string | null | undefined;
   /** `Origin`. */

@@ -13,7 +13,7 @@ import { requestLog } from "./request-log.ts";
 export const JSON_TYPE = "application/json; charset=utf-8";
 
 /** An error as the Connect protocol writes it, https://connectrpc.com/docs/protocol#error-end-stream. */
-export interface ErrorJson {
+interface ErrorJson {
   readonly code: string;
   readonly message: string;
   readonly details: readonly {
@@ -49,7 +49,7 @@ export function requestInfo(requestId: string) {
   return { desc: RequestInfoSchema, value: { requestId } };
 }
 
-export interface SendOptions {
+interface SendOptions {
   /** Default: the error's status on plain HTTP. */
   readonly status?: number;
   /** Content type; default `application/json; charset=utf-8`. */

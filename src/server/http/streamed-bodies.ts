@@ -8,7 +8,7 @@ import { createContextKey } from "@connectrpc/connect";
 import type { ResponseHead } from "../../protocol/heads.ts";
 
 /** The streamed body of a request, a form. */
-export interface StreamedRequest {
+interface StreamedRequest {
   readonly contentType: string;
   readonly chunks: AsyncIterable<Uint8Array>;
   /** How much of it may be held in memory. */

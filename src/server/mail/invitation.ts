@@ -1,7 +1,7 @@
 import { letter } from "./letter.ts";
 import type { Mail } from "./mailer.ts";
 
-export interface InvitationMail {
+interface InvitationMail {
   /** The invited person. */
   readonly email: string;
   readonly organization: string;

@@ -25,7 +25,7 @@ import type { Monitored } from "../rpc/federation.ts";
 import { valuesOf } from "./query.ts";
 import { sendText } from "./send.ts";
 
-export interface MonitoringOptions {
+interface MonitoringOptions {
   readonly metrics: Metrics;
   readonly federation: Federation;
   /** Authenticates a request. Errors: TOKEN_MISSING, TOKEN_INVALID. */

@@ -21,7 +21,7 @@ export interface PendingSignIn extends Flow {
   readonly confirms?: string;
 }
 
-export interface FlowCookieOptions {
+interface FlowCookieOptions {
   readonly keys: KeyRing;
   readonly secure: boolean;
   readonly nowMs: number;

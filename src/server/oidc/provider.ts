@@ -11,7 +11,7 @@ const OIDC_TIMEOUT_SECONDS = 10;
 
 const SCOPE = "openid email profile";
 
-export interface ProviderOptions {
+interface ProviderOptions {
   readonly issuer: string;
   readonly clientId: string;
   /** Undefined for a public client. */
@@ -20,7 +20,7 @@ export interface ProviderOptions {
   readonly redirectUri: string;
 }
 
-export interface Beginning {
+interface Beginning {
   readonly nowMs: number;
   /** True to have the provider authenticate the person even if it knows them already. */
   readonly afresh: boolean;

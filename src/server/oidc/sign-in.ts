@@ -46,7 +46,7 @@ interface From {
 }
 
 /** How a sign-in ended. */
-export type SignInOutcome =
+type SignInOutcome =
   /** `ended` is what the person has to be told of: it ended with this sign-in. */
   | { readonly outcome: "signed_in"; readonly ended: EndedCredentials | undefined }
   | { readonly outcome: "refused"; readonly reason: Refusal };

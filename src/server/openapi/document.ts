@@ -12,7 +12,7 @@ import { commentOf } from "./comments.ts";
 import { operationOf } from "./operation.ts";
 import { MessageSchemas } from "./schemas.ts";
 
-export interface PlatformDocumentOptions {
+interface PlatformDocumentOptions {
   readonly version: string;
   /** The name of the cookie that holds a session. */
   readonly sessionCookie: string;

@@ -3,7 +3,7 @@ import { sessionCookieName } from "../../auth/sessions.ts";
 import type { ServiceRegistration } from "../rpc/engine/invoker.ts";
 import { platformDocument } from "./document.ts";
 
-export interface DocumentWriterOptions {
+interface DocumentWriterOptions {
   readonly version: string;
   /** As people sign in: over https the session's cookie has another name. */
   readonly secureCookies: boolean;

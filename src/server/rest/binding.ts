@@ -22,7 +22,7 @@ import type { RestRoute } from "./path-matching.ts";
 import { parseTemplate, type Variable } from "./path-template.ts";
 
 /** The binding of a request's body. */
-export interface BodyBinding {
+interface BodyBinding {
   /** `raw`: bytes of a `google.api.HttpBody`. */
   readonly kind: "none" | "json" | "raw";
   /** The field that takes the body; undefined: the whole message. */

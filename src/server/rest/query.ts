@@ -10,7 +10,7 @@ export interface BoundField {
   readonly value: JsonValue;
 }
 
-export interface QueryRules {
+interface QueryRules {
   readonly input: DescMessage;
   /** Name of the top-level field that comes from the body; `*`: all fields. */
   readonly body: string;

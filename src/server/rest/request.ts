@@ -22,7 +22,7 @@ import type { PathValue } from "./path-matching.ts";
 import { type BoundField, bindQuery } from "./query.ts";
 
 /** The parts of a request. */
-export interface RequestParts {
+interface RequestParts {
   readonly values: readonly PathValue[];
   /** Without the question mark. */
   readonly query: string;

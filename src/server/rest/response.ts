@@ -19,7 +19,7 @@ import { tagOf } from "./if-match.ts";
 import { spellingOf } from "./spelling.ts";
 
 /** The JSON of an answer: fields by their proto names, enums in lower case, empty lists as `[]`. */
-export function answerJson(binding: Binding, message: Message): JsonValue {
+function answerJson(binding: Binding, message: Message): JsonValue {
   const { output } = binding.method;
   const field = binding.responseField;
   const json = toJson(output, message, {
@@ -36,7 +36,7 @@ export function answerJson(binding: Binding, message: Message): JsonValue {
 }
 
 /** The raw body of an answer; undefined if the field that holds it is not set. */
-export function answerBody(binding: Binding, message: Message): HttpBody | undefined {
+function answerBody(binding: Binding, message: Message): HttpBody | undefined {
   const field = binding.responseField;
   if (field === undefined) {
     return message as HttpBody;
@@ -80,7 +80,7 @@ function compressed(
 /** How long a stream waits for its first answer before it sends its headers. */
 const STREAM_FIRST_ANSWER_MS = 1_000;
 
-export interface StreamedAnswer {
+interface StreamedAnswer {
   readonly binding: Binding;
   readonly answers: StreamAnswer;
   /** See `RestOptions`. */

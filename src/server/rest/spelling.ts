@@ -12,7 +12,7 @@ import { isObject } from "../http/json.ts";
 /** Edits the JSON of a message in place. */
 type Edit = (json: JsonObject) => void;
 
-export interface Spelling {
+interface Spelling {
   /** From the proto file's spelling, under the proto file's field names, to that of REST. */
   readonly write: Edit;
   /** From either spelling, under either name of the fields, to that of the proto file. */

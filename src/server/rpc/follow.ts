@@ -38,7 +38,7 @@ export interface Following extends Pick<FollowOptions<never>, "signal"> {
   readonly keepAliveMs: number;
 }
 
-export interface FollowOptions<State> {
+interface FollowOptions<State> {
   /** Of the follower. */
   readonly organizationId: string;
   /** The same for all who follow the same state. */

@@ -16,7 +16,7 @@ import { memberOf } from "./engine/caller.ts";
 import { ServiceMetrics } from "./service-metrics.ts";
 import { invalidField } from "./violations.ts";
 
-export interface MetricsServiceOptions {
+interface MetricsServiceOptions {
   readonly accounts: Pick<Organizations, "findDeployment">;
   readonly hosting: Pick<HostingStorage, "getHosted" | "getIndex">;
   readonly history: Pick<KeptHistory, "read">;

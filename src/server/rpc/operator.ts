@@ -15,7 +15,7 @@ import { version } from "../../version.ts";
 import { monitoringAskedOf } from "./organization/messages.ts";
 import { PageTokens } from "./page.ts";
 
-export interface OperatorServiceOptions {
+interface OperatorServiceOptions {
   readonly accounts: Pick<Organizations, "listOrganizations">;
   readonly hosting: Pick<NodeStorage, "listNodes">;
   readonly tasks: Pick<Storage, "describeDatabase">;

@@ -24,7 +24,7 @@ export function pageSizeOf({ pageSize }: Pick<PageRequest, "pageSize">): number 
   return Math.min(pageSize || DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE);
 }
 
-export interface PageOptions {
+interface PageOptions {
   /** Name of the method, for messages. */
   readonly method: string;
   /** The filter of the list, which a token has to match. */

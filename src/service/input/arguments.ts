@@ -32,7 +32,7 @@ export type CallInput =
   | { readonly case: undefined; readonly value?: undefined };
 
 /** A form that is read as it arrives. */
-export interface FormStream extends Omit<FormOptions, "keeper"> {
+interface FormStream extends Omit<FormOptions, "keeper"> {
   readonly contentType: string;
   readonly chunks: AsyncIterable<Uint8Array>;
 }

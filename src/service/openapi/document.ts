@@ -11,7 +11,7 @@ import { PARAMETERS } from "./parameters.ts";
 import { endpointPaths } from "./paths.ts";
 import { serverPaths } from "./server.ts";
 
-export interface OpenApiOptions {
+interface OpenApiOptions {
   /** The address of the deployment. Default: that of the document. */
   readonly serverUrl?: string;
   /** Version of the described API. */

@@ -50,7 +50,7 @@ const DELETE = prepared(
    RETURNING number`,
 );
 
-export interface PostgresBlobOptions {
+interface PostgresBlobOptions {
   /** The schema with the storage's tables. Default `tessera`. */
   readonly schema?: string;
   /**

@@ -15,7 +15,7 @@ interface Waiting<Call, Answer> {
   reject(err: unknown): void;
 }
 
-export interface BatchesOptions<Call, Answer> {
+interface BatchesOptions<Call, Answer> {
   /** Runs a batch; returns one answer per call, in order. */
   readonly run: (calls: Call[]) => Promise<Answer[]>;
   /** Calls per batch: bounds how long one can take. */

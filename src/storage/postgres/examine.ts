@@ -19,7 +19,7 @@ const MAX_EXAMINE_CONNECTIONS = 2;
 /** Longer than a heartbeat of the notifier may take, with the time to connect. */
 const NOTIFICATION_TIMEOUT_MS = 5_000;
 
-export interface Replica {
+interface Replica {
   readonly name: string;
   /** As `pg_stat_replication` says: `sync`, `quorum`, `potential` or `async`. */
   readonly sync: string;
@@ -27,7 +27,7 @@ export interface Replica {
   readonly lagBytes: number | undefined;
 }
 
-export interface PostgresFacts {
+interface PostgresFacts {
   readonly session: SessionFacts;
   /** Why no node may work with such sessions; judged only where there is a schema. */
   readonly fault: string | undefined;

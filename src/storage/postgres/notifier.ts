@@ -41,7 +41,7 @@ const LISTENER_ECHO_TIMEOUT_MS = 2_000;
  */
 export type NotifierState = "up" | "lost" | "deaf";
 
-export interface PostgresNotifierOptions {
+interface PostgresNotifierOptions {
   /** The schema of the tables, which also names the channel. Default `tessera`. */
   readonly schema?: string;
   /** The name of the node's session, held while it listens. Default: none. */

@@ -187,7 +187,7 @@ export function unpackOutcomes(
 }
 
 /** Reads a flat list of values from beginning to end. */
-export class ValueReader {
+class ValueReader {
   readonly #values: readonly unknown[];
   #at = 0;
 
@@ -222,7 +222,7 @@ export class ValueReader {
 // Tasks, attempts and payloads as consecutive values. Each writer is next to
 // its reader.
 
-export function packNewTask(out: unknown[], task: NewTask): void {
+function packNewTask(out: unknown[], task: NewTask): void {
   out.push(
     task.deploymentId,
     task.taskId,
@@ -242,7 +242,7 @@ export function packNewTask(out: unknown[], task: NewTask): void {
   );
 }
 
-export function unpackNewTask(values: ValueReader): NewTask {
+function unpackNewTask(values: ValueReader): NewTask {
   const task: { readonly [Name in keyof Required<NewTask>]: NewTask[Name] } = {
     deploymentId: values.next(),
     taskId: values.next(),
@@ -263,17 +263,17 @@ export function unpackNewTask(values: ValueReader): NewTask {
   return task;
 }
 
-export function packTask(out: unknown[], task: Task): void {
+function packTask(out: unknown[], task: Task): void {
   out.push(task.deploymentId, task.taskId);
   packState(out, task);
 }
 
-export function unpackTask(values: ValueReader): Task {
+function unpackTask(values: ValueReader): Task {
   return unpackState(values, { deploymentId: values.next(), taskId: values.next() });
 }
 
 /** Writes a task without its key. */
-export function packState(out: unknown[], task: Task): void {
+function packState(out: unknown[], task: Task): void {
   out.push(
     task.endpoint,
     task.status,
@@ -297,7 +297,7 @@ export function packState(out: unknown[], task: Task): void {
 }
 
 /** @param key the caller's own strings, because comparing a string with itself is immediate */
-export function unpackState(values: ValueReader, { deploymentId, taskId }: TaskKey): Task {
+function unpackState(values: ValueReader, { deploymentId, taskId }: TaskKey): Task {
   return {
     deploymentId,
     taskId,
@@ -327,19 +327,19 @@ export function toValue(payload: Payload): string | Payload {
   return isBare(payload) ? payload.json : payload;
 }
 
-export function toPayload(value: string | Payload): Payload {
+function toPayload(value: string | Payload): Payload {
   return typeof value === "string" ? { json: value, files: [] } : value;
 }
 
 type Ended = OperationParameters<"endAttempts">["ends"][number];
 
 /** Writes an attempt and its end. A success is only its result. */
-export function packEnd(out: unknown[], { attempt, end, events }: Ended): void {
+function packEnd(out: unknown[], { attempt, end, events }: Ended): void {
   out.push(attempt.deploymentId, attempt.taskId, attempt.leaseId, attempt.attempt);
   out.push(end.status === "success" ? toValue(end.result) : end, events);
 }
 
-export function unpackEnd(values: ValueReader): Ended {
+function unpackEnd(values: ValueReader): Ended {
   const attempt: Attempt = {
     deploymentId: values.next(),
     taskId: values.next(),

@@ -48,7 +48,7 @@ const SAMPLERS = {
     new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(ratio) }),
 } as const satisfies { readonly [name: string]: (ratio: number) => Sampler };
 
-export interface OtlpOptions {
+interface OtlpOptions {
   /** The URL that spans are sent to, with its path. */
   readonly url: string;
   /** Headers of each request; they may hold a credential. */

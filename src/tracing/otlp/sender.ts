@@ -22,7 +22,7 @@ const TEMPORARY = new Set([429, 502, 503, 504]);
 /** Batches of spans under way at a time. */
 const MAX_BATCHES_UNDER_WAY = 4;
 
-export interface SenderOptions {
+interface SenderOptions {
   readonly url: string;
   readonly headers: { readonly [name: string]: string };
   /** Called when spans were not accepted, with the reason. */

@@ -26,7 +26,7 @@ export const admits = (verb: BulkVerb, task: TaskJson): boolean =>
 export const admitsState = (verb: BulkVerb, status: TaskStatusJson | undefined): boolean =>
   status === undefined || admits(verb, { status } as TaskJson);
 
-export interface ChosenTasks {
+interface ChosenTasks {
   readonly organization: string;
   readonly filter: TaskFilter;
   /** Also tasks that run. */

@@ -1,6 +1,6 @@
 /** Errors of calls, as the API describes them: code, reason, message and violations of fields. */
 
-export interface FieldFault {
+interface FieldFault {
   readonly field: string;
   readonly description: string;
 }

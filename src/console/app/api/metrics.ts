@@ -38,7 +38,7 @@ export const metricsOf = ({ organization, deployment = "", seconds, ...asked }: 
     refetchInterval: refreshMs(seconds),
   });
 
-export type AskedOwnMetrics = Required<Omit<AskedMetrics, "metrics">>;
+type AskedOwnMetrics = Required<Omit<AskedMetrics, "metrics">>;
 
 /** What the service of a deployment counted itself, in a range that ends now. */
 export const ownMetricsOf = ({ organization, deployment, seconds }: AskedOwnMetrics) =>

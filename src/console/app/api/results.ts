@@ -10,7 +10,7 @@ import { fullName, type TaskName } from "./tasks.ts";
 /** A larger result is not loaded into the page. */
 const MAX_LOADED_BYTES = 64 * 1024 * 1024;
 
-export interface LoadedResult {
+interface LoadedResult {
   /** With its content type. Undefined for one that is too large. */
   readonly blob: Blob | undefined;
   readonly bytes: number;

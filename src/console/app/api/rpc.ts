@@ -24,7 +24,7 @@ export type Client<Service extends { readonly method: object }> = {
     : never;
 };
 
-export interface ConsoleCallOptions {
+interface ConsoleCallOptions {
   readonly signal?: AbortSignal | undefined;
   /** The deployment that is called, `organization/name`, for methods of endpoints and tasks. */
   readonly deployment?: string | undefined;

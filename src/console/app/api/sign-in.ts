@@ -5,7 +5,7 @@ import { isSignedOut } from "./errors.ts";
 import { getJson } from "./get-json.ts";
 
 /** The answer of `/auth/methods`. */
-export interface SignInMethods {
+interface SignInMethods {
   /** True until somebody has opened the link of the setup. */
   readonly needs_setup: boolean;
   /** The provider of OpenID Connect; absent where there is none. */

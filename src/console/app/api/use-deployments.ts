@@ -57,7 +57,7 @@ export function useDeployments(organization: string): {
 const byName = (one: DeploymentJson, other: DeploymentJson): number =>
   (one.name ?? "") < (other.name ?? "") ? -1 : 1;
 
-export interface FollowedDeployment {
+interface FollowedDeployment {
   /** As it was last, if it is deleted. */
   readonly deployment: DeploymentJson;
   readonly isDeleted: boolean;

@@ -7,7 +7,7 @@ import { OrganizationSelect } from "./organization-select.tsx";
 import { PersonMenu } from "./person-menu.tsx";
 import { type ConsolePlace, placesFor } from "./places.ts";
 
-export interface NavigationProps {
+interface NavigationProps {
   readonly isOpen: boolean;
   onToggle(): void;
   onSearch(): void;

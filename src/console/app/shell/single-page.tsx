@@ -7,7 +7,7 @@ import favicon from "../favicon.svg";
 import { Button } from "../ui/button.tsx";
 import "./single-page.css";
 
-export interface SinglePageProps {
+interface SinglePageProps {
   readonly title: string;
   readonly description?: ReactNode;
   /** Who is signed in; undefined for anyone. */

@@ -1,6 +1,6 @@
 import type { ButtonHTMLAttributes } from "react";
 
-export interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
+interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
   /** Default: an outlined button. */
   readonly kind?: "primary" | "danger" | "quiet";
   /** It works on what it was pressed for: it takes no further press, and keeps the focus. */

@@ -6,7 +6,7 @@ import { Button } from "./button.tsx";
 import { Dialog } from "./dialog.tsx";
 import { Notice } from "./notice.tsx";
 
-export interface ConfirmProps {
+interface ConfirmProps {
   readonly title: string;
   readonly children: ReactNode;
   /** What the button does, such as `Delete`. */

@@ -8,7 +8,7 @@ export interface Column<Item> {
   cell(item: Item): ReactNode;
 }
 
-export interface DataTableProps<Item> {
+interface DataTableProps<Item> {
   /** Names the table for screen readers. */
   readonly label: string;
   readonly columns: readonly Column<Item>[];

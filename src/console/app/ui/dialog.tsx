@@ -13,7 +13,7 @@ interface Props {
 }
 
 /** A dialog has a title that is seen, or a label that is read out. */
-export type DialogProps = Props &
+type DialogProps = Props &
   (
     | { readonly title: string; readonly label?: never }
     | { readonly label: string; readonly title?: never }

@@ -1,7 +1,7 @@
 /** What a page, or a part of one, says when it has nothing to show, and what to do next. */
 import type { ReactNode } from "react";
 
-export interface EmptyProps {
+interface EmptyProps {
   readonly title: string;
   /** It stands in a page that has a heading of its own. */
   readonly inPage?: boolean;

@@ -1,7 +1,7 @@
 /** A labelled field with its hint and its error. */
 import { type ReactNode, useId } from "react";
 
-export interface FieldProps {
+interface FieldProps {
   readonly label: string;
   readonly hint?: ReactNode;
   readonly error?: string | undefined;
@@ -9,7 +9,7 @@ export interface FieldProps {
   readonly children: (control: ControlProps) => ReactNode;
 }
 
-export interface ControlProps {
+interface ControlProps {
   readonly id: string;
   readonly "aria-describedby": string | undefined;
   readonly "aria-invalid": true | undefined;

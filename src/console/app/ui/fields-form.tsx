@@ -22,7 +22,7 @@ export interface FormField<Name extends string> {
   readonly defaultValue?: string;
 }
 
-export interface FieldsFormProps<Name extends string, Answer> {
+interface FieldsFormProps<Name extends string, Answer> {
   readonly fields: readonly FormField<Name>[];
   /** What the button says. */
   readonly submit: string;

@@ -2,13 +2,13 @@
 import { type KeyboardEvent, useRef } from "react";
 import { Icon } from "./icon.tsx";
 
-export interface MenuItem {
+interface MenuItem {
   readonly label: string;
   readonly isDangerous?: boolean;
   run(): void;
 }
 
-export interface MenuProps {
+interface MenuProps {
   /** Unique in the page. */
   readonly id: string;
   readonly label: string;

@@ -1,7 +1,7 @@
 /** A message in the page: an error of a form, a warning, a success. */
 import type { ReactNode } from "react";
 
-export interface NoticeProps {
+interface NoticeProps {
   readonly kind?: "error" | "warning" | "success";
   readonly children: ReactNode;
 }

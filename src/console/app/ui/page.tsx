@@ -2,7 +2,7 @@
 import { type ReactNode, useEffect } from "react";
 import { useOrganization } from "../api/session.ts";
 
-export interface PageProps {
+interface PageProps {
   readonly title: string;
   readonly description?: ReactNode;
   readonly actions?: ReactNode;

@@ -1,7 +1,7 @@
 /** A field that a list is searched by: it asks when the person has written, not with each letter. */
 import { Field } from "./field.tsx";
 
-export interface SearchFieldProps {
+interface SearchFieldProps {
   readonly label: string;
   readonly value: string | undefined;
   readonly maxLength?: number;

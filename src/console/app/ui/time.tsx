@@ -16,7 +16,7 @@ const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "lo
 const absolute = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 
 /** Such as `3 hours ago` and `in 2 days`. */
-export function relativeTime(toMs: number, nowMs: number): string {
+function relativeTime(toMs: number, nowMs: number): string {
   const seconds = (toMs - nowMs) / 1_000;
   const [unit, size] = UNITS.find(([, one]) => Math.abs(seconds) >= one) ?? ["second", 1];
   return Math.abs(seconds) < 5 ? "just now" : relative.format(Math.trunc(seconds / size), unit);

@@ -22,7 +22,7 @@ import { provePassword } from "./prove-password.ts";
 import { giveSession, startSession } from "./session.ts";
 import { signInFailed } from "./sign-in-failure.ts";
 
-export interface AuthServiceOptions
+interface AuthServiceOptions
   extends DisplayNameOptions,
     InvitationOptions,
     OwnSessionOptions,

@@ -23,7 +23,7 @@ export interface ProofOptions extends Sources {
   readonly log: FastifyBaseLogger;
 }
 
-export interface Proof {
+interface Proof {
   /** The account, normalized. */
   readonly email: string;
   readonly password: string;

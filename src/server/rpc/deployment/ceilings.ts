@@ -15,7 +15,7 @@ import type {
 import { DEFAULT_SETTINGS } from "../../../storage/default-settings.ts";
 import type { SecretStorage } from "../../../storage/hosting/secrets.ts";
 
-export interface SettingsBounds {
+interface SettingsBounds {
   readonly before: DeploymentRecord | undefined;
   readonly service: ServiceManifest;
   readonly ceilings: Ceilings;
@@ -72,7 +72,7 @@ export function checkCeilings(settings: SettingsUpdate, ceilings: Ceilings): voi
 }
 
 /** The requested environment of workers. */
-export interface RequestedEnvironment {
+interface RequestedEnvironment {
   /** Undefined: unchanged. */
   readonly env: SettingsUpdate["env"];
   readonly secrets?: { readonly [name: string]: string };

@@ -22,7 +22,7 @@ const MAX_LOOKED_AT_REVISIONS = 100;
 /** Files in one answer. */
 const MAX_CHANGED_FILES = 1_000;
 
-export interface CompareOptions {
+interface CompareOptions {
   readonly accounts: Pick<Organizations, "findDeployment">;
   readonly hosting: Pick<Revisions, "listRevisions" | "getIndex">;
 }

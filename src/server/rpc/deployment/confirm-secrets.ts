@@ -7,7 +7,7 @@ import type { SecretStorage } from "../../../storage/hosting/secrets.ts";
 import { deed, type Member, type Sources } from "../engine/caller.ts";
 import { deploymentNotFound, isName, noRevision, versionConflict } from "./refusals.ts";
 
-export interface ConfirmSecretsOptions extends Sources {
+interface ConfirmSecretsOptions extends Sources {
   readonly hosting: Pick<SecretStorage, "confirmSecrets">;
 }
 

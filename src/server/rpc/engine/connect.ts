@@ -25,7 +25,7 @@ import { sendProblem } from "../../http/problem.ts";
 import { decode } from "../../rest/decode.ts";
 import type { Invoker } from "./invoker.ts";
 
-export interface ConnectJsonOptions {
+interface ConnectJsonOptions {
   readonly invoker: Invoker;
   readonly readMaxBytes: number;
   readonly contextValues: ((req: FastifyRequest) => ContextValues) | undefined;

@@ -54,7 +54,7 @@ export function register<S extends DescService>(
 }
 
 /** The optional parameters of a call. */
-export interface InvokeOptions {
+interface InvokeOptions {
   /** Headers of the request, as Node's object or as `Headers`. */
   readonly header?: IncomingHttpHeaders | Headers;
   /** Aborts when the caller has gone. */
@@ -70,7 +70,7 @@ export interface InvokeOptions {
 }
 
 /** The answer to a unary call. */
-export interface UnaryResult<O extends DescMessage = DescMessage> {
+interface UnaryResult<O extends DescMessage = DescMessage> {
   readonly message: MessageShape<O>;
   readonly header: Headers;
   readonly trailer: Headers;
@@ -103,7 +103,7 @@ export interface Invoker {
 
 type Next = ReturnType<Interceptor>;
 
-export interface InvokerOptions {
+interface InvokerOptions {
   readonly services: readonly ServiceRegistration[];
   /** Outermost first. */
   readonly interceptors?: readonly Interceptor[];

@@ -46,7 +46,7 @@ const DEFAULT_READ_MAX_BYTES = 4 * 1024 * 1024;
  */
 const MAX_GROWTH_FACTOR = 3;
 
-export interface RpcOptions {
+interface RpcOptions {
   readonly services: readonly ServiceRegistration[];
   /** The same chain as the invoker's; the plugin adds the conversion of errors around it. */
   readonly interceptors: readonly Interceptor[];

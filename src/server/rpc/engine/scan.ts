@@ -23,7 +23,7 @@ import { maxValuesOf } from "../../http/large-json.ts";
 const COMPRESSED = 0b1;
 
 /** A message as it is encoded. */
-export interface EncodedMessage {
+interface EncodedMessage {
   readonly data: Uint8Array;
   readonly input: DescMessage;
   readonly isJson: boolean;

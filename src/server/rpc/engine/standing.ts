@@ -20,7 +20,7 @@ const STANDING_CHECK_INTERVAL_MS = 2_000;
 const MAX_STREAMS_PER_TURN = 100;
 
 /** How the caller of a stream is found again, where it is not by the headers of the request. */
-export interface Standing {
+interface Standing {
   /** Puts the caller, as they stand now, into the call's context values. */
   readonly identify: () => Promise<void> | undefined;
   /** The error that the stream ends with. Default: the one that says why. */
@@ -49,7 +49,7 @@ export interface LastingStream {
   end(found: Problem): void;
 }
 
-export interface StandingsOptions {
+interface StandingsOptions {
   readonly now?: () => number;
   readonly intervalMs?: number;
 }

@@ -32,7 +32,7 @@ import {
 import type { ServiceRegistration } from "../engine/invoker.ts";
 import { DEPLOYMENT_HEADER, isLocated, type Locate } from "../target.ts";
 
-export interface AuthorizeOptions {
+interface AuthorizeOptions {
   /** See `Situation`. */
   readonly standalone: boolean;
   /** Finds the deployment that is called; undefined on a server without deployments. */
@@ -158,7 +158,7 @@ function namedOrganization(message: Message): string {
 export type AccessOf = (method: DescMethod) => Access;
 
 /** Access of services from other projects, whose proto files lack the option, by full name. */
-export interface ForeignAccess {
+interface ForeignAccess {
   readonly [service: string]: Access;
 }
 
@@ -180,14 +180,14 @@ export function accessTable(
 }
 
 /** True for an access that depends on the caller's role in an organization. */
-export function isInOrganization(found: Access): boolean {
+function isInOrganization(found: Access): boolean {
   return found === Access.DEVELOPER || found === Access.ADMIN;
 }
 
 // Authentication.
 
 /** The headers that carry credentials. */
-export interface CredentialHeaders {
+interface CredentialHeaders {
   readonly authorization: string | undefined;
   readonly cookie: string | undefined;
   /** See `Credentials`. */

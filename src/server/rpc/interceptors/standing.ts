@@ -22,7 +22,7 @@ import { type LastingStream, type Standings, standingOf } from "../engine/standi
 import { isLocated, locatedOf } from "../target.ts";
 import { type AccessOf, credentialsIn, type Identify } from "./access.ts";
 
-export interface StandingOptions {
+interface StandingOptions {
   readonly standings: Standings;
   readonly identify: Identify;
   readonly accessOf: AccessOf;

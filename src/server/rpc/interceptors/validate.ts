@@ -51,7 +51,7 @@ export function createValidateInterceptor(): Interceptor {
 }
 
 /** Throws REQUEST_INVALID for a message that breaks the rules of its type. */
-export type RequestCheck = (desc: DescMessage, message: Message) => void;
+type RequestCheck = (desc: DescMessage, message: Message) => void;
 
 /** Creates a check whose compiled rules are cached by message type. */
 export function createRequestCheck(): RequestCheck {
@@ -105,7 +105,7 @@ function dotted(path: string): string {
 }
 
 /** True for a message that is certainly valid. False only means "ask protovalidate": any unknown rule, and any doubt, gives false. */
-export type Precheck = (message: Message) => boolean;
+type Precheck = (message: Message) => boolean;
 
 type ValueCheck = (value: unknown) => boolean;
 type Fields = { readonly [localName: string]: unknown };

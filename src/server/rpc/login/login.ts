@@ -3,7 +3,7 @@ import type { LoginService } from "../../../../gen/tessera/v1/login_pb.js";
 import { type BrowserLoginOptions, browserLoginHandlers } from "./browser.ts";
 import { type DeviceLoginOptions, deviceLoginHandlers } from "./device.ts";
 
-export type LoginServiceOptions = BrowserLoginOptions & DeviceLoginOptions;
+type LoginServiceOptions = BrowserLoginOptions & DeviceLoginOptions;
 
 /** LoginService over the accounts. */
 export function loginService(

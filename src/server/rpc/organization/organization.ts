@@ -36,7 +36,7 @@ const MAX_MEMBERSHIPS = 100;
 /** The fields that an update may change. */
 export const CHANGEABLE = ["display_name", "reveal_enabled"] as const;
 
-export interface OrganizationServiceOptions extends MemberOptions {
+interface OrganizationServiceOptions extends MemberOptions {
   readonly accounts: MemberOptions["accounts"] &
     Pick<
       Organizations,

@@ -20,7 +20,7 @@ export interface SearchPorts {
 }
 
 /** The filter of a request, and the page that it begins with. */
-export interface SearchRequest
+interface SearchRequest
   extends Pick<
     ListOrganizationTasksRequest,
     "deployments" | "endpoint" | "statuses" | "errorContains" | "createdFrom" | "createdBefore"

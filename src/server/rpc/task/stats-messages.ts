@@ -8,7 +8,7 @@ import type { QueueState } from "../../../storage/queues.ts";
 import { durationFromMs } from "../../../time/messages.ts";
 
 /** What is known of an endpoint. */
-export interface EndpointNumbers {
+interface EndpointNumbers {
   readonly endpoint: string;
   readonly state: QueueState | undefined;
   readonly sums: TaskSums;

@@ -51,7 +51,7 @@ export const CHANGEABLE = [
   "allowed_networks",
 ] as const;
 
-export type Changeable = (typeof CHANGEABLE)[number];
+type Changeable = (typeof CHANGEABLE)[number];
 
 /**
  * The fields of a token that an update changes, with what follows from them: a

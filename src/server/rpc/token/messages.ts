@@ -4,7 +4,7 @@ import { TokenAccess, TokenKind, type TokenSchema } from "../../../../gen/tesser
 import type { TokenGrants, TokenRecord } from "../../../storage/accounts/tokens.ts";
 import { timestampFromMs } from "../../../time/messages.ts";
 
-export const TOKEN_KIND = {
+const TOKEN_KIND = {
   personal: TokenKind.PERSONAL,
   organization: TokenKind.ORGANIZATION,
 } as const;

@@ -13,7 +13,7 @@ import { findOwnToken, refusal, tokenNotFound } from "./visible.ts";
 /** Attempts to update a token that somebody else changes in between. */
 const MAX_UPDATE_ATTEMPTS = 5;
 
-export interface TokenUpdateCall {
+interface TokenUpdateCall {
   readonly member: Member;
   readonly req: UpdateTokenRequest;
 }

@@ -12,7 +12,7 @@ export interface HandedSecretsOptions extends Sources {
   readonly accounts: Pick<Organizations, "recordAuditEvent">;
 }
 
-export interface Handing {
+interface Handing {
   readonly caller: Caller;
   readonly organizationId: string;
   readonly deploymentId: string;

@@ -13,7 +13,7 @@ const REPORT_WAIT_MS = 1_000;
 /** Results that wait for reports: with more, all go on. */
 const MAX_WAITING_RESULTS = 10_000;
 
-export interface ReportsOptions {
+interface ReportsOptions {
   readonly worker: RemoteWorker;
   readonly logLinesPerSecond: number;
   /** A line of output, or of the node about it. */

@@ -6,7 +6,7 @@ import type { Page } from "../../accounts/page.ts";
 import { type Operation, query } from "../operation.ts";
 import { toPage } from "./rows.ts";
 
-export interface AuditEntry {
+interface AuditEntry {
   /** The action, such as `token.create`. */
   readonly action: string;
   readonly subjectId: string;

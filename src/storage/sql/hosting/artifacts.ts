@@ -11,7 +11,7 @@ import { type Operation, pieces, placeholders, query } from "../operation.ts";
  * How long an unused file of an artifact is kept: a deploy uploads first and makes the
  * revision then.
  */
-export const UNUSED_FILE_TTL_MS = 3_600_000;
+const UNUSED_FILE_TTL_MS = 3_600_000;
 
 /** Digests of files in one statement. */
 const MAX_DIGESTS_PER_STATEMENT = 500;

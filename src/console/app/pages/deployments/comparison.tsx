@@ -20,7 +20,7 @@ import { bytes } from "../metrics/format.ts";
 import { type ComparisonSearch, readComparison } from "./comparison-search.ts";
 import { useDeploymentName } from "./frame.tsx";
 
-export interface ComparisonProps {
+interface ComparisonProps {
   readonly revisions: readonly RevisionJson[];
   readonly revision: number;
   readonly base: number;

@@ -13,7 +13,7 @@ const NEAR_PX = 400;
 /** Rows of the table for screen readers. */
 const MAX_ROWS = 24;
 
-export interface ChartProps extends Plotted {
+interface ChartProps extends Plotted {
   readonly title: string;
   /** What is measured, in a sentence. */
   readonly help?: string;

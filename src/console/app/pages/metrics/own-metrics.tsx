@@ -10,7 +10,7 @@ import { Notice } from "../../ui/notice.tsx";
 import { Chart } from "./chart.tsx";
 import { type OwnChart, ownCharts } from "./own-lines.ts";
 
-export interface OwnMetricsProps {
+interface OwnMetricsProps {
   readonly deployment: string;
   /** How far back, in seconds. */
   readonly seconds: number;

@@ -10,7 +10,7 @@ import { Field } from "../../ui/field.tsx";
 import { isolated } from "../../ui/isolated.ts";
 import { Notice } from "../../ui/notice.tsx";
 
-export interface AllowOrDenyProps {
+interface AllowOrDenyProps {
   readonly facts: Readonly<Record<string, string>>;
   readonly organizations: readonly OrganizationJson[];
   /** Answers the program for an organization; the page goes on by itself. */

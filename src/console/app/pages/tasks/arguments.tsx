@@ -16,7 +16,7 @@ import { Content } from "./content.tsx";
 /** Longer arguments are not a line that anybody copies. */
 const MAX_COMMAND_CHARS = 4_000;
 
-export interface ArgumentsProps {
+interface ArgumentsProps {
   readonly name: TaskName;
   readonly endpoint: string;
 }

@@ -26,7 +26,7 @@ const WORDS = {
   retry: { action: "Retry", past: "retried", dismiss: "Not now" },
 } as const;
 
-export interface BulkActionsProps {
+interface BulkActionsProps {
   readonly selection: TaskSelection;
   /** Of the list: what "all" means. */
   readonly filter: TaskFilter;

@@ -5,7 +5,7 @@ import { parseExactly } from "../../../../collections/exact-json.ts";
 /** Of longer texts the page shows the beginning. */
 const MAX_SHOWN_CHARS = 100_000;
 
-export interface ContentProps {
+interface ContentProps {
   readonly blob: Blob;
   /** What it is, such as `Result`. */
   readonly label: string;

@@ -4,7 +4,7 @@ import { Field } from "../../ui/field.tsx";
 import { SearchField } from "../../ui/search-field.tsx";
 import { readSearch, type TaskSearch, WORDS } from "./search.ts";
 
-export interface TaskFiltersProps {
+interface TaskFiltersProps {
   readonly search: TaskSearch;
   /** To choose from; none are offered without. */
   readonly endpoints?: readonly string[];

@@ -9,7 +9,7 @@ import { BulkActions } from "./bulk.tsx";
 import { useSelection } from "./selection.ts";
 import { TaskTable } from "./table.tsx";
 
-export interface TaskPagesProps {
+interface TaskPagesProps {
   readonly list: {
     readonly data: { readonly pages: readonly { readonly tasks?: TaskJson[] }[] };
     readonly hasNextPage: boolean;

@@ -19,7 +19,7 @@ const MAX_OVERSCAN = 12;
 /** Those of the table with the column of the deployment. */
 const MAX_COLUMNS = 8;
 
-export interface TaskTableProps {
+interface TaskTableProps {
   readonly selection: TaskSelection;
   readonly tasks: readonly TaskJson[];
   /** They are of several deployments, which a column names. */

@@ -27,7 +27,7 @@ const forWorkers = (deployment: string): TokenFields => ({
   deployments: [deployment],
 });
 
-export interface CreateTokenProps {
+interface CreateTokenProps {
   /** The deployment to join workers to, if the token is for that. */
   readonly worker?: string | undefined;
   onClose(): void;

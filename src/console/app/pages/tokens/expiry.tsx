@@ -8,7 +8,7 @@ const DAY_MS = 86_400_000;
 
 export const inDays = (days: number): string => new Date(Date.now() + days * DAY_MS).toISOString();
 
-export interface ExpiryProps {
+interface ExpiryProps {
   /** RFC 3339. */
   readonly value: string;
   readonly error: string | undefined;

@@ -16,7 +16,7 @@ const NAMES: Readonly<Record<Act, string>> = {
   delete: "Delete",
 };
 
-export interface TokenTableProps {
+interface TokenTableProps {
   readonly tokens: readonly TokenJson[];
   /** The person's e-mail address. */
   readonly me: string;

@@ -8,7 +8,7 @@ import { joinCommand, labelsOf } from "../../api/workers.ts";
 import { Command } from "../../ui/command.tsx";
 import { Notice } from "../../ui/notice.tsx";
 
-export interface TokenValueProps {
+interface TokenValueProps {
   readonly token: TokenJson;
   readonly value: string;
   /** Empty or undefined: it cannot log in. */

@@ -1,6 +1,6 @@
 /**
  * The service of a session: its artifact and its environment made ready on this machine, and one
- * process that runs it and is started again when it ends. While there is none, the worker stays
+ * process that runs it and is started again when it ends. Without it, the worker stays
  * joined and has no slots.
  */
 import { durationMs } from "@bufbuild/protobuf/wkt";

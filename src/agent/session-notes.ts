@@ -103,7 +103,7 @@ function list(folder: string): string[] {
   try {
     return readdirSync(folder);
   } catch {
-    // There is none before the first session.
+    // The first session finds no file.
     return [];
   }
 }

@@ -123,7 +123,7 @@ async function lacks(blobs: Pick<BlobStore, "read">, blobId: string): Promise<bo
     }
     return false;
   } catch (err) {
-    // A store that does not answer now is told of by what needs it.
+    // What needs a store that does not answer now reports it.
     return err instanceof BlobMissing;
   }
 }

@@ -14,7 +14,7 @@ export async function openService(target: string, python: PythonOptions): Promis
     return openPythonService(entry, python);
   }
   if (python.named !== undefined) {
-    throw new ServiceFileError(`--python is for services in Python, and ${target} is none`);
+    throw new ServiceFileError(`--python is for services in Python, and ${target} is not one`);
   }
   return bundleService(target);
 }

@@ -8,7 +8,7 @@ const BEARER = /^Bearer(?: +(\S.*)?)?$/i;
 
 /**
  * The token in the header `Authorization`; undefined for one with spaces, which no token has.
- * Errors: TOKEN_MISSING where there is none; the header is not quoted, since it may be a token.
+ * Errors: TOKEN_MISSING without a token; the header is not quoted, since it may be a token.
  */
 export function bearerToken(authorization: string | undefined): string | undefined {
   const token = BEARER.exec(authorization ?? "")?.[1]?.trimEnd();

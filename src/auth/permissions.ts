@@ -13,7 +13,7 @@
  *     operator       of an operator    no                                 no
  *     worker         no                with worker; the method checks for which deployment    no
  *
- * The access of a task (task-access.ts) is none of these: it reads its task as whoever made it.
+ * The access of a task (task-access.ts) is not among these: it reads its task as its maker would.
  *
  * A personal token acts as its owner, with the owner's current role. An
  * organization token represents nobody: it is never an admin, even when an
@@ -103,7 +103,7 @@ export function authorize(principal: Principal, access: Access, situation: Situa
       if (known.kind !== "session" || !known.operator) {
         throw problem(
           "OPERATOR_REQUIRED",
-          "this asks for an operator of the platform who is signed in; whoever runs it makes one with tessera admin operators add",
+          "this asks for an operator of the platform who is signed in; make one on its machine with tessera admin operators add",
         );
       }
       return;

@@ -3,7 +3,7 @@
  * header can be sent, such as by a browser's `EventSource`. It is signed, not stored, so every node
  * that has the platform's keys reads it.
  *
- * It is no right of its own but that of whoever made it: at each use they are looked up as they
+ * It is no right of its own but that of its maker: at each use they are looked up as they
  * stand now. So it ends with their token or session, needs the same networks, and never opens more.
  *
  *     tsra_<base64url of: version (1 byte), kind of maker (1), expiry in seconds since 1970 (4),
@@ -180,7 +180,7 @@ function makerOf(principal: Principal): Maker {
 export function accessEnded(cause: unknown): Problem {
   return problem(
     "TOKEN_INVALID",
-    "the access has ended: whoever made it may not read this task any more, or not from this network",
+    "the access has ended: its maker may not read this task any more, or not from this network",
     { cause },
   );
 }

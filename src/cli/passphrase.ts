@@ -4,7 +4,7 @@ import { Option } from "commander";
 import { CliError, usageError } from "./failure.ts";
 import type { Terminal } from "./terminal.ts";
 
-/** Passphrase of a backup: whoever has the file can try many on a machine of their own. */
+/** Passphrase of a backup: a thief of the file can try many on a machine of their own. */
 const MIN_PASSPHRASE_CHARACTERS = 12;
 
 /** Passphrase of a backup, on the first line of its file. */
@@ -50,7 +50,7 @@ export async function choosePassphrase(
     throw chosen === "" && !isTyped
       ? noPassphrase()
       : usageError(
-          `the passphrase must have ${MIN_PASSPHRASE_CHARACTERS} characters or more: whoever has the file can try many`,
+          `the passphrase must have ${MIN_PASSPHRASE_CHARACTERS} characters or more: a thief of the file can try many`,
         );
   }
   if (isTyped && (await terminal.askSecret("The same once more")) !== chosen) {

@@ -189,7 +189,7 @@ export class RemoteTask<Result = unknown, Piece = unknown> {
 
   /**
    * Returns a URL that opens this one task, for reading, for 15 minutes, where no token can be
-   * sent: `new EventSource(url)`. Whoever has it may read the task; it ends with the client's
+   * sent: `new EventSource(url)`. Anyone who has it may read the task; it ends with the client's
    * token. It begins as the client's own URL does, or is that of the deployment's own host.
    */
   async accessUrl(of: TaskReading, options: CallOptions = {}): Promise<string> {

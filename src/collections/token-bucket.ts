@@ -11,7 +11,7 @@ export interface BucketRate {
   readonly nowMs?: (() => number) | undefined;
 }
 
-/** The rate of so many tokens a second, with a burst of one second. */
+/** The rate of a number of tokens a second, with a burst of one second. */
 export function perSecond(tokens: number): BucketRate {
   return { size: tokens, refillMs: 1_000 / tokens };
 }

@@ -226,7 +226,7 @@ export const hostRules: Parse<readonly string[]> = (text, name) => {
   for (const entry of entries) {
     const fault = ruleFault(entry);
     if (fault !== undefined) {
-      throw new ConfigError(`${name}: each host ${fault}; ${JSON.stringify(entry)} is none`);
+      throw new ConfigError(`${name}: each host ${fault}; ${JSON.stringify(entry)} is not one`);
     }
   }
   return entries;

@@ -49,7 +49,7 @@ const BOUNDED: readonly Bounded[] = [
   },
 ];
 
-/** A message about the first setting above its ceiling; undefined when there is none. */
+/** A message about the first setting above its ceiling; undefined when all are below. */
 export function faultOfCeilings(settings: SettingsUpdate, ceilings: Ceilings): string | undefined {
   for (const { field, key, ceiling, flag, unit = "" } of BOUNDED) {
     const [asked, most] = [settings[key], ceilings[ceiling]];

@@ -53,7 +53,7 @@ export interface Directory {
 
   /**
    * What its author says of pages of other sites, of the deployment whose own host this is;
-   * undefined where they say nothing, or it does not run here. Whoever asks is told: browsers
+   * undefined where they say nothing, or it does not run here. Every caller is told: browsers
    * ask before they send a token.
    */
   corsOf?(host: string): CorsManifest | undefined | Promise<CorsManifest | undefined>;

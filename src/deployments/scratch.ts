@@ -33,7 +33,7 @@ const STARTING_FOLDER_MAX_AGE_MS = 60_000;
 const PID_FILE = /^(\d+)\.pid$/;
 
 export class ScratchFolders {
-  /** Empty while there is none. */
+  /** Empty without one. */
   #base = "";
   /** Releases the lock that tells other nodes that the folder is in use. */
   #unlock: (() => void) | undefined;

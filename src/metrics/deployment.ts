@@ -69,7 +69,7 @@ export class DeploymentMetrics {
     this.#metrics.queueWait.with(endpoint)?.observe(Math.max(waitSeconds, 0));
   }
 
-  /** So many calls or tasks went to a worker together, of which the oldest had waited so long. */
+  /** A batch of calls or tasks went to a worker; the oldest had waited this long. */
   batchFormed(endpoint: string, size: number, waitSeconds: number): void {
     this.#metrics.batchSize.with(endpoint)?.observe(size);
     this.#metrics.batchWait.with(endpoint)?.observe(Math.max(waitSeconds, 0));

@@ -58,7 +58,7 @@ export class Isolation implements Disposable {
   }
 
   /**
-   * Takes a whole worker; undefined while there is none, and then the caller asks again.
+   * Takes a whole worker; undefined while none is free, and then the caller asks again.
    * `othersWait`: calls that nobody suspects may be waiting for a worker. `asker`: who is to say
    * that it is `settled`.
    */

@@ -67,7 +67,7 @@ export class PoolRoom implements Tenant {
     this.#knownBytes = 0;
   }
 
-  /** Room for one more worker; undefined while there is none, and `again` is called later. */
+  /** Room for one more worker; undefined while the node is full, and `again` is called later. */
   tryEnter(): Room | undefined {
     const room = this.#budget.tryEnter(this.#request);
     this.#setWaiting(this.#request, room === undefined);

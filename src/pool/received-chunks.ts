@@ -20,7 +20,7 @@ const TOLD_TOGETHER_BYTES = STREAM_WINDOW_BYTES / 2;
 export class ReceivedChunks {
   readonly #form: StreamManifest["pieces"];
   #received = 0;
-  /** As the worker knows it: what it was not told of is not consumed. */
+  /** As the worker knows it: what it was not told is not consumed. */
   readonly #window = new StreamWindow();
   /** Consumed, and not told to the worker yet. */
   #consumed = 0;
@@ -42,7 +42,7 @@ export class ReceivedChunks {
     return typeof data === "string" || data.byteLength > MAX_INLINE_FILE_BYTES ? undefined : data;
   }
 
-  /** These many were consumed. Returns how many the worker is to be told of; 0 for none yet. */
+  /** These many were consumed. Returns how many to report to the worker; 0 for none yet. */
   consumed(count: number): number {
     this.#consumed += count;
     if (this.#window.costOf(this.#consumed) < TOLD_TOGETHER_BYTES) {

@@ -30,7 +30,7 @@ export class RestartBackoff {
     return this.#timer !== undefined;
   }
 
-  /** The last reason of a crash loop; undefined when there is none. */
+  /** The last reason of a crash loop; undefined outside of one. */
   get crashLoop(): string | undefined {
     const since = this.#last && Date.now() - this.#last.atMs;
     const recent = since !== undefined && since < WORKER_HEALTHY_AFTER_MS + this.#pauses.nextMs;

@@ -7,7 +7,7 @@ import { BatchPost } from "./batch-post.ts";
 import type { ExecutionListener } from "./execution.ts";
 import type { Slot, SlotCall } from "./slot.ts";
 
-/** Divides a slot among so many calls. */
+/** Divides a slot among calls. */
 export function shareSlot(slot: Slot, count: number): Slot[] {
   if (count === 1) {
     return [slot];

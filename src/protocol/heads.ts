@@ -2,7 +2,7 @@
  * The head of the request that a function is called by, and of the answer that it gives: they
  * travel beside arguments and results, and cost nothing where there are none.
  *
- * A worker's head is hostile. Whoever reads one applies `faultOfHead`; which of its headers reach a
+ * A worker's head is hostile. Its reader applies `faultOfHead`; which of its headers reach a
  * caller is decided where the answer is sent (`src/server/http/response-head.ts`).
  */
 

@@ -41,7 +41,7 @@ interface CallsOptions {
   readonly heldPieces?: HeldPieces | undefined;
   /** A call has begun to wait for a slot. */
   onWaiting?(): void;
-  /** So many calls go to a worker together, of which the oldest has waited so long. */
+  /** A batch of calls goes to a worker; the oldest has waited this long. */
   onBatch?(endpoint: string, size: number, waitSeconds: number): void;
 }
 
@@ -308,7 +308,7 @@ export class Calls {
     }
   }
 
-  /** Another slot for a call whose worker has ended; undefined if there is none in time. */
+  /** Another slot for a call whose worker has ended; undefined if none is free in time. */
   async #slotAgain(
     { endpoint, payload, signal }: BegunCall,
     { alone, leftMs: withinMs }: Reruns,

@@ -39,7 +39,7 @@ interface DispatcherOptions {
   onStorage(answers: boolean): void;
   /** Tasks may be waiting that have no free slot. */
   onFull?(): void;
-  /** So many tasks go to a worker together, of which the oldest has waited so long. */
+  /** A batch of tasks goes to a worker; the oldest has waited this long. */
   onBatch?(endpoint: string, size: number, waitSeconds: number): void;
 }
 
@@ -195,7 +195,7 @@ export class Dispatcher implements AsyncDisposable {
     this.#hint([endpoint]);
   }
 
-  /** So many suspects of this endpoint are waiting. */
+  /** Tells how many suspects of this endpoint are waiting. */
   suspects(endpoint: string, count: number): void {
     this.#suspects.hint(endpoint, count);
     this.#options.onFull?.();

@@ -49,7 +49,7 @@ export class EventRateLimit {
     return true;
   }
 
-  /** The place of the next log line, after so many that were left out. */
+  /** The place of the next log line, after those that were left out. */
   nextLine(skipped: number): LinePlace {
     this.#events += 1;
     this.#lines += 1;

@@ -25,7 +25,7 @@ export class HeldPieces {
     return new HeldPieces(this.#bound, organizationId);
   }
 
-  /** Takes bytes. Returns SERVER_BUSY, and takes none, if so many are not left. */
+  /** Takes bytes. Returns SERVER_BUSY, and takes none, if fewer are left. */
   take(bytes: number): Problem | undefined {
     if (!this.#bound.take(this.#organizationId, bytes)) {
       const message = `the server holds ${this.#bound.takenBy(this.#organizationId)} bytes of pieces that callers of this organization have not read, and ${this.#bound.taken} in all (${this.#bound.rule}): read faster, or try again`;

@@ -28,7 +28,7 @@ export class LoneCalls {
     this.#options = options;
   }
 
-  /** Takes a whole worker; undefined if there is none in time, or the caller has gone. */
+  /** Takes a whole worker; undefined if none is free in time, or the caller has gone. */
   async slot(
     endpoint: EndpointManifest,
     { withinMs, signal }: { readonly withinMs: number; readonly signal: AbortSignal },

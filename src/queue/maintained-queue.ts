@@ -17,7 +17,7 @@ export interface MaintainedQueue {
   onExpired(task: Task): void;
   /** A task of this endpoint can be claimed. */
   onDue(endpoint: string): void;
-  /** So many suspects of this endpoint can be claimed. */
+  /** Tells how many suspects of this endpoint can be claimed. */
   onSuspects(endpoint: string, count: number): void;
   /** Ids of the tasks that callers wait for here. */
   awaited(): readonly string[];

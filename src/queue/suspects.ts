@@ -47,7 +47,7 @@ export class Suspects implements AsyncDisposable {
     this.wake();
   }
 
-  /** So many suspects of this endpoint wait, or have just been claimed. */
+  /** Tells how many suspects of this endpoint wait or have just been claimed. */
   hint(endpoint: string, count: number): void {
     this.#waiting.set(endpoint, Math.max(count, this.#waiting.get(endpoint) ?? 0));
     this.wake();

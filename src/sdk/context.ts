@@ -90,7 +90,7 @@ export interface TaskContext<Declared extends MetricDeclarations = NoMetrics> {
    * otherwise the caller's; undefined where there is no trace.
    */
   readonly traceparent: string | undefined;
-  /** The header `tracestate` that belongs to `traceparent`; undefined when there is none. */
+  /** The header `tracestate` that belongs to `traceparent`; undefined without one. */
   readonly tracestate: string | undefined;
   /**
    * The request, for an endpoint with the option `headers`; throws for any other. With a task it

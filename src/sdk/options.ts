@@ -194,7 +194,7 @@ export function resolveOptions(
   };
 }
 
-/** The description as a property to spread; `{}` when there is none. */
+/** The description as a property to spread; `{}` without one. */
 export function checkDescription(
   description: unknown,
   place: string,

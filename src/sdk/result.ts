@@ -12,7 +12,7 @@ export interface ResultDescription {
   readonly file: FileSpec | undefined;
   /** Undefined when the endpoint declares no output. */
   readonly schema: StandardSchemaV1 | undefined;
-  /** Present when a string in it stands for a value that is none, such as a date. */
+  /** Present when a string in it stands for a value of another type, such as a date. */
   readonly quoted?: true;
   /** Present when the result is streamed. */
   readonly stream?: StreamManifest;

@@ -101,7 +101,7 @@ export interface Listener {
 /**
  * Creates the listener; both protocols call `handler`.
  *
- * @param limit of open connections. Default: there is none.
+ * @param limit of open connections. Default: no limit.
  */
 export function createListener(
   handler: RequestListener,

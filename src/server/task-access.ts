@@ -1,4 +1,4 @@
-/** Who calls a deployment's own paths: whoever the headers say, or whoever made the access of a task. */
+/** Who calls a deployment's own paths: the caller in the headers, or the maker of a task's access. */
 import { Code, type ContextValues } from "@connectrpc/connect";
 import type { FastifyRequest } from "fastify";
 import { addressOf, type Principal, setPrincipal } from "../auth/principal.ts";

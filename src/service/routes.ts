@@ -23,7 +23,7 @@ const known = new WeakMap<ServiceManifest, Routes>();
 
 /**
  * The name of the endpoint at a path, which begins with a slash and is decoded; undefined where
- * there is none. Where two endpoints have one path, the first has it.
+ * no endpoint has it. Where two endpoints have one path, the first has it.
  */
 export function endpointAt(manifest: ServiceManifest, path: string): string | undefined {
   let routes = known.get(manifest);

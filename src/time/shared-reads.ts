@@ -1,6 +1,6 @@
 /**
  * Shared reads: a cache with an age limit, in which a read that is under way is
- * joined. Whoever asks for the same key within that time gets the same answer,
+ * joined. A caller that asks for the same key within that time gets the same answer,
  * so that a database is asked once however many people look.
  */
 

@@ -26,7 +26,7 @@ export function uploadName(sent: string): string {
   return cut(stem, MAX_NAME_BYTES - Buffer.byteLength(extension)) + extension;
 }
 
-/** The beginning of a text, in at most so many bytes of UTF-8. */
+/** The beginning of a text, in a bounded number of bytes of UTF-8. */
 function cut(text: string, most: number): string {
   const bytes = Buffer.alloc(most);
   const { read } = new TextEncoder().encodeInto(text, bytes);

@@ -3450,7 +3450,7 @@ export declare const DeploymentService: GenService<{
    * confirmed; what others deploy is not, unless a revision of the same artifact
    * is. Until then the workers have only the secrets that came with the very
    * call that brought their code. Variables and secrets that others change have
-   * to be confirmed as well, whoever deploys afterwards. New workers with the
+   * to be confirmed as well, no matter who deploys afterwards. New workers with the
    * secrets replace the running ones. `secrets_withheld` of the deployment names
    * what is waiting. Confirming what is confirmed changes nothing.
    *

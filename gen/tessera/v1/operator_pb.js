@@ -85,7 +85,7 @@ export const OperatedOrganizationSchema = /*@__PURE__*/
   messageDesc(file_tessera_v1_operator, 9);
 
 /**
- * OperatorService shows the platform to whoever runs it: its nodes, its
+ * OperatorService shows the platform to its operators: its nodes, its
  * organizations and its database. An operator is a person whom `tessera admin
  * operators add` has made one, or who has set the platform up. The service
  * only reads, and shows nothing that an organization keeps for itself: no

@@ -3479,7 +3479,7 @@ export declare const TaskService: GenService<{
    * this one task for 15 minutes, where no header can be sent, such as by the
    * `EventSource` of browsers. It stands in the query (`access`) of the
    * deployment's paths `GET /{endpoint}/events`, `/stream`, `/status` and
-   * `/get`, and opens nothing else. Whoever has it may read the task: give it
+   * `/get`, and opens nothing else. Anyone who has it may read the task: give it
    * to who may.
    *
    * It ends with the credential that it was made with, and is refused where

@@ -19,7 +19,7 @@ import type { PythonInterpreter } from "./interpreters.ts";
 
 /** Modules that one process compiles; what it writes is counted as files of a worker are. */
 const MAX_MODULES_PER_COMPILER = 2_000;
-/** Modules that end a compiler. After so many, all others of an environment are left out. */
+/** Modules that end a compiler. After this number, all others of an environment are left out. */
 const MAX_LEFT_OUT_MODULES = 20;
 /** Processor time in which a compiler finishes a module; the largest take seconds. */
 const MAX_MODULE_CPU_MS = 20_000;

@@ -70,7 +70,7 @@ async function digestOf(path: string): Promise<string> {
   return digest.digest("hex");
 }
 
-/** The start of a file that somebody else wrote, as text; empty where there is none, or a link. */
+/** The start of a file that somebody else wrote, as text; empty for no file, and for a link. */
 export async function readStart(path: string, maxBytes: number): Promise<string> {
   try {
     const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;

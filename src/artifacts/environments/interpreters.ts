@@ -1,7 +1,7 @@
 /**
  * The interpreters of this machine that environments are made of, and how they run programs of
  * ours. They are the operator's. The interpreter of an environment is never run here: what it
- * reads before its program, such as `.pth` files, comes from whoever deploys.
+ * reads before its program, such as `.pth` files, comes from the person who deploys.
  */
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";

@@ -1,7 +1,7 @@
 /**
  * Reads a lock: requirements with hashes, as pip and uv read and write them
  * (pip's "Requirements File Format" and "Hash-checking mode"). A lock comes from
- * whoever deploys, so what is not the release of a package with its digests, such
+ * the person who deploys, so what is not the release of a package with its digests, such
  * as an option, an address or a path, is refused.
  */
 import { EnvironmentError } from "./environment.ts";

@@ -40,7 +40,7 @@ export async function openPythonService(
   return { code, servicePath, watchFiles, warnings: [] };
 }
 
-/** The real path of a file. Rejects with a `ServiceFileError` for what is none. */
+/** The real path of a file. Rejects with a `ServiceFileError` for anything else. */
 export async function findFile(path: string): Promise<string> {
   try {
     const real = await realpath(path);
@@ -59,7 +59,7 @@ export async function findFile(path: string): Promise<string> {
   throw new ServiceFileError(`service file ${path} is not a regular file`);
 }
 
-/** The sources in a folder and below, without those of environments; at most so many. */
+/** The sources in a folder and below, without those of environments; a bounded number. */
 export async function sourcesIn(folder: string, limit: number): Promise<string[]> {
   const found: string[] = [];
   const folders = [resolve(folder)];

@@ -73,7 +73,7 @@ export function monitoringCommand(actions: AdminActions, verb: "enable" | "disab
 }
 
 export function createOrganizationCommand(actions: AdminActions): Command {
-  return adminOf(actions, "create-organization", "Make an organization, whoever else may.")
+  return adminOf(actions, "create-organization", "Make an organization, whatever the setting.")
     .argument("<name>", "lower case letters, digits and hyphens; it never changes")
     .requiredOption("--admin <address>", "e-mail address of its admin, who has an account")
     .option("--display-name <text>", "its name for people")
@@ -106,7 +106,7 @@ export function invitationLinksCommand(actions: AdminActions, verb: "enable" | "
     verb,
     verb === "enable"
       ? "Show an organization's admins the links of invitations, also for people without an account."
-      : "Show them for people with an account only: whoever sees any other can take that address.",
+      : "Show them for people with an account only: anyone who sees another can take that address.",
   )
     .requiredOption("--organization <name>", "name of the organization")
     .addHelpText("after", examples([`tessera admin invitation-links ${verb} --organization acme`]))

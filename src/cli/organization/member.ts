@@ -110,7 +110,7 @@ function inviteCommand(actions: CloudActions): Command {
       call.done(
         invited.mailed
           ? `Invited ${email} until ${until}. The link was sent by mail to ${invited.invitation?.email}`
-          : `Invited ${email} until ${until}. Whoever has this link can join, so send it to them only:\n`,
+          : `Invited ${email} until ${until}. Anyone with this link can join, so send it to them only:\n`,
       );
       call.show(InviteMemberResponseSchema, invited, ({ url, mailed }) =>
         mailed ? undefined : url,

@@ -44,7 +44,7 @@ export interface HistoryAnswer extends Range {
   readonly series: readonly HistorySeries[];
   /** More series of the service were selected than are in it. */
   readonly truncated: boolean;
-  /** Those, and series that nodes did not keep: at least so many of each metric. */
+  /** Those, and series that nodes did not keep: at least this number of each metric. */
   readonly leftOut: LeftOut;
 }
 

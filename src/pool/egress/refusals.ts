@@ -16,7 +16,7 @@ export class EgressFailedError extends Error {
   override readonly name = "EgressFailedError";
 }
 
-/** The request is none that a proxy can serve. */
+/** A proxy cannot serve such a request. */
 export class ProxyRequestError extends Error {
   override readonly name = "ProxyRequestError";
 }

@@ -27,7 +27,7 @@ const MAX_PORT_NUMBER = 65_535;
 /** A label of DNS; underscores are in names that exist. */
 const LABEL = /^(?!-)[a-z0-9_-]{1,63}(?<!-)$/;
 
-/** Parses a rule; undefined when it is none. */
+/** Parses a rule; undefined for any other text. */
 export function parseRule(text: string): HostRule | undefined {
   if (text.length > MAX_RULE_CHARACTERS) {
     return undefined;

@@ -29,7 +29,7 @@ class SocksFault extends Error {
 
 /**
  * Speaks with a client until its connection is open, and returns that. Returns
- * undefined when there is none; the client has its answer then, and is closed.
+ * undefined without one; the client has its answer then, and is closed.
  */
 export async function serveSocks(
   socket: Socket,
@@ -115,7 +115,7 @@ class HandshakeReader implements Disposable {
     socket.on("readable", this.#onChange).on("end", this.#onChange).on("close", this.#onChange);
   }
 
-  /** Reads so many bytes, at least one. */
+  /** Reads this number of bytes, at least one. */
   async read(length: number): Promise<Buffer> {
     for (;;) {
       const bytes: Buffer | null = this.#socket.read(length);

@@ -19,7 +19,7 @@ interface WaitingCall {
 
 interface CallBatchesOptions {
   reserve(endpoint: EndpointManifest): Slot | undefined;
-  /** So many calls go together, of which the oldest has waited so long. */
+  /** A batch of calls goes; the oldest has waited this long. */
   onFormed(endpoint: string, size: number, waitSeconds: number): void;
 }
 

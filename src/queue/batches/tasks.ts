@@ -32,7 +32,7 @@ export class TaskBatchWait implements Disposable {
     return this.#due;
   }
 
-  /** So many tasks came to an empty queue, or more of them. */
+  /** Tasks came to an empty queue: this number, or more. */
   came(count: number): void {
     this.#came += count;
     if (this.#due || this.#came >= this.batch.maxSize || this.#wait.ms === 0) {
@@ -50,7 +50,7 @@ export class TaskBatchWait implements Disposable {
     this.#becomeDue();
   }
 
-  /** A batch of so many tasks was formed. */
+  /** A batch of this number of tasks was formed. */
   formed(size: number): void {
     this.#wait.formed(size);
   }

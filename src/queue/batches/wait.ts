@@ -4,7 +4,7 @@
  * wait in vain; a batch with company brings it back.
  */
 
-/** A shorter wait is none: timers have no finer steps. */
+/** A shorter wait counts as no wait: timers have no finer steps. */
 const MIN_BATCH_WAIT_MS = 1;
 
 export class BatchWait {
@@ -20,7 +20,7 @@ export class BatchWait {
     return this.#ms;
   }
 
-  /** A batch of so many calls was formed. */
+  /** A batch of this number of calls was formed. */
   formed(size: number): void {
     const halved = this.#ms / 2;
     this.#ms = size > 1 ? this.#maxMs : halved < MIN_BATCH_WAIT_MS ? 0 : halved;

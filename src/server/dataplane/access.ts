@@ -4,7 +4,7 @@
  * An access opens the paths that read one task, and no other. It is read only where such a path is
  * asked for; elsewhere `access` is a name like any other, which a function may use itself.
  *
- * A stream that it opened lasts as long as whoever made it may read the task (see
+ * A stream that it opened lasts as long as its maker may read the task (see
  * `rpc/engine/standing.ts`).
  */
 import { type ContextValues, createContextKey } from "@connectrpc/connect";

@@ -22,7 +22,7 @@ const PAGES: {
   },
   ACCESS_DENIED: {
     title: "The token may not do this",
-    text: `Whoever gave it to you can give you one that may call this deployment: <code>tessera token create NAME --deployment DEPLOYMENT</code>. ${EXTENSION}`,
+    text: `The person who gave it to you can give you one that may call this deployment: <code>tessera token create NAME --deployment DEPLOYMENT</code>. ${EXTENSION}`,
   },
 };
 

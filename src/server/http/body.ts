@@ -192,7 +192,7 @@ export async function* boundedChunks(
   }
 }
 
-/** Throws away what is left of a body over HTTP/1.1, whoever was reading it, and bounded in size. */
+/** Throws away what is left of a body over HTTP/1.1, even if it had a reader, and bounded in size. */
 export function discard(raw: FastifyRequest["raw"]): void {
   if (raw.readableEnded) {
     return;

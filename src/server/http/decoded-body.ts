@@ -111,7 +111,7 @@ async function* inflated(
   );
   source.on("error", (err) => decoder.destroy(err));
   decoder.on("error", () => {
-    // Whoever reads it knows. One of zstd may come when nobody does any more, and would end the process.
+    // Its reader knows. One of zstd may come when nobody does any more, and would end the process.
   });
   source.pipe(decoder);
   let size = 0;

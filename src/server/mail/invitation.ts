@@ -22,7 +22,7 @@ export function invitationMail(invitation: InvitationMail): Mail {
     `${invitedBy} invites you to join the organization ${organization} as ${as}.`,
     "To join, open this link:",
     { url },
-    `It is for ${email} and works once, until ${expires}. Whoever has the link can join in your place, so do not pass it on.`,
+    `It is for ${email} and works once, until ${expires}. Anyone with the link can join in your place, so do not pass it on.`,
     "If you do not know who this is from, you need not do anything.",
   ]);
 }

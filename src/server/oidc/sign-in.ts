@@ -47,7 +47,7 @@ interface From {
 
 /** How a sign-in ended. */
 type SignInOutcome =
-  /** `ended` is what the person has to be told of: it ended with this sign-in. */
+  /** `ended` is what the person has to know: it ended with this sign-in. */
   | { readonly outcome: "signed_in"; readonly ended: EndedCredentials | undefined }
   | { readonly outcome: "refused"; readonly reason: Refusal };
 

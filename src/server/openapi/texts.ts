@@ -3,7 +3,7 @@
 /** Base64 (RFC 4648, section 4), with padding. */
 export const BASE64 = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$";
 
-/** Characters that so many bytes have in base64. */
+/** The number of characters that bytes have in base64. */
 export function base64Length(bytes: number): number {
   return Math.ceil(bytes / 3) * 4;
 }

@@ -1,4 +1,4 @@
-/** OperatorService: the platform as whoever runs it sees it. */
+/** OperatorService: the platform as its operator sees it. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import type {

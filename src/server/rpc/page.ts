@@ -58,7 +58,7 @@ export class PageTokens {
     return end;
   }
 
-  /** The token of the page after `end`; empty if there is none. */
+  /** The token of the page after `end`; empty after the last page. */
   after(end: string | undefined): string {
     return end === undefined
       ? ""

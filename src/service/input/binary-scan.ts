@@ -40,7 +40,7 @@ interface Counting {
   readonly room: { fields: number };
 }
 
-/** Takes every field of a message from the room, until there is none left. */
+/** Takes every field of a message from the room, until all of it is taken. */
 function countFields(reader: BinaryReader, end: number, counting: Counting): void {
   const { message, map, room } = counting;
   while (reader.pos < end && room.fields >= 0) {

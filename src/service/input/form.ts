@@ -34,7 +34,7 @@ export class FormTaker implements PartsTaker {
   }
 
   /**
-   * The files by argument. What a browser sends for a field in which no file was chosen is none,
+   * The files by argument. What a browser sends for a field in which no file was chosen is left out,
    * and a list that has to be there is empty without any part: generated clients say so in no other way.
    */
   chosen(): ReadonlyMap<string, readonly GivenFile[]> {

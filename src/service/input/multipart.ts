@@ -148,7 +148,7 @@ function createParser(contentType: string, maxTextBytes: number): InstanceType<t
   try {
     return new Busboy({
       headers: { "content-type": contentType },
-      // A part without a name for its file is a text, unless its type says that it is none.
+      // A part without a name for its file is a text, unless its type says otherwise.
       isPartAFile: (_name, contentType, filename) =>
         filename !== undefined || !isTextType(contentType ?? ""),
       limits: {

@@ -309,7 +309,7 @@ export class ObjectReader {
     return this.#separate.shapes.size === 0 ? undefined : this.#separate;
   }
 
-  /** The files that are in JSON, as `data:` URLs; `null` is none, where none may be given. */
+  /** The files that are in JSON, as `data:` URLs; `null` means no file, where that is allowed. */
   #filesIn(data: Uint8Array, members: readonly ScannedMember[]): Map<string, FileValue[]> {
     const given = new Map<string, FileValue[]>();
     const violations: FieldViolation[] = [];

@@ -1,5 +1,5 @@
 /**
- * Encodes large messages anew, with their arguments as a body: whoever decodes them then
+ * Encodes large messages anew, with their arguments as a body: the code that decodes them then
  * makes one object of a hundred thousand values, which are read on a thread of their own.
  */
 import {

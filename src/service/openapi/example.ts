@@ -34,7 +34,7 @@ interface Place {
 /**
  * An example value for a schema: its own example, default or constant where it has one,
  * otherwise the smallest value within its bounds, of the first alternative. Patterns are
- * ignored, so whoever shows an example checks that it is one.
+ * ignored, so what shows an example checks that it is one.
  */
 export function exampleOf(schema: JsonSchema): unknown {
   return made(schema, { root: schema, followed: 0 });

@@ -166,7 +166,7 @@ function cancelOperation(operation: Operation, authorization: boolean): JsonSche
 function accessOperation(operation: Operation, authorization: boolean): JsonSchema {
   return operation("access", "Let a browser read a task", {
     description:
-      "Makes an access of the task: a text that opens `GET` of its `/events`, `/stream`, `/status` and `/get` for 15 minutes, in the query (`access`), where the header `Authorization` cannot be sent. It opens nothing else, and ends with the token that it was made with. Whoever has it may read the task.",
+      "Makes an access of the task: a text that opens `GET` of its `/events`, `/stream`, `/status` and `/get` for 15 minutes, in the query (`access`), where the header `Authorization` cannot be sent. It opens nothing else, and ends with the token that it was made with. Anyone who has it may read the task.",
     parameters: parameters("taskIdOrBody"),
     requestBody: taskIdBody({}),
     responses: {

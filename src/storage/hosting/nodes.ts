@@ -142,7 +142,7 @@ export interface NodeStorage {
   }): Promise<void>;
 
   /**
-   * Replaces what the node has told of its workers. Returns the ids of those deployments that
+   * Replaces the node's report about its workers. Returns the ids of those deployments that
    * it has reported before; of others nothing is stored.
    */
   reportWorkers(parameters: {
@@ -150,7 +150,7 @@ export interface NodeStorage {
     readonly reports: readonly (DeploymentKey & NodeWorkers)[];
   }): Promise<string[]>;
 
-  /** What living nodes have told of the workers of a deployment, by node. */
+  /** The reports of living nodes about the workers of a deployment, by node. */
   listWorkers(
     parameters: DeploymentKey & { readonly nowMs: number },
   ): Promise<(NodeWorkers & { readonly nodeId: string })[]>;

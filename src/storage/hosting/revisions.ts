@@ -121,7 +121,7 @@ export interface Revisions {
 
   /**
    * Creates the next revision from the artifact of an earlier one. Default: the
-   * one before the target. Whoever asks, it is confirmed only if a revision of
+   * one before the target. For every caller, it is confirmed only if a revision of
    * the same artifact is.
    */
   rollBack(

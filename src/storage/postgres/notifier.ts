@@ -50,7 +50,7 @@ interface PostgresNotifierOptions {
   readonly timeoutMs?: number;
   /** Sends an empty notification over another connection than the notifier's own. */
   readonly notify: (channel: string) => Promise<void>;
-  /** Told of each change of the state, which is `lost` at first. */
+  /** Called at each change of the state, which is `lost` at first. */
   readonly onState?: (state: NotifierState) => void;
   /** Default 15,000, in milliseconds. */
   readonly heartbeatIntervalMs?: number;

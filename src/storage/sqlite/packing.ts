@@ -199,7 +199,7 @@ class ValueReader {
     return this.#at >= this.#values.length;
   }
 
-  /** The next value, as its writer wrote it. Throws when there is none. */
+  /** The next value, as its writer wrote it. Throws after the last one. */
   next<Value>(): Value {
     if (this.ended) {
       throw new Error("there are fewer values than were to be read");

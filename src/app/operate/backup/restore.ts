@@ -186,7 +186,7 @@ async function beginEpoch({ secrets, now }: BackupRequest): Promise<number> {
   const { database } = secrets;
   const restored = isPostgres(database) ? database : restoringPath(database);
   const requeued = await beginEpochIn({ ...secrets, database: restored }, now());
-  // Whoever closes a file that nobody serves has taken its lock.
+  // A program that closes a file that nobody serves has taken its lock.
   await rm(`${restoringPath(database)}-lock`, { force: true });
   return requeued;
 }

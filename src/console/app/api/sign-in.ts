@@ -8,7 +8,7 @@ import { getJson } from "./get-json.ts";
 interface SignInMethods {
   /** True until somebody has opened the link of the setup. */
   readonly needs_setup: boolean;
-  /** The provider of OpenID Connect; absent where there is none. */
+  /** The provider of OpenID Connect; absent without one. */
   readonly oidc?: { readonly name: string } | null;
 }
 

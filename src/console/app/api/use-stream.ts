@@ -69,7 +69,7 @@ export function useStream<Message>(
           if (isSignedOut(err) || !isTransient(err)) {
             setState({ kind: "failed", message: messageOf(err) });
             if (isSignedOut(err)) {
-              // Whoever asks who is there is led to the sign-in.
+              // The page that asks who is signed in leads to the sign-in.
               void queryClient.invalidateQueries(me);
             }
             return;

@@ -51,7 +51,7 @@ export function ownSessionHandlers(
       if (ended === 0) {
         throw problem(
           "SESSION_NOT_FOUND",
-          `session ${JSON.stringify(sessionId)} is none of yours: it may have ended or expired`,
+          `session ${JSON.stringify(sessionId)} is not yours: it may have ended or expired`,
         );
       }
       if (sessionId === own) {

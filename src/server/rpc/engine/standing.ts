@@ -4,7 +4,7 @@
  * has expired or may do less, whose owner was demoted or removed, or a session that was ended. It
  * ends with the server, too.
  *
- * One timer serves the streams of all protocols, and does not run while there is none. Asking costs
+ * One timer serves the streams of all protocols, and does not run without streams. Asking costs
  * a look into the caches of credentials and deployments, which the change feed keeps fresh. While
  * the database does not answer, nobody knows more, and a stream ends no sooner than the time that
  * its credential was valid to when it was last asked for.

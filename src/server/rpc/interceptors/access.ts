@@ -127,7 +127,7 @@ function refuseOtherSites(header: Headers, host: string): void {
   if (isCrossSite({ site, origin: header.get("origin"), host })) {
     throw problem(
       "ACCESS_DENIED",
-      "this request comes from a page of another site, which may not act for whoever is signed in",
+      "this request comes from a page of another site, which may not act for the person who is signed in",
     );
   }
 }

@@ -90,7 +90,7 @@ function tellOf(answer: ReturnType<Next>, listener: EndListener, signal: AbortSi
   );
 }
 
-/** The deployment of a call; undefined if there is none or it does not run here, which the method itself reports. */
+/** The deployment of a call; undefined if it has none or that does not run here, which the method itself reports. */
 function runningDeployment(values: ContextValues): Deployment | undefined {
   if (!isLocated(values)) {
     return undefined;

@@ -1,4 +1,4 @@
-/** CreateTaskAccess: an access of a task for whoever may read the task. */
+/** CreateTaskAccess: an access of a task for a caller who may read the task. */
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { TaskAccess as Message, TaskService } from "../../../../gen/tessera/v1/task_pb.js";
 import type { TaskAccess } from "../../../auth/task-access.ts";

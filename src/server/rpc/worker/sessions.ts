@@ -50,7 +50,7 @@ function digestOf(secret: string): string {
 
 /**
  * What is stored of a session: a digest of its secret, bound to its token and its deployment.
- * Whoever adopts the lease has to name all three, and the statement that does it compares them.
+ * A node that adopts the lease has to name all three, and the statement that does it compares them.
  */
 export function storedSession(secret: string, { tokenId, deploymentId }: SessionParties): string {
   return digestOf(JSON.stringify([secret, tokenId, deploymentId]));
@@ -71,7 +71,7 @@ export class WorkerSessions {
 
   /**
    * Takes a place for another worker of this deployment; the returned function gives it back.
-   * Throws LIMIT_REACHED when there is none.
+   * Throws LIMIT_REACHED without one.
    */
   takePlace({ organizationId, deploymentId }: Place): () => void {
     const all = [...this.#sessions.values()];

@@ -42,7 +42,7 @@ export function* setUp(
     }
   }
   yield* query("DELETE FROM setup_codes");
-  // The setup link is printed on the machine: whoever has it runs the platform.
+  // The setup link is printed on the machine: its holder runs the platform.
   yield* insertUser({ ...parameters, emailVerified: true, operator: true });
   const first = { organizationId, name: organization, displayName: "", nowMs };
   yield* addOrganization({ ...first, invitationLinksEnabled: true });

@@ -9,7 +9,7 @@
  * and without them its owner would have to be invited again.
  *
  * The person's row is updated before their sessions are deleted, and
- * `lockPassword` updates it too: whoever has just proved the old password
+ * `lockPassword` updates it too: a person who has just proved the old password
  * either opens a session that is deleted here, or is refused.
  */
 import type { Accounts } from "../../accounts/accounts.ts";

@@ -1,8 +1,8 @@
 /**
  * Stores and reads sealed secrets of deployments.
  *
- * A worker reads its secrets, so whoever chooses its code reads them, and
- * whoever chooses a variable may choose where confirmed code sends them. A
+ * A worker reads its secrets, so the author of its code reads them, and
+ * the author of a variable may choose where confirmed code sends them. A
  * caller who may not use the secrets therefore leaves a mark with what they
  * change: a revision that nobody confirmed, or `secrets_since` for variables
  * and secrets. Where a mark stands, only secrets that came with that very

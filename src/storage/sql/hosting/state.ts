@@ -94,7 +94,7 @@ function statusOf(
   if (targetRevision === undefined) {
     return { status: "stopped", reason: "nothing has been deployed yet" };
   }
-  // A node that waits is none that lacks something, as long as others run it. One that waits for
+  // A node that waits does not lack anything, as long as others run it. One that waits for
   // workers of another revision has not taken up this one.
   const running = all.filter(
     (report) => report.status !== "waiting" || report.targetRevision !== targetRevision,

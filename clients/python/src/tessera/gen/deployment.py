@@ -662,9 +662,9 @@ class SyncDeploymentService(_rpc.SyncService):
         developer operations. What they deploy is confirmed; what others deploy is not, unless a
         revision of the same artifact is. Until then the workers have only the secrets that came
         with the very call that brought their code. Variables and secrets that others change
-        have to be confirmed as well, whoever deploys afterwards. New workers with the secrets
-        replace the running ones. `secrets_withheld` of the deployment names what is waiting.
-        Confirming what is confirmed changes nothing.
+        have to be confirmed as well, no matter who deploys afterwards. New workers with the
+        secrets replace the running ones. `secrets_withheld` of the deployment names what is
+        waiting. Confirming what is confirmed changes nothing.
 
         Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND), PERMISSION_DENIED (ACCESS_DENIED: the caller
         may not use secrets), FAILED_PRECONDITION (NO_REVISION), ABORTED (VERSION_CONFLICT: the
@@ -1030,9 +1030,9 @@ class AsyncDeploymentService(_rpc.AsyncService):
         developer operations. What they deploy is confirmed; what others deploy is not, unless a
         revision of the same artifact is. Until then the workers have only the secrets that came
         with the very call that brought their code. Variables and secrets that others change
-        have to be confirmed as well, whoever deploys afterwards. New workers with the secrets
-        replace the running ones. `secrets_withheld` of the deployment names what is waiting.
-        Confirming what is confirmed changes nothing.
+        have to be confirmed as well, no matter who deploys afterwards. New workers with the
+        secrets replace the running ones. `secrets_withheld` of the deployment names what is
+        waiting. Confirming what is confirmed changes nothing.
 
         Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND), PERMISSION_DENIED (ACCESS_DENIED: the caller
         may not use secrets), FAILED_PRECONDITION (NO_REVISION), ABORTED (VERSION_CONFLICT: the

@@ -23,7 +23,7 @@ export interface OwnChart {
   readonly lines: readonly Line[];
   /** Label sets that have no line, though they were answered. */
   readonly more: number;
-  /** Label sets that nodes do not keep, or that an answer has no room for: at least so many. */
+  /** Label sets that nodes do not keep, or that an answer has no room for: at least this number. */
   readonly leftOut: number;
 }
 

@@ -34,7 +34,7 @@ function OperatorsOnly() {
   const { person } = usePerson();
   return (
     <Empty inPage title="This is for operators">
-      <p>Whoever runs the platform makes a person an operator, on its machine:</p>
+      <p>A person is made an operator on the machine of the platform:</p>
       <Command text={`npx tessera-platform admin operators add ${person.email}`} />
     </Empty>
   );

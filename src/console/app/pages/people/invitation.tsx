@@ -11,7 +11,7 @@ import { Facts } from "../../ui/facts.tsx";
 import { FieldsForm, type FormField, textOf } from "../../ui/fields-form.tsx";
 import { securedPath } from "./ended-credentials.ts";
 
-/** The invitation; null if there is none for this code. */
+/** The invitation; null if this code has none. */
 const invitationOf = (invitationCode: string) =>
   queryOptions({
     queryKey: ["invitation", invitationCode],
@@ -60,7 +60,7 @@ export function Invitation() {
     return (
       <SinglePage
         title="This invitation cannot be used"
-        description="It was used already, withdrawn, or is older than 7 days; or the link was not copied as a whole. Ask whoever sent it for another one."
+        description="It was used already, withdrawn, or is older than 7 days; or the link was not copied as a whole. Ask the sender for another one."
       />
     );
   }

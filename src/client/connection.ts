@@ -1,6 +1,6 @@
 /**
  * The HTTP connection to one deployment: requests, their timeout and their
- * retries (`repeat.ts`).
+ * retries (`retry.ts`).
  */
 import { attended, within } from "./attended.ts";
 import { broken, connectionLost, loopbackRoute, type Route } from "./connection-failure.ts";

@@ -35,13 +35,27 @@ describe("pages of decisions", () => {
     expect(numbers).toEqual(pages.map((_, index) => String(index + 1).padStart(4, "0")));
   });
 
-  it("are in the index and in ARCHITECTURE.md, once each and in order", () => {
+  it("are in the index and in ARCHITECTURE.md, once each, in order under the same headings", () => {
     const links = (text: string, before: string) =>
       found(text, LINK)
         .filter((link) => link.startsWith(before) && /\/?\d{4}-/.test(link))
         .map((link) => link.slice(before.length));
-    expect(links(read(INDEX), "")).toEqual(pages);
-    expect(links(read("ARCHITECTURE.md"), `${FOLDER}/`)).toEqual(pages);
+    const groups = new Map(
+      read(INDEX)
+        .split(/^## /m)
+        .slice(1)
+        .map((group) => [group.split("\n", 1)[0], links(group, "")]),
+    );
+    for (const group of groups.values()) {
+      expect(group).toEqual(group.toSorted());
+    }
+    expect(groups.size).toBeLessThanOrEqual(8);
+    expect([...groups.values()].flat().sort()).toEqual(pages);
+    expect(links(read("ARCHITECTURE.md"), `${FOLDER}/`).sort()).toEqual(pages);
+    const lines = read("ARCHITECTURE.md").matchAll(/^- \*\*([^*]+):\*\* (\[\d.*)$/gm);
+    expect([...lines].map(([, name, line = ""]) => [name, links(line, `${FOLDER}/`)])).toEqual([
+      ...groups,
+    ]);
   });
 
   it.each(pages)("%s has a title, the three sections and the files", (name) => {

@@ -4,7 +4,7 @@
  * The queue runs thousands of queries a second, so each adapter has its own
  * statements for it. Queries about accounts and hosting are rare, because nodes
  * cache the results. So their operations are generators: they yield statements
- * and receive rows, and the adapter runs them (`run.ts` in both) inside one
+ * and receive rows, and the adapter runs them (`run-operation.ts` in both) inside one
  * transaction. SQLite runs them synchronously, Postgres awaits each result.
  *
  * Statements use the common subset: `?` for values (Postgres is given `$1`,

@@ -151,7 +151,7 @@ describe("programs", () => {
     ]);
     expect(withPath(/\benvironment\.python\b/)).toEqual([
       "src/artifacts/python/build.ts",
-      "src/hosting/python-code.ts",
+      "src/hosting/preparation.ts",
     ]);
     const takers = imports.filter(
       ({ to, typeOnly }) => to === "src/pool/launch/python.ts" && !typeOnly,

@@ -4,12 +4,21 @@
  * read, they wait within bounds: of progress and metrics the sum is kept, and lines beyond the
  * bound are dropped and counted. What was sent to a stream that broke is not sent again.
  */
+
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { ReportedLineSchema, ReportRequestSchema } from "../../gen/tessera/v1/worker_pb.js";
-import { MAX_LOG_TEXT_CHARACTERS } from "../protocol/messages.ts";
+import type { CustomChange, CustomDeclaration } from "../metrics/custom-metric.ts";
+import {
+  type DroppedEvents,
+  MAX_LOG_TEXT_CHARACTERS,
+  MAX_SERIES_CHANGES_PER_MESSAGE,
+  type MetricChange,
+} from "../protocol/messages.ts";
 import type { SessionAccess } from "./files.ts";
-import { MetricChanges } from "./metric-changes.ts";
 import { RequestQueue } from "./request-queue.ts";
+
+/** Series with changes that wait for a report; changes of further ones are counted as dropped. */
+const MAX_WAITING_SERIES = 20_000;
 
 /** How long what is reported is collected. */
 const REPORT_DELAY_MS = 100;
@@ -140,4 +149,71 @@ export class ReportStream implements Disposable {
     );
     return lines;
   }
+}
+
+/**
+ * Collects the changes of a service's own metrics until they are reported: those of one series
+ * become one change, so that what waits is bounded by the number of series.
+ */
+class MetricChanges {
+  readonly #changes = new Map<string, MetricChange>();
+  readonly #dropped = new Map<string, number>();
+
+  declare(): void {
+    // The node has the manifest.
+  }
+
+  workerEnded(): void {
+    // The node ends the values of a worker with its session.
+  }
+
+  count(_worker: string, { name: metric, kind }: CustomDeclaration, change: CustomChange): void {
+    const { endpoint, labels } = change;
+    const key = JSON.stringify([metric, endpoint, labels]);
+    const before = this.#changes.get(key);
+    if (before === undefined && this.#changes.size >= MAX_WAITING_SERIES) {
+      this.dropped(metric, 1);
+      return;
+    }
+    this.#changes.set(key, {
+      metric,
+      ...change,
+      ...(kind !== "gauge" && before && merged(before, change)),
+    });
+  }
+
+  dropped(metric: string, events: number): void {
+    this.#dropped.set(metric, (this.#dropped.get(metric) ?? 0) + events);
+  }
+
+  /** Takes what fits in one report, as JSON text; empty when there is nothing. */
+  take(): string {
+    if (this.#changes.size === 0 && this.#dropped.size === 0) {
+      return "";
+    }
+    const taken = [...this.#changes].slice(0, MAX_SERIES_CHANGES_PER_MESSAGE);
+    for (const [key] of taken) {
+      this.#changes.delete(key);
+    }
+    const changes = taken.map(([, change]) => change);
+    const dropped = [...this.#dropped].map(
+      ([metric, events]): DroppedEvents => ({
+        metric,
+        events,
+      }),
+    );
+    this.#dropped.clear();
+    return JSON.stringify({ changes, dropped });
+  }
+
+  get size(): number {
+    return this.#changes.size + this.#dropped.size;
+  }
+}
+
+function merged(before: MetricChange, { value, counts }: CustomChange) {
+  return {
+    value: before.value + value,
+    ...(counts && { counts: counts.map((count, at) => count + (before.counts?.[at] ?? 0)) }),
+  };
 }

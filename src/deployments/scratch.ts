@@ -5,22 +5,33 @@
  * workers. It knows them by their recorded process id and start time, which a worker
  * cannot change, as it can its title.
  */
+import { randomUUID } from "node:crypto";
 import {
+  chmodSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
+  opendirSync,
   readdirSync,
   readFileSync,
   renameSync,
+  rmSync,
   statSync,
   writeFileSync,
 } from "node:fs";
 import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
+import { setImmediate } from "node:timers/promises";
 import { startTimeTicks } from "../pool/usage.ts";
 import { takeLock } from "../storage/lock-file.ts";
-import { removeTree, removeTreeSync } from "./remove-tree.ts";
+
+/** Tries to remove a folder, to which a process that is just ending may still add files. */
+const MAX_REMOVAL_RETRIES = 5;
+/** Paths longer than this are shortened; the kernel takes 4,096. */
+const MAX_PATH_CHARACTERS = 2_000;
+/** Entries of a folder after which others get their turn. */
+const MAX_ENTRIES_AT_A_TIME = 1_000;
 
 const NODE_FOLDER = "tessera-node-";
 /**
@@ -162,5 +173,68 @@ function sweepFolder(folder: string): void {
 function endWorker(pid: number, startTime: string): void {
   if (startTime !== "" && String(startTimeTicks(pid)) === startTime) {
     process.kill(pid, "SIGKILL");
+  }
+}
+
+/**
+ * Removes folders of code that nobody trusts, which may be too deep for a path, or let nobody
+ * read or write them. Nothing may write there any more.
+ */
+async function removeTree(folder: string): Promise<void> {
+  const options = { recursive: true, force: true, maxRetries: MAX_REMOVAL_RETRIES } as const;
+  try {
+    await rm(folder, options);
+  } catch {
+    for (const _ of opening(folder)) {
+      await setImmediate();
+    }
+    await rm(folder, options);
+  }
+}
+
+/** The same at once, for the start and the end of a process. */
+function removeTreeSync(folder: string): void {
+  const options = { recursive: true, force: true } as const;
+  try {
+    rmSync(folder, options);
+  } catch {
+    for (const _ of opening(folder)) {
+      // Nobody else waits.
+    }
+    rmSync(folder, options);
+  }
+}
+
+/** Makes all folders accessible, and those that are too deep children of the first. */
+function* opening(root: string): Generator<void> {
+  const folders = [root];
+  for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
+    chmodSync(folder, 0o700);
+    const entries = opendirSync(folder);
+    const inside: string[] = [];
+    let count = 0;
+    for (let entry = entries.readSync(); entry !== null; entry = entries.readSync()) {
+      if (entry.isDirectory()) {
+        inside.push(entry.name);
+      }
+      count += 1;
+      if (count % MAX_ENTRIES_AT_A_TIME === 0) {
+        yield;
+      }
+    }
+    entries.closeSync();
+    for (const name of inside) {
+      const path = join(folder, name);
+      if (path.length <= MAX_PATH_CHARACTERS) {
+        folders.push(path);
+        continue;
+      }
+      // A folder that may not be written cannot be moved, and nobody knows the name that it gets.
+      chmodSync(path, 0o700);
+      const shorter = join(root, randomUUID());
+      renameSync(path, shorter);
+      folders.push(shorter);
+    }
+    yield;
   }
 }

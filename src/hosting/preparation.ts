@@ -3,14 +3,24 @@
  * Python the environment with its packages.
  */
 
+import { text } from "node:stream/consumers";
 import {
   EnvironmentError,
+  type EnvironmentProgress,
   type Environments,
+  type HeldEnvironment,
   PYTHON_UNAVAILABLE,
 } from "../artifacts/environments/environment.ts";
+import {
+  type ArtifactIndex,
+  type IndexedFile,
+  LOCK_NAME,
+  type PythonFacts,
+} from "../artifacts/index-file.ts";
+import { vendoredWheels } from "../artifacts/python/wheels.ts";
 import { awaitedWorkers, usesLabel } from "../deployments/placement.ts";
 import { DEFAULT_LIMITS } from "../pool/limits.ts";
-import type { ServiceCode } from "../pool/options.ts";
+import type { PythonCode, ServiceCode } from "../pool/options.ts";
 import { gpuDevices } from "../pool/sandbox/gpus.ts";
 import type { MachineLabels } from "../storage/accounts/organizations.ts";
 import type { DesiredDeployment } from "../storage/hosting/revisions.ts";
@@ -18,7 +28,6 @@ import { MAX_TIMER_MS } from "../time/alarm.ts";
 import { raceAbort } from "../time/race.ts";
 import type { HeldArtifact } from "./artifact-cache.ts";
 import type { ServedRevision } from "./last-served.ts";
-import { type HoldingOptions, holdEnvironment, pythonCode } from "./python-code.ts";
 
 const MEBIBYTE = 1024 ** 2;
 
@@ -163,4 +172,61 @@ export function keyOf(record: DesiredDeployment): string {
 export function standIn(service: ServiceCode): ServiceCode {
   const { revision } = service;
   return { ...service, ...(revision && { revision: { ...revision, standsIn: true } }) };
+}
+
+/** The code of a service in Python: its sources, and the environment with its packages. */
+interface HoldingOptions {
+  readonly environments: Environments;
+  readonly organizationId: string;
+  /** Memory of one of its workers. */
+  readonly memoryBytes: number;
+  readonly progress: EnvironmentProgress;
+}
+
+/**
+ * Holds the environment of an artifact in Python. Rejects with an `EnvironmentError` when it
+ * cannot be made here.
+ */
+async function holdEnvironment(
+  { index, openFile }: Pick<HeldArtifact, "index" | "openFile">,
+  python: PythonFacts,
+  { environments, organizationId, memoryBytes, progress }: HoldingOptions,
+): Promise<HeldEnvironment> {
+  const wheels = vendoredWheels(index, openFile);
+  const spec = {
+    lock: await text(openFile(lockOf(index))),
+    python: python.version,
+    organizationId,
+    memoryBytes,
+    ...(wheels.length > 0 && { wheels }),
+  };
+  return environments.hold(spec, progress);
+}
+
+/** What workers run, in an environment that is held. */
+function pythonCode(
+  { servicePath, index, readCode }: Pick<HeldArtifact, "servicePath" | "index" | "readCode">,
+  { module, object }: PythonFacts,
+  environment: HeldEnvironment,
+): PythonCode {
+  const folder = servicePath.slice(0, -index.entry.length - 1);
+  return {
+    ...(module === undefined ? { module: servicePath } : { module, folder }),
+    ...(object !== undefined && { name: object }),
+    interpreter: environment.python,
+    env: {},
+    files: [...environment.files, folder],
+    verify: async () => {
+      await environment.verify();
+      await readCode();
+    },
+  };
+}
+
+function lockOf({ files }: ArtifactIndex): IndexedFile {
+  const found = files.find(({ path }) => path === LOCK_NAME);
+  if (found === undefined) {
+    throw new Error(`the artifact has no ${LOCK_NAME}`);
+  }
+  return found;
 }

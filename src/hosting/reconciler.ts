@@ -10,7 +10,7 @@
  *   2. If nothing runs yet, the revision that served here last resumes.
  *   3. Another revision, environment or limit is rolled out beside the serving one.
  *      If it cannot start, the old one continues to serve, and the roll-out is
- *      retried with exponential backoff (`retry-backoff.ts`), or at once when the record changes. If the
+ *      retried with exponential backoff (`RetryBackoff`), or at once when the record changes. If the
  *      record changes during a roll-out, the roll-out is cancelled, so that a
  *      revision that hangs does not delay the one that fixes it. A revision whose workers
  *      this node may not start (`deployments/placement.ts`) serves at once.
@@ -21,11 +21,14 @@
  *
  * No failure ends the reconciler: the node reports failures as the status.
  */
+import { EnvironmentError } from "../artifacts/environments/environment.ts";
 import type { Deployment } from "../deployments/deployment.ts";
+import { RevisionFailed } from "../deployments/rollout.ts";
 import type { Problem } from "../errors.ts";
 import type { Log } from "../log/log.ts";
 import type { DeploymentReport, NodeWorkers } from "../storage/hosting/nodes.ts";
 import type { DesiredDeployment } from "../storage/hosting/revisions.ts";
+import { Backoff } from "../time/backoff.ts";
 import type { HeldArtifact } from "./artifact-cache.ts";
 import type { LastServed, ServedRevision } from "./last-served.ts";
 import {
@@ -37,8 +40,15 @@ import {
   untilAborted,
 } from "./preparation.ts";
 import { failed, starting, stopped, waiting } from "./refusals.ts";
-import { RetryBackoff } from "./retry-backoff.ts";
-import { reportOf } from "./status.ts";
+import { type RolloutFailure, reportOf } from "./status.ts";
+
+/**
+ * Pause before a revision that could not be brought in is tried again; it doubles with each
+ * failure.
+ */
+const DEPLOYMENT_RETRY_FIRST_PAUSE_MS = 5_000;
+/** Longest pause before a revision that could not be brought in is tried again. */
+const DEPLOYMENT_RETRY_MAX_PAUSE_MS = 5 * 60_000;
 
 interface ReconcilerOptions extends PreparationOptions {
   /** Creates the running deployment, with its number of workers within these bounds. */
@@ -386,5 +396,53 @@ export class Reconciler implements AsyncDisposable {
     if (this.#current?.key === keyOf(this.#record)) {
       this.#deployment?.stay();
     }
+  }
+}
+
+/**
+ * Exponential backoff for roll-outs: why a roll-out failed on this node, and when
+ * it is retried. Retries are needed because the cause may be the service, the
+ * storage or the machine. What is at fault by itself, such as a lock that is no lock, is not
+ * retried: it waits for something else to be wanted.
+ */
+class RetryBackoff implements Disposable {
+  readonly failure: RolloutFailure;
+  /** The key of the failed roll-out; undefined when the pause is over. */
+  #key: string | undefined;
+  readonly #pauses: Backoff;
+  /** Undefined: it is not retried. */
+  readonly #timer: NodeJS.Timeout | undefined;
+
+  /** `retry` is called when the pause is over, which is twice that of `before`. */
+  constructor(
+    key: string,
+    err: unknown,
+    options: { readonly before: RetryBackoff | undefined; retry(): void },
+  ) {
+    const { before, retry } = options;
+    this.failure = {
+      message: err instanceof Error ? err.message : String(err),
+      lines: err instanceof RevisionFailed ? err.lines : [],
+    };
+    this.#key = key;
+    this.#pauses = before
+      ? before.#pauses
+      : new Backoff(DEPLOYMENT_RETRY_FIRST_PAUSE_MS, DEPLOYMENT_RETRY_MAX_PAUSE_MS);
+    if (err instanceof EnvironmentError && err.isFinal) {
+      return;
+    }
+    this.#timer = setTimeout(() => {
+      this.#key = undefined;
+      retry();
+    }, this.#pauses.begin());
+  }
+
+  /** True when it is too early to retry this key. */
+  forbids(key: string): boolean {
+    return this.#key === key;
+  }
+
+  [Symbol.dispose](): void {
+    clearTimeout(this.#timer);
   }
 }

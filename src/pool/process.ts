@@ -2,6 +2,7 @@
  * The operating-system process of a worker: how it is started (`launch/`), the
  * channel to it, its output, and its limits. Any violation of the protocol ends it.
  */
+
 import type { Socket } from "node:net";
 import type { Readable } from "node:stream";
 import { CHANNEL_DESCRIPTOR, type NodeMessage, type WorkerMessage } from "../protocol/messages.ts";
@@ -10,10 +11,16 @@ import type { Launch, LaunchedProcess, WorkerEgress, WorkerRights } from "./laun
 import { launchNode } from "./launch/node.ts";
 import { LimitWatch, type Watched } from "./limit-watch.ts";
 import { heapExhausted, outOfMemory, type WorkerLimits } from "./limits.ts";
-import { forEachLine } from "./lines.ts";
 import { LogRateLimit } from "./log-rate-limit.ts";
+import { ThrottledStream } from "./throttled-stream.ts";
 import { cpuTimeMs, residenceOf, type WorkerUsage } from "./usage.ts";
 import type { WorkerEnd } from "./worker-end.ts";
+
+/** Line of a service's output, cut beyond: what it writes must not fill the node's memory. */
+const MAX_OUTPUT_LINE_CHARACTERS = 8_192;
+
+/** Output read from a worker with limits. Beyond that the service waits when it writes. */
+const OUTPUT_BYTES_PER_SECOND = 8 * 1024 * 1024;
 
 /**
  * How long the rest of an ended worker's output is awaited: it is there at once, or held open
@@ -196,4 +203,29 @@ export class ServiceProcess {
       this.#outputEnded.resolve();
     }
   }
+}
+
+/** Splits the output of a worker into lines, with a limit of length and, optionally, of rate. */
+
+/**
+ * Calls back for each line of a text stream. Dispose of the returned throttle
+ * when the process has ended.
+ */
+function forEachLine(
+  stream: Readable | null,
+  onLine: (line: string) => void,
+  options: { readonly throttled?: boolean } = {},
+): Disposable | undefined {
+  const throttle =
+    stream && options.throttled ? new ThrottledStream(stream, OUTPUT_BYTES_PER_SECOND) : undefined;
+  let rest = "";
+  stream?.setEncoding("utf8").on("data", (chunk: string) => {
+    throttle?.spend(chunk.length);
+    const lines = (rest + chunk).split("\n");
+    rest = (lines.pop() ?? "").slice(0, MAX_OUTPUT_LINE_CHARACTERS);
+    for (const line of lines) {
+      onLine(line.slice(0, MAX_OUTPUT_LINE_CHARACTERS));
+    }
+  });
+  return throttle;
 }

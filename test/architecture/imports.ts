@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 export const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
 export interface Import {
-  /** From the repository's root, such as `src/server/rest/query.ts`. */
+  /** From the repository's root, such as `src/server/rest/request.ts`. */
   readonly from: string;
   /** The same, or the name of a package. */
   readonly to: string;

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { SendTurns } from "../../src/worker/send-turns.ts";
+import { SendTurns } from "../../src/worker/outbox.ts";
 
 const MIB = 1024 ** 2;
 const { signal: never } = new AbortController();

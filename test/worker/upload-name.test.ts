@@ -12,8 +12,7 @@ import { basename, join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { argumentName, callFolder } from "../../src/protocol/messages.ts";
 import { filePath } from "../../src/sdk/index.ts";
-import { CallFiles } from "../../src/worker/call-files.ts";
-import { uploadName } from "../../src/worker/upload-name.ts";
+import { CallFiles, uploadName } from "../../src/worker/call-files.ts";
 
 function scratch(): string {
   const folder = mkdtempSync(join(tmpdir(), "tessera-uploads-"));

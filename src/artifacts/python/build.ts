@@ -6,31 +6,51 @@
  * `include`. Builds are reproducible as far as the lock is: it names the newest releases
  * that fit, unless a file beside the service pins them.
  */
-import { mkdtemp, realpath, rm } from "node:fs/promises";
+
+import { existsSync } from "node:fs";
+import { mkdir, mkdtemp, realpath, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { launchersFor } from "../../pool/launchers.ts";
+import { basename, dirname, join, relative, sep } from "node:path";
+import { launchersFor, programLauncher } from "../../pool/launchers.ts";
 import { findSandbox, type Sandbox } from "../../pool/sandbox/sandbox.ts";
 import type { ServiceManifest } from "../../protocol/manifest.ts";
 import type { ServiceEntry } from "../../protocol/messages.ts";
+import { ArtifactError } from "../artifact-error.ts";
 import {
   type BuildOptions,
   type BuiltArtifact,
   PROBE_READY_TIMEOUT_MS,
   type PythonBuildOptions,
 } from "../build-options.ts";
+import { ServiceFileError } from "../bundle.ts";
 import { type FileSource, indexFiles, isNative, openSource } from "../content.ts";
 import { collectWheels } from "../environments/collect.ts";
 import type { HeldEnvironment } from "../environments/environment.ts";
+import { openInterpreter, type PythonInterpreter } from "../environments/interpreters.ts";
 import { lockPackages } from "../environments/lock.ts";
 import { packageName } from "../environments/requirements.ts";
-import { createIndex, digestOf, type IndexedFile, LOCK_NAME, writeIndex } from "../index-file.ts";
+import type { UvRun } from "../environments/run-uv.ts";
+import { EnvironmentStore } from "../environments/store.ts";
+import { findUv } from "../environments/uv.ts";
+import { includedFiles } from "../include.ts";
+import {
+  createIndex,
+  digestOf,
+  type IndexedFile,
+  LOCK_NAME,
+  MAX_ARTIFACT_FILES,
+  WHEELS_FOLDER,
+  writeIndex,
+} from "../index-file.ts";
 import { currentPlatform } from "../platform.ts";
 import { probeService } from "../probe.ts";
 import { writeFiles } from "../unpack.ts";
-import { type PythonSources, pythonSources } from "./sources.ts";
-import { openToolchain } from "./toolchain.ts";
+import { nearestInterpreter } from "./interpreter.ts";
+import { findFile, sourcesIn } from "./service.ts";
 import { vendoredWheels, wheelFiles } from "./wheels.ts";
+
+/** Disk space of the environments of builds. */
+const MAX_BUILD_ENVIRONMENTS_BYTES = 50 * 1024 ** 3;
 
 /** Environments of builds that were not used for this long are removed. */
 const UNUSED_ENVIRONMENT_TTL_MS = 7 * 24 * 60 * 60 * 1000;
@@ -156,4 +176,92 @@ async function probe(
   } finally {
     await rm(temporary, { recursive: true, force: true });
   }
+}
+
+/** The source files of a service in Python, and which of them it is imported from. */
+interface PythonSources {
+  /** The folder that becomes the artifact's root. */
+  readonly root: string;
+  /** The path of the service's file, from the root. */
+  readonly entry: string;
+  /** By path in the artifact. */
+  readonly content: ReadonlyMap<string, FileSource>;
+}
+
+/** Rejects with a `ServiceFileError` or an `ArtifactError` that names what is wrong. */
+async function pythonSources(
+  { module }: ServiceEntry,
+  include: readonly string[],
+): Promise<PythonSources> {
+  const isFile = module.endsWith(".py");
+  const file = isFile ? await findFile(module) : undefined;
+  const root = file === undefined ? await realpath(process.cwd()) : dirname(file);
+  const entry = file === undefined ? fileOfModule(module, root) : basename(file);
+  const found = await sourcesIn(root, MAX_ARTIFACT_FILES + 1);
+  const content = new Map<string, FileSource>([[entry, join(root, entry)]]);
+  for (const path of [...found, ...(await includedFiles(include, root))]) {
+    const place = relative(root, path).split(sep).join("/");
+    if (place.startsWith("../")) {
+      throw new ArtifactError(
+        `${path} is outside ${root}, the folder of the service; copy it there`,
+      );
+    }
+    if (place === LOCK_NAME || place.startsWith(WHEELS_FOLDER)) {
+      throw new ArtifactError(
+        `${path} has the name of a file of the artifact's own; give it another name`,
+      );
+    }
+    content.set(place, path);
+  }
+  return { root, entry, content };
+}
+
+function fileOfModule(module: string, root: string): string {
+  const path = module.replaceAll(".", "/");
+  const found = [`${path}.py`, `${path}/__init__.py`].find((each) => existsSync(join(root, each)));
+  if (found === undefined) {
+    throw new ServiceFileError(`there is no module ${module} in ${root}`);
+  }
+  return found;
+}
+
+/** What a build in Python is made with: an interpreter, uv, and the environments of builds. */
+interface Toolchain {
+  readonly interpreter: PythonInterpreter;
+  readonly run: Omit<UvRun, "args" | "cwd">;
+  readonly environments: EnvironmentStore;
+  /** The real path of the cache. */
+  readonly folder: string;
+}
+
+/** Rejects with a `ServiceFileError` or an `EnvironmentError`. */
+async function openToolchain(
+  root: string,
+  options: PythonBuildOptions & { readonly sandbox: Sandbox },
+  signal: AbortSignal | undefined,
+): Promise<Toolchain> {
+  const { searchPath, env, uv: named, sandbox } = options;
+  const program = options.named ?? nearestInterpreter(root, options);
+  const interpreter = await openInterpreter(program, searchPath);
+  if (interpreter === undefined) {
+    throw new ServiceFileError(
+      `${program} is not there, or does not run as Python: install Python 3.10 or newer, or name an interpreter by --python PATH`,
+    );
+  }
+  const cache = join(options.cacheFolder, "python");
+  await mkdir(cache, { recursive: true });
+  const folder = await realpath(cache);
+  const uv = await findUv({ named, folder, platform: currentPlatform(), interpreter, env, signal });
+  const environments = new EnvironmentStore({
+    folder,
+    interpreters: async () => [interpreter],
+    uv: async () => uv,
+    env,
+    launch: programLauncher(sandbox),
+    maxBytesPerOrganization: MAX_BUILD_ENVIRONMENTS_BYTES,
+    log: { info() {}, warn() {} },
+    now: Date.now,
+  });
+  const run = { uv, cacheFolder: join(folder, "cache"), env, signal };
+  return { interpreter, run, environments, folder };
 }

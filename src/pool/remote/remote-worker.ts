@@ -27,10 +27,17 @@ import type { WorkerUsage } from "../usage.ts";
 import type { Worker, WorkerLease, WorkerMachine } from "../worker.ts";
 import type { WorkerEnd } from "../worker-end.ts";
 import { Acknowledgements, acknowledging } from "./acknowledgements.ts";
-import { AssignedCalls } from "./assigned-calls.ts";
 import type { HeldCall, RemoteResult, RemoteStream } from "./messages.ts";
-import { ABORT_ANSWER_MS, type RemoteWorkerOptions } from "./options.ts";
-import { RemoteTransfers } from "./transfers.ts";
+import { RemoteTransfers, type RemoteTransfersOptions } from "./transfers.ts";
+
+/**
+ * How much longer than its grace period an aborted call may take to end: the worker ends it by
+ * force, and its answer has to arrive.
+ */
+const ABORT_ANSWER_MS = 5_000;
+
+/** How long a worker has to say that a call has arrived. */
+const ACCEPT_TIMEOUT_MS = 5_000;
 
 export class RemoteWorker implements Worker {
   readonly id: string;
@@ -400,4 +407,54 @@ export class RemoteWorker implements Worker {
     const cause = this.#sacrificed ? "unresponsive" : "crashed";
     this.#exited.resolve({ cause, message: reason });
   }
+}
+
+/** Calls that were assigned to a worker, until it says that they have arrived. */
+class AssignedCalls {
+  /** When each was assigned, by `performance.now`. */
+  readonly #sinceMs = new Map<number, number>();
+
+  assigned(ids: Iterable<number>): void {
+    const nowMs = performance.now();
+    for (const id of ids) {
+      this.#sinceMs.set(id, nowMs);
+    }
+  }
+
+  /** They have arrived, or ended. */
+  arrived(ids: Iterable<number>): void {
+    for (const id of ids) {
+      this.#sinceMs.delete(id);
+    }
+  }
+
+  /** Removes and returns those that should have arrived by now. */
+  takeOverdue(nowMs: number): number[] {
+    const overdue = [...this.#sinceMs].flatMap(([id, sinceMs]) =>
+      nowMs - sinceMs >= ACCEPT_TIMEOUT_MS ? [id] : [],
+    );
+    this.arrived(overdue);
+    return overdue;
+  }
+}
+
+/** What a worker on another machine is made with. */
+interface RemoteWorkerOptions extends RemoteTransfersOptions {
+  readonly id: string;
+  readonly machine: WorkerMachine;
+  readonly revision: number | undefined;
+  readonly manifest: ServiceManifest;
+  readonly lease: WorkerLease;
+  /** Time between an abort and the end of a call by force, at the worker. */
+  readonly graceMs: number;
+  /** After this silence it is lost. */
+  readonly silenceMs: number;
+  /** The endpoints whose calls are for its machine, by name. Default: all. */
+  readonly endpoints?: ReadonlySet<string> | undefined;
+  /** Calls that it runs already, which another node began. */
+  readonly held?: readonly HeldCall[];
+  /** Slots became free. */
+  onCapacity(): void;
+  /** Returns the receiver of the service's metrics. Default: none. */
+  readonly countsOf?: ((manifest: ServiceManifest) => CountsReceiver) | undefined;
 }

@@ -5,8 +5,10 @@
  * that need a recent sign-in. The sign-in page reports failures; it gets one
  * word for the reason and no detail.
  */
+
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { AuthService } from "../../../gen/tessera/v1/auth_pb.js";
+import { cookieValues } from "../../auth/cookies.ts";
 import type { KeyRing } from "../../auth/keys.ts";
 import { principalOf, type SessionPrincipal } from "../../auth/principal.ts";
 import { newSession, writeSessionCookie } from "../../auth/sessions.ts";
@@ -14,14 +16,13 @@ import type { Accounts } from "../../storage/accounts/accounts.ts";
 import type { EndedCredentials } from "../../storage/accounts/people.ts";
 import { requestLog } from "../http/request-log.ts";
 import type { PluginContext } from "../protocols.ts";
-import {
-  clearFlowCookie,
-  type PendingSignIn,
-  readFlowCookie,
-  writeFlowCookie,
-} from "./flow-cookie.ts";
-import { type Identity, type OidcProvider, SignInDenied } from "./provider.ts";
+import { type Flow, type Identity, type OidcProvider, SignInDenied } from "./provider.ts";
 import { confirmBy, type Refusal, type SignInOptions, signInAs } from "./sign-in.ts";
+
+const NAME = "tessera_oidc";
+const CONTEXT = "oidc sign-in";
+/** How long a sign-in by a provider may take, from its begin to the return. */
+const OIDC_SIGN_IN_LIFETIME_MS = 10 * 60_000;
 
 export interface OidcOptions extends SignInOptions {
   readonly provider: OidcProvider;
@@ -187,4 +188,71 @@ function localPath(next: unknown): string {
 /** IPv4 over an IPv6 socket is IPv4 (RFC 4291, section 2.5.5.2). */
 function addressOf({ ip }: FastifyRequest): string {
   return ip.replace(/^::ffff:(?=\d+\.)/i, "");
+}
+
+/**
+ * The sealed cookie that carries a sign-in while the person is at the provider.
+ * The seal prevents that a browser continues a sign-in that it did not begin.
+ * The cookie lives for ten minutes. Over https no other host can plant one
+ * either: see auth/sessions.ts.
+ */
+
+/** A sign-in in progress. */
+interface PendingSignIn extends Flow {
+  /** The path that the person wanted to open. */
+  readonly next: string;
+  /** The session whose person is to confirm their presence; absent for a new sign-in. */
+  readonly confirms?: string;
+}
+
+interface FlowCookieOptions {
+  readonly keys: KeyRing;
+  readonly secure: boolean;
+  readonly nowMs: number;
+}
+
+/** The `Set-Cookie` header that stores a sign-in. */
+function writeFlowCookie(
+  pending: PendingSignIn,
+  { keys, secure, nowMs }: FlowCookieOptions,
+): string {
+  const text = JSON.stringify({ ...pending, expiresAtMs: nowMs + OIDC_SIGN_IN_LIFETIME_MS });
+  return setCookie(keys.seal(text, CONTEXT), OIDC_SIGN_IN_LIFETIME_MS / 1000, secure);
+}
+
+/** The `Set-Cookie` header that deletes it. */
+function clearFlowCookie(secure: boolean): string {
+  return setCookie("", 0, secure);
+}
+
+/** The sign-in of a `Cookie` header; undefined if absent or expired. */
+function readFlowCookie(
+  header: string | undefined,
+  { keys, secure, nowMs }: FlowCookieOptions,
+): PendingSignIn | undefined {
+  const [sealed] = cookieValues(header, nameOf(secure));
+  if (!sealed) {
+    return undefined;
+  }
+  let text: string;
+  try {
+    text = keys.unseal(sealed, CONTEXT);
+  } catch {
+    // Not sealed by this platform, or by keys that are gone: treated as absent.
+    return undefined;
+  }
+  // Only `writeFlowCookie` seals values in this context.
+  const pending = JSON.parse(text) as PendingSignIn & { readonly expiresAtMs: number };
+  return pending.expiresAtMs > nowMs ? pending : undefined;
+}
+
+function setCookie(value: string, maxAgeSeconds: number, secure: boolean): string {
+  const attributes = `Max-Age=${maxAgeSeconds}; HttpOnly; SameSite=Lax`;
+  // The prefix `__Host-` requires the path `/`.
+  const path = secure ? "/" : "/auth/oidc";
+  return `${nameOf(secure)}=${value}; Path=${path}; ${attributes}${secure ? "; Secure" : ""}`;
+}
+
+function nameOf(secure: boolean): string {
+  return secure ? `__Host-${NAME}` : NAME;
 }

@@ -7,19 +7,34 @@
  * precedence: a query or body that contradicts them is refused, one that
  * agrees is accepted.
  */
-import { create, type DescField, type JsonObject, type Message } from "@bufbuild/protobuf";
+import {
+  create,
+  type DescField,
+  type DescMessage,
+  type JsonObject,
+  type JsonValue,
+  type Message,
+} from "@bufbuild/protobuf";
 import { HttpBodySchema } from "../../../gen/google/api/httpbody_pb.js";
+import { proposal } from "../../collections/nearest.ts";
 import { problem } from "../../errors.ts";
 import { refuseCharset } from "../../service/input/charset.ts";
 import { isObject, parseJson } from "../http/json.ts";
 import { maxValuesOf } from "../http/large-json.ts";
 import type { Binding } from "./binding.ts";
 import { decode, invalidField } from "./decode.ts";
-import { dotted, sameValue, setAt, textToJson, valueAt } from "./fields.ts";
+import {
+  dotted,
+  hasTextForm,
+  resolveFields,
+  sameValue,
+  setAt,
+  textToJson,
+  valueAt,
+} from "./fields.ts";
 import { bindKey } from "./idempotency-key.ts";
 import { bindVersion } from "./if-match.ts";
 import type { PathValue } from "./path-matching.ts";
-import { type BoundField, bindQuery } from "./query.ts";
 
 /** The parts of a request. */
 interface RequestParts {
@@ -140,4 +155,67 @@ function setRaw(message: Message, field: DescField, value: Message): void {
     throw invalidField(name, `cannot be given together with ${field.name}, the body`);
   }
   target[field.oneof.localName] = { case: field.localName, value };
+}
+
+/** Binding of a URL's query to the JSON of a request. */
+
+/** A field whose value comes from the path. */
+interface BoundField {
+  readonly fields: readonly DescField[];
+  readonly value: JsonValue;
+}
+
+interface QueryRules {
+  readonly input: DescMessage;
+  /** Name of the top-level field that comes from the body; `*`: all fields. */
+  readonly body: string;
+}
+
+/**
+ * Binds the query. Errors: REQUEST_INVALID, which names the parameter, if it
+ * is unknown, gives a singular field twice, or contradicts the path.
+ */
+function bindQuery(
+  json: JsonObject,
+  query: string,
+  { input, body }: QueryRules,
+  bound: readonly BoundField[],
+): void {
+  const known = () =>
+    input.fields
+      .filter((field) => body !== "*" && field.name !== body && hasTextForm(field))
+      .map(({ name }) => name)
+      .filter((name) => !bound.some((one) => dotted(one.fields) === name));
+  const lists = new Map<string, JsonValue[]>();
+  const seen = new Set<string>();
+  for (const [name, text] of new URLSearchParams(query)) {
+    const fields = resolveFields(input, name.split("."));
+    const field = fields?.at(-1);
+    if (fields === undefined || field === undefined) {
+      throw invalidField(name, `unknown query parameter${proposal(name, known())}`);
+    }
+    if (!hasTextForm(field)) {
+      throw invalidField(name, "cannot be given in the query");
+    }
+    const value = textToJson(field, text);
+    const path = dotted(fields);
+    const inPath = bound.find((one) => dotted(one.fields) === path);
+    if (inPath !== undefined) {
+      if (seen.has(path) || !sameValue(field, inPath.value, value)) {
+        throw invalidField(name, "contradicts the path");
+      }
+    } else if (body === "*" || fields[0]?.name === body) {
+      throw invalidField(name, "unknown query parameter; this field is given in the body");
+    } else if (field.fieldKind === "list") {
+      const items = lists.get(path) ?? [];
+      items.push(value);
+      lists.set(path, items);
+      setAt(json, fields, items);
+    } else if (seen.has(path)) {
+      throw invalidField(name, "given more than once");
+    } else {
+      setAt(json, fields, value);
+    }
+    seen.add(path);
+  }
 }

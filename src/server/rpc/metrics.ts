@@ -1,20 +1,32 @@
 /** MetricsService: what was measured of deployments over time, and what services count themselves. */
 
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
-import { Metric, type MetricsService, Statistic } from "../../../gen/tessera/v1/metrics_pb.js";
+import {
+  Metric,
+  MetricKind,
+  type MetricsService,
+  type ServiceMetricSchema,
+  Statistic,
+} from "../../../gen/tessera/v1/metrics_pb.js";
+import type { ArtifactIndex } from "../../artifacts/index-file.ts";
 import type { HistorySeries } from "../../metrics/history/history.ts";
 import type { KeptHistory } from "../../metrics/history/kept.ts";
 import { MEASURE_NAMES, type MeasureName } from "../../metrics/history/measures.ts";
 import { RangeFault } from "../../metrics/history/range.ts";
 import { MatchError } from "../../metrics/selector/error.ts";
 import { parseSelectors } from "../../metrics/selector/list.ts";
-import type { Organizations } from "../../storage/accounts/organizations.ts";
+import { unitOf } from "../../metrics/unit.ts";
+import type { MetricManifest } from "../../protocol/manifest.ts";
+import type { DeploymentRecord, Organizations } from "../../storage/accounts/organizations.ts";
 import type { HostingStorage } from "../../storage/hosting/hosting.ts";
 import { findDeployment } from "./deployment/refusals.ts";
 import { memberOf } from "./engine/caller.ts";
-import { ServiceMetrics } from "./service-metrics.ts";
 import { invalidField } from "./violations.ts";
+
+/** Artifacts whose metrics are kept in memory: 50 metrics of 1,000 characters in each at worst. */
+const MAX_CACHED_ARTIFACTS = 100;
 
 interface MetricsServiceOptions {
   readonly accounts: Pick<Organizations, "findDeployment">;
@@ -102,4 +114,67 @@ function problemOf(err: unknown): unknown {
 /** The enum's names are those of the measures; a test compares the lists. */
 function measureOf(metric: Metric): MeasureName {
   return (Metric[metric] as string).toLowerCase() as MeasureName;
+}
+
+/**
+ * The metrics that a deployment's service declares, read from the index of its newest artifact:
+ * an LRU cache by the artifact's digest, because an index has megabytes at worst and never changes.
+ */
+const KINDS: { readonly [kind in MetricManifest["kind"]]: MetricKind } = {
+  counter: MetricKind.COUNTER,
+  gauge: MetricKind.GAUGE,
+  histogram: MetricKind.HISTOGRAM,
+};
+
+type Declared = MessageInitShape<typeof ServiceMetricSchema>;
+
+class ServiceMetrics {
+  readonly #hosting: Pick<HostingStorage, "getHosted" | "getIndex">;
+  /** By digest; the most recently used last. */
+  readonly #known = new Map<string, readonly Declared[]>();
+
+  constructor(hosting: Pick<HostingStorage, "getHosted" | "getIndex">) {
+    this.#hosting = hosting;
+  }
+
+  /** In the order of their declaration; empty before the first revision. */
+  async of(deployment: Pick<DeploymentRecord, "deploymentId">): Promise<readonly Declared[]> {
+    const { deploymentId } = deployment;
+    const { digest, organizationId } = (await this.#hosting.getHosted({ deploymentId })) ?? {};
+    if (digest === undefined || organizationId === undefined) {
+      return [];
+    }
+    const metrics = this.#known.get(digest) ?? (await this.#read({ organizationId, digest }));
+    if (metrics === undefined) {
+      return [];
+    }
+    this.#known.delete(digest);
+    this.#known.set(digest, metrics);
+    for (const oldest of this.#known.keys()) {
+      if (this.#known.size <= MAX_CACHED_ARTIFACTS) {
+        break;
+      }
+      this.#known.delete(oldest);
+    }
+    return metrics;
+  }
+
+  /** Undefined when the deployment, and its artifact, are gone by now. */
+  async #read(
+    artifact: Parameters<HostingStorage["getIndex"]>[0],
+  ): Promise<readonly Declared[] | undefined> {
+    const text = await this.#hosting.getIndex(artifact);
+    if (text === undefined) {
+      return undefined;
+    }
+    // It was verified before it was stored.
+    const { service } = JSON.parse(text) as ArtifactIndex;
+    return (service.metrics ?? []).map(({ name, kind, help, labels }) => ({
+      name,
+      kind: KINDS[kind],
+      help,
+      unit: unitOf(name),
+      labels: kind === "gauge" ? [...labels] : ["endpoint", ...labels],
+    }));
+  }
 }

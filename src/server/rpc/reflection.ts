@@ -4,7 +4,16 @@
  * package, so one function answers both.
  * https://github.com/grpc/grpc/blob/master/doc/server-reflection.md
  */
-import type { DescFile, DescService } from "@bufbuild/protobuf";
+
+import {
+  type DescExtension,
+  type DescFile,
+  type DescMessage,
+  type DescService,
+  toBinary,
+} from "@bufbuild/protobuf";
+import { nestedTypes } from "@bufbuild/protobuf/reflect";
+import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
 import { file_google_rpc_error_details } from "../../../gen/google/rpc/error_details_pb.js";
 import {
@@ -16,7 +25,6 @@ import {
   type ServerReflectionRequest as ServerReflectionRequestAlpha,
 } from "../../../gen/grpc/reflection/v1alpha/reflection_pb.js";
 import { file_tessera_v1_error } from "../../../gen/tessera/v1/error_pb.js";
-import { Descriptors } from "./descriptors.ts";
 import { register, type ServiceRegistration } from "./engine/invoker.ts";
 
 /** The details of errors, which no service imports but clients need to decode. */
@@ -112,4 +120,79 @@ function withDependencies(file: DescFile, sent: Set<DescFile>): DescFile[] {
     }
   }
   return found;
+}
+
+/** An index of proto files and their imports, by name, symbol and extension. */
+
+/** Finds descriptors for server reflection. */
+class Descriptors {
+  readonly #files = new Map<string, DescFile>();
+  readonly #symbols = new Map<string, DescFile>();
+  readonly #messages = new Map<string, DescMessage>();
+  /** By the type that they extend. */
+  readonly #extensions = new Map<string, DescExtension[]>();
+  readonly #bytes = new Map<DescFile, Uint8Array>();
+
+  constructor(files: readonly DescFile[]) {
+    for (const file of files) {
+      this.#addFile(file);
+    }
+  }
+
+  /** The file with this name, as in an import, such as `google/protobuf/struct.proto`. */
+  file(name: string): DescFile | undefined {
+    return this.#files.get(name);
+  }
+
+  /** The file that declares a symbol, such as `tessera.v1.TaskService.GetTask`. */
+  fileOf(symbol: string): DescFile | undefined {
+    return this.#symbols.get(symbol);
+  }
+
+  /** The extensions of a message; undefined if there is no such message. */
+  extensionsOf(typeName: string): readonly DescExtension[] | undefined {
+    return this.#messages.has(typeName) ? (this.#extensions.get(typeName) ?? []) : undefined;
+  }
+
+  /** The file as a serialised `google.protobuf.FileDescriptorProto`. */
+  bytes(file: DescFile): Uint8Array {
+    let bytes = this.#bytes.get(file);
+    if (bytes === undefined) {
+      bytes = toBinary(FileDescriptorProtoSchema, file.proto);
+      this.#bytes.set(file, bytes);
+    }
+    return bytes;
+  }
+
+  #addFile(file: DescFile): void {
+    if (this.#files.has(file.proto.name)) {
+      return;
+    }
+    this.#files.set(file.proto.name, file);
+    for (const type of nestedTypes(file)) {
+      this.#symbols.set(type.typeName, file);
+      if (type.kind === "message") {
+        this.#messages.set(type.typeName, type);
+        this.#addMembers(type.typeName, [...type.fields, ...type.oneofs], file);
+      } else if (type.kind === "service") {
+        this.#addMembers(type.typeName, type.methods, file);
+      } else if (type.kind === "enum") {
+        // The values of an enum are its siblings, not its children.
+        const scope = type.typeName.slice(0, -type.name.length - 1);
+        this.#addMembers(scope, type.values, file);
+      } else {
+        const known = this.#extensions.get(type.extendee.typeName) ?? [];
+        this.#extensions.set(type.extendee.typeName, [...known, type]);
+      }
+    }
+    for (const dependency of file.dependencies) {
+      this.#addFile(dependency);
+    }
+  }
+
+  #addMembers(scope: string, members: readonly { readonly name: string }[], file: DescFile): void {
+    for (const { name } of members) {
+      this.#symbols.set(scope === "" ? name : `${scope}.${name}`, file);
+    }
+  }
 }

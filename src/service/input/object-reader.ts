@@ -8,8 +8,10 @@
  * Small bodies are parsed whole. Of large ones, the scan alone checks what it can
  * (`array-shape.ts`), and the rest is parsed, up to a bound.
  */
+
 import { isUtf8 } from "node:buffer";
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import { parseLenient } from "../../collections/exact-json.ts";
 import { faultOfJson, MAX_JSON_VALUES, tooMany } from "../../collections/json-bounds.ts";
 import {
   JsonFault,
@@ -34,7 +36,6 @@ import {
   NO_FAULTS,
   type SchemaCheck,
 } from "./schema-check.ts";
-import { storedViolation } from "./stored.ts";
 import { textOfStruct } from "./struct-text.ts";
 
 /**
@@ -379,4 +380,41 @@ function notObject(kind: string): Error {
     "BODY_MALFORMED",
     `the body must be a JSON object of arguments by name, such as {"text": "…"}; it is ${kind}`,
   );
+}
+
+/** Validates arguments stored under one revision of a service against another revision. */
+
+/** What is wrong with stored arguments; undefined when they fit. */
+function storedViolation(
+  { files: arguments_ }: Pick<EndpointManifest, "files">,
+  check: SchemaCheck,
+  payload: Payload,
+): FieldViolation | undefined {
+  const { value, isExact } = parseLenient(payload.json);
+  const fields = value as Record<string, unknown>;
+  const used = new Set<number>();
+  for (const [name, argument] of Object.entries(arguments_)) {
+    const given = Object.hasOwn(fields, name) ? [fields[name]].flat() : undefined;
+    delete fields[name];
+    const files = given?.map((index) => payload.files[Number(index)]);
+    if (files?.some((file) => file === undefined)) {
+      return { field: name, description: "must be a file" };
+    }
+    const description = fileViolation(
+      argument,
+      files?.filter((file) => file !== undefined),
+    );
+    if (description !== undefined) {
+      return { field: name, description };
+    }
+    for (const index of given ?? []) {
+      used.add(Number(index));
+    }
+  }
+  // No validator knows the numbers of Python that JSON does not have.
+  const [first] = isExact ? check(fields).violations : [];
+  if (first === undefined && used.size < payload.files.length) {
+    return { field: "", description: "have a file where none is taken" };
+  }
+  return first;
 }

@@ -6,10 +6,10 @@
 import type { JsonSchema, ServiceManifest } from "../../protocol/manifest.ts";
 import { SCHEMAS } from "./components.ts";
 import { endpointSchemas } from "./endpoint.ts";
-import { failureComponents } from "./failures.ts";
+import { failureComponents, failures } from "./failures.ts";
+import { componentReference } from "./hoist.ts";
 import { PARAMETERS } from "./parameters.ts";
 import { endpointPaths } from "./paths.ts";
-import { serverPaths } from "./server.ts";
 
 interface OpenApiOptions {
   /** The address of the deployment. Default: that of the document. */
@@ -59,3 +59,43 @@ const TOKEN = {
   scheme: "bearer",
   description: "A token with access to this deployment.",
 };
+
+/** The OpenAPI paths of the server itself. */
+const OBJECT = { "application/json": { schema: { type: "object" } } };
+
+/** Health, which never needs a token, and descriptions, which need what calls need. */
+function serverPaths(authorization: boolean): { [path: string]: JsonSchema } {
+  const described = (description: string) => ({
+    200: { description, content: OBJECT },
+    ...failures([], authorization),
+  });
+  return {
+    "/livez": health("tessera.livez", "Whether the server is alive", { 200: ok("It is.") }),
+    "/readyz": health("tessera.readyz", "Whether the server can take calls", {
+      200: ok("It can."),
+      503: {
+        description: "Not yet, or not any more.",
+        content: { "application/json": { schema: { $ref: componentReference("tessera.Error") } } },
+      },
+    }),
+    "/schema.json": read(
+      "tessera.schema",
+      "The endpoints with flat schemas",
+      described("As the Python clients of BentoML read it."),
+    ),
+    "/docs.json": read("tessera.docs", "This document", described("OpenAPI 3.1.")),
+  };
+}
+
+function health(operationId: string, summary: string, responses: JsonSchema): JsonSchema {
+  const { get } = read(operationId, summary, responses);
+  return { get: { ...get, security: [] } };
+}
+
+function read(operationId: string, summary: string, responses: JsonSchema) {
+  return { get: { operationId, tags: ["the server"], summary, responses } };
+}
+
+function ok(description: string): JsonSchema {
+  return { description };
+}

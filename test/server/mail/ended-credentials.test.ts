@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { endedCredentialsMail } from "../../../src/server/mail/ended-credentials.ts";
+import { endedCredentialsMail } from "../../../src/server/mail/tell-owner.ts";
 
 it("a mail says what ended with the first proof of an address", () => {
   const ended = {

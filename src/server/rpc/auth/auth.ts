@@ -10,16 +10,16 @@ import {
 import { digestCode, isCode } from "../../../auth/one-time-codes.ts";
 import { checkPassword, hashPassword } from "../../../auth/passwords.ts";
 import { problem } from "../../../errors.ts";
+import type { Organizations } from "../../../storage/accounts/organizations.ts";
 import type { People } from "../../../storage/accounts/people.ts";
-import { callerOf, deed } from "../engine/caller.ts";
+import { actorOf, callerOf, deed, type Sources } from "../engine/caller.ts";
 import { toPrincipalMessage } from "../principal-messages.ts";
 import { refuse, violationsOf } from "../violations.ts";
-import { type DisplayNameOptions, displayNameHandlers } from "./display-name.ts";
 import { type InvitationOptions, invitationHandlers } from "./invitation.ts";
 import { type OwnSessionOptions, ownSessionHandlers } from "./own-sessions.ts";
 import { type PasswordOptions, passwordHandlers } from "./password.ts";
 import { provePassword } from "./prove-password.ts";
-import { giveSession, startSession } from "./session.ts";
+import { giveSession, personOf, startSession } from "./session.ts";
 import { signInFailed } from "./sign-in-failure.ts";
 
 interface AuthServiceOptions
@@ -108,6 +108,29 @@ export function authService(options: AuthServiceOptions): Partial<ServiceImpl<ty
 
     getCurrentPrincipal(_req, ctx) {
       return toPrincipalMessage(callerOf(ctx).principal, accounts);
+    },
+  };
+}
+
+/** The method of AuthService by which a person changes their name. */
+interface DisplayNameOptions extends Sources {
+  readonly accounts: Pick<People, "changeDisplayName"> & Pick<Organizations, "findOrganization">;
+}
+
+/** The handler of people's names. */
+function displayNameHandlers(
+  options: DisplayNameOptions,
+): Pick<ServiceImpl<typeof AuthService>, "changeDisplayName"> {
+  const { accounts } = options;
+  return {
+    async changeDisplayName(req, ctx) {
+      const person = personOf(ctx);
+      refuse(violationsOf({ display_name: faultOfDisplayName(req.displayName) }));
+      const displayName = req.displayName.trim();
+      const { userId } = person;
+      const by = actorOf(callerOf(ctx));
+      await accounts.changeDisplayName({ ...deed(by, options), userId, displayName });
+      return toPrincipalMessage({ ...person, displayName }, accounts);
     },
   };
 }

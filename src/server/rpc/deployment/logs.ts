@@ -1,18 +1,21 @@
 /** WatchDeploymentLogs: the last lines of a deployment's log, and new ones as they are written. */
+
 import { setTimeout as sleep } from "node:timers/promises";
 import { create } from "@bufbuild/protobuf";
+import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import {
   DeploymentLogLineSchema,
   type DeploymentService,
+  type WatchDeploymentLogsRequest,
 } from "../../../../gen/tessera/v1/deployment_pb.js";
 import { SharedBound } from "../../../collections/shared-bound.ts";
 import { problem } from "../../../errors.ts";
 import type { Organizations } from "../../../storage/accounts/organizations.ts";
 import type { DeploymentKey } from "../../../storage/hosting/deployment-key.ts";
-import type { LogLine, Logs } from "../../../storage/hosting/logs.ts";
+import type { LineLevel, LogLine, Logs } from "../../../storage/hosting/logs.ts";
 import { memberOf } from "../engine/caller.ts";
-import { type LogFilter, logFilterOf } from "./log-filter.ts";
+import { invalidField } from "../violations.ts";
 import { toLogMessage } from "./messages.ts";
 import { findDeployment } from "./refusals.ts";
 
@@ -138,4 +141,43 @@ const wanted = (lines: readonly LogLine[], filter: LogFilter | undefined) =>
 
 function toMessage(line: LogLine) {
   return create(DeploymentLogLineSchema, toLogMessage(line));
+}
+
+/** Which lines of a deployment's log a caller wants. */
+const SEVERITY: Readonly<Record<LineLevel, number>> = { info: 0, warn: 1, error: 2 };
+
+type LogFilter = (line: LogLine) => boolean;
+
+/**
+ * The filter of a request; undefined if it wants all lines. Errors: REQUEST_INVALID for times
+ * that fit nothing.
+ */
+function logFilterOf(req: WatchDeploymentLogsRequest): LogFilter | undefined {
+  const { search, minLevel, taskId, startTime, endTime, revision } = req;
+  const startMs = startTime ? timestampMs(startTime) : Number.NEGATIVE_INFINITY;
+  const endMs = endTime ? timestampMs(endTime) : Number.POSITIVE_INFINITY;
+  if (endTime !== undefined && req.follow) {
+    throw invalidField("end_time", "new lines are later: leave it out, or do not follow");
+  }
+  if (endMs <= startMs) {
+    throw invalidField("end_time", "has to be after start_time");
+  }
+  const text = search.toLowerCase();
+  const least = SEVERITY[(minLevel || "info") as LineLevel];
+  const takesAll =
+    text === "" &&
+    least === 0 &&
+    taskId === "" &&
+    revision === 0 &&
+    startTime === undefined &&
+    endTime === undefined;
+  return takesAll
+    ? undefined
+    : (line) =>
+        line.timeMs >= startMs &&
+        line.timeMs < endMs &&
+        SEVERITY[line.level] >= least &&
+        (taskId === "" || line.taskId === taskId) &&
+        (revision === 0 || line.revision === revision) &&
+        (text === "" || line.text.toLowerCase().includes(text));
 }

@@ -10,6 +10,7 @@
  *
  * Every error is a `Problem`.
  */
+
 import type { IncomingHttpHeaders } from "node:http";
 import type {
   DescMessage,
@@ -29,8 +30,8 @@ import type {
   UnaryRequest,
 } from "@connectrpc/connect";
 import { CallValues, LazyHeaders } from "./call-context.ts";
+import { untilAborted } from "./deadline.ts";
 import { createInnermost, notImplemented, Scope, scopeKey } from "./scope.ts";
-import { StreamCall } from "./stream-call.ts";
 
 /** A service with its implementation, created by `register`, whose types match the two. */
 export interface ServiceRegistration {
@@ -201,4 +202,37 @@ function requestOf(
 
 async function* once(message: Message): AsyncGenerator<Message, void, undefined> {
   yield message;
+}
+
+/** A server-streaming call through the invoker, which starts with its iteration and ends with its scope. */
+
+/** The call and its answers. */
+class StreamCall implements AsyncIterable<Message> {
+  readonly #open: () => Scope;
+  readonly #start: (scope: Scope) => Promise<StreamResponse>;
+  #response: StreamResponse | undefined;
+  readonly #none = new Headers();
+
+  constructor(open: () => Scope, start: (scope: Scope) => Promise<StreamResponse>) {
+    this.#open = open;
+    this.#start = start;
+  }
+
+  get header(): Headers {
+    return this.#response?.header ?? this.#none;
+  }
+
+  get trailer(): Headers {
+    return this.#response?.trailer ?? this.#none;
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Message, void, undefined> {
+    using scope = this.#open();
+    try {
+      this.#response = await scope.race(this.#start(scope));
+      yield* untilAborted(this.#response.message, scope.signal);
+    } catch (thrown) {
+      throw scope.failure(thrown);
+    }
+  }
 }

@@ -16,8 +16,10 @@ import { problem } from "../../../errors.ts";
 import type { RemoteStream } from "../../../pool/remote/messages.ts";
 import { workerToken } from "./caller.ts";
 import { remoteChunk, remoteResults, toResponse } from "./messages.ts";
-import { SendQueue } from "./send-queue.ts";
 import { sessionExpired, type WorkerSession, type WorkerSessions } from "./sessions.ts";
+
+/** Messages that a worker has not read yet. An honest one has a few for each of its slots. */
+const MAX_UNREAD_MESSAGES = 20_000;
 
 /** Messages taken from a worker; one with many results counts once. */
 const WORKER_MESSAGES_PER_SECOND = 10_000;
@@ -127,5 +129,48 @@ function take(
       return undefined;
     default:
       return message.case === "hello" ? "it said hello twice" : undefined;
+  }
+}
+
+/** A queue of messages for one reader, who takes them as an iterable. */
+export class SendQueue<Message> implements AsyncIterable<Message> {
+  #messages: Message[] = [];
+  #wake: (() => void) | undefined;
+  #end: { readonly error: unknown } | undefined;
+
+  send(message: Message): void {
+    if (this.#end === undefined) {
+      this.#messages.push(message);
+      if (this.#messages.length > MAX_UNREAD_MESSAGES) {
+        this.#messages = [];
+        this.end(new Error("the reader does not read"));
+      }
+      this.#wake?.();
+    }
+  }
+
+  /** Nothing more comes. The reader gets what is there, then the error, if there is one. */
+  end(error?: unknown): void {
+    this.#end ??= { error };
+    this.#wake?.();
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Message, void, undefined> {
+    for (;;) {
+      yield* this.#messages.splice(0);
+      if (this.#messages.length > 0) {
+        continue;
+      }
+      if (this.#end !== undefined) {
+        if (this.#end.error !== undefined) {
+          throw this.#end.error;
+        }
+        return;
+      }
+      const { promise, resolve } = Promise.withResolvers<void>();
+      this.#wake = resolve;
+      await promise;
+      this.#wake = undefined;
+    }
   }
 }

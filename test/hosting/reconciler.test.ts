@@ -129,7 +129,7 @@ it.each([
   const failed = () => vi.waitFor(() => expect(resident.report().status).toBe("failed"));
   await failed();
   // It looks into the folder between the tries.
-  for (let minute = 0; minute < 20; minute += 1) {
+  for (let minute = 0; minute < 40; minute += 1) {
     const before = tried;
     await vi.advanceTimersByTimeAsync(60_000);
     for (let turn = 0; turn < 200 && tried === before; turn += 1) {

@@ -1,8 +1,7 @@
 /** Long polling: lets a caller wait until a task has changed, in one object per wait. */
-import type { SmallSet } from "../collections/small-set.ts";
+import { SmallSet } from "../collections/small-set.ts";
 import { shuttingDown } from "../errors.ts";
 import type { Task } from "../tasks/task.ts";
-import { type AbortListener, abortListenersOf } from "./abort-listeners.ts";
 import type { ChangeListener, Changes } from "./changes.ts";
 
 interface WaitForOptions {
@@ -114,4 +113,32 @@ class Wait implements ChangeListener, AbortListener {
     this.#unlisten?.();
     this.#listeners?.delete(this);
   }
+}
+
+/**
+ * A fan-out of abort signals: one listener per signal tells every wait that its
+ * caller has gone. A signal belongs to a connection and outlives many calls
+ * (`server/http/disconnect.ts`). Adding and removing a listener on it for each
+ * call would cost more than the rest of a wait.
+ */
+
+/** Gets a call when the signal aborts. */
+interface AbortListener {
+  onGone(): void;
+}
+
+const bySignal = new WeakMap<AbortSignal, SmallSet<AbortListener>>();
+
+/** The signal's listeners, to add oneself to and delete oneself from. It must not have aborted yet. */
+function abortListenersOf(signal: AbortSignal): SmallSet<AbortListener> {
+  const known = bySignal.get(signal);
+  if (known) {
+    return known;
+  }
+  const listeners = new SmallSet<AbortListener>();
+  bySignal.set(signal, listeners);
+  signal.addEventListener("abort", () => listeners.each((listener) => listener.onGone()), {
+    once: true,
+  });
+  return listeners;
 }

@@ -11,18 +11,32 @@ import {
   type HistorySeries,
   MAX_COUNTED_SERIES,
   MAX_CUSTOM_SERIES,
+  PERCENTILES,
   sorted,
   type TasksAnswer,
   type TasksQuery,
 } from "./history.ts";
-import { type CustomValue, type Interval, keyOf, raiseLeftOut } from "./interval.ts";
-import { keptTasks } from "./kept-tasks.ts";
+import {
+  type CustomValue,
+  type Interval,
+  keyOf,
+  type Measurement,
+  raiseLeftOut,
+  toSixDigits,
+} from "./interval.ts";
 import { MEASURES, type MeasureName } from "./measures.ts";
 import { joinNodes } from "./nodes.ts";
-import { Points } from "./points.ts";
-import { type Range, rangeOf, resolutionOf } from "./range.ts";
+import { percentile } from "./percentile.ts";
+import { LEVELS, type Range, rangeOf, resolutionOf, settledAt } from "./range.ts";
 import { historyRows } from "./rows.ts";
 import { readInterval } from "./stored.ts";
+import { readTally, TaskTally } from "./task-tally.ts";
+
+/** Endpoints that are told apart in one answer, of all nodes. */
+const MAX_ANSWERED_ENDPOINTS = 5_000;
+
+/** Windows up to this length are made of minutes, longer ones of ten minutes. */
+const MAX_WINDOW_OF_MINUTES_MS = 3_600_000;
 
 export class KeptHistory {
   readonly #storage: Pick<MetricsStorage, "readHistory">;
@@ -189,4 +203,128 @@ interface CustomPoints {
   readonly name: string;
   readonly labels: readonly string[];
   readonly points: Points;
+}
+
+/** Points: the values of one series, summed up step by step from intervals. */
+type Described = Pick<HistorySeries, "name" | "custom" | "labels">;
+
+/** Kind and buckets of the metric. */
+interface PointsShape {
+  readonly kind: "counter" | "gauge" | "histogram";
+  readonly buckets?: readonly number[];
+}
+
+class Points {
+  readonly #shape: PointsShape;
+  readonly #range: Range;
+  readonly #sums: Float64Array;
+  /** Of gauges: how many values a point has. */
+  readonly #counts: Uint32Array;
+  readonly #buckets: (number[] | undefined)[] = [];
+
+  constructor(shape: PointsShape, range: Range) {
+    this.#shape = shape;
+    this.#range = range;
+    this.#sums = new Float64Array(range.points).fill(Number.NaN);
+    this.#counts = new Uint32Array(range.points);
+  }
+
+  /** Something was measured then, if only that nothing happened. */
+  known(point: number): void {
+    if (this.#shape.kind === "counter" && Number.isNaN(this.#sums[point])) {
+      this.#sums[point] = 0;
+    }
+  }
+
+  add(point: number, value: Measurement): void {
+    if (this.#shape.kind === "histogram") {
+      if (typeof value !== "number") {
+        const before = this.#buckets[point];
+        this.#buckets[point] = value.map((count, index) => count + (before?.[index] ?? 0));
+      }
+    } else if (typeof value === "number") {
+      const before = this.#sums[point] as number;
+      this.#sums[point] = Number.isNaN(before) ? value : before + value;
+      this.#counts[point] = (this.#counts[point] as number) + 1;
+    }
+  }
+
+  /** The series that are answered: one, or three percentiles. */
+  series(described: Described): HistorySeries[] {
+    const { kind, buckets = [] } = this.#shape;
+    const { points, stepMs } = this.#range;
+    if (kind === "histogram") {
+      return PERCENTILES.map(([statistic, fraction]) => ({
+        ...described,
+        statistic,
+        values: Array.from({ length: points }, (_, point) =>
+          toSixDigits(percentile(fraction, this.#buckets[point] ?? [], buckets)),
+        ),
+      }));
+    }
+    const isCounter = kind === "counter";
+    const values = Array.from(this.#sums, (sum, point) =>
+      toSixDigits(isCounter ? (sum / stepMs) * 1_000 : sum / (this.#counts[point] as number)),
+    );
+    return [{ ...described, statistic: isCounter ? "rate" : "average", values }];
+  }
+}
+
+/** The tasks of an organization, from the tallies that nodes keep in their database. */
+
+/** Rows of one resolution that cover a time. */
+interface Stretch {
+  readonly resolutionMs: number;
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
+/**
+ * Splits a window that ends now into stretches of few rows: of the coarsest resolution as far
+ * as its rows are complete, then of finer ones. It begins with a row of the coarsest, up to one
+ * such row early.
+ */
+export function stretchesOf({
+  windowMs,
+  nowMs,
+}: Pick<TasksQuery, "windowMs" | "nowMs">): readonly Stretch[] {
+  const endMs = settledAt(nowMs);
+  const levels = windowMs > MAX_WINDOW_OF_MINUTES_MS ? LEVELS : LEVELS.slice(0, -1);
+  const stretches: Stretch[] = [];
+  let fromMs = endMs - windowMs;
+  for (const { resolutionMs } of levels.toReversed()) {
+    fromMs -= fromMs % resolutionMs;
+    const toMs = endMs - (endMs % resolutionMs);
+    if (toMs > fromMs) {
+      stretches.push({ resolutionMs, fromMs, toMs });
+      fromMs = toMs;
+    }
+  }
+  return stretches;
+}
+
+async function keptTasks(
+  storage: Pick<MetricsStorage, "readHistory">,
+  query: TasksQuery,
+): Promise<TasksAnswer> {
+  const tally = new TaskTally(MAX_ANSWERED_ENDPOINTS);
+  const yielder = new Yielder();
+  const stretches = stretchesOf(query);
+  for (const stretch of stretches) {
+    const question = {
+      ...stretch,
+      organizationId: query.organizationId,
+      deploymentId: "",
+      withCustom: true,
+    };
+    for await (const { custom } of historyRows(storage, question)) {
+      readTally(custom, tally);
+      // Twenty characters are read in about the time of a comparison.
+      if (yielder.spent(custom.length / 20)) {
+        await yielder.rest();
+      }
+    }
+  }
+  const toMs = settledAt(query.nowMs);
+  return { fromMs: stretches[0]?.fromMs ?? toMs - query.windowMs, toMs, tally };
 }

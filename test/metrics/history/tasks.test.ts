@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { KeptHistory } from "../../../src/metrics/history/kept.ts";
-import { stretchesOf } from "../../../src/metrics/history/kept-tasks.ts";
+import { KeptHistory, stretchesOf } from "../../../src/metrics/history/kept.ts";
 import { percentile } from "../../../src/metrics/history/percentile.ts";
 import type { TaskSums } from "../../../src/metrics/history/task-tally.ts";
 import type { MetricsStorage } from "../../../src/storage/metrics/metrics.ts";

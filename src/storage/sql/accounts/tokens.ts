@@ -1,4 +1,5 @@
 /** Creates, lists, changes and deletes tokens. */
+
 import type { Accounts } from "../../accounts/accounts.ts";
 import type { Deed } from "../../accounts/deed.ts";
 import type { OrganizationRecord } from "../../accounts/organizations.ts";
@@ -6,20 +7,23 @@ import type { Page } from "../../accounts/page.ts";
 import type {
   NewSecret,
   TokenFields,
+  TokenGrants,
   TokenKind,
   TokenRecord,
   Tokens,
+  TokenUpdate,
 } from "../../accounts/tokens.ts";
-import { type Operation, query, type Value } from "../operation.ts";
+import { type Operation, pieces, placeholders, query, type Value } from "../operation.ts";
 import { isCredentialThere } from "./acting-credential.ts";
 import { record } from "./audit.ts";
 import { announce } from "./changes.ts";
 import { lockOrganization } from "./locks.ts";
 import { toPage } from "./rows.ts";
 import { insertSecret } from "./secrets.ts";
-import { setDeployments, unknownDeployments } from "./token-deployments.ts";
-import { describeFields, fieldsOf, mergeFields } from "./token-fields.ts";
 import { getToken, SELECT_TOKEN, type TokenRow, toToken } from "./token-rows.ts";
+
+/** Names of deployments in one statement. */
+const MAX_NAMES_PER_STATEMENT = 100;
 
 type CreateOutcome = Awaited<ReturnType<Tokens["createToken"]>>;
 
@@ -270,4 +274,116 @@ export function* deleteToken(
   });
   yield* announce(nowMs, { kind: "token", id: tokenId });
   return true;
+}
+
+/** The deployments that a token is limited to. */
+
+/** Returns the names without a deployment in the organization. */
+function* unknownDeployments(
+  organizationId: string,
+  names: readonly string[],
+): Operation<string[]> {
+  const known = new Set<string>();
+  for (const piece of pieces(names, MAX_NAMES_PER_STATEMENT)) {
+    const rows = yield* query<{ name: string }>(
+      `SELECT name FROM deployments
+       WHERE organization_id = ? AND name IN ${placeholders(1, piece.length)}`,
+      organizationId,
+      ...piece,
+    );
+    for (const { name } of rows) {
+      known.add(name);
+    }
+  }
+  return names.filter((name) => !known.has(name));
+}
+
+/** Replaces the deployments of a token; all of them exist. */
+function* setDeployments(
+  { organizationId, tokenId }: { readonly organizationId: string; readonly tokenId: string },
+  names: readonly string[],
+): Operation<void> {
+  yield* query(
+    "DELETE FROM token_deployments WHERE organization_id = ? AND token_id = ?",
+    organizationId,
+    tokenId,
+  );
+  for (const piece of pieces([...new Set(names)], MAX_NAMES_PER_STATEMENT)) {
+    yield* query(
+      `INSERT INTO token_deployments (organization_id, token_id, deployment_id, name)
+       SELECT organization_id, ?, deployment_id, name FROM deployments
+       WHERE organization_id = ? AND name IN ${placeholders(1, piece.length)}`,
+      tokenId,
+      organizationId,
+      ...piece,
+    );
+  }
+}
+
+/** The editable fields of a token: merging updates, and describing them for the audit log. */
+function fieldsOf(token: TokenRecord): TokenFields {
+  return { ...token, deployments: token.deployments.map(({ name }) => name) };
+}
+
+/** Applies an update. Undefined fields stay as they are; a `notBeforeMs` of null is removed. */
+function mergeFields(before: TokenRecord, update: TokenUpdate): TokenFields {
+  const fields = fieldsOf(before);
+  const { notBeforeMs = fields.notBeforeMs } = update;
+  return {
+    name: update.name ?? fields.name,
+    description: update.description ?? fields.description,
+    access: update.access ?? fields.access,
+    allDeployments: update.allDeployments ?? fields.allDeployments,
+    deployments: update.deployments ?? fields.deployments,
+    expiresAtMs: update.expiresAtMs ?? fields.expiresAtMs,
+    notBeforeMs: notBeforeMs ?? undefined,
+    allowedNetworks: update.allowedNetworks ?? fields.allowedNetworks,
+  };
+}
+
+/** Describes fields for the audit log; with `before`, only the changed ones. */
+function describeFields(fields: TokenFields, before?: TokenFields): { [field: string]: string } {
+  const old = before && describe(before);
+  return Object.fromEntries(
+    Object.entries(describe(fields)).filter(([field, value]) =>
+      old ? old[field] !== value : value !== "",
+    ),
+  );
+}
+
+/** Value in an audit event, cut beyond: a list of deployments can be long. */
+const MAX_AUDITED_VALUE_CHARACTERS = 1_000;
+
+function describe(fields: TokenFields): { [field: string]: string } {
+  const { name, description, access, allDeployments, deployments, notBeforeMs } = fields;
+  const all = {
+    name,
+    description,
+    access: describeAccess(access),
+    deployments: allDeployments ? "all" : [...deployments].sort().join(" "),
+    expires_at: toTime(fields.expiresAtMs),
+    not_before: notBeforeMs === undefined ? "" : toTime(notBeforeMs),
+    allowed_networks: fields.allowedNetworks.join(" "),
+  };
+  return Object.fromEntries(
+    Object.entries(all).map(([field, value]) => [
+      field,
+      value.slice(0, MAX_AUDITED_VALUE_CHARACTERS),
+    ]),
+  );
+}
+
+function describeAccess(access: TokenGrants): string {
+  const { developerOperations, protectedEndpoint, monitoring, worker } = access;
+  const names = [
+    developerOperations && "developer_operations",
+    protectedEndpoint && "protected_endpoint",
+    monitoring && "monitoring",
+    worker && "worker",
+  ];
+  return names.filter(Boolean).join(" ");
+}
+
+function toTime(timeMs: number): string {
+  return new Date(timeMs).toISOString();
 }

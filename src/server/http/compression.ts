@@ -45,13 +45,16 @@ export function codingFor(reply: FastifyReply, bytes: number): Coding | undefine
   return acceptedCoding(reply);
 }
 
-/** The coding of a text of unknown size. Sets `Vary`. */
-export function acceptedCoding(reply: FastifyReply): Coding | undefined {
+/** The coding of a text of unknown size, of those that it can have. Sets `Vary`. */
+export function acceptedCoding(
+  reply: FastifyReply,
+  codings: readonly Coding[] = CODINGS,
+): Coding | undefined {
   vary(reply, "accept-encoding");
   const accepted = reply.request.headers["accept-encoding"];
   return accepted === undefined
     ? undefined
-    : (negotiate(String(accepted).toLowerCase(), [...CODINGS]) ?? undefined);
+    : (negotiate(String(accepted).toLowerCase(), [...codings]) ?? undefined);
 }
 
 function isCompressible(reply: FastifyReply): boolean {

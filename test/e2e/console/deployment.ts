@@ -3,7 +3,7 @@
  * is described, with tasks that a test moves on step by step.
  */
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
-import { playground } from "../../../src/console/playground.ts";
+import { playground } from "../../../src/server/pages/playground.ts";
 import { openApiDocument } from "../../../src/service/openapi/document.ts";
 import { schemaDocument } from "../../../src/service/schema.ts";
 import { gradientPng } from "./pixels.ts";

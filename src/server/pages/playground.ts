@@ -1,7 +1,7 @@
 import type { FastifyPluginAsync } from "fastify";
 import { serveAssets } from "./assets.ts";
 
-const FOLDER = new URL("./playground/", import.meta.url);
+const FOLDER = new URL("../../console/playground/", import.meta.url);
 
 /** The playground, a deployment's interactive page: `/` and its files below `/assets/`. */
 export const playground: FastifyPluginAsync = (app) =>

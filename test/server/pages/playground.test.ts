@@ -1,7 +1,7 @@
 import { gunzipSync } from "node:zlib";
 import Fastify from "fastify";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { playground } from "../../src/console/playground.ts";
+import { playground } from "../../../src/server/pages/playground.ts";
 
 describe("the page's files", () => {
   const app = Fastify();

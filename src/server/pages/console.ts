@@ -9,7 +9,7 @@ import { IMMUTABLE, securityHeaders, serveAssets } from "./assets.ts";
 import { documentation } from "./documentation.ts";
 
 /** The same folder whether this runs from `src/` or from `dist/`. */
-const FOLDER = new URL("../../dist/console/app/", import.meta.url);
+const FOLDER = new URL("../../../dist/console/app/", import.meta.url);
 
 /** The document selects the page by its path. */
 const PATHS = [

@@ -13,7 +13,7 @@ import type { FastifyPluginAsync } from "fastify";
 import { IMMUTABLE, securityHeaders } from "./assets.ts";
 
 /** The same folder whether this runs from `src/` or from `dist/`. */
-const FOLDER = new URL("../../dist/docs/", import.meta.url);
+const FOLDER = new URL("../../../dist/docs/", import.meta.url);
 
 const REFERENCE = "/reference";
 

@@ -1,16 +1,18 @@
 /**
- * A server of static files, read once, with a strict Content-Security-Policy:
- * nothing is loaded from other origins, and no script is inline. Browsers
+ * A server of static files whose names stay the same, read once, with a strict
+ * Content-Security-Policy: nothing is loaded from other origins, and no script is inline. Browsers
  * revalidate every time (`no-cache`), and the `ETag` makes that cheap; it is weak, because the
- * same file is sent compressed and as it is.
+ * same file is sent compressed and as it is. It is the digest of the file: that of
+ * `@fastify/static`, which serves the others, is its size and its time, and packages have the same
+ * time in every release.
  */
 import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { extname } from "node:path";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
-import { negotiate } from "@fastify/accept-negotiator";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { acceptedCoding } from "../http/compression.ts";
 
 const CONTENT_TYPES: { readonly [extension: string]: string } = {
   ".html": "text/html; charset=utf-8",
@@ -93,20 +95,16 @@ async function readAssets(folder: URL): Promise<Map<string, Asset>> {
 }
 
 function answer(req: FastifyRequest, res: FastifyReply, asset: Asset): FastifyReply {
-  res.headers({
-    etag: asset.etag,
-    "cache-control": "no-cache",
-    vary: "accept-encoding",
-  });
+  res.headers({ etag: asset.etag, "cache-control": "no-cache" });
+  const coding = acceptedCoding(res, ["gzip"]);
   const known = req.headers["if-none-match"]?.split(",").map((tag) => weak(tag.trim()));
   if (known?.includes(asset.etag) || known?.includes(weak("*"))) {
     return res.code(304).send();
   }
   res.type(asset.contentType);
-  // As the library of the other static files reads it.
-  return negotiate(String(req.headers["accept-encoding"] ?? "").toLowerCase(), ["gzip"]) === "gzip"
-    ? res.header("content-encoding", "gzip").send(asset.compressed)
-    : res.send(asset.content);
+  return coding === undefined
+    ? res.send(asset.content)
+    : res.header("content-encoding", coding).send(asset.compressed);
 }
 
 const weak = (tag: string): string => (tag.startsWith("W/") ? tag : `W/${tag}`);

@@ -76,17 +76,23 @@ export class Workers {
     const common = this.#optionsFor(service, workerId);
     const egress = this.#openEgress(service, workerId, { ...hooks, ...common });
     const options = { ...common, countsOf: hooks.countsOf, egress };
-    const worker = new LocalWorker(workerId, options, hooks.onAnswering);
-    void worker.exited
-      .then(async () => {
+    const cleanUp = async (pid: number | undefined): Promise<void> => {
+      try {
         await egress?.[Symbol.asyncDispose]();
-        await this.#scratch.remove(options.scratchFolder, worker.pid);
-      })
-      .catch((err: unknown) => {
+        await this.#scratch.remove(options.scratchFolder, pid);
+      } catch (err) {
         const about = { err, worker: workerId };
         this.#options.log.warn(about, "the folder of a worker could not be removed yet");
-      });
-    return worker;
+      }
+    };
+    try {
+      const worker = new LocalWorker(workerId, options, hooks.onAnswering);
+      void worker.exited.then(() => cleanUp(worker.pid));
+      return worker;
+    } catch (err) {
+      void cleanUp(undefined);
+      throw err;
+    }
   }
 
   /** The options of a new worker. Creates its scratch folder. */

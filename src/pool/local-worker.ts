@@ -90,7 +90,13 @@ export class LocalWorker implements Worker {
       onMessage: (message) => this.#receive(message),
     });
     if (this.#process.pid !== undefined) {
-      options.onSpawn(this.#process.pid);
+      try {
+        options.onSpawn(this.#process.pid);
+      } catch (err) {
+        // Nobody else would ever end it.
+        this.#process.kill("it could not be recorded");
+        throw err;
+      }
     }
     void this.exited.then((end) => this.#lost(end));
   }

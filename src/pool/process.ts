@@ -200,6 +200,8 @@ export class ServiceProcess {
     this.#end ??= end;
     this.#exited.resolve(this.#end);
     if (this.pid === undefined) {
+      // Nothing was started, so nothing exits.
+      this.#launched.memory?.[Symbol.dispose]();
       this.#outputEnded.resolve();
     }
   }

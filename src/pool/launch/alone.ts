@@ -4,8 +4,8 @@
  * outlive its node. With that of `prlimit`, it keeps the limits of each process.
  */
 import { spawn } from "node:child_process";
-import type { MemoryGroups } from "../sandbox/memory-groups.ts";
-import { type Launch, memoryGroup, type ProgramOf } from "./launch.ts";
+import { enterOrEnd, type MemoryGroups } from "../sandbox/memory-groups.ts";
+import { type Launch, type ProgramOf, withMemoryGroup } from "./launch.ts";
 import { withProcessLimits } from "./process-limits.ts";
 
 /** The programs of util-linux that it starts workers by; undefined where there is none. */
@@ -13,7 +13,7 @@ export interface LaunchTools {
   readonly setpriv?: string | undefined;
   readonly prlimit?: string | undefined;
   /** Where each worker has a group for its memory. Default: nowhere. */
-  readonly memoryGroups?: MemoryGroups | undefined;
+  readonly memoryGroups?: Pick<MemoryGroups, "make"> | undefined;
 }
 
 export function launchAlone(
@@ -26,22 +26,21 @@ export function launchAlone(
     const limited = withProcessLimits(command, limits, prlimit);
     const [program, ...args] =
       setpriv === undefined ? limited : [setpriv, "--pdeathsig", "KILL", ...limited];
-    const memory = memoryGroup(memoryGroups, limits);
-    const child = spawn(program, args, {
-      env,
-      stdio: ["ignore", "pipe", "pipe", "pipe"],
-      // In its own process group, a worker that signals its whole group reaches only itself.
-      ...(limits && { cwd: scratchFolder, detached: true }),
+    return withMemoryGroup(memoryGroups, limits, (memory) => {
+      const child = spawn(program, args, {
+        env,
+        stdio: ["ignore", "pipe", "pipe", "pipe"],
+        // In its own process group, a worker that signals its whole group reaches only itself.
+        ...(limits && { cwd: scratchFolder, detached: true }),
+      });
+      enterOrEnd(child, memory);
+      return {
+        child,
+        memory,
+        pid: () => child.pid,
+        kill: () => void child.kill("SIGKILL"),
+        endOf: (code, signal) => ({ code, signal }),
+      };
     });
-    if (child.pid !== undefined) {
-      memory?.enter(child.pid);
-    }
-    return {
-      child,
-      memory,
-      pid: () => child.pid,
-      kill: () => void child.kill("SIGKILL"),
-      endOf: (code, signal) => ({ code, signal }),
-    };
   };
 }

@@ -57,12 +57,22 @@ export interface ProcessEnd {
   readonly signal: NodeJS.Signals | null;
 }
 
-/** The group of a worker with limits, where this machine has groups. */
-export function memoryGroup(
-  groups: MemoryGroups | undefined,
+/**
+ * Starts a worker with a group for its memory, where it has limits and this machine has groups. A
+ * worker that cannot be started leaves none.
+ */
+export function withMemoryGroup(
+  groups: Pick<MemoryGroups, "make"> | undefined,
   limits: WorkerLimits | undefined,
-): MemoryGroup | undefined {
-  return limits && groups?.make(limits);
+  start: (memory: MemoryGroup | undefined) => LaunchedProcess,
+): LaunchedProcess {
+  const memory = limits && groups?.make(limits);
+  try {
+    return start(memory);
+  } catch (err) {
+    memory?.[Symbol.dispose]();
+    throw err;
+  }
 }
 
 export type Launch = (options: LaunchOptions) => LaunchedProcess;

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { egressEnvironment } from "../../protocol/egress.ts";
 import type { KernelSandbox } from "../sandbox/sandbox.ts";
 import { exitInside, spawnSandboxed } from "../sandbox/spawn.ts";
-import { type Launch, memoryGroup, type ProgramOf } from "./launch.ts";
+import { type Launch, type ProgramOf, withMemoryGroup } from "./launch.ts";
 import { withProcessLimits } from "./process-limits.ts";
 
 /** Where the socket of a worker's egress proxy is in its sandbox. */
@@ -20,28 +20,29 @@ export function launchSandboxed(
       env,
       files,
     } = programOf(options);
-    const memory = memoryGroup(memoryGroups, limits);
-    const { child, pid, kill } = spawnSandboxed({
-      bubblewrap: withProcessLimits([bubblewrap], limits, prlimit),
-      memory,
-      filter: devices.length === 0 ? filter : deviceFilter,
-      read: [...files, ...rights.read].filter((path) => existsSync(path)),
-      writable: scratchFolder,
-      devices,
-      ...(egress !== undefined && {
-        mounted: [{ path: egress.path, inside: EGRESS_SOCKET_INSIDE }],
-      }),
-      program,
-      args,
-      env: {
-        ...env,
-        ...(egress !== undefined &&
-          egressEnvironment({
-            socketPath: EGRESS_SOCKET_INSIDE,
-            leadsOut: (name) => egress.leadsOut(name),
-          })),
-      },
+    return withMemoryGroup(memoryGroups, limits, (memory) => {
+      const { child, pid, kill } = spawnSandboxed({
+        bubblewrap: withProcessLimits([bubblewrap], limits, prlimit),
+        memory,
+        filter: devices.length === 0 ? filter : deviceFilter,
+        read: [...files, ...rights.read].filter((path) => existsSync(path)),
+        writable: scratchFolder,
+        devices,
+        ...(egress !== undefined && {
+          mounted: [{ path: egress.path, inside: EGRESS_SOCKET_INSIDE }],
+        }),
+        program,
+        args,
+        env: {
+          ...env,
+          ...(egress !== undefined &&
+            egressEnvironment({
+              socketPath: EGRESS_SOCKET_INSIDE,
+              leadsOut: (name) => egress.leadsOut(name),
+            })),
+        },
+      });
+      return { child, memory, pid, kill, endOf: exitInside };
     });
-    return { child, memory, pid, kill, endOf: exitInside };
   };
 }

@@ -9,6 +9,7 @@
  * this one moves into a group of its own there. A service manager or a container engine has to
  * let the user of the node write to its group (systemd: `Delegate=memory`).
  */
+import type { ChildProcess } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import type { WorkerLimits } from "../limits.ts";
@@ -241,6 +242,21 @@ function explain({ code = "", path }: NodeJS.ErrnoException): string {
   return ["EACCES", "EPERM", "EROFS"].includes(code)
     ? "the user of the node may not write to its group"
     : `${path ?? "its group"}: ${code}`;
+}
+
+/**
+ * Puts a process that was just started into its group. Ends it where that fails, and throws why:
+ * outside of the group its memory would have no bound, and nobody else knows of it.
+ */
+export function enterOrEnd(child: ChildProcess, group: MemoryGroup | undefined): void {
+  try {
+    if (child.pid !== undefined) {
+      group?.enter(child.pid);
+    }
+  } catch (err) {
+    child.kill("SIGKILL");
+    throw err;
+  }
 }
 
 function enter(folder: string, pid: number): void {

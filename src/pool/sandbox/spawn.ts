@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { constants } from "node:os";
 import type { Readable, Writable } from "node:stream";
 import { bubblewrapArguments, type SandboxContents } from "./bubblewrap.ts";
-import type { MemoryGroup } from "./memory-groups.ts";
+import { enterOrEnd, type MemoryGroup } from "./memory-groups.ts";
 
 /** The descriptors after those of the program itself: standard streams and one channel. */
 const DESCRIPTORS = { filter: 4, info: 5 } as const;
@@ -65,9 +65,7 @@ export function spawnSandboxed(options: SandboxedProgram): SandboxedProcess {
   // Bubblewrap has ended before it read the filter; its exit says why.
   filterPipe?.on("error", () => {});
   // Before it has read the filter, bubblewrap has started nothing that would not be in the group.
-  if (child.pid !== undefined) {
-    memory?.enter(child.pid);
-  }
+  enterOrEnd(child, memory);
   filterPipe?.end(filter);
   const info = child.stdio.at(DESCRIPTORS.info) as Readable | undefined;
   let told = "";

@@ -43,10 +43,14 @@ export class TokenBucket {
     return true;
   }
 
-  /** Takes tokens, whether it has them or not: down to `min`, and without an end by default. */
-  spend(tokens: number, min = Number.NEGATIVE_INFINITY): void {
+  /**
+   * Takes tokens, whether it has them or not: down to `min`, and without an end by default. Returns
+   * the milliseconds until it is out of debt; 0 when it has none.
+   */
+  spend(tokens: number, min = Number.NEGATIVE_INFINITY): number {
     this.#fill();
     this.#left = Math.max(this.#left - tokens, min);
+    return Math.max(0, -this.#left * this.#rate.refillMs);
   }
 
   /** Gives back a token that was taken. */

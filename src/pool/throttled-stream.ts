@@ -18,8 +18,7 @@ export class ThrottledStream implements Disposable {
   }
 
   spend(amount: number): void {
-    this.#bucket.spend(amount);
-    const waitMs = this.#bucket.msUntil(0);
+    const waitMs = this.#bucket.spend(amount);
     if (waitMs > 0 && this.#timer === undefined) {
       this.#stream.pause();
       this.#timer = setTimeout(() => {

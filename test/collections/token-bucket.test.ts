@@ -51,8 +51,8 @@ it("goes into debt as far as it is allowed, and says when it is out of it", () =
 it("is spent below its least only where it has none", () => {
   const bucket = new TokenBucket({ size: 2, refillMs: 100, nowMs: () => 0 });
   expect(bucket.isFull).toBe(true);
-  bucket.spend(5, 0);
+  expect(bucket.spend(5, 0)).toBe(0);
   expect([bucket.isFull, bucket.msUntil(1)]).toEqual([false, 100]);
-  bucket.spend(5);
+  expect(bucket.spend(5)).toBe(500);
   expect(bucket.msUntil(0)).toBe(500);
 });

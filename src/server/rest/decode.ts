@@ -155,13 +155,13 @@ function reason(cause: unknown): string {
   return message.replace(/^cannot decode .*? from JSON: /, "");
 }
 
-/**
- * Finds times in a request's JSON whose day does not exist, which the library reads as another
- * day. It is compiled per message type, so a type without times costs nothing.
- */
+/** The fields of a message type that may have times: found once, so a type without costs nothing. */
 const compiled = new WeakMap<DescMessage, readonly DescField[]>();
 
-/** The first such time in the JSON of a message, which is valid otherwise. */
+/**
+ * The first time in the JSON of a message whose day does not exist, which the library reads as
+ * another day. The JSON is valid otherwise.
+ */
 function findMissingDate(desc: DescMessage, json: JsonObject): FieldViolation | undefined {
   for (const field of timesIn(desc)) {
     const value = json[field.name] ?? json[field.jsonName];

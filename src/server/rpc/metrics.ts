@@ -116,10 +116,6 @@ function measureOf(metric: Metric): MeasureName {
   return (Metric[metric] as string).toLowerCase() as MeasureName;
 }
 
-/**
- * The metrics that a deployment's service declares, read from the index of its newest artifact:
- * an LRU cache by the artifact's digest, because an index has megabytes at worst and never changes.
- */
 const KINDS: { readonly [kind in MetricManifest["kind"]]: MetricKind } = {
   counter: MetricKind.COUNTER,
   gauge: MetricKind.GAUGE,
@@ -128,6 +124,10 @@ const KINDS: { readonly [kind in MetricManifest["kind"]]: MetricKind } = {
 
 type Declared = MessageInitShape<typeof ServiceMetricSchema>;
 
+/**
+ * The metrics that a deployment's service declares, read from the index of its newest artifact:
+ * an LRU cache by the artifact's digest, because an index has megabytes at worst and never changes.
+ */
 class ServiceMetrics {
   readonly #hosting: Pick<HostingStorage, "getHosted" | "getIndex">;
   /** By digest; the most recently used last. */

@@ -60,10 +60,9 @@ const TOKEN = {
   description: "A token with access to this deployment.",
 };
 
-/** The OpenAPI paths of the server itself. */
 const OBJECT = { "application/json": { schema: { type: "object" } } };
 
-/** Health, which never needs a token, and descriptions, which need what calls need. */
+/** The paths of the server itself: health, which never needs a token, and descriptions, which need what calls need. */
 function serverPaths(authorization: boolean): { [path: string]: JsonSchema } {
   const described = (description: string) => ({
     200: { description, content: OBJECT },

@@ -1,11 +1,13 @@
 /** The navigation beside the page; on narrow screens it opens from a bar. */
 import { Link, useNavigate } from "@tanstack/react-router";
-import { usePerson } from "../api/session.ts";
+import { useState } from "react";
+import { signOut, titleOf, useOrganization, usePerson } from "../api/session.ts";
 import { Icon } from "../ui/icon.tsx";
 import { useShortcut } from "./keys.ts";
-import { OrganizationSelect } from "./organization-select.tsx";
-import { PersonMenu } from "./person-menu.tsx";
 import { type ConsolePlace, placesFor } from "./places.ts";
+import { applyTheme, chosenTheme, type Theme } from "./theme.ts";
+
+const MENU = "person-menu";
 
 interface NavigationProps {
   readonly isOpen: boolean;
@@ -73,3 +75,84 @@ function NavigationItem({ place: { label, to, key, icon } }: { readonly place: C
 }
 
 const isMac = (): boolean => /Mac|iPhone|iPad/.test(navigator.userAgent);
+
+/** Chooses the organization whose pages are shown. */
+function OrganizationSelect() {
+  const { person } = usePerson();
+  const name = useOrganization();
+  const navigate = useNavigate();
+  const all = person.organizations ?? [];
+  return (
+    <label className="organization-select">
+      <span className="hidden">Organization</span>
+      <select
+        value={name}
+        onChange={(event) =>
+          void navigate({ to: "/o/$organization", params: { organization: event.target.value } })
+        }
+      >
+        {all.map((one) => (
+          <option key={one.name} value={one.name}>
+            {titleOf(one)}
+          </option>
+        ))}
+        {!all.some((one) => one.name === name) && <option value={name}>{name}</option>}
+      </select>
+    </label>
+  );
+}
+
+const THEMES: readonly Theme[] = ["system", "light", "dark"];
+
+/** The profile menu: tokens, account, theme, sign-out. */
+function PersonMenu() {
+  const { person, organization } = usePerson();
+  const [theme, setTheme] = useState(chosenTheme);
+  return (
+    <div className="person">
+      <button type="button" className="person-button" popoverTarget={MENU}>
+        <span className="avatar" aria-hidden="true">
+          {(person.email ?? "?").charAt(0).toUpperCase()}
+        </span>
+        <span className="person-email">{person.email}</span>
+        <Icon path="M4 10l4-4 4 4" />
+      </button>
+      <div id={MENU} popover="auto" className="menu person-menu">
+        <Link
+          to="/o/$organization/tokens"
+          params={{ organization: organization?.name ?? "" }}
+          onClick={() => document.getElementById(MENU)?.hidePopover()}
+        >
+          API Tokens
+        </Link>
+        <Link to="/account" onClick={() => document.getElementById(MENU)?.hidePopover()}>
+          Account
+        </Link>
+        <a href="/docs/">Documentation</a>
+        <Link to="/reference" onClick={() => document.getElementById(MENU)?.hidePopover()}>
+          API reference
+        </Link>
+        <fieldset className="theme">
+          <legend>Theme</legend>
+          {THEMES.map((one) => (
+            <label key={one}>
+              <input
+                type="radio"
+                name="theme"
+                checked={theme === one}
+                onChange={() => {
+                  applyTheme(one);
+                  setTheme(one);
+                }}
+              />
+              {one}
+            </label>
+          ))}
+        </fieldset>
+        <button type="button" onClick={() => void signOut()}>
+          Sign out
+        </button>
+      </div>
+    </div>
+  );
+}

@@ -143,9 +143,9 @@ function toMessage(line: LogLine) {
   return create(DeploymentLogLineSchema, toLogMessage(line));
 }
 
-/** Which lines of a deployment's log a caller wants. */
 const SEVERITY: Readonly<Record<LineLevel, number>> = { info: 0, warn: 1, error: 2 };
 
+/** Whether a caller wants a line of a deployment's log. */
 type LogFilter = (line: LogLine) => boolean;
 
 /**

@@ -1,5 +1,5 @@
 /** The log of a deployment, live. */
-import { getRouteApi, Link } from "@tanstack/react-router";
+import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { Fragment, useRef, useState } from "react";
 import type {
   DeploymentLogLineJson,
@@ -8,11 +8,12 @@ import type {
 import { useOrganization } from "../../api/session.ts";
 import { watch } from "../../api/stream.ts";
 import { useStream } from "../../api/use-stream.ts";
+import { Field } from "../../ui/field.tsx";
+import { SearchField } from "../../ui/search-field.tsx";
 import { StreamStatus } from "../../ui/stream-status.tsx";
 import { useFollowing } from "../../ui/use-following.ts";
 import { DeploymentFrame, useDeploymentName } from "./frame.tsx";
-import { LogFilter } from "./log-filter.tsx";
-import { type LogSearch, logFilterAt } from "./log-search.ts";
+import { LEAST_LEVELS, type LogSearch, logFilterAt, PERIODS, readLogSearch } from "./log-search.ts";
 
 /** Lines that the page begins with. */
 const MAX_TAIL_LINES = 500;
@@ -159,4 +160,58 @@ function useLines() {
     }
   };
   return { lines, add, last };
+}
+
+/** The choices by which the log of a deployment is filtered. */
+function LogFilter({ search }: { readonly search: LogSearch }) {
+  const navigate = useNavigate();
+  const change = (changed: Readonly<Record<string, string>>) =>
+    void navigate({ to: ".", search: readLogSearch({ ...search, ...changed }), replace: true });
+  return (
+    <section className="filters" aria-label="Filter">
+      <SearchField
+        label="Search"
+        value={search.search}
+        onChange={(text) => change({ search: text })}
+      />
+      <Field label="Level">
+        {(control) => (
+          <select
+            {...control}
+            value={search.level ?? ""}
+            onChange={({ target }) => change({ level: target.value })}
+          >
+            <option value="">any</option>
+            {Object.entries(LEAST_LEVELS).map(([level, label]) => (
+              <option key={level} value={level}>
+                {label}
+              </option>
+            ))}
+          </select>
+        )}
+      </Field>
+      <Field label="Written in">
+        {(control) => (
+          <select
+            {...control}
+            value={search.since ?? ""}
+            onChange={({ target }) => change({ since: target.value })}
+          >
+            <option value="">any time</option>
+            {Object.entries(PERIODS).map(([since, [label]]) => (
+              <option key={since} value={since}>
+                {label}
+              </option>
+            ))}
+          </select>
+        )}
+      </Field>
+      <SearchField
+        label="Task"
+        value={search.task}
+        maxLength={64}
+        onChange={(task) => change({ task: task.trim() })}
+      />
+    </section>
+  );
 }

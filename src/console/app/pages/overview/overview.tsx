@@ -1,22 +1,31 @@
 /** The first page of an organization: what runs, what needs attention, and the first steps. */
+
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { lazy, Suspense } from "react";
-import type { TaskStatsJson } from "../../../../../gen/tessera/v1/organization_task_pb.js";
+import type { DeploymentJson } from "../../../../../gen/tessera/v1/deployment_pb.js";
+import type {
+  GetTaskStatsResponseJson,
+  TaskPercentilesJson,
+  TaskStatsJson,
+} from "../../../../../gen/tessera/v1/organization_task_pb.js";
 import { messageOf } from "../../api/errors.ts";
 import { loaded } from "../../api/loaded.ts";
 import { titleOf, useOrganization, usePerson } from "../../api/session.ts";
-import { statsIn, taskStatsOf } from "../../api/task-stats.ts";
+import { durationMs, statsIn, taskStatsOf } from "../../api/task-stats.ts";
 import { useDeployments } from "../../api/use-deployments.ts";
 import { Command } from "../../ui/command.tsx";
 import { counted } from "../../ui/counted.ts";
+import { duration } from "../../ui/duration.ts";
 import { Loading } from "../../ui/loading.tsx";
 import { Notice } from "../../ui/notice.tsx";
 import { Page } from "../../ui/page.tsx";
 import { StreamStatus } from "../../ui/stream-status.tsx";
 import { DeploymentState } from "../deployments/state.tsx";
-import { Attention } from "./attention.tsx";
-import { TaskNumbers } from "./task-numbers.tsx";
+import "./task-numbers.css";
+
+/** A task that has waited longer than this is worth a look. */
+const LONG_WAIT_MS = 300_000;
 
 /** With what draws charts, which other pages do not need. */
 const LastHour = lazy(() => loaded(import("./last-hour.tsx")));
@@ -89,4 +98,126 @@ function queueText({ queued = 0, running = 0 }: TaskStatsJson): string {
   return queued + running === 0
     ? "no task waits or runs"
     : `${counted(queued, "task")} ${queued === 1 ? "waits" : "wait"}, ${running} ${running === 1 ? "runs" : "run"}`;
+}
+
+/** The tasks of an organization in numbers: now, and in the last hour. */
+interface TaskNumber {
+  readonly name: string;
+  readonly value: string;
+  /** What else is known of it, in small letters. */
+  readonly more?: string | undefined;
+  readonly isBad?: boolean;
+}
+
+function TaskNumbers({ stats }: { readonly stats: TaskStatsJson }) {
+  const { queued = 0, running = 0, oldestQueuedAge, finishedPerMinute = 0 } = stats;
+  const { succeeded = 0, failed = 0, cancelled = 0, queueTime, runTime } = stats;
+  const numbers: readonly TaskNumber[] = [
+    {
+      name: "Waiting",
+      value: counts.format(queued),
+      more: oldestQueuedAge && `the oldest for ${duration(durationMs(oldestQueuedAge))}`,
+    },
+    { name: "Running", value: counts.format(running) },
+    {
+      name: "Succeeded",
+      value: counts.format(succeeded),
+      more: `${rates.format(Number(finishedPerMinute))} ended per minute`,
+    },
+    {
+      name: "Failed",
+      value: counts.format(failed),
+      more: cancelled > 0 ? `${counts.format(cancelled)} cancelled` : undefined,
+      isBad: failed > 0,
+    },
+    { name: "Time in the queue", ...percentiles(queueTime) },
+    { name: "Run time", ...percentiles(runTime) },
+  ];
+  return (
+    <dl className="task-numbers">
+      {numbers.map(({ name, value, more, isBad = false }) => (
+        <div key={name} className="card">
+          <dt>{name}</dt>
+          <dd className={isBad ? "task-number bad" : "task-number"}>{value}</dd>
+          {more && <dd className="secondary">{more}</dd>}
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+const counts = new Intl.NumberFormat("en");
+const rates = new Intl.NumberFormat("en", { maximumSignificantDigits: 2 });
+
+/** The median, with what 95 and 99 of a hundred tasks took at most. */
+function percentiles(found: TaskPercentilesJson | undefined): Omit<TaskNumber, "name"> {
+  const { p50, p95, p99 } = found ?? {};
+  if (p50 === undefined || p95 === undefined || p99 === undefined) {
+    return { value: "none yet" };
+  }
+  const [half = "", most, nearlyAll] = [p50, p95, p99].map((one) => duration(durationMs(one)));
+  return { value: half, more: `95 % within ${most}, 99 % within ${nearlyAll}` };
+}
+
+/** What needs attention: deployments that do not run well, and their tasks. */
+interface Concern {
+  readonly deployment: DeploymentJson;
+  readonly isUnwell: boolean;
+  readonly failed: number;
+  /** Undefined while no task waits for long. */
+  readonly waitedMs: number | undefined;
+}
+
+function Attention({
+  deployments,
+  stats,
+}: {
+  readonly deployments: readonly DeploymentJson[];
+  readonly stats: GetTaskStatsResponseJson;
+}) {
+  const concerns = deployments
+    .map((deployment) => concernOf(deployment, stats))
+    .filter(({ isUnwell, failed, waitedMs }) => isUnwell || failed > 0 || waitedMs !== undefined);
+  if (concerns.length === 0) {
+    return <p className="secondary">Nothing: all deployments run well.</p>;
+  }
+  return (
+    <ul className="cards">
+      {concerns.map((one) => (
+        <li key={one.deployment.deploymentId} className="card">
+          <strong>{one.deployment.name}</strong>
+          {one.isUnwell && <DeploymentState deployment={one.deployment} />}
+          {one.failed > 0 && <Failed name={one.deployment.name ?? ""} count={one.failed} />}
+          {one.waitedMs !== undefined && (
+            <span>The oldest task has been waiting for {duration(one.waitedMs)}</span>
+          )}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Failed({ name, count }: { readonly name: string; readonly count: number }) {
+  const organization = useOrganization();
+  return (
+    <Link
+      to="/o/$organization/tasks"
+      params={{ organization }}
+      search={{ deployment: name, status: "failure" }}
+    >
+      {counted(count, "task")} failed in the last hour
+    </Link>
+  );
+}
+
+function concernOf(deployment: DeploymentJson, all: GetTaskStatsResponseJson): Concern {
+  const { status, name } = deployment;
+  const { failed = 0, oldestQueuedAge } = statsIn(all, name);
+  const waitedMs = oldestQueuedAge === undefined ? 0 : durationMs(oldestQueuedAge);
+  return {
+    deployment,
+    isUnwell: status === "DEPLOYMENT_STATUS_FAILED" || status === "DEPLOYMENT_STATUS_DEGRADED",
+    failed,
+    waitedMs: waitedMs > LONG_WAIT_MS ? waitedMs : undefined,
+  };
 }

@@ -1,9 +1,12 @@
 /** The account of a person: name, password, sessions, and the ways to their tokens. */
-import { useSuspenseQuery } from "@tanstack/react-query";
+import { useQueryClient, useSuspenseQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
+import type { PrincipalJson } from "../../../../../gen/tessera/v1/auth_pb.js";
+import { auth } from "../../api/clients.ts";
 import { me, titleOf } from "../../api/session.ts";
 import { SinglePage } from "../../shell/single-page.tsx";
-import { ChangeName } from "./change-name.tsx";
+import { FieldsForm, textOf } from "../../ui/fields-form.tsx";
+import { useToast } from "../../ui/toasts.tsx";
 import { ChangePassword } from "./change-password.tsx";
 import { Sessions } from "./sessions.tsx";
 
@@ -41,5 +44,33 @@ export function Account() {
         )}
       </section>
     </SinglePage>
+  );
+}
+
+/** Sets the name by which other people see the person. */
+function ChangeName({ person }: { readonly person: PrincipalJson }) {
+  const queryClient = useQueryClient();
+  const toast = useToast();
+  return (
+    <FieldsForm
+      fields={[
+        {
+          name: "display_name",
+          label: "Your name",
+          hint: "What people in your organizations see. Without one, they see your e-mail address.",
+          autoComplete: "name",
+          optional: true,
+          maxLength: 100,
+          defaultValue: person.displayName ?? "",
+        },
+      ]}
+      submit="Save name"
+      send={(values) => auth.changeDisplayName({ displayName: textOf(values, "display_name") })}
+      onDone={(changed) => {
+        queryClient.setQueryData(me.queryKey, changed);
+        void queryClient.invalidateQueries({ queryKey: ["members"] });
+        toast("Your name is saved");
+      }}
+    />
   );
 }

@@ -1,21 +1,27 @@
 /** One task: its state, its attempts, its result and its log, live. */
+import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import type { TaskJson, TaskProgressJson } from "../../../../../gen/tessera/v1/task_pb.js";
+import { messageOf } from "../../api/errors.ts";
+import { resultOf } from "../../api/results.ts";
 import { useOrganization } from "../../api/session.ts";
 import { type TaskName, taskOf } from "../../api/tasks.ts";
 import { usePresent } from "../../api/use-present.ts";
 import { Command } from "../../ui/command.tsx";
+import { counted } from "../../ui/counted.ts";
+import { Loading } from "../../ui/loading.tsx";
 import { Notice } from "../../ui/notice.tsx";
 import { Page } from "../../ui/page.tsx";
 import { Time } from "../../ui/time.tsx";
+import { useFollowing } from "../../ui/use-following.ts";
 import { TaskActions } from "./actions.tsx";
 import { Arguments } from "./arguments.tsx";
 import { Attempts } from "./attempts.tsx";
+import { Content, sizeOf } from "./content.tsx";
 import { TaskLog } from "./log.tsx";
-import { Pieces } from "./pieces.tsx";
-import { Result } from "./result.tsx";
 import { reasonOf, TaskStatus } from "./state.tsx";
+import type { TaskPieces } from "./task-pieces.ts";
 import { useTaskEvents } from "./use-task-events.ts";
 import "./tasks.css";
 
@@ -137,5 +143,43 @@ function Fact({ term, children }: { readonly term: string; readonly children: Re
       <dt>{term}</dt>
       <dd>{children}</dd>
     </div>
+  );
+}
+
+/** What a task that streams has given so far, live; once it has succeeded, its result has all of it. */
+function Pieces({ pieces }: { readonly pieces: TaskPieces }) {
+  const { attempt, count, text, isCut } = pieces;
+  const box = useFollowing(count);
+  return (
+    <section aria-labelledby="pieces">
+      <h2 id="pieces">Result so far</h2>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
+      <section className="result-text" ref={box} tabIndex={0} aria-label="Pieces">
+        {text}
+      </section>
+      <p className="secondary">
+        {counted(count, "piece")}
+        {attempt > 1 && ` of attempt ${attempt}, which began anew`}
+        {isCut && "; the page shows the end"}
+      </p>
+    </section>
+  );
+}
+
+/** The result of a task that succeeded. */
+function Result({ name, endpoint }: { readonly name: TaskName; readonly endpoint: string }) {
+  const { data, error } = useQuery(resultOf(name, endpoint));
+  return (
+    <section aria-labelledby="result">
+      <h2 id="result">Result</h2>
+      {error && <Notice kind="error">{messageOf(error)}</Notice>}
+      {data === undefined && !error && <Loading />}
+      {data?.blob && (
+        <Content blob={data.blob} label="Result" filename={data.filename || name.taskId} />
+      )}
+      {data && !data.blob && (
+        <Notice>{`It has ${sizeOf(data.bytes)}, too much for a page: fetch it with a program.`}</Notice>
+      )}
+    </section>
   );
 }

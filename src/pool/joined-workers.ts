@@ -74,6 +74,11 @@ export class JoinedWorkers {
     }
   }
 
+  /** One whose lease is being opened shall take no calls. */
+  forget(worker: Worker): void {
+    this.#entering.delete(worker);
+  }
+
   /** Removes and returns all of them: they take no more calls. */
   dismiss(): readonly Worker[] {
     const dismissed = [...this.#workers, ...this.#entering];

@@ -151,7 +151,13 @@ export class Pool implements AsyncDisposable {
   async join(worker: Worker): Promise<void> {
     this.#checkOpen();
     this.#alive.add(worker);
-    await this.#joined.add(worker);
+    const added = this.#joined.add(worker);
+    if (worker.revision !== this.#service?.revision?.number) {
+      // Another revision took over while it was on its way.
+      this.#joined.forget(worker);
+      this.#retire(worker);
+    }
+    await added;
   }
 
   /** Lets all workers on other machines finish their calls, and go. */

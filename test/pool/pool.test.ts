@@ -220,16 +220,29 @@ describe("a pool", () => {
     expect([pool.size, pool.present, pool.ready]).toEqual([1, 0, false]);
   });
 
-  test("gives a worker on another machine the calls of its endpoints only", async () => {
-    pool.resize(0);
+  /** A worker on another machine that runs one endpoint of a revision. */
+  function afar(revision?: number): RemoteWorker {
     const manifest = { name: "faults", endpoints: [...endpoints.values()] };
-    const worker = new RemoteWorker({
-      ...{ id: "afar", revision: undefined, manifest, lease: {} },
+    return new RemoteWorker({
+      ...{ id: "afar", revision, manifest, lease: {} },
       machine: { hostname: "afar", platform: "", version: "", labels: { gpu: "h200" } },
       ...{ graceMs: 100, silenceMs: 60_000, keepers: localFiles() },
       ...{ maxFileBytes: 1_000, maxResultBytes: 1_000, onCapacity() {} },
       endpoints: new Set(["pid"]),
     });
+  }
+
+  test("lets a worker go that joins with a revision before the one that serves", async () => {
+    pool.resize(0);
+    const worker = afar(1);
+    await pool.join(worker);
+    expect((await worker.exited).message).toBe("it ended");
+    expect(isFree("pid")).toBe(false);
+  });
+
+  test("gives a worker on another machine the calls of its endpoints only", async () => {
+    pool.resize(0);
+    const worker = afar();
     await pool.join(worker);
     worker.connect({ send() {}, end() {} });
     const [pid, other] = [endpointOf("pid"), endpointOf("block_call")];

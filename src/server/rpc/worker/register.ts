@@ -79,7 +79,8 @@ export function register(options: RegisterOptions): ServiceImpl<typeof WorkerSer
     if (!joins(principal, deploymentId)) {
       throw problem("ACCESS_DENIED", `the token is not for deployment ${req.deployment}`);
     }
-    const deployment = located.deployment();
+    const deployment = asItIs(located.deployment());
+    const artifact = artifactOf(deploymentId);
     checkMayHave(deployment, principal);
     const own = sessions.find(req.resumeSession, principal);
     if (req.restarted) {
@@ -89,24 +90,40 @@ export function register(options: RegisterOptions): ServiceImpl<typeof WorkerSer
       return answer({ session: own, deployment, keep });
     }
     const endpoints = endpointsFor(req, located, deployment.manifest);
-    checkCode(req, deployment.manifest, artifactOf(deploymentId));
+    checkCode(req, deployment.manifest, artifact);
     const leave = sessions.takePlace(located.facts);
     const secrets = secretsOf(deployment);
-    if (secrets.length > 0) {
-      await options.handed.note({
-        ...{ caller, organizationId: principal.organizationId, deploymentId, secrets },
-        deployment: req.deployment,
-        revision: deployment.service?.revision?.number ?? 0,
-        hostname: req.runtime?.hostname ?? "",
-      });
-    }
     try {
-      return await join(options, { req, principal, located, deployment, endpoints, leave });
+      if (secrets.length > 0) {
+        await options.handed.note({
+          ...{ caller, organizationId: principal.organizationId, deploymentId, secrets },
+          deployment: req.deployment,
+          revision: deployment.service?.revision?.number ?? 0,
+          hostname: req.runtime?.hostname ?? "",
+        });
+      }
+      return await join(options, {
+        req,
+        principal,
+        located,
+        deployment,
+        artifact,
+        endpoints,
+        leave,
+      });
     } catch (err) {
       leave();
       throw err;
     }
   };
+}
+
+/**
+ * The deployment with the revision that serves now: what a machine is given is that for which it
+ * was asked whether it may have it, also when another revision takes over meanwhile.
+ */
+function asItIs({ manifest, service, joining }: JoinedDeployment): JoinedDeployment {
+  return { manifest, service, joining };
 }
 
 /**
@@ -188,6 +205,8 @@ interface Joining {
   readonly principal: TokenPrincipal;
   readonly located: Joinable;
   readonly deployment: JoinedDeployment;
+  /** Of the same revision. */
+  readonly artifact: ServedArtifact | undefined;
   readonly endpoints: ReadonlySet<string> | undefined;
   /** Gives back the place of the worker. */
   readonly leave: () => void;
@@ -195,8 +214,8 @@ interface Joining {
 
 /** A worker that is new to this node: its lease is opened, or adopted from the node before. */
 async function join(options: RegisterOptions, joining: Joining) {
-  const { req, principal, located, deployment, endpoints, leave } = joining;
-  const { sessions, artifactOf } = options;
+  const { req, principal, located, deployment, artifact, endpoints, leave } = joining;
+  const { sessions } = options;
   const { service } = deployment;
   const { remote } = deployment.joining;
   const id = remote.newId();
@@ -229,7 +248,7 @@ async function join(options: RegisterOptions, joining: Joining) {
     tokenId: principal.tokenId,
     deploymentId,
     worker,
-    artifact: req.code.case === "manifestJson" ? undefined : artifactOf(deploymentId),
+    artifact: req.code.case === "manifestJson" ? undefined : artifact,
     reports: new Reports({
       worker,
       logLinesPerSecond: limitsOf(deployment).logLinesPerSecond,

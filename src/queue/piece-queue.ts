@@ -38,7 +38,7 @@ export class PieceQueue {
       return;
     }
     this.#hasBegun = true;
-    const busy = this.#held.take(piece.length);
+    const busy = this.#held.take(bytesOf(piece));
     if (busy === undefined) {
       this.#pieces.push(piece);
       this.#wake?.();
@@ -57,7 +57,7 @@ export class PieceQueue {
   /** The reader leaves: what is left is dropped, and a call that has not ended is aborted. */
   leave(): void {
     for (const piece of this.#pieces) {
-      this.#held.give(piece.length);
+      this.#held.give(bytesOf(piece));
     }
     this.#pieces = [];
     if (this.#end === undefined) {
@@ -71,7 +71,7 @@ export class PieceQueue {
     for (;;) {
       const piece = this.#pieces.shift();
       if (piece !== undefined) {
-        this.#held.give(piece.length);
+        this.#held.give(bytesOf(piece));
         this.#execution?.more(1);
         return { piece };
       }
@@ -83,4 +83,9 @@ export class PieceQueue {
       });
     }
   }
+}
+
+/** In UTF-8, in which no text is smaller than in memory: that is two bytes for each Chinese character. */
+function bytesOf(piece: Piece): number {
+  return typeof piece === "string" ? Buffer.byteLength(piece) : piece.byteLength;
 }

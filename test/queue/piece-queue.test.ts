@@ -30,6 +30,15 @@ describe("the pieces of a call", () => {
     expect(held.take(10)).toBeUndefined();
   });
 
+  test("count as the bytes that they are, not as characters", async () => {
+    const held = new HeldPieces(new SharedBound(40));
+    const queue = new PieceQueue(held);
+    queue.push("中".repeat(10));
+    expect(held.take(1)).toMatchObject({ reason: "SERVER_BUSY" });
+    expect(await queue.next()).toEqual({ piece: "中".repeat(10) });
+    expect(held.take(30)).toBeUndefined();
+  });
+
   test("are given back when the reader leaves", () => {
     const held = new HeldPieces(new SharedBound(13));
     const queue = new PieceQueue(held);

@@ -61,7 +61,9 @@ export class Standings {
   readonly #asked = new Set<LastingStream>();
   readonly #now: () => number;
   readonly #intervalMs: number;
+  /** Of the next round of questions; undefined during one, and without streams. */
   #timer: NodeJS.Timeout | undefined;
+  #isAsking = false;
   /** What ended all. */
   #ended: Problem | undefined;
 
@@ -81,7 +83,7 @@ export class Standings {
       return () => {};
     }
     this.#streams.add(stream);
-    this.#timer ??= setTimeout(() => void this.#askAll(), this.#intervalMs).unref();
+    this.#schedule();
     return () => {
       this.#streams.delete(stream);
       this.#asked.delete(stream);
@@ -100,7 +102,16 @@ export class Standings {
     }
   }
 
+  /** One timer at a time: a round that is under way sets the next one itself. */
+  #schedule(): void {
+    if (!this.#isAsking && this.#streams.size > 0) {
+      this.#timer ??= setTimeout(() => void this.#askAll(), this.#intervalMs).unref();
+    }
+  }
+
   async #askAll(): Promise<void> {
+    this.#timer = undefined;
+    this.#isAsking = true;
     let turn = 0;
     for (const stream of [...this.#streams]) {
       if (this.#streams.has(stream)) {
@@ -111,10 +122,8 @@ export class Standings {
         await new Promise(setImmediate);
       }
     }
-    this.#timer =
-      this.#streams.size === 0
-        ? undefined
-        : setTimeout(() => void this.#askAll(), this.#intervalMs).unref();
+    this.#isAsking = false;
+    this.#schedule();
   }
 
   #ask(stream: LastingStream): void {

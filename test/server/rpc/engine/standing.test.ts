@@ -103,3 +103,36 @@ it("nothing is asked while there is no stream", async () => {
   await sleep(20);
   expect(count).toBe(0);
 });
+
+it("streams that all end during a round leave one timer to those that come", async () => {
+  const intervalMs = 20;
+  const standings = new Standings({ intervalMs, now: () => 0 });
+  let stopLast = (): void => {};
+  let asks = 0;
+  const last = streamOf(async () => {
+    asks += 1;
+  });
+  for (let round = 0; round < 10; round += 1) {
+    // More than are asked in one turn of the event loop: all of them leave before the second.
+    const left = Promise.withResolvers<void>();
+    const stops: (() => void)[] = [];
+    const leave = (): void => {
+      for (const stop of stops.splice(0)) {
+        stop();
+      }
+      stopLast();
+      stopLast = standings.add(last);
+      left.resolve();
+    };
+    for (let index = 0; index < 150; index += 1) {
+      stops.push(standings.add(streamOf(async () => void (index === 0 && queueMicrotask(leave)))));
+    }
+    await left.promise;
+    await sleep(1);
+  }
+  asks = 0;
+  await sleep(10 * intervalMs);
+  stopLast();
+  expect(asks).toBeGreaterThan(0);
+  expect(asks).toBeLessThanOrEqual(11);
+});

@@ -13,7 +13,7 @@ import { createServer as createHttp1, type RequestListener } from "node:http";
 import { createServer as createHttp2, type ServerHttp2Session } from "node:http2";
 import { createServer as createTcp, type Server, type Socket } from "node:net";
 import type { ConnectionLimit } from "./connection-limit.ts";
-import { BODY_DEADLINE_MS } from "./http/body.ts";
+import { BODY_DEADLINE_MS, boundRest } from "./http/body.ts";
 import { lingerAfter } from "./http/lingering-close.ts";
 import { answerUnreadable } from "./http/malformed-request.ts";
 
@@ -131,6 +131,7 @@ export function createListener(
       if (!res.shouldKeepAlive) {
         lingerAfter(req, res);
       }
+      boundRest(req, res);
       handler(req, res);
     },
   );

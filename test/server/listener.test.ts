@@ -380,3 +380,29 @@ describe("closing", () => {
     await Promise.all([listener.close(GRACE_MS), ...ended]);
   });
 });
+
+describe("what still comes of a request that was answered", () => {
+  it.each([
+    ["that ends its connection", "Connection: close\r\n"],
+    ["that keeps its connection", ""],
+  ])("%s is thrown away up to a bound, and then cut off", async (_, header) => {
+    handle = (_req, res) => {
+      res.statusCode = 413;
+      res.end("too much");
+    };
+    const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true });
+    let failed = false;
+    socket.on("error", () => {
+      failed = true;
+    });
+    socket.resume();
+    socket.write(`POST / HTTP/1.1\r\nHost: a\r\n${header}Content-Length: 1000000000000\r\n\r\n`);
+    const part = Buffer.alloc(1024 ** 2);
+    // The bound is looked at ten times a second, and 256 MiB are sent in less.
+    for (let sent = 0; sent < 4_096 && !failed && !socket.destroyed; sent += 1) {
+      await new Promise<void>((resolve) => socket.write(part, () => resolve()));
+    }
+    expect(failed).toBe(true);
+    socket.destroy();
+  });
+});

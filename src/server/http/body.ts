@@ -1,4 +1,5 @@
 /** Reading of request bodies, bounded in size and time. */
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { constants, type ServerHttp2Stream } from "node:http2";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { HttpBody } from "../../../gen/google/api/httpbody_pb.js";
@@ -10,6 +11,9 @@ import type { BodyShare } from "./body-budget.ts";
  * before its connection is cut.
  */
 export const MAX_DISCARDED_BYTES = 256 * 1024 * 1024;
+
+/** How often it is looked how much of a body over HTTP/1.1 was thrown away. */
+const DISCARD_CHECK_INTERVAL_MS = 100;
 
 /** A body from this length on is put together as it arrives, and not at its end once more. */
 const LONG_BODY_BYTES = 65_536;
@@ -192,21 +196,53 @@ export async function* boundedChunks(
   }
 }
 
-/** Throws away what is left of a body over HTTP/1.1, even if it had a reader, and bounded in size. */
+/** Throws away what is left of a body, even if it had a reader, and bounded in size (`boundRest`). */
 export function discard(raw: FastifyRequest["raw"]): void {
   if (raw.readableEnded) {
     return;
   }
-  let size = 0;
-  raw.on("data", (chunk: Buffer) => {
-    size += chunk.length;
-    if (size > MAX_DISCARDED_BYTES) {
-      cut(raw);
-    }
-  });
+  if ("stream" in raw) {
+    let size = 0;
+    raw.on("data", (chunk: Buffer) => {
+      size += chunk.length;
+      if (size > MAX_DISCARDED_BYTES) {
+        cut(raw);
+      }
+    });
+  }
   // A reader that still waits for it would keep it from flowing.
   raw.removeAllListeners("readable");
   raw.resume();
+}
+
+/**
+ * Bounds what arrives of the body of a request over HTTP/1.1 after its answer. Node throws it away
+ * and tells nobody, where the body had no reader; so what the connection has read is counted.
+ */
+export function boundRest(raw: IncomingMessage, res: ServerResponse): void {
+  if (!raw.complete) {
+    res.once("finish", () => {
+      if (!raw.complete) {
+        boundArriving(raw);
+      }
+    });
+  }
+}
+
+function boundArriving(raw: IncomingMessage): void {
+  const { socket } = raw;
+  const readBefore = socket.bytesRead;
+  const timer = setInterval(() => {
+    const isOver = raw.complete || socket.destroyed;
+    const isTooMuch = socket.bytesRead - readBefore > MAX_DISCARDED_BYTES;
+    if (isOver || isTooMuch) {
+      clearInterval(timer);
+    }
+    if (isTooMuch && !isOver) {
+      cut(raw);
+    }
+  }, DISCARD_CHECK_INTERVAL_MS);
+  timer.unref();
 }
 
 /** The error for a body above its limit. `said` is whose limit it is, and what to do. */
@@ -215,7 +251,7 @@ export function bodyTooLarge(maxBytes: number, said = "send less"): Error {
 }
 
 /** Ends the connection over HTTP/1.1, and only the stream over HTTP/2. */
-export function cut(raw: FastifyRequest["raw"]): void {
+export function cut(raw: IncomingMessage | FastifyRequest["raw"]): void {
   const { stream } = raw as { readonly stream?: ServerHttp2Stream };
   if (stream === undefined) {
     // A request without a body is destroyed already, but its connection is not.

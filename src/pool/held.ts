@@ -117,15 +117,23 @@ interface Open {
   readonly sharedBytes: number;
   /** The numbers of its sockets. */
   readonly sockets: ReadonlySet<string>;
-  /** The files that were measured, by their numbers; a worker writes on one file system only. */
-  readonly seen: Set<number>;
+  readonly seen: Seen;
+}
+
+/**
+ * The files that were measured, by their numbers. A worker writes on one file system only; files
+ * in memory are on another, whose numbers a worker can bring to those of its own files.
+ */
+interface Seen {
+  readonly stored: Set<number>;
+  readonly inMemory: Set<number>;
 }
 
 async function openBy(pid: number): Promise<Open> {
   const numbers = await readdir(`/proc/${pid}/fd`);
   const sum = { descriptors: numbers.length, diskBytes: 0, sharedBytes: 0 };
   const sockets = new Set<string>();
-  const seen = new Set<number>();
+  const seen: Seen = { stored: new Set(), inMemory: new Set() };
   for (const number of numbers) {
     const path = `/proc/${pid}/fd/${number}`;
     try {
@@ -136,7 +144,10 @@ async function openBy(pid: number): Promise<Open> {
         await refuseInFlight(pid, number);
       } else if (target.endsWith(DELETED)) {
         const isMemory = target.startsWith("/memfd:");
-        sum[isMemory ? "sharedBytes" : "diskBytes"] += await newBytes(path, seen);
+        sum[isMemory ? "sharedBytes" : "diskBytes"] += await newBytes(
+          path,
+          seen[isMemory ? "inMemory" : "stored"],
+        );
       }
     } catch (err) {
       // The file was closed meanwhile.
@@ -160,7 +171,7 @@ async function refuseInFlight(pid: number, descriptor: string): Promise<void> {
 async function mappedBy(
   pid: number,
   folder: string,
-  seen: Set<number>,
+  seen: Seen,
 ): Promise<{ diskBytes: number; sharedBytes: number }> {
   const sum = { diskBytes: 0, sharedBytes: 0 };
   const unknown = new Set<string>();
@@ -173,10 +184,11 @@ async function mappedBy(
       /^(\S+)(?:\s+\S+){3}\s+(\d+)\s+(.*)$/.exec(line) ?? [];
     const isStored = path.startsWith(`${folder}/`);
     const isMemory = path.startsWith("/dev/zero") || path.startsWith("/memfd:");
-    if ((!isStored && !isMemory) || seen.has(Number(inode))) {
+    const seenHere = seen[isStored ? "stored" : "inMemory"];
+    if ((!isStored && !isMemory) || seenHere.has(Number(inode))) {
       continue;
     }
-    const bytes = await mappedBytes(`/proc/${pid}/map_files/${range}`, seen);
+    const bytes = await mappedBytes(`/proc/${pid}/map_files/${range}`, seenHere);
     if (bytes !== undefined) {
       sum[isStored ? "diskBytes" : "sharedBytes"] += bytes;
     } else if (isStored) {

@@ -1,11 +1,12 @@
 /** What a worker holds, as a node sees it that is not root. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
+import { heldBy } from "../../src/pool/held.ts";
 import { pythonMissing } from "../e2e/clients/python-environment.ts";
 import { leftOut } from "../needed.ts";
 
@@ -27,6 +28,39 @@ for number in range(int(sys.argv[1])):
     os.unlink(path)
 print("mapped", flush=True)
 time.sleep(60)
+`;
+
+/**
+ * Holds 8 MiB of memory behind a descriptor whose file has the number of a deleted one on disk:
+ * both are counted up, those of memory by each processor.
+ */
+const SAME_NUMBER = `
+import os, sys, time
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+def memory():
+    descriptor = os.memfd_create("m")
+    return descriptor, os.fstat(descriptor).st_ino
+until = time.monotonic() + 20
+while time.monotonic() < until:
+    descriptor, goal = memory()
+    os.close(descriptor)
+    goal, number = goal + 20_000, 0
+    while number < goal and time.monotonic() < until:
+        file = os.open("deleted", os.O_RDWR | os.O_CREAT)
+        number = os.fstat(file).st_ino
+        os.unlink("deleted")
+        if number < goal:
+            os.close(file)
+    other = 0
+    while other < number and time.monotonic() < until:
+        descriptor, other = memory()
+        if other != number:
+            os.close(descriptor)
+    if other == number:
+        os.write(descriptor, b"x" * 2**23)
+        print("held", flush=True)
+        time.sleep(60)
+print("not found", flush=True)
 `;
 
 async function heldWith(files: number): Promise<string> {
@@ -56,4 +90,27 @@ it.skipIf(skipped)(
     expect(await heldWith(1)).toBe("8192");
     expect(await heldWith(2)).toContain("maps files that it has deleted and closed");
   },
+);
+
+const inMemory = existsSync("/dev/shm") && process.platform === "linux";
+
+it.skipIf(skipped || !inMemory)(
+  `memory behind a descriptor counts beside a file on disk that has the same number${skipped}`,
+  async ({ skip }) => {
+    // A file system on which the numbers of files are small, as those of files in memory are.
+    const folder = mkdtempSync("/dev/shm/tessera-held-");
+    const holder = spawn("python3", ["-c", SAME_NUMBER], {
+      cwd: folder,
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    try {
+      const [said] = await once(holder.stdout, "data");
+      skip(String(said).trim() !== "held", "the numbers of this machine are too far apart");
+      expect((await heldBy(holder.pid ?? 0, folder)).sharedBytes).toBe(8 * 1024 ** 2);
+    } finally {
+      holder.kill("SIGKILL");
+      rmSync(folder, { recursive: true, force: true });
+    }
+  },
+  40_000,
 );

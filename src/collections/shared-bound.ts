@@ -49,7 +49,16 @@ export class SharedBound {
     return this.#taken;
   }
 
-  /** For the message to one who finds no room, such as `at most 150 of the 200 are one organization's`. */
+  /**
+   * For the message to one who has found no room for an amount: whether their own organization has
+   * its share. What others have is told to nobody.
+   */
+  refusal(organizationId: string, amount = 1): string {
+    const isOwn = this.takenBy(organizationId) + amount > this.#maxOfOne;
+    return `${isOwn ? "the organization has its share" : "all are taken"}: ${this.rule}`;
+  }
+
+  /** A part of it, such as `at most 150 of the 200 are one organization's`. */
   get rule(): string {
     return `at most ${this.#maxOfOne} of the ${this.#max} are one organization's`;
   }

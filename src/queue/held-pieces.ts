@@ -28,7 +28,7 @@ export class HeldPieces {
   /** Takes bytes. Returns SERVER_BUSY, and takes none, if fewer are left. */
   take(bytes: number): Problem | undefined {
     if (!this.#bound.take(this.#organizationId, bytes)) {
-      const message = `the server holds ${this.#bound.takenBy(this.#organizationId)} bytes of pieces that callers of this organization have not read, and ${this.#bound.taken} in all (${this.#bound.rule}): read faster, or try again`;
+      const message = `the server holds as many bytes of pieces that callers have not read as it may (${this.#bound.refusal(this.#organizationId, bytes)}): read faster, or try again`;
       return problem("SERVER_BUSY", message, { retryAfterMs: HELD_PIECES_RETRY_AFTER_MS });
     }
     return undefined;

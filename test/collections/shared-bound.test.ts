@@ -26,3 +26,13 @@ it("what was refused has taken nothing", () => {
   bound.give("one", 75);
   expect([bound.taken, bound.takenBy("one")]).toEqual([0, 0]);
 });
+
+it("who finds no room learns whose share it is, and not what others have", () => {
+  const bound = new SharedBound(8);
+  bound.take("one", 6);
+  expect(bound.refusal("one")).toBe(
+    "the organization has its share: at most 6 of the 8 are one organization's",
+  );
+  bound.take("other", 2);
+  expect(bound.refusal("third")).toBe("all are taken: at most 6 of the 8 are one organization's");
+});

@@ -30,6 +30,14 @@ describe("the pieces of a call", () => {
     expect(held.take(10)).toBeUndefined();
   });
 
+  test("of others are no business of who finds no room", () => {
+    const held = new HeldPieces(new SharedBound(1_300));
+    held.of("one").take(960);
+    held.of("two").take(311);
+    expect(held.of("three").take(40)?.rawMessage).not.toMatch(/960|311|1271/);
+    expect(held.of("one").take(20)?.rawMessage).toContain("the organization has its share");
+  });
+
   test("count as the bytes that they are, not as characters", async () => {
     const held = new HeldPieces(new SharedBound(40));
     const queue = new PieceQueue(held);

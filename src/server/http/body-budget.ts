@@ -36,7 +36,7 @@ export class BodyBudget {
   /** Takes bytes for an organization; throws SERVER_BUSY if fewer are left. */
   take(organizationId: string, bytes: number): void {
     if (!this.#bound.take(organizationId, bytes)) {
-      const message = `the server holds ${this.#bound.taken} bytes of request bodies, ${this.#bound.takenBy(organizationId)} of the same organization (${this.#bound.rule}): try again`;
+      const message = `the server holds as many bytes of request bodies as it may (${this.#bound.refusal(organizationId, bytes)}): try again`;
       throw problem("SERVER_BUSY", message, { retryAfterMs: BODY_BUDGET_RETRY_AFTER_MS });
     }
   }

@@ -73,7 +73,7 @@ export class Followers<State> {
   ): AsyncGenerator<Message> {
     const places = this.#places;
     if (!places.take(organizationId)) {
-      const message = `${places.taken} callers follow ${this.#what} here, ${places.takenBy(organizationId)} of this organization (${places.rule}): try again`;
+      const message = `no more callers can follow ${this.#what} here (${places.refusal(organizationId)}): try again`;
       throw problem("TOO_MANY_WAITING", message, { retryAfterMs: 5_000 });
     }
     const followed = this.#followed.get(key) ?? { state: shared(read), followers: 0 };

@@ -51,7 +51,7 @@ export function uploadFile({ hosting, blobs, now, newId }: UploadFileOptions): U
     const kept = { keptUntil: timestampFromMs(keptUntilMs) };
     const key = { organizationId, blobId: newId() };
     if (!uploads.take(organizationId)) {
-      const message = `${uploads.taken} files are being uploaded here, ${uploads.takenBy(organizationId)} of them of ${organization} (${uploads.rule}): try again`;
+      const message = `no more files can be uploaded here at a time (${uploads.refusal(organizationId)}): try again`;
       throw problem("SERVER_BUSY", message, { retryAfterMs: 2_000 });
     }
     try {

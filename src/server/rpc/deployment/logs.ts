@@ -56,7 +56,7 @@ export function watchDeploymentLogs({
     const key = { organizationId, deploymentId };
     const filter = logFilterOf(req);
     if (!followers.take(organizationId)) {
-      const message = `${followers.taken} callers follow logs here, ${followers.takenBy(organizationId)} of this organization (${followers.rule}): try again`;
+      const message = `no more callers can follow logs here (${followers.refusal(organizationId)}): try again`;
       throw problem("TOO_MANY_WAITING", message, { retryAfterMs: 5_000 });
     }
     try {

@@ -134,6 +134,10 @@ export class SendTurns {
       this.#unsentBytes += bytes;
       return undefined;
     }
+    if (signal.aborted) {
+      // It was while the piece was checked, which takes as long as its schema does.
+      return Promise.reject(signal.reason);
+    }
     return new Promise((resolve, reject) => {
       const waiting = {
         bytes,

@@ -64,3 +64,15 @@ it("an aborted call gives up its turn at once, and those behind it go on", async
   await turned();
   expect(entered).toEqual([0]);
 });
+
+it("a call that was aborted before waits for no turn", async () => {
+  const turns = new SendTurns();
+  enterAll(turns, [MIB]);
+  const { refused } = enterAll(turns, [MIB, 1], AbortSignal.abort("caller_gone"));
+  const { entered } = enterAll(turns, [MIB / 2]);
+  await turned();
+  expect(refused).toEqual(["caller_gone", "caller_gone"]);
+  turns.left(MIB);
+  await turned();
+  expect(entered).toEqual([0]);
+});

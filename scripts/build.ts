@@ -10,6 +10,10 @@ const { status } = spawnSync("node_modules/.bin/tsc", ["-p", "tsconfig.build.jso
   stdio: "inherit",
   shell: process.platform === "win32",
 });
+for (const database of ["sqlite", "postgres"]) {
+  const schema = `storage/${database}/schema.sql`;
+  cpSync(`src/${schema}`, `dist/${schema}`);
+}
 cpSync("src/console/playground", "dist/console/playground", { recursive: true });
 await build({ configFile: "src/console/app/vite.config.ts", logLevel: "warn" });
 compress("dist/console/app/assets", ["br", "gz"]);

@@ -42,7 +42,6 @@ export type MigrationMode =
 export interface SchemaState {
   /** How many migrations were applied; 0 for an empty database. */
   readonly version: number;
-  /** Empty in databases from before migrations were remembered. */
   readonly applied: readonly AppliedMigration[];
 }
 
@@ -111,11 +110,16 @@ export function checkSchema(
   migrations: readonly Migration[],
 ): void {
   const known = numbered(migrations);
+  if (version > 0 && applied.length === 0) {
+    throw new SchemaRefused(
+      "a version that was never released has written its schema: run that one, or use another database",
+    );
+  }
   for (const { digest, version, name } of applied) {
     const own = known[version - 1];
     if (own !== undefined && own.digest !== digest) {
       throw new SchemaRefused(
-        `migration ${version} (${name}) of its schema was another one than this program's: a version that was never released has written it; run that one, or restore a copy or a backup from before`,
+        `migration ${version} (${name}) of its schema was another one than this program's: a version that was never released has written it; run that one, or use another database`,
       );
     }
   }

@@ -65,11 +65,20 @@ describe("a node on Postgres beside a newer one", () => {
     const schema = newSchema();
     await (await openPostgres({ schema }))[Symbol.asyncDispose]();
     const url = await databaseUrl();
-    await ask(url, `UPDATE ${schema}.schema_migrations SET digest = 'another' WHERE version = 4`);
+    await ask(url, `UPDATE ${schema}.schema_migrations SET digest = 'another' WHERE version = 1`);
     await expect(openPostgres({ schema })).rejects.toThrow(
-      /^cannot open the database postgres:.*: migration 4 \(schedule of finished tasks\) of its schema was another one/,
+      /^cannot open the database postgres:.*: migration 1 \(the schema of 0.1.0\) of its schema was another one/,
     );
   });
+});
+
+test("a database from before anything was remembered is refused", async () => {
+  const schema = newSchema();
+  await (await openPostgres({ schema }))[Symbol.asyncDispose]();
+  await ask(await databaseUrl(), `DROP TABLE ${schema}.schema_migrations`);
+  await expect(openPostgres({ schema })).rejects.toThrow(
+    "a version that was never released has written its schema: run that one, or use another database",
+  );
 });
 
 describe("migrating a Postgres database", () => {
@@ -78,7 +87,7 @@ describe("migrating a Postgres database", () => {
     await startVersion(schema, MIGRATIONS);
     // The node waits a second longer for a statement than its timeout says.
     const slow = [...MIGRATIONS, expand("slow", "SELECT pg_sleep(1.5)")];
-    expect(await startVersion(schema, slow, 300)).toMatchObject({ to: slow.length });
+    expect(await startVersion(schema, slow, { timeoutMs: 300 })).toMatchObject({ to: slow.length });
   });
 
   test("waits for a long transaction of another program while nodes go on", async () => {
@@ -104,11 +113,12 @@ describe("a node that only checks", () => {
     const schema = newSchema();
     const checked = () => openPostgres({ schema, migration: "check" });
     await expect(checked()).rejects.toThrow("it is empty: run tessera admin migrate");
-    await startVersion(schema, MIGRATIONS.slice(0, -1));
-    await expect(checked()).rejects.toThrow(
-      `its schema has version ${MIGRATIONS.length - 1}, and this program needs version ${MIGRATIONS.length}: run tessera admin migrate`,
-    );
     await (await openPostgres({ schema }))[Symbol.asyncDispose]();
+    await expect(startVersion(schema, NEXT, { mode: "check" })).rejects.toThrow(
+      `its schema has version ${MIGRATIONS.length}, and this program needs version ${NEXT.length}: run tessera admin migrate`,
+    );
+    await startVersion(schema, NEXT);
+    expect(await startVersion(schema, NEXT, { mode: "check" })).toBeUndefined();
     await (await checked())[Symbol.asyncDispose]();
   });
 });

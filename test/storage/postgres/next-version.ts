@@ -1,6 +1,11 @@
 /** A schema one expansion ahead of this version's, as the next release will leave it. */
 
-import { expand, type Migrated, type Migration } from "../../../src/storage/migration.ts";
+import {
+  expand,
+  type Migrated,
+  type Migration,
+  type MigrationMode,
+} from "../../../src/storage/migration.ts";
 import { PostgresDatabase } from "../../../src/storage/postgres/database.ts";
 import { migrate } from "../../../src/storage/postgres/migration/migrate.ts";
 import { MIGRATIONS } from "../../../src/storage/postgres/schema.ts";
@@ -29,11 +34,14 @@ export const NEXT: readonly Migration[] = [...MIGRATIONS, EXPANSION];
 export async function startVersion(
   schema: string,
   migrations: readonly Migration[],
-  timeoutMs = 5_000,
+  {
+    mode = "auto",
+    timeoutMs = 5_000,
+  }: { readonly mode?: MigrationMode; readonly timeoutMs?: number } = {},
 ): Promise<Migrated | undefined> {
   const options = { schema, connections: 1, timeoutMs };
   await using db = new PostgresDatabase({ url: await databaseUrl(), ...options });
-  return await migrate(db, { schema, mode: "auto", migrations });
+  return await migrate(db, { schema, mode, migrations });
 }
 
 /** A database of the next version, for the contract of the storage. */

@@ -1,19 +1,19 @@
 import { existsSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, test } from "vitest";
-import type { Migrated } from "../../../src/storage/migration.ts";
+import type { Migrated, MigrationMode } from "../../../src/storage/migration.ts";
 import { expand } from "../../../src/storage/migration.ts";
 import { copyBefore, roomForCopy } from "../../../src/storage/sqlite/migration/copy.ts";
+import { inspectSqlite } from "../../../src/storage/sqlite/migration/inspect.ts";
 import { migrate } from "../../../src/storage/sqlite/migration/migrate.ts";
 import { MIGRATIONS } from "../../../src/storage/sqlite/schema.ts";
 import { type SqliteOptions, SqliteStorage } from "../../../src/storage/sqlite/storage.ts";
 import { key, newTask } from "../fixtures.ts";
-import { shapeOfSqlite } from "../released/dump.ts";
-import { readFixture } from "../released/fixture.ts";
-import { restoreFile } from "../released/restored.ts";
 import { TestFolder } from "./databases.ts";
 
-const OLD = readFixture("sqlite-05");
+/** The migrations of the next version of the program. */
+const NEXT = [...MIGRATIONS, expand("later", "ALTER TABLE tasks ADD COLUMN later text")];
+const [OLD_VERSION, NEXT_VERSION] = [MIGRATIONS.length, NEXT.length];
 
 /** Opens the file as a start does, and closes it; answers what it migrated. */
 async function start(path: string, options: SqliteOptions = {}): Promise<Migrated | undefined> {
@@ -28,61 +28,84 @@ async function start(path: string, options: SqliteOptions = {}): Promise<Migrate
   return migrated;
 }
 
+/** A file of this version, with a task. */
+async function oldFile(folder: TestFolder): Promise<string> {
+  const path = folder.file("tessera.db");
+  await using storage = new SqliteStorage(path);
+  await storage.start();
+  await storage.submitTasks({ tasks: [newTask("before")] });
+  return path;
+}
+
 /** Runs SQL on the file; the rows of the last statement. */
 function sql(path: string, text: string) {
   using db = new DatabaseSync(path);
   return db.prepare(text).all();
 }
 
+/** Tables, indexes and views, as they were made. */
+function shapeOf(path: string) {
+  return sql(path, "SELECT type, name, sql FROM sqlite_master ORDER BY name");
+}
+
 /** Opens the file with another list of migrations, as another version of the program does. */
-function startVersion(path: string, migrations: typeof MIGRATIONS): Migrated | undefined {
+function startVersion(
+  path: string,
+  migrations: typeof MIGRATIONS,
+  { mode = "auto", copies = true }: { mode?: MigrationMode; copies?: boolean } = {},
+): Migrated | undefined {
   using db = new DatabaseSync(path);
-  return migrate(db, { mode: "auto", migrations, copyBeside: path });
+  return migrate(db, { mode, migrations, ...(copies && { copyBeside: path }) });
 }
 
 describe("migrating a SQLite database", () => {
   test("copies it beside first, for its owner alone, as it was", async () => {
     using folder = new TestFolder();
-    const path = restoreFile(folder, OLD);
-    const before = shapeOfSqlite(path);
-    const copy = `${path}.schema-5.bak`;
-    expect(await start(path)).toEqual({ from: 5, to: MIGRATIONS.length, copy });
+    const path = await oldFile(folder);
+    const before = shapeOf(path);
+    const copy = `${path}.schema-${OLD_VERSION}.bak`;
+    expect(startVersion(path, NEXT)).toEqual({ from: OLD_VERSION, to: NEXT_VERSION, copy });
     expect(statSync(copy).mode & 0o777).toBe(0o600);
-    expect(shapeOfSqlite(copy)).toEqual(before);
-    expect(sql(copy, "PRAGMA user_version")).toEqual([{ user_version: 5 }]);
+    expect(shapeOf(copy)).toEqual(before);
+    expect(sql(copy, "PRAGMA user_version")).toEqual([{ user_version: OLD_VERSION }]);
     const tasks = "SELECT task_id, status, result FROM tasks ORDER BY task_id";
     expect(sql(copy, tasks)).toEqual(sql(path, tasks));
+    expect(sql(path, tasks)).toHaveLength(1);
     expect(readdirSync(folder.path).filter((name) => name.endsWith(".tmp"))).toEqual([]);
   });
 
   test("keeps the copies of the three newest versions", async () => {
     using folder = new TestFolder();
-    const path = restoreFile(folder, OLD);
-    for (const version of [1, 2, 3, 4]) {
-      writeFileSync(`${path}.schema-${version}.bak`, "");
-    }
+    const path = await oldFile(folder);
+    const more = [1, 2, 3, 4].map((number) => expand(`${number}`, `CREATE TABLE t${number} (a)`));
     writeFileSync(`${path}.schema-note.bak`, "");
-    await start(path);
+    for (const count of [1, 2, 3, 4]) {
+      startVersion(path, [...MIGRATIONS, ...more.slice(0, count)]);
+    }
     expect(readdirSync(folder.path).filter((name) => name.endsWith(".bak"))).toEqual([
-      "tessera.db.schema-3.bak",
-      "tessera.db.schema-4.bak",
-      "tessera.db.schema-5.bak",
+      `tessera.db.schema-${OLD_VERSION + 1}.bak`,
+      `tessera.db.schema-${OLD_VERSION + 2}.bak`,
+      `tessera.db.schema-${OLD_VERSION + 3}.bak`,
       "tessera.db.schema-note.bak",
     ]);
   });
 
   test("copies nothing when nothing is migrated, or none is wanted", async () => {
     using folder = new TestFolder();
-    const path = restoreFile(folder, OLD);
-    expect(await start(path, { copies: false })).toEqual({ from: 5, to: MIGRATIONS.length });
-    expect(await start(path)).toBeUndefined();
+    const path = await oldFile(folder);
+    expect(startVersion(path, NEXT, { copies: false })).toEqual({
+      from: OLD_VERSION,
+      to: NEXT_VERSION,
+    });
+    expect(startVersion(path, NEXT)).toBeUndefined();
     expect(await start(folder.file("new.db"))).toMatchObject({ from: 0 });
+    expect(await start(folder.file("new.db"))).toBeUndefined();
     expect(readdirSync(folder.path).filter((name) => name.endsWith(".bak"))).toEqual([]);
   });
 
-  test("says how much room a copy needs where there is too little, and leaves nothing", () => {
+  test("says how much room a copy needs where there is too little, and leaves nothing", async () => {
     using folder = new TestFolder();
-    const path = restoreFile(folder, OLD);
+    const path = await oldFile(folder);
     const files = readdirSync(folder.path).filter((name) => !/-(?:shm|wal)$/.test(name));
     using db = new DatabaseSync(path);
     const { neededBytes } = roomForCopy(db, path);
@@ -97,92 +120,105 @@ describe("migrating a SQLite database", () => {
     );
   });
 
-  test("leaves the database as it was when a migration fails", () => {
+  test("is told in advance: what is pending, the copy, and its room", async () => {
     using folder = new TestFolder();
-    const path = restoreFile(folder, OLD);
-    const before = shapeOfSqlite(path);
-    const broken = [...MIGRATIONS, expand("broken", "CREATE TABLE a (b); CREATE TABLE a (b)")];
+    const path = await oldFile(folder);
+    expect(await inspectSqlite(path, NEXT)).toEqual({
+      version: OLD_VERSION,
+      target: NEXT_VERSION,
+      pending: [{ version: NEXT_VERSION, name: "later", usableFrom: 1 }],
+      copy: {
+        path: `${path}.schema-${OLD_VERSION}.bak`,
+        neededBytes: expect.any(Number),
+        freeBytes: expect.any(Number),
+      },
+    });
+    expect(await inspectSqlite(path)).toMatchObject({ pending: [], copy: undefined });
+    expect(await inspectSqlite(folder.file("new.db"), NEXT)).toMatchObject({
+      version: 0,
+      pending: NEXT.map(({ name }) => ({ name })),
+      copy: undefined,
+    });
+    expect(existsSync(folder.file("new.db"))).toBe(false);
+  });
+
+  test("leaves the database as it was when a migration fails", async () => {
+    using folder = new TestFolder();
+    const path = await oldFile(folder);
+    const before = shapeOf(path);
+    const broken = [...NEXT, expand("broken", "CREATE TABLE a (b); CREATE TABLE a (b)")];
     expect(() => startVersion(path, broken)).toThrow("table a already exists");
-    expect(shapeOfSqlite(path)).toEqual(before);
-    expect(sql(path, "PRAGMA user_version")).toEqual([{ user_version: 5 }]);
+    expect(shapeOf(path)).toEqual(before);
+    expect(sql(path, "PRAGMA user_version")).toEqual([{ user_version: OLD_VERSION }]);
   });
 
   test("is refused where it is only checked, with what to run", async () => {
     using folder = new TestFolder();
-    const path = restoreFile(folder, OLD);
-    await expect(start(path, { migration: "check" })).rejects.toThrow(
-      `cannot open the database ${path}: its schema has version 5, and this program needs version ${MIGRATIONS.length}: run tessera admin migrate`,
+    const path = await oldFile(folder);
+    expect(() => startVersion(path, NEXT, { mode: "check" })).toThrow(
+      `its schema has version ${OLD_VERSION}, and this program needs version ${NEXT_VERSION}: run tessera admin migrate`,
     );
     await expect(start(folder.file("new.db"), { migration: "check" })).rejects.toThrow(
-      "it is empty: run tessera admin migrate",
+      `cannot open the database ${folder.file("new.db")}: it is empty: run tessera admin migrate`,
     );
-    expect(sql(path, "PRAGMA user_version")).toEqual([{ user_version: 5 }]);
-    expect(existsSync(`${path}.schema-5.bak`)).toBe(false);
-    await start(path);
+    expect(sql(path, "PRAGMA user_version")).toEqual([{ user_version: OLD_VERSION }]);
+    expect(existsSync(`${path}.schema-${OLD_VERSION}.bak`)).toBe(false);
+    startVersion(path, NEXT);
+    expect(startVersion(path, NEXT, { mode: "check" })).toBeUndefined();
     await start(path, { migration: "check" });
   });
 
   test("is left to the node by who works beside it, except in an empty database", async () => {
     using folder = new TestFolder();
-    const beside = { ownsQueue: false, migration: "create" } as const;
-    await expect(start(restoreFile(folder, OLD), beside)).rejects.toThrow(
-      "its schema has version 5",
+    expect(() =>
+      startVersion(folder.file("new.db"), NEXT.slice(0, -1), { mode: "create" }),
+    ).not.toThrow();
+    expect(() => startVersion(folder.file("new.db"), NEXT, { mode: "create" })).toThrow(
+      `its schema has version ${OLD_VERSION}`,
     );
-    expect(await start(folder.file("new.db"), beside)).toMatchObject({ from: 0 });
+    const beside = { ownsQueue: false, migration: "create" } as const;
+    expect(await start(folder.file("other.db"), beside)).toMatchObject({ from: 0 });
   });
 
   test("remembers what was applied, and refuses a file that others have made", async () => {
     using folder = new TestFolder();
-    const path = restoreFile(folder, OLD);
-    await start(path);
+    const path = await oldFile(folder);
     const rows = sql(path, "SELECT version, usable_from FROM schema_migrations");
     expect(rows).toEqual(MIGRATIONS.map((_, index) => ({ version: index + 1, usable_from: 1 })));
-    sql(path, "UPDATE schema_migrations SET digest = 'another' WHERE version = 2");
+    sql(path, "UPDATE schema_migrations SET digest = 'another' WHERE version = 1");
     await expect(start(path)).rejects.toThrow(
-      "migration 2 (large files) of its schema was another one than this program's: a version that was never released has written it; run that one, or restore a copy or a backup from before",
+      "migration 1 (the schema of 0.1.0) of its schema was another one than this program's: a version that was never released has written it; run that one, or use another database",
     );
   });
 
-  test("remembers it also of a file that was current before anything was remembered", async () => {
+  test("refuses a file from before anything was remembered, and leaves it as it is", async () => {
     using folder = new TestFolder();
-    const path = folder.file();
-    await start(path);
+    const path = await oldFile(folder);
     sql(path, "DROP TABLE schema_migrations");
-    expect(await start(path, { migration: "check" })).toBeUndefined();
-    expect(await start(path)).toBeUndefined();
-    expect(sql(path, "SELECT version FROM schema_migrations")).toHaveLength(MIGRATIONS.length);
+    const before = shapeOf(path);
+    for (const version of [1, 5, 22]) {
+      using db = new DatabaseSync(path);
+      db.exec(`PRAGMA user_version = ${version}`);
+      db.close();
+      await expect(start(path)).rejects.toThrow(
+        "a version that was never released has written its schema: run that one, or use another database",
+      );
+      await expect(inspectSqlite(path)).rejects.toThrow("never released");
+    }
+    expect(shapeOf(path)).toEqual(before);
   });
 
   test("lets this version go on with what a later one has expanded", async () => {
     using folder = new TestFolder();
     const path = folder.file();
     await start(path);
-    const later = [...MIGRATIONS, expand("later", "ALTER TABLE tasks ADD COLUMN later TEXT")];
-    const [from, to] = [MIGRATIONS.length, later.length];
-    expect(startVersion(path, later)).toMatchObject({ from, to });
+    const [from, to] = [OLD_VERSION, NEXT_VERSION];
+    expect(startVersion(path, NEXT)).toMatchObject({ from, to });
     await using storage = new SqliteStorage(path);
     await storage.start();
     await storage.submitTasks({ tasks: [newTask("a")] });
     expect(await storage.getTask(key("a"))).toMatchObject({ status: "queued" });
     expect(sql(path, "PRAGMA user_version")).toEqual([{ user_version: to }]);
     expect(await storage.describeDatabase()).toMatchObject({ schemaVersion: to });
-  });
-
-  test("completes a file of the first version that a later one has taken for complete", async () => {
-    using folder = new TestFolder();
-    const path = restoreFile(folder, readFixture("sqlite-01-first"));
-    // What later versions did before this was mended.
-    using db = new DatabaseSync(path);
-    for (const { sql } of MIGRATIONS.slice(1)) {
-      db.exec(sql);
-    }
-    db.exec(`PRAGMA user_version = ${MIGRATIONS.length}`);
-    db.close();
-    const version = MIGRATIONS.length;
-    const copy = `${path}.schema-${version}.bak`;
-    expect(await start(path)).toEqual({ from: version, to: version, copy });
-    await start(folder.file("fresh.db"));
-    expect(shapeOfSqlite(path)).toEqual(shapeOfSqlite(folder.file("fresh.db")));
-    expect(await start(path)).toBeUndefined();
   });
 });

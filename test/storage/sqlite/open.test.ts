@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
+import { MIGRATIONS } from "../../../src/storage/sqlite/schema.ts";
 import { eventLog } from "../../../src/tasks/event.ts";
 import { attempt, claim, counts, endAttempt, json, key, newTask, openLease } from "../fixtures.ts";
 import { openSqlite, TestFolder } from "./databases.ts";
@@ -94,11 +95,12 @@ describe("opening a SQLite database", () => {
       db.exec(`PRAGMA user_version = ${version}`);
       db.close();
     };
+    expect(await refusal(path)).toBe("opened");
     setVersion(99);
     expect(await refusal(path)).toMatch(
       /^cannot open the database .*tasks\.db: its schema has version 99, .*run a newer version of tessera, or use another database$/,
     );
-    setVersion(0);
+    setVersion(MIGRATIONS.length);
     expect(await refusal(path)).toBe("opened");
   });
 

@@ -42,13 +42,10 @@ export async function migrate(
   const found = await db.transaction((session) => readSchema(session, schema));
   checkSchema(found, migrations);
   const to = migrations.length;
-  const isRemembered = found.version > to || found.applied.length > 0;
-  if (found.version >= to && (isRemembered || mode !== "auto")) {
+  if (found.version >= to) {
     return undefined;
   }
-  if (found.version < to) {
-    checkMode(mode, found.version, to);
-  }
+  checkMode(mode, found.version, to);
   return db.transaction(async (session) => {
     const run = (text: string): Promise<unknown> => session.query(statement(text));
     // The lock ends with the transaction.
@@ -60,7 +57,7 @@ export async function migrate(
     const before = await readSchema(session, schema);
     checkSchema(before, migrations);
     const from = before.version;
-    if (from > to) {
+    if (from >= to) {
       return undefined;
     }
     if (from === 0) {
@@ -71,7 +68,7 @@ export async function migrate(
       await run("CREATE TABLE schema_version (version integer NOT NULL)");
       await run("INSERT INTO schema_version VALUES (0)");
     }
-    if (from > 0 && from < to) {
+    if (from > 0) {
       await lockTables(session, MIGRATION_TIMEOUT_MS);
     }
     for (const { sql } of migrations.slice(from)) {
@@ -79,7 +76,7 @@ export async function migrate(
     }
     await remember(session, before, migrations);
     await run(`UPDATE schema_version SET version = ${to}`);
-    return from === to ? undefined : { from, to, copy: undefined };
+    return { from, to, copy: undefined };
   }, MIGRATION_TIMEOUT_MS);
 }
 

@@ -1,7 +1,7 @@
 /**
  * Migrates a SQLite database, in one transaction: it has the new schema or the one from before.
  * `user_version` counts the applied migrations; `schema_migrations` remembers them (see
- * `storage/migration.ts`), in files from before it since the next start.
+ * `storage/migration.ts`).
  */
 import type { DatabaseSync } from "node:sqlite";
 import {
@@ -15,7 +15,6 @@ import {
 } from "../../migration.ts";
 import { MIGRATIONS } from "../schema.ts";
 import { copyBefore, removeOldCopies } from "./copy.ts";
-import { COMPLETION, isIncomplete } from "./first-schema.ts";
 
 export interface SqliteMigrationOptions {
   /** The file, beside which a copy is made before; undefined: none is made. */
@@ -25,12 +24,7 @@ export interface SqliteMigrationOptions {
   readonly migrations?: readonly Migration[];
 }
 
-/** A database's schema, and whether it has all that its version says; see `first-schema.ts`. */
-export interface SqliteSchema extends SchemaState {
-  readonly incomplete: boolean;
-}
-
-export function readSchema(db: DatabaseSync): SqliteSchema {
+export function readSchema(db: DatabaseSync): SchemaState {
   const version = Number(db.prepare("PRAGMA user_version").get()?.user_version ?? 0);
   const applied = remembers(db)
     ? db
@@ -43,7 +37,7 @@ export function readSchema(db: DatabaseSync): SqliteSchema {
           usableFrom: Number(row.usable_from),
         }))
     : [];
-  return { version, applied, incomplete: isIncomplete(db) };
+  return { version, applied };
 }
 
 /**
@@ -56,11 +50,7 @@ export function migrate(db: DatabaseSync, options: SqliteMigrationOptions): Migr
   const before = readSchema(db);
   const to = migrations.length;
   checkSchema(before, migrations);
-  if (isCurrent(before, to)) {
-    // Files from before migrations were remembered; a later schema's program has done it already.
-    if (mode === "auto" && before.applied.length === 0 && before.version === to) {
-      inTransaction(db, () => remember(db, migrations));
-    }
+  if (before.version >= to) {
     return undefined;
   }
   checkMode(mode, before.version, to);
@@ -69,10 +59,7 @@ export function migrate(db: DatabaseSync, options: SqliteMigrationOptions): Migr
       ? copyBefore(db, copyBeside, before.version)
       : undefined;
   inTransaction(db, () => {
-    const { version, incomplete } = readSchema(db);
-    if (incomplete) {
-      db.exec(COMPLETION);
-    }
+    const { version } = readSchema(db);
     for (const { sql } of migrations.slice(version)) {
       db.exec(sql);
     }
@@ -83,10 +70,6 @@ export function migrate(db: DatabaseSync, options: SqliteMigrationOptions): Migr
     removeOldCopies(copyBeside);
   }
   return { from: before.version, to, copy };
-}
-
-function isCurrent({ version, incomplete }: SqliteSchema, to: number): boolean {
-  return version >= to && !incomplete;
 }
 
 function remembers(db: DatabaseSync): boolean {

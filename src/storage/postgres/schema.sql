@@ -1,0 +1,639 @@
+-- The schema of a Postgres database, as version 1 of the program's migrations (schema.ts) makes
+-- it. Later migrations are in schema.ts: what is here never changes once it is released.
+--
+-- Every key of a task begins with its deployment, and every other key with its organization
+-- wherever a row belongs to one.
+--
+-- An update in Postgres writes a new version of the row and leaves the old one to vacuum. So the
+-- few queued and running tasks are in live_tasks, with room in its pages for new versions, and
+-- the many finished ones in finished_tasks, which is written once per task. Claims never scan
+-- history. The view tasks is the union; a task is in exactly one of the two, because it moves
+-- within one statement.
+--
+-- Ids compare byte by byte (COLLATE "C"), as everywhere in the platform. JSON is stored as text:
+-- jsonb would not return exactly what was stored, and neither type accepts U+0000.
+--
+-- Postgres plans by statistics that lag behind: on a new database it may read all rows of an
+-- organization instead of the one that a join selects. Frequent statements leave it no choice.
+-- Secondary indexes begin with the column that they are for, unless they serve a list of an
+-- organization; and a join by the whole key compares its organization with
+-- organization_id || '', an opaque expression, so that the index is entered with both columns.
+--
+-- No table has a plain password, token, session or code: only digests, hashes and sealed values.
+-- Lookups by digest have a unique index.
+
+--------------------------------------------------------------------------------
+-- Tasks
+--------------------------------------------------------------------------------
+
+CREATE TABLE live_tasks (
+  deployment_id text COLLATE "C" NOT NULL,
+  task_id text COLLATE "C" NOT NULL,
+  endpoint text COLLATE "C" NOT NULL,
+  status smallint NOT NULL,
+  priority integer NOT NULL,
+  run_at_ms bigint NOT NULL,
+  start_by_ms bigint,
+  created_at_ms bigint NOT NULL,
+  started_at_ms bigint,
+  expires_at_ms bigint NOT NULL,
+  retention_ms bigint NOT NULL,
+  attempt integer NOT NULL,
+  failed_attempts integer NOT NULL DEFAULT 0,
+  lost_workers integer NOT NULL DEFAULT 0,
+  -- Null unless the task runs.
+  lease_id text COLLATE "C",
+  abort_requested boolean NOT NULL DEFAULT false,
+  -- Of the latest attempt, also after its return to the queue.
+  started_sequence integer NOT NULL,
+  last_sequence integer NOT NULL,
+  progress text,
+  retry_of text COLLATE "C",
+  idempotency_key text COLLATE "C",
+  arguments text,
+  -- The trace that the attempts of a task belong to; null for nearly all.
+  trace text,
+  -- Attempts that went back to the queue, each as JSON; null for nearly all tasks.
+  returned text[],
+  -- Attempts whose lease ended before they did.
+  lost_nodes integer NOT NULL DEFAULT 0,
+  -- True once the worker of an attempt died: it runs alone in a worker, until it has not ended one.
+  suspect boolean NOT NULL DEFAULT false,
+  PRIMARY KEY (deployment_id, task_id)
+) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
+  autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 5000);
+CREATE INDEX live_tasks_ready ON live_tasks (deployment_id, endpoint, priority DESC, run_at_ms, task_id)
+  WHERE status = 1;
+CREATE INDEX live_tasks_scheduled ON live_tasks (deployment_id, run_at_ms) WHERE status = 0;
+CREATE INDEX live_tasks_start_by ON live_tasks (start_by_ms)
+  WHERE status <= 1 AND start_by_ms IS NOT NULL;
+CREATE INDEX live_tasks_leased ON live_tasks (lease_id) WHERE status = 2;
+-- Whether anything of an endpoint is due, without reading what is due of the others.
+CREATE INDEX live_tasks_scheduled_by_endpoint ON live_tasks (deployment_id, endpoint, run_at_ms)
+  WHERE status = 0;
+CREATE INDEX live_tasks_suspect ON live_tasks (deployment_id, endpoint)
+  WHERE suspect AND status = 1;
+
+CREATE TABLE finished_tasks (
+  deployment_id text COLLATE "C" NOT NULL,
+  task_id text COLLATE "C" NOT NULL,
+  endpoint text COLLATE "C" NOT NULL,
+  status smallint NOT NULL,
+  created_at_ms bigint NOT NULL,
+  started_at_ms bigint,
+  finished_at_ms bigint NOT NULL,
+  expires_at_ms bigint NOT NULL,
+  attempt integer NOT NULL,
+  failed_attempts integer NOT NULL,
+  -- Who ended it: tells the repetition of a call from a stale attempt.
+  lease_id text COLLATE "C",
+  started_sequence integer NOT NULL,
+  last_sequence integer NOT NULL,
+  progress text,
+  retry_of text COLLATE "C",
+  idempotency_key text COLLATE "C",
+  failure text,
+  arguments text,
+  result text,
+  -- What a task was submitted with is told after its end too.
+  priority integer NOT NULL DEFAULT 0,
+  run_at_ms bigint NOT NULL,
+  start_by_ms bigint,
+  trace text,
+  returned text[],
+  PRIMARY KEY (deployment_id, task_id)
+);
+CREATE INDEX finished_tasks_expiry ON finished_tasks (expires_at_ms);
+-- Failed and cancelled tasks by age, without reading the many that succeeded.
+CREATE INDEX finished_tasks_unsuccessful ON finished_tasks (deployment_id, task_id)
+  WHERE status >= 4;
+
+CREATE VIEW tasks AS
+  SELECT deployment_id, task_id, endpoint, status, created_at_ms, started_at_ms,
+    NULL::bigint AS finished_at_ms, expires_at_ms, attempt, failed_attempts,
+    CASE WHEN status = 2 THEN started_sequence ELSE 0 END AS started_sequence, last_sequence,
+    progress, retry_of, NULL::text AS failure, arguments, NULL::text AS result,
+    priority, run_at_ms, start_by_ms, trace, lease_id, returned
+  FROM live_tasks
+  UNION ALL
+  SELECT deployment_id, task_id, endpoint, status, created_at_ms, started_at_ms,
+    finished_at_ms, expires_at_ms, attempt, failed_attempts,
+    started_sequence, last_sequence,
+    progress, retry_of, failure, arguments, result,
+    priority, run_at_ms, start_by_ms, trace, lease_id, returned
+  FROM finished_tasks;
+
+-- Arguments and results that are files, or too large to stand in the row.
+-- part 0 is the JSON text, parts from 1 are the files it refers to; about is
+-- JSON text with the type and name of each.
+CREATE TABLE payload_parts (
+  deployment_id text COLLATE "C" NOT NULL,
+  task_id text COLLATE "C" NOT NULL,
+  side text COLLATE "C" NOT NULL,
+  part integer NOT NULL,
+  about text NOT NULL,
+  data bytea STORAGE EXTERNAL NOT NULL,
+  -- A part that is a blob has no data of its own; about has its size and digest.
+  blob_id text COLLATE "C",
+  -- On the first part: the head of the request, or of the answer, as JSON; null for nearly all.
+  head text,
+  PRIMARY KEY (deployment_id, task_id, side, part)
+);
+
+CREATE TABLE task_events (
+  deployment_id text COLLATE "C" NOT NULL,
+  task_id text COLLATE "C" NOT NULL,
+  sequence integer NOT NULL,
+  time_ms bigint NOT NULL,
+  attempt integer NOT NULL,
+  body text NOT NULL,
+  PRIMARY KEY (deployment_id, task_id, sequence)
+);
+
+-- Pieces of streamed results, several to a row (piece-runs.ts), until their task is deleted.
+CREATE TABLE task_pieces (
+  deployment_id text COLLATE "C" NOT NULL,
+  task_id text COLLATE "C" NOT NULL,
+  attempt integer NOT NULL,
+  -- Of the last piece of the row.
+  last_sequence integer NOT NULL,
+  pieces integer NOT NULL,
+  form smallint NOT NULL,
+  bytes integer NOT NULL,
+  data bytea STORAGE EXTERNAL NOT NULL,
+  PRIMARY KEY (deployment_id, task_id, attempt, last_sequence)
+);
+
+CREATE TABLE idempotency_keys (
+  deployment_id text COLLATE "C" NOT NULL,
+  endpoint text COLLATE "C" NOT NULL,
+  key text COLLATE "C" NOT NULL,
+  digest text NOT NULL,
+  task_id text COLLATE "C" NOT NULL,
+  PRIMARY KEY (deployment_id, endpoint, key)
+);
+
+CREATE TABLE leases (
+  lease_id text COLLATE "C" NOT NULL PRIMARY KEY,
+  owner text NOT NULL,
+  expires_at_ms bigint NOT NULL,
+  -- Digest of the secret with which another node may adopt the lease; null: it ends with its node.
+  session text
+) WITH (fillfactor = 50);
+
+CREATE TABLE queue_counts (
+  deployment_id text COLLATE "C" NOT NULL,
+  endpoint text COLLATE "C" NOT NULL,
+  queued bigint NOT NULL,
+  running bigint NOT NULL,
+  PRIMARY KEY (deployment_id, endpoint)
+) WITH (fillfactor = 50);
+
+CREATE TABLE queue_count_deltas (
+  deployment_id text COLLATE "C" NOT NULL,
+  endpoint text COLLATE "C" NOT NULL,
+  queued bigint NOT NULL,
+  running bigint NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
+CREATE INDEX queue_count_deltas_by_endpoint ON queue_count_deltas (deployment_id, endpoint);
+
+--------------------------------------------------------------------------------
+-- Large files of tasks
+--------------------------------------------------------------------------------
+
+-- Files that stand in the blob store. A row is there before the bytes are,
+-- and until after they are gone: nothing can be forgotten there.
+CREATE TABLE blobs (
+  blob_id text COLLATE "C" NOT NULL PRIMARY KEY,
+  -- How many rows of payload_parts name it.
+  reference_count integer NOT NULL,
+  -- When it may be deleted; null while anything names it.
+  delete_after_ms bigint,
+  -- Its bytes are being deleted: nothing may name it any more.
+  dying boolean NOT NULL DEFAULT false
+);
+CREATE INDEX blobs_dead ON blobs (delete_after_ms) WHERE delete_after_ms IS NOT NULL;
+
+-- The blob store, where it is this database.
+CREATE TABLE blob_chunks (
+  blob_id text COLLATE "C" NOT NULL,
+  number integer NOT NULL,
+  data bytea STORAGE EXTERNAL NOT NULL,
+  PRIMARY KEY (blob_id, number)
+);
+
+--------------------------------------------------------------------------------
+-- Accounts: people, organizations, tokens
+--------------------------------------------------------------------------------
+
+-- Numbers that are counted up under the lock of their row.
+CREATE TABLE counters (
+  name text COLLATE "C" NOT NULL PRIMARY KEY,
+  value bigint NOT NULL
+);
+INSERT INTO counters (name, value) VALUES ('setup', 0), ('changes', 0), ('device_logins', 0);
+
+CREATE TABLE users (
+  user_id text COLLATE "C" NOT NULL PRIMARY KEY,
+  -- It never changes: memberships have a copy.
+  email text COLLATE "C" NOT NULL UNIQUE,
+  display_name text COLLATE "C" NOT NULL,
+  password_hash text COLLATE "C",
+  created_at_ms bigint NOT NULL,
+  -- Whether the address was proven.
+  email_verified integer NOT NULL DEFAULT 0,
+  -- Whether they operate the platform (docs/decisions).
+  operator integer NOT NULL DEFAULT 0
+);
+
+-- What OpenID Connect providers call people.
+CREATE TABLE identities (
+  issuer text COLLATE "C" NOT NULL,
+  subject text COLLATE "C" NOT NULL,
+  user_id text COLLATE "C" NOT NULL,
+  PRIMARY KEY (issuer, subject)
+);
+
+CREATE TABLE sessions (
+  session_id text COLLATE "C" NOT NULL PRIMARY KEY,
+  digest text COLLATE "C" NOT NULL UNIQUE,
+  user_id text COLLATE "C" NOT NULL,
+  created_at_ms bigint NOT NULL,
+  authenticated_at_ms bigint NOT NULL,
+  expires_at_ms bigint NOT NULL,
+  -- The browser or program that signed in, in a few words.
+  client text COLLATE "C" NOT NULL DEFAULT '',
+  -- Of the last recorded use, or of the sign-in before the first.
+  address text COLLATE "C" NOT NULL DEFAULT '',
+  used_at_ms bigint
+);
+CREATE INDEX sessions_by_user ON sessions (user_id);
+CREATE INDEX sessions_expiry ON sessions (expires_at_ms);
+
+-- The one setup link, until it is used.
+CREATE TABLE setup_codes (
+  digest text COLLATE "C" NOT NULL PRIMARY KEY,
+  created_at_ms bigint NOT NULL
+);
+
+CREATE TABLE organizations (
+  organization_id text COLLATE "C" NOT NULL PRIMARY KEY,
+  name text COLLATE "C" NOT NULL UNIQUE,
+  display_name text COLLATE "C" NOT NULL,
+  created_at_ms bigint NOT NULL,
+  monitoring_enabled integer NOT NULL DEFAULT 0,
+  reveal_enabled integer NOT NULL DEFAULT 1,
+  -- Counted up by whoever changes anything in the organization: its lock.
+  locks bigint NOT NULL DEFAULT 0,
+  invitation_links_enabled integer NOT NULL DEFAULT 0,
+  -- Its request for monitoring tokens: when and by whom; null: there is none.
+  monitoring_asked_at_ms bigint,
+  monitoring_asked_by text COLLATE "C"
+);
+
+CREATE TABLE memberships (
+  organization_id text COLLATE "C" NOT NULL,
+  user_id text COLLATE "C" NOT NULL,
+  email text COLLATE "C" NOT NULL,
+  role text COLLATE "C" NOT NULL,
+  joined_at_ms bigint NOT NULL,
+  PRIMARY KEY (organization_id, user_id)
+);
+CREATE UNIQUE INDEX memberships_by_email ON memberships (organization_id, email);
+CREATE INDEX memberships_by_user ON memberships (user_id);
+
+CREATE TABLE invitations (
+  organization_id text COLLATE "C" NOT NULL,
+  invitation_id text COLLATE "C" NOT NULL UNIQUE,
+  digest text COLLATE "C" NOT NULL UNIQUE,
+  email text COLLATE "C" NOT NULL,
+  role text COLLATE "C" NOT NULL,
+  created_by text COLLATE "C" NOT NULL,
+  created_at_ms bigint NOT NULL,
+  expires_at_ms bigint NOT NULL,
+  -- Whether the link was sent by mail and shown to nobody.
+  mailed integer NOT NULL DEFAULT 0,
+  PRIMARY KEY (organization_id, invitation_id)
+);
+CREATE UNIQUE INDEX invitations_in_organization ON invitations (organization_id, email);
+CREATE INDEX invitations_by_email ON invitations (email);
+CREATE INDEX invitations_expiry ON invitations (expires_at_ms);
+
+CREATE TABLE deployments (
+  organization_id text COLLATE "C" NOT NULL,
+  deployment_id text COLLATE "C" NOT NULL,
+  name text COLLATE "C" NOT NULL,
+  requires_token integer NOT NULL,
+  created_at_ms bigint NOT NULL,
+  created_by text COLLATE "C" NOT NULL,
+  updated_at_ms bigint NOT NULL,
+  desired_state text COLLATE "C" NOT NULL DEFAULT 'running',
+  -- The newest one; null before the first.
+  target_revision integer,
+  min_workers integer NOT NULL DEFAULT 1,
+  max_workers integer NOT NULL DEFAULT 2,
+  memory_mib integer NOT NULL DEFAULT 512,
+  cpu double precision NOT NULL DEFAULT 1,
+  -- Names and values, as JSON.
+  environment text COLLATE "C" NOT NULL DEFAULT '{}',
+  version integer NOT NULL DEFAULT 1,
+  -- Workers have only the secrets that were set at this version of the deployment; 0: all.
+  secrets_since integer NOT NULL DEFAULT 0,
+  -- Where the workers of a deployment may connect to: access and hosts, as JSON.
+  network text COLLATE "C" NOT NULL DEFAULT '{"access":"open","hosts":[]}',
+  -- Required labels, as a JSON object.
+  requires text COLLATE "C" NOT NULL DEFAULT '{}',
+  -- local, remote or any.
+  place text COLLATE "C" NOT NULL DEFAULT 'any',
+  -- The target of scaling: how long its tasks should wait at most.
+  queue_time_ms integer NOT NULL DEFAULT 1000,
+  -- How long its tasks are kept after their end; 0 leaves it to their endpoints.
+  retention_ms bigint NOT NULL DEFAULT 0,
+  PRIMARY KEY (organization_id, deployment_id)
+);
+CREATE UNIQUE INDEX deployments_by_name ON deployments (organization_id, name);
+CREATE UNIQUE INDEX deployments_by_id ON deployments (deployment_id);
+
+CREATE TABLE tokens (
+  organization_id text COLLATE "C" NOT NULL,
+  token_id text COLLATE "C" NOT NULL,
+  kind text COLLATE "C" NOT NULL,
+  -- Whose it is, of personal ones; of others who made it, null for a token.
+  user_id text COLLATE "C",
+  name text COLLATE "C" NOT NULL,
+  description text COLLATE "C" NOT NULL,
+  developer_operations integer NOT NULL,
+  protected_endpoint integer NOT NULL,
+  monitoring integer NOT NULL,
+  all_deployments integer NOT NULL,
+  expires_at_ms bigint NOT NULL,
+  not_before_ms bigint,
+  -- A list, as JSON.
+  allowed_networks text COLLATE "C" NOT NULL,
+  created_at_ms bigint NOT NULL,
+  created_by text COLLATE "C" NOT NULL,
+  updated_at_ms bigint NOT NULL,
+  last_used_at_ms bigint,
+  last_used_address text COLLATE "C",
+  version integer NOT NULL,
+  -- Access to join workers on other machines.
+  worker integer NOT NULL DEFAULT 0,
+  PRIMARY KEY (organization_id, token_id)
+);
+CREATE INDEX tokens_by_user ON tokens (user_id, organization_id, token_id);
+
+CREATE TABLE token_deployments (
+  organization_id text COLLATE "C" NOT NULL,
+  token_id text COLLATE "C" NOT NULL,
+  deployment_id text COLLATE "C" NOT NULL,
+  -- The deployment's, which never changes.
+  name text COLLATE "C" NOT NULL,
+  PRIMARY KEY (organization_id, token_id, deployment_id)
+);
+CREATE INDEX token_deployments_by_deployment ON token_deployments (deployment_id);
+
+-- The values of a token: the current one, which has no end of its own, and
+-- the one before while it lives on. The indexes allow one of each.
+CREATE TABLE token_secrets (
+  organization_id text COLLATE "C" NOT NULL,
+  token_id text COLLATE "C" NOT NULL,
+  digest text COLLATE "C" NOT NULL UNIQUE,
+  digest_key_id text COLLATE "C" NOT NULL,
+  hint text COLLATE "C" NOT NULL,
+  sealed text COLLATE "C",
+  valid_until_ms bigint,
+  PRIMARY KEY (organization_id, token_id, digest)
+);
+CREATE UNIQUE INDEX token_secrets_current ON token_secrets (organization_id, token_id)
+  WHERE valid_until_ms IS NULL;
+CREATE UNIQUE INDEX token_secrets_previous ON token_secrets (organization_id, token_id)
+  WHERE valid_until_ms IS NOT NULL;
+CREATE INDEX token_secrets_expiry ON token_secrets (valid_until_ms)
+  WHERE valid_until_ms IS NOT NULL;
+CREATE INDEX token_secrets_sealed ON token_secrets (digest) WHERE sealed IS NOT NULL;
+
+-- What nodes may have remembered and have to forget.
+CREATE TABLE changes (
+  sequence bigint NOT NULL PRIMARY KEY,
+  time_ms bigint NOT NULL,
+  kind text COLLATE "C" NOT NULL,
+  id text COLLATE "C" NOT NULL
+);
+
+-- Rows are added and never changed. One deed may be an event in several organizations.
+CREATE TABLE audit_events (
+  organization_id text COLLATE "C" NOT NULL,
+  event_id text COLLATE "C" NOT NULL,
+  time_ms bigint NOT NULL,
+  action text COLLATE "C" NOT NULL,
+  actor text COLLATE "C" NOT NULL,
+  actor_id text COLLATE "C" NOT NULL,
+  address text COLLATE "C" NOT NULL,
+  subject_id text COLLATE "C" NOT NULL,
+  subject text COLLATE "C" NOT NULL,
+  -- Names and values, as JSON.
+  details text COLLATE "C" NOT NULL,
+  PRIMARY KEY (organization_id, event_id)
+);
+
+CREATE TABLE login_codes (
+  digest text COLLATE "C" NOT NULL PRIMARY KEY,
+  organization_id text COLLATE "C" NOT NULL,
+  user_id text COLLATE "C" NOT NULL,
+  code_challenge text COLLATE "C" NOT NULL,
+  redirect_uri text COLLATE "C" NOT NULL,
+  host_name text COLLATE "C" NOT NULL,
+  expires_at_ms bigint NOT NULL
+);
+CREATE INDEX login_codes_by_user ON login_codes (organization_id, user_id);
+CREATE INDEX login_codes_expiry ON login_codes (expires_at_ms);
+
+CREATE TABLE device_logins (
+  device_digest text COLLATE "C" NOT NULL PRIMARY KEY,
+  user_code_digest text COLLATE "C" NOT NULL UNIQUE,
+  host_name text COLLATE "C" NOT NULL,
+  address text COLLATE "C" NOT NULL,
+  created_at_ms bigint NOT NULL,
+  expires_at_ms bigint NOT NULL,
+  interval_ms bigint NOT NULL,
+  asked_at_ms bigint NOT NULL,
+  -- pending, approved or denied; by whom, and for which organization.
+  answer text COLLATE "C" NOT NULL,
+  organization_id text COLLATE "C",
+  user_id text COLLATE "C"
+);
+CREATE INDEX device_logins_by_user ON device_logins (organization_id, user_id);
+CREATE INDEX device_logins_expiry ON device_logins (expires_at_ms);
+
+--------------------------------------------------------------------------------
+-- Hosting: deployments, artifacts, nodes
+--------------------------------------------------------------------------------
+
+CREATE TABLE deployment_secrets (
+  organization_id text COLLATE "C" NOT NULL,
+  deployment_id text COLLATE "C" NOT NULL,
+  name text COLLATE "C" NOT NULL,
+  sealed text COLLATE "C" NOT NULL,
+  -- The version of the deployment that set it.
+  version integer NOT NULL DEFAULT 0,
+  PRIMARY KEY (organization_id, deployment_id, name)
+);
+
+-- Deployments that are no more, and may have left something behind.
+CREATE TABLE deleted_deployments (
+  organization_id text COLLATE "C" NOT NULL,
+  deployment_id text COLLATE "C" NOT NULL,
+  deleted_at_ms bigint NOT NULL,
+  -- When to look for what it has left.
+  look_after_ms bigint NOT NULL,
+  PRIMARY KEY (organization_id, deployment_id)
+);
+CREATE INDEX deleted_deployments_by_id ON deleted_deployments (deployment_id);
+CREATE INDEX deleted_deployments_look ON deleted_deployments (look_after_ms);
+
+CREATE TABLE revisions (
+  organization_id text COLLATE "C" NOT NULL,
+  deployment_id text COLLATE "C" NOT NULL,
+  revision integer NOT NULL,
+  digest text COLLATE "C" NOT NULL,
+  rolled_back_to integer,
+  created_at_ms bigint NOT NULL,
+  created_by text COLLATE "C" NOT NULL,
+  -- The version of the deployment that made it.
+  version integer NOT NULL DEFAULT 0,
+  -- Who confirmed that its code may have the secrets; null: nobody.
+  secrets_confirmed_by text COLLATE "C",
+  secrets_confirmed_at_ms bigint,
+  PRIMARY KEY (organization_id, deployment_id, revision)
+);
+CREATE INDEX revisions_by_artifact ON revisions (organization_id, digest);
+
+-- Artifacts, each while a revision has it.
+CREATE TABLE artifacts (
+  organization_id text COLLATE "C" NOT NULL,
+  digest text COLLATE "C" NOT NULL,
+  index_text text COLLATE "C" NOT NULL,
+  -- A list of names and kinds, as JSON.
+  endpoints text COLLATE "C" NOT NULL,
+  files integer NOT NULL,
+  size_bytes bigint NOT NULL,
+  PRIMARY KEY (organization_id, digest)
+);
+
+-- Files in the blob store. A row is there before the bytes are, and until
+-- after they are gone: nothing can be forgotten there.
+CREATE TABLE artifact_files (
+  organization_id text COLLATE "C" NOT NULL,
+  blob_id text COLLATE "C" NOT NULL,
+  sha256 text COLLATE "C" NOT NULL,
+  size_bytes bigint NOT NULL,
+  -- uploading; ready; or dying, when nothing may use it any more.
+  state text COLLATE "C" NOT NULL,
+  -- How many artifacts have it.
+  reference_count integer NOT NULL DEFAULT 0,
+  -- When it may be deleted; null while an artifact has it.
+  delete_after_ms bigint,
+  PRIMARY KEY (organization_id, blob_id)
+);
+CREATE UNIQUE INDEX artifact_files_ready ON artifact_files (organization_id, sha256)
+  WHERE state = 'ready';
+CREATE INDEX artifact_files_unused ON artifact_files (delete_after_ms)
+  WHERE delete_after_ms IS NOT NULL;
+
+CREATE TABLE artifact_references (
+  organization_id text COLLATE "C" NOT NULL,
+  digest text COLLATE "C" NOT NULL,
+  blob_id text COLLATE "C" NOT NULL,
+  PRIMARY KEY (organization_id, digest, blob_id)
+);
+
+-- The sizes of all files of an organization together.
+CREATE TABLE artifact_usage (
+  organization_id text COLLATE "C" NOT NULL PRIMARY KEY,
+  size_bytes bigint NOT NULL
+);
+
+CREATE TABLE nodes (
+  node_id text COLLATE "C" NOT NULL PRIMARY KEY,
+  url text COLLATE "C",
+  started_at_ms bigint NOT NULL,
+  expires_at_ms bigint NOT NULL,
+  -- What it says of itself with each heartbeat, as JSON; null: nothing yet.
+  facts text COLLATE "C"
+);
+CREATE INDEX nodes_expiry ON nodes (expires_at_ms);
+
+-- What each node says of each deployment.
+CREATE TABLE deployment_reports (
+  organization_id text COLLATE "C" NOT NULL,
+  deployment_id text COLLATE "C" NOT NULL,
+  node_id text COLLATE "C" NOT NULL,
+  status text COLLATE "C" NOT NULL,
+  reason text COLLATE "C" NOT NULL,
+  revision integer,
+  target_revision integer,
+  workers integer NOT NULL,
+  -- The workers of the node, as JSON; null: the node has told of none.
+  running text COLLATE "C",
+  PRIMARY KEY (organization_id, deployment_id, node_id)
+);
+CREATE INDEX deployment_reports_by_node ON deployment_reports (node_id);
+
+-- Counted up under the lock of the row, so that lines appear in their order.
+CREATE TABLE deployment_log_sequences (
+  organization_id text COLLATE "C" NOT NULL,
+  deployment_id text COLLATE "C" NOT NULL,
+  last_sequence bigint NOT NULL,
+  PRIMARY KEY (organization_id, deployment_id)
+);
+
+CREATE TABLE deployment_logs (
+  organization_id text COLLATE "C" NOT NULL,
+  deployment_id text COLLATE "C" NOT NULL,
+  sequence bigint NOT NULL,
+  time_ms bigint NOT NULL,
+  node_id text COLLATE "C" NOT NULL,
+  worker text COLLATE "C" NOT NULL,
+  revision integer NOT NULL,
+  stream text COLLATE "C" NOT NULL,
+  line text COLLATE "C" NOT NULL,
+  -- info, warn or error; empty where nobody said it.
+  level text COLLATE "C" NOT NULL DEFAULT '',
+  -- The task whose function wrote the line; empty for others.
+  task_id text COLLATE "C" NOT NULL DEFAULT '',
+  PRIMARY KEY (organization_id, deployment_id, sequence)
+);
+
+--------------------------------------------------------------------------------
+-- Metrics of nodes, for each other and over time
+--------------------------------------------------------------------------------
+
+CREATE UNLOGGED TABLE metric_samples (
+  organization_id text COLLATE "C" NOT NULL,
+  node_id text COLLATE "C" NOT NULL,
+  layout_id text COLLATE "C" NOT NULL,
+  layout text COLLATE "C" NOT NULL,
+  -- By the node's clock.
+  taken_at_ms bigint NOT NULL,
+  samples text COLLATE "C" NOT NULL,
+  -- By the database's clock, where there are several nodes.
+  written_at_ms bigint NOT NULL,
+  PRIMARY KEY (organization_id, node_id)
+);
+CREATE INDEX metric_samples_by_node ON metric_samples (node_id);
+
+CREATE TABLE metric_history (
+  organization_id text COLLATE "C" NOT NULL,
+  -- Empty for all deployments of the organization together.
+  deployment_id text COLLATE "C" NOT NULL,
+  resolution_ms bigint NOT NULL,
+  -- By the node's clock.
+  began_at_ms bigint NOT NULL,
+  -- Which start of which node measured it.
+  recorder text COLLATE "C" NOT NULL,
+  -- JSON; the format is that of src/metrics/history/.
+  platform text COLLATE "C" NOT NULL,
+  custom text COLLATE "C" NOT NULL,
+  PRIMARY KEY (organization_id, deployment_id, resolution_ms, began_at_ms, recorder)
+);
+CREATE INDEX metric_history_by_age ON metric_history (resolution_ms, began_at_ms);

@@ -1,0 +1,570 @@
+-- The schema of a SQLite database, as version 1 of the program's migrations (schema.ts) makes it.
+-- Later migrations are in schema.ts: what is here never changes once it is released.
+--
+-- Every key of a task begins with its deployment, and every other key with its organization
+-- wherever a row belongs to one. One table holds a task for its whole life. Partial indexes make
+-- claims cheap: tasks_ready holds only the tasks that can be claimed now, however many have
+-- finished. (SQLite updates in place and leaves no dead rows behind, so a second table for
+-- history would only cost another statement per task.)
+--
+-- No table has a plain password, token, session or code: only digests, hashes and sealed values.
+-- Lookups by digest have a unique index.
+
+--------------------------------------------------------------------------------
+-- Tasks
+--------------------------------------------------------------------------------
+
+CREATE TABLE tasks (
+  deployment_id text NOT NULL,
+  task_id text NOT NULL,
+  endpoint text NOT NULL,
+  status integer NOT NULL,
+  priority integer NOT NULL,
+  run_at_ms integer NOT NULL,
+  start_by_ms integer,
+  created_at_ms integer NOT NULL,
+  started_at_ms integer,
+  finished_at_ms integer,
+  expires_at_ms integer NOT NULL,
+  retention_ms integer NOT NULL,
+  attempt integer NOT NULL,
+  failed_attempts integer NOT NULL DEFAULT 0,
+  lost_workers integer NOT NULL DEFAULT 0,
+  lease_id text,
+  abort_requested integer NOT NULL DEFAULT 0,
+  started_sequence integer NOT NULL,
+  last_sequence integer NOT NULL,
+  progress_fraction real,
+  progress_message text,
+  retry_of text,
+  idempotency_key text,
+  failure text,
+  arguments text,
+  result text,
+  -- The trace that the attempts of a task belong to; null for nearly all.
+  trace text,
+  -- Attempts that went back to the queue, as a JSON array; null for nearly all tasks.
+  returned text,
+  -- Attempts whose lease ended before they did.
+  lost_nodes integer NOT NULL DEFAULT 0,
+  -- True once the worker of an attempt died: it runs alone in a worker, until it has not ended one.
+  suspect integer NOT NULL DEFAULT 0,
+  PRIMARY KEY (deployment_id, task_id)
+) WITHOUT ROWID;
+CREATE INDEX tasks_ready ON tasks (deployment_id, endpoint, priority DESC, run_at_ms, task_id)
+  WHERE status = 1;
+CREATE INDEX tasks_scheduled ON tasks (deployment_id, run_at_ms) WHERE status = 0;
+CREATE INDEX tasks_start_by ON tasks (start_by_ms) WHERE status <= 1 AND start_by_ms IS NOT NULL;
+CREATE INDEX tasks_leased ON tasks (lease_id) WHERE status = 2;
+CREATE INDEX tasks_expiry ON tasks (expires_at_ms) WHERE status >= 3;
+-- Whether anything of an endpoint is due, without reading what is due of the others.
+CREATE INDEX tasks_scheduled_by_endpoint ON tasks (deployment_id, endpoint, run_at_ms)
+  WHERE status = 0;
+-- Failed and cancelled tasks by age, without reading the many that succeeded.
+CREATE INDEX tasks_unsuccessful ON tasks (deployment_id, task_id, status, endpoint)
+  WHERE status >= 4;
+CREATE INDEX tasks_suspect ON tasks (deployment_id, endpoint) WHERE suspect = 1 AND status = 1;
+
+-- Tasks that wait or run.
+CREATE VIEW live_tasks AS SELECT deployment_id, task_id, status FROM tasks WHERE status <= 2;
+
+-- Arguments and results that are files, or too large to stand in the row.
+-- part 0 is the JSON text, parts from 1 are the files it refers to.
+CREATE TABLE payload_parts (
+  deployment_id text NOT NULL,
+  task_id text NOT NULL,
+  side text NOT NULL,
+  part integer NOT NULL,
+  content_type text NOT NULL,
+  filename text,
+  data blob NOT NULL,
+  -- A part that is a blob has no data of its own.
+  blob_id text,
+  blob_bytes integer,
+  blob_sha256 text,
+  -- On the first part: the head of the request, or of the answer, as JSON; null for nearly all.
+  head text,
+  PRIMARY KEY (deployment_id, task_id, side, part)
+);
+
+CREATE TABLE task_events (
+  deployment_id text NOT NULL,
+  task_id text NOT NULL,
+  sequence integer NOT NULL,
+  time_ms integer NOT NULL,
+  attempt integer NOT NULL,
+  body text NOT NULL,
+  PRIMARY KEY (deployment_id, task_id, sequence)
+) WITHOUT ROWID;
+
+-- Pieces of streamed results, several to a row (piece-runs.ts), until their task is deleted.
+CREATE TABLE task_pieces (
+  deployment_id text NOT NULL,
+  task_id text NOT NULL,
+  attempt integer NOT NULL,
+  -- Of the last piece of the row.
+  last_sequence integer NOT NULL,
+  pieces integer NOT NULL,
+  form integer NOT NULL,
+  bytes integer NOT NULL,
+  data blob NOT NULL,
+  PRIMARY KEY (deployment_id, task_id, attempt, last_sequence)
+);
+
+CREATE TABLE idempotency_keys (
+  deployment_id text NOT NULL,
+  endpoint text NOT NULL,
+  key text NOT NULL,
+  digest text NOT NULL,
+  task_id text NOT NULL,
+  PRIMARY KEY (deployment_id, endpoint, key)
+) WITHOUT ROWID;
+
+CREATE TABLE leases (
+  lease_id text NOT NULL PRIMARY KEY,
+  owner text NOT NULL,
+  expires_at_ms integer NOT NULL,
+  -- Digest of the secret with which another node may adopt the lease; null: it ends with its node.
+  session text
+) WITHOUT ROWID;
+
+CREATE TABLE queue_counts (
+  deployment_id text NOT NULL,
+  endpoint text NOT NULL,
+  queued integer NOT NULL,
+  running integer NOT NULL,
+  PRIMARY KEY (deployment_id, endpoint)
+) WITHOUT ROWID;
+
+--------------------------------------------------------------------------------
+-- Large files of tasks
+--------------------------------------------------------------------------------
+
+-- Files that stand in the blob store. A row is there before the bytes are,
+-- and until after they are gone: nothing can be forgotten there.
+CREATE TABLE blobs (
+  blob_id text NOT NULL PRIMARY KEY,
+  -- How many rows of payload_parts name it.
+  reference_count integer NOT NULL,
+  -- When it may be deleted; null while anything names it.
+  delete_after_ms integer,
+  -- Its bytes are being deleted: nothing may name it any more.
+  dying integer NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+CREATE INDEX blobs_dead ON blobs (delete_after_ms) WHERE delete_after_ms IS NOT NULL;
+
+--------------------------------------------------------------------------------
+-- Accounts: people, organizations, tokens
+--------------------------------------------------------------------------------
+
+-- Numbers that are counted up under the lock of their row.
+CREATE TABLE counters (
+  name text NOT NULL PRIMARY KEY,
+  value bigint NOT NULL
+);
+INSERT INTO counters (name, value) VALUES ('setup', 0), ('changes', 0), ('device_logins', 0);
+
+CREATE TABLE users (
+  user_id text NOT NULL PRIMARY KEY,
+  -- It never changes: memberships have a copy.
+  email text NOT NULL UNIQUE,
+  display_name text NOT NULL,
+  password_hash text,
+  created_at_ms bigint NOT NULL,
+  -- Whether the address was proven.
+  email_verified integer NOT NULL DEFAULT 0,
+  -- Whether they operate the platform (docs/decisions).
+  operator integer NOT NULL DEFAULT 0
+);
+
+-- What OpenID Connect providers call people.
+CREATE TABLE identities (
+  issuer text NOT NULL,
+  subject text NOT NULL,
+  user_id text NOT NULL,
+  PRIMARY KEY (issuer, subject)
+);
+
+CREATE TABLE sessions (
+  session_id text NOT NULL PRIMARY KEY,
+  digest text NOT NULL UNIQUE,
+  user_id text NOT NULL,
+  created_at_ms bigint NOT NULL,
+  authenticated_at_ms bigint NOT NULL,
+  expires_at_ms bigint NOT NULL,
+  -- The browser or program that signed in, in a few words.
+  client text NOT NULL DEFAULT '',
+  -- Of the last recorded use, or of the sign-in before the first.
+  address text NOT NULL DEFAULT '',
+  used_at_ms bigint
+);
+CREATE INDEX sessions_by_user ON sessions (user_id);
+CREATE INDEX sessions_expiry ON sessions (expires_at_ms);
+
+-- The one setup link, until it is used.
+CREATE TABLE setup_codes (
+  digest text NOT NULL PRIMARY KEY,
+  created_at_ms bigint NOT NULL
+);
+
+CREATE TABLE organizations (
+  organization_id text NOT NULL PRIMARY KEY,
+  name text NOT NULL UNIQUE,
+  display_name text NOT NULL,
+  created_at_ms bigint NOT NULL,
+  monitoring_enabled integer NOT NULL DEFAULT 0,
+  reveal_enabled integer NOT NULL DEFAULT 1,
+  -- Counted up by whoever changes anything in the organization: its lock.
+  locks bigint NOT NULL DEFAULT 0,
+  invitation_links_enabled integer NOT NULL DEFAULT 0,
+  -- Its request for monitoring tokens: when and by whom; null: there is none.
+  monitoring_asked_at_ms bigint,
+  monitoring_asked_by text
+);
+
+CREATE TABLE memberships (
+  organization_id text NOT NULL,
+  user_id text NOT NULL,
+  email text NOT NULL,
+  role text NOT NULL,
+  joined_at_ms bigint NOT NULL,
+  PRIMARY KEY (organization_id, user_id)
+);
+CREATE UNIQUE INDEX memberships_by_email ON memberships (organization_id, email);
+CREATE INDEX memberships_by_user ON memberships (user_id);
+
+CREATE TABLE invitations (
+  organization_id text NOT NULL,
+  invitation_id text NOT NULL UNIQUE,
+  digest text NOT NULL UNIQUE,
+  email text NOT NULL,
+  role text NOT NULL,
+  created_by text NOT NULL,
+  created_at_ms bigint NOT NULL,
+  expires_at_ms bigint NOT NULL,
+  -- Whether the link was sent by mail and shown to nobody.
+  mailed integer NOT NULL DEFAULT 0,
+  PRIMARY KEY (organization_id, invitation_id)
+);
+CREATE UNIQUE INDEX invitations_in_organization ON invitations (organization_id, email);
+CREATE INDEX invitations_by_email ON invitations (email);
+CREATE INDEX invitations_expiry ON invitations (expires_at_ms);
+
+CREATE TABLE deployments (
+  organization_id text NOT NULL,
+  deployment_id text NOT NULL,
+  name text NOT NULL,
+  requires_token integer NOT NULL,
+  created_at_ms bigint NOT NULL,
+  created_by text NOT NULL,
+  updated_at_ms bigint NOT NULL,
+  desired_state text NOT NULL DEFAULT 'running',
+  -- The newest one; null before the first.
+  target_revision integer,
+  min_workers integer NOT NULL DEFAULT 1,
+  max_workers integer NOT NULL DEFAULT 2,
+  memory_mib integer NOT NULL DEFAULT 512,
+  cpu double precision NOT NULL DEFAULT 1,
+  -- Names and values, as JSON.
+  environment text NOT NULL DEFAULT '{}',
+  version integer NOT NULL DEFAULT 1,
+  -- Workers have only the secrets that were set at this version of the deployment; 0: all.
+  secrets_since integer NOT NULL DEFAULT 0,
+  -- Where the workers of a deployment may connect to: access and hosts, as JSON.
+  network text NOT NULL DEFAULT '{"access":"open","hosts":[]}',
+  -- Required labels, as a JSON object.
+  requires text NOT NULL DEFAULT '{}',
+  -- local, remote or any.
+  place text NOT NULL DEFAULT 'any',
+  -- The target of scaling: how long its tasks should wait at most.
+  queue_time_ms integer NOT NULL DEFAULT 1000,
+  -- How long its tasks are kept after their end; 0 leaves it to their endpoints.
+  retention_ms integer NOT NULL DEFAULT 0,
+  PRIMARY KEY (organization_id, deployment_id)
+);
+CREATE UNIQUE INDEX deployments_by_name ON deployments (organization_id, name);
+CREATE UNIQUE INDEX deployments_by_id ON deployments (deployment_id);
+
+CREATE TABLE tokens (
+  organization_id text NOT NULL,
+  token_id text NOT NULL,
+  kind text NOT NULL,
+  -- Whose it is, of personal ones; of others who made it, null for a token.
+  user_id text,
+  name text NOT NULL,
+  description text NOT NULL,
+  developer_operations integer NOT NULL,
+  protected_endpoint integer NOT NULL,
+  monitoring integer NOT NULL,
+  all_deployments integer NOT NULL,
+  expires_at_ms bigint NOT NULL,
+  not_before_ms bigint,
+  -- A list, as JSON.
+  allowed_networks text NOT NULL,
+  created_at_ms bigint NOT NULL,
+  created_by text NOT NULL,
+  updated_at_ms bigint NOT NULL,
+  last_used_at_ms bigint,
+  last_used_address text,
+  version integer NOT NULL,
+  -- Access to join workers on other machines.
+  worker integer NOT NULL DEFAULT 0,
+  PRIMARY KEY (organization_id, token_id)
+);
+CREATE INDEX tokens_by_user ON tokens (user_id, organization_id, token_id);
+
+CREATE TABLE token_deployments (
+  organization_id text NOT NULL,
+  token_id text NOT NULL,
+  deployment_id text NOT NULL,
+  -- The deployment's, which never changes.
+  name text NOT NULL,
+  PRIMARY KEY (organization_id, token_id, deployment_id)
+);
+CREATE INDEX token_deployments_by_deployment ON token_deployments (deployment_id);
+
+-- The values of a token: the current one, which has no end of its own, and
+-- the one before while it lives on. The indexes allow one of each.
+CREATE TABLE token_secrets (
+  organization_id text NOT NULL,
+  token_id text NOT NULL,
+  digest text NOT NULL UNIQUE,
+  digest_key_id text NOT NULL,
+  hint text NOT NULL,
+  sealed text,
+  valid_until_ms bigint,
+  PRIMARY KEY (organization_id, token_id, digest)
+);
+CREATE UNIQUE INDEX token_secrets_current ON token_secrets (organization_id, token_id)
+  WHERE valid_until_ms IS NULL;
+CREATE UNIQUE INDEX token_secrets_previous ON token_secrets (organization_id, token_id)
+  WHERE valid_until_ms IS NOT NULL;
+CREATE INDEX token_secrets_expiry ON token_secrets (valid_until_ms)
+  WHERE valid_until_ms IS NOT NULL;
+CREATE INDEX token_secrets_sealed ON token_secrets (digest) WHERE sealed IS NOT NULL;
+
+-- What nodes may have remembered and have to forget.
+CREATE TABLE changes (
+  sequence bigint NOT NULL PRIMARY KEY,
+  time_ms bigint NOT NULL,
+  kind text NOT NULL,
+  id text NOT NULL
+);
+
+-- Rows are added and never changed. One deed may be an event in several organizations.
+CREATE TABLE audit_events (
+  organization_id text NOT NULL,
+  event_id text NOT NULL,
+  time_ms bigint NOT NULL,
+  action text NOT NULL,
+  actor text NOT NULL,
+  actor_id text NOT NULL,
+  address text NOT NULL,
+  subject_id text NOT NULL,
+  subject text NOT NULL,
+  -- Names and values, as JSON.
+  details text NOT NULL,
+  PRIMARY KEY (organization_id, event_id)
+);
+
+CREATE TABLE login_codes (
+  digest text NOT NULL PRIMARY KEY,
+  organization_id text NOT NULL,
+  user_id text NOT NULL,
+  code_challenge text NOT NULL,
+  redirect_uri text NOT NULL,
+  host_name text NOT NULL,
+  expires_at_ms bigint NOT NULL
+);
+CREATE INDEX login_codes_by_user ON login_codes (organization_id, user_id);
+CREATE INDEX login_codes_expiry ON login_codes (expires_at_ms);
+
+CREATE TABLE device_logins (
+  device_digest text NOT NULL PRIMARY KEY,
+  user_code_digest text NOT NULL UNIQUE,
+  host_name text NOT NULL,
+  address text NOT NULL,
+  created_at_ms bigint NOT NULL,
+  expires_at_ms bigint NOT NULL,
+  interval_ms bigint NOT NULL,
+  asked_at_ms bigint NOT NULL,
+  -- pending, approved or denied; by whom, and for which organization.
+  answer text NOT NULL,
+  organization_id text,
+  user_id text
+);
+CREATE INDEX device_logins_by_user ON device_logins (organization_id, user_id);
+CREATE INDEX device_logins_expiry ON device_logins (expires_at_ms);
+
+--------------------------------------------------------------------------------
+-- Hosting: deployments, artifacts, nodes
+--------------------------------------------------------------------------------
+
+CREATE TABLE deployment_secrets (
+  organization_id text NOT NULL,
+  deployment_id text NOT NULL,
+  name text NOT NULL,
+  sealed text NOT NULL,
+  -- The version of the deployment that set it.
+  version integer NOT NULL DEFAULT 0,
+  PRIMARY KEY (organization_id, deployment_id, name)
+);
+
+-- Deployments that are no more, and may have left something behind.
+CREATE TABLE deleted_deployments (
+  organization_id text NOT NULL,
+  deployment_id text NOT NULL,
+  deleted_at_ms bigint NOT NULL,
+  -- When to look for what it has left.
+  look_after_ms bigint NOT NULL,
+  PRIMARY KEY (organization_id, deployment_id)
+);
+CREATE INDEX deleted_deployments_by_id ON deleted_deployments (deployment_id);
+CREATE INDEX deleted_deployments_look ON deleted_deployments (look_after_ms);
+
+CREATE TABLE revisions (
+  organization_id text NOT NULL,
+  deployment_id text NOT NULL,
+  revision integer NOT NULL,
+  digest text NOT NULL,
+  rolled_back_to integer,
+  created_at_ms bigint NOT NULL,
+  created_by text NOT NULL,
+  -- The version of the deployment that made it.
+  version integer NOT NULL DEFAULT 0,
+  -- Who confirmed that its code may have the secrets; null: nobody.
+  secrets_confirmed_by text,
+  secrets_confirmed_at_ms bigint,
+  PRIMARY KEY (organization_id, deployment_id, revision)
+);
+CREATE INDEX revisions_by_artifact ON revisions (organization_id, digest);
+
+-- Artifacts, each while a revision has it.
+CREATE TABLE artifacts (
+  organization_id text NOT NULL,
+  digest text NOT NULL,
+  index_text text NOT NULL,
+  -- A list of names and kinds, as JSON.
+  endpoints text NOT NULL,
+  files integer NOT NULL,
+  size_bytes bigint NOT NULL,
+  PRIMARY KEY (organization_id, digest)
+);
+
+-- Files in the blob store. A row is there before the bytes are, and until
+-- after they are gone: nothing can be forgotten there.
+CREATE TABLE artifact_files (
+  organization_id text NOT NULL,
+  blob_id text NOT NULL,
+  sha256 text NOT NULL,
+  size_bytes bigint NOT NULL,
+  -- uploading; ready; or dying, when nothing may use it any more.
+  state text NOT NULL,
+  -- How many artifacts have it.
+  reference_count integer NOT NULL DEFAULT 0,
+  -- When it may be deleted; null while an artifact has it.
+  delete_after_ms bigint,
+  PRIMARY KEY (organization_id, blob_id)
+);
+CREATE UNIQUE INDEX artifact_files_ready ON artifact_files (organization_id, sha256)
+  WHERE state = 'ready';
+CREATE INDEX artifact_files_unused ON artifact_files (delete_after_ms)
+  WHERE delete_after_ms IS NOT NULL;
+
+CREATE TABLE artifact_references (
+  organization_id text NOT NULL,
+  digest text NOT NULL,
+  blob_id text NOT NULL,
+  PRIMARY KEY (organization_id, digest, blob_id)
+);
+
+-- The sizes of all files of an organization together.
+CREATE TABLE artifact_usage (
+  organization_id text NOT NULL PRIMARY KEY,
+  size_bytes bigint NOT NULL
+);
+
+CREATE TABLE nodes (
+  node_id text NOT NULL PRIMARY KEY,
+  url text,
+  started_at_ms bigint NOT NULL,
+  expires_at_ms bigint NOT NULL,
+  -- What it says of itself with each heartbeat, as JSON; null: nothing yet.
+  facts text
+);
+CREATE INDEX nodes_expiry ON nodes (expires_at_ms);
+
+-- What each node says of each deployment.
+CREATE TABLE deployment_reports (
+  organization_id text NOT NULL,
+  deployment_id text NOT NULL,
+  node_id text NOT NULL,
+  status text NOT NULL,
+  reason text NOT NULL,
+  revision integer,
+  target_revision integer,
+  workers integer NOT NULL,
+  -- The workers of the node, as JSON; null: the node has told of none.
+  running text,
+  PRIMARY KEY (organization_id, deployment_id, node_id)
+);
+CREATE INDEX deployment_reports_by_node ON deployment_reports (node_id);
+
+-- Counted up under the lock of the row, so that lines appear in their order.
+CREATE TABLE deployment_log_sequences (
+  organization_id text NOT NULL,
+  deployment_id text NOT NULL,
+  last_sequence bigint NOT NULL,
+  PRIMARY KEY (organization_id, deployment_id)
+);
+
+CREATE TABLE deployment_logs (
+  organization_id text NOT NULL,
+  deployment_id text NOT NULL,
+  sequence bigint NOT NULL,
+  time_ms bigint NOT NULL,
+  node_id text NOT NULL,
+  worker text NOT NULL,
+  revision integer NOT NULL,
+  stream text NOT NULL,
+  line text NOT NULL,
+  -- info, warn or error; empty where nobody said it.
+  level text NOT NULL DEFAULT '',
+  -- The task whose function wrote the line; empty for others.
+  task_id text NOT NULL DEFAULT '',
+  PRIMARY KEY (organization_id, deployment_id, sequence)
+);
+
+--------------------------------------------------------------------------------
+-- Metrics of nodes, for each other and over time
+--------------------------------------------------------------------------------
+
+CREATE TABLE metric_samples (
+  organization_id text NOT NULL,
+  node_id text NOT NULL,
+  layout_id text NOT NULL,
+  layout text NOT NULL,
+  -- By the node's clock.
+  taken_at_ms bigint NOT NULL,
+  samples text NOT NULL,
+  -- By the database's clock, where there are several nodes.
+  written_at_ms bigint NOT NULL,
+  PRIMARY KEY (organization_id, node_id)
+);
+CREATE INDEX metric_samples_by_node ON metric_samples (node_id);
+
+CREATE TABLE metric_history (
+  organization_id text NOT NULL,
+  -- Empty for all deployments of the organization together.
+  deployment_id text NOT NULL,
+  resolution_ms bigint NOT NULL,
+  -- By the node's clock.
+  began_at_ms bigint NOT NULL,
+  -- Which start of which node measured it.
+  recorder text NOT NULL,
+  -- JSON; the format is that of src/metrics/history/.
+  platform text NOT NULL,
+  custom text NOT NULL,
+  PRIMARY KEY (organization_id, deployment_id, resolution_ms, began_at_ms, recorder)
+);
+CREATE INDEX metric_history_by_age ON metric_history (resolution_ms, began_at_ms);

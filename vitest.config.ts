@@ -37,8 +37,11 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
-/** Whole programs, and the contracts of the storage on each database. */
-const SLOW = ["test/{e2e,storage}/**/*.test.ts"];
+/** The contracts of the storage on each database, and the core programs whole. */
+const CORE = ["test/storage/**/*.test.ts", "test/e2e/{deployments,serve,start}/**/*.test.ts"];
+
+/** All whole programs: with browsers, clients in other languages, BentoML, what is shipped. */
+const PROGRAMS = ["test/e2e/**/*.test.ts"];
 
 export default defineConfig({
   test: {
@@ -56,12 +59,21 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        test: { name: "e2e", include: SLOW },
+        test: { name: "core", include: CORE },
+      },
+      {
+        extends: true,
+        test: { name: "e2e", include: PROGRAMS, exclude: CORE },
       },
       {
         extends: true,
         // Its files share the modules that they import, which takes a third of the time away.
-        test: { name: "unit", include: ["test/**/*.test.ts"], exclude: SLOW, isolate: false },
+        test: {
+          name: "unit",
+          include: ["test/**/*.test.ts"],
+          exclude: [...CORE, ...PROGRAMS],
+          isolate: false,
+        },
       },
     ],
     execArgv: [NO_COMPILED_WRAPPERS],

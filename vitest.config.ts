@@ -22,9 +22,15 @@ const NO_COMPILED_WRAPPERS = "--wasm-wrapper-tiering-budget=1000000000";
 process.env.NODE_COMPILE_CACHE ??= source("./node_modules/.cache/compile");
 
 /** What takes longest first, so that none of it is left to run alone at the end. */
-const LONGEST = ["./test/e2e/clients/stubs", "./test/e2e/clients/python", "./test/e2e/"].map(
-  source,
-);
+const LONGEST = [
+  "./test/e2e/clients/",
+  "./test/e2e/workers/",
+  "./test/storage/sqlite.test.ts",
+  "./test/storage/postgres.test.ts",
+  "./test/pool/local-worker.test.ts",
+  "./test/pool/remote-worker.test.ts",
+  "./test/e2e/",
+].map(source);
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -38,9 +44,13 @@ class LongestFirst extends BaseSequencer {
 }
 
 /** The contracts of the storage on each database, and the core programs whole. */
-const CORE = ["test/storage/**/*.test.ts", "test/e2e/{deployments,serve,start}/**/*.test.ts"];
+const CORE = [
+  "test/storage/**/*.test.ts",
+  "test/e2e/serve/**/*.test.ts",
+  "test/e2e/start/first.test.ts",
+];
 
-/** All whole programs: with browsers, clients in other languages, BentoML, what is shipped. */
+/** All whole programs: faults, browsers, clients in other languages, BentoML, what is shipped. */
 const PROGRAMS = ["test/e2e/**/*.test.ts"];
 
 export default defineConfig({

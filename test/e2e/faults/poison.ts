@@ -11,8 +11,8 @@ import type { Program } from "../cli/program.ts";
 import { ROOT } from "../clients/python-environment.ts";
 import { until, World } from "../hosting/world.ts";
 import { indexEnv, tools } from "../python/uv.ts";
+import { fixture, type Shown } from "../serve/served.ts";
 import { hasJoined, startAgent, workerToken } from "../workers/agent-program.ts";
-import { fixture, type Shown } from "./served.ts";
 
 /** Of a worker, in MiB: a few of what poison takes at a time. */
 const MEMORY_MIB = 256;

@@ -5,9 +5,9 @@ import {
   Health,
   HealthCheckResponse_ServingStatus as Serving,
 } from "../../../gen/grpc/health/v1/health_pb.js";
-import { type Arrival, Gate } from "./gate.ts";
-import { refusal } from "./refusal.ts";
-import { type Served, serve } from "./served.ts";
+import { type Arrival, Gate } from "../serve/gate.ts";
+import { refusal } from "../serve/refusal.ts";
+import { type Served, serve } from "../serve/served.ts";
 
 let served: Served;
 let gate: Gate;

@@ -4,10 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text as readText } from "node:stream/consumers";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { Gate } from "./gate.ts";
-import { ServerProcess } from "./process.ts";
-import { refusal } from "./refusal.ts";
-import { type Shown, serve } from "./served.ts";
+import { Gate } from "../serve/gate.ts";
+import { ServerProcess } from "../serve/process.ts";
+import { refusal } from "../serve/refusal.ts";
+import { type Shown, serve } from "../serve/served.ts";
 
 let folder: string;
 let database: string;

@@ -1,7 +1,7 @@
 /** What a function says before it ends is in the log of its task. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { databaseUrl } from "../../storage/postgres/databases.ts";
-import { type Served, serve } from "./served.ts";
+import { type Served, serve } from "../serve/served.ts";
 
 interface Said {
   readonly attempt: number;

@@ -7,9 +7,9 @@ import type { Program } from "../cli/program.ts";
 import { pythonMissing } from "../clients/python-environment.ts";
 import { until, World } from "../hosting/world.ts";
 import { serviceInterpreter } from "../python/interpreter.ts";
+import { refusal } from "../serve/refusal.ts";
+import { fixture, type Served, serve } from "../serve/served.ts";
 import { hasJoined, startAgent, workerToken } from "../workers/agent-program.ts";
-import { refusal } from "./refusal.ts";
-import { fixture, type Served, serve } from "./served.ts";
 
 const skipped = leftOut(pythonMissing);
 

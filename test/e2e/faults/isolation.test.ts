@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { BAD_FRAMES } from "../../fixtures/frames.ts";
-import { type Served, serve } from "./served.ts";
+import { type Served, serve } from "../serve/served.ts";
 
 const SECRET = "a secret of the node";
 

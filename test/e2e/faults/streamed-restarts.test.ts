@@ -3,10 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { databaseUrl } from "../../storage/postgres/databases.ts";
-import { Gate } from "./gate.ts";
-import { pieceEvents, told } from "./piece-stream.ts";
-import { ServerProcess } from "./process.ts";
-import { type Served, serve } from "./served.ts";
+import { Gate } from "../serve/gate.ts";
+import { pieceEvents, told } from "../serve/piece-stream.ts";
+import { ServerProcess } from "../serve/process.ts";
+import { type Served, serve } from "../serve/served.ts";
 
 const events = (served: Served, id: string, after?: string) =>
   pieceEvents(served.origin, `/gated/stream?task_id=${id}`, after === undefined ? {} : { after });

@@ -2,8 +2,8 @@
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ServerProcess } from "../serve/process.ts";
 import type { Flood } from "./flood.ts";
-import { ServerProcess } from "./process.ts";
 
 let served: ServerProcess;
 beforeAll(async () => {

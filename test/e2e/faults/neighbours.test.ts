@@ -3,9 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { MAX_LOST_WORKERS } from "../../../src/tasks/lost.ts";
-import { Gate } from "./gate.ts";
-import { refusal } from "./refusal.ts";
-import { type Served, serve } from "./served.ts";
+import { Gate } from "../serve/gate.ts";
+import { refusal } from "../serve/refusal.ts";
+import { type Served, serve } from "../serve/served.ts";
 
 let served: Served;
 let gate: Gate;

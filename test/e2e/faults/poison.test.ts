@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import { leftOut } from "../../needed.ts";
 import { skipped as noSandbox } from "../../pool/sandbox/available.ts";
 import { pythonMissing } from "../clients/python-environment.ts";
+import { serve } from "../serve/served.ts";
 import { amongPoison, PoisonedDeployment, type PoisonPlace } from "./poison.ts";
-import { serve } from "./served.ts";
 
 /** More of them is the larger run, over all places: 200, in CONTRIBUTING.md. */
 const INNOCENTS = Number(process.env.TESSERA_POISON_INNOCENTS ?? 12);

@@ -16,7 +16,7 @@ export interface Import {
 /** Source files below a folder, from the root, without generated ones. */
 export function filesBelow(folder: string): string[] {
   return readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && /\.(?:[cm]?[jt]s|css|html)$/.test(entry.name))
+    .filter((entry) => entry.isFile() && /\.(?:[cm]?[jt]sx?|css|html)$/.test(entry.name))
     .map((entry) => relative(ROOT, join(entry.parentPath, entry.name)).split(sep).join("/"))
     .filter((path) => !/(?:^|\/)(?:node_modules|gen)\//.test(path));
 }
@@ -44,7 +44,7 @@ function importsOf(from: string): Import[] {
 
 export const source = filesBelow("src");
 // The page's own modules import each other in the browser, and nothing else.
-export const modules = source.filter((path) => /\.ts$/.test(path));
+export const modules = source.filter((path) => /\.tsx?$/.test(path));
 export const imports = modules.flatMap(importsOf);
 
 /** Imports of files under a path, without those of the files there among themselves. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { MetricSeriesJson, ServiceMetricJson } from "../../gen/tessera/v1/metrics_pb.js";
-import { formatOf, perSecond } from "../../src/console/app/pages/metrics/format.ts";
 import { ownCharts } from "../../src/console/app/pages/metrics/own-lines.ts";
+import { formatOf, perSecond } from "../../src/console/app/ui/quantity.ts";
 
 const TOKENS: ServiceMetricJson = {
   name: "tokens_total",

@@ -15,8 +15,8 @@ import { DataTable } from "../../ui/data-table.tsx";
 import { Field } from "../../ui/field.tsx";
 import { Loading } from "../../ui/loading.tsx";
 import { Notice } from "../../ui/notice.tsx";
+import { bytes } from "../../ui/quantity.ts";
 import { Status, type Tone } from "../../ui/status.tsx";
-import { bytes } from "../metrics/format.ts";
 import { type ComparisonSearch, readComparison } from "./comparison-search.ts";
 import { useDeploymentName } from "./frame.tsx";
 

@@ -4,8 +4,8 @@ import type {
   QueryMetricsResponseJson,
 } from "../../../../../gen/tessera/v1/metrics_pb.js";
 import type { AskedMetrics } from "../../api/metrics.ts";
+import { bytes, count, type Format, perSecond, seconds } from "../../ui/quantity.ts";
 import { Chart } from "./chart.tsx";
-import { bytes, count, type Format, perSecond, seconds } from "./format.ts";
 import { type Line, numbersOf } from "./line.ts";
 
 type Metric = AskedMetrics["metrics"][number];

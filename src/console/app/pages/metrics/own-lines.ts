@@ -5,7 +5,7 @@ import type {
   ServiceMetricJson,
 } from "../../../../../gen/tessera/v1/metrics_pb.js";
 import { isolated } from "../../ui/isolated.ts";
-import { type Format, formatOf, perSecond } from "./format.ts";
+import { type Format, formatOf, perSecond } from "../../ui/quantity.ts";
 import { type Line, numbersOf } from "./line.ts";
 
 type Kind = NonNullable<ServiceMetricJson["kind"]>;

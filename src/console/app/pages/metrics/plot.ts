@@ -1,7 +1,7 @@
 /** How uPlot draws the lines of a chart. */
 import UPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
-import type { Format } from "./format.ts";
+import type { Format } from "../../ui/quantity.ts";
 import type { Line } from "./line.ts";
 
 /** The height of a chart without its legend. */

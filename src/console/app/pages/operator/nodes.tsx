@@ -3,9 +3,9 @@ import { useSuspenseQuery } from "@tanstack/react-query";
 import type { NodeJson } from "../../../../../gen/tessera/v1/operator_pb.js";
 import { nodes } from "../../api/operator.ts";
 import { DataTable } from "../../ui/data-table.tsx";
+import { bytes } from "../../ui/quantity.ts";
 import { Status } from "../../ui/status.tsx";
 import { Time } from "../../ui/time.tsx";
-import { bytes } from "../metrics/format.ts";
 
 /** Below it, little is left for logs and artifacts. */
 const MIN_FREE_DISK_BYTES = 1024 ** 3;

@@ -9,8 +9,8 @@ import { DataTable } from "../../ui/data-table.tsx";
 import { Empty } from "../../ui/empty.tsx";
 import { Facts } from "../../ui/facts.tsx";
 import { Page } from "../../ui/page.tsx";
+import { bytes } from "../../ui/quantity.ts";
 import { Time } from "../../ui/time.tsx";
-import { bytes } from "../metrics/format.ts";
 import { Nodes } from "./nodes.tsx";
 
 export function Operator() {

@@ -1,6 +1,6 @@
 /** The filter of a list of tasks, which is in the address: a link shows the same. */
 import type { TaskFilter } from "../../api/tasks.ts";
-import { STATES, type TaskState } from "./state.tsx";
+import { type ShownState, STATES } from "./state.tsx";
 
 /** What the address says of the filter: the word of a state, names, and a text. */
 export interface TaskSearch {
@@ -27,6 +27,6 @@ export function readSearch(given: Record<string, unknown>): TaskSearch {
 }
 
 export function filterOf({ status, ...rest }: TaskSearch): TaskFilter {
-  const state = WORDS.find(([, word]) => word === status)?.[0] as TaskState | undefined;
+  const state = WORDS.find(([, word]) => word === status)?.[0] as ShownState | undefined;
   return { ...rest, status: state };
 }

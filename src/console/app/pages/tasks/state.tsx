@@ -11,7 +11,7 @@ export const STATES = {
   TASK_STATUS_CANCELLED: ["warning", "cancelled"],
 } as const satisfies Partial<Record<TaskStatusJson, readonly [Tone, string]>>;
 
-export type TaskState = keyof typeof STATES;
+export type ShownState = keyof typeof STATES;
 
 const REASONS: Partial<Record<FailureReasonJson, string>> = {
   FAILURE_REASON_ERROR: "the function failed",
@@ -27,6 +27,6 @@ export const reasonOf = (reason: FailureReasonJson | undefined): string =>
   REASONS[reason ?? "FAILURE_REASON_UNSPECIFIED"] ?? "failed";
 
 export function TaskStatus({ status }: { readonly status: TaskStatusJson | undefined }) {
-  const [tone, word] = STATES[status as TaskState] ?? ["idle", "unknown"];
+  const [tone, word] = STATES[status as ShownState] ?? ["idle", "unknown"];
   return <Status tone={tone}>{word}</Status>;
 }

@@ -11,10 +11,10 @@ import { Field } from "../../ui/field.tsx";
 import { formMessage, violationOf } from "../../ui/form.ts";
 import { Notice } from "../../ui/notice.tsx";
 import { AskForMonitoring } from "./ask-for-monitoring.tsx";
-import { FIELDS, Fields, type TokenFields } from "./fields.tsx";
+import { FIELDS, Fields, type TokenForm } from "./fields.tsx";
 import { TokenValue } from "./value.tsx";
 
-const NEW: TokenFields = {
+const NEW: TokenForm = {
   name: "",
   description: "",
   access: ["TOKEN_ACCESS_DEVELOPER_OPERATIONS"],
@@ -22,7 +22,7 @@ const NEW: TokenFields = {
   deployments: [],
 };
 
-const forWorkers = (deployment: string): TokenFields => ({
+const forWorkers = (deployment: string): TokenForm => ({
   ...NEW,
   access: ["TOKEN_ACCESS_WORKER"],
   deployments: [deployment],

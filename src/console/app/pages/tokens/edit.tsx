@@ -10,7 +10,7 @@ import { Dialog } from "../../ui/dialog.tsx";
 import { formMessage } from "../../ui/form.ts";
 import { Notice } from "../../ui/notice.tsx";
 import { useToast } from "../../ui/toasts.tsx";
-import { FIELDS, Fields, type TokenFields } from "./fields.tsx";
+import { FIELDS, Fields, type TokenForm } from "./fields.tsx";
 
 export default function EditToken({
   token,
@@ -22,7 +22,7 @@ export default function EditToken({
   const organization = useOrganization();
   const queryClient = useQueryClient();
   const toast = useToast();
-  const [fields, setFields] = useState<TokenFields>({
+  const [fields, setFields] = useState<TokenForm>({
     name: token.name ?? "",
     description: token.description ?? "",
     access: (token.access ?? []) as readonly Access[],

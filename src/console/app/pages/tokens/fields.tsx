@@ -6,7 +6,7 @@ import { ACCESS, type Access, isAlone, isForDeployments } from "../../api/tokens
 import { Field } from "../../ui/field.tsx";
 import { violationOf } from "../../ui/form.ts";
 
-export interface TokenFields {
+export interface TokenForm {
   readonly name: string;
   readonly description: string;
   readonly access: readonly Access[];
@@ -22,15 +22,15 @@ const MAX_DESCRIPTION_CHARACTERS = 1_000;
 export const FIELDS = ["name", "description", "access", "deployments", "all_deployments"] as const;
 
 export interface FieldsProps {
-  readonly value: TokenFields;
+  readonly value: TokenForm;
   /** Whether it is an organization's: only these may have monitoring. */
   readonly isOrganizations: boolean;
   readonly error: unknown;
-  onChange(value: TokenFields): void;
+  onChange(value: TokenForm): void;
 }
 
 export function Fields({ value, isOrganizations, error, onChange }: FieldsProps) {
-  const set = (changed: Partial<TokenFields>) => onChange({ ...value, ...changed });
+  const set = (changed: Partial<TokenForm>) => onChange({ ...value, ...changed });
   const namesDeployments = isForDeployments(value.access);
   return (
     <>
@@ -94,7 +94,7 @@ function toggled(all: readonly Access[], one: Access): readonly Access[] {
 }
 
 interface DeploymentChoiceProps extends Pick<FieldsProps, "value" | "error"> {
-  onChange(changed: Partial<TokenFields>): void;
+  onChange(changed: Partial<TokenForm>): void;
 }
 
 function DeploymentChoice({ value, error, onChange }: DeploymentChoiceProps) {

@@ -1,4 +1,4 @@
-/** How charts write numbers with their units. */
+/** How charts and tables write numbers with their units. */
 
 export type Format = (value: number) => string;
 

@@ -26,7 +26,7 @@ const MEMBER =
 /** Every number that is declared at the top of a module. */
 export const constants: readonly Constant[] = readdirSync(join(ROOT, "src"), { recursive: true })
   .map((path) => `src/${String(path).replaceAll("\\", "/")}`)
-  .filter((path) => /\.ts$/.test(path))
+  .filter((path) => /\.tsx?$/.test(path))
   .sort()
   .flatMap(constantsOf);
 

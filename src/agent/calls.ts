@@ -10,8 +10,8 @@
  */
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Assignment, Assignments } from "../../gen/tessera/v1/worker_pb.js";
-import { BatchPost } from "../pool/batch-post.ts";
-import type { Execution, ExecutionEnd, ExecutionListener } from "../pool/execution.ts";
+import { BatchPost } from "../pool/calls/batch-post.ts";
+import type { Execution, ExecutionEnd, ExecutionListener } from "../pool/calls/execution.ts";
 import type { Worker } from "../pool/worker.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { AbortReason } from "../protocol/messages.ts";

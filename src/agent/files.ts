@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { errorFacts } from "../client/error.ts";
 import type { FileKeeper } from "../files/keeper.ts";
-import type { Keepers } from "../pool/transfers.ts";
+import type { Keepers } from "../pool/calls/transfers.ts";
 import type { StoredFile } from "../protocol/messages.ts";
 import { blobsUnavailable } from "../storage/blobs.ts";
 import type { WorkerClient } from "./connection.ts";

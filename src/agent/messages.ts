@@ -8,8 +8,7 @@ import type {
   WorkRequestSchema,
   WorkResultSchema,
 } from "../../gen/tessera/v1/worker_pb.js";
-import type { ExecutionEnd } from "../pool/execution.ts";
-import type { ExecuteOptions } from "../pool/options.ts";
+import type { ExecuteOptions, ExecutionEnd } from "../pool/calls/execution.ts";
 import type { RequestHead, ResponseHead } from "../protocol/heads.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
 import type {

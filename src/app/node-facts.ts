@@ -4,7 +4,7 @@
  * heartbeat by which the node lives.
  */
 import { statfs } from "node:fs/promises";
-import type { BudgetUse } from "../pool/budget.ts";
+import type { BudgetUse } from "../pool/room/budget.ts";
 import type { SandboxLevel } from "../pool/sandbox/sandbox.ts";
 import type { NodeFacts } from "../storage/hosting/nodes.ts";
 import { version } from "../version.ts";

@@ -9,7 +9,7 @@
  * written. A text in any other form is refused.
  */
 import { createHash } from "node:crypto";
-import { readManifest } from "../pool/check-manifest.ts";
+import { readManifest } from "../pool/checks/check-manifest.ts";
 import type { ServiceManifest } from "../protocol/manifest.ts";
 import { version } from "../version.ts";
 import { ArtifactError, quoted } from "./artifact-error.ts";

@@ -1,6 +1,6 @@
 /** The budget of a node: as it is set, or made from what the machine has. */
 import { availableParallelism, totalmem } from "node:os";
-import type { BudgetLimits } from "../pool/shortage.ts";
+import type { BudgetLimits } from "../pool/room/shortage.ts";
 import type { Values } from "./settings.ts";
 import type { START_SETTINGS } from "./start-settings.ts";
 

@@ -7,7 +7,7 @@
  * until it serves, and dropped with them if it never does.
  */
 import type { CustomMetrics } from "../metrics/custom-metrics.ts";
-import type { CountsReceiver } from "../pool/options.ts";
+import type { CountsReceiver } from "../pool/worker-options.ts";
 import type { MetricManifest, ServiceManifest } from "../protocol/manifest.ts";
 import type { MetricChange, WorkerMessage } from "../protocol/messages.ts";
 import { MAX_LABEL_VALUE_CHARACTERS } from "../sdk/metric-rules.ts";

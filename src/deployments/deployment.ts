@@ -7,10 +7,10 @@
 import { type Problem, problem, shuttingDown } from "../errors.ts";
 import type { DeploymentMetrics } from "../metrics/deployment.ts";
 import type { MeasuredDeployment } from "../metrics/metrics.ts";
-import type { ServiceCode } from "../pool/options.ts";
 import { Pool } from "../pool/pool.ts";
 import type { Worker } from "../pool/worker.ts";
 import type { WorkerEnd } from "../pool/worker-end.ts";
+import type { ServiceCode } from "../pool/worker-options.ts";
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
 import { Attempts } from "../queue/attempts.ts";
 import { Calls } from "../queue/calls.ts";

@@ -3,11 +3,12 @@
  * node goes on with those that another node began, and gives those back to the queue that the
  * worker does not have.
  */
-import type { CountsReceiver } from "../pool/options.ts";
+
+import { WorkerSlot } from "../pool/calls/slot.ts";
 import type { Pool } from "../pool/pool.ts";
 import type { HeldCall } from "../pool/remote/messages.ts";
 import type { RemoteWorker } from "../pool/remote/remote-worker.ts";
-import { WorkerSlot } from "../pool/slot.ts";
+import type { CountsReceiver } from "../pool/worker-options.ts";
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
 import { type Attempts, attemptOf } from "../queue/attempts.ts";
 import type { LeasedTask } from "../storage/leases.ts";

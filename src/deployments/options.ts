@@ -1,8 +1,8 @@
 /** What a deployment is made with. */
 import type { FileKeeper } from "../files/keeper.ts";
 import type { Metrics } from "../metrics/metrics.ts";
-import type { NodeBudget } from "../pool/budget.ts";
-import type { StartGate } from "../pool/start-gate.ts";
+import type { NodeBudget } from "../pool/room/budget.ts";
+import type { StartGate } from "../pool/room/start-gate.ts";
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
 import type { HeldPieces } from "../queue/held-pieces.ts";
 import type { Maintenance } from "../queue/maintenance.ts";

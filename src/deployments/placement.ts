@@ -17,7 +17,7 @@
  * node.
  */
 import { type Problem, problem } from "../errors.ts";
-import type { Awaited } from "../pool/options.ts";
+import type { Awaited } from "../pool/worker-options.ts";
 import type { ServiceManifest } from "../protocol/manifest.ts";
 import type { PlacementManifest } from "../protocol/placement.ts";
 import type {

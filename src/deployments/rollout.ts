@@ -4,9 +4,9 @@
  */
 
 import { problem } from "../errors.ts";
-import type { ServiceCode } from "../pool/options.ts";
 import type { Pool } from "../pool/pool.ts";
 import type { SandboxLevel } from "../pool/sandbox/sandbox.ts";
+import type { ServiceCode } from "../pool/worker-options.ts";
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
 import { ArgumentsReader } from "../service/input/arguments.ts";
 import type { ClaimedTask } from "../storage/storage.ts";

@@ -4,7 +4,7 @@
  * keeps them is only its operator's concern.
  */
 import { dirname, sep } from "node:path";
-import type { ServiceCode } from "../pool/options.ts";
+import type { ServiceCode } from "../pool/worker-options.ts";
 
 /** The text with its paths in the artifact; as it is for a service of `tessera serve`. */
 export function withShownPaths(text: string, { servicePath, revision }: ServiceCode): string {

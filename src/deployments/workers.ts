@@ -1,14 +1,14 @@
 /** Starts the workers of a deployment: rights, limits, environment, scratch folder, output. */
 
 import type { Log } from "../log/log.ts";
+import type { Keepers } from "../pool/calls/transfers.ts";
 import { EgressPolicy } from "../pool/egress/policy.ts";
 import { EgressProxy } from "../pool/egress/proxy.ts";
 import { type LaunchOf, launchersFor } from "../pool/launchers.ts";
 import { LocalWorker } from "../pool/local-worker.ts";
-import type { ServiceCode, WorkerOptions } from "../pool/options.ts";
 import type { OutputStream } from "../pool/process.ts";
-import type { Keepers } from "../pool/transfers.ts";
 import type { Worker } from "../pool/worker.ts";
+import type { ServiceCode, WorkerOptions } from "../pool/worker-options.ts";
 import { type WorkerAccess, workerRights } from "./permissions.ts";
 import type { ScratchFolders } from "./scratch.ts";
 import { withShownPaths } from "./shown-paths.ts";

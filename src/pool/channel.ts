@@ -13,7 +13,7 @@ import {
   type NodeMessage,
   type WorkerMessage,
 } from "../protocol/messages.ts";
-import { readWorkerMessage } from "./check.ts";
+import { readWorkerMessage } from "./checks/check.ts";
 import { ThrottledStream } from "./throttled-stream.ts";
 
 /**

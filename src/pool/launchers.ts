@@ -5,8 +5,8 @@ import type { Launch, ProgramOf } from "./launch/launch.ts";
 import { nodeProgram } from "./launch/node.ts";
 import { pythonProgram } from "./launch/python.ts";
 import { launchSandboxed } from "./launch/sandboxed.ts";
-import type { ServiceCode } from "./options.ts";
 import type { Sandbox } from "./sandbox/sandbox.ts";
+import type { ServiceCode } from "./worker-options.ts";
 
 export type LaunchOf = (service: Pick<ServiceCode, "code">) => Launch;
 

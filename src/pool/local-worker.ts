@@ -13,22 +13,16 @@ import {
   type WorkerMessage,
 } from "../protocol/messages.ts";
 import { resultIsText } from "../service/schema.ts";
-import type { Execution, ExecutionListener } from "./execution.ts";
-import { Executions } from "./executions.ts";
+import type { ExecuteOptions, Execution, ExecutionListener } from "./calls/execution.ts";
+import { Capacity } from "./calls/slot.ts";
+import { FileTransfers, type TransferHost } from "./calls/transfers.ts";
+import { Executions } from "./calls/worker-calls.ts";
 import { WorkerHeartbeat } from "./heartbeat.ts";
-import type {
-  Awaited,
-  CountsReceiver,
-  ExecuteOptions,
-  ServiceCode,
-  WorkerOptions,
-} from "./options.ts";
 import { ServiceProcess } from "./process.ts";
-import { Capacity } from "./slot.ts";
-import { FileTransfers, type TransferHost } from "./transfers.ts";
 import type { WorkerUsage } from "./usage.ts";
 import type { Worker } from "./worker.ts";
 import type { WorkerEnd } from "./worker-end.ts";
+import type { Awaited, CountsReceiver, ServiceCode, WorkerOptions } from "./worker-options.ts";
 
 /**
  * Largest message of a worker: a manifest with its header. A worker sends results in messages

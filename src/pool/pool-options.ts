@@ -2,11 +2,11 @@
 
 import type { ReplacementCause } from "../metrics/deployment.ts";
 import type { ServiceManifest } from "../protocol/manifest.ts";
-import type { ServiceCode } from "./options.ts";
-import type { RoomSource } from "./pool-room.ts";
-import type { StartGate } from "./start-gate.ts";
+import type { RoomSource } from "./room/deployment-room.ts";
+import type { StartGate } from "./room/start-gate.ts";
 import type { Worker } from "./worker.ts";
 import type { WorkerEnd } from "./worker-end.ts";
+import type { ServiceCode } from "./worker-options.ts";
 
 export interface PoolOptions {
   /** The initial number of workers; 0 is possible. */

@@ -6,17 +6,17 @@
  */
 
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
+import { type Slot, WorkerSlot } from "./calls/slot.ts";
 import { Isolation } from "./isolation.ts";
 import { JoinedWorkers } from "./joined-workers.ts";
-import type { Awaited, ServiceCode } from "./options.ts";
 import type { PoolOptions } from "./pool-options.ts";
-import { PoolRoom } from "./pool-room.ts";
 import { startRevision } from "./replacement.ts";
 import { RestartBackoff } from "./restart-backoff.ts";
-import type { Room } from "./room.ts";
-import { type Slot, WorkerSlot } from "./slot.ts";
-import { type Leave, type Starter, StartGate } from "./start-gate.ts";
+import { PoolRoom } from "./room/deployment-room.ts";
+import type { Room } from "./room/room.ts";
+import { type Leave, type Starter, StartGate } from "./room/start-gate.ts";
 import type { Worker } from "./worker.ts";
+import type { Awaited, ServiceCode } from "./worker-options.ts";
 
 /** How long a worker that is evicted has to end by itself. */
 const EVICTED_WORKER_EXIT_MS = 5_000;

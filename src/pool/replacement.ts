@@ -1,7 +1,7 @@
 /** A rolling replacement: starts the first workers of another revision beside the serving ones. */
 import type { ServiceManifest } from "../protocol/manifest.ts";
-import type { Room } from "./room.ts";
-import type { Leave } from "./start-gate.ts";
+import type { Room } from "./room/room.ts";
+import type { Leave } from "./room/start-gate.ts";
 import type { Worker } from "./worker.ts";
 
 interface ReplacementOptions {

@@ -5,9 +5,8 @@
  */
 
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
-import type { Execution, ExecutionListener } from "./execution.ts";
-import type { ExecuteOptions } from "./options.ts";
-import type { Capacity } from "./slot.ts";
+import type { ExecuteOptions, Execution, ExecutionListener } from "./calls/execution.ts";
+import type { Capacity } from "./calls/slot.ts";
 import type { WorkerUsage } from "./usage.ts";
 import type { WorkerEnd } from "./worker-end.ts";
 

@@ -2,7 +2,7 @@
  * Encodes messages as frames, and reads those of a node. Short texts stand in the
  * header, where they cost least; long texts, files and what has a structure of its
  * own (manifests, failures, many counts) are attachments, so that the header stays within
- * `MAX_HEADER_BYTES`. How a node reads the messages of a worker is in `src/pool/check.ts`.
+ * `MAX_HEADER_BYTES`. How a node reads the messages of a worker is in `src/pool/checks/check.ts`.
  */
 import { type Attachments, OutgoingAttachments, type Reference } from "./attachments.ts";
 import { FORMAT, LENGTH_BYTES, PREFIX_BYTES } from "./frames.ts";

@@ -6,7 +6,12 @@
 
 import { SlotMap } from "../collections/slots.ts";
 import { logFailure, logLine, type ServiceLine } from "../log/log.ts";
-import type { EndRecord, Execution, ExecutionEnd, ExecutionListener } from "../pool/execution.ts";
+import type {
+  EndRecord,
+  Execution,
+  ExecutionEnd,
+  ExecutionListener,
+} from "../pool/calls/execution.ts";
 import type { Slot } from "../pool/pool.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { CallFailure } from "../protocol/messages.ts";

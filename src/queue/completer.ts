@@ -8,7 +8,7 @@ import { toProblem } from "../errors.ts";
 import type { Log } from "../log/log.ts";
 import type { TaskOutcome } from "../metrics/deployment.ts";
 import type { DeploymentMetricsOf } from "../metrics/metrics.ts";
-import type { EndRecord } from "../pool/execution.ts";
+import type { EndRecord } from "../pool/calls/execution.ts";
 import type { Attempt, AttemptEnd, NewEvent, Storage } from "../storage/storage.ts";
 import type { Task } from "../tasks/task.ts";
 import { loggedTrace } from "../tracing/context.ts";

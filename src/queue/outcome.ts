@@ -1,6 +1,6 @@
 /** Maps the end of an execution to the end of its attempt: success, failure, retry or requeue. */
 
-import type { ExecutionEnd } from "../pool/execution.ts";
+import type { ExecutionEnd } from "../pool/calls/execution.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { CallFailure } from "../protocol/messages.ts";
 import type { AttemptEnd } from "../storage/storage.ts";

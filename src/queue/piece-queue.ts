@@ -3,8 +3,8 @@
  * credit that the worker has. What the reader takes is given as credit again, so a reader that
  * is slow stops the function behind it.
  */
-import type { Execution, ExecutionEnd } from "../pool/execution.ts";
-import type { Piece } from "../pool/received-chunks.ts";
+import type { Execution, ExecutionEnd } from "../pool/calls/execution.ts";
+import type { Piece } from "../pool/calls/received-chunks.ts";
 import type { HeldPieces } from "./held-pieces.ts";
 
 export class PieceQueue {

@@ -5,7 +5,7 @@
  * execution, after no more deaths than a task survives, and after the second of them alone in a
  * worker, so that calls which were beside poison twice are not beside it again.
  */
-import type { ExecutionEnd } from "../pool/execution.ts";
+import type { ExecutionEnd } from "../pool/calls/execution.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
 import { MAX_LOST_NODES, MAX_LOST_WORKERS } from "../tasks/lost.ts";
 

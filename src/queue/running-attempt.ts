@@ -1,6 +1,11 @@
 /** One running attempt: the object through which a worker reports to `attempts.ts`. */
 import type { ServiceLine } from "../log/log.ts";
-import type { EndRecord, Execution, ExecutionEnd, ExecutionListener } from "../pool/execution.ts";
+import type {
+  EndRecord,
+  Execution,
+  ExecutionEnd,
+  ExecutionListener,
+} from "../pool/calls/execution.ts";
 import type { Slot } from "../pool/pool.ts";
 import type { ResponseHead } from "../protocol/heads.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";

@@ -1,7 +1,7 @@
 /** Trace spans of submits, waits and attempts. Nothing here runs where tracing is off. */
 import { codeToString } from "@connectrpc/connect/protocol-connect";
 import { Problem, toProblem } from "../errors.ts";
-import type { ExecutionEnd } from "../pool/execution.ts";
+import type { ExecutionEnd } from "../pool/calls/execution.ts";
 import type { AttemptEnd, Storage } from "../storage/storage.ts";
 import type { Task } from "../tasks/task.ts";
 import type { DeploymentTracing, OpenSpan, SpanEnd } from "../tracing/tracing.ts";

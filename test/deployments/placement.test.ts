@@ -13,7 +13,7 @@ import {
   usesLabel,
 } from "../../src/deployments/placement.ts";
 import { Problem } from "../../src/errors.ts";
-import type { Awaited } from "../../src/pool/options.ts";
+import type { Awaited } from "../../src/pool/worker-options.ts";
 import type { EndpointManifest, ServiceManifest } from "../../src/protocol/manifest.ts";
 import { faultOfPlacement, type PlacementManifest } from "../../src/protocol/placement.ts";
 import type { MachineLabels, WorkerPlace } from "../../src/storage/accounts/organizations.ts";

@@ -1,7 +1,7 @@
 /** What every worker does with calls that come together: a part of the contract of workers. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Execution, ExecutionEnd, ExecutionListener } from "../../src/pool/execution.ts";
+import type { Execution, ExecutionEnd, ExecutionListener } from "../../src/pool/calls/execution.ts";
 
 /** A call that has begun. */
 interface BatchedExecution {

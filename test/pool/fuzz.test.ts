@@ -7,7 +7,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { readWorkerMessage } from "../../src/pool/check.ts";
+import { readWorkerMessage } from "../../src/pool/checks/check.ts";
 import { FrameReader } from "../../src/protocol/frames.ts";
 import {
   MAX_ATTACHMENTS,

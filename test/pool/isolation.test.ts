@@ -1,7 +1,7 @@
 /** Whole workers for suspects, by a clock of the test. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { Capacity } from "../../src/pool/calls/slot.ts";
 import { Isolation } from "../../src/pool/isolation.ts";
-import { Capacity } from "../../src/pool/slot.ts";
 import type { Worker } from "../../src/pool/worker.ts";
 import type { EndpointManifest } from "../../src/protocol/manifest.ts";
 

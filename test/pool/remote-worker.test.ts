@@ -1,7 +1,7 @@
 /** A worker in Node on another machine does what every worker does. */
 import { expect, test } from "vitest";
 import { buildArtifact } from "../../src/artifacts/build.ts";
-import type { ExecutionEnd } from "../../src/pool/execution.ts";
+import type { ExecutionEnd } from "../../src/pool/calls/execution.ts";
 import { launchersFor } from "../../src/pool/launchers.ts";
 import { servicePath } from "../worker/process.ts";
 import { REMOTE_SKIPS, remoteWorkers } from "./remote-workers.ts";

@@ -1,6 +1,6 @@
 /** What every worker does with an endpoint that streams: a part of the contract of workers. */
 import { expect, test } from "vitest";
-import type { Execution, ExecutionEnd, ExecutionListener } from "../../src/pool/execution.ts";
+import type { Execution, ExecutionEnd, ExecutionListener } from "../../src/pool/calls/execution.ts";
 import {
   MAX_INLINE_FILE_BYTES,
   MAX_INLINE_RESULT_CHARACTERS,

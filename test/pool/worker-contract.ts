@@ -4,11 +4,11 @@
  */
 import { afterEach, beforeEach, describe, expect, test as vitest } from "vitest";
 import { once } from "../../src/files/keeper.ts";
-import { BatchPost } from "../../src/pool/batch-post.ts";
-import type { ExecutionEnd, ExecutionListener } from "../../src/pool/execution.ts";
+import { BatchPost } from "../../src/pool/calls/batch-post.ts";
+import type { ExecutionEnd, ExecutionListener } from "../../src/pool/calls/execution.ts";
 import { DEFAULT_LIMITS } from "../../src/pool/limits.ts";
-import type { WorkerOptions } from "../../src/pool/options.ts";
 import type { Worker } from "../../src/pool/worker.ts";
+import type { WorkerOptions } from "../../src/pool/worker-options.ts";
 import type { RequestHead } from "../../src/protocol/heads.ts";
 import type { ServiceManifest } from "../../src/protocol/manifest.ts";
 import {

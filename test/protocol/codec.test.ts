@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { readWorkerMessage } from "../../src/pool/check.ts";
+import { readWorkerMessage } from "../../src/pool/checks/check.ts";
 import type { Attachments } from "../../src/protocol/attachments.ts";
 import { decodeNodeMessage, encodeMessage } from "../../src/protocol/codec.ts";
 import { FrameReader } from "../../src/protocol/frames.ts";

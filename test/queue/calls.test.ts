@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import type { ExecutionEnd } from "../../src/pool/execution.ts";
+import type { ExecutionEnd } from "../../src/pool/calls/execution.ts";
 import type { Pool, Slot } from "../../src/pool/pool.ts";
 import type { EndpointManifest } from "../../src/protocol/manifest.ts";
 import { Calls } from "../../src/queue/calls.ts";

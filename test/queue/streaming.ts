@@ -1,7 +1,7 @@
 /** Attempts that stream on a real storage, with a worker whose chunks the test sends. */
 import { SERVICE_LIMITS } from "../../src/config/limits.ts";
 import type { FileKeeper } from "../../src/files/keeper.ts";
-import type { ExecutionEnd, ExecutionListener } from "../../src/pool/execution.ts";
+import type { ExecutionEnd, ExecutionListener } from "../../src/pool/calls/execution.ts";
 import type { Slot } from "../../src/pool/pool.ts";
 import type { EndpointManifest } from "../../src/protocol/manifest.ts";
 import { Attempts } from "../../src/queue/attempts.ts";

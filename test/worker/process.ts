@@ -6,7 +6,7 @@ import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { bundleService } from "../../src/artifacts/bundle.ts";
 import { workerRights } from "../../src/deployments/permissions.ts";
-import { readWorkerMessage } from "../../src/pool/check.ts";
+import { readWorkerMessage } from "../../src/pool/checks/check.ts";
 import { permissionFlags } from "../../src/pool/launch/node.ts";
 import { encodeMessage } from "../../src/protocol/codec.ts";
 import { FrameReader } from "../../src/protocol/frames.ts";

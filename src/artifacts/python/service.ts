@@ -2,7 +2,7 @@
 import type { Dirent } from "node:fs";
 import { readdir, realpath, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
-import type { PythonCode } from "../../pool/options.ts";
+import type { PythonCode } from "../../pool/worker-options.ts";
 import type { ServiceEntry } from "../../protocol/messages.ts";
 import { ServiceFileError } from "../bundle.ts";
 import { findInterpreter, type PythonOptions } from "./interpreter.ts";

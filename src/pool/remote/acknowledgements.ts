@@ -2,7 +2,7 @@
  * Acknowledgements: tells a worker which of its results are recorded, so that it may forget them.
  * Nobody waits for one, so those of a moment go in one message.
  */
-import type { EndRecord, ExecutionEnd, ExecutionListener } from "../execution.ts";
+import type { EndRecord, ExecutionEnd, ExecutionListener } from "../calls/execution.ts";
 
 /** How long acknowledgements are collected. */
 const ACKNOWLEDGE_DELAY_MS = 20;

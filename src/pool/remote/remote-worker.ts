@@ -18,14 +18,15 @@
 
 import type { EndpointManifest, ServiceManifest } from "../../protocol/manifest.ts";
 import type { Call, Chunk, NodeMessage } from "../../protocol/messages.ts";
-import { ABORT_GRACE_MS, type Execution, type ExecutionListener } from "../execution.ts";
-import { Executions } from "../executions.ts";
-import type { CountsReceiver, ExecuteOptions } from "../options.ts";
-import { Capacity } from "../slot.ts";
-import type { TransferHost } from "../transfers.ts";
+import type { ExecuteOptions } from "../calls/execution.ts";
+import { ABORT_GRACE_MS, type Execution, type ExecutionListener } from "../calls/execution.ts";
+import { Capacity } from "../calls/slot.ts";
+import type { TransferHost } from "../calls/transfers.ts";
+import { Executions } from "../calls/worker-calls.ts";
 import type { WorkerUsage } from "../usage.ts";
 import type { Worker, WorkerLease, WorkerMachine } from "../worker.ts";
 import type { WorkerEnd } from "../worker-end.ts";
+import type { CountsReceiver } from "../worker-options.ts";
 import { Acknowledgements, acknowledging } from "./acknowledgements.ts";
 import type { HeldCall, RemoteResult, RemoteStream } from "./messages.ts";
 import { RemoteTransfers, type RemoteTransfersOptions } from "./transfers.ts";

@@ -12,8 +12,8 @@ import {
   type SentPayload,
   type StoredFile,
 } from "../../protocol/messages.ts";
-import type { Execution } from "../execution.ts";
-import type { Keepers, TransferHost, Transfers } from "../transfers.ts";
+import type { Execution } from "../calls/execution.ts";
+import type { Keepers, TransferHost, Transfers } from "../calls/transfers.ts";
 
 /** UTF-8 bytes per UTF-16 code unit. */
 const MAX_BYTES_PER_CHARACTER = 3;

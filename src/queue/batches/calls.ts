@@ -3,8 +3,9 @@
  * oldest and those like it get one slot together, at once under load, else when the batch is
  * full or the wait is over.
  */
+
+import { shareSlot } from "../../pool/calls/shared-slot.ts";
 import type { Slot } from "../../pool/pool.ts";
-import { shareSlot } from "../../pool/shared-slot.ts";
 import type { BatchManifest, EndpointManifest } from "../../protocol/manifest.ts";
 import type { Payload } from "../../protocol/messages.ts";
 import { type BatchItem, batchItem, together } from "./group.ts";

@@ -3,8 +3,9 @@
  * claimed, and how those that were claimed for one worker share its slots. Nothing is claimed
  * before it can run, so a crash loses nothing.
  */
+
+import { shareSlot } from "../../pool/calls/shared-slot.ts";
 import type { Slot } from "../../pool/pool.ts";
-import { shareSlot } from "../../pool/shared-slot.ts";
 import type { BatchManifest } from "../../protocol/manifest.ts";
 import type { ClaimedTask } from "../../storage/storage.ts";
 import { batchItem, together } from "./group.ts";

@@ -1,5 +1,5 @@
 import { afterEach, expect, it } from "vitest";
-import { NodeBudget } from "../../../src/pool/budget.ts";
+import { NodeBudget } from "../../../src/pool/room/budget.ts";
 import { Hosting, source } from "./hosting.ts";
 
 const resources = new AsyncDisposableStack();

@@ -1,5 +1,5 @@
 import { afterEach, expect, it } from "vitest";
-import { StartGate } from "../../../src/pool/start-gate.ts";
+import { StartGate } from "../../../src/pool/room/start-gate.ts";
 import { Hosting, source } from "./hosting.ts";
 
 let hosting: Hosting;

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { generateStubs } from "../../../scripts/generate-clients.ts";
 import { buildArtifact } from "../../../src/artifacts/build.ts";
 import type { BuiltArtifact } from "../../../src/artifacts/build-options.ts";
-import type { ExecutionEnd } from "../../../src/pool/execution.ts";
+import type { ExecutionEnd } from "../../../src/pool/calls/execution.ts";
 import type { RemoteWorker } from "../../../src/pool/remote/remote-worker.ts";
 import { leftOut } from "../../needed.ts";
 import { NodeEnd, REMOTE_SKIPS } from "../../pool/remote-workers.ts";

@@ -1,6 +1,6 @@
 /** A worker on another machine, as its node sees it: the test plays the stream. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import type { ExecutionEnd } from "../../../src/pool/execution.ts";
+import type { ExecutionEnd } from "../../../src/pool/calls/execution.ts";
 import type { RemoteMessage, RemoteStream } from "../../../src/pool/remote/messages.ts";
 import { RemoteWorker } from "../../../src/pool/remote/remote-worker.ts";
 import { endpoint, manifestOf } from "../../service/manifests.ts";

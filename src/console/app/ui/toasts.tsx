@@ -1,7 +1,9 @@
 /** Short messages about what was done, which go by themselves and are read out. */
 import { createContext, type ReactNode, useCallback, useContext, useState } from "react";
 
+/** How long a message stands at the edge of a page. */
 const SHOWN_MS = 5_000;
+/** Messages at the edge of a page at a time. */
 const MAX_TOASTS = 3;
 
 interface Toast {

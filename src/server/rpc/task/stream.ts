@@ -9,7 +9,7 @@ import {
 } from "../../../../gen/tessera/v1/endpoint_pb.js";
 import { ResultFormat } from "../../../../gen/tessera/v1/task_pb.js";
 import { problem } from "../../../errors.ts";
-import type { Piece } from "../../../pool/received-chunks.ts";
+import type { Piece } from "../../../pool/calls/received-chunks.ts";
 import type { ResponseHead } from "../../../protocol/heads.ts";
 import type { EndpointManifest, StreamManifest } from "../../../protocol/manifest.ts";
 import type { Payload } from "../../../protocol/messages.ts";

@@ -6,8 +6,8 @@ import type {
   WorkerService,
 } from "../../../../gen/tessera/v1/worker_pb.js";
 import { problem } from "../../../errors.ts";
-import { readMetrics } from "../../../pool/check-metrics.ts";
-import { isFields, parseJson } from "../../../pool/untrusted.ts";
+import { readMetrics } from "../../../pool/checks/check-metrics.ts";
+import { isFields, parseJson } from "../../../pool/checks/untrusted.ts";
 import { Attachments } from "../../../protocol/attachments.ts";
 import { type LogLevel, MAX_LOG_TEXT_CHARACTERS } from "../../../protocol/messages.ts";
 import { workerToken } from "./caller.ts";

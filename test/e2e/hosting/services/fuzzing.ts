@@ -2,7 +2,7 @@ import { writeSync } from "node:fs";
 import fc from "fast-check";
 import { api, service } from "tessera-platform";
 import * as z from "zod";
-import { readWorkerMessage } from "../../../../src/pool/check.ts";
+import { readWorkerMessage } from "../../../../src/pool/checks/check.ts";
 import { FrameReader } from "../../../../src/protocol/frames.ts";
 import {
   MAX_ATTACHMENTS,

@@ -152,6 +152,7 @@ function CreateForm({ worker, onCreated, onClose }: CreateFormProps) {
 }
 
 const DAYS = [7, 30, 90, 365] as const;
+/** Days for which a new token is valid unless its form says otherwise. */
 const DEFAULT_DAYS = 90;
 const DAY_MS = 86_400_000;
 

@@ -14,8 +14,9 @@ export interface TokenForm {
   readonly deployments: readonly string[];
 }
 
-/** Limits of the API (proto/tessera/v1/token.proto). */
+/** Name of a token, as the API limits it (proto/tessera/v1/token.proto). */
 const MAX_NAME_CHARACTERS = 100;
+/** Description of a token, as the API limits it. */
 const MAX_DESCRIPTION_CHARACTERS = 1_000;
 
 /** The names in the API of the fields that are shown here. */

@@ -11,8 +11,8 @@
 import { constants } from "node:fs";
 import { type FileHandle, mkdir, open, readlink, realpath, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { problem } from "../errors.ts";
-import type { FileKeeper } from "../files/keeper.ts";
+import { problem } from "../../errors.ts";
+import type { FileKeeper } from "../../files/keeper.ts";
 import {
   argumentName,
   callFolder,
@@ -23,8 +23,8 @@ import {
   RESULT_NAME,
   type SentPayload,
   type StoredFile,
-} from "../protocol/messages.ts";
-import { blobsUnavailable } from "../storage/blobs.ts";
+} from "../../protocol/messages.ts";
+import { blobsUnavailable } from "../../storage/blobs.ts";
 
 /** Chunk in which a result is read from disk. */
 const RESULT_READ_CHUNK_BYTES = 256 * 1024;

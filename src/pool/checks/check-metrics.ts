@@ -3,15 +3,15 @@
  * service declared them is checked later (`deployments/counts.ts`).
  */
 
-import type { Attachments } from "../protocol/attachments.ts";
+import type { Attachments } from "../../protocol/attachments.ts";
 import {
   type DroppedEvents,
   MAX_CHANGES_BYTES,
   MAX_SERIES_CHANGES_PER_MESSAGE,
   type MetricChange,
   type WorkerMessage,
-} from "../protocol/messages.ts";
-import { MAX_BUCKETS, MAX_LABELS, MAX_METRICS } from "../sdk/metric-rules.ts";
+} from "../../protocol/messages.ts";
+import { MAX_BUCKETS, MAX_LABELS, MAX_METRICS } from "../../sdk/metric-rules.ts";
 import { type Fields, isFields, listOf, parseJson, textOf } from "./untrusted.ts";
 
 type MetricsMessage = Extract<WorkerMessage, { readonly type: "metrics" }>;

@@ -13,16 +13,16 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { FileKeeper } from "../../src/files/keeper.ts";
-import { once } from "../../src/files/keeper.ts";
-import { FileExchange } from "../../src/pool/file-exchange.ts";
+import type { FileKeeper } from "../../../src/files/keeper.ts";
+import { once } from "../../../src/files/keeper.ts";
+import { FileExchange } from "../../../src/pool/calls/file-exchange.ts";
 import type {
   FileOnDisk,
   FileValue,
   SentPayload,
   StoredFile,
-} from "../../src/protocol/messages.ts";
-import { localFiles } from "../files/local.ts";
+} from "../../../src/protocol/messages.ts";
+import { localFiles } from "../../files/local.ts";
 
 const LIMIT = 2_000_000;
 

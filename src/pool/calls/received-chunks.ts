@@ -2,14 +2,14 @@
  * The chunks of one call as the node receives them: in their order, within the window of the call,
  * in the form that the endpoint declares.
  */
-import type { StreamManifest } from "../protocol/manifest.ts";
+import type { StreamManifest } from "../../protocol/manifest.ts";
 import {
   type Chunk,
   MAX_INLINE_FILE_BYTES,
   type PackedPayload,
   unpackPayload,
-} from "../protocol/messages.ts";
-import { STREAM_WINDOW_BYTES, StreamWindow } from "../protocol/stream-window.ts";
+} from "../../protocol/messages.ts";
+import { STREAM_WINDOW_BYTES, StreamWindow } from "../../protocol/stream-window.ts";
 
 /** A piece of a streamed result: the JSON text of a value, a text, or bytes. */
 export type Piece = string | Uint8Array;

@@ -1,9 +1,10 @@
 /** The room that one pool holds of its node's budget, and the room that it waits for. */
+
+import { MIN_WORKER_MEMORY_BYTES } from "../limits.ts";
+import type { Worker } from "../worker.ts";
+import type { ServiceCode } from "../worker-options.ts";
 import { NodeBudget } from "./budget.ts";
-import { MIN_WORKER_MEMORY_BYTES } from "./limits.ts";
-import type { ServiceCode } from "./options.ts";
 import type { IdleWorker, MemoryNeed, Room, RoomRequest, Tenant } from "./room.ts";
-import type { Worker } from "./worker.ts";
 
 /** Where a pool gets room, and what it keeps of it when others need it. */
 export interface RoomSource {

@@ -1,12 +1,12 @@
 /** Validates what a worker says of an answer: the status and the headers of its head. */
-import type { Attachments } from "../protocol/attachments.ts";
+import type { Attachments } from "../../protocol/attachments.ts";
 import {
   faultOfHead,
   type HeaderField,
   MAX_HEAD_FIELDS,
   MAX_HEAD_JSON_BYTES,
   type ResponseHead,
-} from "../protocol/heads.ts";
+} from "../../protocol/heads.ts";
 import { isFields, listOf, parseJson } from "./untrusted.ts";
 
 /** Values in a head: its members, and three for each header. */

@@ -1,17 +1,17 @@
 /** Validates the manifest of a service: of a worker, as JSON text, or of an artifact's index. */
-import type { Attachments } from "../protocol/attachments.ts";
-import { isHeaderName, MAX_HEAD_FIELDS } from "../protocol/heads.ts";
+import type { Attachments } from "../../protocol/attachments.ts";
+import { isHeaderName, MAX_HEAD_FIELDS } from "../../protocol/heads.ts";
 import {
   type EndpointManifest,
   MAX_ABORT_GRACE_MS,
   MAX_JSON_OPTION_BYTES,
   MAX_SERVICE_WORKERS,
   type ServiceManifest,
-} from "../protocol/manifest.ts";
-import { MAX_MANIFEST_BYTES } from "../protocol/messages.ts";
-import { faultOfPlacement } from "../protocol/placement.ts";
-import { MAX_BATCH_BYTES, MAX_BATCH_SIZE, MAX_BATCH_WAIT_MS } from "../sdk/batch.ts";
-import { metricsFault } from "../sdk/metric-rules.ts";
+} from "../../protocol/manifest.ts";
+import { MAX_MANIFEST_BYTES } from "../../protocol/messages.ts";
+import { faultOfPlacement } from "../../protocol/placement.ts";
+import { MAX_BATCH_BYTES, MAX_BATCH_SIZE, MAX_BATCH_WAIT_MS } from "../../sdk/batch.ts";
+import { metricsFault } from "../../sdk/metric-rules.ts";
 import { isFields, MAX_MESSAGE_DEPTH, parseJson } from "./untrusted.ts";
 
 /** Values in a manifest: large schemas have thousands, and as many parse within 50 ms. */

@@ -3,7 +3,7 @@
  * worker's program, so any message may be forged. A validated message has the
  * types and members that the protocol declares; nothing more is guaranteed.
  */
-import type { Attachments } from "../protocol/attachments.ts";
+import type { Attachments } from "../../protocol/attachments.ts";
 import {
   type Chunk,
   type LogLevel,
@@ -12,7 +12,7 @@ import {
   MAX_LOG_TEXT_CHARACTERS,
   MAX_REFUSAL_CHARACTERS,
   type WorkerMessage,
-} from "../protocol/messages.ts";
+} from "../../protocol/messages.ts";
 import { readHead } from "./check-head.ts";
 import { readSentManifest } from "./check-manifest.ts";
 import { readMetrics } from "./check-metrics.ts";

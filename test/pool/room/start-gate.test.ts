@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { StartGate } from "../../src/pool/start-gate.ts";
+import { StartGate } from "../../../src/pool/room/start-gate.ts";
 
 const calm = (): boolean => false;
 const urgent = (): boolean => true;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { Capacity } from "../../src/pool/slot.ts";
-import type { EndpointManifest } from "../../src/protocol/manifest.ts";
+import { Capacity } from "../../../src/pool/calls/slot.ts";
+import type { EndpointManifest } from "../../../src/protocol/manifest.ts";
 
 function endpoint(name: string, kind: "api" | "task", concurrency: number): EndpointManifest {
   const schema = { input: { type: "object", properties: {} }, files: {}, output: {} };

@@ -1,13 +1,12 @@
 /** The options of a worker and of a call in it. */
-import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
-import type { Call, Payload, ServiceEntry, WorkerMessage } from "../protocol/messages.ts";
+import type { ServiceManifest } from "../protocol/manifest.ts";
+import type { ServiceEntry, WorkerMessage } from "../protocol/messages.ts";
 import type { NetworkSettings } from "../storage/accounts/organizations.ts";
-import type { BatchPost } from "./batch-post.ts";
+import type { FileTransferOptions } from "./calls/transfers.ts";
 import type { Launch, WorkerEgress, WorkerRights } from "./launch/launch.ts";
 import type { Interpreter } from "./launch/python.ts";
 import type { WorkerLimits } from "./limits.ts";
 import type { OutputStream } from "./process.ts";
-import type { FileTransferOptions } from "./transfers.ts";
 
 /** The service that a worker loads. */
 export interface ServiceCode {
@@ -94,16 +93,4 @@ export interface CountsReceiver {
   take(message: Extract<WorkerMessage, { readonly type: "metrics" }>): string | undefined;
   /** The worker has ended. */
   end(): void;
-}
-
-export interface ExecuteOptions extends Omit<Call, "id" | "deadlineMs" | "arguments"> {
-  readonly kind: EndpointManifest["kind"];
-  readonly arguments: Payload;
-  readonly timeoutMs: number;
-  /** How long it may go on after an abort that it does not hear. Default: 5 min. */
-  readonly abortGraceMs?: number | undefined;
-  /** The calls that the function takes together with this one. Default: it takes this one alone. */
-  readonly batch?: BatchPost;
-  /** Of an endpoint that streams. */
-  readonly stream?: EndpointManifest["stream"] | undefined;
 }

@@ -1,8 +1,9 @@
 /** The life of one call in a worker: deadline, abort, grace, kill, and its end. */
-import type { Problem } from "../errors.ts";
-import type { ServiceLine } from "../log/log.ts";
-import type { ResponseHead } from "../protocol/heads.ts";
-import type { EndpointManifest } from "../protocol/manifest.ts";
+
+import type { Problem } from "../../errors.ts";
+import type { ServiceLine } from "../../log/log.ts";
+import type { ResponseHead } from "../../protocol/heads.ts";
+import type { EndpointManifest } from "../../protocol/manifest.ts";
 import type {
   AbortReason,
   Call,
@@ -10,7 +11,8 @@ import type {
   Chunk,
   PackedPayload,
   Payload,
-} from "../protocol/messages.ts";
+} from "../../protocol/messages.ts";
+import type { BatchPost } from "./batch-post.ts";
 import type { Piece, ReceivedChunks } from "./received-chunks.ts";
 
 /**
@@ -25,6 +27,18 @@ export interface Loss {
   readonly alone: boolean;
   /** It held more memory than its limit. */
   readonly outOfMemory: boolean;
+}
+
+export interface ExecuteOptions extends Omit<Call, "id" | "deadlineMs" | "arguments"> {
+  readonly kind: EndpointManifest["kind"];
+  readonly arguments: Payload;
+  readonly timeoutMs: number;
+  /** How long it may go on after an abort that it does not hear. Default: 5 min. */
+  readonly abortGraceMs?: number | undefined;
+  /** The calls that the function takes together with this one. Default: it takes this one alone. */
+  readonly batch?: BatchPost;
+  /** Of an endpoint that streams. */
+  readonly stream?: EndpointManifest["stream"] | undefined;
 }
 
 /** How an execution ended. */

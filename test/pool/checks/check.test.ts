@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { readWorkerMessage } from "../../src/pool/check.ts";
-import { readManifest } from "../../src/pool/check-manifest.ts";
-import { OutgoingAttachments } from "../../src/protocol/attachments.ts";
-import { encodeFrame } from "../../src/protocol/codec.ts";
-import { FrameReader } from "../../src/protocol/frames.ts";
-import { unpackPayload, type WorkerMessage } from "../../src/protocol/messages.ts";
-import { frame } from "../fixtures/frames.ts";
+import { readWorkerMessage } from "../../../src/pool/checks/check.ts";
+import { readManifest } from "../../../src/pool/checks/check-manifest.ts";
+import { OutgoingAttachments } from "../../../src/protocol/attachments.ts";
+import { encodeFrame } from "../../../src/protocol/codec.ts";
+import { FrameReader } from "../../../src/protocol/frames.ts";
+import { unpackPayload, type WorkerMessage } from "../../../src/protocol/messages.ts";
+import { frame } from "../../fixtures/frames.ts";
 
 /** What the node has of these bytes from a worker. */
 function readFrame(bytes: Buffer): WorkerMessage | undefined {

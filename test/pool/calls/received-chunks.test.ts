@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { ReceivedChunks } from "../../src/pool/received-chunks.ts";
-import { MAX_INLINE_FILE_BYTES } from "../../src/protocol/messages.ts";
+import { ReceivedChunks } from "../../../src/pool/calls/received-chunks.ts";
+import { MAX_INLINE_FILE_BYTES } from "../../../src/protocol/messages.ts";
 
 const chunk = (sequence: number, data: string | Uint8Array = "1") => ({ id: 1, sequence, data });
 

@@ -3,7 +3,7 @@
  * their end, which is told exactly once, whatever the worker says or however it dies.
  */
 
-import { SlotMap } from "../collections/slots.ts";
+import { SlotMap } from "../../collections/slots.ts";
 import {
   type AbortReason,
   type Call,
@@ -14,15 +14,15 @@ import {
   packPayload,
   type SentPayload,
   unpackPayload,
-} from "../protocol/messages.ts";
-import { Deadlines } from "../time/deadlines.ts";
+} from "../../protocol/messages.ts";
+import { Deadlines } from "../../time/deadlines.ts";
+import type { WorkerEnd } from "../worker-end.ts";
 import type { BatchPost } from "./batch-post.ts";
 import { Drain } from "./drain.ts";
+import type { ExecuteOptions } from "./execution.ts";
 import { Execution, type ExecutionHost, type ExecutionListener, type Loss } from "./execution.ts";
-import type { ExecuteOptions } from "./options.ts";
 import { ReceivedChunks } from "./received-chunks.ts";
 import type { TransferHost, Transfers } from "./transfers.ts";
-import type { WorkerEnd } from "./worker-end.ts";
 
 interface ExecutionsOptions {
   /** Time between an abort and the kill, or the drain. */

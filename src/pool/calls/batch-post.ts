@@ -1,5 +1,5 @@
 /** Collects the calls of a batch, whose files may be moved to the worker one after the other. */
-import type { Call } from "../protocol/messages.ts";
+import type { Call } from "../../protocol/messages.ts";
 
 export class BatchPost {
   #missing: number;

@@ -1,6 +1,12 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { NodeBudget } from "../../src/pool/budget.ts";
-import type { IdleWorker, MemoryNeed, Room, RoomRequest, Tenant } from "../../src/pool/room.ts";
+import { NodeBudget } from "../../../src/pool/room/budget.ts";
+import type {
+  IdleWorker,
+  MemoryNeed,
+  Room,
+  RoomRequest,
+  Tenant,
+} from "../../../src/pool/room/room.ts";
 
 const MIB = 1024 ** 2;
 

@@ -1,7 +1,6 @@
 /** Slots: the right to run one call of an endpoint in a worker, and how many a worker has. */
-import type { EndpointManifest } from "../protocol/manifest.ts";
-import type { Execution, ExecutionListener } from "./execution.ts";
-import type { ExecuteOptions } from "./options.ts";
+import type { EndpointManifest } from "../../protocol/manifest.ts";
+import type { ExecuteOptions, Execution, ExecutionListener } from "./execution.ts";
 
 /** The worker and revision that ran a call, for the log. */
 interface RanIn {

@@ -2,7 +2,7 @@
  * Validates the results and failures that a worker sends at the end of calls. The JSON
  * text of a result is not parsed: it is stored and forwarded as it came.
  */
-import type { Attachments } from "../protocol/attachments.ts";
+import type { Attachments } from "../../protocol/attachments.ts";
 import {
   type CallFailure,
   type CallResult,
@@ -15,7 +15,7 @@ import {
   MAX_INLINE_RESULT_BYTES,
   MAX_RESULTS_PER_MESSAGE,
   type SentPayload,
-} from "../protocol/messages.ts";
+} from "../../protocol/messages.ts";
 import { readHead } from "./check-head.ts";
 import { isFields, listOf, parseJson } from "./untrusted.ts";
 

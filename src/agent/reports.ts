@@ -4,7 +4,6 @@
  * read, they wait within bounds: of progress and metrics the sum is kept, and lines beyond the
  * bound are dropped and counted. What was sent to a stream that broke is not sent again.
  */
-
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { ReportedLineSchema, ReportRequestSchema } from "../../gen/tessera/v1/worker_pb.js";
 import type { CustomChange, CustomDeclaration } from "../metrics/custom-metric.ts";

@@ -232,12 +232,10 @@ function place({ location }: Message): string {
   return location === null ? "" : `${location.file}:${location.line}:${location.column + 1}: `;
 }
 
-/**
- * Detects duplicate endpoints: whether a key that esbuild found twice in an object
- * literal is an endpoint. No parser is needed: strings, templates, regular
- * expressions and comments are blanked, so brackets can be matched, and the object
- * around the key must be the one after `endpoints`.
- */
+// Detects duplicate endpoints: whether a key that esbuild found twice in an object
+// literal is an endpoint. No parser is needed: strings, templates, regular
+// expressions and comments are blanked, so brackets can be matched, and the object
+// around the key must be the one after `endpoints`.
 
 /** A place as esbuild gives it: lines from 1, columns from 0 in bytes of UTF-8. */
 interface Place {

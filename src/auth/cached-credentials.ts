@@ -1,5 +1,4 @@
 /** Cache entries of the verifier: tokens and sessions, prepared for the checks of every call. */
-
 import { Networks } from "../collections/networks.ts";
 import type { SessionRecord } from "../storage/accounts/people.ts";
 import type { TokenCredential } from "../storage/accounts/tokens.ts";

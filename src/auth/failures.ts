@@ -8,7 +8,6 @@
  * number of addresses is bounded; the one that failed longest ago is evicted
  * first.
  */
-
 import { addressGroup } from "../collections/networks.ts";
 import { type BucketRate, TokenBucket } from "../collections/token-bucket.ts";
 import { problem } from "../errors.ts";

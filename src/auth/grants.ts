@@ -32,7 +32,6 @@
  *
  * None of this binds a person who is signed in; only their role does.
  */
-
 import { isWithin } from "../collections/networks.ts";
 import { problem } from "../errors.ts";
 import type { TokenFields, TokenKind } from "../storage/accounts/tokens.ts";

@@ -27,7 +27,6 @@
  * that limits reveal nothing. The state is bounded: the entry that was tried
  * longest ago is evicted first. Each node counts for itself.
  */
-
 import { addressGroup, addressNetwork } from "../collections/networks.ts";
 import { type BucketRate, TokenBucket } from "../collections/token-bucket.ts";
 import { problem } from "../errors.ts";

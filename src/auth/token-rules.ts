@@ -1,5 +1,4 @@
 /** Validation of a token's fields. */
-
 import { networkProblem } from "../collections/networks.ts";
 import { type FieldViolation, problem } from "../errors.ts";
 import type { TokenFields, TokenKind } from "../storage/accounts/tokens.ts";

@@ -3,7 +3,6 @@
  * front of it, and its manifest. `deploy` brings in the first or another revision
  * of the service, and changes nothing when that revision cannot be loaded.
  */
-
 import { type Problem, problem, shuttingDown } from "../errors.ts";
 import type { DeploymentMetrics } from "../metrics/deployment.ts";
 import type { MeasuredDeployment } from "../metrics/metrics.ts";

@@ -2,7 +2,6 @@
  * The first load of a service that is served alone. It may take minutes, and callers may be there
  * before it: each is held until the service has loaded, or told after a while to come back.
  */
-
 import { problem } from "../errors.ts";
 import { within } from "../time/race.ts";
 

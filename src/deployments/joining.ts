@@ -3,7 +3,6 @@
  * node goes on with those that another node began, and gives those back to the queue that the
  * worker does not have.
  */
-
 import { WorkerSlot } from "../pool/calls/slot.ts";
 import type { Pool } from "../pool/pool.ts";
 import type { HeldCall } from "../pool/remote/messages.ts";

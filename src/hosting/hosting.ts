@@ -3,7 +3,6 @@
  * the workers, so any node serves any request. When a node dies, the others only
  * have to start more workers.
  */
-
 import type { ChangeFeed } from "../auth/change-feed.ts";
 import type { Principal } from "../auth/principal.ts";
 import type { Deployment } from "../deployments/deployment.ts";

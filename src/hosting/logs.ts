@@ -3,7 +3,6 @@
  * batches and in order, and no writer waits. While the storage does not answer,
  * lines are buffered up to a limit; further ones are dropped and counted.
  */
-
 import type { Log } from "../log/log.ts";
 import type { DeploymentKey } from "../storage/hosting/deployment-key.ts";
 import type { Logs, NewLogLine } from "../storage/hosting/logs.ts";

@@ -2,7 +2,6 @@
  * Preparation of a revision before workers start: its artifact on disk, its variables, and for
  * Python the environment with its packages.
  */
-
 import { text } from "node:stream/consumers";
 import {
   EnvironmentError,

@@ -3,7 +3,6 @@
  * deployment has its own set, so names may repeat; metrics with one name form
  * one family only in the output.
  */
-
 import type { CustomMetric } from "./custom-metric.ts";
 import { CustomMetrics } from "./custom-metrics.ts";
 import type { Group, Owner, SeriesBudget } from "./metric.ts";

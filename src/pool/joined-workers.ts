@@ -3,7 +3,6 @@
  * counted in the size of the pool, and none is replaced when it ends; they go with the revision
  * that they run.
  */
-
 import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { Worker } from "./worker.ts";
 import type { WorkerEnd } from "./worker-end.ts";

@@ -3,7 +3,6 @@
  * watched, and is killed when necessary. A crash, `process.exit`, lack of memory or an
  * endless loop in user code affects this worker only.
  */
-
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
 import {
   MAX_HEADER_BYTES,
@@ -16,7 +15,7 @@ import { resultIsText } from "../service/schema.ts";
 import type { ExecuteOptions, Execution, ExecutionListener } from "./calls/execution.ts";
 import { Capacity } from "./calls/slot.ts";
 import { FileTransfers, type TransferHost } from "./calls/transfers.ts";
-import { Executions } from "./calls/worker-calls.ts";
+import { WorkerCalls } from "./calls/worker-calls.ts";
 import { WorkerHeartbeat } from "./heartbeat.ts";
 import { ServiceProcess } from "./process.ts";
 import type { WorkerUsage } from "./usage.ts";
@@ -43,7 +42,7 @@ export class LocalWorker implements Worker {
   readonly #options: WorkerOptions;
   readonly #awaited: Awaited["endpoints"] | undefined;
   readonly #process: ServiceProcess;
-  readonly #executions: Executions;
+  readonly #executions: WorkerCalls;
   readonly #heartbeat: WorkerHeartbeat;
   readonly #loaded = Promise.withResolvers<ServiceManifest>();
   #manifest: ServiceManifest | undefined;
@@ -68,7 +67,7 @@ export class LocalWorker implements Worker {
     });
     const { graceMs } = options;
     const transfers = (host: TransferHost) => new FileTransfers(options, host);
-    this.#executions = new Executions(
+    this.#executions = new WorkerCalls(
       { graceMs, transfers },
       {
         hasEnded: () => this.ended,

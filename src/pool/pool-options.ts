@@ -1,5 +1,4 @@
 /** What a pool is made with. */
-
 import type { ReplacementCause } from "../metrics/deployment.ts";
 import type { ServiceManifest } from "../protocol/manifest.ts";
 import type { RoomSource } from "./room/deployment-room.ts";

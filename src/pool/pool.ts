@@ -12,7 +12,7 @@ import { JoinedWorkers } from "./joined-workers.ts";
 import type { PoolOptions } from "./pool-options.ts";
 import { startRevision } from "./replacement.ts";
 import { RestartBackoff } from "./restart-backoff.ts";
-import { PoolRoom } from "./room/deployment-room.ts";
+import { DeploymentRoom } from "./room/deployment-room.ts";
 import type { Room } from "./room/room.ts";
 import { type Leave, type Starter, StartGate } from "./room/start-gate.ts";
 import type { Worker } from "./worker.ts";
@@ -31,7 +31,7 @@ export class Pool implements AsyncDisposable {
     isUrgent: () => this.#options.isUrgent?.() ?? false,
     again: () => this.#fill(),
   };
-  readonly #room: PoolRoom;
+  readonly #room: DeploymentRoom;
   #size: number;
   #service: ServiceCode | undefined;
   #workers: Worker[] = [];
@@ -61,7 +61,7 @@ export class Pool implements AsyncDisposable {
       onChange: () => this.#follow(),
     });
     this.#starts = options.starts ?? new StartGate(Number.POSITIVE_INFINITY);
-    this.#room = new PoolRoom({
+    this.#room = new DeploymentRoom({
       source: options.room,
       isUrgent: () => this.#starter.isUrgent(),
       workers: () => this.#workers,

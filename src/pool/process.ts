@@ -2,7 +2,6 @@
  * The operating-system process of a worker: how it is started (`launch/`), the
  * channel to it, its output, and its limits. Any violation of the protocol ends it.
  */
-
 import type { Socket } from "node:net";
 import type { Readable } from "node:stream";
 import { CHANNEL_DESCRIPTOR, type NodeMessage, type WorkerMessage } from "../protocol/messages.ts";
@@ -207,7 +206,7 @@ export class ServiceProcess {
   }
 }
 
-/** Splits the output of a worker into lines, with a limit of length and, optionally, of rate. */
+// Splits the output of a worker into lines, with a limit of length and, optionally, of rate.
 
 /**
  * Calls back for each line of a text stream. Dispose of the returned throttle

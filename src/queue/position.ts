@@ -1,5 +1,4 @@
 /** Queue positions: how many tasks are ahead of a waiting one, and when it should start. */
-
 import { perSecond, TokenBucket } from "../collections/token-bucket.ts";
 import type { Storage } from "../storage/storage.ts";
 import type { Task } from "../tasks/task.ts";

@@ -115,12 +115,10 @@ class Wait implements ChangeListener, AbortListener {
   }
 }
 
-/**
- * A fan-out of abort signals: one listener per signal tells every wait that its
- * caller has gone. A signal belongs to a connection and outlives many calls
- * (`server/http/disconnect.ts`). Adding and removing a listener on it for each
- * call would cost more than the rest of a wait.
- */
+// A fan-out of abort signals: one listener per signal tells every wait that its
+// caller has gone. A signal belongs to a connection and outlives many calls
+// (`server/http/disconnect.ts`). Adding and removing a listener on it for each
+// call would cost more than the rest of a wait.
 
 /** Gets a call when the signal aborts. */
 interface AbortListener {

@@ -159,7 +159,7 @@ function abortError(reason: AbortReason): DOMException {
   );
 }
 
-/** A rate limit for the progress of one call: one report per interval, and always the last one. */
+// A rate limit for the progress of one call: one report per interval, and always the last one.
 
 /**
  * A report after the interval is sent at once, even from a function that blocks the

@@ -1,5 +1,4 @@
 /** The files of one call in a worker: arguments that the node wrote to disk, and the result. */
-
 import { createWriteStream, openAsBlob, rmSync } from "node:fs";
 import { copyFile, link, mkdir, rename, writeFile } from "node:fs/promises";
 import { extname, join } from "node:path";
@@ -101,7 +100,7 @@ export class CallFiles {
   }
 }
 
-/** The names of uploaded files on disk. */
+// The names of uploaded files on disk.
 
 /**
  * Controls, breaks of lines, what is half of a letter, and what turns the direction of reading.

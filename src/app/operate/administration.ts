@@ -262,17 +262,15 @@ function choose(given: string | undefined): {
   return { password: generated, generated };
 }
 
-/**
- * A rotation of the platform's keys: new ones come first, the old ones stay
- * behind them, so that everything made with them is still verified and opened;
- * then every sealed value is sealed again. Digests of tokens move to the new
- * key by themselves, each when its token is used next.
- *
- * No node may make anything with a key that another node does not know: that
- * one would refuse it. Nodes that share a file of keys are told to read it
- * again, before anything is sealed. Keys in the environment are added behind
- * the current ones on every node first, and only then moved before them.
- */
+// A rotation of the platform's keys: new ones come first, the old ones stay
+// behind them, so that everything made with them is still verified and opened;
+// then every sealed value is sealed again. Digests of tokens move to the new
+// key by themselves, each when its token is used next.
+//
+// No node may make anything with a key that another node does not know: that
+// one would refuse it. Nodes that share a file of keys are told to read it
+// again, before anything is sealed. Keys in the environment are added behind
+// the current ones on every node first, and only then moved before them.
 
 /** Where the keys are. */
 type KeyRotation =

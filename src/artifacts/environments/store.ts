@@ -10,7 +10,6 @@
  * A folder from before this process started is trusted only after its files were compared
  * with its list of contents, before the first worker that uses it.
  */
-
 import { hash, randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdir, readdir, rename, rm, stat, utimes } from "node:fs/promises";

@@ -6,7 +6,6 @@
  * `include`. Builds are reproducible as far as the lock is: it names the newest releases
  * that fit, unless a file beside the service pins them.
  */
-
 import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, realpath, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -5,7 +5,6 @@
  * The response is sent when the login is done, so that the page shows its
  * outcome.
  */
-
 import { timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";

@@ -270,7 +270,7 @@ class Points {
   }
 }
 
-/** The tasks of an organization, from the tallies that nodes keep in their database. */
+// The tasks of an organization, from the tallies that nodes keep in their database.
 
 /** Rows of one resolution that cover a time. */
 interface Stretch {

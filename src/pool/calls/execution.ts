@@ -1,5 +1,4 @@
 /** The life of one call in a worker: deadline, abort, grace, kill, and its end. */
-
 import type { Problem } from "../../errors.ts";
 import type { ServiceLine } from "../../log/log.ts";
 import type { ResponseHead } from "../../protocol/heads.ts";

@@ -2,7 +2,6 @@
  * The calls under way in one worker: from the moment that the node begins them to
  * their end, which is told exactly once, whatever the worker says or however it dies.
  */
-
 import { SlotMap } from "../../collections/slots.ts";
 import {
   type AbortReason,
@@ -19,8 +18,13 @@ import { Deadlines } from "../../time/deadlines.ts";
 import type { WorkerEnd } from "../worker-end.ts";
 import type { BatchPost } from "./batch-post.ts";
 import { Drain } from "./drain.ts";
-import type { ExecuteOptions } from "./execution.ts";
-import { Execution, type ExecutionHost, type ExecutionListener, type Loss } from "./execution.ts";
+import {
+  type ExecuteOptions,
+  Execution,
+  type ExecutionHost,
+  type ExecutionListener,
+  type Loss,
+} from "./execution.ts";
 import { ReceivedChunks } from "./received-chunks.ts";
 import type { TransferHost, Transfers } from "./transfers.ts";
 
@@ -47,7 +51,7 @@ interface CallExecutor {
   readonly onDraining?: () => void;
 }
 
-export class Executions implements ExecutionHost {
+export class WorkerCalls implements ExecutionHost {
   readonly #target: CallExecutor;
   readonly #graceMs: number;
   readonly #executions = new SlotMap<number, Execution>();

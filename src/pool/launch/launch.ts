@@ -42,7 +42,7 @@ export interface LaunchOptions {
 export interface LaunchedProcess {
   /** Its end is the worker's end; descriptor 3 is the channel. */
   readonly child: ChildProcess;
-  /** The group in which the kernel counts its memory; undefined where there is none. */
+  /** The control group of its memory; undefined on a machine without groups. */
   readonly memory?: MemoryGroup | undefined;
   /** The process id of the worker itself; undefined until it is known. */
   pid(): number | undefined;

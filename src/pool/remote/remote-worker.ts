@@ -15,14 +15,17 @@
  * A call ends exactly once here. A result is acknowledged when its end is recorded, and may come
  * several times until then; one of a call that has ended already is acknowledged as stale.
  */
-
 import type { EndpointManifest, ServiceManifest } from "../../protocol/manifest.ts";
 import type { Call, Chunk, NodeMessage } from "../../protocol/messages.ts";
-import type { ExecuteOptions } from "../calls/execution.ts";
-import { ABORT_GRACE_MS, type Execution, type ExecutionListener } from "../calls/execution.ts";
+import {
+  ABORT_GRACE_MS,
+  type ExecuteOptions,
+  type Execution,
+  type ExecutionListener,
+} from "../calls/execution.ts";
 import { Capacity } from "../calls/slot.ts";
 import type { TransferHost } from "../calls/transfers.ts";
-import { Executions } from "../calls/worker-calls.ts";
+import { WorkerCalls } from "../calls/worker-calls.ts";
 import type { WorkerUsage } from "../usage.ts";
 import type { Worker, WorkerLease, WorkerMachine } from "../worker.ts";
 import type { WorkerEnd } from "../worker-end.ts";
@@ -53,7 +56,7 @@ export class RemoteWorker implements Worker {
   fault: string | undefined;
   readonly transfers: RemoteTransfers;
   readonly #options: RemoteWorkerOptions;
-  readonly #executions: Executions;
+  readonly #executions: WorkerCalls;
   readonly #exited = Promise.withResolvers<WorkerEnd>();
   readonly counts: CountsReceiver | undefined;
   #stream: RemoteStream | undefined;
@@ -80,7 +83,7 @@ export class RemoteWorker implements Worker {
     this.lease = lease;
     this.#options = options;
     const transfers: RemoteTransfers[] = [];
-    this.#executions = new Executions(
+    this.#executions = new WorkerCalls(
       {
         graceMs: graceMs + ABORT_ANSWER_MS,
         firstId: Math.max(0, ...held.map((call) => call.id)) + 1,

@@ -1,5 +1,4 @@
 /** The room that one pool holds of its node's budget, and the room that it waits for. */
-
 import { MIN_WORKER_MEMORY_BYTES } from "../limits.ts";
 import type { Worker } from "../worker.ts";
 import type { ServiceCode } from "../worker-options.ts";
@@ -30,7 +29,7 @@ interface PoolRoomOptions {
 
 const ENDLESS = { workers: Number.POSITIVE_INFINITY, memoryBytes: Number.POSITIVE_INFINITY };
 
-export class PoolRoom implements Tenant {
+export class DeploymentRoom implements Tenant {
   readonly organization: string;
   readonly #options: PoolRoomOptions;
   readonly #budget: NodeBudget;

@@ -38,7 +38,7 @@ export interface KernelSandbox {
   readonly bubblewrap: string;
   /** The path of `prlimit`, which sets limits of a process; undefined: there is none. */
   readonly prlimit: string | undefined;
-  /** Where each worker has a group for its memory; undefined: there are none. */
+  /** The control groups of workers, one for the memory of each; undefined on a machine without groups. */
   readonly memoryGroups: MemoryGroups | undefined;
   /** What holds the memory of each worker, for the operator. */
   readonly memoryHeldBy: string;

@@ -3,7 +3,6 @@
  * oldest and those like it get one slot together, at once under load, else when the batch is
  * full or the wait is over.
  */
-
 import { shareSlot } from "../../pool/calls/shared-slot.ts";
 import type { Slot } from "../../pool/pool.ts";
 import type { BatchManifest, EndpointManifest } from "../../protocol/manifest.ts";

@@ -3,7 +3,6 @@
  * claimed, and how those that were claimed for one worker share its slots. Nothing is claimed
  * before it can run, so a crash loses nothing.
  */
-
 import { shareSlot } from "../../pool/calls/shared-slot.ts";
 import type { Slot } from "../../pool/pool.ts";
 import type { BatchManifest } from "../../protocol/manifest.ts";

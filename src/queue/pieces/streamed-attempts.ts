@@ -2,7 +2,6 @@
  * The attempts of one deployment that stream: their pieces are stored as they come, and an
  * attempt ends when all of them are. A success then gets the whole as its result.
  */
-
 import { setTimeout as sleep } from "node:timers/promises";
 import { toProblem } from "../../errors.ts";
 import type { FileKeeper } from "../../files/keeper.ts";
@@ -162,11 +161,9 @@ class PieceHints implements Disposable {
   }
 }
 
-/**
- * The whole of a streamed result, made from its stored pieces when the function has ended: a
- * JSON array, one text, or one file. It is read and kept in chunks, so a large one holds up
- * neither the event loop nor memory, and goes to the blob store as other large results do.
- */
+// The whole of a streamed result, made from its stored pieces when the function has ended: a
+// JSON array, one text, or one file. It is read and kept in chunks, so a large one holds up
+// neither the event loop nor memory, and goes to the blob store as other large results do.
 
 /** Thrown when pieces are missing: the attempt has lost its lease, and no end of it counts. */
 class PiecesGone extends Error {

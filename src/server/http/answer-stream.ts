@@ -12,7 +12,6 @@
  * wait for that answer is bounded, so that a client of a quiet stream sees
  * that it is connected.
  */
-
 import type { JsonValue, Message } from "@bufbuild/protobuf";
 import { type Problem, toProblem } from "../../errors.ts";
 import { within } from "../../time/race.ts";

@@ -1,5 +1,4 @@
 /** Streaming of request bodies, bounded in size and time. */
-
 import type { FastifyRequest } from "fastify";
 import { problem } from "../../errors.ts";
 import { raceAbort } from "../../time/race.ts";

@@ -1,5 +1,4 @@
 /** The SMTP adapter of the mail port, over nodemailer. Each mail has a connection of its own: they are rare. */
-
 import { createTransport } from "nodemailer";
 import { within } from "../../time/race.ts";
 import type { Mail, Mailer } from "./mailer.ts";

@@ -1,5 +1,4 @@
 /** Tells the owner of an account by mail what ended when they proved their address. */
-
 import type { Log } from "../../log/log.ts";
 import type { EndedCredentials } from "../../storage/accounts/people.ts";
 import { letter } from "./letter.ts";

@@ -126,11 +126,9 @@ function bears(req: FastifyRequest, token: string): boolean {
   return actual.length === expected.length && timingSafeEqual(actual, expected);
 }
 
-/**
- * The query parser of `/federate`, with Prometheus' rules: `+` is a space,
- * escapes have to be valid, and `;` is no separator. Source: url.ParseQuery of
- * Go.
- */
+// The query parser of `/federate`, with Prometheus' rules: `+` is a space,
+// escapes have to be valid, and `;` is no separator. Source: url.ParseQuery of
+// Go.
 
 /** All values of a parameter. Throws an Error that gives the reason. */
 function valuesOf(query: string, name: string): string[] {

@@ -5,7 +5,6 @@
  * that need a recent sign-in. The sign-in page reports failures; it gets one
  * word for the reason and no detail.
  */
-
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { AuthService } from "../../../gen/tessera/v1/auth_pb.js";
 import { cookieValues } from "../../auth/cookies.ts";
@@ -190,12 +189,10 @@ function addressOf({ ip }: FastifyRequest): string {
   return ip.replace(/^::ffff:(?=\d+\.)/i, "");
 }
 
-/**
- * The sealed cookie that carries a sign-in while the person is at the provider.
- * The seal prevents that a browser continues a sign-in that it did not begin.
- * The cookie lives for ten minutes. Over https no other host can plant one
- * either: see auth/sessions.ts.
- */
+// The sealed cookie that carries a sign-in while the person is at the provider.
+// The seal prevents that a browser continues a sign-in that it did not begin.
+// The cookie lives for ten minutes. Over https no other host can plant one
+// either: see auth/sessions.ts.
 
 /** A sign-in in progress. */
 interface PendingSignIn extends Flow {

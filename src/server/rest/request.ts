@@ -157,7 +157,7 @@ function setRaw(message: Message, field: DescField, value: Message): void {
   target[field.oneof.localName] = { case: field.localName, value };
 }
 
-/** Binding of a URL's query to the JSON of a request. */
+// Binding of a URL's query to the JSON of a request.
 
 /** A field whose value comes from the path. */
 interface BoundField {

@@ -4,7 +4,6 @@
  * package, so one function answers both.
  * https://github.com/grpc/grpc/blob/master/doc/server-reflection.md
  */
-
 import {
   type DescExtension,
   type DescFile,
@@ -122,7 +121,7 @@ function withDependencies(file: DescFile, sent: Set<DescFile>): DescFile[] {
   return found;
 }
 
-/** An index of proto files and their imports, by name, symbol and extension. */
+// An index of proto files and their imports, by name, symbol and extension.
 
 /** Finds descriptors for server reflection. */
 class Descriptors {

@@ -8,7 +8,6 @@
  * Small bodies are parsed whole. Of large ones, the scan alone checks what it can
  * (`array-shape.ts`), and the rest is parsed, up to a bound.
  */
-
 import { isUtf8 } from "node:buffer";
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { parseLenient } from "../../collections/exact-json.ts";
@@ -382,7 +381,7 @@ function notObject(kind: string): Error {
   );
 }
 
-/** Validates arguments stored under one revision of a service against another revision. */
+// Validates arguments stored under one revision of a service against another revision.
 
 /** What is wrong with stored arguments; undefined when they fit. */
 function storedViolation(

@@ -13,7 +13,6 @@
  * oneself, on a channel of one's own and sent over another connection: over the
  * same one, a pooler might hand it back and still lose those of other nodes.
  */
-
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -245,11 +244,9 @@ export class PostgresNotifier implements Notifier {
   }
 }
 
-/**
- * The codec of hints in a notification: JSON of at most 7,900 bytes, because
- * Postgres takes less than 8,000. Hints that do not fit become one general
- * hint.
- */
+// The codec of hints in a notification: JSON of at most 7,900 bytes, because
+// Postgres takes less than 8,000. Hints that do not fit become one general
+// hint.
 
 /** Hints waiting to be sent, each once. */
 class HintBatch {

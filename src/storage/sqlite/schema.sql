@@ -214,10 +214,10 @@ CREATE TABLE organizations (
   created_at_ms bigint NOT NULL,
   monitoring_enabled integer NOT NULL DEFAULT 0,
   reveal_enabled integer NOT NULL DEFAULT 1,
-  -- Counted up by whoever changes anything in the organization: its lock.
+  -- The lock of the organization: each change of anything in it counts this up.
   locks bigint NOT NULL DEFAULT 0,
   invitation_links_enabled integer NOT NULL DEFAULT 0,
-  -- Its request for monitoring tokens: when and by whom; null: there is none.
+  -- The request of the organization for monitoring tokens: when and by whom; null without one.
   monitoring_asked_at_ms bigint,
   monitoring_asked_by text
 );
@@ -504,7 +504,7 @@ CREATE TABLE deployment_reports (
   revision integer,
   target_revision integer,
   workers integer NOT NULL,
-  -- The workers of the node, as JSON; null: the node has told of none.
+  -- The workers of the node, as JSON; null until the node reports some.
   running text,
   PRIMARY KEY (organization_id, deployment_id, node_id)
 );

@@ -6,7 +6,6 @@
  * queue full are dropped. An unreachable collector costs spans and an
  * occasional log line, but never a call.
  */
-
 import { randomUUID } from "node:crypto";
 import { type Attributes, DiagLogLevel, diag, type Tracer } from "@opentelemetry/api";
 import { defaultResource, resourceFromAttributes } from "@opentelemetry/resources";

@@ -1,5 +1,4 @@
 /** WatchDeploymentLogs: the last lines of a deployment's log, and new ones as they are written. */
-
 import { setTimeout as sleep } from "node:timers/promises";
 import { create } from "@bufbuild/protobuf";
 import { timestampMs } from "@bufbuild/protobuf/wkt";

@@ -4,7 +4,6 @@
  * implementation; here the caller is answered at the deadline whatever the implementation does.
  * Calls in process have the same from their `Scope`.
  */
-
 import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
 import { type Problem, problem, toProblem } from "../../../errors.ts";
 import { MAX_TIMER_MS } from "../../../time/alarm.ts";

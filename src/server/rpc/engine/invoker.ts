@@ -10,7 +10,6 @@
  *
  * Every error is a `Problem`.
  */
-
 import type { IncomingHttpHeaders } from "node:http";
 import type {
   DescMessage,
@@ -204,7 +203,7 @@ async function* once(message: Message): AsyncGenerator<Message, void, undefined>
   yield message;
 }
 
-/** A server-streaming call through the invoker, which starts with its iteration and ends with its scope. */
+// A server-streaming call through the invoker, which starts with its iteration and ends with its scope.
 
 /** The call and its answers. */
 class StreamCall implements AsyncIterable<Message> {

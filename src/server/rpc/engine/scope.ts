@@ -3,7 +3,6 @@
  * listener for its end; and the innermost link of the invoker's chain, which
  * calls the implementation.
  */
-
 import {
   create,
   type DescMessage,

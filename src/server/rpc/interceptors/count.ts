@@ -6,7 +6,6 @@
  * The endpoint's label comes from the manifest, and is empty for a call that
  * names no endpoint or an unknown one: text from callers never becomes a label.
  */
-
 import type { Message } from "@bufbuild/protobuf";
 import type {
   ContextValues,

@@ -3,7 +3,6 @@
  * `engine/standing.ts`): the method's signal aborts, and the caller gets the error. Calls without a
  * stream pass as they are.
  */
-
 import type {
   ContextValues,
   Interceptor,

@@ -119,7 +119,7 @@ function windowOf({ window }: GetTaskStatsRequest): number {
   return Math.ceil(askedMs / WINDOW_STEP_MS) * WINDOW_STEP_MS;
 }
 
-/** TaskStats messages, summed up from queues and from tasks that were counted. */
+// TaskStats messages, summed up from queues and from tasks that were counted.
 
 /** What is known of an endpoint. */
 interface EndpointNumbers {

@@ -1,5 +1,4 @@
 /** Creates, lists, changes and deletes tokens. */
-
 import type { Accounts } from "../../accounts/accounts.ts";
 import type { Deed } from "../../accounts/deed.ts";
 import type { OrganizationRecord } from "../../accounts/organizations.ts";
@@ -276,7 +275,7 @@ export function* deleteToken(
   return true;
 }
 
-/** The deployments that a token is limited to. */
+// The deployments that a token is limited to.
 
 /** Returns the names without a deployment in the organization. */
 function* unknownDeployments(

@@ -1,5 +1,4 @@
 /** The first page of an organization: what runs, what needs attention, and the first steps. */
-
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { lazy, Suspense } from "react";

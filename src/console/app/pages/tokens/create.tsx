@@ -1,5 +1,4 @@
 /** The form of a new token; after it, the token's value and what to do with it. */
-
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import type { CreateTokenResponseJson } from "../../../../../gen/tessera/v1/token_pb.js";

@@ -55,7 +55,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     "src/worker/outbox.ts MAX_BYTES_PER_CHARACTER",
     "src/protocol/messages.ts CHANNEL_DESCRIPTOR",
     "src/server/rpc/engine/unimplemented.ts END_STREAM",
-    "src/server/rpc/worker/register.ts PROTOCOL",
+    "src/api/worker/register.ts PROTOCOL",
     "src/storage/postgres/connection.ts INT8_OID",
     "src/tasks/id.ts TAIL_LENGTH",
   ],
@@ -74,7 +74,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     "src/auth/token-format.ts HINT_LENGTH",
     "src/auth/token-format.ts RANDOM_LENGTH",
     "src/auth/token-format.ts TOKEN_LENGTH",
-    "src/server/rpc/page.ts SIGNATURE_BYTES",
+    "src/api/page.ts SIGNATURE_BYTES",
   ],
   "a weight, or a part of something": [
     "src/agent/fence.ts ABORTING_AFTER",

@@ -5,7 +5,7 @@
  */
 import { hostname } from "node:os";
 import type { RegisterResponse } from "../../gen/tessera/v1/worker_pb.js";
-import type { FileKeeper } from "../files/keeper.ts";
+import type { FileKeeper } from "../storage/files/keeper.ts";
 import { LogThrottle } from "../time/log-throttle.ts";
 import { durationFromMs } from "../time/messages.ts";
 import { connect, faultOf, type PlatformConnection, refusalOf } from "./connection.ts";

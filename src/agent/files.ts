@@ -6,10 +6,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { errorFacts } from "../client/error.ts";
-import type { FileKeeper } from "../files/keeper.ts";
 import type { Keepers } from "../pool/calls/transfers.ts";
 import type { StoredFile } from "../protocol/messages.ts";
 import { blobsUnavailable } from "../storage/blobs.ts";
+import type { FileKeeper } from "../storage/files/keeper.ts";
 import type { WorkerClient } from "./connection.ts";
 import { readFileKey } from "./messages.ts";
 

@@ -9,7 +9,7 @@
  */
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { Drain, RegisterResponse, WorkResponse } from "../../gen/tessera/v1/worker_pb.js";
-import type { FileKeeper } from "../files/keeper.ts";
+import type { FileKeeper } from "../storage/files/keeper.ts";
 import { Backoff } from "../time/backoff.ts";
 import { LogThrottle } from "../time/log-throttle.ts";
 import { type EndpointsByName, HeldCalls } from "./calls.ts";

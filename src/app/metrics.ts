@@ -2,6 +2,7 @@
 import { hostname } from "node:os";
 import type { FastifyBaseLogger } from "fastify";
 import { FederationService } from "../../gen/tessera/v1/federation_pb.js";
+import { monitoredBy } from "../api/federation.ts";
 import type { StartConfig, StartSecrets } from "../config/config.ts";
 import { type Problem, toProblem } from "../errors.ts";
 import type { Log } from "../log/log.ts";
@@ -15,7 +16,6 @@ import { Publisher } from "../metrics/publish.ts";
 import { Upstream } from "../metrics/upstream.ts";
 import { monitoringPlugin } from "../server/monitoring/plugin.ts";
 import type { ServerPlugin } from "../server/protocols.ts";
-import { monitoredBy } from "../server/rpc/federation.ts";
 import type { HealthSource } from "../server/rpc/health.ts";
 import type { Storage } from "../storage/storage.ts";
 import { Timer } from "../time/timer.ts";

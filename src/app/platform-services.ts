@@ -10,6 +10,16 @@ import { OrganizationService } from "../../gen/tessera/v1/organization_pb.js";
 import { OrganizationTaskService } from "../../gen/tessera/v1/organization_task_pb.js";
 import { TokenService } from "../../gen/tessera/v1/token_pb.js";
 import { WorkerService } from "../../gen/tessera/v1/worker_pb.js";
+import { authService } from "../api/auth/auth.ts";
+import { type DeploymentServiceOptions, deploymentService } from "../api/deployment/deployment.ts";
+import { federationService } from "../api/federation.ts";
+import { loginService } from "../api/login/login.ts";
+import { metricsService } from "../api/metrics.ts";
+import { operatorService } from "../api/operator.ts";
+import { organizationService } from "../api/organization/organization.ts";
+import { organizationTaskService } from "../api/task/organization-task.ts";
+import { tokenService } from "../api/token/token.ts";
+import { type WorkerServiceOptions, workerService } from "../api/worker/worker.ts";
 import { currentPlatform } from "../artifacts/platform.ts";
 import { FailureLimiter } from "../auth/failures.ts";
 import type { KeyRing } from "../auth/keys.ts";
@@ -21,20 +31,7 @@ import type { Federation } from "../metrics/federation.ts";
 import type { KeptHistory } from "../metrics/history/kept.ts";
 import type { SandboxLevel } from "../pool/sandbox/sandbox.ts";
 import type { Mailer } from "../server/mail/mailer.ts";
-import { authService } from "../server/rpc/auth/auth.ts";
-import {
-  type DeploymentServiceOptions,
-  deploymentService,
-} from "../server/rpc/deployment/deployment.ts";
 import { register, type ServiceRegistration } from "../server/rpc/engine/invoker.ts";
-import { federationService } from "../server/rpc/federation.ts";
-import { loginService } from "../server/rpc/login/login.ts";
-import { metricsService } from "../server/rpc/metrics.ts";
-import { operatorService } from "../server/rpc/operator.ts";
-import { organizationService } from "../server/rpc/organization/organization.ts";
-import { organizationTaskService } from "../server/rpc/task/organization-task.ts";
-import { tokenService } from "../server/rpc/token/token.ts";
-import { type WorkerServiceOptions, workerService } from "../server/rpc/worker/worker.ts";
 import type { Accounts } from "../storage/accounts/accounts.ts";
 import type { BlobStore } from "../storage/blobs.ts";
 import type { HostingStorage } from "../storage/hosting/hosting.ts";

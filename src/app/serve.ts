@@ -1,6 +1,7 @@
 /** Runs `tessera serve`: one service, started in order and ended in the opposite order. */
 import { dirname, resolve, sep } from "node:path";
 import { AuthService } from "../../gen/tessera/v1/auth_pb.js";
+import { introspection } from "../api/principal.ts";
 import { type OpenedService, openService } from "../artifacts/open.ts";
 import { allowEveryone, requireToken } from "../auth/shared-token.ts";
 import { sharedTaskAccess } from "../auth/task-access.ts";
@@ -13,14 +14,13 @@ import { newNodeId } from "../hosting/membership.ts";
 import type { ServiceManifest } from "../protocol/manifest.ts";
 import type { Maintenance } from "../queue/maintenance.ts";
 import { bindPort, localUrl } from "../server/bind.ts";
-import { deploymentMetrics, serveDeployments } from "../server/deployments.ts";
 import { playground } from "../server/pages/playground.ts";
 import { Readiness } from "../server/readiness.ts";
 import { register } from "../server/rpc/engine/invoker.ts";
 import type { Hindrance } from "../server/rpc/health.ts";
-import { introspection } from "../server/rpc/principal.ts";
 import { version } from "../version.ts";
 import { shownDatabase } from "./adapters.ts";
+import { deploymentMetrics, serveDeployments } from "./deployment-routes.ts";
 import { refusalOf, SHUTTING_DOWN } from "./health.ts";
 import {
   type HttpOptions,

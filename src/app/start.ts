@@ -1,6 +1,7 @@
 /** Runs `tessera start`: a node of the platform, started in order and ended in the opposite order. */
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
+import { documentWriter } from "../api/openapi/writer.ts";
 import { announceChanges, ChangeFeed } from "../auth/change-feed.ts";
 import { FailureLimiter } from "../auth/failures.ts";
 import type { KeyRing } from "../auth/keys.ts";
@@ -12,11 +13,9 @@ import type { Log } from "../log/log.ts";
 import { observeProcess } from "../metrics/process.ts";
 import { findSandbox, type Sandbox } from "../pool/sandbox/sandbox.ts";
 import { authority, bindPort, holdsLocalhost, localUrl } from "../server/bind.ts";
-import { deploymentMetrics, deploymentPage, serveDeployments } from "../server/deployments.ts";
 import type { Mailer } from "../server/mail/mailer.ts";
 import { type OidcOptions, type SignInPageOptions, signInMethods } from "../server/oidc/plugin.ts";
 import { OidcProvider } from "../server/oidc/provider.ts";
-import { documentWriter } from "../server/openapi/writer.ts";
 import { consolePages } from "../server/pages/console.ts";
 import { consolePlayground, playground } from "../server/pages/playground.ts";
 import { onlyOn, type ServerPlugin } from "../server/protocols.ts";
@@ -26,6 +25,7 @@ import type { Accounts } from "../storage/accounts/accounts.ts";
 import { version } from "../version.ts";
 import { openMailer, shownDatabase } from "./adapters.ts";
 import { keysPath, openDataFolder } from "./data-folder.ts";
+import { deploymentMetrics, deploymentPage, serveDeployments } from "./deployment-routes.ts";
 import { Health } from "./health.ts";
 import { appUrls, type PlatformHosting, startHosting } from "./hosting.ts";
 import { refuseIncomplete, tellOfLosses } from "./incomplete-data.ts";

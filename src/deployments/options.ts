@@ -1,5 +1,5 @@
 /** What a deployment is made with. */
-import type { FileKeeper } from "../files/keeper.ts";
+
 import type { Metrics } from "../metrics/metrics.ts";
 import type { NodeBudget } from "../pool/room/budget.ts";
 import type { StartGate } from "../pool/room/start-gate.ts";
@@ -7,6 +7,7 @@ import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts"
 import type { HeldPieces } from "../queue/held-pieces.ts";
 import type { Maintenance } from "../queue/maintenance.ts";
 import type { ReaderThreads } from "../service/input/threads.ts";
+import type { FileKeeper } from "../storage/files/keeper.ts";
 import type { Notifier } from "../storage/notifier.ts";
 import type { Storage } from "../storage/storage.ts";
 import type { Tracing } from "../tracing/tracing.ts";

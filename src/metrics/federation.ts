@@ -17,9 +17,13 @@ interface FederationOptions {
   readonly now: () => number;
 }
 
-interface FederationQuery {
+/** The organization whose metrics a call reads. */
+export interface Monitored {
   readonly organizationId: string;
   readonly organization: string;
+}
+
+interface FederationQuery extends Monitored {
   /** Selectors as text. */
   readonly match: readonly string[];
   readonly signal?: AbortSignal;

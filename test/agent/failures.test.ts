@@ -2,8 +2,8 @@ import { create } from "@bufbuild/protobuf";
 import { expect, test } from "vitest";
 import { ResultsSchema } from "../../gen/tessera/v1/worker_pb.js";
 import { resultOf } from "../../src/agent/messages.ts";
+import { remoteResults } from "../../src/api/worker/messages.ts";
 import type { CallFailure } from "../../src/protocol/messages.ts";
-import { remoteResults } from "../../src/server/rpc/worker/messages.ts";
 
 const FAILURE: CallFailure = { code: "internal", reason: "CALL_FAILED", message: "no" };
 

@@ -116,7 +116,7 @@ export const RULES: readonly Rule[] = [
         "gen/",
         "src/artifacts/",
         "src/deployments/",
-        "src/files/",
+        "src/storage/files/",
         "src/hosting/",
         "src/log/log.ts",
         "src/metrics/",
@@ -150,6 +150,11 @@ export const RULES: readonly Rule[] = [
         "src/auth/cookies.ts",
       )(it) ||
       (it.to === "src/protocol/heads.ts" && it.typeOnly),
+  },
+  {
+    rule: "what is spoken on the port knows none of the services that are spoken to",
+    of: ["src/server/"],
+    allows: (it) => !startsWithAny("src/api/", "src/app/", "src/cli/", "src/console/")(it),
   },
   {
     rule: "rest imports neither rpc nor storage nor what they work on",
@@ -280,6 +285,7 @@ export const RULES: readonly Rule[] = [
     ],
     allows: (it) =>
       !startsWithAny(
+        "src/api/",
         "src/server/",
         "src/cli/",
         "src/console/",

@@ -8,7 +8,7 @@ import { workerRights } from "../../src/deployments/permissions.ts";
 import type { Launch } from "../../src/pool/launch/launch.ts";
 import { LocalWorker } from "../../src/pool/local-worker.ts";
 import type { ServiceCode } from "../../src/pool/worker-options.ts";
-import { localFiles } from "../files/local.ts";
+import { localFiles } from "../storage/files/local.ts";
 import { servicePath } from "../worker/process.ts";
 import type { StartWorker } from "./worker-contract.ts";
 

@@ -15,7 +15,7 @@ import { RemoteWorker } from "../../src/pool/remote/remote-worker.ts";
 import type { ServiceCode } from "../../src/pool/worker-options.ts";
 import type { EndpointManifest } from "../../src/protocol/manifest.ts";
 import { createIdSource } from "../../src/tasks/id.ts";
-import { localFiles } from "../files/local.ts";
+import { localFiles } from "../storage/files/local.ts";
 
 const FAULTS = fileURLToPath(new URL("../fixtures/services/serve/faults.ts", import.meta.url));
 

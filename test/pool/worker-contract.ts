@@ -3,7 +3,6 @@
  * exactly once, and a worker that breaks the protocol ends alone.
  */
 import { afterEach, beforeEach, describe, expect, test as vitest } from "vitest";
-import { once } from "../../src/files/keeper.ts";
 import { BatchPost } from "../../src/pool/calls/batch-post.ts";
 import type { ExecutionEnd, ExecutionListener } from "../../src/pool/calls/execution.ts";
 import { DEFAULT_LIMITS } from "../../src/pool/limits.ts";
@@ -16,6 +15,7 @@ import {
   MAX_INLINE_FILE_BYTES,
   type StoredFile,
 } from "../../src/protocol/messages.ts";
+import { once } from "../../src/storage/files/keeper.ts";
 import { announced, BAD_FRAMES, frame } from "../fixtures/frames.ts";
 import { batchContract } from "./batch-contract.ts";
 import { files } from "./local-workers.ts";

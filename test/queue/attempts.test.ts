@@ -8,7 +8,7 @@ import { Attempts } from "../../src/queue/attempts.ts";
 import { Changes } from "../../src/queue/changes.ts";
 import { RecentTasks } from "../../src/queue/recent-tasks.ts";
 import { asStored } from "../../src/storage/stored.ts";
-import { localFiles } from "../files/local.ts";
+import { localFiles } from "../storage/files/local.ts";
 import { newTask } from "../storage/fixtures.ts";
 import { openSqlite } from "../storage/sqlite/databases.ts";
 

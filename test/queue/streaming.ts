@@ -1,6 +1,5 @@
 /** Attempts that stream on a real storage, with a worker whose chunks the test sends. */
 import { SERVICE_LIMITS } from "../../src/config/limits.ts";
-import type { FileKeeper } from "../../src/files/keeper.ts";
 import type { ExecutionEnd, ExecutionListener } from "../../src/pool/calls/execution.ts";
 import type { Slot } from "../../src/pool/pool.ts";
 import type { EndpointManifest } from "../../src/protocol/manifest.ts";
@@ -8,9 +7,10 @@ import { Attempts } from "../../src/queue/attempts.ts";
 import { Changes } from "../../src/queue/changes.ts";
 import { readPieces } from "../../src/queue/pieces/reader.ts";
 import { RecentTasks } from "../../src/queue/recent-tasks.ts";
+import type { FileKeeper } from "../../src/storage/files/keeper.ts";
 import type { PieceForm, PiecePosition } from "../../src/storage/pieces.ts";
 import type { Storage } from "../../src/storage/storage.ts";
-import { localFiles, ownFolder } from "../files/local.ts";
+import { localFiles, ownFolder } from "../storage/files/local.ts";
 import { claim, ENDPOINT, key } from "../storage/fixtures.ts";
 
 const FOLDER = ownFolder();

@@ -6,7 +6,7 @@ import { Leases } from "../../src/queue/leases.ts";
 import { RecentTasks } from "../../src/queue/recent-tasks.ts";
 import { UnservedTasks } from "../../src/queue/unserved-tasks.ts";
 import type { TaskFailure } from "../../src/tasks/task.ts";
-import { localFiles } from "../files/local.ts";
+import { localFiles } from "../storage/files/local.ts";
 import { DEPLOYMENT, key, newTask, submit } from "../storage/fixtures.ts";
 import { openSqlite } from "../storage/sqlite/databases.ts";
 

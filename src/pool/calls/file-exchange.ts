@@ -12,7 +12,6 @@ import { constants } from "node:fs";
 import { type FileHandle, mkdir, open, readlink, realpath, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { problem } from "../../errors.ts";
-import type { FileKeeper } from "../../files/keeper.ts";
 import {
   argumentName,
   callFolder,
@@ -25,6 +24,7 @@ import {
   type StoredFile,
 } from "../../protocol/messages.ts";
 import { blobsUnavailable } from "../../storage/blobs.ts";
+import type { FileKeeper } from "../../storage/files/keeper.ts";
 
 /** Chunk in which a result is read from disk. */
 const RESULT_READ_CHUNK_BYTES = 256 * 1024;

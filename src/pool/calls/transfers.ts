@@ -7,10 +7,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { codeToString } from "@connectrpc/connect/protocol-connect";
 import { toProblem } from "../../errors.ts";
-import type { FileKeeper } from "../../files/keeper.ts";
 import type { EndpointManifest } from "../../protocol/manifest.ts";
 import type { AbortReason, CallFailure, Payload, SentPayload } from "../../protocol/messages.ts";
 import { BlobMissing } from "../../storage/blobs.ts";
+import type { FileKeeper } from "../../storage/files/keeper.ts";
 import type { Execution } from "./execution.ts";
 import { FileExchange, type FileExchangeOptions } from "./file-exchange.ts";
 

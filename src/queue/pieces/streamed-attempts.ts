@@ -4,11 +4,11 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { toProblem } from "../../errors.ts";
-import type { FileKeeper } from "../../files/keeper.ts";
 import type { Log } from "../../log/log.ts";
 import type { EndpointManifest } from "../../protocol/manifest.ts";
 import { type FileFacts, headsOf, type Payload } from "../../protocol/messages.ts";
 import { pieceTypeOf } from "../../service/piece-type.ts";
+import type { FileKeeper } from "../../storage/files/keeper.ts";
 import type { PieceForm, PiecePosition, PieceStorage } from "../../storage/pieces.ts";
 import type { Attempt, AttemptEnd } from "../../storage/storage.ts";
 import { interrupted } from "../../tasks/failure.ts";

@@ -15,13 +15,12 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { bearerToken } from "../../auth/bearer.ts";
 import { problem, toProblem } from "../../errors.ts";
 import { expose } from "../../metrics/exposition.ts";
-import type { Federation } from "../../metrics/federation.ts";
+import type { Federation, Monitored } from "../../metrics/federation.ts";
 import type { Metrics } from "../../metrics/metrics.ts";
 import { MatchError } from "../../metrics/selector/error.ts";
 import { UpstreamError } from "../../metrics/upstream.ts";
 import { sendProblem } from "../http/problem.ts";
 import { requestLog } from "../http/request-log.ts";
-import type { Monitored } from "../rpc/federation.ts";
 import { sendText } from "./send.ts";
 
 /** Query of `/federate`: what comes after would be more selectors than are allowed. */

@@ -6,9 +6,9 @@
  */
 import type { JsonObject } from "@bufbuild/protobuf";
 import { type FieldViolation, problem } from "../../errors.ts";
-import { type FileKeeper, once } from "../../files/keeper.ts";
 import type { EndpointManifest } from "../../protocol/manifest.ts";
 import { type FileValue, MAX_INLINE_FILE_BYTES, type Payload } from "../../protocol/messages.ts";
+import { type FileKeeper, once } from "../../storage/files/keeper.ts";
 import { ARGUMENTS_TYPE } from "./arguments-type.ts";
 import { refuseCharset } from "./charset.ts";
 import type { GivenFile } from "./file.ts";

@@ -1,9 +1,9 @@
 /** Takes the parts of a form: texts by name (`form-fields.ts`), and files, which are kept as they arrive. */
 import { isUtf8 } from "node:buffer";
 import { type FieldViolation, problem } from "../../errors.ts";
-import type { FileKeeper } from "../../files/keeper.ts";
 import type { EndpointManifest, FileArgument } from "../../protocol/manifest.ts";
 import { type FileFacts, MAX_INLINE_FILE_BYTES } from "../../protocol/messages.ts";
+import type { FileKeeper } from "../../storage/files/keeper.ts";
 import { fileFromDataUrl, type GivenFile, tooLarge } from "./file.ts";
 import type { FormTexts } from "./form-fields.ts";
 import { typeTaken, UNKNOWN_TYPE } from "./media-type.ts";

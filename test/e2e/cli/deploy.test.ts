@@ -9,8 +9,8 @@ import {
   DeploymentSettingsSchema,
   DeploymentStatus,
 } from "../../../gen/tessera/v1/deployment_pb.js";
+import { notOpenable } from "../../../src/api/deployment/refusals.ts";
 import { problem } from "../../../src/errors.ts";
-import { notOpenable } from "../../../src/server/rpc/deployment/refusals.ts";
 import { Receiver } from "./deploying.ts";
 
 const DIGITS = fileURLToPath(new URL("../../../examples/digits/service.ts", import.meta.url));

@@ -16,7 +16,7 @@ import { SqliteStorage } from "../../../src/storage/sqlite/storage.ts";
 import type { Storage } from "../../../src/storage/storage.ts";
 import { createIdSource } from "../../../src/tasks/id.ts";
 import { isFinal } from "../../../src/tasks/task.ts";
-import { localFiles } from "../../files/local.ts";
+import { localFiles } from "../../storage/files/local.ts";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 

@@ -7,7 +7,7 @@ import schemathesis
 from hypothesis import strategies as st
 from schemathesis.generation import GenerationMode
 
-# Formats that are named after what they are (src/server/openapi/checked.ts).
+# Formats that are named after what they are (src/api/openapi/checked.ts).
 FORMATS = {
     "page-token": [""],
     "ip-network": ["10.0.0.0/8", "192.0.2.7", "2001:db8::/32"],

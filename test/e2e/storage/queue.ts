@@ -10,7 +10,7 @@ import { eventLog } from "../../../src/tasks/event.ts";
 import { createIdSource } from "../../../src/tasks/id.ts";
 import type { TaskHistory } from "../../chaos/history.ts";
 import type { Ledger } from "../../chaos/ledger.ts";
-import { localFiles } from "../../files/local.ts";
+import { localFiles } from "../../storage/files/local.ts";
 
 const SERVICE = fileURLToPath(new URL("../../chaos/service.ts", import.meta.url));
 

@@ -11,7 +11,7 @@ import {
   type WorkRequestSchema,
   type WorkResponse,
 } from "../../../gen/tessera/v1/worker_pb.js";
-import { SendQueue } from "../../../src/server/rpc/worker/work.ts";
+import { SendQueue } from "../../../src/api/worker/work.ts";
 
 type Request = MessageInitShape<typeof WorkRequestSchema>;
 type Result = NonNullable<

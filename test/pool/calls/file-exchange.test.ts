@@ -13,8 +13,6 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { FileKeeper } from "../../../src/files/keeper.ts";
-import { once } from "../../../src/files/keeper.ts";
 import { FileExchange } from "../../../src/pool/calls/file-exchange.ts";
 import type {
   FileOnDisk,
@@ -22,7 +20,9 @@ import type {
   SentPayload,
   StoredFile,
 } from "../../../src/protocol/messages.ts";
-import { localFiles } from "../../files/local.ts";
+import type { FileKeeper } from "../../../src/storage/files/keeper.ts";
+import { once } from "../../../src/storage/files/keeper.ts";
+import { localFiles } from "../../storage/files/local.ts";
 
 const LIMIT = 2_000_000;
 

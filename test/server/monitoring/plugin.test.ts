@@ -6,6 +6,7 @@ import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect
 import { fastify } from "fastify";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { FederationService } from "../../../gen/tessera/v1/federation_pb.js";
+import { federationService, monitoredBy } from "../../../src/api/federation.ts";
 import type { Principal } from "../../../src/auth/principal.ts";
 import { problem } from "../../../src/errors.ts";
 import { createLog } from "../../../src/log/pino.ts";
@@ -13,7 +14,6 @@ import { Federation } from "../../../src/metrics/federation.ts";
 import { Metrics } from "../../../src/metrics/metrics.ts";
 import { monitoringPlugin } from "../../../src/server/monitoring/plugin.ts";
 import { register } from "../../../src/server/rpc/engine/invoker.ts";
-import { federationService, monitoredBy } from "../../../src/server/rpc/federation.ts";
 import { createServer } from "../../../src/server/server.ts";
 import { session, token } from "../../auth/principals.ts";
 import { sampleLines } from "../../metrics/fixture.ts";

@@ -1,7 +1,8 @@
 /** Two organizations that know nothing of each other, their people, and every kind of credential. */
+
+import { newSecret } from "../../../src/api/token/secret.ts";
 import { hashPassword } from "../../../src/auth/passwords.ts";
 import { newSession } from "../../../src/auth/sessions.ts";
-import { newSecret } from "../../../src/server/rpc/token/secret.ts";
 import type { NewSecret, TokenFields, TokenKind } from "../../../src/storage/accounts/tokens.ts";
 import type { TestPlatform } from "./platform.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ArgumentsReader } from "../../../src/service/input/arguments.ts";
-import { localFiles } from "../../files/local.ts";
+import { localFiles } from "../../storage/files/local.ts";
 import { endpoint } from "../manifests.ts";
 
 const KEEPER = localFiles().api;

@@ -7,7 +7,7 @@ import { ARGUMENTS_TYPE } from "../../../src/service/input/arguments-type.ts";
 import { liftArguments } from "../../../src/service/input/lift.ts";
 import { rewritten } from "../../../src/service/input/rewrite.ts";
 import { ReaderThreads } from "../../../src/service/input/threads.ts";
-import { localFiles } from "../../files/local.ts";
+import { localFiles } from "../../storage/files/local.ts";
 import { endpoint } from "../manifests.ts";
 
 const FILE = { image: { required: true, array: false } };

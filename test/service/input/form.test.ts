@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { EndpointManifest, JsonSchema } from "../../../src/protocol/manifest.ts";
 import { ArgumentsReader } from "../../../src/service/input/arguments.ts";
-import { localFiles } from "../../files/local.ts";
+import { localFiles } from "../../storage/files/local.ts";
 import { endpoint } from "../manifests.ts";
 
 const KEEPER = localFiles().api;

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { EndpointManifest } from "../../../src/protocol/manifest.ts";
 import { ArgumentsReader } from "../../../src/service/input/arguments.ts";
 import { ReaderThreads } from "../../../src/service/input/threads.ts";
-import { localFiles } from "../../files/local.ts";
+import { localFiles } from "../../storage/files/local.ts";
 import { endpoint } from "../manifests.ts";
 
 const JSON_TYPE = "application/json";

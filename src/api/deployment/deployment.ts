@@ -1,0 +1,167 @@
+/** DeploymentService: creation, settings and state of deployments. */
+import type { ServiceImpl } from "@connectrpc/connect";
+import type { DeploymentService } from "../../../gen/tessera/v1/deployment_pb.js";
+import { faultOfName } from "../../auth/names.ts";
+import { problem } from "../../errors.ts";
+import { deed, type Member, memberOf, type Sources } from "../../server/rpc/engine/caller.ts";
+import type { DeploymentRecord, Organizations } from "../../storage/accounts/organizations.ts";
+import type { HostingStorage } from "../../storage/hosting/hosting.ts";
+import { PageTokens } from "../page.ts";
+import { type UploadFileOptions, uploadFile } from "../upload.ts";
+import { refuse, violationsOf } from "../violations.ts";
+import { compareRevisions } from "./compare.ts";
+import { confirmSecrets } from "./confirm-secrets.ts";
+import { type DescribeOptions, describer } from "./describe.ts";
+import { type DeploymentLogsOptions, watchDeploymentLogs } from "./logs.ts";
+import {
+  deploymentNotFound,
+  findDeployment,
+  isName,
+  noRevision,
+  tooManyDeployments,
+} from "./refusals.ts";
+import { type RevisionOptions, revisionHandlers } from "./revision.ts";
+import { updateDeployment } from "./update.ts";
+import { watchDeployments } from "./watch.ts";
+import { type ListWorkersOptions, listWorkers } from "./workers.ts";
+
+export interface DeploymentServiceOptions
+  extends Sources,
+    DescribeOptions,
+    UploadFileOptions,
+    RevisionOptions,
+    ListWorkersOptions,
+    DeploymentLogsOptions {
+  readonly accounts: Organizations;
+  readonly hosting: HostingStorage;
+}
+
+/** DeploymentService over the accounts and the hosting storage. */
+export function deploymentService(
+  options: DeploymentServiceOptions,
+): Partial<ServiceImpl<typeof DeploymentService>> {
+  const { accounts, hosting, newId, ceilings } = options;
+
+  const describe = describer(options);
+  const describeOne = async (
+    { organizationId }: Pick<Member, "organizationId">,
+    record: DeploymentRecord,
+  ) => {
+    const [message] = await describe(organizationId, [record]);
+    return message ?? {};
+  };
+
+  return {
+    async createDeployment({ name, authorization }, ctx) {
+      const { organizationId, organization, by } = memberOf(ctx);
+      refuse(violationsOf({ name: faultOfName(name) }));
+      const created = await accounts.createDeployment({
+        ...deed(by, options),
+        organizationId,
+        deploymentId: newId(),
+        name,
+        authorization,
+        limit: ceilings.deployments,
+      });
+      switch (created.outcome) {
+        case "created":
+          return describeOne({ organizationId }, created.deployment);
+        case "name_taken":
+          throw problem(
+            "DEPLOYMENT_EXISTS",
+            `organization ${organization} has a deployment ${name} already: choose another name`,
+          );
+        case "limit":
+          throw tooManyDeployments(organization, ceilings.deployments);
+      }
+    },
+
+    async getDeployment({ deployment: name }, ctx) {
+      const member = memberOf(ctx);
+      return describeOne(member, await findDeployment(accounts, member, name));
+    },
+
+    async listDeployments(req, ctx) {
+      const { organizationId } = memberOf(ctx);
+      const tokens = new PageTokens({
+        method: "ListDeployments",
+        filter: [organizationId],
+        isEnd: isName,
+      });
+      const page = await accounts.listDeployments({ ...tokens.query(req), organizationId });
+      return {
+        deployments: await describe(organizationId, page.items),
+        nextPageToken: tokens.after(page.next),
+      };
+    },
+
+    async updateDeployment(req, ctx) {
+      const { organizationId } = memberOf(ctx);
+      return describeOne({ organizationId }, await updateDeployment(req, ctx, options));
+    },
+
+    async deleteDeployment({ deployment: name, force }, ctx) {
+      const { organizationId, by } = memberOf(ctx);
+      const deleted = isName(name)
+        ? await accounts.deleteDeployment({ ...deed(by, options), organizationId, name, force })
+        : ({ outcome: "not_found" } as const);
+      switch (deleted.outcome) {
+        case "deleted":
+          return {};
+        case "not_found":
+          throw deploymentNotFound(name);
+        case "has_tasks": {
+          const { queued, running } = deleted;
+          throw problem(
+            "TASKS_QUEUED",
+            `deployment ${name} has ${queued} queued and ${running} running tasks, which would be lost: wait for them, or set force to delete it all the same`,
+            { metadata: { queued: String(queued), running: String(running) } },
+          );
+        }
+      }
+    },
+
+    async confirmSecrets(req, ctx) {
+      const member = memberOf(ctx);
+      return describeOne(member, await confirmSecrets(req, member, options));
+    },
+
+    async stopDeployment({ deployment: name }, ctx) {
+      return setDesiredState("stopped", name, memberOf(ctx));
+    },
+
+    async startDeployment({ deployment: name }, ctx) {
+      return setDesiredState("running", name, memberOf(ctx));
+    },
+
+    ...revisionHandlers(options, describeOne),
+    uploadFile: uploadFile(options),
+    watchDeployments: watchDeployments(accounts, describe),
+    watchDeploymentLogs: watchDeploymentLogs(options),
+    compareRevisions: compareRevisions(options),
+    listWorkers: listWorkers(options),
+  };
+
+  async function setDesiredState(
+    desiredState: DeploymentRecord["desiredState"],
+    name: string,
+    { organizationId, by }: Member,
+  ) {
+    const set = isName(name)
+      ? await hosting.setDesiredState({
+          ...deed(by, options),
+          organizationId,
+          name,
+          desiredState,
+        })
+      : ({ outcome: "not_found" } as const);
+    switch (set.outcome) {
+      case "changed":
+        return describeOne({ organizationId }, set.deployment);
+      case "not_found":
+        throw deploymentNotFound(name);
+      case "no_revision":
+        throw noRevision(name);
+    }
+  }
+}

@@ -1,0 +1,131 @@
+/** Conversion of deployments, revisions and log lines to messages. */
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import {
+  type DeploymentLogLineSchema,
+  type DeploymentSchema,
+  DeploymentStatus,
+  NetworkAccess,
+  type RevisionSchema,
+  WorkerPlace,
+} from "../../../gen/tessera/v1/deployment_pb.js";
+import { EndpointKind } from "../../../gen/tessera/v1/endpoint_pb.js";
+import { type Placement, placementOf } from "../../deployments/placement.ts";
+import type {
+  DeploymentRecord,
+  NetworkSettings,
+  WorkerPlace as StoredPlace,
+} from "../../storage/accounts/organizations.ts";
+import { DEFAULT_SETTINGS } from "../../storage/default-settings.ts";
+import type { LogLine } from "../../storage/hosting/logs.ts";
+import type { DeploymentState, HostingStatus } from "../../storage/hosting/nodes.ts";
+import type { EndpointSummary, RevisionRecord } from "../../storage/hosting/revisions.ts";
+import { durationFromMs, timestampFromMs } from "../../time/messages.ts";
+
+const STATUS: { readonly [status in HostingStatus]: DeploymentStatus } = {
+  starting: DeploymentStatus.STARTING,
+  ready: DeploymentStatus.READY,
+  degraded: DeploymentStatus.DEGRADED,
+  failed: DeploymentStatus.FAILED,
+  stopped: DeploymentStatus.STOPPED,
+};
+
+const ACCESS: { readonly [access in NetworkSettings["access"]]: NetworkAccess } = {
+  none: NetworkAccess.NONE,
+  allow: NetworkAccess.ALLOW,
+  open: NetworkAccess.OPEN,
+};
+
+const PLACE: { readonly [place in StoredPlace]: WorkerPlace } = {
+  any: WorkerPlace.ANY,
+  local: WorkerPlace.LOCAL,
+  remote: WorkerPlace.REMOTE,
+};
+
+/** A deployment as callers see it; `url` is the address for its calls. */
+export function toDeploymentMessage(
+  record: DeploymentRecord,
+  state: DeploymentState,
+  url: string,
+): MessageInitShape<typeof DeploymentSchema> {
+  const { deploymentId, organization, name, authorization, createdBy, version } = record;
+  const { status, reason, revision, workers, nodes, endpoints } = state;
+  const { placements, secretNames, withheldSecrets } = state;
+  const { network, requires, place, queueTimeMs, retentionMs, ...settings } = record.settings;
+  return {
+    deploymentId,
+    organization,
+    name,
+    authorization,
+    createdAt: timestampFromMs(record.createdAtMs),
+    createdBy,
+    updatedAt: timestampFromMs(record.updatedAtMs),
+    status: STATUS[status],
+    statusReason: reason,
+    url,
+    revision: revision ?? 0,
+    targetRevision: record.targetRevision ?? 0,
+    workers,
+    nodes,
+    settings: {
+      ...settings,
+      secretNames: [...secretNames],
+      network: { access: ACCESS[network.access], hosts: [...network.hosts] },
+      queueTime: durationFromMs(queueTimeMs),
+      retention: durationFromMs(retentionMs),
+      requires: { ...requires },
+      place: PLACE[place],
+    },
+    endpoints: endpoints.map((each) => toEndpoint(each, record.settings)),
+    version,
+    secretsWithheld: [...withheldSecrets],
+    placements: placements.map((one) => ({
+      node: one.nodeId,
+      status: STATUS[one.status],
+      revision: one.revision ?? 0,
+      workers: one.workers,
+    })),
+  };
+}
+
+export function toRevisionMessage(record: RevisionRecord): MessageInitShape<typeof RevisionSchema> {
+  const { revision, digest, createdAtMs, createdBy, rolledBackTo, files, sizeBytes } = record;
+  const { secretsConfirmed: confirmed } = record;
+  return {
+    revision,
+    digest,
+    createdAt: timestampFromMs(createdAtMs),
+    createdBy,
+    rolledBackTo: rolledBackTo ?? 0,
+    files,
+    sizeBytes: BigInt(sizeBytes),
+    endpoints: record.endpoints.map((each) => toEndpoint(each, DEFAULT_SETTINGS)),
+    secretsConfirmedBy: confirmed?.by ?? "",
+    ...(confirmed && { secretsConfirmedAt: timestampFromMs(confirmed.atMs) }),
+  };
+}
+
+export function toLogMessage(line: LogLine): MessageInitShape<typeof DeploymentLogLineSchema> {
+  const { sequence, timeMs, nodeId, worker, revision, stream, level, taskId, text } = line;
+  return {
+    sequence: BigInt(sequence),
+    time: timestampFromMs(timeMs),
+    node: nodeId,
+    worker,
+    revision,
+    stream,
+    text,
+    level,
+    taskId,
+  };
+}
+
+function toEndpoint(endpoint: EndpointSummary, settings: Placement) {
+  const { name, kind } = endpoint;
+  const { requires, place } = placementOf({}, endpoint, settings);
+  return {
+    name,
+    kind: kind === "task" ? EndpointKind.TASK : EndpointKind.API,
+    requires: { ...requires },
+    place: PLACE[place],
+  };
+}

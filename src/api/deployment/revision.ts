@@ -1,0 +1,321 @@
+/** The methods of DeploymentService about revisions. */
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { ServiceImpl } from "@connectrpc/connect";
+import type {
+  CreateRevisionRequest,
+  DeploymentSchema,
+  DeploymentService,
+} from "../../../gen/tessera/v1/deployment_pb.js";
+import { ArtifactError } from "../../artifacts/artifact-error.ts";
+import { PYTHON_UNAVAILABLE } from "../../artifacts/environments/environment.ts";
+import {
+  type ArtifactIndex,
+  digestOf,
+  type PythonFacts,
+  verifyIndex,
+} from "../../artifacts/index-file.ts";
+import { mayUseSecrets, openableBy } from "../../auth/grants.ts";
+import { deploymentSecretContext, type KeyRing } from "../../auth/keys.ts";
+import { faultOfName } from "../../auth/names.ts";
+import type { Ceilings } from "../../deployments/ceilings.ts";
+import { type Placement, placementOf, runsOnNodes } from "../../deployments/placement.ts";
+import { problem } from "../../errors.ts";
+import type { SandboxLevel } from "../../pool/sandbox/sandbox.ts";
+import type { EndpointManifest, ServiceManifest } from "../../protocol/manifest.ts";
+import { deed, type Member, memberOf, type Sources } from "../../server/rpc/engine/caller.ts";
+import { ArgumentsReader } from "../../service/input/arguments.ts";
+import type { DeploymentRecord, Organizations } from "../../storage/accounts/organizations.ts";
+import { DEFAULT_SETTINGS } from "../../storage/default-settings.ts";
+import type { ArtifactFiles } from "../../storage/hosting/files.ts";
+import type { EndpointSummary, NewArtifact, Revisions } from "../../storage/hosting/revisions.ts";
+import type { SecretStorage } from "../../storage/hosting/secrets.ts";
+import { PageTokens } from "../page.ts";
+import { artifactInvalid, UPLOADED_FILE_TTL_MS } from "../upload.ts";
+import { refuse, violationsOf } from "../violations.ts";
+import { checkEnvironment, checkNetwork, settingsWithin } from "./ceilings.ts";
+import { toRevisionMessage } from "./messages.ts";
+import {
+  deploymentNotFound,
+  findDeployment,
+  isName,
+  notOpenable,
+  tooManyDeployments,
+  workersContradict,
+} from "./refusals.ts";
+import { faultsOfEnvironment, settingsOf } from "./settings.ts";
+
+/** Revisions of a deployment that can be gone back to. */
+const MAX_KEPT_REVISIONS = 20;
+
+/** Secrets of a deployment. */
+const MAX_DEPLOYMENT_SECRETS = 100;
+
+/**
+ * Attempts to create a deployment that is made and deleted under the same name again and again
+ * meanwhile.
+ */
+const MAX_CREATE_ATTEMPTS = 5;
+
+export interface RevisionOptions extends Sources {
+  readonly accounts: Pick<Organizations, "findDeployment">;
+  readonly hosting: Pick<
+    Revisions & ArtifactFiles & SecretStorage,
+    "createRevision" | "rollBack" | "listRevisions" | "findMissingFiles" | "getSecrets"
+  >;
+  readonly keys: KeyRing;
+  /** The platform that native code has to be built for; see `ArtifactIndex`. */
+  readonly platform: string;
+  /** Whether workers may run native code, which bypasses Node's permissions. */
+  readonly allowsNativeCode: boolean;
+  readonly ceilings: Ceilings;
+  /** What holds the workers of this node. Default: the permission model. */
+  readonly sandbox?: SandboxLevel | undefined;
+  /** Tells the interpreters of this node; undefined where services in Python do not run. */
+  readonly python?:
+    | { interpreters(): Promise<readonly { readonly version: string }[]> }
+    | undefined;
+}
+
+type Handlers = Pick<
+  ServiceImpl<typeof DeploymentService>,
+  "findMissingFiles" | "createRevision" | "listRevisions" | "rollBackDeployment"
+>;
+
+/** The handlers of revisions; `describe` returns the deployment as callers see it. */
+export function revisionHandlers(
+  options: RevisionOptions,
+  describe: (
+    member: Member,
+    record: DeploymentRecord,
+  ) => Promise<MessageInitShape<typeof DeploymentSchema>>,
+): Handlers {
+  const { accounts, hosting, now } = options;
+  return {
+    async findMissingFiles({ sha256 }, ctx) {
+      const { organizationId } = memberOf(ctx);
+      const keptUntilMs = now() + UPLOADED_FILE_TTL_MS;
+      return { sha256: await hosting.findMissingFiles({ organizationId, sha256, keptUntilMs }) };
+    },
+
+    async createRevision(req, ctx) {
+      const member = memberOf(ctx);
+      return describe(member, await createRevision(options, member, req));
+    },
+
+    async listRevisions(req, ctx) {
+      const member = memberOf(ctx);
+      const { organizationId, deploymentId } = await findDeployment(
+        accounts,
+        member,
+        req.deployment,
+      );
+      const tokens = new PageTokens({
+        method: "ListRevisions",
+        filter: [organizationId, deploymentId],
+        isEnd: (text) => /^\d{1,9}$/.test(text),
+      });
+      const page = await hosting.listRevisions({
+        ...tokens.query(req),
+        organizationId,
+        deploymentId,
+      });
+      return {
+        revisions: page.items.map(toRevisionMessage),
+        nextPageToken: tokens.after(page.next),
+      };
+    },
+
+    async rollBackDeployment({ deployment: name, revision }, ctx) {
+      const member = memberOf(ctx);
+      const { organizationId, by } = member;
+      const rolled = isName(name)
+        ? await hosting.rollBack({
+            ...deed(by, options),
+            organizationId,
+            name,
+            ...(revision !== 0 && { revision }),
+            keptRevisions: MAX_KEPT_REVISIONS,
+          })
+        : ({ outcome: "not_found" } as const);
+      switch (rolled.outcome) {
+        case "created":
+          return describe(member, rolled.deployment);
+        case "not_found":
+          throw deploymentNotFound(name);
+        case "revision_not_found":
+          throw problem(
+            "REVISION_NOT_FOUND",
+            revision === 0
+              ? `deployment ${name} has no revision before its last one`
+              : `deployment ${name} has no revision ${revision}, or has it no longer: the newest ${MAX_KEPT_REVISIONS} are kept`,
+          );
+      }
+    },
+  };
+}
+
+async function createRevision(
+  options: RevisionOptions,
+  { principal, organizationId, organization, by }: Member,
+  req: CreateRevisionRequest,
+): Promise<DeploymentRecord> {
+  const { accounts, hosting, keys, newId, ceilings, sandbox } = options;
+  const { deployment: name, secrets, removeSecrets, authorization } = req;
+  refuse(violationsOf({ deployment: faultOfName(name) }));
+  refuse(faultsOfEnvironment("secrets", secrets));
+  const requested = settingsOf(req.settings);
+  checkNetwork(requested, sandbox);
+  const found = await accounts.findDeployment({ organizationId, name });
+  const placement = { ...DEFAULT_SETTINGS, ...found?.settings, ...requested };
+  const { artifact, service } = await readArtifact(req.index, { ...options, placement });
+  const settings = settingsWithin(requested, { before: found, service, ceilings });
+  await checkEnvironment(hosting, found, { env: settings.env, secrets, removeSecrets });
+  let deploymentId = found?.deploymentId ?? newId();
+  for (let tries = 0; tries < MAX_CREATE_ATTEMPTS; tries += 1) {
+    // Secrets are sealed for one deployment id: another deployment of the same name could not open them.
+    const context = (secret: string) =>
+      deploymentSecretContext({ organizationId, deploymentId, name: secret });
+    const sealed = Object.entries(secrets).map(([secret, value]) => {
+      return [secret, keys.seal(value, context(secret))] as const;
+    });
+    const created = await hosting.createRevision({
+      ...deed(by, options),
+      organizationId,
+      name,
+      deploymentId,
+      artifact,
+      settings,
+      removeSecrets,
+      ...(authorization !== undefined && { authorization }),
+      openable: openableBy(principal),
+      usesSecrets: mayUseSecrets(principal, organizationId),
+      secrets: Object.fromEntries(sealed),
+      limit: ceilings.deployments,
+      maxSecrets: MAX_DEPLOYMENT_SECRETS,
+      keptRevisions: MAX_KEPT_REVISIONS,
+    });
+    switch (created.outcome) {
+      case "created":
+        return created.deployment;
+      case "conflict":
+        deploymentId = created.deploymentId ?? newId();
+        break;
+      case "files_missing":
+        throw problem(
+          "FILES_MISSING",
+          `${created.files.length} files of the artifact are not here, or not any more: ask with FindMissingFiles, upload those, and try again`,
+        );
+      case "sizes_differ":
+        throw problem(
+          "ARTIFACT_INVALID",
+          `${created.files.length} files have another size than the index says, such as ${created.files[0]}`,
+        );
+      case "limit":
+        throw tooManyDeployments(organization, ceilings.deployments);
+      case "too_many_secrets":
+        throw problem(
+          "LIMIT_REACHED",
+          `deployment ${name} would have more than ${MAX_DEPLOYMENT_SECRETS} secrets: remove some`,
+        );
+      case "not_openable":
+        throw notOpenable(name);
+      case "workers_contradict":
+        throw workersContradict();
+    }
+  }
+  throw problem("VERSION_CONFLICT", `deployment ${name} is made and deleted by others: try again`);
+}
+
+interface ReadOptions extends Pick<RevisionOptions, "platform" | "allowsNativeCode" | "python"> {
+  /** Where all workers are on other machines, those say themselves what they can run. */
+  readonly placement: Placement;
+}
+
+/** Reads the index of an artifact. Throws ARTIFACT_INVALID if it is invalid, or if the artifact cannot run here. */
+async function readArtifact(
+  bytes: Uint8Array,
+  options: ReadOptions,
+): Promise<{ readonly artifact: NewArtifact; readonly service: ServiceManifest }> {
+  let text: string;
+  let index: ArtifactIndex;
+  try {
+    text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+    index = verifyIndex(text);
+  } catch (err) {
+    throw err instanceof ArtifactError
+      ? artifactInvalid(err)
+      : problem("ARTIFACT_INVALID", "tessera.json is not UTF-8", { cause: err });
+  }
+  if (index.kind === "remote") {
+    checkSchemas(index.service);
+  } else if (runsOnNodes(index.service, options.placement)) {
+    await checkRunsHere(index, options);
+  }
+  const { service, files } = index;
+  const artifact = {
+    digest: digestOf(text),
+    index: text,
+    endpoints: service.endpoints.map((endpoint) => summaryOf(endpoint, service)),
+    files: files.map(({ sha256, size }) => ({ sha256, sizeBytes: size })),
+  };
+  return { artifact, service };
+}
+
+/** What is shown of an endpoint, with what its service says for all of them. */
+function summaryOf(endpoint: EndpointManifest, service: ServiceManifest): EndpointSummary {
+  const { name, kind } = endpoint;
+  const { requires, place } = placementOf(service, endpoint, DEFAULT_SETTINGS);
+  return {
+    ...{ name, kind },
+    ...(Object.keys(requires).length > 0 && { requires }),
+    ...(place !== "any" && { place }),
+  };
+}
+
+/** Throws ARTIFACT_INVALID for a schema that nodes cannot compile: no worker proves this service. */
+function checkSchemas({ endpoints }: ServiceManifest): void {
+  for (const endpoint of endpoints) {
+    try {
+      new ArgumentsReader(endpoint).compile();
+    } catch (cause) {
+      const why = cause instanceof Error ? cause.message : String(cause);
+      const message = `the input schema of endpoint ${endpoint.name} is not valid: ${why}`;
+      throw problem("ARTIFACT_INVALID", message, { cause });
+    }
+  }
+}
+
+async function checkRunsHere(index: ArtifactIndex, options: ReadOptions): Promise<void> {
+  const { platform, allowsNativeCode } = options;
+  if (index.platform !== undefined && index.platform !== platform) {
+    throw problem(
+      "ARTIFACT_INVALID",
+      `the artifact has native code for ${index.platform}, and the platform runs on ${platform}: build it on a machine of that kind, or run it in workers that join (tessera deploy --place remote)`,
+    );
+  }
+  if (index.python !== undefined) {
+    await checkPython(index.python, options);
+  } else if (index.platform !== undefined && !allowsNativeCode) {
+    throw problem(
+      "ARTIFACT_INVALID",
+      "the artifact has native code, which this platform does not run: ask its operator (tessera start --native-code allow), or do without",
+    );
+  }
+}
+
+/** Throws if this node does not run services in Python, or in another version. */
+async function checkPython(
+  { version }: PythonFacts,
+  { python }: Pick<RevisionOptions, "python">,
+): Promise<void> {
+  if (python === undefined) {
+    throw problem("SANDBOX_UNAVAILABLE", PYTHON_UNAVAILABLE);
+  }
+  const versions = (await python.interpreters()).map((each) => each.version);
+  if (!versions.includes(version)) {
+    throw problem(
+      "ENVIRONMENT_UNAVAILABLE",
+      `the service is for Python ${version}, and the platform has ${versions.join(", ") || "no Python"}: deploy it for one of these (tessera deploy --python PATH), or ask the operator to install it`,
+    );
+  }
+}

@@ -1,0 +1,235 @@
+/**
+ * CancelTasks and RetryTasks: what CancelTask and RetryTask do to one task, for all that a filter
+ * chooses. A call works on a bounded number of tasks for a bounded time, and says where to go on.
+ */
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import { Access } from "../../../gen/tessera/v1/access_pb.js";
+import type {
+  CancelTasksRequest,
+  OrganizationTaskService,
+  RetryTasksRequest,
+  TaskFilter,
+} from "../../../gen/tessera/v1/organization_task_pb.js";
+import { TaskStatus } from "../../../gen/tessera/v1/task_pb.js";
+import { authorize } from "../../auth/permissions.ts";
+import type { Deployment } from "../../deployments/deployment.ts";
+import type { Directory } from "../../deployments/directory.ts";
+import { type Problem, problem, type Reason, toProblem } from "../../errors.ts";
+import { hostOf, type Member, originOf } from "../../server/rpc/engine/caller.ts";
+import type { Task } from "../../tasks/task.ts";
+import { OrganizationSearch, readerOf, type SearchPorts } from "./search.ts";
+import { digestOfRetry } from "./submission.ts";
+
+/** Tasks that are cancelled at once. Those that run may take some seconds. */
+const MAX_CANCELS_AT_ONCE = 100;
+/** Tasks that are retried at once: each holds its arguments meanwhile. */
+const MAX_RETRIES_AT_ONCE = 16;
+/** Tasks that are counted at once. */
+const MAX_COUNTED_AT_ONCE = 1_000;
+/** Searches of one call, each of which looks at a bounded number of tasks. */
+const MAX_SEARCHES_PER_CALL = 20;
+/** After this time a call begins no further search. */
+const BULK_BUDGET_MS = 10_000;
+
+/** Faults of the node or of its database end the whole call; others skip a task. */
+const FATAL: ReadonlySet<Reason> = new Set([
+  "STORAGE_UNAVAILABLE",
+  "SHUTTING_DOWN",
+  "INTERNAL",
+  "CALLER_GONE",
+]);
+
+const LIVE = [TaskStatus.QUEUED, TaskStatus.RUNNING];
+
+export interface BulkOptions extends SearchPorts {
+  readonly directory: Pick<Directory, "find">;
+}
+
+/** What is done to the tasks that are found. */
+interface Work {
+  readonly method: string;
+  readonly atOnce: number;
+  /** Those that are chosen when the filter names none. */
+  readonly statuses: readonly TaskStatus[];
+  change(task: Task, deployment: Deployment): Promise<unknown>;
+}
+
+type BulkRequest = Pick<CancelTasksRequest, "organization" | "filter" | "dryRun" | "pageToken">;
+
+export function bulkHandlers(
+  options: BulkOptions,
+): Pick<ServiceImpl<typeof OrganizationTaskService>, "cancelTasks" | "retryTasks"> {
+  return {
+    async cancelTasks(req, ctx) {
+      return changeTasks(req, ctx, options, cancelling(req, ctx));
+    },
+
+    async retryTasks(req, ctx) {
+      return changeTasks(req, ctx, options, retrying(req, ctx));
+    },
+  };
+}
+
+function cancelling({ filter, abort }: CancelTasksRequest, { signal }: HandlerContext): Work {
+  const { statuses = [], errorContains = "" } = filter ?? {};
+  if (statuses.some((status) => !LIVE.includes(status))) {
+    throw invalid("statuses", "only queued and running tasks can be cancelled");
+  }
+  if (errorContains !== "") {
+    throw invalid("error_contains", "chooses failed tasks, which cannot be cancelled");
+  }
+  return {
+    method: "CancelTasks",
+    atOnce: MAX_CANCELS_AT_ONCE,
+    statuses: abort ? LIVE : [TaskStatus.QUEUED],
+    change: ({ taskId }, { queue }) => queue.cancel({ taskId, signal }, abort),
+  };
+}
+
+function retrying({ filter, idempotencyKey }: RetryTasksRequest, ctx: HandlerContext): Work {
+  const { statuses = [] } = filter ?? {};
+  if (statuses.some((status) => LIVE.includes(status))) {
+    throw invalid("statuses", "only tasks that have ended can be retried");
+  }
+  const { signal } = ctx;
+  const origin = originOf(ctx);
+  return {
+    method: "RetryTasks",
+    atOnce: MAX_RETRIES_AT_ONCE,
+    statuses: [TaskStatus.FAILURE],
+    change: async ({ taskId }, deployment) => {
+      deployment.admit();
+      const key = `${idempotencyKey}/${taskId}`;
+      const idempotency =
+        idempotencyKey === ""
+          ? undefined
+          : ({ key, digest: digestOfRetry(taskId), replay: "always" } as const);
+      const endpointOf = (name: string) => deployment.taskEndpoint(name).manifest;
+      await deployment.queue.retry({ taskId, signal, idempotency, origin }, endpointOf);
+    },
+  };
+}
+
+async function changeTasks(req: BulkRequest, ctx: HandlerContext, ports: BulkOptions, work: Work) {
+  const reader = readerOf(req, ctx);
+  const filter = checked(req.filter);
+  const search = await OrganizationSearch.begin(ports, reader, {
+    ...filter,
+    statuses: filter.statuses.length === 0 ? [...work.statuses] : filter.statuses,
+    pageToken: req.pageToken,
+    method: work.method,
+  });
+  const deployments = new Deployments(ports.directory, reader, ctx);
+  const outcome = new Outcome();
+  const untilMs = performance.now() + BULK_BUDGET_MS;
+  let searches = 0;
+  do {
+    const tasks = await search.next(req.dryRun ? MAX_COUNTED_AT_ONCE : work.atOnce);
+    if (req.dryRun) {
+      outcome.changed += tasks.length;
+    } else {
+      await Promise.all(
+        tasks.map((task) =>
+          deployments
+            .find(search.deploymentOf(task))
+            .then((deployment) => work.change(task, deployment))
+            .then(
+              () => outcome.count(undefined),
+              (err: unknown) => outcome.count(toProblem(err)),
+            ),
+        ),
+      );
+    }
+    searches += 1;
+    ctx.signal.throwIfAborted();
+  } while (!search.isOver && searches < MAX_SEARCHES_PER_CALL && performance.now() < untilMs);
+  return {
+    changed: outcome.changed,
+    skipped: outcome.skipped,
+    nextPageToken: search.pageToken,
+  };
+}
+
+/** The running deployments of one call, each found once. */
+class Deployments {
+  readonly #directory: BulkOptions["directory"];
+  readonly #reader: Member;
+  readonly #host: string;
+  readonly #found = new Map<string, Promise<Deployment>>();
+
+  constructor(directory: BulkOptions["directory"], reader: Member, ctx: HandlerContext) {
+    this.#directory = directory;
+    this.#reader = reader;
+    this.#host = hostOf(ctx.values);
+  }
+
+  /** Rejects as a call of the deployment would. */
+  find(named: string): Promise<Deployment> {
+    const known = this.#found.get(named);
+    if (known !== undefined) {
+      return known;
+    }
+    const finding = this.#find(named);
+    this.#found.set(named, finding);
+    return finding;
+  }
+
+  async #find(named: string): Promise<Deployment> {
+    const { principal } = this.#reader;
+    const located = await this.#directory.find({ named, header: "", host: this.#host }, principal);
+    authorize(principal, Access.ENDPOINT, { deployment: located.facts });
+    return located.deployment();
+  }
+}
+
+/** What became of the tasks of one call. */
+class Outcome {
+  changed = 0;
+  readonly #skipped = new Map<Reason, { reason: Reason; count: number; message: string }>();
+
+  /** Throws a fault that other tasks would meet as well. */
+  count(fault: Problem | undefined): void {
+    if (fault === undefined) {
+      this.changed += 1;
+      return;
+    }
+    const { reason, rawMessage: message } = fault;
+    if (FATAL.has(reason)) {
+      throw fault;
+    }
+    const same = this.#skipped.get(reason);
+    if (same === undefined) {
+      this.#skipped.set(reason, { reason, count: 1, message });
+    } else {
+      same.count += 1;
+    }
+  }
+
+  get skipped() {
+    return [...this.#skipped.values()];
+  }
+}
+
+/** Throws REQUEST_INVALID for a filter that chooses everything without saying so. */
+function checked(filter: TaskFilter | undefined): TaskFilter {
+  const { deployments, endpoint, statuses, createdFrom, createdBefore, errorContains, all } =
+    filter as TaskFilter;
+  const restricts =
+    deployments.length > 0 ||
+    endpoint !== "" ||
+    statuses.length > 0 ||
+    errorContains !== "" ||
+    createdFrom !== undefined ||
+    createdBefore !== undefined;
+  if (!restricts && !all) {
+    throw invalid("all", "must be true where no other part of the filter is set");
+  }
+  return filter as TaskFilter;
+}
+
+function invalid(field: string, description: string): Problem {
+  const path = `filter.${field}`;
+  return problem("REQUEST_INVALID", `${path} ${description}`, {
+    violations: [{ field: path, description }],
+  });
+}

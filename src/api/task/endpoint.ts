@@ -1,0 +1,121 @@
+/** EndpointService: lists endpoints, and calls them synchronously. */
+import type { JsonObject } from "@bufbuild/protobuf";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import {
+  type CallEndpointRequest,
+  EndpointKind,
+  type EndpointService,
+  PieceForm,
+} from "../../../gen/tessera/v1/endpoint_pb.js";
+import type { TaskResult } from "../../../gen/tessera/v1/task_pb.js";
+import type { Deployment } from "../../deployments/deployment.ts";
+import type { FoundEndpoint } from "../../deployments/rollout.ts";
+import { problem, toProblem } from "../../errors.ts";
+import { streamedBodies } from "../../server/http/streamed-bodies.ts";
+import { noteTask, tracedCall } from "../../server/rpc/engine/caller.ts";
+import { deploymentOf } from "../../server/rpc/target.ts";
+import type { Origin } from "../../tracing/context.ts";
+import { finallyReleasing, inputOf, releasingUnless, toResultMessage } from "./messages.ts";
+import { shownRequest, withRequest } from "./request-head.ts";
+import { answer } from "./result.ts";
+import { PIECE_FORMS, streamEndpoint, takesHead, wholeOf } from "./stream.ts";
+import { digestOfCall, idempotencyOf, noteReplay, refuseKey, scheduleText } from "./submission.ts";
+
+/** For idempotency, a synchronous call equals a submit without a schedule. */
+const NO_SCHEDULE = scheduleText({});
+
+/** EndpointService over deployments. */
+export const endpointService: Partial<ServiceImpl<typeof EndpointService>> = {
+  listEndpoints(_req, ctx) {
+    const { manifest } = deploymentOf(ctx);
+    return {
+      endpoints: manifest.endpoints.map(({ name, kind, description, input, output, stream }) => ({
+        name,
+        kind: kind === "task" ? EndpointKind.TASK : EndpointKind.API,
+        description: description ?? "",
+        inputSchema: input as JsonObject,
+        outputSchema: output as JsonObject,
+        pieces: stream ? PIECE_FORMS[stream.pieces] : PieceForm.UNSPECIFIED,
+      })),
+    };
+  },
+
+  streamEndpoint,
+
+  async callEndpoint(req, ctx) {
+    const deployment = deploymentOf(ctx);
+    deployment.admit();
+    const endpoint = deployment.endpoint(req.endpoint);
+    return tracedCall(ctx, deployment, {
+      endpoint: endpoint.manifest.name,
+      run: (origin) => call(req, ctx, { deployment, endpoint, origin }),
+    });
+  },
+};
+
+async function call(
+  req: CallEndpointRequest,
+  ctx: HandlerContext,
+  { deployment, endpoint: { manifest, reader }, origin }: Called,
+): Promise<TaskResult> {
+  if (manifest.kind === "api") {
+    refuseKey(req.idempotencyKey, req.endpoint);
+  }
+  const bodies = ctx.values.get(streamedBodies);
+  const keeper = deployment.files[manifest.kind];
+  const request = shownRequest(ctx, manifest);
+  const read = await reader.read(inputOf(req.input, bodies), keeper, deployment.readers);
+  const payload = withRequest(read, request);
+  const format = req.resultFormat;
+  const { signal } = ctx;
+  if (manifest.kind === "api") {
+    const { calls } = deployment;
+    const caller = { signal, origin, ...takesHead(bodies) };
+    const calling = manifest.stream
+      ? wholeOf(calls.stream(manifest, payload, caller), manifest)
+      : calls.call(manifest, payload, caller);
+    const result = await finallyReleasing(calling, payload, keeper);
+    const from = `POST /${manifest.name}`;
+    return toResultMessage(result, manifest, { format, keeper, bodies, temporary: true, from });
+  }
+  const idempotency = idempotencyOf(req, () => digestOfCall(payload, NO_SCHEDULE));
+  const submitting = deployment.queue.submit(manifest, payload, { idempotency, origin });
+  const { task, replayed } = await releasingUnless(submitting, payload, keeper);
+  noteTask(ctx, task);
+  if (replayed) {
+    noteReplay(ctx);
+  }
+  const { taskId } = task;
+  const waitMs = manifest.timeoutMs;
+  const finished = await namingTask(deployment.queue.result({ taskId, waitMs, signal }), taskId);
+  if (finished.task.status === "queued" || finished.task.status === "running") {
+    throw problem(
+      "CALL_TIMEOUT",
+      `task ${taskId} has not ended within ${waitMs} ms and goes on: ask for its result later`,
+      { metadata: { task_id: taskId } },
+    );
+  }
+  return answer(finished, deployment, { format, bodies });
+}
+
+/** The target and the origin of a call. */
+interface Called {
+  readonly deployment: Deployment;
+  readonly endpoint: FoundEndpoint;
+  readonly origin: Origin;
+}
+
+/** Adds the task's id to errors of the wait, because they do not end the task. */
+async function namingTask<Result>(waiting: Promise<Result>, taskId: string): Promise<Result> {
+  try {
+    return await waiting;
+  } catch (err) {
+    const { reason, rawMessage, retryAfterMs } = toProblem(err);
+    const message = `${rawMessage} (task ${taskId} was accepted: ask for its result, do not call again)`;
+    throw problem(reason, message, {
+      metadata: { task_id: taskId },
+      cause: err,
+      ...(retryAfterMs !== undefined && { retryAfterMs }),
+    });
+  }
+}

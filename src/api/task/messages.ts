@@ -1,0 +1,216 @@
+/** Conversion of tasks, events and results to the messages of `tessera.v1`. */
+import { create, type JsonObject } from "@bufbuild/protobuf";
+import { type Duration, durationMs, type Timestamp } from "@bufbuild/protobuf/wkt";
+import {
+  FailureReason,
+  ResultFormat,
+  type TaskAttempt as TaskAttemptMessage,
+  TaskAttemptSchema,
+  type TaskEvent as TaskEventMessage,
+  TaskEventSchema,
+  type TaskFailure as TaskFailureMessage,
+  TaskFailureSchema,
+  type Task as TaskMessage,
+  TaskProgressSchema,
+  type TaskResult,
+  TaskStatus,
+} from "../../../gen/tessera/v1/task_pb.js";
+import type { EndpointManifest } from "../../protocol/manifest.ts";
+import type { Payload } from "../../protocol/messages.ts";
+import type { QueuePosition } from "../../queue/position.ts";
+import type { Submitted } from "../../queue/submission.ts";
+import type { StreamedBodies } from "../../server/http/streamed-bodies.ts";
+import type { CallInput } from "../../service/input/arguments.ts";
+import { outputBody } from "../../service/output.ts";
+import type { FileKeeper } from "../../storage/files/keeper.ts";
+import { attemptsOf } from "../../tasks/attempt.ts";
+import type { TaskEvent, TaskEventBody } from "../../tasks/event.ts";
+import type { Task, TaskFailure } from "../../tasks/task.ts";
+import { nodeOf } from "../../tasks/worker-id.ts";
+import { timestampFromMs } from "../../time/messages.ts";
+import {
+  type ResultMessageOptions,
+  resultMessage,
+  toStoredResult,
+  valueMessage,
+} from "./stored.ts";
+
+/** Statuses as the proto file spells them. */
+export const STATUS = {
+  queued: TaskStatus.QUEUED,
+  running: TaskStatus.RUNNING,
+  success: TaskStatus.SUCCESS,
+  failure: TaskStatus.FAILURE,
+  cancelled: TaskStatus.CANCELLED,
+} as const;
+
+const REASON = {
+  error: FailureReason.ERROR,
+  timeout: FailureReason.TIMEOUT,
+  expired: FailureReason.EXPIRED,
+  worker_lost: FailureReason.WORKER_LOST,
+  out_of_memory: FailureReason.OUT_OF_MEMORY,
+  node_lost: FailureReason.NODE_LOST,
+  interrupted: FailureReason.INTERRUPTED,
+} as const;
+
+/** A duration of a request in milliseconds; 0 if absent. */
+export function milliseconds(span: Duration | undefined): number {
+  return span === undefined ? 0 : durationMs(span);
+}
+
+/** @param deployment the task's deployment as `organization/name`; tasks are stored under its id. */
+export function toTaskMessage(task: Task, deployment: string, place?: QueuePosition): TaskMessage {
+  // A literal, because `create` walks the message's description and no message is sent as often as this.
+  return {
+    $typeName: "tessera.v1.Task",
+    taskId: task.taskId,
+    deployment,
+    endpoint: task.endpoint,
+    status: STATUS[task.status],
+    createdAt: toTimestamp(task.createdAtMs),
+    startedAt: toTimestamp(task.startedAtMs),
+    finishedAt: toTimestamp(task.finishedAtMs),
+    expiresAt: toTimestamp(task.expiresAtMs),
+    attempt: task.attempt,
+    progress: task.progress && create(TaskProgressSchema, task.progress),
+    retryOf: task.retryOf ?? "",
+    failure: task.failure && toFailureMessage(task.failure),
+    queuePosition: place?.position,
+    estimatedStart: toTimestamp(place?.estimatedStartMs),
+    priority: task.priority,
+    runAt: task.runAtMs > task.createdAtMs ? toTimestamp(task.runAtMs) : undefined,
+    startBy: toTimestamp(task.startByMs),
+    attempts: [],
+    waitsFor: place?.awaited ?? "",
+  };
+}
+
+/** The attempts of a task, for the answers that have them. */
+export function toAttemptMessages(task: Task): TaskAttemptMessage[] {
+  return attemptsOf(task).map(({ number, worker, failure, ...times }) =>
+    create(TaskAttemptSchema, {
+      number,
+      worker,
+      node: nodeOf(worker),
+      startedAt: toTimestamp(times.startedAtMs),
+      endedAt: toTimestamp(times.endedAtMs),
+      ...(failure && { failure: toFailureMessage(failure) }),
+      retryAt: toTimestamp(times.retryAtMs),
+    }),
+  );
+}
+
+/** Converts milliseconds since 1970; undefined stays undefined. */
+function toTimestamp(timeMs: number): Timestamp;
+function toTimestamp(timeMs: number | undefined): Timestamp | undefined;
+function toTimestamp(timeMs: number | undefined): Timestamp | undefined {
+  return timeMs === undefined ? undefined : timestampFromMs(timeMs);
+}
+
+function toFailureMessage({ reason, code, message }: TaskFailure): TaskFailureMessage {
+  return create(TaskFailureSchema, { reason: REASON[reason], code, message });
+}
+
+export function toEventMessage({ sequence, timeMs, attempt, body }: TaskEvent): TaskEventMessage {
+  return create(TaskEventSchema, {
+    sequence: BigInt(sequence),
+    time: toTimestamp(timeMs),
+    attempt,
+    event: toEventBody(body),
+  });
+}
+
+function toEventBody(body: TaskEventBody) {
+  switch (body.kind) {
+    case "state":
+      return {
+        case: "state" as const,
+        value: {
+          status: STATUS[body.status],
+          ...(body.failure && { failure: toFailureMessage(body.failure) }),
+          retryAt: toTimestamp(body.retryAtMs),
+        },
+      };
+    case "progress":
+      return {
+        case: "progress" as const,
+        value: { fraction: body.fraction, message: body.message },
+      };
+    case "log": {
+      const { level, message, fieldsJson, line = 0 } = body;
+      const fields = fieldsJson === undefined ? undefined : (JSON.parse(fieldsJson) as JsonObject);
+      return { case: "log" as const, value: { level, message, line, ...(fields && { fields }) } };
+    }
+  }
+}
+
+/** A result in the requested format; `endpoint` is undefined if it no longer exists. */
+export function toResultMessage(
+  result: Payload,
+  endpoint: EndpointManifest | undefined,
+  options: ResultMessageOptions,
+): TaskResult | Promise<TaskResult> {
+  const output = outputBody(result, endpoint);
+  if (result.response && options.bodies) {
+    options.bodies.head = result.response;
+  }
+  if ("blob" in output) {
+    return toStoredResult(result, output, options);
+  }
+  if ("data" in output) {
+    return resultMessage(output, output.data);
+  }
+  const { format, bodies } = options;
+  if (format !== ResultFormat.BODY) {
+    return valueMessage(result.json, { what: "the result", from: options.from });
+  }
+  if (bodies === undefined) {
+    return resultMessage(output, Buffer.from(output.text));
+  }
+  bodies.text = output.text;
+  return resultMessage(output);
+}
+
+// The arguments of a call, and the release of their files.
+
+/** The input of a call: streamed beside the message, or part of it. */
+export function inputOf(input: CallInput, bodies: StreamedBodies | undefined): CallInput {
+  const streamed = bodies?.request;
+  return streamed ? { case: "stream", value: streamed } : input;
+}
+
+/** Releases the files of arguments unless a new task was stored with them. */
+export function releasingUnless(
+  submitting: Promise<Submitted>,
+  payload: Payload,
+  keeper: FileKeeper,
+): Promise<Submitted> {
+  return payload.files.length === 0 ? submitting : releaseUnlessStored(submitting, payload, keeper);
+}
+
+async function releaseUnlessStored(
+  submitting: Promise<Submitted>,
+  payload: Payload,
+  keeper: FileKeeper,
+): Promise<Submitted> {
+  let stored = false;
+  try {
+    const submitted = await submitting;
+    stored = !submitted.replayed;
+    return submitted;
+  } finally {
+    if (!stored) {
+      await keeper.release(payload);
+    }
+  }
+}
+
+/** Releases the files of arguments when their call has ended. */
+export function finallyReleasing<Result>(
+  calling: Promise<Result>,
+  payload: Payload,
+  keeper: FileKeeper,
+): Promise<Result> {
+  return payload.files.length === 0 ? calling : calling.finally(() => keeper.release(payload));
+}

@@ -1,0 +1,68 @@
+/** The answer about a finished task: its result, or the error that it ended with. */
+import { Code } from "@connectrpc/connect";
+import { codeFromString } from "@connectrpc/connect/protocol-connect";
+import type { TaskResult } from "../../../gen/tessera/v1/task_pb.js";
+import type { Deployment } from "../../deployments/deployment.ts";
+import { problem } from "../../errors.ts";
+import type { FinishedTask } from "../../queue/recent-tasks.ts";
+import { notFinished } from "../../queue/refusals.ts";
+import { pathBelow } from "../../service/routes.ts";
+import type { Task } from "../../tasks/task.ts";
+import { toResultMessage } from "./messages.ts";
+import type { ResultMessageOptions } from "./stored.ts";
+
+/**
+ * Returns the result of a task that succeeded, as a promise only if it has to
+ * be read from the blob store. For any other task, throws the caller's error.
+ */
+export function answer(
+  finished: FinishedTask,
+  deployment: Deployment,
+  { format, bodies }: Pick<ResultMessageOptions, "format" | "bodies">,
+): TaskResult | Promise<TaskResult> {
+  const { task, result } = finished;
+  switch (task.status) {
+    case "success": {
+      if (result === undefined) {
+        throw problem("TASK_NOT_FOUND", `task ${task.taskId} has expired`);
+      }
+      const endpoint = deployment.find(task.endpoint);
+      return toResultMessage(result, endpoint, {
+        format,
+        bodies,
+        keeper: deployment.files.task,
+        from: `GET ${pathBelow(endpoint ?? { name: task.endpoint }, "get")}?task_id=${task.taskId}`,
+      });
+    }
+    default:
+      return refuseUnsuccessful(task);
+  }
+}
+
+/** Throws the caller's error for a task that has not succeeded. */
+export function refuseUnsuccessful(task: Task): never {
+  switch (task.status) {
+    case "cancelled":
+      throw problem(
+        "TASK_CANCELLED",
+        `task ${task.taskId} was cancelled and has no result: retry it to run it again`,
+        {
+          metadata: { task_id: task.taskId },
+        },
+      );
+    case "failure":
+      throw failed(task);
+    default:
+      throw notFinished(task);
+  }
+}
+
+function failed({ taskId, failure }: Task): Error {
+  const { reason = "error", code = "internal", message = "", status } = failure ?? {};
+  return problem("TASK_FAILED", message || "the function failed without a message", {
+    code: codeFromString(code) ?? Code.Internal,
+    metadata: { task_id: taskId, failure_reason: reason },
+    violations: failure?.violations ?? [],
+    ...(status !== undefined && { status }),
+  });
+}

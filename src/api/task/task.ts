@@ -1,0 +1,93 @@
+/** TaskService: submits, reads, cancels, retries and watches tasks. */
+import type { Duration } from "@bufbuild/protobuf/wkt";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type { TaskService } from "../../../gen/tessera/v1/task_pb.js";
+import type { TaskQuestion } from "../../queue/queue.ts";
+import { streamedBodies } from "../../server/http/streamed-bodies.ts";
+import { noteTask, originOf } from "../../server/rpc/engine/caller.ts";
+import { deploymentOf } from "../../server/rpc/target.ts";
+import { toArgumentsMessage, toFileMessage } from "./arguments.ts";
+import { listTasks } from "./list.ts";
+import { milliseconds, toAttemptMessages, toTaskMessage } from "./messages.ts";
+import { positionOf, streamTask, toWatchedMessage } from "./pieces.ts";
+import { answer } from "./result.ts";
+import { digestOfRetry, idempotencyOf, noteReplay } from "./submission.ts";
+import { submitHandlers } from "./submit.ts";
+
+/** TaskService over the queues of deployments. */
+export const taskService: Partial<ServiceImpl<typeof TaskService>> = {
+  ...submitHandlers,
+
+  async getTask(req, ctx) {
+    const { queue, name } = deploymentOf(ctx);
+    const task = await queue.get(question(req, ctx));
+    const message = toTaskMessage(task, name, await queue.place(task));
+    message.attempts = toAttemptMessages(task);
+    return message;
+  },
+
+  getTaskResult(req, ctx) {
+    const deployment = deploymentOf(ctx);
+    const bodies = ctx.values.get(streamedBodies);
+    return deployment.queue
+      .result(question(req, ctx))
+      .then((finished) => answer(finished, deployment, { format: req.resultFormat, bodies }));
+  },
+
+  async getTaskArguments(req, ctx) {
+    const deployment = deploymentOf(ctx);
+    const submitted = await deployment.queue.arguments(question(req, ctx));
+    return toArgumentsMessage(submitted, deployment, ctx.values.get(streamedBodies));
+  },
+
+  async getTaskArgumentFile(req, ctx) {
+    const deployment = deploymentOf(ctx);
+    const bodies = ctx.values.get(streamedBodies);
+    const submitted = await deployment.queue.arguments(question(req, ctx));
+    return toFileMessage(submitted, req.file, { deployment, bodies });
+  },
+
+  async cancelTask(req, ctx) {
+    const { queue, name } = deploymentOf(ctx);
+    return toTaskMessage(await queue.cancel(question(req, ctx), req.abort), name);
+  },
+
+  async retryTask(req, ctx) {
+    const deployment = deploymentOf(ctx);
+    deployment.admit();
+    const endpointOf = (name: string) => deployment.taskEndpoint(name).manifest;
+    const idempotency = idempotencyOf(req, () => digestOfRetry(req.taskId));
+    const asked = { ...question(req, ctx), idempotency, origin: originOf(ctx) };
+    const { task, replayed } = await deployment.queue.retry(asked, endpointOf);
+    if (replayed) {
+      noteReplay(ctx);
+    }
+    noteTask(ctx, task);
+    return toTaskMessage(task, deployment.name, await deployment.queue.place(task));
+  },
+
+  async listTasks(req, ctx) {
+    return listTasks(deploymentOf(ctx), req);
+  },
+
+  async *watchTask(req, ctx) {
+    const deployment = deploymentOf(ctx);
+    const after = { sequence: Number(req.afterSequence), piece: positionOf(req) };
+    for await (const event of deployment.queue.watch(question(req, ctx), after)) {
+      yield toWatchedMessage(event, deployment);
+    }
+  },
+
+  streamTask: (req, ctx) => streamTask(req, ctx, question(req, ctx)),
+};
+
+/** The task that a request is about, and how long its caller waits. */
+export function question(
+  req: { readonly taskId: string; readonly endpoint: string; readonly wait?: Duration },
+  ctx: HandlerContext,
+): TaskQuestion {
+  const { taskId, endpoint, wait } = req;
+  const { signal } = ctx;
+  noteTask(ctx, req);
+  return { taskId, endpoint: endpoint || undefined, waitMs: milliseconds(wait), signal };
+}

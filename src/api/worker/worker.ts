@@ -1,0 +1,23 @@
+/** WorkerService: workers on other machines. */
+import type { ServiceImpl } from "@connectrpc/connect";
+import type { WorkerService } from "../../../gen/tessera/v1/worker_pb.js";
+import { readBlob, writeBlob } from "./blobs.ts";
+import { HandedSecrets, type HandedSecretsOptions } from "./handed-secrets.ts";
+import { type RegisterOptions, register } from "./register.ts";
+import { report } from "./report.ts";
+import { WorkerSessions } from "./sessions.ts";
+import { work } from "./work.ts";
+
+export type WorkerServiceOptions = Omit<RegisterOptions, "sessions" | "handed"> &
+  HandedSecretsOptions;
+
+export function workerService(options: WorkerServiceOptions): ServiceImpl<typeof WorkerService> {
+  const sessions = new WorkerSessions();
+  return {
+    register: register({ ...options, sessions, handed: new HandedSecrets(options) }),
+    work: work(sessions),
+    report: report(sessions),
+    readBlob: readBlob(sessions),
+    writeBlob: writeBlob(sessions),
+  };
+}

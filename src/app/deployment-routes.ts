@@ -1,0 +1,219 @@
+/** The routes of a node's deployments: their services, the data plane and documents. */
+import { Code, type ContextValues } from "@connectrpc/connect";
+import type { FastifyPluginAsync, FastifyRequest } from "fastify";
+import { EndpointService } from "../../gen/tessera/v1/endpoint_pb.js";
+import { TaskService } from "../../gen/tessera/v1/task_pb.js";
+import { type AccessOptions, accessHandlers } from "../api/task/access.ts";
+import { endpointService } from "../api/task/endpoint.ts";
+import { taskService } from "../api/task/task.ts";
+import type { Directory } from "../deployments/directory.ts";
+import { problem, toProblem } from "../errors.ts";
+import { expose } from "../metrics/exposition.ts";
+import type { Metrics } from "../metrics/metrics.ts";
+import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
+import { isBentomlClient } from "../server/dataplane/answer.ts";
+import type { BodyLimits } from "../server/dataplane/call-body.ts";
+import { dataPlanePlugin } from "../server/dataplane/plugin.ts";
+import { sendProblemOrPage } from "../server/dataplane/refusal-page.ts";
+import type { StreamedOutput } from "../server/dataplane/stream.ts";
+import { isForm } from "../server/http/body.ts";
+import { sendCompressed, vary } from "../server/http/compression.ts";
+import { JSON_TYPE } from "../server/http/problem.ts";
+import { sendText } from "../server/monitoring/send.ts";
+import type { ServerPlugin } from "../server/protocols.ts";
+import { register } from "../server/rpc/engine/invoker.ts";
+import { DEPLOYMENT_HEADER, deploymentOf, locatedOf } from "../server/rpc/target.ts";
+import type { ServerOptions } from "../server/server.ts";
+import { createContextOf } from "../server/task-access.ts";
+import { documents, OPENAPI_PATH, SCHEMA_PATH, writeForBentoml } from "../service/documents.ts";
+import { pieceTypeOf } from "../service/piece-type.ts";
+import { endpointAt, routeOf } from "../service/routes.ts";
+
+/** The metrics page of one deployment, for every caller of it, such as a Prometheus of its owner. */
+export function deploymentMetrics(metrics: Metrics): ServerPlugin {
+  return async (app, { targetValues }) => {
+    app.get("/metrics", { exposeHeadRoute: false }, async (req, reply) => {
+      try {
+        const values = await targetValues(req, EndpointService.method.listEndpoints);
+        return sendText(reply, expose(metrics, deploymentOf({ values }).measured));
+      } catch (thrown) {
+        return sendProblemOrPage(req, reply, toProblem(thrown));
+      }
+    });
+  };
+}
+
+/** JSON body of a call: files in it, as `data:` URLs, are held in memory. */
+const MAX_TEXT_BODY_BYTES = 64 * 1024 * 1024;
+
+interface ServingOptions extends AccessOptions {
+  readonly version: string;
+  /** Largest JSON body of a call to an endpoint that says nothing of it. */
+  readonly jsonBodyBytes: number;
+  /** The most that an endpoint may ask for. */
+  readonly maxJsonBodyBytes: number;
+  /** Largest body of a call to an endpoint that takes files, which are streamed to disk. */
+  readonly fileBodyBytes: number;
+  /** The document that hosts and headers without a deployment get at `/docs.json`. Default: none. */
+  readonly platform?: PlatformDocument;
+}
+
+/** The OpenAPI document of the platform. */
+interface PlatformDocument {
+  readonly directory: Pick<Directory, "names">;
+  /** Writes it as JSON text, when it is first asked for. */
+  readonly write: () => string;
+}
+
+/** The parts of a server that deployments need, apart from their directory. */
+export function serveDeployments(
+  options: ServingOptions,
+): Pick<ServerOptions, "services" | "plugins"> {
+  return {
+    services: [
+      register(TaskService, { ...taskService, ...accessHandlers(options) }),
+      register(EndpointService, endpointService),
+    ],
+    plugins: [dataPlane(options), described(options)],
+  };
+}
+
+/**
+ * Serves a page on the hosts of deployments. Browsers cannot send a token with the request for
+ * a page, so who comes without one gets the page in any case, and it asks for the token; its
+ * status is 401 wherever calls need one, also where there is no deployment. The files that the
+ * page loads say nothing of any deployment.
+ */
+export function deploymentPage(page: FastifyPluginAsync): ServerPlugin {
+  return async (app, { targetValues }) => {
+    app.addHook("onRequest", async (req, reply) => {
+      if (req.url.split("?", 1)[0] !== "/") {
+        return;
+      }
+      try {
+        await targetValues(req, EndpointService.method.listEndpoints);
+      } catch (thrown) {
+        const refused = toProblem(thrown);
+        if (refused.code !== Code.Unauthenticated) {
+          return sendProblemOrPage(req, reply, refused);
+        }
+        reply.code(401).headers(Object.fromEntries(refused.metadata));
+      }
+    });
+    await page(app, {});
+  };
+}
+
+function dataPlane({ fileBodyBytes, taskAccess, ...limits }: ServingOptions): ServerPlugin {
+  const manifestOf = (endpoint: string, values: ContextValues) =>
+    deploymentOf({ values }).endpoint(endpoint).manifest;
+  const bodyLimits = (endpoint: string, req: FastifyRequest, values: ContextValues) => {
+    const manifest = manifestOf(endpoint, values);
+    const json = jsonLimit(manifest, limits);
+    const takesFiles = Object.keys(manifest.files).length > 0;
+    if (!takesFiles) {
+      return json;
+    }
+    const maxBytes = isForm(req)
+      ? fileBodyBytes
+      : Math.min(fileBodyBytes, Math.max(json.maxBytes, MAX_TEXT_BODY_BYTES));
+    return { ...json, maxBytes, said: "the limit of a body with files: send less" };
+  };
+  const streamedBy = (endpoint: string, values: ContextValues): StreamedOutput | undefined => {
+    const manifest = deploymentOf({ values }).find(endpoint);
+    return manifest?.stream
+      ? {
+          endpoint,
+          kind: manifest.kind,
+          pieces: manifest.stream.pieces,
+          contentType: pieceTypeOf(manifest.stream.pieces, manifest),
+        }
+      : undefined;
+  };
+  const endpointAtPath = (path: string, values: ContextValues): string | undefined => {
+    const manifest = runningManifest(values);
+    return manifest && endpointAt(manifest, path);
+  };
+  const refuseMoved = (name: string, values: ContextValues): void => {
+    const moved = runningManifest(values)?.endpoints.find((each) => each.name === name);
+    if (moved?.route !== undefined) {
+      const message = `endpoint ${name} is not at /${name}: its service gave it the path ${routeOf(moved)}`;
+      throw problem("ENDPOINT_NOT_FOUND", message);
+    }
+  };
+  return (app, { invoke, targetValues, targetValuesFor }) =>
+    dataPlanePlugin(app, {
+      endpointAt: endpointAtPath,
+      refuseMoved,
+      invoke,
+      contextValues: createContextOf({
+        taskAccess,
+        byHeaders: (req) => targetValues(req, EndpointService.method.callEndpoint),
+        byAddress: targetValuesFor,
+        deploymentIdOf: (values) => locatedOf({ values }).facts.deploymentId,
+      }),
+      streamedBy,
+      bodyLimits,
+    });
+}
+
+/** How large a JSON body of an endpoint may be, and who says so. */
+function jsonLimit(
+  { name, maxJsonBytes: asked }: EndpointManifest,
+  {
+    jsonBodyBytes,
+    maxJsonBodyBytes: most,
+  }: Pick<ServingOptions, "jsonBodyBytes" | "maxJsonBodyBytes">,
+): BodyLimits {
+  const maxBytes = Math.min(asked ?? jsonBodyBytes, most);
+  const said =
+    asked !== undefined && asked > most
+      ? `the most that the operator allows (--max-json) of the max_json of endpoint ${name}: send less`
+      : `the max_json of endpoint ${name}: send less, or have that option of it raised`;
+  return { maxBytes, maxHeldBytes: maxBytes, said };
+}
+
+/** What does not run has no paths of its own, but its results are given all the same. */
+function runningManifest(values: ContextValues): ServiceManifest | undefined {
+  try {
+    return deploymentOf({ values }).manifest;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * The documents that describe a deployment, for all who may call it. That of the platform is
+ * public, as reflection is.
+ */
+function described({ version, platform }: ServingOptions): ServerPlugin {
+  const isAboutPlatform = (req: FastifyRequest): boolean => {
+    const header = String(req.headers[DEPLOYMENT_HEADER] ?? "");
+    return platform?.directory.names({ host: req.host, header }) === false;
+  };
+  return async (app, { targetValues }) => {
+    app.setErrorHandler((thrown, req, reply) => sendProblemOrPage(req, reply, toProblem(thrown)));
+    for (const [path, write] of Object.entries(documents({ version }))) {
+      app.get(path, async (req, reply) => {
+        if (platform !== undefined && path === OPENAPI_PATH && isAboutPlatform(req)) {
+          reply.type(JSON_TYPE).header("cache-control", "no-cache");
+          await sendCompressed(reply, platform.write());
+          return reply;
+        }
+        const values = await targetValues(req, EndpointService.method.listEndpoints);
+        const { facts, deployment } = locatedOf({ values });
+        const { manifest } = deployment();
+        const isSchema = path === SCHEMA_PATH;
+        const text =
+          isSchema && isBentomlClient(req.headers["user-agent"])
+            ? writeForBentoml(manifest)
+            : write(manifest, facts.authorization);
+        if (isSchema) {
+          vary(reply, "user-agent");
+        }
+        await sendCompressed(reply.type(JSON_TYPE).header("cache-control", "no-cache"), text);
+        return reply;
+      });
+    }
+  };
+}

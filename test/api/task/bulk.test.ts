@@ -1,0 +1,139 @@
+import { createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { OrganizationTaskService } from "../../../gen/tessera/v1/organization_task_pb.js";
+import { TaskStatus } from "../../../gen/tessera/v1/task_pb.js";
+import { DATABASES } from "../../server/rpc/databases.ts";
+import { TestPlatform } from "../../server/rpc/platform.ts";
+import { type Company, newCompany, newToken } from "../../server/rpc/world.ts";
+import { type App, CALLS, OrganizationTasks } from "./organization-tasks.ts";
+
+const { cancelTasks, retryTasks } = OrganizationTaskService.method;
+
+describe.each(DATABASES)("many tasks of an organization on $database", ({ open }) => {
+  let platform: TestPlatform;
+  let company: Company;
+  let tasks: OrganizationTasks;
+  let first: App;
+  let second: App;
+  beforeAll(async () => {
+    platform = await TestPlatform.start(await open());
+  });
+  afterAll(() => platform[Symbol.asyncDispose]());
+  beforeEach(async () => {
+    company = await newCompany(platform);
+    tasks = new OrganizationTasks(platform, company);
+    [first, second] = [await tasks.newApp(), await tasks.newApp()];
+  });
+
+  const ask = (
+    method: typeof cancelTasks | typeof retryTasks,
+    request: object,
+    headers: Record<string, string> = company.admin.headers,
+  ) => platform.call(method, { organization: company.name, ...request }, { headers });
+
+  async function count(...asked: Parameters<typeof ask>): Promise<unknown> {
+    const [method, request, headers] = asked;
+    const { outcome, body } = await ask(method, { ...request, dryRun: true }, headers);
+    expect(outcome).toBe("ok");
+    expect(body.skipped).toEqual([]);
+    return body.changed ?? 0;
+  }
+
+  it("are counted and left alone by a dry run", async () => {
+    await tasks.queue(first, second, { ...second, endpoint: "other" });
+    await tasks.fail(first, "Disk full");
+    expect(await count(cancelTasks, { filter: { all: true } })).toBe(3);
+    expect(await count(cancelTasks, { filter: { endpoint: "other" } })).toBe(1);
+    expect(await count(cancelTasks, { filter: { deployments: [second.name] } })).toBe(2);
+    expect(await count(retryTasks, { filter: { all: true } })).toBe(1);
+    expect(await count(retryTasks, { filter: { errorContains: "disk" } })).toBe(1);
+    expect(await count(retryTasks, { filter: { errorContains: "net" } })).toBe(0);
+    expect(await count(retryTasks, { filter: { statuses: ["TASK_STATUS_SUCCESS"] } })).toBe(0);
+    expect(await count(cancelTasks, { filter: { all: true } })).toBe(3);
+  });
+
+  it("are not chosen by the page token of another method", async () => {
+    await tasks.queue(first, first);
+    const { body } = await platform.call(
+      OrganizationTaskService.method.listOrganizationTasks,
+      { organization: company.name, pageSize: 1 },
+      { headers: company.admin.headers },
+    );
+    expect(body.nextPageToken).toMatch(/./);
+    const foreign = { filter: { all: true }, pageToken: body.nextPageToken };
+    expect(await ask(cancelTasks, foreign)).toMatchObject({
+      status: 400,
+      outcome: "REQUEST_INVALID",
+    });
+  });
+
+  it("are those of a token's own deployments", async () => {
+    await tasks.queue(first, second);
+    const { headers } = await newToken(platform, company, {
+      access: CALLS,
+      deployments: [first.name],
+    });
+    expect(await count(cancelTasks, { filter: { all: true } }, headers)).toBe(1);
+    const named = { filter: { deployments: [second.name] } };
+    expect(await ask(cancelTasks, named, headers)).toMatchObject({
+      outcome: "DEPLOYMENT_NOT_FOUND",
+    });
+  });
+
+  it("are skipped with the reason that a call of their deployment would have", async () => {
+    await tasks.queue(first, second);
+    await tasks.fail(first, "no");
+    for (const [method, number] of [
+      [cancelTasks, 2],
+      [retryTasks, 1],
+    ] as const) {
+      const { body } = await ask(method, { filter: { all: true } });
+      expect(body.changed ?? 0).toBe(0);
+      expect(body.skipped).toEqual([
+        { reason: "DEPLOYMENT_STOPPED", count: number, message: "the deployment is stopped" },
+      ]);
+    }
+  });
+
+  it.each([
+    [cancelTasks, {}],
+    [retryTasks, {}],
+    [cancelTasks, { filter: {} }],
+    [retryTasks, { filter: { all: false } }],
+    [cancelTasks, { filter: { statuses: ["TASK_STATUS_FAILURE"] } }],
+    [cancelTasks, { filter: { errorContains: "x" } }],
+    [retryTasks, { filter: { statuses: ["TASK_STATUS_RUNNING"] } }],
+    [retryTasks, { filter: { all: true }, idempotencyKey: "a".repeat(201) }],
+    [retryTasks, { filter: { all: true }, pageToken: "nonsense" }],
+  ])("are not changed: %# %j", async (method, request) => {
+    expect(await ask(method, request)).toMatchObject({ status: 400, outcome: "REQUEST_INVALID" });
+  });
+
+  it("are counted over REST and gRPC alike", async () => {
+    await tasks.queue(first, second);
+    const { headers } = await newToken(platform, company, { access: CALLS, allDeployments: true });
+    const path = `/api/v1/organizations/${company.name}/tasks:cancel`;
+    const filter = { deployments: [first.name, second.name], statuses: ["queued", "running"] };
+    const { status, body } = await platform.rest(
+      "POST",
+      path,
+      { filter, dry_run: true },
+      { headers },
+    );
+    expect([status, body]).toEqual([200, { changed: 2, skipped: [] }]);
+    const client = createClient(
+      OrganizationTaskService,
+      createGrpcTransport({ baseUrl: platform.origin }),
+    );
+    const counted = await client.cancelTasks(
+      {
+        organization: company.name,
+        filter: { statuses: [TaskStatus.QUEUED] },
+        dryRun: true,
+      },
+      { headers },
+    );
+    expect(counted.changed).toBe(2);
+  });
+});

@@ -12,7 +12,7 @@ export interface Constant {
   readonly value: number;
   /** Undefined where there is no doc comment above it. */
   readonly doc: string | undefined;
-  /** From the root, such as `src/queue/leases.ts`. */
+  /** From the root, such as `src/queue/maintenance/leases.ts`. */
   readonly file: string;
   /** Undefined where the name says no unit, and so no limit. */
   readonly kind: Kind | undefined;

@@ -12,7 +12,7 @@ import { FirstLoad } from "../deployments/first-load.ts";
 import { shuttingDown } from "../errors.ts";
 import { newNodeId } from "../hosting/membership.ts";
 import type { ServiceManifest } from "../protocol/manifest.ts";
-import type { Maintenance } from "../queue/maintenance.ts";
+import type { Maintenance } from "../queue/maintenance/maintenance.ts";
 import { bindPort, localUrl } from "../server/bind.ts";
 import { playground } from "../server/pages/playground.ts";
 import { Readiness } from "../server/readiness.ts";

@@ -14,7 +14,7 @@ import { type EndpointLoad, runsWithin } from "../pool/demand.ts";
 import type { Pool } from "../pool/pool.ts";
 import { type Bounds, decide, evicted, firstState } from "../pool/scaler.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
-import type { Calls } from "../queue/calls.ts";
+import type { Calls } from "../queue/calls/calls.ts";
 import type { RunTimes } from "../queue/estimate.ts";
 import { DEFAULT_SETTINGS } from "../storage/default-settings.ts";
 import type { DueCount } from "../storage/queues.ts";

@@ -24,7 +24,7 @@ import { loggedTrace } from "../tracing/context.ts";
 import type { DeploymentTracing } from "../tracing/tracing.ts";
 import { Completer, type CompleterOptions } from "./completer.ts";
 import { RunTimes } from "./estimate.ts";
-import { AttemptEvents, EventWriter } from "./event-writer.ts";
+import { AttemptEvents, EventWriter } from "./events/writer.ts";
 import { outcomeOf } from "./outcome.ts";
 import { StreamedAttempts, type StreamedAttemptsOptions } from "./pieces/streamed-attempts.ts";
 import { type AttemptListener, RunningAttempt } from "./running-attempt.ts";

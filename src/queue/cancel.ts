@@ -7,9 +7,9 @@ import type { DeploymentMetricsOf } from "../metrics/metrics.ts";
 import type { Storage } from "../storage/storage.ts";
 import { isFinal, type Task } from "../tasks/task.ts";
 import type { Attempts } from "./attempts.ts";
-import type { Changes } from "./changes.ts";
 import type { Peers } from "./peers.ts";
 import { finished, notFound } from "./refusals.ts";
+import type { Changes } from "./waits/changes.ts";
 
 /**
  * How long a cancel waits beyond the grace of an abort: by then the abort has killed what did

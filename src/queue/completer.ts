@@ -12,8 +12,8 @@ import type { EndRecord } from "../pool/calls/execution.ts";
 import type { Attempt, AttemptEnd, NewEvent, Storage } from "../storage/storage.ts";
 import type { Task } from "../tasks/task.ts";
 import { loggedTrace } from "../tracing/context.ts";
-import type { Changes } from "./changes.ts";
-import type { RecentTasks } from "./recent-tasks.ts";
+import type { Changes } from "./waits/changes.ts";
+import type { RecentTasks } from "./waits/recent-tasks.ts";
 
 /** Pause before the end of an attempt is offered again to a storage that does not answer. */
 const COMPLETION_RETRY_PAUSE_MS = 1_000;

@@ -21,9 +21,9 @@ import type { ClaimedTask, NewTask, Storage, SubmitOutcome } from "../storage/st
 import type { TaskFailure } from "../tasks/task.ts";
 import { type Attempts, attemptOf } from "./attempts.ts";
 import { shareSlots, TaskBatchWait } from "./batches/tasks.ts";
-import { ClaimRecovery } from "./claim-recovery.ts";
-import { DueTasks } from "./due-tasks.ts";
-import { Suspects } from "./suspects.ts";
+import { DueTasks } from "./claims/due-tasks.ts";
+import { ClaimRecovery } from "./claims/recovery.ts";
+import { Suspects } from "./claims/suspects.ts";
 
 /** Tasks of one endpoint claimed at once. */
 const MAX_CLAIMED_TASKS = 200;

@@ -8,9 +8,9 @@
 import type { Hint, Notifier } from "../storage/notifier.ts";
 import type { Storage } from "../storage/storage.ts";
 import type { Attempts } from "./attempts.ts";
-import type { Changes } from "./changes.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import type { RemoteHints } from "./remote-hints.ts";
+import type { Changes } from "./waits/changes.ts";
 
 interface PeersOptions {
   readonly deploymentId: string;

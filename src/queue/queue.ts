@@ -14,14 +14,13 @@ import { hasExpired, isFinal, type Task } from "../tasks/task.ts";
 import type { DeploymentTracing, OpenSpan } from "../tracing/tracing.ts";
 import type { Attempts } from "./attempts.ts";
 import { cancelTask } from "./cancel.ts";
-import type { Changes } from "./changes.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import { type RunTimes, retryAfter } from "./estimate.ts";
-import type { Expirer } from "./expirer.ts";
+import { type WatchedEvent, type WatchPosition, watchEvents } from "./events/watch.ts";
+import type { Expirer } from "./maintenance/expirer.ts";
 import type { Peers } from "./peers.ts";
 import { readPieces, type StreamEvent } from "./pieces/reader.ts";
 import { type QueuePosition, QueuePositions } from "./position.ts";
-import type { FinishedTask, RecentTasks } from "./recent-tasks.ts";
 import { notFinished, notFound } from "./refusals.ts";
 import {
   type Retention,
@@ -32,8 +31,9 @@ import {
   toSubmitted,
 } from "./submission.ts";
 import { tracedSubmit, tracedSubmits } from "./traced.ts";
-import { waitFor } from "./wait.ts";
-import { type WatchedEvent, type WatchPosition, watchEvents } from "./watch.ts";
+import type { Changes } from "./waits/changes.ts";
+import type { FinishedTask, RecentTasks } from "./waits/recent-tasks.ts";
+import { waitFor } from "./waits/wait.ts";
 
 interface QueueOptions {
   readonly deploymentId: string;

@@ -13,8 +13,8 @@ import type { CallFailure, Payload } from "../protocol/messages.ts";
 import type { LineRange, TaskEventBody } from "../tasks/event.ts";
 import type { Task } from "../tasks/task.ts";
 import type { OpenSpan } from "../tracing/tracing.ts";
-import { EventRateLimit } from "./event-rate.ts";
-import type { AttemptEvents } from "./event-writer.ts";
+import { EventRateLimit } from "./events/rate-limit.ts";
+import type { AttemptEvents } from "./events/writer.ts";
 import type { AttemptPieces, PieceSource } from "./pieces/attempt-pieces.ts";
 
 /** The facts of a running attempt. It holds no arguments: they may be large, and the worker has them. */

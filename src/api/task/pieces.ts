@@ -14,9 +14,9 @@ import {
 } from "../../../gen/tessera/v1/task_pb.js";
 import type { Deployment } from "../../deployments/deployment.ts";
 import { problem } from "../../errors.ts";
+import type { WatchedEvent } from "../../queue/events/watch.ts";
 import type { StreamedPiece } from "../../queue/pieces/reader.ts";
 import type { TaskQuestion } from "../../queue/queue.ts";
-import type { WatchedEvent } from "../../queue/watch.ts";
 import { bodyMessage } from "../../server/http/body.ts";
 import { deploymentOf } from "../../server/rpc/target.ts";
 import { pieceTypeOf } from "../../service/piece-type.ts";

@@ -15,7 +15,7 @@ import { DEFAULT_LIMITS } from "../../pool/limits.ts";
 import { RemoteWorker } from "../../pool/remote/remote-worker.ts";
 import type { ServiceManifest } from "../../protocol/manifest.ts";
 import { MAX_SILENCE_LIMIT_MS } from "../../protocol/silence.ts";
-import { leaseOutlasting } from "../../queue/leases.ts";
+import { leaseOutlasting } from "../../queue/maintenance/leases.ts";
 import { callerOf } from "../../server/rpc/engine/caller.ts";
 import type { LeasedTask } from "../../storage/leases.ts";
 import type { Storage } from "../../storage/storage.ts";

@@ -13,7 +13,7 @@ import type { PieceForm, PiecePosition, PieceStorage } from "../../storage/piece
 import type { Attempt, AttemptEnd } from "../../storage/storage.ts";
 import { interrupted } from "../../tasks/failure.ts";
 import { raceAbort } from "../../time/race.ts";
-import type { Changes } from "../changes.ts";
+import type { Changes } from "../waits/changes.ts";
 import { AttemptPieces, type PieceLimits, type PieceSource } from "./attempt-pieces.ts";
 import { PieceWriter } from "./writer.ts";
 

@@ -10,7 +10,7 @@ import type { DeploymentOptions } from "../../../src/deployments/options.ts";
 import type { OutputSource } from "../../../src/deployments/workers.ts";
 import { DEFAULT_LIMITS, type WorkerLimits } from "../../../src/pool/limits.ts";
 import type { ServiceCode } from "../../../src/pool/worker-options.ts";
-import { Maintenance } from "../../../src/queue/maintenance.ts";
+import { Maintenance } from "../../../src/queue/maintenance/maintenance.ts";
 import type { SubmissionOptions } from "../../../src/queue/submission.ts";
 import { SqliteStorage } from "../../../src/storage/sqlite/storage.ts";
 import type { Storage } from "../../../src/storage/storage.ts";

@@ -4,7 +4,7 @@ import { pino } from "pino";
 import { bundleService } from "../../../src/artifacts/bundle.ts";
 import { Deployment } from "../../../src/deployments/deployment.ts";
 import { toProblem } from "../../../src/errors.ts";
-import { Maintenance } from "../../../src/queue/maintenance.ts";
+import { Maintenance } from "../../../src/queue/maintenance/maintenance.ts";
 import type { Storage } from "../../../src/storage/storage.ts";
 import { eventLog } from "../../../src/tasks/event.ts";
 import { createIdSource } from "../../../src/tasks/id.ts";

@@ -1,7 +1,7 @@
 /** An agent whose node ends by force while its tasks run. */
 import { afterEach, describe, expect, it } from "vitest";
 import { WorkerPlace } from "../../../src/client/index.ts";
-import { LEASE_DURATION_MS } from "../../../src/queue/leases.ts";
+import { LEASE_DURATION_MS } from "../../../src/queue/maintenance/leases.ts";
 import { freePort } from "../../free-port.ts";
 import { Program } from "../cli/program.ts";
 import { artifact, call, until, World } from "../hosting/world.ts";

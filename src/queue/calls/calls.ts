@@ -1,0 +1,452 @@
+/**
+ * Synchronous calls of api endpoints: a worker executes the call and the caller
+ * waits for the answer. While every slot is busy, calls wait in a bounded FIFO
+ * queue, each no longer than the endpoint's timeout.
+ */
+
+import { Code } from "@connectrpc/connect";
+import { codeFromString } from "@connectrpc/connect/protocol-connect";
+import { problem, shuttingDown } from "../../errors.ts";
+import { type Log, logFailure, logLine } from "../../log/log.ts";
+import type { ExecutionEnd } from "../../pool/calls/execution.ts";
+import type { Piece } from "../../pool/calls/received-chunks.ts";
+import type { Pool, Slot } from "../../pool/pool.ts";
+import type { ResponseHead } from "../../protocol/heads.ts";
+import type { EndpointManifest } from "../../protocol/manifest.ts";
+import type { Payload } from "../../protocol/messages.ts";
+import { loggedTrace, type Origin } from "../../tracing/context.ts";
+import type { DeploymentTracing } from "../../tracing/tracing.ts";
+import { CallBatches } from "../batches/calls.ts";
+import { callEnd } from "../traced.ts";
+import { HeldPieces } from "./held-pieces.ts";
+import { LoneCalls } from "./lone-calls.ts";
+import { PieceQueue } from "./piece-queue.ts";
+import { Reruns } from "./reruns.ts";
+
+/** Calls that may wait for a slot, over all endpoints of a deployment. */
+const MAX_WAITING_CALLS = 1_000;
+
+interface CallsOptions {
+  readonly pool: Pool;
+  readonly log: Log;
+  readonly newId: () => string;
+  /**
+   * How long a call waits while no worker is ready, because one may have to be
+   * started first. Default: the endpoint's timeout, as for a slot.
+   */
+  readonly firstWorkerMs?: number;
+  /** Default: nothing is traced. */
+  readonly tracing?: DeploymentTracing | undefined;
+  /** The node's budget of pieces that wait for their readers. Default: one of its own. */
+  readonly heldPieces?: HeldPieces | undefined;
+  /** A call has begun to wait for a slot. */
+  onWaiting?(): void;
+  /** A batch of calls goes to a worker; the oldest has waited this long. */
+  onBatch?(endpoint: string, size: number, waitSeconds: number): void;
+}
+
+/** A call that has a slot. */
+interface BegunCall {
+  readonly endpoint: EndpointManifest;
+  readonly payload: Payload;
+  readonly signal: AbortSignal;
+  readonly taskId: string;
+  readonly origin: Origin | undefined;
+  readonly slot: Slot;
+}
+
+/** How a call ended, the last time that it ran. */
+interface EndedCall {
+  readonly call: BegunCall;
+  readonly end: ExecutionEnd;
+  /** How often it ran. */
+  readonly tries: number;
+}
+
+/** Where a call comes from. */
+interface CalledFrom {
+  /** Aborts the call when its caller has gone. */
+  readonly signal: AbortSignal;
+  readonly origin?: Origin;
+  /** Takes what the function of a stream says of its answer, before the first piece. */
+  onResponse?(response: ResponseHead): void;
+}
+
+/** Where the pieces of a call go, and what is said of them. */
+interface Streaming {
+  readonly pieces?: PieceQueue;
+  readonly onResponse?: CalledFrom["onResponse"];
+}
+
+/** How a call waits for a slot. */
+interface Waits {
+  readonly signal: AbortSignal;
+  /** Default: as long as the endpoint allows. */
+  readonly withinMs?: number;
+}
+
+interface Waiting {
+  readonly endpoint: EndpointManifest;
+  readonly give: (slot: Slot) => void;
+  readonly refuse: (err: Error) => void;
+}
+
+export class Calls {
+  readonly #options: CallsOptions;
+  readonly #waiting = new Set<Waiting>();
+  readonly #batches: CallBatches;
+  readonly #lone: LoneCalls;
+  readonly #held: HeldPieces;
+  #closed = false;
+
+  constructor(options: CallsOptions) {
+    this.#options = options;
+    this.#batches = new CallBatches({
+      reserve: (endpoint) => options.pool.reserve(endpoint),
+      onFormed: (...formed) => options.onBatch?.(...formed),
+    });
+    this.#lone = new LoneCalls({ pool: options.pool, othersWait: () => this.anyWait });
+    this.#held = options.heldPieces ?? new HeldPieces();
+  }
+
+  /**
+   * Calls an api endpoint and resolves with its result. Rejects with
+   * CALL_FAILED, CALL_TIMEOUT, WORKER_LOST, NO_WORKER, ARGUMENTS_INVALID,
+   * OUTPUT_INVALID, RESULT_TOO_LARGE, QUEUE_FULL, STORAGE_UNAVAILABLE,
+   * NO_MATCHING_WORKER or, while the node stops, SHUTTING_DOWN. `signal` aborts the call when its caller has
+   * gone.
+   */
+  async call(endpoint: EndpointManifest, payload: Payload, from: CalledFrom): Promise<Payload> {
+    const begun = this.#begin(endpoint, payload, from);
+    const call = begun instanceof Promise ? await begun : begun;
+    return this.#answer(await this.#run(call));
+  }
+
+  /**
+   * Calls an api endpoint that streams. It may run again until its first piece. Gives the pieces as the function makes them, no faster
+   * than they are read, and throws what `call` rejects with; leaving it aborts the call.
+   */
+  async *stream(
+    endpoint: EndpointManifest,
+    payload: Payload,
+    from: CalledFrom,
+  ): AsyncGenerator<Piece, void, undefined> {
+    const call = await this.#begin(endpoint, payload, from);
+    const pieces = new PieceQueue(this.#held);
+    const { onResponse } = from;
+    let ended: EndedCall | undefined;
+    void this.#run(call, { pieces, onResponse }).then((last) => {
+      ended = last;
+      pieces.end(last.end);
+    });
+    try {
+      for (;;) {
+        const next = await pieces.next();
+        if ("end" in next) {
+          const { response } = this.#answer({ tries: 1, call, ...ended, end: next.end });
+          if (response) {
+            onResponse?.(response);
+          }
+          return;
+        }
+        yield next.piece;
+      }
+    } finally {
+      pieces.leave();
+    }
+  }
+
+  /** A slot became free or a worker ready: hands slots to the waiting calls, in order. */
+  slotFree(): void {
+    this.#lone.wake();
+    this.#batches.slotFree();
+    for (const waiting of this.#waiting) {
+      const slot = waiting.endpoint.batch
+        ? undefined
+        : this.#options.pool.reserve(waiting.endpoint);
+      if (slot) {
+        waiting.give(slot);
+      }
+    }
+  }
+
+  /** The number of calls of an endpoint that wait for a slot. */
+  waiting({ name }: EndpointManifest): number {
+    let count = 0;
+    for (const { endpoint } of this.#waiting) {
+      count += endpoint.name === name ? 1 : 0;
+    }
+    return count;
+  }
+
+  get anyWait(): boolean {
+    return this.#waiting.size > 0;
+  }
+
+  /**
+   * Refuses the calls with NO_WORKER that wait for a worker of this node: none can be started,
+   * for this reason.
+   */
+  refuseWaiting(reason: string): void {
+    const { pool } = this.#options;
+    for (const waiting of [...this.#waiting]) {
+      const { endpoint } = waiting;
+      if (!pool.serves(endpoint) && pool.awaits?.endpoints.has(endpoint.name) !== true) {
+        waiting.refuse(noWorkerStarts(reason));
+      }
+    }
+  }
+
+  /** Refuses the waiting calls and all later ones: no slot will become free. */
+  close(): void {
+    this.#closed = true;
+    this.#lone.close();
+    for (const waiting of this.#waiting) {
+      waiting.refuse(shuttingDown());
+    }
+  }
+
+  /** Takes a slot; a promise only if the call has to wait for one. */
+  #begin(
+    endpoint: EndpointManifest,
+    payload: Payload,
+    { signal, origin }: CalledFrom,
+  ): BegunCall | Promise<BegunCall> {
+    const { pool, tracing, newId } = this.#options;
+    const begun = (slot: Slot) => ({ endpoint, payload, signal, taskId: newId(), origin, slot });
+    const free = endpoint.batch ? undefined : pool.reserve(endpoint);
+    if (free) {
+      return begun(free);
+    }
+    const fromMs = Date.now();
+    return this.#wait(endpoint, payload, { signal }).then((slot) => {
+      const call = begun(slot);
+      tracing?.waited({ ...tracedFacts(call), fromMs, toMs: Date.now() });
+      return call;
+    });
+  }
+
+  #wait(
+    endpoint: EndpointManifest,
+    payload: Payload,
+    { signal, withinMs = Number.POSITIVE_INFINITY }: Waits,
+  ): Promise<Slot> {
+    if (this.#closed) {
+      throw shuttingDown();
+    }
+    const { pool, firstWorkerMs, onWaiting } = this.#options;
+    const isServed = pool.serves(endpoint);
+    const awaited = isServed ? undefined : pool.awaits?.endpoints.get(endpoint.name);
+    if (awaited !== undefined && !pool.joined.isStarting(endpoint)) {
+      throw noMatchingWorker(endpoint, awaited);
+    }
+    const toStart = firstWorkerMs !== undefined && !isServed;
+    if (toStart && awaited === undefined && pool.crashLoop !== undefined) {
+      throw noWorkerStarts(pool.crashLoop);
+    }
+    const waitMs = Math.min(withinMs, toStart ? firstWorkerMs : endpoint.timeoutMs);
+    if (this.#waiting.size >= MAX_WAITING_CALLS) {
+      const message = `every worker is busy and ${MAX_WAITING_CALLS} calls are waiting, which is the limit: try again`;
+      throw problem("QUEUE_FULL", message, { retryAfterMs: 1_000 });
+    }
+    return new Promise((resolve, reject) => {
+      const leave = (err: Error): void => {
+        this.#waiting.delete(waiting);
+        this.#batches.remove(waiting);
+        clearTimeout(timer);
+        reject(err);
+      };
+      const gone = (): void => leave(callerGone());
+      const timer = setTimeout(() => {
+        signal.removeEventListener("abort", gone);
+        const message = toStart
+          ? `no worker was ready within ${waitMs} ms${forRoom(pool)}: try again`
+          : `no worker was free for endpoint ${endpoint.name} within its timeout of ${waitMs} ms: try again`;
+        leave(problem("NO_WORKER", message, { retryAfterMs: 1_000 }));
+      }, waitMs);
+      const waiting: Waiting = {
+        endpoint,
+        give: (slot) => {
+          this.#waiting.delete(waiting);
+          clearTimeout(timer);
+          signal.removeEventListener("abort", gone);
+          resolve(slot);
+        },
+        refuse: (err) => {
+          signal.removeEventListener("abort", gone);
+          leave(err);
+        },
+      };
+      if (signal.aborted) {
+        gone();
+        return;
+      }
+      this.#waiting.add(waiting);
+      signal.addEventListener("abort", gone, { once: true });
+      if (endpoint.batch === undefined || this.#batches.add(waiting, payload, endpoint.batch)) {
+        onWaiting?.();
+      }
+    });
+  }
+
+  /** Runs a call, and again in other workers as far as that is allowed (`reruns.ts`). */
+  async #run(call: BegunCall, streaming: Streaming = {}): Promise<EndedCall> {
+    const reruns = new Reruns(call.endpoint);
+    let running = call;
+    for (;;) {
+      const end = await this.#execute(running, reruns.begin(), streaming);
+      const ended = { call: running, end, tries: reruns.tries };
+      const isLeft = running.signal.aborted || streaming.pieces?.isUntouched === false;
+      if (!reruns.after(end) || isLeft) {
+        return ended;
+      }
+      const slot = await this.#slotAgain(running, reruns);
+      if (slot === undefined) {
+        return ended;
+      }
+      running = { ...running, slot };
+    }
+  }
+
+  /** Another slot for a call whose worker has ended; undefined if none is free in time. */
+  async #slotAgain(
+    { endpoint, payload, signal }: BegunCall,
+    { alone, leftMs: withinMs }: Reruns,
+  ): Promise<Slot | undefined> {
+    if (this.#closed) {
+      return undefined;
+    }
+    if (alone) {
+      this.#options.onWaiting?.();
+      return this.#lone.slot(endpoint, { withinMs, signal });
+    }
+    const free = endpoint.batch ? undefined : this.#options.pool.reserve(endpoint);
+    try {
+      return free ?? (await this.#wait(endpoint, payload, { signal, withinMs }));
+    } catch {
+      // What ended its worker says more than why no other one is free.
+      return undefined;
+    }
+  }
+
+  /**
+   * Runs a call, and resolves with its end, or at its timeout: the caller does not wait for a
+   * function that goes on after it. The slot is taken until the function has ended.
+   */
+  #execute(
+    call: BegunCall,
+    { attempt, timeoutMs }: ReturnType<Reruns["begin"]>,
+    { pieces, onResponse }: Streaming,
+  ): Promise<ExecutionEnd> {
+    const { payload, signal, taskId, origin, slot } = call;
+    const { log, tracing } = this.#options;
+    const span = tracing?.attemptBegan({ ...tracedFacts(call), attempt });
+    const trace = (span ?? origin)?.trace;
+    return new Promise((resolve) => {
+      const gone = (): void => execution.abort("caller_gone");
+      const execution = slot.execute(
+        { arguments: payload, taskId, attempt, timeoutMs, trace },
+        {
+          onEnd: (end) => {
+            signal.removeEventListener("abort", gone);
+            span?.end(callEnd(end));
+            resolve(end);
+            slot.release();
+            this.slotFree();
+          },
+          onAbort: (reason) => {
+            if (reason === "timeout") {
+              resolve({ kind: "aborted", reason });
+            }
+          },
+          onLog: (line) => logLine(log, line, logged(call)),
+          ...(pieces && { onChunk: (piece: Piece) => pieces.push(piece) }),
+          ...(onResponse && { onResponse }),
+        },
+      );
+      pieces?.begin(execution);
+      if (signal.aborted) {
+        gone();
+      }
+      signal.addEventListener("abort", gone, { once: true });
+    });
+  }
+
+  #answer({ end, call, tries }: EndedCall): Payload {
+    const { endpoint } = call;
+    const times = tries > 1 ? `, at the last of ${tries} tries` : "";
+    switch (end.kind) {
+      case "result":
+        return end.result;
+      case "failure": {
+        const { code, reason, message, violations, status } = end.failure;
+        logFailure(this.#options.log, end.failure, logged(call), "a function failed");
+        throw problem(reason, message, {
+          code: codeFromString(code) ?? Code.Internal,
+          ...(status !== undefined && { status }),
+          violations:
+            violations?.map(({ path, message }) => ({ field: path, description: message })) ?? [],
+        });
+      }
+      case "lost":
+        throw problem(
+          "WORKER_LOST",
+          end.alone
+            ? `the worker died while endpoint ${endpoint.name} ran alone in it${times}: ${end.message}`
+            : `the worker died while endpoint ${endpoint.name} ran in it beside other calls, one of which may have ended it${times}: ${end.message}; try again`,
+          { retryAfterMs: 1_000 },
+        );
+      case "cut_off":
+      case "displaced": {
+        const message = `the worker was ended while endpoint ${endpoint.name} ran in it${times}: ${end.message}; try again`;
+        throw problem("WORKER_LOST", message, { code: Code.Unavailable, retryAfterMs: 1_000 });
+      }
+      case "unavailable":
+        throw end.problem;
+      case "aborted":
+        if (end.reason === "timeout") {
+          const message = `endpoint ${endpoint.name} did not end within its timeout of ${endpoint.timeoutMs} ms`;
+          throw problem("CALL_TIMEOUT", message);
+        }
+        throw end.reason === "shutdown" ? shuttingDown() : callerGone();
+    }
+  }
+}
+
+function tracedFacts({ endpoint, taskId, origin }: BegunCall) {
+  const parent = origin?.trace;
+  return { endpoint: endpoint.name, kind: "api" as const, taskId, attempt: 1, parent };
+}
+
+/** The log fields of a call. */
+function logged({ endpoint, taskId, origin, slot }: BegunCall): object {
+  const reqId = origin && { reqId: origin.requestId };
+  return {
+    endpoint: endpoint.name,
+    taskId,
+    ...slot.ranIn,
+    ...reqId,
+    ...loggedTrace(origin?.trace),
+  };
+}
+
+/** What a caller hears of a deployment that finds no room in its node's budget. */
+function forRoom({ waiting }: Pick<Pool, "waiting">): string {
+  return waiting === undefined ? "" : ", because the deployment is waiting for room on a node";
+}
+
+/** Nothing that the node could start would take the call. */
+function noMatchingWorker({ name }: EndpointManifest, awaited: string): Error {
+  const message = `no worker that runs endpoint ${name} is connected to this node; it waits for ${awaited}`;
+  return problem("NO_MATCHING_WORKER", message, { retryAfterMs: 5_000 });
+}
+
+function noWorkerStarts(reason: string): Error {
+  const message = `no worker of the deployment could be started: ${reason}`;
+  return problem("NO_WORKER", message, { retryAfterMs: 5_000 });
+}
+
+/** Ends the call. Nobody reads it, because the caller has gone. */
+function callerGone(): Error {
+  return problem("CALLER_GONE", "the caller has gone");
+}

@@ -1,0 +1,91 @@
+/**
+ * The pieces of one streamed call between its worker and its reader: a queue of at most the
+ * credit that the worker has. What the reader takes is given as credit again, so a reader that
+ * is slow stops the function behind it.
+ */
+import type { Execution, ExecutionEnd } from "../../pool/calls/execution.ts";
+import type { Piece } from "../../pool/calls/received-chunks.ts";
+import type { HeldPieces } from "./held-pieces.ts";
+
+export class PieceQueue {
+  readonly #held: HeldPieces;
+  #pieces: Piece[] = [];
+  #execution: Execution | undefined;
+  #end: ExecutionEnd | undefined;
+  #wake: (() => void) | undefined;
+  #hasBegun = false;
+
+  constructor(held: HeldPieces) {
+    this.#held = held;
+  }
+
+  /** Follows an execution, the only one or one more of the same call. */
+  begin(execution: Execution): void {
+    this.#execution = execution;
+    if (this.#end !== undefined) {
+      execution.abort("caller_gone");
+    }
+  }
+
+  /** True while no piece has come, and the reader has not left. */
+  get isUntouched(): boolean {
+    return !this.#hasBegun && this.#end === undefined;
+  }
+
+  /** Adds a piece. Ends the stream instead if the node holds too many already. */
+  push(piece: Piece): void {
+    if (this.#end !== undefined) {
+      return;
+    }
+    this.#hasBegun = true;
+    const busy = this.#held.take(bytesOf(piece));
+    if (busy === undefined) {
+      this.#pieces.push(piece);
+      this.#wake?.();
+    } else {
+      this.end({ kind: "unavailable", problem: busy });
+      this.#execution?.abort("cancelled");
+    }
+  }
+
+  /** How the call ended; only the first end counts. */
+  end(end: ExecutionEnd): void {
+    this.#end ??= end;
+    this.#wake?.();
+  }
+
+  /** The reader leaves: what is left is dropped, and a call that has not ended is aborted. */
+  leave(): void {
+    for (const piece of this.#pieces) {
+      this.#held.give(bytesOf(piece));
+    }
+    this.#pieces = [];
+    if (this.#end === undefined) {
+      this.#end = { kind: "aborted", reason: "caller_gone" };
+      this.#execution?.abort("caller_gone");
+    }
+  }
+
+  /** The next piece, or the end once all pieces were taken. */
+  async next(): Promise<{ readonly piece: Piece } | { readonly end: ExecutionEnd }> {
+    for (;;) {
+      const piece = this.#pieces.shift();
+      if (piece !== undefined) {
+        this.#held.give(bytesOf(piece));
+        this.#execution?.more(1);
+        return { piece };
+      }
+      if (this.#end !== undefined) {
+        return { end: this.#end };
+      }
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+  }
+}
+
+/** In UTF-8, in which no text is smaller than in memory: that is two bytes for each Chinese character. */
+function bytesOf(piece: Piece): number {
+  return typeof piece === "string" ? Buffer.byteLength(piece) : piece.byteLength;
+}

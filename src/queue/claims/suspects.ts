@@ -1,0 +1,144 @@
+/**
+ * Suspects: queued tasks whose worker died while they were in it. They are claimed apart from
+ * others, one for each worker that can be had whole (`pool/isolation.ts`), so they keep nobody
+ * waiting. Nothing is asked of the storage unless an endpoint is known to have one: from the end
+ * of an attempt here, or from a pass of maintenance.
+ */
+import type { Log } from "../../log/log.ts";
+import type { Pool, Slot } from "../../pool/pool.ts";
+import type { EndpointManifest } from "../../protocol/manifest.ts";
+import type { ClaimedTask, Storage } from "../../storage/storage.ts";
+import type { ClaimRecovery } from "./recovery.ts";
+
+/** How often a worker is asked for again while none can be had: others come and go meanwhile. */
+const ASK_AGAIN_MS = 500;
+
+interface SuspectsOptions {
+  readonly deploymentId: string;
+  readonly storage: Pick<Storage, "claimTasks">;
+  readonly pool: Pick<Pool, "reserveAlone" | "suspectsSettled">;
+  readonly recovery: ClaimRecovery;
+  readonly log: Log;
+  readonly now: () => number;
+  /** True while other tasks may be waiting for a slot. */
+  othersWait(): boolean;
+  /** The endpoint, if the serving revision has it. */
+  find(endpoint: string): EndpointManifest | undefined;
+  /** Starts what was claimed; it releases the slot. */
+  start(claimed: ClaimedTask, slot: Slot): void;
+}
+
+export class Suspects implements AsyncDisposable {
+  readonly #options: SuspectsOptions;
+  /** Endpoints that may have suspects waiting, and how many are known of. */
+  readonly #waiting = new Map<string, number>();
+  #looking: Promise<void> | undefined;
+  #again = false;
+  #timer: NodeJS.Timeout | undefined;
+  #stopped = false;
+
+  constructor(options: SuspectsOptions) {
+    this.#options = options;
+  }
+
+  /** A task of this endpoint went back to the queue as a suspect. */
+  came(endpoint: string): void {
+    this.#waiting.set(endpoint, (this.#waiting.get(endpoint) ?? 0) + 1);
+    this.wake();
+  }
+
+  /** Tells how many suspects of this endpoint wait or have just been claimed. */
+  hint(endpoint: string, count: number): void {
+    this.#waiting.set(endpoint, Math.max(count, this.#waiting.get(endpoint) ?? 0));
+    this.wake();
+  }
+
+  /** A worker may have become free. */
+  wake(): void {
+    if (this.#stopped || this.#waiting.size === 0) {
+      return;
+    }
+    if (this.#looking) {
+      this.#again = true;
+      return;
+    }
+    this.#looking = this.#look()
+      .catch((err: unknown) => {
+        this.#options.log.error({ err }, "suspected tasks could not be claimed");
+        this.#wakeLater();
+      })
+      .finally(() => {
+        this.#looking = undefined;
+        if (this.#again) {
+          this.#again = false;
+          this.wake();
+        }
+      });
+  }
+
+  /** Stops claiming; resolves when no claim is under way. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stopped = true;
+    clearTimeout(this.#timer);
+    await this.#looking;
+  }
+
+  async #look(): Promise<void> {
+    // The slots that one message from a worker freed go to others first.
+    await Promise.resolve();
+    const { pool } = this.#options;
+    for (const name of [...this.#waiting.keys()]) {
+      const endpoint = this.#options.find(name);
+      if (endpoint === undefined) {
+        this.#waiting.delete(name);
+      }
+      while (endpoint && this.#waiting.has(name) && !this.#stopped) {
+        const slot = pool.reserveAlone(endpoint, this.#options.othersWait(), this);
+        if (slot === undefined) {
+          this.#wakeLater();
+          break;
+        }
+        const isFound = await this.#claim(endpoint, slot);
+        const left = isFound ? (this.#waiting.get(name) ?? 0) - 1 : 0;
+        this.#waiting.delete(name);
+        if (left > 0) {
+          // Last: the next endpoint may have waited for longer.
+          this.#waiting.set(name, left);
+        }
+      }
+    }
+    if (this.#waiting.size === 0) {
+      pool.suspectsSettled(this);
+    }
+  }
+
+  /** Claims one task for the slot. False when none is waiting. */
+  async #claim({ name }: EndpointManifest, slot: Slot): Promise<boolean> {
+    const { deploymentId, storage, recovery, now } = this.#options;
+    const claims = [{ endpoint: name, leaseId: slot.workerId, limit: 1 }];
+    const claiming = recovery.callBegins();
+    try {
+      const parameters = { deploymentId, nowMs: now(), claims, suspects: true };
+      const [claimed] = await storage.claimTasks(parameters);
+      if (claimed === undefined) {
+        slot.release();
+        return false;
+      }
+      this.#options.start(claimed, slot);
+      return true;
+    } catch (err) {
+      slot.release();
+      recovery.doubt([slot.workerId]);
+      throw err;
+    } finally {
+      claiming.end();
+    }
+  }
+
+  #wakeLater(): void {
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined;
+      this.wake();
+    }, ASK_AGAIN_MS).unref();
+  }
+}

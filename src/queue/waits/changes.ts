@@ -1,0 +1,119 @@
+/**
+ * An in-process publish/subscribe of task changes. Waiting callers and watchers
+ * subscribe to one task. The number of subscribers is bounded.
+ */
+import { SlotMap } from "../../collections/slots.ts";
+import { SmallSet } from "../../collections/small-set.ts";
+import { problem } from "../../errors.ts";
+import type { Task } from "../../tasks/task.ts";
+import { Deadlines } from "../../time/deadlines.ts";
+
+export interface ChangeListener {
+  /** The task changed. `task` is undefined when the publisher did not have it at hand. */
+  onChange(task: Task | undefined): void;
+  /** The node is shutting down: no more changes will come. */
+  onClose(): void;
+  /** When `onDeadline` is due, by `performance.now()`. Default: never. */
+  readonly deadlineMs?: number;
+  /** The deadline has passed. The listener stays subscribed until it unsubscribes. */
+  onDeadline?(): void;
+}
+
+/**
+ * Listeners by task. A change is a hint to read the task; the storage holds the
+ * truth. Listeners get the task with the hint when its publisher has it at hand.
+ */
+export class Changes {
+  readonly #listeners = new SlotMap<string, SmallSet<ChangeListener>>();
+  readonly #deadlines = new Deadlines((nowMs) => this.#reach(nowMs));
+  readonly #limit: number;
+  #count = 0;
+  #announce: ((taskId: string) => void) | undefined;
+
+  /** `limit`: listeners at a time. Each costs memory and, most often, a connection. */
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  /** This node changed a task: tells local listeners and, after `announceTo`, other nodes. */
+  publish(taskId: string, task?: Task): void {
+    this.announce(taskId);
+    this.#tell(taskId, task);
+  }
+
+  /** Tells other nodes alone that this node changed a task. */
+  announce(taskId: string): void {
+    this.#announce?.(taskId);
+  }
+
+  /** Tells local listeners alone: another node may have changed a task, or is told later. */
+  hear(taskId: string): void {
+    this.#tell(taskId, undefined);
+  }
+
+  /** The tasks that have listeners. */
+  get awaited(): readonly string[] {
+    return [...this.#listeners.keys()];
+  }
+
+  /** From now on, `announce` passes this node's changes to other nodes. */
+  announceTo(announce: (taskId: string) => void): void {
+    this.#announce = announce;
+  }
+
+  /** Tells all listeners that no more changes will come. */
+  close(): void {
+    for (const listeners of this.#listeners.values()) {
+      listeners.each((listener) => listener.onClose());
+    }
+    this.#deadlines.clear();
+  }
+
+  /** Subscribes to a task; the returned function unsubscribes. Throws TOO_MANY_WAITING at the limit. */
+  listen(taskId: string, listener: ChangeListener): () => void {
+    if (this.#count >= this.#limit) {
+      throw problem(
+        "TOO_MANY_WAITING",
+        `${this.#count} callers are already waiting for tasks, which is the limit: ask again without wait, or later`,
+        { retryAfterMs: 1_000 },
+      );
+    }
+    this.#count += 1;
+    let listeners = this.#listeners.get(taskId);
+    if (listeners === undefined) {
+      listeners = new SmallSet();
+      this.#listeners.set(taskId, listeners);
+    }
+    listeners.add(listener);
+    if (listener.deadlineMs !== undefined) {
+      this.#deadlines.expect(listener.deadlineMs);
+    }
+    return () => {
+      if (listeners.delete(listener)) {
+        this.#count -= 1;
+        if (listeners.size === 0) {
+          this.#listeners.take(taskId);
+        }
+      }
+    };
+  }
+
+  #tell(taskId: string, task: Task | undefined): void {
+    this.#listeners.get(taskId)?.each((listener) => listener.onChange(task));
+  }
+
+  #reach(nowMs: number): number {
+    let nextMs = Number.POSITIVE_INFINITY;
+    for (const listeners of this.#listeners.values()) {
+      listeners.each((listener) => {
+        const { deadlineMs = Number.POSITIVE_INFINITY } = listener;
+        if (deadlineMs <= nowMs) {
+          listener.onDeadline?.();
+        } else {
+          nextMs = Math.min(nextMs, deadlineMs);
+        }
+      });
+    }
+    return nextMs;
+  }
+}

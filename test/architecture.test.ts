@@ -102,7 +102,9 @@ describe("streams", () => {
       composer,
       "src/server/rpc/engine/invoker.ts",
     ]);
-    expect(inServer(/\bcreateConnectRouter\(/)).toEqual(["src/server/rpc/engine/plugin.ts"]);
+    expect(inServer(/\b(?:createConnectRouter|fastifyConnectPlugin)\b[(,]/)).toEqual([
+      "src/server/rpc/engine/plugin.ts",
+    ]);
     const [, chain = ""] = /const interceptors = \[([\s\S]*?)\n {2}\];/.exec(code(composer)) ?? [];
     expect(chain.match(/\bcreate\w+Interceptor\(/g)).toEqual([
       "createAuthenticateInterceptor(",

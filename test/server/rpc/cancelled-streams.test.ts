@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { connect } from "node:http2";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { encodeEnvelope } from "@connectrpc/connect/protocol";
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { WatchTaskRequestSchema } from "../../../gen/tessera/v1/task_pb.js";
 import type { Problem } from "../../../src/errors.ts";
 import { untilAborted } from "../../../src/server/rpc/engine/deadline.ts";
@@ -11,6 +11,7 @@ import { startServer } from "./server.ts";
 
 it("a stream that its caller resets, or whose connection breaks, is no defect", async () => {
   const found: Problem[] = [];
+  const written = vi.spyOn(console, "error");
   let ends = Promise.withResolvers<void>();
   await using server = await startServer(
     {
@@ -54,6 +55,8 @@ it("a stream that its caller resets, or whose connection breaks, is no defect", 
     }
   }
   expect(found.filter(({ reason }) => reason !== "CALLER_GONE")).toEqual([]);
+  expect(written.mock.calls).toEqual([]);
+  written.mockRestore();
 });
 
 it("what its reader throws into a stream is a caller who has gone", async () => {

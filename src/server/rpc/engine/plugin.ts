@@ -2,20 +2,24 @@
  * The routes of all RPCs on one Fastify instance:
  * `POST /<package.Service>/<Method>`.
  *
- * Unary Connect calls in JSON go through the invoker. All others (gRPC,
- * gRPC-Web, binary Connect, Connect streams, Connect GET) go to the library's
- * handler of the same method, on the same route, by content type.
+ * `fastifyConnectPlugin` mounts them, and serves gRPC, gRPC-Web, binary Connect,
+ * Connect streams and Connect GET. Around it, each route hands it the body of its
+ * request bounded and scanned, and unary Connect calls in JSON go to the invoker
+ * instead, which is several times faster.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { constants, type ServerHttp2Stream } from "node:http2";
-import { createRegistry, type DescMethodUnary, type DescService } from "@bufbuild/protobuf";
-import { type ContextValues, createConnectRouter, type Interceptor } from "@connectrpc/connect";
-import type { UniversalHandler } from "@connectrpc/connect/protocol";
+import { createRegistry, type DescMethodUnary } from "@bufbuild/protobuf";
 import {
-  compressionGzip,
-  universalRequestFromNodeRequest,
-  universalResponseToNodeResponse,
-} from "@connectrpc/connect-node";
+  Code,
+  ConnectError,
+  type ContextValues,
+  createContextValues,
+  type Interceptor,
+} from "@connectrpc/connect";
+import type { UniversalHandler, UniversalServerRequest } from "@connectrpc/connect/protocol";
+import { fastifyConnectPlugin } from "@connectrpc/connect-fastify";
+import { compressionGzip } from "@connectrpc/connect-node";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { toProblem } from "../../../errors.ts";
 import { boundedChunks, discard } from "../../http/body.ts";
@@ -82,7 +86,17 @@ export async function rpcPlugin(app: FastifyInstance, options: RpcOptions): Prom
     });
   // What `google.protobuf.Any` may hold in JSON.
   const registry = createRegistry(...options.services.map(({ service }) => service.file));
-  const router = createConnectRouter({
+  const routes = new Map<string, { readonly methods: string[]; readonly serve: Around }>();
+  app.addHook("onRoute", (route) => {
+    const { methods, serve } = routes.get(route.url) ?? {};
+    if (methods !== undefined && serve !== undefined) {
+      // The others are refused as they are everywhere (`methods.ts`).
+      route.method = methods;
+      route.handler = serve(route.handler.bind(app) as Handle);
+    }
+  });
+  const values = new WeakMap<FastifyRequest, ContextValues>();
+  await app.register(fastifyConnectPlugin, {
     acceptCompression: [compressionGzip],
     interceptors: [
       createErrorsInterceptor(report),
@@ -93,108 +107,151 @@ export async function rpcPlugin(app: FastifyInstance, options: RpcOptions): Prom
     jsonOptions: { ignoreUnknownFields: false, alwaysEmitImplicit: true, registry },
     readMaxBytes,
     ...(options.shutdownSignal === undefined ? {} : { shutdownSignal: options.shutdownSignal }),
-  });
-  const limits = new Map<DescService, number>();
-  for (const { service, implementation, maxMessageBytes = readMaxBytes } of options.services) {
-    router.service(service, implementation, {
-      readMaxBytes: maxMessageBytes * MAX_GROWTH_FACTOR,
-    });
-    limits.set(service, maxMessageBytes);
-  }
-  for (const handler of router.handlers) {
-    const { method, requestPath: url } = handler;
-    const scan: ScanOptions = {
-      input: method.input,
-      readMaxBytes: limits.get(method.parent) ?? readMaxBytes,
-      rewriteLarge: options.rewriteLarge,
-    };
-    const viaLibrary = createLibraryHandler(handler, { contextValues, scan });
-    const post = (serve: (req: FastifyRequest, reply: FastifyReply) => Promise<unknown>) =>
-      app.post(url, (req, reply) => {
-        const refused = unreadable(req);
-        return refused === undefined ? serve(req, reply) : sendConnectProblem(reply, refused);
-      });
-    if (method.methodKind === "unary") {
-      const viaInvoker = createConnectJsonHandler(method as DescMethodUnary, {
-        invoker,
-        readMaxBytes: scan.readMaxBytes,
-        contextValues,
-        readLarge: options.readLarge,
-        registry,
-      });
-      post((req, reply) => (isConnectJson(req) ? viaInvoker : viaLibrary)(req, reply));
-    } else {
-      post(viaLibrary);
-    }
-    if (handler.allowedMethods.includes("GET")) {
-      app.get(url, { exposeHeadRoute: false }, async (req, reply) => {
-        try {
-          await scanQuery(req, scan);
-        } catch (thrown) {
-          return sendConnectProblem(reply, toProblem(thrown));
+    contextValues: (req) => values.get(req) as ContextValues,
+    routes: (router) => {
+      for (const { service, implementation, maxMessageBytes = readMaxBytes } of options.services) {
+        const first = router.handlers.length;
+        router.service(service, implementation, {
+          readMaxBytes: maxMessageBytes * MAX_GROWTH_FACTOR,
+        });
+        for (const handler of router.handlers.splice(first)) {
+          const { method, requestPath, allowedMethods } = handler;
+          router.handlers.push(untilDeadline(handler));
+          const { readLarge, rewriteLarge } = options;
+          const scan: ScanOptions = {
+            input: method.input,
+            readMaxBytes: maxMessageBytes,
+            rewriteLarge,
+          };
+          const viaInvoker =
+            method.methodKind === "unary"
+              ? createConnectJsonHandler(method as DescMethodUnary, {
+                  invoker,
+                  readMaxBytes: maxMessageBytes,
+                  contextValues,
+                  readLarge,
+                  registry,
+                })
+              : undefined;
+          const serve: Around = (viaLibrary) => (req, reply) => {
+            const refused = req.method === "POST" ? unreadable(req) : undefined;
+            if (refused !== undefined) {
+              return sendConnectProblem(reply, refused);
+            }
+            if (viaInvoker !== undefined && isConnectJson(req)) {
+              return viaInvoker(req, reply);
+            }
+            return handOver(req, reply, { scan, method, values, contextValues, viaLibrary });
+          };
+          routes.set(requestPath, { methods: [...allowedMethods], serve });
         }
-        return viaLibrary(req, reply);
-      });
+      }
+    },
+  });
+}
+
+type Handle = (req: FastifyRequest, reply: FastifyReply) => unknown;
+/** What is done with a request of a route before the library's handler, or instead of it. */
+type Around = (viaLibrary: Handle) => Handle;
+
+interface HandOver {
+  readonly scan: ScanOptions;
+  readonly method: UniversalHandler["method"];
+  /** Where the library's handler finds the context of a request. */
+  readonly values: WeakMap<FastifyRequest, ContextValues>;
+  readonly contextValues: RpcOptions["contextValues"];
+  readonly viaLibrary: Handle;
+}
+
+/** Hands a request over to the library, with its body bounded and scanned. */
+async function handOver(
+  req: FastifyRequest,
+  reply: FastifyReply,
+  { scan, method, values, contextValues, viaLibrary }: HandOver,
+): Promise<unknown> {
+  if (req.method === "GET") {
+    try {
+      await scanQuery(req, scan);
+    } catch (thrown) {
+      return sendConnectProblem(reply, toProblem(thrown));
     }
+  }
+  reply.hijack();
+  endWithAnswer(req.raw, reply.raw);
+  try {
+    values.set(req, contextValues?.(req) ?? createContextValues());
+    const { methodKind } = method;
+    // A streaming client may send indefinitely; the library bounds each message.
+    const whole = methodKind === "unary" || methodKind === "server_streaming";
+    // What is left of a body that is refused is thrown away later; its connection may live on.
+    const arriving: AsyncIterable<Uint8Array> = req.raw.iterator({ destroyOnReturn: false });
+    const chunks = whole ? boundedChunks(req, arriving) : arriving;
+    req.body = req.method === "GET" ? chunks : scannedBody(req, chunks, scan);
+    // Its promise for a whole answer never resolves.
+    await viaLibrary(req, reply);
+  } catch (err) {
+    requestLog(req).debug({ err }, "the caller of an RPC has gone");
+  }
+  // Errors of calls are answers; this is the end of a connection, so there is nobody to answer.
+  if (!reply.raw.writableEnded) {
+    reply.raw.destroy();
   }
 }
 
-function createLibraryHandler(
-  handler: UniversalHandler,
-  {
-    contextValues,
-    scan,
-  }: { readonly contextValues: RpcOptions["contextValues"]; readonly scan: ScanOptions },
-) {
-  return async (req: FastifyRequest, reply: FastifyReply): Promise<void> => {
-    reply.hijack();
-    endWithAnswer(req.raw, reply.raw);
-    for (const [name, value] of Object.entries(reply.getHeaders())) {
-      if (value !== undefined) {
-        reply.raw.setHeader(name, value);
+/**
+ * The library's handler of a method, for calls that end at their deadline while their message
+ * arrives, too. The body of a whole message passes on unpacked, and perhaps rewritten.
+ */
+function untilDeadline(handler: UniversalHandler): UniversalHandler {
+  const call = async (request: UniversalServerRequest) => {
+    const header = new Headers(request.header);
+    const timeoutMs = clampTimeout(header);
+    // It aborts for the deadline before the library does.
+    const scope = new Scope(request.signal, timeoutMs);
+    // Aborts at the end of each exchange, whether it was answered or not.
+    request.signal.addEventListener("abort", () => scope[Symbol.dispose]());
+    const { signal } = scope;
+    if (isWhole({ headers: { "content-type": header.get("content-type") ?? "" } })) {
+      header.delete("content-length");
+      if (header.get("content-encoding") === "gzip") {
+        header.delete("content-encoding");
       }
     }
-    try {
-      const universal = universalRequestFromNodeRequest(
-        req.raw,
-        reply.raw,
-        undefined,
-        contextValues?.(req),
-      );
-      const { methodKind } = handler.method;
-      // A streaming client may send indefinitely; the library bounds each message.
-      const whole = methodKind === "unary" || methodKind === "server_streaming";
-      // What is left of a body that is refused is thrown away later; its connection may live on.
-      const arriving: AsyncIterable<Uint8Array> = req.raw.iterator({ destroyOnReturn: false });
-      const chunks = whole ? boundedChunks(req, arriving) : arriving;
-      const body = req.method === "GET" ? chunks : scannedBody(req, chunks, scan);
-      const header = new Headers(universal.header);
-      const timeoutMs = clampTimeout(header);
-      // It aborts for the deadline before the library does, while the message arrives too.
-      using scope = new Scope(universal.signal, timeoutMs);
-      // The library's promise for the whole answer never resolves.
-      reply.raw.once("close", () => scope[Symbol.dispose]());
-      const { signal } = scope;
-      const request = {
-        ...universal,
-        signal,
-        body: timeoutMs === undefined ? body : untilAborted(body, signal),
-        header,
-      };
-      if (isWhole(req)) {
-        // The body passes on unpacked, and perhaps rewritten.
-        request.header.delete("content-length");
-        if (request.header.get("content-encoding") === "gzip") {
-          request.header.delete("content-encoding");
-        }
-      }
-      await universalResponseToNodeResponse(await handler(request), reply.raw);
-    } catch (err) {
-      // Errors of calls are answers; this is an error of the connection, so there is nobody to answer.
-      requestLog(req).debug({ err }, "an RPC's connection broke");
-      reply.raw.destroy();
-    }
+    const arriving = request.body as AsyncIterable<Uint8Array>;
+    const body = timeoutMs === undefined ? arriving : untilAborted(arriving, signal);
+    const response = await handler({ ...request, signal, header, body });
+    return response.body === undefined
+      ? response
+      : { ...response, body: untilBroken(response.body) };
   };
+  return Object.assign(call, {
+    service: handler.service,
+    method: handler.method,
+    requestPath: handler.requestPath,
+    supportedContentType: handler.supportedContentType,
+    protocolNames: handler.protocolNames,
+    allowedMethods: handler.allowedMethods,
+  });
+}
+
+/**
+ * Passes an answer on. Errors of calls are answers, so what is thrown here is a caller who has
+ * gone, and the plugin writes nothing about one whose connection was reset.
+ */
+function untilBroken(body: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
+  const chunks = body[Symbol.asyncIterator]();
+  const broken = (cause: unknown): never => {
+    throw new ConnectError("the connection broke", Code.Aborted, undefined, undefined, cause);
+  };
+  const iterator: AsyncIterator<Uint8Array> = {
+    next: () => chunks.next().catch(broken),
+    return: (value) => chunks.return?.(value) ?? Promise.resolve({ done: true, value }),
+    throw: (failedWrite: unknown) => {
+      Object.assign(failedWrite as object, { code: "ECONNRESET" });
+      return chunks.throw?.(failedWrite) ?? Promise.reject(failedWrite);
+    },
+  };
+  return { [Symbol.asyncIterator]: () => iterator };
 }
 
 /**

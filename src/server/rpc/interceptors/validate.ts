@@ -2,8 +2,8 @@
  * Validation of request messages against the `buf.validate` rules of the proto
  * files, before a method sees them.
  *
- * protovalidate runs some standard rules (durations, for one) through its
- * expression language at 12 µs a message. So a message first passes a check
+ * protovalidate takes 2 to 3 µs for the messages of a submit and of its result, a
+ * tenth of what the serving thread has for both. So a message first passes a check
  * compiled from the rules that matter here. Only a message that fails it, or
  * whose rules the check does not know, goes to protovalidate, which then also
  * describes the violations.
@@ -19,7 +19,12 @@ import {
 } from "@bufbuild/protobuf";
 import { pathToString } from "@bufbuild/protobuf/reflect";
 import type { Duration } from "@bufbuild/protobuf/wkt";
-import { createValidator, type Violation as RuleViolation } from "@bufbuild/protovalidate";
+import {
+  createValidator,
+  type Violation as RuleViolation,
+  type ValidationResult,
+  type Validator,
+} from "@bufbuild/protovalidate";
 import {
   DurationRulesSchema,
   EnumRulesSchema,
@@ -35,52 +40,42 @@ import {
   type StringRules,
   StringRulesSchema,
 } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
-import type { Interceptor, StreamRequest } from "@connectrpc/connect";
+import type { Interceptor } from "@connectrpc/connect";
+import { createValidateInterceptor as interceptorOf } from "@connectrpc/validate";
 import { type FieldViolation, problem } from "../../../errors.ts";
 
 /** Creates the interceptor. Errors: REQUEST_INVALID with one violation for each broken rule. */
 export function createValidateInterceptor(): Interceptor {
-  const check = createRequestCheck();
-  return (next) => (req) => {
-    if (req.stream) {
-      return next({ ...req, message: checked(req, check) });
-    }
-    check(req.method.input, req.message);
-    return next(req);
-  };
+  return interceptorOf({ validator: createRequestValidator() });
 }
 
-/** Throws REQUEST_INVALID for a message that breaks the rules of its type. */
-type RequestCheck = (desc: DescMessage, message: Message) => void;
+/** What the interceptor asks for is `kind` alone. */
+const VALID = { kind: "valid" } as ValidationResult<never, never>;
 
-/** Creates a check whose compiled rules are cached by message type. */
-export function createRequestCheck(): RequestCheck {
+/** Creates a validator whose compiled rules are cached by message type, and which throws REQUEST_INVALID. */
+export function createRequestValidator(): Validator {
   const validator = createValidator();
   const prechecks = new Map<DescMessage, Precheck>();
-  return (desc, message) => {
-    let precheck = prechecks.get(desc);
-    if (precheck === undefined) {
-      precheck = compilePrecheck(desc);
-      prechecks.set(desc, precheck);
-    }
-    if (precheck(message)) {
-      return;
-    }
-    const { kind, error, violations } = validator.validate(desc, message);
-    if (kind === "invalid") {
-      throw invalid(violations);
-    }
-    if (kind === "error") {
-      throw problem("INTERNAL", "the request could not be checked", { cause: error });
-    }
+  return {
+    validate: (desc, message) => {
+      let precheck = prechecks.get(desc);
+      if (precheck === undefined) {
+        precheck = compilePrecheck(desc);
+        prechecks.set(desc, precheck);
+      }
+      if (precheck(message)) {
+        return VALID;
+      }
+      const result = validator.validate(desc, message);
+      if (result.kind === "invalid") {
+        throw invalid(result.violations);
+      }
+      if (result.kind === "error") {
+        throw problem("INTERNAL", "the request could not be checked", { cause: result.error });
+      }
+      return result;
+    },
   };
-}
-
-async function* checked(req: StreamRequest, check: RequestCheck): StreamRequest["message"] {
-  for await (const message of req.message) {
-    check(req.method.input, message);
-    yield message;
-  }
 }
 
 function invalid(broken: readonly RuleViolation[]): Error {

@@ -12,7 +12,7 @@ import { Problem } from "../../../../src/errors.ts";
 import { createInvoker, register } from "../../../../src/server/rpc/engine/invoker.ts";
 import {
   compilePrecheck,
-  createRequestCheck,
+  createRequestValidator,
 } from "../../../../src/server/rpc/interceptors/validate.ts";
 
 const { getTask, watchTask, cancelTask } = TaskService.method;
@@ -189,7 +189,7 @@ describe("a stream", () => {
 });
 
 describe("the check of requests", () => {
-  const check = createRequestCheck();
+  const validator = createRequestValidator();
   const precheck = compilePrecheck(SubmitTaskRequestSchema);
 
   it.each<[string, MessageInitShape<typeof SubmitTaskRequestSchema>, string[]]>([
@@ -211,7 +211,7 @@ describe("the check of requests", () => {
     const message = create(SubmitTaskRequestSchema, init);
     let found: Problem | undefined;
     try {
-      check(SubmitTaskRequestSchema, message);
+      validator.validate(SubmitTaskRequestSchema, message);
     } catch (err) {
       found = err as Problem;
     }

@@ -18,7 +18,7 @@ import { RestartBackoff } from "../pool/restart-backoff.ts";
 import type { Worker } from "../pool/worker.ts";
 import type { ServiceCode } from "../pool/worker-options.ts";
 import type { ServiceManifest } from "../protocol/manifest.ts";
-import type { NetworkSettings } from "../storage/accounts/organizations.ts";
+import type { NetworkSettings } from "../storage/deployment-settings.ts";
 import type { AgentArtifacts } from "./artifacts.ts";
 import type { BlobSource, RemoteFiles } from "./files.ts";
 import type { ReportStream } from "./reports.ts";

@@ -1,7 +1,7 @@
 /** Ceilings: the operator's upper limits for the settings of deployments. */
 
 /** The operator's upper limits. */
-import type { DeploymentSettings, SettingsUpdate } from "../storage/accounts/organizations.ts";
+import type { DeploymentSettings, SettingsUpdate } from "../storage/deployment-settings.ts";
 
 export interface Ceilings {
   /** Workers of one deployment, on all nodes together. */

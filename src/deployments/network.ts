@@ -4,7 +4,7 @@
  * connects wherever the machine does.
  */
 import type { SandboxLevel } from "../pool/sandbox/sandbox.ts";
-import type { NetworkSettings } from "../storage/accounts/organizations.ts";
+import type { NetworkSettings } from "../storage/deployment-settings.ts";
 
 /** Why a node of this level does not run a deployment with the setting; undefined when it does. */
 export function networkFault(

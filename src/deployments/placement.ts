@@ -20,11 +20,8 @@ import { type Problem, problem } from "../errors.ts";
 import type { Awaited } from "../pool/worker-options.ts";
 import type { ServiceManifest } from "../protocol/manifest.ts";
 import type { PlacementManifest } from "../protocol/placement.ts";
-import type {
-  DeploymentRecord,
-  DeploymentSettings,
-  MachineLabels,
-} from "../storage/accounts/organizations.ts";
+import type { DeploymentRecord } from "../storage/accounts/organizations.ts";
+import type { DeploymentSettings, MachineLabels } from "../storage/deployment-settings.ts";
 
 /** The value of a required label that any value satisfies. */
 const ANY_VALUE = "*";

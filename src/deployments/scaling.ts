@@ -16,7 +16,7 @@ import { type Bounds, decide, evicted, firstState } from "../pool/scaler.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { Calls } from "../queue/calls/calls.ts";
 import type { RunTimes } from "../queue/estimate.ts";
-import { DEFAULT_SETTINGS } from "../storage/default-settings.ts";
+import { DEFAULT_SETTINGS } from "../storage/deployment-settings.ts";
 import type { DueCount } from "../storage/queues.ts";
 import type { Storage } from "../storage/storage.ts";
 import { Timer } from "../time/timer.ts";

@@ -10,7 +10,7 @@ import { environmentBytes, MAX_ENVIRONMENT_BYTES } from "../deployments/environm
 import type { DeploymentOptions } from "../deployments/options.ts";
 import type { Log } from "../log/log.ts";
 import type { Metrics } from "../metrics/metrics.ts";
-import type { MachineLabels } from "../storage/accounts/organizations.ts";
+import type { MachineLabels } from "../storage/deployment-settings.ts";
 import type { HostingStorage as HostingRecords } from "../storage/hosting/hosting.ts";
 import type { DesiredDeployment } from "../storage/hosting/revisions.ts";
 import type { ArtifactCache } from "./artifact-cache.ts";

@@ -21,7 +21,7 @@ import { awaitedWorkers, usesLabel } from "../deployments/placement.ts";
 import { DEFAULT_LIMITS } from "../pool/limits.ts";
 import { gpuDevices } from "../pool/sandbox/gpus.ts";
 import type { PythonCode, ServiceCode } from "../pool/worker-options.ts";
-import type { MachineLabels } from "../storage/accounts/organizations.ts";
+import type { MachineLabels } from "../storage/deployment-settings.ts";
 import type { DesiredDeployment } from "../storage/hosting/revisions.ts";
 import { MAX_TIMER_MS } from "../time/alarm.ts";
 import { raceAbort } from "../time/race.ts";

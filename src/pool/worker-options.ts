@@ -1,7 +1,7 @@
 /** The options of a worker and of a call in it. */
 import type { ServiceManifest } from "../protocol/manifest.ts";
 import type { ServiceEntry, WorkerMessage } from "../protocol/messages.ts";
-import type { NetworkSettings } from "../storage/accounts/organizations.ts";
+import type { NetworkSettings } from "../storage/deployment-settings.ts";
 import type { FileTransferOptions } from "./calls/transfers.ts";
 import type { Launch, WorkerEgress, WorkerRights } from "./launch/launch.ts";
 import type { Interpreter } from "./launch/python.ts";

@@ -124,6 +124,7 @@ export const RULES: readonly Rule[] = [
         "src/protocol/",
         "src/storage/accounts/",
         "src/storage/blobs.ts",
+        "src/storage/deployment-settings.ts",
         "src/time/",
       )(it),
   },
@@ -188,12 +189,14 @@ export const RULES: readonly Rule[] = [
   {
     rule: "accounts are stored without knowing who stores them, or who asks",
     of: ["src/storage/accounts/"],
-    allows: () => false,
+    allows: (it) => it.to === "src/storage/deployment-settings.ts" && it.typeOnly,
   },
   {
     rule: "hosting and metrics are stored beside the accounts, without knowing who stores them, or who asks",
     of: ["src/storage/hosting/", "src/storage/metrics/"],
-    allows: startsWithAny("src/storage/accounts/"),
+    allows: (it) =>
+      startsWithAny("src/storage/accounts/")(it) ||
+      (it.to === "src/storage/deployment-settings.ts" && it.typeOnly),
   },
   {
     rule: "the SQL that both databases share knows the ports and neither adapter",
@@ -202,7 +205,7 @@ export const RULES: readonly Rule[] = [
       "src/storage/accounts/",
       "src/storage/hosting/",
       "src/storage/metrics/",
-      "src/storage/default-settings.ts",
+      "src/storage/deployment-settings.ts",
     ),
   },
   {

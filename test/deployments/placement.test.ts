@@ -16,8 +16,8 @@ import { Problem } from "../../src/errors.ts";
 import type { Awaited } from "../../src/pool/worker-options.ts";
 import type { EndpointManifest, ServiceManifest } from "../../src/protocol/manifest.ts";
 import { faultOfPlacement, type PlacementManifest } from "../../src/protocol/placement.ts";
-import type { MachineLabels, WorkerPlace } from "../../src/storage/accounts/organizations.ts";
-import { DEFAULT_SETTINGS } from "../../src/storage/default-settings.ts";
+import type { MachineLabels, WorkerPlace } from "../../src/storage/deployment-settings.ts";
+import { DEFAULT_SETTINGS } from "../../src/storage/deployment-settings.ts";
 
 const deployment = (place: WorkerPlace, requires: MachineLabels = {}) => ({
   organization: "acme",

@@ -7,12 +7,9 @@ import { networkFault } from "../../deployments/network.ts";
 import { problem } from "../../errors.ts";
 import type { SandboxLevel } from "../../pool/sandbox/sandbox.ts";
 import type { ServiceManifest } from "../../protocol/manifest.ts";
-import type {
-  DeploymentRecord,
-  DeploymentSettings,
-  SettingsUpdate,
-} from "../../storage/accounts/organizations.ts";
-import { DEFAULT_SETTINGS } from "../../storage/default-settings.ts";
+import type { DeploymentRecord } from "../../storage/accounts/organizations.ts";
+import type { DeploymentSettings, SettingsUpdate } from "../../storage/deployment-settings.ts";
+import { DEFAULT_SETTINGS } from "../../storage/deployment-settings.ts";
 import type { SecretStorage } from "../../storage/hosting/secrets.ts";
 
 interface SettingsBounds {

@@ -11,7 +11,7 @@ import { placementOf } from "../../deployments/placement.ts";
 import { problem } from "../../errors.ts";
 import { memberOf } from "../../server/rpc/engine/caller.ts";
 import type { Organizations } from "../../storage/accounts/organizations.ts";
-import { DEFAULT_SETTINGS } from "../../storage/default-settings.ts";
+import { DEFAULT_SETTINGS } from "../../storage/deployment-settings.ts";
 import type { RevisionRecord, Revisions } from "../../storage/hosting/revisions.ts";
 import { toRevisionMessage } from "./messages.ts";
 import { findDeployment } from "./refusals.ts";

@@ -4,22 +4,17 @@ import {
   type DeploymentLogLineSchema,
   type DeploymentSchema,
   DeploymentStatus,
-  NetworkAccess,
   type RevisionSchema,
-  WorkerPlace,
 } from "../../../gen/tessera/v1/deployment_pb.js";
 import { EndpointKind } from "../../../gen/tessera/v1/endpoint_pb.js";
 import { type Placement, placementOf } from "../../deployments/placement.ts";
-import type {
-  DeploymentRecord,
-  NetworkSettings,
-  WorkerPlace as StoredPlace,
-} from "../../storage/accounts/organizations.ts";
-import { DEFAULT_SETTINGS } from "../../storage/default-settings.ts";
+import type { DeploymentRecord } from "../../storage/accounts/organizations.ts";
+import { DEFAULT_SETTINGS } from "../../storage/deployment-settings.ts";
 import type { LogLine } from "../../storage/hosting/logs.ts";
 import type { DeploymentState, HostingStatus } from "../../storage/hosting/nodes.ts";
 import type { EndpointSummary, RevisionRecord } from "../../storage/hosting/revisions.ts";
-import { durationFromMs, timestampFromMs } from "../../time/messages.ts";
+import { timestampFromMs } from "../../time/messages.ts";
+import { PLACE, settingsMessage } from "./settings.ts";
 
 const STATUS: { readonly [status in HostingStatus]: DeploymentStatus } = {
   starting: DeploymentStatus.STARTING,
@@ -27,18 +22,6 @@ const STATUS: { readonly [status in HostingStatus]: DeploymentStatus } = {
   degraded: DeploymentStatus.DEGRADED,
   failed: DeploymentStatus.FAILED,
   stopped: DeploymentStatus.STOPPED,
-};
-
-const ACCESS: { readonly [access in NetworkSettings["access"]]: NetworkAccess } = {
-  none: NetworkAccess.NONE,
-  allow: NetworkAccess.ALLOW,
-  open: NetworkAccess.OPEN,
-};
-
-const PLACE: { readonly [place in StoredPlace]: WorkerPlace } = {
-  any: WorkerPlace.ANY,
-  local: WorkerPlace.LOCAL,
-  remote: WorkerPlace.REMOTE,
 };
 
 /** A deployment as callers see it; `url` is the address for its calls. */
@@ -50,7 +33,6 @@ export function toDeploymentMessage(
   const { deploymentId, organization, name, authorization, createdBy, version } = record;
   const { status, reason, revision, workers, nodes, endpoints } = state;
   const { placements, secretNames, withheldSecrets } = state;
-  const { network, requires, place, queueTimeMs, retentionMs, ...settings } = record.settings;
   return {
     deploymentId,
     organization,
@@ -66,15 +48,7 @@ export function toDeploymentMessage(
     targetRevision: record.targetRevision ?? 0,
     workers,
     nodes,
-    settings: {
-      ...settings,
-      secretNames: [...secretNames],
-      network: { access: ACCESS[network.access], hosts: [...network.hosts] },
-      queueTime: durationFromMs(queueTimeMs),
-      retention: durationFromMs(retentionMs),
-      requires: { ...requires },
-      place: PLACE[place],
-    },
+    settings: { ...settingsMessage(record.settings), secretNames: [...secretNames] },
     endpoints: endpoints.map((each) => toEndpoint(each, record.settings)),
     version,
     secretsWithheld: [...withheldSecrets],
@@ -126,6 +100,6 @@ function toEndpoint(endpoint: EndpointSummary, settings: Placement) {
     name,
     kind: kind === "task" ? EndpointKind.TASK : EndpointKind.API,
     requires: { ...requires },
-    place: PLACE[place],
+    place: PLACE.value(place),
   };
 }

@@ -25,7 +25,7 @@ import type { EndpointManifest, ServiceManifest } from "../../protocol/manifest.
 import { deed, type Member, memberOf, type Sources } from "../../server/rpc/engine/caller.ts";
 import { ArgumentsReader } from "../../service/input/arguments.ts";
 import type { DeploymentRecord, Organizations } from "../../storage/accounts/organizations.ts";
-import { DEFAULT_SETTINGS } from "../../storage/default-settings.ts";
+import { DEFAULT_SETTINGS } from "../../storage/deployment-settings.ts";
 import type { ArtifactFiles } from "../../storage/hosting/files.ts";
 import type { EndpointSummary, NewArtifact, Revisions } from "../../storage/hosting/revisions.ts";
 import type { SecretStorage } from "../../storage/hosting/secrets.ts";

@@ -1,7 +1,9 @@
-/** The settings of a deployment in requests. */
+/** The settings of a deployment in messages: how each is read, checked and written. */
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type Duration, durationMs } from "@bufbuild/protobuf/wkt";
 import {
   type DeploymentSettings,
+  type DeploymentSettingsSchema,
   NetworkAccess,
   type NetworkSettings,
   WorkerPlace,
@@ -10,64 +12,149 @@ import { variableFault } from "../../deployments/environment.ts";
 import type { FieldViolation } from "../../errors.ts";
 import { ruleFault } from "../../pool/egress/rules.ts";
 import { MIN_WORKER_MEMORY_BYTES } from "../../pool/limits.ts";
-import type {
-  SettingsUpdate,
-  NetworkSettings as Stored,
-  WorkerPlace as StoredPlace,
-} from "../../storage/accounts/organizations.ts";
+import {
+  SETTING_FIELDS,
+  type SettingsUpdate,
+  type DeploymentSettings as Stored,
+} from "../../storage/deployment-settings.ts";
+import { durationFromMs } from "../../time/messages.ts";
 import { MIN_RETENTION_MS } from "../task/submission.ts";
-import { refuse } from "../violations.ts";
+import { invalidField, refuse } from "../violations.ts";
+
+type Init = Exclude<MessageInitShape<typeof DeploymentSettingsSchema>, DeploymentSettings>;
+
+/** How one setting is spelt in messages. */
+interface Conversion<Value> {
+  /** Undefined: the message does not set it. A map is set by what is in it. */
+  readonly read: (message: DeploymentSettings) => Value | undefined;
+  readonly write: (value: Value) => Init;
+  /** What is wrong beyond the rules of the proto file. */
+  readonly faults?: (message: DeploymentSettings) => readonly FieldViolation[];
+  /** What it becomes when an update names it and does not set it. Undefined: that is refused. */
+  readonly emptied?: Value;
+}
+
+const CONVERSIONS: { readonly [Key in keyof Stored]: Conversion<Stored[Key]> } = {
+  minWorkers: { read: (it) => it.minWorkers, write: (minWorkers) => ({ minWorkers }) },
+  maxWorkers: { read: (it) => it.maxWorkers, write: (maxWorkers) => ({ maxWorkers }) },
+  memoryMib: {
+    read: (it) => it.memoryMib,
+    write: (memoryMib) => ({ memoryMib }),
+    faults: ({ memoryMib }) => faultsOfMemory(memoryMib),
+  },
+  cpu: { read: (it) => it.cpu, write: (cpu) => ({ cpu }) },
+  env: {
+    read: ({ env }) => (isEmpty(env) ? undefined : env),
+    write: (env) => ({ env: { ...env } }),
+    faults: ({ env }) => faultsOfEnvironment("settings.env", env),
+    emptied: {},
+  },
+  network: {
+    read: ({ network }) =>
+      network && { access: ACCESS.name(network.access) ?? "none", hosts: [...network.hosts] },
+    write: ({ access, hosts }) => ({
+      network: { access: ACCESS.value(access), hosts: [...hosts] },
+    }),
+    faults: ({ network }) => faultsOfNetwork(network),
+  },
+  queueTimeMs: {
+    read: ({ queueTime }) => queueTime && Math.round(durationMs(queueTime)),
+    write: (ms) => ({ queueTime: durationFromMs(ms) }),
+  },
+  retentionMs: {
+    read: ({ retention }) => retention && durationMs(retention),
+    write: (ms) => ({ retention: durationFromMs(ms) }),
+    faults: ({ retention }) => faultsOfRetention(retention),
+  },
+  requires: {
+    read: ({ requires }) => (isEmpty(requires) ? undefined : requires),
+    write: (requires) => ({ requires: { ...requires } }),
+    emptied: {},
+  },
+  place: {
+    read: ({ place }) => (place === undefined ? undefined : (PLACE.name(place) ?? "any")),
+    write: (place) => ({ place: PLACE.value(place) }),
+  },
+};
+
+const KEYS = Object.keys(CONVERSIONS) as (keyof Stored)[];
+
+/** The paths of settings that a field mask may name: all together, or each. */
+export const SETTING_PATHS = ["settings", ...KEYS.map(pathOf)] as const;
 
 /** The settings that are set, checked; see `DeploymentSettings` in the proto file. */
-export function settingsOf(settings: DeploymentSettings | undefined): SettingsUpdate {
-  if (settings === undefined) {
+export function settingsOf(message: DeploymentSettings | undefined): SettingsUpdate {
+  if (message === undefined) {
     return {};
   }
-  const { minWorkers, maxWorkers, memoryMib, cpu, env, network } = settings;
-  const { requires, place, queueTime, retention } = settings;
-  refuse([
-    ...faultsOfMemory(memoryMib),
-    ...faultsOfEnvironment("settings.env", env),
-    ...faultsOfNetwork(network),
-  ]);
+  refuse(KEYS.flatMap((key) => CONVERSIONS[key].faults?.(message) ?? []));
+  const read = KEYS.map((key) => [key, CONVERSIONS[key].read(message)] as const);
+  return Object.fromEntries(read.filter(([, value]) => value !== undefined));
+}
+
+/** The settings of an update that the mask names; if it names `settings` as a whole, all that are set. */
+export function namedSettings(
+  message: DeploymentSettings | undefined,
+  mask: ReadonlySet<string>,
+): SettingsUpdate {
+  const set = settingsOf(message);
+  if (mask.has("settings")) {
+    return set;
+  }
+  const named = KEYS.filter((key) => mask.has(pathOf(key))).map((key) => {
+    const value = set[key] ?? CONVERSIONS[key].emptied;
+    if (value === undefined) {
+      throw invalidField("update_mask", `names ${pathOf(key)}, which is not set`);
+    }
+    return [key, value] as const;
+  });
+  return Object.fromEntries(named);
+}
+
+/** The settings as callers see them, without the names of secrets. */
+export function settingsMessage(settings: Stored): Init {
+  const write = <Key extends keyof Stored>(key: Key): Init => CONVERSIONS[key].write(settings[key]);
+  return Object.assign({}, ...KEYS.map(write));
+}
+
+function pathOf(key: keyof Stored): `settings.${string}` {
+  return `settings.${SETTING_FIELDS[key]}`;
+}
+
+function isEmpty(map: { readonly [name: string]: string }): boolean {
+  return Object.keys(map).length === 0;
+}
+
+/** The names in records of the values of an enumeration; others are refused by the proto file. */
+function enumeration<Name extends string, Value extends number>(
+  values: Readonly<Record<Name, Value>>,
+) {
+  const names = new Map(Object.entries<Value>(values).map(([name, value]) => [value, name]));
   return {
-    ...(minWorkers !== undefined && { minWorkers }),
-    ...(maxWorkers !== undefined && { maxWorkers }),
-    ...(memoryMib !== undefined && { memoryMib }),
-    ...(cpu !== undefined && { cpu }),
-    ...(Object.keys(env).length > 0 && { env }),
-    ...(network !== undefined && {
-      network: { access: ACCESS[network.access] ?? "none", hosts: [...network.hosts] },
-    }),
-    ...(queueTime !== undefined && { queueTimeMs: Math.round(durationMs(queueTime)) }),
-    ...(retention !== undefined && { retentionMs: retentionOf(retention) }),
-    ...(Object.keys(requires).length > 0 && { requires }),
-    ...(place !== undefined && { place: PLACE[place] ?? "any" }),
+    name: (value: Value) => names.get(value) as Name | undefined,
+    value: (name: Name): Value => values[name],
   };
 }
 
+const ACCESS = enumeration<Stored["network"]["access"], NetworkAccess>({
+  none: NetworkAccess.NONE,
+  allow: NetworkAccess.ALLOW,
+  open: NetworkAccess.OPEN,
+});
+
+export const PLACE = enumeration<Stored["place"], WorkerPlace>({
+  any: WorkerPlace.ANY,
+  local: WorkerPlace.LOCAL,
+  remote: WorkerPlace.REMOTE,
+});
+
 /** 0, or at least a second: a task that is gone as soon as it ends has no result. */
-function retentionOf(retention: Duration): number {
-  const retentionMs = durationMs(retention);
-  if (retentionMs > 0 && retentionMs < MIN_RETENTION_MS) {
-    refuse([{ field: "settings.retention", description: "must be 0 or at least 1 s" }]);
-  }
-  return retentionMs;
+function faultsOfRetention(retention: Duration | undefined): FieldViolation[] {
+  const retentionMs = retention === undefined ? 0 : durationMs(retention);
+  return retentionMs > 0 && retentionMs < MIN_RETENTION_MS
+    ? [{ field: "settings.retention", description: "must be 0 or at least 1 s" }]
+    : [];
 }
-
-/** The names of `NetworkAccess` in records; others are refused by the proto file. */
-const ACCESS: { readonly [access in NetworkAccess]?: Stored["access"] } = {
-  [NetworkAccess.NONE]: "none",
-  [NetworkAccess.ALLOW]: "allow",
-  [NetworkAccess.OPEN]: "open",
-};
-
-/** The names of `WorkerPlace` in records. */
-const PLACE: { readonly [place in WorkerPlace]?: StoredPlace } = {
-  [WorkerPlace.LOCAL]: "local",
-  [WorkerPlace.REMOTE]: "remote",
-  [WorkerPlace.ANY]: "any",
-};
 
 function faultsOfNetwork(network: NetworkSettings | undefined): FieldViolation[] {
   if (network === undefined) {

@@ -1,7 +1,6 @@
 /** The update of a deployment: authorization and settings, by the request's field mask. */
 import type { HandlerContext } from "@connectrpc/connect";
 import {
-  type Deployment,
   DeploymentSchema,
   type UpdateDeploymentRequest,
 } from "../../../gen/tessera/v1/deployment_pb.js";
@@ -9,14 +8,9 @@ import { mayUseSecrets, openableBy } from "../../auth/grants.ts";
 import type { Ceilings } from "../../deployments/ceilings.ts";
 import type { SandboxLevel } from "../../pool/sandbox/sandbox.ts";
 import { deed, memberOf, type Sources } from "../../server/rpc/engine/caller.ts";
-import type {
-  DeploymentRecord,
-  Organizations,
-  SettingsUpdate,
-} from "../../storage/accounts/organizations.ts";
+import type { DeploymentRecord, Organizations } from "../../storage/accounts/organizations.ts";
 import type { HostingStorage } from "../../storage/hosting/hosting.ts";
 import { changedFields } from "../mask.ts";
-import { invalidField } from "../violations.ts";
 import { checkCeilings, checkEnvironment, checkNetwork } from "./ceilings.ts";
 import {
   deploymentNotFound,
@@ -26,7 +20,7 @@ import {
   versionConflict,
   workersContradict,
 } from "./refusals.ts";
-import { settingsOf } from "./settings.ts";
+import { namedSettings, SETTING_PATHS } from "./settings.ts";
 
 interface UpdateOptions extends Sources {
   readonly accounts: Organizations;
@@ -36,25 +30,7 @@ interface UpdateOptions extends Sources {
   readonly sandbox?: SandboxLevel | undefined;
 }
 
-/** The settings that an update may name, and what records call them. */
-const SETTINGS = {
-  min_workers: "minWorkers",
-  max_workers: "maxWorkers",
-  memory_mib: "memoryMib",
-  cpu: "cpu",
-  env: "env",
-  network: "network",
-  requires: "requires",
-  place: "place",
-  queue_time: "queueTimeMs",
-  retention: "retentionMs",
-} as const satisfies { readonly [field: string]: keyof SettingsUpdate };
-const NAMES = Object.keys(SETTINGS) as (keyof typeof SETTINGS)[];
-export const CHANGEABLE = [
-  "authorization",
-  "settings",
-  ...NAMES.map((name) => `settings.${name}` as const),
-] as const;
+export const CHANGEABLE: readonly string[] = ["authorization", ...SETTING_PATHS];
 
 /**
  * Changes what the mask names, and answers the deployment as it is then.
@@ -70,7 +46,7 @@ export async function updateDeployment(
   const { principal, organizationId, by } = memberOf(ctx);
   const { name, authorization, version } = message;
   const changed = changedFields(DeploymentSchema, { message, mask }, CHANGEABLE);
-  const settings = changedSettings(message, changed);
+  const settings = namedSettings(message.settings, changed);
   checkCeilings(settings, ceilings);
   checkNetwork(settings, sandbox);
   if (settings.env !== undefined) {
@@ -101,28 +77,6 @@ export async function updateDeployment(
     case "workers_contradict":
       throw workersContradict();
   }
-}
-
-/** The settings that the mask names; if it names `settings` as a whole, all that are set. */
-function changedSettings(
-  { settings }: Deployment,
-  changed: ReadonlySet<(typeof CHANGEABLE)[number]>,
-): SettingsUpdate {
-  const set = settingsOf(settings);
-  if (changed.has("settings")) {
-    return set;
-  }
-  const named = NAMES.filter((name) => changed.has(`settings.${name}`));
-  const fields = named.map((name): readonly [string, unknown] => {
-    const key = SETTINGS[name];
-    // Naming a map in the mask is the only way to empty it.
-    const value = key === "env" || key === "requires" ? (settings?.[key] ?? {}) : set[key];
-    if (value === undefined) {
-      throw invalidField("update_mask", `names settings.${name}, which is not set`);
-    }
-    return [key, value];
-  });
-  return Object.fromEntries(fields);
 }
 
 /** Never called for a validated request: the proto file requires the field. */

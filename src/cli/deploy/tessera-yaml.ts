@@ -12,12 +12,7 @@ import {
   MAX_VARIABLE_BYTES,
   NAME_PATTERN,
   type Parsed,
-  parseCpu,
-  parseMemory,
-  parseNetwork,
-  parsePlace,
-  parseQueueTime,
-  parseRetention,
+  SETTINGS,
 } from "../deployment/settings.ts";
 import { CliError, ExitCode, usageError } from "../failure.ts";
 import { plain } from "../plain.ts";
@@ -35,20 +30,7 @@ export interface TesseraFile {
   readonly include: readonly string[];
 }
 
-const KEYS = [
-  "service",
-  "name",
-  "authorization",
-  "workers",
-  "memory",
-  "cpu",
-  "env",
-  "network",
-  "queue_time",
-  "retention",
-  "requires",
-  "place",
-] as const;
+const KEYS = ["service", "name", "authorization", ...SETTINGS.map(({ key }) => key)];
 const LISTS = ["secrets", "include"] as const;
 /** File `tessera.yaml` of a service. */
 const MAX_TESSERA_YAML_BYTES = 1024 * 1024;
@@ -120,30 +102,26 @@ type Fail = (at: Node | number, message: string) => never;
 
 type Read = <T>(key: string, as: (node: Node, key: string, fail: Fail) => T) => T | undefined;
 
+/** The settings that are maps in the file. */
+const MAPS: Readonly<Record<string, (node: Node, key: string, fail: Fail) => GivenSettings>> = {
+  workers,
+  env: (...at) => ({ env: variables(...at) }),
+  requires: (...at) => ({ requires: requirements(...at) }),
+};
+
 function settings(read: Read): GivenSettings {
-  const memoryMib = read("memory", (node, key, fail) => parsedScalar(parseMemory, node, key, fail));
-  const cpu = read("cpu", (node, key, fail) => parsedScalar(parseCpu, node, key, fail));
-  const env = read("env", variables);
-  const network = read("network", (node, key, fail) => parsedScalar(parseNetwork, node, key, fail));
-  const queueTime = read("queue_time", (node, key, fail) =>
-    parsedScalar(parseQueueTime, node, key, fail),
+  return Object.assign(
+    {},
+    ...SETTINGS.map((one) => {
+      const asMap = MAPS[one.key];
+      if (asMap !== undefined) {
+        return read(one.key, asMap);
+      }
+      return "parse" in one
+        ? read(one.key, (node, key, fail) => parsedScalar(one.parse, node, key, fail))
+        : {};
+    }),
   );
-  const retention = read("retention", (node, key, fail) =>
-    parsedScalar(parseRetention, node, key, fail),
-  );
-  const requires = read("requires", requirements);
-  const place = read("place", (node, key, fail) => parsedScalar(parsePlace, node, key, fail));
-  return {
-    ...read("workers", workers),
-    ...(memoryMib !== undefined && { memoryMib }),
-    ...(cpu !== undefined && { cpu }),
-    ...(env !== undefined && { env }),
-    ...(network !== undefined && { network }),
-    ...(queueTime !== undefined && { queueTime }),
-    ...(retention !== undefined && { retention }),
-    ...(requires !== undefined && { requires }),
-    ...(place !== undefined && { place }),
-  };
 }
 
 /** Returns the members of a map; fails for unknown keys. */

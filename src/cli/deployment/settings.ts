@@ -1,58 +1,155 @@
-/** Parses deployment settings for `deploy`, `deployment update` and `tessera.yaml`. */
+/**
+ * The settings of deployments on the command line: their flags in `deploy` and `deployment
+ * update`, their keys in `tessera.yaml`, and how they are shown.
+ */
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { type Duration, durationFromMs } from "@bufbuild/protobuf/wkt";
-import { type DeploymentSettingsSchema, NetworkAccess, WorkerPlace } from "../../client/index.ts";
+import { type Duration, durationFromMs, durationMs } from "@bufbuild/protobuf/wkt";
+import type { Option } from "commander";
+import {
+  type DeploymentSettings,
+  DeploymentSettingsSchema,
+  NetworkAccess,
+  type NetworkSettings,
+  WorkerPlace,
+} from "../../client/index.ts";
 import { type CallFlags, option, repeatable } from "../command.ts";
+import { shortTime } from "../durations.ts";
 import { usageError } from "../failure.ts";
 
 /** The given settings; others stay as they are. */
-export type GivenSettings = Pick<
-  MessageInitShape<typeof DeploymentSettingsSchema> & object,
-  | ("minWorkers" | "maxWorkers" | "memoryMib" | "cpu" | "env" | "network")
-  | ("requires" | "place" | "queueTime" | "retention")
+export type GivenSettings = Omit<
+  Exclude<MessageInitShape<typeof DeploymentSettingsSchema>, DeploymentSettings>,
+  "$typeName" | "$unknown" | "secretNames"
 >;
 
+/** The flags of settings, by their names in camel case. */
 export interface SettingsFlags extends CallFlags {
   readonly authorization?: boolean;
-  readonly workers?: string;
-  readonly memory?: string;
-  readonly cpu?: string;
   readonly env?: readonly string[];
-  readonly network?: string;
-  readonly queueTime?: string;
-  readonly retention?: string;
   readonly require?: readonly string[];
-  readonly place?: string;
 }
 
-export const SETTINGS_OPTIONS = [
+/** One setting, or two that are given together. */
+interface Setting {
+  /** Its name in `tessera.yaml`. */
+  readonly key: string;
+  readonly option: Option;
+  /** Reads the value of its flag, and that in `tessera.yaml` where it is one text. */
+  readonly parse: (text: string) => Parsed<GivenSettings>;
+  /** Its line when a deployment is shown. Default: it stands in another one. */
+  readonly shown?: readonly [name: string, value: (settings: DeploymentSettings) => string];
+}
+
+/** A setting that is a map, with a flag that is repeated. */
+interface MapSetting extends Pick<Setting, "key" | "option"> {
+  readonly parseAll: (texts: readonly string[]) => GivenSettings;
+  /** Empties it. */
+  readonly clear: readonly [option: Option, settings: GivenSettings];
+}
+
+export const SETTINGS: readonly (Setting | MapSetting)[] = [
+  {
+    key: "workers",
+    option: option(
+      "--workers <min..max>",
+      "how many workers: 1..4, or 2 for always two (default: 1..2)",
+    ),
+    parse: parseWorkers,
+  },
+  {
+    key: "memory",
+    option: option(
+      "--memory <size>",
+      "what each worker may use, such as 512Mi or 2Gi (default: 512Mi)",
+    ),
+    parse: as("memoryMib", parseMemory),
+    shown: ["memory", ({ memoryMib }) => (memoryMib ? `${memoryMib}Mi a worker` : "")],
+  },
+  {
+    key: "cpu",
+    option: option(
+      "--cpu <count>",
+      "processors that each worker may use, such as 0.5 (default: 1)",
+    ),
+    parse: as("cpu", parseCpu),
+    shown: ["cpu", ({ cpu }) => (cpu ? `${cpu} a worker` : "")],
+  },
+  {
+    key: "env",
+    option: repeatable(
+      "--env <NAME=value>",
+      "a variable for the workers; they replace all there were",
+    ),
+    parseAll: (texts) => ({ env: parseVariables(texts) }),
+    clear: [option("--clear-env", "the workers have no variables"), { env: {} }],
+  },
+  {
+    key: "network",
+    option: option(
+      "--network <access>",
+      "where workers may connect to: none, open, or allow:api.example.com,*.example.org:443 (default: open)",
+    ),
+    parse: as("network", parseNetwork),
+    shown: ["network", ({ network }) => networkText(network)],
+  },
+  {
+    key: "queue_time",
+    option: option(
+      "--queue-time <duration>",
+      "how long tasks should wait at most before more workers start, such as 500ms, 5s or 10m (default: 1s)",
+    ),
+    parse: as("queueTime", parseQueueTime),
+    shown: [
+      "queue time",
+      ({ queueTime }) =>
+        queueTime ? `at most ${durationMs(queueTime) / 1_000}s, by more workers` : "",
+    ],
+  },
+  {
+    key: "retention",
+    option: option(
+      "--retention <duration>",
+      "how long results are kept after their tasks have ended, such as 1h or 30d; 0 leaves it to its code (the default)",
+    ),
+    parse: as("retention", parseRetention),
+    shown: [
+      "retention",
+      ({ retention }) => {
+        const ms = retention === undefined ? 0 : durationMs(retention);
+        return ms === 0 ? "as its code says" : `${shortTime(ms)} from the end of a task`;
+      },
+    ],
+  },
+  {
+    key: "requires",
+    option: repeatable(
+      "--require <label=value>",
+      "a label that a machine must have to run its workers, besides those in its code, such as gpu=h200, or gpu=* for any value; they replace all there were",
+    ),
+    parseAll: (texts) => ({ requires: parseRequirements(texts) }),
+    clear: [option("--clear-require", "any machine may run its workers"), { requires: {} }],
+  },
+  {
+    key: "place",
+    option: option(
+      "--place <place>",
+      "where its workers run: local (nodes start them), remote (they join from other machines), or any of both (the default, which leaves it to its code)",
+    ),
+    parse: as("place", parsePlace),
+    shown: ["place", placeText],
+  },
+];
+
+export const SETTINGS_OPTIONS: readonly Option[] = [
   option("--authorization", "callers need a token with protected endpoint access for it"),
   option("--no-authorization", "anyone who can reach it may call it"),
-  option("--workers <min..max>", "how many workers: 1..4, or 2 for always two (default: 1..2)"),
-  option("--memory <size>", "what each worker may use, such as 512Mi or 2Gi (default: 512Mi)"),
-  option("--cpu <count>", "processors that each worker may use, such as 0.5 (default: 1)"),
-  repeatable("--env <NAME=value>", "a variable for the workers; they replace all there were"),
-  option(
-    "--network <access>",
-    "where workers may connect to: none, open, or allow:api.example.com,*.example.org:443 (default: open)",
-  ),
-  option(
-    "--queue-time <duration>",
-    "how long tasks should wait at most before more workers start, such as 500ms, 5s or 10m (default: 1s)",
-  ),
-  option(
-    "--retention <duration>",
-    "how long results are kept after their tasks have ended, such as 1h or 30d; 0 leaves it to its code (the default)",
-  ),
-  repeatable(
-    "--require <label=value>",
-    "a label that a machine must have to run its workers, besides those in its code, such as gpu=h200, or gpu=* for any value; they replace all there were",
-  ),
-  option(
-    "--place <place>",
-    "where its workers run: local (nodes start them), remote (they join from other machines), or any of both (the default, which leaves it to its code)",
-  ),
+  ...SETTINGS.map((one) => one.option),
 ];
+
+/** The options that empty a setting. */
+export const CLEAR_OPTIONS: readonly Option[] = SETTINGS.flatMap((one) =>
+  "clear" in one ? [one.clear[0]] : [],
+);
 
 /** Workers that the command line takes for a deployment; the operator's ceiling may be lower. */
 export const MAX_CLI_WORKERS = 100;
@@ -77,28 +174,55 @@ export const NAME_PATTERN = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
 /** Value of a variable or secret. */
 export const MAX_VARIABLE_BYTES = 16_384;
 
-/** Parses the flags. Throws a usage error for invalid values. */
+/** Parses the flags. Throws a usage error for invalid values, and for one that is set and cleared. */
 export function settingsOf(flags: SettingsFlags): GivenSettings {
-  const { workers, memory, cpu, env, network, require, place, queueTime, retention } = flags;
-  return {
-    ...(workers !== undefined && parsed("--workers", workers, parseWorkers)),
-    ...(memory !== undefined && { memoryMib: parsed("--memory", memory, parseMemory) }),
-    ...(cpu !== undefined && { cpu: parsed("--cpu", cpu, parseCpu) }),
-    ...(env !== undefined && { env: parseVariables(env) }),
-    ...(network !== undefined && { network: parsed("--network", network, parseNetwork) }),
-    ...(queueTime !== undefined && {
-      queueTime: parsed("--queue-time", queueTime, parseQueueTime),
+  const given = flags as unknown as Readonly<Record<string, unknown>>;
+  return Object.assign(
+    {},
+    ...SETTINGS.map((one): GivenSettings => {
+      const { long } = one.option;
+      const value = given[one.option.attributeName()];
+      if ("parse" in one) {
+        return value === undefined ? {} : parsed(`${long}`, String(value), one.parse);
+      }
+      const [clearing, cleared] = one.clear;
+      const clears = given[clearing.attributeName()] === true;
+      if (clears && value !== undefined) {
+        throw usageError(`${long} and ${clearing.long} contradict each other: give one`);
+      }
+      return clears ? cleared : value === undefined ? {} : one.parseAll(value as string[]);
     }),
-    ...(retention !== undefined && {
-      retention: parsed("--retention", retention, parseRetention),
-    }),
-    ...(require !== undefined && { requires: parseRequirements(require) }),
-    ...(place !== undefined && { place: parsed("--place", place, parsePlace) }),
-  };
+  );
+}
+
+/** The paths of given settings in a field mask. */
+export function pathsOf(settings: GivenSettings): string[] {
+  const { field } = DeploymentSettingsSchema;
+  return Object.keys(settings).map((name) => `settings.${field[name as keyof typeof field].name}`);
+}
+
+/** The lines of a shown deployment. */
+export function settingLines(settings: DeploymentSettings | undefined): [string, string][] {
+  return SETTINGS.flatMap((one): [string, string][] =>
+    "parse" in one && one.shown !== undefined && settings !== undefined
+      ? [[one.shown[0], one.shown[1](settings)]]
+      : [],
+  );
 }
 
 /** A value, or a description of what it must be. */
 export type Parsed<T> = { readonly value: T } | { readonly fault: string };
+
+/** Parses a value as the one setting. */
+function as<Key extends keyof GivenSettings>(
+  key: Key,
+  parse: (text: string) => Parsed<GivenSettings[Key]>,
+): Setting["parse"] {
+  return (text) => {
+    const read = parse(text);
+    return "value" in read ? { value: { [key]: read.value } } : read;
+  };
+}
 
 function parsed<T>(flag: string, text: string, parse: (text: string) => Parsed<T>): T {
   const read = parse(text);
@@ -124,7 +248,7 @@ function parseWorkers(
 }
 
 /** Parses a size with a unit into mebibytes. */
-export function parseMemory(text: string): Parsed<number> {
+function parseMemory(text: string): Parsed<number> {
   const [, count, unit] = /^(\d{1,6})(Mi|Gi)B?$/.exec(text) ?? [];
   const mib = Number(count) * (unit === "Gi" ? 1024 : 1);
   return mib >= WORKER_MEMORY_MIB.min && mib <= WORKER_MEMORY_MIB.max
@@ -132,7 +256,7 @@ export function parseMemory(text: string): Parsed<number> {
     : { fault: "must be from 64Mi to 64Gi, such as 512Mi" };
 }
 
-export function parseCpu(text: string): Parsed<number> {
+function parseCpu(text: string): Parsed<number> {
   const count = /^\d{1,3}(?:\.\d{1,3})?$/.test(text) ? Number(text) : Number.NaN;
   return count >= WORKER_CPU_COUNT.min && count <= WORKER_CPU_COUNT.max
     ? { value: count }
@@ -142,7 +266,7 @@ export function parseCpu(text: string): Parsed<number> {
 }
 
 /** Parses `none`, `open`, or `allow:` with hosts, which the platform checks. */
-export function parseNetwork(
+function parseNetwork(
   text: string,
 ): Parsed<{ readonly access: NetworkAccess; readonly hosts: string[] }> {
   if (text === "none" || text === "open") {
@@ -159,7 +283,7 @@ export function parseNetwork(
 }
 
 /** Parses how long tasks should wait at most. */
-export function parseQueueTime(text: string): Parsed<Duration> {
+function parseQueueTime(text: string): Parsed<Duration> {
   const [, count, unit = ""] = /^(\d{1,7}(?:\.\d{1,3})?)(ms|s|m|h)$/.exec(text) ?? [];
   const ms = Math.round(Number(count) * (UNIT_MS[unit] ?? Number.NaN));
   return ms <= MAX_QUEUE_TIME_MS
@@ -168,7 +292,7 @@ export function parseQueueTime(text: string): Parsed<Duration> {
 }
 
 /** Parses how long results are kept. */
-export function parseRetention(text: string): Parsed<Duration> {
+function parseRetention(text: string): Parsed<Duration> {
   const [, count, unit = ""] = /^(\d{1,8}(?:\.\d{1,3})?)(s|m|h|d)$/.exec(text) ?? [];
   const ms = text === "0" ? 0 : Math.round(Number(count) * (UNIT_MS[unit] ?? Number.NaN));
   return ms === 0 || (ms >= 1_000 && ms <= MAX_CLI_RETENTION_MS)
@@ -176,7 +300,7 @@ export function parseRetention(text: string): Parsed<Duration> {
     : { fault: "must be a duration from 1s to 365d, such as 1h or 30d, or 0" };
 }
 
-export function parsePlace(text: string): Parsed<WorkerPlace> {
+function parsePlace(text: string): Parsed<WorkerPlace> {
   const places = { any: WorkerPlace.ANY, local: WorkerPlace.LOCAL, remote: WorkerPlace.REMOTE };
   return Object.hasOwn(places, text)
     ? { value: places[text as keyof typeof places] }
@@ -224,4 +348,20 @@ function checkedValue(what: string, value: string): string {
     throw usageError(`${what} is longer than ${MAX_VARIABLE_BYTES} bytes`);
   }
   return value;
+}
+
+function networkText(network: NetworkSettings | undefined): string {
+  const access = network === undefined ? "" : (NetworkAccess[network.access] ?? "");
+  return [access.toLowerCase(), ...(network?.hosts ?? [])].join(" ");
+}
+
+/** Where its workers run: `remote, with gpu=h200`; empty for anywhere. */
+export function placeText({
+  place,
+  requires = {},
+}: Partial<Pick<DeploymentSettings, "place" | "requires">> = {}): string {
+  const labels = Object.entries(requires).map((label) => label.join("="));
+  const where = WorkerPlace[place || WorkerPlace.ANY].toLowerCase();
+  const needed = labels.length === 0 ? "" : `with ${labels.join(", ")}`;
+  return [...(where === "any" ? [] : [where]), ...(needed === "" ? [] : [needed])].join(", ");
 }

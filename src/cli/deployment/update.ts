@@ -1,47 +1,26 @@
 /** `tessera deployment update`: changes a deployment's settings and authorization. */
 import type { Command } from "commander";
-import { type CloudActions, callCommand, option } from "../command.ts";
+import { type CloudActions, callCommand } from "../command.ts";
 import { usageError } from "../failure.ts";
 import { plain } from "../plain.ts";
 import { SESSION_OPTIONS, type SessionFlags, withTokenOrSession } from "../session.ts";
 import {
-  type GivenSettings,
+  CLEAR_OPTIONS,
+  pathsOf,
   SETTINGS_OPTIONS,
   type SettingsFlags,
   settingsOf,
 } from "./settings.ts";
 import { NAME, showDeployment } from "./view.ts";
 
-interface UpdateFlags extends SettingsFlags, SessionFlags {
-  readonly clearEnv?: boolean;
-  readonly clearRequire?: boolean;
-}
-
-/** Field mask paths of the settings. */
-const PATHS: Readonly<Record<keyof GivenSettings, string>> = {
-  minWorkers: "settings.min_workers",
-  maxWorkers: "settings.max_workers",
-  memoryMib: "settings.memory_mib",
-  cpu: "settings.cpu",
-  env: "settings.env",
-  network: "settings.network",
-  queueTime: "settings.queue_time",
-  retention: "settings.retention",
-  requires: "settings.requires",
-  place: "settings.place",
-};
+interface UpdateFlags extends SettingsFlags, SessionFlags {}
 
 export function updateCommand(actions: CloudActions): Command {
   return callCommand<UpdateFlags>("update", actions, {
     description:
       "Change how a deployment runs, and whether callers need a token. Secrets are set by tessera deploy. --no-authorization asks for your password where the login's token may not call the deployment itself.",
     arguments: [NAME],
-    options: [
-      ...SETTINGS_OPTIONS,
-      option("--clear-env", "the workers have no variables"),
-      option("--clear-require", "any machine may run its workers"),
-      ...SESSION_OPTIONS,
-    ],
+    options: [...SETTINGS_OPTIONS, ...CLEAR_OPTIONS, ...SESSION_OPTIONS],
     examples: [
       "tessera deployment update summarizer --authorization",
       "tessera deployment update summarizer --workers 0..4 --memory 1Gi",
@@ -67,28 +46,10 @@ export function updateCommand(actions: CloudActions): Command {
   });
 }
 
-function changeOf({
-  authorization,
-  clearEnv = false,
-  clearRequire = false,
-  ...flags
-}: UpdateFlags) {
-  if (clearEnv && flags.env !== undefined) {
-    throw usageError("--env and --clear-env contradict each other: give one");
-  }
-  if (clearRequire && flags.require !== undefined) {
-    throw usageError("--require and --clear-require contradict each other: give one");
-  }
-  const settings: GivenSettings = {
-    ...settingsOf(flags),
-    ...(clearEnv && { env: {} }),
-    ...(clearRequire && { requires: {} }),
-  };
-  const given = Object.keys(settings) as (keyof GivenSettings)[];
-  const paths = [
-    ...(authorization === undefined ? [] : ["authorization"]),
-    ...given.map((key) => PATHS[key]),
-  ];
+function changeOf({ authorization, ...flags }: UpdateFlags) {
+  const settings = settingsOf(flags);
+  const given = pathsOf(settings);
+  const paths = [...(authorization === undefined ? [] : ["authorization"]), ...given];
   if (paths.length === 0) {
     throw usageError("say what to change, such as --authorization or --workers 1..4");
   }

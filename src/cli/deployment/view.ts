@@ -1,23 +1,18 @@
 /** Formats deployments for people. */
-import { type Duration, durationMs } from "@bufbuild/protobuf/wkt";
 import {
   type Deployment,
   type DeploymentEndpoint,
   type DeploymentPlacement,
   DeploymentSchema,
-  type DeploymentSettings,
   DeploymentStatus,
   EndpointKind,
-  NetworkAccess,
-  type NetworkSettings,
   type Revision,
-  WorkerPlace,
 } from "../../client/index.ts";
 import type { CommandRun } from "../command.ts";
-import { shortTime } from "../durations.ts";
 import { fields, moment } from "../output.ts";
 import { plain } from "../plain.ts";
 import { type Table, table } from "../table.ts";
+import { placeText, settingLines } from "./settings.ts";
 
 /** The name argument of deployment commands. */
 export const NAME = ["<name>", "the deployment's name"] as const;
@@ -60,12 +55,7 @@ export function showDeployment(call: CommandRun, deployment: Deployment): void {
       ["workers", `${workersText(shown)}${shown.nodes > 1 ? ` on ${shown.nodes} nodes` : ""}`],
       // Where one node has all, the line before says so.
       ["nodes", shown.placements.length > 1 ? shown.placements.map(placementText).join(", ") : ""],
-      ["memory", settings?.memoryMib === undefined ? "" : `${settings.memoryMib}Mi a worker`],
-      ["cpu", settings?.cpu === undefined ? "" : `${settings.cpu} a worker`],
-      ["network", networkText(settings?.network)],
-      ["queue time", queueTimeText(settings?.queueTime)],
-      ["retention", retentionText(settings?.retention)],
-      ["place", placeText(settings)],
+      ...settingLines(settings),
       // Names only: the values may be secrets that were set as variables by mistake.
       ["env", Object.keys(settings?.env ?? {}).join(", ")],
       ["secrets", settings?.secretNames.join(", ") ?? ""],
@@ -146,35 +136,10 @@ export function workersText({ workers, settings }: Deployment): string {
   return maxWorkers === undefined ? String(workers) : `${workers} of ${range}`;
 }
 
-function networkText(network: NetworkSettings | undefined): string {
-  const access = network === undefined ? "" : (NetworkAccess[network.access] ?? "");
-  return [access.toLowerCase(), ...(network?.hosts ?? [])].join(" ");
-}
-
-function queueTimeText(time: Duration | undefined): string {
-  return time === undefined ? "" : `at most ${durationMs(time) / 1_000}s, by more workers`;
-}
-
-function retentionText(time: Duration | undefined): string {
-  const ms = time === undefined ? 0 : durationMs(time);
-  return ms === 0 ? "as its code says" : `${shortTime(ms)} from the end of a task`;
-}
-
 /** `learn (task, with gpu=*)`: with its place, where that is not the deployment's. */
 function endpointText(endpoint: DeploymentEndpoint, usual: string): string {
   const place = placeText(endpoint);
   return `${endpoint.name} (${[kindText(endpoint.kind), ...(place === usual ? [] : [place])].join(", ")})`;
-}
-
-/** Where its workers run: `remote, with gpu=h200`; empty for anywhere. */
-function placeText({
-  place,
-  requires = {},
-}: Partial<Pick<DeploymentSettings, "place" | "requires">> = {}): string {
-  const labels = Object.entries(requires).map((label) => label.join("="));
-  const where = WorkerPlace[place || WorkerPlace.ANY].toLowerCase();
-  const needed = labels.length === 0 ? "" : `with ${labels.join(", ")}`;
-  return [...(where === "any" ? [] : [where]), ...(needed === "" ? [] : [needed])].join(", ");
 }
 
 /** `n1 (ready, 2 workers of revision 3)`. */

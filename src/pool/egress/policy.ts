@@ -9,7 +9,7 @@
 import { networkInterfaces } from "node:os";
 import ipaddr from "ipaddr.js";
 import { type Address, isInside, type Network, parseAddress } from "../../collections/networks.ts";
-import type { NetworkSettings } from "../../storage/accounts/organizations.ts";
+import type { NetworkSettings } from "../../storage/deployment-settings.ts";
 import { type Asked, EgressRefusedError } from "./refusals.ts";
 import { type HostRule, matchesAddress, matchesName, normalName, parseRule } from "./rules.ts";
 

@@ -2,6 +2,7 @@
  * The part of the accounts port for organizations: members, invitations,
  * deployments and the audit log.
  */
+import type { DeploymentSettings, SettingsUpdate } from "../deployment-settings.ts";
 import type { Deed } from "./deed.ts";
 import type { Page, PageQuery } from "./page.ts";
 import type { NewSession, Role } from "./people.ts";
@@ -45,45 +46,6 @@ export interface InvitationRecord {
   /** Whether its link was sent by mail and shown to nobody, so that it proves the address. */
   readonly mailed: boolean;
 }
-
-/** Where the workers of a deployment may connect to. */
-export interface NetworkSettings {
-  /** `open`: any public address; `allow`: the hosts only. */
-  readonly access: "none" | "allow" | "open";
-  /** Host rules such as `api.example.com:443`; empty unless access is `allow`. */
-  readonly hosts: readonly string[];
-}
-
-/** MachineLabels of a machine, or those that a deployment requires, where `*` is any value. */
-export interface MachineLabels {
-  readonly [name: string]: string;
-}
-
-/** Which workers run a deployment: those that nodes start, those that join from other machines, or both. */
-export type WorkerPlace = "local" | "remote" | "any";
-
-/** How a deployment runs. */
-export interface DeploymentSettings {
-  /** Workers on all nodes together, like `maxWorkers`. */
-  readonly minWorkers: number;
-  readonly maxWorkers: number;
-  /** Memory of each worker. */
-  readonly memoryMib: number;
-  /** Processors of each worker; may be a fraction. */
-  readonly cpu: number;
-  readonly env: { readonly [name: string]: string };
-  readonly network: NetworkSettings;
-  /** How long a task should wait for its start at most, which decides on the number of workers. */
-  readonly queueTimeMs: number;
-  /** How long tasks are kept after their end; 0: as long as their endpoints say. */
-  readonly retentionMs: number;
-  /** MachineLabels of the machines that may run its workers. */
-  readonly requires: MachineLabels;
-  readonly place: WorkerPlace;
-}
-
-/** Undefined fields stay as they are; `env`, `network` and `requires` are replaced as a whole. */
-export type SettingsUpdate = Partial<DeploymentSettings>;
 
 /**
  * Ids of the deployments whose authorization may be switched off; any other is

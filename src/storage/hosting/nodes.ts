@@ -2,7 +2,8 @@
  * The part of the hosting port for nodes: heartbeats, and what each reports
  * about its deployments.
  */
-import type { DeploymentRecord, MachineLabels } from "../accounts/organizations.ts";
+import type { DeploymentRecord } from "../accounts/organizations.ts";
+import type { MachineLabels } from "../deployment-settings.ts";
 import type { DeploymentKey } from "./deployment-key.ts";
 import type { EndpointSummary } from "./revisions.ts";
 

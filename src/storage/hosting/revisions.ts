@@ -3,15 +3,9 @@
  * desired deployments that nodes read.
  */
 import type { Deed } from "../accounts/deed.ts";
-import type {
-  DeploymentRecord,
-  DesiredState,
-  MachineLabels,
-  Openable,
-  SettingsUpdate,
-  WorkerPlace,
-} from "../accounts/organizations.ts";
+import type { DeploymentRecord, DesiredState, Openable } from "../accounts/organizations.ts";
 import type { Page, PageQuery } from "../accounts/page.ts";
+import type { MachineLabels, SettingsUpdate, WorkerPlace } from "../deployment-settings.ts";
 
 export interface EndpointSummary {
   readonly name: string;

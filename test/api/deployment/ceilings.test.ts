@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { settingsWithin } from "../../../src/api/deployment/ceilings.ts";
 import type { Ceilings } from "../../../src/deployments/ceilings.ts";
 import type { DeploymentRecord } from "../../../src/storage/accounts/organizations.ts";
-import { DEFAULT_SETTINGS } from "../../../src/storage/default-settings.ts";
+import { DEFAULT_SETTINGS } from "../../../src/storage/deployment-settings.ts";
 
 const CEILINGS: Ceilings = {
   deployments: 10,

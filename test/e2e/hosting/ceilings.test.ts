@@ -6,7 +6,7 @@ import {
   NetworkAccess,
   WorkerPlace,
 } from "../../../src/client/index.ts";
-import { DEFAULT_SETTINGS } from "../../../src/storage/default-settings.ts";
+import { DEFAULT_SETTINGS } from "../../../src/storage/deployment-settings.ts";
 import { artifact, type DeployOptions, declaring, World } from "./world.ts";
 
 const KIBIBYTE = 1024;

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { parseAddress } from "../../../src/collections/networks.ts";
 import { EgressPolicy } from "../../../src/pool/egress/policy.ts";
-import type { NetworkSettings } from "../../../src/storage/accounts/organizations.ts";
+import type { NetworkSettings } from "../../../src/storage/deployment-settings.ts";
 
 const OPEN: NetworkSettings = { access: "open", hosts: [] };
 

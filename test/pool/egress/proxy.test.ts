@@ -13,7 +13,7 @@ import fc from "fast-check";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { EgressPolicy } from "../../../src/pool/egress/policy.ts";
 import { EgressProxy, type EgressProxyOptions } from "../../../src/pool/egress/proxy.ts";
-import type { NetworkSettings } from "../../../src/storage/accounts/organizations.ts";
+import type { NetworkSettings } from "../../../src/storage/deployment-settings.ts";
 
 const OPEN: NetworkSettings = { access: "open", hosts: [] };
 

@@ -1,14 +1,12 @@
 /** Rows of deployments. Writers hold the organization's lock. */
 import type { Deed } from "../../accounts/deed.ts";
-import type {
-  DeploymentRecord,
-  DesiredState,
-  MachineLabels,
-  NetworkSettings,
-  Openable,
-  WorkerPlace,
-} from "../../accounts/organizations.ts";
-import { DEFAULT_SETTINGS } from "../../default-settings.ts";
+import type { DeploymentRecord, DesiredState, Openable } from "../../accounts/organizations.ts";
+import {
+  DEFAULT_SETTINGS,
+  readSettings,
+  SETTING_COLUMNS,
+  storedSettings,
+} from "../../deployment-settings.ts";
 import { type Operation, query } from "../operation.ts";
 
 export interface DeploymentRow {
@@ -22,24 +20,16 @@ export interface DeploymentRow {
   readonly updated_at_ms: number;
   readonly desired_state: DesiredState;
   readonly target_revision: number | null;
-  readonly min_workers: number;
-  readonly max_workers: number;
-  readonly memory_mib: number;
-  readonly cpu: number;
-  readonly environment: string;
-  readonly network: string;
-  readonly queue_time_ms: number;
-  readonly retention_ms: number;
-  readonly requires: string;
-  readonly place: WorkerPlace;
   readonly version: number;
   readonly secrets_since: number;
+  /** Of a setting. */
+  readonly [column: string]: unknown;
 }
 
 export const DEPLOYMENT_COLUMNS = `d.deployment_id, d.organization_id, o.name AS organization, d.name,
     d.requires_token, d.created_at_ms, d.created_by, d.updated_at_ms, d.desired_state,
-    d.target_revision, d.min_workers, d.max_workers, d.memory_mib, d.cpu, d.environment, d.network,
-    d.requires, d.place, d.queue_time_ms, d.retention_ms, d.version, d.secrets_since`;
+    d.target_revision, d.version, d.secrets_since,
+    ${SETTING_COLUMNS.map((column) => `d.${column}`).join(", ")}`;
 
 export const SELECT_DEPLOYMENTS = `SELECT ${DEPLOYMENT_COLUMNS}
   FROM deployments d JOIN organizations o ON o.organization_id = d.organization_id`;
@@ -56,18 +46,7 @@ export function toDeployment(row: DeploymentRow): DeploymentRecord {
     updatedAtMs: row.updated_at_ms,
     desiredState: row.desired_state,
     targetRevision: row.target_revision ?? undefined,
-    settings: {
-      minWorkers: row.min_workers,
-      maxWorkers: row.max_workers,
-      memoryMib: row.memory_mib,
-      cpu: row.cpu,
-      env: JSON.parse(row.environment) as { [name: string]: string },
-      network: JSON.parse(row.network) as NetworkSettings,
-      queueTimeMs: row.queue_time_ms,
-      retentionMs: row.retention_ms,
-      requires: JSON.parse(row.requires) as MachineLabels,
-      place: row.place,
-    },
+    settings: readSettings(row),
     version: row.version,
     secretsSince: row.secrets_since,
   };
@@ -121,16 +100,6 @@ const CHANGING = {
   updated_at_ms: ({ updatedAtMs }) => updatedAtMs,
   desired_state: ({ desiredState }) => desiredState,
   target_revision: ({ targetRevision }) => targetRevision,
-  min_workers: ({ settings }) => settings.minWorkers,
-  max_workers: ({ settings }) => settings.maxWorkers,
-  memory_mib: ({ settings }) => settings.memoryMib,
-  cpu: ({ settings }) => settings.cpu,
-  environment: ({ settings }) => JSON.stringify(settings.env),
-  network: ({ settings }) => JSON.stringify(settings.network),
-  queue_time_ms: ({ settings }) => settings.queueTimeMs,
-  retention_ms: ({ settings }) => settings.retentionMs,
-  requires: ({ settings }) => JSON.stringify(settings.requires),
-  place: ({ settings }) => settings.place,
   version: ({ version }) => version,
   secrets_since: ({ secretsSince }) => secretsSince,
 } as const satisfies Record<
@@ -138,7 +107,12 @@ const CHANGING = {
   (deployment: DeploymentRecord) => string | number | boolean | undefined
 >;
 
-const COLUMNS = Object.keys(CHANGING);
+const COLUMNS = [...Object.keys(CHANGING), ...SETTING_COLUMNS];
+
+function stored(deployment: DeploymentRecord) {
+  const own = Object.values(CHANGING).map((value) => value(deployment));
+  return [...own, ...storedSettings(deployment.settings)];
+}
 
 export function* insertDeployment(deployment: DeploymentRecord): Operation<void> {
   const fixed = "organization_id, deployment_id, name, created_at_ms, created_by";
@@ -150,7 +124,7 @@ export function* insertDeployment(deployment: DeploymentRecord): Operation<void>
     deployment.name,
     deployment.createdAtMs,
     deployment.createdBy,
-    ...Object.values(CHANGING).map((stored) => stored(deployment)),
+    ...stored(deployment),
   );
 }
 
@@ -159,7 +133,7 @@ export function* storeDeployment(deployment: DeploymentRecord): Operation<void> 
   yield* query(
     `UPDATE deployments SET ${COLUMNS.map((column) => `${column} = ?`).join(", ")}
      WHERE organization_id = ? AND deployment_id = ?`,
-    ...Object.values(CHANGING).map((stored) => stored(deployment)),
+    ...stored(deployment),
     deployment.organizationId,
     deployment.deploymentId,
   );
@@ -188,39 +162,4 @@ export function* countDeployments(organizationId: string): Operation<number> {
     organizationId,
   );
   return row?.count ?? 0;
-}
-
-/**
- * Describes changed settings with their new values for the audit log; of
- * environment variables, only the names.
- */
-export function changesBetween(
-  before: DeploymentRecord,
-  after: DeploymentRecord,
-): { readonly [name: string]: string } {
-  const shown = ({ settings }: DeploymentRecord): [string, string][] => [
-    ["min_workers", String(settings.minWorkers)],
-    ["max_workers", String(settings.maxWorkers)],
-    ["memory_mib", String(settings.memoryMib)],
-    ["cpu", String(settings.cpu)],
-    ["network", [settings.network.access, ...settings.network.hosts].join(" ")],
-    ["queue_time", `${settings.queueTimeMs / 1_000}s`],
-    ["retention", `${settings.retentionMs / 1_000}s`],
-    [
-      "requires",
-      Object.entries(settings.requires)
-        .map((label) => label.join("="))
-        .join(" "),
-    ],
-    ["place", settings.place],
-  ];
-  const old = new Map(shown(before));
-  const changed = shown(after).filter(([name, value]) => old.get(name) !== value);
-  const { env } = after.settings;
-  return {
-    ...Object.fromEntries(changed),
-    ...(JSON.stringify(env) !== JSON.stringify(before.settings.env) && {
-      env: Object.keys(env).join(" "),
-    }),
-  };
 }

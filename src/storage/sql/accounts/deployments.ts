@@ -2,11 +2,11 @@
 import type { Accounts } from "../../accounts/accounts.ts";
 import type { DeploymentRecord, Organizations } from "../../accounts/organizations.ts";
 import type { Page } from "../../accounts/page.ts";
+import { changedSettings } from "../../deployment-settings.ts";
 import { type Operation, query } from "../operation.ts";
 import { record } from "./audit.ts";
 import { announce } from "./changes.ts";
 import {
-  changesBetween,
   countDeployments,
   type DeploymentRow,
   insertDeployment,
@@ -110,7 +110,10 @@ export function* updateDeployment(
     action: "deployment.update",
     subjectId: deploymentId,
     subject: name,
-    details: { ...changesBetween(before, deployment), authorization: String(authorization) },
+    details: {
+      ...changedSettings(before.settings, deployment.settings),
+      authorization: String(authorization),
+    },
   });
   yield* announce(nowMs, { kind: "deployment", id: deploymentId });
   return { outcome: "updated", deployment };

@@ -1,11 +1,11 @@
 /** Creates revisions: checks, secrets, artifact and settings in one transaction. */
 import type { DeploymentRecord } from "../../accounts/organizations.ts";
+import { changedSettings } from "../../deployment-settings.ts";
 import type { HostingStorage } from "../../hosting/hosting.ts";
 import type { Revisions } from "../../hosting/revisions.ts";
 import { record } from "../accounts/audit.ts";
 import { announce } from "../accounts/changes.ts";
 import {
-  changesBetween,
   countDeployments,
   insertDeployment,
   newDeployment,
@@ -131,7 +131,7 @@ function detailsOf(
     ...(found?.authorization !== deployment.authorization && {
       authorization: String(deployment.authorization),
     }),
-    ...changesBetween(before, deployment),
+    ...changedSettings(before.settings, deployment.settings),
     ...(names.length > 0 && { secrets: names.join(" ") }),
     ...(removeSecrets.length > 0 && { removed_secrets: removeSecrets.join(" ") }),
   };

@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import type { SettingsUpdate } from "../../../../src/storage/accounts/organizations.ts";
+import type { SettingsUpdate } from "../../../../src/storage/deployment-settings.ts";
 import type { It } from "../contract.ts";
 import { allPages, ENDPOINT_ACCESS } from "../fixtures.ts";
 

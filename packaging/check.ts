@@ -78,8 +78,8 @@ const PARTS: readonly Part[] = [
     name: "release",
     missing: lacks("minisign", "python3", "sha256sum"),
     files: [
-      ...["packaging/release", "packaging/tarball", "packaging/program.ts", "packaging/run.ts"],
-      ...["clients/python/pyproject.toml", "package-lock.json"],
+      ...["packaging/release", "packaging/tarball", "packaging/client", "packaging/program.ts"],
+      ...["packaging/run.ts", "clients/python/pyproject.toml", "package-lock.json"],
     ],
     run: tryRelease,
   },

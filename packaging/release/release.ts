@@ -4,9 +4,9 @@
  * `--set` writes one version everywhere, and ends; commit that with the changelog.
  * Without it, the versions have to agree, and the changelog has to have a section
  * of the version (with --dry-run, the section Unreleased will do). Then the folder has
- * the npm package, the wheel and the sources for Python, the tarball, the chart, the
- * images (--image: needs buildah and root), the notes, an SBOM (CycloneDX) and SHA256SUMS;
- * with TESSERA_MINISIGN_KEY, the path of a key, also the signature of the sums. Files
+ * the npm packages (the whole, and the client alone), the wheel and the sources for
+ * Python, the tarball, the chart, the images (--image: needs buildah and root), the notes,
+ * an SBOM (CycloneDX) and SHA256SUMS; with TESSERA_MINISIGN_KEY, the path of a key, also the signature of the sums. Files
  * are named as they are published, and nothing is published: that is for who holds
  * the accounts. The same commit gives the same sums.
  */
@@ -14,6 +14,7 @@ import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { buildClient } from "../client/build.ts";
 import { buildImage } from "../image/build.ts";
 import { ROOT } from "../program.ts";
 import { GZIP, isInstalled, run, writeTar } from "../run.ts";
@@ -48,7 +49,7 @@ function agreedVersion(): string {
   return first.version;
 }
 
-function release({ output, dryRun, image }: ReleaseOptions): void {
+async function release({ output, dryRun, image }: ReleaseOptions): Promise<void> {
   const version = agreedVersion();
   const changelog = readFileSync(join(ROOT, "CHANGELOG.md"), "utf8");
   const notes =
@@ -62,6 +63,7 @@ function release({ output, dryRun, image }: ReleaseOptions): void {
   rmSync(output, { recursive: true, force: true });
   mkdirSync(output, { recursive: true });
   run("npm", ["pack", "--ignore-scripts", "--pack-destination", output], { cwd: ROOT });
+  await buildClient(output);
   buildTarball(output);
   buildPython(output);
   if (image) {
@@ -113,7 +115,7 @@ const { values } = parseArgs({
 try {
   if (values.set === undefined) {
     const { image, "dry-run": dryRun } = values;
-    release({ output: resolve(values.output), dryRun, image });
+    await release({ output: resolve(values.output), dryRun, image });
   } else if (VERSION.test(values.set)) {
     setVersion(values.set);
   } else {

@@ -12,7 +12,8 @@ import { run } from "../run.ts";
 const SCRIPT = join(import.meta.dirname, "release.ts");
 /** What a release has without images, by the ends of the names. */
 const FILES = [
-  /^tessera-platform-.*\.tgz$/,
+  /^tessera-platform-\d.*\.tgz$/,
+  /^tessera-platform-client-\d.*\.tgz$/,
   /^tessera-.*-linux-.*\.tar\.gz$/,
   /^tessera_platform-.*-py3-none-any\.whl$/,
   /^tessera_platform-.*\.tar\.gz$/,

@@ -1,6 +1,6 @@
 /** `tessera client`: generates typed clients from a deployment's schema. */
 import { mkdir, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import type { Command } from "commander";
 import {
   clientSource,
@@ -10,6 +10,7 @@ import {
 } from "../client/index.ts";
 import { type CloudActions, group, option } from "./command.ts";
 import { CliError, usageError } from "./failure.ts";
+import { isInstalled } from "./npx.ts";
 import { type TargetFlags, targetCommand } from "./target.ts";
 
 export function clientCommand(actions: CloudActions): Command {
@@ -18,8 +19,11 @@ export function clientCommand(actions: CloudActions): Command {
 
 const LANGUAGES = { typescript: clientSource, python: pythonClientSource } satisfies Record<
   string,
-  (schema: ServiceSchema) => string
+  (schema: ServiceSchema, clientModule?: string) => string
 >;
+
+/** The package of the client alone; a module imports it where it is installed. */
+const CLIENT_PACKAGE = "tessera-platform-client";
 
 interface GenerateFlags extends TargetFlags {
   readonly language: keyof typeof LANGUAGES;
@@ -45,7 +49,10 @@ function generateCommand(actions: CloudActions): Command {
     ],
     run: async ({ connection, terminal, signal }, flags) => {
       const { language, output } = flags;
-      const source = LANGUAGES[language](await fetchSchema(connection, { signal }));
+      const folder = output === undefined ? process.cwd() : dirname(resolve(output));
+      const clientModule = isInstalled(CLIENT_PACKAGE, folder) ? CLIENT_PACKAGE : undefined;
+      const schema = await fetchSchema(connection, { signal });
+      const source = LANGUAGES[language](schema, clientModule);
       if (output === undefined) {
         terminal.streams.stdout.write(source);
         return;

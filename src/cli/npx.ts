@@ -10,11 +10,16 @@ const PACKAGE = "tessera-platform";
  * another package called tessera.
  */
 export function npx(folder: string): string {
+  return isInstalled(PACKAGE, folder) ? "npx tessera" : `npx ${PACKAGE}`;
+}
+
+/** Whether a module in a folder can import a package, which may be installed above the folder. */
+export function isInstalled(name: string, folder: string): boolean {
   try {
-    findPackageJSON(PACKAGE, pathToFileURL(join(folder, "importer.js")));
-    return "npx tessera";
+    findPackageJSON(name, pathToFileURL(join(folder, "importer.js")));
+    return true;
   } catch {
-    return `npx ${PACKAGE}`;
+    return false;
   }
 }
 

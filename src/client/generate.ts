@@ -1,8 +1,14 @@
 /** The code generator for typed clients: TypeScript from a deployment's `/schema.json`. */
 import { type FlatSchema, factsOf, type SchemaRoute, type ServiceSchema } from "./schema.ts";
 
-/** Returns the source of the module: a type for the service, and `createClient`. */
-export function clientSource(schema: ServiceSchema): string {
+/**
+ * Returns the source of the module: a type for the service, and `createClient`. It imports the
+ * client from `clientModule`, which is this package's or `tessera-platform-client`.
+ */
+export function clientSource(
+  schema: ServiceSchema,
+  clientModule = "tessera-platform/client",
+): string {
   const type = typeName(schema.name);
   const routes = schema.routes.filter(({ name }) => /^[A-Za-z][\w-]*$/.test(name));
   return `/**
@@ -14,7 +20,7 @@ import {
   type DeploymentClient,
   type DeploymentClientOptions,
   type EndpointTypes,
-} from "tessera-platform/client";
+} from "${clientModule}";
 
 ${doc(schema.description, "")}export interface ${type} {
 ${routes.map(member).join("\n")}

@@ -1,5 +1,5 @@
 /**
- * `tessera-platform/client`for Node. The deployment client speaks HTTP through
+ * `tessera-platform/client` for Node. The deployment client speaks HTTP through
  * `fetch`. The platform client speaks Connect through Node's own HTTP, which
  * reports errors in more detail and streams in both directions. Browsers get
  * `browser.ts` instead, with the same exports.

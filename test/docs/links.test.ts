@@ -7,9 +7,12 @@ import { PAGES, sidebar, slugify } from "../../docs/.vitepress/pages.ts";
 const ROOT = join(import.meta.dirname, "../..");
 
 const DOCUMENTS = [
-  ...globSync(["*.md", "docs/**/*.md", "bench/*.md", "examples/*/*.md", "clients/*/*.md"], {
-    cwd: ROOT,
-  }),
+  ...globSync(
+    ["*.md", "docs/**/*.md", "bench/*.md", "examples/*/*.md", "clients/*/*.md", "packaging/*/*.md"],
+    {
+      cwd: ROOT,
+    },
+  ),
 ].sort();
 
 /** The text outside of code blocks, in which brackets mean other things. */

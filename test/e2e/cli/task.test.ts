@@ -259,6 +259,7 @@ it("a deployment has a host below localhost, also where the system knows no such
   const called = await ada.run(["client", "generate", url], { env });
   expect(called).toMatchObject({ code: 0 });
   expect(called.stdout).toContain("export interface Echo {");
+  expect(called.stdout).toContain('} from "tessera-platform/client";');
   const args = ["call", "say", "text=hello", "--url", url];
   expect(await ada.run(args, { env })).toMatchObject({ stdout: "one hello\n" });
   expect(await ada.run(["task", "list", "--url", url], { env })).toMatchObject({ code: 0 });

@@ -1,4 +1,4 @@
-/** Compiles src/ to dist/, copies the files that are served unchanged, and builds the console and the documentation. */
+/** Compiles src/ to dist/, copies the schemas of databases, and builds the console, the page of deployments and the documentation. */
 import { spawnSync } from "node:child_process";
 import { cpSync, rmSync } from "node:fs";
 import { build } from "vite";
@@ -14,8 +14,9 @@ for (const database of ["sqlite", "postgres"]) {
   const schema = `storage/${database}/schema.sql`;
   cpSync(`src/${schema}`, `dist/${schema}`);
 }
-cpSync("src/console/playground", "dist/console/playground", { recursive: true });
-await build({ configFile: "src/console/app/vite.config.ts", logLevel: "warn" });
+for (const mode of ["production", "playground"]) {
+  await build({ configFile: "src/console/app/vite.config.ts", mode, logLevel: "warn" });
+}
 compress("dist/console/app/assets", ["br", "gz"]);
 await buildDocumentation();
 process.exitCode = status ?? 1;

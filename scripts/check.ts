@@ -24,7 +24,6 @@ const PYTHON = "clients/python/src/tessera/gen";
 const STEPS: readonly (readonly [name: string, ...command: string[]])[] = [
   ["format and lint", "biome", "ci", "--error-on-warnings", "."],
   ["types", "tsc", "-p", "."],
-  ["types of the playground", "tsc", "-p", "src/console/playground"],
   ["types of the documentation's site", "tsc", "-p", "docs/.vitepress"],
   ["types of the console", "tsc", "-p", "src/console/app"],
   ["proto format", "buf", "format", "--diff", "--exit-code", "proto"],

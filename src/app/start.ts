@@ -17,7 +17,7 @@ import type { Mailer } from "../server/mail/mailer.ts";
 import { type OidcOptions, type SignInPageOptions, signInMethods } from "../server/oidc/plugin.ts";
 import { OidcProvider } from "../server/oidc/provider.ts";
 import { consolePages } from "../server/pages/console.ts";
-import { consolePlayground, playground } from "../server/pages/playground.ts";
+import { playground } from "../server/pages/playground.ts";
 import { onlyOn, type ServerPlugin } from "../server/protocols.ts";
 import { ownAddressesIn, trustedAddresses } from "../server/proxies.ts";
 import type { ServerOptions } from "../server/server.ts";
@@ -280,7 +280,6 @@ function httpOptions(config: StartConfig, secrets: StartSecrets, parts: HttpPart
     onlyOn("deployment", deploymentMetrics(metrics)),
     onlyOn("platform", metricsPages),
     onlyOn("platform", consolePages),
-    onlyOn("platform", consolePlayground),
     onlyOn("platform", signInPlugin({ accounts: node.storage.accounts, oidc })),
   ];
   const ownServices = platformServices(

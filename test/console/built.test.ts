@@ -1,4 +1,5 @@
-import { readdirSync, statSync } from "node:fs";
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 
 const FOLDER = "dist/console/app";
@@ -17,5 +18,22 @@ describe("the built console", () => {
     const bytes = all.map((name) => statSync(`${FOLDER}/${name}`).size);
     expect(sent.length).toBeGreaterThan(10);
     expect(bytes.reduce((sum, size) => sum + size, 0)).toBeLessThan(MAX_BYTES);
+  });
+});
+
+describe("the built page of a deployment", () => {
+  const folder = "dist/console/playground";
+  const files = readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map(({ parentPath, name }) => readFileSync(`${parentPath}/${name}`));
+
+  it("has less than 120 kB with all its files, as they are sent", () => {
+    const bytes = files.map((content) => gzipSync(content).length);
+    expect(bytes.reduce((sum, size) => sum + size, 0)).toBeLessThan(120_000);
+  });
+
+  it("has nothing of the console's routes", () => {
+    expect(files.length).toBe(4);
+    expect(files.some((content) => content.includes("/o/$organization"))).toBe(false);
   });
 });

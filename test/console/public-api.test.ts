@@ -100,9 +100,9 @@ describe("what the console does", () => {
       "src/console/app/api/get-json.ts",
       // Whether the server answers, where a part of the console did not come.
       "src/console/app/api/loaded.ts",
-      // The path of an endpoint, in the document of its deployment.
-      "src/console/app/api/results.ts",
       "src/console/app/api/rpc.ts",
+      // The paths of an endpoint, in the document of its deployment.
+      "src/console/app/api/send.ts",
       "src/console/app/api/stream.ts",
     ]);
   });

@@ -1,15 +1,10 @@
 /** The console: a page for people, which calls the public API with the session of this browser. */
-import {
-  MutationCache,
-  type Query,
-  QueryCache,
-  QueryClient,
-  QueryClientProvider,
-} from "@tanstack/react-query";
+import { type Query, QueryClientProvider } from "@tanstack/react-query";
 import { RouterProvider } from "@tanstack/react-router";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
-import { CallError, isSignedOut, isTransient } from "./api/errors.ts";
+import { CallError, isSignedOut } from "./api/errors.ts";
+import { createQueryClient } from "./api/query-client.ts";
 import { me } from "./api/session.ts";
 import { createConsoleRouter } from "./router.tsx";
 import { applyTheme } from "./shell/theme.ts";
@@ -17,9 +12,6 @@ import { Connection } from "./ui/connection.tsx";
 import { Toasts } from "./ui/toasts.tsx";
 import "./styles/tokens.css";
 import "./styles/base.css";
-
-/** How often a call that failed for a moment is repeated before the page says so. */
-const MAX_RETRIES = 3;
 
 /**
  * A session that ended leads to the sign-in, and back to the same page. Before a page opens, its
@@ -35,21 +27,7 @@ function onError(err: unknown, query?: Query<unknown, unknown, unknown>): void {
   }
 }
 
-const queryClient = new QueryClient({
-  queryCache: new QueryCache({ onError }),
-  mutationCache: new MutationCache({ onError: (err) => onError(err) }),
-  defaultOptions: {
-    queries: {
-      // A server on this machine answers without a network.
-      networkMode: "always",
-      refetchOnReconnect: true,
-      staleTime: 5_000,
-      retry: (failures, err) => failures < MAX_RETRIES && isTransient(err),
-      retryDelay: (attempt) => Math.min(250 * 2 ** attempt, 5_000),
-    },
-    mutations: { networkMode: "always" },
-  },
-});
+const queryClient = createQueryClient(onError);
 const router = createConsoleRouter(queryClient);
 
 applyTheme();

@@ -174,7 +174,7 @@ const deploymentPlayground = createRoute({
   path: "/playground",
   component: lazyRouteComponent(
     () => loaded(import("./pages/deployments/playground.tsx")),
-    "Playground",
+    "DeploymentPlayground",
   ),
 });
 const revisionList = createRoute({

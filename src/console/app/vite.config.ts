@@ -1,18 +1,33 @@
-/** Builds the console into dist/console/app: hashed names, one chunk for each page. */
+/**
+ * Builds the console into dist/console/app: hashed names, one chunk for each page. In the mode
+ * `playground` it builds the page of a deployment into dist/console/playground: names that stay,
+ * one chunk, and addresses that are relative to it.
+ */
 import { fileURLToPath } from "node:url";
 import react from "@vitejs/plugin-react";
 import { defineConfig } from "vite";
 
-export default defineConfig({
-  root: fileURLToPath(new URL(".", import.meta.url)),
-  base: "/console/",
-  plugins: [react()],
-  build: {
-    outDir: fileURLToPath(new URL("../../../dist/console/app/", import.meta.url)),
-    emptyOutDir: true,
-    // Everything is a file of its own: the policy of the page allows no inline anything.
-    assetsInlineLimit: 0,
-    modulePreload: { polyfill: false },
-    chunkSizeWarningLimit: 400,
-  },
+const pathOf = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
+
+export default defineConfig(({ mode }) => {
+  const isPlayground = mode === "playground";
+  return {
+    root: pathOf("."),
+    base: isPlayground ? "./" : "/console/",
+    plugins: [react()],
+    build: {
+      outDir: pathOf(`../../../dist/console/${isPlayground ? "playground" : "app"}/`),
+      emptyOutDir: true,
+      // Everything is a file of its own: the policy of the page allows no inline anything.
+      assetsInlineLimit: 0,
+      modulePreload: { polyfill: false },
+      chunkSizeWarningLimit: 400,
+      ...(isPlayground && {
+        rolldownOptions: {
+          input: pathOf("playground.html"),
+          output: { entryFileNames: "assets/[name].js", assetFileNames: "assets/[name].[ext]" },
+        },
+      }),
+    },
+  };
 });

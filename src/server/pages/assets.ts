@@ -29,9 +29,9 @@ const CONTENT_SECURITY_POLICY = [
   "img-src 'self' blob: data:",
   "media-src blob:",
   "connect-src 'self'",
-  "frame-src 'self'",
   "base-uri 'none'",
   "form-action 'none'",
+  "frame-ancestors 'none'",
 ];
 
 /** A file with the digest of its content in its name never changes. */
@@ -41,17 +41,14 @@ const MAX_AGE_SECONDS = 31_536_000;
 export const IMMUTABLE = `public, max-age=${MAX_AGE_SECONDS}, immutable`;
 
 interface AssetOptions {
-  /** Pages of this server may show it in a frame. Default: nobody may. */
-  readonly inFrame?: boolean;
   /** Elements may have a `style` of their own, as coloured code has. Default: none may. */
   readonly styleAttributes?: boolean;
 }
 
-export function securityHeaders({ inFrame = false, styleAttributes = false }: AssetOptions = {}) {
+export function securityHeaders({ styleAttributes = false }: AssetOptions = {}) {
   const policy = [
     ...CONTENT_SECURITY_POLICY,
     ...(styleAttributes ? ["style-src-attr 'unsafe-inline'"] : []),
-    inFrame ? "frame-ancestors 'self'" : "frame-ancestors 'none'",
   ];
   return {
     "content-security-policy": policy.join("; "),
@@ -72,9 +69,8 @@ export async function serveAssets(
   app: FastifyInstance,
   folder: URL,
   pathsOf: (name: string) => readonly string[],
-  options: AssetOptions = {},
 ): Promise<void> {
-  const headers = securityHeaders(options);
+  const headers = securityHeaders();
   for (const [name, asset] of await readAssets(folder)) {
     for (const path of pathsOf(name)) {
       app.get(path, (req, res) => answer(req, res.headers(headers), asset));

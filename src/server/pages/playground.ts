@@ -1,17 +1,11 @@
+/** The page of a deployment: its playground at `/`, with its files below `/assets/`. */
 import type { FastifyPluginAsync } from "fastify";
 import { serveAssets } from "./assets.ts";
 
-const FOLDER = new URL("../../console/playground/", import.meta.url);
+/** The same folder whether this runs from `src/` or from `dist/`; `npm run build` makes it. */
+const FOLDER = new URL("../../../dist/console/playground/", import.meta.url);
 
-/** The playground, a deployment's interactive page: `/` and its files below `/assets/`. */
-export const playground: FastifyPluginAsync = (app) =>
-  serveAssets(app, FOLDER, (name) => [name === "index.html" ? "/" : `/assets/${name}`]);
-
-/** The same on the platform's host, as a part of the console: the address names the deployment. */
-export const consolePlayground: FastifyPluginAsync = (app) =>
-  serveAssets(
-    app,
-    FOLDER,
-    (name) => [`/console/playground/${name === "index.html" ? "" : `assets/${name}`}`],
-    { inFrame: true },
-  );
+export const playground: FastifyPluginAsync = async (app) => {
+  await serveAssets(app, FOLDER, () => ["/"]);
+  await serveAssets(app, new URL("assets/", FOLDER), (name) => [`/assets/${name}`]);
+};

@@ -61,14 +61,14 @@ describe.skipIf(skipped)(`a protected deployment in a browser${skipped}`, () => 
     await page.getByText("one none").first().waitFor();
 
     await page.goto(`${url}/#/copy`);
-    await page.locator("input[type=file]").setInputFiles(FILE);
+    await page.locator("input[type=file]:visible").setInputFiles(FILE);
     await press(page, "Call");
     expect(await saved(page)).toEqual({ name: FILE.name, bytes: FILE.buffer });
 
     await page.goto(`${url}/#/keep`);
-    await page.locator("input[type=file]").setInputFiles(FILE);
+    await page.locator("input[type=file]:visible").setInputFiles(FILE);
     await press(page, "Submit");
-    await page.locator(".timeline .state", { hasText: "success" }).waitFor();
+    await page.locator(".timeline .status", { hasText: "success" }).waitFor();
     await page.getByText("halfway").first().waitFor({ state: "attached" });
     expect(await saved(page)).toEqual({ name: FILE.name, bytes: FILE.buffer });
     expect(await page.locator("dialog[open]").count()).toBe(0);

@@ -3,6 +3,7 @@ import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { leftOut } from "../../needed.ts";
 import { chromiumMissing, launchChromium } from "./chromium.ts";
+import { axeFinds } from "./console-browser.ts";
 import { type Deployment, startDeployment } from "./deployment.ts";
 import { gradientPng } from "./pixels.ts";
 import { readByShell } from "./shell.ts";
@@ -32,7 +33,9 @@ describe.skipIf(skipped)(`the page in a browser${skipped}`, { timeout: 30_000 },
     await page.goto(`${deployment.url}/${hash}`);
   };
   const click = (name: string) => page.getByRole("button", { name, exact: true }).click();
-  const see = (text: string | RegExp) => page.getByText(text).first().waitFor();
+  const pieces = () => page.getByRole("region", { name: "Pieces" });
+  const see = (text: string | RegExp) =>
+    page.getByText(text).filter({ visible: true }).first().waitFor();
   const submit = async (endpoint: string) => {
     await open(`#/${endpoint}`);
     if (endpoint !== "broken") {
@@ -97,8 +100,9 @@ describe.skipIf(skipped)(`the page in a browser${skipped}`, { timeout: 30_000 },
     await open();
     await page.getByLabel("text", { exact: true }).fill("forbidden");
     await click("Call");
-    await page.locator("[data-argument=text] .problem", { hasText: "must not contain" }).waitFor();
-    await page.locator(".error-box li", { hasText: "too much at once" }).waitFor();
+    const field = page.locator(".field").filter({ has: page.getByLabel("text", { exact: true }) });
+    await field.locator(".field-error", { hasText: "must not contain" }).waitFor();
+    await page.getByRole("alert").getByText("too much at once").waitFor();
     await see("ARGUMENTS_INVALID");
     await see("HTTP 400");
   });
@@ -148,12 +152,12 @@ describe.skipIf(skipped)(`the page in a browser${skipped}`, { timeout: 30_000 },
       })()`);
       await page.getByLabel("text", { exact: true }).fill(type);
       await click("Call");
-      await page.getByText("Download ").waitFor();
+      await page.getByRole("link", { name: /^Download / }).waitFor();
       expect(await page.evaluate("window.madeTypes")).toEqual(["application/octet-stream"]);
-      const picture = page.locator(".result img");
+      const picture = page.locator(".output img");
       expect(await picture.count()).toBe(type.startsWith("image") ? 1 : 0);
       if (type.startsWith("image")) {
-        const width = "document.querySelector('.result img')?.naturalWidth";
+        const width = "document.querySelector('.output img')?.naturalWidth";
         await expect.poll(() => page.evaluate(width)).toBe(20);
       }
     },
@@ -162,20 +166,20 @@ describe.skipIf(skipped)(`the page in a browser${skipped}`, { timeout: 30_000 },
   it("shows the pieces of a streamed result as they come, to its end", async () => {
     await open("#/tell");
     await click("Call");
-    await page.locator(".output .result").waitFor();
+    await pieces().waitFor();
     deployment.tell('id: 1\ndata: "Once upon"\n\n');
     await see("Once upon");
     deployment.tell('id: 2\ndata: " a time\\n<b>"\n\n');
     await see("Once upon a time <b>");
     deployment.tell("event: end\ndata: {}\n\n");
     await see(/2 pieces in /);
-    expect(await page.locator(".output pre").textContent()).toBe("Once upon a time\n<b>");
+    expect(await pieces().textContent()).toBe("Once upon a time\n<b>");
   });
 
   it("shows what came before a streamed result failed, and why it did", async () => {
     await open("#/tell");
     await click("Call");
-    await page.locator(".output .result").waitFor();
+    await pieces().waitFor();
     deployment.tell('id: 1\ndata: "Once"\n\n');
     const error = { code: "internal", message: "no more", details: [] };
     deployment.tell(`event: error\ndata: ${JSON.stringify(error)}\n\n`);
@@ -194,7 +198,7 @@ describe.skipIf(skipped)(`the page in a browser${skipped}`, { timeout: 30_000 },
     await see('{"seconds":9}');
     deployment.move(task, { state: { status: "success" } });
     await see('"The second summary."');
-    expect(await page.locator(".timeline .state").allTextContents()).toEqual([
+    expect(await page.locator(".timeline .status").allTextContents()).toEqual([
       "queued",
       "running",
       "success",
@@ -208,17 +212,18 @@ describe.skipIf(skipped)(`the page in a browser${skipped}`, { timeout: 30_000 },
     deployment.breakStreams();
     await see("Connection lost");
     deployment.move(task, { log: { level: "info", message: "after" } });
-    await page.locator(".log li", { hasText: "after" }).waitFor();
-    expect(await page.locator(".log li").count()).toBe(2);
+    await page.locator(".log-line", { hasText: "after" }).waitFor();
+    expect(await page.locator(".log-line").count()).toBe(2);
   });
 
   it("shows a picture that a task returns, and offers it under its name", async () => {
     const task = await submit("contact_sheet");
     deployment.move(task, { state: { status: "success" } });
     // Not by waitForFunction, which evaluates within the page, whose policy forbids that.
-    const width = "document.querySelector('.result img')?.naturalWidth";
+    const width = "document.querySelector('.output img')?.naturalWidth";
     await expect.poll(() => page.evaluate(width)).toBe(240);
-    expect(await page.getByText("Download sheet.png").getAttribute("download")).toBe("sheet.png");
+    const link = page.getByRole("link", { name: "Download Result" });
+    expect(await link.getAttribute("download")).toBe("sheet.png");
   });
 
   it("shows why a task failed, and runs it again as a new task", async () => {
@@ -362,6 +367,7 @@ describe.skipIf(skipped)(`the page in a browser${skipped}`, { timeout: 30_000 },
       deployment.move(task, { state: { status: "failure" } });
       await see("cannot divide by zero");
       expect(await page.evaluate(contrast)).toEqual([]);
+      expect(await axeFinds(page)).toEqual([]);
     },
   );
 });

@@ -11,6 +11,14 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core"), "ut
 const AXE_FINDS = `axe.run({ resultTypes: ["violations"] }).then(({ violations }) =>
   violations.map(({ id, nodes }) => id + ": " + nodes.map(({ html }) => html).join(" ")))`;
 
+/** Runs axe in a page, outside of its policy, as a browser's extension does. */
+export async function axeFinds(page: Page): Promise<string[]> {
+  if ((await page.evaluate("typeof axe")) === "undefined") {
+    await page.evaluate(AXE);
+  }
+  return page.evaluate<string[]>(AXE_FINDS);
+}
+
 /** Finds the elements that stand out of the page, when it can be scrolled sideways. */
 const TOO_WIDE = `document.documentElement.scrollWidth <= document.documentElement.clientWidth ? [] :
   [...document.querySelectorAll("body *")]
@@ -93,15 +101,8 @@ export class ConsoleBrowser implements AsyncDisposable {
    * they ask who is there, and of a network that is gone.
    */
   async isSound({ answers = [], isOffline = false }: Expected = {}): Promise<void> {
-    for (const frame of this.page.frames()) {
-      if ((await frame.evaluate("typeof axe")) === "undefined") {
-        // Outside of the policy of the page, as a browser's extension is.
-        await frame.evaluate(AXE);
-      }
-      expect(await frame.evaluate(TOO_WIDE)).toEqual([]);
-    }
-    const violations = (await this.page.evaluate(AXE_FINDS)) as string[];
-    expect(violations).toEqual([]);
+    expect(await this.page.evaluate(TOO_WIDE)).toEqual([]);
+    expect(await axeFinds(this.page)).toEqual([]);
     const isExpected = (text: string) =>
       (isOffline && text.includes("net::ERR_INTERNET_DISCONNECTED")) ||
       answers.some((status) => text.includes(`with a status of ${status} `));

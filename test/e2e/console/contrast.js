@@ -17,7 +17,7 @@
   const poor = [];
   for (const element of document.querySelectorAll("body *")) {
     const hasText = [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
-    if (!hasText || !element.checkVisibility() || element.matches("option, .unseen, .skip")) {
+    if (!hasText || !element.checkVisibility() || element.matches("option, .hidden, .skip")) {
       continue;
     }
     const lights = [getComputedStyle(element).color, behind(element)].map(luminance);

@@ -86,15 +86,14 @@ describe.skipIf(skipped)(`deployments and people in the console${skipped}`, () =
     const { page } = person;
     await person.go("/o/acme/deployments/closed/playground");
     await person.heading("closed: playground");
-    const playground = page.frameLocator("iframe");
-    await playground.getByLabel("text").fill("hello from the console");
-    await playground.getByRole("button", { name: "Call", exact: true }).click();
-    await playground
+    await page.getByLabel("text", { exact: true }).fill("hello from the console");
+    await person.press("Call");
+    await page
       .getByText("two hello from the console")
-      .or(playground.getByText("one hello from the console"))
+      .or(page.getByText("one hello from the console"))
       .first()
       .waitFor();
-    const command = await playground.locator(".snippets code").textContent();
+    const command = await page.locator(".snippets code").textContent();
     expect(command).toContain(
       `curl http://closed.acme.apps.localhost:${world.platform.started.port}/say`,
     );

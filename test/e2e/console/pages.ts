@@ -41,17 +41,16 @@ export const PAGES: readonly ListedPage[] = [
   {
     path: deployment("/playground"),
     heading: /: playground$/,
-    open: ({ page }) => page.frameLocator("iframe").getByText(BACKWARDS).first().waitFor(),
+    open: text(BACKWARDS),
   },
   {
     path: deployment("/playground"),
     heading: /: playground$/,
     open: async ({ page }) => {
-      const frame = page.frameLocator("iframe");
-      await frame.getByRole("link", { name: /^finish/ }).click();
-      await frame.getByRole("button", { name: "Submit", exact: true }).click();
-      await frame.locator(".timeline .now", { hasText: "success" }).waitFor();
-      await frame.locator(".log").getByText(BACKWARDS).first().waitFor();
+      await page.getByRole("link", { name: /^finish/ }).click();
+      await page.getByRole("button", { name: "Submit", exact: true }).click();
+      await page.locator(".timeline .now", { hasText: "success" }).waitFor();
+      await page.locator(".log").getByText(BACKWARDS).first().waitFor();
     },
   },
   { path: deployment("/revisions"), heading: /: revisions$/ },

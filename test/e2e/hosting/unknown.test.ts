@@ -154,7 +154,7 @@ describe("of deployments of others", () => {
   it("the page of a protected deployment comes with 401, and with what asks for a token", async () => {
     const page = await world.call("echo", "/");
     expect(page.headers["content-type"]).toContain("text/html");
-    const script = /src="(assets\/[^"]+)"/.exec(page.text)?.[1];
+    const script = /src="\.\/(assets\/[^"]+)"/.exec(page.text)?.[1];
     expect(script).toBeDefined();
     expect((await world.call("echo", `/${script}`)).status).toBe(200);
   });

@@ -14,7 +14,7 @@ describe("the page's files", () => {
     const contentTypeOf = async (url: string) =>
       (await app.inject(url)).headers["content-type"]?.split(";")[0];
     expect(await contentTypeOf("/")).toBe("text/html");
-    expect(await contentTypeOf("/assets/main.js")).toBe("text/javascript");
+    expect(await contentTypeOf("/assets/playground.js")).toBe("text/javascript");
     expect(await contentTypeOf("/assets/playground.css")).toBe("text/css");
     expect(await contentTypeOf("/assets/favicon.svg")).toBe("image/svg+xml");
   });
@@ -30,11 +30,11 @@ describe("the page's files", () => {
   });
 
   it("are not sent again to who has them", async () => {
-    const { headers } = await app.inject("/assets/main.js");
+    const { headers } = await app.inject("/assets/playground.js");
     expect(headers.etag).toMatch(/^W\/"[\w-]{43}"$/);
     expect(headers["cache-control"]).toBe("no-cache");
     const again = await app.inject({
-      url: "/assets/main.js",
+      url: "/assets/playground.js",
       headers: { "if-none-match": `"other", ${headers.etag}` },
     });
     expect(again.statusCode).toBe(304);
@@ -43,7 +43,10 @@ describe("the page's files", () => {
 
   it("are compressed for who takes that", async () => {
     const get = (coding?: string) =>
-      app.inject({ url: "/assets/main.js", headers: coding ? { "accept-encoding": coding } : {} });
+      app.inject({
+        url: "/assets/playground.js",
+        headers: coding ? { "accept-encoding": coding } : {},
+      });
     const plain = await get();
     expect(plain.headers).toMatchObject({ vary: "accept-encoding" });
     for (const coding of ["gzip, deflate, br", "br;q=1.0, *;q=0.5", "GZIP"]) {

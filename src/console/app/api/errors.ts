@@ -7,7 +7,9 @@ interface FieldFault {
 
 interface Facts {
   readonly status?: number;
+  readonly code?: string;
   readonly reason?: string;
+  readonly retryAfter?: string | undefined;
   readonly violations?: readonly FieldFault[];
   readonly cause?: unknown;
 }
@@ -15,15 +17,21 @@ interface Facts {
 export class CallError extends Error {
   /** The HTTP status; 0 if nothing answered. */
   readonly status: number;
+  /** One of Connect's codes, such as `not_found`; empty where none was told. */
+  readonly code: string;
   /** The reason of the API's catalogue, such as `TOKEN_NOT_FOUND`. */
   readonly reason: string;
   readonly violations: readonly FieldFault[];
+  /** When to try again, as the server says it: seconds. */
+  readonly retryAfter: string | undefined;
 
-  constructor(message: string, { status = 0, reason = "", violations = [], cause }: Facts = {}) {
-    super(message, { cause });
-    this.status = status;
-    this.reason = reason;
-    this.violations = violations;
+  constructor(message: string, facts: Facts = {}) {
+    super(message, { cause: facts.cause });
+    this.status = facts.status ?? 0;
+    this.code = facts.code ?? "";
+    this.reason = facts.reason ?? "";
+    this.violations = facts.violations ?? [];
+    this.retryAfter = facts.retryAfter;
   }
 }
 
@@ -37,23 +45,31 @@ interface Detail {
 
 /** Reads the error of an answer whose status is not 2xx. */
 export function readError(
-  { status, statusText }: Pick<Response, "status" | "statusText">,
+  { status, statusText, headers }: Partial<Pick<Response, "headers" | "status" | "statusText">>,
   text: string,
 ): CallError {
+  const retryAfter = headers?.get("retry-after") ?? undefined;
   try {
-    const { message, details = [] } = JSON.parse(text) as {
+    const {
+      code,
+      message,
+      details = [],
+    } = JSON.parse(text) as {
+      readonly code?: string;
       readonly message?: string;
       readonly details?: readonly Detail[];
     };
     const debugOf = (type: string) => details.find((detail) => detail.type === type)?.debug;
     return new CallError(message || statusText || `HTTP ${status}`, {
-      status,
+      status: status ?? 0,
+      code: code ?? "",
+      retryAfter,
       reason: debugOf("google.rpc.ErrorInfo")?.reason ?? "",
       violations: debugOf("google.rpc.BadRequest")?.fieldViolations ?? [],
     });
   } catch {
     // A proxy answered in its own format.
-    return new CallError(statusText || `HTTP ${status}`, { status });
+    return new CallError(statusText || `HTTP ${status}`, { status: status ?? 0, retryAfter });
   }
 }
 

@@ -4,13 +4,13 @@
  * The platform's own host takes such paths with the name of the deployment in a header.
  */
 import { queryOptions } from "@tanstack/react-query";
-import { readError, unreachable } from "./errors.ts";
+import { send } from "./send.ts";
 import { fullName, type TaskName } from "./tasks.ts";
 
 /** A larger result is not loaded into the page. */
 const MAX_LOADED_BYTES = 64 * 1024 * 1024;
 
-interface LoadedResult {
+export interface LoadedResult {
   /** With its content type. Undefined for one that is too large. */
   readonly blob: Blob | undefined;
   readonly bytes: number;
@@ -74,20 +74,16 @@ async function load(
   signal: AbortSignal,
   more: Readonly<Record<string, string>> = {},
 ): Promise<LoadedResult> {
-  let response: Response;
-  try {
-    const query = new URLSearchParams({ task_id: name.taskId, ...more });
-    const headers = { "tessera-deployment": fullName(name) };
-    response = await fetch(`/${path}?${query}`, { headers, signal });
-  } catch (err) {
-    throw signal.aborted ? err : unreachable(err);
-  }
-  if (!response.ok) {
-    throw readError(response, await response.text());
-  }
+  const query = new URLSearchParams({ task_id: name.taskId, ...more });
+  const headers = { "tessera-deployment": fullName(name) };
+  return loadedFrom(await send(`/${path}?${query}`, { headers, signal }), MAX_LOADED_BYTES);
+}
+
+/** The body of an answer with the name that it has as a file. */
+export async function loadedFrom(response: Response, maxBytes: number): Promise<LoadedResult> {
   const filename = filenameOf(response.headers.get("content-disposition") ?? "");
   const bytes = Number(response.headers.get("content-length") ?? 0);
-  if (bytes > MAX_LOADED_BYTES) {
+  if (bytes > maxBytes) {
     await response.body?.cancel();
     return { blob: undefined, bytes, filename };
   }

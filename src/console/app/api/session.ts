@@ -10,7 +10,8 @@ export const me = queryOptions({
   staleTime: 60_000,
 });
 
-const organizationRoute = getRouteApi("/signed-in/o/$organization");
+// Pure, so that the page of a deployment, which has no routes, is built without the router.
+const organizationRoute = /* @__PURE__ */ getRouteApi("/signed-in/o/$organization");
 
 /** The name of the organization in the path. */
 export function useOrganization(): string {

@@ -1,39 +1,16 @@
 /** A line to copy: a command, an address, the value of a token. */
-import { useEffect, useState } from "react";
-import { Button } from "./button.tsx";
+import { CopyButton } from "./copy-button.tsx";
 
-/** How long the button says that it copied. */
-const SAID_MS = 2_000;
-
-export function Command({
-  text,
-  label = "Copy",
-}: {
+interface CommandProps {
   readonly text: string;
   readonly label?: string;
-}) {
-  const [copied, setCopied] = useState<"no" | "yes" | "failed">("no");
-  useEffect(() => {
-    if (copied !== "no") {
-      const timer = setTimeout(() => setCopied("no"), SAID_MS);
-      return () => clearTimeout(timer);
-    }
-  }, [copied]);
-  const copy = () =>
-    navigator.clipboard.writeText(text).then(
-      () => setCopied("yes"),
-      () => setCopied("failed"),
-    );
+}
+
+export function Command({ text, label = "Copy" }: CommandProps) {
   return (
-    <div className="command">
+    <div className="command copied-from">
       <code>{text}</code>
-      <Button
-        kind="quiet"
-        onClick={() => void copy()}
-        aria-label={`${label}: ${text.slice(0, 60)}`}
-      >
-        {copied === "yes" ? "Copied" : copied === "failed" ? "Select it to copy" : label}
-      </Button>
+      <CopyButton text={text} label={label} what={text.slice(0, 60)} />
     </div>
   );
 }

@@ -3,6 +3,8 @@ import { type ReactNode, useId } from "react";
 
 interface FieldProps {
   readonly label: string;
+  /** Beside the label: of what kind the value is. */
+  readonly note?: string;
   readonly hint?: ReactNode;
   readonly error?: string | undefined;
   /** Renders the control with these attributes. */
@@ -15,14 +17,17 @@ interface ControlProps {
   readonly "aria-invalid": true | undefined;
 }
 
-export function Field({ label, hint, error, children }: FieldProps) {
+export function Field({ label, note, hint, error, children }: FieldProps) {
   const id = useId();
   const about = [hint !== undefined && `${id}-hint`, error && `${id}-error`]
     .filter(Boolean)
     .join(" ");
   return (
     <div className="field">
-      <label htmlFor={id}>{label}</label>
+      <div className="field-title">
+        <label htmlFor={id}>{label}</label>
+        {note !== undefined && <span className="secondary">{note}</span>}
+      </div>
       {children({
         id,
         "aria-describedby": about === "" ? undefined : about,

@@ -14,6 +14,7 @@ import { StreamStatus } from "../../ui/stream-status.tsx";
 import { useFollowing } from "../../ui/use-following.ts";
 import { DeploymentFrame, useDeploymentName } from "./frame.tsx";
 import { LEAST_LEVELS, type LogSearch, logFilterAt, PERIODS, readLogSearch } from "./log-search.ts";
+import "../../ui/log.css";
 
 /** Lines that the page begins with. */
 const MAX_TAIL_LINES = 500;

@@ -1,20 +1,24 @@
 /** The playground of a deployment, called with the session of the person. */
+import { useLocation } from "@tanstack/react-router";
+import { useMemo } from "react";
+import type { DeploymentJson } from "../../../../../gen/tessera/v1/deployment_pb.js";
 import { useOrganization } from "../../api/session.ts";
-import { DeploymentFrame, useDeploymentName } from "./frame.tsx";
+import { Playground } from "../playground/playground.tsx";
+import { ofPlatform } from "../playground/target.ts";
+import { DeploymentFrame } from "./frame.tsx";
 
-export function Playground() {
-  const organization = useOrganization();
-  const name = useDeploymentName();
-  const query = new URLSearchParams({ deployment: `${organization}/${name}` });
+export function DeploymentPlayground() {
   return (
     <DeploymentFrame title="Playground">
-      {() => (
-        <iframe
-          className="playground"
-          title={`Playground of ${name}`}
-          src={`/console/playground/?${query}`}
-        />
-      )}
+      {(deployment) => <Called deployment={deployment} />}
     </DeploymentFrame>
   );
+}
+
+function Called({ deployment }: { readonly deployment: DeploymentJson }) {
+  const organization = useOrganization();
+  const target = useMemo(() => ofPlatform(organization, deployment), [organization, deployment]);
+  const href = useLocation({ select: (location) => location.href });
+  const [, hash] = href.split("#");
+  return <Playground target={target} hash={hash === undefined ? "" : `#${hash}`} />;
 }

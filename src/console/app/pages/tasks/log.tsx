@@ -1,20 +1,26 @@
 /** The log lines of a task's function, with a search. */
-import { Fragment, useState } from "react";
+import { Fragment, useId, useState } from "react";
 import type { TaskEventJson } from "../../../../../gen/tessera/v1/task_pb.js";
 import { counted } from "../../ui/counted.ts";
 import { Field } from "../../ui/field.tsx";
 import { StreamStatus } from "../../ui/stream-status.tsx";
 import { useFollowing } from "../../ui/use-following.ts";
 import type { TaskEvents } from "./use-task-events.ts";
+import "../../ui/log.css";
 
-export function TaskLog({ events: { lines, state } }: { readonly events: TaskEvents }) {
+interface TaskLogProps {
+  readonly events: Pick<TaskEvents, "lines" | "state">;
+}
+
+export function TaskLog({ events: { lines, state } }: TaskLogProps) {
+  const heading = useId();
   const [search, setSearch] = useState("");
   const wanted = search.toLowerCase();
   const shown = lines.filter((line) => textOf(line).toLowerCase().includes(wanted));
   const box = useFollowing(shown.length);
   return (
-    <section className="log" aria-labelledby="log">
-      <h2 id="log">Log</h2>
+    <section className="log" aria-labelledby={heading}>
+      <h2 id={heading}>Log</h2>
       <div className="log-bar">
         <Field label="Search">
           {(control) => (

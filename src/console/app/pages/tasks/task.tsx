@@ -1,12 +1,13 @@
 /** One task: its state, its attempts, its result and its log, live. */
-import { useQuery } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
-import type { TaskJson, TaskProgressJson } from "../../../../../gen/tessera/v1/task_pb.js";
+import type { TaskJson, TaskService } from "../../../../../gen/tessera/v1/task_pb.js";
 import { messageOf } from "../../api/errors.ts";
 import { resultOf } from "../../api/results.ts";
 import { useOrganization } from "../../api/session.ts";
-import { type TaskName, taskOf } from "../../api/tasks.ts";
+import { watch } from "../../api/stream.ts";
+import { fullName, type TaskName, taskOf } from "../../api/tasks.ts";
 import { usePresent } from "../../api/use-present.ts";
 import { Command } from "../../ui/command.tsx";
 import { counted } from "../../ui/counted.ts";
@@ -20,6 +21,7 @@ import { Arguments } from "./arguments.tsx";
 import { Attempts } from "./attempts.tsx";
 import { Content, sizeOf } from "./content.tsx";
 import { TaskLog } from "./log.tsx";
+import { Progress } from "./progress.tsx";
 import { reasonOf, TaskStatus } from "./state.tsx";
 import type { TaskPieces } from "./task-pieces.ts";
 import { useTaskEvents } from "./use-task-events.ts";
@@ -37,7 +39,17 @@ export function Task() {
 function TaskView({ name }: { readonly name: TaskName }) {
   const { organization, deployment } = name;
   const task = usePresent(taskOf(name));
-  const events = useTaskEvents(name);
+  const queryClient = useQueryClient();
+  const events = useTaskEvents(
+    `${fullName(name)}/${name.taskId}`,
+    (last, options) =>
+      watch<typeof TaskService.method.watchTask>(
+        "/tessera.v1.TaskService/WatchTask",
+        { deployment: fullName(name), taskId: name.taskId, ...last },
+        options,
+      ),
+    () => void queryClient.invalidateQueries({ queryKey: taskOf(name).queryKey }),
+  );
   return (
     <Page
       title={`Task of ${task.endpoint}`}
@@ -74,22 +86,6 @@ function TaskView({ name }: { readonly name: TaskName }) {
       <TaskLog events={events} />
       <Facts task={task} name={name} />
     </Page>
-  );
-}
-
-function Progress({ progress }: { readonly progress: TaskProgressJson | undefined }) {
-  const { message, fraction } = progress ?? {};
-  return (
-    <section aria-label="Progress" className="progress">
-      <progress
-        aria-label={message || "Progress"}
-        {...(typeof fraction === "number" && { value: fraction })}
-      />
-      <span className="secondary">
-        {typeof fraction === "number" && `${Math.round(fraction * 100)} % `}
-        {message}
-      </span>
-    </section>
   );
 }
 

@@ -1,13 +1,8 @@
 /** Follows the events of a task: its log lines, progress, pieces, and the changes of its state. */
-import { useQueryClient } from "@tanstack/react-query";
 import { useRef, useState } from "react";
-import type {
-  TaskEventJson,
-  TaskProgressJson,
-  TaskService,
-} from "../../../../../gen/tessera/v1/task_pb.js";
-import { watch } from "../../api/stream.ts";
-import { fullName, hasEnded, type TaskName, taskOf } from "../../api/tasks.ts";
+import type { TaskEventJson, TaskProgressJson } from "../../../../../gen/tessera/v1/task_pb.js";
+import type { StreamOptions } from "../../api/stream.ts";
+import { hasEnded } from "../../api/tasks.ts";
 import { type StreamState, useStream } from "../../api/use-stream.ts";
 import { NO_PIECES, type TaskPieces, withPieces } from "./task-pieces.ts";
 
@@ -18,6 +13,8 @@ const MAX_LAST_LINES = 800;
 
 export interface TaskEvents {
   readonly state: StreamState;
+  /** Events with a change of state, oldest first. */
+  readonly changes: readonly TaskEventJson[];
   /** Events with a log line, oldest first. */
   readonly lines: readonly TaskEventJson[];
   /** The progress that was reported last. */
@@ -26,13 +23,24 @@ export interface TaskEvents {
   readonly pieces: TaskPieces;
 }
 
-export function useTaskEvents(name: TaskName): TaskEvents {
-  const queryClient = useQueryClient();
+/** Where a stream that broke is taken up again. */
+const BEGINNING = { afterSequence: "0", afterAttempt: 0, afterPiece: "0" };
+
+/**
+ * Follows the events that `open` streams, until the task has ended, `key` changes or the component
+ * goes; without a key, nothing. `onChange` is told of changes of the state.
+ */
+export function useTaskEvents(
+  key: string | undefined,
+  open: (last: typeof BEGINNING, options: StreamOptions) => AsyncIterable<TaskEventJson>,
+  onChange: (changes: readonly TaskEventJson[]) => void,
+): TaskEvents {
+  const [changes, setChanges] = useState<readonly TaskEventJson[]>([]);
   const [lines, setLines] = useState<readonly TaskEventJson[]>([]);
   const [progress, setProgress] = useState<TaskProgressJson>();
   const [pieces, setPieces] = useState(NO_PIECES);
   const arriving = useRef<TaskEventJson[]>([]);
-  const last = useRef({ afterSequence: "0", afterAttempt: 0, afterPiece: "0" });
+  const last = useRef(BEGINNING);
   const ended = useRef(false);
 
   const show = (): void => {
@@ -49,8 +57,10 @@ export function useTaskEvents(name: TaskName): TaskEvents {
     setProgress(
       (before) => events.findLast((one) => one.progress !== undefined)?.progress ?? before,
     );
-    if (events.some(({ state }) => state !== undefined)) {
-      void queryClient.invalidateQueries({ queryKey: taskOf(name).queryKey });
+    const changed = events.filter(({ state: to }) => to !== undefined);
+    if (changed.length > 0) {
+      setChanges((before) => [...before, ...changed]);
+      onChange(changed);
     }
   };
   const onEvent = (event: TaskEventJson): void => {
@@ -67,17 +77,12 @@ export function useTaskEvents(name: TaskName): TaskEvents {
     }
   };
   const state = useStream(
-    `${fullName(name)}/${name.taskId}`,
-    (options) =>
-      watch<typeof TaskService.method.watchTask>(
-        "/tessera.v1.TaskService/WatchTask",
-        { deployment: fullName(name), taskId: name.taskId, ...last.current },
-        options,
-      ),
+    key,
+    (options) => open(last.current, options),
     onEvent,
     () => ended.current,
   );
-  return { state, lines, progress, pieces };
+  return { state, changes, lines, progress, pieces };
 }
 
 /** The beginning and the end of each attempt's lines, however long somebody looks. */

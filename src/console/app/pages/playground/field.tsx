@@ -1,0 +1,138 @@
+/** The field of an argument, as its schema asks for. */
+import type { ReactNode } from "react";
+import { Field } from "../../ui/field.tsx";
+import { choicesOf, type Entry, fieldKindOf } from "./arguments.ts";
+import type { Argument } from "./description.ts";
+import { FileField } from "./file-field.tsx";
+import type { FormSchema } from "./schema.ts";
+
+interface ArgumentFieldProps {
+  readonly argument: Argument;
+  readonly entry: Entry;
+  readonly problem: string | undefined;
+  onChange(entry: Entry): void;
+}
+
+export function ArgumentField({ argument, entry, problem, onChange }: ArgumentFieldProps) {
+  const { name, schema, required } = argument;
+  return (
+    <Field
+      label={name}
+      note={[wordOf(argument), required && "required"].filter(Boolean).join(", ")}
+      hint={hintOf(schema)}
+      error={problem}
+    >
+      {(control) => controlOf(argument, entry, onChange, { ...control, "aria-required": required })}
+    </Field>
+  );
+}
+
+type ControlAttributes = Parameters<Parameters<typeof Field>[0]["children"]>[0] & {
+  readonly "aria-required": boolean;
+};
+
+function controlOf(
+  argument: Argument,
+  entry: Entry,
+  onChange: (entry: Entry) => void,
+  control: ControlAttributes,
+): ReactNode {
+  const { schema, required, file } = argument;
+  const { minimum, maximum, type, multipleOf = 1 } = schema;
+  const value = typeof entry === "string" ? entry : "";
+  const kind = fieldKindOf(argument);
+  switch (kind) {
+    case "file":
+      return (
+        <FileField
+          control={control}
+          accept={file?.accept ?? "*/*"}
+          isList={file?.isList ?? false}
+          files={(entry as readonly File[] | undefined) ?? []}
+          onChange={onChange}
+        />
+      );
+    case "switch": {
+      const { "aria-required": _, ...rest } = control;
+      return (
+        <input
+          {...rest}
+          type="checkbox"
+          checked={entry === true}
+          onChange={({ target }) => onChange(target.checked)}
+        />
+      );
+    }
+    case "choice":
+      return (
+        <select {...control} value={value} onChange={({ target }) => onChange(target.value)}>
+          <option value="">{required ? "Choose…" : "Not set"}</option>
+          {choicesOf(argument).map((choice, index) => (
+            <option key={String(choice)} value={index}>
+              {String(choice)}
+            </option>
+          ))}
+        </select>
+      );
+    case "number":
+      return (
+        <input
+          {...control}
+          type="number"
+          inputMode="decimal"
+          min={minimum}
+          max={maximum}
+          step={type === "integer" ? multipleOf : "any"}
+          value={value}
+          onChange={({ target }) => onChange(target.validity.badInput ? undefined : target.value)}
+        />
+      );
+    case "line":
+      return (
+        <input
+          {...control}
+          type="text"
+          value={value}
+          placeholder={exampleOf(schema)}
+          onChange={({ target }) => onChange(target.value)}
+        />
+      );
+    default: {
+      const empty = { array: "[ ]", object: "{ }" }[String(type)] ?? "JSON";
+      return (
+        <textarea
+          {...control}
+          {...(kind === "json" && { className: "code", spellCheck: false })}
+          rows={3}
+          value={value}
+          placeholder={kind === "json" ? empty : exampleOf(schema)}
+          onChange={({ target }) => onChange(target.value)}
+        />
+      );
+    }
+  }
+}
+
+const exampleOf = ({ examples: [first] = [] }: FormSchema): string | undefined =>
+  first === undefined ? undefined : String(first);
+
+/** The kind of a value in a word. */
+function wordOf({ schema, file }: Argument): string {
+  if (file) {
+    return file.isList ? "files" : "file";
+  }
+  if (schema.enum) {
+    return "choice";
+  }
+  return schema.type === "string" ? "text" : String(schema.type ?? "JSON");
+}
+
+function hintOf({ description, minimum: least, maximum: most }: FormSchema): string | undefined {
+  // What every integer in JSON keeps to is nothing to tell.
+  const from = least === Number.MIN_SAFE_INTEGER ? undefined : least;
+  const to = most === Number.MAX_SAFE_INTEGER ? undefined : most;
+  const ends = [from !== undefined && `at least ${from}`, to !== undefined && `at most ${to}`];
+  const text = from !== undefined && to !== undefined ? `${from} to ${to}` : ends.find(Boolean);
+  const range = text ? `${text.charAt(0).toUpperCase()}${text.slice(1)}.` : "";
+  return [description, range].filter(Boolean).join(" ") || undefined;
+}

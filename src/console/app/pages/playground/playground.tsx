@@ -1,0 +1,162 @@
+/**
+ * The playground of a deployment: its endpoints, each with the form of its arguments. The address
+ * names the endpoint and the task that are shown: `#/endpoint/task`.
+ */
+import { Activity, useEffect, useId, useRef, useState } from "react";
+import { Button } from "../../ui/button.tsx";
+import { Field } from "../../ui/field.tsx";
+import { Loading } from "../../ui/loading.tsx";
+import { CallFailure } from "./call-failure.tsx";
+import type { PlaygroundEndpoint } from "./description.ts";
+import { EndpointView, KindBadge } from "./endpoint-view.tsx";
+import { hashOf, RecentTasks } from "./recent.tsx";
+import type { PlaygroundTarget } from "./target.ts";
+import { useDescription } from "./use-description.ts";
+import "./playground.css";
+
+/** Endpoints that can be overlooked without a filter. */
+const MAX_UNFILTERED_ENDPOINTS = 12;
+
+interface PlaygroundProps {
+  readonly target: PlaygroundTarget;
+  /** Of the address. */
+  readonly hash: string;
+  /** It is the whole page, and so has its heading and its title. */
+  readonly isPage?: boolean;
+}
+
+export function Playground({ target, hash, isPage = false }: PlaygroundProps) {
+  const { data: service, error, refetch } = useDescription(target);
+  const Main = isPage ? "main" : "div";
+  return (
+    <div className={isPage ? "playground whole" : "playground"}>
+      {service ? (
+        <Endpoints {...service} target={target} hash={hash} isPage={isPage} />
+      ) : (
+        <Main {...(isPage && { id: "main" })}>
+          {error === null ? (
+            <Loading />
+          ) : (
+            <>
+              <CallFailure error={error} />
+              <Button onClick={() => void refetch()}>Try again</Button>
+            </>
+          )}
+        </Main>
+      )}
+    </div>
+  );
+}
+
+interface EndpointsProps extends Required<PlaygroundProps> {
+  readonly name: string;
+  readonly endpoints: readonly PlaygroundEndpoint[];
+}
+
+function Endpoints({ name: service, endpoints, target, hash, isPage }: EndpointsProps) {
+  const place = usePlace(hash);
+  const [wanted = "", taskId] = place.slice("#/".length).split("/").map(decoded);
+  const current = endpoints.find(({ name }) => name === wanted) ?? endpoints[0];
+  const visited = useRef(new Set<string>());
+  visited.current.add(current?.name ?? "");
+  useEffect(() => {
+    if (isPage) {
+      document.title = [current?.name, service].filter(Boolean).join(" · ");
+    }
+  }, [isPage, current?.name, service]);
+  // Hidden endpoints have no effects, and their calls go on: they end with the page.
+  const leaving = useRef<AbortSignal>(undefined);
+  useEffect(() => {
+    const page = new AbortController();
+    leaving.current = page.signal;
+    return () => page.abort();
+  }, []);
+  const Main = isPage ? "main" : "div";
+  return (
+    <>
+      <div className="playground-side">
+        <EndpointList endpoints={endpoints} current={current} />
+        <RecentTasks target={target.name} hash={place} />
+      </div>
+      <Main {...(isPage && { id: "main", tabIndex: -1 })} className="playground-main">
+        {current === undefined && <p className="secondary">This service has no endpoints.</p>}
+        {endpoints
+          .filter(({ name }) => visited.current.has(name))
+          .map((endpoint) => (
+            // What was entered stays; a task that is not seen is not followed.
+            <Activity key={endpoint.name} mode={endpoint === current ? "visible" : "hidden"}>
+              <EndpointView
+                target={target}
+                endpoint={endpoint}
+                taskId={endpoint.isTask && endpoint.name === wanted ? taskId : undefined}
+                leaving={leaving}
+                heading={isPage ? "h1" : "h2"}
+              />
+            </Activity>
+          ))}
+      </Main>
+    </>
+  );
+}
+
+/** The part of the address that names a place of the playground; others, as of links to skip, name none. */
+function usePlace(hash: string): string {
+  const last = useRef("");
+  if (hash === "" || hash.startsWith("#/")) {
+    last.current = hash;
+  }
+  return last.current;
+}
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    // Typed by hand: taken as it is.
+    return part;
+  }
+}
+
+interface EndpointListProps {
+  readonly endpoints: readonly PlaygroundEndpoint[];
+  readonly current: PlaygroundEndpoint | undefined;
+}
+
+function EndpointList({ endpoints, current }: EndpointListProps) {
+  const heading = useId();
+  const [filter, setFilter] = useState("");
+  const text = filter.trim().toLowerCase();
+  return (
+    <nav aria-labelledby={heading}>
+      <h2 id={heading}>Endpoints</h2>
+      {endpoints.length > MAX_UNFILTERED_ENDPOINTS && (
+        <Field label="Find an endpoint">
+          {(control) => (
+            <input
+              {...control}
+              type="search"
+              value={filter}
+              onChange={({ target }) => setFilter(target.value)}
+            />
+          )}
+        </Field>
+      )}
+      <ul>
+        {endpoints
+          .filter(({ name }) => name.toLowerCase().includes(text))
+          .map((endpoint) => (
+            <li key={endpoint.name}>
+              <a
+                href={hashOf(endpoint.name)}
+                title={endpoint.description || undefined}
+                aria-current={endpoint === current ? "page" : undefined}
+              >
+                <bdi>{endpoint.name}</bdi>
+                <KindBadge endpoint={endpoint} />
+              </a>
+            </li>
+          ))}
+      </ul>
+    </nav>
+  );
+}

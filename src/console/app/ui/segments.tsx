@@ -1,0 +1,26 @@
+/** A choice between a few ways to show the same: one of them is pressed. */
+interface SegmentsProps<Choice extends string> {
+  readonly label: string;
+  readonly choices: readonly Choice[];
+  readonly value: Choice;
+  onChange(choice: Choice): void;
+}
+
+export function Segments<Choice extends string>(props: SegmentsProps<Choice>) {
+  const { label, choices, value, onChange } = props;
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset is a part of a form, and this is none
+    <div className="segments" role="group" aria-label={label}>
+      {choices.map((choice) => (
+        <button
+          key={choice}
+          type="button"
+          aria-pressed={choice === value}
+          onClick={() => onChange(choice)}
+        >
+          {choice}
+        </button>
+      ))}
+    </div>
+  );
+}

@@ -14,7 +14,7 @@ import { launchersFor } from "../pool/launchers.ts";
 import { NodeBudget } from "../pool/room/budget.ts";
 import { StartGate } from "../pool/room/start-gate.ts";
 import type { Sandbox } from "../pool/sandbox/sandbox.ts";
-import { HeldPieces } from "../queue/calls/held-pieces.ts";
+import { HeldPieces } from "../queue/calls/piece-queue.ts";
 import { localUrl } from "../server/bind.ts";
 import type { DeploymentRecord } from "../storage/accounts/organizations.ts";
 import type { BlobStore } from "../storage/blobs.ts";

@@ -11,20 +11,18 @@ import type { Worker } from "../pool/worker.ts";
 import type { WorkerEnd } from "../pool/worker-end.ts";
 import type { ServiceCode } from "../pool/worker-options.ts";
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
-import { Attempts } from "../queue/attempts.ts";
 import { Calls } from "../queue/calls/calls.ts";
-import type { Queue } from "../queue/queue.ts";
-import { Changes } from "../queue/waits/changes.ts";
-import { RecentTasks } from "../queue/waits/recent-tasks.ts";
+import { Queue } from "../queue/queue.ts";
+import type { Tasks } from "../queue/tasks.ts";
 import type { NodeWorkers } from "../storage/hosting/nodes.ts";
 import { workerIdOn } from "../tasks/worker-id.ts";
 import type { DeploymentTracing } from "../tracing/tracing.ts";
 import { DeploymentCounts } from "./counts.ts";
-import { type DeploymentQueue, openDeploymentQueue } from "./deployment-queue.ts";
 import { Joining } from "./joining.ts";
+import { Observer } from "./observer.ts";
 import type { DeploymentOptions } from "./options.ts";
 import { type FoundEndpoint, Rollout } from "./rollout.ts";
-import type { Scale } from "./scaling.ts";
+import { type Scale, Scaling } from "./scaling.ts";
 import { ScratchFolders } from "./scratch.ts";
 import { type DeploymentStatus, factsOf, statusOf, WAITING_FOR_ROOM } from "./state.ts";
 import { WorkerList } from "./worker-list.ts";
@@ -41,14 +39,21 @@ const FIRST_WORKER_MS = 120_000;
 const MAX_RETENTION_MS = 365 * 86_400_000;
 const LEASE_LOST = "its lease had expired";
 
+/** What begins with the first revision. */
+interface OpenDeployment {
+  readonly name: string;
+  readonly queue: Queue;
+  /** Undefined where the number of workers is fixed. */
+  readonly scaling: Scaling | undefined;
+  /** Undefined where nothing is counted. */
+  readonly observer: Observer | undefined;
+}
+
 export class Deployment implements AsyncDisposable {
   readonly calls: Calls;
   /** Undefined where nothing is traced. */
   readonly tracing: DeploymentTracing | undefined;
   readonly #options: DeploymentOptions;
-  readonly #changes: Changes;
-  readonly #recent = new RecentTasks();
-  readonly #attempts: Attempts;
   readonly #pool: Pool;
   readonly #scratch = new ScratchFolders();
   readonly #workers: Workers;
@@ -56,7 +61,7 @@ export class Deployment implements AsyncDisposable {
   /** Takes in workers on other machines. */
   readonly joining: Joining;
   readonly #list = new WorkerList(() => this.#options.now());
-  #opened: (DeploymentQueue & { readonly name: string }) | undefined;
+  #opened: OpenDeployment | undefined;
   #scale: Scale | undefined;
   readonly #rollout: Rollout;
   #draining = false;
@@ -65,26 +70,12 @@ export class Deployment implements AsyncDisposable {
   #metrics: DeploymentMetrics | undefined;
 
   constructor(options: DeploymentOptions) {
-    const { storage, maintenance, log, now, newId, readyTimeoutMs, counted } = options;
+    const { maintenance, log, now, newId, readyTimeoutMs } = options;
     this.#options = options;
     this.#scale = options.scale;
     this.tracing = options.tracing?.of(() => this.name);
     const { tracing } = this;
-    this.#changes = new Changes(options.maxWaiting);
     this.#workers = new Workers(options, this.#scratch);
-    this.#attempts = new Attempts({
-      storage,
-      changes: this.#changes,
-      recent: this.#recent,
-      log,
-      now,
-      metricsOf: counted?.metrics.byId,
-      tracing,
-      limits: options,
-      keeper: options.files.task,
-      onSlotFree: () => this.#opened?.dispatcher.slotFree(),
-      onQueued: (...queued) => this.#opened?.dispatcher.requeued(...queued),
-    });
     this.#pool = new Pool({
       size: options.workers,
       sizeOf: options.workersOf,
@@ -118,7 +109,7 @@ export class Deployment implements AsyncDisposable {
     this.joining = new Joining({
       options,
       pool: this.#pool,
-      attempts: this.#attempts,
+      queue: () => this.queue,
       counts: this.#counts,
       list: this.#list,
       find: (endpoint) => this.find(endpoint),
@@ -130,11 +121,11 @@ export class Deployment implements AsyncDisposable {
       now,
       lastLines: (service) => this.#workers.lastLines(service),
       onTakeover: (manifest) => {
-        this.#opened ??= this.#openQueue(manifest);
+        this.#opened ??= this.#openWith(manifest);
       },
       onActive: (manifest) => this.#onActive(manifest),
       onEnd: () => {
-        this.#opened?.unserved?.look();
+        this.#opened?.queue.failUnserved();
         options.onReadiness();
       },
     });
@@ -186,8 +177,14 @@ export class Deployment implements AsyncDisposable {
     return this.#list.describe(this.#pool.alive);
   }
 
+  /** Takes tasks and changes them. Throws NO_WORKER before the first `deploy`. */
   get queue(): Queue {
     return this.#open.queue;
+  }
+
+  /** Its tasks, for those who ask. Throws NO_WORKER before the first `deploy`. */
+  get tasks(): Tasks {
+    return this.queue.tasks;
   }
 
   /**
@@ -309,10 +306,11 @@ export class Deployment implements AsyncDisposable {
     this.#draining = true;
     this.#options.onReadiness();
     this.calls.close();
-    await this.#opened?.stop();
+    await this.#opened?.observer?.[Symbol.asyncDispose]();
+    await this.#opened?.scaling?.[Symbol.asyncDispose]();
+    await this.#opened?.queue.stop();
     await this.#pool.close(drainMs);
-    await this.#attempts.settled(ATTEMPTS_SETTLE_MS);
-    this.#changes.close();
+    await this.#opened?.queue.settled(ATTEMPTS_SETTLE_MS);
   }
 
   /** Kills every worker at once, because the node's own process is ending. */
@@ -324,7 +322,7 @@ export class Deployment implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.drain(0);
     await this.#options.maintenance.leases.closed();
-    this.#opened?.[Symbol.dispose]();
+    this.#opened?.queue[Symbol.dispose]();
     this.#metrics?.end();
     this.#scratch.removeAll();
   }
@@ -334,7 +332,7 @@ export class Deployment implements AsyncDisposable {
     return this.#options.maxRetentionMs ?? MAX_RETENTION_MS;
   }
 
-  get #open(): DeploymentQueue & { readonly name: string } {
+  get #open(): OpenDeployment {
     return this.#opened ?? starting();
   }
 
@@ -344,40 +342,48 @@ export class Deployment implements AsyncDisposable {
     return { organizationId, organization, deployment, deploymentId };
   }
 
-  #openQueue(manifest: ServiceManifest): DeploymentQueue & { readonly name: string } {
-    const { organization, record, workers, counted } = this.#options;
+  /** Opens the queue and what follows it. Tasks are claimed once the queue serves. */
+  #openWith(manifest: ServiceManifest): OpenDeployment {
+    const { organization, record, workers, counted, storage, log, now } = this.#options;
+    const { tracing, calls } = this;
+    const pool = this.#pool;
+    const rollout = this.#rollout;
     const name = record?.name ?? `${organization}/${manifest.name}`;
     const deploymentId = record?.deploymentId ?? name;
-    this.#metrics = counted?.metrics.deployment(this.#labelsOf(name, deploymentId));
-    const work = openDeploymentQueue(this.#options, {
+    const metrics = counted?.metrics.deployment(this.#labelsOf(name, deploymentId));
+    this.#metrics = metrics;
+    const queue = new Queue({
+      ...this.#options,
       deploymentId,
-      scale: this.#scale,
-      pool: this.#pool,
-      calls: this.calls,
-      attempts: this.#attempts,
-      changes: this.#changes,
-      recent: this.#recent,
-      workers,
-      rollout: this.#rollout,
-      retention: () => ({
-        ownMs: this.#options.retentionMs?.() ?? 0,
-        maxMs: this.maxRetentionMs,
-      }),
-      metrics: this.#metrics,
-      metricsOf: counted?.metrics.byId,
-      tracing: this.tracing,
-      onStorage: (answers) => this.#onStorage("claims", answers),
-      onMaintenance: (answers) => this.#onStorage("heartbeat", answers),
+      pool,
+      metrics,
+      tracing,
+      limits: this.#options,
+      keeper: this.files.task,
+      revisions: record && rollout,
+      retention: () => ({ ownMs: this.#options.retentionMs?.() ?? 0, maxMs: this.maxRetentionMs }),
+      slots: (endpoint) =>
+        Math.max(pool.size, this.#scale?.max ?? workers) * (this.find(endpoint)?.concurrency ?? 0),
+      awaited: (endpoint) =>
+        pool.serves({ name: endpoint }) ? undefined : pool.awaits?.endpoints.get(endpoint),
+      onStorage: (work, answers) => this.#onStorage(work, answers),
+      onFull: () => scaling?.tasksWait(),
     });
-    return { ...work, name };
+    const { runTimes } = queue;
+    const endpoints = (): readonly EndpointManifest[] => rollout.revision?.manifest.endpoints ?? [];
+    const observed = { deploymentId, storage, pool, endpoints, log, now };
+    const scaling = this.#scale && new Scaling({ ...observed, calls, runTimes }, this.#scale);
+    const desired = (): number => scaling?.desired ?? pool.size;
+    const observer = metrics && new Observer({ ...observed, metrics, desired });
+    return { name, queue, scaling, observer };
   }
 
   #onActive(manifest: ServiceManifest): void {
-    const { dispatcher, scaling } = this.#open;
+    const { queue, scaling } = this.#open;
     if (this.#metrics) {
       this.#counts.serve(this.#metrics.custom, manifest);
     }
-    dispatcher.start(manifest, (claimed) => this.#rollout.refusal(claimed));
+    queue.serve(manifest);
     scaling?.revisionStarted();
   }
 
@@ -392,7 +398,7 @@ export class Deployment implements AsyncDisposable {
     if (worker.isParted) {
       leases.leave(worker.id);
     } else {
-      leases.close(worker.id, this.#attempts.recorded(worker.id));
+      leases.close(worker.id, this.#opened?.queue.recorded(worker.id));
     }
   }
 
@@ -406,7 +412,7 @@ export class Deployment implements AsyncDisposable {
 
   #onCapacity(): void {
     this.#options.onReadiness();
-    this.#opened?.dispatcher.slotFree();
+    this.#opened?.queue.wake();
     this.calls.slotFree();
   }
 

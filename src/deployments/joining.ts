@@ -9,7 +9,7 @@ import type { HeldCall } from "../pool/remote/messages.ts";
 import type { RemoteWorker } from "../pool/remote/remote-worker.ts";
 import type { CountsReceiver } from "../pool/worker-options.ts";
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
-import { type Attempts, attemptOf } from "../queue/attempts.ts";
+import type { Queue } from "../queue/queue.ts";
 import type { LeasedTask } from "../storage/leases.ts";
 import { workerIdOn } from "../tasks/worker-id.ts";
 import type { DeploymentCounts } from "./counts.ts";
@@ -38,7 +38,7 @@ export interface RemoteOptions
 interface JoiningOptions {
   readonly options: DeploymentOptions;
   readonly pool: Pool;
-  readonly attempts: Attempts;
+  readonly queue: () => Queue;
   readonly counts: DeploymentCounts;
   readonly list: WorkerList;
   /** An endpoint of the serving revision. */
@@ -79,7 +79,8 @@ export class Joining {
   }
 
   #adopt(worker: RemoteWorker, leased: LeasedTask, held: readonly HeldCall[]): number | undefined {
-    const { attempts, find, options } = this.#options;
+    const { find, options } = this.#options;
+    const queue = this.#options.queue();
     const { task } = leased;
     const endpoint = find(task.endpoint);
     const call = held.find(
@@ -87,14 +88,14 @@ export class Joining {
     );
     // What streams cannot be resumed.
     if (endpoint === undefined || call === undefined || endpoint.stream !== undefined) {
-      attempts.giveBack(attemptOf(leased));
+      queue.giveBack(leased);
       return undefined;
     }
     const slot = new WorkerSlot(worker, endpoint);
     const nowMs = options.now();
     const ranMs = nowMs - (task.startedAtMs ?? nowMs);
     const leftMs = Math.max(MIN_ADOPTED_TIMEOUT_MS, endpoint.timeoutMs - ranMs);
-    attempts.adopt(leased, { endpoint, slot }, (listener) => worker.adopt(call, leftMs, listener));
+    queue.adopt({ ...leased, endpoint, slot }, (listener) => worker.adopt(call, leftMs, listener));
     return call.id;
   }
 }

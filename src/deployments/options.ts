@@ -4,7 +4,7 @@ import type { Metrics } from "../metrics/metrics.ts";
 import type { NodeBudget } from "../pool/room/budget.ts";
 import type { StartGate } from "../pool/room/start-gate.ts";
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
-import type { HeldPieces } from "../queue/calls/held-pieces.ts";
+import type { HeldPieces } from "../queue/calls/piece-queue.ts";
 import type { Maintenance } from "../queue/maintenance/maintenance.ts";
 import type { ReaderThreads } from "../service/input/threads.ts";
 import type { FileKeeper } from "../storage/files/keeper.ts";

@@ -1,11 +1,9 @@
 /**
- * The running attempts of one deployment on this node. Each begins with a
- * claimed task and a slot, and ends when the storage has recorded its outcome
- * (`completer.ts`).
+ * The attempts that run on this node, and what their workers report: progress and lines go to the
+ * task's event log, the pieces of a stream to its result, and the end to `queue.ts`.
  */
-
 import { SlotMap } from "../collections/slots.ts";
-import { logFailure, logLine, type ServiceLine } from "../log/log.ts";
+import { type Log, logFailure, logLine, type ServiceLine } from "../log/log.ts";
 import type {
   EndRecord,
   Execution,
@@ -13,51 +11,77 @@ import type {
   ExecutionListener,
 } from "../pool/calls/execution.ts";
 import type { Slot } from "../pool/pool.ts";
+import type { ResponseHead } from "../protocol/heads.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
-import type { CallFailure } from "../protocol/messages.ts";
+import type { CallFailure, Payload } from "../protocol/messages.ts";
 import type { LeasedTask } from "../storage/leases.ts";
-import type { Attempt, AttemptEnd, ClaimedTask, Storage } from "../storage/storage.ts";
+import type { Attempt, AttemptEnd, NewEvent, Storage } from "../storage/storage.ts";
 import type { LineRange, TaskEventBody } from "../tasks/event.ts";
-import { interrupted } from "../tasks/failure.ts";
-import type { Task, TaskFailure } from "../tasks/task.ts";
+import type { Task } from "../tasks/task.ts";
 import { loggedTrace } from "../tracing/context.ts";
-import type { DeploymentTracing } from "../tracing/tracing.ts";
-import { Completer, type CompleterOptions } from "./completer.ts";
-import { RunTimes } from "./estimate.ts";
+import type { OpenSpan } from "../tracing/tracing.ts";
+import { attemptOf, type LaterEnd } from "./completer.ts";
+import { EventRateLimit } from "./events/rate-limit.ts";
 import { AttemptEvents, EventWriter } from "./events/writer.ts";
-import { outcomeOf } from "./outcome.ts";
+import type { AttemptPieces, PieceSource } from "./pieces/attempt-pieces.ts";
 import { StreamedAttempts, type StreamedAttemptsOptions } from "./pieces/streamed-attempts.ts";
-import { type AttemptListener, RunningAttempt } from "./running-attempt.ts";
-import { attemptEnd, waited } from "./traced.ts";
 
-interface AttemptsOptions extends CompleterOptions, StreamedAttemptsOptions {
+interface AttemptsOptions extends StreamedAttemptsOptions {
   readonly storage: Storage;
-  /** Default: nothing is traced. */
-  readonly tracing?: DeploymentTracing | undefined;
-  /** A slot is free again. */
-  onSlotFree(): void;
+  readonly now: () => number;
+  /** An attempt is over; resolves with what became of its end. */
+  onEnd(running: RunningAttempt, end: ExecutionEnd): Promise<EndRecord>;
 }
 
-export class Attempts {
-  readonly runTimes = new RunTimes();
-  readonly #options: AttemptsOptions;
+/** The facts of a running attempt. It holds no arguments: they may be large, and the worker has them. */
+export interface BegunAttempt extends LeasedTask {
+  readonly endpoint: EndpointManifest;
+  readonly slot: Slot;
+  /** Undefined where nothing is traced. */
+  readonly span?: OpenSpan | undefined;
+}
+
+/** Gives its listener to the execution of an attempt that runs already. */
+export type Adopt = (listener: ExecutionListener) => Execution;
+
+export class Attempts implements AsyncDisposable {
   readonly #running = new SlotMap<string, RunningAttempt>();
-  readonly #completer: Completer;
-  readonly #events: EventWriter;
   readonly #streamed: StreamedAttempts;
-  readonly #listener: AttemptListener = {
-    ended: (running, end) => this.#ended(running, end),
-    logged: (running, line) => this.#logged(running, line),
-    reported: (running, ...event) => this.#event(running, ...event),
-  };
+  readonly #listener: AttemptListener;
 
   constructor(options: AttemptsOptions) {
-    this.#options = options;
-    const { storage, changes, log } = options;
-    this.#completer = new Completer(options);
+    const { storage, log, now, changes, onEnd } = options;
     const onStored = (taskId: string): void => changes.publish(taskId);
-    this.#events = new EventWriter({ storage, log, onStored });
     this.#streamed = new StreamedAttempts(options);
+    this.#listener = {
+      log,
+      now,
+      events: new EventWriter({ storage, log, onStored }),
+      onEnd: (running, end) => {
+        this.#running.take(running.begun.task.taskId);
+        return onEnd(running, end);
+      },
+    };
+  }
+
+  /** Runs a claimed task with these arguments in its slot. */
+  begin(begun: BegunAttempt, payload: Payload): void {
+    const { task, endpoint, slot, span } = begun;
+    const { taskId, attempt } = task;
+    const { trace } = span ?? task;
+    const running = new RunningAttempt(begun, this.#listener);
+    if (endpoint.stream) {
+      running.pieces = this.#streamed.begin({ attempt: attemptOf(begun), endpoint }, running);
+    }
+    running.execution = slot.execute({ arguments: payload, taskId, attempt, trace }, running);
+    this.#running.set(taskId, running);
+  }
+
+  /** Goes on with an attempt that another node began, and which its worker still runs. */
+  adopt(begun: BegunAttempt, adopt: Adopt): void {
+    const running = new RunningAttempt(begun, this.#listener);
+    running.execution = adopt(running);
+    this.#running.set(begun.task.taskId, running);
   }
 
   /** A task that runs here, as it was claimed. */
@@ -65,72 +89,9 @@ export class Attempts {
     return this.#running.get(taskId)?.begun.task;
   }
 
-  /** True while an attempt runs here, and until its end is recorded. */
-  knows(attempt: Attempt): boolean {
-    return (
-      this.get(attempt.taskId)?.attempt === attempt.attempt || this.#completer.isUnderWay(attempt)
-    );
-  }
-
-  /** Runs a claimed task in a slot, and releases the slot when the attempt ends. */
-  start(claimed: ClaimedTask, endpoint: EndpointManifest, slot: Slot): void {
-    const { task, leaseId } = claimed;
-    const { tracing } = this.#options;
-    if (tracing) {
-      this.#traceWait(tracing, task);
-    }
-    const span = tracing?.attemptBegan({
-      endpoint: endpoint.name,
-      kind: "task",
-      parent: task.trace,
-      taskId: task.taskId,
-      attempt: task.attempt,
-    });
-    const begun = { task, leaseId, endpoint, slot, span };
-    const running = new RunningAttempt(begun, this.#listener);
-    if (endpoint.stream) {
-      running.pieces = this.#streamed.begin({ attempt: attemptOf(claimed), endpoint }, running);
-    }
-    running.begin(claimed.arguments);
-    this.#running.set(task.taskId, running);
-    this.runTimes.begin(endpoint.name);
-    this.#options.changes.publish(task.taskId, task);
-    const waitSeconds = ((task.startedAtMs ?? task.runAtMs) - task.runAtMs) / 1_000;
-    this.#options.metricsOf?.(task.deploymentId)?.taskStarted(endpoint.name, waitSeconds);
-  }
-
-  /**
-   * Goes on with an attempt that another node began. `adopt` gives its listener to the execution,
-   * which its worker still runs.
-   */
-  adopt(
-    adopted: LeasedTask,
-    { endpoint, slot }: { readonly endpoint: EndpointManifest; readonly slot: Slot },
-    adopt: (listener: ExecutionListener) => Execution,
-  ): void {
-    const { task, leaseId } = adopted;
-    const running = new RunningAttempt(
-      { task, leaseId, endpoint, slot, span: undefined },
-      this.#listener,
-    );
-    running.adopt(adopt);
-    this.#running.set(task.taskId, running);
-    this.#options.changes.publish(task.taskId, task);
-  }
-
-  /** Returns a claimed task to the queue without having run it. */
-  giveBack(attempt: Attempt): void {
-    void this.#completer.record(attempt, {
-      status: "queued",
-      failed: false,
-      failure: interrupted("it was returned before it began"),
-    });
-  }
-
-  /** Fails a claimed task without having run it. */
-  refuse(claimed: ClaimedTask, failure: TaskFailure): void {
-    this.#options.log.info(logged(claimed.task), `a task cannot run: ${failure.message}`);
-    void this.#completer.record(attemptOf(claimed), { status: "failure", failure });
+  /** True while the attempt runs here. */
+  has({ taskId, attempt }: Attempt): boolean {
+    return this.get(taskId)?.attempt === attempt;
   }
 
   /** The leases under which attempts run here. */
@@ -145,81 +106,120 @@ export class Attempts {
     return running !== undefined;
   }
 
-  /** See `Completer`. */
-  async settled(withinMs: number): Promise<void> {
-    const timer = setTimeout(() => this.#events[Symbol.dispose](), withinMs);
-    await this.#completer.settled(withinMs);
+  /** What to record of an attempt: of one that streams, once its pieces are stored. */
+  toRecord({ pieces }: RunningAttempt, end: AttemptEnd): AttemptEnd | LaterEnd {
+    return pieces ? this.#streamed.end(pieces, end) : end;
+  }
+
+  /** Stops offering events to a storage that does not answer. */
+  giveUp(): void {
+    this.#listener.events[Symbol.dispose]();
+  }
+
+  /** Call it when all ends are recorded. Resolves when no event waits, or is offered any more. */
+  async [Symbol.asyncDispose](): Promise<void> {
     this.#streamed[Symbol.dispose]();
-    await this.#events.settled();
-    clearTimeout(timer);
+    await this.#listener.events.settled();
+  }
+}
+
+/** What all attempts report to. */
+interface AttemptListener {
+  readonly log: Log;
+  readonly now: () => number;
+  readonly events: EventWriter;
+  onEnd(running: RunningAttempt, end: ExecutionEnd): Promise<EndRecord>;
+}
+
+/** A running attempt. One object takes all its reports, because there are as many as tasks. */
+export class RunningAttempt implements ExecutionListener, PieceSource {
+  readonly begun: BegunAttempt;
+  readonly startedMs = performance.now();
+  /** Set when it has begun. */
+  execution: Execution | undefined;
+  /** Set before it begins, for an endpoint that streams. */
+  pieces: AttemptPieces | undefined;
+  readonly #listener: AttemptListener;
+  /** Made on first use, as the next one: few functions report anything. */
+  #events: AttemptEvents | undefined;
+  #rateLimit: EventRateLimit | undefined;
+  /** Why no more of its pieces are taken. */
+  #refused: CallFailure | undefined;
+
+  constructor(begun: BegunAttempt, listener: AttemptListener) {
+    this.begun = begun;
+    this.#listener = listener;
   }
 
-  /** See `Completer`. */
-  recorded(leaseId?: string): Promise<void> {
-    return this.#completer.recorded(leaseId);
+  cancel(): void {
+    this.execution?.abort("cancelled");
   }
 
-  #ended(running: RunningAttempt, end: ExecutionEnd): Promise<EndRecord> {
-    const { begun, startedMs, pieces } = running;
-    const { task, endpoint, slot, span } = begun;
-    slot.release();
-    this.#running.take(task.taskId);
-    const runMs = performance.now() - startedMs;
-    this.runTimes.add(endpoint.name, runMs);
-    this.#options.onSlotFree();
-    const attempt = attemptOf(begun);
+  /** Takes what it reported and no write has stored; undefined when it reported nothing. */
+  get takeEvents(): (() => Promise<readonly NewEvent[]>) | undefined {
+    const events = this.#events;
+    return events && (() => this.#listener.events.takeRest(events));
+  }
+
+  onEnd(end: ExecutionEnd): Promise<EndRecord> {
+    const failure = end.kind === "aborted" ? this.#refused : undefined;
+    return this.#listener.onEnd(this, failure ? { kind: "failure", failure } : end);
+  }
+
+  /** Says in the node's log, or in the task's, why the attempt ended if it did not end well. */
+  tellEnd(end: ExecutionEnd): void {
     if (end.kind === "failure") {
-      this.#logFailure({ ...logged(task), ...slot.ranIn }, end.failure);
+      logFailure(this.#listener.log, end.failure, this.#logged, "a task's function failed");
     }
     if (end.kind === "lost") {
-      this.#event(running, { kind: "log", level: "error", message: lostMessage(end.message) });
+      const message = `the worker ended while this ran: ${end.message}`;
+      this.#report({ kind: "log", level: "error", message });
     }
-    const outcome = this.#outcome(end, task, endpoint);
-    span?.end(attemptEnd(end, outcome));
-    const recorded = pieces ? this.#streamed.end(pieces, outcome) : outcome;
-    const { events } = running;
-    const takeEvents = events && (() => this.#events.takeRest(events));
-    const ran = { runSeconds: runMs / 1_000, trace: task.trace, takeEvents, alone: slot.alone };
-    return this.#completer.record(attempt, recorded, ran);
   }
 
-  #logged({ begun }: RunningAttempt, line: ServiceLine): void {
-    const { task, slot } = begun;
-    logLine(this.#options.log, line, { ...logged(task), ...slot.ranIn });
+  onChunk(piece: string | Uint8Array): void {
+    this.pieces?.add(piece);
   }
 
-  #outcome(end: ExecutionEnd, task: Task, endpoint: EndpointManifest): AttemptEnd {
-    return outcomeOf(end, { task, endpoint, nowMs: this.#options.now(), random: Math.random() });
+  onResponse(response: ResponseHead): void {
+    if (this.pieces) {
+      this.pieces.response = response;
+    }
   }
 
-  #logFailure(facts: object, failure: CallFailure): void {
-    logFailure(this.#options.log, failure, facts, "a task's function failed");
+  stored(count: number): void {
+    this.execution?.more(count);
   }
 
-  #traceWait(tracing: DeploymentTracing, task: Task): void {
-    const { storage, now, log } = this.#options;
-    waited(tracing, task, { storage, nowMs: now() }).catch((err: unknown) =>
-      log.debug({ err, ...logged(task) }, "when a task came back to the queue could not be read"),
-    );
+  refuse(failure: CallFailure | undefined): void {
+    this.#refused = failure;
+    this.cancel();
   }
 
-  #event(running: RunningAttempt, body: TaskEventBody, displaces?: LineRange): void {
-    running.events ??= new AttemptEvents(attemptOf(running.begun));
-    const event = { timeMs: this.#options.now(), body, ...(displaces && { displaces }) };
-    this.#events.add(running.events, event);
+  onProgress(fraction: number, message: string): void {
+    this.#rateLimit ??= new EventRateLimit();
+    if (this.#rateLimit.admitProgress(fraction, performance.now())) {
+      this.#report({ kind: "progress", fraction, message });
+    }
   }
-}
 
-export function attemptOf({ task, leaseId }: LeasedTask): Attempt {
-  const { deploymentId, taskId, attempt } = task;
-  return { deploymentId, taskId, leaseId, attempt };
-}
+  onLog(line: ServiceLine): void {
+    logLine(this.#listener.log, line, this.#logged);
+    this.#rateLimit ??= new EventRateLimit();
+    const { skipped = 0, ...said } = line;
+    const { line: number, displaces } = this.#rateLimit.nextLine(skipped);
+    this.#report({ kind: "log", line: number, ...said }, displaces);
+  }
 
-/** The log fields of a running task. */
-function logged({ endpoint, taskId, attempt, trace }: Task): object {
-  return { endpoint, taskId, attempt, ...loggedTrace(trace) };
-}
+  #report(body: TaskEventBody, displaces?: LineRange): void {
+    const { now, events } = this.#listener;
+    this.#events ??= new AttemptEvents(attemptOf(this.begun));
+    events.add(this.#events, { timeMs: now(), body, ...(displaces && { displaces }) });
+  }
 
-function lostMessage(reason: string): string {
-  return `the worker ended while this ran: ${reason}`;
+  get #logged(): object {
+    const { task, slot } = this.begun;
+    const { endpoint, taskId, attempt, trace } = task;
+    return { endpoint, taskId, attempt, ...loggedTrace(trace), ...slot.ranIn };
+  }
 }

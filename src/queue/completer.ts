@@ -1,19 +1,18 @@
 /**
- * The completer: records how attempts ended in the storage, with retries for as
- * long as the storage does not answer.
+ * The completer: brings the ends of attempts to the storage, with retries for as long as the storage
+ * does not answer. The work is done and must not be lost.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { Slots } from "../collections/slots.ts";
 import { toProblem } from "../errors.ts";
 import type { Log } from "../log/log.ts";
 import type { TaskOutcome } from "../metrics/deployment.ts";
-import type { DeploymentMetricsOf } from "../metrics/metrics.ts";
 import type { EndRecord } from "../pool/calls/execution.ts";
-import type { Attempt, AttemptEnd, NewEvent, Storage } from "../storage/storage.ts";
-import type { Task } from "../tasks/task.ts";
+import type { LeasedTask } from "../storage/leases.ts";
+import type { Attempt, AttemptEnd, ClaimedTask, NewEvent, Storage } from "../storage/storage.ts";
+import { interrupted } from "../tasks/failure.ts";
+import type { Task, TaskFailure } from "../tasks/task.ts";
 import { loggedTrace } from "../tracing/context.ts";
-import type { Changes } from "./waits/changes.ts";
-import type { RecentTasks } from "./waits/recent-tasks.ts";
 
 /** Pause before the end of an attempt is offered again to a storage that does not answer. */
 const COMPLETION_RETRY_PAUSE_MS = 1_000;
@@ -28,26 +27,21 @@ const UNSTORABLE: AttemptEnd = {
   },
 };
 
-export interface CompleterOptions {
+interface CompleterOptions {
   readonly storage: Pick<Storage, "endAttempts" | "recordEvents">;
-  readonly changes: Changes;
-  readonly recent: RecentTasks;
   readonly log: Log;
   readonly now: () => number;
-  /** Default: nothing is counted. */
-  readonly metricsOf?: DeploymentMetricsOf | undefined;
-  /**
-   * A task of this endpoint is back in the queue and can be claimed from this time on, as a
-   * suspect or not.
-   */
-  onQueued(endpoint: string, runAtMs: number, isSuspect: boolean): void;
+  /** The end is stored, and the task is as it left it. `ran` is undefined when it never ran. */
+  onRecorded(task: Task, end: AttemptEnd, ran: RanAttempt | undefined): void;
+  /** The end was refused, because somebody else has ended the attempt. */
+  onStale(taskId: string): void;
 }
 
 /** An end that is known only later. Rejects when `givenUp` aborts, and never otherwise. */
-type LaterEnd = (givenUp: AbortSignal) => Promise<AttemptEnd>;
+export type LaterEnd = (givenUp: AbortSignal) => Promise<AttemptEnd>;
 
 /** An attempt that ran. */
-interface Ran {
+export interface RanAttempt {
   readonly runSeconds: number;
   readonly trace: string | undefined;
   /** Takes what it reported and is not stored yet. Absent: it reported nothing. */
@@ -81,7 +75,7 @@ export class Completer {
    * Records the end of an attempt in the background, and resolves with what became of it. `ran` is
    * undefined when it never ran.
    */
-  record(attempt: Attempt, end: AttemptEnd | LaterEnd, ran?: Ran): Promise<EndRecord> {
+  record(attempt: Attempt, end: AttemptEnd | LaterEnd, ran?: RanAttempt): Promise<EndRecord> {
     const recorded =
       typeof end === "function"
         ? this.#recordLater(attempt, end, ran)
@@ -92,6 +86,20 @@ export class Completer {
     });
     const slot = this.#recording.add({ attempt, ended });
     return ended;
+  }
+
+  /** Returns a claimed task to the queue without having run it. */
+  giveBack(attempt: Attempt): void {
+    const failure = interrupted("it was returned before it began");
+    void this.record(attempt, { status: "queued", failed: false, failure });
+  }
+
+  /** Fails a claimed task without having run it. */
+  refuse(claimed: ClaimedTask, failure: TaskFailure): void {
+    const { endpoint, taskId, attempt, trace } = claimed.task;
+    const facts = { endpoint, taskId, attempt, ...loggedTrace(trace) };
+    this.#options.log.info(facts, `a task cannot run: ${failure.message}`);
+    void this.record(attemptOf(claimed), { status: "failure", failure });
   }
 
   /**
@@ -117,7 +125,7 @@ export class Completer {
     await Promise.all(asked.map(({ ended }) => ended));
   }
 
-  async #recordLater(attempt: Attempt, later: LaterEnd, ran?: Ran): Promise<EndRecord> {
+  async #recordLater(attempt: Attempt, later: LaterEnd, ran?: RanAttempt): Promise<EndRecord> {
     let end: AttemptEnd;
     try {
       end = await later(this.#givenUp.signal);
@@ -127,18 +135,15 @@ export class Completer {
     return this.#tryToRecord(attempt, end, ran);
   }
 
-  #giveUp(attempt: Attempt, ran: Ran | undefined): EndRecord {
+  #giveUp(attempt: Attempt, ran: RanAttempt | undefined): EndRecord {
     const message = "the end of an attempt is lost: the node stops; it runs again";
     this.#options.log.error(logged(attempt, ran), message);
     return "given_up";
   }
 
-  /**
-   * Retries until the end is recorded or the attempt has lost its lease: the work
-   * is done and must not be lost. Never rejects.
-   */
-  async #tryToRecord(attempt: Attempt, end: AttemptEnd, ran?: Ran): Promise<EndRecord> {
-    const { storage, changes, recent, now, log } = this.#options;
+  /** Retries until the end is recorded or the attempt has lost its lease. Never rejects. */
+  async #tryToRecord(attempt: Attempt, end: AttemptEnd, ran?: RanAttempt): Promise<EndRecord> {
+    const { storage, now, log, onRecorded, onStale } = this.#options;
     let events = ran?.takeEvents && (await ran.takeEvents());
     // The same time in every try: the storage recognizes a repeated end by it.
     const nowMs = now();
@@ -150,18 +155,10 @@ export class Completer {
             logged(attempt, ran),
             "the end of an attempt was refused: its lease had been lost",
           );
-          // The node that ended it may not have notified the callers that wait here.
-          changes.publish(attempt.taskId);
+          onStale(attempt.taskId);
           return "stale";
         }
-        if (end.status === "success") {
-          recent.add(task, end.result);
-        }
-        changes.publish(task.taskId, task);
-        this.#count(task, end, ran?.runSeconds);
-        if (task.status === "queued") {
-          this.#options.onQueued(task.endpoint, task.runAtMs, isSuspect(end, ran));
-        }
+        onRecorded(task, end, ran);
         return "recorded";
       } catch (err) {
         log.error({ err, ...logged(attempt, ran) }, "the end of an attempt could not be recorded");
@@ -195,18 +192,15 @@ export class Completer {
       log.warn({ err, ...attempt }, "progress or log lines were dropped");
     }
   }
-
-  #count(task: Task, end: AttemptEnd, runSeconds: number | undefined): void {
-    const outcome = countedAs(task, end);
-    // A task that was claimed and returned without having run is not counted.
-    if (runSeconds !== undefined || outcome !== "returned") {
-      const metrics = this.#options.metricsOf?.(task.deploymentId);
-      metrics?.taskFinished(task.endpoint, outcome, runSeconds);
-    }
-  }
 }
 
-function countedAs({ status }: Task, end: AttemptEnd): TaskOutcome {
+export function attemptOf({ task, leaseId }: LeasedTask): Attempt {
+  const { deploymentId, taskId, attempt } = task;
+  return { deploymentId, taskId, leaseId, attempt };
+}
+
+/** How an end is counted that left its task like this. */
+export function countedAs({ status }: Task, end: AttemptEnd): TaskOutcome {
   if (status === "success" || status === "cancelled") {
     return status;
   }
@@ -216,14 +210,7 @@ function countedAs({ status }: Task, end: AttemptEnd): TaskOutcome {
   return end.status === "queued" && end.failed ? "retried" : "returned";
 }
 
-/** True when a task that went back to the queue with this end is a suspect. */
-function isSuspect(end: AttemptEnd, ran: Ran | undefined): boolean {
-  const failed = end.status === "queued" && end.failed;
-  const isNew = end.status === "worker_lost" || (end.status === "queued" && end.suspect === true);
-  return isNew || (ran?.alone === true && !failed);
-}
-
 /** The log fields of an attempt that has ended. */
-function logged(attempt: Attempt, ran: Ran | undefined): object {
+function logged(attempt: Attempt, ran: RanAttempt | undefined): object {
   return { ...attempt, ...loggedTrace(ran?.trace) };
 }

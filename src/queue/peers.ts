@@ -1,65 +1,90 @@
 /**
- * Hints between the nodes on one database, for one deployment: publishes what
- * happened here and follows the hints of other nodes. Hints only make things
- * quick. Correctness comes from polling: each node's maintenance looks by
- * itself.
+ * The other nodes on the same database, for one deployment. They hear of what happened here by
+ * hints, and this node follows theirs. Hints only make things quick. Correctness comes from polling:
+ * each node's maintenance looks by itself.
+ *
+ * A node with workers of the deployment claims at once what another one has queued. A node without
+ * would have to start one, and every such node would start one for the same task. So it leaves the
+ * task to the node that accepted it, and checks after 3 s whether the task still waits.
  */
-
+import type { Pool } from "../pool/pool.ts";
 import type { Hint, Notifier } from "../storage/notifier.ts";
 import type { Storage } from "../storage/storage.ts";
-import type { Attempts } from "./attempts.ts";
-import type { Dispatcher } from "./dispatcher.ts";
-import type { RemoteHints } from "./remote-hints.ts";
-import type { Changes } from "./waits/changes.ts";
+
+/**
+ * How long a node without workers leaves a task to the node that took it: enough for a worker
+ * to start and to take it; a node that died then costs a caller no more.
+ */
+const REMOTE_HINT_DELAY_MS = 3_000;
 
 interface PeersOptions {
   readonly deploymentId: string;
-  readonly storage: Storage;
-  readonly notifier: Notifier;
-  readonly attempts: Attempts;
-  readonly changes: Changes;
-  readonly dispatcher: Dispatcher;
-  readonly remoteHints: RemoteHints;
+  readonly storage: Pick<Storage, "requestAbort">;
+  /** Undefined where there is one node only. */
+  readonly notifier: Notifier | undefined;
+  readonly pool: Pick<Pool, "size">;
+  /** Tasks of this endpoint may be waiting, and are for this node. */
+  onQueued(endpoint: string): void;
+  /** Another node may have changed this task. */
+  onChanged(taskId: string): void;
+  /** This task is to be aborted if it runs here. */
+  onAbort(taskId: string): void;
 }
 
 export class Peers implements Disposable {
   readonly #options: PeersOptions;
-  readonly #unsubscribe: () => void;
+  readonly #left = new Map<string, NodeJS.Timeout>();
+  readonly #unsubscribe: (() => void) | undefined;
 
   constructor(options: PeersOptions) {
-    const { deploymentId, notifier, changes, dispatcher } = options;
     this.#options = options;
-    this.#unsubscribe = notifier.subscribe((hint) => this.#follow(hint));
-    changes.announceTo((taskId) => notifier.publish({ kind: "changed", taskId }));
-    dispatcher.announceTo((endpoint) =>
-      notifier.publish({ kind: "queued", deploymentId, endpoint }),
-    );
+    this.#unsubscribe = options.notifier?.subscribe((hint) => this.#follow(hint));
+  }
+
+  /** Tasks of this endpoint wait, and the node that accepted them may claim them. */
+  queued(endpoint: string): void {
+    const { notifier, pool, onQueued } = this.#options;
+    if (notifier === undefined || pool.size > 0) {
+      onQueued(endpoint);
+    } else if (!this.#left.has(endpoint)) {
+      const timer = setTimeout(() => {
+        this.#left.delete(endpoint);
+        onQueued(endpoint);
+      }, REMOTE_HINT_DELAY_MS);
+      this.#left.set(endpoint, timer.unref());
+    }
   }
 
   /** Asks the node that runs this task to abort it. */
   async requestAbort(taskId: string): Promise<void> {
     const { deploymentId, storage, notifier } = this.#options;
-    await storage.requestAbort({ deploymentId, taskId });
-    notifier.publish({ kind: "abort", taskId });
+    if (notifier) {
+      await storage.requestAbort({ deploymentId, taskId });
+      notifier.publish({ kind: "abort", taskId });
+    }
   }
 
   [Symbol.dispose](): void {
-    this.#unsubscribe();
+    this.#unsubscribe?.();
+    for (const timer of this.#left.values()) {
+      clearTimeout(timer);
+    }
+    this.#left.clear();
   }
 
   #follow(hint: Hint): void {
-    const { deploymentId, attempts, changes, remoteHints } = this.#options;
+    const { deploymentId, onChanged, onAbort } = this.#options;
     switch (hint.kind) {
       case "queued":
         if (hint.deploymentId === deploymentId) {
-          remoteHints.hint(hint.endpoint);
+          this.queued(hint.endpoint);
         }
         break;
       case "changed":
-        changes.hear(hint.taskId);
+        onChanged(hint.taskId);
         break;
       case "abort":
-        attempts.abort(hint.taskId);
+        onAbort(hint.taskId);
         break;
     }
   }

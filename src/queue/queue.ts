@@ -1,90 +1,129 @@
 /**
- * The task queue of one deployment as callers use it: submit, read, wait,
- * cancel, retry, watch. `dispatcher.ts` brings tasks to workers.
+ * The task queue of one deployment on this node: how a task is submitted, claimed, attempted and
+ * ended. The class reads from top to bottom in that order.
+ *
+ *   submit ── no slot is free, or others wait ──> queued <────────────────┐
+ *     │                                             │ claim               │ again
+ *     └── a slot is free, and nothing waits ───> running ── end ──────────┤
+ *                                                                         └─> success, failure
+ *                                                                             or cancelled: final
+ *
+ *   from     to         because                                             where
+ *   -        queued     it was submitted, alone or with others              `#store`, `submitAll`
+ *   -        running    it was submitted, and a slot was free               `#store`
+ *   queued   running    it was claimed for a free slot                      `#claim`
+ *   queued   failure    the revision that serves cannot run it              `#isRefused`
+ *   running  success    its function returned                               `#outcome`
+ *   running  queued     it failed, and is tried again after a backoff       `#failed`
+ *   running  failure    it failed for the last time                         `#failed`
+ *   running  queued     its worker died, or was cut off from its node       `#outcome`
+ *   running  queued     its worker or the node was stopped: not its fault   `#outcome`, `giveBack`
+ *   running  queued     its node is gone, so that its lease has ended       `onRescued`
+ *   queued   cancelled  a caller has cancelled it                           `cancel`
+ *   running  cancelled  a caller has aborted it                             `cancel`, `#outcome`
+ *   queued   failure    it was not started by its deadline                  `onExpired`
+ *
+ * A task that has lost too many workers or nodes fails where it would go back (`tasks/lost.ts`): the
+ * storage counts that. The storage has the truth: a submit is answered after its commit, and an end
+ * counts when it is stored. Everything else is a hint that may get lost: `#changes` wakes callers
+ * that wait, `wake` claims. The node's maintenance finds what a lost hint has left lying.
  */
 import { Problem } from "../errors.ts";
-import type { DeploymentMetricsOf } from "../metrics/metrics.ts";
-import type { EndpointManifest } from "../protocol/manifest.ts";
+import type { EndRecord, ExecutionEnd } from "../pool/calls/execution.ts";
+import type { Slot } from "../pool/pool.ts";
+import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
 import type { Payload } from "../protocol/messages.ts";
-import type { TaskListing } from "../storage/listing.ts";
-import type { PiecePosition } from "../storage/pieces.ts";
-import type { NewTask, Storage, SubmitOutcome } from "../storage/storage.ts";
-import { isTaskId } from "../tasks/id.ts";
-import { hasExpired, isFinal, type Task } from "../tasks/task.ts";
-import type { DeploymentTracing, OpenSpan } from "../tracing/tracing.ts";
-import type { Attempts } from "./attempts.ts";
-import { cancelTask } from "./cancel.ts";
-import type { Dispatcher } from "./dispatcher.ts";
-import { type RunTimes, retryAfter } from "./estimate.ts";
-import { type WatchedEvent, type WatchPosition, watchEvents } from "./events/watch.ts";
-import type { Expirer } from "./maintenance/expirer.ts";
-import type { Peers } from "./peers.ts";
-import { readPieces, type StreamEvent } from "./pieces/reader.ts";
-import { type QueuePosition, QueuePositions } from "./position.ts";
-import { notFinished, notFound } from "./refusals.ts";
+import type { LeasedTask } from "../storage/leases.ts";
+import type { AttemptEnd, ClaimedTask, NewTask, SubmitOutcome } from "../storage/storage.ts";
+import * as failures from "../tasks/failure.ts";
+import { retryAt } from "../tasks/retry.ts";
+import { isFinal, type Task, type TaskFailure } from "../tasks/task.ts";
+import { SingleFlight } from "../time/single-flight.ts";
+import type { OpenSpan } from "../tracing/tracing.ts";
+import { type Adopt, Attempts, type BegunAttempt, type RunningAttempt } from "./attempts.ts";
+import { Backlog } from "./claims/backlog.ts";
+import { ClaimRecovery } from "./claims/recovery.ts";
+import { isSuspect, Suspects } from "./claims/suspects.ts";
+import { attemptOf, Completer, countedAs, type RanAttempt } from "./completer.ts";
+import { RunTimes, retryAfter } from "./estimate.ts";
+import type { MaintainedQueue } from "./maintenance/maintenance.ts";
+import { UnservedTasks } from "./maintenance/unserved-tasks.ts";
+import type { QueueOptions } from "./options.ts";
+import { Peers } from "./peers.ts";
 import {
-  type Retention,
   type Submission,
   type SubmissionOptions,
   type Submitted,
   toNewTask,
   toSubmitted,
 } from "./submission.ts";
-import { tracedSubmit, tracedSubmits } from "./traced.ts";
-import type { Changes } from "./waits/changes.ts";
-import type { FinishedTask, RecentTasks } from "./waits/recent-tasks.ts";
-import { waitFor } from "./waits/wait.ts";
+import { notCancelled, notFinished, notFound, type TaskQuestion, Tasks } from "./tasks.ts";
+import { attemptBegan, attemptEnd, tracedSubmit, tracedSubmits } from "./traced.ts";
+import { Changes } from "./waits/changes.ts";
 
-interface QueueOptions {
-  readonly deploymentId: string;
-  readonly storage: Storage;
-  readonly dispatcher: Dispatcher;
-  readonly attempts: Attempts;
-  /** The other nodes on the same database; undefined where there are none. */
-  readonly peers: Peers | undefined;
-  readonly changes: Changes;
-  readonly recent: RecentTasks;
-  readonly expirer: Expirer;
-  readonly runTimes: RunTimes;
-  /** The number of calls of an endpoint that this node can run at a time. */
-  readonly slots: (endpoint: string) => number;
-  /** The worker that an endpoint waits for, for people. Default: it waits for none. */
-  readonly awaited?: (endpoint: string) => string | undefined;
-  readonly graceMs: number;
-  readonly retention: () => Retention;
-  readonly newId: () => string;
-  readonly now: () => number;
-  /** Default: nothing is counted. */
-  readonly metricsOf?: DeploymentMetricsOf | undefined;
-  /** Default: nothing is traced. */
-  readonly tracing?: DeploymentTracing | undefined;
-}
+/** Pause before a task runs again whose files could not be moved: the blob store is away or full. */
+const BLOB_STORE_RETRY_PAUSE_MS = 5_000;
 
-/** Which task, and how long to wait for it. */
-export interface TaskQuestion {
-  readonly taskId: string;
-  /** If set, a task of another endpoint is not found. */
-  readonly endpoint?: string | undefined;
-  /** Default and 0: answers at once. */
-  readonly waitMs?: number;
-  /** Ends the wait when the caller has gone. */
-  readonly signal?: AbortSignal;
-}
+/** How long a cancel waits beyond the grace of an abort, which has killed what did not listen. */
+const ABORT_MARGIN_MS = 5_000;
 
-/** A task and what it was submitted with. */
-export interface SubmittedArguments {
-  readonly task: Task;
-  readonly payload: Payload;
-}
-
-export class Queue {
+export class Queue implements Disposable {
+  /** What callers ask of a task that exists. */
+  readonly tasks: Tasks;
+  readonly runTimes = new RunTimes();
   readonly #options: QueueOptions;
-  readonly #positions: QueuePositions;
+  readonly #changes: Changes;
+  readonly #backlog: Backlog;
+  readonly #claims = new SingleFlight(() => this.#claim());
+  readonly #recovery: ClaimRecovery;
+  readonly #suspects: Suspects;
+  readonly #unserved: UnservedTasks | undefined;
+  readonly #attempts: Attempts;
+  readonly #completer: Completer;
+  readonly #peers: Peers;
+  readonly #unregister: () => void;
+  #stopped = false;
 
   constructor(options: QueueOptions) {
+    const { deploymentId, notifier, maintenance, revisions } = options;
+    const changes = new Changes(
+      options.maxWaiting,
+      notifier && ((taskId) => notifier.publish({ kind: "changed", taskId })),
+    );
+    const completer = new Completer({
+      ...options,
+      onRecorded: (task, end, ran) => this.#recorded(task, end, ran),
+      // The node that ended it may not have notified the callers that wait here.
+      onStale: (taskId) => changes.publish(taskId),
+    });
+    const attempts = new Attempts({
+      ...options,
+      changes,
+      onEnd: (it, end) => this.#ended(it, end),
+    });
+    const backlog = new Backlog(options, () => this.wake());
+    const recovery = new ClaimRecovery({ ...options, attempts, completer });
     this.#options = options;
-    this.#positions = new QueuePositions(options);
+    this.#changes = changes;
+    this.#completer = completer;
+    this.#attempts = attempts;
+    this.#backlog = backlog;
+    this.#recovery = recovery;
+    this.tasks = new Tasks({ ...options, changes, runTimes: this.runTimes, attempts });
+    const start = (claimed: ClaimedTask, slot: Slot): void =>
+      this.#isRefused(claimed) ? slot.release() : this.#start(claimed, slot);
+    this.#suspects = new Suspects({ ...options, backlog, recovery, start });
+    this.#unserved = revisions && new UnservedTasks({ ...options, revisions, completer });
+    this.#peers = new Peers({
+      ...options,
+      onQueued: (endpoint) => this.#came(endpoint),
+      onChanged: (taskId) => changes.hear(taskId),
+      onAbort: (taskId) => attempts.abort(taskId),
+    });
+    this.#unregister = maintenance.register(deploymentId, this.#maintained);
   }
+
+  // Submit: a task is stored, as claimed for a slot that is free, or as queued.
 
   /**
    * Submits a call; resolves when its task is stored. Rejects with QUEUE_FULL,
@@ -97,13 +136,59 @@ export class Queue {
   ): Promise<Submitted> {
     const submission = { endpoint, payload, options };
     const { tracing, newId } = this.#options;
-    if (tracing === undefined) {
-      return this.#submit(submission);
-    }
     const taskId = newId();
-    return tracedSubmit(tracing, { submission, taskId }, (span) =>
-      this.#submit(submission, taskId, span),
-    );
+    return tracing === undefined
+      ? this.#submit(submission, taskId)
+      : tracedSubmit(tracing, { submission, taskId }, (span) =>
+          this.#submit(submission, taskId, span),
+        );
+  }
+
+  async #submit(submission: Submission, taskId: string, span?: OpenSpan): Promise<Submitted> {
+    const { endpoint } = submission;
+    const task = this.#newTask(submission, taskId, span);
+    const startsNow =
+      !this.#stopped &&
+      task.runAtMs <= task.createdAtMs &&
+      endpoint.batch === undefined &&
+      !this.#backlog.has(endpoint.name);
+    const slot = startsNow ? this.#options.pool.reserve(endpoint) : undefined;
+    const submitted = this.#answer(await this.#store(task, endpoint, slot), submission);
+    if (submitted instanceof Problem) {
+      throw submitted;
+    }
+    return submitted;
+  }
+
+  /** Stores a task: as claimed if there is a slot, in which it starts when that is committed. */
+  async #store(task: NewTask, endpoint: EndpointManifest, slot?: Slot): Promise<SubmitOutcome> {
+    const claiming = slot && this.#recovery.callBegins();
+    try {
+      const [outcome] = await this.#options.storage.submitTasks({
+        tasks: [slot ? { ...task, leaseId: slot.workerId } : task],
+      });
+      if (outcome === undefined) {
+        throw new Error("the storage answered nothing for a submitted task");
+      }
+      if (outcome.outcome === "stored" && outcome.task.status === "running" && slot) {
+        const { workerId: leaseId } = slot;
+        this.begin({ task: outcome.task, leaseId, arguments: task.arguments }, endpoint, slot);
+        return outcome;
+      }
+      slot?.release();
+      if (outcome.outcome === "stored") {
+        this.#queued([task]);
+      }
+      return outcome;
+    } catch (err) {
+      if (slot) {
+        slot.release();
+        this.#recovery.doubt([slot.workerId]);
+      }
+      throw err;
+    } finally {
+      claiming?.end();
+    }
   }
 
   /**
@@ -127,84 +212,10 @@ export class Queue {
     ids: readonly string[],
     spans: readonly OpenSpan[] = [],
   ): Promise<(Submitted | Problem)[]> {
-    const { storage, dispatcher } = this.#options;
-    const tasks = submissions.map((each, at) => this.#newTask(each, ids[at], spans[at]));
-    const outcomes = tasks.length === 0 ? [] : await storage.submitTasks({ tasks });
-    dispatcher.stored(tasks.filter((_, index) => outcomes[index]?.outcome === "stored"));
-    return submissions.map((submission, index) => {
-      const outcome = outcomes[index];
-      if (outcome === undefined) {
-        throw new Error("the storage answered less than it was asked");
-      }
-      this.#count(submission, outcome);
-      return toSubmitted(outcome, submission, () => this.#retryAfter(submission.endpoint));
-    });
-  }
-
-  /**
-   * The position of a queued task. Undefined for any other task, and beyond the
-   * rate limit of lookups.
-   */
-  place(task: Task): Promise<QueuePosition | undefined> | undefined {
-    return task.status === "queued" ? this.#positions.find(task) : undefined;
-  }
-
-  /** One page of the deployment's tasks without expired ones; see `Storage.listTasks`. */
-  async list(listing: Omit<TaskListing, "deploymentId">): ReturnType<Storage["listTasks"]> {
-    const { deploymentId, storage, now } = this.#options;
-    const { tasks, nextBefore } = await storage.listTasks({ ...listing, deploymentId });
-    const nowMs = now();
-    return { tasks: tasks.filter((task) => !hasExpired(task, nowMs)), nextBefore };
-  }
-
-  /**
-   * Reads a task; with `waitMs`, after its next change or when the time is over.
-   * A final task is answered at once. Rejects with TASK_NOT_FOUND or
-   * TOO_MANY_WAITING.
-   */
-  async get(question: TaskQuestion): Promise<Task> {
-    const task = await this.#find(question);
-    if (!question.waitMs || isFinal(task.status)) {
-      return task;
-    }
-    const { status, attempt, lastSequence } = task;
-    return this.#waitUntil(question, (now) => {
-      return now.status !== status || now.attempt !== attempt || now.lastSequence !== lastSequence;
-    });
-  }
-
-  /**
-   * Reads a task with its result; with `waitMs`, after its end. The task is not
-   * final when the time was too short. Rejects as `get` does.
-   */
-  result(question: TaskQuestion): Promise<FinishedTask> {
-    const recent = this.#takeRecent(question);
-    if (recent) {
-      return Promise.resolve(recent);
-    }
-    const finding = question.waitMs
-      ? this.#waitUntil(question, hasEnded, () => this.#findState(question))
-      : this.#find(question);
-    return finding.then((task) => this.#takeRecent(question) ?? this.#readResult(task));
-  }
-
-  /**
-   * Cancels a queued task or, with `abort`, a running one. Rejects with
-   * TASK_NOT_FOUND, TASK_FINISHED or TASK_ALREADY_STARTED.
-   */
-  async cancel(question: TaskQuestion, abort: boolean): Promise<Task> {
-    const { taskId } = await this.#find(question);
-    return cancelTask(taskId, abort, {
-      ...this.#options,
-      untilEnded: (waitMs) =>
-        this.#waitUntil({ ...question, waitMs }, ({ status }) => status !== "running"),
-    });
-  }
-
-  /** Reads a task with the arguments that it was submitted with. Rejects with TASK_NOT_FOUND. */
-  async arguments(question: TaskQuestion): Promise<SubmittedArguments> {
-    const task = await this.#find(question);
-    return { task, payload: await this.#readArguments(task) };
+    const tasks = submissions.map((each, at) => this.#newTask(each, ids[at] ?? "", spans[at]));
+    const outcomes = tasks.length === 0 ? [] : await this.#options.storage.submitTasks({ tasks });
+    this.#queued(tasks.filter((_, index) => outcomes[index]?.outcome === "stored"));
+    return submissions.map((submission, index) => this.#answer(outcomes[index], submission));
   }
 
   /**
@@ -216,138 +227,374 @@ export class Queue {
     question: TaskQuestion & Pick<SubmissionOptions, "idempotency" | "origin">,
     endpointOf: (name: string) => EndpointManifest,
   ): Promise<Submitted> {
-    const original = await this.#find(question);
-    if (!isFinal(original.status)) {
-      throw notFinished(original);
+    const { task, payload } = await this.tasks.arguments(question);
+    if (!isFinal(task.status)) {
+      throw notFinished(task);
     }
-    const payload = await this.#readArguments(original);
     const { idempotency, origin } = question;
-    const { taskId, priority, trace: retriedTrace } = original;
+    const { taskId, priority, trace: retriedTrace } = task;
     const options = { retryOf: taskId, priority, idempotency, origin, retriedTrace };
-    return this.submit(endpointOf(original.endpoint), payload, options);
+    return this.submit(endpointOf(task.endpoint), payload, options);
   }
 
-  /** Streams the task's events and pieces after a position, as they come, until it has ended. */
-  async *watch(question: TaskQuestion, after: WatchPosition): AsyncGenerator<WatchedEvent> {
-    const { deploymentId, storage, changes } = this.#options;
-    const { taskId } = await this.#find(question);
-    const key = { deploymentId, taskId };
-    yield* watchEvents({ storage, changes, key, after, signal: question.signal });
+  #newTask(submission: Submission, taskId: string, span: OpenSpan | undefined): NewTask {
+    const { deploymentId, maintenance, retention } = this.#options;
+    const facts = { deploymentId, taskId, span, retention: retention() };
+    const task = toNewTask(submission, facts);
+    if (task.startByMs !== undefined) {
+      maintenance.expirer.expect(task.startByMs);
+    }
+    return task;
+  }
+
+  #answer(outcome: SubmitOutcome | undefined, submission: Submission): Submitted | Problem {
+    if (outcome === undefined) {
+      throw new Error("the storage answered less than it was asked");
+    }
+    const { metrics, slots } = this.#options;
+    const { name, queueLimit } = submission.endpoint;
+    if (outcome.outcome === "stored") {
+      metrics?.taskSubmitted(name);
+    }
+    return toSubmitted(outcome, submission, () =>
+      retryAfter({ queueLimit, slots: slots(name), meanRunMs: this.runTimes.mean(name) }),
+    );
+  }
+
+  /** These tasks were stored as queued, to be claimed now or when they are due. */
+  #queued(tasks: readonly NewTask[]): void {
+    const { deploymentId, notifier } = this.#options;
+    for (const endpoint of this.#backlog.add(tasks)) {
+      notifier?.publish({ kind: "queued", deploymentId, endpoint });
+    }
+    this.wake();
+  }
+
+  // Claim: queued tasks are taken for the slots that are free, and never more.
+
+  /** From now on, claims tasks for the task endpoints of this manifest. */
+  serve(manifest: ServiceManifest): void {
+    this.#backlog.serve(manifest.endpoints.filter(({ kind }) => kind === "task"));
+    this.wake();
+  }
+
+  /** Fails waiting tasks of endpoints that the revision which serves now lacks. */
+  failUnserved(): void {
+    this.#unserved?.look();
+  }
+
+  /** A slot became free, or tasks came: claims waiting tasks for the slots that are free now. */
+  wake(): void {
+    this.#suspects.wake();
+    if (!this.#stopped && !this.#backlog.isEmpty) {
+      void this.#claims.run();
+    }
+  }
+
+  async #claim(): Promise<void> {
+    // One message from a worker may free many slots in turn: one claim covers all of them.
+    await Promise.resolve();
+    const { deploymentId, storage, pool, now, log, onStorage, onFull } = this.#options;
+    const reserved = this.#backlog.reserve();
+    const { claims, slots, isShort } = reserved;
+    if (isShort) {
+      pool.crowded();
+      onFull();
+    }
+    if (claims.length === 0) {
+      return;
+    }
+    const claiming = this.#recovery.callBegins();
+    try {
+      const claimed = await storage.claimTasks({ deploymentId, nowMs: now(), claims });
+      const runnable = claimed.filter((each) => !this.#isRefused(each));
+      for (const { claimed: one, slot } of this.#backlog.assign(runnable, reserved)) {
+        this.#start(one, slot);
+      }
+      onStorage("claims", true);
+      if (this.#backlog.answered(reserved, claimed)) {
+        this.wake();
+      }
+    } catch (err) {
+      this.#recovery.doubt(claims.map(({ leaseId }) => leaseId));
+      onStorage("claims", false);
+      log.error({ err }, "tasks could not be claimed");
+    } finally {
+      claiming.end();
+      for (const slot of [...slots.values()].flat()) {
+        slot.release();
+      }
+    }
+  }
+
+  /** Fails a claimed task that the serving revision cannot run. */
+  #isRefused(claimed: ClaimedTask): boolean {
+    const refusal = this.#options.revisions?.refusal(claimed);
+    if (refusal === undefined) {
+      return false;
+    }
+    this.#completer.refuse(claimed, refusal);
+    // Its slot was not used, and more may be waiting.
+    this.#backlog.hint(claimed.task.endpoint);
+    this.wake();
+    return true;
+  }
+
+  /** Starts a claimed task in its slot, or gives it back where it found none. */
+  #start(claimed: ClaimedTask, slot: Slot | undefined): void {
+    const endpoint = this.#backlog.find(claimed.task.endpoint);
+    if (endpoint && slot) {
+      this.begin(claimed, endpoint, slot);
+    } else {
+      // The service was replaced by one without this endpoint while the claim was under way.
+      slot?.release();
+      this.giveBack(claimed);
+    }
+  }
+
+  /** A task of this endpoint may be waiting. */
+  #came(endpoint: string): void {
+    this.#backlog.came(endpoint);
+    this.wake();
+  }
+
+  // Attempt: a worker runs the task. What it reports goes through `Attempts`.
+
+  /** Runs a claimed task in a slot, and releases the slot when the attempt ends. */
+  begin(claimed: ClaimedTask, endpoint: EndpointManifest, slot: Slot): void {
+    const { task, leaseId } = claimed;
+    const { tracing, metrics } = this.#options;
+    const span = tracing && attemptBegan(tracing, task, this.#options);
+    this.#attempts.begin({ task, leaseId, endpoint, slot, span }, claimed.arguments);
+    this.runTimes.begin(endpoint.name);
+    this.#changes.publish(task.taskId, task);
+    const waitSeconds = ((task.startedAtMs ?? task.runAtMs) - task.runAtMs) / 1_000;
+    metrics?.taskStarted(endpoint.name, waitSeconds);
+  }
+
+  /** Goes on with an attempt that another node began, and which its worker still runs. */
+  adopt(begun: BegunAttempt, adopt: Adopt): void {
+    this.#attempts.adopt(begun, adopt);
+    this.#changes.publish(begun.task.taskId, begun.task);
+  }
+
+  /** Returns a task to the queue that was claimed, here or by another node, and does not run. */
+  giveBack(leased: LeasedTask): void {
+    this.#completer.giveBack(attemptOf(leased));
+  }
+
+  // End: what became of the attempt is stored, by the `Completer`, and callers are told.
+
+  #ended(running: RunningAttempt, end: ExecutionEnd): Promise<EndRecord> {
+    const { begun, startedMs } = running;
+    const { task, endpoint, slot, span } = begun;
+    slot.release();
+    const runMs = performance.now() - startedMs;
+    this.runTimes.add(endpoint.name, runMs);
+    this.wake();
+    running.tellEnd(end);
+    const outcome = this.#outcome(end, task, endpoint);
+    span?.end(attemptEnd(end, outcome));
+    const { takeEvents } = running;
+    const ran = { runSeconds: runMs / 1_000, trace: task.trace, takeEvents, alone: slot.alone };
+    return this.#completer.record(attemptOf(begun), this.#attempts.toRecord(running, outcome), ran);
+  }
+
+  /** What to record of an attempt whose execution ended like this. */
+  #outcome(end: ExecutionEnd, task: Task, endpoint: EndpointManifest): AttemptEnd {
+    switch (end.kind) {
+      case "result":
+        return { status: "success", result: end.result };
+      case "failure":
+        return this.#failed(failures.functionFailed(end.failure), task, endpoint);
+      case "lost":
+        return end.alone
+          ? { status: "worker_lost", failure: failures.workerLost(end) }
+          : { ...returned(failures.lostBesideOthers(end.message)), suspect: true };
+      case "cut_off":
+        return { status: "node_lost", failure: failures.cutOff(end.message) };
+      case "displaced":
+        return returned(`its worker was ended for another reason: ${end.message}`);
+      case "unavailable": {
+        const runAtMs = this.#options.now() + BLOB_STORE_RETRY_PAUSE_MS;
+        return { ...returned(end.problem.rawMessage), runAtMs };
+      }
+      case "aborted":
+        if (end.reason === "timeout") {
+          const failed = this.#failed(failures.timedOut(endpoint), task, endpoint);
+          // It has ended its worker, if not by itself.
+          return end.killed && failed.status === "queued" ? { ...failed, suspect: true } : failed;
+        }
+        return end.reason === "cancelled"
+          ? { status: "cancelled" }
+          : returned("the node or its worker was stopped");
+    }
+  }
+
+  /** Back to the queue after a backoff, or final when it was tried often enough. */
+  #failed(failure: TaskFailure, task: Task, endpoint: EndpointManifest): FailedEnd {
+    const runAtMs = retryAt({
+      failures: task.failedAttempts + 1,
+      code: failure.code,
+      policy: endpoint.retries,
+      nowMs: this.#options.now(),
+      random: Math.random(),
+    });
+    return runAtMs === undefined
+      ? { status: "failure", failure }
+      : { status: "queued", runAtMs, failed: true, failure };
+  }
+
+  /** The end of an attempt is stored: its task has ended, or waits for another attempt. */
+  #recorded(task: Task, end: AttemptEnd, ran: RanAttempt | undefined): void {
+    if (end.status === "success") {
+      this.tasks.remember(task, end.result);
+    }
+    this.#changes.publish(task.taskId, task);
+    const outcome = countedAs(task, end);
+    // A task that was claimed and returned without having run is not counted.
+    if (ran || outcome !== "returned") {
+      this.#options.metrics?.taskFinished(task.endpoint, outcome, ran?.runSeconds);
+    }
+    if (task.status === "queued") {
+      this.#requeued(task, isSuspect(end, ran));
+    }
+  }
+
+  /** A task is queued again, to be claimed when it is due. */
+  #requeued({ endpoint, runAtMs }: Task, asSuspect = false): void {
+    const { deploymentId, notifier, now, onFull } = this.#options;
+    if (runAtMs > now()) {
+      this.#backlog.expect(runAtMs);
+    } else if (asSuspect) {
+      this.#suspects.came(endpoint);
+      onFull();
+    } else {
+      notifier?.publish({ kind: "queued", deploymentId, endpoint });
+      this.#came(endpoint);
+    }
   }
 
   /**
-   * Streams the pieces of the task's result after a position, as they come. Returns the task
-   * when it has ended; undefined when the caller has gone. Rejects as `get` does.
+   * Cancels a queued task or, with `abort`, a running one, on whichever node it runs. Rejects with
+   * TASK_NOT_FOUND, TASK_FINISHED or TASK_ALREADY_STARTED.
    */
-  async *pieces(
-    question: TaskQuestion,
-    after: PiecePosition,
-  ): AsyncGenerator<StreamEvent, Task | undefined> {
-    const { deploymentId, storage, changes } = this.#options;
-    const { taskId, signal } = question;
-    await this.#find(question);
-    const key = { deploymentId, taskId };
-    const ended = yield* readPieces({ storage, changes, key, after, signal });
-    if (ended === undefined && !signal?.aborted) {
-      throw notFound(taskId);
-    }
-    return ended;
-  }
-
-  async #readArguments({ taskId }: Task): Promise<Payload> {
-    const { deploymentId, storage } = this.#options;
-    const payload = await storage.getArguments({ deploymentId, taskId });
-    if (payload === undefined) {
-      throw notFound(taskId);
-    }
-    return payload;
-  }
-
-  async #readResult(task: Task): Promise<FinishedTask> {
-    const { deploymentId, storage } = this.#options;
-    const { taskId, status } = task;
-    const result =
-      status === "success" ? await storage.getResult({ deploymentId, taskId }) : undefined;
-    return { task, result };
-  }
-
-  #count({ endpoint }: Submission, { outcome }: SubmitOutcome): void {
-    if (outcome === "stored") {
-      this.#options.metricsOf?.(this.#options.deploymentId)?.taskSubmitted(endpoint.name);
-    }
-  }
-
-  #submit(submission: Submission, taskId?: string, span?: OpenSpan): Promise<Submitted> {
-    const { endpoint } = submission;
-    const task = this.#newTask(submission, taskId, span);
-    return this.#options.dispatcher.submit(task, endpoint).then((outcome) => {
-      this.#count(submission, outcome);
-      const submitted = toSubmitted(outcome, submission, () => this.#retryAfter(endpoint));
-      if (submitted instanceof Problem) {
-        throw submitted;
-      }
-      return submitted;
+  async cancel(question: TaskQuestion, abort: boolean): Promise<Task> {
+    const { taskId } = await this.tasks.find(question);
+    const { deploymentId, storage, now, metrics, graceMs } = this.#options;
+    const asked = { deploymentId, taskId, nowMs: now() };
+    const found = await storage.cancelTask(asked).catch((err: unknown) => {
+      // The cancellation may have been stored all the same, so waiting callers read the task again.
+      this.#changes.publish(taskId);
+      throw err;
     });
-  }
-
-  #newTask(submission: Submission, taskId = this.#options.newId(), span?: OpenSpan): NewTask {
-    const { deploymentId, expirer, retention } = this.#options;
-    const task = toNewTask(submission, { deploymentId, taskId, span, retention: retention() });
-    if (task.startByMs !== undefined) {
-      expirer.expect(task.startByMs);
+    if (found === undefined) {
+      throw notFound(taskId);
+    }
+    if (found.outcome === "cancelled") {
+      metrics?.taskFinished(found.task.endpoint, "cancelled", undefined);
+      this.#changes.publish(taskId, found.task);
+      return found.task;
+    }
+    if (isFinal(found.task.status) || !abort) {
+      throw notCancelled(found.task, "is already running: add abort=true to stop it");
+    }
+    const waitMs = graceMs + ABORT_MARGIN_MS;
+    const ended = this.tasks.waitUntil(
+      { ...question, waitMs },
+      (task) => task.status !== "running",
+    );
+    const aborted = this.#attempts.abort(taskId) ? undefined : this.#peers.requestAbort(taskId);
+    // Together: either may fail while the other is under way.
+    const [task] = await Promise.all([ended, aborted]);
+    if (task.status === "queued") {
+      return this.cancel(question, true);
+    }
+    if (task.status !== "cancelled") {
+      throw notCancelled(task, `could not be stopped within ${waitMs} ms: try again`);
     }
     return task;
   }
 
-  #retryAfter({ name, queueLimit }: EndpointManifest): number {
-    const { runTimes, slots } = this.#options;
-    return retryAfter({ queueLimit, slots: slots(name), meanRunMs: runTimes.mean(name) });
+  /** What maintenance tells of the tasks: what has become of them, and what is to do. */
+  get #maintained(): MaintainedQueue {
+    const { metrics, pool, revisions, onStorage, onFull } = this.#options;
+    const attempts = this.#attempts;
+    const changes = this.#changes;
+    return {
+      onRescued: (task) => {
+        changes.publish(task.taskId, task);
+        const isQueued = task.status === "queued";
+        metrics?.taskFinished(task.endpoint, isQueued ? "returned" : "failure", undefined);
+        if (isQueued) {
+          this.#requeued(task);
+        }
+      },
+      onExpired: (task) => {
+        changes.publish(task.taskId, task);
+        metrics?.taskFinished(task.endpoint, "expired", undefined);
+      },
+      onDue: (endpoint) => {
+        if (revisions?.lacks(endpoint)) {
+          this.#unserved?.found();
+        } else {
+          this.#peers.queued(endpoint);
+        }
+      },
+      onSuspects: (endpoint, count) => {
+        // A node without workers starts none for it.
+        if (pool.size > 0 || pool.ready) {
+          this.#suspects.hint(endpoint, count);
+          onFull();
+        }
+      },
+      awaited: () => changes.awaited,
+      onMissed: (taskId) => changes.hear(taskId),
+      onStorage: (answers) => onStorage("heartbeat", answers),
+      leaseIds: () => attempts.leaseIds(),
+      abort: (taskId) => void attempts.abort(taskId),
+    };
   }
 
-  #takeRecent(question: TaskQuestion): FinishedTask | undefined {
-    const found = this.#options.recent.take(question.taskId, this.#options.now());
-    return found && isAsked(found.task, question) ? found : undefined;
+  // Stop: first the claims, then, when the pool has drained, what is left to store.
+
+  /** Starts no more tasks. Callers can still read tasks and wait for the running ones. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    await this.#unserved?.[Symbol.asyncDispose]();
+    this.#backlog[Symbol.dispose]();
+    await this.#claims[Symbol.asyncDispose]();
+    await this.#suspects[Symbol.asyncDispose]();
+    await this.#recovery[Symbol.asyncDispose]();
+    this.#peers[Symbol.dispose]();
   }
 
-  /** Reads the task. A task that has just finished here is read from memory. */
-  async #find(question: TaskQuestion): Promise<Task> {
-    const { taskId } = question;
-    const { deploymentId, storage, recent, now } = this.#options;
-    const task =
-      recent.get(taskId, now())?.task ??
-      (isTaskId(taskId) ? await storage.getTask({ deploymentId, taskId }) : undefined);
-    if (task === undefined || hasExpired(task, now()) || !isAsked(task, question)) {
-      throw notFound(taskId);
-    }
-    return task;
+  /** Resolves when every end that was reported, under this lease, is recorded or given up. */
+  recorded(leaseId?: string): Promise<void> {
+    return this.#completer.recorded(leaseId);
   }
 
-  /** Reads the task's state. A task that runs here is read from memory, without its progress. */
-  #findState(question: TaskQuestion): Task | Promise<Task> {
-    const task = this.#options.attempts.get(question.taskId);
-    return task && isAsked(task, question) ? task : this.#find(question);
+  /**
+   * Resolves when the storage has every end, or when the time is over: attempts without an end then
+   * run again. Callers that still wait are refused.
+   */
+  async settled(withinMs: number): Promise<void> {
+    const timer = setTimeout(() => this.#attempts.giveUp(), withinMs);
+    await this.#completer.settled(withinMs);
+    await this.#attempts[Symbol.asyncDispose]();
+    clearTimeout(timer);
+    this.#changes.close();
   }
 
-  #waitUntil(
-    question: TaskQuestion,
-    enough: (task: Task) => boolean,
-    read: () => Task | Promise<Task> = () => this.#find(question),
-  ): Promise<Task> {
-    return waitFor({
-      changes: this.#options.changes,
-      taskId: question.taskId,
-      waitMs: question.waitMs ?? 0,
-      signal: question.signal,
-      read,
-      enough,
-    });
+  /** Maintenance tells it nothing more. */
+  [Symbol.dispose](): void {
+    this.#unregister();
   }
 }
 
-function hasEnded({ status }: Task): boolean {
-  return isFinal(status);
-}
+type FailedEnd = Extract<AttemptEnd, { readonly status: "queued" | "failure" }>;
 
-function isAsked(task: Task, { endpoint }: TaskQuestion): boolean {
-  return endpoint === undefined || task.endpoint === endpoint;
+/** Back to the queue, at once: what ended the attempt was not the task's fault. */
+function returned(why: string): Extract<AttemptEnd, { readonly status: "queued" }> {
+  return { status: "queued", failed: false, failure: failures.interrupted(why) };
 }

@@ -1,9 +1,11 @@
 /** Trace spans of submits, waits and attempts. Nothing here runs where tracing is off. */
 import { codeToString } from "@connectrpc/connect/protocol-connect";
 import { Problem, toProblem } from "../errors.ts";
+import type { Log } from "../log/log.ts";
 import type { ExecutionEnd } from "../pool/calls/execution.ts";
 import type { AttemptEnd, Storage } from "../storage/storage.ts";
 import type { Task } from "../tasks/task.ts";
+import { loggedTrace } from "../tracing/context.ts";
 import type { DeploymentTracing, OpenSpan, SpanEnd } from "../tracing/tracing.ts";
 import type { Submission, Submitted } from "./submission.ts";
 
@@ -81,12 +83,32 @@ function refused({ code }: Problem): SpanEnd {
   return { outcome: "refused", error: codeToString(code) };
 }
 
+interface TracedFrom {
+  readonly storage: Storage;
+  readonly log: Log;
+  readonly now: () => number;
+}
+
+/** Begins the span of an attempt, and traces how long its task waited. */
+export function attemptBegan(
+  tracing: DeploymentTracing,
+  task: Task,
+  { storage, log, now }: TracedFrom,
+): OpenSpan {
+  const { endpoint, taskId, attempt, trace: parent } = task;
+  waited(tracing, task, { storage, nowMs: now() }).catch((err: unknown) => {
+    const about = { err, endpoint, taskId, attempt, ...loggedTrace(parent) };
+    log.debug(about, "when a task came back to the queue could not be read");
+  });
+  return tracing.attemptBegan({ endpoint, kind: "task", parent, taskId, attempt });
+}
+
 /**
  * Traces how long a claimed task waited, up to now. A task with earlier attempts
  * has waited since its return to the queue: the event before the claim in its
  * event log.
  */
-export async function waited(
+async function waited(
   tracing: DeploymentTracing,
   task: Task,
   { storage, nowMs }: { readonly storage: Storage; readonly nowMs: number },

@@ -1,4 +1,6 @@
 /** The failures that the queue itself sets on attempts and tasks. */
+import type { EndpointManifest } from "../protocol/manifest.ts";
+import type { CallFailure } from "../protocol/messages.ts";
 import { MAX_LOST_NODES, MAX_LOST_WORKERS } from "./lost.ts";
 import type { TaskFailure } from "./task.ts";
 
@@ -11,6 +13,28 @@ export const EXPIRED: TaskFailure = {
 
 /** For an attempt whose worker died, for a reason that nobody knows. */
 export const WORKER_LOST = workerLost({ message: "the worker ended while this ran" });
+
+/** For an attempt whose function failed. */
+export function functionFailed({ code, message, status, violations }: CallFailure): TaskFailure {
+  return {
+    reason: "error",
+    code,
+    message,
+    ...(status !== undefined && { status }),
+    ...(violations && {
+      violations: violations.map(({ path, message }) => ({ field: path, description: message })),
+    }),
+  };
+}
+
+/** For an attempt that took longer than its endpoint may. */
+export function timedOut({
+  name,
+  timeoutMs,
+}: Pick<EndpointManifest, "name" | "timeoutMs">): TaskFailure {
+  const message = `endpoint ${name} did not end within its timeout of ${timeoutMs} ms`;
+  return { reason: "timeout", code: "deadline_exceeded", message };
+}
 
 /** For an attempt whose lease ended before it did. */
 export const NODE_LOST: TaskFailure = {
@@ -53,6 +77,11 @@ export function workerLost({
 }): TaskFailure {
   const reason = outOfMemory ? "out_of_memory" : "worker_lost";
   return { reason, code: "internal", message };
+}
+
+/** Why an attempt was interrupted whose worker died while it ran beside other calls. */
+export function lostBesideOthers(message: string): string {
+  return `its worker died with other calls in it: ${message}; it is not counted, and runs again alone`;
 }
 
 /** For a task that lost more workers than `MAX_LOST_WORKERS`; `last` is what ended the last one. */

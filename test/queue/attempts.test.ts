@@ -6,7 +6,6 @@ import type { Slot } from "../../src/pool/pool.ts";
 import type { EndpointManifest } from "../../src/protocol/manifest.ts";
 import { Attempts } from "../../src/queue/attempts.ts";
 import { Changes } from "../../src/queue/waits/changes.ts";
-import { RecentTasks } from "../../src/queue/waits/recent-tasks.ts";
 import { asStored } from "../../src/storage/stored.ts";
 import { localFiles } from "../storage/files/local.ts";
 import { newTask } from "../storage/fixtures.ts";
@@ -23,19 +22,18 @@ it("does not keep the arguments of a task while it runs", async () => {
     now: Date.now,
     log: { debug() {}, info() {}, warn() {}, error() {} },
     changes: new Changes(10),
-    recent: new RecentTasks(),
     keeper: localFiles().task,
     limits: SERVICE_LIMITS,
-    onSlotFree() {},
-    onQueued() {},
+    onEnd: () => Promise.resolve("recorded"),
   });
   const listeners: unknown[] = [];
   const slot = { execute: (_call: unknown, listener: unknown) => listeners.push(listener) };
   const started = () => {
     const payload = { json: "{}", files: [] };
     const task = asStored({ ...newTask("a"), arguments: payload }, true);
-    const claimed = { task, leaseId: "lease", arguments: payload };
-    attempts.start(claimed, { name: "work" } as EndpointManifest, slot as unknown as Slot);
+    const endpoint = { name: "work" } as EndpointManifest;
+    const begun = { task, leaseId: "lease", endpoint, slot: slot as unknown as Slot };
+    attempts.begin(begun, payload);
     return new WeakRef(payload);
   };
   const payload = started();

@@ -22,7 +22,7 @@ export function accessHandlers({
 }: AccessOptions): Partial<ServiceImpl<typeof TaskService>> {
   return {
     async createTaskAccess(req, ctx): Promise<Message> {
-      const { taskId, endpoint } = await deploymentOf(ctx).queue.get(question(req, ctx));
+      const { taskId, endpoint } = await deploymentOf(ctx).tasks.get(question(req, ctx));
       const { facts } = locatedOf(ctx);
       const { principal } = callerOf(ctx);
       const { access, expiresAtMs } = taskAccess.make({ principal, taskId, deployment: facts });

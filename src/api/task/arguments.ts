@@ -13,7 +13,7 @@ import type { Deployment } from "../../deployments/deployment.ts";
 import { problem } from "../../errors.ts";
 import type { EndpointManifest } from "../../protocol/manifest.ts";
 import type { Payload } from "../../protocol/messages.ts";
-import type { SubmittedArguments } from "../../queue/queue.ts";
+import type { SubmittedArguments } from "../../queue/tasks.ts";
 import type { StreamedBodies } from "../../server/http/streamed-bodies.ts";
 import { resultMessage, toStoredResult } from "./stored.ts";
 import { refuseLarge, toValue } from "./value.ts";

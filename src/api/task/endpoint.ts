@@ -87,7 +87,7 @@ async function call(
   }
   const { taskId } = task;
   const waitMs = manifest.timeoutMs;
-  const finished = await namingTask(deployment.queue.result({ taskId, waitMs, signal }), taskId);
+  const finished = await namingTask(deployment.tasks.result({ taskId, waitMs, signal }), taskId);
   if (finished.task.status === "queued" || finished.task.status === "running") {
     throw problem(
       "CALL_TIMEOUT",

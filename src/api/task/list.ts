@@ -23,7 +23,7 @@ export const WORDS = new Map<number, TaskStatus>(
 );
 
 /** Returns one page. Rejects with REQUEST_INVALID for a token of another list. */
-export async function listTasks({ name, queue }: Deployment, req: ListTasksRequest) {
+export async function listTasks({ name, tasks: stored }: Deployment, req: ListTasksRequest) {
   const filter = filterOf(req);
   const tokens = new PageTokens({
     method: "ListTasks",
@@ -35,7 +35,7 @@ export async function listTasks({ name, queue }: Deployment, req: ListTasksReque
   const tasks: Task[] = [];
   for (let round = 0; round < MAX_QUERIES_PER_PAGE; round++) {
     const limit = pageSize - tasks.length;
-    const page = await queue.list({ ...filter, limit, ...(before !== undefined && { before }) });
+    const page = await stored.list({ ...filter, limit, ...(before !== undefined && { before }) });
     tasks.push(...page.tasks);
     before = page.nextBefore;
     if (before === undefined || tasks.length >= pageSize) {

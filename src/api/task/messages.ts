@@ -17,7 +17,7 @@ import {
 } from "../../../gen/tessera/v1/task_pb.js";
 import type { EndpointManifest } from "../../protocol/manifest.ts";
 import type { Payload } from "../../protocol/messages.ts";
-import type { QueuePosition } from "../../queue/position.ts";
+import type { QueuePosition } from "../../queue/estimate.ts";
 import type { Submitted } from "../../queue/submission.ts";
 import type { StreamedBodies } from "../../server/http/streamed-bodies.ts";
 import type { CallInput } from "../../service/input/arguments.ts";

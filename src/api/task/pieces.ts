@@ -16,7 +16,7 @@ import type { Deployment } from "../../deployments/deployment.ts";
 import { problem } from "../../errors.ts";
 import type { WatchedEvent } from "../../queue/events/watch.ts";
 import type { StreamedPiece } from "../../queue/pieces/reader.ts";
-import type { TaskQuestion } from "../../queue/queue.ts";
+import type { TaskQuestion } from "../../queue/tasks.ts";
 import { bodyMessage } from "../../server/http/body.ts";
 import { deploymentOf } from "../../server/rpc/target.ts";
 import { pieceTypeOf } from "../../service/piece-type.ts";
@@ -32,14 +32,14 @@ export async function* streamTask(
   question: TaskQuestion,
 ): AsyncGenerator<StreamTaskResponse> {
   const deployment = deploymentOf(ctx);
-  const { queue } = deployment;
-  const endpoint = deployment.find((await queue.get({ ...question, waitMs: 0 })).endpoint);
+  const { tasks } = deployment;
+  const endpoint = deployment.find((await tasks.get({ ...question, waitMs: 0 })).endpoint);
   if (endpoint && endpoint.stream === undefined) {
     const description = `is of the endpoint ${endpoint.name}, which gives its result at once: get the result instead`;
     const violations = [{ field: "task_id", description }];
     throw problem("REQUEST_INVALID", `the task ${description}`, { violations });
   }
-  const events = queue.pieces(question, positionOf(req));
+  const events = tasks.pieces(question, positionOf(req));
   try {
     for (;;) {
       const { done, value } = await events.next();

@@ -4,7 +4,7 @@ import { codeFromString } from "@connectrpc/connect/protocol-connect";
 import type { TaskResult } from "../../../gen/tessera/v1/task_pb.js";
 import type { Deployment } from "../../deployments/deployment.ts";
 import { problem } from "../../errors.ts";
-import { notFinished } from "../../queue/refusals.ts";
+import { notFinished } from "../../queue/tasks.ts";
 import type { FinishedTask } from "../../queue/waits/recent-tasks.ts";
 import { pathBelow } from "../../service/routes.ts";
 import type { Task } from "../../tasks/task.ts";

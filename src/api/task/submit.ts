@@ -43,7 +43,7 @@ export const submitHandlers: Pick<ServiceImpl<typeof TaskService>, "submitTask" 
   async submitTask(req, ctx) {
     const deployment = deploymentOf(ctx);
     deployment.admit();
-    const { queue, name } = deployment;
+    const { queue, tasks, name } = deployment;
     const bodies = ctx.values.get(streamedBodies);
     const origin = originOf(ctx);
     const reading = read(deployment, req, { ctx, origin, bodies });
@@ -58,16 +58,16 @@ export const submitHandlers: Pick<ServiceImpl<typeof TaskService>, "submitTask" 
     response.replayed = replayed;
     const waitMs = milliseconds(req.wait);
     if (waitMs === 0) {
-      const place = queue.place(task);
-      response.task = toTaskMessage(task, name, place && (await place));
+      const place = task.status === "queued" ? await tasks.place(task) : undefined;
+      response.task = toTaskMessage(task, name, place);
       return response;
     }
     const { taskId } = task;
     // The task is accepted even if the wait fails: an error would be taken for a refusal.
-    const ended = await queue
+    const ended = await tasks
       .result({ taskId, waitMs, signal: ctx.signal })
       .catch(() => ({ task, result: undefined }));
-    response.task = toTaskMessage(ended.task, name, await queue.place(ended.task));
+    response.task = toTaskMessage(ended.task, name, await tasks.place(ended.task));
     if (isFinal(ended.task.status)) {
       response.result = await answer(ended, deployment, { format: req.resultFormat, bodies });
     }

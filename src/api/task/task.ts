@@ -2,7 +2,7 @@
 import type { Duration } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { TaskService } from "../../../gen/tessera/v1/task_pb.js";
-import type { TaskQuestion } from "../../queue/queue.ts";
+import type { TaskQuestion } from "../../queue/tasks.ts";
 import { streamedBodies } from "../../server/http/streamed-bodies.ts";
 import { noteTask, originOf } from "../../server/rpc/engine/caller.ts";
 import { deploymentOf } from "../../server/rpc/target.ts";
@@ -19,9 +19,9 @@ export const taskService: Partial<ServiceImpl<typeof TaskService>> = {
   ...submitHandlers,
 
   async getTask(req, ctx) {
-    const { queue, name } = deploymentOf(ctx);
-    const task = await queue.get(question(req, ctx));
-    const message = toTaskMessage(task, name, await queue.place(task));
+    const { tasks, name } = deploymentOf(ctx);
+    const task = await tasks.get(question(req, ctx));
+    const message = toTaskMessage(task, name, await tasks.place(task));
     message.attempts = toAttemptMessages(task);
     return message;
   },
@@ -29,21 +29,21 @@ export const taskService: Partial<ServiceImpl<typeof TaskService>> = {
   getTaskResult(req, ctx) {
     const deployment = deploymentOf(ctx);
     const bodies = ctx.values.get(streamedBodies);
-    return deployment.queue
+    return deployment.tasks
       .result(question(req, ctx))
       .then((finished) => answer(finished, deployment, { format: req.resultFormat, bodies }));
   },
 
   async getTaskArguments(req, ctx) {
     const deployment = deploymentOf(ctx);
-    const submitted = await deployment.queue.arguments(question(req, ctx));
+    const submitted = await deployment.tasks.arguments(question(req, ctx));
     return toArgumentsMessage(submitted, deployment, ctx.values.get(streamedBodies));
   },
 
   async getTaskArgumentFile(req, ctx) {
     const deployment = deploymentOf(ctx);
     const bodies = ctx.values.get(streamedBodies);
-    const submitted = await deployment.queue.arguments(question(req, ctx));
+    const submitted = await deployment.tasks.arguments(question(req, ctx));
     return toFileMessage(submitted, req.file, { deployment, bodies });
   },
 
@@ -63,7 +63,7 @@ export const taskService: Partial<ServiceImpl<typeof TaskService>> = {
       noteReplay(ctx);
     }
     noteTask(ctx, task);
-    return toTaskMessage(task, deployment.name, await deployment.queue.place(task));
+    return toTaskMessage(task, deployment.name, await deployment.tasks.place(task));
   },
 
   async listTasks(req, ctx) {
@@ -73,7 +73,7 @@ export const taskService: Partial<ServiceImpl<typeof TaskService>> = {
   async *watchTask(req, ctx) {
     const deployment = deploymentOf(ctx);
     const after = { sequence: Number(req.afterSequence), piece: positionOf(req) };
-    for await (const event of deployment.queue.watch(question(req, ctx), after)) {
+    for await (const event of deployment.tasks.watch(question(req, ctx), after)) {
       yield toWatchedMessage(event, deployment);
     }
   },

@@ -18,9 +18,8 @@ import { loggedTrace, type Origin } from "../../tracing/context.ts";
 import type { DeploymentTracing } from "../../tracing/tracing.ts";
 import { CallBatches } from "../batches/calls.ts";
 import { callEnd } from "../traced.ts";
-import { HeldPieces } from "./held-pieces.ts";
 import { LoneCalls } from "./lone-calls.ts";
-import { PieceQueue } from "./piece-queue.ts";
+import { HeldPieces, PieceQueue } from "./piece-queue.ts";
 import { Reruns } from "./reruns.ts";
 
 /** Calls that may wait for a slot, over all endpoints of a deployment. */

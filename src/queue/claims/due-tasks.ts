@@ -1,9 +1,9 @@
-/** The alarm for delayed tasks: wakes the dispatcher of one deployment when they become due. */
+/** The alarm for delayed tasks: wakes the queue of one deployment when they become due. */
 import type { Log } from "../../log/log.ts";
 import type { Storage } from "../../storage/storage.ts";
 import { Alarm } from "../../time/alarm.ts";
 
-interface DueTasksOptions {
+export interface DueTasksOptions {
   readonly deploymentId: string;
   readonly storage: Storage;
   readonly log: Log;

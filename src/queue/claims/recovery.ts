@@ -16,6 +16,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Log } from "../../log/log.ts";
 import type { Attempt, Storage } from "../../storage/storage.ts";
 import type { Attempts } from "../attempts.ts";
+import type { Completer } from "../completer.ts";
 
 /**
  * How long lost claims are looked for after an error, because the call may still be carried
@@ -26,8 +27,9 @@ const LOST_CLAIM_SEARCH_MS = 30_000;
 const LOST_CLAIM_SEARCH_INTERVAL_MS = 1_000;
 
 interface ClaimRecoveryOptions {
-  readonly storage: Storage;
-  readonly attempts: Attempts;
+  readonly storage: Pick<Storage, "listAttempts">;
+  readonly attempts: Pick<Attempts, "has">;
+  readonly completer: Pick<Completer, "giveBack" | "isUnderWay">;
   readonly log: Log;
 }
 
@@ -113,8 +115,9 @@ export class ClaimRecovery implements AsyncDisposable {
   }
 
   async #giveBack(): Promise<void> {
-    const { storage, attempts, log } = this.#options;
-    const isUnknown = (attempt: Attempt): boolean => !attempts.knows(attempt);
+    const { storage, attempts, completer, log } = this.#options;
+    const isUnknown = (attempt: Attempt): boolean =>
+      !attempts.has(attempt) && !completer.isUnderWay(attempt);
     const held = await storage.listAttempts({ leaseIds: [...this.#doubtful.keys()] });
     const unknown = held.filter(isUnknown);
     if (unknown.length === 0) {
@@ -125,7 +128,7 @@ export class ClaimRecovery implements AsyncDisposable {
     await underWay.ended();
     for (const attempt of unknown.filter(isUnknown)) {
       log.warn({ ...attempt }, "a task was claimed by a call that failed; it goes back");
-      attempts.giveBack(attempt);
+      completer.giveBack(attempt);
     }
   }
 }

@@ -7,7 +7,9 @@
 import type { Log } from "../../log/log.ts";
 import type { Pool, Slot } from "../../pool/pool.ts";
 import type { EndpointManifest } from "../../protocol/manifest.ts";
-import type { ClaimedTask, Storage } from "../../storage/storage.ts";
+import type { AttemptEnd, ClaimedTask, Storage } from "../../storage/storage.ts";
+import type { RanAttempt } from "../completer.ts";
+import type { Backlog } from "./backlog.ts";
 import type { ClaimRecovery } from "./recovery.ts";
 
 /** How often a worker is asked for again while none can be had: others come and go meanwhile. */
@@ -18,13 +20,10 @@ interface SuspectsOptions {
   readonly storage: Pick<Storage, "claimTasks">;
   readonly pool: Pick<Pool, "reserveAlone" | "suspectsSettled">;
   readonly recovery: ClaimRecovery;
+  readonly backlog: Pick<Backlog, "find" | "isEmpty">;
   readonly log: Log;
   readonly now: () => number;
-  /** True while other tasks may be waiting for a slot. */
-  othersWait(): boolean;
-  /** The endpoint, if the serving revision has it. */
-  find(endpoint: string): EndpointManifest | undefined;
-  /** Starts what was claimed; it releases the slot. */
+  /** Starts what was claimed, or fails it; releases the slot in the end. */
   start(claimed: ClaimedTask, slot: Slot): void;
 }
 
@@ -86,14 +85,14 @@ export class Suspects implements AsyncDisposable {
   async #look(): Promise<void> {
     // The slots that one message from a worker freed go to others first.
     await Promise.resolve();
-    const { pool } = this.#options;
+    const { pool, backlog } = this.#options;
     for (const name of [...this.#waiting.keys()]) {
-      const endpoint = this.#options.find(name);
+      const endpoint = backlog.find(name);
       if (endpoint === undefined) {
         this.#waiting.delete(name);
       }
       while (endpoint && this.#waiting.has(name) && !this.#stopped) {
-        const slot = pool.reserveAlone(endpoint, this.#options.othersWait(), this);
+        const slot = pool.reserveAlone(endpoint, !backlog.isEmpty, this);
         if (slot === undefined) {
           this.#wakeLater();
           break;
@@ -141,4 +140,11 @@ export class Suspects implements AsyncDisposable {
       this.wake();
     }, ASK_AGAIN_MS).unref();
   }
+}
+
+/** True when a task that went back to the queue with this end is a suspect. */
+export function isSuspect(end: AttemptEnd, ran: RanAttempt | undefined): boolean {
+  const failed = end.status === "queued" && end.failed;
+  const isNew = end.status === "worker_lost" || (end.status === "queued" && end.suspect === true);
+  return isNew || (ran?.alone === true && !failed);
 }

@@ -8,8 +8,7 @@ import type { Storage, TaskKey } from "../../storage/storage.ts";
 import { eventLog, type TaskEvent, type TaskHistory } from "../../tasks/event.ts";
 import { isFinal, type Task } from "../../tasks/task.ts";
 import { PIECES_PAGE_BYTES, type StreamedPiece } from "../pieces/reader.ts";
-import type { Changes } from "../waits/changes.ts";
-import { Wakeups } from "../waits/wakeups.ts";
+import { type Changes, Wakeups } from "../waits/changes.ts";
 
 /** Stored events read at once: bounds what a watcher holds in memory. */
 const MAX_EVENTS_PER_READ = 500;

@@ -17,12 +17,13 @@
  *   - Deployments hear which endpoints have tasks to claim. This backs up all
  *     hints: a lost one costs at most one pass.
  *   - With other nodes on the database, waiting callers read their tasks again,
- *     and requested aborts are fetched (`remote-changes.ts`).
+ *     and requested aborts are fetched.
  *
  * Each finding goes to the deployment it belongs to, which knows its waiting
  * callers. If that deployment does not run here, the other nodes are notified.
  */
 
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Log } from "../../log/log.ts";
 import type { Notifier } from "../../storage/notifier.ts";
 import type { Storage, Survey } from "../../storage/storage.ts";
@@ -31,14 +32,42 @@ import { SingleFlight } from "../../time/single-flight.ts";
 import { Timer } from "../../time/timer.ts";
 import { Expirer } from "./expirer.ts";
 import { LEASE_HEARTBEAT_INTERVAL_MS, Leases } from "./leases.ts";
-import type { MaintainedQueue } from "./maintained-queue.ts";
-import { RemoteChanges } from "./remote-changes.ts";
 
 /** Pause after maintenance that failed: the node is not ready before it succeeds. */
 const LEASE_HEARTBEAT_RETRY_PAUSE_MS = 1_000;
 
 /** The same while hints of other nodes may not arrive: callers that wait know by it alone. */
 const UNHINTED_MAINTENANCE_INTERVAL_MS = 1_000;
+
+/**
+ * Waited-for tasks read at once: with the pause, 5,000 a second, so that one interval of
+ * maintenance is enough for 25,000.
+ */
+const MAX_REMOTE_CHANGES_PER_READ = 100;
+/** Pause between two reads of awaited tasks. */
+const REMOTE_CHANGES_PAUSE_MS = 20;
+
+/** A deployment's queue as maintenance sees it. */
+export interface MaintainedQueue {
+  /** A task went back to the queue, or failed, because its worker is gone. */
+  onRescued(task: Task): void;
+  /** A task missed its start deadline and has failed. */
+  onExpired(task: Task): void;
+  /** A task of this endpoint can be claimed. */
+  onDue(endpoint: string): void;
+  /** Tells how many suspects of this endpoint can be claimed. */
+  onSuspects(endpoint: string, count: number): void;
+  /** Ids of the tasks that callers wait for here. */
+  awaited(): readonly string[];
+  /** Another node may have changed this awaited task while its hint got lost. */
+  onMissed(taskId: string): void;
+  /** The storage answered the node's maintenance, or failed to. */
+  onStorage(answers: boolean): void;
+  /** Ids of the leases under which its attempts run here. */
+  leaseIds(): readonly string[];
+  /** Aborts a task if it runs here. */
+  abort(taskId: string): void;
+}
 
 interface MaintenanceOptions {
   readonly storage: Storage;
@@ -234,6 +263,75 @@ export class Maintenance implements AsyncDisposable {
     notifier?.publish({ kind: "changed", taskId });
     if (status === "queued") {
       notifier?.publish({ kind: "queued", deploymentId, endpoint });
+    }
+  }
+}
+
+interface RemoteChangesOptions {
+  readonly storage: Pick<Storage, "listAborts">;
+  readonly log: Log;
+  readonly queues: ReadonlyMap<string, MaintainedQueue>;
+}
+
+/**
+ * Polls for what other nodes did to this node's tasks when their hints got lost, namely requested
+ * aborts and changes to awaited tasks. Every waiting caller reads its task again, so they are woken
+ * a few at a time, which leaves the storage room for other queries in between.
+ */
+class RemoteChanges implements AsyncDisposable {
+  readonly #options: RemoteChangesOptions;
+  readonly #aborts = new SingleFlight(() => this.#abort());
+  readonly #waits = new SingleFlight(() => this.#tell());
+  readonly #ended = new AbortController();
+
+  constructor(options: RemoteChangesOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves when all aborts and all waiting callers were handled. Never rejects. */
+  async look(): Promise<void> {
+    await this.#aborts.run();
+    await this.#waits.run();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#ended.abort();
+    await this.#aborts[Symbol.asyncDispose]();
+    await this.#waits[Symbol.asyncDispose]();
+  }
+
+  async #abort(): Promise<void> {
+    const { storage, log, queues } = this.#options;
+    const leaseIds = [...queues.values()].flatMap((each) => each.leaseIds());
+    if (leaseIds.length === 0) {
+      return;
+    }
+    try {
+      for (const { deploymentId, taskId } of await storage.listAborts({ leaseIds })) {
+        queues.get(deploymentId)?.abort(taskId);
+      }
+    } catch (err) {
+      log.error({ err }, "aborts that other nodes asked for could not be looked for");
+    }
+  }
+
+  async #tell(): Promise<void> {
+    const { signal } = this.#ended;
+    let woken = 0;
+    for (const queue of [...this.#options.queues.values()]) {
+      for (const taskId of queue.awaited()) {
+        if (woken === MAX_REMOTE_CHANGES_PER_READ) {
+          woken = 0;
+          await sleep(REMOTE_CHANGES_PAUSE_MS, undefined, { signal }).catch(() => {
+            // The node ends.
+          });
+        }
+        if (signal.aborted) {
+          return;
+        }
+        queue.onMissed(taskId);
+        woken += 1;
+      }
     }
   }
 }

@@ -8,7 +8,7 @@
 import type { Log } from "../../log/log.ts";
 import type { ClaimedTask, Storage } from "../../storage/storage.ts";
 import type { TaskFailure } from "../../tasks/task.ts";
-import { type Attempts, attemptOf } from "../attempts.ts";
+import { attemptOf, type Completer } from "../completer.ts";
 import type { Leases } from "./leases.ts";
 
 /** Unserved tasks of one endpoint failed in one go. */
@@ -20,17 +20,23 @@ const MAX_UNSERVED_TASKS = 200;
  */
 const UNSERVED_TASKS_RETRY_MS = 30_000;
 
+/** What the serving revision says of tasks that it cannot run. */
+export interface UnservedPolicy {
+  /** Why a claimed task cannot run; undefined when it can. */
+  refusal(claimed: ClaimedTask): TaskFailure | undefined;
+  /** True for an endpoint whose tasks no worker claims. */
+  lacks(endpoint: string): boolean;
+}
+
 interface UnservedTasksOptions {
   readonly deploymentId: string;
   readonly storage: Storage;
-  readonly leases: Leases;
-  readonly attempts: Attempts;
+  readonly maintenance: { readonly leases: Leases };
+  readonly completer: Completer;
   readonly log: Log;
   readonly newId: () => string;
   readonly now: () => number;
-  /** True for an endpoint whose tasks no worker claims. */
-  readonly lacks: (endpoint: string) => boolean;
-  readonly refusal: (claimed: ClaimedTask) => TaskFailure | undefined;
+  readonly revisions: UnservedPolicy;
 }
 
 export class UnservedTasks implements AsyncDisposable {
@@ -73,9 +79,12 @@ export class UnservedTasks implements AsyncDisposable {
   }
 
   async #failAll(): Promise<void> {
-    const { deploymentId, storage, leases, newId, lacks } = this.#options;
+    const { deploymentId, storage, maintenance, newId, revisions } = this.#options;
+    const { leases } = maintenance;
     const counts = await storage.countTasks({ deploymentId });
-    const endpoints = counts.filter(({ endpoint, queued }) => queued > 0 && lacks(endpoint));
+    const endpoints = counts.filter(
+      ({ endpoint, queued }) => queued > 0 && revisions.lacks(endpoint),
+    );
     if (endpoints.length === 0 || this.#ended) {
       return;
     }
@@ -86,25 +95,25 @@ export class UnservedTasks implements AsyncDisposable {
       for (const { endpoint } of endpoints) {
         await this.#fail(endpoint, leaseId);
       }
-      await Promise.race([this.#options.attempts.recorded(), this.#end.promise]);
+      await Promise.race([this.#options.completer.recorded(), this.#end.promise]);
     } finally {
       leases.close(leaseId);
     }
   }
 
   async #fail(endpoint: string, leaseId: string): Promise<void> {
-    const { deploymentId, storage, attempts, now, refusal } = this.#options;
+    const { deploymentId, storage, completer, now, revisions } = this.#options;
     for (let all = true; all && !this.#ended; ) {
       const claims = [{ endpoint, leaseId, limit: MAX_UNSERVED_TASKS }];
       const claimed = await storage.claimTasks({ deploymentId, nowMs: now(), claims });
       const refused = claimed.filter((each) => {
-        const failure = refusal(each);
+        const failure = revisions.refusal(each);
         if (failure === undefined) {
-          attempts.giveBack(attemptOf(each));
+          completer.giveBack(attemptOf(each));
           this.#gaveBackMs = performance.now();
           return false;
         }
-        attempts.refuse(each, failure);
+        completer.refuse(each, failure);
         return true;
       });
       all = refused.length === MAX_UNSERVED_TASKS;

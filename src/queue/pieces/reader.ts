@@ -7,8 +7,7 @@ import { shuttingDown } from "../../errors.ts";
 import type { PieceForm, PiecePosition, StoredPiece } from "../../storage/pieces.ts";
 import type { Storage, TaskKey } from "../../storage/storage.ts";
 import { isFinal, type Task } from "../../tasks/task.ts";
-import type { Changes } from "../waits/changes.ts";
-import { Wakeups } from "../waits/wakeups.ts";
+import { type Changes, Wakeups } from "../waits/changes.ts";
 
 /** Stored pieces read at once: bounds what a reader holds in memory. */
 export const PIECES_PAGE_BYTES = 256 * 1024;

@@ -27,15 +27,19 @@ export class Changes {
   readonly #listeners = new SlotMap<string, SmallSet<ChangeListener>>();
   readonly #deadlines = new Deadlines((nowMs) => this.#reach(nowMs));
   readonly #limit: number;
+  readonly #announce: ((taskId: string) => void) | undefined;
   #count = 0;
-  #announce: ((taskId: string) => void) | undefined;
 
-  /** `limit`: listeners at a time. Each costs memory and, most often, a connection. */
-  constructor(limit: number) {
+  /**
+   * `limit`: listeners at a time. Each costs memory and, most often, a connection. `announce` tells
+   * other nodes of a change. Default: there are none.
+   */
+  constructor(limit: number, announce?: (taskId: string) => void) {
     this.#limit = limit;
+    this.#announce = announce;
   }
 
-  /** This node changed a task: tells local listeners and, after `announceTo`, other nodes. */
+  /** This node changed a task: tells local listeners and other nodes. */
   publish(taskId: string, task?: Task): void {
     this.announce(taskId);
     this.#tell(taskId, task);
@@ -54,11 +58,6 @@ export class Changes {
   /** The tasks that have listeners. */
   get awaited(): readonly string[] {
     return [...this.#listeners.keys()];
-  }
-
-  /** From now on, `announce` passes this node's changes to other nodes. */
-  announceTo(announce: (taskId: string) => void): void {
-    this.#announce = announce;
   }
 
   /** Tells all listeners that no more changes will come. */
@@ -115,5 +114,43 @@ export class Changes {
       });
     }
     return nextMs;
+  }
+}
+
+/** The wake-ups of one reader that follows a task: changes, the end of the node, its own leaving. */
+export class Wakeups implements Disposable {
+  readonly #unlisten: () => void;
+  readonly #signal: AbortSignal | undefined;
+  #changed = Promise.withResolvers<void>();
+  #closed = false;
+  readonly #wake = (): void => this.#changed.resolve();
+
+  /** Throws TOO_MANY_WAITING when there is no room for another listener. */
+  constructor(changes: Changes, taskId: string, signal: AbortSignal | undefined) {
+    this.#unlisten = changes.listen(taskId, {
+      onChange: this.#wake,
+      onClose: () => {
+        this.#closed = true;
+        this.#wake();
+      },
+    });
+    this.#signal = signal;
+    signal?.addEventListener("abort", this.#wake);
+  }
+
+  /** The node is shutting down: no more changes will come. */
+  get isClosed(): boolean {
+    return this.#closed;
+  }
+
+  /** Call it before a read: resolves with the next change from now on. */
+  next(): Promise<void> {
+    this.#changed = Promise.withResolvers();
+    return this.#changed.promise;
+  }
+
+  [Symbol.dispose](): void {
+    this.#unlisten();
+    this.#signal?.removeEventListener("abort", this.#wake);
   }
 }

@@ -164,7 +164,7 @@ describe.each(LEVELS)("a service at level %s that exhausts", (_, launch) => {
     await expect.poll(() => hosting.logOf(taskId)).toContainEqual(expect.stringMatching(reason));
     const kind = reason.source.startsWith("out of memory") ? "out_of_memory" : "worker_lost";
     await expect
-      .poll(async () => (await hosting.hosted.queue.get({ taskId })).returned[0]?.failure)
+      .poll(async () => (await hosting.hosted.tasks.get({ taskId })).returned[0]?.failure)
       .toEqual({ reason: kind, code: "internal", message: expect.stringMatching(reason) });
     await hosting.hosted.queue.cancel({ taskId }, true).catch(() => {
       // It may have ended by itself, for the same reason again and again.

@@ -118,7 +118,7 @@ export class Hosting implements AsyncDisposable {
 
   /** The task with its result, when it has ended. */
   async ended(taskId: string, waitMs = 20_000) {
-    const { task, result } = await this.hosted.queue.result({ taskId, waitMs });
+    const { task, result } = await this.hosted.tasks.result({ taskId, waitMs });
     return {
       status: isFinal(task.status) ? task.status : "unfinished",
       failure: task.failure,

@@ -125,7 +125,7 @@ function holding(held: Held[], changed: Partial<KernelSandbox> = {}): void {
     const taskId = await hosting.submit("hold", { what });
     const startedMs = performance.now();
     const said = async () => {
-      const { returned, failure, status } = await hosting.hosted.queue.get({ taskId });
+      const { returned, failure, status } = await hosting.hosted.tasks.get({ taskId });
       if (status === "success") {
         return (await hosting.ended(taskId)).value;
       }

@@ -167,7 +167,7 @@ describe.skipIf(skipped)(`a hostile service in Python${skipped}`, () => {
     ] as const) {
       const taskId = await limited.submit("exhaust", { what });
       const failure = async () => {
-        const { returned, failure } = await limited.hosted.queue.get({ taskId });
+        const { returned, failure } = await limited.hosted.tasks.get({ taskId });
         return (returned[0]?.failure ?? failure)?.message;
       };
       await expect.poll(failure, { message: what }).toMatch(reason);

@@ -124,12 +124,12 @@ export class Caller {
     const { hosted, told } = this.#options;
     for (;;) {
       try {
-        const { task, result } = await hosted.queue.result({ taskId, waitMs: WAIT_MS });
+        const { task, result } = await hosted.tasks.result({ taskId, waitMs: WAIT_MS });
         if (!isFinal(task.status)) {
           told.wrong.push(`${taskId} was ${task.status} for ${WAIT_MS} ms, or nobody was told`);
           return task.status;
         }
-        const again = await hosted.queue.result({ taskId });
+        const again = await hosted.tasks.result({ taskId });
         if (!isDeepStrictEqual(plain(again), plain({ task, result }))) {
           told.wrong.push(`${taskId} changed after its end`);
         }

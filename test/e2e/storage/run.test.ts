@@ -89,7 +89,7 @@ test(`every acknowledged task ends once although the storage fails (TESSERA_SEED
   await faults.settled();
 
   const stored = await allTasks(storage, hosted.name);
-  await Promise.all(stored.map((taskId) => hosted.queue.result({ taskId, waitMs: 30_000 })));
+  await Promise.all(stored.map((taskId) => hosted.tasks.result({ taskId, waitMs: 30_000 })));
   const found = [...told.wrong];
   for (const taskId of new Set([...stored, ...told.acknowledged.keys()])) {
     const history = await historyOf(storage, key(taskId), { told, ledger });

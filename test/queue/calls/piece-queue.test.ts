@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { SharedBound } from "../../../src/collections/shared-bound.ts";
-import { HeldPieces } from "../../../src/queue/calls/held-pieces.ts";
-import { PieceQueue } from "../../../src/queue/calls/piece-queue.ts";
+import { HeldPieces, PieceQueue } from "../../../src/queue/calls/piece-queue.ts";
 
 const end = { kind: "result", result: { json: "2", files: [] } } as const;
 

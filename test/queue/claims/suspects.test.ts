@@ -31,15 +31,18 @@ async function begin(taskIds: readonly string[]) {
   const started: string[] = [];
   /** A pool of one worker: how often it was reserved, and whether a suspect has it. */
   const worker = { reserved: 0, held: false };
-  const attempts = { isKnown: () => true, giveBack() {} } as never;
   const suspects: Suspects = new Suspects({
     storage,
     deploymentId: DEPLOYMENT,
     log: LOG,
     now: () => NOW_MS,
-    recovery: new ClaimRecovery({ storage, attempts, log: LOG }),
-    othersWait: () => false,
-    find: () => ENDPOINT_MANIFEST,
+    recovery: new ClaimRecovery({
+      storage,
+      attempts: { has: () => true },
+      completer: { giveBack() {}, isUnderWay: () => false },
+      log: LOG,
+    }),
+    backlog: { isEmpty: true, find: () => ENDPOINT_MANIFEST },
     pool: {
       reserveAlone: () => {
         if (worker.held) {

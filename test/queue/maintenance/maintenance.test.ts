@@ -1,7 +1,7 @@
 import pg from "pg";
 import { expect, it } from "vitest";
 import { LEASE_DURATION_MS } from "../../../src/queue/maintenance/leases.ts";
-import type { MaintainedQueue } from "../../../src/queue/maintenance/maintained-queue.ts";
+import type { MaintainedQueue } from "../../../src/queue/maintenance/maintenance.ts";
 import { Maintenance } from "../../../src/queue/maintenance/maintenance.ts";
 import type { Hint, Notifier } from "../../../src/storage/notifier.ts";
 import type { Storage } from "../../../src/storage/storage.ts";

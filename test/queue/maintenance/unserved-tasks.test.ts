@@ -1,12 +1,8 @@
 import { afterEach, expect, it, vi } from "vitest";
-import { SERVICE_LIMITS } from "../../../src/config/limits.ts";
-import { Attempts } from "../../../src/queue/attempts.ts";
+import { Completer } from "../../../src/queue/completer.ts";
 import { Leases } from "../../../src/queue/maintenance/leases.ts";
 import { UnservedTasks } from "../../../src/queue/maintenance/unserved-tasks.ts";
-import { Changes } from "../../../src/queue/waits/changes.ts";
-import { RecentTasks } from "../../../src/queue/waits/recent-tasks.ts";
 import type { TaskFailure } from "../../../src/tasks/task.ts";
-import { localFiles } from "../../storage/files/local.ts";
 import { DEPLOYMENT, key, newTask, submit } from "../../storage/fixtures.ts";
 import { openSqlite } from "../../storage/sqlite/databases.ts";
 
@@ -20,27 +16,17 @@ it("claims those that are not to be failed yet once in a while, not in every rou
   await using storage = await openSqlite(":memory:");
   const common = { storage, log: LOG, now: Date.now };
   await using leases = new Leases({ ...common, onRescued() {} });
-  const changes = new Changes(10);
-  const attempts = new Attempts({
-    ...common,
-    changes,
-    recent: new RecentTasks(),
-    keeper: localFiles().task,
-    limits: SERVICE_LIMITS,
-    onSlotFree() {},
-    onQueued() {},
-  });
+  const completer = new Completer({ ...common, onRecorded() {}, onStale() {} });
   let failure: TaskFailure | undefined;
   const refusal = vi.fn(() => failure);
   let ids = 0;
   await using unserved = new UnservedTasks({
     ...common,
     deploymentId: DEPLOYMENT,
-    leases,
-    attempts,
-    refusal,
+    maintenance: { leases },
+    completer,
+    revisions: { refusal, lacks: () => true },
     newId: () => `lease-${ids++}`,
-    lacks: () => true,
   });
   await submit(storage, newTask("a"));
   unserved.found();

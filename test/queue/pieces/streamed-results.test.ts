@@ -2,9 +2,10 @@ import { describe, expect, it } from "vitest";
 import type { Payload } from "../../../src/protocol/messages.ts";
 import type { Storage } from "../../../src/storage/storage.ts";
 import { unavailable } from "../../../src/storage/unavailable.ts";
+import { createIdSource } from "../../../src/tasks/id.ts";
 import { key, newTask, openLease, submit } from "../../storage/fixtures.ts";
 import { openSqlite } from "../../storage/sqlite/databases.ts";
-import { BEGINNING, Streaming } from "./streaming.ts";
+import { BEGINNING, Streaming, TASK } from "./streaming.ts";
 
 /** A storage with these tasks in its queue. */
 async function queued(...taskIds: string[]) {
@@ -14,7 +15,7 @@ async function queued(...taskIds: string[]) {
   return storage;
 }
 
-async function resultOf(storage: Storage, taskId = "a"): Promise<Payload> {
+async function resultOf(storage: Storage, taskId = TASK): Promise<Payload> {
   const result = await storage.getResult(key(taskId));
   if (result === undefined) {
     throw new Error(`task ${taskId} has no result`);
@@ -34,12 +35,12 @@ describe("the whole of a streamed result", () => {
       { json: "0", files: [{ contentType: "image/png", data: Buffer.of(1, 2, 255) }] },
     ],
   ] as const)("is made of its pieces: %s %j", async (form, pieces, whole) => {
-    await using storage = await queued("a");
+    await using storage = await queued(TASK);
     const streaming = new Streaming(storage);
     const [call] = await streaming.begin(form);
     call?.send(...pieces);
     call?.end();
-    expect(await streaming.told("a")).toEqual(pieces);
+    expect(await streaming.told(TASK)).toEqual(pieces);
     const { json, files } = await resultOf(storage);
     expect(json).toBe(whole.json);
     expect(files.map((file) => "data" in file && Buffer.from(file.data))).toEqual(
@@ -48,7 +49,7 @@ describe("the whole of a streamed result", () => {
   });
 
   it("stands in the blob store when it is large", async () => {
-    await using storage = await queued("a");
+    await using storage = await queued(TASK);
     const streaming = new Streaming(storage);
     const [call] = await streaming.begin("json");
     const value = JSON.stringify("x".repeat(200_000));
@@ -56,7 +57,7 @@ describe("the whole of a streamed result", () => {
       call?.send(value);
     }
     call?.end();
-    await streaming.told("a");
+    await streaming.told(TASK);
     const { text } = await resultOf(storage);
     expect(text?.contentType).toBe("application/json");
     const chunks: Uint8Array[] = [];
@@ -69,10 +70,10 @@ describe("the whole of a streamed result", () => {
 
 describe("pieces of a running task", () => {
   it("are read as they come, and credit is given when they are stored", async () => {
-    await using storage = await queued("a");
+    await using storage = await queued(TASK);
     const streaming = new Streaming(storage);
     const [call] = await streaming.begin();
-    const events = streaming.read("a");
+    const events = streaming.read(TASK);
     for (const piece of ["one", "two", "three"]) {
       call?.send(piece);
       expect(await events.next()).toMatchObject({ value: { piece: { data: piece, attempt: 1 } } });
@@ -83,7 +84,7 @@ describe("pieces of a running task", () => {
   });
 
   it("share one write over all tasks of a turn", async () => {
-    const taskIds = Array.from({ length: 100 }, (_, index) => `t${index}`);
+    const taskIds = Array.from({ length: 100 }, createIdSource());
     await using storage = await queued(...taskIds);
     let writes = 0;
     const append = storage.appendPieces;
@@ -104,7 +105,7 @@ describe("pieces of a running task", () => {
   });
 
   it("are not lost, and get no credit, while the storage is away", async () => {
-    await using storage = await queued("a");
+    await using storage = await queued(TASK);
     const append = storage.appendPieces;
     let fails = 2;
     storage.appendPieces = (parameters) => {
@@ -118,33 +119,33 @@ describe("pieces of a running task", () => {
     expect(call?.credit).toBe(0);
     call?.send("b");
     call?.end();
-    expect(await streaming.told("a")).toEqual(["a", "b"]);
+    expect(await streaming.told(TASK)).toEqual(["a", "b"]);
     expect(call?.credit).toBe(2);
   });
 
   it("stop with the limit of a result, and the task fails", async () => {
-    await using storage = await queued("a");
+    await using storage = await queued(TASK);
     const streaming = new Streaming(storage, { maxResultBytes: 10 });
     const [call] = await streaming.begin();
-    const events = streaming.read("a");
+    const events = streaming.read(TASK);
     call?.send("123456", "7890");
     await events.next();
     await events.next();
     call?.send("x");
     expect(call?.aborted).toBe("cancelled");
-    await streaming.attempts.recorded();
+    await streaming.queue.recorded();
     // It is tried again, as the endpoint says.
-    expect(await storage.getTask(key("a"))).toMatchObject({ status: "queued", failedAttempts: 1 });
-    const history = await storage.getHistory({ ...key("a"), afterSequence: 0, limit: 10 });
+    expect(await storage.getTask(key(TASK))).toMatchObject({ status: "queued", failedAttempts: 1 });
+    const history = await storage.getHistory({ ...key(TASK), afterSequence: 0, limit: 10 });
     expect(JSON.stringify(history?.stored)).toContain("larger than 10 bytes");
   });
 
   it("of an attempt that has lost its lease are dropped, and its function is aborted", async () => {
-    await using storage = await queued("a");
+    await using storage = await queued(TASK);
     const streaming = new Streaming(storage);
     const [stale] = await streaming.begin();
     stale?.send("old");
-    const events = streaming.read("a");
+    const events = streaming.read(TASK);
     await events.next();
     await storage.rescueExpired({ nowMs: Date.now(), all: true });
     await openLease(storage, "lease-2", Date.now());
@@ -162,41 +163,41 @@ describe("pieces of a running task", () => {
 
 describe("a reader", () => {
   it("resumes after any piece, while the task runs and when it has ended", async () => {
-    await using storage = await queued("a");
+    await using storage = await queued(TASK);
     const streaming = new Streaming(storage);
     const [call] = await streaming.begin();
     call?.send("a", "b");
-    const following = streaming.told("a", { attempt: 1, sequence: 1 });
+    const following = streaming.told(TASK, { attempt: 1, sequence: 1 });
     call?.send("c");
     call?.end();
     expect(await following).toEqual(["b", "c"]);
     for (const sequence of [0, 1, 2, 3]) {
-      const rest = await streaming.told("a", { attempt: 1, sequence });
+      const rest = await streaming.told(TASK, { attempt: 1, sequence });
       expect(rest).toEqual(["a", "b", "c"].slice(sequence));
     }
   });
 
   it("is told of a restart only if it has pieces that are void", async () => {
-    await using storage = await queued("a");
+    await using storage = await queued(TASK);
     const streaming = new Streaming(storage);
     const [first] = await streaming.begin();
     first?.send("a");
     first?.end({ kind: "displaced", message: "killed" });
-    await streaming.attempts.recorded();
+    await streaming.queue.recorded();
     const [second] = await streaming.begin();
     second?.send("A");
     second?.end();
-    expect(await streaming.told("a", { attempt: 1, sequence: 1 })).toEqual(["restart 2", "A"]);
-    expect(await streaming.told("a", BEGINNING)).toEqual(["A"]);
-    expect(await streaming.told("a", { attempt: 1, sequence: 0 })).toEqual(["A"]);
+    expect(await streaming.told(TASK, { attempt: 1, sequence: 1 })).toEqual(["restart 2", "A"]);
+    expect(await streaming.told(TASK, BEGINNING)).toEqual(["A"]);
+    expect(await streaming.told(TASK, { attempt: 1, sequence: 0 })).toEqual(["A"]);
   });
 
   it("that leaves changes nothing for the task", async () => {
-    await using storage = await queued("a");
+    await using storage = await queued(TASK);
     const streaming = new Streaming(storage);
     const [call] = await streaming.begin();
     const leaving = new AbortController();
-    const events = streaming.read("a", BEGINNING, leaving.signal);
+    const events = streaming.read(TASK, BEGINNING, leaving.signal);
     call?.send("a");
     await events.next();
     const next = events.next();
@@ -204,21 +205,21 @@ describe("a reader", () => {
     expect(await next).toEqual({ done: true, value: undefined });
     call?.send("b");
     call?.end();
-    expect(await streaming.told("a")).toEqual(["a", "b"]);
+    expect(await streaming.told(TASK)).toEqual(["a", "b"]);
     expect(call?.aborted).toBeUndefined();
   });
 
   it("that is slow holds up nobody: the function gets its credit from the storage", async () => {
-    await using storage = await queued("a");
+    await using storage = await queued(TASK);
     const streaming = new Streaming(storage);
     const [call] = await streaming.begin();
-    const slow = streaming.read("a");
+    const slow = streaming.read(TASK);
     call?.send("first");
     await slow.next();
     const pieces = Array.from({ length: 200 }, (_, index) => `${index}`);
     call?.send(...pieces);
     call?.end();
-    expect(await streaming.told("a")).toEqual(["first", ...pieces]);
+    expect(await streaming.told(TASK)).toEqual(["first", ...pieces]);
     expect(call?.credit).toBe(201);
     const rest: unknown[] = [];
     for await (const event of slow) {

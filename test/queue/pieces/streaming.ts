@@ -3,17 +3,19 @@ import { SERVICE_LIMITS } from "../../../src/config/limits.ts";
 import type { ExecutionEnd, ExecutionListener } from "../../../src/pool/calls/execution.ts";
 import type { Slot } from "../../../src/pool/pool.ts";
 import type { EndpointManifest } from "../../../src/protocol/manifest.ts";
-import { Attempts } from "../../../src/queue/attempts.ts";
-import { readPieces } from "../../../src/queue/pieces/reader.ts";
-import { Changes } from "../../../src/queue/waits/changes.ts";
-import { RecentTasks } from "../../../src/queue/waits/recent-tasks.ts";
+import type { Queue } from "../../../src/queue/queue.ts";
 import type { FileKeeper } from "../../../src/storage/files/keeper.ts";
 import type { PieceForm, PiecePosition } from "../../../src/storage/pieces.ts";
 import type { Storage } from "../../../src/storage/storage.ts";
+import { createIdSource } from "../../../src/tasks/id.ts";
 import { localFiles, ownFolder } from "../../storage/files/local.ts";
-import { claim, ENDPOINT, key } from "../../storage/fixtures.ts";
+import { claim, ENDPOINT } from "../../storage/fixtures.ts";
+import { queueOn } from "../queues.ts";
 
 const FOLDER = ownFolder();
+
+/** The id of a task. */
+export const TASK = createIdSource()();
 
 export const BEGINNING: PiecePosition = { attempt: 0, sequence: 0 };
 
@@ -29,24 +31,16 @@ export interface PlayedCall {
 }
 
 export class Streaming {
-  readonly changes = new Changes(10_000);
-  readonly attempts: Attempts;
+  readonly queue: Queue;
   readonly keeper: FileKeeper;
   readonly #storage: Storage;
 
   constructor(storage: Storage, limits: Partial<typeof SERVICE_LIMITS> = {}) {
     this.#storage = storage;
     this.keeper = localFiles(FOLDER, storage).task;
-    this.attempts = new Attempts({
-      storage,
-      now: Date.now,
-      log: { debug() {}, info() {}, warn() {}, error() {} },
-      changes: this.changes,
-      recent: new RecentTasks(),
+    this.queue = queueOn(storage, {
       keeper: this.keeper,
       limits: { ...SERVICE_LIMITS, ...limits },
-      onSlotFree() {},
-      onQueued() {},
     });
   }
 
@@ -63,15 +57,14 @@ export class Streaming {
         ...(pieces === "bytes" && { outputFile: { contentType: "image/png" } }),
         retries: { max: 1, backoffMs: 0 },
       } as EndpointManifest;
-      this.attempts.start(one, endpoint, call as unknown as Slot);
+      this.queue.begin(one, endpoint, call as unknown as Slot);
       return call;
     });
   }
 
   /** Reads the pieces of a task. */
   read(taskId: string, after = BEGINNING, signal?: AbortSignal) {
-    const { changes } = this;
-    return readPieces({ storage: this.#storage, changes, key: key(taskId), after, signal });
+    return this.queue.tasks.pieces({ taskId, ...(signal && { signal }) }, after);
   }
 
   /** Everything that a reader gets until the task ends, in short. */

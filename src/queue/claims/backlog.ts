@@ -1,0 +1,249 @@
+/**
+ * The backlog: the endpoints of the serving revision that may have tasks waiting, and the free slots
+ * that these are claimed for.
+ *
+ * It errs on the safe side: an endpoint leaves it only when a claim returned fewer tasks than it
+ * asked for, and nothing was hinted at meanwhile. So a submit never overtakes a waiting task.
+ */
+import type { DeploymentMetrics } from "../../metrics/deployment.ts";
+import type { Pool, Slot } from "../../pool/pool.ts";
+import type { EndpointManifest } from "../../protocol/manifest.ts";
+import type { ClaimedTask, NewTask, Storage } from "../../storage/storage.ts";
+import { shareSlots, TaskBatchWait } from "../batches/tasks.ts";
+import { DueTasks, type DueTasksOptions } from "./due-tasks.ts";
+
+/** Tasks of one endpoint claimed at once. */
+const MAX_CLAIMED_TASKS = 200;
+
+type Claims = Parameters<Storage["claimTasks"]>[0]["claims"];
+
+/** Slots that one claim is for. */
+interface ReservedSlots {
+  /** By endpoint. Those that were used are taken off. */
+  readonly slots: ReadonlyMap<string, Slot[]>;
+  readonly claims: Claims;
+  /** Tasks may be waiting that have no free slot. */
+  readonly isShort: boolean;
+}
+
+/** A claimed task with the slot that it runs in; without one it goes back. */
+interface AssignedTask {
+  readonly claimed: ClaimedTask;
+  readonly slot: Slot | undefined;
+}
+
+interface BacklogOptions extends DueTasksOptions {
+  readonly pool: Pick<Pool, "reserveAll">;
+  /** Default: nothing is counted. */
+  readonly metrics?: Pick<DeploymentMetrics, "batchFormed"> | undefined;
+}
+
+export class Backlog implements Disposable {
+  readonly #options: BacklogOptions;
+  readonly #onDue: () => void;
+  readonly #due: DueTasks;
+  readonly #waiting = new Set<string>();
+  /** Endpoints hinted at since the last slots were reserved. */
+  readonly #hinted = new Set<string>();
+  /** Of the endpoints whose tasks run in batches. */
+  readonly #waits = new Map<string, TaskBatchWait>();
+  #endpoints: ReadonlyMap<string, EndpointManifest> | undefined;
+
+  /** `onDue` is called when tasks may be claimed that waited for their time, or for others. */
+  constructor(options: BacklogOptions, onDue: () => void) {
+    this.#options = options;
+    this.#onDue = onDue;
+    this.#due = new DueTasks(options, () => {
+      this.#hintAll();
+      onDue();
+    });
+  }
+
+  get isEmpty(): boolean {
+    return this.#waiting.size === 0;
+  }
+
+  /** True for an endpoint that may have tasks waiting. */
+  has(endpoint: string): boolean {
+    return this.#waiting.has(endpoint);
+  }
+
+  /** A task endpoint of the serving revision. */
+  find(endpoint: string): EndpointManifest | undefined {
+    return this.#endpoints?.get(endpoint);
+  }
+
+  /** These task endpoints serve from now on. Any of them may have tasks waiting. */
+  serve(tasks: readonly EndpointManifest[]): void {
+    if (this.#endpoints === undefined) {
+      void this.#due.find();
+    }
+    this.#endpoints = new Map(tasks.map((endpoint) => [endpoint.name, endpoint]));
+    this.#endWaits();
+    this.#waiting.clear();
+    for (const { name, batch } of tasks) {
+      if (batch) {
+        this.#waits.set(name, new TaskBatchWait(batch, this.#onDue));
+      }
+      this.#waiting.add(name);
+    }
+  }
+
+  /** These tasks were stored as queued. Returns the endpoints of those that are due. */
+  add(tasks: readonly NewTask[]): Iterable<string> {
+    const due = new Map<string, number>();
+    for (const { endpoint, runAtMs, createdAtMs } of tasks) {
+      if (runAtMs > createdAtMs) {
+        this.#due.expect(runAtMs);
+      } else {
+        due.set(endpoint, (due.get(endpoint) ?? 0) + 1);
+      }
+    }
+    for (const [endpoint, count] of due) {
+      this.came(endpoint, count);
+    }
+    return due.keys();
+  }
+
+  /** A task will be due at this time (milliseconds since 1970). */
+  expect(runAtMs: number): void {
+    this.#due.expect(runAtMs);
+  }
+
+  /** Tasks of the endpoint have come: this number, or more. */
+  came(endpoint: string, count = 1): void {
+    this.#waits.get(endpoint)?.came(count);
+    this.hint(endpoint);
+  }
+
+  /** Tasks of the endpoint may be waiting. Ignores one that this revision lacks. */
+  hint(endpoint: string): void {
+    if (this.find(endpoint)) {
+      this.#waiting.add(endpoint);
+      this.#hinted.add(endpoint);
+    }
+  }
+
+  /** Takes the free slots of the endpoints that may have tasks waiting. */
+  reserve(): ReservedSlots {
+    const slots = new Map<string, Slot[]>();
+    let gathering = 0;
+    for (const name of this.#waiting) {
+      const wait = this.#waits.get(name);
+      if (wait?.due === false) {
+        gathering += 1;
+        continue;
+      }
+      const endpoint = this.find(name);
+      const most = Math.ceil(MAX_CLAIMED_TASKS / (wait?.batch.maxSize ?? 1));
+      const free = endpoint ? this.#options.pool.reserveAll(endpoint, most) : [];
+      if (free.length > 0) {
+        slots.set(name, free);
+      }
+    }
+    const isShort = slots.size < this.#waiting.size - gathering;
+    const claims = [...slots.values()].flatMap((free) => this.#claimsOf(free));
+    if (claims.length > 0) {
+      this.#hinted.clear();
+    }
+    return { slots, claims, isShort };
+  }
+
+  /** Gives claimed tasks the slots that they were claimed for. */
+  assign(claimed: readonly ClaimedTask[], { slots }: ReservedSlots): AssignedTask[] {
+    const assigned: AssignedTask[] = [];
+    const batched = new Map<string, ClaimedTask[]>();
+    for (const one of claimed) {
+      const { endpoint } = one.task;
+      const free = slots.get(endpoint) ?? [];
+      if (this.#waits.has(endpoint)) {
+        const key = `${endpoint} ${one.leaseId}`;
+        batched.set(key, [...(batched.get(key) ?? []), one]);
+      } else {
+        const index = free.findIndex(({ workerId }) => workerId === one.leaseId);
+        assigned.push({ claimed: one, slot: index < 0 ? undefined : free.splice(index, 1)[0] });
+      }
+    }
+    for (const tasks of batched.values()) {
+      assigned.push(...this.#assignBatches(tasks, slots));
+    }
+    return assigned;
+  }
+
+  /**
+   * A claim for these slots was answered with these tasks. True when more may be waiting; an
+   * endpoint that gave less than was asked for leaves.
+   */
+  answered({ slots, claims }: ReservedSlots, claimed: readonly ClaimedTask[]): boolean {
+    let more = false;
+    for (const endpoint of slots.keys()) {
+      const asked = claims.filter((claim) => claim.endpoint === endpoint);
+      const found = claimed.filter(({ task }) => task.endpoint === endpoint).length;
+      if (found === asked.reduce((sum, { limit }) => sum + limit, 0)) {
+        more = true;
+      } else if (!this.#hinted.has(endpoint)) {
+        this.#waiting.delete(endpoint);
+        this.#waits.get(endpoint)?.emptied();
+      }
+    }
+    return more;
+  }
+
+  /** Nothing becomes due any more. */
+  [Symbol.dispose](): void {
+    this.#due[Symbol.dispose]();
+    this.#endWaits();
+  }
+
+  /** Tasks of any endpoint may be waiting, and wait for no others. */
+  #hintAll(): void {
+    for (const wait of this.#waits.values()) {
+      wait.hurry();
+    }
+    for (const endpoint of this.#endpoints?.keys() ?? []) {
+      this.hint(endpoint);
+    }
+  }
+
+  #endWaits(): void {
+    for (const wait of this.#waits.values()) {
+      wait[Symbol.dispose]();
+    }
+    this.#waits.clear();
+  }
+
+  /** How many tasks may be claimed for each worker of these slots. */
+  #claimsOf(slots: readonly Slot[]): Claims {
+    const counts = new Map<string, { endpoint: string; leaseId: string; limit: number }>();
+    for (const { workerId, endpoint } of slots) {
+      const count = counts.get(workerId) ?? { endpoint, leaseId: workerId, limit: 0 };
+      count.limit += this.#waits.get(endpoint)?.batch.maxSize ?? 1;
+      counts.set(workerId, count);
+    }
+    return [...counts.values()];
+  }
+
+  /** Gives tasks of one endpoint that were claimed for one worker their shares of its slots. */
+  #assignBatches(
+    tasks: readonly ClaimedTask[],
+    slots: ReservedSlots["slots"],
+  ): readonly AssignedTask[] {
+    const { now, metrics } = this.#options;
+    const [{ task, leaseId }] = tasks as [ClaimedTask];
+    const wait = this.#waits.get(task.endpoint) as TaskBatchWait;
+    const free = slots.get(task.endpoint) ?? [];
+    const own = free.filter(({ workerId }) => workerId === leaseId);
+    for (const slot of own) {
+      free.splice(free.indexOf(slot), 1);
+    }
+    const { shared, left } = shareSlots(tasks, own, wait.batch);
+    free.push(...own);
+    for (const batch of shared) {
+      wait.formed(batch.length);
+      const oldestMs = Math.min(...batch.map(({ claimed }) => claimed.task.runAtMs));
+      metrics?.batchFormed(task.endpoint, batch.length, Math.max(0, now() - oldestMs) / 1_000);
+    }
+    // The key of those that are left is another one: they run when a slot is free.
+    return [...shared.flat(), ...left.map((claimed) => ({ claimed, slot: undefined }))];
+  }
+}

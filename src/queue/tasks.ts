@@ -1,0 +1,221 @@
+/**
+ * What callers ask of a task that exists: its state, its place in the queue, its arguments, its
+ * result, its events and pieces. None of it changes a task; `queue.ts` does.
+ *
+ * A task that has just ended here, or that runs here, is read from memory. Everything else comes
+ * from the storage, so a caller may ask any node.
+ */
+import { problem } from "../errors.ts";
+import type { Payload } from "../protocol/messages.ts";
+import type { TaskListing } from "../storage/listing.ts";
+import type { PiecePosition } from "../storage/pieces.ts";
+import type { Storage } from "../storage/storage.ts";
+import { isTaskId } from "../tasks/id.ts";
+import { hasExpired, isFinal, type Task } from "../tasks/task.ts";
+import type { Attempts } from "./attempts.ts";
+import { type QueuePosition, QueuePositions, type QueuePositionsOptions } from "./estimate.ts";
+import { type WatchedEvent, type WatchPosition, watchEvents } from "./events/watch.ts";
+import { readPieces, type StreamEvent } from "./pieces/reader.ts";
+import type { Changes } from "./waits/changes.ts";
+import { type FinishedTask, RecentTasks } from "./waits/recent-tasks.ts";
+import { waitFor } from "./waits/wait.ts";
+
+interface TasksOptions extends QueuePositionsOptions {
+  readonly deploymentId: string;
+  readonly storage: Storage;
+  readonly changes: Changes;
+  readonly attempts: Pick<Attempts, "get">;
+}
+
+/** Which task, and how long to wait for it. */
+export interface TaskQuestion {
+  readonly taskId: string;
+  /** If set, a task of another endpoint is not found. */
+  readonly endpoint?: string | undefined;
+  /** Default and 0: answers at once. */
+  readonly waitMs?: number;
+  /** Ends the wait when the caller has gone. */
+  readonly signal?: AbortSignal;
+}
+
+/** A task and what it was submitted with. */
+export interface SubmittedArguments {
+  readonly task: Task;
+  readonly payload: Payload;
+}
+
+export class Tasks {
+  readonly #options: TasksOptions;
+  readonly #positions: QueuePositions;
+  readonly #recent = new RecentTasks();
+
+  constructor(options: TasksOptions) {
+    this.#options = options;
+    this.#positions = new QueuePositions(options);
+  }
+
+  /**
+   * Reads a task; with `waitMs`, after its next change or when the time is over.
+   * A final task is answered at once. Rejects with TASK_NOT_FOUND or
+   * TOO_MANY_WAITING.
+   */
+  async get(question: TaskQuestion): Promise<Task> {
+    const task = await this.find(question);
+    if (!question.waitMs || isFinal(task.status)) {
+      return task;
+    }
+    const { status, attempt, lastSequence } = task;
+    return this.waitUntil(question, (now) => {
+      return now.status !== status || now.attempt !== attempt || now.lastSequence !== lastSequence;
+    });
+  }
+
+  /**
+   * Reads a task with its result; with `waitMs`, after its end. The task is not
+   * final when the time was too short. Rejects as `get` does.
+   */
+  result(question: TaskQuestion): Promise<FinishedTask> {
+    const recent = this.#takeRecent(question);
+    if (recent) {
+      return Promise.resolve(recent);
+    }
+    const finding = question.waitMs
+      ? this.waitUntil(question, hasEnded, () => this.#findState(question))
+      : this.find(question);
+    return finding.then((task) => this.#takeRecent(question) ?? this.#readResult(task));
+  }
+
+  /** Reads a task with the arguments that it was submitted with. Rejects with TASK_NOT_FOUND. */
+  async arguments(question: TaskQuestion): Promise<SubmittedArguments> {
+    const task = await this.find(question);
+    const { deploymentId, storage } = this.#options;
+    const payload = await storage.getArguments({ deploymentId, taskId: task.taskId });
+    if (payload === undefined) {
+      throw notFound(task.taskId);
+    }
+    return { task, payload };
+  }
+
+  /**
+   * The position of a queued task. Undefined for any other task, and beyond the
+   * rate limit of lookups.
+   */
+  place(task: Task): Promise<QueuePosition | undefined> | undefined {
+    return task.status === "queued" ? this.#positions.find(task) : undefined;
+  }
+
+  /** One page of the deployment's tasks without expired ones; see `Storage.listTasks`. */
+  async list(listing: Omit<TaskListing, "deploymentId">): ReturnType<Storage["listTasks"]> {
+    const { deploymentId, storage, now } = this.#options;
+    const { tasks, nextBefore } = await storage.listTasks({ ...listing, deploymentId });
+    const nowMs = now();
+    return { tasks: tasks.filter((task) => !hasExpired(task, nowMs)), nextBefore };
+  }
+
+  /** Streams the task's events and pieces after a position, as they come, until it has ended. */
+  async *watch(question: TaskQuestion, after: WatchPosition): AsyncGenerator<WatchedEvent> {
+    const { deploymentId, storage, changes } = this.#options;
+    const { taskId } = await this.find(question);
+    const key = { deploymentId, taskId };
+    yield* watchEvents({ storage, changes, key, after, signal: question.signal });
+  }
+
+  /**
+   * Streams the pieces of the task's result after a position, as they come. Returns the task
+   * when it has ended; undefined when the caller has gone. Rejects as `get` does.
+   */
+  async *pieces(
+    question: TaskQuestion,
+    after: PiecePosition,
+  ): AsyncGenerator<StreamEvent, Task | undefined> {
+    const { deploymentId, storage, changes } = this.#options;
+    const { taskId, signal } = question;
+    await this.find(question);
+    const key = { deploymentId, taskId };
+    const ended = yield* readPieces({ storage, changes, key, after, signal });
+    if (ended === undefined && !signal?.aborted) {
+      throw notFound(taskId);
+    }
+    return ended;
+  }
+
+  /** Reads the task. Rejects with TASK_NOT_FOUND, also when it has expired. */
+  async find(question: TaskQuestion): Promise<Task> {
+    const { taskId } = question;
+    const { deploymentId, storage, now } = this.#options;
+    const task =
+      this.#recent.get(taskId, now())?.task ??
+      (isTaskId(taskId) ? await storage.getTask({ deploymentId, taskId }) : undefined);
+    if (task === undefined || hasExpired(task, now()) || !isAsked(task, question)) {
+      throw notFound(taskId);
+    }
+    return task;
+  }
+
+  /** Waits until the task is `enough`; resolves with it, also when the time is over. */
+  waitUntil(
+    question: TaskQuestion,
+    enough: (task: Task) => boolean,
+    read: () => Task | Promise<Task> = () => this.find(question),
+  ): Promise<Task> {
+    return waitFor({
+      changes: this.#options.changes,
+      taskId: question.taskId,
+      waitMs: question.waitMs ?? 0,
+      signal: question.signal,
+      read,
+      enough,
+    });
+  }
+
+  /** A task has succeeded here: whoever waited for it is answered from memory. */
+  remember(task: Task, result: Payload): void {
+    this.#recent.add(task, result);
+  }
+
+  async #readResult(task: Task): Promise<FinishedTask> {
+    const { deploymentId, storage } = this.#options;
+    const { taskId, status } = task;
+    const result =
+      status === "success" ? await storage.getResult({ deploymentId, taskId }) : undefined;
+    return { task, result };
+  }
+
+  #takeRecent(question: TaskQuestion): FinishedTask | undefined {
+    const found = this.#recent.take(question.taskId, this.#options.now());
+    return found && isAsked(found.task, question) ? found : undefined;
+  }
+
+  /** Reads the task's state. A task that runs here is read from memory, without its progress. */
+  #findState(question: TaskQuestion): Task | Promise<Task> {
+    const task = this.#options.attempts.get(question.taskId);
+    return task && isAsked(task, question) ? task : this.find(question);
+  }
+}
+
+export function notFound(taskId: string): Error {
+  return problem("TASK_NOT_FOUND", `task ${taskId.slice(0, 64)} does not exist or has expired`);
+}
+
+export function notFinished({ taskId, status }: Task): Error {
+  const message = `task ${taskId} is ${status}: ask again when it has finished, or with wait`;
+  return problem("TASK_NOT_FINISHED", message, { metadata: { task_id: taskId, status } });
+}
+
+/** For a task that was not cancelled, because it has ended or still runs; `why` says the latter. */
+export function notCancelled({ taskId, status }: Task, why: string): Error {
+  if (isFinal(status)) {
+    const message = `task ${taskId} has already ended (${status}) and cannot be cancelled`;
+    return problem("TASK_FINISHED", message, { metadata: { task_id: taskId, status } });
+  }
+  const metadata = { task_id: taskId };
+  return problem("TASK_ALREADY_STARTED", `task ${taskId} ${why}`, { metadata });
+}
+
+function hasEnded({ status }: Task): boolean {
+  return isFinal(status);
+}
+
+function isAsked(task: Task, { endpoint }: TaskQuestion): boolean {
+  return endpoint === undefined || task.endpoint === endpoint;
+}

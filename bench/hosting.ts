@@ -10,7 +10,7 @@ import { buildArtifact } from "../src/artifacts/build.ts";
 import { writeIndex } from "../src/artifacts/index-file.ts";
 import { openFile } from "../src/artifacts/pack.ts";
 import { createTesseraClient, DeploymentStatus, WorkerPlace } from "../src/client/index.ts";
-import { readStartConfig } from "../src/config/config.ts";
+import { readStartConfig } from "../src/config/start.ts";
 
 const [database = "", data = "", deployments = "1", place] = process.argv.slice(2);
 const { config, secrets } = readStartConfig(

@@ -6,7 +6,7 @@
 import { fileURLToPath } from "node:url";
 import Fastify from "fastify";
 import { serveService } from "../src/app/serve.ts";
-import { readServeConfig } from "../src/config/config.ts";
+import { readServeConfig } from "../src/config/serve.ts";
 import { AddedLabels } from "../src/metrics/external-labels.ts";
 import { ownSamples } from "../src/metrics/families.ts";
 import { federate } from "../src/metrics/federate.ts";

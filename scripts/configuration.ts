@@ -1,7 +1,10 @@
 /** Generates docs/configuration.md from the table of settings; a test keeps the two in step. */
 import { writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { type Setting, START_SETTINGS, WORKER_SETTINGS } from "../src/config/config.ts";
+import { SERVE_SETTINGS } from "../src/config/serve-settings.ts";
+import type { Settings } from "../src/config/settings.ts";
+import { START_SETTINGS } from "../src/config/start-settings.ts";
+import { WORKER_SETTINGS } from "../src/config/worker-settings.ts";
 
 export const CONFIGURATION_PATH = fileURLToPath(
   new URL("../docs/configuration.md", import.meta.url),
@@ -27,7 +30,7 @@ Times are written \`30s\`, \`10m\`, \`12h\`, \`7d\`; sizes \`512KiB\`, \`64MiB\`
 
 | key in the file | flag | variable | default | description | reason |
 |---|---|---|---|---|---|
-${Object.entries(START_SETTINGS).map(row).join("\n")}
+${rowsOf(START_SETTINGS)}
 
 ## \`tessera worker\`
 
@@ -35,20 +38,37 @@ The settings of workers that join from another machine ([workers](workers.md)), 
 
 | key in the file | flag | variable | default | description | reason |
 |---|---|---|---|---|---|
-${Object.entries(WORKER_SETTINGS).map(row).join("\n")}
+${rowsOf(WORKER_SETTINGS)}
+
+## \`tessera serve\` and \`tessera dev\`
+
+The settings of a service that is developed on this machine, from \`src/config/serve-settings.ts\`. There is no configuration file, and few settings have a variable: the shell of a developer has those of other programs.
+
+| flag | variable | default | description | reason |
+|---|---|---|---|---|
+${rowsOf(SERVE_SETTINGS, { keys: false })}
 `;
 }
 
-function row([key, setting]: [string, Setting<unknown>]): string {
-  const { variable, shownDefault, summary, reason } = setting;
-  const flag =
-    "flag" in setting ? `\`${setting.flag}\`` : "isSecret" in setting ? "none: secret" : "none";
-  const otherwise = shownDefault === "" ? "none" : shownDefault;
-  const cells = [`\`${key}\``, flag, `\`${variable}\``, otherwise, summary, reason];
-  return `| ${cells
-    .map((cell) => cell.replaceAll("|", "\\|").replaceAll("<", "&lt;"))
-    .map(unescapeCode)
-    .join(" | ")} |`;
+function rowsOf(table: Settings, { keys } = { keys: true }): string {
+  return Object.entries(table)
+    .map(([key, setting]) => {
+      const { flag, variable, isSecret, shownDefault, summary, reason } = setting;
+      const named = flag === undefined ? (isSecret ? "none: secret" : "none") : `\`${flag}\``;
+      const cells = [
+        ...(keys ? [`\`${key}\``] : []),
+        named,
+        variable === undefined ? "none" : `\`${variable}\``,
+        shownDefault === "" ? "none" : shownDefault,
+        summary,
+        reason,
+      ];
+      return `| ${cells
+        .map((cell) => cell.replaceAll("|", "\\|").replaceAll("<", "&lt;"))
+        .map(unescapeCode)
+        .join(" | ")} |`;
+    })
+    .join("\n");
 }
 
 /** Within backticks, Markdown shows HTML literally. */

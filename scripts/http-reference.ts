@@ -21,7 +21,7 @@ import { commentOf } from "../src/api/openapi/comments.ts";
 import { platformDocument } from "../src/api/openapi/document.ts";
 import { serveService } from "../src/app/serve.ts";
 import { sessionCookieName } from "../src/auth/sessions.ts";
-import { readServeConfig } from "../src/config/config.ts";
+import { readServeConfig } from "../src/config/serve.ts";
 import { problem, type Reason } from "../src/errors.ts";
 import type { JsonSchema } from "../src/protocol/manifest.ts";
 import { httpStatus } from "../src/server/http/error-status.ts";

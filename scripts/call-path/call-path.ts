@@ -16,7 +16,7 @@ import { relative } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { serveService } from "../../src/app/serve.ts";
-import { readServeConfig } from "../../src/config/config.ts";
+import { readServeConfig } from "../../src/config/serve.ts";
 import { readArguments } from "../usage.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
@@ -70,7 +70,7 @@ const { values } = readArguments({
     max: { type: "string" },
   },
 });
-const { config, secrets } = readServeConfig(SERVICE, { port: "0" });
+const { config, secrets } = readServeConfig(SERVICE, { port: "0" }, process.env);
 const service = await serveService({ ...config, logLevel: "silent" }, secrets);
 try {
   for (let call = 0; call < WARM_CALLS; call += 1) {

@@ -3,12 +3,9 @@
  * trace exporters. Everything else works on their ports.
  */
 import type { BlobsConfig } from "../config/blobs.ts";
-import {
-  isPostgres,
-  type SmtpSecrets,
-  type TracingConfig,
-  type TracingSecrets,
-} from "../config/config.ts";
+import type { SmtpSecrets } from "../config/mail.ts";
+import type { TracingConfig, TracingSecrets } from "../config/tracing.ts";
+import { isPostgres } from "../config/values.ts";
 import type { Log } from "../log/log.ts";
 import type { Mailer } from "../server/mail/mailer.ts";
 import type { BackupSource, CopyProgress } from "../storage/backup.ts";

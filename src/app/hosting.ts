@@ -3,7 +3,7 @@ import { availableParallelism, hostname } from "node:os";
 import { join } from "node:path";
 import type { ChangeFeed } from "../auth/change-feed.ts";
 import type { KeyRing } from "../auth/keys.ts";
-import type { StartConfig } from "../config/config.ts";
+import type { StartConfig } from "../config/start.ts";
 import { ArtifactCache } from "../hosting/artifact-cache.ts";
 import { Hosting } from "../hosting/hosting.ts";
 import { startHousekeeping } from "../hosting/housekeeping.ts";

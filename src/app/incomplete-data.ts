@@ -6,7 +6,8 @@
  */
 import { existsSync, readdirSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type BackupConfig, type DataSecrets, isPostgres } from "../config/config.ts";
+import type { BackupConfig, DataSecrets } from "../config/start.ts";
+import { isPostgres } from "../config/values.ts";
 import type { Log } from "../log/log.ts";
 import { BlobMissing, type BlobStore } from "../storage/blobs.ts";
 import type { Storage } from "../storage/storage.ts";

@@ -1,5 +1,5 @@
 import { type KeyRing, loadKeys } from "../auth/keys.ts";
-import type { DataConfig, DataSecrets } from "../config/config.ts";
+import type { DataConfig, DataSecrets } from "../config/start.ts";
 import type { Accounts } from "../storage/accounts/accounts.ts";
 import { keysPath } from "./data-folder.ts";
 

@@ -3,7 +3,7 @@ import { hostname } from "node:os";
 import type { FastifyBaseLogger } from "fastify";
 import { FederationService } from "../../gen/tessera/v1/federation_pb.js";
 import { monitoredBy } from "../api/federation.ts";
-import type { StartConfig, StartSecrets } from "../config/config.ts";
+import type { StartConfig, StartSecrets } from "../config/start.ts";
 import { type Problem, toProblem } from "../errors.ts";
 import type { Log } from "../log/log.ts";
 import { Federation } from "../metrics/federation.ts";

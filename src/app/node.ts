@@ -5,8 +5,8 @@
  */
 import { EventEmitter } from "node:events";
 import type { BlobsConfig } from "../config/blobs.ts";
-import type { TracingConfig, TracingSecrets } from "../config/config.ts";
 import type { ConnectionsConfig } from "../config/connections.ts";
+import type { TracingConfig, TracingSecrets } from "../config/tracing.ts";
 import { ScratchFolders } from "../deployments/scratch.ts";
 import { type Problem, shuttingDown } from "../errors.ts";
 import { createLog, type ProcessLog } from "../log/pino.ts";

@@ -7,7 +7,7 @@ import {
 import { EnvironmentStore } from "../artifacts/environments/store.ts";
 import { findUv } from "../artifacts/environments/uv.ts";
 import { currentPlatform } from "../artifacts/platform.ts";
-import type { StartConfig } from "../config/config.ts";
+import type { StartConfig } from "../config/start.ts";
 import { programLauncher } from "../pool/launchers.ts";
 import type { Sandbox } from "../pool/sandbox/sandbox.ts";
 import { takeFolder } from "../storage/own-folder.ts";

@@ -8,7 +8,7 @@ import type { KeyRing } from "../auth/keys.ts";
 import { TaskAccess } from "../auth/task-access.ts";
 import { UseRecorder } from "../auth/token-uses.ts";
 import { Verifier } from "../auth/verifier.ts";
-import type { StartConfig, StartSecrets } from "../config/config.ts";
+import type { StartConfig, StartSecrets } from "../config/start.ts";
 import type { Log } from "../log/log.ts";
 import { observeProcess } from "../metrics/process.ts";
 import { findSandbox, type Sandbox } from "../pool/sandbox/sandbox.ts";

@@ -5,7 +5,7 @@ import { AgentArtifacts } from "../agent/artifacts.ts";
 import { SessionNotes } from "../agent/session-notes.ts";
 import { PYTHON_UNAVAILABLE } from "../artifacts/environments/environment.ts";
 import { currentPlatform } from "../artifacts/platform.ts";
-import type { WorkerConfig, WorkerSecrets } from "../config/config.ts";
+import type { WorkerConfig, WorkerSecrets } from "../config/worker.ts";
 import { ScratchFolders } from "../deployments/scratch.ts";
 import { createLog } from "../log/pino.ts";
 import { launchersFor } from "../pool/launchers.ts";

@@ -5,7 +5,7 @@
 import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
 import { Command, InvalidArgumentError, Option } from "commander";
 import type { Principal, TesseraClient } from "../client/index.ts";
-import type { CloudEnvironment } from "../config/config.ts";
+import type { CloudEnvironment } from "../config/cloud.ts";
 import { type Context, currentContext } from "./context.ts";
 import { parseEndpoint } from "./endpoint.ts";
 import { EXIT_CODES } from "./failure.ts";
@@ -13,13 +13,21 @@ import type { jsonText, OutputFormat } from "./output.ts";
 import type { Table } from "./table.ts";
 import { type Streams, Terminal } from "./terminal.ts";
 
-/** The dependencies of the commands, which `main.ts` provides. */
+/** What surrounds a command that speaks to a platform; `main.ts` provides it. */
 export interface CloudActions {
   readEnvironment(): CloudEnvironment;
   readonly streams: Streams;
   readonly clock: Clock;
   /** How the reader runs this program, such as `npx tessera`. */
   readonly program: string;
+}
+
+/** What surrounds a command that runs something on this machine. */
+export interface Surroundings extends CloudActions {
+  /** The variables of the process. */
+  readonly env: NodeJS.ProcessEnv;
+  /** Sets the exit code of a command that has done its work, and found something wrong. */
+  exit(code: number): void;
 }
 
 export interface Clock {

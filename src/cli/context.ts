@@ -11,7 +11,7 @@
 import { randomBytes } from "node:crypto";
 import { chmod, type FileHandle, mkdir, open, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { CloudEnvironment } from "../config/config.ts";
+import type { CloudEnvironment } from "../config/cloud.ts";
 import { isSendable, parseEndpoint, parseToken } from "./endpoint.ts";
 import { CliError, ExitCode } from "./failure.ts";
 

@@ -1,6 +1,6 @@
 /** `tessera help environment` and `tessera help exit-codes`: what holds for all commands. */
 import { Command } from "commander";
-import type { Streams } from "./terminal.ts";
+import type { CloudActions } from "./command.ts";
 
 const ENVIRONMENT = `Variables that the command line reads. A flag goes before its variable.
 
@@ -46,7 +46,7 @@ const TOPICS = { environment: ENVIRONMENT, "exit-codes": EXIT_CODES } as const;
 type TopicName = keyof typeof TOPICS;
 
 /** A command that writes the text, also as its help. */
-export function topicCommand(name: TopicName, { stdout }: Pick<Streams, "stdout">): Command {
+export function topicCommand(name: TopicName, { streams: { stdout } }: CloudActions): Command {
   return new Command(name)
     .configureHelp({ formatHelp: () => TOPICS[name] })
     .action(() => void stdout.write(TOPICS[name]));

@@ -15,7 +15,8 @@ export interface BuildEnvironment {
   readonly env: NodeJS.ProcessEnv;
 }
 
-export function buildEnvironment(env: NodeJS.ProcessEnv): BuildEnvironment {
+/** Reads the environment of a build. */
+export function readBuildEnvironment(env: NodeJS.ProcessEnv): BuildEnvironment {
   const named = env.XDG_CACHE_HOME ?? "";
   // The specification says to ignore relative paths.
   const cacheHome = isAbsolute(named) ? named : join(env.HOME || homedir(), ".cache");

@@ -19,21 +19,14 @@ export interface CloudEnvironment {
 }
 
 /** Whether the program was started by npx or an npm script, and so may be on nobody's path. */
-export function isRunByNpm(env: NodeJS.ProcessEnv = process.env): boolean {
+export function isRunByNpm(env: NodeJS.ProcessEnv): boolean {
   return env.npm_command !== undefined;
 }
 
-/**
- * Reads the environment of the commands that speak to a platform. It is here and not in
- * `config.ts`, so that a call need not load the settings of a server.
- */
-export function readCloudEnvironment(env: NodeJS.ProcessEnv = process.env): CloudEnvironment {
-  return cloudEnvironment(env, process.platform);
-}
-
-export function cloudEnvironment(
+/** Reads the environment of the commands that speak to a platform. */
+export function readCloudEnvironment(
   env: NodeJS.ProcessEnv,
-  platform: NodeJS.Platform,
+  platform: NodeJS.Platform = process.platform,
 ): CloudEnvironment {
   return Object.freeze({
     apiKey: env.SERVICE_CLOUD_API_KEY || undefined,

@@ -23,7 +23,7 @@ export const OIDC_SETTINGS = {
   oidcClientSecret: optional({
     variable: "TESSERA_OIDC_CLIENT_SECRET",
     shownDefault: "none",
-    parse: values.secret,
+    parse: values.text,
     isSecret: () => true,
     summary: "client secret that the provider issued to this platform",
     reason: "none: a public client, protected by PKCE",

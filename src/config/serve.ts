@@ -1,49 +1,13 @@
-/** The settings of `tessera serve`: flags, a few variables, and every default with its reason. */
-import { existsSync } from "node:fs";
+/** The configuration of `tessera serve` and `tessera dev`, made from their settings. */
 import { availableParallelism } from "node:os";
-import { resolve } from "node:path";
 import { type BlobsConfig, blobsConfig } from "./blobs.ts";
 import { type ConnectionsConfig, connectionsConfig } from "./connections.ts";
-import { MAX_READY_TIMEOUT_MS, SERVICE_LIMITS, type ServiceLimits } from "./limits.ts";
-import { readSettings } from "./settings.ts";
-import type { StartMigration } from "./start-settings.ts";
-import {
-  TRACING_SETTINGS,
-  type TracingConfig,
-  type TracingSecrets,
-  tracingConfig,
-} from "./tracing.ts";
-import {
-  ConfigError,
-  database,
-  duration,
-  host,
-  integer,
-  isPostgres,
-  LOG_LEVELS,
-  oneOf,
-  origins,
-  postgres,
-} from "./values.ts";
-
-/** The flags of `tessera serve` as they were typed. */
-export interface ServeFlags {
-  readonly port?: string;
-  readonly host?: string;
-  readonly workers?: string;
-  readonly database?: string;
-  readonly blobs?: string;
-  readonly migrate?: string;
-  readonly token?: string;
-  readonly cors?: readonly string[];
-  readonly watch?: boolean;
-  readonly allowRead?: readonly string[];
-  readonly allowAddons?: boolean;
-  readonly allowWorkers?: boolean;
-  readonly env?: readonly string[];
-  readonly python?: string;
-  readonly readyTimeout?: string;
-}
+import { SERVICE_LIMITS, type ServiceLimits } from "./limits.ts";
+import { SERVE_SETTINGS } from "./serve-settings.ts";
+import { type Flags, readSettings } from "./settings.ts";
+import { DATA_SETTINGS, type StartMigration } from "./start-settings.ts";
+import { type TracingConfig, type TracingSecrets, tracingConfig } from "./tracing.ts";
+import { ConfigError, isPostgres } from "./values.ts";
 
 export interface ServeConfig extends ServiceLimits {
   /** The path of the service's file, or what else names a service in Python. */
@@ -126,75 +90,50 @@ const MEBIBYTE = 1024 * 1024;
 const DATABASE_WAIT_MS = 60_000;
 
 /** Reads the configuration of `tessera serve`; throws a `ConfigError`. */
-export function serveConfig(
+export function readServeConfig(
   servicePath: string,
-  flags: ServeFlags,
+  flags: Flags,
   env: NodeJS.ProcessEnv,
 ): { readonly config: ServeConfig; readonly secrets: ServeSecrets } {
-  const token = flags.token ?? (env.TESSERA_TOKEN || undefined);
-  // Other tokens cannot be sent in a header, or not by every client.
-  if (token !== undefined && !/^[!-~]{8,1024}$/.test(token)) {
-    throw new ConfigError(
-      "--token (or TESSERA_TOKEN) must have 8 to 1024 characters: ASCII letters, digits and punctuation, no spaces",
-    );
-  }
-  const logLevel = oneOf(LOG_LEVELS)(env.TESSERA_LOG_LEVEL ?? "info", "TESSERA_LOG_LEVEL");
-  const { tracing, tracingSecrets } = tracingConfig(
-    readSettings(TRACING_SETTINGS, { flags: {}, env, file: undefined }),
-  );
-  const storedIn = database(flags.database ?? ":memory:", "--database");
+  const read = readSettings(SERVE_SETTINGS, { flags, env });
+  const { database = ":memory:", token } = read;
+  const { tracing, tracingSecrets } = tracingConfig(read);
   const config: ServeConfig = {
     servicePath,
     python: {
-      named: flags.python,
+      named: read.python,
       activeEnvironment: env.VIRTUAL_ENV || undefined,
       env: Object.fromEntries(PYTHON_VARIABLES.flatMap((name) => inherited(name, env))),
     },
-    port: integer(0, 65_535)(flags.port ?? "3000", "--port"),
-    host: host(flags.host ?? "localhost", "--host"),
-    workers: flags.workers === undefined ? undefined : integer(1, 256)(flags.workers, "--workers"),
-    // At least two, so that one remains when the other is busy or dies; more than the cores gain nothing.
+    port: read.port,
+    host: read.host,
+    workers: read.workers,
     defaultWorkers: Math.max(2, Math.min(4, availableParallelism())),
-    database: storedIn,
+    database,
     databaseWaitMs: DATABASE_WAIT_MS,
-    migrate: oneOf<StartMigration>(["auto", "check"])(flags.migrate ?? "auto", "--migrate"),
-    blobs: blobsConfig(flags.blobs, storedIn, env),
-    watch: flags.watch ?? false,
-    allowedOrigins: origins((flags.cors ?? []).join(","), "--cors"),
-    logLevel,
+    migrate: read.migrate,
+    blobs: blobsConfig(read.blobs, database, env),
+    watch: read.watch,
+    allowedOrigins: read.cors,
+    logLevel: read.logLevel,
     drainMs: 10_000,
     ...SERVICE_LIMITS,
-    readyTimeoutMs: duration(1_000, MAX_READY_TIMEOUT_MS)(
-      flags.readyTimeout ?? "1h",
-      "--ready-timeout",
-    ),
+    readyTimeoutMs: read.readyTimeout,
     bodyBudgetBytes: 512 * MEBIBYTE,
     // All callers may come through one proxy, and no setting names it.
     connections: connectionsConfig({ perAddress: Number.POSITIVE_INFINITY }),
-    workerAccess: {
-      read: (flags.allowRead ?? []).map(readable),
-      addons: flags.allowAddons ?? false,
-      threads: flags.allowWorkers ?? false,
-    },
+    workerAccess: { read: read.allowRead, addons: read.allowAddons, threads: read.allowWorkers },
     tracing,
   };
-  const workerEnv = Object.fromEntries((flags.env ?? []).map((text) => variable(text, env)));
-  const directDatabase =
-    isPostgres(storedIn) && env.DATABASE_DIRECT_URL
-      ? postgres(env.DATABASE_DIRECT_URL, "DATABASE_DIRECT_URL")
-      : undefined;
-  const secrets = { directDatabase, token, workerEnv, tracing: tracingSecrets };
+  const secrets = {
+    directDatabase: isPostgres(database)
+      ? DATA_SETTINGS.directDatabase.parse(read.directDatabase, "DATABASE_DIRECT_URL")
+      : undefined,
+    token,
+    workerEnv: Object.fromEntries(read.env.map((text) => variable(text, env))),
+    tracing: tracingSecrets,
+  };
   return { config: Object.freeze(config), secrets: Object.freeze(secrets) };
-}
-
-function readable(text: string): string {
-  const path = resolve(text);
-  if (text === "" || !existsSync(path)) {
-    throw new ConfigError(
-      `--allow-read ${JSON.stringify(text)} does not exist: give a file or a folder that workers may read`,
-    );
-  }
-  return path;
 }
 
 function inherited(name: string, env: NodeJS.ProcessEnv): (readonly [string, string])[] {

@@ -8,11 +8,12 @@ import { ConfigError, type Parse } from "./values.ts";
 interface Description {
   /** As `--help` shows it, such as `-p, --port <port>`. Absent for secrets: others can see the command line. */
   readonly flag?: string;
-  readonly variable: string;
+  /** Absent where a variable that is set for other programs would change what is served. */
+  readonly variable?: string;
   readonly summary: string;
   /** Why the default is what it is, or what to know before changing it. */
   readonly reason: string;
-  /** Whether the flag may be given several times; the texts are joined by commas. Default: no. */
+  /** Whether the flag may be given several times. Default: no. */
   readonly repeatable?: boolean;
   /** Returns true for a text that others must not see. */
   readonly isSecret?: (text: string) => boolean;
@@ -23,8 +24,18 @@ export interface Setting<Value> extends Description {
   readonly fallback: string | undefined;
   /** The default as people read it, where it follows from something else. */
   readonly shownDefault: string;
-  /** Also called without a text, where there is no `fallback`. */
-  readonly parse: (text: string | undefined, name: string) => Value;
+  /** Also called with nothing, where no source has it. */
+  readonly parse: (given: Given | undefined, name: string) => Value;
+}
+
+/** What a source gives: a text, the texts of a repeatable flag, or that a flag without a text is there. */
+type Given = string | readonly string[] | boolean;
+
+/** The flags as they were typed, by the names that the command line gives them, such as `publicUrl`. */
+export interface Flags {
+  /** The file of settings. */
+  readonly config?: string;
+  readonly [name: string]: Given | undefined;
 }
 
 export type Settings = { readonly [key: string]: Setting<unknown> };
@@ -33,7 +44,7 @@ export type Values<Table extends Settings> = {
   readonly [Key in keyof Table]: Table[Key] extends Setting<infer Value> ? Value : never;
 };
 
-/** A setting that always has a value. */
+/** A setting that always has a value. Commas join the texts of a repeatable flag. */
 export function setting<Value>(
   description: Description & { readonly fallback: string; readonly parse: Parse<Value> },
 ): Setting<Value> {
@@ -41,7 +52,7 @@ export function setting<Value>(
   return {
     ...description,
     shownDefault: fallback,
-    parse: (text = fallback, name) => parse(text, name),
+    parse: (given = fallback, name) => parse(String(given), name),
   };
 }
 
@@ -53,16 +64,39 @@ export function optional<Value>(
   return {
     ...description,
     fallback: undefined,
-    parse: (text, name) => (text === undefined ? undefined : parse(text, name)),
+    parse: (given, name) => (given === undefined ? undefined : parse(String(given), name)),
+  };
+}
+
+/** A flag that may be given several times, whose texts may have commas in them. Default: none. */
+export function list<Value>(
+  description: Description & { readonly parse: Parse<Value> },
+): Setting<readonly Value[]> {
+  const { parse } = description;
+  return {
+    ...description,
+    repeatable: true,
+    fallback: undefined,
+    shownDefault: "none",
+    parse: (given = [], name) => [given].flat().map((text) => parse(String(text), name)),
+  };
+}
+
+/** A flag without a text. Default: off. */
+export function toggle(description: Description): Setting<boolean> {
+  return {
+    ...description,
+    fallback: undefined,
+    shownDefault: "off",
+    parse: (given) => given === true,
   };
 }
 
 /** The sources of settings. */
 interface SettingSources {
-  /** By the names that the command line gives the values, such as `publicUrl`. */
-  readonly flags: { readonly [name: string]: string | undefined };
+  readonly flags: Flags;
   readonly env: NodeJS.ProcessEnv;
-  readonly file: ConfigFile | undefined;
+  readonly file?: ConfigFile | undefined;
 }
 
 /** A configuration file that has been read: texts by key. */
@@ -82,7 +116,7 @@ export function readSettings<Table extends Settings>(
       return [key, parse(typed, longFlag(flag ?? ""))];
     }
     // Many tools leave a variable empty to unset it.
-    if (env[variable]) {
+    if (variable !== undefined && env[variable]) {
       return [key, parse(env[variable], variable)];
     }
     return [key, parse(file?.texts[key], `${key} in ${file?.path ?? "the configuration"}`)];

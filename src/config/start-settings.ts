@@ -52,7 +52,7 @@ export const DATA_SETTINGS = {
   keys: optional({
     variable: "TESSERA_KEYS",
     shownDefault: "keys.json in the data folder",
-    parse: values.secret,
+    parse: values.text,
     isSecret: () => true,
     summary: "keys that digest and seal token values, in the format of keys.json",
     reason:
@@ -366,7 +366,7 @@ export const START_SETTINGS = {
   metricsToken: optional({
     variable: "TESSERA_METRICS_TOKEN",
     shownDefault: "none",
-    parse: values.secret,
+    parse: values.text,
     isSecret: () => true,
     summary: "bearer token that /metrics of this node requires",
     reason:

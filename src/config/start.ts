@@ -12,7 +12,7 @@ import { readConfigFile } from "./file.ts";
 import { SERVICE_LIMITS, type ServiceLimits } from "./limits.ts";
 import { type SmtpSecrets, smtpSecrets } from "./mail.ts";
 import { packageVariables } from "./packages.ts";
-import { readSettings, type Values } from "./settings.ts";
+import { type Flags, readSettings, type Settings, type Values } from "./settings.ts";
 import {
   BACKUP_SETTINGS,
   CHECK_SETTINGS,
@@ -130,16 +130,12 @@ export interface StartSecrets extends DataSecrets {
   readonly tracing: TracingSecrets | undefined;
 }
 
-/** The flags as they were typed, by the names that the command line gives them. */
-export type Flags = { readonly [name: string]: string | undefined };
-
 /** Reads the configuration of `tessera start`. Throws a `ConfigError`. */
-export function startConfig(
+export function readStartConfig(
   flags: Flags,
   env: NodeJS.ProcessEnv,
 ): { readonly config: StartConfig; readonly secrets: StartSecrets } {
-  const file = readConfigFile(flags.config ?? (env.TESSERA_CONFIG || undefined), START_SETTINGS);
-  const read = readSettings(START_SETTINGS, { flags, env, file });
+  const read = readFrom(START_SETTINGS, flags, env);
   checkDomain(read);
   checkProxies(read);
   const data = dataSecrets(read);
@@ -208,40 +204,47 @@ export function startConfig(
 }
 
 /** Reads the configuration of `tessera admin`, which works on the same data. Throws a `ConfigError`. */
-export function dataConfig(
+export function readDataConfig(
   flags: Flags,
   env: NodeJS.ProcessEnv,
 ): { readonly config: DataConfig; readonly secrets: DataSecrets } {
-  const file = readConfigFile(flags.config ?? (env.TESSERA_CONFIG || undefined), START_SETTINGS);
-  const read = readSettings(DATA_SETTINGS, { flags, env, file });
+  const read = readFrom(DATA_SETTINGS, flags, env);
   const config = { dataFolder: resolve(read.dataFolder) };
   return { config: Object.freeze(config), secrets: Object.freeze(dataSecrets(read)) };
 }
 
 /** Reads the configuration of `tessera admin check`. Throws a `ConfigError`. */
-export function checkConfig(
+export function readCheckConfig(
   flags: Flags,
   env: NodeJS.ProcessEnv,
 ): { readonly config: CheckConfig; readonly secrets: DataSecrets } {
-  const { config, secrets } = dataConfig(flags, env);
-  const file = readConfigFile(flags.config ?? (env.TESSERA_CONFIG || undefined), START_SETTINGS);
-  const { sandbox } = readSettings(CHECK_SETTINGS, { flags, env, file });
+  const { config, secrets } = readDataConfig(flags, env);
+  const { sandbox } = readFrom(CHECK_SETTINGS, flags, env);
   return { config: Object.freeze({ ...config, sandbox, searchPath: env.PATH ?? "" }), secrets };
 }
 
 /** Reads the configuration of `tessera admin backup` and `restore`. Throws a `ConfigError`. */
-export function backupConfig(
+export function readBackupConfig(
   flags: Flags,
   env: NodeJS.ProcessEnv,
 ): { readonly config: BackupConfig; readonly secrets: BackupSecrets } {
-  const file = readConfigFile(flags.config ?? (env.TESSERA_CONFIG || undefined), START_SETTINGS);
-  const read = readSettings(BACKUP_SETTINGS, { flags, env, file });
+  const read = readFrom(BACKUP_SETTINGS, flags, env);
   const data = dataSecrets(read);
   const blobs = blobsConfig(read.blobs ?? ownBlobs(read.dataFolder, data), data.database, env);
   return {
     config: Object.freeze({ dataFolder: resolve(read.dataFolder), blobs }),
     secrets: Object.freeze({ ...data, passphrase: env.TESSERA_BACKUP_PASSPHRASE || undefined }),
   };
+}
+
+/** Reads some of the platform's settings; a file may have all of them. */
+function readFrom<Table extends Settings>(
+  table: Table,
+  flags: Flags,
+  env: NodeJS.ProcessEnv,
+): Values<Table> {
+  const file = readConfigFile(flags.config ?? (env.TESSERA_CONFIG || undefined), START_SETTINGS);
+  return readSettings(table, { flags, env, file });
 }
 
 function dataSecrets({

@@ -20,7 +20,7 @@ export const WORKER_SETTINGS = {
     flag: "--token <token>",
     variable: "TESSERA_WORKER_TOKEN",
     shownDefault: "required",
-    parse: values.secret,
+    parse: values.text,
     isSecret: () => true,
     summary: "token with worker access (tessera token create --access worker)",
     reason: "other users of the machine can see a command line, so pass it in the environment",

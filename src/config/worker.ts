@@ -2,8 +2,8 @@
 import { resolve } from "node:path";
 import type { SandboxMode } from "../pool/sandbox/sandbox.ts";
 import { readConfigFile } from "./file.ts";
-import { readSettings } from "./settings.ts";
-import type { Flags, PythonStartConfig } from "./start.ts";
+import { type Flags, readSettings } from "./settings.ts";
+import type { PythonStartConfig } from "./start.ts";
 import { ConfigError } from "./values.ts";
 import { WORKER_SETTINGS } from "./worker-settings.ts";
 
@@ -33,7 +33,7 @@ export interface WorkerSecrets {
 }
 
 /** Reads the configuration of `tessera worker`. Throws a `ConfigError`. */
-export function workerConfig(
+export function readWorkerConfig(
   flags: Flags,
   env: NodeJS.ProcessEnv,
 ): { readonly config: WorkerConfig; readonly secrets: WorkerSecrets } {

@@ -3,7 +3,7 @@ import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
 import { beforeAll, describe, expect, test } from "vitest";
 import type { BuiltArtifact } from "../../src/artifacts/build-options.ts";
-import { readWorkerConfig } from "../../src/config/config.ts";
+import { readWorkerConfig } from "../../src/config/worker.ts";
 import { artifact } from "../e2e/hosting/world.ts";
 import { freePort } from "../free-port.ts";
 import { TestAgent } from "./agents.ts";

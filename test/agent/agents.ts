@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { runWorkers } from "../../src/app/worker.ts";
-import { readWorkerConfig } from "../../src/config/config.ts";
+import { readWorkerConfig } from "../../src/config/worker.ts";
 import { Folder } from "../e2e/start/platform.ts";
 
 /** Times that pass in a test are short; a machine that is busy needs some. */

@@ -11,6 +11,8 @@ export interface Import {
   /** The same, or the name of a package. */
   readonly to: string;
   readonly typeOnly: boolean;
+  /** Loaded when the code that names it runs, not with its file. */
+  readonly dynamic: boolean;
 }
 
 /** Source files below a folder, from the root, without generated ones. */
@@ -38,6 +40,7 @@ function importsOf(from: string): Import[] {
       from,
       to: local ? join(dirname(from), target).split(sep).join("/") : target,
       typeOnly: groups.type !== undefined,
+      dynamic: groups.dynamic !== undefined,
     };
   });
 }
@@ -53,8 +56,8 @@ export function importsFrom(...paths: readonly string[]): Import[] {
   return imports.filter(({ from, to }) => inside(from) && !inside(to));
 }
 
-export function describeImport({ from, to, typeOnly }: Import): string {
-  return `${from} -> ${to}${typeOnly ? " (types)" : ""}`;
+export function describeImport({ from, to, typeOnly, dynamic }: Import): string {
+  return `${from} -> ${to}${typeOnly ? " (types)" : dynamic ? " (dynamic)" : ""}`;
 }
 
 /** A package, not a file of this repository. */

@@ -28,6 +28,20 @@ const TRANSCODING = [
 /** What imports nothing: browsers and commands have it, too. */
 const SELF_CONTAINED = ["src/collections/exact-json.ts", "src/time/backoff.ts", "src/time/race.ts"];
 
+/**
+ * What commands load when they run something on this machine, by who loads it. All others speak to
+ * a platform, through the client alone.
+ */
+const RUN_HERE: readonly (readonly [command: string, ...loads: readonly string[]])[] = [
+  ["src/cli/serve/serve.ts", "src/config/", "src/app/serve.ts", "src/service/openapi/example.ts"],
+  ["src/cli/start/start.ts", "src/config/", "src/app/start.ts"],
+  ["src/cli/worker/worker.ts", "src/config/", "src/app/worker.ts"],
+  ["src/cli/admin/", "src/config/", "src/app/operate/"],
+  ["src/cli/build/", "src/config/build.ts", "src/artifacts/"],
+  // Of what is built here; what it is deployed to, it reaches as all others do.
+  ["src/cli/deploy/run.ts", "src/artifacts/", "src/service/openapi/example.ts"],
+];
+
 /** What every storage adapter may know. */
 const ADAPTERS_SHARE = [
   "src/storage/storage.ts",
@@ -86,16 +100,23 @@ export const RULES: readonly Rule[] = [
     allows: (it) => isPackage(it) || startsWithAny("gen/", "src/collections/exact-json.ts")(it),
   },
   {
-    rule: "cli speaks through client; of what main brings it, it knows the types",
+    rule: "cli speaks through client; what a command runs on this machine, it loads when it runs",
     of: ["src/cli/"],
     allows: (it) =>
-      isPackage(it) || startsWithAny("src/client/", ...SELF_CONTAINED)(it) || it.typeOnly,
+      isPackage(it) ||
+      startsWithAny("src/client/", ...SELF_CONTAINED)(it) ||
+      it.typeOnly ||
+      (it.dynamic &&
+        RUN_HERE.some(
+          ([command, ...loads]) => it.from.startsWith(command) && startsWithAny(...loads)(it),
+        )),
   },
   {
     rule: "cli knows the types of app, config, artifacts and protocol, and no others",
     of: ["src/cli/"],
     allows: (it) =>
       isPackage(it) ||
+      it.dynamic ||
       startsWithAny(
         "src/client/",
         "src/app/",

@@ -1,9 +1,9 @@
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { cloudEnvironment } from "../../src/config/cloud.ts";
+import { readCloudEnvironment } from "../../src/config/cloud.ts";
 
-const posix = (env: NodeJS.ProcessEnv) => cloudEnvironment(env, "linux");
+const posix = (env: NodeJS.ProcessEnv) => readCloudEnvironment(env, "linux");
 
 describe("the folder of the login", () => {
   it.each([
@@ -17,7 +17,7 @@ describe("the folder of the login", () => {
   });
 
   it("is in the application data on Windows", () => {
-    const { configFolder } = cloudEnvironment({ APPDATA: "/Roaming" }, "win32");
+    const { configFolder } = readCloudEnvironment({ APPDATA: "/Roaming" }, "win32");
     expect(configFolder).toBe(join("/Roaming", "tessera"));
   });
 });
@@ -37,7 +37,7 @@ describe("a browser", () => {
     ],
     ["over SSH to macOS", { SSH_TTY: "/dev/ttys1" }, "darwin", false],
   ] as const)("can be opened or not: %s", (_, env, platform, expected) => {
-    expect(cloudEnvironment(env, platform).canOpenBrowser).toBe(expected);
+    expect(readCloudEnvironment(env, platform).canOpenBrowser).toBe(expected);
   });
 });
 

@@ -1,9 +1,11 @@
 import { tmpdir } from "node:os";
 import { resolve } from "node:path";
 import { describe, expect, it } from "vitest";
-import { ConfigError, readServeConfig, type ServeFlags } from "../../src/config/config.ts";
+import { readServeConfig } from "../../src/config/serve.ts";
+import type { Flags } from "../../src/config/settings.ts";
+import { ConfigError } from "../../src/config/values.ts";
 
-function read(flags: ServeFlags = {}, env: NodeJS.ProcessEnv = {}) {
+function read(flags: Flags = {}, env: NodeJS.ProcessEnv = {}) {
   return readServeConfig("service.ts", flags, env);
 }
 
@@ -44,6 +46,12 @@ describe("the configuration of serve", () => {
     });
   });
 
+  it("leaves variables alone that a shell has for the platform or for other programs", () => {
+    const env = { TESSERA_PORT: "1", TESSERA_HOST: "::", DATABASE_URL: "postgres://me@host/db" };
+    const direct = { DATABASE_DIRECT_URL: "mysql://host/db" };
+    expect(read({}, { ...env, ...direct })).toEqual(read());
+  });
+
   it("takes the token from the flag or the environment, and keeps it apart", () => {
     const env = { TESSERA_TOKEN: "from-the-environment" };
     expect(read({}, env).secrets.token).toBe("from-the-environment");
@@ -69,10 +77,14 @@ describe("the configuration of serve", () => {
 
   it("takes variables for workers by name or with their value, and keeps them apart", () => {
     const env = { API_KEY: "from-the-environment", OTHER: "not asked for" };
-    const { config, secrets } = read({ env: ["API_KEY", "URL=http://x/?a=b", "EMPTY="] }, env);
+    const { config, secrets } = read(
+      { env: ["API_KEY", "URL=http://x/?a=b", "LIST=a,b", "EMPTY="] },
+      env,
+    );
     expect(secrets.workerEnv).toEqual({
       API_KEY: "from-the-environment",
       URL: "http://x/?a=b",
+      LIST: "a,b",
       EMPTY: "",
     });
     expect(JSON.stringify(config)).not.toContain("from-the-environment");

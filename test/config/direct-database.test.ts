@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { readDataConfig, readServeConfig } from "../../src/config/config.ts";
+import { readServeConfig } from "../../src/config/serve.ts";
+import { readDataConfig } from "../../src/config/start.ts";
 
 const POOLED = "postgres://me:secret@pooler:6432/db";
 const DIRECT = "postgres://me:secret@one:5432,two:5432/db?target_session_attrs=read-write";

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { readServeConfig, readStartConfig } from "../../src/config/config.ts";
+import { readServeConfig } from "../../src/config/serve.ts";
+import { readStartConfig } from "../../src/config/start.ts";
 import { fixture } from "../e2e/serve/served.ts";
 
 const ENDPOINT = { OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318" };

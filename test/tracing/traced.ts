@@ -1,6 +1,6 @@
 /** The service `traced`, served with its spans going to a receiver, or to none. */
 import { serveService } from "../../src/app/serve.ts";
-import { readServeConfig } from "../../src/config/config.ts";
+import { readServeConfig } from "../../src/config/serve.ts";
 import { fixture, Served } from "../e2e/serve/served.ts";
 import type { OtlpReceiver, ReceivedSpan } from "./receiver.ts";
 

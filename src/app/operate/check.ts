@@ -5,7 +5,8 @@
 
 import { statfs } from "node:fs/promises";
 import { loadKeys } from "../../auth/keys.ts";
-import { type CheckConfig, type DataSecrets, isPostgres } from "../../config/config.ts";
+import type { CheckConfig, DataSecrets } from "../../config/start.ts";
+import { isPostgres } from "../../config/values.ts";
 import { findSandbox } from "../../pool/sandbox/sandbox.ts";
 import { examineSqlite } from "../adapters.ts";
 import { keysPath } from "../data-folder.ts";

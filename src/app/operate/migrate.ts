@@ -1,6 +1,7 @@
 /** `tessera admin migrate`: migrates the schema of a platform's database, or says what that would do. */
 import { existsSync } from "node:fs";
-import { type DataConfig, type DataSecrets, isPostgres } from "../../config/config.ts";
+import type { DataConfig, DataSecrets } from "../../config/start.ts";
+import { isPostgres } from "../../config/values.ts";
 import type { Migrated, SchemaReport } from "../../storage/migration.ts";
 import { inspectSchema, openStorageToMigrate, shownDatabase } from "../adapters.ts";
 import { openDataFolder } from "../data-folder.ts";

@@ -1,6 +1,7 @@
 /** Opens the data of a platform for its operator. */
 import { existsSync } from "node:fs";
-import { type DataConfig, type DataSecrets, isPostgres } from "../../config/config.ts";
+import type { DataConfig, DataSecrets } from "../../config/start.ts";
+import { isPostgres } from "../../config/values.ts";
 import { createIdSource } from "../../tasks/id.ts";
 import { openStorageBesideNodes } from "../adapters.ts";
 import { keysPath, openDataFolder } from "../data-folder.ts";

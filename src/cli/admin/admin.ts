@@ -4,13 +4,14 @@
  */
 import { Command, Option } from "commander";
 import type { AdminCredentials, PasswordReset } from "../../app/operate/administration.ts";
-import type { Flags } from "../../config/config.ts";
+import type { Flags } from "../../config/settings.ts";
+import { examplesText, type Surroundings } from "../command.ts";
 import { usageError } from "../failure.ts";
 import { plain } from "../plain.ts";
 import { Terminal } from "../terminal.ts";
 import { backupCommand, restoreCommand } from "./backup.ts";
 import { checkCommand } from "./check.ts";
-import { type AdminActions, adminOf, examples, open } from "./command.ts";
+import { type AdminActions, adminOf, open } from "./command.ts";
 import { migrateCommand } from "./migrate.ts";
 import { nodesCommand, operatorsCommand } from "./operators.ts";
 import {
@@ -20,9 +21,9 @@ import {
   organizationsCommand,
 } from "./organization.ts";
 
-export type { AdminActions } from "./command.ts";
-
-export function adminCommand(actions: AdminActions): Command {
+export async function adminCommand(surroundings: Surroundings): Promise<Command> {
+  const tables = await import("../../config/start-settings.ts");
+  const actions: AdminActions = { ...surroundings, tables };
   const monitoring = new Command("monitoring")
     .description("Let an organization have monitoring tokens, or not.")
     .addCommand(monitoringCommand(actions, "enable"))
@@ -34,9 +35,9 @@ export function adminCommand(actions: AdminActions): Command {
   return new Command("admin")
     .description("Operate the platform of this machine. Nodes may be running meanwhile.")
     .addCommand(setupCommand(actions))
-    .addCommand(checkCommand(actions.check))
-    .addCommand(backupCommand(actions.backup))
-    .addCommand(restoreCommand(actions.backup))
+    .addCommand(checkCommand(actions))
+    .addCommand(backupCommand(actions))
+    .addCommand(restoreCommand(actions))
     .addCommand(migrateCommand(actions))
     .addCommand(nodesCommand(actions))
     .addCommand(operatorsCommand(actions))
@@ -54,6 +55,7 @@ Next, with the platform running and its address for http://localhost:3000:
   ${program} cloud login --endpoint http://localhost:3000`;
 
 interface PasswordFlags extends Flags {
+  readonly name?: string;
   readonly email: string;
 }
 
@@ -72,7 +74,7 @@ function setupCommand(actions: AdminActions): Command {
     .addOption(passwordStdin())
     .addHelpText(
       "after",
-      examples(["tessera admin setup --organization acme --email you@example.com"]),
+      examplesText(["tessera admin setup --organization acme --email you@example.com"]),
     )
     .action(async (flags: PasswordFlags & { readonly organization: string }) => {
       await using administration = await open(actions, flags, { create: true });
@@ -98,7 +100,7 @@ function resetPasswordCommand(actions: AdminActions): Command {
     .addOption(passwordStdin())
     .addHelpText(
       "after",
-      examples([
+      examplesText([
         "tessera admin reset-password --email you@example.com",
         "tessera admin reset-password --email you@example.com --revoke-tokens",
       ]),
@@ -142,7 +144,7 @@ function rotateKeysCommand(actions: AdminActions): Command {
   )
     .option("--reseal", "make no new keys: only seal every value again with the current one")
     .option("--one-file", "with Postgres: no other node has a file of keys of its own")
-    .addHelpText("after", examples(["tessera admin rotate-keys"]))
+    .addHelpText("after", examplesText(["tessera admin rotate-keys"]))
     .action(async ({ reseal = false, oneFile = false, ...flags }: RotateFlags) => {
       await using administration = await open(actions, flags);
       const terminal = new Terminal(actions.streams);

@@ -1,53 +1,43 @@
 /** `tessera admin backup`, `backup verify` and `restore`. */
 import { Command } from "commander";
-import type { BackupRestored } from "../../app/operate/backup/restore.ts";
-import type { BackupProgress, BackupRequest, BackupTaken } from "../../app/operate/backup/take.ts";
-import type { BackupVerified, VerifyRequest } from "../../app/operate/backup/verify.ts";
-import type { BackupConfig, BackupSecrets, Flags, Settings } from "../../config/config.ts";
+import type { BackupProgress, BackupTaken } from "../../app/operate/backup/take.ts";
+import type { Flags } from "../../config/settings.ts";
+import { examplesText } from "../command.ts";
 import { ExitCode } from "../failure.ts";
 import { choosePassphrase, findPassphrase, noPassphrase, passphraseOption } from "../passphrase.ts";
 import { ProgressLine } from "../progress.ts";
 import { addSettings } from "../settings.ts";
 import { inUnits } from "../sizes.ts";
 import { type Streams, Terminal } from "../terminal.ts";
-
-/** The dependencies of the commands, which `main.ts` provides. */
-export interface BackupActions {
-  readonly settings: Settings;
-  readConfig(flags: Flags): { config: BackupConfig; secrets: BackupSecrets };
-  take(request: BackupRequest): Promise<BackupTaken>;
-  verify(request: VerifyRequest): Promise<BackupVerified>;
-  restore(request: BackupRequest): Promise<BackupRestored>;
-  readonly now: () => number;
-  exit(code: number): void;
-  readonly streams: Streams;
-}
+import type { AdminActions } from "./command.ts";
 
 interface BackupFlags extends Flags {
   readonly passphraseFile?: string;
 }
 
-export function backupCommand(actions: BackupActions): Command {
-  const { settings, readConfig, take, now, exit, streams } = actions;
+export function backupCommand(actions: AdminActions): Command {
+  const { tables, env, clock, exit, streams } = actions;
   const command = new Command("backup")
     .description("Back the platform up into one file, while nodes run on it.")
     .argument("<file>", "the backup; it must not exist yet")
     .addOption(passphraseOption());
-  return addSettings(command, settings)
+  return addSettings(command, tables.BACKUP_SETTINGS)
     .addHelpText(
       "after",
-      examples(
+      examplesText([
         "tessera admin backup /backups/tessera-2026-11-23.tar",
         "tessera admin backup verify /backups/tessera-2026-11-23.tar",
-      ),
+      ]),
     )
     .addCommand(verifyCommand(actions))
     .action(async (file: string, { passphraseFile, ...flags }: BackupFlags) => {
       const terminal = new Terminal(streams);
-      const { config, secrets } = readConfig(flags);
+      const { readBackupConfig } = await import("../../config/start.ts");
+      const { config, secrets } = readBackupConfig(flags, env);
       const passphrase = await choosePassphrase(terminal, passphraseFile, secrets.passphrase);
+      const { takeBackup } = await import("../../app/operate/backup/take.ts");
       const taken = await showing(streams, (onProgress) =>
-        take({ config, secrets, file, passphrase, now, onProgress }),
+        takeBackup({ config, secrets, file, passphrase, now: clock.now, onProgress }),
       );
       terminal.say(
         `Backed up to ${file}: ${inUnits(taken.sizeBytes)}, with the keys, ${takenParts(taken)}`,
@@ -69,27 +59,31 @@ export function backupCommand(actions: BackupActions): Command {
     });
 }
 
-function verifyCommand({ verify, streams, readConfig }: BackupActions): Command {
+function verifyCommand({ env, streams }: AdminActions): Command {
   return new Command("verify")
     .description("Check every digest of a backup, and its passphrase. Changes nothing.")
     .argument("<file>", "the backup")
     .addOption(passphraseOption())
     .addHelpText(
       "after",
-      examples("tessera admin backup verify backup.tar --passphrase-file /etc/tessera/passphrase"),
+      examplesText([
+        "tessera admin backup verify backup.tar --passphrase-file /etc/tessera/passphrase",
+      ]),
     )
     .action(async (file: string, _: BackupFlags, command: Command) => {
       const terminal = new Terminal(streams);
       // Commander gives an option that both commands have to the one above.
       const { passphraseFile, ...flags } = command.optsWithGlobals<BackupFlags>();
+      const { readBackupConfig } = await import("../../config/start.ts");
       const passphrase = await findPassphrase(
         terminal,
         passphraseFile,
-        readConfig(flags).secrets.passphrase,
+        readBackupConfig(flags, env).secrets.passphrase,
         "Passphrase (empty: check without)",
       );
+      const { verifyBackup } = await import("../../app/operate/backup/verify.ts");
       const { about, ...found } = await showing(streams, (onProgress) =>
-        verify({ file, passphrase: passphrase || undefined, onProgress }),
+        verifyBackup({ file, passphrase: passphrase || undefined, onProgress }),
       );
       const database =
         about.database === "sqlite"
@@ -106,26 +100,27 @@ function verifyCommand({ verify, streams, readConfig }: BackupActions): Command 
     });
 }
 
-export function restoreCommand(actions: BackupActions): Command {
-  const { settings, readConfig, restore, now, streams } = actions;
+export function restoreCommand({ tables, env, clock, streams }: AdminActions): Command {
   const command = new Command("restore")
     .description("Make a platform of a backup, in an empty data folder.")
     .argument("<file>", "the backup")
     .addOption(passphraseOption());
-  return addSettings(command, settings)
+  return addSettings(command, tables.BACKUP_SETTINGS)
     .addHelpText(
       "after",
-      examples("tessera admin restore backup.tar --data /var/lib/tessera-restored"),
+      examplesText(["tessera admin restore backup.tar --data /var/lib/tessera-restored"]),
     )
     .action(async (file: string, { passphraseFile, ...flags }: BackupFlags) => {
       const terminal = new Terminal(streams);
-      const { config, secrets } = readConfig(flags);
+      const { readBackupConfig } = await import("../../config/start.ts");
+      const { config, secrets } = readBackupConfig(flags, env);
       const passphrase = await findPassphrase(terminal, passphraseFile, secrets.passphrase);
       if (passphrase === "") {
         throw noPassphrase();
       }
+      const { restoreBackup } = await import("../../app/operate/backup/restore.ts");
       const restored = await showing(streams, (onProgress) =>
-        restore({ config, secrets, file, passphrase, now, onProgress }),
+        restoreBackup({ config, secrets, file, passphrase, now: clock.now, onProgress }),
       );
       const { about, requeued, keysWritten } = restored;
       terminal.say(
@@ -138,10 +133,6 @@ export function restoreCommand(actions: BackupActions): Command {
         terminal.say("The keys are those of TESSERA_KEYS; those of the backup were not written");
       }
     });
-}
-
-function examples(...lines: readonly string[]): string {
-  return `\nExamples:\n${lines.map((line) => `  $ ${line}`).join("\n")}`;
 }
 
 function takenParts({ postgres, blobsInDatabase, files: count }: BackupTaken): string {

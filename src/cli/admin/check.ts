@@ -1,22 +1,13 @@
 /** `tessera admin check`: whether this machine is fit for a node. */
 import { Command } from "commander";
-import type { Check } from "../../app/operate/check-result.ts";
-import type { CheckConfig, DataSecrets, Flags, Settings } from "../../config/config.ts";
+import type { Flags } from "../../config/settings.ts";
 import { jsonOption, outputOption } from "../command.ts";
 import { ExitCode } from "../failure.ts";
 import type { OutputFormat } from "../output.ts";
 import { addSettings } from "../settings.ts";
 import { table } from "../table.ts";
-import { type Streams, Terminal } from "../terminal.ts";
-
-/** The dependencies of the command, which `main.ts` provides. */
-export interface CheckActions {
-  readonly settings: Settings;
-  readConfig(flags: Flags): { config: CheckConfig; secrets: DataSecrets };
-  check(config: CheckConfig, secrets: DataSecrets): Promise<readonly Check[]>;
-  exit(code: number): void;
-  readonly streams: Streams;
-}
+import { Terminal } from "../terminal.ts";
+import type { AdminActions } from "./command.ts";
 
 const EXAMPLES = `
 Examples:
@@ -24,23 +15,19 @@ Examples:
   $ tessera admin check --sandbox kernel     fails where services are not held by the kernel
   $ tessera admin check --output json`;
 
-export function checkCommand({
-  settings,
-  readConfig,
-  check,
-  exit,
-  streams,
-}: CheckActions): Command {
+export function checkCommand({ tables, env, exit, streams }: AdminActions): Command {
   const command = new Command("check").description(
     "Check that this machine is fit for a node: database (of Postgres also its version, schema, sessions, notifications, clock, durability and replicas), disk, keys, sandbox. Changes nothing.",
   );
-  return addSettings(command, settings)
+  return addSettings(command, tables.CHECK_SETTINGS)
     .addOption(outputOption())
     .addOption(jsonOption())
     .addHelpText("after", EXAMPLES)
     .action(async ({ output, ...flags }: Flags & { readonly output: OutputFormat }) => {
-      const { config, secrets } = readConfig(flags);
-      const checks = await check(config, secrets);
+      const { readCheckConfig } = await import("../../config/start.ts");
+      const { config, secrets } = readCheckConfig(flags, env);
+      const { checkMachine } = await import("../../app/operate/check.ts");
+      const checks = await checkMachine(config, secrets);
       const rows = checks.map(({ name, result, detail }) => [name, result, detail]);
       new Terminal(streams).answer(
         output === "json"

@@ -1,25 +1,14 @@
 /** `tessera admin migrate`: migrates the database to the schema of this version. */
 import { Command } from "commander";
-import type { MigrationAnswer, MigrationRequest } from "../../app/operate/migrate.ts";
-import type { DataConfig, DataSecrets, Flags, Settings } from "../../config/config.ts";
+import type { MigrationAnswer } from "../../app/operate/migrate.ts";
+import type { Flags } from "../../config/settings.ts";
 import { jsonOption, outputOption } from "../command.ts";
 import type { OutputFormat } from "../output.ts";
 import { addSettings } from "../settings.ts";
 import { inUnits } from "../sizes.ts";
 import { table } from "../table.ts";
-import { type Streams, Terminal } from "../terminal.ts";
-
-/** The dependencies of the command, which `main.ts` provides. */
-export interface MigrateActions {
-  readonly settings: Settings;
-  readConfig(flags: Flags): { config: DataConfig; secrets: DataSecrets };
-  migrate(
-    config: DataConfig,
-    secrets: DataSecrets,
-    request: MigrationRequest,
-  ): Promise<MigrationAnswer>;
-  readonly streams: Streams;
-}
+import { Terminal } from "../terminal.ts";
+import type { AdminActions } from "./command.ts";
 
 interface MigrateFlags {
   readonly dryRun?: boolean;
@@ -34,24 +23,21 @@ Examples:
 
 docs/upgrade.md says how nodes are upgraded one after the other.`;
 
-export function migrateCommand({
-  settings,
-  readConfig,
-  migrate,
-  streams,
-}: MigrateActions): Command {
+export function migrateCommand({ tables, env, streams }: AdminActions): Command {
   const command = new Command("migrate").description(
     "Migrate the database to the schema of this version, as a start does.",
   );
-  return addSettings(command, settings)
+  return addSettings(command, tables.DATA_SETTINGS)
     .option("--dry-run", "only show what would be done")
     .option("--no-copy", "make no copy of a SQLite file before; you have a backup")
     .addOption(outputOption())
     .addOption(jsonOption())
     .addHelpText("after", EXAMPLES)
     .action(async ({ dryRun = false, copy, output, ...flags }: Flags & MigrateFlags) => {
-      const { config, secrets } = readConfig(flags);
-      const answer = await migrate(config, secrets, { dryRun, copies: copy });
+      const { readDataConfig } = await import("../../config/start.ts");
+      const { config, secrets } = readDataConfig(flags, env);
+      const { migrateData } = await import("../../app/operate/migrate.ts");
+      const answer = await migrateData(config, secrets, { dryRun, copies: copy });
       const terminal = new Terminal(streams);
       if (output === "json") {
         terminal.answer(JSON.stringify(toJson(answer), null, 2));

@@ -1,13 +1,13 @@
 /** The commands of `tessera admin` about operators and nodes. */
 import { Command } from "commander";
 import type { ListedNode } from "../../app/operate/administration.ts";
-import type { Flags } from "../../config/config.ts";
-import { jsonOption, outputOption } from "../command.ts";
+import type { Flags } from "../../config/settings.ts";
+import { examplesText, jsonOption, outputOption } from "../command.ts";
 import type { OutputFormat } from "../output.ts";
 import { inUnits } from "../sizes.ts";
 import { table } from "../table.ts";
 import { Terminal } from "../terminal.ts";
-import { type AdminActions, adminOf, examples, open } from "./command.ts";
+import { type AdminActions, adminOf, open } from "./command.ts";
 
 type ListFlags = Flags & { readonly output: OutputFormat };
 
@@ -23,7 +23,7 @@ function listCommand(actions: AdminActions): Command {
   return adminOf(actions, "list", "List the operators.")
     .addOption(outputOption())
     .addOption(jsonOption())
-    .addHelpText("after", examples(["tessera admin operators list"]))
+    .addHelpText("after", examplesText(["tessera admin operators list"]))
     .action(async (flags: ListFlags) => {
       await using administration = await open(actions, flags);
       const listed = await administration.operators();
@@ -46,7 +46,7 @@ function changeCommand(actions: AdminActions, verb: "add" | "remove"): Command {
     isAdded ? "Make a person an operator." : "Make a person an operator no longer.",
   )
     .argument("<address>", "e-mail address of a person who has an account")
-    .addHelpText("after", examples([`tessera admin operators ${verb} grace@example.com`]))
+    .addHelpText("after", examplesText([`tessera admin operators ${verb} grace@example.com`]))
     .action(async (address: string, flags: Flags) => {
       await using administration = await open(actions, flags);
       const { email, emailVerified } = await administration.setOperator(address, isAdded);
@@ -62,7 +62,7 @@ export function nodesCommand(actions: AdminActions): Command {
   return adminOf(actions, "nodes", "List the nodes that live, with what each has to do.")
     .addOption(outputOption())
     .addOption(jsonOption())
-    .addHelpText("after", examples(["tessera admin nodes --output json"]))
+    .addHelpText("after", examplesText(["tessera admin nodes --output json"]))
     .action(async (flags: ListFlags) => {
       await using administration = await open(actions, flags);
       const nodes = await administration.nodes();

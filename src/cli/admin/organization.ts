@@ -1,18 +1,18 @@
 /** The commands of `tessera admin` about organizations. */
 import type { Command } from "commander";
 import type { Administration } from "../../app/operate/administration.ts";
-import type { Flags } from "../../config/config.ts";
-import { jsonOption, outputOption } from "../command.ts";
+import type { Flags } from "../../config/settings.ts";
+import { examplesText, jsonOption, outputOption } from "../command.ts";
 import type { OutputFormat } from "../output.ts";
 import { table } from "../table.ts";
 import { Terminal } from "../terminal.ts";
-import { type AdminActions, adminOf, examples, open } from "./command.ts";
+import { type AdminActions, adminOf, open } from "./command.ts";
 
 export function organizationsCommand(actions: AdminActions): Command {
   return adminOf(actions, "organizations", "List the organizations of the platform.")
     .addOption(outputOption())
     .addOption(jsonOption())
-    .addHelpText("after", examples(["tessera admin organizations --output json"]))
+    .addHelpText("after", examplesText(["tessera admin organizations --output json"]))
     .action(async (flags: Flags & { readonly output: OutputFormat }) => {
       await using administration = await open(actions, flags);
       const listed = await administration.organizations();
@@ -64,7 +64,7 @@ export function monitoringCommand(actions: AdminActions, verb: "enable" | "disab
       : "Stop an organization's monitoring tokens, and the making of others.",
   )
     .requiredOption("--organization <name>", "name of the organization")
-    .addHelpText("after", examples([`tessera admin monitoring ${verb} --organization acme`]))
+    .addHelpText("after", examplesText([`tessera admin monitoring ${verb} --organization acme`]))
     .action(async (flags: Flags & { readonly organization: string }) => {
       await using administration = await open(actions, flags);
       const { name } = await administration.setMonitoring(flags.organization, verb === "enable");
@@ -79,7 +79,7 @@ export function createOrganizationCommand(actions: AdminActions): Command {
     .option("--display-name <text>", "its name for people")
     .addHelpText(
       "after",
-      examples(["tessera admin create-organization globex --admin grace@example.com"]),
+      examplesText(["tessera admin create-organization globex --admin grace@example.com"]),
     )
     .action(
       async (
@@ -109,7 +109,10 @@ export function invitationLinksCommand(actions: AdminActions, verb: "enable" | "
       : "Show them for people with an account only: anyone who sees another can take that address.",
   )
     .requiredOption("--organization <name>", "name of the organization")
-    .addHelpText("after", examples([`tessera admin invitation-links ${verb} --organization acme`]))
+    .addHelpText(
+      "after",
+      examplesText([`tessera admin invitation-links ${verb} --organization acme`]),
+    )
     .action(async (flags: Flags & { readonly organization: string }) => {
       await using administration = await open(actions, flags);
       const { name } = await administration.setInvitationLinks(

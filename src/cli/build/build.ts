@@ -3,32 +3,19 @@ import { statSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
 import { Command } from "commander";
 import type { BuildStep, BuiltArtifact } from "../../artifacts/build-options.ts";
+import type { Surroundings } from "../command.ts";
 import { usageError } from "../failure.ts";
 import { fields } from "../output.ts";
 import { inUnits } from "../sizes.ts";
 import { table } from "../table.ts";
-import type { Streams } from "../terminal.ts";
 import {
   BUILD_STEPS,
-  type Build,
+  buildService,
   PYTHON_OPTIONS,
   type PythonFlags,
   READY_TIMEOUT_OPTION,
   readyTimeoutOf,
 } from "./options.ts";
-
-/** The dependencies of the command, which `main.ts` provides. */
-interface BuildActions {
-  readonly build: Build;
-  readonly pack: (
-    built: BuiltArtifact,
-    path: string,
-    options: { readonly signal: AbortSignal },
-  ) => Promise<void>;
-  /** Returns the file name of an artifact. */
-  readonly fileNameOf: (name: string, digest: string) => string;
-  readonly streams: Streams;
-}
 
 interface BuildFlags extends PythonFlags {
   readonly output?: string;
@@ -49,7 +36,7 @@ Examples:
   $ tessera build service.ts --include 'models/*.onnx'  adds files that only running code can name
   $ tessera build service.ts --json                   for scripts: name, digest, file, sizes, endpoints`;
 
-export function buildCommand(actions: BuildActions): Command {
+export function buildCommand(surroundings: Surroundings): Command {
   const command = new Command("build");
   for (const each of [...PYTHON_OPTIONS, READY_TIMEOUT_OPTION]) {
     command.addOption(each);
@@ -70,7 +57,7 @@ export function buildCommand(actions: BuildActions): Command {
     )
     .option("--json", "answer in JSON")
     .addHelpText("after", HELP)
-    .action((path: string, flags: BuildFlags) => run(path, flags, actions));
+    .action((path: string, flags: BuildFlags) => run(path, flags, surroundings));
 }
 
 /** Collects a repeatable option. */
@@ -81,7 +68,7 @@ function repeated(value: string, earlier: readonly string[] = []): readonly stri
 async function run(
   path: string,
   flags: BuildFlags,
-  { build, pack, fileNameOf, streams }: BuildActions,
+  { env: variables, streams }: Surroundings,
 ): Promise<void> {
   using interruption = streams.interruption();
   const { signal } = interruption;
@@ -94,13 +81,16 @@ async function run(
   const include = flags.include ?? [];
   const within = readyTimeoutOf(flags.readyTimeout);
   const onStep = (step: BuildStep): void => say(BUILD_STEPS[step]);
-  const built = await build(path, { include, env, onStep, signal, ...within }, flags);
+  const options = { include, env, onStep, signal, ...within };
+  const built = await buildService(path, options, { flags, env: variables });
   for (const warning of built.warnings) {
     streams.stderr.write(`warning: ${warning}\n`);
   }
   say("packing");
+  const { fileNameOf } = await import("../../artifacts/index-file.ts");
+  const { packArtifact } = await import("../../artifacts/pack.ts");
   const file = placeFor(flags.output ?? ".", fileNameOf(built.index.name, built.digest));
-  await pack(built, file, { signal });
+  await packArtifact(built, file, { signal });
   const written = { file, size: statSync(file).size };
   const text = flags.json === true ? asJson(built, written) : asText(built, written);
   streams.stdout.write(`${text}\n`);

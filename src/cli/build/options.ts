@@ -46,12 +46,18 @@ export function readyTimeoutOf(text: string | undefined): Pick<BuildOptions, "re
   return { readyTimeoutMs };
 }
 
-/** Builds a service; `main.ts` adds what the environment says. */
-export type Build = (
+/** Builds a service here; how one in Python is built, its flags and the environment say. */
+export async function buildService(
   path: string,
   options: Omit<BuildOptions, "python">,
-  flags: PythonFlags,
-) => Promise<BuiltArtifact>;
+  { flags, env }: { readonly flags: PythonFlags; readonly env: NodeJS.ProcessEnv },
+): Promise<BuiltArtifact> {
+  const { buildArtifact } = await import("../../artifacts/build.ts");
+  const { readBuildEnvironment } = await import("../../config/build.ts");
+  const { python: named, vendor = false, buildFromSource: fromSource = [] } = flags;
+  const python = { ...readBuildEnvironment(env), named, vendor, fromSource };
+  return await buildArtifact(path, { ...options, python });
+}
 
 export const BUILD_STEPS: Readonly<Record<BuildStep, string>> = {
   compile: "compiling",

@@ -1,7 +1,7 @@
 /** `tessera completion`: writes the script with which a shell completes the program's commands. */
 import { Argument, Command } from "commander";
+import type { CloudActions } from "../command.ts";
 import { EXIT_CODES } from "../failure.ts";
-import type { Streams } from "../terminal.ts";
 
 /**
  * Each script hands the words up to the cursor to `tessera complete`, which answers a candidate a
@@ -121,7 +121,7 @@ you are logged in, it completes names as well (deployments, endpoints with their
 arguments, tasks, revisions, tokens, members, invitations and organizations), as
 far as the platform answers within a moment.`;
 
-export function completionCommand({ stdout }: Pick<Streams, "stdout">): Command {
+export function completionCommand({ streams: { stdout } }: CloudActions): Command {
   return new Command("completion")
     .description("Write the script with which a shell completes commands, flags and names.")
     .addArgument(new Argument("<shell>", "your shell").choices(Object.keys(SCRIPTS)))

@@ -5,10 +5,10 @@
  */
 import type { Command } from "commander";
 import { PYTHON_OPTIONS, READY_TIMEOUT_OPTION } from "../build/options.ts";
-import { callCommand, option, repeatable } from "../command.ts";
+import { callCommand, option, repeatable, type Surroundings } from "../command.ts";
 import { SETTINGS_OPTIONS } from "../deployment/settings.ts";
 import { type DeployFlags, deployPlan } from "./plan.ts";
-import { type DeployActions, Deploying } from "./run.ts";
+import { Deploying } from "./run.ts";
 
 const DESCRIPTION = `Deploy a service: build it, upload what is missing, and wait until it is ready.
 Give the file of a service, an artifact that tessera build made, a folder with a
@@ -16,8 +16,8 @@ tessera.yaml, or the manifest (JSON) of a service whose workers bring their own
 code and join from other machines. What is not given stays as it is, or has its
 default in a new deployment. Calls and tasks go on meanwhile.`;
 
-export function deployCommand(actions: DeployActions): Command {
-  return callCommand<DeployFlags>("deploy", actions, {
+export function deployCommand(surroundings: Surroundings): Command {
+  return callCommand<DeployFlags>("deploy", surroundings, {
     description: DESCRIPTION,
     arguments: [
       ["[service]", "service, artifact, folder or manifest (default: what ./tessera.yaml says)"],
@@ -44,7 +44,7 @@ export function deployCommand(actions: DeployActions): Command {
     ],
     run: async (call, flags, [path]) => {
       const plan = await deployPlan(path, flags);
-      await new Deploying(call, plan, actions).run({ wait: flags.wait });
+      await new Deploying(call, plan, surroundings).run({ wait: flags.wait });
     },
   });
 }

@@ -1,8 +1,6 @@
 /** The steps of `tessera deploy`: build, upload, create the revision, wait for the roll-out. */
 import { create, type MessageShape } from "@bufbuild/protobuf";
 import type { BuildStep, BuiltArtifact } from "../../artifacts/build-options.ts";
-import type { IndexedFile } from "../../artifacts/index-file.ts";
-import type { LoadedArtifact } from "../../artifacts/load.ts";
 import {
   CreateRevisionRequestSchema,
   type Deployment,
@@ -12,9 +10,9 @@ import {
   WorkerPlace,
 } from "../../client/index.ts";
 import type { ServiceManifest } from "../../protocol/manifest.ts";
-import { BUILD_STEPS, type Build } from "../build/options.ts";
-import type { CloudActions, CommandRun } from "../command.ts";
-import { CURL_AUTHORIZATION, curlBody, curlPath, type ExampleOf } from "../curl.ts";
+import { BUILD_STEPS, buildService } from "../build/options.ts";
+import type { CommandRun, Surroundings } from "../command.ts";
+import { CURL_AUTHORIZATION, curlBody, curlPath } from "../curl.ts";
 import { waitForRollout } from "../deployment/rollout.ts";
 import { sayWithheld, statusText } from "../deployment/view.ts";
 import { describeFailure } from "../describe.ts";
@@ -26,29 +24,16 @@ import { uploadMissing } from "../upload.ts";
 import { checkedName, type DeployPlan } from "./plan.ts";
 import { readSecrets } from "./secrets.ts";
 
-/** The dependencies of the command, which `main.ts` provides. */
-export interface DeployActions extends CloudActions {
-  readonly build: Build;
-  /** Loads an artifact from its file. */
-  load(path: string): Promise<LoadedArtifact>;
-  /** Makes the artifact of a service whose workers bring their own code, from its manifest. */
-  loadManifest(path: string): Promise<BuiltArtifact>;
-  openFile(built: BuiltArtifact, file: IndexedFile): AsyncIterable<Uint8Array>;
-  /** Serializes an index. */
-  writeIndex(index: BuiltArtifact["index"]): string;
-  readonly exampleOf: ExampleOf;
-}
-
 export class Deploying {
   readonly #call: CommandRun;
   readonly #plan: DeployPlan;
-  readonly #actions: DeployActions;
+  readonly #surroundings: Surroundings;
   readonly #progress: ProgressLine;
 
-  constructor(call: CommandRun, plan: DeployPlan, actions: DeployActions) {
+  constructor(call: CommandRun, plan: DeployPlan, surroundings: Surroundings) {
     this.#call = call;
     this.#plan = plan;
-    this.#actions = actions;
+    this.#surroundings = surroundings;
     this.#progress = new ProgressLine(call.terminal.streams, { quiet: call.output === "json" });
   }
 
@@ -93,10 +78,13 @@ export class Deploying {
     }
     if (source.kind === "artifact") {
       this.#progress.step("reading the artifact");
-      return resources.use(await this.#actions.load(source.path));
+      const { loadArtifact } = await import("../../artifacts/load.ts");
+      return resources.use(await loadArtifact(source.path));
     }
     if (source.kind === "manifest") {
-      return await this.#actions.loadManifest(source.path);
+      // The artifact of a service whose workers bring their own code.
+      const { loadManifest } = await import("../../artifacts/load.ts");
+      return await loadManifest(source.path);
     }
     const building = {
       include,
@@ -108,7 +96,8 @@ export class Deploying {
       signal,
       ...within,
     };
-    const built = await this.#actions.build(source.path, building, python);
+    const { env } = this.#surroundings;
+    const built = await buildService(source.path, building, { flags: python, env });
     this.#progress.end();
     for (const warning of built.warnings) {
       this.#call.terminal.say(`warning: ${warning}`);
@@ -171,10 +160,11 @@ export class Deploying {
     const { organization, terminal } = this.#call;
     const { name, secrets, signal } = options;
     const { settings, authorization, removedSecrets } = this.#plan;
+    const { writeIndex } = await import("../../artifacts/index-file.ts");
     const request = create(CreateRevisionRequestSchema, {
       organization,
       deployment: name,
-      index: Buffer.from(this.#actions.writeIndex(built.index)),
+      index: Buffer.from(writeIndex(built.index)),
       settings,
       secrets,
       removeSecrets: removedSecrets.filter((secret) => !(secret in secrets)),
@@ -227,12 +217,13 @@ export class Deploying {
   async #uploadFiles(built: BuiltArtifact, signal: AbortSignal): Promise<void> {
     const { client, organization, clock } = this.#call;
     const { index } = built;
+    const { openFile } = await import("../../artifacts/pack.ts");
     const progress = this.#progress;
     const done = await uploadMissing({
       client,
       organization,
       index,
-      open: (file) => this.#actions.openFile(built, file),
+      open: (file) => openFile(built, file),
       onProgress: (state) => progress.bar(state),
       wait: (ms, until) => clock.wait(ms, until),
       signal,
@@ -261,7 +252,7 @@ export class Deploying {
     const goesOn = `The roll-out of revision ${revision} goes on: tessera deployment get ${name}`;
     if (!wait) {
       this.#progress.end();
-      this.#show(stored, built);
+      await this.#show(stored, built);
       this.#call.done(goesOn);
       return;
     }
@@ -273,7 +264,7 @@ export class Deploying {
       };
       const ready = await waitForRollout(this.#call, { name, revision, onState, signal });
       this.#progress.end();
-      this.#show(ready, built);
+      await this.#show(ready, built);
       if (ready.status === DeploymentStatus.DEGRADED) {
         terminal.say(`warning: it serves, but is degraded: ${plain(ready.statusReason)}`);
       }
@@ -289,7 +280,9 @@ export class Deploying {
     }
   }
 
-  #show(deployment: Deployment, { index, digest }: BuiltArtifact): void {
+  async #show(deployment: Deployment, { index, digest }: BuiltArtifact): Promise<void> {
+    const { exampleOf } = await import("../../service/openapi/example.ts");
+    const { program } = this.#surroundings;
     const { name, url, authorization, targetRevision } = deployment;
     const call = this.#call;
     call.done(
@@ -303,14 +296,13 @@ export class Deploying {
       const [first] = index.service.endpoints;
       const header = authorization ? CURL_AUTHORIZATION : "";
       const line =
-        first &&
-        `  curl ${url}${curlPath(first)}${header} ${curlBody(first, this.#actions.exampleOf)}`;
+        first && `  curl ${url}${curlPath(first)}${header} ${curlBody(first, exampleOf)}`;
       return [url, ...(line === undefined ? [] : ["", line, ""])].join("\n");
     });
     call.done(
       authorization
-        ? `TESSERA_TOKEN is a token for it: ${this.#actions.program} token create caller --deployment ${name}`
-        : `Anyone who can reach it may call it; to ask for a token: ${this.#actions.program} deployment update ${name} --authorization`,
+        ? `TESSERA_TOKEN is a token for it: ${program} token create caller --deployment ${name}`
+        : `Anyone who can reach it may call it; to ask for a token: ${program} deployment update ${name} --authorization`,
     );
   }
 }

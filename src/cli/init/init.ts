@@ -1,10 +1,10 @@
 /** `tessera init`: makes a project of a small service, in TypeScript or Python. */
 import { basename, relative, resolve } from "node:path";
 import { Command, Option } from "commander";
-import { examplesText } from "../command.ts";
+import { type CloudActions, examplesText } from "../command.ts";
 import { shellWord } from "../curl.ts";
 import { plain } from "../plain.ts";
-import { type Streams, Terminal } from "../terminal.ts";
+import { Terminal } from "../terminal.ts";
 import { LANGUAGES, type Language, nameFor, writeProject } from "./project.ts";
 
 interface InitFlags {
@@ -24,14 +24,7 @@ const STEPS: Readonly<Record<Language, readonly string[]>> = {
   ],
 };
 
-export function initCommand({
-  streams,
-  program,
-}: {
-  readonly streams: Streams;
-  /** How the reader runs this program, such as `npx tessera`. */
-  readonly program: string;
-}): Command {
+export function initCommand({ streams, program }: CloudActions): Command {
   return new Command("init")
     .description("Make a project of a small service, with a test, settings to deploy it, and CI.")
     .argument("[folder]", "an empty or new folder", ".")

@@ -1,6 +1,6 @@
 /** The start message of `tessera serve`: URLs, and commands to try. */
 import type { StartedService } from "../../app/serve.ts";
-import type { ServeConfig } from "../../config/config.ts";
+import type { ServeConfig } from "../../config/serve.ts";
 import type { EndpointManifest } from "../../protocol/manifest.ts";
 import { CURL_AUTHORIZATION, curlBody, curlPath, type ExampleOf, shellQuote } from "../curl.ts";
 

@@ -1,22 +1,10 @@
 /** `tessera start`: runs a node of the platform. */
 import { Command } from "commander";
-import type { StartedPlatform } from "../../app/start.ts";
-import type { Flags, Settings, StartConfig, StartSecrets } from "../../config/config.ts";
+import type { Flags } from "../../config/settings.ts";
+import type { Surroundings } from "../command.ts";
 import { addSettings } from "../settings.ts";
 import { sayStopping, stopBeforeReady, stopSignal } from "../stopping.ts";
-import type { Streams } from "../terminal.ts";
 import { platformGreeting } from "./greeting.ts";
-
-/** The dependencies of the command, which `main.ts` provides. */
-interface StartActions {
-  readonly settings: Settings;
-  readConfig(flags: Flags): { config: StartConfig; secrets: StartSecrets };
-  start(config: StartConfig, secrets: StartSecrets): Promise<StartedPlatform>;
-  exit(code: number): void;
-  /** How the reader runs this program, such as `npx tessera`. */
-  readonly program: string;
-  readonly streams: Streams;
-}
 
 const EXAMPLES = `
 Examples:
@@ -24,23 +12,22 @@ Examples:
   $ tessera start --host 0.0.0.0 --public-url https://tessera.example.com
   $ DATABASE_URL=postgres://… TESSERA_KEYS=… tessera start       one of several nodes`;
 
-export function startCommand(actions: StartActions): Command {
+export async function startCommand(surroundings: Surroundings): Promise<Command> {
+  const { START_SETTINGS } = await import("../../config/start-settings.ts");
   const command = new Command("start")
     .description("Run the platform: people, organizations, tokens and their deployments.")
-    .showHelpAfterError("(tessera start --help shows the options)")
-    .exitOverride()
-    .action(async (flags: Flags) => actions.exit(await run(flags, actions)));
-  return addSettings(command, actions.settings).addHelpText("after", EXAMPLES);
+    .action((flags: Flags) => run(flags, surroundings));
+  return addSettings(command, START_SETTINGS).addHelpText("after", EXAMPLES);
 }
 
 /** Runs until a signal; a second one ends the process at once. */
-async function run(
-  flags: Flags,
-  { readConfig, start, streams, program }: StartActions,
-): Promise<number> {
-  const { config, secrets } = readConfig(flags);
+async function run(flags: Flags, { env, streams, program }: Surroundings): Promise<void> {
+  const { readStartConfig } = await import("../../config/start.ts");
+  const { config, secrets } = readStartConfig(flags, env);
   const signalled = stopSignal();
-  const platform = await Promise.race([start(config, secrets), signalled]);
+  const start = async () =>
+    await (await import("../../app/start.ts")).startPlatform(config, secrets);
+  const platform = await Promise.race([start(), signalled]);
   if (typeof platform === "string") {
     stopBeforeReady(platform, "the platform");
   }
@@ -50,5 +37,4 @@ async function run(
   const delayMs = signal === "SIGTERM" ? config.drainDelayMs : 0;
   sayStopping(signal, { ...config, delayMs });
   await platform.stop({ delayMs });
-  return 0;
 }

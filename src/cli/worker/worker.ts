@@ -1,23 +1,14 @@
 /** `tessera worker`: runs the calls of a deployment on this machine, for a platform elsewhere. */
 import { Command } from "commander";
-import type { StartedWorkers, WorkerRun } from "../../app/worker.ts";
-import type { Flags, Settings, WorkerConfig, WorkerSecrets } from "../../config/config.ts";
+import type { StartedWorkers } from "../../app/worker.ts";
+import type { Flags } from "../../config/settings.ts";
+import type { WorkerConfig } from "../../config/worker.ts";
+import type { Surroundings } from "../command.ts";
 import { CliError } from "../failure.ts";
 import { addSettings } from "../settings.ts";
 import { sandboxLines } from "../start/greeting.ts";
 import { stopSignal } from "../stopping.ts";
-import type { Streams } from "../terminal.ts";
-
-/** The dependencies of the command, which `main.ts` provides. */
-interface WorkerActions {
-  readonly settings: Settings;
-  readConfig(flags: Flags): { config: WorkerConfig; secrets: WorkerSecrets };
-  run(config: WorkerConfig, secrets: WorkerSecrets, run: WorkerRun): Promise<void>;
-  exit(code: number): void;
-  readonly streams: Streams;
-  /** The commands below it. */
-  readonly below: readonly Command[];
-}
+import { workerListCommand } from "./list.ts";
 
 const EXAMPLES = `
 Examples:
@@ -25,23 +16,21 @@ Examples:
   $ tessera worker --join https://tessera.example.com --deployment digits
   $ tessera worker --join https://tessera.example.com --deployment ocr --label gpu=h200 --workers 2`;
 
-export function workerCommand(actions: WorkerActions): Command {
+export async function workerCommand(surroundings: Surroundings): Promise<Command> {
+  const { WORKER_SETTINGS } = await import("../../config/worker-settings.ts");
   const command = new Command("worker")
     .description("Join this machine to a platform, and run the calls of a deployment on it.")
-    .showHelpAfterError("(tessera worker --help shows the options)")
-    .exitOverride()
     // What follows the name of a command below belongs to that.
     .enablePositionalOptions()
-    .action(async (flags: Flags) => actions.exit(await run(flags, actions)));
-  for (const below of actions.below) {
-    command.addCommand(below);
-  }
-  return addSettings(command, actions.settings, "none").addHelpText("after", EXAMPLES);
+    .action((flags: Flags) => run(flags, surroundings))
+    .addCommand(workerListCommand(surroundings));
+  return addSettings(command, WORKER_SETTINGS, { file: "none" }).addHelpText("after", EXAMPLES);
 }
 
 /** Runs until a signal, and then until the calls have ended; a second one ends the process at once. */
-async function run(flags: Flags, { readConfig, run, streams }: WorkerActions): Promise<number> {
-  const { config, secrets } = readConfig(flags);
+async function run(flags: Flags, { env, streams }: Surroundings): Promise<void> {
+  const { readWorkerConfig } = await import("../../config/worker.ts");
+  const { config, secrets } = readWorkerConfig(flags, env);
   const leave = new AbortController();
   void stopSignal().then((signal) => {
     streams.stderr.write(
@@ -49,13 +38,13 @@ async function run(flags: Flags, { readConfig, run, streams }: WorkerActions): P
     );
     leave.abort();
   });
-  await run(config, secrets, {
+  const { runWorkers } = await import("../../app/worker.ts");
+  await runWorkers(config, secrets, {
     leave: leave.signal,
     onJoined: (joined) => streams.stdout.write(workerGreeting(joined)),
   }).catch((err: unknown) => {
     throw refused(err, config);
   });
-  return 0;
 }
 
 /** What a platform says when it refuses workers, with the place. */

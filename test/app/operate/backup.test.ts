@@ -27,7 +27,7 @@ import { verifyBackup } from "../../../src/app/operate/backup/verify.ts";
 import { BackupWriter } from "../../../src/app/operate/backup/writer.ts";
 import { openAdministration } from "../../../src/app/operate/open.ts";
 import { startPlatform } from "../../../src/app/start.ts";
-import { readBackupConfig, readDataConfig, readStartConfig } from "../../../src/config/config.ts";
+import { readBackupConfig, readDataConfig, readStartConfig } from "../../../src/config/start.ts";
 import { SqliteStorage } from "../../../src/storage/sqlite/storage.ts";
 import { key, newTask } from "../../storage/fixtures.ts";
 

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { checkMachine } from "../../../src/app/operate/check.ts";
 import type { Check } from "../../../src/app/operate/check-result.ts";
-import { readCheckConfig } from "../../../src/config/config.ts";
+import { readCheckConfig } from "../../../src/config/start.ts";
 import { PostgresStorage } from "../../../src/storage/postgres/storage.ts";
 import { Folder } from "../../e2e/start/platform.ts";
 import { FOLLOWS_PREPARED, startPooler, WITHOUT_PGBOUNCER } from "../../pgbouncer.ts";

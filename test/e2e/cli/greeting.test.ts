@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { greeting } from "../../../src/cli/serve/greeting.ts";
-import { readServeConfig } from "../../../src/config/config.ts";
+import { readServeConfig } from "../../../src/config/serve.ts";
 import type { EndpointManifest } from "../../../src/protocol/manifest.ts";
 import { exampleOf } from "../../../src/service/openapi/example.ts";
 import { databaseUrl } from "../../storage/postgres/databases.ts";

@@ -1,7 +1,7 @@
 /** The service of the clients' tests, served in this process. */
 import { fileURLToPath } from "node:url";
 import { serveService } from "../../../src/app/serve.ts";
-import { readServeConfig } from "../../../src/config/config.ts";
+import { readServeConfig } from "../../../src/config/serve.ts";
 import type service from "../clients/service.ts";
 
 /** The type of the service, for typed clients. */

@@ -13,7 +13,7 @@ import {
   type RemoteTask,
   type SubmitOptions,
 } from "../../../src/client/index.ts";
-import { readServeConfig } from "../../../src/config/config.ts";
+import { readServeConfig } from "../../../src/config/serve.ts";
 
 interface Raised {
   readonly kind: string;

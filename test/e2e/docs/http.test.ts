@@ -5,7 +5,7 @@ import { Validator } from "@seriousme/openapi-schema-validator";
 import { beforeAll, describe, expect, it } from "vitest";
 import { HTTP_PATH, httpReference, OPENAPI_PATH } from "../../../scripts/http-reference.ts";
 import { serveService } from "../../../src/app/serve.ts";
-import { readServeConfig } from "../../../src/config/config.ts";
+import { readServeConfig } from "../../../src/config/serve.ts";
 import { run } from "../clients/python-environment.ts";
 
 const SERVICE = fileURLToPath(new URL("../../../examples/summarizer/service.ts", import.meta.url));

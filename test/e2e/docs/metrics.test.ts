@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { serveService } from "../../../src/app/serve.ts";
-import { readServeConfig } from "../../../src/config/config.ts";
+import { readServeConfig } from "../../../src/config/serve.ts";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 const PAGE = readFileSync(join(ROOT, "docs/metrics.md"), "utf8");

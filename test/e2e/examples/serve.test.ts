@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import { PNG } from "pngjs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type StartedService, serveService } from "../../../src/app/serve.ts";
-import { readServeConfig } from "../../../src/config/config.ts";
+import { readServeConfig } from "../../../src/config/serve.ts";
 
 const EXAMPLES = new URL("../../../examples/", import.meta.url);
 const SERVE_MS = 30_000;

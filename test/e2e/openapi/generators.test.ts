@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { OPENAPI_PATH } from "../../../scripts/http-reference.ts";
 import { serveService } from "../../../src/app/serve.ts";
-import { readServeConfig } from "../../../src/config/config.ts";
+import { readServeConfig } from "../../../src/config/serve.ts";
 import { leftOut } from "../../needed.ts";
 import { goMissing, runGo } from "../clients/go-environment.ts";
 import { environment, pythonMissing, run } from "../clients/python-environment.ts";

@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
 import { OPENAPI_PATH } from "../../../scripts/http-reference.ts";
 import { serveService } from "../../../src/app/serve.ts";
-import { readServeConfig } from "../../../src/config/config.ts";
+import { readServeConfig } from "../../../src/config/serve.ts";
 import { leftOut } from "../../needed.ts";
 import { pythonMissing } from "../clients/python-environment.ts";
 import { artifact, World } from "../hosting/world.ts";

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { serveService } from "../../../src/app/serve.ts";
-import { readServeConfig } from "../../../src/config/config.ts";
+import { readServeConfig } from "../../../src/config/serve.ts";
 import { refusal } from "./refusal.ts";
 import { fixture, type Served, serve } from "./served.ts";
 

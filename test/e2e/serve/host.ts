@@ -1,6 +1,6 @@
 /** The program of `process.ts`: serves a service until its parent tells it to stop, or kills it. */
 import { serveService } from "../../../src/app/serve.ts";
-import { readServeConfig } from "../../../src/config/config.ts";
+import { readServeConfig } from "../../../src/config/serve.ts";
 
 const [servicePath = "", database = ":memory:"] = process.argv.slice(2);
 const { config } = readServeConfig(servicePath, { port: "0", database }, {});

@@ -5,7 +5,7 @@ import { text as readText } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { expect } from "vitest";
 import { serveService } from "../../../src/app/serve.ts";
-import { readServeConfig, type ServeConfig } from "../../../src/config/config.ts";
+import { readServeConfig, type ServeConfig } from "../../../src/config/serve.ts";
 
 export interface ServedOptions extends Partial<ServeConfig> {
   readonly token?: string;

@@ -3,13 +3,10 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { CONFIGURATION_PATH, configurationDocument } from "../../../scripts/configuration.ts";
-import {
-  ConfigError,
-  type Flags,
-  readDataConfig,
-  readStartConfig,
-} from "../../../src/config/config.ts";
 import { SERVICE_LIMITS } from "../../../src/config/limits.ts";
+import type { Flags } from "../../../src/config/settings.ts";
+import { readDataConfig, readStartConfig } from "../../../src/config/start.ts";
+import { ConfigError } from "../../../src/config/values.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "tessera-config-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { expect } from "vitest";
 import { openAdministration } from "../../../src/app/operate/open.ts";
 import { type StartedPlatform, startPlatform } from "../../../src/app/start.ts";
-import { readDataConfig, readStartConfig, type StartConfig } from "../../../src/config/config.ts";
+import { readDataConfig, readStartConfig, type StartConfig } from "../../../src/config/start.ts";
 
 export const PASSWORD = "a long enough password";
 

@@ -1,6 +1,7 @@
 /** Whose word is taken for where a request comes from, on a machine that runs the code of others. */
 import { describe, expect, it } from "vitest";
-import { ConfigError, readStartConfig } from "../../../src/config/config.ts";
+import { readStartConfig } from "../../../src/config/start.ts";
+import { ConfigError } from "../../../src/config/values.ts";
 import { bearer, cookieOf, Folder, PASSWORD, type Platform, start } from "./platform.ts";
 
 const SECRET = "a secret of the proxy's";

@@ -17,9 +17,9 @@ registerHooks({
 });
 
 const { serveService } = await import("../../../src/app/serve.ts");
-const { readServeConfig } = await import("../../../src/config/config.ts");
+const { readServeConfig } = await import("../../../src/config/serve.ts");
 const flags = { port: "0", workers: "1", env: ["TRACED_SECRET"] };
-const { config, secrets } = readServeConfig(process.argv[2] ?? "", flags);
+const { config, secrets } = readServeConfig(process.argv[2] ?? "", flags, process.env);
 const service = await serveService({ ...config, graceMs: 300, drainMs: 300 }, secrets);
 process.on("message", async () => {
   await service.stop();

@@ -16,7 +16,8 @@ import { open, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { parseKeys, writeKeysFile } from "../../../auth/keys-file.ts";
-import { type BackupConfig, type DataSecrets, isPostgres } from "../../../config/config.ts";
+import type { BackupConfig, DataSecrets } from "../../../config/start.ts";
+import { isPostgres } from "../../../config/values.ts";
 import {
   type DatabaseAddress,
   openBlobs,

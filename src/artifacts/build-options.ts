@@ -1,4 +1,5 @@
 /** What a build is asked for, and what it gives, whatever the language of the service. */
+import type { Probe } from "../protocol/messages.ts";
 import type { FileSource } from "./content.ts";
 import type { ArtifactIndex } from "./index-file.ts";
 
@@ -7,10 +8,10 @@ export type BuildStep = "compile" | "trace" | "lock" | "install" | "load";
 export interface BuildOptions {
   /** Files that tracing does not find, as glob patterns from the service's folder. Default: none. */
   readonly include?: readonly string[];
-  /** Limit of the time to load the service. Default: 60 s. */
+  /** Limit of the time to load the service. Default: 2 min. */
   readonly readyTimeoutMs?: number;
-  /** Its workers are on other machines, so that this one may lack what its setup needs. */
-  readonly runsElsewhere?: boolean;
+  /** Whether a service in Python is constructed, too. Default: `import`. */
+  readonly probe?: Probe;
   /** The environment variables of the test worker. Default: none. */
   readonly env?: { readonly [name: string]: string };
   /** Called at the beginning of each step. */

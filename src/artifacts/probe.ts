@@ -9,7 +9,7 @@ import { workerRights } from "../deployments/permissions.ts";
 import type { Launch, WorkerRights } from "../pool/launch/launch.ts";
 import { ServiceProcess } from "../pool/process.ts";
 import type { ServiceManifest } from "../protocol/manifest.ts";
-import type { ServiceEntry, WorkerMessage } from "../protocol/messages.ts";
+import type { Probe, ServiceEntry, WorkerMessage } from "../protocol/messages.ts";
 import { DEPLOY_ADVICE } from "../worker/permission-errors.ts";
 import { ArtifactError } from "./artifact-error.ts";
 import { ENTRY_NAME } from "./index-file.ts";
@@ -31,8 +31,8 @@ export interface ProbeOptions {
   readonly root: string;
   /** The service's source file, for messages. */
   readonly source: string;
-  /** Its workers are on other machines. */
-  readonly runsElsewhere?: boolean;
+  /** Default: `import`. */
+  readonly probe?: Probe | undefined;
   readonly signal?: AbortSignal;
 }
 
@@ -108,7 +108,7 @@ export async function probeService(
       maxFileBytes: MAX_PROBE_MESSAGE_BYTES,
     };
     const isolated = typeof code === "object";
-    const probe = options.runsElsewhere ? "elsewhere" : "here";
+    const { probe = "import" } = options;
     worker.send({ type: "load", servicePath, code, ...limits, scratchFolder, isolated, probe });
     const message = await Promise.race([answer.promise, ended]);
     signal?.throwIfAborted();

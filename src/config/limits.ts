@@ -11,8 +11,8 @@ export interface ServiceLimits {
    */
   readonly silenceMs: number;
   /**
-   * For a worker to load its service, which may read a large model. Meanwhile it has one of the
-   * node's places for workers that start.
+   * For a worker to load its service, which may read a large model, where neither the deployment
+   * nor the code says.
    */
   readonly readyTimeoutMs: number;
   /**
@@ -40,7 +40,7 @@ export const MAX_READY_TIMEOUT_MS = 24 * 3_600_000;
 export const SERVICE_LIMITS: ServiceLimits = {
   graceMs: 5_000,
   silenceMs: 15_000,
-  readyTimeoutMs: 120_000,
+  readyTimeoutMs: 600_000,
   jsonBodyBytes: 4 * MEBIBYTE,
   maxJsonBodyBytes: MAX_JSON_OPTION_BYTES,
   fileBodyBytes: 1024 * MEBIBYTE,

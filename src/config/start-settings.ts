@@ -313,9 +313,10 @@ export const START_SETTINGS = {
   readyTimeout: setting({
     flag: "--ready-timeout <time>",
     variable: "TESSERA_READY_TIMEOUT",
-    fallback: "2m",
+    fallback: "10m",
     parse: values.duration(1_000, MAX_READY_TIMEOUT_MS),
-    summary: "how long a service may take to load, on this node and in workers that join it",
+    summary:
+      "how long a service may take to load where neither its code nor its deployment says, on this node and in workers that join it",
     reason:
       "large models need minutes; a service that hangs while it loads keeps others of the node from starting meanwhile",
   }),

@@ -118,7 +118,7 @@ export class Workers {
       maxFileBytes,
       keepers: files,
       graceMs,
-      readyTimeoutMs,
+      readyTimeoutMs: revision?.readyTimeoutMs ?? readyTimeoutMs,
       onSpawn: (pid) => this.#scratch.record(pid),
       onOutput: (line, stream) => this.#output(line, service, { workerId, stream }),
       onFault: (err) => {

@@ -21,7 +21,8 @@ import { awaitedWorkers, usesLabel } from "../deployments/placement.ts";
 import { DEFAULT_LIMITS } from "../pool/limits.ts";
 import { gpuDevices } from "../pool/sandbox/gpus.ts";
 import type { PythonCode, ServiceCode } from "../pool/worker-options.ts";
-import type { MachineLabels } from "../storage/deployment-settings.ts";
+import type { ServiceManifest } from "../protocol/manifest.ts";
+import type { DeploymentSettings, MachineLabels } from "../storage/deployment-settings.ts";
 import type { DesiredDeployment } from "../storage/hosting/revisions.ts";
 import { MAX_TIMER_MS } from "../time/alarm.ts";
 import { raceAbort } from "../time/race.ts";
@@ -93,6 +94,7 @@ export async function prepare(
         ...{ env, secrets },
         limits,
         network,
+        ...readyTimeoutOf(record.settings, manifest),
         ...(awaits !== undefined && { awaits }),
         ...(usesLabel("gpu", manifest, { settings: record.settings, labels }) && {
           devices: gpuDevices(),
@@ -107,6 +109,15 @@ export async function prepare(
     held.release();
     throw err;
   }
+}
+
+/** How long workers may take to load: the deployment's setting goes before the code. */
+function readyTimeoutOf(
+  { readyTimeoutMs: chosen }: Pick<DeploymentSettings, "readyTimeoutMs">,
+  { readyTimeoutMs: declared }: ServiceManifest,
+): Pick<NonNullable<ServiceCode["revision"]>, "readyTimeoutMs"> {
+  const readyTimeoutMs = chosen === 0 ? declared : chosen;
+  return readyTimeoutMs === undefined ? {} : { readyTimeoutMs };
 }
 
 /** The code that workers load; the artifact holds its environment, too. */
@@ -159,10 +170,10 @@ export function releaseLater({ index, release }: HeldArtifact): void {
 /** Identifies how a deployment runs: records with equal keys need no roll-out between them. */
 export function keyOf(record: DesiredDeployment): string {
   const { targetRevision, digest, settings, secretsSince, secretsConfirmed } = record;
-  const { memoryMib, cpu, env, network, requires, place } = settings;
+  const { memoryMib, cpu, env, network, requires, place, readyTimeoutMs } = settings;
   return JSON.stringify([
     [targetRevision, digest, memoryMib, cpu, Object.entries(env).toSorted(), network],
-    [Object.entries(requires).toSorted(), place],
+    [Object.entries(requires).toSorted(), place, readyTimeoutMs],
     [secretsSince, secretsConfirmed],
   ]);
 }

@@ -31,6 +31,8 @@ const MAX_WORKER_MESSAGE_BYTES = MAX_MANIFEST_BYTES + 2 * MAX_HEADER_BYTES;
 
 /** How long a worker that has refused its service has to write why and exit. */
 const REFUSED_WORKER_EXIT_MS = 1_000;
+/** Interval at which a worker that is not ready yet says so in its log. */
+const LOADING_NOTICE_INTERVAL_MS = 10_000;
 
 export class LocalWorker implements Worker {
   readonly id: string;
@@ -149,9 +151,15 @@ export class LocalWorker implements Worker {
   async load(): Promise<ServiceManifest> {
     const { readyTimeoutMs, scratchFolder, maxResultBytes, maxFileBytes } = this.#options;
     const { servicePath, code } = this.#options.service;
+    const startedAtMs = performance.now();
+    const notice = setInterval(() => {
+      const seconds = Math.round((performance.now() - startedAtMs) / 1_000);
+      const text = `worker ${this.id} loads the service for ${seconds} s now, and may take ${readyTimeoutMs / 1_000} s`;
+      this.#options.onOutput(text, "node");
+    }, LOADING_NOTICE_INTERVAL_MS);
     const timer = setTimeout(() => {
       const seconds = readyTimeoutMs / 1000;
-      const message = `the service was not ready after ${seconds} s: does it wait for something at import? --ready-timeout gives it longer`;
+      const message = `the service was not ready after ${seconds} s: does it wait for something at import? --ready-timeout of the deployment, or ready_timeout in its code, gives it longer`;
       this.#loaded.reject(new Error(message));
       this.kill(message);
     }, readyTimeoutMs);
@@ -163,6 +171,7 @@ export class LocalWorker implements Worker {
       return await this.#loaded.promise;
     } finally {
       clearTimeout(timer);
+      clearInterval(notice);
     }
   }
 

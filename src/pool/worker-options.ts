@@ -28,6 +28,8 @@ export interface ServiceCode {
     /** The names of the secrets among them. Default: none. */
     readonly secrets?: readonly string[];
     readonly limits: WorkerLimits;
+    /** How long its workers may take to load it. Default: as the operator says. */
+    readonly readyTimeoutMs?: number;
     /** Device files that its workers may use, such as those of GPUs. Default: none. */
     readonly devices?: readonly string[];
     /** Where its workers may connect to. */

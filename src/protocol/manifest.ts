@@ -185,7 +185,14 @@ export interface ServiceManifest extends PlacementManifest {
    * says. Default: it asks for none, and has those of the node.
    */
   readonly workers?: number;
+  /** How long a worker may take to load it. Default: as the operator says. */
+  readonly readyTimeoutMs?: number;
 }
+
+/** The least time that a worker may be given to load its service. */
+export const MIN_READY_TIMEOUT_MS = 1_000;
+/** The longest time that a worker may be given to load its service. */
+export const MAX_READY_TIMEOUT_MS = 24 * 3_600_000;
 
 /** Processes that a service may ask for. */
 export const MAX_SERVICE_WORKERS = 256;

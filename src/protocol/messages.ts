@@ -12,6 +12,9 @@ import type { ServiceManifest } from "./manifest.ts";
 /** The file descriptor of a worker's channel to its node. */
 export const CHANNEL_DESCRIPTOR = 3;
 
+/** How a build asks what a service is: by its import alone, or started as a worker starts it. */
+export type Probe = "import" | "start";
+
 /** The name and type of a file. */
 export interface FileFacts {
   readonly contentType: string;
@@ -272,10 +275,10 @@ export type NodeMessage =
       /** True for a service of a deployment, which gets no access beyond its process. */
       readonly isolated?: boolean;
       /**
-       * Only the manifest is asked for, by a build: of a service that runs elsewhere, or that
-       * requires labels of its machine, the host prepares nothing that may need that machine.
+       * Only the manifest is asked for, by a build. With `import`, a host for which the import
+       * tells it all constructs nothing: that may need a GPU, or read a model for minutes.
        */
-      readonly probe?: "here" | "elsewhere";
+      readonly probe?: Probe;
     }
   /** The endpoints whose string results are sent to callers as text instead of JSON. */
   | { readonly type: "text_results"; readonly endpoints: readonly string[] }

@@ -48,13 +48,14 @@ export async function readyService(
     const described = await describeEndpoint(definition.name, endpoint, instance);
     endpoints.set(endpoint.name, described);
   }
-  const { name, description, metrics, requires, place } = definition;
+  const { name, description, metrics, requires, place, readyTimeoutMs } = definition;
   return {
     endpoints,
     manifest: {
       name,
       ...(description !== undefined && { description }),
       ...(requires !== undefined && { requires }),
+      ...(readyTimeoutMs !== undefined && { readyTimeoutMs }),
       ...(place !== undefined && { place }),
       endpoints: [...endpoints.values()].map(({ manifest }) => manifest),
       ...(metrics.length > 0 && { metrics }),

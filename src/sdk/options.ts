@@ -4,8 +4,11 @@ import { isHeaderName, MAX_HEAD_FIELDS } from "../protocol/heads.ts";
 import {
   MAX_ABORT_GRACE_MS,
   MAX_JSON_OPTION_BYTES,
+  MAX_READY_TIMEOUT_MS,
+  MIN_READY_TIMEOUT_MS,
   type RequestManifest,
   type RetryPolicy,
+  type ServiceManifest,
 } from "../protocol/manifest.ts";
 import { faultOfPlacement, type PlacementManifest } from "../protocol/placement.ts";
 import { ServiceDefinitionError } from "./errors.ts";
@@ -252,6 +255,23 @@ export function checkPlacement(
       Object.keys(requires).length > 0 && { requires: { ...requires } }),
     ...(place !== undefined && { place }),
   };
+}
+
+/** The option `readyTimeout` of a service as a property to spread; `{}` without one. */
+export function checkReadyTimeout(
+  timeout: Duration | undefined,
+  place: string,
+): Pick<ServiceManifest, "readyTimeoutMs"> {
+  return timeout === undefined
+    ? {}
+    : {
+        readyTimeoutMs: milliseconds(timeout, {
+          place,
+          name: "readyTimeout",
+          min: MIN_READY_TIMEOUT_MS,
+          max: MAX_READY_TIMEOUT_MS,
+        }),
+      };
 }
 
 interface Bounds {

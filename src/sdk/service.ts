@@ -4,7 +4,8 @@
  * except the schemas, which are checked when a worker loads the service.
  */
 
-import type { MetricManifest } from "../protocol/manifest.ts";
+import type { Duration } from "../protocol/duration.ts";
+import type { MetricManifest, ServiceManifest } from "../protocol/manifest.ts";
 import type { PlacementManifest } from "../protocol/placement.ts";
 import {
   type CallTypes,
@@ -19,6 +20,7 @@ import type { MetricDeclarations, MetricsOf, NoMetrics } from "./metrics.ts";
 import {
   checkDescription,
   checkPlacement,
+  checkReadyTimeout,
   type PlacementOptions,
   type ResolvedOptions,
   resolveOptions,
@@ -35,6 +37,12 @@ export interface ServiceOptions<Declared extends MetricDeclarations = NoMetrics>
   readonly description?: string;
   /** Custom metrics by name, at most 50, recorded through `ctx.metrics`. Default: none. */
   readonly metrics?: Declared;
+  /**
+   * How long a worker may take to load it, such as `"15m"` for one that reads a large model, from
+   * 1 s to 24 h. The deployment's setting goes before it. Default: as the operator says, which is
+   * 10 minutes unless they say otherwise.
+   */
+  readonly readyTimeout?: Duration;
 }
 
 /** Endpoints of the function form by name, which may record only these metrics. */
@@ -58,7 +66,9 @@ export interface ServiceEndpoint {
   readonly method?: string;
 }
 
-export interface ServiceDefinition extends PlacementManifest {
+export interface ServiceDefinition
+  extends PlacementManifest,
+    Pick<ServiceManifest, "readyTimeoutMs"> {
   readonly name: string;
   readonly description?: string;
   readonly endpoints: readonly ServiceEndpoint[];
@@ -127,6 +137,7 @@ export function service(options: ServiceOptions | FunctionServiceOptions): unkno
     name: options.name,
     ...checkDescription(options.description, place),
     ...checkPlacement(options, place),
+    ...checkReadyTimeout(options.readyTimeout, place),
     metrics: checkMetrics(options.metrics, place),
   };
   if (!("endpoints" in options)) {
@@ -142,6 +153,7 @@ const SERVICE_OPTIONS: Readonly<Record<keyof FunctionServiceOptions, true>> = {
   metrics: true,
   requires: true,
   place: true,
+  readyTimeout: true,
   endpoints: true,
 };
 

@@ -38,6 +38,8 @@ export interface DeploymentSettings {
   readonly queueTimeMs: number;
   /** How long tasks are kept after their end; 0: as long as their endpoints say. */
   readonly retentionMs: number;
+  /** How long a worker may take to load its service; 0: as its code or the operator says. */
+  readonly readyTimeoutMs: number;
   /** Labels of the machines that may run its workers. */
   readonly requires: MachineLabels;
   readonly place: WorkerPlace;
@@ -73,6 +75,7 @@ const SETTINGS: { readonly [Key in keyof DeploymentSettings]: Setting<Deployment
   }),
   queueTimeMs: time("queue_time", 1_000),
   retentionMs: time("retention", 0),
+  readyTimeoutMs: time("ready_timeout", 0),
   requires: json<MachineLabels>("requires", {
     initial: {},
     audited: (labels) =>

@@ -152,6 +152,18 @@ describe("the placement of a service", () => {
     expect(manifest.endpoints[2]).not.toHaveProperty("requires");
   });
 
+  it("says how long it may take to load, from 1 s to 24 h", async () => {
+    const endpoints = { go: api({}, () => 1) };
+    const exported = service({ name: "one", readyTimeout: "15m", endpoints });
+    const { manifest } = await readyService(exported, definitionOf(exported));
+    expect(manifest.readyTimeoutMs).toBe(900_000);
+    for (const readyTimeout of ["500ms", "2d"] as const) {
+      expect(() => service({ name: "one", readyTimeout, endpoints })).toThrow(
+        "readyTimeout must be",
+      );
+    }
+  });
+
   it("of a class is that of its decorator, and is checked there", async () => {
     expect(() => service({ name: "one", place: "here" as "any" })).toThrow(
       'service "one": place must be "local", "remote" or "any"',

@@ -159,7 +159,7 @@ def test_options_become_those_of_the_manifest() -> None:
 
 
 def test_placement_is_in_the_manifest_where_something_is_said() -> None:
-    @service(name="s", requires={"gpu": "*"}, place="any")
+    @service(name="s", requires={"gpu": "*"}, place="any", ready_timeout="15m")
     class Placed:
         @api(place="local", requires={})
         def ask(self) -> str:
@@ -175,10 +175,17 @@ def test_placement_is_in_the_manifest_where_something_is_said() -> None:
 
     manifest = HostedClass(definition_of(Placed)).manifest  # type: ignore[arg-type]
     assert (manifest["requires"], manifest["place"]) == ({"gpu": "*"}, "any")
+    assert manifest["readyTimeoutMs"] == 900_000
     ask, learn, plain = manifest["endpoints"]
     assert (ask["place"], "requires" in ask) == ("local", False)
     assert (learn["place"], learn["requires"]) == ("remote", {"gpu": "h200"})
     assert not {"place", "requires"} & {*plain, *HOSTED.manifest}
+
+
+@pytest.mark.parametrize("wrong", ["25h", 0.5, True, "soon"])
+def test_a_time_to_load_is_from_a_second_to_a_day(wrong: Any) -> None:
+    with pytest.raises(ServiceError, match='service "s": ready_timeout must be seconds'):
+        service(name="s", ready_timeout=wrong)(type("S", (), {"go": api(lambda self: None)}))
 
 
 @pytest.mark.parametrize(

@@ -470,6 +470,16 @@ export declare type DeploymentSettings = Message<"tessera.v1.DeploymentSettings"
   retention?: Duration | undefined;
 
   /**
+   * How long one of its workers may take to load the service, which may read or
+   * download a large model. It goes before what the code says; 0 leaves it to
+   * that, and where the code says nothing either, to the operator, whose default
+   * is 10 min. At least 1 s, at most 24 h. Default 0.
+   *
+   * @generated from field: google.protobuf.Duration ready_timeout = 34;
+   */
+  readyTimeout?: Duration | undefined;
+
+  /**
    * Labels that a machine must have to run its workers, such as `gpu: h200`;
    * `*` stands for any value. A node has the labels that it was started with
    * (`tessera start --label`), a worker on another machine those with which it
@@ -576,6 +586,16 @@ export declare type DeploymentSettingsJson = {
    * @generated from field: google.protobuf.Duration retention = 33;
    */
   retention?: DurationJson;
+
+  /**
+   * How long one of its workers may take to load the service, which may read or
+   * download a large model. It goes before what the code says; 0 leaves it to
+   * that, and where the code says nothing either, to the operator, whose default
+   * is 10 min. At least 1 s, at most 24 h. Default 0.
+   *
+   * @generated from field: google.protobuf.Duration ready_timeout = 34;
+   */
+  readyTimeout?: DurationJson;
 
   /**
    * Labels that a machine must have to run its workers, such as `gpu: h200`;

@@ -12,6 +12,7 @@ import { variableFault } from "../../deployments/environment.ts";
 import type { FieldViolation } from "../../errors.ts";
 import { ruleFault } from "../../pool/egress/rules.ts";
 import { MIN_WORKER_MEMORY_BYTES } from "../../pool/limits.ts";
+import { MIN_READY_TIMEOUT_MS } from "../../protocol/manifest.ts";
 import {
   SETTING_FIELDS,
   type SettingsUpdate,
@@ -64,7 +65,12 @@ const CONVERSIONS: { readonly [Key in keyof Stored]: Conversion<Stored[Key]> } =
   retentionMs: {
     read: ({ retention }) => retention && durationMs(retention),
     write: (ms) => ({ retention: durationFromMs(ms) }),
-    faults: ({ retention }) => faultsOfRetention(retention),
+    faults: ({ retention }) => faultsOfTime("retention", retention, MIN_RETENTION_MS),
+  },
+  readyTimeoutMs: {
+    read: ({ readyTimeout }) => readyTimeout && durationMs(readyTimeout),
+    write: (ms) => ({ readyTimeout: durationFromMs(ms) }),
+    faults: ({ readyTimeout }) => faultsOfTime("ready_timeout", readyTimeout, MIN_READY_TIMEOUT_MS),
   },
   requires: {
     read: ({ requires }) => (isEmpty(requires) ? undefined : requires),
@@ -148,11 +154,11 @@ export const PLACE = enumeration<Stored["place"], WorkerPlace>({
   remote: WorkerPlace.REMOTE,
 });
 
-/** 0, or at least a second: a task that is gone as soon as it ends has no result. */
-function faultsOfRetention(retention: Duration | undefined): FieldViolation[] {
-  const retentionMs = retention === undefined ? 0 : durationMs(retention);
-  return retentionMs > 0 && retentionMs < MIN_RETENTION_MS
-    ? [{ field: "settings.retention", description: "must be 0 or at least 1 s" }]
+/** 0, or at least so long: a task that is gone as soon as it ends has no result. */
+function faultsOfTime(name: string, time: Duration | undefined, leastMs: number): FieldViolation[] {
+  const ms = time === undefined ? 0 : durationMs(time);
+  return ms > 0 && ms < leastMs
+    ? [{ field: `settings.${name}`, description: `must be 0 or at least ${leastMs / 1_000} s` }]
     : [];
 }
 

@@ -357,7 +357,7 @@ function limitsOf({ service }: JoinedDeployment) {
 function settingsOf(deployment: JoinedDeployment) {
   const { graceMs, readyTimeoutMs, maxFileBytes, maxResultBytes } = deployment.joining.remote;
   const { memoryBytes, cpus, diskBytes, logLinesPerSecond } = limitsOf(deployment);
-  const { env = {}, network } = deployment.service?.revision ?? {};
+  const { env = {}, network, readyTimeoutMs: own } = deployment.service?.revision ?? {};
   return {
     env,
     memoryMib: Math.floor(memoryBytes / MEBIBYTE),
@@ -367,7 +367,7 @@ function settingsOf(deployment: JoinedDeployment) {
     networkAccess: network?.access ?? "open",
     networkHosts: [...(network?.hosts ?? [])],
     grace: durationFromMs(graceMs),
-    readyTimeout: durationFromMs(readyTimeoutMs),
+    readyTimeout: durationFromMs(own ?? readyTimeoutMs),
     maxFileBytes: BigInt(maxFileBytes),
     maxResultCharacters: BigInt(maxResultBytes),
   };

@@ -134,7 +134,7 @@ interface Probed {
 async function probe(
   service: ServiceEntry,
   { sources, content, own, environment, sandbox }: Probed,
-  { env = {}, readyTimeoutMs = PROBE_READY_TIMEOUT_MS, runsElsewhere, signal }: BuildOptions,
+  { env = {}, readyTimeoutMs = PROBE_READY_TIMEOUT_MS, probe: how, signal }: BuildOptions,
 ): Promise<ServiceManifest> {
   const temporary = await realpath(await mkdtemp(join(tmpdir(), "tessera-build-")));
   try {
@@ -168,7 +168,7 @@ async function probe(
         source: join(sources.root, sources.entry),
         env,
         readyTimeoutMs,
-        ...(runsElsewhere && { runsElsewhere }),
+        probe: how,
         ...(signal && { signal }),
       },
     );

@@ -11,8 +11,10 @@ import { table } from "../table.ts";
 import {
   BUILD_STEPS,
   buildService,
+  PROBE_OPTION,
   PYTHON_OPTIONS,
   type PythonFlags,
+  probeOf,
   READY_TIMEOUT_OPTION,
   readyTimeoutOf,
 } from "./options.ts";
@@ -21,6 +23,7 @@ interface BuildFlags extends PythonFlags {
   readonly output?: string;
   readonly include?: readonly string[];
   readonly env?: readonly string[];
+  readonly probe?: string;
   readonly readyTimeout?: string;
   readonly json?: boolean;
 }
@@ -28,7 +31,8 @@ interface BuildFlags extends PythonFlags {
 const HELP = `
 The artifact has the code in one module, the packages and data files that it
 reads, and what the service says of itself. The service is loaded from it to
-prove that nothing is missing; the same source always gives the same digest.
+prove that nothing is missing, in Python by importing it (--probe start also
+constructs it); the same source always gives the same digest.
 
 Examples:
   $ tessera build service.ts                          writes summarizer-0f3a….tessera here
@@ -38,7 +42,7 @@ Examples:
 
 export function buildCommand(surroundings: Surroundings): Command {
   const command = new Command("build");
-  for (const each of [...PYTHON_OPTIONS, READY_TIMEOUT_OPTION]) {
+  for (const each of [...PYTHON_OPTIONS, PROBE_OPTION, READY_TIMEOUT_OPTION]) {
     command.addOption(each);
   }
   return command
@@ -79,9 +83,9 @@ async function run(
   };
   const env = environment(flags.env ?? []);
   const include = flags.include ?? [];
-  const within = readyTimeoutOf(flags.readyTimeout);
+  const probing = { ...readyTimeoutOf(flags.readyTimeout), probe: probeOf(flags.probe) };
   const onStep = (step: BuildStep): void => say(BUILD_STEPS[step]);
-  const options = { include, env, onStep, signal, ...within };
+  const options = { include, env, onStep, signal, ...probing };
   const built = await buildService(path, options, { flags, env: variables });
   for (const warning of built.warnings) {
     streams.stderr.write(`warning: ${warning}\n`);

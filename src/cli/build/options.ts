@@ -5,7 +5,7 @@ import { parseDuration } from "../durations.ts";
 import { usageError } from "../failure.ts";
 
 /** The longest time that a service may be given to load; as for workers. */
-const MAX_READY_TIMEOUT_MS = 24 * 3_600_000;
+export const MAX_READY_TIMEOUT_MS = 24 * 3_600_000;
 
 /** How a service in Python is built. */
 export interface PythonFlags {
@@ -33,6 +33,18 @@ export const READY_TIMEOUT_OPTION = option(
   "--ready-timeout <time>",
   "how long the service may take to load while it is built, such as 10m (default: 2m)",
 );
+
+export const PROBE_OPTION = option(
+  "--probe <how>",
+  "how a service in Python is tried when it is built: import reads what it says of itself, start also constructs it, which may need a GPU or its model",
+)
+  .choices(["import", "start"])
+  .default("import");
+
+/** How the service is tried, as it was typed. */
+export function probeOf(text: string | undefined): NonNullable<BuildOptions["probe"]> {
+  return text === "start" ? "start" : "import";
+}
 
 /** How long the service may take to load, as it was typed. */
 export function readyTimeoutOf(text: string | undefined): Pick<BuildOptions, "readyTimeoutMs"> {

@@ -4,7 +4,7 @@
  * the revision with one call; until that call nothing has changed.
  */
 import type { Command } from "commander";
-import { PYTHON_OPTIONS, READY_TIMEOUT_OPTION } from "../build/options.ts";
+import { PROBE_OPTION, PYTHON_OPTIONS } from "../build/options.ts";
 import { callCommand, option, repeatable, type Surroundings } from "../command.ts";
 import { SETTINGS_OPTIONS } from "../deployment/settings.ts";
 import { type DeployFlags, deployPlan } from "./plan.ts";
@@ -29,7 +29,7 @@ export function deployCommand(surroundings: Surroundings): Command {
       repeatable("--remove-secret <NAME>", "forget a secret"),
       repeatable("--include <glob>", "add files or folders, from the service's folder"),
       ...PYTHON_OPTIONS,
-      READY_TIMEOUT_OPTION,
+      PROBE_OPTION,
       option("-f, --file <path>", "file of settings (default: tessera.yaml of the folder)"),
       option("--no-wait", "do not wait until it is ready"),
     ],

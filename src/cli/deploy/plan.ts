@@ -1,7 +1,9 @@
 /** The plan of a deploy, merged from flags and `tessera.yaml`. */
 import { open, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
-import { type PythonFlags, readyTimeoutOf } from "../build/options.ts";
+import { type Duration, durationMs } from "@bufbuild/protobuf/wkt";
+import type { BuildOptions } from "../../artifacts/build-options.ts";
+import { type PythonFlags, probeOf } from "../build/options.ts";
 import {
   type GivenSettings,
   NAME_PATTERN,
@@ -16,9 +18,9 @@ export interface DeployFlags extends SettingsFlags, PythonFlags {
   readonly name?: string;
   readonly file?: string;
   readonly include?: readonly string[];
+  readonly probe?: string;
   readonly secret?: readonly string[];
   readonly removeSecret?: readonly string[];
-  readonly readyTimeout?: string;
   /** False with `--no-wait`. */
   readonly wait: boolean;
 }
@@ -36,7 +38,8 @@ export interface DeployPlan {
   /** How a service in Python is built. */
   readonly python: PythonFlags;
   /** How long the service may take to load while it is built. */
-  readonly within: ReturnType<typeof readyTimeoutOf>;
+  /** How it is tried when it is built. */
+  readonly probing: Pick<BuildOptions, "probe" | "readyTimeoutMs">;
   /** Secrets that are set by this deploy. */
   readonly secrets: readonly SecretSource[];
   /** Secrets that the service needs, set now or earlier. */
@@ -78,12 +81,18 @@ export async function deployPlan(
     settings,
     include,
     python: flags,
-    within: readyTimeoutOf(flags.readyTimeout),
+    probing: { ...buildingTime(settings), probe: probeOf(flags.probe) },
     secrets: secretSources(flags.secret ?? []),
     neededSecrets: file.secrets,
     removedSecrets,
     unread: from === undefined ? await besides(servicePath) : undefined,
   };
+}
+
+/** How long it may take to load here, while it is built: as long as its workers. */
+function buildingTime({ readyTimeout }: GivenSettings): Pick<BuildOptions, "readyTimeoutMs"> {
+  const readyTimeoutMs = readyTimeout === undefined ? 0 : durationMs(readyTimeout as Duration);
+  return readyTimeoutMs === 0 ? {} : { readyTimeoutMs };
 }
 
 /** Checks a deployment's name before anything is built or uploaded. */

@@ -7,7 +7,6 @@ import {
   DeploymentSchema,
   DeploymentStatus,
   errorFacts,
-  WorkerPlace,
 } from "../../client/index.ts";
 import type { ServiceManifest } from "../../protocol/manifest.ts";
 import { BUILD_STEPS, buildService } from "../build/options.ts";
@@ -71,7 +70,7 @@ export class Deploying {
     readonly signal: AbortSignal;
     readonly resources: AsyncDisposableStack;
   }): Promise<BuiltArtifact> {
-    const { source, include, settings, unread, python, within } = this.#plan;
+    const { source, include, settings, unread, python, probing } = this.#plan;
     const { given, signal, resources } = options;
     if (unread !== undefined) {
       this.#call.done(`${unread} is not read: deploy its folder, or add --file`);
@@ -90,11 +89,9 @@ export class Deploying {
       include,
       // The environment of the workers, as far as it is known here.
       env: { ...settings.env, ...given },
-      runsElsewhere:
-        settings.place === WorkerPlace.REMOTE || Object.keys(settings.requires ?? {}).length > 0,
       onStep: (step: BuildStep) => this.#progress.step(`${BUILD_STEPS[step]} …`),
       signal,
-      ...within,
+      ...probing,
     };
     const { env } = this.#surroundings;
     const built = await buildService(source.path, building, { flags: python, env });

@@ -12,6 +12,7 @@ import {
   type NetworkSettings,
   WorkerPlace,
 } from "../../client/index.ts";
+import { MAX_READY_TIMEOUT_MS } from "../build/options.ts";
 import { type CallFlags, option, repeatable } from "../command.ts";
 import { shortTime } from "../durations.ts";
 import { usageError } from "../failure.ts";
@@ -117,6 +118,21 @@ export const SETTINGS: readonly (Setting | MapSetting)[] = [
       ({ retention }) => {
         const ms = retention === undefined ? 0 : durationMs(retention);
         return ms === 0 ? "as its code says" : `${shortTime(ms)} from the end of a task`;
+      },
+    ],
+  },
+  {
+    key: "ready_timeout",
+    option: option(
+      "--ready-timeout <time>",
+      "how long the service may take to load, here and on the platform, such as 15m; 0 leaves it to its code, and that to the operator (the default)",
+    ),
+    parse: as("readyTimeout", parseReadyTimeout),
+    shown: [
+      "ready timeout",
+      ({ readyTimeout }) => {
+        const ms = readyTimeout === undefined ? 0 : durationMs(readyTimeout);
+        return ms === 0 ? "" : `${shortTime(ms)} to load`;
       },
     ],
   },
@@ -293,11 +309,24 @@ function parseQueueTime(text: string): Parsed<Duration> {
 
 /** Parses how long results are kept. */
 function parseRetention(text: string): Parsed<Duration> {
+  return parseTime(text, { maxMs: MAX_CLI_RETENTION_MS, bounds: "1s to 365d, such as 1h or 30d" });
+}
+
+/** Parses how long a service may take to load. */
+function parseReadyTimeout(text: string): Parsed<Duration> {
+  return parseTime(text, { maxMs: MAX_READY_TIMEOUT_MS, bounds: "1s to 24h, such as 15m" });
+}
+
+/** Parses a time of at least a second, or 0. */
+function parseTime(
+  text: string,
+  { maxMs, bounds }: { readonly maxMs: number; readonly bounds: string },
+): Parsed<Duration> {
   const [, count, unit = ""] = /^(\d{1,8}(?:\.\d{1,3})?)(s|m|h|d)$/.exec(text) ?? [];
   const ms = text === "0" ? 0 : Math.round(Number(count) * (UNIT_MS[unit] ?? Number.NaN));
-  return ms === 0 || (ms >= 1_000 && ms <= MAX_CLI_RETENTION_MS)
+  return ms === 0 || (ms >= 1_000 && ms <= maxMs)
     ? { value: durationFromMs(ms) }
-    : { fault: "must be a duration from 1s to 365d, such as 1h or 30d, or 0" };
+    : { fault: `must be a duration from ${bounds}, or 0` };
 }
 
 function parsePlace(text: string): Parsed<WorkerPlace> {

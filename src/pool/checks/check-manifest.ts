@@ -5,7 +5,9 @@ import {
   type EndpointManifest,
   MAX_ABORT_GRACE_MS,
   MAX_JSON_OPTION_BYTES,
+  MAX_READY_TIMEOUT_MS,
   MAX_SERVICE_WORKERS,
+  MIN_READY_TIMEOUT_MS,
   type ServiceManifest,
 } from "../../protocol/manifest.ts";
 import { MAX_MANIFEST_BYTES } from "../../protocol/messages.ts";
@@ -71,7 +73,9 @@ function isManifest(manifest: unknown): manifest is ServiceManifest {
       (Array.isArray(manifest.metrics) && metricsFault(manifest.metrics) === undefined)) &&
     (manifest.compat === undefined || isCompat(manifest.compat)) &&
     (manifest.cors === undefined || isCors(manifest.cors)) &&
-    (manifest.workers === undefined || isWithin(manifest.workers, 1, MAX_SERVICE_WORKERS))
+    (manifest.workers === undefined || isWithin(manifest.workers, 1, MAX_SERVICE_WORKERS)) &&
+    (manifest.readyTimeoutMs === undefined ||
+      isWithin(manifest.readyTimeoutMs, MIN_READY_TIMEOUT_MS, MAX_READY_TIMEOUT_MS))
   );
 }
 

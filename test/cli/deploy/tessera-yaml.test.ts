@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { describe, expect, it } from "vitest";
 import { parseTesseraFile, readTesseraFile } from "../../../src/cli/deploy/tessera-yaml.ts";
 import { WorkerPlace } from "../../../src/client/index.ts";
@@ -28,6 +29,7 @@ requires:
   gpu: "*"
   zone: b
 place: remote
+ready_timeout: 15m
 `;
     expect(parseTesseraFile(text, "tessera.yaml")).toEqual({
       service: "src/service.ts",
@@ -41,6 +43,7 @@ place: remote
         env: { PORT: "0080", EMPTY: "", TEXT: "yes" },
         requires: { gpu: "*", zone: "b" },
         place: WorkerPlace.REMOTE,
+        readyTimeout: durationFromMs(900_000),
       },
       secrets: ["API_KEY"],
       include: ["models/*.onnx"],
@@ -75,6 +78,7 @@ place: remote
     ["memory: [1]", "1:9: memory must be from 64Mi to 64Gi"],
     ["queue_time: 2h", "1:13: queue_time must be a duration from 0s to 1h"],
     ["retention: 366d", "1:12: retention must be a duration from 1s to 365d"],
+    ["ready_timeout: 25h", "1:16: ready_timeout must be a duration from 1s to 24h"],
     ["retention: 0.5s", "1:12: retention must be a duration from 1s to 365d"],
     ["network: lan", "1:10: network must be none, open, or allow: with hosts"],
     ["network: [none]", "1:10: network must be none, open, or allow: with hosts"],

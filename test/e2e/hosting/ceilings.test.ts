@@ -102,7 +102,7 @@ it("results are kept as the submit, the deployment or the code says, within what
 
 it("an organization has no more deployments than the operator allows", async () => {
   const { settings } = await world.client.deployments.createDeployment({ name: "second" });
-  const { queueTimeMs, retentionMs, ...defaults } = DEFAULT_SETTINGS;
+  const { queueTimeMs, retentionMs, readyTimeoutMs, ...defaults } = DEFAULT_SETTINGS;
   expect(settings).toMatchObject({
     ...defaults,
     network: { access: NetworkAccess.OPEN, hosts: [] },
@@ -110,6 +110,7 @@ it("an organization has no more deployments than the operator allows", async () 
   });
   expect(settings?.queueTime && durationMs(settings.queueTime)).toBe(queueTimeMs);
   expect(settings?.retention && durationMs(settings.retention)).toBe(retentionMs);
+  expect(settings?.readyTimeout && durationMs(settings.readyTimeout)).toBe(readyTimeoutMs);
   await world.client.deployments.createDeployment({ name: "third" });
   const [reason, message] = await deploy("fourth", {});
   expect(reason).toBe("LIMIT_REACHED");

@@ -43,7 +43,7 @@ describe.skipIf(skipped)(`a service in Python${skipped}`, () => {
     files: Readonly<Record<string, string>>,
     {
       vendor = false,
-      runsElsewhere = false,
+      probe = undefined as "import" | "start" | undefined,
       fromSource = [] as string[],
       object = "",
       include = [] as string[],
@@ -56,7 +56,7 @@ describe.skipIf(skipped)(`a service in Python${skipped}`, () => {
     }
     return buildArtifact(`${join(home, "service.py")}${object}`, {
       include,
-      runsElsewhere,
+      ...(probe && { probe }),
       python: {
         named: found.interpreter.path,
         activeEnvironment: undefined,
@@ -142,19 +142,22 @@ class Gpu:
     });
 
     it.each(["def setup(self) -> None:", "def __init__(self) -> None:"])(
-      "is built where there is none, by what it requires or by where it is deployed: %s",
+      "is built where there is none, for a build constructs nothing: %s",
       async (setup) => {
         const { index: built } = await build(needing('requires={"gpu": "*"}', setup));
         expect(built.service).toMatchObject({ requires: { gpu: "*" } });
         const remote = await build(needing('place="remote"', setup));
         expect(remote.index.service).toMatchObject({ place: "remote" });
-        const said = await build(needing("", setup), { runsElsewhere: true });
-        expect(said.index.service.endpoints).toMatchObject([{ name: "value" }]);
+        const said = await build(needing('ready_timeout="15m"', setup));
+        expect(said.index.service).toMatchObject({
+          readyTimeoutMs: 900_000,
+          endpoints: [{ name: "value" }],
+        });
       },
     );
 
-    it("is refused where it could run, with what it raised", async () => {
-      const wrong = build(needing("", "def setup(self) -> None:"));
+    it("is refused by a build that starts it, with what it raised", async () => {
+      const wrong = build(needing("", "def setup(self) -> None:"), { probe: "start" });
       await expect(wrong).rejects.toThrow("setup of the service failed: RuntimeError: no GPU");
     });
   });

@@ -35,6 +35,7 @@ export function deploymentsContract(it: It): void {
         requires: {},
         place: "any",
         queueTimeMs: 1_000,
+        readyTimeoutMs: 0,
         retentionMs: 0,
       },
       version: 1,
@@ -114,7 +115,7 @@ export function deploymentsContract(it: It): void {
       });
     const network = { access: "allow", hosts: ["api.example.com:443"] } as const;
     const placed = { requires: { gpu: "*", zone: "b" }, place: "remote" } as const;
-    const scaled = { queueTimeMs: 5_000, retentionMs: 7_200_000 };
+    const scaled = { queueTimeMs: 5_000, retentionMs: 7_200_000, readyTimeoutMs: 900_000 };
     const updated = await update(
       { maxWorkers: 4, cpu: 0.25, env, network, ...placed, ...scaled },
       1,
@@ -142,6 +143,7 @@ export function deploymentsContract(it: It): void {
         place: "remote",
         queue_time: "5s",
         retention: "7200s",
+        ready_timeout: "900s",
         env: "LANG URL",
         authorization: "true",
       },

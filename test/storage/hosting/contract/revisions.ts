@@ -30,6 +30,7 @@ export function revisionsContract(it: It): void {
           env: { LANG: "C" },
           network: { access: "open", hosts: [] },
           queueTimeMs: 1_000,
+          readyTimeoutMs: 0,
           retentionMs: 0,
           requires: {},
           place: "any",

@@ -245,6 +245,12 @@ class DeploymentSettings:
     say; a submit may say otherwise for its task. 0 leaves it to the endpoints. At most what the
     operator allows, which is never more than 365 days. Default 0.
     """
+    ready_timeout: _dt.timedelta | None = None
+    """How long one of its workers may take to load the service, which may read or download a large
+    model. It goes before what the code says; 0 leaves it to that, and where the code says
+    nothing either, to the operator, whose default is 10 min. At least 1 s, at most 24 h.
+    Default 0.
+    """
     requires: dict[str, str] = _dc.field(default_factory=dict)
     """Labels that a machine must have to run its workers, such as `gpu: h200`; `*` stands for any
     value. A node has the labels that it was started with (`tessera start --label`), a worker on

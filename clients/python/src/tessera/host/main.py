@@ -113,7 +113,8 @@ async def _serve(channel: Channel, outputs: Outputs, load: dict[str, Any], servi
         limits=ResultLimits(load["maxFileBytes"], load["maxResultBytes"]),
     )
     stopped = asyncio.Event()
-    is_set_up = not _is_for_another_machine(load, service)
+    # A build asks for the manifest, which the import has told.
+    is_set_up = load.get("probe") != "import"
     try:
         if is_set_up:
             await service.setup()
@@ -150,15 +151,6 @@ async def _serve(channel: Channel, outputs: Outputs, load: dict[str, Any], servi
         await service.teardown()
     outbox.flush()
     await channel.flush()
-
-
-def _is_for_another_machine(load: dict[str, Any], service: Any) -> bool:
-    """Whether a build asks for the manifest of what this machine may have no GPU for."""
-    if "probe" not in load:
-        return False
-    manifest = service.manifest
-    needs_labels = bool(manifest.get("requires")) or manifest.get("place") == "remote"
-    return load["probe"] == "elsewhere" or needs_labels
 
 
 async def _send_changes(outbox: Outbox) -> None:

@@ -27,6 +27,8 @@ class HostedClass:
             **definition.placement,
             "endpoints": [each.manifest for each in self._hosted.values()],
         }
+        if definition.ready_timeout_ms is not None:
+            self.manifest["readyTimeoutMs"] = definition.ready_timeout_ms
         if definition.description:
             self.manifest["description"] = definition.description
         metrics = declared(definition.metrics, f'service "{definition.name}"')

@@ -109,6 +109,13 @@ def check_description(description: object, place: str) -> str | None:
     return description
 
 
+def check_ready_timeout(value: object, place: str) -> int | None:
+    """The option ``ready_timeout`` of a service, in milliseconds; None without one."""
+    if value is None:
+        return None
+    return _milliseconds(value, place, "ready_timeout", SECOND_MS, DAY_MS)
+
+
 def _check_headers(names: object, place: str) -> dict[str, Any]:
     """The option ``headers`` as the manifest has it."""
     if names is None:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, overload
 from .endpoints import ENDPOINT, EndpointDefinition, not_of_instance
 from .executable import ServiceError
 from .metrics import Metric
-from .options import check_description
+from .options import Duration, check_description, check_ready_timeout
 from .placement import Place, check_placement
 from .unknown import known_options
 
@@ -62,6 +62,7 @@ class ServiceDefinition:
     metrics: Sequence[Metric] | None
     placement: Mapping[str, Any] = field(default_factory=dict)
     """``requires`` and ``place``, as the manifest has them."""
+    ready_timeout_ms: int | None = None
 
 
 @overload
@@ -74,6 +75,7 @@ def service(
     metrics: Sequence[Metric] | None = None,
     requires: Mapping[str, str] | None = None,
     place: Place | None = None,
+    ready_timeout: Duration | None = None,
 ) -> Callable[[Class], Class]: ...
 @known_options("@service")
 def service(
@@ -85,6 +87,7 @@ def service(
     metrics: Sequence[Metric] | None = None,
     requires: Mapping[str, str] | None = None,
     place: Place | None = None,
+    ready_timeout: Duration | None = None,
 ) -> Any:
     """Makes a service of a class, which is constructed once per worker, without arguments.
 
@@ -99,6 +102,9 @@ def service(
     - ``place``: who brings the workers: the nodes of the platform (``local``), machines that join
       (``remote``), or both (``any``, the default). A deployment with another place than ``any``
       decides.
+    - ``ready_timeout``: how long a worker may take to load it, import and constructor together,
+      such as ``"15m"`` for one that reads a large model; from 1 s to 24 h. The setting of the
+      deployment goes before it. Default: what the operator says, by default 10 min.
     """
 
     def decorate(cls: Any) -> Any:
@@ -113,7 +119,11 @@ def service(
             )
         about = check_description(description or _own_docstring(cls), at)
         placement = check_placement(requires, place, at)
-        definition = ServiceDefinition(chosen, about, cls, _endpoints(cls, at), metrics, placement)
+        ready_ms = check_ready_timeout(ready_timeout, at)
+        endpoints = _endpoints(cls, at)
+        definition = ServiceDefinition(
+            chosen, about, cls, endpoints, metrics, placement, ready_timeout_ms=ready_ms
+        )
         setattr(cls, SERVICE, definition)
         for endpoint in definition.endpoints:
             setattr(endpoint.function, OWNER, cls)

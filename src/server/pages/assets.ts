@@ -9,6 +9,7 @@
 import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { extname } from "node:path";
+import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
@@ -79,7 +80,11 @@ export async function serveAssets(
 }
 
 async function readAssets(folder: URL): Promise<Map<string, Asset>> {
-  const names = (await readdir(folder)).filter((name) => extname(name) in CONTENT_TYPES);
+  const all = await readdir(folder).catch((cause: unknown) => {
+    const path = fileURLToPath(folder);
+    throw new Error(`the files of a page are not in ${path}: run npm run build`, { cause });
+  });
+  const names = all.filter((name) => extname(name) in CONTENT_TYPES);
   const entries = names.map(async (name): Promise<[string, Asset]> => {
     const content = await readFile(new URL(name, folder));
     const contentType = CONTENT_TYPES[extname(name)] ?? "application/octet-stream";

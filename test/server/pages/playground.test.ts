@@ -1,6 +1,7 @@
 import { gunzipSync } from "node:zlib";
 import Fastify from "fastify";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { serveAssets } from "../../../src/server/pages/assets.ts";
 import { playground } from "../../../src/server/pages/playground.ts";
 
 describe("the page's files", () => {
@@ -59,6 +60,13 @@ describe("the page's files", () => {
       expect(headers).not.toHaveProperty("content-encoding");
       expect(body).toBe(plain.body);
     }
+  });
+
+  it("that nobody has built say how they are", async () => {
+    const folder = new URL("nothing/", import.meta.url);
+    await expect(serveAssets(Fastify(), folder, () => [])).rejects.toThrow(
+      /^the files of a page are not in .*nothing\/: run npm run build$/,
+    );
   });
 
   it("are those of the page and no others", async () => {

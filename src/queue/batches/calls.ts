@@ -7,8 +7,7 @@ import { shareSlot } from "../../pool/calls/shared-slot.ts";
 import type { Slot } from "../../pool/pool.ts";
 import type { BatchManifest, EndpointManifest } from "../../protocol/manifest.ts";
 import type { Payload } from "../../protocol/messages.ts";
-import { type BatchItem, batchItem, together } from "./group.ts";
-import { BatchWait } from "./wait.ts";
+import { type BatchItem, BatchWait, batchItem, together } from "./group.ts";
 
 /** A call that waits to be put together with others. */
 interface WaitingCall {

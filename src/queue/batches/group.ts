@@ -1,10 +1,16 @@
-/** Which of the calls that wait go together: the oldest, and others like it. */
+/**
+ * Which of the calls that wait go together: the oldest, and others like it. And how long the oldest
+ * waits for them.
+ */
 import { parseExactly } from "../../collections/exact-json.ts";
 import type { BatchManifest } from "../../protocol/manifest.ts";
 import { isAtHand, type Payload } from "../../protocol/messages.ts";
 
 /** Arguments that are read for their key; a call with longer ones goes alone. */
 const MAX_KEYED_CHARACTERS = 256 * 1024;
+
+/** A shorter wait counts as no wait: timers have no finer steps. */
+const MIN_BATCH_WAIT_MS = 1;
 
 export interface BatchItem {
   /** The size of the arguments, files included. */
@@ -80,4 +86,29 @@ function keyOf(payload: Payload, pointer: string): string | undefined {
     value = isObject && Object.hasOwn(value as object, name) ? (value as never)[name] : null;
   }
   return JSON.stringify(value);
+}
+
+/**
+ * How long the oldest call waits for others while a worker is free. The wait is halved for
+ * each batch that nobody joined, down to none, so that callers who come one by one do not
+ * wait in vain; a batch with company brings it back.
+ */
+export class BatchWait {
+  readonly #maxMs: number;
+  #ms: number;
+
+  constructor(maxMs: number) {
+    this.#maxMs = maxMs;
+    this.#ms = maxMs;
+  }
+
+  get ms(): number {
+    return this.#ms;
+  }
+
+  /** A batch of this number of calls was formed. */
+  formed(size: number): void {
+    const halved = this.#ms / 2;
+    this.#ms = size > 1 ? this.#maxMs : halved < MIN_BATCH_WAIT_MS ? 0 : halved;
+  }
 }

@@ -7,8 +7,7 @@ import { shareSlot } from "../../pool/calls/shared-slot.ts";
 import type { Slot } from "../../pool/pool.ts";
 import type { BatchManifest } from "../../protocol/manifest.ts";
 import type { ClaimedTask } from "../../storage/storage.ts";
-import { batchItem, together } from "./group.ts";
-import { BatchWait } from "./wait.ts";
+import { BatchWait, batchItem, together } from "./group.ts";
 
 /** The wait of the tasks of one endpoint. */
 export class TaskBatchWait implements Disposable {

@@ -1,0 +1,97 @@
+import { expect, it } from "vitest";
+import type { ExecutionEnd, ExecutionListener } from "../../src/pool/calls/execution.ts";
+import type { Slot } from "../../src/pool/pool.ts";
+import type { EndpointManifest } from "../../src/protocol/manifest.ts";
+import { createIdSource } from "../../src/tasks/id.ts";
+import { localFiles } from "../storage/files/local.ts";
+import { claim, ENDPOINT, key, newTask, openLease, submit } from "../storage/fixtures.ts";
+import { openSqlite } from "../storage/sqlite/databases.ts";
+import { queueOn } from "./queues.ts";
+
+const MESSAGE = "it broke";
+const FAILED: ExecutionEnd = {
+  kind: "failure",
+  failure: { code: "internal", reason: "CALL_FAILED", message: MESSAGE },
+};
+
+/** A claimed task that runs; `end` ends its attempt, and resolves when that is stored. */
+async function running(retries = 1) {
+  const storage = await openSqlite(":memory:");
+  const queue = queueOn(storage, { keeper: localFiles().task });
+  const taskId = createIdSource()();
+  await openLease(storage);
+  await submit(storage, newTask(taskId));
+  const endpoint = {
+    name: ENDPOINT,
+    kind: "task",
+    timeoutMs: 1_000,
+    retries: { max: retries, backoffMs: 60_000 },
+  } as EndpointManifest;
+  const listeners: ExecutionListener[] = [];
+  const slot = {
+    execute: (_: unknown, listener: ExecutionListener) => {
+      listeners.push(listener);
+      return { abort: () => listener.onEnd({ kind: "aborted", reason: "cancelled" }) };
+    },
+    release() {},
+  };
+  const [claimed] = await claim(storage);
+  if (claimed === undefined) {
+    throw new Error("the task was not claimed");
+  }
+  queue.begin(claimed, endpoint, slot as unknown as Slot);
+  const end = async (how: ExecutionEnd) => {
+    await listeners[0]?.onEnd(how);
+    return storage.getTask(key(taskId));
+  };
+  const dispose = () => storage[Symbol.asyncDispose]();
+  return { queue, taskId, end, [Symbol.asyncDispose]: dispose };
+}
+
+it("ends a task with what its function returned", async () => {
+  await using it = await running();
+  const task = await it.end({ kind: "result", result: { json: "7", files: [] } });
+  expect(task).toMatchObject({ status: "success", attempt: 1 });
+  const { result } = await it.queue.tasks.result({ taskId: it.taskId });
+  expect(result?.json).toBe("7");
+});
+
+it("tries a failed task again after its backoff, and fails it when it has no tries left", async () => {
+  await using first = await running(1);
+  const beganMs = Date.now();
+  const again = await first.end(FAILED);
+  expect(again).toMatchObject({ status: "queued", failedAttempts: 1 });
+  expect(again?.runAtMs).toBeGreaterThanOrEqual(beganMs + 60_000);
+  await using last = await running(0);
+  expect(await last.end(FAILED)).toMatchObject({
+    status: "failure",
+    failure: { reason: "error", code: "internal", message: MESSAGE },
+  });
+});
+
+it("counts a timeout as a failure", async () => {
+  await using it = await running(0);
+  expect(await it.end({ kind: "aborted", reason: "timeout" })).toMatchObject({
+    status: "failure",
+    failure: { reason: "timeout", code: "deadline_exceeded" },
+  });
+});
+
+it.each<[string, ExecutionEnd]>([
+  ["was alone", { kind: "lost", alone: true, outOfMemory: false, message: "it exited" }],
+  ["ran other calls", { kind: "lost", alone: false, outOfMemory: false, message: "it exited" }],
+  ["was cut off", { kind: "cut_off", message: "its network" }],
+  ["was killed for another", { kind: "displaced", message: "another call blocked" }],
+  ["was stopped", { kind: "aborted", reason: "shutdown" }],
+])("returns a task to the queue whose worker %s, and counts no failure", async (_, end) => {
+  await using it = await running(0);
+  expect(await it.end(end)).toMatchObject({ status: "queued", failedAttempts: 0 });
+});
+
+it("cancels a running task only when it may abort it, and a finished one never", async () => {
+  await using it = await running();
+  const { queue, taskId } = it;
+  await expect(queue.cancel({ taskId }, false)).rejects.toThrow("is already running");
+  expect(await queue.cancel({ taskId }, true)).toMatchObject({ status: "cancelled" });
+  await expect(queue.cancel({ taskId }, true)).rejects.toThrow("has already ended (cancelled)");
+});

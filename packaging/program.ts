@@ -12,7 +12,9 @@ import {
   mkdirSync,
   mkdtempSync,
   readdirSync,
+  readFileSync,
   rmSync,
+  writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -36,8 +38,7 @@ export function writeProgram(folder: string): void {
     const [{ filename }] = JSON.parse(run("npm", pack, { cwd: ROOT })) as [{ filename: string }];
     run("tar", ["-xzf", join(scratch, filename), "-C", scratch]);
     const unpacked = join(scratch, "package");
-    copyFileSync(join(ROOT, "package-lock.json"), join(unpacked, "package-lock.json"));
-    copyFileSync(join(ROOT, ".npmrc"), join(unpacked, ".npmrc"));
+    writeManifest(unpacked);
     run("npm", ["ci", "--omit=dev", "--ignore-scripts", "--no-audit"], { cwd: unpacked });
     for (const name of ["package-lock.json", ".npmrc", "node_modules/.package-lock.json"]) {
       rmSync(join(unpacked, name));
@@ -53,6 +54,28 @@ export function writeProgram(folder: string): void {
   } finally {
     rmSync(scratch, { recursive: true, force: true });
   }
+}
+
+/**
+ * Writes `package.json` and the lock of the program into `folder`. The optional packages are
+ * dependencies there: who runs an image or the tarball cannot install them.
+ */
+export function writeManifest(folder: string): void {
+  const {
+    peerDependencies,
+    peerDependenciesMeta: _,
+    ...manifest
+  } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+  const dependencies = { ...manifest.dependencies, ...peerDependencies };
+  const devDependencies = Object.fromEntries(
+    Object.entries(manifest.devDependencies).filter(([name]) => !(name in peerDependencies)),
+  );
+  const written = { ...manifest, dependencies, devDependencies };
+  writeFileSync(join(folder, "package.json"), `${JSON.stringify(written, null, 2)}\n`);
+  copyFileSync(join(ROOT, "package-lock.json"), join(folder, "package-lock.json"));
+  copyFileSync(join(ROOT, ".npmrc"), join(folder, ".npmrc"));
+  // Their versions stay; which of them are for development only is told anew.
+  run("npm", ["install", "--package-lock-only", "--ignore-scripts", "--offline"], { cwd: folder });
 }
 
 /** Writes the program Node that the project brings, of this machine's processor, to `path`. */

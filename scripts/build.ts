@@ -1,8 +1,9 @@
 /** Compiles src/ to dist/, copies the schemas of databases, and builds the console, the page of deployments and the documentation. */
 import { spawnSync } from "node:child_process";
-import { cpSync, rmSync } from "node:fs";
+import { cpSync, globSync, rmSync } from "node:fs";
 import { build } from "vite";
 import { compress } from "./compress.ts";
+import { declarationsOf } from "./declarations.ts";
 import { buildDocumentation } from "./docs.ts";
 
 rmSync("dist", { recursive: true, force: true });
@@ -10,6 +11,13 @@ const { status } = spawnSync("node_modules/.bin/tsc", ["-p", "tsconfig.build.jso
   stdio: "inherit",
   shell: process.platform === "win32",
 });
+// Those of the program itself are for nobody: 900 files.
+const { files: declarations } = declarationsOf(["dist/sdk/index.d.ts", "dist/client/index.d.ts"]);
+for (const file of globSync("dist/**/*.d.ts")) {
+  if (!declarations.has(file.replaceAll("\\", "/"))) {
+    rmSync(file);
+  }
+}
 for (const database of ["sqlite", "postgres"]) {
   const schema = `storage/${database}/schema.sql`;
   cpSync(`src/${schema}`, `dist/${schema}`);

@@ -11,12 +11,15 @@ const ENCODINGS = {
   gz: (content: Buffer) => gzipSync(content, { level: 9 }),
 };
 
+/** Smallest text that is compressed: a smaller one takes one packet either way. */
+const MIN_TEXT_BYTES = 1_024;
+
 /** Writes compressed copies beside the texts of a folder and of those below it. */
 export function compress(folder: string, encodings: readonly (keyof typeof ENCODINGS)[]): void {
   for (const name of globSync("**/*.{html,js,css,svg}", { cwd: folder })) {
     const path = join(folder, name);
     const content = readFileSync(path);
-    for (const encoding of encodings) {
+    for (const encoding of content.length < MIN_TEXT_BYTES ? [] : encodings) {
       writeFileSync(`${path}.${encoding}`, ENCODINGS[encoding](content));
     }
   }

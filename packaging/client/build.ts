@@ -21,14 +21,16 @@ import {
 } from "node:fs";
 import { isBuiltin } from "node:module";
 import { tmpdir } from "node:os";
-import { dirname, join, posix, resolve } from "node:path";
+import { dirname, join, posix, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { build } from "esbuild";
+import { declarationsOf } from "../../scripts/declarations.ts";
 import { ROOT } from "../program.ts";
 import { run } from "../run.ts";
 
 const ENTRIES = ["dist/client/index.js", "dist/client/browser.js"];
+const TYPES = ["dist/client/index.d.ts"];
 
 /**
  * The one module that the code takes of protovalidate. The package has it as a file of its own:
@@ -94,34 +96,17 @@ async function reached(): Promise<Reached> {
     write: false,
     metafile: true,
   });
-  const modules = Object.keys(metafile.inputs);
   const imported = Object.values(metafile.inputs).flatMap(({ imports }) => imports);
   const outside = imported.flatMap(({ path, external }) => (external === true ? [path] : []));
-  const types = new Set(modules.map(typesOf).filter((file) => existsSync(join(ROOT, file))));
-  for (const file of types) {
-    for (const specifier of typeImportsOf(file)) {
-      if (specifier.startsWith(".")) {
-        types.add(typesOf(posix.join(posix.dirname(file), specifier)));
-      } else {
-        outside.push(specifier);
-      }
-    }
-  }
-  const packages = outside
+  const types = declarationsOf(TYPES.map((file) => join(ROOT, file)));
+  const files = [...types.files].map((file) => relative(ROOT, file));
+  const packages = [...outside, ...types.outside]
     .filter((specifier) => specifier !== RULES && !isBuiltin(specifier))
     .map((specifier) => /^(?:@[^/]+\/)?[^/]+/.exec(specifier)?.[0] ?? specifier);
-  return { files: [...modules, ...types].sort(), packages: [...new Set(packages)].sort() };
-}
-
-const typesOf = (module: string): string => module.replace(/\.[jt]s$/, ".d.ts");
-
-/** What a file of declarations imports; comments are lines that begin otherwise. */
-function typeImportsOf(file: string): string[] {
-  const text = readFileSync(join(ROOT, file), "utf8");
-  const imports = text.matchAll(
-    /^(?:import|export)\b[^;"]*?\bfrom "([^"]+)";|\bimport\("([^"]+)"\)/gm,
-  );
-  return [...imports].map(([, whole, inline]) => whole ?? inline ?? "");
+  return {
+    files: [...Object.keys(metafile.inputs), ...files].sort(),
+    packages: [...new Set(packages)].sort(),
+  };
 }
 
 function withOwnRules(file: string, text: string): string {

@@ -11,12 +11,13 @@
  * the accounts. The same commit gives the same sums.
  */
 import { createHash } from "node:crypto";
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { buildClient } from "../client/build.ts";
 import { buildImage } from "../image/build.ts";
-import { ROOT } from "../program.ts";
+import { ROOT, writeManifest } from "../program.ts";
 import { GZIP, isInstalled, run, writeTar } from "../run.ts";
 import { buildTarball } from "../tarball/build.ts";
 import { buildPython } from "./python.ts";
@@ -33,7 +34,18 @@ interface ReleaseOptions {
 /** The SBOM of what runs, without what npm makes anew each time. */
 function sbom(): string {
   const args = ["sbom", "--sbom-format", "cyclonedx", "--omit", "dev", "--package-lock-only"];
-  const { serialNumber: _, ...document } = JSON.parse(run("npm", args, { cwd: ROOT }));
+  const scratch = mkdtempSync(join(tmpdir(), "tessera-sbom-"));
+  // Its name is in the document.
+  const folder = join(scratch, "tessera-platform");
+  let printed: string;
+  try {
+    mkdirSync(folder);
+    writeManifest(folder);
+    printed = run("npm", args, { cwd: folder });
+  } finally {
+    rmSync(scratch, { recursive: true, force: true });
+  }
+  const { serialNumber: _, ...document } = JSON.parse(printed);
   const { timestamp: __, ...metadata } = document.metadata;
   return `${JSON.stringify({ ...document, metadata }, null, 2)}\n`;
 }

@@ -29,6 +29,7 @@ import { SqliteStorage } from "../storage/sqlite/storage.ts";
 import type { Storage } from "../storage/storage.ts";
 import type { Tracing } from "../tracing/tracing.ts";
 import { version } from "../version.ts";
+import { withOptionalPackages } from "./optional-packages.ts";
 
 export { examinePostgres } from "../storage/postgres/examine.ts";
 
@@ -146,7 +147,10 @@ export async function openBlobs(
       return new PostgresBlobStore(database);
     case "s3": {
       // The client takes a moment to load, which nobody else should wait for.
-      const { S3BlobStore } = await import("../storage/blobs/s3.ts");
+      const { S3BlobStore } = await withOptionalPackages(
+        "s3",
+        async () => await import("../storage/blobs/s3.ts"),
+      );
       return new S3BlobStore(blobs);
     }
   }
@@ -172,6 +176,9 @@ export async function openTracing(
     return undefined;
   }
   // It takes a moment to load, which nobody else should wait for.
-  const { OtlpTracing } = await import("../tracing/otlp/otlp.ts");
+  const { OtlpTracing } = await withOptionalPackages(
+    "tracing",
+    async () => await import("../tracing/otlp/otlp.ts"),
+  );
   return new OtlpTracing({ ...config, ...receiver, version, log });
 }

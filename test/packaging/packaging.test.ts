@@ -7,6 +7,7 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
 import { afterAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
+import { writeManifest } from "../../packaging/program.ts";
 import { changelogOf, versions } from "../../packaging/release/versions.ts";
 import { isInstalled } from "../../packaging/run.ts";
 import { START_SETTINGS } from "../../src/config/start-settings.ts";
@@ -28,6 +29,23 @@ describe("a release", () => {
       "# Changelog\n\n## Unreleased\n\nb\n\n## 1.2.3 (2026-11-24)\n\n- a\n\n## 1.2.2\n";
     expect(changelogOf("1.2.3", changelog)).toBe("- a");
     expect(changelogOf("1.2", changelog)).toBeUndefined();
+  });
+});
+
+describe("the program of the image and the tarball", () => {
+  it("has the optional packages, and every package at the version of the lock", () => {
+    const program = join(folder, "program");
+    mkdirSync(program);
+    writeManifest(program);
+    const read = (path: string) => JSON.parse(readFileSync(path, "utf8"));
+    const own = read(join(program, "package-lock.json")).packages;
+    const locked = read(join(ROOT, "package-lock.json")).packages;
+    for (const name of Object.keys(read(join(ROOT, "package.json")).peerDependencies)) {
+      expect(own[`node_modules/${name}`]).not.toHaveProperty("dev");
+    }
+    const resolved = (packages: Readonly<Record<string, { readonly integrity?: string }>>) =>
+      Object.entries(packages).map(([path, { integrity }]) => [path, integrity]);
+    expect(resolved(own)).toEqual(resolved(locked));
   });
 });
 

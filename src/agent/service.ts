@@ -37,6 +37,8 @@ export interface AgentMachine {
   readonly launchOf: LaunchOf;
   /** Devices that services may use, by their paths; empty: none. */
   readonly devices: readonly string[];
+  /** What its workers keep between them and beyond their ends. Undefined: nothing. */
+  readonly cacheFolder: string | undefined;
   /** Host rules; undefined: services have the network of the machine. */
   readonly allowedEgress: readonly string[] | undefined;
   readonly log: Log;
@@ -174,7 +176,8 @@ export class JoinedService {
       this.#release = artifact.release;
       const { servicePath } = held;
       const native = python === undefined && platform !== undefined && { platform };
-      return serviceOf(registered, { ...native, servicePath, code, devices: machine.devices });
+      const { devices, cacheFolder } = machine;
+      return serviceOf(registered, { ...native, servicePath, code, devices, cacheFolder });
     } catch (err) {
       held.release();
       throw err;
@@ -262,10 +265,12 @@ function serviceOf(
   {
     platform,
     devices,
+    cacheFolder,
     ...code
   }: Pick<ServiceCode, "servicePath" | "code"> & {
     readonly platform?: string;
     readonly devices: readonly string[];
+    readonly cacheFolder: string | undefined;
   },
 ): ServiceCode {
   const { revision: number, settings } = registered;
@@ -281,6 +286,7 @@ function serviceOf(
         hosts: settings?.networkHosts ?? [],
       },
       ...(devices.length > 0 && { devices }),
+      ...(cacheFolder !== undefined && { cacheFolder }),
       ...(platform !== undefined && { platform }),
     },
   };

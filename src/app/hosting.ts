@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { ChangeFeed } from "../auth/change-feed.ts";
 import type { KeyRing } from "../auth/keys.ts";
 import type { StartConfig } from "../config/start.ts";
+import { CacheFolders } from "../deployments/cache-folders.ts";
 import { ArtifactCache } from "../hosting/artifact-cache.ts";
 import { Hosting } from "../hosting/hosting.ts";
 import { startHousekeeping } from "../hosting/housekeeping.ts";
@@ -104,6 +105,13 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
       artifacts,
       environments: python?.environments,
       labels: config.labels,
+      caches: resources.use(
+        new CacheFolders({
+          folder: join(config.dataFolder, "caches"),
+          maxBytes: config.maxCacheBytes,
+          log,
+        }),
+      ),
       log,
       served: new LastServed(join(artifacts.folder, "served")),
       common: {

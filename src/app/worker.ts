@@ -1,4 +1,5 @@
 /** Runs `tessera worker`: workers of a deployment for a platform elsewhere, put together. */
+import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { runAgent } from "../agent/agent.ts";
 import { AgentArtifacts } from "../agent/artifacts.ts";
@@ -6,6 +7,7 @@ import { SessionNotes } from "../agent/session-notes.ts";
 import { PYTHON_UNAVAILABLE } from "../artifacts/environments/environment.ts";
 import { currentPlatform } from "../artifacts/platform.ts";
 import type { WorkerConfig, WorkerSecrets } from "../config/worker.ts";
+import { CacheFolders } from "../deployments/cache-folders.ts";
 import { ScratchFolders } from "../deployments/scratch.ts";
 import { createLog } from "../log/pino.ts";
 import { launchersFor } from "../pool/launchers.ts";
@@ -66,6 +68,13 @@ export async function runWorkers(
     new AgentArtifacts({ folder: join(config.dataFolder, "artifacts"), log }),
   );
   await artifacts.start();
+  const caches = resources.use(
+    new CacheFolders({
+      folder: join(config.dataFolder, "caches"),
+      maxBytes: config.maxCacheBytes,
+      log,
+    }),
+  );
   let hasJoined = false;
   await runAgent(
     {
@@ -77,6 +86,7 @@ export async function runWorkers(
         pythonUnavailable: PYTHON_UNAVAILABLE,
         scratch,
         launchOf: launchersFor(sandbox),
+        cacheFolder: caches.of(cacheName(config)),
         devices: config.labels.gpu === undefined ? [] : gpuDevices(),
         allowedEgress: sandbox.level === "kernel" ? config.allowedEgress : undefined,
         log,
@@ -101,4 +111,12 @@ export async function runWorkers(
     },
     leave,
   );
+}
+
+/** A deployment of a platform, whatever its name has in it. */
+function cacheName({ url, deployment }: WorkerConfig): string {
+  return createHash("sha256")
+    .update(JSON.stringify([url, deployment]))
+    .digest("hex")
+    .slice(0, 32);
 }

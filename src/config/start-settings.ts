@@ -310,6 +310,15 @@ export const START_SETTINGS = {
     summary: "how long a person stays signed in",
     reason: "long enough to be convenient; pages that show secrets ask for the password again",
   }),
+  maxCache: setting({
+    flag: "--max-cache <size>",
+    variable: "TESSERA_MAX_CACHE",
+    fallback: "20GiB",
+    parse: values.size(0, 10_240 * GIBIBYTE),
+    summary:
+      "maximum disk space of what the workers of a deployment keep on this machine between them and beyond their ends (`TESSERA_CACHE`), such as weights that a library downloads; 0: they keep nothing",
+    reason: "a few large models; above it, the files that were not used for longest are deleted",
+  }),
   readyTimeout: setting({
     flag: "--ready-timeout <time>",
     variable: "TESSERA_READY_TIMEOUT",

@@ -58,6 +58,8 @@ export interface BackupSecrets extends DataSecrets {
 }
 
 export interface StartConfig extends CheckConfig, BackupConfig, ServiceLimits {
+  /** Disk space of what the workers of each deployment keep. 0: they keep nothing. */
+  readonly maxCacheBytes: number;
   readonly migrate: StartMigration;
   readonly host: string;
   readonly port: number;
@@ -183,6 +185,7 @@ export function readStartConfig(
     },
     maxJsonBodyBytes: read.maxJson,
     readyTimeoutMs: read.readyTimeout,
+    maxCacheBytes: read.maxCache,
     budget: budgetLimits(read),
     externalLabels: read.externalLabels,
     oidc: oidcOf(read),

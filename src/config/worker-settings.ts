@@ -70,6 +70,7 @@ export const WORKER_SETTINGS = {
     reason:
       "fetched once for each revision; it may be deleted while no worker runs, and its mode is 0700",
   }),
+  maxCache: START_SETTINGS.maxCache,
   sandbox: SANDBOX_SETTING,
   ...PYTHON_SETTINGS,
   allowEgress: START_SETTINGS.allowEgress,

@@ -17,6 +17,8 @@ export interface WorkerConfig {
   readonly silenceLimitMs: number | undefined;
   /** An absolute path. */
   readonly dataFolder: string;
+  /** Disk space of what the workers keep between them and beyond their ends. 0: they keep nothing. */
+  readonly maxCacheBytes: number;
   readonly sandbox: SandboxMode;
   /** The folders in which programs are looked up, as in `PATH`. */
   readonly searchPath: string;
@@ -47,6 +49,7 @@ export function readWorkerConfig(
     labels: read.labels,
     silenceLimitMs: read.silenceLimit,
     dataFolder: resolve(read.dataFolder),
+    maxCacheBytes: read.maxCache,
     sandbox: read.sandbox,
     searchPath: env.PATH ?? "",
     python: {

@@ -23,6 +23,7 @@ interface RightsOptions {
   /** Its packages are in its own folder. Default: false. */
   readonly selfContained?: boolean;
   readonly scratchFolder: string;
+  readonly cacheFolder?: string | undefined;
   /** Default: true. */
   readonly sqlite?: boolean;
 }
@@ -34,7 +35,7 @@ const WORKER_FOLDERS = ["collections", "protocol", "sdk", "worker"];
 const MAX_SCANNED_PACKAGES = 5000;
 
 /**
- * The rights of a worker: it writes its scratch folder, and reads
+ * The rights of a worker: it writes its scratch folder and its cache, and reads
  * - the worker's own program with the SDK, and the `package.json` that says
  *   that its files are ES modules;
  * - the service's folder;
@@ -46,7 +47,7 @@ const MAX_SCANNED_PACKAGES = 5000;
  * and may not read those of parent folders.
  */
 export function workerRights(
-  { servicePath, selfContained = false, scratchFolder, sqlite = true }: RightsOptions,
+  { servicePath, selfContained = false, scratchFolder, cacheFolder, sqlite = true }: RightsOptions,
   access?: WorkerAccess,
 ): WorkerRights {
   const source = realpathSync(fileURLToPath(new URL("../", import.meta.url)));
@@ -65,7 +66,7 @@ export function workerRights(
   }
   return {
     read: withoutCovered(allowed),
-    write: [scratchFolder],
+    write: [scratchFolder, ...(cacheFolder === undefined ? [] : [cacheFolder])],
     addons: access?.addons ?? false,
     threads: access?.threads ?? false,
     sqlite,

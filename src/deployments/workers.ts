@@ -100,6 +100,7 @@ export class Workers {
     const { graceMs, readyTimeoutMs, maxResultBytes, maxFileBytes, files } = this.#options;
     const { workerAccess, log, launchOf = launchersFor() } = this.#options;
     const { revision } = service;
+    const cacheFolder = revision?.cacheFolder;
     const scratchFolder = this.#scratch.create();
     // The rights in `workerAccess` are for the operator's own service, not for deployments.
     const access = revision
@@ -108,8 +109,12 @@ export class Workers {
     return {
       service,
       scratchFolder,
+      cacheFolder,
       // Node's SQLite opens files without asking the permission model.
-      rights: workerRights({ ...service, scratchFolder, sqlite: revision === undefined }, access),
+      rights: workerRights(
+        { ...service, scratchFolder, cacheFolder, sqlite: revision === undefined },
+        access,
+      ),
       launch: launchOf(service),
       env: revision?.env ?? workerAccess?.env ?? {},
       limits: revision?.limits,

@@ -81,9 +81,11 @@ export class Hosting implements Directory, AsyncDisposable {
    * calls again, not when all have started.
    */
   async start(): Promise<void> {
-    const { served } = this.#options;
+    const { served, caches } = this.#options;
     await this.#desired.start();
-    await served.keepOnly(new Set(this.#deployments.keys()));
+    const ids = new Set(this.#deployments.keys());
+    await served.keepOnly(ids);
+    await caches.keepOnly(ids);
     await this.#resumed();
   }
 
@@ -223,12 +225,13 @@ export class Hosting implements Directory, AsyncDisposable {
 
   /** Ends a deleted deployment without waiting for its calls. */
   async #forget(deployment: NodeDeployment): Promise<void> {
-    const { served, log } = this.#options;
+    const { served, caches, log } = this.#options;
     const { deploymentId, organizationId } = deployment.reconciler.record;
     try {
       await end(deployment, 0);
       await this.#reporter.withdraw({ organizationId, deploymentId });
       await served.delete(deploymentId);
+      await caches.delete(deploymentId);
     } catch (err) {
       log.error({ err, deploymentId }, "a deleted deployment could not be ended in good order");
     }

@@ -5,6 +5,7 @@
 
 import type { Environments } from "../artifacts/environments/environment.ts";
 import { deploymentSecretContext, type KeyRing } from "../auth/keys.ts";
+import type { CacheFolders } from "../deployments/cache-folders.ts";
 import { Deployment } from "../deployments/deployment.ts";
 import { environmentBytes, MAX_ENVIRONMENT_BYTES } from "../deployments/environment.ts";
 import type { DeploymentOptions } from "../deployments/options.ts";
@@ -55,6 +56,7 @@ export interface NodeDeploymentOptions {
   >;
   /** The labels of this node. */
   readonly labels: MachineLabels;
+  readonly caches: CacheFolders;
   /** Default: nothing is counted. */
   readonly metrics?: Metrics | undefined;
   readonly log: Log;
@@ -121,6 +123,7 @@ export function openNodeDeployment(
     variables: (record, revision) => variablesOf({ record, revision, lines }, options),
     environments,
     labels: options.labels,
+    caches: options.caches,
     onProgress: (text, revision) =>
       lines.write({ worker: "", revision, taskId: "", stream: "node", level: "info", text }),
     servedByOthers: (record) => servedByOthers(record, options),

@@ -2,6 +2,7 @@
  * Preparation of a revision before workers start: its artifact on disk, its variables, and for
  * Python the environment with its packages.
  */
+
 import { text } from "node:stream/consumers";
 import {
   EnvironmentError,
@@ -17,6 +18,7 @@ import {
   type PythonFacts,
 } from "../artifacts/index-file.ts";
 import { vendoredWheels } from "../artifacts/python/wheels.ts";
+import type { CacheFolders } from "../deployments/cache-folders.ts";
 import { awaitedWorkers, usesLabel } from "../deployments/placement.ts";
 import { DEFAULT_LIMITS } from "../pool/limits.ts";
 import { gpuDevices } from "../pool/sandbox/gpus.ts";
@@ -45,6 +47,7 @@ export interface PreparationOptions {
   readonly environments: Environments | undefined;
   /** The labels of this node. */
   readonly labels: MachineLabels;
+  readonly caches: Pick<CacheFolders, "of">;
   /** Called with what takes a while, one line each time. */
   readonly onProgress: (text: string, revision: number) => void;
 }
@@ -85,6 +88,7 @@ export async function prepare(
           })
         : { artifact: held, code: held.readCode };
     const { index, servicePath } = artifact;
+    const cacheFolder = options.caches.of(record.deploymentId);
     const service: ServiceCode = {
       servicePath,
       code,
@@ -94,6 +98,7 @@ export async function prepare(
         ...{ env, secrets },
         limits,
         network,
+        ...(cacheFolder !== undefined && { cacheFolder }),
         ...readyTimeoutOf(record.settings, manifest),
         ...(awaits !== undefined && { awaits }),
         ...(usesLabel("gpu", manifest, { settings: record.settings, labels }) && {

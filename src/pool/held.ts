@@ -37,9 +37,16 @@ export interface Held {
 /** It holds something whose size cannot be known. The message goes on from "it". */
 export class Unmeasurable extends Error {}
 
+/** The folders that a worker writes. */
+export interface WorkerFolders {
+  readonly scratchFolder: string;
+  /** Files in it are measured by who keeps caches; those that were deleted there are held here. */
+  readonly cacheFolder?: string | undefined;
+}
+
 /** Of a process that has ended, and where there is no proc(5), what is in its folder. */
-export async function heldBy(pid: number, folder: string): Promise<Held> {
-  const files = await filesIn(folder);
+export async function heldBy(pid: number, folders: WorkerFolders): Promise<Held> {
+  const files = await filesIn(folders.scratchFolder);
   const held = {
     diskBytes: files.bytes,
     files: files.count,
@@ -48,8 +55,8 @@ export async function heldBy(pid: number, folder: string): Promise<Held> {
     descriptors: 0,
   };
   try {
-    const open = await openBy(pid);
-    const mapped = await mappedBy(pid, folder, open.seen);
+    const open = await openBy(pid, folders);
+    const mapped = await mappedBy(pid, folders, open.seen);
     return {
       ...held,
       diskBytes: held.diskBytes + open.diskBytes + mapped.diskBytes,
@@ -121,19 +128,34 @@ interface Open {
 }
 
 /**
- * The files that were measured, by their numbers. A worker writes on one file system only; files
- * in memory are on another, whose numbers a worker can bring to those of its own files.
+ * The files that were measured, by their numbers. Each of these places may be a file system of its
+ * own, and a worker can bring the numbers of files of one to those of another.
  */
 interface Seen {
   readonly stored: Set<number>;
+  readonly cached: Set<number>;
   readonly inMemory: Set<number>;
 }
 
-async function openBy(pid: number): Promise<Open> {
+/** Where a file was that is deleted; undefined: where the worker could not write. */
+function placeOf(
+  path: string,
+  { scratchFolder, cacheFolder }: WorkerFolders,
+): keyof Seen | undefined {
+  if (path.startsWith("/dev/zero") || path.startsWith("/memfd:")) {
+    return "inMemory";
+  }
+  if (cacheFolder !== undefined && path.startsWith(`${cacheFolder}/`)) {
+    return "cached";
+  }
+  return path.startsWith(`${scratchFolder}/`) ? "stored" : undefined;
+}
+
+async function openBy(pid: number, folders: WorkerFolders): Promise<Open> {
   const numbers = await readdir(`/proc/${pid}/fd`);
   const sum = { descriptors: numbers.length, diskBytes: 0, sharedBytes: 0 };
   const sockets = new Set<string>();
-  const seen: Seen = { stored: new Set(), inMemory: new Set() };
+  const seen: Seen = { stored: new Set(), cached: new Set(), inMemory: new Set() };
   for (const number of numbers) {
     const path = `/proc/${pid}/fd/${number}`;
     try {
@@ -143,11 +165,9 @@ async function openBy(pid: number): Promise<Open> {
         sockets.add(socket);
         await refuseInFlight(pid, number);
       } else if (target.endsWith(DELETED)) {
-        const isMemory = target.startsWith("/memfd:");
-        sum[isMemory ? "sharedBytes" : "diskBytes"] += await newBytes(
-          path,
-          seen[isMemory ? "inMemory" : "stored"],
-        );
+        const place = placeOf(target, folders) ?? "stored";
+        const kind = place === "inMemory" ? "sharedBytes" : "diskBytes";
+        sum[kind] += await newBytes(path, seen[place]);
       }
     } catch (err) {
       // The file was closed meanwhile.
@@ -170,7 +190,7 @@ async function refuseInFlight(pid: number, descriptor: string): Promise<void> {
 /** Files that are deleted and mapped, and mappings without a file that are shared. */
 async function mappedBy(
   pid: number,
-  folder: string,
+  folders: WorkerFolders,
   seen: Seen,
 ): Promise<{ diskBytes: number; sharedBytes: number }> {
   const sum = { diskBytes: 0, sharedBytes: 0 };
@@ -182,13 +202,12 @@ async function mappedBy(
     }
     const [, range = "", inode = "", path = ""] =
       /^(\S+)(?:\s+\S+){3}\s+(\d+)\s+(.*)$/.exec(line) ?? [];
-    const isStored = path.startsWith(`${folder}/`);
-    const isMemory = path.startsWith("/dev/zero") || path.startsWith("/memfd:");
-    const seenHere = seen[isStored ? "stored" : "inMemory"];
-    if ((!isStored && !isMemory) || seenHere.has(Number(inode))) {
+    const place = placeOf(path, folders);
+    if (place === undefined || seen[place].has(Number(inode))) {
       continue;
     }
-    const bytes = await mappedBytes(`/proc/${pid}/map_files/${range}`, seenHere);
+    const isStored = place !== "inMemory";
+    const bytes = await mappedBytes(`/proc/${pid}/map_files/${range}`, seen[place]);
     if (bytes !== undefined) {
       sum[isStored ? "diskBytes" : "sharedBytes"] += bytes;
     } else if (isStored) {

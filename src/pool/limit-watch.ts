@@ -5,7 +5,7 @@
  * every two seconds. What cannot be measured has exceeded its limit.
  */
 import { writeFileSync } from "node:fs";
-import { type Held, heldBy, MAX_MEASURED_FILES, Unmeasurable } from "./held.ts";
+import { type Held, heldBy, MAX_MEASURED_FILES, Unmeasurable, type WorkerFolders } from "./held.ts";
 import { MAX_WORKER_DESCRIPTORS, mebibytes, outOfMemory, type WorkerLimits } from "./limits.ts";
 import { cpuTimeMs, residenceOf } from "./usage.ts";
 
@@ -36,7 +36,7 @@ const MAX_CPU_DEBT_MS = 2_000;
 export interface Watched {
   /** The worker's process id; undefined while it is not known. */
   pid(): number | undefined;
-  readonly scratchFolder: string;
+  readonly folders: WorkerFolders;
   readonly limits: WorkerLimits;
   /** Kills the worker, which exceeded a limit. */
   kill(reason: string, cause?: "memory"): void;
@@ -158,7 +158,7 @@ export class LimitWatch implements Disposable {
     }
     this.#measuring = true;
     try {
-      this.#held = await heldBy(pid, this.#watched.scratchFolder);
+      this.#held = await heldBy(pid, this.#watched.folders);
       this.#failures = 0;
       this.#holdHeld(this.#held);
     } catch (err) {

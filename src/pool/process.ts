@@ -35,6 +35,8 @@ interface ServiceProcessOptions {
   readonly launch?: Launch | undefined;
   /** The worker's own folder, the only one that it may write. */
   readonly scratchFolder: string;
+  /** Default: none. */
+  readonly cacheFolder?: string | undefined;
   /** Environment variables in addition to those of every worker. */
   readonly env: { readonly [name: string]: string };
   /** Default: no limits. */
@@ -67,10 +69,10 @@ export class ServiceProcess {
   #exhausted: string | undefined;
 
   constructor(options: ServiceProcessOptions) {
-    const { rights, scratchFolder, env, limits, devices, egress } = options;
+    const { rights, scratchFolder, cacheFolder, env, limits, devices, egress } = options;
     const { launch = launchNode() } = options;
     this.#options = options;
-    this.#launched = launch({ rights, scratchFolder, env, limits, devices, egress });
+    this.#launched = launch({ rights, scratchFolder, cacheFolder, env, limits, devices, egress });
     const { child } = this.#launched;
     if (limits) {
       this.#hold(limits);
@@ -151,13 +153,15 @@ export class ServiceProcess {
   }
 
   #hold(limits: WorkerLimits): void {
-    const { scratchFolder, onOutput } = this.#options;
+    const { scratchFolder, cacheFolder, onOutput } = this.#options;
     const tell = (message: string): void => onOutput(message, "node");
     this.#logRateLimit = this.#held.use(new LogRateLimit(limits.logLinesPerSecond, tell));
     if (this.pid !== undefined) {
       const pid = (): number | undefined => this.#launched.pid();
       const kill: Watched["kill"] = (reason, cause) => this.kill(reason, cause);
-      this.#watch = this.#held.use(new LimitWatch({ pid, scratchFolder, limits, kill }));
+      this.#watch = this.#held.use(
+        new LimitWatch({ pid, folders: { scratchFolder, cacheFolder }, limits, kill }),
+      );
     }
   }
 

@@ -28,6 +28,8 @@ export interface ServiceCode {
     /** The names of the secrets among them. Default: none. */
     readonly secrets?: readonly string[];
     readonly limits: WorkerLimits;
+    /** What its workers keep between them and beyond their ends. Default: nothing. */
+    readonly cacheFolder?: string;
     /** How long its workers may take to load it. Default: as the operator says. */
     readonly readyTimeoutMs?: number;
     /** Device files that its workers may use, such as those of GPUs. Default: none. */
@@ -71,8 +73,10 @@ export interface WorkerOptions extends Omit<FileTransferOptions, "scratchFolder"
   readonly launch?: Launch | undefined;
   /** Its egress proxy. Default: none. */
   readonly egress?: WorkerEgress | undefined;
-  /** The worker's own folder, the only one that it may write. */
+  /** The worker's own folder. */
   readonly scratchFolder: string;
+  /** The folder that it shares with the other workers of its deployment. Default: none. */
+  readonly cacheFolder?: string | undefined;
   /** Environment variables in addition to those of every worker. */
   readonly env: { readonly [name: string]: string };
   /** Time between an abort and the kill, or the drain. */

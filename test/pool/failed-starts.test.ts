@@ -82,7 +82,7 @@ describe.skipIf(process.platform !== "linux")("a worker that cannot enter its gr
       spawnSandboxed({
         ...options,
         bubblewrap: ["/bin/sh", ...sleep],
-        writable: scratchFolder,
+        writable: [scratchFolder],
         program: process.execPath,
       }),
     ).toThrow("the group is gone");

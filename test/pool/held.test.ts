@@ -106,11 +106,40 @@ it.skipIf(skipped || !inMemory)(
     try {
       const [said] = await once(holder.stdout, "data");
       skip(String(said).trim() !== "held", "the numbers of this machine are too far apart");
-      expect((await heldBy(holder.pid ?? 0, folder)).sharedBytes).toBe(8 * 1024 ** 2);
+      expect((await heldBy(holder.pid ?? 0, { scratchFolder: folder })).sharedBytes).toBe(
+        8 * 1024 ** 2,
+      );
     } finally {
       holder.kill("SIGKILL");
       rmSync(folder, { recursive: true, force: true });
     }
   },
   40_000,
+);
+
+it.skipIf(skipped)(
+  `a file that is deleted and mapped counts wherever it was written, in the cache too${skipped}`,
+  async () => {
+    const [scratchFolder, cacheFolder] = ["scratch", "cache"].map((name) =>
+      mkdtempSync(join(tmpdir(), `tessera-${name}-`)),
+    ) as [string, string];
+    const holders = [scratchFolder, cacheFolder].map((cwd) =>
+      spawn("python3", ["-c", MAP, "1"], { cwd, stdio: ["ignore", "pipe", "inherit"] }),
+    );
+    try {
+      await Promise.all(holders.map((holder) => once(holder.stdout, "data")));
+      for (const { pid = 0 } of holders) {
+        const { diskBytes } = await heldBy(pid, { scratchFolder, cacheFolder });
+        // The root learns the size of the file, others that of what is mapped.
+        expect(diskBytes).toBe(process.getuid?.() === 0 ? 2 ** 20 : 8_192);
+      }
+    } finally {
+      for (const holder of holders) {
+        holder.kill("SIGKILL");
+      }
+      for (const folder of [scratchFolder, cacheFolder]) {
+        rmSync(folder, { recursive: true, force: true });
+      }
+    }
+  },
 );

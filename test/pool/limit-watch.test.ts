@@ -33,7 +33,7 @@ beforeEach(async () => {
       looks += 1;
       return child.pid;
     },
-    scratchFolder,
+    folders: { scratchFolder },
     limits: DEFAULT_LIMITS,
     kill: (reason) => kills.push(reason),
   });

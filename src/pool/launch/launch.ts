@@ -29,6 +29,8 @@ export interface LaunchOptions {
   readonly rights: WorkerRights;
   /** Its working and temporary folder. */
   readonly scratchFolder: string;
+  /** The folder that it shares with the other workers of its deployment. Default: none. */
+  readonly cacheFolder?: string | undefined;
   /** Environment variables in addition to those of every worker. */
   readonly env: { readonly [name: string]: string };
   /** Undefined: it has none. */

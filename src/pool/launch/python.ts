@@ -48,6 +48,7 @@ export function pythonProgram({ interpreter, env, files = [] }: Interpreter) {
       // Without a device of a GPU, libraries look for none.
       ...(options.limits && { CUDA_VISIBLE_DEVICES: visibleGpus(options.devices ?? []) }),
       ...(env.HOME === undefined && homeIn(options.scratchFolder)),
+      ...(options.cacheFolder && cachesIn(options.cacheFolder)),
       ...env,
       ...workerEnvironment(options),
     },
@@ -61,6 +62,17 @@ export function pythonProgram({ interpreter, env, files = [] }: Interpreter) {
  */
 export function launchPython(interpreter: Interpreter): Launch {
   return launchAlone(pythonProgram(interpreter));
+}
+
+/** Where packages keep what they have downloaded or compiled. */
+function cachesIn(folder: string): { readonly [name: string]: string } {
+  return {
+    HF_HOME: `${folder}/huggingface`,
+    TORCH_HOME: `${folder}/torch`,
+    BENTOML_HOME: `${folder}/bentoml`,
+    NUMBA_CACHE_DIR: `${folder}/numba`,
+    TRITON_CACHE_DIR: `${folder}/triton`,
+  };
 }
 
 /** For a worker without the home of a user: what packages keep there goes into its own folder. */

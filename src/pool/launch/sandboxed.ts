@@ -14,7 +14,7 @@ export function launchSandboxed(
   programOf: ProgramOf,
 ): Launch {
   return (options) => {
-    const { rights, limits, scratchFolder, egress, devices = [] } = options;
+    const { rights, limits, scratchFolder, cacheFolder, egress, devices = [] } = options;
     const {
       command: [program, ...args],
       env,
@@ -26,7 +26,7 @@ export function launchSandboxed(
         memory,
         filter: devices.length === 0 ? filter : deviceFilter,
         read: [...files, ...rights.read].filter((path) => existsSync(path)),
-        writable: scratchFolder,
+        writable: [scratchFolder, ...(cacheFolder === undefined ? [] : [cacheFolder])],
         devices,
         ...(egress !== undefined && {
           mounted: [{ path: egress.path, inside: EGRESS_SOCKET_INSIDE }],

@@ -28,8 +28,8 @@ const LOADERS = [
 export interface SandboxContents {
   /** Files and folders that may be read, by absolute paths, which are the same inside. */
   readonly read: readonly string[];
-  /** The one folder that may be written. */
-  readonly writable: string;
+  /** Folders that may be written; the first is the working folder. */
+  readonly writable: readonly [string, ...string[]];
   /** Device files that may be used, by absolute paths below `/dev`. Default: none. */
   readonly devices?: readonly string[];
   /** Files that have another path inside. */
@@ -60,7 +60,8 @@ export function bubblewrapArguments(contents: SandboxContents): string[] {
     ...["--ro-bind-try", "/etc/localtime", "/etc/localtime"],
     ...read.flatMap((path) => ["--ro-bind-try", path, path]),
     ...mounted.flatMap(({ path, inside }) => ["--ro-bind", path, inside]),
-    ...["--bind", writable, writable, "--chdir", writable],
+    ...writable.flatMap((path) => ["--bind", path, path]),
+    ...["--chdir", writable[0]],
     ...["--remount-ro", "/"],
     ...["--add-seccomp-fd", String(filterDescriptor), "--info-fd", String(infoDescriptor)],
     "--",

@@ -113,7 +113,7 @@ async function probe({ bubblewrap, filter }: KernelSandbox): Promise<string | un
       bubblewrap: [bubblewrap],
       filter,
       read: [realpathSync(process.execPath)],
-      writable,
+      writable: [writable],
       program: realpathSync(process.execPath),
       args: ["--version"],
       env: {},

@@ -172,6 +172,33 @@ class Gpu:
     return { ...artifact, index: of, digest: digestOf(writeIndex(of)), files };
   };
 
+  it("finds what its libraries have downloaded again in its next worker", async () => {
+    const downloading = `
+import os
+from pathlib import Path
+from uuid import uuid4
+from tessera import api, service
+
+@service
+class Downloading:
+    @api
+    def downloads(self) -> int:
+        folder = Path(os.environ["HF_HOME"])
+        folder.mkdir(exist_ok=True)
+        (folder / uuid4().hex).touch()
+        return len(list(folder.iterdir()))
+`;
+    const built = await build({ "service.py": downloading, "requirements.txt": "" });
+    const { version } = await world.deployed("downloading", built);
+    const downloads = async () =>
+      (await world.call("downloading", "/downloads", { body: {} })).json;
+    expect(await downloads()).toBe(1);
+    await world.client.deployments.updateDeployment({
+      deployment: { name: "downloading", settings: { env: { OTHER: "1" } }, version },
+    });
+    await expect.poll(downloads).toBeGreaterThan(1);
+  });
+
   it("that brings its packages is deployed where no index is reached", async () => {
     const vendored = await build(
       { "service.py": SERVICE, "requirements.txt": "one\n" },

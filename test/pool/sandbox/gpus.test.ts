@@ -86,7 +86,7 @@ test.skipIf(skipped || DEVICE === undefined)(
         bubblewrap: [bubblewrap],
         filter: deviceFilter,
         read: [program],
-        writable: folder,
+        writable: [folder],
         devices,
         program,
         args: ["-e", code],

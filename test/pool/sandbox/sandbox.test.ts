@@ -61,7 +61,7 @@ function start({ program = NODE, args, read }: Program): SandboxedProcess {
     bubblewrap: [bubblewrap],
     filter,
     read: files,
-    writable: scratch,
+    writable: [scratch],
     program,
     args,
     env,

@@ -1,0 +1,115 @@
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { CacheFolders } from "../../src/deployments/cache-folders.ts";
+
+const KIBIBYTE = 1024;
+const log = { info() {}, warn() {}, error() {}, debug() {} };
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "tessera-caches-"));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const caches = (maxBytes: number) =>
+  new CacheFolders({ folder: join(folder, "caches"), maxBytes, log });
+
+/** Writes a file that was last used so many seconds ago. */
+function write(path: string, bytes: number, secondsAgo: number): void {
+  mkdirSync(join(path, ".."), { recursive: true });
+  writeFileSync(path, Buffer.alloc(bytes, 1));
+  const atSeconds = Date.now() / 1_000 - secondsAgo;
+  utimesSync(path, atSeconds, atSeconds);
+}
+
+describe("the cache of a deployment", () => {
+  it("is there again for its next worker, and is no other deployment's", () => {
+    using all = caches(KIBIBYTE ** 2);
+    const mine = all.of("one") ?? "";
+    writeFileSync(join(mine, "weights"), "w");
+    expect(all.of("one")).toBe(mine);
+    expect(readFileSync(join(mine, "weights"), "utf8")).toBe("w");
+    expect(all.of("two")).not.toBe(mine);
+  });
+
+  it("is none where the operator allows none", () => {
+    using all = caches(0);
+    expect(all.of("one")).toBeUndefined();
+    expect(existsSync(join(folder, "caches"))).toBe(false);
+  });
+
+  it("loses the files that were not used for longest when it holds more than it may", async () => {
+    using all = caches(100 * KIBIBYTE);
+    const mine = all.of("one") ?? "";
+    write(join(mine, "old/a"), 40 * KIBIBYTE, 300);
+    write(join(mine, "b"), 40 * KIBIBYTE, 200);
+    await all.measure();
+    expect(readdirSync(mine).sort()).toEqual(["b", "old"]);
+    write(join(mine, "new/c"), 40 * KIBIBYTE, 100);
+    await all.measure();
+    expect(existsSync(join(mine, "old/a"))).toBe(false);
+    expect(existsSync(join(mine, "b"))).toBe(true);
+    expect(existsSync(join(mine, "new/c"))).toBe(true);
+  });
+
+  it("leads nowhere by links, whatever it turns into", async () => {
+    using all = caches(4 * KIBIBYTE);
+    const outside = join(folder, "outside");
+    write(join(outside, "secret"), 64 * KIBIBYTE, 900);
+    const mine = all.of("one") ?? "";
+    symlinkSync(outside, join(mine, "folder"));
+    symlinkSync(join(outside, "secret"), join(mine, "file"));
+    write(join(mine, "real"), 64 * KIBIBYTE, 10);
+    await all.measure();
+    expect(existsSync(join(mine, "real"))).toBe(false);
+    expect(readdirSync(outside)).toEqual(["secret"]);
+    // The cache itself.
+    rmSync(mine, { recursive: true });
+    symlinkSync(outside, mine);
+    await all.measure();
+    await all.delete("one");
+    expect(readdirSync(outside)).toEqual(["secret"]);
+    expect(readdirSync(join(folder, "caches"))).toEqual([]);
+  });
+
+  it("hides nothing in folders that let nobody read them, are too deep, or have names of any bytes", async () => {
+    using all = caches(1_500 * KIBIBYTE);
+    const mine = all.of("one") ?? "";
+    write(join(mine, "closed/a"), 800 * KIBIBYTE, 500);
+    chmodSync(join(mine, "closed"), 0);
+    const deep = join(mine, ...Array.from({ length: 70 }, (_, at) => `d${at}`));
+    write(join(deep, "b"), 800 * KIBIBYTE, 400);
+    const name = Buffer.concat([Buffer.from(`${mine}/`), Buffer.from([0xff, 0xfe])]);
+    writeFileSync(name, Buffer.alloc(800 * KIBIBYTE));
+    // A folder that is too deep is counted by the next measurement.
+    await all.measure();
+    await all.measure();
+    expect(readdirSync(mine, { encoding: "buffer" })).toContainEqual(Buffer.from([0xff, 0xfe]));
+    expect(existsSync(join(mine, "closed/a"))).toBe(false);
+    const left = readdirSync(mine, { recursive: true, withFileTypes: true });
+    expect(left.filter((each) => each.isFile() && each.name === "b")).toEqual([]);
+  });
+
+  it("goes with its deployment", async () => {
+    using all = caches(KIBIBYTE ** 2);
+    for (const id of ["kept", "gone", "deleted"]) {
+      write(join(all.of(id) ?? "", "weights"), KIBIBYTE, 1);
+    }
+    await all.delete("deleted");
+    await all.keepOnly(new Set(["kept"]));
+    expect(readdirSync(join(folder, "caches"))).toEqual(["kept"]);
+  });
+});

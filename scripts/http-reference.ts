@@ -20,7 +20,7 @@ import { TokenService } from "../gen/tessera/v1/token_pb.js";
 import { commentOf } from "../src/api/openapi/comments.ts";
 import { platformDocument } from "../src/api/openapi/document.ts";
 import { serveService } from "../src/app/serve.ts";
-import { sessionCookieName } from "../src/auth/sessions.ts";
+import { sessionCookieName } from "../src/auth/session-cookie.ts";
 import { readServeConfig } from "../src/config/serve.ts";
 import { problem, type Reason } from "../src/errors.ts";
 import type { JsonSchema } from "../src/protocol/manifest.ts";

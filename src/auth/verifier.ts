@@ -31,7 +31,7 @@ import type { KeyRing } from "./keys.ts";
 import { LookupCache } from "./lookup-cache.ts";
 import { digestCode } from "./one-time-codes.ts";
 import type { Authenticate, Credentials, Principal } from "./principal.ts";
-import { readSessionCookie } from "./sessions.ts";
+import { readSessionCookie } from "./session-cookie.ts";
 import type { Maker, RecallMaker } from "./task-access.ts";
 import { parseTokenValue, TOKEN_LENGTH } from "./token-format.ts";
 import type { UseRecorder } from "./token-uses.ts";

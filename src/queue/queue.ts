@@ -4,15 +4,16 @@
  *
  *   submit ── no slot is free, or others wait ──> queued <────────────────┐
  *     │                                             │ claim               │ again
- *     └── a slot is free, and nothing waits ───> running ── end ──────────┤
+ *     └── due, a slot free, nothing waiting ───> running ── end ──────────┤
  *                                                                         └─> success, failure
  *                                                                             or cancelled: final
  *
  *   from     to         because                                             where
  *   -        queued     it was submitted, alone or with others              `#store`, `submitAll`
- *   -        running    it was submitted, and a slot was free               `#store`
+ *   -        running    it was submitted, due, and a slot was free          `#store`
  *   queued   running    it was claimed for a free slot                      `#claim`
- *   queued   failure    the revision that serves cannot run it              `#isRefused`
+ *   running  failure    it was claimed, and this revision cannot run it     `#isRefused`
+ *   queued   failure    its endpoint is gone, so that nobody claims it      `failUnserved`
  *   running  success    its function returned                               `#outcome`
  *   running  queued     it failed, and is tried again after a backoff       `#failed`
  *   running  failure    it failed for the last time                         `#failed`
@@ -24,7 +25,8 @@
  *   queued   failure    it was not started by its deadline                  `onExpired`
  *
  * A task that has lost too many workers or nodes fails where it would go back (`tasks/lost.ts`): the
- * storage counts that. The storage has the truth: a submit is answered after its commit, and an end
+ * storage counts that. One that may have ended its worker is a suspect, and runs alone the next time
+ * (`claims/suspects.ts`). The storage has the truth: a submit is answered after its commit, and an end
  * counts when it is stored. Everything else is a hint that may get lost: `#changes` wakes callers
  * that wait, `wake` claims. The node's maintenance finds what a lost hint has left lying.
  */
@@ -63,7 +65,6 @@ import { Changes } from "./waits/changes.ts";
 
 /** Pause before a task runs again whose files could not be moved: the blob store is away or full. */
 const BLOB_STORE_RETRY_PAUSE_MS = 5_000;
-
 /** How long a cancel waits beyond the grace of an abort, which has killed what did not listen. */
 const ABORT_MARGIN_MS = 5_000;
 
@@ -321,6 +322,7 @@ export class Queue implements Disposable {
       log.error({ err }, "tasks could not be claimed");
     } finally {
       claiming.end();
+      // Those that `assign` has not handed out.
       for (const slot of [...slots.values()].flat()) {
         slot.release();
       }
@@ -422,7 +424,7 @@ export class Queue implements Disposable {
       case "aborted":
         if (end.reason === "timeout") {
           const failed = this.#failed(failures.timedOut(endpoint), task, endpoint);
-          // It has ended its worker, if not by itself.
+          // It did not hear the abort, so that its worker had to be killed.
           return end.killed && failed.status === "queued" ? { ...failed, suspect: true } : failed;
         }
         return end.reason === "cancelled"
@@ -500,13 +502,12 @@ export class Queue implements Disposable {
       throw notCancelled(found.task, "is already running: add abort=true to stop it");
     }
     const waitMs = graceMs + ABORT_MARGIN_MS;
-    const ended = this.tasks.waitUntil(
-      { ...question, waitMs },
-      (task) => task.status !== "running",
-    );
+    const isDone = ({ status }: Task): boolean => status !== "running";
+    const ended = this.tasks.waitUntil({ ...question, waitMs }, isDone);
     const aborted = this.#attempts.abort(taskId) ? undefined : this.#peers.requestAbort(taskId);
     // Together: either may fail while the other is under way.
     const [task] = await Promise.all([ended, aborted]);
+    // It went back to the queue before the abort reached it.
     if (task.status === "queued") {
       return this.cancel(question, true);
     }
@@ -519,8 +520,7 @@ export class Queue implements Disposable {
   /** What maintenance tells of the tasks: what has become of them, and what is to do. */
   get #maintained(): MaintainedQueue {
     const { metrics, pool, revisions, onStorage, onFull } = this.#options;
-    const attempts = this.#attempts;
-    const changes = this.#changes;
+    const [attempts, changes] = [this.#attempts, this.#changes];
     return {
       onRescued: (task) => {
         changes.publish(task.taskId, task);
@@ -594,7 +594,7 @@ export class Queue implements Disposable {
 
 type FailedEnd = Extract<AttemptEnd, { readonly status: "queued" | "failure" }>;
 
-/** Back to the queue, at once: what ended the attempt was not the task's fault. */
+/** Back to the queue, at once unless it gets another time: the end was not the task's fault. */
 function returned(why: string): Extract<AttemptEnd, { readonly status: "queued" }> {
   return { status: "queued", failed: false, failure: failures.interrupted(why) };
 }

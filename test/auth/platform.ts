@@ -4,7 +4,7 @@ import { pino } from "pino";
 import { announceChanges, ChangeFeed } from "../../src/auth/change-feed.ts";
 import { FailureLimiter } from "../../src/auth/failures.ts";
 import { type KeyRing, loadKeys } from "../../src/auth/keys.ts";
-import { newSession } from "../../src/auth/sessions.ts";
+import { newSession } from "../../src/auth/session-cookie.ts";
 import { createTokenValue, parseTokenValue } from "../../src/auth/token-format.ts";
 import { UseRecorder } from "../../src/auth/token-uses.ts";
 import { Verifier } from "../../src/auth/verifier.ts";

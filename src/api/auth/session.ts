@@ -7,7 +7,7 @@ import {
   writeDeviceCookie,
 } from "../../auth/devices.ts";
 import { isSecure, type SessionPrincipal } from "../../auth/principal.ts";
-import { clearSessionCookie, newSession, writeSessionCookie } from "../../auth/sessions.ts";
+import { clearSessionCookie, newSession, writeSessionCookie } from "../../auth/session-cookie.ts";
 import { callerOf } from "../../server/rpc/engine/caller.ts";
 import type { Organizations } from "../../storage/accounts/organizations.ts";
 import type { NewSession, People } from "../../storage/accounts/people.ts";

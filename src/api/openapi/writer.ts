@@ -1,5 +1,5 @@
 /** Writes the platform's OpenAPI document once, when it is first asked for. */
-import { sessionCookieName } from "../../auth/sessions.ts";
+import { sessionCookieName } from "../../auth/session-cookie.ts";
 import type { ServiceRegistration } from "../../server/rpc/engine/invoker.ts";
 import { platformDocument } from "./document.ts";
 

@@ -15,8 +15,9 @@ import {
 } from "../../../gen/tessera/v1/task_pb.js";
 import { NO_BYTES } from "../http/body.ts";
 import { sendCompressed } from "../http/compression.ts";
+import { SANDBOX } from "../http/content-security-policy.ts";
 import { JSON_TYPE } from "../http/problem.ts";
-import { applyHead, dispositionOf, hasNoContent, SANDBOX } from "../http/response-head.ts";
+import { applyHead, dispositionOf, hasNoContent } from "../http/response-head.ts";
 import type { StreamedBodies } from "../http/streamed-bodies.ts";
 import { type ResultQuery, sendAsked, sendNothing, sendWhole } from "./content.ts";
 

@@ -2,9 +2,9 @@
  * The page of a refused call for who opens a path of a deployment in a browser: it says what to do,
  * where a program gets the error as JSON. It has no script, and nothing of the request is in it.
  */
-import { createHash } from "node:crypto";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Problem, Reason } from "../../errors.ts";
+import { styledPagePolicy } from "../http/content-security-policy.ts";
 import { httpStatus } from "../http/error-status.ts";
 import { sendProblem } from "../http/problem.ts";
 
@@ -30,7 +30,7 @@ const STYLE = `:root{color-scheme:light dark;font:16px/1.5 system-ui,sans-serif}
 body{max-width:36rem;margin:15vh auto;padding:0 1.5rem}
 h1{font-size:1.375rem}code{font:.875em ui-monospace,monospace}`;
 
-const POLICY = `default-src 'none'; style-src 'sha256-${createHash("sha256").update(STYLE).digest("base64")}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;
+const POLICY = styledPagePolicy(STYLE);
 
 /** Answers with an error: with its page where there is one and the caller is a browser, else as JSON. */
 export function sendProblemOrPage(

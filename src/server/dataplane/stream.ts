@@ -24,9 +24,10 @@ import {
 } from "../http/answer-stream.ts";
 import { NO_BYTES } from "../http/body.ts";
 import { sendCompressed } from "../http/compression.ts";
+import { SANDBOX } from "../http/content-security-policy.ts";
 import type { StreamAnswer } from "../http/invoke.ts";
 import { errorJson, JSON_TYPE, reportProblem } from "../http/problem.ts";
-import { applyHead, dispositionOf, SANDBOX } from "../http/response-head.ts";
+import { applyHead, dispositionOf } from "../http/response-head.ts";
 import type { StreamedBodies } from "../http/streamed-bodies.ts";
 
 /** What an endpoint streams. */

@@ -13,13 +13,6 @@ import type { ResponseHead } from "../../protocol/heads.ts";
 const KEPT_OUT =
   /^(?:connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|content-length|date|server|host|alt-svc|clear-site-data|strict-transport-security|public-key-pins|access-control-.*|cross-origin-.*|origin-agent-cluster|service-worker-allowed|x-content-type-options|x-request-id|tessera-.*|idempotent-replayed|preference-applied|:.*)$/;
 
-/**
- * How browsers show a result: as a page of an origin of its own, whose scripts reach nothing of the
- * deployment's host, such as a token that its page was given.
- */
-export const SANDBOX =
-  "sandbox allow-downloads allow-forms allow-modals allow-popups allow-scripts";
-
 /** What browsers show in its place, by its media type; they keep all else as a file. */
 const SHOWN = /^(?:image|audio|video|text)\/|^application\/(?:pdf|xhtml\+xml)(?:;|$)/i;
 

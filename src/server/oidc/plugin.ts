@@ -10,7 +10,7 @@ import { AuthService } from "../../../gen/tessera/v1/auth_pb.js";
 import { cookieValues } from "../../auth/cookies.ts";
 import type { KeyRing } from "../../auth/keys.ts";
 import { principalOf, type SessionPrincipal } from "../../auth/principal.ts";
-import { newSession, writeSessionCookie } from "../../auth/sessions.ts";
+import { newSession, writeSessionCookie } from "../../auth/session-cookie.ts";
 import type { Accounts } from "../../storage/accounts/accounts.ts";
 import type { EndedCredentials } from "../../storage/accounts/people.ts";
 import { requestLog } from "../http/request-log.ts";
@@ -192,7 +192,7 @@ function addressOf({ ip }: FastifyRequest): string {
 // The sealed cookie that carries a sign-in while the person is at the provider.
 // The seal prevents that a browser continues a sign-in that it did not begin.
 // The cookie lives for ten minutes. Over https no other host can plant one
-// either: see auth/sessions.ts.
+// either: see auth/session-cookie.ts.
 
 /** A sign-in in progress. */
 interface PendingSignIn extends Flow {

@@ -14,6 +14,7 @@ import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { acceptedCoding } from "../http/compression.ts";
+import { pageHeaders } from "../http/content-security-policy.ts";
 
 const CONTENT_TYPES: { readonly [extension: string]: string } = {
   ".html": "text/html; charset=utf-8",
@@ -22,41 +23,11 @@ const CONTENT_TYPES: { readonly [extension: string]: string } = {
   ".svg": "image/svg+xml",
 };
 
-/** Only this server's files; results are shown from memory (`blob:`). */
-const CONTENT_SECURITY_POLICY = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self' blob: data:",
-  "media-src blob:",
-  "connect-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-];
-
 /** A file with the digest of its content in its name never changes. */
 const MAX_AGE_SECONDS = 31_536_000;
 
 /** For files with such names. */
 export const IMMUTABLE = `public, max-age=${MAX_AGE_SECONDS}, immutable`;
-
-interface AssetOptions {
-  /** Elements may have a `style` of their own, as coloured code has. Default: none may. */
-  readonly styleAttributes?: boolean;
-}
-
-export function securityHeaders({ styleAttributes = false }: AssetOptions = {}) {
-  const policy = [
-    ...CONTENT_SECURITY_POLICY,
-    ...(styleAttributes ? ["style-src-attr 'unsafe-inline'"] : []),
-  ];
-  return {
-    "content-security-policy": policy.join("; "),
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-  };
-}
 
 interface Asset {
   readonly contentType: string;
@@ -71,7 +42,7 @@ export async function serveAssets(
   folder: URL,
   pathsOf: (name: string) => readonly string[],
 ): Promise<void> {
-  const headers = securityHeaders();
+  const headers = pageHeaders();
   for (const [name, asset] of await readAssets(folder)) {
     for (const path of pathsOf(name)) {
       app.get(path, (req, res) => answer(req, res.headers(headers), asset));

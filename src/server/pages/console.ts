@@ -5,7 +5,8 @@
 import { fileURLToPath } from "node:url";
 import fastifyStatic from "@fastify/static";
 import type { FastifyPluginAsync } from "fastify";
-import { IMMUTABLE, securityHeaders, serveAssets } from "./assets.ts";
+import { pageHeaders } from "../http/content-security-policy.ts";
+import { IMMUTABLE, serveAssets } from "./assets.ts";
 import { documentation } from "./documentation.ts";
 
 /** The same folder whether this runs from `src/` or from `dist/`. */
@@ -37,7 +38,7 @@ export const consolePages: FastifyPluginAsync = async (app) => {
     cacheControl: false,
     setHeaders: (res) => {
       res.headers({
-        ...securityHeaders(),
+        ...pageHeaders(),
         "cache-control": IMMUTABLE,
       });
     },

@@ -10,7 +10,8 @@
 import { fileURLToPath } from "node:url";
 import fastifyStatic from "@fastify/static";
 import type { FastifyPluginAsync } from "fastify";
-import { IMMUTABLE, securityHeaders } from "./assets.ts";
+import { pageHeaders } from "../http/content-security-policy.ts";
+import { IMMUTABLE } from "./assets.ts";
 
 /** The same folder whether this runs from `src/` or from `dist/`. */
 const FOLDER = new URL("../../../dist/docs/", import.meta.url);
@@ -27,7 +28,7 @@ export const documentation: FastifyPluginAsync = async (app) => {
     return reply.redirect(to, 308);
   });
   app.get(`${REFERENCE}/`, (_req, reply) => reply.redirect(REFERENCE, 308));
-  const headers = securityHeaders({ styleAttributes: true });
+  const headers = pageHeaders({ styleAttributes: true });
   await app.register(fastifyStatic, {
     root: fileURLToPath(FOLDER),
     prefix: "/docs/",

@@ -1,7 +1,7 @@
 /** Everyone who may try to call a method, and what the method's access says to them. */
 import { Access } from "../../../gen/tessera/v1/access_pb.js";
 import { digestCode } from "../../../src/auth/one-time-codes.ts";
-import { newSession } from "../../../src/auth/sessions.ts";
+import { newSession } from "../../../src/auth/session-cookie.ts";
 import type { Reason } from "../../../src/errors.ts";
 import type { TestPlatform } from "./platform.ts";
 import {

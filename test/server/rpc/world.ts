@@ -2,7 +2,7 @@
 
 import { newSecret } from "../../../src/api/token/secret.ts";
 import { hashPassword } from "../../../src/auth/passwords.ts";
-import { newSession } from "../../../src/auth/sessions.ts";
+import { newSession } from "../../../src/auth/session-cookie.ts";
 import type { NewSecret, TokenFields, TokenKind } from "../../../src/storage/accounts/tokens.ts";
 import type { TestPlatform } from "./platform.ts";
 

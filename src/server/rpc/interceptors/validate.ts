@@ -41,43 +41,12 @@ import {
   StringRulesSchema,
 } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import type { Interceptor } from "@connectrpc/connect";
+import { createValidateInterceptor as interceptorOf } from "@connectrpc/validate";
 import { type FieldViolation, problem } from "../../../errors.ts";
 
 /** Creates the interceptor. Errors: REQUEST_INVALID with one violation for each broken rule. */
 export function createValidateInterceptor(): Interceptor {
-  const validator = createRequestValidator();
-  return (next) => (req) => {
-    const { input } = req.method;
-    if (req.stream) {
-      const check = (message: Message): void => void validator.validate(input, message);
-      return next({ ...req, message: checked(req.message, check) });
-    }
-    validator.validate(input, req.message);
-    return next(req);
-  };
-}
-
-/**
- * The messages of a stream, each checked when it is read. A generator would hold back the end of
- * the stream while a message is awaited.
- */
-function checked<T>(messages: AsyncIterable<T>, check: (message: T) => void): AsyncIterable<T> {
-  return {
-    [Symbol.asyncIterator]: () => {
-      const source = messages[Symbol.asyncIterator]();
-      return {
-        next: async () => {
-          const result = await source.next();
-          if (result.done !== true) {
-            check(result.value);
-          }
-          return result;
-        },
-        ...(source.return && { return: source.return.bind(source) }),
-        ...(source.throw && { throw: source.throw.bind(source) }),
-      };
-    },
-  };
+  return interceptorOf({ validator: createRequestValidator() });
 }
 
 /** What the interceptor asks for is `kind` alone. */

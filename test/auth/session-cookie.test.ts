@@ -6,7 +6,7 @@ import {
   readSessionCookie,
   SESSION_LIFETIME_MS,
   writeSessionCookie,
-} from "../../src/auth/sessions.ts";
+} from "../../src/auth/session-cookie.ts";
 import { shown } from "./shown.ts";
 
 const VALUE = createCode();

@@ -1172,6 +1172,7 @@ export const comments = {
   "tessera.v1.RegisterResponse.manifest_json": "The JSON text of the manifest of the revision.",
   "tessera.v1.RegisterResponse.revision": "The revision.",
   "tessera.v1.RegisterResponse.settings": "How the service runs: limits, variables and secrets.",
+  "tessera.v1.RegisterResponse.deployment_id": "The id of the deployment, which no other ever has, whatever its name.",
   "tessera.v1.WorkerSettings": "WorkerSettings say how a worker runs a service.",
   "tessera.v1.WorkerSettings.env": "The variables of the service, with its secrets.",
   "tessera.v1.WorkerSettings.memory_mib": "Memory of the worker, in MiB.",

@@ -7,13 +7,14 @@ import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { RegisterResponse } from "../../gen/tessera/v1/worker_pb.js";
 import { EnvironmentError, type Environments } from "../artifacts/environments/environment.ts";
 import { currentPlatform } from "../artifacts/platform.ts";
+import type { CacheFolders } from "../deployments/cache-folders.ts";
 import { DeploymentCounts } from "../deployments/counts.ts";
 import type { ScratchFolders } from "../deployments/scratch.ts";
 import { Workers } from "../deployments/workers.ts";
 import { withCode } from "../hosting/preparation.ts";
 import type { Log } from "../log/log.ts";
 import type { LaunchOf } from "../pool/launchers.ts";
-import type { WorkerLimits } from "../pool/limits.ts";
+import type { WorkerCache, WorkerLimits } from "../pool/limits.ts";
 import { RestartBackoff } from "../pool/restart-backoff.ts";
 import type { Worker } from "../pool/worker.ts";
 import type { ServiceCode } from "../pool/worker-options.ts";
@@ -24,6 +25,8 @@ import type { BlobSource, RemoteFiles } from "./files.ts";
 import type { ReportStream } from "./reports.ts";
 
 const MEBIBYTE = 1024 ** 2;
+/** A deployment's id, as the platform makes it: it is the name of a folder here. */
+const DEPLOYMENT_ID = /^[\w-]{1,64}$/;
 /** Characters of why a service cannot be started. */
 const MAX_FAULT_CHARACTERS = 4_000;
 
@@ -37,8 +40,8 @@ export interface AgentMachine {
   readonly launchOf: LaunchOf;
   /** Devices that services may use, by their paths; empty: none. */
   readonly devices: readonly string[];
-  /** What its workers keep between them and beyond their ends. Undefined: nothing. */
-  readonly cacheFolder: string | undefined;
+  /** What workers keep between them and beyond their ends. */
+  readonly caches: Pick<CacheFolders, "of">;
   /** Host rules; undefined: services have the network of the machine. */
   readonly allowedEgress: readonly string[] | undefined;
   readonly log: Log;
@@ -176,8 +179,11 @@ export class JoinedService {
       this.#release = artifact.release;
       const { servicePath } = held;
       const native = python === undefined && platform !== undefined && { platform };
-      const { devices, cacheFolder } = machine;
-      return serviceOf(registered, { ...native, servicePath, code, devices, cacheFolder });
+      const { devices, caches } = machine;
+      const { deploymentId } = registered;
+      // A platform that does not name the deployment may have given its name to another one.
+      const cache = DEPLOYMENT_ID.test(deploymentId) ? caches.of(deploymentId) : undefined;
+      return serviceOf(registered, { ...native, servicePath, code, devices, cache });
     } catch (err) {
       held.release();
       throw err;
@@ -265,12 +271,12 @@ function serviceOf(
   {
     platform,
     devices,
-    cacheFolder,
+    cache,
     ...code
   }: Pick<ServiceCode, "servicePath" | "code"> & {
     readonly platform?: string;
     readonly devices: readonly string[];
-    readonly cacheFolder: string | undefined;
+    readonly cache: WorkerCache | undefined;
   },
 ): ServiceCode {
   const { revision: number, settings } = registered;
@@ -286,7 +292,7 @@ function serviceOf(
         hosts: settings?.networkHosts ?? [],
       },
       ...(devices.length > 0 && { devices }),
-      ...(cacheFolder !== undefined && { cacheFolder }),
+      ...(cache !== undefined && { cache }),
       ...(platform !== undefined && { platform }),
     },
   };

@@ -1,5 +1,4 @@
 /** Runs `tessera worker`: workers of a deployment for a platform elsewhere, put together. */
-import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { runAgent } from "../agent/agent.ts";
 import { AgentArtifacts } from "../agent/artifacts.ts";
@@ -75,6 +74,7 @@ export async function runWorkers(
       log,
     }),
   );
+  void caches.deleteUnused(Date.now());
   let hasJoined = false;
   await runAgent(
     {
@@ -86,7 +86,7 @@ export async function runWorkers(
         pythonUnavailable: PYTHON_UNAVAILABLE,
         scratch,
         launchOf: launchersFor(sandbox),
-        cacheFolder: caches.of(cacheName(config)),
+        caches,
         devices: config.labels.gpu === undefined ? [] : gpuDevices(),
         allowedEgress: sandbox.level === "kernel" ? config.allowedEgress : undefined,
         log,
@@ -111,12 +111,4 @@ export async function runWorkers(
     },
     leave,
   );
-}
-
-/** A deployment of a platform, whatever its name has in it. */
-function cacheName({ url, deployment }: WorkerConfig): string {
-  return createHash("sha256")
-    .update(JSON.stringify([url, deployment]))
-    .digest("hex")
-    .slice(0, 32);
 }

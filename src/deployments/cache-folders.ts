@@ -5,10 +5,11 @@
  *
  * What is in it is written by code that nobody trusts, at any time. So a folder is opened through
  * the descriptor of the one around it (`/proc/self/fd`, openat(2) with O_NOFOLLOW), and what is
- * deleted is named in an open folder: a link, or a folder that turns into one, leads nowhere.
+ * deleted is named in an open folder: a link, or a folder that turns into one, leads nowhere. What
+ * cannot be measured or brought below the quota is a fault, for which workers end.
  */
 import { randomUUID } from "node:crypto";
-import { constants, existsSync, mkdirSync } from "node:fs";
+import { constants, existsSync, mkdirSync, utimesSync } from "node:fs";
 import {
   chmod,
   type FileHandle,
@@ -17,27 +18,32 @@ import {
   opendir,
   readdir,
   rename,
-  rm,
   rmdir,
+  stat,
   unlink,
 } from "node:fs/promises";
 import { join } from "node:path";
 import type { Log } from "../log/log.ts";
+import { mebibytes, type WorkerCache } from "../pool/limits.ts";
+import { removeTree } from "./scratch.ts";
 
-/** Interval at which the caches in use are measured. */
+/** Shortest pause between two measurements of a cache. */
 const MEASURE_INTERVAL_MS = 5_000;
+/** The longest one, after a measurement that took long itself. */
+const MAX_MEASURE_PAUSE_MS = 60_000;
 /** What is waited for each millisecond that measuring took, so that it takes little of a processor. */
 const MIN_REST_FACTOR = 20;
-/** Entries of one cache; one that has more is emptied. */
-const MAX_CACHE_ENTRIES = 200_000;
-/** Folders inside one another, each of which takes a descriptor; what is deeper goes up. */
-const MAX_CACHE_DEPTH = 64;
+/** Files and folders of one cache; one that has more is a fault. */
+const MAX_CACHE_ENTRIES = 50_000;
+/** Folders inside one another, each of which takes a descriptor; what is deeper is a fault, and goes up. */
+const MAX_CACHE_DEPTH = 24;
 /** What is left of the quota when the oldest files have been deleted. */
 const MAX_KEPT_SHARE = 0.9;
+/** How long a cache is kept on a machine that joins and knows of no deployment that is gone. */
+const UNUSED_CACHE_TTL_MS = 30 * 24 * 3_600_000;
 /** What `stat` counts blocks in. */
 const BLOCK_BYTES = 512;
 
-const FOLDER = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 /** O_PATH of Linux, which Node does not name: its descriptor stands for a folder that may not be read. */
 const OWN_FOLDER = 0x20_0000 | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 
@@ -61,65 +67,102 @@ interface Entry {
 export class CacheFolders implements Disposable {
   readonly #options: CacheOptions;
   /** Of the deployments that have workers, or had. */
-  readonly #used = new Set<string>();
-  #timer: NodeJS.Timeout | undefined;
+  readonly #used = new Map<string, MeasuredCache>();
 
   constructor(options: CacheOptions) {
     this.#options = options;
   }
 
-  /** The folder of a deployment; undefined on a machine that has none. */
-  of(deploymentId: string): string | undefined {
-    const { folder, maxBytes } = this.#options;
+  /** The cache of a deployment, by its id; undefined on a machine that has none. */
+  of(deploymentId: string): WorkerCache | undefined {
+    const { folder, maxBytes, log } = this.#options;
     if (maxBytes === 0 || !existsSync("/proc/self/fd")) {
       return undefined;
     }
-    const own = join(folder, deploymentId);
-    mkdirSync(own, { recursive: true, mode: 0o700 });
-    this.#used.add(deploymentId);
-    this.#timer ??= this.#measureIn(MEASURE_INTERVAL_MS);
-    return own;
+    const path = join(folder, deploymentId);
+    mkdirSync(path, { recursive: true, mode: 0o700 });
+    const now = new Date();
+    utimesSync(path, now, now);
+    const known = this.#used.get(deploymentId) ?? new MeasuredCache({ path, maxBytes, log });
+    this.#used.set(deploymentId, known);
+    return known;
   }
 
-  #measureIn(delayMs: number): NodeJS.Timeout {
-    return setTimeout(async () => {
-      const beganMs = performance.now();
-      await this.measure();
-      const tookMs = performance.now() - beganMs;
-      if (this.#timer !== undefined) {
-        this.#timer = this.#measureIn(Math.max(MEASURE_INTERVAL_MS, tookMs * MIN_REST_FACTOR));
-      }
-    }, delayMs).unref();
-  }
-
-  /** Deletes the files that were not used for longest, in caches that hold more than they may. */
+  /** Measures each cache that is in use now. */
   async measure(): Promise<void> {
-    const { folder, maxBytes, log } = this.#options;
-    for (const deploymentId of this.#used) {
-      try {
-        const freed = await trim(join(folder, deploymentId), maxBytes);
-        if (freed > 0) {
-          log.info({ deploymentId, freed }, "a cache was full: its oldest files were deleted");
-        }
-      } catch (err) {
-        log.warn({ err, deploymentId }, "a cache could not be measured");
-      }
-    }
+    await Promise.all([...this.#used.values()].map((cache) => cache.measure()));
   }
 
   /** Deletes the cache of a deployment that is gone. Its workers have ended. */
   async delete(deploymentId: string): Promise<void> {
+    this.#used.get(deploymentId)?.[Symbol.dispose]();
     this.#used.delete(deploymentId);
-    await rm(join(this.#options.folder, deploymentId), { recursive: true, force: true });
+    await removeTree(join(this.#options.folder, deploymentId));
   }
 
-  /** Deletes the caches of all other deployments. */
-  async keepOnly(deploymentIds: ReadonlySet<string>): Promise<void> {
-    const names = await readdir(this.#options.folder).catch(() => []);
-    for (const name of names) {
-      if (!deploymentIds.has(name)) {
-        await this.delete(name);
+  /** Deletes the caches of all other deployments. Never rejects. */
+  keepOnly(deploymentIds: ReadonlySet<string>): Promise<void> {
+    return this.#deleteWhere(async (id) => !deploymentIds.has(id));
+  }
+
+  /** Deletes the caches that were in no use for long. Never rejects. */
+  deleteUnused(nowMs: number): Promise<void> {
+    return this.#deleteWhere(async (id) => {
+      const { mtimeMs } = await stat(join(this.#options.folder, id));
+      return nowMs - mtimeMs > UNUSED_CACHE_TTL_MS;
+    });
+  }
+
+  async #deleteWhere(isGone: (deploymentId: string) => Promise<boolean>): Promise<void> {
+    const { folder, log } = this.#options;
+    for (const deploymentId of await readdir(folder).catch(() => [])) {
+      try {
+        if (!this.#used.has(deploymentId) && (await isGone(deploymentId))) {
+          await this.delete(deploymentId);
+        }
+      } catch (err) {
+        log.warn({ err, deploymentId }, "a cache could not be deleted");
       }
+    }
+  }
+
+  [Symbol.dispose](): void {
+    for (const cache of this.#used.values()) {
+      cache[Symbol.dispose]();
+    }
+  }
+}
+
+/** A cache that is measured again and again. */
+class MeasuredCache implements WorkerCache, Disposable {
+  readonly path: string;
+  readonly maxBytes: number;
+  readonly #log: Log;
+  #fault: string | undefined;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor({ path, maxBytes, log }: Pick<WorkerCache, "path" | "maxBytes"> & { log: Log }) {
+    this.path = path;
+    this.maxBytes = maxBytes;
+    this.#log = log;
+    this.#timer = this.#measureIn(MEASURE_INTERVAL_MS);
+  }
+
+  fault(): string | undefined {
+    return this.#fault;
+  }
+
+  async measure(): Promise<void> {
+    try {
+      const { freed, fault } = await trim(this.path, this.maxBytes);
+      this.#fault = fault;
+      if (freed > 0) {
+        const { path } = this;
+        this.#log.info({ path, freed }, "a cache was full: its oldest files were deleted");
+      }
+    } catch (err) {
+      // Of its own folder, which workers cannot replace, or of a machine that lacks descriptors.
+      this.#log.warn({ err, path: this.path }, "a cache could not be measured");
     }
   }
 
@@ -127,43 +170,68 @@ export class CacheFolders implements Disposable {
     clearTimeout(this.#timer);
     this.#timer = undefined;
   }
+
+  #measureIn(delayMs: number): NodeJS.Timeout {
+    return setTimeout(async () => {
+      const beganMs = performance.now();
+      await this.measure();
+      const restMs = (performance.now() - beganMs) * MIN_REST_FACTOR;
+      if (this.#timer !== undefined) {
+        const pauseMs = Math.min(Math.max(MEASURE_INTERVAL_MS, restMs), MAX_MEASURE_PAUSE_MS);
+        this.#timer = this.#measureIn(pauseMs);
+      }
+    }, delayMs).unref();
+  }
 }
 
-/** Deletes the oldest files of a cache that holds more than it may. Returns the bytes freed. */
-async function trim(cache: string, maxBytes: number): Promise<number> {
-  await using root = await open(cache, FOLDER);
+interface Trimmed {
+  readonly freed: number;
+  readonly fault: string | undefined;
+}
+
+/** Deletes the oldest files of a cache that holds more than it may. */
+async function trim(cache: string, maxBytes: number): Promise<Trimmed> {
+  await using own = await open(cache, OWN_FOLDER);
+  await chmod(at(own), 0o700);
+  await using root = await open(at(own), constants.O_RDONLY | constants.O_DIRECTORY);
   const entries: Entry[] = [];
+  const walk: Walk = { root, unmeasured: undefined };
   let bytes = 0;
-  let isFull = false;
-  for await (const entry of entriesOf(root, [])) {
+  for await (const entry of entriesOf(root, [], walk)) {
     bytes += entry.bytes;
     entries.push(entry);
-    isFull = entries.length > MAX_CACHE_ENTRIES;
-    if (isFull) {
+    if (entries.length > MAX_CACHE_ENTRIES) {
+      walk.unmeasured = `more than ${MAX_CACHE_ENTRIES} files`;
       break;
     }
   }
-  if (!isFull && bytes <= maxBytes) {
-    return 0;
-  }
+  const isFull = entries.length > MAX_CACHE_ENTRIES;
   entries.sort((a, b) => a.usedMs - b.usedMs);
-  const kept = maxBytes * MAX_KEPT_SHARE;
+  const kept = isFull ? 0 : maxBytes * MAX_KEPT_SHARE;
   let freed = 0;
-  for (const entry of entries) {
-    if (!isFull && bytes - freed <= kept) {
+  for (const entry of isFull || bytes > maxBytes ? entries : []) {
+    if (bytes - freed <= kept) {
       break;
     }
-    await remove(root, entry.path);
-    freed += entry.bytes;
+    freed += (await remove(root, entry.path)) ? entry.bytes : 0;
   }
-  return freed;
+  const left = bytes - freed;
+  const over = left > maxBytes ? `${mebibytes(left)} of ${mebibytes(maxBytes)}` : undefined;
+  const found = walk.unmeasured ?? over;
+  return { freed, fault: found && `out of disk: the cache of its deployment holds ${found}` };
 }
 
-/** What is below an open folder. A folder that is too deep goes to the top, for the next time. */
+interface Walk {
+  readonly root: FileHandle;
+  /** What cannot be measured; undefined: all was. */
+  unmeasured: string | undefined;
+}
+
+/** What is below an open folder. */
 async function* entriesOf(
   folder: FileHandle,
   above: readonly Buffer[],
-  root = folder,
+  walk: Walk,
 ): AsyncGenerator<Entry> {
   const entries = await opendir(at(folder), { encoding: "buffer" as BufferEncoding });
   for await (const entry of entries) {
@@ -177,19 +245,22 @@ async function* entriesOf(
     if (found?.isDirectory() !== true) {
       continue;
     }
-    await using inside = await openInside(folder, name);
-    if (inside === undefined) {
+    if (path.length >= MAX_CACHE_DEPTH) {
+      walk.unmeasured = `folders that are more than ${MAX_CACHE_DEPTH} deep`;
+      const top = named(walk.root, Buffer.from(randomUUID()));
+      await rename(named(folder, name), top).catch(() => undefined);
       continue;
     }
-    if (path.length < MAX_CACHE_DEPTH) {
-      yield* entriesOf(inside, path, root);
-    } else {
-      await rename(named(folder, name), named(root, Buffer.from(randomUUID())));
+    await using inside = await openInside(folder, name);
+    if (inside !== undefined) {
+      yield* entriesOf(inside, path, walk);
+    } else if (await isThere(named(folder, name))) {
+      walk.unmeasured = "a folder that cannot be read";
     }
   }
 }
 
-/** Opens a folder in another, also where its modes let nobody; undefined for one that is gone. */
+/** Opens a folder in another, also where its modes let nobody; undefined where that fails. */
 async function openInside(folder: FileHandle, name: Buffer): Promise<FileHandle | undefined> {
   try {
     await using own = await open(named(folder, name), OWN_FOLDER);
@@ -200,21 +271,29 @@ async function openInside(folder: FileHandle, name: Buffer): Promise<FileHandle 
   }
 }
 
-/** Deletes a file, or a folder that is empty; one whose folder is another by now, or a link, is left. */
-async function remove(root: FileHandle, path: readonly Buffer[]): Promise<void> {
+async function isThere(path: Buffer): Promise<boolean> {
+  const found = await lstat(path).catch(() => undefined);
+  return found?.isDirectory() === true;
+}
+
+/** Deletes a file, or a folder that is empty; false for one whose folder is another by now, or a link. */
+async function remove(root: FileHandle, path: readonly Buffer[]): Promise<boolean> {
   await using held = new AsyncDisposableStack();
   let folder = root;
   for (const name of path.slice(0, -1)) {
     const inside = held.use(await openInside(folder, name));
     if (inside === undefined) {
-      return;
+      return false;
     }
     folder = inside;
   }
   const own = named(folder, path.at(-1) as Buffer);
-  await unlink(own)
+  return await unlink(own)
     .catch(() => rmdir(own))
-    .catch(() => undefined);
+    .then(
+      () => true,
+      () => false,
+    );
 }
 
 function at({ fd }: FileHandle): string {

@@ -180,7 +180,7 @@ function endWorker(pid: number, startTime: string): void {
  * Removes folders of code that nobody trusts, which may be too deep for a path, or let nobody
  * read or write them. Nothing may write there any more.
  */
-async function removeTree(folder: string): Promise<void> {
+export async function removeTree(folder: string): Promise<void> {
   const options = { recursive: true, force: true, maxRetries: MAX_REMOVAL_RETRIES } as const;
   try {
     await rm(folder, options);

@@ -100,7 +100,7 @@ export class Workers {
     const { graceMs, readyTimeoutMs, maxResultBytes, maxFileBytes, files } = this.#options;
     const { workerAccess, log, launchOf = launchersFor() } = this.#options;
     const { revision } = service;
-    const cacheFolder = revision?.cacheFolder;
+    const cache = revision?.cache;
     const scratchFolder = this.#scratch.create();
     // The rights in `workerAccess` are for the operator's own service, not for deployments.
     const access = revision
@@ -109,10 +109,10 @@ export class Workers {
     return {
       service,
       scratchFolder,
-      cacheFolder,
+      cache,
       // Node's SQLite opens files without asking the permission model.
       rights: workerRights(
-        { ...service, scratchFolder, cacheFolder, sqlite: revision === undefined },
+        { ...service, scratchFolder, cacheFolder: cache?.path, sqlite: revision === undefined },
         access,
       ),
       launch: launchOf(service),

@@ -85,7 +85,7 @@ export class Hosting implements Directory, AsyncDisposable {
     await this.#desired.start();
     const ids = new Set(this.#deployments.keys());
     await served.keepOnly(ids);
-    await caches.keepOnly(ids);
+    void caches.keepOnly(ids);
     await this.#resumed();
   }
 

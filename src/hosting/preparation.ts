@@ -88,7 +88,8 @@ export async function prepare(
           })
         : { artifact: held, code: held.readCode };
     const { index, servicePath } = artifact;
-    const cacheFolder = options.caches.of(record.deploymentId);
+    signal.throwIfAborted();
+    const cache = options.caches.of(record.deploymentId);
     const service: ServiceCode = {
       servicePath,
       code,
@@ -98,7 +99,7 @@ export async function prepare(
         ...{ env, secrets },
         limits,
         network,
-        ...(cacheFolder !== undefined && { cacheFolder }),
+        ...(cache !== undefined && { cache }),
         ...readyTimeoutOf(record.settings, manifest),
         ...(awaits !== undefined && { awaits }),
         ...(usesLabel("gpu", manifest, { settings: record.settings, labels }) && {

@@ -26,6 +26,8 @@ const DELETED = " (deleted)";
 
 export interface Held {
   readonly diskBytes: number;
+  /** Of deleted files that were in the cache. */
+  readonly cachedBytes: number;
   /** At most one more than are measured. */
   readonly files: number;
   /** Memory that is shared without a file, of which a part may be in the process's own size. */
@@ -49,6 +51,7 @@ export async function heldBy(pid: number, folders: WorkerFolders): Promise<Held>
   const files = await filesIn(folders.scratchFolder);
   const held = {
     diskBytes: files.bytes,
+    cachedBytes: 0,
     files: files.count,
     sharedBytes: 0,
     socketBytes: 0,
@@ -60,6 +63,7 @@ export async function heldBy(pid: number, folders: WorkerFolders): Promise<Held>
     return {
       ...held,
       diskBytes: held.diskBytes + open.diskBytes + mapped.diskBytes,
+      cachedBytes: open.cachedBytes + mapped.cachedBytes,
       sharedBytes: open.sharedBytes + mapped.sharedBytes,
       socketBytes: await socketBytes(pid, open.sockets),
       descriptors: open.descriptors,
@@ -121,6 +125,7 @@ function refuseHidden(err: unknown): undefined {
 interface Open {
   readonly descriptors: number;
   readonly diskBytes: number;
+  readonly cachedBytes: number;
   readonly sharedBytes: number;
   /** The numbers of its sockets. */
   readonly sockets: ReadonlySet<string>;
@@ -136,6 +141,12 @@ interface Seen {
   readonly cached: Set<number>;
   readonly inMemory: Set<number>;
 }
+
+const COUNTED_AS = {
+  stored: "diskBytes",
+  cached: "cachedBytes",
+  inMemory: "sharedBytes",
+} as const satisfies { readonly [Place in keyof Seen]: keyof Held };
 
 /** Where a file was that is deleted; undefined: where the worker could not write. */
 function placeOf(
@@ -153,7 +164,7 @@ function placeOf(
 
 async function openBy(pid: number, folders: WorkerFolders): Promise<Open> {
   const numbers = await readdir(`/proc/${pid}/fd`);
-  const sum = { descriptors: numbers.length, diskBytes: 0, sharedBytes: 0 };
+  const sum = { descriptors: numbers.length, diskBytes: 0, cachedBytes: 0, sharedBytes: 0 };
   const sockets = new Set<string>();
   const seen: Seen = { stored: new Set(), cached: new Set(), inMemory: new Set() };
   for (const number of numbers) {
@@ -166,8 +177,7 @@ async function openBy(pid: number, folders: WorkerFolders): Promise<Open> {
         await refuseInFlight(pid, number);
       } else if (target.endsWith(DELETED)) {
         const place = placeOf(target, folders) ?? "stored";
-        const kind = place === "inMemory" ? "sharedBytes" : "diskBytes";
-        sum[kind] += await newBytes(path, seen[place]);
+        sum[COUNTED_AS[place]] += await newBytes(path, seen[place]);
       }
     } catch (err) {
       // The file was closed meanwhile.
@@ -192,8 +202,8 @@ async function mappedBy(
   pid: number,
   folders: WorkerFolders,
   seen: Seen,
-): Promise<{ diskBytes: number; sharedBytes: number }> {
-  const sum = { diskBytes: 0, sharedBytes: 0 };
+): Promise<Pick<Held, "diskBytes" | "cachedBytes" | "sharedBytes">> {
+  const sum = { diskBytes: 0, cachedBytes: 0, sharedBytes: 0 };
   const unknown = new Set<string>();
   const text = await readFile(`/proc/${pid}/maps`, "latin1");
   for (const line of text.split("\n")) {
@@ -209,9 +219,9 @@ async function mappedBy(
     const isStored = place !== "inMemory";
     const bytes = await mappedBytes(`/proc/${pid}/map_files/${range}`, seen[place]);
     if (bytes !== undefined) {
-      sum[isStored ? "diskBytes" : "sharedBytes"] += bytes;
+      sum[COUNTED_AS[place]] += bytes;
     } else if (isStored) {
-      sum.diskBytes += lengthOf(range);
+      sum[COUNTED_AS[place]] += lengthOf(range);
       if (unknown.add(inode).size > MAX_UNKNOWN_MAPPED_FILES) {
         throw new Unmeasurable("maps files that it has deleted and closed: let them stay open");
       }

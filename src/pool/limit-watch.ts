@@ -5,8 +5,14 @@
  * every two seconds. What cannot be measured has exceeded its limit.
  */
 import { writeFileSync } from "node:fs";
-import { type Held, heldBy, MAX_MEASURED_FILES, Unmeasurable, type WorkerFolders } from "./held.ts";
-import { MAX_WORKER_DESCRIPTORS, mebibytes, outOfMemory, type WorkerLimits } from "./limits.ts";
+import { type Held, heldBy, MAX_MEASURED_FILES, Unmeasurable } from "./held.ts";
+import {
+  MAX_WORKER_DESCRIPTORS,
+  mebibytes,
+  outOfMemory,
+  type WorkerCache,
+  type WorkerLimits,
+} from "./limits.ts";
 import { cpuTimeMs, residenceOf } from "./usage.ts";
 
 /** Interval at which the processor time and the memory of a working worker are read. */
@@ -36,7 +42,8 @@ const MAX_CPU_DEBT_MS = 2_000;
 export interface Watched {
   /** The worker's process id; undefined while it is not known. */
   pid(): number | undefined;
-  readonly folders: WorkerFolders;
+  readonly scratchFolder: string;
+  readonly cache?: WorkerCache | undefined;
   readonly limits: WorkerLimits;
   /** Kills the worker, which exceeded a limit. */
   kill(reason: string, cause?: "memory"): void;
@@ -158,7 +165,10 @@ export class LimitWatch implements Disposable {
     }
     this.#measuring = true;
     try {
-      this.#held = await heldBy(pid, this.#watched.folders);
+      this.#held = await heldBy(pid, {
+        scratchFolder: this.#watched.scratchFolder,
+        cacheFolder: this.#watched.cache?.path,
+      });
       this.#failures = 0;
       this.#holdHeld(this.#held);
     } catch (err) {
@@ -168,9 +178,16 @@ export class LimitWatch implements Disposable {
     this.#heldDueMs = performance.now() + HELD_INTERVAL_MS;
   }
 
-  #holdHeld({ diskBytes, files, descriptors }: Held): void {
-    const { limits, kill } = this.#watched;
-    if (diskBytes > limits.diskBytes) {
+  #holdHeld({ diskBytes, cachedBytes, files, descriptors }: Held): void {
+    const { limits, cache, kill } = this.#watched;
+    const fault = cache?.fault();
+    if (fault !== undefined) {
+      kill(fault);
+    } else if (cache !== undefined && cachedBytes > cache.maxBytes) {
+      kill(
+        `out of disk: it holds ${mebibytes(cachedBytes)} of ${mebibytes(cache.maxBytes)} of files that were deleted from its cache`,
+      );
+    } else if (diskBytes > limits.diskBytes) {
       kill(
         `out of disk: it stored ${mebibytes(diskBytes)} of ${mebibytes(limits.diskBytes)} in its scratch folder`,
       );

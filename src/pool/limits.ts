@@ -1,3 +1,11 @@
+/** The folder that a worker shares with the other workers of its deployment, and which outlives it. */
+export interface WorkerCache {
+  readonly path: string;
+  readonly maxBytes: number;
+  /** What is wrong with what is in it, for which a worker ends; undefined: nothing. */
+  fault(): string | undefined;
+}
+
 /**
  * Resource limits of one worker of a deployment. A worker that is killed for a
  * limit ends with a reason that the owner of the service can read:

@@ -9,7 +9,7 @@ import { WorkerChannel } from "./channel.ts";
 import type { Launch, LaunchedProcess, WorkerEgress, WorkerRights } from "./launch/launch.ts";
 import { launchNode } from "./launch/node.ts";
 import { LimitWatch, type Watched } from "./limit-watch.ts";
-import { heapExhausted, outOfMemory, type WorkerLimits } from "./limits.ts";
+import { heapExhausted, outOfMemory, type WorkerCache, type WorkerLimits } from "./limits.ts";
 import { LogRateLimit } from "./log-rate-limit.ts";
 import { ThrottledStream } from "./throttled-stream.ts";
 import { cpuTimeMs, residenceOf, type WorkerUsage } from "./usage.ts";
@@ -36,7 +36,7 @@ interface ServiceProcessOptions {
   /** The worker's own folder, the only one that it may write. */
   readonly scratchFolder: string;
   /** Default: none. */
-  readonly cacheFolder?: string | undefined;
+  readonly cache?: WorkerCache | undefined;
   /** Environment variables in addition to those of every worker. */
   readonly env: { readonly [name: string]: string };
   /** Default: no limits. */
@@ -69,10 +69,10 @@ export class ServiceProcess {
   #exhausted: string | undefined;
 
   constructor(options: ServiceProcessOptions) {
-    const { rights, scratchFolder, cacheFolder, env, limits, devices, egress } = options;
+    const { rights, scratchFolder, cache, env, limits, devices, egress } = options;
     const { launch = launchNode() } = options;
     this.#options = options;
-    this.#launched = launch({ rights, scratchFolder, cacheFolder, env, limits, devices, egress });
+    this.#launched = launch({ rights, scratchFolder, cache, env, limits, devices, egress });
     const { child } = this.#launched;
     if (limits) {
       this.#hold(limits);
@@ -153,15 +153,13 @@ export class ServiceProcess {
   }
 
   #hold(limits: WorkerLimits): void {
-    const { scratchFolder, cacheFolder, onOutput } = this.#options;
+    const { scratchFolder, cache, onOutput } = this.#options;
     const tell = (message: string): void => onOutput(message, "node");
     this.#logRateLimit = this.#held.use(new LogRateLimit(limits.logLinesPerSecond, tell));
     if (this.pid !== undefined) {
       const pid = (): number | undefined => this.#launched.pid();
       const kill: Watched["kill"] = (reason, cause) => this.kill(reason, cause);
-      this.#watch = this.#held.use(
-        new LimitWatch({ pid, folders: { scratchFolder, cacheFolder }, limits, kill }),
-      );
+      this.#watch = this.#held.use(new LimitWatch({ pid, scratchFolder, cache, limits, kill }));
     }
   }
 

@@ -5,7 +5,7 @@ import type { NetworkSettings } from "../storage/deployment-settings.ts";
 import type { FileTransferOptions } from "./calls/transfers.ts";
 import type { Launch, WorkerEgress, WorkerRights } from "./launch/launch.ts";
 import type { Interpreter } from "./launch/python.ts";
-import type { WorkerLimits } from "./limits.ts";
+import type { WorkerCache, WorkerLimits } from "./limits.ts";
 import type { OutputStream } from "./process.ts";
 
 /** The service that a worker loads. */
@@ -29,7 +29,7 @@ export interface ServiceCode {
     readonly secrets?: readonly string[];
     readonly limits: WorkerLimits;
     /** What its workers keep between them and beyond their ends. Default: nothing. */
-    readonly cacheFolder?: string;
+    readonly cache?: WorkerCache;
     /** How long its workers may take to load it. Default: as the operator says. */
     readonly readyTimeoutMs?: number;
     /** Device files that its workers may use, such as those of GPUs. Default: none. */
@@ -76,7 +76,7 @@ export interface WorkerOptions extends Omit<FileTransferOptions, "scratchFolder"
   /** The worker's own folder. */
   readonly scratchFolder: string;
   /** The folder that it shares with the other workers of its deployment. Default: none. */
-  readonly cacheFolder?: string | undefined;
+  readonly cache?: WorkerCache | undefined;
   /** Environment variables in addition to those of every worker. */
   readonly env: { readonly [name: string]: string };
   /** Time between an abort and the kill, or the drain. */

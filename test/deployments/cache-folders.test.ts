@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import {
   chmodSync,
   existsSync,
@@ -27,6 +28,10 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 const caches = (maxBytes: number) =>
   new CacheFolders({ folder: join(folder, "caches"), maxBytes, log });
 
+function pathOf(all: CacheFolders, deploymentId: string): string {
+  return all.of(deploymentId)?.path ?? "";
+}
+
 /** Writes a file that was last used so many seconds ago. */
 function write(path: string, bytes: number, secondsAgo: number): void {
   mkdirSync(join(path, ".."), { recursive: true });
@@ -38,11 +43,11 @@ function write(path: string, bytes: number, secondsAgo: number): void {
 describe("the cache of a deployment", () => {
   it("is there again for its next worker, and is no other deployment's", () => {
     using all = caches(KIBIBYTE ** 2);
-    const mine = all.of("one") ?? "";
+    const mine = pathOf(all, "one");
     writeFileSync(join(mine, "weights"), "w");
-    expect(all.of("one")).toBe(mine);
+    expect(pathOf(all, "one")).toBe(mine);
     expect(readFileSync(join(mine, "weights"), "utf8")).toBe("w");
-    expect(all.of("two")).not.toBe(mine);
+    expect(pathOf(all, "two")).not.toBe(mine);
   });
 
   it("is none where the operator allows none", () => {
@@ -53,7 +58,7 @@ describe("the cache of a deployment", () => {
 
   it("loses the files that were not used for longest when it holds more than it may", async () => {
     using all = caches(100 * KIBIBYTE);
-    const mine = all.of("one") ?? "";
+    const mine = pathOf(all, "one");
     write(join(mine, "old/a"), 40 * KIBIBYTE, 300);
     write(join(mine, "b"), 40 * KIBIBYTE, 200);
     await all.measure();
@@ -69,47 +74,67 @@ describe("the cache of a deployment", () => {
     using all = caches(4 * KIBIBYTE);
     const outside = join(folder, "outside");
     write(join(outside, "secret"), 64 * KIBIBYTE, 900);
-    const mine = all.of("one") ?? "";
+    const mine = pathOf(all, "one");
     symlinkSync(outside, join(mine, "folder"));
     symlinkSync(join(outside, "secret"), join(mine, "file"));
     write(join(mine, "real"), 64 * KIBIBYTE, 10);
     await all.measure();
     expect(existsSync(join(mine, "real"))).toBe(false);
     expect(readdirSync(outside)).toEqual(["secret"]);
-    // The cache itself.
-    rmSync(mine, { recursive: true });
-    symlinkSync(outside, mine);
-    await all.measure();
     await all.delete("one");
     expect(readdirSync(outside)).toEqual(["secret"]);
     expect(readdirSync(join(folder, "caches"))).toEqual([]);
   });
 
-  it("hides nothing in folders that let nobody read them, are too deep, or have names of any bytes", async () => {
+  it("hides nothing in folders that let nobody read them, itself among them, or have names of any bytes", async () => {
     using all = caches(1_500 * KIBIBYTE);
-    const mine = all.of("one") ?? "";
+    const mine = pathOf(all, "one");
     write(join(mine, "closed/a"), 800 * KIBIBYTE, 500);
     chmodSync(join(mine, "closed"), 0);
-    const deep = join(mine, ...Array.from({ length: 70 }, (_, at) => `d${at}`));
-    write(join(deep, "b"), 800 * KIBIBYTE, 400);
     const name = Buffer.concat([Buffer.from(`${mine}/`), Buffer.from([0xff, 0xfe])]);
     writeFileSync(name, Buffer.alloc(800 * KIBIBYTE));
-    // A folder that is too deep is counted by the next measurement.
-    await all.measure();
+    chmodSync(mine, 0o300);
     await all.measure();
     expect(readdirSync(mine, { encoding: "buffer" })).toContainEqual(Buffer.from([0xff, 0xfe]));
     expect(existsSync(join(mine, "closed/a"))).toBe(false);
+    expect(all.of("one")?.fault()).toBeUndefined();
+  });
+
+  it("that cannot be measured is a fault until it can: folders that are too deep, and too many files", async () => {
+    using all = caches(1_500 * KIBIBYTE);
+    const mine = pathOf(all, "one");
+    const deep = join(mine, ...Array.from({ length: 40 }, (_, at) => `d${at}`));
+    write(join(deep, "b"), 2_000 * KIBIBYTE, 400);
+    await all.measure();
+    expect(all.of("one")?.fault()).toContain("more than 24 deep");
+    await all.measure();
+    expect(all.of("one")?.fault()).toBeUndefined();
     const left = readdirSync(mine, { recursive: true, withFileTypes: true });
-    expect(left.filter((each) => each.isFile() && each.name === "b")).toEqual([]);
+    expect(left.filter((each) => each.isFile())).toEqual([]);
+  });
+
+  it("is deleted at whatever depth and modes, and one that cannot be stops nobody", async () => {
+    using all = caches(KIBIBYTE ** 2);
+    // Longer than a path may be.
+    const nest = `for (let depth = 0; depth < 40; depth += 1) {
+      require("node:fs").mkdirSync("x".repeat(200));
+      process.chdir("x".repeat(200));
+    }
+    require("node:fs").chmodSync(".", 0);`;
+    execFileSync(process.execPath, ["-e", nest], { cwd: pathOf(all, "gone") });
+    using next = caches(KIBIBYTE ** 2);
+    await next.keepOnly(new Set());
+    expect(readdirSync(join(folder, "caches"))).toEqual([]);
   });
 
   it("goes with its deployment", async () => {
     using all = caches(KIBIBYTE ** 2);
     for (const id of ["kept", "gone", "deleted"]) {
-      write(join(all.of(id) ?? "", "weights"), KIBIBYTE, 1);
+      write(join(pathOf(all, id), "weights"), KIBIBYTE, 1);
     }
     await all.delete("deleted");
-    await all.keepOnly(new Set(["kept"]));
+    using next = caches(KIBIBYTE ** 2);
+    await next.keepOnly(new Set(["kept"]));
     expect(readdirSync(join(folder, "caches"))).toEqual(["kept"]);
   });
 });

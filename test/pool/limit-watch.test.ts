@@ -33,7 +33,7 @@ beforeEach(async () => {
       looks += 1;
       return child.pid;
     },
-    folders: { scratchFolder },
+    scratchFolder,
     limits: DEFAULT_LIMITS,
     kill: (reason) => kills.push(reason),
   });
@@ -95,4 +95,18 @@ test("nothing is read of a worker whose watch has ended", () => {
   watch[Symbol.dispose]();
   watch.wake();
   expect(looksIn(10_000)).toBe(0);
+});
+
+test("a worker that works ends for what is wrong with the cache of its deployment", async () => {
+  vi.useRealTimers();
+  const killed = Promise.withResolvers<string>();
+  using _ = new LimitWatch({
+    pid: () => child.pid,
+    scratchFolder,
+    cache: { path: join(scratchFolder, "cache"), maxBytes: 1_024, fault: () => "too much" },
+    limits: DEFAULT_LIMITS,
+    kill: killed.resolve,
+  });
+  child.stdin?.write("x");
+  expect(await killed.promise).toBe("too much");
 });

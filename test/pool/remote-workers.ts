@@ -110,7 +110,7 @@ export function remoteWorkers(
       };
       const machine: AgentMachine = {
         ...{ artifacts, scratch, pythonUnavailable: "it has no Python", ...launch },
-        ...{ devices: [], cacheFolder: undefined, allowedEgress: undefined },
+        ...{ devices: [], caches: { of: () => undefined }, allowedEgress: undefined },
         log: { ...silent, info: tell, warn: tell },
       };
       const joining = runAgent(

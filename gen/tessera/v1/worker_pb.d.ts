@@ -481,6 +481,13 @@ export declare type RegisterResponse = Message<"tessera.v1.RegisterResponse"> & 
    * @generated from field: tessera.v1.WorkerSettings settings = 10;
    */
   settings?: WorkerSettings | undefined;
+
+  /**
+   * The id of the deployment, which no other ever has, whatever its name.
+   *
+   * @generated from field: string deployment_id = 11;
+   */
+  deploymentId: string;
 };
 
 /**
@@ -560,6 +567,13 @@ export declare type RegisterResponseJson = {
    * @generated from field: tessera.v1.WorkerSettings settings = 10;
    */
   settings?: WorkerSettingsJson;
+
+  /**
+   * The id of the deployment, which no other ever has, whatever its name.
+   *
+   * @generated from field: string deployment_id = 11;
+   */
+  deploymentId?: string;
 };
 
 /**

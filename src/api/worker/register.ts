@@ -338,6 +338,7 @@ function answer({
   const { worker, secret, silenceMs, artifact } = session;
   return {
     workerId: worker.id,
+    deploymentId: session.deploymentId,
     session: secret,
     protocol: PROTOCOL,
     heartbeatInterval: durationFromMs(Math.min(HEARTBEAT_INTERVAL_MS, silenceMs / 3)),

@@ -23,7 +23,7 @@ export function launchAlone(
   return (options) => {
     const { limits, scratchFolder } = options;
     const { command, env } = programOf(options);
-    const limited = withProcessLimits(command, limits, prlimit);
+    const limited = withProcessLimits(command, options, prlimit);
     const [program, ...args] =
       setpriv === undefined ? limited : [setpriv, "--pdeathsig", "KILL", ...limited];
     return withMemoryGroup(memoryGroups, limits, (memory) => {

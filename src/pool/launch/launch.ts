@@ -1,6 +1,6 @@
 /** How the operating-system process of a worker is started: the port. */
 import type { ChildProcess } from "node:child_process";
-import type { WorkerLimits } from "../limits.ts";
+import type { WorkerCache, WorkerLimits } from "../limits.ts";
 import type { MemoryGroup, MemoryGroups } from "../sandbox/memory-groups.ts";
 
 /** What a worker may do beyond computing. */
@@ -30,7 +30,7 @@ export interface LaunchOptions {
   /** Its working and temporary folder. */
   readonly scratchFolder: string;
   /** The folder that it shares with the other workers of its deployment. Default: none. */
-  readonly cacheFolder?: string | undefined;
+  readonly cache?: WorkerCache | undefined;
   /** Environment variables in addition to those of every worker. */
   readonly env: { readonly [name: string]: string };
   /** Undefined: it has none. */

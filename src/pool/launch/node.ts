@@ -27,11 +27,11 @@ export function nodeProgram(options: LaunchOptions): WorkerProgram {
 }
 
 /** The variables of every worker, and its own. */
-export function workerEnvironment({ env, scratchFolder, cacheFolder }: LaunchOptions): {
+export function workerEnvironment({ env, scratchFolder, cache }: LaunchOptions): {
   readonly [name: string]: string;
 } {
-  const cache = cacheFolder && { TESSERA_CACHE: cacheFolder, XDG_CACHE_HOME: cacheFolder };
-  return { ...cache, ...env, TMPDIR: scratchFolder, LANG: "C.UTF-8" };
+  const caches = cache && { TESSERA_CACHE: cache.path, XDG_CACHE_HOME: cache.path };
+  return { ...caches, ...env, TMPDIR: scratchFolder, LANG: "C.UTF-8" };
 }
 
 /** Starts workers in Node without a sandbox; see `launchAlone`. */

@@ -4,7 +4,8 @@
  * which would be written outside its scratch folder.
  */
 import { readFileSync } from "node:fs";
-import { MAX_WORKER_DESCRIPTORS, type WorkerLimits } from "../limits.ts";
+import { MAX_WORKER_DESCRIPTORS } from "../limits.ts";
+import type { LaunchOptions } from "./launch.ts";
 
 /**
  * The largest file, as a share of the disk space: a worker that fills its disk by writing is
@@ -17,15 +18,17 @@ type Command = readonly [program: string, ...args: string[]];
 /** The command with the limits; as it is without `prlimit`, or without limits. */
 export function withProcessLimits(
   command: Command,
-  limits: WorkerLimits | undefined,
+  { limits, cache }: Pick<LaunchOptions, "limits" | "cache">,
   prlimit: string | undefined,
 ): Command {
   if (limits === undefined || prlimit === undefined) {
     return command;
   }
   const most = ownLimits();
+  // It holds for each file, wherever that is; of the scratch folder the watch takes care.
+  const largest = Math.max(limits.diskBytes, cache?.maxBytes ?? 0);
   const descriptors = Math.min(MAX_WORKER_DESCRIPTORS, most.descriptors);
-  const fileBytes = Math.min(Math.ceil(limits.diskBytes * MAX_FILE_SHARE), most.fileBytes);
+  const fileBytes = Math.min(Math.ceil(largest * MAX_FILE_SHARE), most.fileBytes);
   return [prlimit, `--nofile=${descriptors}`, `--fsize=${fileBytes}`, "--core=0", ...command];
 }
 

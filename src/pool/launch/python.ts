@@ -48,7 +48,7 @@ export function pythonProgram({ interpreter, env, files = [] }: Interpreter) {
       // Without a device of a GPU, libraries look for none.
       ...(options.limits && { CUDA_VISIBLE_DEVICES: visibleGpus(options.devices ?? []) }),
       ...(env.HOME === undefined && homeIn(options.scratchFolder)),
-      ...(options.cacheFolder && cachesIn(options.cacheFolder)),
+      ...(options.cache && cachesIn(options.cache.path)),
       ...env,
       ...workerEnvironment(options),
     },

@@ -14,7 +14,7 @@ export function launchSandboxed(
   programOf: ProgramOf,
 ): Launch {
   return (options) => {
-    const { rights, limits, scratchFolder, cacheFolder, egress, devices = [] } = options;
+    const { rights, limits, scratchFolder, cache, egress, devices = [] } = options;
     const {
       command: [program, ...args],
       env,
@@ -22,11 +22,11 @@ export function launchSandboxed(
     } = programOf(options);
     return withMemoryGroup(memoryGroups, limits, (memory) => {
       const { child, pid, kill } = spawnSandboxed({
-        bubblewrap: withProcessLimits([bubblewrap], limits, prlimit),
+        bubblewrap: withProcessLimits([bubblewrap], options, prlimit),
         memory,
         filter: devices.length === 0 ? filter : deviceFilter,
         read: [...files, ...rights.read].filter((path) => existsSync(path)),
-        writable: [scratchFolder, ...(cacheFolder === undefined ? [] : [cacheFolder])],
+        writable: [scratchFolder, ...(cache === undefined ? [] : [cache.path])],
         devices,
         ...(egress !== undefined && {
           mounted: [{ path: egress.path, inside: EGRESS_SOCKET_INSIDE }],

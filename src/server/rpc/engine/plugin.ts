@@ -21,7 +21,7 @@ import type { UniversalHandler, UniversalServerRequest } from "@connectrpc/conne
 import { fastifyConnectPlugin } from "@connectrpc/connect-fastify";
 import { compressionGzip } from "@connectrpc/connect-node";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { toProblem } from "../../../errors.ts";
+import { problem, toProblem } from "../../../errors.ts";
 import { boundedChunks, discard } from "../../http/body.ts";
 import { sendFrameworkError } from "../../http/framework.ts";
 import type { ReadLarge } from "../../http/large-json.ts";
@@ -96,6 +96,8 @@ export async function rpcPlugin(app: FastifyInstance, options: RpcOptions): Prom
     }
   });
   const values = new WeakMap<FastifyRequest, ContextValues>();
+  const onBroken = (err: unknown): void =>
+    logOf(app).debug({ err }, "the caller of an RPC has gone in the middle of its answer");
   await app.register(fastifyConnectPlugin, {
     acceptCompression: [compressionGzip],
     interceptors: [
@@ -116,7 +118,7 @@ export async function rpcPlugin(app: FastifyInstance, options: RpcOptions): Prom
         });
         for (const handler of router.handlers.splice(first)) {
           const { method, requestPath, allowedMethods } = handler;
-          router.handlers.push(untilDeadline(handler));
+          router.handlers.push(untilDeadline(handler, onBroken));
           const { readLarge, rewriteLarge } = options;
           const scan: ScanOptions = {
             input: method.input,
@@ -169,14 +171,19 @@ async function handOver(
   reply: FastifyReply,
   { scan, method, values, contextValues, viaLibrary }: HandOver,
 ): Promise<unknown> {
-  if (req.method === "GET") {
-    try {
+  try {
+    requireAuthority(req);
+    if (req.method === "GET") {
       await scanQuery(req, scan);
-    } catch (thrown) {
-      return sendConnectProblem(reply, toProblem(thrown));
     }
+  } catch (thrown) {
+    return sendConnectProblem(reply, toProblem(thrown));
   }
   reply.hijack();
+  // The library would hear of no end of what has ended before.
+  if (hasEnded(req)) {
+    return;
+  }
   endWithAnswer(req.raw, reply.raw);
   try {
     values.set(req, contextValues?.(req) ?? createContextValues());
@@ -198,11 +205,30 @@ async function handOver(
   }
 }
 
+/** Of the library the authority is a part of the URL of a request. Throws REQUEST_INVALID. */
+function requireAuthority({ raw }: FastifyRequest): void {
+  const authority = "authority" in raw ? String(raw.authority) : raw.headers.host;
+  if (authority === undefined || !URL.canParse(raw.url ?? "", `http://${authority}`)) {
+    throw problem(
+      "REQUEST_INVALID",
+      "the request names no host: send the header Host, or :authority",
+    );
+  }
+}
+
+/** Whether the stream or the connection of a request is gone. */
+function hasEnded({ raw }: FastifyRequest): boolean {
+  return "stream" in raw ? (raw.stream as ServerHttp2Stream).destroyed : raw.socket.destroyed;
+}
+
 /**
  * The library's handler of a method, for calls that end at their deadline while their message
  * arrives, too. The body of a whole message passes on unpacked, and perhaps rewritten.
  */
-function untilDeadline(handler: UniversalHandler): UniversalHandler {
+function untilDeadline(
+  handler: UniversalHandler,
+  onBroken: (cause: unknown) => void,
+): UniversalHandler {
   const call = async (request: UniversalServerRequest) => {
     const header = new Headers(request.header);
     const timeoutMs = clampTimeout(header);
@@ -222,7 +248,7 @@ function untilDeadline(handler: UniversalHandler): UniversalHandler {
     const response = await handler({ ...request, signal, header, body });
     return response.body === undefined
       ? response
-      : { ...response, body: untilBroken(response.body) };
+      : { ...response, body: untilBroken(response.body, onBroken) };
   };
   return Object.assign(call, {
     service: handler.service,
@@ -238,9 +264,13 @@ function untilDeadline(handler: UniversalHandler): UniversalHandler {
  * Passes an answer on. Errors of calls are answers, so what is thrown here is a caller who has
  * gone, and the plugin writes nothing about one whose connection was reset.
  */
-function untilBroken(body: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
+function untilBroken(
+  body: AsyncIterable<Uint8Array>,
+  onBroken: (cause: unknown) => void,
+): AsyncIterable<Uint8Array> {
   const chunks = body[Symbol.asyncIterator]();
   const broken = (cause: unknown): never => {
+    onBroken(cause);
     throw new ConnectError("the connection broke", Code.Aborted, undefined, undefined, cause);
   };
   const iterator: AsyncIterator<Uint8Array> = {

@@ -192,6 +192,18 @@ describe("an agent", () => {
     expect((await result(taskId)).json).toMatchObject({ attempt: 1 });
   });
 
+  it("finds what its process kept when it is started again", async () => {
+    const data = mkdtempSync(join(world.folder.path, "agent-"));
+    for (const times of [1, 2]) {
+      const agent = startAgent(world, { token, deployment: "afar", data });
+      agents.push(agent);
+      await hasJoined(agent);
+      await serves(agent);
+      expect((await world.call("afar", "/visits", { body: {} })).json).toBe(times);
+      await agent.stop();
+    }
+  });
+
   it("loses its tasks when it is killed, and they run again once", async () => {
     const agent = await joined();
     const pid = await serves(agent);

@@ -1,3 +1,5 @@
+import { appendFile, readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { api, counter, file, service, stream, type TaskContext, task } from "tessera-platform";
 import * as z from "zod";
@@ -13,6 +15,12 @@ export default service({
   endpoints: {
     secret: api({ input: {} }, async () => `${VERSION} ${process.env.SECRET_OF_TEST ?? "none"}`),
     parent: api({ input: {} }, async () => ({ pid: process.pid, agent: process.ppid })),
+    /** How often it was called on this machine. */
+    visits: api({ input: {} }, async () => {
+      const visits = join(process.env.TESSERA_CACHE ?? "", "visits");
+      await appendFile(visits, "x");
+      return (await readFile(visits)).length;
+    }),
     copy: api({ input: { original: file() }, output: file() }, ({ original }) => original),
     keep: task(
       { input: { original: file() }, output: file() },

@@ -15,10 +15,13 @@ import { timestampFromMs } from "../time/messages.ts";
 import { within } from "../time/race.ts";
 import { invalidField } from "./violations.ts";
 
-/** How long an uploaded file may belong to no revision: a deploy over a slow line, twice over. */
-export const UPLOADED_FILE_TTL_MS = 60 * 60_000;
+/**
+ * How long an uploaded file may belong to no revision: one that was broken off goes on a day later
+ * with what is missing.
+ */
+export const UPLOADED_FILE_TTL_MS = 36 * 60 * 60_000;
 
-/** Limit for all files of an organization: twenty of the largest artifacts. */
+/** Limit for all files of an organization: the weights and packages of several services. */
 const MAX_ORGANIZATION_FILES_BYTES = 20 * 1024 ** 3;
 
 /** Concurrent uploads on this node; each holds a few chunks. */

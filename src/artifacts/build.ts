@@ -24,6 +24,7 @@ import { type CompiledCode, commonFolder, compileService, MAP_NAME } from "./com
 import {
   type FileSource,
   indexFiles,
+  inParts,
   isNative,
   type Layout,
   layOut,
@@ -35,6 +36,7 @@ import {
 import { includedFiles } from "./include.ts";
 import { type ArtifactIndex, createIndex, digestOf, ENTRY_NAME, writeIndex } from "./index-file.ts";
 import { type FindPackage, packageFinder } from "./packages.ts";
+import { placed, wholePath } from "./parts.ts";
 import { placePackages } from "./placement.ts";
 import { currentPlatform, platformParts } from "./platform.ts";
 import { nodeService, type ProbeOptions, probeService } from "./probe.ts";
@@ -86,7 +88,7 @@ export async function buildArtifact(
     [ENTRY_NAME, Buffer.from(code)],
     [MAP_NAME, Buffer.from(sourceMap)],
   ]);
-  const content = layOut(files, compiled, layout);
+  const content = await inParts(layOut(files, compiled, layout));
   onStep("load");
   const index = await describeArtifact(content, { root, source: servicePath, ...options });
   return {
@@ -186,11 +188,11 @@ async function describeArtifact(
 ): Promise<ArtifactIndex> {
   const { root, source, env = {}, readyTimeoutMs = PROBE_READY_TIMEOUT_MS, signal } = options;
   const files = await indexFiles(content);
-  const native = files.some(({ path }) => isNative(path));
+  const native = files.some(({ path }) => isNative(wholePath(path)));
   const temporary = await mkdtemp(join(tmpdir(), "tessera-build-"));
   try {
     const folder = join(temporary, "artifact");
-    await writeFiles(files, ({ path }) => openSource(content.get(path) ?? ""), folder);
+    await writeFiles(placed(files), ({ path }) => openSource(content.get(path) ?? ""), folder);
     const scratchFolder = await realpath(await mkdtemp(join(temporary, "scratch-")));
     const probe = { root, source, env, readyTimeoutMs, ...(signal && { signal }) };
     const probed = await nodeService(folder, { native, scratchFolder });

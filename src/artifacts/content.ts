@@ -4,9 +4,10 @@ import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
 import { relative, sep } from "node:path";
 import { Readable } from "node:stream";
-import { ArtifactError } from "./artifact-error.ts";
+import { ArtifactError, quoted } from "./artifact-error.ts";
 import { ENTRY_NAME, INDEX_NAME, type IndexedFile, MAX_ARTIFACT_FILE_BYTES } from "./index-file.ts";
 import { descriptionsOf, type FindPackage, type InstalledPackage } from "./packages.ts";
+import { MAX_PART_BYTES, PARTS_FOLDER, partPath } from "./parts.ts";
 
 /** A file's bytes, the path of a file with them, or a part of such a file. */
 export type FileSource = string | Uint8Array | FilePart;
@@ -90,6 +91,38 @@ export function layOut(
   return content;
 }
 
+/** The content of an artifact, with its large files in parts. */
+export async function inParts(
+  content: ReadonlyMap<string, FileSource>,
+): Promise<Map<string, FileSource>> {
+  const parted = new Map<string, FileSource>();
+  for (const [path, source] of content) {
+    if (path.startsWith(PARTS_FOLDER)) {
+      throw new ArtifactError(
+        `${quoted(path)} has the name of a part of a file: rename its folder`,
+      );
+    }
+    const size = typeof source === "string" ? (await stat(source)).size : 0;
+    if (size <= MAX_PART_BYTES) {
+      parted.set(path, source);
+    } else {
+      addParts(parted, { path: `${PARTS_FOLDER}${path}`, source: String(source), size });
+    }
+  }
+  return parted;
+}
+
+/** Adds the parts of a file, as `<path>/0000` and on. */
+export function addParts(
+  content: Map<string, FileSource>,
+  { path, source, size }: { readonly path: string; readonly source: string; readonly size: number },
+): void {
+  for (let start = 0; start < size; start += MAX_PART_BYTES) {
+    const end = Math.min(start + MAX_PART_BYTES, size);
+    content.set(partPath(path, start / MAX_PART_BYTES), { path: source, start, end });
+  }
+}
+
 /** Reads every file once to get its size and digest. */
 export async function indexFiles(content: ReadonlyMap<string, FileSource>): Promise<IndexedFile[]> {
   const files: IndexedFile[] = [];
@@ -118,7 +151,7 @@ async function factsOf(source: FileSource): Promise<Omit<IndexedFile, "path">> {
     hash.update(chunk);
     size += chunk.length;
   }
-  return { size, sha256: hash.digest("hex"), executable: !isPart && (mode & 0o100) !== 0 };
+  return { size, sha256: hash.digest("hex"), executable: (mode & 0o100) !== 0 };
 }
 
 /** True for the name of native code, which runs on one platform only. */

@@ -14,6 +14,7 @@ import type { ServiceManifest } from "../protocol/manifest.ts";
 import { version } from "../version.ts";
 import { ArtifactError, quoted } from "./artifact-error.ts";
 import { faultOfIndex } from "./index-schema.ts";
+import { placed } from "./parts.ts";
 import { checkPath, checkTogether } from "./paths.ts";
 
 export const INDEX_NAME = "tessera.json";
@@ -39,12 +40,12 @@ const FORMATS: readonly number[] = [NODE_FORMAT, PYTHON_FORMAT, REMOTE_FORMAT];
  */
 export const MAX_ARTIFACT_FILES = 20_000;
 /** All files of an artifact together, which a node unpacks and keeps for each revision. */
-const MAX_ARTIFACT_BYTES = 1024 ** 3;
+const MAX_ARTIFACT_BYTES = 8 * 1024 ** 3;
 /** All packages that an artifact brings: those of one that learns on a GPU have a few gigabytes. */
 const MAX_WHEELS_BYTES = 8 * 1024 ** 3;
 /**
- * One file of an artifact: it is uploaded as a whole, and again from its start when the
- * connection broke.
+ * One file of an artifact, or one part of a large one: it is uploaded as a whole, and again from
+ * its start when the connection broke.
  */
 export const MAX_ARTIFACT_FILE_BYTES = 256 * 1024 ** 2;
 /**
@@ -229,6 +230,8 @@ function checkFiles({ files, entry, python, kind }: ArtifactIndex): void {
     );
   }
   checkTogether([INDEX_NAME, ...files.map(({ path }) => path)]);
+  const wholes = placed(files).filter(({ start }) => start === 0);
+  checkTogether([INDEX_NAME, ...wholes.map(({ path }) => path)]);
   const named = python?.module?.replaceAll(".", "/");
   if (named !== undefined && ![`${named}.py`, `${named}/__init__.py`].includes(entry)) {
     throw new ArtifactError(`${INDEX_NAME}/python/module is not the name of ${quoted(entry)}`);

@@ -16,6 +16,7 @@ import {
   unpackedFiles,
   verifyIndex,
 } from "./index-file.ts";
+import { type PlacedFile, placed } from "./parts.ts";
 import { readArtifact } from "./read.ts";
 import { verified } from "./verified.ts";
 
@@ -48,6 +49,7 @@ export async function unpackArtifact(
     open: (file) => reader.open(file),
     end: () => reader.end(),
     select: ({ files }) => files,
+    whole: false,
   });
 }
 
@@ -65,6 +67,7 @@ export async function assembleArtifact(
     open,
     end: async () => {},
     select: unpackedFiles,
+    whole: true,
   });
 }
 
@@ -74,13 +77,17 @@ interface Source {
   end(): Promise<void>;
   /** The files to write. */
   select(index: ArtifactIndex): readonly IndexedFile[];
+  /** Whether large files are written whole; else each of their parts is a file. */
+  readonly whole: boolean;
 }
 
 async function assemble(indexText: string, folder: string, source: Source): Promise<ArtifactIndex> {
   const index = verifyIndex(indexText);
   const unfinished = `${folder}.${randomUUID()}.partial`;
   try {
-    await writeFiles(source.select(index), (file) => verified(source.open(file), file), unfinished);
+    const files = source.select(index);
+    const open = (file: IndexedFile) => verified(source.open(file), file);
+    await writeFiles(source.whole ? placed(files) : files.map(asItIs), open, unfinished);
     await source.end();
     await writeFile(join(unfinished, INDEX_NAME), indexText, { flag: "wx" });
     await rename(unfinished, folder);
@@ -96,18 +103,27 @@ async function assemble(indexText: string, folder: string, source: Source): Prom
   return index;
 }
 
-/** Writes files into a folder, which must not exist yet, so that it contains no links. */
-export async function writeFiles<F extends Pick<IndexedFile, "path" | "executable">>(
-  files: readonly F[],
-  open: (file: F) => AsyncIterable<Uint8Array>,
+/** A file that stays as it is in the index, also where it is a part. */
+function asItIs(file: IndexedFile): PlacedFile<IndexedFile> {
+  return { file, path: file.path, start: 0 };
+}
+
+/**
+ * Writes files into a folder, which must not exist yet, so that it contains no links. Parts of one
+ * file follow one another.
+ */
+export async function writeFiles(
+  files: readonly PlacedFile<IndexedFile>[],
+  open: (file: IndexedFile) => AsyncIterable<Uint8Array>,
   folder: string,
 ): Promise<void> {
   await mkdir(folder, { mode: 0o700 });
-  for (const file of files) {
-    const path = join(folder, file.path);
+  for (const { file, path: place, start } of files) {
+    const path = join(folder, place);
     await mkdir(dirname(path), { recursive: true });
     const mode = file.executable ? 0o755 : 0o644;
-    await pipeline(open(file), createWriteStream(path, { flags: "wx", mode }));
+    const flags = start === 0 ? "wx" : "a";
+    await pipeline(open(file), createWriteStream(path, { flags, mode }));
   }
 }
 

@@ -12,6 +12,7 @@
  * that sleep cost a start nothing but their index. A sweep removes artifacts without
  * holders, so going back to the previous revision finds its artifact for a while.
  */
+
 import { createReadStream } from "node:fs";
 import { open, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -23,6 +24,7 @@ import {
   unpackedFiles,
   verifyIndex,
 } from "../artifacts/index-file.ts";
+import { type PlacedFile, placed } from "../artifacts/parts.ts";
 import { assembleArtifact, type OpenFile } from "../artifacts/unpack.ts";
 import { verified } from "../artifacts/verified.ts";
 import type { Log } from "../log/log.ts";
@@ -128,16 +130,12 @@ export class ArtifactCache implements AsyncDisposable {
     try {
       await this.#sweeping;
       const { index, folder } = await this.#unpack(organizationId, digest);
+      const key = { organizationId, digest };
       const servicePath = join(folder, index.entry);
       const readCode = () => this.#readCode(organizationId, digest);
-      const unpacked = new Set(unpackedFiles(index));
+      const unpacked = new Map(placed(unpackedFiles(index)).map((each) => [each.file, each]));
       const openFile = (file: IndexedFile) =>
-        verified(
-          unpacked.has(file)
-            ? createReadStream(join(folder, file.path))
-            : this.#readBlob(file, { organizationId, digest }),
-          file,
-        );
+        verified(readPlaced(folder, unpacked.get(file)) ?? this.#readBlob(file, key), file);
       return { index, digest, servicePath, readCode, openFile, release };
     } catch (err) {
       release();
@@ -203,8 +201,9 @@ export class ArtifactCache implements AsyncDisposable {
   async #verify({ index, folder }: Unpacked, digest: string): Promise<void> {
     const buffer = this.#buffers.pop() ?? Buffer.allocUnsafeSlow(VERIFIED_CHUNK_BYTES);
     try {
-      for (const file of unpackedFiles(index)) {
-        for await (const _ of verified(chunksOf(join(folder, file.path), buffer), file)) {
+      for (const each of placed(unpackedFiles(index))) {
+        const chunks = chunksOf(folder, each, buffer);
+        for await (const _ of verified(chunks, each.file)) {
           // Read only to verify the digest.
         }
       }
@@ -274,14 +273,31 @@ export class ArtifactCache implements AsyncDisposable {
   }
 }
 
-/** Reads a file into the same memory again and again. */
-async function* chunksOf(path: string, buffer: Buffer): AsyncGenerator<Uint8Array> {
-  await using file = await open(path);
-  for (;;) {
-    const { bytesRead } = await file.read(buffer, 0, buffer.length);
+/** The bytes of a file, or of a part of it; undefined for what is not unpacked. */
+function readPlaced(
+  folder: string,
+  file: PlacedFile<IndexedFile> | undefined,
+): AsyncIterable<Uint8Array> | undefined {
+  if (file === undefined) {
+    return undefined;
+  }
+  const { path, start, end } = file;
+  return createReadStream(join(folder, path), { start, ...(end && { end: end - 1 }) });
+}
+
+/** Reads a file, or a part of it, into the same memory again and again. */
+async function* chunksOf(
+  folder: string,
+  { path, start, end = Number.POSITIVE_INFINITY }: PlacedFile<IndexedFile>,
+  buffer: Buffer,
+): AsyncGenerator<Uint8Array> {
+  await using file = await open(join(folder, path));
+  for (let at = start; at < end; ) {
+    const { bytesRead } = await file.read(buffer, 0, Math.min(buffer.length, end - at), at);
     if (bytesRead === 0) {
       return;
     }
+    at += bytesRead;
     yield buffer.subarray(0, bytesRead);
   }
 }

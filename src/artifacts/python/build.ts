@@ -22,7 +22,7 @@ import {
   type PythonBuildOptions,
 } from "../build-options.ts";
 import { ServiceFileError } from "../bundle.ts";
-import { type FileSource, indexFiles, isNative, openSource } from "../content.ts";
+import { type FileSource, indexFiles, inParts, isNative, openSource } from "../content.ts";
 import { collectWheels } from "../environments/collect.ts";
 import type { HeldEnvironment } from "../environments/environment.ts";
 import { openInterpreter, type PythonInterpreter } from "../environments/interpreters.ts";
@@ -41,6 +41,7 @@ import {
   WHEELS_FOLDER,
   writeIndex,
 } from "../index-file.ts";
+import { placed, wholePath } from "../parts.ts";
 import { currentPlatform } from "../platform.ts";
 import { probeService } from "../probe.ts";
 import { writeFiles } from "../unpack.ts";
@@ -104,7 +105,7 @@ export async function buildPythonArtifact(
   const manifest = await probe(service, { sources, content, own, environment, sandbox }, options);
   environment.release();
   await environments.sweep({ unusedForMs: UNUSED_ENVIRONMENT_TTL_MS });
-  const isForOnePlatform = isVendored || own.some(({ path }) => isNative(path));
+  const isForOnePlatform = isVendored || own.some(({ path }) => isNative(wholePath(path)));
   const index = createIndex(manifest, [...own, ...brought], {
     entry,
     ...(isForOnePlatform && { platform: currentPlatform() }),
@@ -139,7 +140,7 @@ async function probe(
   const temporary = await realpath(await mkdtemp(join(tmpdir(), "tessera-build-")));
   try {
     const folder = join(temporary, "artifact");
-    await writeFiles(own, ({ path }) => openSource(content.get(path) ?? ""), folder);
+    await writeFiles(placed(own), ({ path }) => openSource(content.get(path) ?? ""), folder);
     const scratchFolder = await mkdtemp(join(temporary, "scratch-"));
     const servicePath = join(folder, sources.entry);
     const isFile = service.module.endsWith(".py");
@@ -212,7 +213,7 @@ async function pythonSources(
     }
     content.set(place, path);
   }
-  return { root, entry, content };
+  return { root, entry, content: await inParts(content) };
 }
 
 function fileOfModule(module: string, root: string): string {

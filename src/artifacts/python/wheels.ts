@@ -1,15 +1,13 @@
 /**
  * The packages that an artifact brings, as its files `wheels/<name>`. A large one is in
- * parts, `wheels/<name>/000` and on, each of which is uploaded by itself.
+ * parts, `wheels/<name>/0000` and on, each of which is uploaded by itself.
  */
 import { stat } from "node:fs/promises";
 import { basename } from "node:path";
-import type { FileSource } from "../content.ts";
+import { addParts, type FileSource } from "../content.ts";
 import type { Wheel } from "../environments/environment.ts";
 import { type ArtifactIndex, type IndexedFile, WHEELS_FOLDER } from "../index-file.ts";
-
-/** Part of a package that is uploaded by itself, and again from its start after a broken connection. */
-const MAX_WHEEL_PART_BYTES = 64 * 1024 ** 2;
+import { MAX_PART_BYTES } from "../parts.ts";
 
 /** The content of an artifact for the packages in these files. */
 export async function wheelFiles(paths: readonly string[]): Promise<Map<string, FileSource>> {
@@ -17,15 +15,11 @@ export async function wheelFiles(paths: readonly string[]): Promise<Map<string, 
   for (const path of paths) {
     const { size } = await stat(path);
     const name = `${WHEELS_FOLDER}${basename(path)}`;
-    if (size <= MAX_WHEEL_PART_BYTES) {
+    if (size <= MAX_PART_BYTES) {
       content.set(name, path);
       continue;
     }
-    for (let start = 0; start < size; start += MAX_WHEEL_PART_BYTES) {
-      const number = String(start / MAX_WHEEL_PART_BYTES).padStart(3, "0");
-      const end = Math.min(start + MAX_WHEEL_PART_BYTES, size);
-      content.set(`${name}/${number}`, { path, start, end });
-    }
+    addParts(content, { path: name, source: path, size });
   }
   return content;
 }

@@ -100,7 +100,7 @@ function placeOf({
 function Facts({ deployment }: { readonly deployment: DeploymentJson }) {
   const { settings = {}, workers = 0, nodes = 0, revision, targetRevision } = deployment;
   const { minWorkers = 0, maxWorkers = 0, memoryMib, cpu, network, env = {} } = settings;
-  const { queueTime } = settings;
+  const { queueTime, readyTimeout = "0s" } = settings;
   const access = ACCESS[network?.access ?? ""] ?? "public addresses";
   const facts = [
     ["Callers", deployment.authorization ? "need a token" : "anybody may call"],
@@ -111,6 +111,7 @@ function Facts({ deployment }: { readonly deployment: DeploymentJson }) {
         : `${workers} ready on ${counted(nodes, "node")}, between ${minWorkers} and ${maxWorkers}`,
     ],
     ["Queue time", queueTime === undefined ? "" : `tasks should wait at most ${queueTime}`],
+    ["Time to load", readyTimeout === "0s" ? "" : `a worker may take ${readyTimeout}`],
     ["Each worker", `${memoryMib} MiB of memory, ${counted(cpu, "processor")}`],
     ["Network", [access, ...(network?.hosts ?? [])].join(" ")],
     ["Workers run on", placeOf(settings)],

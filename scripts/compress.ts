@@ -11,8 +11,8 @@ const ENCODINGS = {
   gz: (content: Buffer) => gzipSync(content, { level: 9 }),
 };
 
-/** Smallest text that is compressed: a smaller one takes one packet either way. */
-const MIN_TEXT_BYTES = 1_024;
+/** Smallest text that is compressed: pages of the console load many that are small. */
+const MIN_TEXT_BYTES = 256;
 
 /** Writes compressed copies beside the texts of a folder and of those below it. */
 export function compress(folder: string, encodings: readonly (keyof typeof ENCODINGS)[]): void {

@@ -58,6 +58,7 @@ describe("the configuration of start", () => {
       externalLabels: {},
       ...SERVICE_LIMITS,
       maxJsonBodyBytes: 64 * 1024 ** 2,
+      maxCacheBytes: 20 * 1024 ** 3,
       oidc: undefined,
       organizationCreators: undefined,
       tracing: undefined,

@@ -34,7 +34,15 @@ const GROUPS: readonly (readonly [title: string, pages: readonly string[]])[] = 
   ["Start", ["index", "guide", "install", "cli", "faq", "comparison", "glossary"]],
   [
     "Write a service",
-    ["typescript", "python-services", "models", "scaling", "metrics", "tracing", "coming-from-bentoml"],
+    [
+      "typescript",
+      "python-services",
+      "models",
+      "scaling",
+      "metrics",
+      "tracing",
+      "coming-from-bentoml",
+    ],
   ],
   ["Call a service", ["http", "python", "grpc", "go", "java", "rust", "troubleshooting"]],
   ["Come from a queue", ["coming-from-celery", "coming-from-bullmq"]],

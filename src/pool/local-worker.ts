@@ -159,7 +159,7 @@ export class LocalWorker implements Worker {
     }, LOADING_NOTICE_INTERVAL_MS);
     const timer = setTimeout(() => {
       const seconds = readyTimeoutMs / 1000;
-      const message = `the service was not ready after ${seconds} s: does it wait for something at import? --ready-timeout of the deployment, or ready_timeout in its code, gives it longer`;
+      const message = `the service was not ready after ${seconds} s: does it wait for something at import? --ready-timeout gives it longer, as ready_timeout does in its code or in tessera.yaml`;
       this.#loaded.reject(new Error(message));
       this.kill(message);
     }, readyTimeoutMs);

@@ -9,7 +9,7 @@ it("a service that loads for longer than its code says starts when its deploymen
   await world.deploy("slow", await artifact("loading"), { settings });
   const failed = await world.until("slow", ({ status }) => status === DeploymentStatus.FAILED);
   expect(failed.statusReason).toContain("the service was not ready after 1 s");
-  expect(failed.statusReason).toContain("--ready-timeout of the deployment");
+  expect(failed.statusReason).toContain("--ready-timeout gives it longer");
   const readyTimeout = durationFromMs(120_000);
   await world.client.deployments.updateDeployment({
     deployment: { name: "slow", settings: { readyTimeout } },

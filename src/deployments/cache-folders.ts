@@ -80,9 +80,6 @@ export class CacheFolders implements Disposable {
       return undefined;
     }
     const path = join(folder, deploymentId);
-    mkdirSync(path, { recursive: true, mode: 0o700 });
-    const now = new Date();
-    utimesSync(path, now, now);
     const known = this.#used.get(deploymentId) ?? new MeasuredCache({ path, maxBytes, log });
     this.#used.set(deploymentId, known);
     return known;
@@ -140,12 +137,30 @@ class MeasuredCache implements WorkerCache, Disposable {
   readonly #log: Log;
   #fault: string | undefined;
   #timer: NodeJS.Timeout | undefined;
+  /** Workers that use it. */
+  #users = 0;
 
-  constructor({ path, maxBytes, log }: Pick<WorkerCache, "path" | "maxBytes"> & { log: Log }) {
+  constructor({
+    path,
+    maxBytes,
+    log,
+  }: Pick<WorkerCache, "path" | "maxBytes"> & { readonly log: Log }) {
     this.path = path;
     this.maxBytes = maxBytes;
     this.#log = log;
-    this.#timer = this.#measureIn(MEASURE_INTERVAL_MS);
+  }
+
+  use(): Disposable {
+    mkdirSync(this.path, { recursive: true, mode: 0o700 });
+    const now = new Date();
+    utimesSync(this.path, now, now);
+    this.#users += 1;
+    this.#timer ??= this.#measureIn(MEASURE_INTERVAL_MS);
+    return {
+      [Symbol.dispose]: () => {
+        this.#users -= 1;
+      },
+    };
   }
 
   fault(): string | undefined {
@@ -176,7 +191,9 @@ class MeasuredCache implements WorkerCache, Disposable {
       const beganMs = performance.now();
       await this.measure();
       const restMs = (performance.now() - beganMs) * MIN_REST_FACTOR;
-      if (this.#timer !== undefined) {
+      if (this.#users === 0) {
+        this.#timer = undefined;
+      } else if (this.#timer !== undefined) {
         const pauseMs = Math.min(Math.max(MEASURE_INTERVAL_MS, restMs), MAX_MEASURE_PAUSE_MS);
         this.#timer = this.#measureIn(pauseMs);
       }

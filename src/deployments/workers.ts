@@ -73,10 +73,12 @@ export class Workers {
 
   /** Starts a worker, in a scratch folder that is removed when it has ended. */
   start(service: ServiceCode, workerId: string, hooks: WorkerHooks): Worker {
+    const cacheUse = service.revision?.cache?.use();
     const common = this.#optionsFor(service, workerId);
     const egress = this.#openEgress(service, workerId, { ...hooks, ...common });
     const options = { ...common, countsOf: hooks.countsOf, egress };
     const cleanUp = async (pid: number | undefined): Promise<void> => {
+      cacheUse?.[Symbol.dispose]();
       try {
         await egress?.[Symbol.asyncDispose]();
         await this.#scratch.remove(options.scratchFolder, pid);

@@ -2,6 +2,8 @@
 export interface WorkerCache {
   readonly path: string;
   readonly maxBytes: number;
+  /** A worker begins to use it: it is there now, and measured until the last one has ended. */
+  use(): Disposable;
   /** What is wrong with what is in it, for which a worker ends; undefined: nothing. */
   fault(): string | undefined;
 }

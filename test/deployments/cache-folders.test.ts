@@ -29,7 +29,9 @@ const caches = (maxBytes: number) =>
   new CacheFolders({ folder: join(folder, "caches"), maxBytes, log });
 
 function pathOf(all: CacheFolders, deploymentId: string): string {
-  return all.of(deploymentId)?.path ?? "";
+  const cache = all.of(deploymentId);
+  cache?.use();
+  return cache?.path ?? "";
 }
 
 /** Writes a file that was last used so many seconds ago. */

@@ -103,7 +103,12 @@ test("a worker that works ends for what is wrong with the cache of its deploymen
   using _ = new LimitWatch({
     pid: () => child.pid,
     scratchFolder,
-    cache: { path: join(scratchFolder, "cache"), maxBytes: 1_024, fault: () => "too much" },
+    cache: {
+      path: join(scratchFolder, "cache"),
+      maxBytes: 1_024,
+      use: () => new DisposableStack(),
+      fault: () => "too much",
+    },
     limits: DEFAULT_LIMITS,
     kill: killed.resolve,
   });

@@ -7,6 +7,7 @@ import { readFile, realpath } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
 import { workerRights } from "../deployments/permissions.ts";
 import type { Launch, WorkerRights } from "../pool/launch/launch.ts";
+import { notReadyAfter } from "../pool/limits.ts";
 import { ServiceProcess } from "../pool/process.ts";
 import type { ServiceManifest } from "../protocol/manifest.ts";
 import type { Probe, ServiceEntry, WorkerMessage } from "../protocol/messages.ts";
@@ -92,10 +93,7 @@ export async function probeService(
   });
   const ended = worker.exited.then(({ message }): WorkerMessage => ({ type: "refused", message }));
   const timer = setTimeout(() => {
-    const seconds = readyTimeoutMs / 1000;
-    worker.kill(
-      `the service was not ready after ${seconds} s: does it wait for something at import? --ready-timeout gives it longer`,
-    );
+    worker.kill(notReadyAfter(readyTimeoutMs));
   }, readyTimeoutMs);
   const abort = (): void => worker.kill("it was broken off");
   signal?.addEventListener("abort", abort);

@@ -1,6 +1,6 @@
 /**
  * Uploads the files of an artifact that the platform does not have, a few at a
- * time. The platform keeps uploaded files for an hour, so a repeated upload
+ * time. The platform keeps uploaded files for 36 hours, so a repeated upload
  * resumes where an interrupted one stopped.
  */
 import type { ArtifactIndex, IndexedFile } from "../artifacts/index-file.ts";
@@ -176,7 +176,7 @@ async function uploadFile(file: IndexedFile, options: FileOptions): Promise<void
     if (stalled.signal.aborted) {
       throw new CliError(
         `the upload does not move on: nothing was taken for ${UPLOAD_STALL_TIMEOUT_MS / 1000} s`,
-        { hint: "deploy again: what has arrived is kept for an hour", cause: err },
+        { hint: "deploy again: what has arrived is kept for 36 hours", cause: err },
       );
     }
     throw fault ?? err;

@@ -34,9 +34,6 @@ export interface ServiceLimits {
 
 const MEBIBYTE = 1024 * 1024;
 
-/** The longest time that a worker may be given to load its service. */
-export const MAX_READY_TIMEOUT_MS = 24 * 3_600_000;
-
 export const SERVICE_LIMITS: ServiceLimits = {
   graceMs: 5_000,
   silenceMs: 15_000,

@@ -1,7 +1,7 @@
 /** Settings of `tessera serve` and `tessera dev`, as data; docs/configuration.md is generated from them. */
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import { MAX_READY_TIMEOUT_MS } from "./limits.ts";
+import { MAX_READY_TIMEOUT_MS, MIN_READY_TIMEOUT_MS } from "../protocol/manifest.ts";
 import { list, optional, type Setting, type Settings, setting, toggle } from "./settings.ts";
 import { DATA_SETTINGS, START_SETTINGS } from "./start-settings.ts";
 import { TRACING_SETTINGS } from "./tracing.ts";
@@ -114,7 +114,7 @@ export const SERVE_SETTINGS = {
   readyTimeout: setting({
     flag: "--ready-timeout <time>",
     fallback: "1h",
-    parse: values.duration(1_000, MAX_READY_TIMEOUT_MS),
+    parse: values.duration(MIN_READY_TIMEOUT_MS, MAX_READY_TIMEOUT_MS),
     summary: "how long the service may take to load, such as 10m",
     reason: "a first load may fetch a model; nothing else waits for it",
   }),

@@ -1,8 +1,11 @@
 /** Settings of `tessera start` and `tessera admin`, as data; docs/configuration.md is generated from them. */
 import { ORGANIZATION_CREATORS } from "../auth/organization-creators.ts";
 import type { SandboxMode } from "../pool/sandbox/sandbox.ts";
-import { MAX_JSON_OPTION_BYTES } from "../protocol/manifest.ts";
-import { MAX_READY_TIMEOUT_MS } from "./limits.ts";
+import {
+  MAX_JSON_OPTION_BYTES,
+  MAX_READY_TIMEOUT_MS,
+  MIN_READY_TIMEOUT_MS,
+} from "../protocol/manifest.ts";
 import { MAIL_SETTINGS } from "./mail.ts";
 import { OIDC_SETTINGS } from "./oidc.ts";
 import { PYTHON_SETTINGS } from "./python.ts";
@@ -323,7 +326,7 @@ export const START_SETTINGS = {
     flag: "--ready-timeout <time>",
     variable: "TESSERA_READY_TIMEOUT",
     fallback: "10m",
-    parse: values.duration(1_000, MAX_READY_TIMEOUT_MS),
+    parse: values.duration(MIN_READY_TIMEOUT_MS, MAX_READY_TIMEOUT_MS),
     summary:
       "how long a service may take to load where neither its code nor its deployment says, on this node and in workers that join it",
     reason:

@@ -35,7 +35,7 @@ const MAX_MEASURE_PAUSE_MS = 60_000;
 const MIN_REST_FACTOR = 20;
 /** Files and folders of one cache; one that has more is a fault. */
 const MAX_CACHE_ENTRIES = 50_000;
-/** Folders inside one another, each of which takes a descriptor; what is deeper is a fault, and goes up. */
+/** Depth of folders, each of which takes a descriptor. A deeper one is a fault, and is moved to the top. */
 const MAX_CACHE_DEPTH = 24;
 /** What is left of the quota when the oldest files have been deleted. */
 const MAX_KEPT_SHARE = 0.9;
@@ -50,7 +50,7 @@ const OWN_FOLDER = 0x20_0000 | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 interface CacheOptions {
   /** Of all caches of this machine; made when the first one is. */
   readonly folder: string;
-  /** Of each cache. 0: there are none. */
+  /** The quota of each cache. 0: deployments have no cache. */
   readonly maxBytes: number;
   readonly log: Log;
 }
@@ -191,7 +191,8 @@ class MeasuredCache implements WorkerCache, Disposable {
       const beganMs = performance.now();
       await this.measure();
       const restMs = (performance.now() - beganMs) * MIN_REST_FACTOR;
-      if (this.#users === 0) {
+      // What is wrong is looked for again, so that the next worker does not end for what is gone.
+      if (this.#users === 0 && this.#fault === undefined) {
         this.#timer = undefined;
       } else if (this.#timer !== undefined) {
         const pauseMs = Math.min(Math.max(MEASURE_INTERVAL_MS, restMs), MAX_MEASURE_PAUSE_MS);

@@ -1,6 +1,6 @@
 /**
  * The rights of a worker. By default it may start no process, no thread and no
- * native addon, write its scratch folder only, and read only what its program and
+ * native addon, write its scratch folder and its cache only, and read only what its program and
  * the import of the service need. The operator may allow more.
  */
 import { existsSync, readdirSync, realpathSync } from "node:fs";

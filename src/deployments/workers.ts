@@ -73,7 +73,7 @@ export class Workers {
 
   /** Starts a worker, in a scratch folder that is removed when it has ended. */
   start(service: ServiceCode, workerId: string, hooks: WorkerHooks): Worker {
-    const cacheUse = service.revision?.cache?.use();
+    let cacheUse: Disposable | undefined;
     const common = this.#optionsFor(service, workerId);
     const egress = this.#openEgress(service, workerId, { ...hooks, ...common });
     const options = { ...common, countsOf: hooks.countsOf, egress };
@@ -88,6 +88,7 @@ export class Workers {
       }
     };
     try {
+      cacheUse = service.revision?.cache?.use();
       const worker = new LocalWorker(workerId, options, hooks.onAnswering);
       void worker.exited.then(() => cleanUp(worker.pid));
       return worker;

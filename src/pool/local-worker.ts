@@ -3,6 +3,7 @@
  * watched, and is killed when necessary. A crash, `process.exit`, lack of memory or an
  * endless loop in user code affects this worker only.
  */
+
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
 import {
   MAX_HEADER_BYTES,
@@ -17,6 +18,7 @@ import { Capacity } from "./calls/slot.ts";
 import { FileTransfers, type TransferHost } from "./calls/transfers.ts";
 import { WorkerCalls } from "./calls/worker-calls.ts";
 import { WorkerHeartbeat } from "./heartbeat.ts";
+import { notReadyAfter } from "./limits.ts";
 import { ServiceProcess } from "./process.ts";
 import type { WorkerUsage } from "./usage.ts";
 import type { Worker } from "./worker.ts";
@@ -158,8 +160,7 @@ export class LocalWorker implements Worker {
       this.#options.onOutput(text, "node");
     }, LOADING_NOTICE_INTERVAL_MS);
     const timer = setTimeout(() => {
-      const seconds = readyTimeoutMs / 1000;
-      const message = `the service was not ready after ${seconds} s: does it wait for something at import? --ready-timeout gives it longer, as ready_timeout does in its code or in tessera.yaml`;
+      const message = notReadyAfter(readyTimeoutMs);
       this.#loaded.reject(new Error(message));
       this.kill(message);
     }, readyTimeoutMs);

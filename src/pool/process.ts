@@ -33,9 +33,9 @@ interface ServiceProcessOptions {
   readonly rights: WorkerRights;
   /** How it is started. Default: in Node alone. */
   readonly launch?: Launch | undefined;
-  /** The worker's own folder, the only one that it may write. */
+  /** The worker's own folder. It may write the cache besides, and no other. */
   readonly scratchFolder: string;
-  /** Default: none. */
+  /** The folder that it shares with the other workers of its deployment. Default: none. */
   readonly cache?: WorkerCache | undefined;
   /** Environment variables in addition to those of every worker. */
   readonly env: { readonly [name: string]: string };

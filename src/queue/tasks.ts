@@ -168,7 +168,7 @@ export class Tasks {
     });
   }
 
-  /** A task has succeeded here: whoever waited for it is answered from memory. */
+  /** A task has succeeded here: callers that wait for it are answered from memory. */
   remember(task: Task, result: Payload): void {
     this.#recent.add(task, result);
   }

@@ -1456,7 +1456,7 @@ export declare const FindMissingFilesRequestSchema: GenMessage<FindMissingFilesR
 export declare type FindMissingFilesResponse = Message<"tessera.v1.FindMissingFilesResponse"> & {
   /**
    * The digests of the missing files, in the order of the request, each once.
-   * The others are kept for an hour, for CreateRevision to find them.
+   * The others are kept for 36 hours, for CreateRevision to find them.
    *
    * @generated from field: repeated string sha256 = 1;
    */
@@ -1471,7 +1471,7 @@ export declare type FindMissingFilesResponse = Message<"tessera.v1.FindMissingFi
 export declare type FindMissingFilesResponseJson = {
   /**
    * The digests of the missing files, in the order of the request, each once.
-   * The others are kept for an hour, for CreateRevision to find them.
+   * The others are kept for 36 hours, for CreateRevision to find them.
    *
    * @generated from field: repeated string sha256 = 1;
    */
@@ -3384,7 +3384,7 @@ export declare const DeploymentService: GenService<{
   },
   /**
    * UploadFile stores one file of an artifact. The first message names it, the
-   * others carry its bytes. It is kept for an hour unless a revision uses it.
+   * others carry its bytes. It is kept for 36 hours, and longer while a revision uses it.
    *
    * Errors: INVALID_ARGUMENT (ARTIFACT_INVALID: size or digest differ, too
    * large; REQUEST_INVALID), RESOURCE_EXHAUSTED (LIMIT_REACHED), UNAVAILABLE

@@ -175,7 +175,7 @@ export class Deploying {
       if (signal.aborted) {
         this.#progress.end();
         terminal.say(
-          "Nothing was deployed. What has been uploaded is kept for an hour: the same command goes on from there.",
+          "Nothing was deployed. What has been uploaded is kept for 36 hours: the same command goes on from there.",
         );
       }
       throw err;

@@ -32,7 +32,7 @@ export class Changes {
 
   /**
    * `limit`: listeners at a time. Each costs memory and, most often, a connection. `announce` tells
-   * other nodes of a change. Default: there are none.
+   * other nodes of a change. Default: no other node is told.
    */
   constructor(limit: number, announce?: (taskId: string) => void) {
     this.#limit = limit;

@@ -9,7 +9,7 @@ interface SegmentsProps<Choice extends string> {
 export function Segments<Choice extends string>(props: SegmentsProps<Choice>) {
   const { label, choices, value, onChange } = props;
   return (
-    // biome-ignore lint/a11y/useSemanticElements: a fieldset is a part of a form, and this is none
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset belongs to a form, and these buttons are in no form
     <div className="segments" role="group" aria-label={label}>
       {choices.map((choice) => (
         <button

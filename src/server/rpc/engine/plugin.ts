@@ -9,7 +9,7 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { constants, type ServerHttp2Stream } from "node:http2";
-import { createRegistry, type DescMethodUnary } from "@bufbuild/protobuf";
+import { createRegistry, type DescMethodUnary, type Registry } from "@bufbuild/protobuf";
 import {
   Code,
   ConnectError,
@@ -72,7 +72,7 @@ interface RpcOptions {
 
 /** The Fastify plugin, for a server that leaves bodies to handlers. */
 export async function rpcPlugin(app: FastifyInstance, options: RpcOptions): Promise<void> {
-  const { readMaxBytes = DEFAULT_READ_MAX_BYTES, contextValues, invoker } = options;
+  const { readMaxBytes = DEFAULT_READ_MAX_BYTES } = options;
   app.setErrorHandler(sendFrameworkError);
   const report: ReportProblem =
     options.report ??
@@ -119,32 +119,7 @@ export async function rpcPlugin(app: FastifyInstance, options: RpcOptions): Prom
         for (const handler of router.handlers.splice(first)) {
           const { method, requestPath, allowedMethods } = handler;
           router.handlers.push(untilDeadline(handler, onBroken));
-          const { readLarge, rewriteLarge } = options;
-          const scan: ScanOptions = {
-            input: method.input,
-            readMaxBytes: maxMessageBytes,
-            rewriteLarge,
-          };
-          const viaInvoker =
-            method.methodKind === "unary"
-              ? createConnectJsonHandler(method as DescMethodUnary, {
-                  invoker,
-                  readMaxBytes: maxMessageBytes,
-                  contextValues,
-                  readLarge,
-                  registry,
-                })
-              : undefined;
-          const serve: Around = (viaLibrary) => (req, reply) => {
-            const refused = req.method === "POST" ? unreadable(req) : undefined;
-            if (refused !== undefined) {
-              return sendConnectProblem(reply, refused);
-            }
-            if (viaInvoker !== undefined && isConnectJson(req)) {
-              return viaInvoker(req, reply);
-            }
-            return handOver(req, reply, { scan, method, values, contextValues, viaLibrary });
-          };
+          const serve = around(method, maxMessageBytes, { ...options, registry, values });
           routes.set(requestPath, { methods: [...allowedMethods], serve });
         }
       }
@@ -155,6 +130,42 @@ export async function rpcPlugin(app: FastifyInstance, options: RpcOptions): Prom
 type Handle = (req: FastifyRequest, reply: FastifyReply) => unknown;
 /** What is done with a request of a route before the library's handler, or instead of it. */
 type Around = (viaLibrary: Handle) => Handle;
+
+/** What is done with the requests of a method. */
+function around(
+  method: UniversalHandler["method"],
+  readMaxBytes: number,
+  {
+    registry,
+    values,
+    invoker,
+    contextValues,
+    readLarge,
+    rewriteLarge,
+  }: RpcOptions & { readonly registry: Registry } & Pick<HandOver, "values">,
+): Around {
+  const scan: ScanOptions = { input: method.input, readMaxBytes, rewriteLarge };
+  const viaInvoker =
+    method.methodKind === "unary"
+      ? createConnectJsonHandler(method as DescMethodUnary, {
+          invoker,
+          readMaxBytes,
+          contextValues,
+          readLarge,
+          registry,
+        })
+      : undefined;
+  return (viaLibrary) => (req, reply) => {
+    const refused = req.method === "POST" ? unreadable(req) : undefined;
+    if (refused !== undefined) {
+      return sendConnectProblem(reply, refused);
+    }
+    if (viaInvoker !== undefined && isConnectJson(req)) {
+      return viaInvoker(req, reply);
+    }
+    return handOver(req, reply, { scan, method, values, contextValues, viaLibrary });
+  };
+}
 
 interface HandOver {
   readonly scan: ScanOptions;

@@ -321,7 +321,7 @@ class FindMissingFilesResponse:
 
     sha256: list[str] = _dc.field(default_factory=list)
     """The digests of the missing files, in the order of the request, each once. The others are
-    kept for an hour, for CreateRevision to find them.
+    kept for 36 hours, for CreateRevision to find them.
     """
 
 

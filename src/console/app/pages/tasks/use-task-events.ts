@@ -28,7 +28,7 @@ const BEGINNING = { afterSequence: "0", afterAttempt: 0, afterPiece: "0" };
 
 /**
  * Follows the events that `open` streams, until the task has ended, `key` changes or the component
- * goes; without a key, nothing. `onChange` is told of changes of the state.
+ * goes. Without a key it follows nothing. It calls `onChange` with each change of the state.
  */
 export function useTaskEvents(
   key: string | undefined,

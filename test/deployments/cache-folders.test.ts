@@ -13,7 +13,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { CacheFolders } from "../../src/deployments/cache-folders.ts";
 
 const KIBIBYTE = 1024;
@@ -113,6 +113,31 @@ describe("the cache of a deployment", () => {
     expect(all.of("one")?.fault()).toBeUndefined();
     const left = readdirSync(mine, { recursive: true, withFileTypes: true });
     expect(left.filter((each) => each.isFile())).toEqual([]);
+  });
+
+  it("is measured while workers use it, and on until nothing is wrong with it", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    try {
+      using all = caches(1_500 * KIBIBYTE);
+      const cache = all.of("one");
+      expect(vi.getTimerCount()).toBe(0);
+      const use = cache?.use();
+      write(join(cache?.path ?? "", ...Array.from({ length: 30 }, (_, at) => `d${at}`), "b"), 1, 1);
+      use?.[Symbol.dispose]();
+      const measured = async (): Promise<void> => {
+        vi.advanceTimersByTime(5_000);
+        await all.measure();
+        await new Promise((resolve) => setImmediate(resolve));
+      };
+      vi.advanceTimersByTime(5_000);
+      await expect.poll(() => cache?.fault()).toContain("more than 24 deep");
+      await expect.poll(() => vi.getTimerCount()).toBe(1);
+      await measured();
+      expect(cache?.fault()).toBeUndefined();
+      await expect.poll(() => vi.getTimerCount()).toBe(0);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   it("is deleted at whatever depth and modes, and one that cannot be stops nobody", async () => {

@@ -92,12 +92,15 @@ it.skipIf(withoutPython)(
     });
     for (const { name, text } of programs) {
       const own = join(folder, `python_${name}`);
-      mkdirSync(own);
+      mkdirSync(own, { recursive: true });
       const isService = text.startsWith("# service.py");
       writeFileSync(join(own, isService ? "service.py" : "program.py"), text);
-      const service = programs.find(({ text }) => text.startsWith("# service.py"))?.text ?? "";
-      if (text.includes("from service import")) {
-        writeFileSync(join(own, "service.py"), service);
+      const [, imported] = /from service import (\w+)/.exec(text) ?? [];
+      if (imported !== undefined) {
+        const service = programs.find(
+          ({ text }) => text.startsWith("# service.py") && text.includes(`class ${imported}`),
+        );
+        writeFileSync(join(own, "service.py"), service?.text ?? "");
       }
       const env = { ...process.env, MYPYPATH: join(ROOT, "clients/python/src") };
       const cache = join(ROOT, "node_modules/.cache/mypy");

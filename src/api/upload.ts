@@ -7,6 +7,7 @@ import type { DeploymentService, UploadFileRequest } from "../../gen/tessera/v1/
 import { ArtifactError } from "../artifacts/artifact-error.ts";
 import { verified } from "../artifacts/verified.ts";
 import { SharedBound } from "../collections/shared-bound.ts";
+import type { Ceilings } from "../deployments/ceilings.ts";
 import { type Problem, problem } from "../errors.ts";
 import { memberOf, type Sources } from "../server/rpc/engine/caller.ts";
 import type { BlobStore } from "../storage/blobs.ts";
@@ -21,9 +22,6 @@ import { invalidField } from "./violations.ts";
  */
 export const UPLOADED_FILE_TTL_MS = 36 * 60 * 60_000;
 
-/** Limit for all files of an organization: the weights and packages of several services. */
-const MAX_ORGANIZATION_FILES_BYTES = 20 * 1024 ** 3;
-
 /** Concurrent uploads on this node; each holds a few chunks. */
 const MAX_UPLOADS = 200;
 
@@ -33,12 +31,19 @@ const UPLOAD_IDLE_TIMEOUT_MS = 60_000;
 export interface UploadFileOptions extends Sources {
   readonly hosting: Pick<ArtifactFiles, "registerFile" | "finishFile" | "abandonFile">;
   readonly blobs: Pick<BlobStore, "write">;
+  readonly ceilings: Ceilings;
 }
 
 type UploadFile = ServiceImpl<typeof DeploymentService>["uploadFile"];
 
 /** The implementation of UploadFile. */
-export function uploadFile({ hosting, blobs, now, newId }: UploadFileOptions): UploadFile {
+export function uploadFile({
+  hosting,
+  blobs,
+  ceilings,
+  now,
+  newId,
+}: UploadFileOptions): UploadFile {
   const uploads = new SharedBound(MAX_UPLOADS);
   return async (messages, ctx) => {
     const { organizationId, organization } = memberOf(ctx);
@@ -59,7 +64,7 @@ export function uploadFile({ hosting, blobs, now, newId }: UploadFileOptions): U
         sha256,
         sizeBytes: size,
         keptUntilMs,
-        maxBytes: MAX_ORGANIZATION_FILES_BYTES,
+        maxBytes: ceilings.storageBytes,
       });
       switch (outcome) {
         case "there":
@@ -70,7 +75,7 @@ export function uploadFile({ hosting, blobs, now, newId }: UploadFileOptions): U
         case "limit":
           throw problem(
             "LIMIT_REACHED",
-            `the files of organization ${organization} would be larger than ${MAX_ORGANIZATION_FILES_BYTES} bytes together: delete deployments that are not needed`,
+            `the files of organization ${organization} would be larger than ${ceilings.storageBytes} bytes together, which is what the operator of this platform allows (tessera start --max-organization-storage): delete deployments that are not needed`,
           );
         case "registered":
       }

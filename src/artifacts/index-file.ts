@@ -39,10 +39,11 @@ const FORMATS: readonly number[] = [NODE_FORMAT, PYTHON_FORMAT, REMOTE_FORMAT];
  * is something other than a service.
  */
 export const MAX_ARTIFACT_FILES = 20_000;
-/** All files of an artifact together, which a node unpacks and keeps for each revision. */
-const MAX_ARTIFACT_BYTES = 8 * 1024 ** 3;
-/** All packages that an artifact brings: those of one that learns on a GPU have a few gigabytes. */
-const MAX_WHEELS_BYTES = 8 * 1024 ** 3;
+/**
+ * All files of an artifact together, wherever it is read. A platform takes no more than an
+ * organization may store.
+ */
+const MAX_ARTIFACT_BYTES = 1024 ** 4;
 /**
  * One file of an artifact, or one part of a large one: it is uploaded as a whole, and again from
  * its start when the connection broke.
@@ -217,16 +218,10 @@ function checkFiles({ files, entry, python, kind }: ArtifactIndex): void {
       );
     }
   }
-  const total = bytesOf(unpackedFiles({ files, ...(python && { python }) }));
+  const total = bytesOf(files);
   if (total > MAX_ARTIFACT_BYTES) {
     throw new ArtifactError(
       `the artifact has ${total} bytes; all its files together may have at most ${MAX_ARTIFACT_BYTES}`,
-    );
-  }
-  const packages = bytesOf(files) - total;
-  if (packages > MAX_WHEELS_BYTES) {
-    throw new ArtifactError(
-      `the packages in the artifact have ${packages} bytes; they may have at most ${MAX_WHEELS_BYTES}`,
     );
   }
   checkTogether([INDEX_NAME, ...files.map(({ path }) => path)]);
@@ -254,7 +249,8 @@ export function unpackedFiles({
   return python === undefined ? files : files.filter(({ path }) => !path.startsWith(WHEELS_FOLDER));
 }
 
-function bytesOf(files: readonly IndexedFile[]): number {
+/** The bytes of all these files, also of those that have one content. */
+export function bytesOf(files: readonly IndexedFile[]): number {
   return files.reduce((sum, { size }) => sum + size, 0);
 }
 

@@ -1,16 +1,23 @@
 /** Progress display: one changing line on a terminal, otherwise a few lines. */
 
+import { shortTime } from "./durations.ts";
 import { plain } from "./plain.ts";
 import { inUnits } from "./sizes.ts";
 import type { Streams } from "./terminal.ts";
 import type { UploadProgress } from "./upload.ts";
 
-const BAR_CELLS = 24;
+const BAR_CELLS = 16;
 const LINE_CELLS = 79;
+
+/** Transfers are told as fast as they were for so long: long enough not to flicker. */
+const RATE_WINDOW_MS = 10_000;
+/** Before this time has passed, a rate says nothing. */
+const MIN_RATE_WINDOW_MS = 1_000;
 
 export class ProgressLine {
   readonly #streams: Streams;
   readonly #quiet: boolean;
+  readonly #rate = new TransferRate();
   #shown = "";
 
   /** `quiet` shows nothing, for output that programs read. */
@@ -31,7 +38,9 @@ export class ProgressLine {
   /** Shows a progress bar on a terminal. */
   bar(progress: UploadProgress): void {
     if (!this.#quiet && this.#streams.interactive) {
-      this.#write(barText(progress));
+      const { bytes, totalBytes } = progress;
+      const rate = this.#rate.at(bytes, performance.now());
+      this.#write(`${barText(progress)}${rateText(rate, totalBytes - bytes)}`);
     }
   }
 
@@ -56,4 +65,33 @@ export function barText({ files, totalFiles, bytes, totalBytes }: UploadProgress
   const full = Math.round(fraction * BAR_CELLS);
   const bar = "█".repeat(full) + "░".repeat(BAR_CELLS - full);
   return `uploading ${bar} ${Math.floor(fraction * 100)} %  ${files} of ${totalFiles} files, ${inUnits(totalBytes)}`;
+}
+
+/** How fast bytes have moved lately. */
+export class TransferRate {
+  readonly #samples: { readonly bytes: number; readonly atMs: number }[] = [];
+
+  /** Bytes per second, when `bytes` have moved in all by a time; undefined while it is too early to tell. */
+  at(bytes: number, atMs: number): number | undefined {
+    const samples = this.#samples;
+    const last = samples.at(-1);
+    if (last === undefined || atMs - last.atMs >= MIN_RATE_WINDOW_MS) {
+      samples.push({ bytes, atMs });
+    }
+    while (samples.length > 1 && atMs - (samples[1]?.atMs ?? atMs) >= RATE_WINDOW_MS) {
+      samples.shift();
+    }
+    const [first = { bytes, atMs }] = samples;
+    const pastMs = atMs - first.atMs;
+    return pastMs < MIN_RATE_WINDOW_MS ? undefined : ((bytes - first.bytes) / pastMs) * 1_000;
+  }
+}
+
+/** Such as `, 12.5 MiB/s, 2m left`; empty while there is no rate. */
+export function rateText(bytesPerSecond: number | undefined, remainingBytes: number): string {
+  if (bytesPerSecond === undefined || bytesPerSecond <= 0) {
+    return "";
+  }
+  const left = shortTime((remainingBytes / bytesPerSecond) * 1_000);
+  return `, ${inUnits(Math.round(bytesPerSecond))}/s, ${left} left`;
 }

@@ -280,6 +280,16 @@ export const START_SETTINGS = {
     summary: "maximum number of deployments of an organization",
     reason: "far more than anyone runs, and few enough to list",
   }),
+  maxOrganizationStorage: setting({
+    flag: "--max-organization-storage <size>",
+    variable: "TESSERA_MAX_ORGANIZATION_STORAGE",
+    fallback: "20GiB",
+    parse: values.size(MEBIBYTE, 10_240 * GIBIBYTE),
+    summary:
+      "maximum size of the files of an organization in the blob store together: code, packages and weights of its deployments, each file once",
+    reason:
+      "the weights and packages of several services; one organization alone should not fill the disk",
+  }),
   databaseWait: setting({
     flag: "--database-wait <time>",
     variable: "TESSERA_DATABASE_WAIT",

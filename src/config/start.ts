@@ -182,6 +182,7 @@ export function readStartConfig(
       cpu: read.maxCpuPerWorker,
       retentionMs: read.maxRetention,
       deployments: read.maxDeployments,
+      storageBytes: read.maxOrganizationStorage,
     },
     maxJsonBodyBytes: read.maxJson,
     readyTimeoutMs: read.readyTimeout,

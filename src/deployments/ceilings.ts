@@ -14,6 +14,8 @@ export interface Ceilings {
   readonly retentionMs: number;
   /** Deployments of one organization. */
   readonly deployments: number;
+  /** The files of all artifacts and models of one organization together. */
+  readonly storageBytes: number;
 }
 
 interface Bounded {

@@ -143,7 +143,7 @@ describe("an index", () => {
     ],
     [
       "in total",
-      Array.from({ length: 33 }, (_, at) => ({ ...fileOf(`${at}`), size: 2 ** 28 })),
+      Array.from({ length: 4_097 }, (_, at) => ({ ...fileOf(`${at}`), size: 2 ** 28 })),
       "all its files together",
     ],
   ])("is refused when it is too large: %s", (_what, files, fault) => {

@@ -1034,6 +1034,184 @@ export declare type ListInvitationsResponseJson = {
 export declare const ListInvitationsResponseSchema: GenMessage<ListInvitationsResponse, {jsonType: ListInvitationsResponseJson}>;
 
 /**
+ * GetStorageUseRequest names the organization.
+ *
+ * @generated from message tessera.v1.GetStorageUseRequest
+ */
+export declare type GetStorageUseRequest = Message<"tessera.v1.GetStorageUseRequest"> & {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization: string;
+};
+
+/**
+ * GetStorageUseRequest names the organization.
+ *
+ * @generated from message tessera.v1.GetStorageUseRequest
+ */
+export declare type GetStorageUseRequestJson = {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization?: string;
+};
+
+/**
+ * Describes the message tessera.v1.GetStorageUseRequest.
+ * Use `create(GetStorageUseRequestSchema)` to create a new message.
+ */
+export declare const GetStorageUseRequestSchema: GenMessage<GetStorageUseRequest, {jsonType: GetStorageUseRequestJson}>;
+
+/**
+ * StorageUse is what the files of an organization take in the platform's blob
+ * store: the code, packages and weights of its deployments.
+ *
+ * @generated from message tessera.v1.StorageUse
+ */
+export declare type StorageUse = Message<"tessera.v1.StorageUse"> & {
+  /**
+   * Of all files, each once, with those that are being uploaded.
+   *
+   * @generated from field: int64 used_bytes = 1;
+   */
+  usedBytes: bigint;
+
+  /**
+   * What they may take together, as the operator of the platform says.
+   *
+   * @generated from field: int64 limit_bytes = 2;
+   */
+  limitBytes: bigint;
+
+  /**
+   * The part of `used_bytes` that nothing refers to: files of a deploy that has
+   * not ended, and what is about to be deleted.
+   *
+   * @generated from field: int64 unused_bytes = 3;
+   */
+  unusedBytes: bigint;
+
+  /**
+   * The 100 deployments that take most, largest first.
+   *
+   * @generated from field: repeated tessera.v1.DeploymentStorageUse deployments = 4;
+   */
+  deployments: DeploymentStorageUse[];
+};
+
+/**
+ * StorageUse is what the files of an organization take in the platform's blob
+ * store: the code, packages and weights of its deployments.
+ *
+ * @generated from message tessera.v1.StorageUse
+ */
+export declare type StorageUseJson = {
+  /**
+   * Of all files, each once, with those that are being uploaded.
+   *
+   * @generated from field: int64 used_bytes = 1;
+   */
+  usedBytes?: string;
+
+  /**
+   * What they may take together, as the operator of the platform says.
+   *
+   * @generated from field: int64 limit_bytes = 2;
+   */
+  limitBytes?: string;
+
+  /**
+   * The part of `used_bytes` that nothing refers to: files of a deploy that has
+   * not ended, and what is about to be deleted.
+   *
+   * @generated from field: int64 unused_bytes = 3;
+   */
+  unusedBytes?: string;
+
+  /**
+   * The 100 deployments that take most, largest first.
+   *
+   * @generated from field: repeated tessera.v1.DeploymentStorageUse deployments = 4;
+   */
+  deployments?: DeploymentStorageUseJson[];
+};
+
+/**
+ * Describes the message tessera.v1.StorageUse.
+ * Use `create(StorageUseSchema)` to create a new message.
+ */
+export declare const StorageUseSchema: GenMessage<StorageUse, {jsonType: StorageUseJson}>;
+
+/**
+ * DeploymentStorageUse is what the files of one deployment take.
+ *
+ * @generated from message tessera.v1.DeploymentStorageUse
+ */
+export declare type DeploymentStorageUse = Message<"tessera.v1.DeploymentStorageUse"> & {
+  /**
+   * The deployment's name.
+   *
+   * @generated from field: string deployment = 1;
+   */
+  deployment: string;
+
+  /**
+   * How many revisions are kept.
+   *
+   * @generated from field: int32 revisions = 2;
+   */
+  revisions: number;
+
+  /**
+   * The size of their files, each once. A file that several deployments have
+   * counts for each.
+   *
+   * @generated from field: int64 bytes = 3;
+   */
+  bytes: bigint;
+};
+
+/**
+ * DeploymentStorageUse is what the files of one deployment take.
+ *
+ * @generated from message tessera.v1.DeploymentStorageUse
+ */
+export declare type DeploymentStorageUseJson = {
+  /**
+   * The deployment's name.
+   *
+   * @generated from field: string deployment = 1;
+   */
+  deployment?: string;
+
+  /**
+   * How many revisions are kept.
+   *
+   * @generated from field: int32 revisions = 2;
+   */
+  revisions?: number;
+
+  /**
+   * The size of their files, each once. A file that several deployments have
+   * counts for each.
+   *
+   * @generated from field: int64 bytes = 3;
+   */
+  bytes?: string;
+};
+
+/**
+ * Describes the message tessera.v1.DeploymentStorageUse.
+ * Use `create(DeploymentStorageUseSchema)` to create a new message.
+ */
+export declare const DeploymentStorageUseSchema: GenMessage<DeploymentStorageUse, {jsonType: DeploymentStorageUseJson}>;
+
+/**
  * DeleteInvitationRequest names an invitation.
  *
  * @generated from message tessera.v1.DeleteInvitationRequest
@@ -1521,6 +1699,19 @@ export declare const OrganizationService: GenService<{
     methodKind: "unary";
     input: typeof UpdateOrganizationRequestSchema;
     output: typeof OrganizationSchema;
+  },
+  /**
+   * GetStorageUse reads how much of the organization's storage its files take,
+   * and which deployments they are of.
+   *
+   * Errors: NOT_FOUND (ORGANIZATION_NOT_FOUND).
+   *
+   * @generated from rpc tessera.v1.OrganizationService.GetStorageUse
+   */
+  getStorageUse: {
+    methodKind: "unary";
+    input: typeof GetStorageUseRequestSchema;
+    output: typeof StorageUseSchema;
   },
   /**
    * AskForMonitoring asks the operator of the platform to enable monitoring

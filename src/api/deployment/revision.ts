@@ -168,6 +168,7 @@ async function createRevision(
   const found = await accounts.findDeployment({ organizationId, name });
   const placement = { ...DEFAULT_SETTINGS, ...found?.settings, ...requested };
   const { artifact, service } = await readArtifact(req.index, { ...options, placement });
+  checkSize(artifact, ceilings);
   const settings = settingsWithin(requested, { before: found, service, ceilings });
   await checkEnvironment(hosting, found, { env: settings.env, secrets, removeSecrets });
   let deploymentId = found?.deploymentId ?? newId();
@@ -259,6 +260,17 @@ async function readArtifact(
     files: files.map(({ sha256, size }) => ({ sha256, sizeBytes: size })),
   };
   return { artifact, service };
+}
+
+/** Equal files take their space once in the blob store, and each of them where they are unpacked. */
+function checkSize({ files }: NewArtifact, { storageBytes }: Ceilings): void {
+  const total = files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+  if (total > storageBytes) {
+    throw problem(
+      "LIMIT_REACHED",
+      `the files of the artifact have ${total} bytes together, and the operator of this platform allows an organization ${storageBytes} (tessera start --max-organization-storage): leave out what the service does not need`,
+    );
+  }
 }
 
 /** What is shown of an endpoint, with what its service says for all of them. */

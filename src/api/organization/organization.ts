@@ -11,6 +11,7 @@ import {
   type OrganizationCreators,
   operatorRequired,
 } from "../../auth/organization-creators.ts";
+import type { Ceilings } from "../../deployments/ceilings.ts";
 import { type Problem, problem } from "../../errors.ts";
 import {
   actorOf,
@@ -22,6 +23,7 @@ import {
   organizationNotFound,
 } from "../../server/rpc/engine/caller.ts";
 import type { Organizations } from "../../storage/accounts/organizations.ts";
+import type { ArtifactFiles } from "../../storage/hosting/files.ts";
 import { idBoundary, isTaskId } from "../../tasks/id.ts";
 import { changedFields } from "../mask.ts";
 import { PageTokens } from "../page.ts";
@@ -32,6 +34,9 @@ import { toAuditMessage, toOrganizationMessage } from "./messages.ts";
 
 /** Organizations of one person, above which they cannot create another, so that nobody claims all names. */
 const MAX_MEMBERSHIPS = 100;
+
+/** Deployments that the storage use of an organization names: those that take most. */
+const MAX_STORAGE_DEPLOYMENTS = 100;
 
 /** The fields that an update may change. */
 export const CHANGEABLE = ["display_name", "reveal_enabled"] as const;
@@ -46,6 +51,8 @@ interface OrganizationServiceOptions extends MemberOptions {
       | "askForMonitoring"
       | "listAuditEvents"
     >;
+  readonly hosting: Pick<ArtifactFiles, "readStorageUse">;
+  readonly ceilings: Ceilings;
   /** Who may create organizations; undefined: as `checkCreator` says. */
   readonly organizationCreators: OrganizationCreators | undefined;
 }
@@ -144,6 +151,22 @@ export function organizationService(
         throw organizationNotFound(organization);
       }
       return toOrganizationMessage(updated, role);
+    },
+
+    async getStorageUse(_req, ctx) {
+      const { organizationId } = memberOf(ctx);
+      const limit = MAX_STORAGE_DEPLOYMENTS;
+      const use = await options.hosting.readStorageUse({ organizationId, limit });
+      return {
+        usedBytes: BigInt(use.usedBytes),
+        limitBytes: BigInt(options.ceilings.storageBytes),
+        unusedBytes: BigInt(use.unusedBytes),
+        deployments: use.deployments.map(({ name, revisions, bytes }) => ({
+          deployment: name,
+          revisions,
+          bytes: BigInt(bytes),
+        })),
+      };
     },
 
     async askForMonitoring(_req, ctx) {

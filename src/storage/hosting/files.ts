@@ -6,6 +6,21 @@ type OfOrganization = { readonly organizationId: string };
 /** Identifies the blob of a file. */
 type BlobKey = OfOrganization & { readonly blobId: string };
 
+/** What the files of an organization take. */
+export interface StorageUse {
+  /** Of all files, each once, with uploads that have begun. */
+  readonly usedBytes: number;
+  /** Of what no revision has: it is deleted when its time is over. */
+  readonly unusedBytes: number;
+  /** The deployments whose kept revisions take most, largest first. */
+  readonly deployments: readonly {
+    readonly name: string;
+    readonly revisions: number;
+    /** A file that several deployments have counts for each. */
+    readonly bytes: number;
+  }[];
+}
+
 /**
  * Files of artifacts. Each organization has its own, so that nobody learns what
  * others have. A file is kept while an artifact refers to it, and otherwise
@@ -64,6 +79,9 @@ export interface ArtifactFiles {
     readonly againMs: number;
     readonly limit: number;
   }): Promise<(OfOrganization & { readonly blobIds: string[] }) | undefined>;
+
+  /** What the organization's files take, and at most `limit` deployments that they are of. */
+  readStorageUse(parameters: OfOrganization & { readonly limit: number }): Promise<StorageUse>;
 
   /** Removes files from the registry after their bytes were deleted. */
   forgetFiles(parameters: OfOrganization & { readonly blobIds: readonly string[] }): Promise<void>;

@@ -10,6 +10,7 @@ const CEILINGS: Ceilings = {
   memoryMib: 4_096,
   cpu: 4,
   retentionMs: 365 * 86_400_000,
+  storageBytes: 1024 ** 3,
 };
 
 const serviceOf = (workers?: number) => ({

@@ -40,6 +40,20 @@ describe.skipIf(skipped)(`deployments and people in the console${skipped}`, () =
     await world?.[Symbol.asyncDispose]();
   });
 
+  it("are listed with what they store, and how much of its storage the organization has used", async () => {
+    await using person = await ConsoleBrowser.open(browser, world.platform, { email: ADMIN });
+    const { page } = person;
+    await person.go("/o/acme/deployments");
+    await person.heading("Deployments");
+    const { usedBytes, deployments } = await world.client.organizations.getStorageUse({});
+    const inKibibytes = (size: bigint | undefined) =>
+      `${Number((Number(size) / 1_024).toPrecision(3))} KiB`;
+    const row = page.getByRole("row", { name: /^echo/ });
+    await row.getByRole("cell", { name: inKibibytes(deployments[0]?.bytes) }).waitFor();
+    await page.getByText(`${inKibibytes(usedBytes)} of 20 GiB`, { exact: true }).waitFor();
+    await person.isSound();
+  });
+
   it("are found with the palette, stopped and started", async () => {
     await using person = await ConsoleBrowser.open(browser, world.platform, { email: ADMIN });
     const { page } = person;

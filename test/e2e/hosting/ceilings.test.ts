@@ -1,5 +1,6 @@
 import { durationFromMs, durationMs } from "@bufbuild/protobuf/wkt";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { type ArtifactIndex, writeIndex } from "../../../src/artifacts/index-file.ts";
 import {
   DeploymentStatus,
   errorFacts,
@@ -10,11 +11,12 @@ import { DEFAULT_SETTINGS } from "../../../src/storage/deployment-settings.ts";
 import { artifact, type DeployOptions, declaring, World } from "./world.ts";
 
 const KIBIBYTE = 1024;
+const MEBIBYTE = KIBIBYTE ** 2;
 
 let world: World;
 beforeAll(async () => {
   const limits = { workers: 1, memoryMib: 256, cpu: 0.5, deployments: 3 };
-  const ceilings = { ...limits, retentionMs: 3_600_000 };
+  const ceilings = { ...limits, retentionMs: 3_600_000, storageBytes: MEBIBYTE };
   world = await World.start({ config: { ceilings } });
 });
 afterAll(() => world[Symbol.asyncDispose]());
@@ -138,4 +140,35 @@ it("variables and secrets together are bounded by what a process can be started 
   expect((await deploy("second", { secrets: { THIRD_KEY: large } }))[0]).toBe("ok");
   const replaced = { secrets: { KEY: "short" }, removeSecrets: ["OTHER_KEY"] };
   expect((await deploy("second", { ...replaced, settings: { env } }))[0]).toBe("ok");
+});
+
+it("an organization stores no more than the operator allows, and reads by what", async () => {
+  const { usedBytes, limitBytes, unusedBytes, deployments } =
+    await world.client.organizations.getStorageUse({});
+  expect(Number(limitBytes)).toBe(MEBIBYTE);
+  expect(deployments.map(({ deployment }) => deployment).sort()).toEqual(["modest", "second"]);
+  const echo = await artifact();
+  const size = echo.index.files.reduce((sum, file) => sum + file.size, 0);
+  // Both have the same files, which are stored once.
+  expect(deployments.map(({ bytes }) => Number(bytes))).toEqual([size, size]);
+  expect(Number(usedBytes)).toBe(size);
+  expect(Number(unusedBytes)).toBe(0);
+
+  const { deployments: client } = world.client;
+  async function* upload() {
+    const header = { sha256: "a".repeat(64), sizeBytes: BigInt(MEBIBYTE) };
+    yield { part: { case: "header" as const, value: header } };
+  }
+  const [reason, message] = await refusal(client.uploadFile(upload()));
+  expect(reason).toBe("LIMIT_REACHED");
+  expect(message).toMatch(/larger than 1048576 bytes together, .*--max-organization-storage/);
+
+  // One content at many paths takes its space once there, and each time on a node.
+  const [file] = echo.index.files;
+  const copies = Array.from({ length: 2_000 }, (_, at) => ({ ...file, path: `copy-${at}.js` }));
+  const index = { ...echo.index, files: [...echo.index.files, ...copies] } as ArtifactIndex;
+  const bytes = Buffer.from(writeIndex(index));
+  const [again, why] = await refusal(client.createRevision({ deployment: "second", index: bytes }));
+  expect(again).toBe("LIMIT_REACHED");
+  expect(why).toMatch(/the files of the artifact have \d+ bytes together, .*leave out/);
 });

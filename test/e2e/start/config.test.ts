@@ -53,6 +53,7 @@ describe("the configuration of start", () => {
       ceilings: {
         ...{ workers: 100, memoryMib: 65_536, cpu: 64, deployments: 1_000 },
         retentionMs: 365 * 24 * 3_600_000,
+        storageBytes: 20 * 1024 ** 3,
       },
       budget: config.budget,
       externalLabels: {},
@@ -89,6 +90,7 @@ describe("the configuration of start", () => {
       TESSERA_MAX_WORKERS_PER_DEPLOYMENT: "8",
       TESSERA_MAX_CPU_PER_WORKER: "0.5",
       TESSERA_MAX_DEPLOYMENTS: "20",
+      TESSERA_MAX_ORGANIZATION_STORAGE: "1GiB",
     };
     expect(read({ maxMemoryPerWorker: "2GiB" }, env).config.ceilings).toEqual({
       workers: 8,
@@ -96,6 +98,7 @@ describe("the configuration of start", () => {
       cpu: 0.5,
       deployments: 20,
       retentionMs: 365 * 24 * 3_600_000,
+      storageBytes: 1024 ** 3,
     });
     for (const maxCpuPerWorker of ["0", "65", "1e1", "half"]) {
       const message = "--max-cpu-per-worker must be a number from 0.1 to 64";

@@ -67,6 +67,7 @@ export const ROWS: readonly Row[] = [
     request: (_, { company: { name } }) => ({ organization: { name, displayName: "Acme" } }),
     except: { [FOREIGN]: "ORGANIZATION_NOT_FOUND" },
   },
+  { method: organization.getStorageUse, request: (_, cast) => named(cast) },
   { method: organization.askForMonitoring, request: (_, cast) => named(cast) },
   {
     method: OrganizationTaskService.method.listOrganizationTasks,

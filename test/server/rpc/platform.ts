@@ -119,6 +119,7 @@ export class TestPlatform implements AsyncDisposable {
           ceilings: {
             ...{ workers: 100, memoryMib: 65_536, cpu: 64, deployments: 1_000 },
             retentionMs: 365 * 86_400_000,
+            storageBytes: 20 * 1024 ** 3,
           },
           silenceMs: 15_000,
           organizationCreators: "anyone",

@@ -1,5 +1,5 @@
 /** The registry of artifact files: finds, registers, finishes and sweeps them. */
-import type { ArtifactFiles } from "../../hosting/files.ts";
+import type { ArtifactFiles, StorageUse } from "../../hosting/files.ts";
 import type { HostingStorage } from "../../hosting/hosting.ts";
 import type { ArtifactFile } from "../../hosting/revisions.ts";
 import { lockOrganization } from "../accounts/locks.ts";
@@ -163,6 +163,50 @@ export function* listArtifactFiles({
     sizeBytes: size_bytes,
     blobId: blob_id,
   }));
+}
+
+export function* readStorageUse({
+  organizationId,
+  limit,
+}: Parameters<HostingStorage["readStorageUse"]>[0]): Operation<StorageUse> {
+  const [usage] = yield* query<{ used_bytes: number; unused_bytes: number }>(
+    `SELECT CAST(coalesce(sum(size_bytes), 0) AS bigint) AS used_bytes,
+       CAST(coalesce(sum(CASE WHEN reference_count = 0 THEN size_bytes ELSE 0 END), 0) AS bigint)
+         AS unused_bytes
+     FROM artifact_files WHERE organization_id = ?`,
+    organizationId,
+  );
+  const deployments = yield* query<{ name: string; revisions: number; bytes: number }>(
+    `WITH artifacts_of AS (
+       SELECT deployment_id, digest, count(*) AS revisions
+       FROM revisions WHERE organization_id = ? GROUP BY deployment_id, digest
+     ), files_of AS (
+       SELECT DISTINCT a.deployment_id, x.blob_id
+       FROM artifacts_of a JOIN artifact_references x
+         ON x.organization_id = ? AND x.digest = a.digest
+     ), sizes AS (
+       SELECT o.deployment_id, sum(f.size_bytes) AS bytes
+       FROM files_of o JOIN artifact_files f ON f.organization_id = ? AND f.blob_id = o.blob_id
+       GROUP BY o.deployment_id
+     ), counts AS (
+       SELECT deployment_id, sum(revisions) AS revisions FROM artifacts_of GROUP BY deployment_id
+     )
+     SELECT d.name, CAST(c.revisions AS bigint) AS revisions, CAST(s.bytes AS bigint) AS bytes
+     FROM sizes s
+     JOIN counts c ON c.deployment_id = s.deployment_id
+     JOIN deployments d ON d.organization_id = ? AND d.deployment_id = s.deployment_id
+     ORDER BY s.bytes DESC, d.name LIMIT ?`,
+    organizationId,
+    organizationId,
+    organizationId,
+    organizationId,
+    limit,
+  );
+  return {
+    usedBytes: usage?.used_bytes ?? 0,
+    unusedBytes: usage?.unused_bytes ?? 0,
+    deployments,
+  };
 }
 
 export function* takeUnusedFiles({

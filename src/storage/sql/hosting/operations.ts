@@ -10,6 +10,7 @@ import {
   finishFile,
   forgetFiles,
   listArtifactFiles,
+  readStorageUse,
   registerFile,
   takeUnusedFiles,
 } from "./files.ts";
@@ -80,5 +81,6 @@ export const HOSTING_OPERATIONS: OperationsOf<HostingStorage> = {
   describeDeployments,
   appendLogs,
   readLogs,
+  readStorageUse,
   pruneHosting,
 };

@@ -12,6 +12,7 @@ from .deployment import DeploymentLogLine
 from .deployment import DeploymentPlacement
 from .deployment import DeploymentSettings
 from .deployment import DeploymentStatus
+from .organization import DeploymentStorageUse
 from .organization_task import DeploymentTaskStats
 from .deployment import DeploymentWorker
 from .auth import EndedCredentials
@@ -49,6 +50,7 @@ from .token import RotateTokenResponse
 from .metrics import ServiceMetric
 from .organization_task import SkippedTasks
 from .metrics import Statistic
+from .organization import StorageUse
 from .endpoint import StreamEndpointResponse
 from .task import StreamTaskResponse
 from .task import SubmitError
@@ -97,6 +99,7 @@ __all__ = [
     "DeploymentPlacement",
     "DeploymentSettings",
     "DeploymentStatus",
+    "DeploymentStorageUse",
     "DeploymentTaskStats",
     "DeploymentWorker",
     "EndedCredentials",
@@ -134,6 +137,7 @@ __all__ = [
     "ServiceMetric",
     "SkippedTasks",
     "Statistic",
+    "StorageUse",
     "StreamEndpointResponse",
     "StreamTaskResponse",
     "SubmitError",

@@ -45,6 +45,18 @@ class AuditEvent:
 
 
 @_dc.dataclass(kw_only=True)
+class DeploymentStorageUse:
+    """DeploymentStorageUse is what the files of one deployment take."""
+
+    deployment: str = ""
+    """The deployment's name."""
+    revisions: int = 0
+    """How many revisions are kept."""
+    bytes: int = 0
+    """The size of their files, each once. A file that several deployments have counts for each."""
+
+
+@_dc.dataclass(kw_only=True)
 class Invitation:
     """Invitation is an open invitation into an organization."""
 
@@ -142,6 +154,24 @@ class Organization:
     """Who asked: an e-mail address, or `token <name>`."""
 
 
+@_dc.dataclass(kw_only=True)
+class StorageUse:
+    """StorageUse is what the files of an organization take in the platform's blob store: the code,
+    packages and weights of its deployments.
+    """
+
+    used_bytes: int = 0
+    """Of all files, each once, with those that are being uploaded."""
+    limit_bytes: int = 0
+    """What they may take together, as the operator of the platform says."""
+    unused_bytes: int = 0
+    """The part of `used_bytes` that nothing refers to: files of a deploy that has not ended, and
+    what is about to be deleted.
+    """
+    deployments: list[DeploymentStorageUse] = _dc.field(default_factory=list)
+    """The 100 deployments that take most, largest first."""
+
+
 class SyncOrganizationService(_rpc.SyncService):
     """OrganizationService manages organizations, their members and invitations, and reads their
     audit log.
@@ -192,6 +222,22 @@ class SyncOrganizationService(_rpc.SyncService):
         }
         call = _rpc.Call("tessera.v1.OrganizationService/UpdateOrganization", message, harmless=False)
         return self._unary(call, Organization)
+
+    def get_storage_use(
+        self,
+        *,
+        organization: str = "",
+    ) -> StorageUse:
+        """GetStorageUse reads how much of the organization's storage its files take, and which
+        deployments they are of.
+
+        Errors: NOT_FOUND (ORGANIZATION_NOT_FOUND).
+        """
+        message: dict[str, _t.Any] = {
+            "organization": organization,
+        }
+        call = _rpc.Call("tessera.v1.OrganizationService/GetStorageUse", message, harmless=True)
+        return self._unary(call, StorageUse)
 
     def ask_for_monitoring(
         self,
@@ -398,6 +444,22 @@ class AsyncOrganizationService(_rpc.AsyncService):
         }
         call = _rpc.Call("tessera.v1.OrganizationService/UpdateOrganization", message, harmless=False)
         return await self._unary(call, Organization)
+
+    async def get_storage_use(
+        self,
+        *,
+        organization: str = "",
+    ) -> StorageUse:
+        """GetStorageUse reads how much of the organization's storage its files take, and which
+        deployments they are of.
+
+        Errors: NOT_FOUND (ORGANIZATION_NOT_FOUND).
+        """
+        message: dict[str, _t.Any] = {
+            "organization": organization,
+        }
+        call = _rpc.Call("tessera.v1.OrganizationService/GetStorageUse", message, harmless=True)
+        return await self._unary(call, StorageUse)
 
     async def ask_for_monitoring(
         self,

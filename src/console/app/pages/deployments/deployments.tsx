@@ -2,13 +2,17 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { DeploymentJson } from "../../../../../gen/tessera/v1/deployment_pb.js";
+import type { StorageUseJson } from "../../../../../gen/tessera/v1/organization_pb.js";
 import { useOrganization } from "../../api/session.ts";
+import { storageUseOf } from "../../api/storage.ts";
 import { statsIn, taskStatsOf } from "../../api/task-stats.ts";
 import { useDeployments } from "../../api/use-deployments.ts";
 import { Command } from "../../ui/command.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
 import { Empty } from "../../ui/empty.tsx";
+import { Facts } from "../../ui/facts.tsx";
 import { Page } from "../../ui/page.tsx";
+import { bytes } from "../../ui/quantity.ts";
 import { StreamStatus } from "../../ui/stream-status.tsx";
 import { Time } from "../../ui/time.tsx";
 import { DeploymentState } from "./state.tsx";
@@ -17,6 +21,7 @@ export function Deployments() {
   const organization = useOrganization();
   const { deployments, stream } = useDeployments(organization);
   const { data: stats } = useQuery(taskStatsOf(organization));
+  const { data: storage } = useQuery(storageUseOf(organization));
   return (
     <Page
       title="Deployments"
@@ -50,13 +55,39 @@ export function Deployments() {
               cell: ({ authorization }) => (authorization ? "need a token" : "anybody"),
             },
             {
+              name: "Storage",
+              cell: ({ name }) => {
+                const own = storage?.deployments?.find(({ deployment }) => deployment === name);
+                return own && bytes(Number(own.bytes));
+              },
+            },
+            {
               name: "Changed",
               cell: ({ updatedAt }) => updatedAt !== undefined && <Time at={updatedAt} />,
             },
           ]}
         />
       )}
+      {storage !== undefined && <Storage use={storage} />}
     </Page>
+  );
+}
+
+/** How much of its storage the organization has used. */
+function Storage({ use }: { readonly use: StorageUseJson }) {
+  const [used, limit, unused] = [use.usedBytes, use.limitBytes, use.unusedBytes].map((text) =>
+    bytes(Number(text ?? 0)),
+  );
+  return (
+    <section aria-labelledby="storage">
+      <h2 id="storage">Storage</h2>
+      <Facts
+        entries={{
+          Used: `${used} of ${limit}`,
+          "Of no revision": `${unused}, deleted when no deploy needs it`,
+        }}
+      />
+    </section>
   );
 }
 

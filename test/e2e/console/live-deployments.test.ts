@@ -40,7 +40,7 @@ describe.skipIf(skipped)(`deployments that are followed in the console${skipped}
     await deployments.updateDeployment({
       deployment: { name: "another", settings: { maxWorkers: 7 } },
     });
-    await row.getByText("0 of 1 to 7").waitFor();
+    await row.getByText("0 of 1–7").waitFor();
     await deployments.stopDeployment({ deployment: "echo" });
     const echo = page.getByRole("row", { name: /^echo / });
     await echo.getByText("stopped", { exact: true }).waitFor();

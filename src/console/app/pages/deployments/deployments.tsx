@@ -47,18 +47,18 @@ export function Deployments() {
             { name: "Waiting", cell: ({ name }) => stats && (statsIn(stats, name).queued ?? 0) },
             { name: "Running", cell: ({ name }) => stats && (statsIn(stats, name).running ?? 0) },
             {
-              name: "Failed in an hour",
+              name: "Failed (1 h)",
               cell: ({ name }) => stats && (statsIn(stats, name).failed ?? 0),
             },
             {
-              name: "Callers",
-              cell: ({ authorization }) => (authorization ? "need a token" : "anybody"),
+              name: "Access",
+              cell: ({ authorization }) => (authorization ? "Protected" : "Public"),
             },
             {
               name: "Storage",
               cell: ({ name }) => {
                 const own = storage?.deployments?.find(({ deployment }) => deployment === name);
-                return own && bytes(Number(own.bytes));
+                return own && bytes(Number(own.bytes)).replace(" ", "\u00a0");
               },
             },
             {
@@ -100,6 +100,6 @@ function DeploymentLink({ name }: { readonly name: string }) {
   );
 }
 
-/** Such as `1 of 1 to 4`. */
+/** Such as `1 of 1–4`. */
 const workersOf = ({ workers = 0, settings }: DeploymentJson): string =>
-  `${workers} of ${settings?.minWorkers ?? 0} to ${settings?.maxWorkers ?? 0}`;
+  `${workers} of ${settings?.minWorkers ?? 0}–${settings?.maxWorkers ?? 0}`;

@@ -12,6 +12,7 @@ import { ErrorReasonSchema } from "../gen/tessera/v1/error_pb.js";
 import { FederationService } from "../gen/tessera/v1/federation_pb.js";
 import { LoginService } from "../gen/tessera/v1/login_pb.js";
 import { MetricsService } from "../gen/tessera/v1/metrics_pb.js";
+import { ModelService } from "../gen/tessera/v1/model_pb.js";
 import { OperatorService } from "../gen/tessera/v1/operator_pb.js";
 import { OrganizationService } from "../gen/tessera/v1/organization_pb.js";
 import { OrganizationTaskService } from "../gen/tessera/v1/organization_task_pb.js";
@@ -45,6 +46,7 @@ const SERVICES = [
     LoginService,
     FederationService,
     MetricsService,
+    ModelService,
     OperatorService,
     DeploymentService,
   ],

@@ -93,6 +93,11 @@ export const CATALOGUE = {
   NO_MATCHING_WORKER: Code.Unavailable,
   BLOB_RANGE_INVALID: Code.OutOfRange,
   TOKEN_MISSING: Code.Unauthenticated,
+  MODEL_NOT_FOUND: Code.NotFound,
+  MODEL_NOT_READY: Code.FailedPrecondition,
+  MODEL_IN_USE: Code.FailedPrecondition,
+  SOURCE_REFUSED: Code.FailedPrecondition,
+  SOURCE_UNAVAILABLE: Code.Unavailable,
 } as const satisfies Record<string, Code>;
 
 export type Reason = keyof typeof CATALOGUE;

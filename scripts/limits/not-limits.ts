@@ -17,6 +17,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     "src/artifacts/index-file.ts NODE_FORMAT",
     "src/artifacts/index-file.ts PYTHON_FORMAT",
     "src/artifacts/index-file.ts REMOTE_FORMAT",
+    "src/artifacts/model-index.ts MODEL_FORMAT",
     "src/artifacts/tar.ts BLOCK",
     "src/auth/task-access.ts HEAD_BYTES",
     "src/auth/task-access.ts ID_BYTES",

@@ -105,4 +105,13 @@ export const REMEDIES = {
   NO_MATCHING_WORKER:
     "Join a machine with these labels ([workers](workers.md#placement)), or change `--require`, which goes before the code for the same label. Tasks wait.",
   BLOB_RANGE_INVALID: "Ask for a range within the length that the answer names.",
+  MODEL_NOT_FOUND:
+    "`tessera model list` lists the models, and `tessera model get NAME` its versions.",
+  MODEL_NOT_READY:
+    "Wait until it is fetched: `tessera model get NAME`. One that failed says why there; import it again.",
+  MODEL_IN_USE:
+    "Deploy the deployments that the message names with another version, or delete them.",
+  SOURCE_REFUSED:
+    "The message says what is wrong with the source. A gated repository needs the token of an account that may read it.",
+  SOURCE_UNAVAILABLE: "Try again: what was stored is kept. The node's log has the details.",
 } as const satisfies Readonly<Record<Reason, string>>;

@@ -5,6 +5,7 @@ import { DeploymentService } from "../../gen/tessera/v1/deployment_pb.js";
 import { FederationService } from "../../gen/tessera/v1/federation_pb.js";
 import { LoginService } from "../../gen/tessera/v1/login_pb.js";
 import { MetricsService } from "../../gen/tessera/v1/metrics_pb.js";
+import { ModelService } from "../../gen/tessera/v1/model_pb.js";
 import { OperatorService } from "../../gen/tessera/v1/operator_pb.js";
 import { OrganizationService } from "../../gen/tessera/v1/organization_pb.js";
 import { OrganizationTaskService } from "../../gen/tessera/v1/organization_task_pb.js";
@@ -15,6 +16,7 @@ import { type DeploymentServiceOptions, deploymentService } from "../api/deploym
 import { federationService } from "../api/federation.ts";
 import { loginService } from "../api/login/login.ts";
 import { metricsService } from "../api/metrics.ts";
+import { modelService } from "../api/model/model.ts";
 import { operatorService } from "../api/operator.ts";
 import { organizationService } from "../api/organization/organization.ts";
 import { organizationTaskService } from "../api/task/organization-task.ts";
@@ -122,6 +124,9 @@ export function platformServices(
     register(MetricsService, metricsService(ports)),
     register(OperatorService, operatorService(ports)),
     register(WorkerService, workerService({ ...ports, ...settings, storage: ports.tasks })),
+    register(ModelService, modelService({ ...ports, ...settings }), {
+      maxMessageBytes: MAX_INDEX_MESSAGE_BYTES,
+    }),
     register(DeploymentService, deploymentService({ ...ports, ...settings, platform }), {
       maxMessageBytes: MAX_INDEX_MESSAGE_BYTES,
     }),

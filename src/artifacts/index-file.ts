@@ -205,28 +205,7 @@ function checkFiles({ files, entry, python, kind }: ArtifactIndex): void {
   if (kind === "remote") {
     return; // Its schema allows no files.
   }
-  if (files.length > MAX_ARTIFACT_FILES) {
-    throw new ArtifactError(
-      `the artifact has ${files.length} files; at most ${MAX_ARTIFACT_FILES} may be`,
-    );
-  }
-  for (const { path, size } of files) {
-    checkPath(path);
-    if (size > MAX_ARTIFACT_FILE_BYTES) {
-      throw new ArtifactError(
-        `${quoted(path)} has ${size} bytes; a file may have at most ${MAX_ARTIFACT_FILE_BYTES}`,
-      );
-    }
-  }
-  const total = bytesOf(files);
-  if (total > MAX_ARTIFACT_BYTES) {
-    throw new ArtifactError(
-      `the artifact has ${total} bytes; all its files together may have at most ${MAX_ARTIFACT_BYTES}`,
-    );
-  }
-  checkTogether([INDEX_NAME, ...files.map(({ path }) => path)]);
-  const wholes = placed(files).filter(({ start }) => start === 0);
-  checkTogether([INDEX_NAME, ...wholes.map(({ path }) => path)]);
+  checkFileList(files, { what: "artifact", maxFiles: MAX_ARTIFACT_FILES });
   const named = python?.module?.replaceAll(".", "/");
   if (named !== undefined && ![`${named}.py`, `${named}/__init__.py`].includes(entry)) {
     throw new ArtifactError(`${INDEX_NAME}/python/module is not the name of ${quoted(entry)}`);
@@ -239,6 +218,33 @@ function checkFiles({ files, entry, python, kind }: ArtifactIndex): void {
       );
     }
   }
+}
+
+/** Throws an `ArtifactError` for files that an index may not list. */
+export function checkFileList(
+  files: readonly IndexedFile[],
+  { what, maxFiles }: { readonly what: "artifact" | "model"; readonly maxFiles: number },
+): void {
+  if (files.length > maxFiles) {
+    throw new ArtifactError(`the ${what} has ${files.length} files; at most ${maxFiles} may be`);
+  }
+  for (const { path, size } of files) {
+    checkPath(path);
+    if (size > MAX_ARTIFACT_FILE_BYTES) {
+      throw new ArtifactError(
+        `${quoted(path)} has ${size} bytes; a file may have at most ${MAX_ARTIFACT_FILE_BYTES}`,
+      );
+    }
+  }
+  const total = bytesOf(files);
+  if (total > MAX_ARTIFACT_BYTES) {
+    throw new ArtifactError(
+      `the ${what} has ${total} bytes; all its files together may have at most ${MAX_ARTIFACT_BYTES}`,
+    );
+  }
+  checkTogether([INDEX_NAME, ...files.map(({ path }) => path)]);
+  const wholes = placed(files).filter(({ start }) => start === 0);
+  checkTogether([INDEX_NAME, ...wholes.map(({ path }) => path)]);
 }
 
 /** The files that a node unpacks: without the packages, from which it makes an environment. */
@@ -255,11 +261,17 @@ export function bytesOf(files: readonly IndexedFile[]): number {
 }
 
 function canonical({ service, files, python, ...others }: ArtifactIndex): string {
-  const sorted = (value: object): object =>
-    Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)));
-  const ordered = files.toSorted((a, b) => (a.path < b.path ? -1 : 1)).map((file) => sorted(file));
   const facts = python && { python: sorted(python) };
-  return JSON.stringify(sorted({ ...others, ...facts, service, files: ordered }));
+  return JSON.stringify(sorted({ ...others, ...facts, service, files: sortedFiles(files) }));
+}
+
+/** Files as the one form of an index has them: by path, with their members in order. */
+export function sortedFiles(files: readonly IndexedFile[]): object[] {
+  return files.toSorted((a, b) => (a.path < b.path ? -1 : 1)).map((file) => sorted(file));
+}
+
+function sorted(value: object): object {
+  return Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)));
 }
 
 function ownMajor(): string {

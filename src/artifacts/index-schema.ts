@@ -76,10 +76,18 @@ const REMOTE_INDEX = {
   },
 };
 
+const MODEL_INDEX = {
+  type: "object",
+  additionalProperties: false,
+  required: ["format", "kind", "files"],
+  properties: { format: { const: 4 }, kind: { const: "model" }, files: FILES },
+};
+
 interface Validators {
   readonly node: ValidateFunction;
   readonly python: ValidateFunction;
   readonly remote: ValidateFunction;
+  readonly model: ValidateFunction;
 }
 
 let compiled: Validators | undefined;
@@ -93,10 +101,17 @@ export function faultOfIndex(index: unknown): string | undefined {
       node: ajv.compile(NODE_INDEX),
       python: ajv.compile(PYTHON_INDEX),
       remote: ajv.compile(REMOTE_INDEX),
+      model: ajv.compile(MODEL_INDEX),
     };
   }
   const { format } = (index ?? {}) as { readonly format?: unknown };
-  const matches = format === 3 ? compiled.remote : format === 2 ? compiled.python : compiled.node;
+  const { node, python, remote, model } = compiled;
+  const matches =
+    new Map<unknown, ValidateFunction>([
+      [2, python],
+      [3, remote],
+      [4, model],
+    ]).get(format) ?? node;
   if (matches(index)) {
     return undefined;
   }

@@ -5,6 +5,7 @@ import { DeploymentService } from "../../gen/tessera/v1/deployment_pb.js";
 import { EndpointService } from "../../gen/tessera/v1/endpoint_pb.js";
 import { LoginService } from "../../gen/tessera/v1/login_pb.js";
 import { MetricsService } from "../../gen/tessera/v1/metrics_pb.js";
+import { ModelService } from "../../gen/tessera/v1/model_pb.js";
 import { OrganizationService } from "../../gen/tessera/v1/organization_pb.js";
 import { OrganizationTaskService } from "../../gen/tessera/v1/organization_task_pb.js";
 import { TaskService } from "../../gen/tessera/v1/task_pb.js";
@@ -16,6 +17,7 @@ export * from "../../gen/tessera/v1/endpoint_pb.js";
 export * from "../../gen/tessera/v1/error_pb.js";
 export * from "../../gen/tessera/v1/login_pb.js";
 export * from "../../gen/tessera/v1/metrics_pb.js";
+export * from "../../gen/tessera/v1/model_pb.js";
 export * from "../../gen/tessera/v1/organization_pb.js";
 export * from "../../gen/tessera/v1/organization_task_pb.js";
 export * from "../../gen/tessera/v1/task_pb.js";
@@ -43,6 +45,8 @@ export interface TesseraClient {
   readonly organizationTasks: Client<typeof OrganizationTaskService>;
   readonly deployments: Client<typeof DeploymentService>;
   readonly metrics: Client<typeof MetricsService>;
+  /** Weights by name, in versions. */
+  readonly models: Client<typeof ModelService>;
   readonly auth: Client<typeof AuthService>;
   readonly login: Client<typeof LoginService>;
 }
@@ -57,6 +61,7 @@ export function platformClient(transport: Transport): TesseraClient {
     organizationTasks: createClient(OrganizationTaskService, transport),
     deployments: createClient(DeploymentService, transport),
     metrics: createClient(MetricsService, transport),
+    models: createClient(ModelService, transport),
     auth: createClient(AuthService, transport),
     login: createClient(LoginService, transport),
   };

@@ -62,9 +62,9 @@ export interface ArtifactFiles {
   /** Marks a failed upload for sweeping. A finished file stays. */
   abandonFile(parameters: BlobKey & { readonly nowMs: number }): Promise<void>;
 
-  /** Lists an artifact's files with their blobs, each file once. */
+  /** Lists an artifact's files with their blobs, each file once; with `sha256` only that one. */
   listArtifactFiles(
-    parameters: OfOrganization & { readonly digest: string },
+    parameters: OfOrganization & { readonly digest: string; readonly sha256?: string },
   ): Promise<(ArtifactFile & { readonly blobId: string })[]>;
 
   /**

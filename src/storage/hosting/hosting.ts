@@ -14,11 +14,18 @@
  */
 import type { ArtifactFiles } from "./files.ts";
 import type { Logs } from "./logs.ts";
+import type { ModelStorage } from "./models.ts";
 import type { NodeStorage } from "./nodes.ts";
 import type { Revisions } from "./revisions.ts";
 import type { SecretStorage } from "./secrets.ts";
 
-export interface HostingStorage extends Revisions, SecretStorage, ArtifactFiles, NodeStorage, Logs {
+export interface HostingStorage
+  extends Revisions,
+    SecretStorage,
+    ArtifactFiles,
+    NodeStorage,
+    Logs,
+    ModelStorage {
   /**
    * Deletes the remains of deleted deployments, and nodes that died long ago:
    * at most `limit` rows of each kind. Returns how many it deleted; 0 when

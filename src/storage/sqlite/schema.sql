@@ -441,7 +441,7 @@ CREATE TABLE revisions (
 );
 CREATE INDEX revisions_by_artifact ON revisions (organization_id, digest);
 
--- Artifacts, each while a revision has it.
+-- Artifacts and versions of models, each while a revision has it or it is kept.
 CREATE TABLE artifacts (
   organization_id text NOT NULL,
   digest text NOT NULL,
@@ -462,9 +462,9 @@ CREATE TABLE artifact_files (
   size_bytes bigint NOT NULL,
   -- uploading; ready; or dying, when nothing may use it any more.
   state text NOT NULL,
-  -- How many artifacts have it.
+  -- How many artifacts and models have it.
   reference_count integer NOT NULL DEFAULT 0,
-  -- When it may be deleted; null while an artifact has it.
+  -- When it may be deleted; null while any of them has it.
   delete_after_ms bigint,
   PRIMARY KEY (organization_id, blob_id)
 );
@@ -484,6 +484,63 @@ CREATE TABLE artifact_references (
 CREATE TABLE artifact_usage (
   organization_id text NOT NULL PRIMARY KEY,
   size_bytes bigint NOT NULL
+);
+
+-- Models: weights under a name.
+CREATE TABLE models (
+  organization_id text NOT NULL,
+  name text NOT NULL,
+  created_at_ms bigint NOT NULL,
+  -- The number of the newest version that it ever had.
+  last_version integer NOT NULL,
+  PRIMARY KEY (organization_id, name)
+);
+
+-- Versions of models. The index of a ready one is in artifacts, by its digest.
+CREATE TABLE model_versions (
+  organization_id text NOT NULL,
+  model text NOT NULL,
+  version integer NOT NULL,
+  -- importing, ready or failed.
+  state text NOT NULL,
+  -- Null until it is ready.
+  digest text,
+  size_bytes bigint NOT NULL,
+  files integer NOT NULL,
+  -- Where it was fetched from, as its caller named it; empty for one that was pushed.
+  source text NOT NULL,
+  -- The source as what it was when the import began: the same text is the same files.
+  pinned text NOT NULL,
+  repository text NOT NULL,
+  commit_id text NOT NULL,
+  created_at_ms bigint NOT NULL,
+  created_by text NOT NULL,
+  -- A list of texts, as JSON.
+  warnings text NOT NULL,
+  -- Why it failed.
+  reason text NOT NULL,
+  -- A token for the source, until the import has ended.
+  sealed_token text,
+  -- Which run imports it, and until when it has it for itself.
+  claim text NOT NULL,
+  claimed_until_ms bigint NOT NULL,
+  bytes_done bigint NOT NULL,
+  bytes_per_second bigint NOT NULL,
+  PRIMARY KEY (organization_id, model, version)
+);
+CREATE INDEX model_versions_by_digest ON model_versions (organization_id, digest);
+CREATE INDEX model_versions_importing ON model_versions (claimed_until_ms)
+  WHERE state = 'importing';
+
+-- What an import has stored: files of the index to come.
+CREATE TABLE model_imported_files (
+  organization_id text NOT NULL,
+  model text NOT NULL,
+  version integer NOT NULL,
+  path text NOT NULL,
+  sha256 text NOT NULL,
+  size_bytes bigint NOT NULL,
+  PRIMARY KEY (organization_id, model, version, path)
 );
 
 CREATE TABLE nodes (

@@ -1,11 +1,14 @@
 /** A request for every method of the platform, such that a caller with every right succeeds. */
+import { createHash } from "node:crypto";
 import { AuthService } from "../../../gen/tessera/v1/auth_pb.js";
 import { DeploymentService } from "../../../gen/tessera/v1/deployment_pb.js";
 import { LoginService } from "../../../gen/tessera/v1/login_pb.js";
 import { MetricsService } from "../../../gen/tessera/v1/metrics_pb.js";
+import { ModelService } from "../../../gen/tessera/v1/model_pb.js";
 import { OperatorService } from "../../../gen/tessera/v1/operator_pb.js";
 import { OrganizationService } from "../../../gen/tessera/v1/organization_pb.js";
 import { OrganizationTaskService } from "../../../gen/tessera/v1/organization_task_pb.js";
+import { createModelIndex } from "../../../src/artifacts/model-index.ts";
 import type { Cast } from "./callers.ts";
 import type { TestPlatform } from "./platform.ts";
 import { FOREIGN, named, type Row } from "./row.ts";
@@ -33,6 +36,31 @@ async function deploymentOf(platform: TestPlatform, cast: Cast) {
   return { ...named(cast), deployment: await newDeployment(platform, cast.company) };
 }
 
+async function modelOf(platform: TestPlatform, cast: Cast) {
+  const { organizationId } = cast.company;
+  const name = newName("weights");
+  const blobId = platform.newId();
+  const { sha256, sizeBytes, keptUntilMs } = {
+    sha256: createHash("sha256").update("").digest("hex"),
+    sizeBytes: 0,
+    keptUntilMs: platform.now() + 60_000,
+  };
+  const file = { organizationId, blobId, keptUntilMs };
+  const { hosting } = platform.storage;
+  await hosting.registerFile({ ...file, sha256, sizeBytes, maxBytes: 1 });
+  await hosting.finishFile(file);
+  const index = createModelIndex([{ path: "empty", size: 0, sha256, executable: false }]);
+  await hosting.pushModel({
+    ...platform.deed(),
+    ...{ organizationId, model: name, files: 1, warnings: [], maxModels: 1_000, maxVersions: 1 },
+    artifact: {
+      ...{ digest: index.digest, index: index.text, endpoints: [] },
+      files: [{ sha256, sizeBytes }],
+    },
+  });
+  return { ...named(cast), model: name };
+}
+
 async function userCode(platform: TestPlatform) {
   const { body } = await platform.call(LoginService.method.startDeviceLogin, {});
   return { userCode: body.userCode };
@@ -45,6 +73,7 @@ const organization = OrganizationService.method;
 const auth = AuthService.method;
 const login = LoginService.method;
 const deployment = DeploymentService.method;
+const model = ModelService.method;
 
 /** Tokens without protected endpoint access. */
 const NO_CALLS = {
@@ -323,4 +352,18 @@ export const ROWS: readonly Row[] = [
     request: deploymentOf,
     except: { [FOREIGN]: "DEPLOYMENT_NOT_FOUND" },
   },
+  { method: model.listModels, request: (_, cast) => named(cast) },
+  {
+    method: model.pushModel,
+    request: (_, cast) => ({ ...named(cast), model: newName("weights"), index: "e30=" }),
+    outcome: "ARTIFACT_INVALID",
+  },
+  ...[model.getModel, model.watchModel, model.readModel, model.deleteModel].map((method) => ({
+    method,
+    request: async (platform: TestPlatform, cast: Cast) => ({
+      ...(await modelOf(platform, cast)),
+      ...(method !== model.getModel && { version: 1 }),
+    }),
+    except: { [FOREIGN]: "MODEL_NOT_FOUND" } as const,
+  })),
 ];

@@ -124,7 +124,7 @@ function faultOf(
   return others.length > 0 ? { outcome: "sizes_differ", files: others } : undefined;
 }
 
-/** Deletes those of the artifacts that no revision uses any more. */
+/** Deletes those of the artifacts that no revision and no model uses any more. */
 export function* dropArtifacts(
   organizationId: string,
   digests: readonly string[],
@@ -132,7 +132,10 @@ export function* dropArtifacts(
 ): Operation<void> {
   for (const digest of new Set(digests)) {
     const [used] = yield* query(
-      "SELECT 1 AS used FROM revisions WHERE organization_id = ? AND digest = ? LIMIT 1",
+      `SELECT 1 AS used FROM revisions WHERE organization_id = ? AND digest = ?
+       UNION ALL SELECT 1 FROM model_versions WHERE organization_id = ? AND digest = ? LIMIT 1`,
+      organizationId,
+      digest,
       organizationId,
       digest,
     );

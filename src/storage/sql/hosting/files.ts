@@ -147,6 +147,7 @@ export function* abandonFile({
 export function* listArtifactFiles({
   organizationId,
   digest,
+  sha256,
 }: Parameters<HostingStorage["listArtifactFiles"]>[0]): Operation<
   (ArtifactFile & { readonly blobId: string })[]
 > {
@@ -154,9 +155,10 @@ export function* listArtifactFiles({
     `SELECT f.sha256, f.size_bytes, f.blob_id
      FROM artifact_references r JOIN artifact_files f
        ON f.organization_id = r.organization_id || '' AND f.blob_id = r.blob_id
-     WHERE r.organization_id = ? AND r.digest = ?`,
+     WHERE r.organization_id = ? AND r.digest = ?${sha256 === undefined ? "" : " AND f.sha256 = ?"}`,
     organizationId,
     digest,
+    ...(sha256 === undefined ? [] : [sha256]),
   );
   return rows.map(({ sha256, size_bytes, blob_id }) => ({
     sha256,

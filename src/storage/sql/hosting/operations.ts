@@ -16,6 +16,15 @@ import {
 } from "./files.ts";
 import { appendLogs, readLogs } from "./logs.ts";
 import {
+  failImport,
+  finishImport,
+  importModel,
+  listImported,
+  reportImport,
+  takeImport,
+} from "./model-imports.ts";
+import { deleteModel, getModel, getModelVersion, listModels, pushModel } from "./models.ts";
+import {
   beat,
   endNode,
   listNodes,
@@ -48,6 +57,9 @@ export const SINGLE = {
   beat,
   listNodes,
   listWorkers,
+  getModelVersion,
+  listImported,
+  failImport,
 } as const satisfies Partial<OperationsOf<HostingStorage>>;
 
 /**
@@ -59,6 +71,8 @@ export const BY_ONE_CLOCK: ReadonlySet<keyof HostingStorage> = new Set([
   "listNodes",
   "listWorkers",
   "describeDeployments",
+  "takeImport",
+  "reportImport",
 ]);
 
 /** All operations of the port. */
@@ -83,4 +97,12 @@ export const HOSTING_OPERATIONS: OperationsOf<HostingStorage> = {
   readLogs,
   readStorageUse,
   pruneHosting,
+  pushModel,
+  importModel,
+  listModels,
+  getModel,
+  deleteModel,
+  takeImport,
+  reportImport,
+  finishImport,
 };

@@ -1,0 +1,240 @@
+/** ModelService: models of an organization, pushed, listed, read and deleted. */
+import { create } from "@bufbuild/protobuf";
+import { durationMs } from "@bufbuild/protobuf/wkt";
+import type { ServiceImpl } from "@connectrpc/connect";
+import {
+  type ModelService,
+  ModelState,
+  type ModelVersion,
+  ModelVersionSchema,
+} from "../../../gen/tessera/v1/model_pb.js";
+import { ArtifactError } from "../../artifacts/artifact-error.ts";
+import { type CheckedModelIndex, verifyModelIndex } from "../../artifacts/model-index.ts";
+import type { Ceilings } from "../../deployments/ceilings.ts";
+import { type Problem, problem } from "../../errors.ts";
+import { deed, memberOf, type Sources } from "../../server/rpc/engine/caller.ts";
+import type { BlobStore } from "../../storage/blobs.ts";
+import type { ArtifactFiles } from "../../storage/hosting/files.ts";
+import type { ModelStorage, ModelVersionKey } from "../../storage/hosting/models.ts";
+import type { Revisions } from "../../storage/hosting/revisions.ts";
+import { Followers, type ShownById, shownById } from "../follow.ts";
+import { PageTokens } from "../page.ts";
+import { artifactInvalid } from "../upload.ts";
+import { toModelMessage, toVersionMessage } from "./messages.ts";
+
+/** Models of an organization, so that a list of them stays readable. */
+const MAX_MODELS = 1_000;
+/** Versions of a model: older ones are deleted by people, who know what still needs them. */
+const MAX_MODEL_VERSIONS = 1_000;
+/** Versions of each model in a list of models. */
+const MAX_LISTED_MODEL_VERSIONS = 10;
+/** Bytes of one message of ReadModel. */
+const MAX_READ_CHUNK_BYTES = 256 * 1024;
+
+/** Bounds of what the storage takes. */
+export const modelBounds = { maxModels: MAX_MODELS, maxVersions: MAX_MODEL_VERSIONS } as const;
+
+export interface ModelServiceOptions extends Sources {
+  readonly hosting: ModelStorage &
+    Pick<Revisions, "getIndex"> &
+    Pick<ArtifactFiles, "listArtifactFiles">;
+  readonly blobs: Pick<BlobStore, "read">;
+  readonly ceilings: Ceilings;
+}
+
+/** ModelService over the hosting storage. */
+export function modelService(
+  options: ModelServiceOptions,
+): Partial<ServiceImpl<typeof ModelService>> {
+  const { hosting, ceilings } = options;
+  return {
+    async pushModel({ model, index }, ctx) {
+      const { organizationId, organization, by } = memberOf(ctx);
+      const { text, digest, paths, warnings, index: checked } = readIndex(index);
+      const files = checked.files.map(({ sha256, size }) => ({ sha256, sizeBytes: size }));
+      checkSize(
+        files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
+        ceilings,
+      );
+      const pushed = await hosting.pushModel({
+        ...deed(by, options),
+        ...{ organizationId, model, warnings, ...modelBounds },
+        artifact: { digest, index: text, endpoints: [], files },
+        files: paths.length,
+      });
+      switch (pushed.outcome) {
+        case "pushed":
+          return toVersionMessage(pushed.version);
+        case "files_missing":
+          throw problem(
+            "FILES_MISSING",
+            `${pushed.files.length} files of the model are not here, or not any more: ask with FindMissingFiles, upload those, and try again`,
+          );
+        case "sizes_differ":
+          throw problem(
+            "ARTIFACT_INVALID",
+            `${pushed.files.length} files have another size than the index says, such as ${pushed.files[0]}`,
+          );
+        case "limit":
+          throw tooMany(organization, model);
+      }
+    },
+
+    async listModels(req, ctx) {
+      const { organizationId, organization } = memberOf(ctx);
+      const tokens = new PageTokens({ method: "ListModels", filter: [organizationId] });
+      const page = await hosting.listModels({
+        ...tokens.query(req),
+        organizationId,
+        versions: MAX_LISTED_MODEL_VERSIONS,
+      });
+      return {
+        models: page.items.map((record) => toModelMessage(organization, record)),
+        nextPageToken: tokens.after(page.next),
+      };
+    },
+
+    async getModel({ model }, ctx) {
+      const { organizationId, organization } = memberOf(ctx);
+      const versions = MAX_MODEL_VERSIONS;
+      const found = await hosting.getModel({ organizationId, model, versions });
+      if (found === undefined) {
+        throw modelNotFound(model);
+      }
+      return toModelMessage(organization, found);
+    },
+
+    async deleteModel({ model, version }, ctx) {
+      const { organizationId, by } = memberOf(ctx);
+      const deleted = await hosting.deleteModel({
+        ...deed(by, options),
+        ...{ organizationId, model, ...(version > 0 && { version }) },
+      });
+      switch (deleted.outcome) {
+        case "deleted":
+          return {};
+        case "not_found":
+          throw modelNotFound(model, version);
+        case "in_use": {
+          const names = deleted.deployments.join(", ");
+          throw problem(
+            "MODEL_IN_USE",
+            `${nameOf(model, version)} is used by revisions of ${names}: deploy them with another version, which pushes the old revisions out, or delete them`,
+            { metadata: { deployments: names } },
+          );
+        }
+      }
+    },
+
+    watchModel: watchModel(hosting),
+    readModel: readModel(options),
+  };
+}
+
+/** WatchModel: one version, read once a second for all who follow it. */
+function watchModel(
+  hosting: Pick<ModelStorage, "getModelVersion">,
+): ServiceImpl<typeof ModelService>["watchModel"] {
+  const followers = new Followers<ShownById<ModelVersion>>("models");
+  return async function* ({ model, version, followFor }, { values, signal }) {
+    const { organizationId } = memberOf({ values });
+    const key: ModelVersionKey = { organizationId, model, version };
+    const read = async (before?: ShownById<ModelVersion>) => {
+      const found = await hosting.getModelVersion(key);
+      if (found === undefined) {
+        throw modelNotFound(model, version);
+      }
+      const message = create(ModelVersionSchema, toVersionMessage(found));
+      return shownById(ModelVersionSchema, [["", message]], before);
+    };
+    const only = (state: ShownById<ModelVersion>) => state.get("")?.message ?? {};
+    yield* followers.follow(
+      {
+        organizationId,
+        key: JSON.stringify(key),
+        read,
+        forMs: followFor && durationMs(followFor),
+        signal,
+      },
+      {
+        changeOf: (sent, next) => (sent?.get("") === next.get("") ? undefined : only(next)),
+        unchanged: only,
+        isOver: (state) => state.get("")?.message.state !== ModelState.IMPORTING,
+      },
+    );
+  };
+}
+
+/** ReadModel: the index, or one of its files, in messages of a bounded size. */
+function readModel({
+  hosting,
+  blobs,
+}: Pick<ModelServiceOptions, "hosting" | "blobs">): ServiceImpl<typeof ModelService>["readModel"] {
+  return async function* ({ model, version, sha256 }, { values }) {
+    const { organizationId } = memberOf({ values });
+    const found = await hosting.getModelVersion({ organizationId, model, version });
+    if (found === undefined) {
+      throw modelNotFound(model, version);
+    }
+    const { digest } = found;
+    if (digest === undefined) {
+      throw problem("MODEL_NOT_READY", `${nameOf(model, version)} is ${found.state}: wait for it`);
+    }
+    const key = { organizationId, digest };
+    if (sha256 === "") {
+      yield* inChunks([Buffer.from((await hosting.getIndex(key)) ?? "")]);
+      return;
+    }
+    const [file] = await hosting.listArtifactFiles({ ...key, sha256 });
+    if (file === undefined) {
+      throw problem("MODEL_NOT_FOUND", `${nameOf(model, version)} has no file ${sha256}`);
+    }
+    yield* inChunks(blobs.read(file.blobId));
+  };
+}
+
+async function* inChunks(parts: Iterable<Uint8Array> | AsyncIterable<Uint8Array>) {
+  for await (const part of parts) {
+    for (let at = 0; at < part.length; at += MAX_READ_CHUNK_BYTES) {
+      yield { chunk: part.subarray(at, at + MAX_READ_CHUNK_BYTES) };
+    }
+  }
+}
+
+function readIndex(bytes: Uint8Array): CheckedModelIndex {
+  try {
+    return verifyModelIndex(
+      new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes),
+    );
+  } catch (err) {
+    throw err instanceof ArtifactError
+      ? artifactInvalid(err)
+      : problem("ARTIFACT_INVALID", "tessera.json is not UTF-8", { cause: err });
+  }
+}
+
+/** Throws LIMIT_REACHED for more than an organization may store. */
+export function checkSize(bytes: number, { storageBytes }: Ceilings): void {
+  if (bytes > storageBytes) {
+    throw problem(
+      "LIMIT_REACHED",
+      `the files of the model have ${bytes} bytes together, and the operator of this platform allows an organization ${storageBytes} (tessera start --max-organization-storage)`,
+    );
+  }
+}
+
+/** The error for a version more than the organization or the model may have. */
+export function tooMany(organization: string, model: string): Problem {
+  return problem(
+    "LIMIT_REACHED",
+    `organization ${organization} has ${MAX_MODELS} models, or ${model} has ${MAX_MODEL_VERSIONS} versions: delete some first`,
+  );
+}
+
+function nameOf(model: string, version: number): string {
+  return version === 0 ? `model ${model}` : `version ${version} of model ${model}`;
+}
+
+function modelNotFound(model: string, version = 0): Problem {
+  return problem("MODEL_NOT_FOUND", `${nameOf(JSON.stringify(model), version)} does not exist`);
+}

@@ -258,11 +258,13 @@ function limitsOf({ settings }: RegisterResponse) {
 
 function workerLimitsOf({ settings }: RegisterResponse): WorkerLimits {
   const { memoryMib = 0, cpus = 1, diskMib = 0, logLinesPerSecond = 0 } = settings ?? {};
+  const { processes = 0 } = settings ?? {};
   return {
     memoryBytes: memoryMib * MEBIBYTE,
     cpus,
     diskBytes: diskMib * MEBIBYTE,
     logLinesPerSecond,
+    processes,
   };
 }
 

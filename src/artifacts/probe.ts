@@ -56,7 +56,7 @@ export async function nodeService(
 ): Promise<ProbedService> {
   const real = await realpath(folder);
   const servicePath = join(real, ENTRY_NAME);
-  const access = { read: [], addons: native, threads: false, env: {} };
+  const access = { read: [], addons: native, threads: false, processes: false, env: {} };
   return {
     servicePath,
     code: await readFile(servicePath, "utf8"),

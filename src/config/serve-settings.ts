@@ -98,6 +98,11 @@ export const SERVE_SETTINGS = {
     summary: "let workers start threads, which may get round the other limits",
     reason: "few services need them",
   }),
+  allowProcesses: toggle({
+    flag: "--allow-processes",
+    summary: "let workers in Node start processes, which no other limit holds",
+    reason: "where it is deployed, a service starts none unless it asks for some (processes)",
+  }),
   env: list({
     flag: "--env <name>",
     parse: values.text,

@@ -42,6 +42,7 @@ export interface ServeConfig extends ServiceLimits {
     readonly read: readonly string[];
     readonly addons: boolean;
     readonly threads: boolean;
+    readonly processes: boolean;
   };
   /** Undefined: tracing is off. */
   readonly tracing: TracingConfig | undefined;
@@ -122,7 +123,12 @@ export function readServeConfig(
     bodyBudgetBytes: 512 * MEBIBYTE,
     // All callers may come through one proxy, and no setting names it.
     connections: connectionsConfig({ perAddress: Number.POSITIVE_INFINITY }),
-    workerAccess: { read: read.allowRead, addons: read.allowAddons, threads: read.allowWorkers },
+    workerAccess: {
+      read: read.allowRead,
+      addons: read.allowAddons,
+      threads: read.allowWorkers,
+      processes: read.allowProcesses,
+    },
     tracing,
   };
   const secrets = {

@@ -14,6 +14,7 @@ export interface WorkerAccess {
   readonly read: readonly string[];
   readonly addons: boolean;
   readonly threads: boolean;
+  readonly processes: boolean;
   /** Environment variables of the workers. */
   readonly env: { readonly [name: string]: string };
 }
@@ -69,6 +70,7 @@ export function workerRights(
     write: [scratchFolder, ...(cacheFolder === undefined ? [] : [cacheFolder])],
     addons: access?.addons ?? false,
     threads: access?.threads ?? false,
+    processes: access?.processes ?? false,
     sqlite,
   };
 }

@@ -107,7 +107,13 @@ export class Workers {
     const scratchFolder = this.#scratch.create();
     // The rights in `workerAccess` are for the operator's own service, not for deployments.
     const access = revision
-      ? { read: [], addons: revision.platform !== undefined, threads: false, env: {} }
+      ? {
+          read: [],
+          addons: revision.platform !== undefined,
+          threads: false,
+          processes: revision.limits.processes > 0,
+          env: {},
+        }
       : workerAccess;
     return {
       service,

@@ -75,8 +75,13 @@ export async function prepare(
     const { env, secrets } = await variables(record, revision);
     const { labels } = options;
     const { memoryMib, cpu, network } = record.settings;
-    const limits = { ...DEFAULT_LIMITS, memoryBytes: memoryMib * MEBIBYTE, cpus: cpu };
     const { service: manifest, kind } = held.index;
+    const limits = {
+      ...DEFAULT_LIMITS,
+      memoryBytes: memoryMib * MEBIBYTE,
+      cpus: cpu,
+      processes: record.settings.processes || (manifest.processes ?? 0),
+    };
     const awaits = awaitedWorkers(record, manifest, { labels, hasCode: kind !== "remote" });
     // Last, because it holds more. What this node does not start needs no packages here.
     const { artifact, code } =
@@ -176,10 +181,10 @@ export function releaseLater({ index, release }: HeldArtifact): void {
 /** Identifies how a deployment runs: records with equal keys need no roll-out between them. */
 export function keyOf(record: DesiredDeployment): string {
   const { targetRevision, digest, settings, secretsSince, secretsConfirmed } = record;
-  const { memoryMib, cpu, env, network, requires, place, readyTimeoutMs } = settings;
+  const { memoryMib, cpu, env, network, requires, place, readyTimeoutMs, processes } = settings;
   return JSON.stringify([
     [targetRevision, digest, memoryMib, cpu, Object.entries(env).toSorted(), network],
-    [Object.entries(requires).toSorted(), place, readyTimeoutMs],
+    [Object.entries(requires).toSorted(), place, readyTimeoutMs, processes],
     [secretsSince, secretsConfirmed],
   ]);
 }

@@ -34,6 +34,11 @@ export interface Held {
   readonly sharedBytes: number;
   readonly socketBytes: number;
   readonly descriptors: number;
+  /**
+   * Descriptors were sent to a socket and not received there: they are open, and in no list. A
+   * worker with several processes may pass some to each other.
+   */
+  readonly inFlight: boolean;
 }
 
 /** It holds something whose size cannot be known. The message goes on from "it". */
@@ -46,9 +51,16 @@ export interface WorkerFolders {
   readonly cacheFolder?: string | undefined;
 }
 
-/** Of a process that has ended, and where there is no proc(5), what is in its folder. */
-export async function heldBy(pid: number, folders: WorkerFolders): Promise<Held> {
+/**
+ * What the processes of a worker hold, each file once. Of those that have ended, and where there is
+ * no proc(5), what is in its folder.
+ */
+export async function heldBy(
+  [pid, ...others]: readonly [number, ...(readonly number[])],
+  folders: WorkerFolders,
+): Promise<Held> {
   const files = await filesIn(folders.scratchFolder);
+  const seen: Seen = { stored: new Set(), cached: new Set(), inMemory: new Set() };
   const held = {
     diskBytes: files.bytes,
     cachedBytes: 0,
@@ -56,22 +68,36 @@ export async function heldBy(pid: number, folders: WorkerFolders): Promise<Held>
     sharedBytes: 0,
     socketBytes: 0,
     descriptors: 0,
+    inFlight: false,
   };
+  const sockets = new Set<string>();
+  const add = ({ diskBytes, cachedBytes, sharedBytes }: Bytes): void => {
+    held.diskBytes += diskBytes;
+    held.cachedBytes += cachedBytes;
+    held.sharedBytes += sharedBytes;
+  };
+  for (const each of [pid, ...others]) {
+    await unlessGone(each, async () => {
+      const open = await openBy(each, folders, { seen, sockets });
+      add(open);
+      held.descriptors += open.descriptors;
+      held.inFlight ||= open.inFlight;
+      add(await mappedBy(each, folders, seen));
+    });
+  }
+  await unlessGone(pid, async () => {
+    held.socketBytes = await socketBytes(pid, sockets);
+  });
+  return held;
+}
+
+/** What is just ending belongs to root, and has no memory any more. */
+async function unlessGone(pid: number, measure: () => Promise<void>): Promise<void> {
   try {
-    const open = await openBy(pid, folders);
-    const mapped = await mappedBy(pid, folders, open.seen);
-    return {
-      ...held,
-      diskBytes: held.diskBytes + open.diskBytes + mapped.diskBytes,
-      cachedBytes: open.cachedBytes + mapped.cachedBytes,
-      sharedBytes: open.sharedBytes + mapped.sharedBytes,
-      socketBytes: await socketBytes(pid, open.sockets),
-      descriptors: open.descriptors,
-    };
+    await measure();
   } catch (err) {
-    // What is just ending belongs to root, and has no memory any more.
     if (isGone(err) || (isForbidden(err) && !residenceOf(pid)?.bytes)) {
-      return held;
+      return;
     }
     throw isForbidden(err) ? new Unmeasurable("hides what it has open") : err;
   }
@@ -122,15 +148,9 @@ function refuseHidden(err: unknown): undefined {
   }
 }
 
-interface Open {
-  readonly descriptors: number;
-  readonly diskBytes: number;
-  readonly cachedBytes: number;
-  readonly sharedBytes: number;
-  /** The numbers of its sockets. */
-  readonly sockets: ReadonlySet<string>;
-  readonly seen: Seen;
-}
+type Bytes = Pick<Held, "diskBytes" | "cachedBytes" | "sharedBytes">;
+
+interface Open extends Bytes, Pick<Held, "descriptors" | "inFlight"> {}
 
 /**
  * The files that were measured, by their numbers. Each of these places may be a file system of its
@@ -162,11 +182,15 @@ function placeOf(
   return path.startsWith(`${scratchFolder}/`) ? "stored" : undefined;
 }
 
-async function openBy(pid: number, folders: WorkerFolders): Promise<Open> {
+/** `sockets` gets the numbers of its sockets. */
+async function openBy(
+  pid: number,
+  folders: WorkerFolders,
+  { seen, sockets }: { readonly seen: Seen; readonly sockets: Set<string> },
+): Promise<Open> {
   const numbers = await readdir(`/proc/${pid}/fd`);
-  const sum = { descriptors: numbers.length, diskBytes: 0, cachedBytes: 0, sharedBytes: 0 };
-  const sockets = new Set<string>();
-  const seen: Seen = { stored: new Set(), cached: new Set(), inMemory: new Set() };
+  const sum = { diskBytes: 0, cachedBytes: 0, sharedBytes: 0 };
+  let inFlight = false;
   for (const number of numbers) {
     const path = `/proc/${pid}/fd/${number}`;
     try {
@@ -174,7 +198,7 @@ async function openBy(pid: number, folders: WorkerFolders): Promise<Open> {
       const [, socket] = /^socket:\[(\d+)\]$/.exec(target) ?? [];
       if (socket !== undefined) {
         sockets.add(socket);
-        await refuseInFlight(pid, number);
+        inFlight ||= await hasInFlight(pid, number);
       } else if (target.endsWith(DELETED)) {
         const place = placeOf(target, folders) ?? "stored";
         sum[COUNTED_AS[place]] += await newBytes(path, seen[place]);
@@ -186,23 +210,16 @@ async function openBy(pid: number, folders: WorkerFolders): Promise<Open> {
       }
     }
   }
-  return { ...sum, sockets, seen };
+  return { ...sum, descriptors: numbers.length, inFlight };
 }
 
-/** A descriptor that is sent to a socket, and not received there, is open and in no list. */
-async function refuseInFlight(pid: number, descriptor: string): Promise<void> {
+async function hasInFlight(pid: number, descriptor: string): Promise<boolean> {
   const text = await readFile(`/proc/${pid}/fdinfo/${descriptor}`, "latin1");
-  if (/^scm_fds:\s+[1-9]/m.test(text)) {
-    throw new Unmeasurable("sent files or sockets to itself, which it has not received");
-  }
+  return /^scm_fds:\s+[1-9]/m.test(text);
 }
 
 /** Files that are deleted and mapped, and mappings without a file that are shared. */
-async function mappedBy(
-  pid: number,
-  folders: WorkerFolders,
-  seen: Seen,
-): Promise<Pick<Held, "diskBytes" | "cachedBytes" | "sharedBytes">> {
+async function mappedBy(pid: number, folders: WorkerFolders, seen: Seen): Promise<Bytes> {
   const sum = { diskBytes: 0, cachedBytes: 0, sharedBytes: 0 };
   const unknown = new Set<string>();
   const text = await readFile(`/proc/${pid}/maps`, "latin1");

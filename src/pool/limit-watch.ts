@@ -2,7 +2,8 @@
  * Enforces the memory, thread, processor and disk limits of one worker from outside. A
  * worker that works is looked at ten times a second. One that has used no processor
  * time, and so can have taken neither memory nor disk, costs one read of a file
- * every two seconds. What cannot be measured has exceeded its limit.
+ * every two seconds. What cannot be measured has exceeded its limit. Of a worker that may
+ * start processes, each limit is of all of them together.
  */
 import { writeFileSync } from "node:fs";
 import { type Held, heldBy, MAX_MEASURED_FILES, Unmeasurable } from "./held.ts";
@@ -13,7 +14,15 @@ import {
   type WorkerCache,
   type WorkerLimits,
 } from "./limits.ts";
-import { cpuTimeMs, residenceOf } from "./usage.ts";
+import {
+  cpuTimeOfAll,
+  type Pids,
+  proportionalOf,
+  residenceOfAll,
+  sharedFolderBytes,
+  treeOf,
+} from "./process-tree.ts";
+import { cpuTimeMs, type Residence } from "./usage.ts";
 
 /** Interval at which the processor time and the memory of a working worker are read. */
 const WORKING_INTERVAL_MS = 100;
@@ -34,6 +43,13 @@ const MAX_FAILED_MEASUREMENTS = 5;
  * libraries have a few for each processor; a machine runs out of them at some ten thousand.
  */
 const MAX_WORKER_THREADS = 4_000;
+/** Descriptors of each further process, besides those of the worker's own. */
+const MAX_DESCRIPTORS_PER_PROCESS = 64;
+/**
+ * Measurements in a row, one a second, in which a worker with several processes may have sent
+ * descriptors that nobody has received yet. What they hold cannot be measured.
+ */
+const MAX_IN_FLIGHT_MEASUREMENTS = 10;
 /** Unused processor time that a worker may save up, per processor. */
 const CPU_BURST_MS = 500;
 /** Most that a worker can be overdrawn, per processor: many threads do not stop it for minutes. */
@@ -62,6 +78,10 @@ export class LimitWatch implements Disposable {
   #measuring = false;
   #heldDueMs = 0;
   #failures = 0;
+  #inFlight = 0;
+  /** Of a worker that may start processes, what stands in its shared folder. */
+  #sharedFolderBytes = 0;
+  #comparing = false;
   /** As last measured. */
   #held: Held | undefined;
   #lastBytes = Number.POSITIVE_INFINITY;
@@ -103,28 +123,45 @@ export class LimitWatch implements Disposable {
     const pid = this.#watched.pid();
     const cpuMs = pid === undefined ? undefined : cpuTimeMs(pid);
     if (pid !== undefined && cpuMs !== undefined) {
-      this.#hold(pid, cpuMs);
+      const pids: Pids = this.#startsProcesses ? treeOf(pid) : [pid];
+      // That of a process whose end nobody waited for is not in a later sum.
+      const allMs = this.#startsProcesses ? Math.max(cpuTimeOfAll(pids), this.#lastCpuMs) : cpuMs;
+      this.#hold(pids, allMs);
     }
     this.#schedule();
   }
 
-  #hold(pid: number, cpuMs: number): void {
+  get #startsProcesses(): boolean {
+    return this.#watched.limits.processes > 0;
+  }
+
+  #hold(pids: Pids, cpuMs: number): void {
     if (this.#isFirst) {
       this.#isFirst = false;
-      chooseFirst(pid);
+      chooseFirst(pids[0]);
     }
     this.#growing = false;
     const worked = cpuMs !== this.#lastCpuMs;
     this.#idleLooks = worked || this.#stopped ? 0 : this.#idleLooks + 1;
-    this.#holdProcessor(pid, cpuMs);
+    this.#holdProcessor(pids, cpuMs);
+    this.#holdProcesses(pids);
     // The look that finds it idle is the last to read the rest: nothing changes afterwards.
     if (worked || this.#idleLooks === MAX_IDLE_LOOKS) {
-      this.#holdResidence(pid);
-      void this.#holdRest(pid);
+      this.#holdResidence(pids);
+      void this.#holdRest(pids);
     }
   }
 
-  #holdProcessor(pid: number, cpuMs: number): void {
+  #holdProcesses({ length }: Pids): void {
+    const { limits, kill } = this.#watched;
+    if (length - 1 > limits.processes) {
+      kill(
+        `out of processes: it started ${length - 1}, and at most ${limits.processes} may run at a time (processes in its code, or --processes)`,
+      );
+    }
+  }
+
+  #holdProcessor(pids: Pids, cpuMs: number): void {
     const { limits } = this.#watched;
     const nowMs = performance.now();
     const earnedMs = (nowMs - this.#lastMs) * limits.cpus;
@@ -137,38 +174,64 @@ export class LimitWatch implements Disposable {
     this.#lastMs = nowMs;
     this.#lastCpuMs = cpuMs;
     const stop = this.#creditMs < 0;
-    if (stop !== this.#stopped) {
+    // Processes that it has started since, or that others have let go on, are stopped again.
+    if (stop !== this.#stopped || (stop && pids.length > 1)) {
       this.#stopped = stop;
-      signal(pid, stop ? "SIGSTOP" : "SIGCONT");
+      for (const pid of pids) {
+        signal(pid, stop ? "SIGSTOP" : "SIGCONT");
+      }
     }
   }
 
-  #holdResidence(pid: number): void {
+  #holdResidence(pids: Pids): void {
     const { limits, kill } = this.#watched;
-    const { bytes = 0, sharedBytes = 0, threads = 0 } = residenceOf(pid) ?? {};
-    // What it has mapped of the memory that it shares counts once.
-    const unmappedBytes = Math.max(0, (this.#held?.sharedBytes ?? 0) - sharedBytes);
-    const sum = bytes + unmappedBytes + (this.#held?.socketBytes ?? 0);
+    const residence = residenceOfAll(pids);
+    const sum = this.#withOthers(residence);
     this.#growing = sum - this.#lastBytes > limits.memoryBytes * GROWING_SHARE;
     this.#lastBytes = sum;
-    if (sum > limits.memoryBytes) {
+    if (sum > limits.memoryBytes && pids.length > 1) {
+      void this.#holdTogether(pids);
+    } else if (sum > limits.memoryBytes) {
       kill(outOfMemory(sum, limits), "memory");
-    } else if (threads > MAX_WORKER_THREADS) {
-      kill(`out of threads: it started ${threads}, and at most ${MAX_WORKER_THREADS} may be`);
+    } else if (residence.threads > MAX_WORKER_THREADS) {
+      kill(
+        `out of threads: it started ${residence.threads}, and at most ${MAX_WORKER_THREADS} may be`,
+      );
     }
   }
 
-  async #holdRest(pid: number): Promise<void> {
+  /** With the memory that is of no process alone. What is mapped of it counts once. */
+  #withOthers({ bytes, sharedBytes }: Pick<Residence, "bytes" | "sharedBytes">): number {
+    const held = (this.#held?.sharedBytes ?? 0) + this.#sharedFolderBytes;
+    return bytes + Math.max(0, held - sharedBytes) + (this.#held?.socketBytes ?? 0);
+  }
+
+  /** Where the simple sum is too much, the kernel says how much it is if what several have counts once. */
+  async #holdTogether(pids: Pids): Promise<void> {
+    if (this.#comparing) {
+      return;
+    }
+    this.#comparing = true;
+    const { limits, kill } = this.#watched;
+    const sum = this.#withOthers(await proportionalOf(pids));
+    this.#comparing = false;
+    if (sum > limits.memoryBytes && !this.#disposed) {
+      kill(outOfMemory(sum, limits), "memory");
+    }
+  }
+
+  async #holdRest(pids: Pids): Promise<void> {
     const isDue = performance.now() >= this.#heldDueMs || this.#idleLooks === MAX_IDLE_LOOKS;
     if (this.#measuring || !isDue) {
       return;
     }
     this.#measuring = true;
     try {
-      this.#held = await heldBy(pid, {
+      this.#held = await heldBy(pids, {
         scratchFolder: this.#watched.scratchFolder,
         cacheFolder: this.#watched.cache?.path,
       });
+      this.#sharedFolderBytes = this.#startsProcesses ? await sharedFolderBytes(pids[0]) : 0;
       this.#failures = 0;
       this.#holdHeld(this.#held);
     } catch (err) {
@@ -178,10 +241,14 @@ export class LimitWatch implements Disposable {
     this.#heldDueMs = performance.now() + HELD_INTERVAL_MS;
   }
 
-  #holdHeld({ diskBytes, cachedBytes, files, descriptors }: Held): void {
+  #holdHeld({ diskBytes, cachedBytes, files, descriptors, inFlight }: Held): void {
     const { limits, cache, kill } = this.#watched;
+    const maxDescriptors = MAX_WORKER_DESCRIPTORS + MAX_DESCRIPTORS_PER_PROCESS * limits.processes;
+    this.#inFlight = inFlight ? this.#inFlight + 1 : 0;
     const fault = cache?.fault();
-    if (fault !== undefined) {
+    if (this.#inFlight > (limits.processes === 0 ? 0 : MAX_IN_FLIGHT_MEASUREMENTS)) {
+      throw new Unmeasurable("sent files or sockets to itself, which it has not received");
+    } else if (fault !== undefined) {
       kill(fault);
     } else if (cache !== undefined && cachedBytes > cache.maxBytes) {
       kill(
@@ -193,10 +260,8 @@ export class LimitWatch implements Disposable {
       );
     } else if (files > MAX_MEASURED_FILES) {
       kill(`out of disk: it stored more than ${MAX_MEASURED_FILES} files in its scratch folder`);
-    } else if (descriptors > MAX_WORKER_DESCRIPTORS) {
-      kill(
-        `out of descriptors: it opened ${descriptors}, and at most ${MAX_WORKER_DESCRIPTORS} may be`,
-      );
+    } else if (descriptors > maxDescriptors) {
+      kill(`out of descriptors: it opened ${descriptors}, and at most ${maxDescriptors} may be`);
     }
   }
 

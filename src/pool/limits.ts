@@ -20,6 +20,8 @@ export interface WorkerCache {
  *   If the machine runs out first, the kernel kills workers before the node.
  * - Processor: a token bucket of processor time. A worker that has overdrawn it
  *   is stopped (SIGSTOP) until it has filled again.
+ * - Processes, where a worker may start some: the kernel bounds them with their threads, and the
+ *   node ends a worker that has more than it may. All other limits are of all of them together.
  * - Disk: the scratch folder, and files that were deleted and are open or mapped. The
  *   kernel bounds one file, and the number of descriptors.
  * - Output: log lines beyond a rate are dropped and counted; bytes and messages
@@ -39,6 +41,8 @@ export interface WorkerLimits {
   readonly diskBytes: number;
   /** Lines of output and of `ctx.log` together, as an average; bursts of 10 s pass. */
   readonly logLinesPerSecond: number;
+  /** Processes that it may start besides its own. */
+  readonly processes: number;
 }
 
 /**
@@ -59,7 +63,18 @@ export const DEFAULT_LIMITS: WorkerLimits = {
   cpus: 1,
   diskBytes: 1024 ** 3,
   logLinesPerSecond: LOG_LINES_PER_SECOND,
+  processes: 0,
 };
+
+/** Threads that a worker that may start processes may have by itself. */
+const MAX_OWN_THREADS = 256;
+/** Threads for each of its processes: numeric libraries have one for each processor. */
+const MAX_THREADS_PER_PROCESS = 16;
+
+/** Processes and threads that the kernel lets a worker have; undefined where it starts no process. */
+export function maxTasksOf({ processes }: WorkerLimits): number | undefined {
+  return processes === 0 ? undefined : MAX_OWN_THREADS + MAX_THREADS_PER_PROCESS * processes;
+}
 
 /** Part of a worker's memory that its heap does not get, because Node needs it. */
 const OUTSIDE_HEAP_BYTES = 96 * 1024 ** 2;

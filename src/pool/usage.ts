@@ -11,10 +11,23 @@ export interface WorkerUsage {
   readonly memoryBytes: number;
 }
 
-/** Processor time since the process started. */
-export function cpuTimeMs(pid: number): number | undefined {
+/**
+ * Processor time since the process started; `reaped`: with that of the processes that it has
+ * started and waited for.
+ */
+export function cpuTimeMs(
+  pid: number,
+  { reaped = false }: { readonly reaped?: boolean } = {},
+): number | undefined {
   const fields = statusFields(pid);
-  return fields && (Number(fields[11]) + Number(fields[12])) * MS_PER_TICK;
+  const ticks = fields?.slice(11, reaped ? 15 : 13).reduce((sum, each) => sum + Number(each), 0);
+  return ticks === undefined ? undefined : ticks * MS_PER_TICK;
+}
+
+/** The process that started it, or that it was given to. */
+export function parentOf(pid: number): number | undefined {
+  const fields = statusFields(pid);
+  return fields && Number(fields[1]);
 }
 
 /** When the process started, in ticks since the machine did: with its id, what identifies it. */
@@ -30,7 +43,7 @@ function statusFields(pid: number): string[] | undefined {
   return text?.slice(text.lastIndexOf(")") + 2).split(" ");
 }
 
-interface Residence {
+export interface Residence {
   /** Memory in RAM and in swap, with the page tables: those of a sparse map are larger than it. */
   readonly bytes: number;
   /** What of it is shared and is no file's. */

@@ -187,12 +187,17 @@ export interface ServiceManifest extends PlacementManifest {
   readonly workers?: number;
   /** How long a worker may take to load it. Default: as the operator says. */
   readonly readyTimeoutMs?: number;
+  /** Processes that a worker may start besides its own, at most `MAX_PROCESSES`. Default: none. */
+  readonly processes?: number;
 }
 
 /** The least time that a worker may be given to load its service. */
 export const MIN_READY_TIMEOUT_MS = 1_000;
 /** The longest time that a worker may be given to load its service. */
 export const MAX_READY_TIMEOUT_MS = 24 * 3_600_000;
+
+/** Processes that a worker may be allowed to start: more than any machine has processors for. */
+export const MAX_PROCESSES = 1_000;
 
 /** Processes that a service may ask for. */
 export const MAX_SERVICE_WORKERS = 256;

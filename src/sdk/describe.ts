@@ -48,7 +48,7 @@ export async function readyService(
     const described = await describeEndpoint(definition.name, endpoint, instance);
     endpoints.set(endpoint.name, described);
   }
-  const { name, description, metrics, requires, place, readyTimeoutMs } = definition;
+  const { name, description, metrics, requires, place, readyTimeoutMs, processes } = definition;
   return {
     endpoints,
     manifest: {
@@ -56,6 +56,7 @@ export async function readyService(
       ...(description !== undefined && { description }),
       ...(requires !== undefined && { requires }),
       ...(readyTimeoutMs !== undefined && { readyTimeoutMs }),
+      ...(processes !== undefined && { processes }),
       ...(place !== undefined && { place }),
       endpoints: [...endpoints.values()].map(({ manifest }) => manifest),
       ...(metrics.length > 0 && { metrics }),

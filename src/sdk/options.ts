@@ -4,6 +4,7 @@ import { isHeaderName, MAX_HEAD_FIELDS } from "../protocol/heads.ts";
 import {
   MAX_ABORT_GRACE_MS,
   MAX_JSON_OPTION_BYTES,
+  MAX_PROCESSES,
   MAX_READY_TIMEOUT_MS,
   MIN_READY_TIMEOUT_MS,
   type RequestManifest,
@@ -272,6 +273,15 @@ export function checkReadyTimeout(
           max: MAX_READY_TIMEOUT_MS,
         }),
       };
+}
+
+/** The option `processes` of a service as a property to spread; `{}` without one. */
+export function checkProcesses(
+  processes: number | undefined,
+  place: string,
+): Pick<ServiceManifest, "processes"> {
+  const bounds = { place, name: "processes", min: 0, max: MAX_PROCESSES };
+  return processes === undefined ? {} : { processes: integer(processes, bounds) };
 }
 
 interface Bounds {

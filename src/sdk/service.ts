@@ -20,6 +20,7 @@ import type { MetricDeclarations, MetricsOf, NoMetrics } from "./metrics.ts";
 import {
   checkDescription,
   checkPlacement,
+  checkProcesses,
   checkReadyTimeout,
   type PlacementOptions,
   type ResolvedOptions,
@@ -43,6 +44,11 @@ export interface ServiceOptions<Declared extends MetricDeclarations = NoMetrics>
    * 10 minutes unless they say otherwise.
    */
   readonly readyTimeout?: Duration;
+  /**
+   * Processes that a worker may start besides its own, by `node:child_process`, from 0 to 1,000.
+   * The deployment's setting goes before it. Default: 0.
+   */
+  readonly processes?: number;
 }
 
 /** Endpoints of the function form by name, which may record only these metrics. */
@@ -68,7 +74,7 @@ export interface ServiceEndpoint {
 
 export interface ServiceDefinition
   extends PlacementManifest,
-    Pick<ServiceManifest, "readyTimeoutMs"> {
+    Pick<ServiceManifest, "readyTimeoutMs" | "processes"> {
   readonly name: string;
   readonly description?: string;
   readonly endpoints: readonly ServiceEndpoint[];
@@ -138,6 +144,7 @@ export function service(options: ServiceOptions | FunctionServiceOptions): unkno
     ...checkDescription(options.description, place),
     ...checkPlacement(options, place),
     ...checkReadyTimeout(options.readyTimeout, place),
+    ...checkProcesses(options.processes, place),
     metrics: checkMetrics(options.metrics, place),
   };
   if (!("endpoints" in options)) {
@@ -154,6 +161,7 @@ const SERVICE_OPTIONS: Readonly<Record<keyof FunctionServiceOptions, true>> = {
   requires: true,
   place: true,
   readyTimeout: true,
+  processes: true,
   endpoints: true,
 };
 

@@ -40,6 +40,8 @@ export interface DeploymentSettings {
   readonly retentionMs: number;
   /** How long a worker may take to load its service; 0: as its code or the operator says. */
   readonly readyTimeoutMs: number;
+  /** Processes that a worker may start; 0: as many as its code asks for, or none. */
+  readonly processes: number;
   /** Labels of the machines that may run its workers. */
   readonly requires: MachineLabels;
   readonly place: WorkerPlace;
@@ -76,6 +78,7 @@ const SETTINGS: { readonly [Key in keyof DeploymentSettings]: Setting<Deployment
   queueTimeMs: time("queue_time", 1_000),
   retentionMs: time("retention", 0),
   readyTimeoutMs: time("ready_timeout", 0),
+  processes: plain<number>("processes", 0),
   requires: json<MachineLabels>("requires", {
     initial: {},
     audited: (labels) =>

@@ -7,7 +7,7 @@
 const NO_ADDONS = "loading addons is disabled";
 
 /** The advice about options of `tessera serve`, which does not apply to deployments. */
-const ADVICE = /; (?:tessera serve --|no option of tessera serve).*$/;
+const ADVICE = /; tessera serve --.*$/;
 const READ_ADVICE = /; tessera serve --allow-read .*$/;
 /** What a deployment reads comes with it. */
 export const DEPLOY_ADVICE = "; --include takes files of the service's folder along";
@@ -44,7 +44,7 @@ function describe(thrown: unknown): string | undefined {
     case "WorkerThreads":
       return "threads are not allowed in a worker; tessera serve --allow-workers allows them";
     case "ChildProcess":
-      return "a worker may not start processes; no option of tessera serve allows it";
+      return "a worker starts processes only if its service asks for some, service({ processes: 8 }), or its deployment allows them, deployment update --processes 8; tessera serve --allow-processes allows it";
     default:
       return `access${path === undefined ? "" : ` to ${path}`} is not allowed in a worker`;
   }

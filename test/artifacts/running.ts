@@ -57,7 +57,7 @@ async function call(
   await mkdir(scratchFolder);
   const servicePath = join(folder, "service.js");
   const answer = Promise.withResolvers<CallResult>();
-  const access = { read: [], addons: true, threads: false, env: {} };
+  const access = { read: [], addons: true, threads: false, processes: false, env: {} };
   const worker = new ServiceProcess({
     rights: workerRights({ servicePath, selfContained: true, scratchFolder }, access),
     scratchFolder,

@@ -62,16 +62,27 @@ describe("the configuration of serve", () => {
 
   it("allows workers nothing besides, unless it is asked for", () => {
     const { config, secrets } = read();
-    expect(config.workerAccess).toEqual({ read: [], addons: false, threads: false });
+    expect(config.workerAccess).toEqual({
+      read: [],
+      addons: false,
+      threads: false,
+      processes: false,
+    });
     expect(secrets.workerEnv).toEqual({});
   });
 
   it("takes what workers may besides, with paths from the root", () => {
-    const flags = { allowRead: ["src", tmpdir()], allowAddons: true, allowWorkers: true };
+    const flags = {
+      allowRead: ["src", tmpdir()],
+      allowAddons: true,
+      allowWorkers: true,
+      allowProcesses: true,
+    };
     expect(read(flags).config.workerAccess).toEqual({
       read: [resolve("src"), tmpdir()],
       addons: true,
       threads: true,
+      processes: true,
     });
   });
 

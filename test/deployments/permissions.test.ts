@@ -46,7 +46,13 @@ it("allows what the operator allows, and where a link of theirs leads", async ()
   try {
     await mkdir(join(root, "models"));
     await symlink(join(root, "models"), join(root, "link"));
-    const access = { read: [join(root, "link")], addons: true, threads: true, env: {} };
+    const access = {
+      read: [join(root, "link")],
+      addons: true,
+      threads: true,
+      processes: false,
+      env: {},
+    };
     const service = { servicePath: "/service/service.ts", scratchFolder: SCRATCH };
     const flags = permissionFlags(workerRights(service, access));
     expect(flags).toContain(`--allow-fs-read=${join(root, "link")}`);

@@ -13,7 +13,14 @@ import type { MemoryGroup } from "../../src/pool/sandbox/memory-groups.ts";
 import { seccompFilter } from "../../src/pool/sandbox/seccomp.ts";
 import { spawnSandboxed } from "../../src/pool/sandbox/spawn.ts";
 
-const NO_RIGHTS = { read: [], write: [], addons: false, threads: false, sqlite: false };
+const NO_RIGHTS = {
+  read: [],
+  write: [],
+  addons: false,
+  threads: false,
+  processes: false,
+  sqlite: false,
+};
 
 let scratchFolder: string;
 let pids: number[];

@@ -106,7 +106,7 @@ it.skipIf(skipped || !inMemory)(
     try {
       const [said] = await once(holder.stdout, "data");
       skip(String(said).trim() !== "held", "the numbers of this machine are too far apart");
-      expect((await heldBy(holder.pid ?? 0, { scratchFolder: folder })).sharedBytes).toBe(
+      expect((await heldBy([holder.pid ?? 0], { scratchFolder: folder })).sharedBytes).toBe(
         8 * 1024 ** 2,
       );
     } finally {
@@ -129,7 +129,7 @@ it.skipIf(skipped)(
     try {
       await Promise.all(holders.map((holder) => once(holder.stdout, "data")));
       for (const { pid = 0 } of holders) {
-        const { diskBytes, cachedBytes } = await heldBy(pid, { scratchFolder, cacheFolder });
+        const { diskBytes, cachedBytes } = await heldBy([pid], { scratchFolder, cacheFolder });
         // The root learns the size of the file, others that of what is mapped.
         expect(diskBytes + cachedBytes).toBe(process.getuid?.() === 0 ? 2 ** 20 : 8_192);
       }

@@ -3,7 +3,7 @@ import { heldBy } from "../../src/pool/held.ts";
 
 const [pid = "", folder = "", user = ""] = process.argv.slice(2);
 process.setuid?.(Number(user));
-heldBy(Number(pid), { scratchFolder: folder }).then(
+heldBy([Number(pid)], { scratchFolder: folder }).then(
   ({ diskBytes }) => console.log(String(diskBytes)),
   (err: Error) => console.log(err.message),
 );

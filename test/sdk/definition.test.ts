@@ -152,6 +152,18 @@ describe("the placement of a service", () => {
     expect(manifest.endpoints[2]).not.toHaveProperty("requires");
   });
 
+  it("says how many processes a worker may start, from 0 to 1,000", async () => {
+    const endpoints = { go: api({}, () => 1) };
+    const exported = service({ name: "one", processes: 8, endpoints });
+    const { manifest } = await readyService(exported, definitionOf(exported));
+    expect(manifest.processes).toBe(8);
+    for (const processes of [-1, 1_001, 1.5]) {
+      expect(() => service({ name: "one", processes, endpoints })).toThrow(
+        "processes must be a whole number from 0 to 1000",
+      );
+    }
+  });
+
   it("says how long it may take to load, from 1 s to 24 h", async () => {
     const endpoints = { go: api({}, () => 1) };
     const exported = service({ name: "one", readyTimeout: "15m", endpoints });

@@ -159,7 +159,7 @@ def test_options_become_those_of_the_manifest() -> None:
 
 
 def test_placement_is_in_the_manifest_where_something_is_said() -> None:
-    @service(name="s", requires={"gpu": "*"}, place="any", ready_timeout="15m")
+    @service(name="s", requires={"gpu": "*"}, place="any", ready_timeout="15m", processes=8)
     class Placed:
         @api(place="local", requires={})
         def ask(self) -> str:
@@ -175,11 +175,17 @@ def test_placement_is_in_the_manifest_where_something_is_said() -> None:
 
     manifest = HostedClass(definition_of(Placed)).manifest  # type: ignore[arg-type]
     assert (manifest["requires"], manifest["place"]) == ({"gpu": "*"}, "any")
-    assert manifest["readyTimeoutMs"] == 900_000
+    assert (manifest["readyTimeoutMs"], manifest["processes"]) == (900_000, 8)
     ask, learn, plain = manifest["endpoints"]
     assert (ask["place"], "requires" in ask) == ("local", False)
     assert (learn["place"], learn["requires"]) == ("remote", {"gpu": "h200"})
     assert not {"place", "requires"} & {*plain, *HOSTED.manifest}
+
+
+@pytest.mark.parametrize("wrong", [-1, 1_001, 1.5, True, "8"])
+def test_processes_are_a_whole_number_up_to_a_thousand(wrong: Any) -> None:
+    with pytest.raises(ServiceError, match='service "s": processes must be a whole number'):
+        service(name="s", processes=wrong)(type("S", (), {"go": api(lambda self: None)}))
 
 
 @pytest.mark.parametrize("wrong", ["25h", 0.5, True, "soon"])

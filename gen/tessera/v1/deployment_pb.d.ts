@@ -480,6 +480,16 @@ export declare type DeploymentSettings = Message<"tessera.v1.DeploymentSettings"
   readyTimeout?: Duration | undefined;
 
   /**
+   * Processes that one of its workers may start besides its own, such as those
+   * of `subprocess` and `multiprocessing`, in the kernel's sandbox. It goes before
+   * what the code says; 0 leaves it to that, and where the code says nothing
+   * either, none may be started. At most 1,000. Default 0.
+   *
+   * @generated from field: optional int32 processes = 35;
+   */
+  processes?: number | undefined;
+
+  /**
    * Labels that a machine must have to run its workers, such as `gpu: h200`;
    * `*` stands for any value. A node has the labels that it was started with
    * (`tessera start --label`), a worker on another machine those with which it
@@ -596,6 +606,16 @@ export declare type DeploymentSettingsJson = {
    * @generated from field: google.protobuf.Duration ready_timeout = 34;
    */
   readyTimeout?: DurationJson;
+
+  /**
+   * Processes that one of its workers may start besides its own, such as those
+   * of `subprocess` and `multiprocessing`, in the kernel's sandbox. It goes before
+   * what the code says; 0 leaves it to that, and where the code says nothing
+   * either, none may be started. At most 1,000. Default 0.
+   *
+   * @generated from field: optional int32 processes = 35;
+   */
+  processes?: number;
 
   /**
    * Labels that a machine must have to run its workers, such as `gpu: h200`;

@@ -664,6 +664,13 @@ export declare type WorkerSettings = Message<"tessera.v1.WorkerSettings"> & {
    * @generated from field: int64 max_result_characters = 11;
    */
   maxResultCharacters: bigint;
+
+  /**
+   * Processes that the worker may start besides its own.
+   *
+   * @generated from field: int32 processes = 12;
+   */
+  processes: number;
 };
 
 /**
@@ -748,6 +755,13 @@ export declare type WorkerSettingsJson = {
    * @generated from field: int64 max_result_characters = 11;
    */
   maxResultCharacters?: string;
+
+  /**
+   * Processes that the worker may start besides its own.
+   *
+   * @generated from field: int32 processes = 12;
+   */
+  processes?: number;
 };
 
 /**

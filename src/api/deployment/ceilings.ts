@@ -52,11 +52,20 @@ export function settingsWithin(
   return isNew ? settings : requested;
 }
 
-/** Throws SANDBOX_UNAVAILABLE for a network that this node could not enforce. */
-export function checkNetwork({ network }: SettingsUpdate, sandbox: SandboxLevel | undefined): void {
+/** Throws SANDBOX_UNAVAILABLE for a network or processes that this node could not hold. */
+export function checkSandbox(
+  { network, processes = 0 }: SettingsUpdate,
+  sandbox: SandboxLevel = "permission",
+): void {
   const fault = network && networkFault(network, sandbox);
   if (fault !== undefined) {
     throw problem("SANDBOX_UNAVAILABLE", fault);
+  }
+  if (processes > 0 && sandbox !== "kernel") {
+    throw problem(
+      "SANDBOX_UNAVAILABLE",
+      `workers that start processes (processes ${processes}) need the kernel's sandbox, which this node does not have: ask the operator to install bubblewrap (tessera start --sandbox kernel)`,
+    );
   }
 }
 

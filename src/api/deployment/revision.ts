@@ -32,7 +32,7 @@ import type { SecretStorage } from "../../storage/hosting/secrets.ts";
 import { PageTokens } from "../page.ts";
 import { artifactInvalid, UPLOADED_FILE_TTL_MS } from "../upload.ts";
 import { refuse, violationsOf } from "../violations.ts";
-import { checkEnvironment, checkNetwork, settingsWithin } from "./ceilings.ts";
+import { checkEnvironment, checkSandbox, settingsWithin } from "./ceilings.ts";
 import { toRevisionMessage } from "./messages.ts";
 import {
   deploymentNotFound,
@@ -164,11 +164,14 @@ async function createRevision(
   refuse(violationsOf({ deployment: faultOfName(name) }));
   refuse(faultsOfEnvironment("secrets", secrets));
   const requested = settingsOf(req.settings);
-  checkNetwork(requested, sandbox);
+  checkSandbox(requested, sandbox);
   const found = await accounts.findDeployment({ organizationId, name });
   const placement = { ...DEFAULT_SETTINGS, ...found?.settings, ...requested };
   const { artifact, service } = await readArtifact(req.index, { ...options, placement });
   checkSize(artifact, ceilings);
+  if (runsOnNodes(service, placement)) {
+    checkSandbox({ processes: placement.processes || (service.processes ?? 0) }, sandbox);
+  }
   const settings = settingsWithin(requested, { before: found, service, ceilings });
   await checkEnvironment(hosting, found, { env: settings.env, secrets, removeSecrets });
   let deploymentId = found?.deploymentId ?? newId();

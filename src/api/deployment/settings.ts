@@ -72,6 +72,7 @@ const CONVERSIONS: { readonly [Key in keyof Stored]: Conversion<Stored[Key]> } =
     write: (ms) => ({ readyTimeout: durationFromMs(ms) }),
     faults: ({ readyTimeout }) => faultsOfTime("ready_timeout", readyTimeout, MIN_READY_TIMEOUT_MS),
   },
+  processes: { read: (it) => it.processes, write: (processes) => ({ processes }) },
   requires: {
     read: ({ requires }) => (isEmpty(requires) ? undefined : requires),
     write: (requires) => ({ requires: { ...requires } }),

@@ -11,7 +11,7 @@ import { deed, memberOf, type Sources } from "../../server/rpc/engine/caller.ts"
 import type { DeploymentRecord, Organizations } from "../../storage/accounts/organizations.ts";
 import type { HostingStorage } from "../../storage/hosting/hosting.ts";
 import { changedFields } from "../mask.ts";
-import { checkCeilings, checkEnvironment, checkNetwork } from "./ceilings.ts";
+import { checkCeilings, checkEnvironment, checkSandbox } from "./ceilings.ts";
 import {
   deploymentNotFound,
   findDeployment,
@@ -48,7 +48,7 @@ export async function updateDeployment(
   const changed = changedFields(DeploymentSchema, { message, mask }, CHANGEABLE);
   const settings = namedSettings(message.settings, changed);
   checkCeilings(settings, ceilings);
-  checkNetwork(settings, sandbox);
+  checkSandbox(settings, sandbox);
   if (settings.env !== undefined) {
     const before = await findDeployment(accounts, { organizationId }, name);
     await checkEnvironment(hosting, before, { env: settings.env });

@@ -357,7 +357,7 @@ function limitsOf({ service }: JoinedDeployment) {
 
 function settingsOf(deployment: JoinedDeployment) {
   const { graceMs, readyTimeoutMs, maxFileBytes, maxResultBytes } = deployment.joining.remote;
-  const { memoryBytes, cpus, diskBytes, logLinesPerSecond } = limitsOf(deployment);
+  const { memoryBytes, cpus, diskBytes, logLinesPerSecond, processes } = limitsOf(deployment);
   const { env = {}, network, readyTimeoutMs: own } = deployment.service?.revision ?? {};
   return {
     env,
@@ -365,6 +365,7 @@ function settingsOf(deployment: JoinedDeployment) {
     cpus,
     diskMib: Math.floor(diskBytes / MEBIBYTE),
     logLinesPerSecond,
+    processes,
     networkAccess: network?.access ?? "open",
     networkHosts: [...(network?.hosts ?? [])],
     grace: durationFromMs(graceMs),

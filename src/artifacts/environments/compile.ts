@@ -164,6 +164,7 @@ async function runCompiler(
       write: [scratchFolder],
       addons: false,
       threads: false,
+      processes: false,
       sqlite: false,
     },
     scratchFolder,

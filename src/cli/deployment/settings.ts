@@ -137,6 +137,18 @@ export const SETTINGS: readonly (Setting | MapSetting)[] = [
     ],
   },
   {
+    key: "processes",
+    option: option(
+      "--processes <count>",
+      "processes that a worker may start besides its own, such as 8; 0 leaves it to its code (the default)",
+    ),
+    parse: as("processes", parseProcesses),
+    shown: [
+      "processes",
+      ({ processes = 0 }) => (processes === 0 ? "" : `${processes} besides its own`),
+    ],
+  },
+  {
     key: "requires",
     option: repeatable(
       "--require <label=value>",
@@ -176,6 +188,8 @@ const WORKER_CPU_COUNT = { min: 0.1, max: 64 };
 
 /** Time that tasks wait for workers, which the command line takes for a deployment. */
 const MAX_QUEUE_TIME_MS = 3_600_000;
+/** Processes that a worker may start, as the platform takes them at most. */
+const MAX_CLI_PROCESSES = 1_000;
 /** Retention of results, which the command line takes; the operator's bound may be lower. */
 const MAX_CLI_RETENTION_MS = 365 * 86_400_000;
 const UNIT_MS: Readonly<Record<string, number>> = {
@@ -315,6 +329,13 @@ function parseRetention(text: string): Parsed<Duration> {
 /** Parses how long a service may take to load. */
 function parseReadyTimeout(text: string): Parsed<Duration> {
   return parseTime(text, { maxMs: MAX_READY_TIMEOUT_MS, bounds: "1s to 24h, such as 15m" });
+}
+
+/** Parses how many processes a worker may start. */
+function parseProcesses(text: string): Parsed<number> {
+  return /^\d{1,4}$/.test(text) && Number(text) <= MAX_CLI_PROCESSES
+    ? { value: Number(text) }
+    : { fault: `must be a whole number from 0 to ${MAX_CLI_PROCESSES}` };
 }
 
 /** Parses a time of at least a second, or 0. */

@@ -5,6 +5,7 @@ import {
   type EndpointManifest,
   MAX_ABORT_GRACE_MS,
   MAX_JSON_OPTION_BYTES,
+  MAX_PROCESSES,
   MAX_READY_TIMEOUT_MS,
   MAX_SERVICE_WORKERS,
   MIN_READY_TIMEOUT_MS,
@@ -73,6 +74,7 @@ function isManifest(manifest: unknown): manifest is ServiceManifest {
       (Array.isArray(manifest.metrics) && metricsFault(manifest.metrics) === undefined)) &&
     (manifest.compat === undefined || isCompat(manifest.compat)) &&
     (manifest.cors === undefined || isCors(manifest.cors)) &&
+    (manifest.processes === undefined || isWithin(manifest.processes, 0, MAX_PROCESSES)) &&
     (manifest.workers === undefined || isWithin(manifest.workers, 1, MAX_SERVICE_WORKERS)) &&
     (manifest.readyTimeoutMs === undefined ||
       isWithin(manifest.readyTimeoutMs, MIN_READY_TIMEOUT_MS, MAX_READY_TIMEOUT_MS))

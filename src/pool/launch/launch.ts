@@ -1,6 +1,6 @@
 /** How the operating-system process of a worker is started: the port. */
 import type { ChildProcess } from "node:child_process";
-import type { WorkerCache, WorkerLimits } from "../limits.ts";
+import { maxTasksOf, type WorkerCache, type WorkerLimits } from "../limits.ts";
 import type { MemoryGroup, MemoryGroups } from "../sandbox/memory-groups.ts";
 
 /** What a worker may do beyond computing. */
@@ -13,6 +13,8 @@ export interface WorkerRights {
   readonly addons: boolean;
   /** It may start threads. */
   readonly threads: boolean;
+  /** It may start processes. */
+  readonly processes: boolean;
   /** It may open SQLite databases, which Node's permission model does not check. */
   readonly sqlite: boolean;
 }
@@ -68,7 +70,7 @@ export function withMemoryGroup(
   limits: WorkerLimits | undefined,
   start: (memory: MemoryGroup | undefined) => LaunchedProcess,
 ): LaunchedProcess {
-  const memory = limits && groups?.make(limits);
+  const memory = limits && groups?.make(limits, maxTasksOf(limits));
   try {
     return start(memory);
   } catch (err) {

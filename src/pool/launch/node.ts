@@ -40,15 +40,17 @@ export function launchNode(tools?: LaunchTools): Launch {
 }
 
 /** The flags of Node's permission model. */
-export function permissionFlags({ read, write, addons, threads, sqlite }: WorkerRights): string[] {
+export function permissionFlags(rights: WorkerRights): string[] {
+  const { read, write, addons, threads, processes, sqlite } = rights;
   return [
     "--permission",
     ...[...read, ...write].map((path) => `--allow-fs-read=${path}`),
     ...write.map((path) => `--allow-fs-write=${path}`),
     ...(addons ? ["--allow-addons"] : []),
     ...(threads ? ["--allow-worker"] : []),
+    ...(processes ? ["--allow-child-process"] : []),
     // Silences Node's warning about what the operator has chosen to allow.
-    ...(addons || threads ? ["--disable-warning=SecurityWarning"] : []),
+    ...(addons || threads || processes ? ["--disable-warning=SecurityWarning"] : []),
     ...(sqlite ? [] : ["--no-experimental-sqlite"]),
   ];
 }

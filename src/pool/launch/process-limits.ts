@@ -41,3 +41,11 @@ function ownLimits(): { readonly descriptors: number; readonly fileBytes: number
   };
   return { descriptors: hardLimit("Max open files"), fileBytes: hardLimit("Max file size") };
 }
+
+/**
+ * The command with a limit of the kernel for the processes and threads of its user, which it sets
+ * inside, where the user is the worker's own. The kernel holds nobody to it who is root outside.
+ */
+export function withinTasks(command: Command, maxTasks: number, prlimit: string): Command {
+  return [prlimit, `--nproc=${maxTasks}`, ...command];
+}

@@ -1,31 +1,36 @@
 /** Starts workers in the kernel's sandbox; for those in Node, its permission model is inside. */
 import { existsSync } from "node:fs";
 import { egressEnvironment } from "../../protocol/egress.ts";
+import { maxTasksOf } from "../limits.ts";
 import type { KernelSandbox } from "../sandbox/sandbox.ts";
 import { exitInside, spawnSandboxed } from "../sandbox/spawn.ts";
-import { type Launch, type ProgramOf, withMemoryGroup } from "./launch.ts";
-import { withProcessLimits } from "./process-limits.ts";
+import { type Launch, type ProgramOf, type WorkerProgram, withMemoryGroup } from "./launch.ts";
+import { withinTasks, withProcessLimits } from "./process-limits.ts";
 
+/** The size of `/dev/shm`, as a share of the worker's memory, to which what is in it counts. */
+const MAX_SHARED_MEMORY_SHARE = 0.5;
 /** Where the socket of a worker's egress proxy is in its sandbox. */
 const EGRESS_SOCKET_INSIDE = "/run/tessera/egress.sock";
 
-export function launchSandboxed(
-  { bubblewrap, prlimit, memoryGroups, filter, deviceFilter }: KernelSandbox,
-  programOf: ProgramOf,
-): Launch {
+export function launchSandboxed(sandbox: KernelSandbox, programOf: ProgramOf): Launch {
+  const { bubblewrap, prlimit, memoryGroups, filter } = sandbox;
   return (options) => {
     const { rights, limits, scratchFolder, cache, egress, devices = [] } = options;
-    const {
-      command: [program, ...args],
-      env,
-      files,
-    } = programOf(options);
+    const { command, env, files } = programOf(options);
+    const maxTasks = limits && maxTasksOf(limits);
+    const [program, ...args] = maxTasks === undefined ? command : held(command, maxTasks, sandbox);
     return withMemoryGroup(memoryGroups, limits, (memory) => {
       const { child, pid, kill } = spawnSandboxed({
         bubblewrap: withProcessLimits([bubblewrap], options, prlimit),
         memory,
-        filter: devices.length === 0 ? filter : deviceFilter,
-        read: [...files, ...rights.read].filter((path) => existsSync(path)),
+        filter: filter({ sharedMemory: devices.length > 0, processes: maxTasks !== undefined }),
+        ...(limits !== undefined &&
+          maxTasks !== undefined && {
+            sharedMemoryBytes: Math.floor(limits.memoryBytes * MAX_SHARED_MEMORY_SHARE),
+          }),
+        read: [...files, ...rights.read, ...(program === prlimit ? [program] : [])].filter((path) =>
+          existsSync(path),
+        ),
         writable: [scratchFolder, ...(cache === undefined ? [] : [cache.path])],
         devices,
         ...(egress !== undefined && {
@@ -45,4 +50,21 @@ export function launchSandboxed(
       return { child, memory, pid, kill, endOf: exitInside };
     });
   };
+}
+
+/** The command with what holds its processes and threads. Throws where nothing does. */
+function held(
+  command: WorkerProgram["command"],
+  maxTasks: number,
+  { prlimit, memoryGroups }: KernelSandbox,
+): WorkerProgram["command"] {
+  if (process.geteuid?.() !== 0 && prlimit !== undefined) {
+    return withinTasks(command, maxTasks, prlimit);
+  }
+  if (memoryGroups?.boundsTasks) {
+    return command;
+  }
+  throw new Error(
+    "it may start processes, and nothing bounds them on this machine: run the node as a user that is not root, with prlimit (package util-linux), or let it make control groups (docs/sandbox.md)",
+  );
 }

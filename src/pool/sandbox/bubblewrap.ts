@@ -32,6 +32,8 @@ export interface SandboxContents {
   readonly writable: readonly [string, ...string[]];
   /** Device files that may be used, by absolute paths below `/dev`. Default: none. */
   readonly devices?: readonly string[];
+  /** Size of `/dev/shm`, in bytes, which may be written then. Default: there is none. */
+  readonly sharedMemoryBytes?: number;
   /** Files that have another path inside. */
   readonly mounted?: readonly { readonly path: string; readonly inside: string }[];
   /**
@@ -46,6 +48,7 @@ export interface SandboxContents {
 /** The arguments of `bwrap` before the command that it runs. */
 export function bubblewrapArguments(contents: SandboxContents): string[] {
   const { read, writable, devices = [], mounted = [], filterDescriptor, infoDescriptor } = contents;
+  const { sharedMemoryBytes } = contents;
   return [
     ...["--unshare-user", "--uid", NOBODY, "--gid", NOBODY, "--disable-userns"],
     ...["--unshare-pid", "--unshare-ipc", "--unshare-net", "--unshare-cgroup-try"],
@@ -55,6 +58,9 @@ export function bubblewrapArguments(contents: SandboxContents): string[] {
     ...["--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev"],
     ...["--dev-bind", ZEROS, "/dev/zero"],
     ...devices.flatMap((path) => ["--dev-bind", path, path]),
+    ...(sharedMemoryBytes === undefined
+      ? []
+      : ["--size", String(sharedMemoryBytes), "--tmpfs", "/dev/shm"]),
     ...["--remount-ro", "/dev"],
     ...systemLibraries().flatMap((path) => ["--ro-bind", path, path]),
     ...["--ro-bind-try", "/etc/localtime", "/etc/localtime"],

@@ -1,13 +1,16 @@
 /**
- * One control group (cgroups(7)) for the memory of each worker, in which the kernel counts all
+ * A control group (cgroups(7)) for the memory of each worker, in which the kernel counts all
  * that it makes for the worker: pages that nobody has mapped, page tables, buffers of sockets.
  * `limit-watch.ts` ends a worker above its limit and says why; the group bounds what it may hold
  * between two looks. The kernel kills what goes beyond, and that counts as out of memory.
  *
+ * Of a worker that may start processes, the kernel bounds its processes and threads, too: in the
+ * same group in version 2, and in version 1 in one of the controller of processes.
+ *
  * The groups are made in the group of this process, in version 1 beside it, in version 2 where
  * this process is alone in it: a group that gives a controller to others may hold no process, so
  * this one moves into a group of its own there. A service manager or a container engine has to
- * let the user of the node write to its group (systemd: `Delegate=memory`).
+ * let the user of the node write to its group (systemd: `Delegate=memory pids`).
  */
 import type { ChildProcess } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
@@ -58,6 +61,9 @@ const VERSIONS: { readonly v1: Version; readonly v2: Version } = {
   },
 };
 
+/** The file of a group that bounds its processes and threads. */
+const TASKS_LIMIT = "pids.max";
+
 /** The group of one worker. */
 export interface MemoryGroup extends Disposable {
   /** Puts a process into it, and with it all that the process starts from now on. */
@@ -71,12 +77,20 @@ let made = 0;
 export class MemoryGroups {
   readonly #folder: string;
   readonly #version: Version;
+  /** Where groups bound processes and threads; undefined where none do. */
+  readonly #tasksFolder: string | undefined;
   /** Groups of workers that have ended, whose last process had not quite. */
   readonly #left = new Set<string>();
 
-  private constructor(folder: string, version: Version) {
+  private constructor(folder: string, version: Version, tasksFolder: string | undefined) {
     this.#folder = folder;
     this.#version = version;
+    this.#tasksFolder = tasksFolder;
+  }
+
+  /** Whether the kernel bounds the processes and threads of a group. */
+  get boundsTasks(): boolean {
+    return this.#tasksFolder !== undefined;
   }
 
   /**
@@ -88,22 +102,30 @@ export class MemoryGroups {
       return "control groups are Linux's";
     }
     try {
-      const { folder, version } = ownGroup(proc);
-      const groups = new MemoryGroups(
-        version === "v2" ? delegated(folder) : folder,
-        VERSIONS[version],
-      );
-      groups.#sweep();
+      const { folder: own, version } = ownGroup(proc, "memory");
+      const folder = version === "v2" ? delegated(own) : own;
       // What cannot be tried here would fail when a worker starts.
-      groups.make({ memoryBytes: 1024 ** 3 })[Symbol.dispose]();
-      return groups;
+      const tried = (tasksFolder: string | undefined): MemoryGroups => {
+        const groups = new MemoryGroups(folder, VERSIONS[version], tasksFolder);
+        groups.#sweep();
+        groups.make({ memoryBytes: 1024 ** 3 }, 1)[Symbol.dispose]();
+        return groups;
+      };
+      try {
+        return tried(version === "v2" ? folder : ownGroup(proc, "pids").folder);
+      } catch {
+        return tried(undefined);
+      }
     } catch (err) {
       return err instanceof NoGroups ? err.message : explain(err as NodeJS.ErrnoException);
     }
   }
 
-  /** Makes the group of a worker. Throws what the kernel says against it. */
-  make({ memoryBytes }: Pick<WorkerLimits, "memoryBytes">): MemoryGroup {
+  /**
+   * Makes the group of a worker, with at most so many processes and threads where groups bound
+   * them. Throws what the kernel says against it.
+   */
+  make({ memoryBytes }: Pick<WorkerLimits, "memoryBytes">, maxTasks?: number): MemoryGroup {
     this.#removeLeft();
     made += 1;
     const name = `tessera-${process.pid}-${startTimeTicks(process.pid) ?? 0}-${made}`;
@@ -111,13 +133,22 @@ export class MemoryGroups {
     const { limits, extra, events, peak } = this.#version;
     const bytes = Math.ceil(memoryBytes * MAX_HELD_SHARE);
     const tcpBytes = Math.ceil(memoryBytes * MAX_TCP_SHARE);
+    const folders = [folder];
     mkdirSync(folder);
     try {
       for (const [file, value] of Object.entries(limits(bytes))) {
         writeFileSync(join(folder, file), `${value}`);
       }
+      if (this.#tasksFolder !== undefined && maxTasks !== undefined) {
+        const tasks = join(this.#tasksFolder, name);
+        if (tasks !== folder) {
+          mkdirSync(tasks);
+          folders.push(tasks);
+        }
+        writeFileSync(join(tasks, TASKS_LIMIT), `${maxTasks}`);
+      }
     } catch (err) {
-      this.#remove(folder);
+      this.#removeAll(folders);
       throw err;
     }
     for (const [file, value] of Object.entries(extra(bytes, tcpBytes))) {
@@ -128,22 +159,34 @@ export class MemoryGroups {
       }
     }
     return {
-      enter: (pid) => enter(folder, pid),
+      enter(pid) {
+        for (const each of folders) {
+          enter(each, pid);
+        }
+      },
       exceeded: () => {
         const [, kills = "0"] = /^oom_kill (\d+)$/m.exec(read(join(folder, events)) ?? "") ?? [];
         return kills === "0" ? undefined : Number(read(join(folder, peak)) ?? bytes);
       },
-      [Symbol.dispose]: () => this.#remove(folder),
+      [Symbol.dispose]: () => this.#removeAll(folders),
     };
   }
 
   /** Removes what nodes have left that were killed. */
   #sweep(): void {
-    for (const name of readdirSync(this.#folder)) {
-      const [, pid, start] = GROUP_NAME.exec(name) ?? [];
-      if (pid !== undefined && startTimeTicks(Number(pid)) !== Number(start)) {
-        this.#remove(join(this.#folder, name));
+    for (const folder of new Set([this.#folder, this.#tasksFolder ?? this.#folder])) {
+      for (const name of readdirSync(folder)) {
+        const [, pid, start] = GROUP_NAME.exec(name) ?? [];
+        if (pid !== undefined && startTimeTicks(Number(pid)) !== Number(start)) {
+          this.#remove(join(folder, name));
+        }
       }
+    }
+  }
+
+  #removeAll(folders: readonly string[]): void {
+    for (const folder of folders) {
+      this.#remove(folder);
     }
   }
 
@@ -167,16 +210,22 @@ export class MemoryGroups {
 /** Why there are no groups, for the operator. */
 class NoGroups extends Error {}
 
-/** The folder of the group that holds this process, by the controller of memory. */
-function ownGroup(proc: string): {
+/** The folder of the group that holds this process, by a controller. */
+function ownGroup(
+  proc: string,
+  controller: "memory" | "pids",
+): {
   readonly folder: string;
   readonly version: keyof typeof VERSIONS;
 } {
   const own = readFileSync(join(proc, "self/cgroup"), "utf8");
   const mounts = readFileSync(join(proc, "self/mountinfo"), "utf8").split("\n").map(mountIn);
-  const [, first] = /^\d+:(?:[^:]*,)?memory(?:,[^:]*)?:(.*)$/m.exec(own) ?? [];
+  const line = new RegExp(`^\\d+:(?:[^:]*,)?${controller}(?:,[^:]*)?:(.*)$`, "m");
+  const [, first] = line.exec(own) ?? [];
   if (first !== undefined) {
-    const mount = mounts.find((each) => each?.type === "cgroup" && each.options.includes("memory"));
+    const mount = mounts.find(
+      (each) => each?.type === "cgroup" && each.options.includes(controller),
+    );
     return { folder: folderOf(mount, first), version: "v1" };
   }
   const [, second] = /^0::(.*)$/m.exec(own) ?? [];
@@ -234,7 +283,8 @@ function delegated(own: string): string {
     mkdirSync(join(own, OWN_GROUP), { recursive: true });
     enter(join(own, OWN_GROUP), process.pid);
   }
-  writeFileSync(join(folder, "cgroup.subtree_control"), "+memory");
+  const given = ["memory", "pids"].filter((each) => controllers.includes(each));
+  writeFileSync(join(folder, "cgroup.subtree_control"), given.map((each) => `+${each}`).join(" "));
   return folder;
 }
 

@@ -23,7 +23,7 @@ import { delimiter, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { promisify } from "node:util";
 import { MemoryGroups } from "./memory-groups.ts";
-import { seccompFilter } from "./seccomp.ts";
+import { type FilterOptions, seccompFilter } from "./seccomp.ts";
 import { spawnSandboxed } from "./spawn.ts";
 import type { Architecture } from "./system-calls.ts";
 
@@ -42,10 +42,8 @@ export interface KernelSandbox {
   readonly memoryGroups: MemoryGroups | undefined;
   /** What holds the memory of each worker, for the operator. */
   readonly memoryHeldBy: string;
-  /** The seccomp filter of this architecture. */
-  readonly filter: Buffer;
-  /** The same for workers with devices, which may share memory with them. */
-  readonly deviceFilter: Buffer;
+  /** Makes the seccomp filter of this architecture. */
+  filter(options?: FilterOptions): Buffer;
 }
 
 export interface PermissionSandbox {
@@ -98,8 +96,7 @@ async function kernelSandbox(path: string): Promise<KernelSandbox | string> {
     level: "kernel",
     bubblewrap,
     ...(await processHolders(path)),
-    filter: seccompFilter(process.arch as Architecture),
-    deviceFilter: seccompFilter(process.arch as Architecture, { sharedMemory: true }),
+    filter: (options) => seccompFilter(process.arch as Architecture, options),
   };
   const complaint = await probe(sandbox);
   return complaint === undefined ? sandbox : explain(complaint);
@@ -111,7 +108,7 @@ async function probe({ bubblewrap, filter }: KernelSandbox): Promise<string | un
   try {
     const { child } = spawnSandboxed({
       bubblewrap: [bubblewrap],
-      filter,
+      filter: filter(),
       read: [realpathSync(process.execPath)],
       writable: [writable],
       program: realpathSync(process.execPath),

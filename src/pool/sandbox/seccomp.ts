@@ -2,7 +2,8 @@
  * The seccomp filter of a sandboxed worker, as a classic BPF program (Linux,
  * `Documentation/userspace-api/seccomp_filter.rst`, `include/uapi/linux/filter.h`):
  * - the refused system calls answer EPERM; unknown ones ENOSYS;
- * - threads may be started, processes may not;
+ * - threads may be started; processes only where the worker may have some, and then in its own
+ *   namespaces;
  * - sockets are of the kinds that Node uses: Unix, TCP and UDP over IPv4 and IPv6, and the
  *   netlink socket that lists network interfaces; pairs of sockets are of Unix;
  * - buffers of sockets keep the kernel's own sizes, and sockets have no filters: nobody sees
@@ -17,6 +18,7 @@ import {
   CLONE3,
   MAX_SYSTEM_CALL_NUMBER,
   MMAP,
+  NEW_PROCESS,
   REFUSED_SYSTEM_CALLS,
   SETSOCKOPT,
   SOCKET,
@@ -52,8 +54,11 @@ const ANSWERS = {
   asIfDone: 0x00050000,
 } as const;
 
-/** The flag of `clone` (CLONE_THREAD) for a new thread of the same process. */
-const NEW_THREAD = { flag: 0x00010000 } as const;
+/**
+ * Flags of `clone`: CLONE_THREAD for a new thread of the same process; and those for new namespaces,
+ * CLONE_NEWNS, _NEWCGROUP, _NEWUTS, _NEWIPC, _NEWUSER, _NEWPID and _NEWNET.
+ */
+const NEW = { thread: 0x00010000, namespaces: 0x7e020000 } as const;
 
 const UNIX = 1;
 /** The protocols of the families AF_INET, AF_INET6 (any, TCP, UDP) and AF_NETLINK (NETLINK_ROUTE). */
@@ -89,12 +94,14 @@ export interface FilterOptions {
    * Default: false.
    */
   readonly sharedMemory?: boolean;
+  /** Processes may be started. Default: false. */
+  readonly processes?: boolean;
 }
 
 /** The filter for an architecture, ready for `bwrap --seccomp`. */
 export function seccompFilter(
   architecture: Architecture,
-  { sharedMemory = false }: FilterOptions = {},
+  { sharedMemory = false, processes = false }: FilterOptions = {},
 ): Buffer {
   return assemble([
     load(OFFSETS.architecture),
@@ -103,12 +110,14 @@ export function seccompFilter(
     load(OFFSETS.number),
     ...answerIf(OPERATIONS.jumpIfGreater, MAX_SYSTEM_CALL_NUMBER, ANSWERS.noSuchCall),
     ...REFUSED_SYSTEM_CALLS.flatMap((call) => refuse(call[architecture])),
+    ...(processes ? [] : NEW_PROCESS.flatMap((call) => refuse(call[architecture]))),
     // Its flags are in memory, where no filter can read them; the C library then uses `clone`.
     ...answerIf(OPERATIONS.jumpIfEqual, numberOf(CLONE3, architecture), ANSWERS.noSuchCall),
     ...when(numberOf(CLONE, architecture), [
       loadArgument(0),
-      skipIf(OPERATIONS.jumpIfAnyBit, NEW_THREAD.flag, 1),
-      answer(ANSWERS.notPermitted),
+      ...(processes
+        ? answerIf(OPERATIONS.jumpIfAnyBit, NEW.namespaces, ANSWERS.notPermitted)
+        : [skipIf(OPERATIONS.jumpIfAnyBit, NEW.thread, 1), answer(ANSWERS.notPermitted)]),
       answer(ANSWERS.allow),
     ]),
     ...when(numberOf(SOCKET, architecture), [

@@ -2,7 +2,7 @@
  * Linux system calls that a sandboxed worker may not make, by their numbers
  * (`arch/x86/entry/syscalls/syscall_64.tbl` and `include/uapi/asm-generic/unistd.h`
  * of Linux). Node needs none of them, and each has led out of a sandbox, changes
- * the machine, keeps memory where the limits do not see it, or starts a process.
+ * the machine, keeps memory where the limits do not see it, or looks into a process.
  */
 
 /** The architectures that the filter knows, by Node's names (`process.arch`). */
@@ -55,8 +55,6 @@ const NAMESPACES_AND_MOUNTS: readonly SystemCall[] = [
 ];
 
 const OTHER_PROCESSES: readonly SystemCall[] = [
-  { x64: 57 }, // fork
-  { x64: 58 }, // vfork
   { x64: 322, arm64: 281 }, // execveat
   { x64: 101, arm64: 117 }, // ptrace
   { x64: 310, arm64: 270 }, // process_vm_readv
@@ -123,6 +121,12 @@ const UNSEEN_MEMORY: readonly SystemCall[] = [
   { x64: 256, arm64: 238 }, // migrate_pages
   { x64: 279, arm64: 239 }, // move_pages
   { x64: 450, arm64: 450 }, // set_mempolicy_home_node
+];
+
+/** Besides `clone`, what starts a process. */
+export const NEW_PROCESS: readonly SystemCall[] = [
+  { x64: 57 }, // fork
+  { x64: 58 }, // vfork
 ];
 
 /** Answered with EPERM. */

@@ -351,6 +351,8 @@ CREATE TABLE deployments (
   retention_ms bigint NOT NULL DEFAULT 0,
   -- How long a worker may take to load its service; 0 leaves it to its code, and that to the operator.
   ready_timeout_ms integer NOT NULL DEFAULT 0,
+  -- Processes that a worker may start; 0 leaves it to its code.
+  processes integer NOT NULL DEFAULT 0,
   PRIMARY KEY (organization_id, deployment_id)
 );
 CREATE UNIQUE INDEX deployments_by_name ON deployments (organization_id, name);

@@ -30,6 +30,7 @@ requires:
   zone: b
 place: remote
 ready_timeout: 15m
+processes: 8
 `;
     expect(parseTesseraFile(text, "tessera.yaml")).toEqual({
       service: "src/service.ts",
@@ -44,6 +45,7 @@ ready_timeout: 15m
         requires: { gpu: "*", zone: "b" },
         place: WorkerPlace.REMOTE,
         readyTimeout: durationFromMs(900_000),
+        processes: 8,
       },
       secrets: ["API_KEY"],
       include: ["models/*.onnx"],
@@ -79,6 +81,8 @@ ready_timeout: 15m
     ["queue_time: 2h", "1:13: queue_time must be a duration from 0s to 1h"],
     ["retention: 366d", "1:12: retention must be a duration from 1s to 365d"],
     ["ready_timeout: 25h", "1:16: ready_timeout must be a duration from 1s to 24h"],
+    ["processes: 1001", "1:12: processes must be a whole number from 0 to 1000"],
+    ["processes: many", "1:12: processes must be a whole number from 0 to 1000"],
     ["retention: 0.5s", "1:12: retention must be a duration from 1s to 365d"],
     ["network: lan", "1:10: network must be none, open, or allow: with hosts"],
     ["network: [none]", "1:10: network must be none, open, or allow: with hosts"],

@@ -47,7 +47,14 @@ describe("the GPUs of a machine", () => {
   test("are seen by libraries of a worker in Python as far as it is given them", () => {
     const visible = (devices?: readonly string[]) =>
       pythonProgram({ interpreter: "python3", env: {} })({
-        rights: { read: [], write: [], addons: true, threads: true, sqlite: true },
+        rights: {
+          read: [],
+          write: [],
+          addons: true,
+          threads: true,
+          processes: false,
+          sqlite: true,
+        },
         scratchFolder: folder,
         env: {},
         limits: DEFAULT_LIMITS,
@@ -81,10 +88,10 @@ test.skipIf(skipped || DEVICE === undefined)(
         try { rdev = fs.statSync(${JSON.stringify(device)}).rdev; } catch {}
         try { fs.openSync(${JSON.stringify(device)}, "r+"); opened = true; } catch {}
         console.log(JSON.stringify({ rdev, opened, disks: fs.existsSync("/dev/loop0") }));`;
-      const { bubblewrap, deviceFilter } = kernelSandbox();
+      const { bubblewrap, filter } = kernelSandbox();
       const { child } = spawnSandboxed({
         bubblewrap: [bubblewrap],
-        filter: deviceFilter,
+        filter: filter({ sharedMemory: true }),
         read: [program],
         writable: [folder],
         devices,

@@ -130,7 +130,7 @@ describe.skipIf(process.platform !== "linux")("a machine", () => {
     const { proc, own } = unified();
     expect(MemoryGroups.find(proc)).toBeInstanceOf(MemoryGroups);
     expect(readFileSync(join(own, "node/cgroup.procs"), "utf8")).toBe(`${process.pid}`);
-    expect(readFileSync(join(own, "cgroup.subtree_control"), "utf8")).toBe("+memory");
+    expect(readFileSync(join(own, "cgroup.subtree_control"), "utf8")).toBe("+memory +pids");
   });
 
   it("with version 2 has limits of memory and no swap, and is killed as a whole", () => {
@@ -161,7 +161,7 @@ describe.skipIf(process.platform !== "linux")("a machine", () => {
     rmSync(join(own, "cgroup.subtree_control"), { force: true });
     expect(MemoryGroups.find(proc)).toBeInstanceOf(MemoryGroups);
     expect(existsSync(join(own, "node/node"))).toBe(false);
-    expect(readFileSync(join(own, "cgroup.subtree_control"), "utf8")).toBe("+memory");
+    expect(readFileSync(join(own, "cgroup.subtree_control"), "utf8")).toBe("+memory +pids");
   });
 
   it("removes what nodes have left that were killed, and nothing else", () => {

@@ -25,8 +25,11 @@ import {
 } from "../../../src/pool/sandbox/spawn.ts";
 import {
   type Architecture,
+  CLONE3,
   MAX_SYSTEM_CALL_NUMBER,
+  NEW_PROCESS,
   REFUSED_SYSTEM_CALLS,
+  type SystemCall,
 } from "../../../src/pool/sandbox/system-calls.ts";
 import { kernelSandbox, skipped } from "./available.ts";
 
@@ -51,15 +54,18 @@ interface Program {
   readonly program?: string;
   readonly args: readonly string[];
   readonly read: readonly string[];
+  /** Whether it may start processes. Default: false. */
+  readonly processes?: boolean;
 }
 
-function start({ program = NODE, args, read }: Program): SandboxedProcess {
+function start({ program = NODE, args, read, processes = false }: Program): SandboxedProcess {
   const env = { TMPDIR: scratch };
   const files = [...read, NODE];
   const { bubblewrap, filter } = kernelSandbox();
   return spawnSandboxed({
     bubblewrap: [bubblewrap],
-    filter,
+    filter: filter({ processes }),
+    ...(processes && { sharedMemoryBytes: 1024 ** 2 }),
     read: files,
     writable: [scratch],
     program,
@@ -79,9 +85,22 @@ async function outputOf(program: Program): Promise<string> {
   return output;
 }
 
-test.skipIf(skipped)(
-  `nothing of the machine is reached from inside, even without Node's permission model${skipped}`,
-  async () => {
+test.skipIf(skipped).each([
+  ["", false, []],
+  [
+    " by what may start processes",
+    true,
+    // All of these are in its sandbox, and stay there.
+    [
+      "write to shared memory",
+      "run the interpreter",
+      "run a program without a shell",
+      "run the loader",
+    ],
+  ],
+])(
+  `nothing of the machine is reached from inside%s, even without Node's permission model${skipped}`,
+  async (_, processes, answered) => {
     const secret = join(folder, "secret.txt");
     writeFileSync(secret, SECRET);
     const server = net.createServer((socket) => socket.destroy()).listen(0, "127.0.0.1");
@@ -92,15 +111,50 @@ test.skipIf(skipped)(
     const program = join(FIXTURES, "escapes.cjs");
     const args = [program, String(process.pid), String(port), secret, folder];
     try {
-      const got = JSON.parse(await outputOf({ args, read: [program] })) as object;
-      expect(Object.keys(got).length).toBeGreaterThan(63);
-      expect(Object.entries(got).filter(([, answer]) => answer !== null)).toEqual([]);
+      const output = await outputOf({ args, read: [program], processes });
+      const got = Object.entries(JSON.parse(output) as object);
+      expect(got.length).toBeGreaterThan(63);
+      const others = got.filter(([what]) => !answered.includes(what));
+      expect(others.filter(([, answer]) => answer !== null)).toEqual([]);
       expect(readFileSync(secret, "utf8")).toBe(SECRET);
     } finally {
       for (const each of [server, unix, abstract]) {
         each.close();
       }
     }
+  },
+);
+
+const numbersOf = (calls: readonly SystemCall[]): number[] =>
+  calls.flatMap((call) => call[process.arch as Architecture] ?? []);
+
+/** What a program in Python says of system calls. */
+async function saidOf(numbers: readonly number[], processes: boolean): Promise<unknown> {
+  const facts = "import sys; print(sys.executable, sys.base_prefix)";
+  const [program = "", prefix = ""] = execFileSync("python3", ["-c", facts], { encoding: "utf8" })
+    .trim()
+    .split(" ");
+  const script = join(FIXTURES, "system-calls.py");
+  const args = [script, ...numbers.map(String)];
+  const read = [prefix === "/usr" ? "/usr/lib" : prefix, program, script];
+  return JSON.parse(await outputOf({ program, args, read, processes }));
+}
+
+test.skipIf(skipped)(
+  `processes are started where they may be, and in no namespace of their own${skipped}`,
+  async () => {
+    const numbers = numbersOf(REFUSED_SYSTEM_CALLS);
+    const said = (await saidOf([...numbers, ...numbersOf([CLONE3])], true)) as {
+      readonly calls: { readonly [number: string]: number };
+      readonly fork: number;
+      readonly thread: number;
+      readonly namespaces: readonly number[];
+    };
+    expect([said.thread, said.fork]).toEqual([0, 0]);
+    expect(said.namespaces).toEqual(Array.from({ length: 7 }, () => EPERM));
+    const refused = Object.entries(said.calls).filter(([, error]) => error === EPERM);
+    expect(refused.map(([number]) => Number(number))).toEqual(numbers.toSorted((a, b) => a - b));
+    expect(numbersOf([CLONE3]).map((number) => said.calls[number])).toEqual([ENOSYS]);
   },
 );
 
@@ -119,17 +173,10 @@ describe.skipIf(skipped)(`the seccomp filter${skipped}`, () => {
     readonly user: number[];
     readonly host: string;
   };
-  const numbers = REFUSED_SYSTEM_CALLS.flatMap((call) => call[process.arch as Architecture] ?? []);
+  const numbers = numbersOf([...REFUSED_SYSTEM_CALLS, ...NEW_PROCESS]);
   const unknown = MAX_SYSTEM_CALL_NUMBER + 1;
   beforeAll(async () => {
-    const facts = "import sys; print(sys.executable, sys.base_prefix)";
-    const [program = "", prefix = ""] = execFileSync("python3", ["-c", facts], { encoding: "utf8" })
-      .trim()
-      .split(" ");
-    const script = join(FIXTURES, "system-calls.py");
-    const args = [script, ...[...numbers, unknown].map(String)];
-    const read = [prefix === "/usr" ? "/usr/lib" : prefix, program, script];
-    said = JSON.parse(await outputOf({ program, args, read }));
+    said = (await saidOf([...numbers, unknown], false)) as typeof said;
   });
 
   test("refuses each call that leads out, and knows no call that is newer than itself", () => {

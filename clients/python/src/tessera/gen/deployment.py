@@ -251,6 +251,12 @@ class DeploymentSettings:
     nothing either, to the operator, whose default is 10 min. At least 1 s, at most 24 h.
     Default 0.
     """
+    processes: int | None = None
+    """Processes that one of its workers may start besides its own, such as those of `subprocess`
+    and `multiprocessing`, in the kernel's sandbox. It goes before what the code says; 0 leaves
+    it to that, and where the code says nothing either, none may be started. At most 1,000.
+    Default 0.
+    """
     requires: dict[str, str] = _dc.field(default_factory=dict)
     """Labels that a machine must have to run its workers, such as `gpu: h200`; `*` stands for any
     value. A node has the labels that it was started with (`tessera start --label`), a worker on

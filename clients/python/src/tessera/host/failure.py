@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import traceback
+from pathlib import PurePath
 from typing import Any
 
 from ..sdk.context import Aborted
@@ -72,8 +74,25 @@ def _message_of(error: BaseException) -> str:
         return f"the function called sys.exit({text}); raise an error, or return"
     if isinstance(error, Aborted):
         return text or "the call was aborted"
+    if _is_refused_process(error):
+        return (
+            f"{text}: a worker starts processes only if its service asks for some, "
+            "@service(processes=8), or its deployment allows them, deployment update --processes 8"
+        )
     # The text of a KeyError is the key alone.
     return f"{name}: {text}" if text and isinstance(error, LookupError) else text or name
+
+
+def _is_refused_process(error: BaseException) -> bool:
+    """Whether the sandbox refused a process, or what several of them share (``multiprocessing``)."""
+    if not isinstance(error, OSError) or error.errno not in (errno.EPERM, errno.EROFS):
+        return False
+    files = {PurePath(frame.filename).name for frame in traceback.extract_tb(error.__traceback__)}
+    return not files.isdisjoint(_STARTING_FILES)
+
+
+_STARTING_FILES = frozenset({"subprocess.py", "popen_fork.py", "synchronize.py", "util.py"})
+"""Modules of Python that start processes, and make what they share."""
 
 
 def _stack_of(error: BaseException) -> str:

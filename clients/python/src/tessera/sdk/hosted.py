@@ -29,6 +29,8 @@ class HostedClass:
         }
         if definition.ready_timeout_ms is not None:
             self.manifest["readyTimeoutMs"] = definition.ready_timeout_ms
+        if definition.processes is not None:
+            self.manifest["processes"] = definition.processes
         if definition.description:
             self.manifest["description"] = definition.description
         metrics = declared(definition.metrics, f'service "{definition.name}"')

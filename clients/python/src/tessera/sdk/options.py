@@ -18,6 +18,7 @@ SECOND_MS = 1_000
 HOUR_MS = 3_600 * SECOND_MS
 DAY_MS = 24 * HOUR_MS
 MAX_DESCRIPTION_CHARACTERS = 10_000
+MAX_PROCESSES = 1_000
 
 _UNITS_MS = {"ms": 1, "s": SECOND_MS, "m": 60 * SECOND_MS, "h": HOUR_MS, "d": DAY_MS}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
@@ -114,6 +115,17 @@ def check_ready_timeout(value: object, place: str) -> int | None:
     if value is None:
         return None
     return _milliseconds(value, place, "ready_timeout", SECOND_MS, DAY_MS)
+
+
+def check_processes(value: object, place: str) -> int | None:
+    """The option ``processes`` of a service; None without one."""
+    if value is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MAX_PROCESSES:
+        raise ServiceError(
+            f"{place}: processes must be a whole number from 0 to {MAX_PROCESSES:,}, not {value!r}"
+        )
+    return value
 
 
 def _check_headers(names: object, place: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, overload
 from .endpoints import ENDPOINT, EndpointDefinition, not_of_instance
 from .executable import ServiceError
 from .metrics import Metric
-from .options import Duration, check_description, check_ready_timeout
+from .options import Duration, check_description, check_processes, check_ready_timeout
 from .placement import Place, check_placement
 from .unknown import known_options
 
@@ -63,6 +63,7 @@ class ServiceDefinition:
     placement: Mapping[str, Any] = field(default_factory=dict)
     """``requires`` and ``place``, as the manifest has them."""
     ready_timeout_ms: int | None = None
+    processes: int | None = None
 
 
 @overload
@@ -76,6 +77,7 @@ def service(
     requires: Mapping[str, str] | None = None,
     place: Place | None = None,
     ready_timeout: Duration | None = None,
+    processes: int | None = None,
 ) -> Callable[[Class], Class]: ...
 @known_options("@service")
 def service(
@@ -88,6 +90,7 @@ def service(
     requires: Mapping[str, str] | None = None,
     place: Place | None = None,
     ready_timeout: Duration | None = None,
+    processes: int | None = None,
 ) -> Any:
     """Makes a service of a class, which is constructed once per worker, without arguments.
 
@@ -105,6 +108,9 @@ def service(
     - ``ready_timeout``: how long a worker may take to load it, import and constructor together,
       such as ``"15m"`` for one that reads a large model; from 1 s to 24 h. The setting of the
       deployment goes before it. Default: what the operator says, by default 10 min.
+    - ``processes``: how many processes a worker may start besides its own, as ``subprocess`` and
+      ``multiprocessing`` do, from 0 to 1,000. The setting of the deployment goes before it.
+      Default: 0.
     """
 
     def decorate(cls: Any) -> Any:
@@ -120,9 +126,10 @@ def service(
         about = check_description(description or _own_docstring(cls), at)
         placement = check_placement(requires, place, at)
         ready_ms = check_ready_timeout(ready_timeout, at)
+        started = check_processes(processes, at)
         endpoints = _endpoints(cls, at)
         definition = ServiceDefinition(
-            chosen, about, cls, endpoints, metrics, placement, ready_timeout_ms=ready_ms
+            chosen, about, cls, endpoints, metrics, placement, ready_ms, started
         )
         setattr(cls, SERVICE, definition)
         for endpoint in definition.endpoints:

@@ -100,7 +100,7 @@ function placeOf({
 function Facts({ deployment }: { readonly deployment: DeploymentJson }) {
   const { settings = {}, workers = 0, nodes = 0, revision, targetRevision } = deployment;
   const { minWorkers = 0, maxWorkers = 0, memoryMib, cpu, network, env = {} } = settings;
-  const { queueTime, readyTimeout = "0s" } = settings;
+  const { queueTime, readyTimeout = "0s", processes = 0 } = settings;
   const access = ACCESS[network?.access ?? ""] ?? "public addresses";
   const facts = [
     ["Callers", deployment.authorization ? "need a token" : "anybody may call"],
@@ -112,6 +112,7 @@ function Facts({ deployment }: { readonly deployment: DeploymentJson }) {
     ],
     ["Queue time", queueTime === undefined ? "" : `tasks should wait at most ${queueTime}`],
     ["Time to load", readyTimeout === "0s" ? "" : `a worker may take ${readyTimeout}`],
+    ["Processes", processes === 0 ? "" : `${processes} besides its own in each worker`],
     ["Each worker", `${memoryMib} MiB of memory, ${counted(cpu, "processor")}`],
     ["Network", [access, ...(network?.hosts ?? [])].join(" ")],
     ["Workers run on", placeOf(settings)],

@@ -10,6 +10,8 @@ import { Hosting } from "../hosting/hosting.ts";
 import { startHousekeeping } from "../hosting/housekeeping.ts";
 import { LastServed } from "../hosting/last-served.ts";
 import { NodeMembership } from "../hosting/membership.ts";
+import { startImporter } from "../hosting/models/importer.ts";
+import type { ModelSource } from "../hosting/models/source.ts";
 import { Routing } from "../hosting/routing.ts";
 import { launchersFor } from "../pool/launchers.ts";
 import { NodeBudget } from "../pool/room/budget.ts";
@@ -33,6 +35,7 @@ interface PlatformHostingOptions {
   readonly port: number;
   readonly sandbox: Sandbox;
   readonly python: PythonHosting | undefined;
+  readonly sources: readonly ModelSource[];
   /** The database answers, or does not. */
   onDatabase(answers: boolean): void;
   /** See `tellOfMissingBlobs`. */
@@ -152,6 +155,12 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
       environments: python?.environments,
       now,
       log,
+    }),
+  );
+  resources.use(
+    startImporter({
+      ...{ hosting: records, blobs, sources: options.sources, keys, now, newId, log },
+      maxBytes: config.ceilings.storageBytes,
     }),
   );
   const started = resources.move();

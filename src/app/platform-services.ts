@@ -29,6 +29,7 @@ import type { OrganizationCreators } from "../auth/organization-creators.ts";
 import { SignInThrottle } from "../auth/sign-in-throttle.ts";
 import type { Ceilings } from "../deployments/ceilings.ts";
 import type { Directory } from "../deployments/directory.ts";
+import type { ModelSource } from "../hosting/models/source.ts";
 import type { Federation } from "../metrics/federation.ts";
 import type { KeptHistory } from "../metrics/history/kept.ts";
 import type { SandboxLevel } from "../pool/sandbox/sandbox.ts";
@@ -79,6 +80,8 @@ interface PlatformServicesSettings {
   /** What services in Python run with; undefined where they do not run. */
   readonly python?: DeploymentServiceOptions["python"];
   readonly ceilings: Ceilings;
+  /** Where models are imported from. */
+  readonly modelSources: readonly ModelSource[];
   /** After this silence a worker on another machine is lost. */
   readonly silenceMs: number;
   /** Who may create organizations; undefined: as `checkCreator` says. */

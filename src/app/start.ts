@@ -9,6 +9,8 @@ import { TaskAccess } from "../auth/task-access.ts";
 import { UseRecorder } from "../auth/token-uses.ts";
 import { Verifier } from "../auth/verifier.ts";
 import type { StartConfig, StartSecrets } from "../config/start.ts";
+import type { ModelSource } from "../hosting/models/source.ts";
+import { modelSources } from "../hosting/models/sources.ts";
 import type { Log } from "../log/log.ts";
 import { observeProcess } from "../metrics/process.ts";
 import { findSandbox, type Sandbox } from "../pool/sandbox/sandbox.ts";
@@ -106,6 +108,7 @@ export async function startPlatform(
     const mailer = await openMailer(secrets.smtp);
     const { packages } = secrets;
     const python = await openPython({ config, packages, sandbox }, node, resources);
+    const sources = modelSources(config);
     const hosted = resources.use(
       await startHosting({
         config,
@@ -116,6 +119,7 @@ export async function startPlatform(
         port,
         sandbox,
         python,
+        sources,
         onDatabase: (answers) => health.databaseAnswers(answers),
         onBlobsLacking: (lacking) => health.blobsLack(lacking),
       }),
@@ -130,6 +134,7 @@ export async function startPlatform(
         health,
         sandbox,
         python,
+        sources,
         url,
         resources,
       }),
@@ -218,13 +223,15 @@ interface HttpParts {
   readonly health: Health;
   readonly sandbox: Sandbox;
   readonly python: PythonHosting | undefined;
+  readonly sources: readonly ModelSource[];
   /** Where browsers reach the platform. */
   readonly url: string;
   readonly resources: AsyncDisposableStack;
 }
 
 function httpOptions(config: StartConfig, secrets: StartSecrets, parts: HttpParts): HttpOptions {
-  const { node, keys, identity, mailer, hosted, health, sandbox, python, url, resources } = parts;
+  const { node, keys, identity, mailer, hosted, health, sandbox, python, sources, url, resources } =
+    parts;
   const { accounts, verifier, changes } = identity;
   const { metrics, log, now, newId, unmeasured } = node;
   const { hosting, isAlone } = hosted;
@@ -310,6 +317,7 @@ function httpOptions(config: StartConfig, secrets: StartSecrets, parts: HttpPart
       sandbox: sandbox.level,
       ...(python && { python }),
       ceilings: config.ceilings,
+      modelSources: sources,
       silenceMs: config.silenceMs,
       organizationCreators: config.organizationCreators,
     },

@@ -96,6 +96,11 @@ export function deploymentSecretContext({
   return `deployment/${organizationId}/${deploymentId}/${name}`;
 }
 
+/** What a token for the source of a model is sealed for. */
+export function modelTokenContext(organizationId: string, model: string, pinned: string): string {
+  return `model/${organizationId}/${model}/${pinned}`;
+}
+
 /** The size in bytes of the plain text of a sealed value. */
 export function sealedBytes(sealed: string): number {
   const text = sealed.slice(sealed.indexOf(".") + 1);

@@ -290,6 +290,15 @@ export const START_SETTINGS = {
     reason:
       "the weights and packages of several services; one organization alone should not fill the disk",
   }),
+  modelHub: setting({
+    flag: "--model-hub <url>",
+    variable: "TESSERA_MODEL_HUB",
+    fallback: "https://huggingface.co",
+    parse: values.origin,
+    summary: "where models of hf:// are imported from: Hugging Face, or a mirror of it",
+    reason:
+      "the platform alone connects there; it may be at a private address, where its redirects go only with --allow-egress",
+  }),
   databaseWait: setting({
     flag: "--database-wait <time>",
     variable: "TESSERA_DATABASE_WAIT",

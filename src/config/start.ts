@@ -88,6 +88,8 @@ export interface StartConfig extends CheckConfig, BackupConfig, ServiceLimits {
   readonly python: PythonStartConfig;
   /** Host rules: what deployments may reach although it is not public. */
   readonly allowedEgress: readonly string[];
+  /** Where models of `hf://` are imported from. */
+  readonly modelHub: string;
   /** The labels of this machine, which deployments may require. */
   readonly labels: { readonly [name: string]: string };
   /** What deployments may ask for at most. */
@@ -184,6 +186,7 @@ export function readStartConfig(
       deployments: read.maxDeployments,
       storageBytes: read.maxOrganizationStorage,
     },
+    modelHub: read.modelHub,
     maxJsonBodyBytes: read.maxJson,
     readyTimeoutMs: read.readyTimeout,
     maxCacheBytes: read.maxCache,

@@ -9,9 +9,15 @@ import {
   ModelVersionSchema,
 } from "../../../gen/tessera/v1/model_pb.js";
 import { ArtifactError } from "../../artifacts/artifact-error.ts";
-import { type CheckedModelIndex, verifyModelIndex } from "../../artifacts/model-index.ts";
+import {
+  type CheckedModelIndex,
+  verifyModelIndex,
+  warningsOf,
+} from "../../artifacts/model-index.ts";
+import { type KeyRing, modelTokenContext } from "../../auth/keys.ts";
 import type { Ceilings } from "../../deployments/ceilings.ts";
 import { type Problem, problem } from "../../errors.ts";
+import { type ModelSource, pinSource } from "../../hosting/models/source.ts";
 import { deed, memberOf, type Sources } from "../../server/rpc/engine/caller.ts";
 import type { BlobStore } from "../../storage/blobs.ts";
 import type { ArtifactFiles } from "../../storage/hosting/files.ts";
@@ -28,25 +34,30 @@ const MAX_MODELS = 1_000;
 const MAX_MODEL_VERSIONS = 1_000;
 /** Versions of each model in a list of models. */
 const MAX_LISTED_MODEL_VERSIONS = 10;
+/** How long a source may take to say what it has. */
+const PIN_TIMEOUT_MS = 120_000;
 /** Bytes of one message of ReadModel. */
 const MAX_READ_CHUNK_BYTES = 256 * 1024;
 
 /** Bounds of what the storage takes. */
-export const modelBounds = { maxModels: MAX_MODELS, maxVersions: MAX_MODEL_VERSIONS } as const;
+const modelBounds = { maxModels: MAX_MODELS, maxVersions: MAX_MODEL_VERSIONS } as const;
 
 export interface ModelServiceOptions extends Sources {
   readonly hosting: ModelStorage &
     Pick<Revisions, "getIndex"> &
     Pick<ArtifactFiles, "listArtifactFiles">;
   readonly blobs: Pick<BlobStore, "read">;
+  readonly keys: Pick<KeyRing, "seal">;
   readonly ceilings: Ceilings;
+  /** Where models are imported from. */
+  readonly modelSources: readonly ModelSource[];
 }
 
 /** ModelService over the hosting storage. */
 export function modelService(
   options: ModelServiceOptions,
 ): Partial<ServiceImpl<typeof ModelService>> {
-  const { hosting, ceilings } = options;
+  const { hosting, keys, ceilings, modelSources } = options;
   return {
     async pushModel({ model, index }, ctx) {
       const { organizationId, organization, by } = memberOf(ctx);
@@ -78,6 +89,31 @@ export function modelService(
         case "limit":
           throw tooMany(organization, model);
       }
+    },
+
+    async importModel({ source, model: asked, token }, ctx) {
+      const { organizationId, organization, by } = memberOf(ctx);
+      const signal = AbortSignal.any([ctx.signal, AbortSignal.timeout(PIN_TIMEOUT_MS)]);
+      const found = await pinSource(modelSources, source, { token, signal });
+      const { pinned, repository, commit, files } = found;
+      const model = asked || found.name;
+      const sizeBytes = files.reduce((sum, { size }) => sum + size, 0);
+      checkSize(sizeBytes, ceilings);
+      const imported = await hosting.importModel({
+        ...deed(by, options),
+        ...{ organizationId, model, source, pinned, repository, commit, sizeBytes },
+        ...modelBounds,
+        files: files.length,
+        warnings: warningsOf(files.map(({ path }) => path)),
+        sealedToken:
+          token === ""
+            ? undefined
+            : keys.seal(token, modelTokenContext(organizationId, model, pinned)),
+      });
+      if (imported.outcome === "limit") {
+        throw tooMany(organization, model);
+      }
+      return toVersionMessage(imported.version);
     },
 
     async listModels(req, ctx) {
@@ -214,7 +250,7 @@ function readIndex(bytes: Uint8Array): CheckedModelIndex {
 }
 
 /** Throws LIMIT_REACHED for more than an organization may store. */
-export function checkSize(bytes: number, { storageBytes }: Ceilings): void {
+function checkSize(bytes: number, { storageBytes }: Ceilings): void {
   if (bytes > storageBytes) {
     throw problem(
       "LIMIT_REACHED",
@@ -224,7 +260,7 @@ export function checkSize(bytes: number, { storageBytes }: Ceilings): void {
 }
 
 /** The error for a version more than the organization or the model may have. */
-export function tooMany(organization: string, model: string): Problem {
+function tooMany(organization: string, model: string): Problem {
   return problem(
     "LIMIT_REACHED",
     `organization ${organization} has ${MAX_MODELS} models, or ${model} has ${MAX_MODEL_VERSIONS} versions: delete some first`,

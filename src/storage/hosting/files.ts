@@ -53,11 +53,17 @@ export interface ArtifactFiles {
   /**
    * Marks a file as written; the caller has checked its digest and size. When
    * another upload of the same file finished first, this blob is swept. `gone`:
-   * the upload took so long that the blob was swept.
+   * the upload took so long that the blob was swept. A file that was registered
+   * without its digest, as an empty text, brings it here.
    */
   finishFile(
-    parameters: BlobKey & { readonly keptUntilMs: number },
+    parameters: BlobKey & { readonly keptUntilMs: number; readonly sha256?: string },
   ): Promise<{ readonly outcome: "finished" | "gone" }>;
+
+  /** Finds the blob of a file by its digest; undefined when the file is missing. */
+  findFile(
+    parameters: OfOrganization & { readonly sha256: string },
+  ): Promise<{ readonly blobId: string } | undefined>;
 
   /** Marks a failed upload for sweeping. A finished file stays. */
   abandonFile(parameters: BlobKey & { readonly nowMs: number }): Promise<void>;

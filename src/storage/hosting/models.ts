@@ -71,6 +71,8 @@ type Claimed = ModelVersionKey & { readonly claim: string };
 export interface ImportedFile extends ArtifactFile {
   /** As in the index. */
   readonly path: string;
+  /** The digest of the whole file, as its source tells it. */
+  readonly origin: string;
 }
 
 /** An import to do. */
@@ -167,6 +169,15 @@ export interface ModelStorage {
 
   /** Lists what runs of this import have stored, sorted by path. */
   listImported(parameters: ModelVersionKey): Promise<ImportedFile[]>;
+
+  /**
+   * Finds what a ready version of the organization has of this origin, sorted by path: a file or
+   * its parts, and as often as the version has it; empty when there is none.
+   */
+  findImported(parameters: {
+    readonly organizationId: string;
+    readonly origin: string;
+  }): Promise<ImportedFile[]>;
 
   /** Makes an imported version ready. `lost`: another run has it, or it was deleted. */
   finishImport(

@@ -534,7 +534,7 @@ CREATE INDEX model_versions_by_digest ON model_versions (organization_id, digest
 CREATE INDEX model_versions_importing ON model_versions (claimed_until_ms)
   WHERE state = 'importing';
 
--- What an import has stored: files of the index to come.
+-- What imports have stored: files of the index, or parts of them.
 CREATE TABLE model_imported_files (
   organization_id text NOT NULL,
   model text NOT NULL,
@@ -542,8 +542,11 @@ CREATE TABLE model_imported_files (
   path text NOT NULL,
   sha256 text NOT NULL,
   size_bytes bigint NOT NULL,
+  -- The digest of the whole file, as its source tells it.
+  origin text NOT NULL,
   PRIMARY KEY (organization_id, model, version, path)
 );
+CREATE INDEX model_imported_files_by_origin ON model_imported_files (organization_id, origin);
 
 CREATE TABLE nodes (
   node_id text NOT NULL PRIMARY KEY,

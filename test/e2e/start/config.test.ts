@@ -50,6 +50,7 @@ describe("the configuration of start", () => {
       sandbox: "auto",
       searchPath: "",
       allowedEgress: [],
+      modelHub: "https://huggingface.co",
       ceilings: {
         ...{ workers: 100, memoryMib: 65_536, cpu: 64, deployments: 1_000 },
         retentionMs: 365 * 24 * 3_600_000,

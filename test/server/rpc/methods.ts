@@ -358,6 +358,11 @@ export const ROWS: readonly Row[] = [
     request: (_, cast) => ({ ...named(cast), model: newName("weights"), index: "e30=" }),
     outcome: "ARTIFACT_INVALID",
   },
+  {
+    method: model.importModel,
+    request: (_, cast) => ({ ...named(cast), source: "hf://acme/reader" }),
+    outcome: "SOURCE_REFUSED",
+  },
   ...[model.getModel, model.watchModel, model.readModel, model.deleteModel].map((method) => ({
     method,
     request: async (platform: TestPlatform, cast: Cast) => ({

@@ -50,6 +50,12 @@ function notHosted(): never {
   throw problem("DEPLOYMENT_STOPPED", "the deployment is stopped");
 }
 
+/** A source of models that has nothing. */
+const NO_SOURCE = {
+  takes: () => true,
+  pin: () => Promise.reject(problem("SOURCE_REFUSED", "there is no such model")),
+};
+
 /** Where the calls of a test come from; each has a limit of failures of its own. */
 let addresses = 0;
 
@@ -121,6 +127,7 @@ export class TestPlatform implements AsyncDisposable {
             retentionMs: 365 * 86_400_000,
             storageBytes: 20 * 1024 ** 3,
           },
+          modelSources: [NO_SOURCE],
           silenceMs: 15_000,
           organizationCreators: "anyone",
         },

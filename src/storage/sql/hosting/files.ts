@@ -94,10 +94,20 @@ export function* finishFile({
   organizationId,
   blobId,
   keptUntilMs,
+  sha256,
 }: Parameters<HostingStorage["finishFile"]>[0]): Operation<
   Awaited<ReturnType<ArtifactFiles["finishFile"]>>
 > {
   yield* lockOrganization(organizationId);
+  if (sha256 !== undefined) {
+    yield* query(
+      `UPDATE artifact_files SET sha256 = ?
+       WHERE organization_id = ? AND blob_id = ? AND state = 'uploading'`,
+      sha256,
+      organizationId,
+      blobId,
+    );
+  }
   const [file] = yield* query<{ sha256: string; state: string }>(
     "SELECT sha256, state FROM artifact_files WHERE organization_id = ? AND blob_id = ?",
     organizationId,
@@ -127,6 +137,19 @@ export function* finishFile({
     keptUntilMs,
   );
   return { outcome: "finished" };
+}
+
+export function* findFile({
+  organizationId,
+  sha256,
+}: Parameters<HostingStorage["findFile"]>[0]): Operation<{ readonly blobId: string } | undefined> {
+  const [row] = yield* query<{ blob_id: string }>(
+    `SELECT blob_id FROM artifact_files
+     WHERE organization_id = ? AND state = 'ready' AND sha256 = ?`,
+    organizationId,
+    sha256,
+  );
+  return row && { blobId: row.blob_id };
 }
 
 export function* abandonFile({

@@ -1,4 +1,5 @@
 /** Imports of models: asked for, claimed by a run, reported and ended. */
+
 import type { HostingStorage } from "../../hosting/hosting.ts";
 import type {
   ImportedFile,
@@ -129,15 +130,16 @@ export function* reportImport(
   for (const piece of pieces(stored, MAX_FILES_PER_STATEMENT)) {
     yield* query(
       `INSERT INTO model_imported_files
-         (organization_id, model, version, path, sha256, size_bytes)
-       VALUES ${placeholders(piece.length, 6)}
+         (organization_id, model, version, path, sha256, size_bytes, origin)
+       VALUES ${placeholders(piece.length, 7)}
        ON CONFLICT (organization_id, model, version, path)
          DO UPDATE SET sha256 = excluded.sha256, size_bytes = excluded.size_bytes`,
-      ...piece.flatMap(({ path, sha256, sizeBytes }) => [
+      ...piece.flatMap(({ path, sha256, sizeBytes, origin }) => [
         ...valuesOf(parameters),
         path,
         sha256,
         sizeBytes,
+        origin,
       ]),
     );
   }
@@ -145,11 +147,48 @@ export function* reportImport(
 }
 
 export function* listImported(key: ModelVersionKey): Operation<ImportedFile[]> {
-  const rows = yield* query<{ path: string; sha256: string; size_bytes: number }>(
-    `SELECT path, sha256, size_bytes FROM model_imported_files WHERE ${OF_VERSION} ORDER BY path`,
+  const rows = yield* query<ImportedRow>(
+    `SELECT path, sha256, size_bytes, origin FROM model_imported_files
+     WHERE ${OF_VERSION} ORDER BY path`,
     ...valuesOf(key),
   );
-  return rows.map(({ path, sha256, size_bytes: sizeBytes }) => ({ path, sha256, sizeBytes }));
+  return rows.map(toImported);
+}
+
+interface ImportedRow {
+  readonly path: string;
+  readonly sha256: string;
+  readonly size_bytes: number;
+  readonly origin: string;
+}
+
+function toImported({ size_bytes: sizeBytes, path, sha256, origin }: ImportedRow): ImportedFile {
+  return { path, sha256, sizeBytes, origin };
+}
+
+export function* findImported({
+  organizationId,
+  origin,
+}: Parameters<HostingStorage["findImported"]>[0]): Operation<ImportedFile[]> {
+  const [newest] = yield* query<{ model: string; version: number }>(
+    `SELECT f.model, f.version FROM model_imported_files f JOIN model_versions v
+       ON v.organization_id = f.organization_id || '' AND v.model = f.model
+         AND v.version = f.version AND v.state = 'ready'
+     WHERE f.organization_id = ? AND f.origin = ?
+     ORDER BY f.model, f.version DESC LIMIT 1`,
+    organizationId,
+    origin,
+  );
+  if (newest === undefined) {
+    return [];
+  }
+  const rows = yield* query<ImportedRow>(
+    `SELECT path, sha256, size_bytes, origin FROM model_imported_files
+     WHERE ${OF_VERSION} AND origin = ? ORDER BY path`,
+    ...valuesOf({ ...newest, organizationId }),
+    origin,
+  );
+  return rows.map(toImported);
 }
 
 export function* finishImport(
@@ -178,7 +217,6 @@ export function* finishImport(
     sizeBytes,
     ...valuesOf(parameters),
   );
-  yield* query(`DELETE FROM model_imported_files WHERE ${OF_VERSION}`, ...valuesOf(parameters));
   return { outcome: "finished" };
 }
 

@@ -6,6 +6,7 @@ import { createRevision } from "./create-revision.ts";
 import { getHosted, listHosted } from "./desired.ts";
 import {
   abandonFile,
+  findFile,
   findMissingFiles,
   finishFile,
   forgetFiles,
@@ -17,6 +18,7 @@ import {
 import { appendLogs, readLogs } from "./logs.ts";
 import {
   failImport,
+  findImported,
   finishImport,
   importModel,
   listImported,
@@ -58,6 +60,7 @@ export const SINGLE = {
   listNodes,
   listWorkers,
   getModelVersion,
+  findFile,
   listImported,
   failImport,
 } as const satisfies Partial<OperationsOf<HostingStorage>>;
@@ -104,5 +107,6 @@ export const HOSTING_OPERATIONS: OperationsOf<HostingStorage> = {
   deleteModel,
   takeImport,
   reportImport,
+  findImported,
   finishImport,
 };

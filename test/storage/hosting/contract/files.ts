@@ -14,6 +14,19 @@ export function filesContract(it: It): void {
     expect(await platform.register("one")).toEqual({ outcome: "there" });
   });
 
+  it("finds a file whose digest was known at its end", async (platform) => {
+    const { hosting, organizationId, keptUntilMs } = platform;
+    const [blobId, one] = [platform.newId("blob"), sha256("one")];
+    const registered = { sha256: "", sizeBytes: 3, keptUntilMs, maxBytes: 1_000 };
+    expect(await hosting.registerFile({ organizationId, blobId, ...registered })).toEqual({
+      outcome: "registered",
+    });
+    expect(await hosting.findFile({ organizationId, sha256: one })).toBeUndefined();
+    await hosting.finishFile({ organizationId, blobId, keptUntilMs, sha256: one });
+    expect(await hosting.findFile({ organizationId, sha256: one })).toEqual({ blobId });
+    expect(await platform.missing("one")).toEqual([]);
+  });
+
   it("keeps the files of organizations apart", async (platform) => {
     await platform.upload("one");
     const other = { organizationId: platform.newId("organization") };

@@ -46,7 +46,9 @@ async function report(
   return platform.hosting.reportImport({
     ...{ organizationId, model: "reader", version: 1, claim, nowMs, ttlMs },
     ...{ bytesDone: 3, bytesPerSecond: 7 },
-    stored: stored.map((text) => ({ path: text, sha256: sha256(text), sizeBytes: text.length })),
+    stored: stored.map((text) => ({
+      ...{ path: text, sha256: sha256(text), sizeBytes: text.length, origin: `lfs ${text}` },
+    })),
   });
 }
 
@@ -183,8 +185,9 @@ export function modelsContract(it: It): void {
     expect(await take(platform, "second")).toMatchObject(key);
     expect(await report(platform, "first")).toBe(false);
     expect(await hosting.listImported(key)).toEqual([
-      { path: "one", sha256: sha256("one"), sizeBytes: 3 },
+      { path: "one", sha256: sha256("one"), sizeBytes: 3, origin: "lfs one" },
     ]);
+    expect(await hosting.findImported({ organizationId, origin: "lfs one" })).toEqual([]);
     await platform.upload("two");
     const artifact = { ...artifactOf("one", "two"), endpoints: [] };
     expect(await hosting.finishImport({ ...key, claim: "first", artifact })).toEqual({
@@ -197,7 +200,9 @@ export function modelsContract(it: It): void {
       ...{ state: "ready", digest: artifact.digest, bytesDone: 6 },
       ...{ repository: "acme/reader", commit: "c0ffee" },
     });
-    expect(await hosting.listImported(key)).toEqual([]);
+    expect(await hosting.findImported({ organizationId, origin: "lfs one" })).toMatchObject([
+      { path: "one", sha256: sha256("one") },
+    ]);
     expect(await ask(platform, "c0ffee")).toMatchObject({ version: 1, state: "ready" });
   });
 

@@ -1,0 +1,139 @@
+/**
+ * GET requests to places that callers name. The address of every host, of each redirect too, is
+ * judged by the egress policy before it is connected to. A credential goes to the host that was
+ * asked and to no other. Nothing waits for ever: neither the head of an answer nor its next bytes.
+ */
+import { type IncomingMessage, request } from "node:http";
+import type { Socket } from "node:net";
+import { connect as connectTls } from "node:tls";
+import { dial } from "../../pool/egress/dial.ts";
+import type { EgressPolicy } from "../../pool/egress/policy.ts";
+import { EgressRefusedError } from "../../pool/egress/refusals.ts";
+import { version } from "../../version.ts";
+import { sourceRefused, sourceUnavailable } from "./source.ts";
+
+/** Redirects that one request follows: a mirror, its storage, and a few. */
+const MAX_REDIRECTS = 5;
+/** How long the head of an answer may take, and each wait for more of its body. */
+const SOURCE_IDLE_TIMEOUT_MS = 60_000;
+/** Answer that is read as JSON: a page of a list of files. */
+const MAX_SOURCE_JSON_BYTES = 8 * 1024 ** 2;
+
+interface GetOptions {
+  readonly policy: EgressPolicy;
+  readonly headers?: { readonly [name: string]: string };
+  /** Sent to the first host alone. Empty: none. */
+  readonly token?: string;
+  readonly signal: AbortSignal;
+}
+
+/** Gets what is at a URL, after redirects. The caller reads or destroys the answer. */
+export async function get(url: URL, options: GetOptions): Promise<IncomingMessage> {
+  let at = url;
+  let linkedEtag: string | undefined;
+  for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects += 1) {
+    const { token = "" } = options;
+    const isFirstHost = at.origin === url.origin;
+    const answer = await getOnce(at, {
+      ...options,
+      headers: {
+        ...options.headers,
+        ...(isFirstHost && token !== "" && { authorization: `Bearer ${token}` }),
+      },
+    });
+    const { statusCode = 0, headers } = answer;
+    // Hugging Face names a file here, where the storage behind the redirect names a copy.
+    linkedEtag ??= headers["x-linked-etag"]?.toString();
+    if (statusCode < 300 || statusCode >= 400 || headers.location === undefined) {
+      if (linkedEtag !== undefined) {
+        headers.etag = linkedEtag;
+      }
+      return answer;
+    }
+    answer.destroy();
+    const next = URL.parse(headers.location, at.href);
+    if (next === null || !["http:", "https:"].includes(next.protocol)) {
+      throw sourceRefused(`${at.host} redirects to what is no address of the web`);
+    }
+    if (at.protocol === "https:" && next.protocol === "http:") {
+      throw sourceRefused(`${at.host} redirects to ${next.host} without encryption`);
+    }
+    at = next;
+  }
+  throw sourceRefused(`${url.host} redirects more than ${MAX_REDIRECTS} times`);
+}
+
+async function getOnce(
+  url: URL,
+  { policy, headers, signal }: Omit<GetOptions, "token">,
+): Promise<IncomingMessage> {
+  const socket = await connected(url, policy);
+  try {
+    signal.throwIfAborted();
+    return await new Promise<IncomingMessage>((settle, reject) => {
+      const req = request({
+        method: "GET",
+        path: `${url.pathname}${url.search}`,
+        headers: { ...headers, host: url.host, "user-agent": `tessera/${version}` },
+        createConnection: () => socket,
+        timeout: SOURCE_IDLE_TIMEOUT_MS,
+        signal,
+      });
+      req.on("response", settle);
+      req.on("timeout", () => req.destroy(new Error(`silent for ${SOURCE_IDLE_TIMEOUT_MS} ms`)));
+      req.on("error", reject);
+      req.end();
+    });
+  } catch (err) {
+    socket.destroy();
+    signal.throwIfAborted();
+    throw sourceUnavailable(`${url.host} does not answer`, err);
+  }
+}
+
+async function connected(url: URL, policy: EgressPolicy): Promise<Socket> {
+  const isTls = url.protocol === "https:";
+  const host = url.hostname.replace(/^\[|\]$/g, "");
+  const port = Number(url.port) || (isTls ? 443 : 80);
+  let socket: Socket;
+  try {
+    socket = await dial({ host, port }, { policy });
+  } catch (err) {
+    throw err instanceof EgressRefusedError
+      ? sourceRefused(err.message, err)
+      : sourceUnavailable(`${url.host} cannot be reached`, err);
+  }
+  if (!isTls) {
+    return socket;
+  }
+  const secure = connectTls({ socket, servername: host, ALPNProtocols: ["http/1.1"] });
+  try {
+    await new Promise((settle, reject) => {
+      secure.once("secureConnect", settle);
+      secure.once("error", reject);
+      secure.setTimeout(SOURCE_IDLE_TIMEOUT_MS, () => reject(new Error("no handshake")));
+    });
+    return secure;
+  } catch (err) {
+    secure.destroy();
+    throw sourceUnavailable(`${url.host} makes no secure connection`, err);
+  }
+}
+
+/** Reads an answer as JSON. */
+export async function readJson(answer: IncomingMessage, host: string): Promise<unknown> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  try {
+    for await (const chunk of answer as AsyncIterable<Buffer>) {
+      length += chunk.length;
+      if (length > MAX_SOURCE_JSON_BYTES) {
+        throw sourceRefused(`${host} answers with more than ${MAX_SOURCE_JSON_BYTES} bytes`);
+      }
+      chunks.push(chunk);
+    }
+    return JSON.parse(Buffer.concat(chunks).toString());
+  } catch (err) {
+    throw err instanceof SyntaxError ? sourceRefused(`${host} does not answer in JSON`, err) : err;
+  }
+}

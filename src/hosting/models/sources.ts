@@ -1,0 +1,23 @@
+/** The sources of models that a platform has. */
+import { EgressPolicy } from "../../pool/egress/policy.ts";
+import { huggingFace } from "./hugging-face.ts";
+import type { ModelSource } from "./source.ts";
+import { webFile } from "./web-file.ts";
+
+interface ModelSourcesOptions {
+  /** The origin of Hugging Face or a mirror. */
+  readonly modelHub: string;
+  /** Host rules of the operator: what is reached although it is not public. */
+  readonly allowedEgress: readonly string[];
+}
+
+/** All sources: they reach public addresses, the named mirror, and what the operator allows. */
+export function modelSources({ modelHub, allowedEgress }: ModelSourcesOptions): ModelSource[] {
+  const { host, protocol, port } = new URL(modelHub);
+  const mirror = port === "" ? `${host}:${protocol === "https:" ? 443 : 80}` : host;
+  const policy = new EgressPolicy({
+    network: { access: "open", hosts: [] },
+    allowed: [...allowedEgress, mirror],
+  });
+  return [huggingFace({ hubUrl: modelHub, policy }), webFile(policy)];
+}

@@ -6,6 +6,7 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { RegisterResponse } from "../../gen/tessera/v1/worker_pb.js";
 import { EnvironmentError, type Environments } from "../artifacts/environments/environment.ts";
+import type { Layers } from "../artifacts/layers/layers.ts";
 import { currentPlatform } from "../artifacts/platform.ts";
 import type { CacheFolders } from "../deployments/cache-folders.ts";
 import { DeploymentCounts } from "../deployments/counts.ts";
@@ -36,6 +37,8 @@ export interface AgentMachine {
   /** Undefined where services in Python do not run: `pythonUnavailable` says why. */
   readonly environments: Environments | undefined;
   readonly pythonUnavailable: string;
+  /** Undefined where there are no system packages. */
+  readonly layers: Pick<Layers, "hold"> | undefined;
   readonly scratch: ScratchFolders;
   readonly launchOf: LaunchOf;
   /** Devices that services may use, by their paths; empty: none. */
@@ -170,8 +173,9 @@ export class JoinedService {
       if (python !== undefined && machine.environments === undefined) {
         throw new EnvironmentError("SANDBOX_UNAVAILABLE", machine.pythonUnavailable);
       }
-      const { artifact, code } = await withCode(held, {
+      const { artifact, code, layer } = await withCode(held, {
         environments: machine.environments,
+        layers: machine.layers,
         organizationId: "",
         memoryBytes: workerLimitsOf(registered).memoryBytes,
         progress: { signal: source.signal, onProgress: (text) => this.#say(text) },
@@ -183,7 +187,7 @@ export class JoinedService {
       const { deploymentId } = registered;
       // A platform that does not name the deployment may have given its name to another one.
       const cache = DEPLOYMENT_ID.test(deploymentId) ? caches.of(deploymentId) : undefined;
-      return serviceOf(registered, { ...native, servicePath, code, devices, cache });
+      return serviceOf(registered, { ...native, servicePath, code, devices, cache, layer });
     } catch (err) {
       held.release();
       throw err;
@@ -274,11 +278,13 @@ function serviceOf(
     platform,
     devices,
     cache,
+    layer,
     ...code
   }: Pick<ServiceCode, "servicePath" | "code"> & {
     readonly platform?: string;
     readonly devices: readonly string[];
     readonly cache: WorkerCache | undefined;
+    readonly layer: string | undefined;
   },
 ): ServiceCode {
   const { revision: number, settings } = registered;
@@ -295,6 +301,7 @@ function serviceOf(
       },
       ...(devices.length > 0 && { devices }),
       ...(cache !== undefined && { cache }),
+      ...(layer !== undefined && { layer }),
       ...(platform !== undefined && { platform }),
     },
   };

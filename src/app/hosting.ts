@@ -107,6 +107,7 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
       nodes,
       artifacts,
       environments: python?.environments,
+      layers: python?.layers,
       labels: config.labels,
       caches: resources.use(
         new CacheFolders({

@@ -6,6 +6,7 @@ import {
 } from "../artifacts/environments/interpreters.ts";
 import { EnvironmentStore } from "../artifacts/environments/store.ts";
 import { findUv } from "../artifacts/environments/uv.ts";
+import { Layers } from "../artifacts/layers/layers.ts";
 import { currentPlatform } from "../artifacts/platform.ts";
 import type { StartConfig } from "../config/start.ts";
 import { programLauncher } from "../pool/launchers.ts";
@@ -19,6 +20,8 @@ export interface PythonHosting {
   readonly named: readonly PythonInterpreter[];
   readonly interpreters: () => Promise<readonly PythonInterpreter[]>;
   readonly environments: EnvironmentStore;
+  /** The system packages of services; undefined without a sandbox of the kernel. */
+  readonly layers: Layers | undefined;
 }
 
 interface OpenPythonOptions {
@@ -68,5 +71,15 @@ export async function openPython(
     now,
   });
   await environments.start();
-  return { named, interpreters, environments };
+  const layers =
+    sandbox.level === "kernel"
+      ? new Layers({
+          folders: environments.folders,
+          aptFolder: join(folder, "apt"),
+          searchPath,
+          env: packages,
+          now,
+        })
+      : undefined;
+  return { named, interpreters, environments, layers };
 }

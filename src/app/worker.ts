@@ -84,6 +84,7 @@ export async function runWorkers(
         artifacts,
         environments: python?.environments,
         pythonUnavailable: PYTHON_UNAVAILABLE,
+        layers: python?.layers,
         scratch,
         launchOf: launchersFor(sandbox),
         caches,

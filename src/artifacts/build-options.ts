@@ -3,7 +3,7 @@ import type { Probe } from "../protocol/messages.ts";
 import type { FileSource } from "./content.ts";
 import type { ArtifactIndex } from "./index-file.ts";
 
-export type BuildStep = "compile" | "trace" | "lock" | "install" | "load";
+export type BuildStep = "compile" | "trace" | "lock" | "install" | "load" | "packages";
 
 export interface BuildOptions {
   /** Files that tracing does not find, as glob patterns from the service's folder. Default: none. */
@@ -12,6 +12,10 @@ export interface BuildOptions {
   readonly readyTimeoutMs?: number;
   /** Whether a service in Python is constructed, too. Default: `import`. */
   readonly probe?: Probe;
+  /** System packages that it needs, besides those that its code names. Default: none. */
+  readonly packages?: readonly string[];
+  /** Locks system packages with all that they need. Default: by the apt of this machine. */
+  readonly lockSystem?: (names: readonly string[]) => Promise<string>;
   /** The environment variables of the test worker. Default: none. */
   readonly env?: { readonly [name: string]: string };
   /** Called at the beginning of each step. */

@@ -35,6 +35,7 @@ import {
 } from "./content.ts";
 import { includedFiles } from "./include.ts";
 import { type ArtifactIndex, createIndex, digestOf, ENTRY_NAME, writeIndex } from "./index-file.ts";
+import { lockedPackages } from "./layers/build.ts";
 import { type FindPackage, packageFinder } from "./packages.ts";
 import { placed, wholePath } from "./parts.ts";
 import { placePackages } from "./placement.ts";
@@ -90,11 +91,14 @@ export async function buildArtifact(
   ]);
   const content = await inParts(layOut(files, compiled, layout));
   onStep("load");
-  const index = await describeArtifact(content, { root, source: servicePath, ...options });
+  const { index, locked } = await describeArtifact(content, {
+    ...{ root, source: servicePath },
+    ...options,
+  });
   return {
     index,
     digest: digestOf(writeIndex(index)),
-    files: content,
+    files: new Map([...content, ...locked]),
     warnings: [...warnings, ...gathered.warnings],
   };
 }
@@ -181,11 +185,17 @@ function addAll(set: Set<string>, values: Iterable<string>): void {
   }
 }
 
+interface Described {
+  readonly index: ArtifactIndex;
+  /** The lock of its system packages, where it names any. */
+  readonly locked: ReadonlyMap<string, FileSource>;
+}
+
 /** The index, with the manifest that the service gives when loaded from exactly these files. */
 async function describeArtifact(
   content: ReadonlyMap<string, FileSource>,
   options: BuildOptions & Pick<ProbeOptions, "root" | "source">,
-): Promise<ArtifactIndex> {
+): Promise<Described> {
   const { root, source, env = {}, readyTimeoutMs = PROBE_READY_TIMEOUT_MS, signal } = options;
   const files = await indexFiles(content);
   const native = files.some(({ path }) => isNative(wholePath(path)));
@@ -197,7 +207,12 @@ async function describeArtifact(
     const probe = { root, source, env, readyTimeoutMs, ...(signal && { signal }) };
     const probed = await nodeService(folder, { native, scratchFolder });
     const service = await probeService(probed, scratchFolder, probe);
-    return createIndex(service, files, native ? { platform: currentPlatform() } : {});
+    const locked = await lockedPackages(service, options);
+    const kind = native ? { platform: currentPlatform() } : {};
+    return {
+      index: createIndex(service, [...files, ...locked.files], kind),
+      locked: locked.content,
+    };
   } finally {
     await rm(temporary, { recursive: true, force: true });
   }

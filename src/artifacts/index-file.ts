@@ -22,6 +22,8 @@ export const ENTRY_NAME = "service.js";
 
 /** The packages of a service in Python, as requirements with hashes. */
 export const LOCK_NAME = "tessera.lock";
+/** The system packages of a service, each with its version and digest; see `layers/lock.ts`. */
+export const SYSTEM_LOCK_NAME = "tessera.packages";
 /** Where an artifact has the packages themselves, when it brings them. */
 export const WHEELS_FOLDER = "wheels/";
 

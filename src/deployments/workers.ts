@@ -128,6 +128,7 @@ export class Workers {
       env: revision?.env ?? workerAccess?.env ?? {},
       limits: revision?.limits,
       devices: revision?.devices,
+      layer: revision?.layer,
       maxResultBytes,
       maxFileBytes,
       keepers: files,

@@ -4,6 +4,7 @@
  */
 
 import type { Environments } from "../artifacts/environments/environment.ts";
+import type { Layers } from "../artifacts/layers/layers.ts";
 import { deploymentSecretContext, type KeyRing } from "../auth/keys.ts";
 import type { CacheFolders } from "../deployments/cache-folders.ts";
 import { Deployment } from "../deployments/deployment.ts";
@@ -28,6 +29,7 @@ export interface NodeDeploymentOptions {
   readonly artifacts: ArtifactCache;
   /** Undefined where services in Python do not run. */
   readonly environments: Environments | undefined;
+  readonly layers: Pick<Layers, "hold"> | undefined;
   readonly served: LastServed;
   /** Options that all deployments of the node share. */
   readonly common: Pick<
@@ -73,7 +75,7 @@ export function openNodeDeployment(
   options: NodeDeploymentOptions,
   onChange: () => void,
 ): NodeDeployment {
-  const { hosting, nodes, artifacts, environments, served, common, metrics } = options;
+  const { hosting, nodes, artifacts, environments, layers, served, common, metrics } = options;
   const { organizationId, deploymentId, organization, name } = record;
   const { nodeId } = nodes;
   const { now } = common;
@@ -122,6 +124,7 @@ export function openNodeDeployment(
     hold: (organizationId, digest) => artifacts.hold(organizationId, digest),
     variables: (record, revision) => variablesOf({ record, revision, lines }, options),
     environments,
+    layers,
     labels: options.labels,
     caches: options.caches,
     onProgress: (text, revision) =>

@@ -11,12 +11,16 @@ import {
   type HeldEnvironment,
   PYTHON_UNAVAILABLE,
 } from "../artifacts/environments/environment.ts";
+import type { HeldFolder } from "../artifacts/environments/folder-store.ts";
 import {
   type ArtifactIndex,
   type IndexedFile,
   LOCK_NAME,
   type PythonFacts,
+  SYSTEM_LOCK_NAME,
 } from "../artifacts/index-file.ts";
+import { LAYERS_UNAVAILABLE, type Layers } from "../artifacts/layers/layers.ts";
+import { MAX_SYSTEM_LOCK_BYTES } from "../artifacts/layers/lock.ts";
 import { vendoredWheels } from "../artifacts/python/wheels.ts";
 import type { CacheFolders } from "../deployments/cache-folders.ts";
 import { awaitedWorkers, usesLabel } from "../deployments/placement.ts";
@@ -45,6 +49,8 @@ export interface PreparationOptions {
   readonly variables: (record: DesiredDeployment, revision: number) => Promise<Variables>;
   /** Undefined where services in Python do not run. */
   readonly environments: Environments | undefined;
+  /** Undefined where there are no system packages. */
+  readonly layers: Pick<Layers, "hold"> | undefined;
   /** The labels of this node. */
   readonly labels: MachineLabels;
   readonly caches: Pick<CacheFolders, "of">;
@@ -84,14 +90,14 @@ export async function prepare(
     };
     const awaits = awaitedWorkers(record, manifest, { labels, hasCode: kind !== "remote" });
     // Last, because it holds more. What this node does not start needs no packages here.
-    const { artifact, code } =
+    const { artifact, code, layer } =
       awaits?.isWhole !== true
         ? await withCode(held, {
             ...options,
             ...{ organizationId: record.organizationId, memoryBytes: limits.memoryBytes },
             progress: { signal, onProgress: (text) => onProgress(text, revision) },
           })
-        : { artifact: held, code: held.readCode };
+        : { artifact: held, code: held.readCode, layer: undefined };
     const { index, servicePath } = artifact;
     signal.throwIfAborted();
     const cache = options.caches.of(record.deploymentId);
@@ -105,6 +111,7 @@ export async function prepare(
         limits,
         network,
         ...(cache !== undefined && { cache }),
+        ...(layer !== undefined && { layer }),
         ...readyTimeoutOf(record.settings, manifest),
         ...(awaits !== undefined && { awaits }),
         ...(usesLabel("gpu", manifest, { settings: record.settings, labels }) && {
@@ -131,11 +138,77 @@ function readyTimeoutOf(
   return readyTimeoutMs === undefined ? {} : { readyTimeoutMs };
 }
 
-/** The code that workers load; the artifact holds its environment, too. */
-export async function withCode(
+interface HeldCode {
+  /** It holds all that the code needs. */
+  readonly artifact: HeldArtifact;
+  readonly code: ServiceCode["code"];
+  /** The folder with its system packages; undefined without any. */
+  readonly layer: string | undefined;
+}
+
+/** The code that workers load; the artifact holds its environment and its system packages, too. */
+export async function withCode(artifact: HeldArtifact, options: CodeOptions): Promise<HeldCode> {
+  const layer = await holdLayer(artifact, options);
+  try {
+    const held = await withEnvironment(artifact, options);
+    return layer === undefined ? { ...held, layer: undefined } : withLayer(held, layer);
+  } catch (err) {
+    layer?.release();
+    throw err;
+  }
+}
+
+/** Holds the system packages of an artifact. Rejects with an `EnvironmentError`. */
+async function holdLayer(
+  { index, openFile }: Pick<HeldArtifact, "index" | "openFile">,
+  { layers, organizationId, progress }: CodeOptions,
+): Promise<HeldFolder | undefined> {
+  const file = index.files.find(({ path }) => path === SYSTEM_LOCK_NAME);
+  if (file === undefined) {
+    return undefined;
+  }
+  if (layers === undefined) {
+    throw new EnvironmentError("SANDBOX_UNAVAILABLE", LAYERS_UNAVAILABLE);
+  }
+  if (file.size > MAX_SYSTEM_LOCK_BYTES) {
+    throw new EnvironmentError(
+      "LOCK_INVALID",
+      `the lock of its system packages has ${file.size} bytes; at most ${MAX_SYSTEM_LOCK_BYTES} may be`,
+      { isFinal: true },
+    );
+  }
+  return await layers.hold({ lock: await text(openFile(file)), organizationId }, progress);
+}
+
+/** The code, which is not loaded before its system packages are verified. */
+function withLayer({ artifact, code }: Omit<HeldCode, "layer">, layer: HeldFolder): HeldCode {
+  const release = (): void => {
+    artifact.release();
+    layer.release();
+  };
+  return {
+    artifact: { ...artifact, release },
+    code:
+      typeof code === "object"
+        ? {
+            ...code,
+            verify: async () => {
+              await layer.verify();
+              await code.verify?.();
+            },
+          }
+        : async () => {
+            await layer.verify();
+            return typeof code === "string" ? code : await code();
+          },
+    layer: layer.folder,
+  };
+}
+
+async function withEnvironment(
   artifact: HeldArtifact,
-  { environments, ...holding }: CodeOptions,
-): Promise<{ readonly artifact: HeldArtifact; readonly code: ServiceCode["code"] }> {
+  { environments, layers: _, ...holding }: CodeOptions,
+): Promise<Omit<HeldCode, "layer">> {
   const { python } = artifact.index;
   if (python === undefined) {
     return { artifact, code: artifact.readCode };
@@ -154,7 +227,8 @@ export async function withCode(
   };
 }
 
-type CodeOptions = Pick<PreparationOptions, "environments"> & Omit<HoldingOptions, "environments">;
+type CodeOptions = Pick<PreparationOptions, "environments" | "layers"> &
+  Omit<HoldingOptions, "environments">;
 
 /** Rejects when the signal aborts, and releases what is prepared after that. */
 export async function untilAborted(

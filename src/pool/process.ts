@@ -43,6 +43,8 @@ interface ServiceProcessOptions {
   readonly limits?: WorkerLimits | undefined;
   /** Device files that it may use. Default: none. */
   readonly devices?: readonly string[] | undefined;
+  /** The folder with the files of its system packages. Default: none. */
+  readonly layer?: string | undefined;
   /** Its egress proxy. Default: none. */
   readonly egress?: WorkerEgress | undefined;
   /** Limit of one message from the worker. */
@@ -69,10 +71,10 @@ export class ServiceProcess {
   #exhausted: string | undefined;
 
   constructor(options: ServiceProcessOptions) {
-    const { rights, scratchFolder, cache, env, limits, devices, egress } = options;
+    const { rights, scratchFolder, cache, env, limits, devices, layer, egress } = options;
     const { launch = launchNode() } = options;
     this.#options = options;
-    this.#launched = launch({ rights, scratchFolder, cache, env, limits, devices, egress });
+    this.#launched = launch({ rights, scratchFolder, cache, env, limits, devices, layer, egress });
     const { child } = this.#launched;
     if (limits) {
       this.#hold(limits);

@@ -34,6 +34,8 @@ export interface ServiceCode {
     readonly readyTimeoutMs?: number;
     /** Device files that its workers may use, such as those of GPUs. Default: none. */
     readonly devices?: readonly string[];
+    /** The folder with the files of its system packages. Default: none. */
+    readonly layer?: string;
     /** Where its workers may connect to. */
     readonly network: NetworkSettings;
     /**
@@ -69,6 +71,8 @@ export interface WorkerOptions extends Omit<FileTransferOptions, "scratchFolder"
   readonly rights: WorkerRights;
   /** Device files that it may use. Default: none. */
   readonly devices?: readonly string[] | undefined;
+  /** The folder with the files of its system packages. Default: none. */
+  readonly layer?: string | undefined;
   /** How it is started. Default: in Node alone. */
   readonly launch?: Launch | undefined;
   /** Its egress proxy. Default: none. */

@@ -189,6 +189,8 @@ export interface ServiceManifest extends PlacementManifest {
   readonly readyTimeoutMs?: number;
   /** Processes that a worker may start besides its own, at most `MAX_PROCESSES`. Default: none. */
   readonly processes?: number;
+  /** System packages that it needs, by the names of Debian. Default: none. */
+  readonly packages?: readonly string[];
 }
 
 /** The least time that a worker may be given to load its service. */

@@ -48,7 +48,8 @@ export async function readyService(
     const described = await describeEndpoint(definition.name, endpoint, instance);
     endpoints.set(endpoint.name, described);
   }
-  const { name, description, metrics, requires, place, readyTimeoutMs, processes } = definition;
+  const { name, description, metrics, requires, place } = definition;
+  const { readyTimeoutMs, processes, packages } = definition;
   return {
     endpoints,
     manifest: {
@@ -57,6 +58,7 @@ export async function readyService(
       ...(requires !== undefined && { requires }),
       ...(readyTimeoutMs !== undefined && { readyTimeoutMs }),
       ...(processes !== undefined && { processes }),
+      ...(packages !== undefined && { packages }),
       ...(place !== undefined && { place }),
       endpoints: [...endpoints.values()].map(({ manifest }) => manifest),
       ...(metrics.length > 0 && { metrics }),

@@ -12,6 +12,7 @@ import {
   type ServiceManifest,
 } from "../protocol/manifest.ts";
 import { faultOfPlacement, type PlacementManifest } from "../protocol/placement.ts";
+import { faultOfSystemPackages } from "../protocol/system-packages.ts";
 import { ServiceDefinitionError } from "./errors.ts";
 import { refuseUnknown } from "./unknown.ts";
 
@@ -282,6 +283,18 @@ export function checkProcesses(
 ): Pick<ServiceManifest, "processes"> {
   const bounds = { place, name: "processes", min: 0, max: MAX_PROCESSES };
   return processes === undefined ? {} : { processes: integer(processes, bounds) };
+}
+
+/** The option `packages` of a service as a property to spread; `{}` without one. */
+export function checkPackages(
+  packages: readonly string[] | undefined,
+  place: string,
+): Pick<ServiceManifest, "packages"> {
+  const fault = packages === undefined ? undefined : faultOfSystemPackages(packages);
+  if (fault !== undefined) {
+    throw new ServiceDefinitionError(place, fault);
+  }
+  return packages === undefined || packages.length === 0 ? {} : { packages: [...packages] };
 }
 
 interface Bounds {

@@ -19,6 +19,7 @@ import { checkMetrics } from "./metric-rules.ts";
 import type { MetricDeclarations, MetricsOf, NoMetrics } from "./metrics.ts";
 import {
   checkDescription,
+  checkPackages,
   checkPlacement,
   checkProcesses,
   checkReadyTimeout,
@@ -49,6 +50,11 @@ export interface ServiceOptions<Declared extends MetricDeclarations = NoMetrics>
    * The deployment's setting goes before it. Default: 0.
    */
   readonly processes?: number;
+  /**
+   * System packages that it needs, by the names of Debian, such as `["ffmpeg"]`, at most 64. Where
+   * it is deployed, their programs and libraries are in its sandbox. Default: none.
+   */
+  readonly packages?: readonly string[];
 }
 
 /** Endpoints of the function form by name, which may record only these metrics. */
@@ -74,7 +80,7 @@ export interface ServiceEndpoint {
 
 export interface ServiceDefinition
   extends PlacementManifest,
-    Pick<ServiceManifest, "readyTimeoutMs" | "processes"> {
+    Pick<ServiceManifest, "readyTimeoutMs" | "processes" | "packages"> {
   readonly name: string;
   readonly description?: string;
   readonly endpoints: readonly ServiceEndpoint[];
@@ -145,6 +151,7 @@ export function service(options: ServiceOptions | FunctionServiceOptions): unkno
     ...checkPlacement(options, place),
     ...checkReadyTimeout(options.readyTimeout, place),
     ...checkProcesses(options.processes, place),
+    ...checkPackages(options.packages, place),
     metrics: checkMetrics(options.metrics, place),
   };
   if (!("endpoints" in options)) {
@@ -162,6 +169,7 @@ const SERVICE_OPTIONS: Readonly<Record<keyof FunctionServiceOptions, true>> = {
   place: true,
   readyTimeout: true,
   processes: true,
+  packages: true,
   endpoints: true,
 };
 

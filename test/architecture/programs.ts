@@ -10,6 +10,9 @@ export const PROGRAMS: Readonly<Record<string, string>> = {
   "src/artifacts/environments/interpreters.ts":
     "an interpreter of the machine, with a program of ours and without site",
   "src/artifacts/environments/run-uv.ts": "uv, which is told which interpreter of the machine",
+  "src/artifacts/layers/apt.ts":
+    "apt-get of the machine, in a folder of ours, which downloads and installs nothing",
+  "src/artifacts/layers/unpack.ts": "dpkg-deb of the machine, which unpacks and runs no script",
   "src/artifacts/python/interpreter.ts":
     "the interpreter that a developer serves with, on the developer's machine",
   "src/cli/browser.ts": "the user's browser",

@@ -109,7 +109,13 @@ export function remoteWorkers(
         }
       };
       const machine: AgentMachine = {
-        ...{ artifacts, scratch, pythonUnavailable: "it has no Python", ...launch },
+        ...{
+          artifacts,
+          scratch,
+          layers: undefined,
+          pythonUnavailable: "it has no Python",
+          ...launch,
+        },
         ...{ devices: [], caches: { of: () => undefined }, allowedEgress: undefined },
         log: { ...silent, info: tell, warn: tell },
       };

@@ -12,8 +12,10 @@ import {
   type ArtifactIndex,
   digestOf,
   type PythonFacts,
+  SYSTEM_LOCK_NAME,
   verifyIndex,
 } from "../../artifacts/index-file.ts";
+import { LAYERS_UNAVAILABLE } from "../../artifacts/layers/layers.ts";
 import { mayUseSecrets, openableBy } from "../../auth/grants.ts";
 import { deploymentSecretContext, type KeyRing } from "../../auth/keys.ts";
 import { faultOfName } from "../../auth/names.ts";
@@ -230,7 +232,8 @@ async function createRevision(
   throw problem("VERSION_CONFLICT", `deployment ${name} is made and deleted by others: try again`);
 }
 
-interface ReadOptions extends Pick<RevisionOptions, "platform" | "allowsNativeCode" | "python"> {
+interface ReadOptions
+  extends Pick<RevisionOptions, "platform" | "allowsNativeCode" | "python" | "sandbox"> {
   /** Where all workers are on other machines, those say themselves what they can run. */
   readonly placement: Placement;
 }
@@ -301,7 +304,10 @@ function checkSchemas({ endpoints }: ServiceManifest): void {
 }
 
 async function checkRunsHere(index: ArtifactIndex, options: ReadOptions): Promise<void> {
-  const { platform, allowsNativeCode } = options;
+  const { platform, allowsNativeCode, sandbox } = options;
+  if (sandbox !== "kernel" && index.files.some(({ path }) => path === SYSTEM_LOCK_NAME)) {
+    throw problem("SANDBOX_UNAVAILABLE", LAYERS_UNAVAILABLE);
+  }
   if (index.platform !== undefined && index.platform !== platform) {
     throw problem(
       "ARTIFACT_INVALID",

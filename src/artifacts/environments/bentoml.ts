@@ -2,6 +2,8 @@
  * What a service of BentoML says of its packages: in the `Image` of its module, or in
  * `bentofile.yaml`. The module is parsed and not run, because running it needs the packages.
  */
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { parse } from "yaml";
 import { EnvironmentError } from "./environment.ts";
 import { type PythonInterpreter, runInterpreter } from "./interpreters.ts";
@@ -36,8 +38,11 @@ constants = {
     for each in tree.body if isinstance(each, ast.Assign)
     for target in each.targets if isinstance(target, ast.Name)
 }
-METHODS = {"python_packages": "packages", "requirements_file": "files", "pyproject_toml": "files"}
-needs, unclear = {"packages": [], "files": []}, []
+METHODS = {
+    "python_packages": "packages", "requirements_file": "files", "pyproject_toml": "files",
+    "system_packages": "system",
+}
+needs, unclear = {"packages": [], "files": [], "system": []}, []
 
 def imports(node):
     if isinstance(node, ast.Import):
@@ -61,7 +66,7 @@ if any(imports(node) for node in ast.walk(tree)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             method = node.func.attr
             if method in METHODS:
-                found = True
+                found = found or method != "system_packages"
                 arguments = [*node.args, *(each.value for each in node.keywords)]
                 try:
                     named = [text for each in arguments for text in texts(each)]
@@ -71,15 +76,55 @@ if any(imports(node) for node in ast.walk(tree)):
                 if method == "pyproject_toml" and not named:
                     named = ["pyproject.toml"]
                 needs[METHODS[method]] += named
-if found:
-    print(json.dumps({**needs, "unclear": unclear}))
+if found or needs["system"] or unclear:
+    print(json.dumps({**needs, "unclear": unclear, "found": found}))
 `;
 
-/** What the images of a module name; undefined without any. Rejects with an `EnvironmentError`. */
+/**
+ * What the images of a module name of packages for Python; undefined without any. Rejects with an
+ * `EnvironmentError`.
+ */
 export async function imageNeeds(
   module: string,
-  { path }: Pick<PythonInterpreter, "path">,
+  interpreter: Pick<PythonInterpreter, "path">,
 ): Promise<Needs | undefined> {
+  const image = await readImage(module, interpreter);
+  return image?.found === true
+    ? { packages: [BENTOML, ...image.packages], files: image.files }
+    : undefined;
+}
+
+/**
+ * The system packages of a service of BentoML: those of the `Image` in its module, and those of
+ * `docker.system_packages` in `bentofile.yaml`. Rejects with an `EnvironmentError`.
+ */
+export async function systemPackagesOf(
+  folder: string,
+  entry: string,
+  interpreter: Pick<PythonInterpreter, "path">,
+): Promise<readonly string[]> {
+  const image = await readImage(join(folder, entry), interpreter);
+  const text = await readFile(join(folder, "bentofile.yaml"), "utf8").catch(() => "");
+  const { system_packages: named = [] } = partsOf(text).docker ?? {};
+  if (!Array.isArray(named) || !named.every((each) => typeof each === "string")) {
+    throw new EnvironmentError(
+      "LOCK_INVALID",
+      "docker.system_packages in bentofile.yaml is no list of system packages, such as - ffmpeg",
+    );
+  }
+  return [...(image?.system ?? []), ...named];
+}
+
+interface Image extends Needs {
+  readonly system: readonly string[];
+  /** It names packages for Python. */
+  readonly found: boolean;
+}
+
+async function readImage(
+  module: string,
+  { path }: Pick<PythonInterpreter, "path">,
+): Promise<Image | undefined> {
   let printed: string;
   try {
     const limits = { timeoutMs: PARSE_TIMEOUT_MS, maxPrintedBytes: MAX_PARSED_BYTES };
@@ -91,19 +136,19 @@ export async function imageNeeds(
   if (printed === "") {
     return undefined;
   }
-  const { packages, files, unclear } = JSON.parse(printed) as Needs & { unclear: string[] };
+  const { unclear, ...image } = JSON.parse(printed) as Image & { unclear: string[] };
   if (unclear.length > 0) {
     throw new EnvironmentError(
       "LOCK_INVALID",
-      `${module}, ${unclear[0]} takes more than texts and constants of the module, which are read without running it: name the packages in requirements.txt`,
+      `${module}, ${unclear[0]} takes more than texts and constants of the module, which are read without running it: name the packages in requirements.txt, and system packages in tessera.yaml`,
     );
   }
-  return { packages: [BENTOML, ...packages], files };
+  return image;
 }
 
 /** What `bentofile.yaml` names. Throws an `EnvironmentError`. */
 export function readBentofile(text: string): Needs {
-  const { packages = [], requirements_txt: named } = pythonPart(text);
+  const { packages = [], requirements_txt: named } = partsOf(text).python ?? {};
   if (!Array.isArray(packages) || !packages.every((each) => typeof each === "string")) {
     throw new EnvironmentError(
       "LOCK_INVALID",
@@ -114,12 +159,13 @@ export function readBentofile(text: string): Needs {
   return { packages: [BENTOML, ...packages], files };
 }
 
-function pythonPart(text: string): {
-  readonly packages?: unknown;
-  readonly requirements_txt?: unknown;
+/** The parts of `bentofile.yaml` that matter here. */
+function partsOf(text: string): {
+  readonly python?: { readonly packages?: unknown; readonly requirements_txt?: unknown };
+  readonly docker?: { readonly system_packages?: unknown };
 } {
   try {
-    return (parse(text) as { python?: object } | null)?.python ?? {};
+    return (parse(text) as object | null) ?? {};
   } catch (err) {
     throw new EnvironmentError("LOCK_INVALID", `bentofile.yaml is no YAML: ${err}`);
   }

@@ -109,10 +109,15 @@ function tooManyFiles(maxFiles: number): OversizedError {
 }
 
 /** Breaks an installation off that takes more of the disk than it may, or nearly all of it. */
-async function withinDisk(
-  { folder, maxBytes, maxFiles, signal }: InstallOptions,
-  install: (signal: AbortSignal) => Promise<unknown>,
-): Promise<void> {
+export async function withinDisk<T>(
+  {
+    folder,
+    maxBytes,
+    maxFiles,
+    signal,
+  }: Pick<InstallOptions, "folder" | "maxBytes" | "maxFiles" | "signal">,
+  install: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
   const before = await freeIn(dirname(folder));
   const full = new AbortController();
   const check = async (): Promise<void> => {
@@ -128,9 +133,12 @@ async function withinDisk(
   await check();
   const timer = setInterval(() => void check().catch(() => {}), DISK_CHECK_INTERVAL_MS);
   try {
-    await install(signal === undefined ? full.signal : AbortSignal.any([signal, full.signal]));
+    const done = await install(
+      signal === undefined ? full.signal : AbortSignal.any([signal, full.signal]),
+    );
     await check();
     full.signal.throwIfAborted();
+    return done;
   } finally {
     clearInterval(timer);
   }

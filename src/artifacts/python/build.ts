@@ -23,6 +23,7 @@ import {
 } from "../build-options.ts";
 import { ServiceFileError } from "../bundle.ts";
 import { type FileSource, indexFiles, inParts, isNative, openSource } from "../content.ts";
+import { systemPackagesOf } from "../environments/bentoml.ts";
 import { collectWheels } from "../environments/collect.ts";
 import type { HeldEnvironment } from "../environments/environment.ts";
 import { openInterpreter, type PythonInterpreter } from "../environments/interpreters.ts";
@@ -38,9 +39,11 @@ import {
   type IndexedFile,
   LOCK_NAME,
   MAX_ARTIFACT_FILES,
+  SYSTEM_LOCK_NAME,
   WHEELS_FOLDER,
   writeIndex,
 } from "../index-file.ts";
+import { lockedPackages } from "../layers/build.ts";
 import { placed, wholePath } from "../parts.ts";
 import { currentPlatform } from "../platform.ts";
 import { probeService } from "../probe.ts";
@@ -103,10 +106,14 @@ export async function buildPythonArtifact(
   );
   onStep?.("load");
   const manifest = await probe(service, { sources, content, own, environment, sandbox }, options);
+  const locked = await lockedPackages(manifest, {
+    ...options,
+    packages: [...(options.packages ?? []), ...(await systemPackagesOf(root, entry, interpreter))],
+  });
   environment.release();
   await environments.sweep({ unusedForMs: UNUSED_ENVIRONMENT_TTL_MS });
   const isForOnePlatform = isVendored || own.some(({ path }) => isNative(wholePath(path)));
-  const index = createIndex(manifest, [...own, ...brought], {
+  const index = createIndex(manifest, [...own, ...brought, ...locked.files], {
     entry,
     ...(isForOnePlatform && { platform: currentPlatform() }),
     python: {
@@ -118,7 +125,7 @@ export async function buildPythonArtifact(
   return {
     index,
     digest: digestOf(writeIndex(index)),
-    files: new Map([...content, ...wheels]),
+    files: new Map([...content, ...wheels, ...locked.content]),
     warnings: [],
   };
 }
@@ -213,7 +220,7 @@ async function pythonSources(
         `${path} is outside ${root}, the folder of the service; copy it there`,
       );
     }
-    if (place === LOCK_NAME || place.startsWith(WHEELS_FOLDER)) {
+    if ([LOCK_NAME, SYSTEM_LOCK_NAME].includes(place) || place.startsWith(WHEELS_FOLDER)) {
       throw new ArtifactError(
         `${path} has the name of a file of the artifact's own; give it another name`,
       );

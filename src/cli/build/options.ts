@@ -77,4 +77,5 @@ export const BUILD_STEPS: Readonly<Record<BuildStep, string>> = {
   lock: "locking its packages",
   install: "installing its packages",
   load: "loading it in a worker",
+  packages: "locking its system packages",
 };

@@ -35,9 +35,10 @@ export interface DeployPlan {
   readonly authorization: boolean | undefined;
   readonly settings: GivenSettings;
   readonly include: readonly string[];
+  /** System packages besides those that its code names. */
+  readonly packages: readonly string[];
   /** How a service in Python is built. */
   readonly python: PythonFlags;
-  /** How long the service may take to load while it is built. */
   /** How it is tried when it is built. */
   readonly probing: Pick<BuildOptions, "probe" | "readyTimeoutMs">;
   /** Secrets that are set by this deploy. */
@@ -80,6 +81,7 @@ export async function deployPlan(
     authorization: flags.authorization ?? file.authorization,
     settings,
     include,
+    packages: file.packages,
     python: flags,
     probing: { ...buildingTime(settings), probe: probeOf(flags.probe) },
     secrets: secretSources(flags.secret ?? []),
@@ -120,7 +122,7 @@ async function settingsFile(
   const from =
     given ?? (path === undefined ? FILE_NAME : isFolder ? join(path, FILE_NAME) : undefined);
   if (from === undefined) {
-    return { file: { settings: {}, secrets: [], include: [] }, from };
+    return { file: { settings: {}, secrets: [], include: [], packages: [] }, from };
   }
   if (given === undefined && (await kindOfPlace(from)) !== "file") {
     throw usageError(

@@ -70,7 +70,7 @@ export class Deploying {
     readonly signal: AbortSignal;
     readonly resources: AsyncDisposableStack;
   }): Promise<BuiltArtifact> {
-    const { source, include, settings, unread, python, probing } = this.#plan;
+    const { source, include, packages, settings, unread, python, probing } = this.#plan;
     const { given, signal, resources } = options;
     if (unread !== undefined) {
       this.#call.done(`${unread} is not read: deploy its folder, or add --file`);
@@ -87,6 +87,7 @@ export class Deploying {
     }
     const building = {
       include,
+      packages,
       // The environment of the workers, as far as it is known here.
       env: { ...settings.env, ...given },
       onStep: (step: BuildStep) => this.#progress.step(`${BUILD_STEPS[step]} …`),

@@ -28,10 +28,12 @@ export interface TesseraFile {
   /** Names only. */
   readonly secrets: readonly string[];
   readonly include: readonly string[];
+  /** System packages, by the names of Debian. */
+  readonly packages: readonly string[];
 }
 
 const KEYS = ["service", "name", "authorization", ...SETTINGS.map(({ key }) => key)];
-const LISTS = ["secrets", "include"] as const;
+const LISTS = ["secrets", "include", "packages"] as const;
 /** File `tessera.yaml` of a service. */
 const MAX_TESSERA_YAML_BYTES = 1024 * 1024;
 
@@ -94,6 +96,7 @@ export function parseTesseraFile(text: string, path: string): TesseraFile {
     settings: settings(read),
     secrets: read("secrets", names) ?? [],
     include: read("include", texts) ?? [],
+    packages: read("packages", texts) ?? [],
   };
 }
 

@@ -13,6 +13,7 @@ import {
 } from "../../protocol/manifest.ts";
 import { MAX_MANIFEST_BYTES } from "../../protocol/messages.ts";
 import { faultOfPlacement } from "../../protocol/placement.ts";
+import { faultOfSystemPackages } from "../../protocol/system-packages.ts";
 import { MAX_BATCH_BYTES, MAX_BATCH_SIZE, MAX_BATCH_WAIT_MS } from "../../sdk/batch.ts";
 import { metricsFault } from "../../sdk/metric-rules.ts";
 import { isFields, MAX_MESSAGE_DEPTH, parseJson } from "./untrusted.ts";
@@ -77,7 +78,8 @@ function isManifest(manifest: unknown): manifest is ServiceManifest {
     (manifest.processes === undefined || isWithin(manifest.processes, 0, MAX_PROCESSES)) &&
     (manifest.workers === undefined || isWithin(manifest.workers, 1, MAX_SERVICE_WORKERS)) &&
     (manifest.readyTimeoutMs === undefined ||
-      isWithin(manifest.readyTimeoutMs, MIN_READY_TIMEOUT_MS, MAX_READY_TIMEOUT_MS))
+      isWithin(manifest.readyTimeoutMs, MIN_READY_TIMEOUT_MS, MAX_READY_TIMEOUT_MS)) &&
+    (manifest.packages === undefined || faultOfSystemPackages(manifest.packages) === undefined)
   );
 }
 

@@ -39,6 +39,8 @@ export interface LaunchOptions {
   readonly limits: WorkerLimits | undefined;
   /** Device files that it may use, such as those of GPUs. Default: none. */
   readonly devices?: readonly string[] | undefined;
+  /** The folder with the files of its system packages, for a sandbox of the kernel. Default: none. */
+  readonly layer?: string | undefined;
   /** Its egress proxy, for a launch that gives it no network of its own. Undefined: it reaches nobody. */
   readonly egress: WorkerEgress | undefined;
 }

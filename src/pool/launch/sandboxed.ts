@@ -11,11 +11,13 @@ import { withinTasks, withProcessLimits } from "./process-limits.ts";
 const MAX_SHARED_MEMORY_SHARE = 0.5;
 /** Where the socket of a worker's egress proxy is in its sandbox. */
 const EGRESS_SOCKET_INSIDE = "/run/tessera/egress.sock";
+/** Folders of programs, where there are any: a sandbox without system packages has none. */
+const PROGRAMS_OF_PACKAGES = "/usr/bin:/usr/sbin";
 
 export function launchSandboxed(sandbox: KernelSandbox, programOf: ProgramOf): Launch {
   const { bubblewrap, prlimit, memoryGroups, filter } = sandbox;
   return (options) => {
-    const { rights, limits, scratchFolder, cache, egress, devices = [] } = options;
+    const { rights, limits, scratchFolder, cache, egress, layer, devices = [] } = options;
     const { command, env, files } = programOf(options);
     const maxTasks = limits && maxTasksOf(limits);
     const [program, ...args] = maxTasks === undefined ? command : held(command, maxTasks, sandbox);
@@ -33,12 +35,14 @@ export function launchSandboxed(sandbox: KernelSandbox, programOf: ProgramOf): L
         ),
         writable: [scratchFolder, ...(cache === undefined ? [] : [cache.path])],
         devices,
+        layer,
         ...(egress !== undefined && {
           mounted: [{ path: egress.path, inside: EGRESS_SOCKET_INSIDE }],
         }),
         program,
         args,
         env: {
+          ...(layer !== undefined && { PATH: PROGRAMS_OF_PACKAGES }),
           ...env,
           ...(egress !== undefined &&
             egressEnvironment({

@@ -6,6 +6,7 @@
  */
 import { existsSync, readFileSync } from "node:fs";
 import { dirname } from "node:path";
+import { isIn, layerArguments, libraryFolder } from "./layer.ts";
 
 /** Who a worker is inside: the user and the group `nobody`. */
 const NOBODY = "65534";
@@ -36,6 +37,8 @@ export interface SandboxContents {
   readonly sharedMemoryBytes?: number;
   /** Files that have another path inside. */
   readonly mounted?: readonly { readonly path: string; readonly inside: string }[];
+  /** The folder with the files of system packages. Default: none. */
+  readonly layer?: string | undefined;
   /**
    * The descriptor from which bubblewrap reads the seccomp filter, to its end, before it starts
    * any process.
@@ -47,8 +50,9 @@ export interface SandboxContents {
 
 /** The arguments of `bwrap` before the command that it runs. */
 export function bubblewrapArguments(contents: SandboxContents): string[] {
-  const { read, writable, devices = [], mounted = [], filterDescriptor, infoDescriptor } = contents;
+  const { writable, devices = [], mounted = [], filterDescriptor, infoDescriptor } = contents;
   const { sharedMemoryBytes } = contents;
+  const { libraries, read, layer } = withLayer(contents);
   return [
     ...["--unshare-user", "--uid", NOBODY, "--gid", NOBODY, "--disable-userns"],
     ...["--unshare-pid", "--unshare-ipc", "--unshare-net", "--unshare-cgroup-try"],
@@ -62,7 +66,8 @@ export function bubblewrapArguments(contents: SandboxContents): string[] {
       ? []
       : ["--size", String(sharedMemoryBytes), "--tmpfs", "/dev/shm"]),
     ...["--remount-ro", "/dev"],
-    ...systemLibraries().flatMap((path) => ["--ro-bind", path, path]),
+    ...layer,
+    ...libraries.flatMap((path) => ["--ro-bind", path, path]),
     ...["--ro-bind-try", "/etc/localtime", "/etc/localtime"],
     ...read.flatMap((path) => ["--ro-bind-try", path, path]),
     ...mounted.flatMap(({ path, inside }) => ["--ro-bind", path, inside]),
@@ -72,6 +77,24 @@ export function bubblewrapArguments(contents: SandboxContents): string[] {
     ...["--add-seccomp-fd", String(filterDescriptor), "--info-fd", String(infoDescriptor)],
     "--",
   ];
+}
+
+/** What is there of the machine, and the arguments for a layer beside it. */
+function withLayer({ read, writable, layer }: SandboxContents): {
+  readonly libraries: readonly string[];
+  readonly read: readonly string[];
+  readonly layer: readonly string[];
+} {
+  const libraries = systemLibraries();
+  const replaced = layer === undefined ? undefined : libraryFolder(libraries);
+  if (layer === undefined || replaced === undefined) {
+    return { libraries, read, layer: [] };
+  }
+  const kept = (path: string): boolean => !isIn(path, replaced);
+  const [others, files] = [libraries.filter(kept), read.filter(kept)];
+  const taken = [...others, ...files, ...writable, "/dev", "/proc", "/run", "/etc/localtime"];
+  const args = layerArguments(layer, { libraries: replaced, taken });
+  return { libraries: others, read: files, layer: args };
 }
 
 let found: readonly string[] | undefined;

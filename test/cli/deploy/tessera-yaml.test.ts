@@ -31,6 +31,7 @@ requires:
 place: remote
 ready_timeout: 15m
 processes: 8
+packages: [ffmpeg, poppler-utils]
 `;
     expect(parseTesseraFile(text, "tessera.yaml")).toEqual({
       service: "src/service.ts",
@@ -49,6 +50,7 @@ processes: 8
       },
       secrets: ["API_KEY"],
       include: ["models/*.onnx"],
+      packages: ["ffmpeg", "poppler-utils"],
     });
   });
 
@@ -57,6 +59,7 @@ processes: 8
       settings: { maxWorkers: 2 },
       secrets: [],
       include: [],
+      packages: [],
     });
   });
 

@@ -31,6 +31,8 @@ class HostedClass:
             self.manifest["readyTimeoutMs"] = definition.ready_timeout_ms
         if definition.processes is not None:
             self.manifest["processes"] = definition.processes
+        if definition.packages:
+            self.manifest["packages"] = list(definition.packages)
         if definition.description:
             self.manifest["description"] = definition.description
         metrics = declared(definition.metrics, f'service "{definition.name}"')

@@ -32,6 +32,9 @@ _SIZE = re.compile(r"(\d{1,9})(KiB|MiB)")
 MAX_HEADERS = 100
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+")
 
+MAX_PACKAGES = 64
+_PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]{0,126}[a-z0-9+.](?:=[0-9][A-Za-z0-9.+:~-]{0,127})?")
+
 _COMMON_OPTIONS = (
     *("name", "description", "timeout", "abort_grace", "concurrency", "batch", "max_json"),
     *("requires", "place", "headers"),
@@ -126,6 +129,24 @@ def check_processes(value: object, place: str) -> int | None:
             f"{place}: processes must be a whole number from 0 to {MAX_PROCESSES:,}, not {value!r}"
         )
     return value
+
+
+def check_packages(names: object, place: str) -> list[str]:
+    """The option ``packages`` of a service; empty without one."""
+    if names is None:
+        return []
+    given = list(names) if isinstance(names, (list, tuple)) else None
+    if given is None or len(given) > MAX_PACKAGES:
+        raise ServiceError(
+            f"{place}: packages must be a list of at most {MAX_PACKAGES} names of system packages"
+        )
+    for name in given:
+        if not isinstance(name, str) or not _PACKAGE.fullmatch(name):
+            raise ServiceError(
+                f"{place}: packages has {name!r:.100}, which is no name of a system package "
+                "such as ffmpeg, nor a name with a version such as ffmpeg=7:5.1.6-0+deb12u1"
+            )
+    return given
 
 
 def _check_headers(names: object, place: str) -> dict[str, Any]:

@@ -11,7 +11,13 @@ from typing import Any, TypeVar, overload
 from .endpoints import ENDPOINT, EndpointDefinition, not_of_instance
 from .executable import ServiceError
 from .metrics import Metric
-from .options import Duration, check_description, check_processes, check_ready_timeout
+from .options import (
+    Duration,
+    check_description,
+    check_packages,
+    check_processes,
+    check_ready_timeout,
+)
 from .placement import Place, check_placement
 from .unknown import known_options
 
@@ -64,6 +70,8 @@ class ServiceDefinition:
     """``requires`` and ``place``, as the manifest has them."""
     ready_timeout_ms: int | None = None
     processes: int | None = None
+    packages: Sequence[str] = ()
+    """System packages, by the names of Debian."""
 
 
 @overload
@@ -78,6 +86,7 @@ def service(
     place: Place | None = None,
     ready_timeout: Duration | None = None,
     processes: int | None = None,
+    packages: Sequence[str] | None = None,
 ) -> Callable[[Class], Class]: ...
 @known_options("@service")
 def service(
@@ -91,6 +100,7 @@ def service(
     place: Place | None = None,
     ready_timeout: Duration | None = None,
     processes: int | None = None,
+    packages: Sequence[str] | None = None,
 ) -> Any:
     """Makes a service of a class, which is constructed once per worker, without arguments.
 
@@ -111,6 +121,8 @@ def service(
     - ``processes``: how many processes a worker may start besides its own, as ``subprocess`` and
       ``multiprocessing`` do, from 0 to 1,000. The setting of the deployment goes before it.
       Default: 0.
+    - ``packages``: system packages that it needs, by the names of Debian, such as ``["ffmpeg"]``,
+      at most 64. Where it is deployed, their programs and libraries are in its sandbox.
     """
 
     def decorate(cls: Any) -> Any:
@@ -127,9 +139,10 @@ def service(
         placement = check_placement(requires, place, at)
         ready_ms = check_ready_timeout(ready_timeout, at)
         started = check_processes(processes, at)
+        system = check_packages(packages, at)
         endpoints = _endpoints(cls, at)
         definition = ServiceDefinition(
-            chosen, about, cls, endpoints, metrics, placement, ready_ms, started
+            chosen, about, cls, endpoints, metrics, placement, ready_ms, started, system
         )
         setattr(cls, SERVICE, definition)
         for endpoint in definition.endpoints:

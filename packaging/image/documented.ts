@@ -80,6 +80,7 @@ export const NOT_IN_IMAGE: readonly (readonly [...Block, reason: string])[] = [
   ["docs/install.md", "kubectl create secret", "needs a cluster"],
   ["docs/install.md", "sha256sum --check", "needs a release"],
   ["docs/java.md", "", "needs Java"],
+  ["docs/models.md", "npx tessera model push", "needs the internet"],
   ["docs/models.md", "npx tessera deploy", "its weights are large"],
   ["docs/production.md", "certbot certonly", "needs a domain and its DNS"],
   ["docs/production.md", "curl https://tessera", "needs a domain with a certificate"],

@@ -36,11 +36,11 @@ export class ProgressLine {
   }
 
   /** Shows a progress bar on a terminal. */
-  bar(progress: UploadProgress): void {
+  bar(progress: UploadProgress, doing = "uploading"): void {
     if (!this.#quiet && this.#streams.interactive) {
       const { bytes, totalBytes } = progress;
       const rate = this.#rate.at(bytes, performance.now());
-      this.#write(`${barText(progress)}${rateText(rate, totalBytes - bytes)}`);
+      this.#write(`${barText(progress, doing)}${rateText(rate, totalBytes - bytes)}`);
     }
   }
 
@@ -60,11 +60,14 @@ export class ProgressLine {
   }
 }
 
-export function barText({ files, totalFiles, bytes, totalBytes }: UploadProgress): string {
+export function barText(
+  { files, totalFiles, bytes, totalBytes }: UploadProgress,
+  doing = "uploading",
+): string {
   const fraction = totalBytes === 0 ? 1 : bytes / totalBytes;
   const full = Math.round(fraction * BAR_CELLS);
   const bar = "█".repeat(full) + "░".repeat(BAR_CELLS - full);
-  return `uploading ${bar} ${Math.floor(fraction * 100)} %  ${files} of ${totalFiles} files, ${inUnits(totalBytes)}`;
+  return `${doing} ${bar} ${Math.floor(fraction * 100)} %  ${files} of ${totalFiles} files, ${inUnits(totalBytes)}`;
 }
 
 /** How fast bytes have moved lately. */

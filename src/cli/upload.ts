@@ -1,5 +1,5 @@
 /**
- * Uploads the files of an artifact that the platform does not have, a few at a
+ * Uploads the files of an artifact or a model that the platform does not have, a few at a
  * time. The platform keeps uploaded files for 36 hours, so a repeated upload
  * resumes where an interrupted one stopped.
  */
@@ -34,7 +34,7 @@ export interface UploadProgress {
 interface UploadOptions {
   readonly client: TesseraClient;
   readonly organization: string;
-  readonly index: ArtifactIndex;
+  readonly index: Pick<ArtifactIndex, "files">;
   /** Opens the content of one file. */
   open(file: IndexedFile): AsyncIterable<Uint8Array>;
   readonly onProgress: (progress: UploadProgress) => void;
@@ -176,7 +176,10 @@ async function uploadFile(file: IndexedFile, options: FileOptions): Promise<void
     if (stalled.signal.aborted) {
       throw new CliError(
         `the upload does not move on: nothing was taken for ${UPLOAD_STALL_TIMEOUT_MS / 1000} s`,
-        { hint: "deploy again: what has arrived is kept for 36 hours", cause: err },
+        {
+          hint: "the same command goes on from there: what has arrived is kept for 36 hours",
+          cause: err,
+        },
       );
     }
     throw fault ?? err;

@@ -39,6 +39,7 @@ const RUN_HERE: readonly (readonly [command: string, ...loads: readonly string[]
   ["src/cli/admin/", "src/config/", "src/app/operate/"],
   ["src/cli/build/", "src/config/build.ts", "src/artifacts/"],
   // Of what is built here; what it is deployed to, it reaches as all others do.
+  ["src/cli/model/files.ts", "src/artifacts/"],
   ["src/cli/deploy/run.ts", "src/artifacts/", "src/service/openapi/example.ts"],
 ];
 

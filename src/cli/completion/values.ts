@@ -70,6 +70,8 @@ function readerOf(place: ValuePlace): Read | undefined {
     case "--deployment":
     case "deployment":
       return deployments;
+    case "model":
+      return models;
     case "--organization":
       return organizations;
     case "endpoint":
@@ -109,6 +111,11 @@ async function deployments(actions: CloudActions, { flags }: ValuePlace): Promis
     pageOf(flags),
   );
   return deployments.map(({ name, status = "" }) => ({ word: name, about: status }));
+}
+
+async function models(actions: CloudActions, { flags }: ValuePlace): Promise<CompletedWord[]> {
+  const { models = [] } = await ask<{ models?: Named[] }>(actions, "/api/v1/models", pageOf(flags));
+  return models.map(({ name }) => ({ word: name, about: "" }));
 }
 
 async function organizations(actions: CloudActions): Promise<CompletedWord[]> {

@@ -61,6 +61,7 @@ export const NOT_RUN: readonly (readonly [...Block, reason: string])[] = [
   ["docs/python.md", "export SERVICE_CLOUD", "a setting"],
   ["docs/python-services.md", "npx tessera serve", "watches: test/e2e/python serves"],
   ["docs/python-services.md", "npx tessera deploy", "test/e2e/python/deploy.test.ts deploys"],
+  ["docs/models.md", "npx tessera model push", "needs the internet: test/e2e/cli/model.test.ts"],
   ["docs/models.md", "npx tessera deploy", "its weights are large: test/e2e/python/deploy.test.ts"],
   ["docs/coming-from-bentoml.md", "npx tessera-platform", "test/e2e/clients serves such files"],
   ["docs/sandbox.md", "apt install bubblewrap", "changes the machine: .ci/run installs it"],

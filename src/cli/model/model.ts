@@ -1,0 +1,83 @@
+/** `tessera model`: weights by name, in versions. */
+import { create } from "@bufbuild/protobuf";
+import type { Command } from "commander";
+import { ListModelsResponseSchema, ModelSchema } from "../../client/index.ts";
+import {
+  type CallFlags,
+  type CloudActions,
+  callCommand,
+  group,
+  LIST_OPTIONS,
+  type ListFlags,
+  mentionMore,
+  readPages,
+  YES,
+  type YesFlags,
+} from "../command.ts";
+import { parseVersion, pullCommand, pushCommand } from "./files.ts";
+import { importCommand } from "./import.ts";
+import { modelTable, versionTable } from "./view.ts";
+
+export function modelCommand(actions: CloudActions): Command {
+  return group("model", "Push, import, see and delete models: weights by name, in versions.", [
+    pushCommand(actions),
+    importCommand(actions),
+    listCommand(actions),
+    getCommand(actions),
+    pullCommand(actions),
+    deleteCommand(actions),
+  ]);
+}
+
+function listCommand(actions: CloudActions): Command {
+  return callCommand<ListFlags>("list", actions, {
+    description: "List the models, by name, with their newest versions.",
+    options: LIST_OPTIONS,
+    examples: ["tessera model list", "tessera model list --json"],
+    run: async (call, flags) => {
+      const { organization } = call;
+      const { items, nextPageToken } = await readPages(flags, async (page) => {
+        const read = await call.client.models.listModels({ organization, ...page });
+        return { items: read.models, nextPageToken: read.nextPageToken };
+      });
+      const list = create(ListModelsResponseSchema, { models: [...items], nextPageToken });
+      call.show(ListModelsResponseSchema, list, ({ models }) => modelTable(models));
+      mentionMore(call, nextPageToken);
+    },
+  });
+}
+
+function getCommand(actions: CloudActions): Command {
+  return callCommand<CallFlags>("get", actions, {
+    description: "Show the versions of a model, and who uses them.",
+    arguments: [["<model>", "the model's name"]],
+    examples: ["tessera model get qwen3-0.6b"],
+    run: async (call, _flags, [model = ""]) => {
+      const { organization } = call;
+      const found = await call.client.models.getModel({ organization, model });
+      call.show(ModelSchema, found, ({ versions }) => versionTable(versions));
+      for (const { version, warnings } of found.versions) {
+        for (const warning of warnings) {
+          call.done(`warning: ${model}@${version}: ${warning}`);
+        }
+      }
+    },
+  });
+}
+
+function deleteCommand(actions: CloudActions): Command {
+  return callCommand<YesFlags>("delete", actions, {
+    description: "Delete a version of a model, or all of it, unless a deployment has it.",
+    arguments: [["<model>", "the model's name, with @ and a version (default: all versions)"]],
+    options: [YES],
+    examples: ["tessera model delete reader@2", "tessera model delete reader --yes"],
+    run: async (call, { yes }, [named = ""]) => {
+      const { organization } = call;
+      const { model, version } = parseVersion(named);
+      const what = version === 0 ? `model ${model} with all its versions` : `${model}@${version}`;
+      await call.terminal.insist(`Delete ${what}?`, yes);
+      await call.client.models.deleteModel({ organization, model, version });
+      call.done(`Deleted ${what}`);
+    },
+  });
+}

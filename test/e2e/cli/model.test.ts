@@ -1,0 +1,123 @@
+import { createHash, randomBytes } from "node:crypto";
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { createTesseraClient } from "../../../src/client/index.ts";
+import { FakeHub } from "../../hosting/models/hub.ts";
+import { json, type Scene, scene } from "./platform-person.ts";
+
+const WEIGHTS = randomBytes(200_000);
+
+let hub: FakeHub;
+let at: Scene;
+let folder: string;
+beforeAll(async () => {
+  hub = await FakeHub.start({ "config.json": "{}", "pytorch_model.bin": WEIGHTS });
+  at = await scene({ env: { TESSERA_MODEL_HUB: hub.url } });
+  folder = mkdtempSync(join(tmpdir(), "tessera-models-"));
+});
+afterAll(async () => {
+  await at[Symbol.asyncDispose]();
+  await hub[Symbol.asyncDispose]();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const run = (...args: readonly string[]) => at.ada.run(["model", ...args]);
+
+/** Makes a folder of files; returns its path. */
+function made(name: string, files: Readonly<Record<string, string | Buffer>>): string {
+  const path = join(folder, name);
+  mkdirSync(path, { recursive: true });
+  for (const [file, content] of Object.entries(files)) {
+    writeFileSync(join(path, file), content);
+  }
+  return path;
+}
+
+it("pushes a folder, shows it, pulls it again, and deletes it", async () => {
+  const path = made("Reader", { "config.json": "{}", weights: WEIGHTS });
+  const pushed = await run("push", path, "--json");
+  expect(pushed).toMatchObject({ code: 0 });
+  expect(json(pushed)).toMatchObject({
+    ...{ model: "reader", version: 1, state: "ready", size_bytes: "200002", file_count: 2 },
+  });
+  expect(json(await run("push", path, "--json"))).toMatchObject({ version: 1 });
+  writeFileSync(join(path, "config.json"), '{"new":true}');
+  const second = await run("push", path, "--name", "reader");
+  expect(second.stdout).toMatch(/^model +reader@2\nstate +ready\n/);
+  expect(second.stderr).toContain("uploaded 1 of 2 files and parts, 12 B");
+  expect((await run("list")).stdout).toMatch(/^NAME +VERSION .*\nreader +2 +ready/);
+  expect((await run("get", "reader")).stdout).toMatch(/\n2 +ready .*\n1 +ready /);
+  const pulled = join(folder, "pulled");
+  expect(await run("pull", "reader@1", pulled)).toMatchObject({ code: 0 });
+  expect(readdirSync(pulled).sort()).toEqual(["config.json", "weights"]);
+  expect(readFileSync(join(pulled, "weights")).equals(WEIGHTS)).toBe(true);
+  expect(readFileSync(join(pulled, "config.json"), "utf8")).toBe("{}");
+  expect(await run("pull", "reader", pulled)).toMatchObject({ code: 2 });
+  expect(await run("delete", "reader@2", "--yes")).toMatchObject({ code: 0 });
+  expect(await run("pull", "reader@2", join(folder, "gone"))).toMatchObject({ code: 1 });
+  expect(await run("delete", "reader", "--yes")).toMatchObject({ code: 0 });
+  expect(await run("get", "reader")).toMatchObject({ code: 4 });
+});
+
+it("goes on with an upload that stopped before its last file", async () => {
+  const files = Object.fromEntries(Array.from({ length: 5 }, (_, n) => [`${n}`, `file ${n}`]));
+  const path = made("stopped", files);
+  const { value: token } = await at.platform.createToken(at.adaCookie);
+  const { deployments } = createTesseraClient({ url: at.platform.url, token });
+  for (const text of Object.values(files).slice(0, -1)) {
+    const sha256 = createHash("sha256").update(text).digest("hex");
+    const header = { sha256, sizeBytes: BigInt(text.length) };
+    await deployments.uploadFile(
+      (async function* () {
+        yield { part: { case: "header" as const, value: header } };
+        yield { part: { case: "chunk" as const, value: Buffer.from(text) } };
+      })(),
+    );
+  }
+  const pushed = await run("push", path);
+  expect(pushed).toMatchObject({ code: 0 });
+  expect(pushed.stderr).toContain("uploaded 1 of 5 files and parts, 6 B");
+});
+
+it("refuses a folder with links, and a name that is none", async () => {
+  const path = made("linked", { weights: "1" });
+  symlinkSync("/etc/passwd", join(path, "passwd"));
+  const linked = await run("push", path);
+  expect(linked).toMatchObject({ code: 1, stdout: "" });
+  expect(linked.stderr).toContain("such as a link");
+  expect(await run("push", path, "--name", "../x")).toMatchObject({ code: 2 });
+});
+
+it("imports a model with its warnings, and the same again at once", async () => {
+  const imported = await run("import", "hf://acme/reader", "--name", "imported");
+  expect(imported.stderr).not.toContain("Error");
+  expect(imported).toMatchObject({ code: 0 });
+  expect(imported.stdout).toMatch(
+    /\nsource +hf:\/\/acme\/reader\ncommit +[0-9a-f]{40} of acme\/reader\n/,
+  );
+  expect(imported.stdout).toMatch(/\nwarning +pytorch_model\.bin may hold pickled objects/);
+  const again = await run("import", "hf://acme/reader", "--name", "imported", "--json");
+  expect(json(again)).toMatchObject({ version: 1, state: "ready" });
+});
+
+it("says what a source refuses, and takes a token from a file", async () => {
+  hub.faults.token = "hf_secret";
+  const refused = await run("import", "hf://acme/reader", "--name", "gated");
+  expect(refused).toMatchObject({ code: 1, stdout: "" });
+  expect(refused.stderr).toContain("is gated, private or not there");
+  const file = join(folder, "token");
+  writeFileSync(file, "hf_secret\n");
+  const args = ["import", "hf://acme/reader", "--name", "gated", "--token-file", file];
+  expect(await run(...args)).toMatchObject({ code: 0 });
+  expect(await run("import", "ftp://x")).toMatchObject({ code: 2 });
+});

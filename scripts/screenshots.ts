@@ -63,6 +63,7 @@ const pages = (taskId: string): readonly (readonly [name: string, path: string])
   ["own-metrics", "/o/acme/deployments/digits/metrics"],
   ["log", "/o/acme/deployments/digits/log"],
   ["tasks", "/o/acme/tasks"],
+  ["models", "/o/acme/models"],
   ["tokens", "/o/acme/tokens"],
   ["members", "/o/acme/members"],
   ["audit", "/o/acme/audit"],

@@ -7,6 +7,7 @@ import { DeploymentService } from "../../gen/tessera/v1/deployment_pb.js";
 import { EndpointService } from "../../gen/tessera/v1/endpoint_pb.js";
 import { LoginService } from "../../gen/tessera/v1/login_pb.js";
 import { MetricsService } from "../../gen/tessera/v1/metrics_pb.js";
+import { ModelService } from "../../gen/tessera/v1/model_pb.js";
 import { OperatorService } from "../../gen/tessera/v1/operator_pb.js";
 import { OrganizationService } from "../../gen/tessera/v1/organization_pb.js";
 import { OrganizationTaskService } from "../../gen/tessera/v1/organization_task_pb.js";
@@ -20,6 +21,7 @@ const SERVICES = {
   endpoints: EndpointService,
   logins: LoginService,
   metrics: MetricsService,
+  models: ModelService,
   operator: OperatorService,
   organizations: OrganizationService,
   organizationTasks: OrganizationTaskService,
@@ -28,7 +30,7 @@ const SERVICES = {
 } as const;
 
 const CALL =
-  /\b(auth|deployments|endpoints|logins|metrics|operator|organizations|organizationTasks|tasks|tokens)\.([a-z]\w+)\(/g;
+  /\b(auth|deployments|endpoints|logins|metrics|models|operator|organizations|organizationTasks|tasks|tokens)\.([a-z]\w+)\(/g;
 
 /** A path of a stream. */
 const STREAM = /"\/tessera\.v1\.(\w+)\/(\w+)"/g;

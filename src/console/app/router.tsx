@@ -221,6 +221,10 @@ const operatorPage = page(
   "/operator",
   lazyRouteComponent(() => loaded(import("./pages/operator/operator.tsx")), "Operator"),
 );
+const modelList = page(
+  "/models",
+  lazyRouteComponent(() => loaded(import("./pages/models/models.tsx")), "Models"),
+);
 const tokenList = createRoute({
   getParentRoute: () => organization,
   path: "/tokens",
@@ -254,6 +258,7 @@ const routeTree = root.addChildren([
         deploymentLog,
       ]),
       taskList,
+      modelList,
       tokenList,
       memberList,
       auditLog,

@@ -2,7 +2,9 @@
  * A platform with something on every page of the console, and with a hostile text in every field
  * that a service or a person can set.
  */
+import { createHash } from "node:crypto";
 import { expect } from "vitest";
+import { createModelIndex } from "../../../src/artifacts/model-index.ts";
 import { DeploymentStatus } from "../../../src/client/index.ts";
 import { artifact, World } from "../hosting/world.ts";
 import { administration, cookieOf, PASSWORD } from "../start/platform.ts";
@@ -54,6 +56,7 @@ export class Gallery implements AsyncDisposable {
       settings: { env: { WHY: `${NAME}${NAME}` } },
     });
     await fillOrganization(world);
+    await pushModel(world);
     const tasks = await submitTasks(world);
     await world.until("broken", ({ status }) => status === DeploymentStatus.FAILED);
     const { json } = await world.platform.call("/api/v1/login:startDevice", {
@@ -104,6 +107,22 @@ async function fillOrganization({ platform, folder, cookie }: World): Promise<vo
     const fields = { kind, description: `${NAME}${NAME}`, access: ["protected_endpoint"] };
     await platform.createToken(cookie, { ...fields, name: NAME, deployments: [DEPLOYMENT] });
   }
+}
+
+/** A version of a model, with a warning. */
+async function pushModel({ client }: World): Promise<void> {
+  const bytes = Buffer.from("weights");
+  const sha256 = createHash("sha256").update(bytes).digest("hex");
+  await client.deployments.uploadFile(
+    (async function* () {
+      const header = { sha256, sizeBytes: BigInt(bytes.length) };
+      yield { part: { case: "header" as const, value: header } };
+      yield { part: { case: "chunk" as const, value: bytes } };
+    })(),
+  );
+  const file = { path: `${"w".repeat(100)}.bin`, size: bytes.length, sha256, executable: false };
+  const { text } = createModelIndex([file]);
+  await client.models.pushModel({ model: "reader", index: Buffer.from(text) });
 }
 
 async function submitTasks(world: World): Promise<GalleryIds["tasks"]> {

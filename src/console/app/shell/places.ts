@@ -13,6 +13,7 @@ const PATHS = [
   "/o/$organization",
   "/o/$organization/deployments",
   "/o/$organization/tasks",
+  "/o/$organization/models",
   "/o/$organization/tokens",
   "/o/$organization/members",
   "/o/$organization/audit",
@@ -38,6 +39,12 @@ export const PLACES: readonly ConsolePlace[] = [
     to: "/o/$organization/tasks",
     key: "t",
     icon: "M2.5 4l1.2 1.2L6 3M2.5 8.2l1.2 1.2L6 7.2M2.5 12.4l1.2 1.2L6 11.4M8.5 4h5M8.5 8.2h5M8.5 12.4h5",
+  },
+  {
+    label: "Models",
+    to: "/o/$organization/models",
+    key: "w",
+    icon: "M8 1.8c3 0 5.5.9 5.5 2.2S11 6.2 8 6.2 2.5 5.3 2.5 4 5 1.8 8 1.8zM2.5 4v8c0 1.3 2.5 2.2 5.5 2.2s5.5-.9 5.5-2.2V4M2.5 8c0 1.3 2.5 2.2 5.5 2.2s5.5-.9 5.5-2.2",
   },
   {
     label: "API Tokens",

@@ -1,0 +1,173 @@
+/** The models of an organization: weights by name, each version with its state and its users. */
+import { useQueryClient, useSuspenseInfiniteQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { useState } from "react";
+import type { ModelVersionJson } from "../../../../../gen/tessera/v1/model_pb.js";
+import { models } from "../../api/clients.ts";
+import { isImporting, modelsOf, versionsOf } from "../../api/models.ts";
+import { useOrganization } from "../../api/session.ts";
+import { Button } from "../../ui/button.tsx";
+import { Command } from "../../ui/command.tsx";
+import { Confirm } from "../../ui/confirm.tsx";
+import { DataTable } from "../../ui/data-table.tsx";
+import { duration } from "../../ui/duration.ts";
+import { Empty } from "../../ui/empty.tsx";
+import { Menu } from "../../ui/menu.tsx";
+import { Page } from "../../ui/page.tsx";
+import { bytes, perSecond } from "../../ui/quantity.ts";
+import { Status } from "../../ui/status.tsx";
+import { Time } from "../../ui/time.tsx";
+import { useToast } from "../../ui/toasts.tsx";
+
+export function Models() {
+  const organization = useOrganization();
+  const list = useSuspenseInfiniteQuery(modelsOf(organization));
+  const [deleting, setDeleting] = useState<ModelVersionJson>();
+  const versions = versionsOf(list.data.pages);
+  return (
+    <Page title="Models" description="Weights by name, in versions that never change.">
+      {versions.length === 0 ? (
+        <Empty inPage title="No models yet">
+          <p>Push a folder of weights, or have the platform fetch them:</p>
+          <Command text="npx tessera-platform model push ./weights --name reader" />
+          <Command text="npx tessera-platform model import hf://Qwen/Qwen3-0.6B" />
+        </Empty>
+      ) : (
+        <DataTable
+          label="Models"
+          items={versions}
+          keyOf={nameOf}
+          columns={[
+            { name: "Name", cell: nameOf },
+            { name: "State", cell: (one) => <State version={one} /> },
+            { name: "Size", cell: ({ sizeBytes }) => bytes(Number(sizeBytes ?? 0)) },
+            { name: "Source", cell: (one) => <Source version={one} /> },
+            { name: "Used by", cell: (one) => <Users version={one} /> },
+            {
+              name: "Created",
+              cell: ({ createdAt }) => createdAt !== undefined && <Time at={createdAt} />,
+            },
+          ]}
+          actions={(one) => (
+            <Menu
+              id={`model-${nameOf(one)}`}
+              label={`Actions for ${nameOf(one)}`}
+              items={[{ label: "Delete", isDangerous: true, run: () => setDeleting(one) }]}
+            />
+          )}
+        />
+      )}
+      {list.hasNextPage && (
+        <Button isBusy={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
+          Show more
+        </Button>
+      )}
+      {deleting !== undefined && (
+        <DeleteVersion version={deleting} onClose={() => setDeleting(undefined)} />
+      )}
+    </Page>
+  );
+}
+
+interface VersionProps {
+  readonly version: ModelVersionJson;
+}
+
+const nameOf = ({ model = "", version = 0 }: ModelVersionJson): string => `${model}@${version}`;
+
+function State({ version }: VersionProps) {
+  const { state, reason, warnings = [] } = version;
+  if (isImporting(version)) {
+    return (
+      <>
+        <Status tone="working">importing</Status>
+        <span className="secondary">{progressOf(version)}</span>
+      </>
+    );
+  }
+  return state === "MODEL_STATE_FAILED" ? (
+    <>
+      <Status tone="bad">failed</Status>
+      <span className="secondary">{reason}</span>
+    </>
+  ) : (
+    <>
+      <Status tone={warnings.length === 0 ? "good" : "warning"}>ready</Status>
+      {warnings.map((text) => (
+        <span key={text} className="secondary">
+          {text}
+        </span>
+      ))}
+    </>
+  );
+}
+
+/** Such as `41 %, 12.5 MiB/s, 2 min 3 s left`. */
+function progressOf(version: ModelVersionJson): string {
+  const [done, size, rate] = [version.bytesDone, version.sizeBytes, version.bytesPerSecond].map(
+    (text) => Number(text ?? 0),
+  ) as [number, number, number];
+  const percent = size === 0 ? 100 : Math.floor((done / size) * 100);
+  const left = version.timeLeft === undefined ? undefined : Number.parseFloat(version.timeLeft);
+  return [
+    `${percent} %`,
+    ...(rate > 0 ? [perSecond(bytes)(rate)] : []),
+    ...(left === undefined ? [] : [`${duration(left * 1_000)} left`]),
+  ].join(", ");
+}
+
+function Source({ version: { source, commit, createdBy } }: VersionProps) {
+  return (
+    <>
+      {source || "pushed"}
+      <span className="secondary">{commit ? commit.slice(0, 12) : `by ${createdBy}`}</span>
+    </>
+  );
+}
+
+function Users({ version: { deployments = [] } }: VersionProps) {
+  const organization = useOrganization();
+  return deployments.length === 0
+    ? "nothing"
+    : deployments.map((deployment) => (
+        <Link
+          key={deployment}
+          className="secondary"
+          to="/o/$organization/deployments/$deployment"
+          params={{ organization, deployment }}
+        >
+          {deployment}
+        </Link>
+      ));
+}
+
+function DeleteVersion({ version, onClose }: VersionProps & { onClose(): void }) {
+  const organization = useOrganization();
+  const queryClient = useQueryClient();
+  const toast = useToast();
+  const name = nameOf(version);
+  return (
+    <Confirm
+      title={`Delete ${name}?`}
+      action="Delete"
+      run={() =>
+        models.deleteModel({
+          organization,
+          model: version.model ?? "",
+          version: version.version ?? 0,
+        })
+      }
+      onDone={() => {
+        void queryClient.invalidateQueries({ queryKey: ["models", organization] });
+        toast(`Deleted ${name}`);
+        onClose();
+      }}
+      onClose={onClose}
+    >
+      <p>
+        Files that nothing else has are deleted an hour later. It is refused while a revision of a
+        deployment has it.
+      </p>
+    </Confirm>
+  );
+}

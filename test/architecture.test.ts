@@ -192,9 +192,9 @@ describe("the root of src", () => {
 });
 
 describe("source files", () => {
-  it("read the environment where a process begins: the program's, and a worker's", () => {
+  it("read the environment where a process begins, the program's and a worker's, and where a service asks for its models", () => {
     const readers = modules.filter((path) => /\bprocess\.env\b|\bprocess\[/.test(code(path)));
-    expect(readers.toSorted()).toEqual(["src/main.ts", "src/worker/main.ts"]);
+    expect(readers.toSorted()).toEqual(["src/main.ts", "src/sdk/models.ts", "src/worker/main.ts"]);
   });
 
   it("declare each exported type and class once", () => {

@@ -5,6 +5,8 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { Code, ConnectError } from "@connectrpc/connect";
+import { ArtifactError } from "../artifacts/artifact-error.ts";
+import { MAX_INDEX_BYTES } from "../artifacts/index-file.ts";
 import { errorFacts } from "../client/error.ts";
 import type { Keepers } from "../pool/calls/transfers.ts";
 import type { StoredFile } from "../protocol/messages.ts";
@@ -35,7 +37,30 @@ export interface BlobSource {
 
 type Wanted =
   | { readonly case: "artifactSha256"; readonly value: string }
+  | {
+      readonly case: "model";
+      readonly value: { readonly digest: string; readonly sha256: string };
+    }
   | { readonly case: "argument"; readonly value: { readonly id: bigint; readonly index: number } };
+
+/** Reads the index of a model as a whole. */
+export async function readModelIndex(
+  { access, signal }: BlobSource,
+  digest: string,
+): Promise<string> {
+  const { client, session } = access();
+  const source = { case: "model" as const, value: { digest, sha256: "" } };
+  const pieces: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const { data } of client.readBlob({ session, source }, { signal })) {
+    bytes += data.length;
+    if (bytes > MAX_INDEX_BYTES) {
+      throw new ArtifactError(`the list of the files of model ${digest} is too large`);
+    }
+    pieces.push(data);
+  }
+  return Buffer.concat(pieces).toString();
+}
 
 /** Reads a file of `size` bytes. Rejects with STORAGE_UNAVAILABLE when it does not come. */
 export async function* readBlob(

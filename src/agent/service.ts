@@ -6,14 +6,16 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { RegisterResponse } from "../../gen/tessera/v1/worker_pb.js";
 import { EnvironmentError, type Environments } from "../artifacts/environments/environment.ts";
+import type { ArtifactIndex } from "../artifacts/index-file.ts";
 import type { Layers } from "../artifacts/layers/layers.ts";
 import { currentPlatform } from "../artifacts/platform.ts";
 import type { CacheFolders } from "../deployments/cache-folders.ts";
 import { DeploymentCounts } from "../deployments/counts.ts";
 import type { ScratchFolders } from "../deployments/scratch.ts";
 import { Workers } from "../deployments/workers.ts";
-import { withCode } from "../hosting/preparation.ts";
+import { holdModels, withCode } from "../hosting/preparation.ts";
 import type { Log } from "../log/log.ts";
+import type { WorkerModel } from "../pool/launch/models.ts";
 import type { LaunchOf } from "../pool/launchers.ts";
 import type { WorkerCache, WorkerLimits } from "../pool/limits.ts";
 import { RestartBackoff } from "../pool/restart-backoff.ts";
@@ -23,9 +25,12 @@ import type { ServiceManifest } from "../protocol/manifest.ts";
 import type { NetworkSettings } from "../storage/deployment-settings.ts";
 import type { AgentArtifacts } from "./artifacts.ts";
 import type { BlobSource, RemoteFiles } from "./files.ts";
+import type { AgentModels } from "./models.ts";
 import type { ReportStream } from "./reports.ts";
 
 const MEBIBYTE = 1024 ** 2;
+/** How often the log says how far a model is on its way. */
+const STEP_INTERVAL_MS = 10_000;
 /** A deployment's id, as the platform makes it: it is the name of a folder here. */
 const DEPLOYMENT_ID = /^[\w-]{1,64}$/;
 /** Characters of why a service cannot be started. */
@@ -34,6 +39,7 @@ const MAX_FAULT_CHARACTERS = 4_000;
 /** What the workers of an agent share. */
 export interface AgentMachine {
   readonly artifacts: AgentArtifacts;
+  readonly models: AgentModels;
   /** Undefined where services in Python do not run: `pythonUnavailable` says why. */
   readonly environments: Environments | undefined;
   readonly pythonUnavailable: string;
@@ -180,18 +186,48 @@ export class JoinedService {
         memoryBytes: workerLimitsOf(registered).memoryBytes,
         progress: { signal: source.signal, onProgress: (text) => this.#say(text) },
       });
-      this.#release = artifact.release;
+      const models = await this.#holdModels(held.index.models);
+      this.#release = () => {
+        artifact.release();
+        for (const { release } of models) {
+          release();
+        }
+      };
       const { servicePath } = held;
       const native = python === undefined && platform !== undefined && { platform };
       const { devices, caches } = machine;
       const { deploymentId } = registered;
       // A platform that does not name the deployment may have given its name to another one.
       const cache = DEPLOYMENT_ID.test(deploymentId) ? caches.of(deploymentId) : undefined;
-      return serviceOf(registered, { ...native, servicePath, code, devices, cache, layer });
+      const brought = models.map(({ model }) => model);
+      return serviceOf(registered, {
+        ...native,
+        servicePath,
+        code,
+        devices,
+        cache,
+        layer,
+        models: brought,
+      });
     } catch (err) {
       held.release();
       throw err;
     }
+  }
+
+  #holdModels(pinned: ArtifactIndex["models"]) {
+    const { machine, source } = this.#options;
+    let saidMs = 0;
+    return holdModels({ organizationId: "" }, pinned, {
+      models: { hold: ({ digest }, options) => machine.models.hold(digest, source, options ?? {}) },
+      signal: source.signal,
+      onStep: (text) => {
+        if (performance.now() - saidMs >= STEP_INTERVAL_MS) {
+          saidMs = performance.now();
+          this.#say(text);
+        }
+      },
+    });
   }
 
   /** What takes a while, for both logs. */
@@ -279,12 +315,14 @@ function serviceOf(
     devices,
     cache,
     layer,
+    models,
     ...code
   }: Pick<ServiceCode, "servicePath" | "code"> & {
     readonly platform?: string;
     readonly devices: readonly string[];
     readonly cache: WorkerCache | undefined;
     readonly layer: string | undefined;
+    readonly models: readonly WorkerModel[];
   },
 ): ServiceCode {
   const { revision: number, settings } = registered;
@@ -302,6 +340,7 @@ function serviceOf(
       ...(devices.length > 0 && { devices }),
       ...(cache !== undefined && { cache }),
       ...(layer !== undefined && { layer }),
+      ...(models.length > 0 && { models }),
       ...(platform !== undefined && { platform }),
     },
   };

@@ -12,6 +12,7 @@ import { LastServed } from "../hosting/last-served.ts";
 import { NodeMembership } from "../hosting/membership.ts";
 import { startImporter } from "../hosting/models/importer.ts";
 import type { ModelSource } from "../hosting/models/source.ts";
+import { ModelStore } from "../hosting/models/store.ts";
 import { Routing } from "../hosting/routing.ts";
 import { launchersFor } from "../pool/launchers.ts";
 import { NodeBudget } from "../pool/room/budget.ts";
@@ -69,6 +70,16 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
     }),
   );
   await artifacts.start();
+  const models = resources.use(
+    new ModelStore({
+      folder: join(config.dataFolder, "models"),
+      maxBytes: config.maxModelsBytes,
+      hosting: records,
+      blobs,
+      log,
+    }),
+  );
+  await models.start();
   metrics.budgetLimited(config.budget.node);
   const budget = resources.use(
     new NodeBudget(config.budget, { onChange: (use) => metrics.budgetUsed(use) }),
@@ -106,6 +117,7 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
       metrics,
       nodes,
       artifacts,
+      models,
       environments: python?.environments,
       layers: python?.layers,
       labels: config.labels,

@@ -91,6 +91,7 @@ export async function serveService(
       new Deployment({
         ...deploymentOptions(config, node, files, maintenance),
         workerAccess: { ...config.workerAccess, env: workerEnv },
+        models: Object.entries(config.models).map(([name, path]) => ({ name, path })),
         onReadiness: () => {
           hindrance = deployment.ready ? undefined : hindrance;
           readiness.set(deployment.ready, hindrance);

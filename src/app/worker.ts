@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import { runAgent } from "../agent/agent.ts";
 import { AgentArtifacts } from "../agent/artifacts.ts";
+import { AgentModels } from "../agent/models.ts";
 import { SessionNotes } from "../agent/session-notes.ts";
 import { PYTHON_UNAVAILABLE } from "../artifacts/environments/environment.ts";
 import { currentPlatform } from "../artifacts/platform.ts";
@@ -67,6 +68,14 @@ export async function runWorkers(
     new AgentArtifacts({ folder: join(config.dataFolder, "artifacts"), log }),
   );
   await artifacts.start();
+  const models = resources.use(
+    new AgentModels({
+      folder: join(config.dataFolder, "models"),
+      maxBytes: config.maxModelsBytes,
+      log,
+    }),
+  );
+  await models.start();
   const caches = resources.use(
     new CacheFolders({
       folder: join(config.dataFolder, "caches"),
@@ -82,6 +91,7 @@ export async function runWorkers(
       token: secrets.token,
       machine: {
         artifacts,
+        models,
         environments: python?.environments,
         pythonUnavailable: PYTHON_UNAVAILABLE,
         layers: python?.layers,

@@ -77,6 +77,22 @@ export interface PythonFacts {
   readonly object?: string;
 }
 
+/** A version of a model that a service has, at the time of its deploy. */
+export interface PinnedModel {
+  /** What the service calls it. */
+  readonly name: string;
+  /** The model's name on the platform. */
+  readonly model: string;
+  readonly version: number;
+  /** Of the version's index. */
+  readonly digest: string;
+  /** All its files together, in bytes. */
+  readonly size: number;
+  /** The repository at Hugging Face that it is of, and the commit. */
+  readonly repository?: string;
+  readonly commit?: string;
+}
+
 export interface ArtifactIndex {
   readonly format: typeof NODE_FORMAT | typeof PYTHON_FORMAT | typeof REMOTE_FORMAT;
   /**
@@ -94,6 +110,8 @@ export interface ArtifactIndex {
   readonly platform?: string;
   /** Of a service in Python. */
   readonly python?: PythonFacts;
+  /** The models of the service, sorted by name. Undefined: none. */
+  readonly models?: readonly PinnedModel[];
   readonly service: ServiceManifest;
   /** Sorted by path. */
   readonly files: readonly IndexedFile[];
@@ -170,6 +188,7 @@ export function verifyIndex(text: string): ArtifactIndex {
   }
   const index = parsed as ArtifactIndex;
   checkFiles(index);
+  checkModels(index);
   const { service, name } = index;
   if (!readManifest(service) || service.name !== name) {
     throw new ArtifactError(`${INDEX_NAME}/service does not describe the service ${quoted(name)}`);
@@ -222,6 +241,20 @@ function checkFiles({ files, entry, python, kind }: ArtifactIndex): void {
   }
 }
 
+/** A service has each of its models once, and no others. */
+function checkModels({ models = [], service }: ArtifactIndex): void {
+  const declared = Object.keys(service.models ?? {});
+  const names = models.map(({ name }) => name);
+  if (new Set(names).size < names.length || !declared.every((name) => names.includes(name))) {
+    // Before its deploy, it has none.
+    if (models.length > 0) {
+      throw new ArtifactError(
+        `${INDEX_NAME}/models does not have each model of the service once: ${declared.join(", ")}`,
+      );
+    }
+  }
+}
+
 /** Throws an `ArtifactError` for files that an index may not list. */
 export function checkFileList(
   files: readonly IndexedFile[],
@@ -262,8 +295,19 @@ export function bytesOf(files: readonly IndexedFile[]): number {
   return files.reduce((sum, { size }) => sum + size, 0);
 }
 
-function canonical({ service, files, python, ...others }: ArtifactIndex): string {
-  const facts = python && { python: sorted(python) };
+/** The same artifact with these models. Throws an `ArtifactError`. */
+export function withModels(index: ArtifactIndex, models: readonly PinnedModel[]): ArtifactIndex {
+  const { models: _, ...rest } = index;
+  return verifyIndex(canonical({ ...rest, ...(models.length > 0 && { models }) }));
+}
+
+function canonical({ service, files, python, models, ...others }: ArtifactIndex): string {
+  const facts = {
+    ...(python && { python: sorted(python) }),
+    ...(models && {
+      models: models.toSorted((a, b) => (a.name < b.name ? -1 : 1)).map((one) => sorted(one)),
+    }),
+  };
   return JSON.stringify(sorted({ ...others, ...facts, service, files: sortedFiles(files) }));
 }
 

@@ -1,5 +1,6 @@
 /** The shape of an index by JSON Schema; what its parts mean is checked by `index-file.ts`. */
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
+import { MAX_SERVICE_MODELS, MODEL_NAME } from "../protocol/manifest.ts";
 
 const FILES = {
   type: "array",
@@ -17,7 +18,33 @@ const FILES = {
   },
 };
 
+const MODELS = {
+  type: "array",
+  minItems: 1,
+  maxItems: MAX_SERVICE_MODELS,
+  items: {
+    type: "object",
+    additionalProperties: false,
+    required: ["name", "model", "version", "digest", "size"],
+    properties: {
+      name: { type: "string", pattern: MODEL_NAME.source },
+      model: { type: "string", pattern: "^[a-z0-9]+([._-][a-z0-9]+)*$", maxLength: 63 },
+      version: { type: "integer", minimum: 1, maximum: 2 ** 31 - 1 },
+      digest: { type: "string", pattern: "^[0-9a-f]{64}$" },
+      size: { type: "integer", minimum: 0 },
+      // They are parts of paths.
+      repository: {
+        type: "string",
+        maxLength: 200,
+        pattern: "^[A-Za-z0-9_][A-Za-z0-9._-]*/[A-Za-z0-9_][A-Za-z0-9._-]*$",
+      },
+      commit: { type: "string", pattern: "^[0-9a-f]{40,64}$" },
+    },
+  },
+};
+
 const COMMON = {
+  models: MODELS,
   tessera: { type: "string", pattern: "^[0-9]{1,9}$" },
   name: { type: "string" },
   service: { type: "object" },

@@ -1,7 +1,7 @@
 /** Settings of `tessera serve` and `tessera dev`, as data; docs/configuration.md is generated from them. */
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import { MAX_READY_TIMEOUT_MS, MIN_READY_TIMEOUT_MS } from "../protocol/manifest.ts";
+import { MAX_READY_TIMEOUT_MS, MIN_READY_TIMEOUT_MS, MODEL_NAME } from "../protocol/manifest.ts";
 import { list, optional, type Setting, type Settings, setting, toggle } from "./settings.ts";
 import { DATA_SETTINGS, START_SETTINGS } from "./start-settings.ts";
 import { TRACING_SETTINGS } from "./tracing.ts";
@@ -26,6 +26,17 @@ const readable: Parse<string> = (text, name) => {
     );
   }
   return path;
+};
+
+const modelFolder: Parse<readonly [name: string, path: string]> = (text, name) => {
+  const [, model = "", folder = ""] = /^([^=]*)=(.+)$/.exec(text) ?? [];
+  const path = resolve(folder);
+  if (!MODEL_NAME.test(model) || !existsSync(path)) {
+    throw new ConfigError(
+      `${name} ${JSON.stringify(text)} must be the name of a model and a folder that exists, such as qwen=./weights`,
+    );
+  }
+  return [model, path];
 };
 
 /** A setting of `tessera start` without its variable: `npm start` runs both in one environment. */
@@ -87,6 +98,12 @@ export const SERVE_SETTINGS = {
     parse: readable,
     summary: "let workers read this file or folder; repeatable",
     reason: "none: where it is deployed, a service reads nothing but its own files",
+  }),
+  model: list({
+    flag: "--model <name=folder>",
+    parse: modelFolder,
+    summary: "where the files of a model of the service are, such as qwen=./weights; repeatable",
+    reason: "none: a deploy pins models and brings them, and here they are files of yours",
   }),
   allowAddons: toggle({
     flag: "--allow-addons",

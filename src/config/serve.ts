@@ -38,6 +38,8 @@ export interface ServeConfig extends ServiceLimits {
   readonly bodyBudgetBytes: number;
   readonly connections: ConnectionsConfig;
   /** What workers may do beyond reading their service. Default: nothing. */
+  /** The folders of models, by the names that the service has for them. */
+  readonly models: { readonly [name: string]: string };
   readonly workerAccess: {
     readonly read: readonly string[];
     readonly addons: boolean;
@@ -123,8 +125,9 @@ export function readServeConfig(
     bodyBudgetBytes: 512 * MEBIBYTE,
     // All callers may come through one proxy, and no setting names it.
     connections: connectionsConfig({ perAddress: Number.POSITIVE_INFINITY }),
+    models: Object.fromEntries(read.model),
     workerAccess: {
-      read: read.allowRead,
+      read: [...read.allowRead, ...read.model.map(([, path]) => path)],
       addons: read.allowAddons,
       threads: read.allowWorkers,
       processes: read.allowProcesses,

@@ -341,6 +341,16 @@ export const START_SETTINGS = {
       "maximum disk space of what the workers of a deployment keep on this machine between them and beyond their ends (`TESSERA_CACHE`), such as weights that a library downloads; 0: they keep nothing",
     reason: "a few large models; above it, the files that were not used for longest are deleted",
   }),
+  maxModels: setting({
+    flag: "--max-models <size>",
+    variable: "TESSERA_MAX_MODELS",
+    fallback: "100GiB",
+    parse: values.size(0, 102_400 * GIBIBYTE),
+    summary:
+      "maximum disk space of the models of deployments on this machine together, each version once; 0: deployments with models do not start here",
+    reason:
+      "several large models; above it, those that no worker has and that were not used for longest are deleted",
+  }),
   readyTimeout: setting({
     flag: "--ready-timeout <time>",
     variable: "TESSERA_READY_TIMEOUT",

@@ -60,6 +60,8 @@ export interface BackupSecrets extends DataSecrets {
 export interface StartConfig extends CheckConfig, BackupConfig, ServiceLimits {
   /** Disk space of what the workers of each deployment keep. 0: they keep nothing. */
   readonly maxCacheBytes: number;
+  /** Disk space of the models of all deployments. */
+  readonly maxModelsBytes: number;
   readonly migrate: StartMigration;
   readonly host: string;
   readonly port: number;
@@ -190,6 +192,7 @@ export function readStartConfig(
     maxJsonBodyBytes: read.maxJson,
     readyTimeoutMs: read.readyTimeout,
     maxCacheBytes: read.maxCache,
+    maxModelsBytes: read.maxModels,
     budget: budgetLimits(read),
     externalLabels: read.externalLabels,
     oidc: oidcOf(read),

@@ -71,6 +71,7 @@ export const WORKER_SETTINGS = {
       "fetched once for each revision; it may be deleted while no worker runs, and its mode is 0700",
   }),
   maxCache: START_SETTINGS.maxCache,
+  maxModels: START_SETTINGS.maxModels,
   sandbox: SANDBOX_SETTING,
   ...PYTHON_SETTINGS,
   allowEgress: START_SETTINGS.allowEgress,

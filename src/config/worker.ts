@@ -19,6 +19,7 @@ export interface WorkerConfig {
   readonly dataFolder: string;
   /** Disk space of what the workers keep between them and beyond their ends. 0: they keep nothing. */
   readonly maxCacheBytes: number;
+  readonly maxModelsBytes: number;
   readonly sandbox: SandboxMode;
   /** The folders in which programs are looked up, as in `PATH`. */
   readonly searchPath: string;
@@ -50,6 +51,7 @@ export function readWorkerConfig(
     silenceLimitMs: read.silenceLimit,
     dataFolder: resolve(read.dataFolder),
     maxCacheBytes: read.maxCache,
+    maxModelsBytes: read.maxModels,
     sandbox: read.sandbox,
     searchPath: env.PATH ?? "",
     python: {

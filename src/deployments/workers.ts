@@ -4,6 +4,7 @@ import type { Log } from "../log/log.ts";
 import type { Keepers } from "../pool/calls/transfers.ts";
 import { EgressPolicy } from "../pool/egress/policy.ts";
 import { EgressProxy } from "../pool/egress/proxy.ts";
+import type { WorkerModel } from "../pool/launch/models.ts";
 import { type LaunchOf, launchersFor } from "../pool/launchers.ts";
 import { LocalWorker } from "../pool/local-worker.ts";
 import type { OutputStream } from "../pool/process.ts";
@@ -29,6 +30,8 @@ export interface WorkersOptions {
   readonly files: Keepers;
   /** Additional rights under `tessera serve`. Default: none. */
   readonly workerAccess?: WorkerAccess | undefined;
+  /** The models of a service that has no revisions. Default: none. */
+  readonly models?: readonly WorkerModel[] | undefined;
   /** How the workers of a service are started. Default: without a sandbox. */
   readonly launchOf?: LaunchOf | undefined;
   /**
@@ -101,14 +104,14 @@ export class Workers {
   /** The options of a new worker. Creates its scratch folder. */
   #optionsFor(service: ServiceCode, workerId: string): WorkerOptions {
     const { graceMs, readyTimeoutMs, maxResultBytes, maxFileBytes, files } = this.#options;
-    const { workerAccess, log, launchOf = launchersFor() } = this.#options;
+    const { workerAccess, log, models, launchOf = launchersFor() } = this.#options;
     const { revision } = service;
     const cache = revision?.cache;
     const scratchFolder = this.#scratch.create();
     // The rights in `workerAccess` are for the operator's own service, not for deployments.
     const access = revision
       ? {
-          read: [],
+          read: (revision.models ?? []).map(({ path }) => path),
           addons: revision.platform !== undefined,
           threads: false,
           processes: revision.limits.processes > 0,
@@ -129,6 +132,7 @@ export class Workers {
       limits: revision?.limits,
       devices: revision?.devices,
       layer: revision?.layer,
+      models: revision?.models ?? models,
       maxResultBytes,
       maxFileBytes,
       keepers: files,

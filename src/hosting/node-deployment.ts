@@ -19,6 +19,7 @@ import type { ArtifactCache } from "./artifact-cache.ts";
 import type { LastServed, ServedRevision } from "./last-served.ts";
 import { DeploymentLog, sharedLog } from "./logs.ts";
 import type { NodeMembership } from "./membership.ts";
+import type { ModelStore } from "./models/store.ts";
 import type { Variables } from "./preparation.ts";
 import { Reconciler, type Share } from "./reconciler.ts";
 
@@ -27,6 +28,7 @@ export interface NodeDeploymentOptions {
   readonly keys: KeyRing;
   readonly nodes: NodeMembership;
   readonly artifacts: ArtifactCache;
+  readonly models: ModelStore;
   /** Undefined where services in Python do not run. */
   readonly environments: Environments | undefined;
   readonly layers: Pick<Layers, "hold"> | undefined;
@@ -127,6 +129,7 @@ export function openNodeDeployment(
     layers,
     labels: options.labels,
     caches: options.caches,
+    models: options.models,
     onProgress: (text, revision) =>
       lines.write({ worker: "", revision, taskId: "", stream: "node", level: "info", text }),
     servedByOthers: (record) => servedByOthers(record, options),

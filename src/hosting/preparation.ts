@@ -16,6 +16,7 @@ import {
   type ArtifactIndex,
   type IndexedFile,
   LOCK_NAME,
+  type PinnedModel,
   type PythonFacts,
   SYSTEM_LOCK_NAME,
 } from "../artifacts/index-file.ts";
@@ -24,6 +25,7 @@ import { MAX_SYSTEM_LOCK_BYTES } from "../artifacts/layers/lock.ts";
 import { vendoredWheels } from "../artifacts/python/wheels.ts";
 import type { CacheFolders } from "../deployments/cache-folders.ts";
 import { awaitedWorkers, usesLabel } from "../deployments/placement.ts";
+import type { WorkerModel } from "../pool/launch/models.ts";
 import { DEFAULT_LIMITS } from "../pool/limits.ts";
 import { gpuDevices } from "../pool/sandbox/gpus.ts";
 import type { PythonCode, ServiceCode } from "../pool/worker-options.ts";
@@ -34,8 +36,10 @@ import { MAX_TIMER_MS } from "../time/alarm.ts";
 import { raceAbort } from "../time/race.ts";
 import type { HeldArtifact } from "./artifact-cache.ts";
 import type { ServedRevision } from "./last-served.ts";
+import type { ModelProgress, ModelStore } from "./models/store.ts";
 
 const MEBIBYTE = 1024 ** 2;
+const GIBIBYTE = 1024 ** 3;
 
 /**
  * How long the files of a replaced revision stay beyond its longest timeout: more than a call
@@ -44,6 +48,7 @@ const MEBIBYTE = 1024 ** 2;
 const RETIREMENT_MARGIN_MS = 60_000;
 
 export interface PreparationOptions {
+  readonly models: Pick<ModelStore, "hold">;
   readonly hold: (organizationId: string, digest: string) => Promise<HeldArtifact>;
   /** The environment variables of the revision's workers, with the secrets that it may have. */
   readonly variables: (record: DesiredDeployment, revision: number) => Promise<Variables>;
@@ -56,6 +61,8 @@ export interface PreparationOptions {
   readonly caches: Pick<CacheFolders, "of">;
   /** Called with what takes a while, one line each time. */
   readonly onProgress: (text: string, revision: number) => void;
+  /** Called with what the preparation does now, again and again while it lasts. */
+  readonly onStep?: (text: string) => void;
 }
 
 export interface Variables {
@@ -95,11 +102,18 @@ export async function prepare(
         ? await withCode(held, {
             ...options,
             ...{ organizationId: record.organizationId, memoryBytes: limits.memoryBytes },
-            progress: { signal, onProgress: (text) => onProgress(text, revision) },
+            progress: {
+              signal,
+              onProgress: (text) => {
+                onProgress(text, revision);
+                options.onStep?.(text);
+              },
+            },
           })
         : { artifact: held, code: held.readCode, layer: undefined };
     const { index, servicePath } = artifact;
     signal.throwIfAborted();
+    const models = awaits?.isWhole === true ? [] : await holdModels(record, index.models, options);
     const cache = options.caches.of(record.deploymentId);
     const service: ServiceCode = {
       servicePath,
@@ -112,6 +126,7 @@ export async function prepare(
         network,
         ...(cache !== undefined && { cache }),
         ...(layer !== undefined && { layer }),
+        ...(models.length > 0 && { models: models.map(({ model }) => model) }),
         ...readyTimeoutOf(record.settings, manifest),
         ...(awaits !== undefined && { awaits }),
         ...(usesLabel("gpu", manifest, { settings: record.settings, labels }) && {
@@ -122,11 +137,74 @@ export async function prepare(
           index.python === undefined && { platform: index.platform }),
       },
     };
-    return { artifact, service };
+    const release = (): void => {
+      artifact.release();
+      for (const each of models) {
+        each.release();
+      }
+    };
+    return { artifact: { ...artifact, release }, service };
   } catch (err) {
     held.release();
     throw err;
   }
+}
+
+/** Brings the models of a revision to this machine. If one cannot be, holds none. */
+export async function holdModels(
+  { organizationId }: Pick<DesiredDeployment, "organizationId">,
+  pinned: readonly PinnedModel[] = [],
+  {
+    models,
+    signal,
+    onStep,
+  }: Pick<PreparationOptions, "models" | "onStep"> & {
+    readonly signal: AbortSignal;
+  },
+): Promise<readonly { readonly model: WorkerModel; release(): void }[]> {
+  const outcomes = await Promise.allSettled(
+    pinned.map(async ({ name, digest, repository, commit }) => {
+      const { path, release } = await models
+        .hold(
+          { organizationId, digest },
+          { signal, onProgress: (progress) => onStep?.(waitsFor(name, progress)) },
+        )
+        .catch((err: unknown) => {
+          const { message } = err as Error;
+          throw err instanceof Error && !signal.aborted
+            ? new Error(`its model ${name} cannot be brought here: ${message}`, { cause: err })
+            : err;
+        });
+      const model = { name, path, ...(repository && commit && { repository, commit }) };
+      return { model, release };
+    }),
+  );
+  const held = outcomes.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
+  const failed = outcomes.find((each) => each.status === "rejected");
+  if (failed !== undefined) {
+    for (const { release } of held) {
+      release();
+    }
+    throw failed.reason;
+  }
+  return held;
+}
+
+/** Such as `waits for model qwen: 41 % of 15.2 GiB, 2 min left`. */
+function waitsFor(name: string, { bytes, totalBytes, bytesPerSecond }: ModelProgress): string {
+  const share = Math.floor((bytes / Math.max(1, totalBytes)) * 100);
+  const size =
+    totalBytes < GIBIBYTE
+      ? `${Math.ceil(totalBytes / MEBIBYTE)} MiB`
+      : `${(totalBytes / GIBIBYTE).toFixed(1)} GiB`;
+  const leftS = bytesPerSecond === undefined ? undefined : (totalBytes - bytes) / bytesPerSecond;
+  const left =
+    leftS === undefined
+      ? ""
+      : leftS < 90
+        ? `, ${Math.ceil(leftS)} s left`
+        : `, ${Math.round(leftS / 60)} min left`;
+  return `waits for model ${name}: ${share} % of ${size}${left}`;
 }
 
 /** How long workers may take to load: the deployment's setting goes before the code. */

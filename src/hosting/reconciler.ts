@@ -98,6 +98,8 @@ export class Reconciler implements AsyncDisposable {
   #settling: Promise<void> | undefined;
   /** The roll-out under way. */
   #bringing: Bringing | undefined;
+  /** What the preparation under way does now; undefined: nothing that takes a while. */
+  #preparing: string | undefined;
   #again = false;
   #ended = false;
   #ending: Promise<void> | undefined;
@@ -201,6 +203,7 @@ export class Reconciler implements AsyncDisposable {
       isCurrent: this.#current?.key === keyOf(record),
       failure: this.#backoff?.failure,
       waiting: this.#deployment?.rolloutWaits,
+      step: this.#preparing,
     });
   }
 
@@ -352,8 +355,14 @@ export class Reconciler implements AsyncDisposable {
     { how, signal }: { readonly how: How; readonly signal: AbortSignal },
   ): Promise<void> {
     const { open, shareOf } = this.#options;
-    const preparing = prepare(record, { revision, digest }, { ...this.#options, signal });
-    const { artifact, service } = await untilAborted(preparing, signal);
+    const onStep = (text: string): void => {
+      this.#preparing = text;
+      this.#options.onChange();
+    };
+    const preparing = prepare(record, { revision, digest }, { ...this.#options, signal, onStep });
+    const { artifact, service } = await untilAborted(preparing, signal).finally(() => {
+      this.#preparing = undefined;
+    });
     const code = key === "" ? standIn(service) : service;
     const startsNone = code.revision?.awaits?.isWhole === true;
     try {

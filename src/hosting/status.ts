@@ -27,6 +27,8 @@ interface StatusFacts {
   readonly failure: RolloutFailure | undefined;
   /** Why the roll-out's first worker waits for room on this node; undefined when it does not. */
   readonly waiting: string | undefined;
+  /** What is prepared for the roll-out now; undefined: nothing that takes a while. */
+  readonly step?: string | undefined;
 }
 
 /** Why a roll-out failed, and the last lines that its workers wrote. */
@@ -61,6 +63,7 @@ function judge({
   isCurrent,
   failure,
   waiting,
+  step,
 }: StatusFacts): Pick<DeploymentReport, "status" | "reason"> {
   if (desiredState === "stopped") {
     return { status: "stopped", reason: "" };
@@ -71,8 +74,11 @@ function judge({
     return { status: "failed", reason: withLines(reason, failure.lines) };
   }
   if (running === undefined || !isCurrent) {
-    const does = waiting === undefined ? "starting" : `${WAITING_FOR_ROOM}: ${waiting}`;
-    return { status: "starting", reason: `revision ${targetRevision} is ${does}` };
+    const does =
+      waiting === undefined
+        ? `is starting${step === undefined ? "" : `: ${step}`}`
+        : `is ${WAITING_FOR_ROOM}: ${waiting}`;
+    return { status: "starting", reason: `revision ${targetRevision} ${does}` };
   }
   return { status: running.state, reason: withLines(running.reason, running.lines) };
 }

@@ -7,6 +7,7 @@ import type { Readable } from "node:stream";
 import { CHANNEL_DESCRIPTOR, type NodeMessage, type WorkerMessage } from "../protocol/messages.ts";
 import { WorkerChannel } from "./channel.ts";
 import type { Launch, LaunchedProcess, WorkerEgress, WorkerRights } from "./launch/launch.ts";
+import type { WorkerModel } from "./launch/models.ts";
 import { launchNode } from "./launch/node.ts";
 import { LimitWatch, type Watched } from "./limit-watch.ts";
 import { heapExhausted, outOfMemory, type WorkerCache, type WorkerLimits } from "./limits.ts";
@@ -45,6 +46,7 @@ interface ServiceProcessOptions {
   readonly devices?: readonly string[] | undefined;
   /** The folder with the files of its system packages. Default: none. */
   readonly layer?: string | undefined;
+  readonly models?: readonly WorkerModel[] | undefined;
   /** Its egress proxy. Default: none. */
   readonly egress?: WorkerEgress | undefined;
   /** Limit of one message from the worker. */
@@ -71,10 +73,9 @@ export class ServiceProcess {
   #exhausted: string | undefined;
 
   constructor(options: ServiceProcessOptions) {
-    const { rights, scratchFolder, cache, env, limits, devices, layer, egress } = options;
-    const { launch = launchNode() } = options;
+    const { launch = launchNode(), limits, egress } = options;
     this.#options = options;
-    this.#launched = launch({ rights, scratchFolder, cache, env, limits, devices, layer, egress });
+    this.#launched = launch({ ...options, limits, egress });
     const { child } = this.#launched;
     if (limits) {
       this.#hold(limits);

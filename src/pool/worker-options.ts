@@ -4,6 +4,7 @@ import type { ServiceEntry, WorkerMessage } from "../protocol/messages.ts";
 import type { NetworkSettings } from "../storage/deployment-settings.ts";
 import type { FileTransferOptions } from "./calls/transfers.ts";
 import type { Launch, WorkerEgress, WorkerRights } from "./launch/launch.ts";
+import type { WorkerModel } from "./launch/models.ts";
 import type { Interpreter } from "./launch/python.ts";
 import type { WorkerCache, WorkerLimits } from "./limits.ts";
 import type { OutputStream } from "./process.ts";
@@ -30,6 +31,8 @@ export interface ServiceCode {
     readonly limits: WorkerLimits;
     /** What its workers keep between them and beyond their ends. Default: nothing. */
     readonly cache?: WorkerCache;
+    /** Its models, on this machine. Default: none. */
+    readonly models?: readonly WorkerModel[];
     /** How long its workers may take to load it. Default: as the operator says. */
     readonly readyTimeoutMs?: number;
     /** Device files that its workers may use, such as those of GPUs. Default: none. */
@@ -81,6 +84,8 @@ export interface WorkerOptions extends Omit<FileTransferOptions, "scratchFolder"
   readonly scratchFolder: string;
   /** The folder that it shares with the other workers of its deployment. Default: none. */
   readonly cache?: WorkerCache | undefined;
+  /** The models of the service. Default: none. */
+  readonly models?: readonly WorkerModel[] | undefined;
   /** Environment variables in addition to those of every worker. */
   readonly env: { readonly [name: string]: string };
   /** Time between an abort and the kill, or the drain. */

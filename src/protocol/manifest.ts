@@ -191,7 +191,21 @@ export interface ServiceManifest extends PlacementManifest {
   readonly processes?: number;
   /** System packages that it needs, by the names of Debian. Default: none. */
   readonly packages?: readonly string[];
+  /**
+   * Where its models are, by the names that it has for them: `hf://OWNER/NAME`,
+   * `https://HOST/PATH#sha256=DIGEST`, or `model://NAME@VERSION` of the platform. Default: none.
+   */
+  readonly models?: { readonly [name: string]: string };
 }
+
+/** Models that a service may have. */
+export const MAX_SERVICE_MODELS = 32;
+/** Characters of the source of a model. */
+export const MAX_MODEL_SOURCE_CHARACTERS = 2_048;
+/** What a service may call a model: the name of a folder. */
+export const MODEL_NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$/;
+/** Where a model may be. */
+export const MODEL_SOURCE = /^(?:hf|https|model):\/\/[!-~]+$/;
 
 /** The least time that a worker may be given to load its service. */
 export const MIN_READY_TIMEOUT_MS = 1_000;

@@ -49,7 +49,7 @@ export async function readyService(
     endpoints.set(endpoint.name, described);
   }
   const { name, description, metrics, requires, place } = definition;
-  const { readyTimeoutMs, processes, packages } = definition;
+  const { readyTimeoutMs, processes, packages, models } = definition;
   return {
     endpoints,
     manifest: {
@@ -59,6 +59,7 @@ export async function readyService(
       ...(readyTimeoutMs !== undefined && { readyTimeoutMs }),
       ...(processes !== undefined && { processes }),
       ...(packages !== undefined && { packages }),
+      ...(models !== undefined && { models }),
       ...(place !== undefined && { place }),
       endpoints: [...endpoints.values()].map(({ manifest }) => manifest),
       ...(metrics.length > 0 && { metrics }),

@@ -63,6 +63,7 @@ export {
   type MetricsOf,
   type NoMetrics,
 } from "./metrics.ts";
+export { modelPath } from "./models.ts";
 export type { EndpointKind, PlacementOptions, RunOptions } from "./options.ts";
 export {
   type Answered,

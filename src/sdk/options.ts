@@ -4,9 +4,13 @@ import { isHeaderName, MAX_HEAD_FIELDS } from "../protocol/heads.ts";
 import {
   MAX_ABORT_GRACE_MS,
   MAX_JSON_OPTION_BYTES,
+  MAX_MODEL_SOURCE_CHARACTERS,
   MAX_PROCESSES,
   MAX_READY_TIMEOUT_MS,
+  MAX_SERVICE_MODELS,
   MIN_READY_TIMEOUT_MS,
+  MODEL_NAME,
+  MODEL_SOURCE,
   type RequestManifest,
   type RetryPolicy,
   type ServiceManifest,
@@ -295,6 +299,33 @@ export function checkPackages(
     throw new ServiceDefinitionError(place, fault);
   }
   return packages === undefined || packages.length === 0 ? {} : { packages: [...packages] };
+}
+
+/** The option `models` of a service as a property to spread; `{}` without one. */
+export function checkModels(
+  models: { readonly [name: string]: string } | undefined,
+  place: string,
+): Pick<ServiceManifest, "models"> {
+  if (models === undefined || Object.keys(models).length === 0) {
+    return {};
+  }
+  const entries = Object.entries(models);
+  const wrong = entries.find(
+    ([name, source]) =>
+      !MODEL_NAME.test(name) ||
+      typeof source !== "string" ||
+      source.length > MAX_MODEL_SOURCE_CHARACTERS ||
+      !MODEL_SOURCE.test(source),
+  );
+  if (wrong !== undefined || entries.length > MAX_SERVICE_MODELS) {
+    throw new ServiceDefinitionError(
+      place,
+      `models must be at most ${MAX_SERVICE_MODELS} names of letters, digits, - and _, each with a source ` +
+        `such as "hf://Qwen/Qwen3-0.6B", "https://…#sha256=…" or "model://reader@3"` +
+        (wrong === undefined ? "" : `, not ${show(wrong[0])}: ${show(wrong[1])}`),
+    );
+  }
+  return { models: { ...models } };
 }
 
 interface Bounds {

@@ -19,6 +19,7 @@ import { checkMetrics } from "./metric-rules.ts";
 import type { MetricDeclarations, MetricsOf, NoMetrics } from "./metrics.ts";
 import {
   checkDescription,
+  checkModels,
   checkPackages,
   checkPlacement,
   checkProcesses,
@@ -55,6 +56,12 @@ export interface ServiceOptions<Declared extends MetricDeclarations = NoMetrics>
    * it is deployed, their programs and libraries are in its sandbox. Default: none.
    */
   readonly packages?: readonly string[];
+  /**
+   * Where its models are, by the names that it has for them, such as
+   * `{ qwen: "hf://Qwen/Qwen3-0.6B" }`. A deploy pins each; `modelPath("qwen")` is its folder in
+   * a worker. Default: none.
+   */
+  readonly models?: { readonly [name: string]: string };
 }
 
 /** Endpoints of the function form by name, which may record only these metrics. */
@@ -80,7 +87,7 @@ export interface ServiceEndpoint {
 
 export interface ServiceDefinition
   extends PlacementManifest,
-    Pick<ServiceManifest, "readyTimeoutMs" | "processes" | "packages"> {
+    Pick<ServiceManifest, "readyTimeoutMs" | "processes" | "packages" | "models"> {
   readonly name: string;
   readonly description?: string;
   readonly endpoints: readonly ServiceEndpoint[];
@@ -152,6 +159,7 @@ export function service(options: ServiceOptions | FunctionServiceOptions): unkno
     ...checkReadyTimeout(options.readyTimeout, place),
     ...checkProcesses(options.processes, place),
     ...checkPackages(options.packages, place),
+    ...checkModels(options.models, place),
     metrics: checkMetrics(options.metrics, place),
   };
   if (!("endpoints" in options)) {
@@ -170,6 +178,7 @@ const SERVICE_OPTIONS: Readonly<Record<keyof FunctionServiceOptions, true>> = {
   readyTimeout: true,
   processes: true,
   packages: true,
+  models: true,
   endpoints: true,
 };
 

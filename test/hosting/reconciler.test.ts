@@ -25,6 +25,9 @@ const STOPPED = {
   },
 } as unknown as DesiredDeployment;
 
+/** No revision here has any. */
+const NO_MODELS = { hold: () => Promise.reject(new Error("there are no models")) };
+
 afterEach(() => void vi.useRealTimers());
 
 it("goes on with what it brings when it is told the same again, also while it is stopped", async () => {
@@ -41,6 +44,7 @@ it("goes on with what it brings when it is told the same again, also while it is
     environments: undefined,
     layers: undefined,
     caches: { of: () => undefined },
+    models: NO_MODELS,
     labels: {},
     onProgress: () => {},
     open: () => expect.unreachable("nothing can be opened before it is there"),
@@ -78,6 +82,7 @@ it("reports a failure until something else is wanted, and tries again what is st
     environments: undefined,
     layers: undefined,
     caches: { of: () => undefined },
+    models: NO_MODELS,
     labels: {},
     onProgress: () => {},
     open: () => expect.unreachable("nothing can be opened before it is there"),
@@ -123,6 +128,7 @@ it.each([
     environments: undefined,
     layers: undefined,
     caches: { of: () => undefined },
+    models: NO_MODELS,
     labels: {},
     onProgress: () => {},
     open: () => expect.unreachable("nothing can be opened before it is there"),

@@ -8,12 +8,14 @@ import { mkdirSync } from "node:fs";
 import { createServer } from "node:http2";
 import type { AddressInfo, Socket } from "node:net";
 import { join } from "node:path";
+import { Readable } from "node:stream";
 import { createContextValues } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { afterAll } from "vitest";
 import { WorkerService } from "../../gen/tessera/v1/worker_pb.js";
 import { runAgent } from "../../src/agent/agent.ts";
 import { AgentArtifacts } from "../../src/agent/artifacts.ts";
+import { AgentModels } from "../../src/agent/models.ts";
 import type { AgentMachine } from "../../src/agent/service.ts";
 import { SessionNotes } from "../../src/agent/session-notes.ts";
 import type { JoinedDeployment } from "../../src/api/worker/register.ts";
@@ -91,7 +93,8 @@ export function remoteWorkers(
   const silent: Log = { debug() {}, info() {}, warn() {}, error() {} };
   mkdirSync(join(folder, "artifacts"));
   const artifacts = new AgentArtifacts({ folder: join(folder, "artifacts"), log: silent });
-  const started = artifacts.start();
+  const models = new AgentModels({ folder: join(folder, "models"), maxBytes: 0, log: silent });
+  const started = Promise.all([artifacts.start(), models.start()]);
   afterAll(async () => {
     await Promise.all(agents);
     await artifacts[Symbol.asyncDispose]();
@@ -111,6 +114,7 @@ export function remoteWorkers(
       const machine: AgentMachine = {
         ...{
           artifacts,
+          models,
           scratch,
           layers: undefined,
           pythonUnavailable: "it has no Python",
@@ -187,6 +191,8 @@ export class NodeEnd implements AsyncDisposable {
       newId: createIdSource(),
       now: Date.now,
       silenceMs: options.silenceMs,
+      hosting: { getIndex: async () => undefined, listArtifactFiles: async () => [] },
+      blobs: { read: () => Readable.from([]) },
     });
     this.#server = createServer(
       connectNodeAdapter({

@@ -2930,6 +2930,54 @@ export declare type ReportResponseJson = {
 export declare const ReportResponseSchema: GenMessage<ReportResponse, {jsonType: ReportResponseJson}>;
 
 /**
+ * ModelFile names what to read of a model.
+ *
+ * @generated from message tessera.v1.ModelFile
+ */
+export declare type ModelFile = Message<"tessera.v1.ModelFile"> & {
+  /**
+   * The digest of the model's index, as the artifact's index has it.
+   *
+   * @generated from field: string digest = 1;
+   */
+  digest: string;
+
+  /**
+   * A file by its digest in the model's index. Empty: the index.
+   *
+   * @generated from field: string sha256 = 2;
+   */
+  sha256: string;
+};
+
+/**
+ * ModelFile names what to read of a model.
+ *
+ * @generated from message tessera.v1.ModelFile
+ */
+export declare type ModelFileJson = {
+  /**
+   * The digest of the model's index, as the artifact's index has it.
+   *
+   * @generated from field: string digest = 1;
+   */
+  digest?: string;
+
+  /**
+   * A file by its digest in the model's index. Empty: the index.
+   *
+   * @generated from field: string sha256 = 2;
+   */
+  sha256?: string;
+};
+
+/**
+ * Describes the message tessera.v1.ModelFile.
+ * Use `create(ModelFileSchema)` to create a new message.
+ */
+export declare const ModelFileSchema: GenMessage<ModelFile, {jsonType: ModelFileJson}>;
+
+/**
  * ReadBlobRequest names bytes to read.
  *
  * @generated from message tessera.v1.ReadBlobRequest
@@ -2963,6 +3011,14 @@ export declare type ReadBlobRequest = Message<"tessera.v1.ReadBlobRequest"> & {
      */
     value: ArgumentFile;
     case: "argument";
+  } | {
+    /**
+     * A model that the artifact names: its index, or a file of it.
+     *
+     * @generated from field: tessera.v1.ModelFile model = 6;
+     */
+    value: ModelFile;
+    case: "model";
   } | { case: undefined; value?: undefined };
 
   /**
@@ -3006,6 +3062,13 @@ export declare type ReadBlobRequestJson = {
    * @generated from field: tessera.v1.ArgumentFile argument = 3;
    */
   argument?: ArgumentFileJson;
+
+  /**
+   * A model that the artifact names: its index, or a file of it.
+   *
+   * @generated from field: tessera.v1.ModelFile model = 6;
+   */
+  model?: ModelFileJson;
 
   /**
    * The first byte to read.
@@ -3323,10 +3386,11 @@ export declare const WorkerService: GenService<{
     output: typeof ReportResponseSchema;
   },
   /**
-   * ReadBlob reads a large argument of an attempt, or a file of the artifact,
-   * from an offset on.
+   * ReadBlob reads a large argument of an attempt, or a file of the artifact or
+   * of one of its models, from an offset on.
    *
-   * Errors: NOT_FOUND (REQUEST_INVALID: no such file in this session),
+   * Errors: NOT_FOUND (REQUEST_INVALID: no such file in this session;
+   * MODEL_NOT_FOUND),
    * OUT_OF_RANGE (BLOB_RANGE_INVALID), ABORTED (WORKER_SESSION_EXPIRED).
    *
    * @generated from rpc tessera.v1.WorkerService.ReadBlob

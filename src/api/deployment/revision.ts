@@ -7,7 +7,7 @@ import type {
   DeploymentService,
 } from "../../../gen/tessera/v1/deployment_pb.js";
 import { ArtifactError } from "../../artifacts/artifact-error.ts";
-import { EnvironmentError, PYTHON_UNAVAILABLE } from "../../artifacts/environments/environment.ts";
+import { PYTHON_UNAVAILABLE } from "../../artifacts/environments/environment.ts";
 import {
   type ArtifactIndex,
   digestOf,
@@ -15,7 +15,7 @@ import {
   SYSTEM_LOCK_NAME,
   verifyIndex,
 } from "../../artifacts/index-file.ts";
-import { LAYERS_UNAVAILABLE, type Layers } from "../../artifacts/layers/layers.ts";
+import { LAYERS_UNAVAILABLE } from "../../artifacts/layers/layers.ts";
 import { mayUseSecrets, openableBy } from "../../auth/grants.ts";
 import { deploymentSecretContext, type KeyRing } from "../../auth/keys.ts";
 import { faultOfName } from "../../auth/names.ts";
@@ -74,21 +74,13 @@ export interface RevisionOptions extends Sources {
   readonly sandbox?: SandboxLevel | undefined;
   /** Tells the interpreters of this node; undefined where services in Python do not run. */
   readonly python?:
-    | {
-        interpreters(): Promise<readonly { readonly version: string }[]>;
-        /** Undefined where there are no system packages. */
-        readonly layers?: Pick<Layers, "lock"> | undefined;
-      }
+    | { interpreters(): Promise<readonly { readonly version: string }[]> }
     | undefined;
 }
 
 type Handlers = Pick<
   ServiceImpl<typeof DeploymentService>,
-  | "findMissingFiles"
-  | "lockSystemPackages"
-  | "createRevision"
-  | "listRevisions"
-  | "rollBackDeployment"
+  "findMissingFiles" | "createRevision" | "listRevisions" | "rollBackDeployment"
 >;
 
 /** The handlers of revisions; `describe` returns the deployment as callers see it. */
@@ -105,11 +97,6 @@ export function revisionHandlers(
       const { organizationId } = memberOf(ctx);
       const keptUntilMs = now() + UPLOADED_FILE_TTL_MS;
       return { sha256: await hosting.findMissingFiles({ organizationId, sha256, keptUntilMs }) };
-    },
-
-    async lockSystemPackages({ packages }, ctx) {
-      memberOf(ctx);
-      return { lock: await lockPackages(packages, options, ctx.signal) };
     },
 
     async createRevision(req, ctx) {
@@ -169,21 +156,6 @@ export function revisionHandlers(
   };
 }
 
-async function lockPackages(
-  packages: readonly string[],
-  { python }: Pick<RevisionOptions, "python">,
-  signal: AbortSignal,
-): Promise<string> {
-  if (python?.layers === undefined) {
-    throw problem("SANDBOX_UNAVAILABLE", LAYERS_UNAVAILABLE);
-  }
-  try {
-    return await python.layers.lock(packages, signal);
-  } catch (err) {
-    throw err instanceof EnvironmentError ? problem(err.reason, err.message, { cause: err }) : err;
-  }
-}
-
 async function createRevision(
   options: RevisionOptions,
   { principal, organizationId, organization, by }: Member,
@@ -197,7 +169,8 @@ async function createRevision(
   checkSandbox(requested, sandbox);
   const found = await accounts.findDeployment({ organizationId, name });
   const placement = { ...DEFAULT_SETTINGS, ...found?.settings, ...requested };
-  const { artifact, service } = await readArtifact(req.index, { ...options, placement });
+  const { artifact, index } = await readArtifact(req.index, { ...options, placement });
+  const { service } = index;
   checkSize(artifact, ceilings);
   if (runsOnNodes(service, placement)) {
     checkSandbox({ processes: placement.processes || (service.processes ?? 0) }, sandbox);
@@ -239,6 +212,14 @@ async function createRevision(
           "FILES_MISSING",
           `${created.files.length} files of the artifact are not here, or not any more: ask with FindMissingFiles, upload those, and try again`,
         );
+      case "models_missing": {
+        const missing = index.models?.filter(({ digest }) => created.models.includes(digest)) ?? [];
+        const names = missing.map(({ model, version }) => `${model}@${version}`).join(", ");
+        throw problem(
+          "MODEL_NOT_FOUND",
+          `the organization has no such version, or it is not ready: ${names}: deploy again with tessera deploy, which brings the models of a service`,
+        );
+      }
       case "sizes_differ":
         throw problem(
           "ARTIFACT_INVALID",
@@ -270,7 +251,7 @@ interface ReadOptions
 async function readArtifact(
   bytes: Uint8Array,
   options: ReadOptions,
-): Promise<{ readonly artifact: NewArtifact; readonly service: ServiceManifest }> {
+): Promise<{ readonly artifact: NewArtifact; readonly index: ArtifactIndex }> {
   let text: string;
   let index: ArtifactIndex;
   try {
@@ -280,6 +261,15 @@ async function readArtifact(
     throw err instanceof ArtifactError
       ? artifactInvalid(err)
       : problem("ARTIFACT_INVALID", "tessera.json is not UTF-8", { cause: err });
+  }
+  const unpinned = Object.keys(index.service.models ?? {}).filter(
+    (name) => !index.models?.some((one) => one.name === name),
+  );
+  if (unpinned.length > 0) {
+    throw problem(
+      "ARTIFACT_INVALID",
+      `the artifact does not say which versions its models have: ${unpinned.join(", ")}: deploy it with tessera deploy, which pins them`,
+    );
   }
   if (index.kind === "remote") {
     checkSchemas(index.service);
@@ -292,8 +282,9 @@ async function readArtifact(
     index: text,
     endpoints: service.endpoints.map((endpoint) => summaryOf(endpoint, service)),
     files: files.map(({ sha256, size }) => ({ sha256, sizeBytes: size })),
+    ...(index.models && { models: index.models.map(({ digest }) => digest) }),
   };
-  return { artifact, service };
+  return { artifact, index };
 }
 
 /** Equal files take their space once in the blob store, and each of them where they are unpacked. */

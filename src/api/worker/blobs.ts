@@ -7,6 +7,7 @@ import type {
 } from "../../../gen/tessera/v1/worker_pb.js";
 import { problem } from "../../errors.ts";
 import { workerToken } from "./caller.ts";
+import type { ModelFiles } from "./model-files.ts";
 import type { WorkerSession, WorkerSessions } from "./sessions.ts";
 
 /** Bytes of one message. */
@@ -14,10 +15,10 @@ const MAX_CHUNK_BYTES = 256 * 1024;
 
 type Service = ServiceImpl<typeof WorkerService>;
 
-export function readBlob(sessions: WorkerSessions): Service["readBlob"] {
+export function readBlob(sessions: WorkerSessions, models: ModelFiles): Service["readBlob"] {
   return async function* (req, { values }) {
     const session = sessions.get(req.session, workerToken(values));
-    for await (const chunk of bytesOf(req, session)) {
+    for await (const chunk of bytesOf(req, session, models)) {
       session.worker.heard();
       for (let at = 0; at < chunk.length; at += MAX_CHUNK_BYTES) {
         yield { data: chunk.subarray(at, at + MAX_CHUNK_BYTES) };
@@ -26,8 +27,22 @@ export function readBlob(sessions: WorkerSessions): Service["readBlob"] {
   };
 }
 
-function bytesOf({ source, ...range }: ReadBlobRequest, session: WorkerSession) {
+function bytesOf(
+  { source, ...range }: ReadBlobRequest,
+  session: WorkerSession,
+  models: ModelFiles,
+): AsyncIterable<Uint8Array> {
   const [offset, length] = [Number(range.offset), Number(range.length)];
+  if (source.case === "model") {
+    const { digest, sha256 } = source.value;
+    if (!session.artifact?.index.models?.some((each) => each.digest === digest)) {
+      throw problem("REQUEST_INVALID", "the artifact of this session has no such model");
+    }
+    const key = { organizationId: session.organizationId, digest };
+    return sha256 === ""
+      ? between(indexOf(models, key), offset, length === 0 ? Infinity : offset + length)
+      : models.read({ ...key, sha256 }, { start: offset });
+  }
   if (source.case === "argument") {
     const { id, index } = source.value;
     return session.worker.transfers.read(Number(id), index, { offset, length });
@@ -42,6 +57,10 @@ function bytesOf({ source, ...range }: ReadBlobRequest, session: WorkerSession) 
     throw problem("BLOB_RANGE_INVALID", `the file has ${file.size} bytes`);
   }
   return between(session.artifact.openFile(file), offset, end);
+}
+
+async function* indexOf(models: ModelFiles, key: Parameters<ModelFiles["index"]>[0]) {
+  yield Buffer.from(await models.index(key));
 }
 
 /** The bytes from `start` up to `end`. */

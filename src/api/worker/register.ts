@@ -246,6 +246,7 @@ async function join(options: RegisterOptions, joining: Joining) {
     secret,
     silenceMs,
     tokenId: principal.tokenId,
+    organizationId: located.facts.organizationId,
     deploymentId,
     worker,
     artifact: req.code.case === "manifestJson" ? undefined : artifact,

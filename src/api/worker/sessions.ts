@@ -26,6 +26,7 @@ export interface WorkerSession {
   /** After this silence its worker is lost. */
   readonly silenceMs: number;
   readonly tokenId: string;
+  readonly organizationId: string;
   readonly deploymentId: string;
   readonly worker: RemoteWorker;
   readonly reports: Reports;

@@ -3,13 +3,15 @@ import type { ServiceImpl } from "@connectrpc/connect";
 import type { WorkerService } from "../../../gen/tessera/v1/worker_pb.js";
 import { readBlob, writeBlob } from "./blobs.ts";
 import { HandedSecrets, type HandedSecretsOptions } from "./handed-secrets.ts";
+import { ModelFiles, type ModelFilesOptions } from "./model-files.ts";
 import { type RegisterOptions, register } from "./register.ts";
 import { report } from "./report.ts";
 import { WorkerSessions } from "./sessions.ts";
 import { work } from "./work.ts";
 
 export type WorkerServiceOptions = Omit<RegisterOptions, "sessions" | "handed"> &
-  HandedSecretsOptions;
+  HandedSecretsOptions &
+  ModelFilesOptions;
 
 export function workerService(options: WorkerServiceOptions): ServiceImpl<typeof WorkerService> {
   const sessions = new WorkerSessions();
@@ -17,7 +19,7 @@ export function workerService(options: WorkerServiceOptions): ServiceImpl<typeof
     register: register({ ...options, sessions, handed: new HandedSecrets(options) }),
     work: work(sessions),
     report: report(sessions),
-    readBlob: readBlob(sessions),
+    readBlob: readBlob(sessions, new ModelFiles(options)),
     writeBlob: writeBlob(sessions),
   };
 }

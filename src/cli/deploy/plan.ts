@@ -37,6 +37,8 @@ export interface DeployPlan {
   readonly include: readonly string[];
   /** System packages besides those that its code names. */
   readonly packages: readonly string[];
+  /** Where models are, by the names that the service has for them; they go before those in the code. */
+  readonly models: { readonly [name: string]: string };
   /** How a service in Python is built. */
   readonly python: PythonFlags;
   /** How it is tried when it is built. */
@@ -82,6 +84,7 @@ export async function deployPlan(
     settings,
     include,
     packages: file.packages,
+    models: file.models,
     python: flags,
     probing: { ...buildingTime(settings), probe: probeOf(flags.probe) },
     secrets: secretSources(flags.secret ?? []),
@@ -122,7 +125,7 @@ async function settingsFile(
   const from =
     given ?? (path === undefined ? FILE_NAME : isFolder ? join(path, FILE_NAME) : undefined);
   if (from === undefined) {
-    return { file: { settings: {}, secrets: [], include: [], packages: [] }, from };
+    return { file: { settings: {}, secrets: [], include: [], packages: [], models: {} }, from };
   }
   if (given === undefined && (await kindOfPlace(from)) !== "file") {
     throw usageError(

@@ -20,6 +20,7 @@ import { plain } from "../plain.ts";
 import { ProgressLine } from "../progress.ts";
 import { inUnits } from "../sizes.ts";
 import { uploadMissing } from "../upload.ts";
+import { pinModels } from "./models.ts";
 import { checkedName, type DeployPlan } from "./plan.ts";
 import { readSecrets } from "./secrets.ts";
 
@@ -45,7 +46,8 @@ export class Deploying {
       await this.#call.principal();
       const given = await this.#givenSecrets();
       await using resources = new AsyncDisposableStack();
-      const built = await this.#artifact({ given, signal, resources });
+      const made = await this.#artifact({ given, signal, resources });
+      const built = await this.#pinned(made, signal);
       const name = this.#plan.name ?? checkedName(built.index.name);
       const secrets = { ...given, ...(await this.#neededSecrets(name, given)) };
       const stored = await this.#upload(built, { name, secrets, signal });
@@ -88,7 +90,6 @@ export class Deploying {
     const building = {
       include,
       packages,
-      lockSystem: (names: readonly string[]) => this.#lockSystem(names, signal),
       // The environment of the workers, as far as it is known here.
       env: { ...settings.env, ...given },
       onStep: (step: BuildStep) => this.#progress.step(`${BUILD_STEPS[step]} …`),
@@ -104,21 +105,22 @@ export class Deploying {
     return built;
   }
 
-  /**
-   * Locks system packages to what the platform has of them; undefined where it runs none itself,
-   * so that they are for workers that join.
-   */
-  async #lockSystem(names: readonly string[], signal: AbortSignal): Promise<string | undefined> {
-    const { client, organization } = this.#call;
-    try {
-      const request = { organization, packages: [...names] };
-      return (await client.deployments.lockSystemPackages(request, { signal })).lock;
-    } catch (err) {
-      if (errorFacts(err).reason === "SANDBOX_UNAVAILABLE") {
-        return undefined;
-      }
-      throw err;
+  /** The artifact with the versions of its models, which the platform fetches first. */
+  async #pinned(built: BuiltArtifact, signal: AbortSignal): Promise<BuiltArtifact> {
+    const sources = { ...built.index.service.models, ...this.#plan.models };
+    if (Object.keys(sources).length === 0) {
+      return built;
     }
+    const { digestOf, withModels, writeIndex } = await import("../../artifacts/index-file.ts");
+    const models = await pinModels(this.#call, sources, {
+      env: this.#surroundings.env,
+      onStep: (text) => this.#progress.step(text),
+      onWarning: (text) => this.#call.terminal.say(`warning: ${text}`),
+      signal,
+    });
+    this.#progress.end();
+    const index = withModels(built.index, models);
+    return { ...built, index, digest: digestOf(writeIndex(index)) };
   }
 
   /** Reads the secrets that the file names and the deployment does not have yet. */

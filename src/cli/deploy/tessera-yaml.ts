@@ -30,10 +30,12 @@ export interface TesseraFile {
   readonly include: readonly string[];
   /** System packages, by the names of Debian. */
   readonly packages: readonly string[];
+  /** The sources of models, by the names that the service has for them. */
+  readonly models: { readonly [name: string]: string };
 }
 
 const KEYS = ["service", "name", "authorization", ...SETTINGS.map(({ key }) => key)];
-const LISTS = ["secrets", "include", "packages"] as const;
+const LISTS = ["secrets", "include", "packages", "models"] as const;
 /** File `tessera.yaml` of a service. */
 const MAX_TESSERA_YAML_BYTES = 1024 * 1024;
 
@@ -97,6 +99,7 @@ export function parseTesseraFile(text: string, path: string): TesseraFile {
     secrets: read("secrets", names) ?? [],
     include: read("include", texts) ?? [],
     packages: read("packages", texts) ?? [],
+    models: read("models", sources) ?? {},
   };
 }
 
@@ -141,6 +144,26 @@ function entries(map: YAMLMap, known: readonly string[] | undefined, fail: Fail)
     found.set(name, value as Node);
   }
   return found;
+}
+
+/** What the platform takes for the name of a model in a service, and for where it is. */
+const MODEL_NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$/;
+const MODEL_SOURCE = /^(?:hf|https|model):\/\/[!-~]{1,2040}$/;
+
+function sources(node: Node, key: string, fail: Fail): { readonly [name: string]: string } {
+  if (!isMap(node)) {
+    return fail(node, `${key} must have names with sources, such as qwen: hf://Qwen/Qwen3-0.6B`);
+  }
+  const found = [...entries(node, undefined, fail)].map(([name, value]) => {
+    if (!MODEL_NAME.test(name)) {
+      return fail(value, `${JSON.stringify(name)} must be letters, digits, - and _`);
+    }
+    const source = someText(value, name, fail);
+    return MODEL_SOURCE.test(source)
+      ? ([name, source] as const)
+      : fail(value, `${name} must be hf://OWNER/NAME, https://…#sha256=… or model://NAME@VERSION`);
+  });
+  return Object.fromEntries(found);
 }
 
 function someText(node: Node, key: string, fail: Fail): string {

@@ -5,10 +5,14 @@ import {
   type EndpointManifest,
   MAX_ABORT_GRACE_MS,
   MAX_JSON_OPTION_BYTES,
+  MAX_MODEL_SOURCE_CHARACTERS,
   MAX_PROCESSES,
   MAX_READY_TIMEOUT_MS,
+  MAX_SERVICE_MODELS,
   MAX_SERVICE_WORKERS,
   MIN_READY_TIMEOUT_MS,
+  MODEL_NAME,
+  MODEL_SOURCE,
   type ServiceManifest,
 } from "../../protocol/manifest.ts";
 import { MAX_MANIFEST_BYTES } from "../../protocol/messages.ts";
@@ -75,11 +79,26 @@ function isManifest(manifest: unknown): manifest is ServiceManifest {
       (Array.isArray(manifest.metrics) && metricsFault(manifest.metrics) === undefined)) &&
     (manifest.compat === undefined || isCompat(manifest.compat)) &&
     (manifest.cors === undefined || isCors(manifest.cors)) &&
+    (manifest.models === undefined || areModels(manifest.models)) &&
     (manifest.processes === undefined || isWithin(manifest.processes, 0, MAX_PROCESSES)) &&
     (manifest.workers === undefined || isWithin(manifest.workers, 1, MAX_SERVICE_WORKERS)) &&
     (manifest.readyTimeoutMs === undefined ||
       isWithin(manifest.readyTimeoutMs, MIN_READY_TIMEOUT_MS, MAX_READY_TIMEOUT_MS)) &&
     (manifest.packages === undefined || faultOfSystemPackages(manifest.packages) === undefined)
+  );
+}
+
+function areModels(models: unknown): boolean {
+  return (
+    isFields(models) &&
+    Object.keys(models).length <= MAX_SERVICE_MODELS &&
+    Object.entries(models).every(
+      ([name, source]) =>
+        MODEL_NAME.test(name) &&
+        typeof source === "string" &&
+        source.length <= MAX_MODEL_SOURCE_CHARACTERS &&
+        MODEL_SOURCE.test(source),
+    )
   );
 }
 

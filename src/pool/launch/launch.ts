@@ -2,6 +2,7 @@
 import type { ChildProcess } from "node:child_process";
 import { maxTasksOf, type WorkerCache, type WorkerLimits } from "../limits.ts";
 import type { MemoryGroup, MemoryGroups } from "../sandbox/memory-groups.ts";
+import type { WorkerModel } from "./models.ts";
 
 /** What a worker may do beyond computing. */
 export interface WorkerRights {
@@ -33,6 +34,8 @@ export interface LaunchOptions {
   readonly scratchFolder: string;
   /** The folder that it shares with the other workers of its deployment. Default: none. */
   readonly cache?: WorkerCache | undefined;
+  /** Default: none. */
+  readonly models?: readonly WorkerModel[] | undefined;
   /** Environment variables in addition to those of every worker. */
   readonly env: { readonly [name: string]: string };
   /** Undefined: it has none. */

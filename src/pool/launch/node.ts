@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import { heapFlags } from "../limits.ts";
 import { type LaunchTools, launchAlone } from "./alone.ts";
 import type { Launch, LaunchOptions, WorkerProgram, WorkerRights } from "./launch.ts";
+import { modelEnvironment } from "./models.ts";
 
 const WORKER_PROGRAM = fileURLToPath(
   new URL(`../../worker/main${extname(import.meta.url)}`, import.meta.url),
@@ -27,11 +28,12 @@ export function nodeProgram(options: LaunchOptions): WorkerProgram {
 }
 
 /** The variables of every worker, and its own. */
-export function workerEnvironment({ env, scratchFolder, cache }: LaunchOptions): {
+export function workerEnvironment({ env, scratchFolder, cache, models = [] }: LaunchOptions): {
   readonly [name: string]: string;
 } {
   const caches = cache && { TESSERA_CACHE: cache.path, XDG_CACHE_HOME: cache.path };
-  return { ...caches, ...env, TMPDIR: scratchFolder, LANG: "C.UTF-8" };
+  const own = modelEnvironment(models, scratchFolder);
+  return { ...caches, ...own, ...env, TMPDIR: scratchFolder, LANG: "C.UTF-8" };
 }
 
 /** Starts workers in Node without a sandbox; see `launchAlone`. */

@@ -5,6 +5,7 @@ import { maxTasksOf } from "../limits.ts";
 import type { KernelSandbox } from "../sandbox/sandbox.ts";
 import { exitInside, spawnSandboxed } from "../sandbox/spawn.ts";
 import { type Launch, type ProgramOf, type WorkerProgram, withMemoryGroup } from "./launch.ts";
+import { modelPathInside } from "./models.ts";
 import { withinTasks, withProcessLimits } from "./process-limits.ts";
 
 /** The size of `/dev/shm`, as a share of the worker's memory, to which what is in it counts. */
@@ -17,7 +18,8 @@ const PROGRAMS_OF_PACKAGES = "/usr/bin:/usr/sbin";
 export function launchSandboxed(sandbox: KernelSandbox, programOf: ProgramOf): Launch {
   const { bubblewrap, prlimit, memoryGroups, filter } = sandbox;
   return (options) => {
-    const { rights, limits, scratchFolder, cache, egress, layer, devices = [] } = options;
+    const { rights, limits, scratchFolder, cache, egress, layer } = options;
+    const { devices = [], models = [] } = options;
     const { command, env, files } = programOf(options);
     const maxTasks = limits && maxTasksOf(limits);
     const [program, ...args] = maxTasks === undefined ? command : held(command, maxTasks, sandbox);
@@ -36,9 +38,10 @@ export function launchSandboxed(sandbox: KernelSandbox, programOf: ProgramOf): L
         writable: [scratchFolder, ...(cache === undefined ? [] : [cache.path])],
         devices,
         layer,
-        ...(egress !== undefined && {
-          mounted: [{ path: egress.path, inside: EGRESS_SOCKET_INSIDE }],
-        }),
+        mounted: [
+          ...models.map(({ name, path }) => ({ path, inside: modelPathInside(name) })),
+          ...(egress === undefined ? [] : [{ path: egress.path, inside: EGRESS_SOCKET_INSIDE }]),
+        ],
         program,
         args,
         env: {

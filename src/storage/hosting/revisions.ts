@@ -24,6 +24,8 @@ export interface NewArtifact {
   readonly endpoints: readonly EndpointSummary[];
   /** The files that it consists of; a digest may occur several times. */
   readonly files: readonly ArtifactFile[];
+  /** The digests of the versions of models that it has. Default: none. */
+  readonly models?: readonly string[];
 }
 
 export interface ArtifactFile {
@@ -110,6 +112,8 @@ export interface Revisions {
     | { readonly outcome: "files_missing"; readonly files: readonly string[] }
     /** Files whose size differs from the index. */
     | { readonly outcome: "sizes_differ"; readonly files: readonly string[] }
+    /** Models of the artifact that the organization does not have, or not ready, by their digests. */
+    | { readonly outcome: "models_missing"; readonly models: readonly string[] }
     | { readonly outcome: "limit" | "too_many_secrets" | "workers_contradict" | "not_openable" }
   >;
 

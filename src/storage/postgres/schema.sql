@@ -551,6 +551,15 @@ CREATE TABLE artifact_references (
   PRIMARY KEY (organization_id, digest, blob_id)
 );
 
+-- The models of an artifact, by the digests of their versions.
+CREATE TABLE artifact_models (
+  organization_id text COLLATE "C" NOT NULL,
+  digest text COLLATE "C" NOT NULL,
+  model_digest text COLLATE "C" NOT NULL,
+  PRIMARY KEY (organization_id, digest, model_digest)
+);
+CREATE INDEX artifact_models_by_model ON artifact_models (organization_id, model_digest);
+
 -- The sizes of all files of an organization together.
 CREATE TABLE artifact_usage (
   organization_id text COLLATE "C" NOT NULL PRIMARY KEY,

@@ -32,6 +32,7 @@ place: remote
 ready_timeout: 15m
 processes: 8
 packages: [ffmpeg, poppler-utils]
+models: { qwen: "hf://Qwen/Qwen3-0.6B", own: "model://reader@3" }
 `;
     expect(parseTesseraFile(text, "tessera.yaml")).toEqual({
       service: "src/service.ts",
@@ -51,6 +52,7 @@ packages: [ffmpeg, poppler-utils]
       secrets: ["API_KEY"],
       include: ["models/*.onnx"],
       packages: ["ffmpeg", "poppler-utils"],
+      models: { qwen: "hf://Qwen/Qwen3-0.6B", own: "model://reader@3" },
     });
   });
 
@@ -60,6 +62,7 @@ packages: [ffmpeg, poppler-utils]
       secrets: [],
       include: [],
       packages: [],
+      models: {},
     });
   });
 
@@ -84,6 +87,9 @@ packages: [ffmpeg, poppler-utils]
     ["queue_time: 2h", "1:13: queue_time must be a duration from 0s to 1h"],
     ["retention: 366d", "1:12: retention must be a duration from 1s to 365d"],
     ["ready_timeout: 25h", "1:16: ready_timeout must be a duration from 1s to 24h"],
+    ["models: [qwen]", "1:9: models must have names with sources, such as qwen: hf://"],
+    ["models: {a b: hf://a/b}", '1:15: "a b" must be letters, digits, - and _'],
+    ["models: {a: ftp://b}", "1:13: a must be hf://OWNER/NAME, https://"],
     ["processes: 1001", "1:12: processes must be a whole number from 0 to 1000"],
     ["processes: many", "1:12: processes must be a whole number from 0 to 1000"],
     ["retention: 0.5s", "1:12: retention must be a duration from 1s to 365d"],

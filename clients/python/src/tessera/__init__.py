@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from .sdk.errors import BadInput, EndpointError, ErrorCode
     from .sdk.files import File, FileType
     from .sdk.metrics import counter, gauge, histogram
+    from .sdk.models import model_path
     from .sdk.options import Duration
     from .sdk.services import service
     from .status import Attempt, Progress, TaskStatus
@@ -113,6 +114,7 @@ _MODULES = {
     "sdk.errors": ["BadInput", "EndpointError", "ErrorCode"],
     "sdk.files": ["File", "FileType"],
     "sdk.metrics": ["counter", "gauge", "histogram"],
+    "sdk.models": ["model_path"],
     "sdk.options": ["Duration"],
     "sdk.services": ["service"],
     "status": ["Attempt", "Progress", "TaskStatus"],
@@ -200,6 +202,7 @@ __all__ = [
     "counter",
     "gauge",
     "histogram",
+    "model_path",
     "service",
     "task",
     "to_numpy",

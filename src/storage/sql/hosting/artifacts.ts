@@ -36,7 +36,7 @@ type Adding =
 /** Adds an artifact to the organization, if all its files exist. */
 export function* addArtifact(
   organizationId: string,
-  { digest, index, endpoints, files }: NewArtifact,
+  { digest, index, endpoints, files, models = [] }: NewArtifact,
 ): Operation<Adding> {
   const [there] = yield* query(
     "SELECT 1 AS there FROM artifacts WHERE organization_id = ? AND digest = ?",
@@ -70,6 +70,14 @@ export function* addArtifact(
     files.length,
     files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
   );
+  for (const model of new Set(models)) {
+    yield* query(
+      "INSERT INTO artifact_models (organization_id, digest, model_digest) VALUES (?, ?, ?)",
+      organizationId,
+      digest,
+      model,
+    );
+  }
   for (const piece of digestPieces(digests)) {
     yield* query(
       `INSERT INTO artifact_references (organization_id, digest, blob_id)
@@ -124,6 +132,43 @@ function faultOf(
   return others.length > 0 ? { outcome: "sizes_differ", files: others } : undefined;
 }
 
+/** The digests that no ready version of a model has. */
+export function* missingModels(
+  organizationId: string,
+  models: readonly string[],
+): Operation<readonly string[]> {
+  const missing: string[] = [];
+  for (const digest of new Set(models)) {
+    const [there] = yield* query(
+      `SELECT 1 AS there FROM model_versions
+       WHERE organization_id = ? AND digest = ? AND state = 'ready' LIMIT 1`,
+      organizationId,
+      digest,
+    );
+    if (there === undefined) {
+      missing.push(digest);
+    }
+  }
+  return missing;
+}
+
+/** The names of the deployments whose kept revisions have a version of a model, sorted. */
+export function* deploymentsWith(
+  organizationId: string,
+  modelDigest: string,
+): Operation<readonly string[]> {
+  const rows = yield* query<{ name: string }>(
+    `SELECT DISTINCT d.name FROM artifact_models m
+     JOIN revisions r ON r.organization_id = m.organization_id AND r.digest = m.digest
+     JOIN deployments d
+       ON d.organization_id = r.organization_id AND d.deployment_id = r.deployment_id
+     WHERE m.organization_id = ? AND m.model_digest = ? ORDER BY d.name`,
+    organizationId,
+    modelDigest,
+  );
+  return rows.map(({ name }) => name);
+}
+
 /** Deletes those of the artifacts that no revision and no model uses any more. */
 export function* dropArtifacts(
   organizationId: string,
@@ -150,7 +195,7 @@ export function* dropArtifacts(
         organizationId,
         digest,
       );
-      for (const table of ["artifact_references", "artifacts"]) {
+      for (const table of ["artifact_references", "artifact_models", "artifacts"]) {
         yield* query(
           `DELETE FROM ${table} WHERE organization_id = ? AND digest = ?`,
           organizationId,

@@ -16,7 +16,7 @@ import {
 import { findDeployment } from "../accounts/deployments.ts";
 import { lockOrganization } from "../accounts/locks.ts";
 import { type Operation, query } from "../operation.ts";
-import { addArtifact } from "./artifacts.ts";
+import { addArtifact, missingModels } from "./artifacts.ts";
 import { addRevision } from "./revisions.ts";
 import { secretNames, storeSecrets, withheldDetail } from "./secrets.ts";
 
@@ -50,6 +50,10 @@ export function* createRevision(parameters: Requested): Operation<Answer> {
   }
   if (yield* hasTooManySecrets(parameters)) {
     return { outcome: "too_many_secrets" };
+  }
+  const missing = yield* missingModels(organizationId, artifact.models ?? []);
+  if (missing.length > 0) {
+    return { outcome: "models_missing", models: missing };
   }
   const added = yield* addArtifact(organizationId, artifact);
   if (added.outcome !== "added") {

@@ -13,7 +13,7 @@ import { record } from "../accounts/audit.ts";
 import { lockOrganization } from "../accounts/locks.ts";
 import { toPage } from "../accounts/rows.ts";
 import { type Operation, query } from "../operation.ts";
-import { addArtifact, dropArtifacts } from "./artifacts.ts";
+import { addArtifact, deploymentsWith, dropArtifacts } from "./artifacts.ts";
 
 interface VersionRow {
   readonly organization_id: string;
@@ -38,7 +38,7 @@ const COLUMNS =
   "organization_id, model, version, state, digest, size_bytes, files, source, repository, " +
   "commit_id, created_at_ms, created_by, warnings, reason, bytes_done, bytes_per_second";
 
-function toVersion(row: VersionRow): ModelVersionRecord {
+function toVersion(row: VersionRow, deployments: readonly string[] = []): ModelVersionRecord {
   return {
     organizationId: row.organization_id,
     model: row.model,
@@ -56,7 +56,7 @@ function toVersion(row: VersionRow): ModelVersionRecord {
     reason: row.reason,
     bytesDone: row.bytes_done,
     bytesPerSecond: row.bytes_per_second,
-    deployments: [],
+    deployments,
   };
 }
 
@@ -186,7 +186,9 @@ export function* getModelVersion({
     model,
     version,
   );
-  return row && toVersion(row);
+  return (
+    row && toVersion(row, row.digest ? yield* deploymentsWith(organizationId, row.digest) : [])
+  );
 }
 
 interface ModelRow {
@@ -243,11 +245,16 @@ function* withVersions(
     models.at(-1)?.name ?? "",
     limit,
   );
+  const used = new Map<string, readonly string[]>();
+  for (const digest of new Set(rows.flatMap((row) => row.digest ?? []))) {
+    used.set(digest, yield* deploymentsWith(organizationId, digest));
+  }
   const byModel = Map.groupBy(rows, ({ model }) => model);
   return models.map(({ name, created_at_ms: createdAtMs }) => {
     const ofModel = byModel.get(name) ?? [];
     const versionCount = ofModel[0]?.versions ?? 0;
-    return { name, createdAtMs, versionCount, versions: ofModel.map(toVersion) };
+    const all = ofModel.map((row) => toVersion(row, used.get(row.digest ?? "")));
+    return { name, createdAtMs, versionCount, versions: all };
   });
 }
 
@@ -258,6 +265,20 @@ export function* deleteModel(
   yield* lockOrganization(organizationId);
   const isAsked = version === undefined ? "version > ?" : "version = ?";
   const ofModel = [organizationId, model, version ?? 0];
+  const kept = yield* query<{ digest: string }>(
+    `SELECT DISTINCT digest FROM model_versions
+     WHERE organization_id = ? AND model = ? AND ${isAsked} AND digest IS NOT NULL`,
+    ...ofModel,
+  );
+  const deployments = new Set<string>();
+  for (const { digest } of kept) {
+    for (const name of yield* deploymentsWith(organizationId, digest)) {
+      deployments.add(name);
+    }
+  }
+  if (deployments.size > 0) {
+    return { outcome: "in_use", deployments: [...deployments].sort() };
+  }
   const deleted = yield* query<{ version: number; digest: string | null }>(
     `DELETE FROM model_versions WHERE organization_id = ? AND model = ? AND ${isAsked}
      RETURNING version, digest`,

@@ -138,6 +138,33 @@ export function modelsContract(it: It): void {
     expect(await platform.hosting.listArtifactFiles({ organizationId, digest })).toHaveLength(1);
   });
 
+  it("keeps a version while a kept revision has it, and names the deployments", async (platform) => {
+    const { hosting, organizationId } = platform;
+    const pushed = await push(platform, ["weights"]);
+    const models = pushed.outcome === "pushed" ? [pushed.version.digest ?? ""] : [];
+    await platform.upload("code");
+    await platform.upload("new code");
+    const revise = (name: string, content: string, has: readonly string[]) =>
+      hosting.createRevision(
+        platform.newRevision({ ...artifactOf(content), models: has }, { name, keptRevisions: 1 }),
+      );
+    expect(await revise("shop", "code", ["a".repeat(64)])).toEqual({
+      outcome: "models_missing",
+      models: ["a".repeat(64)],
+    });
+    expect(await revise("shop", "code", models)).toMatchObject({ outcome: "created" });
+    const version = { organizationId, model: "reader", version: 1 };
+    expect(await hosting.getModelVersion(version)).toMatchObject({ deployments: ["shop"] });
+    const model = await hosting.getModel({ organizationId, model: "reader", versions: 1 });
+    expect(model?.versions).toMatchObject([{ deployments: ["shop"] }]);
+    const remove = () =>
+      hosting.deleteModel({ ...platform.deed("ada@example.com"), organizationId, model: "reader" });
+    expect(await remove()).toEqual({ outcome: "in_use", deployments: ["shop"] });
+    expect(await revise("shop", "new code", [])).toMatchObject({ outcome: "created" });
+    expect(await hosting.getModelVersion(version)).toMatchObject({ deployments: [] });
+    expect(await remove()).toEqual({ outcome: "deleted" });
+  });
+
   it("writes who pushed, imported and deleted a model", async (platform) => {
     const { hosting, organizationId } = platform;
     await push(platform, ["one"]);

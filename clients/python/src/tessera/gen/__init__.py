@@ -31,7 +31,6 @@ from .organization import ListInvitationsResponse
 from .metrics import ListMetricsResponse
 from .organization import ListOrganizationsResponse
 from .deployment import ListWorkersResponse
-from .deployment import LockSystemPackagesResponse
 from .organization import Member
 from .metrics import Metric
 from .metrics import MetricKind
@@ -119,7 +118,6 @@ __all__ = [
     "ListMetricsResponse",
     "ListOrganizationsResponse",
     "ListWorkersResponse",
-    "LockSystemPackagesResponse",
     "Member",
     "Metric",
     "MetricKind",

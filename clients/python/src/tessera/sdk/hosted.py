@@ -33,6 +33,8 @@ class HostedClass:
             self.manifest["processes"] = definition.processes
         if definition.packages:
             self.manifest["packages"] = list(definition.packages)
+        if definition.models:
+            self.manifest["models"] = dict(definition.models)
         if definition.description:
             self.manifest["description"] = definition.description
         metrics = declared(definition.metrics, f'service "{definition.name}"')

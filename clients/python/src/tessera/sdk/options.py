@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -19,6 +19,9 @@ HOUR_MS = 3_600 * SECOND_MS
 DAY_MS = 24 * HOUR_MS
 MAX_DESCRIPTION_CHARACTERS = 10_000
 MAX_PROCESSES = 1_000
+MAX_MODELS = 32
+_MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
+_MODEL_SOURCE = re.compile(r"(?:hf|https|model)://[!-~]{1,2040}")
 
 _UNITS_MS = {"ms": 1, "s": SECOND_MS, "m": 60 * SECOND_MS, "h": HOUR_MS, "d": DAY_MS}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
@@ -147,6 +150,24 @@ def check_packages(names: object, place: str) -> list[str]:
                 "such as ffmpeg, nor a name with a version such as ffmpeg=7:5.1.6-0+deb12u1"
             )
     return given
+
+
+def check_models(value: object, place: str) -> dict[str, str] | None:
+    """The option ``models`` of a service; None without one."""
+    if value is None:
+        return None
+    if (
+        not isinstance(value, Mapping)
+        or len(value) > MAX_MODELS
+        or not all(isinstance(name, str) and _MODEL_NAME.fullmatch(name) for name in value)
+        or not all(isinstance(at, str) and _MODEL_SOURCE.fullmatch(at) for at in value.values())
+    ):
+        raise ServiceError(
+            f"{place}: models must be at most {MAX_MODELS} names of letters, digits, - and _, each "
+            'with a source such as "hf://Qwen/Qwen3-0.6B", "https://…#sha256=…" or '
+            f'"model://reader@3", not {value!r}'
+        )
+    return dict(value)
 
 
 def _check_headers(names: object, place: str) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from .options import (
     Duration,
     check_description,
     check_packages,
+    check_models,
     check_processes,
     check_ready_timeout,
 )
@@ -72,6 +73,7 @@ class ServiceDefinition:
     processes: int | None = None
     packages: Sequence[str] = ()
     """System packages, by the names of Debian."""
+    models: Mapping[str, str] | None = None
 
 
 @overload
@@ -87,6 +89,7 @@ def service(
     ready_timeout: Duration | None = None,
     processes: int | None = None,
     packages: Sequence[str] | None = None,
+    models: Mapping[str, str] | None = None,
 ) -> Callable[[Class], Class]: ...
 @known_options("@service")
 def service(
@@ -101,6 +104,7 @@ def service(
     ready_timeout: Duration | None = None,
     processes: int | None = None,
     packages: Sequence[str] | None = None,
+    models: Mapping[str, str] | None = None,
 ) -> Any:
     """Makes a service of a class, which is constructed once per worker, without arguments.
 
@@ -123,6 +127,9 @@ def service(
       Default: 0.
     - ``packages``: system packages that it needs, by the names of Debian, such as ``["ffmpeg"]``,
       at most 64. Where it is deployed, their programs and libraries are in its sandbox.
+    - ``models``: where its models are, by the names that it has for them, such as
+      ``{"qwen": "hf://Qwen/Qwen3-0.6B"}``. A deploy pins each; ``model_path("qwen")`` is its
+      folder in a worker. Default: none.
     """
 
     def decorate(cls: Any) -> Any:
@@ -141,8 +148,18 @@ def service(
         started = check_processes(processes, at)
         system = check_packages(packages, at)
         endpoints = _endpoints(cls, at)
+        weights = check_models(models, at)
         definition = ServiceDefinition(
-            chosen, about, cls, endpoints, metrics, placement, ready_ms, started, system
+            chosen,
+            about,
+            cls,
+            endpoints,
+            metrics,
+            placement,
+            ready_ms,
+            started,
+            system,
+            weights,
         )
         setattr(cls, SERVICE, definition)
         for endpoint in definition.endpoints:

@@ -1,0 +1,112 @@
+/**
+ * The models of a service, pinned when it is deployed: each source is a version that the platform
+ * has, or fetches first.
+ */
+import type { PinnedModel } from "../../artifacts/index-file.ts";
+import { ModelState, type ModelVersion } from "../../client/index.ts";
+import type { CommandRun } from "../command.ts";
+import { CliError, usageError } from "../failure.ts";
+import { plain } from "../plain.ts";
+import { rateText } from "../progress.ts";
+import { inUnits } from "../sizes.ts";
+
+/** A version of a model of the platform, such as `model://reader@3`; without one, the newest that is ready. */
+const OWN_MODEL = /^model:\/\/([a-z0-9]+(?:[._-][a-z0-9]+)*)(?:@(\d{1,9}))?$/;
+/** Where those who use Hugging Face keep their token. */
+const TOKEN_VARIABLES = ["HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"];
+
+interface Pinning {
+  readonly env: NodeJS.ProcessEnv;
+  /** Called with how far a model is. */
+  readonly onStep: (text: string) => void;
+  readonly onWarning: (text: string) => void;
+  readonly signal: AbortSignal;
+}
+
+/** Pins models by the names that the service has for them. Waits until the platform has all of them. */
+export async function pinModels(
+  call: CommandRun,
+  sources: { readonly [name: string]: string },
+  pinning: Pinning,
+): Promise<PinnedModel[]> {
+  const pinned: PinnedModel[] = [];
+  for (const [name, source] of Object.entries(sources)) {
+    const version = await versionOf(call, { name, source }, pinning);
+    for (const warning of version.warnings) {
+      pinning.onWarning(`model ${name}: ${plain(warning)}`);
+    }
+    const { model, digest, sizeBytes, repository, commit } = version;
+    pinned.push({
+      ...{ name, model, version: version.version, digest, size: Number(sizeBytes) },
+      ...(repository !== "" && commit !== "" && { repository, commit }),
+    });
+  }
+  return pinned;
+}
+
+interface Named {
+  readonly name: string;
+  readonly source: string;
+}
+
+async function versionOf(
+  call: CommandRun,
+  { name, source }: Named,
+  pinning: Pinning,
+): Promise<ModelVersion> {
+  const { client, organization } = call;
+  if (source.startsWith("model://")) {
+    const [, model, wanted] = OWN_MODEL.exec(source) ?? [];
+    if (model === undefined) {
+      throw usageError(
+        `the model ${name} is ${JSON.stringify(source)}, which names none of the platform`,
+        "give it as model://NAME@VERSION: tessera model list shows what there is",
+      );
+    }
+    const { versions } = await client.models.getModel({ organization, model });
+    const found = versions.find(({ state, version }) =>
+      wanted === undefined ? state === ModelState.READY : version === Number(wanted),
+    );
+    if (found === undefined) {
+      throw new CliError(`model ${model} has no version ${wanted ?? "that is ready"}`, {
+        hint: `tessera model get ${model} shows those that there are`,
+      });
+    }
+    return await untilReady(call, found, { name, ...pinning });
+  }
+  pinning.onStep(`model ${name}: asking for ${source}`);
+  const token = TOKEN_VARIABLES.map((variable) => pinning.env[variable]).find(Boolean) ?? "";
+  const asked = { organization, source, ...(source.startsWith("hf://") && { token }) };
+  const begun = await client.models.importModel(asked, { signal: pinning.signal });
+  return await untilReady(call, begun, { name, ...pinning });
+}
+
+async function untilReady(
+  { client, organization }: CommandRun,
+  begun: ModelVersion,
+  { name, onStep, signal }: Pinning & { readonly name: string },
+): Promise<ModelVersion> {
+  let last = begun;
+  while (last.state === ModelState.IMPORTING) {
+    const { model, version } = last;
+    const asked = { organization, model, version };
+    for await (const now of client.models.watchModel(asked, { signal, timeoutMs: 0 })) {
+      last = now;
+      onStep(`model ${name}: ${progressText(now)}`);
+    }
+  }
+  if (last.state !== ModelState.READY) {
+    throw new CliError(`model ${name} could not be fetched: ${plain(last.reason)}`, {
+      hint: "nothing was deployed; what has been fetched is kept, and the same command goes on from there",
+    });
+  }
+  return last;
+}
+
+/** Such as `41 % of 15.2 GiB, 12.0 MiB/s, 2m left`. */
+function progressText({ bytesDone, sizeBytes, bytesPerSecond }: ModelVersion): string {
+  const [done, total] = [Number(bytesDone), Number(sizeBytes)];
+  const share = Math.floor((done / Math.max(1, total)) * 100);
+  const rate = Number(bytesPerSecond) || undefined;
+  return `${share} % of ${inUnits(total)}${rateText(rate, total - done)}`;
+}

@@ -164,6 +164,19 @@ describe("the placement of a service", () => {
     }
   });
 
+  it("names system packages, and neither options nor paths of apt", async () => {
+    const endpoints = { go: api({}, () => 1) };
+    const packages = ["ffmpeg", "g++", "libgl1=1.6.0-1", "poppler-utils"];
+    const exported = service({ name: "one", packages, endpoints });
+    const { manifest } = await readyService(exported, definitionOf(exported));
+    expect(manifest.packages).toEqual(packages);
+    for (const odd of ["-oDir=/", "./a.deb", "ffmpeg-", "a", "FFmpeg", "a b", "ffmpeg=", ""]) {
+      expect(() => service({ name: "one", packages: [odd], endpoints })).toThrow(
+        `packages has ${JSON.stringify(odd)}, which is no name of a system package`,
+      );
+    }
+  });
+
   it("says how long it may take to load, from 1 s to 24 h", async () => {
     const endpoints = { go: api({}, () => 1) };
     const exported = service({ name: "one", readyTimeout: "15m", endpoints });

@@ -188,6 +188,22 @@ def test_processes_are_a_whole_number_up_to_a_thousand(wrong: Any) -> None:
         service(name="s", processes=wrong)(type("S", (), {"go": api(lambda self: None)}))
 
 
+def test_system_packages_are_in_the_manifest() -> None:
+    @service(name="s", packages=["ffmpeg", "g++", "libgl1=1.6.0-1"])
+    class Named:
+        @api
+        def go(self) -> None: ...
+
+    manifest = HostedClass(definition_of(Named)).manifest  # type: ignore[arg-type]
+    assert manifest["packages"] == ["ffmpeg", "g++", "libgl1=1.6.0-1"]
+
+
+@pytest.mark.parametrize("wrong", ["ffmpeg", ["-o"], ["./a.deb"], ["a-"], ["tool"] * 65, [1]])
+def test_system_packages_are_names_of_debian(wrong: Any) -> None:
+    with pytest.raises(ServiceError, match=r'service "s": packages (must be|has)'):
+        service(name="s", packages=wrong)(type("S", (), {"go": api(lambda self: None)}))
+
+
 @pytest.mark.parametrize("wrong", ["25h", 0.5, True, "soon"])
 def test_a_time_to_load_is_from_a_second_to_a_day(wrong: Any) -> None:
     with pytest.raises(ServiceError, match='service "s": ready_timeout must be seconds'):

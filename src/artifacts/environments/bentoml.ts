@@ -89,9 +89,11 @@ export async function imageNeeds(
   interpreter: Pick<PythonInterpreter, "path">,
 ): Promise<Needs | undefined> {
   const image = await readImage(module, interpreter);
-  return image?.found === true
-    ? { packages: [BENTOML, ...image.packages], files: image.files }
-    : undefined;
+  if (image?.found !== true) {
+    return undefined;
+  }
+  refuseUnclear(image, { module, file: "requirements.txt", isSystem: false });
+  return { packages: [BENTOML, ...image.packages], files: image.files };
 }
 
 /**
@@ -104,6 +106,9 @@ export async function systemPackagesOf(
   interpreter: Pick<PythonInterpreter, "path">,
 ): Promise<readonly string[]> {
   const image = await readImage(join(folder, entry), interpreter);
+  if (image !== undefined) {
+    refuseUnclear(image, { module: join(folder, entry), file: "tessera.yaml", isSystem: true });
+  }
   const text = await readFile(join(folder, "bentofile.yaml"), "utf8").catch(() => "");
   const { system_packages: named = [] } = partsOf(text).docker ?? {};
   if (!Array.isArray(named) || !named.every((each) => typeof each === "string")) {
@@ -119,6 +124,26 @@ interface Image extends Needs {
   readonly system: readonly string[];
   /** It names packages for Python. */
   readonly found: boolean;
+  /** Calls whose arguments cannot be read, such as `line 4: system_packages`. */
+  readonly unclear: readonly string[];
+}
+
+/** Throws for a call that names packages in a way that is not read without running the module. */
+function refuseUnclear(
+  { unclear }: Image,
+  {
+    module,
+    file,
+    isSystem,
+  }: { readonly module: string; readonly file: string; readonly isSystem: boolean },
+): void {
+  const found = unclear.find((call) => call.endsWith(": system_packages") === isSystem);
+  if (found !== undefined) {
+    throw new EnvironmentError(
+      "LOCK_INVALID",
+      `${module}, ${found} takes more than texts and constants of the module, which are read without running it: name the packages in ${file}`,
+    );
+  }
 }
 
 async function readImage(
@@ -133,17 +158,7 @@ async function readImage(
     // A syntax error: loading the service says where.
     return undefined;
   }
-  if (printed === "") {
-    return undefined;
-  }
-  const { unclear, ...image } = JSON.parse(printed) as Image & { unclear: string[] };
-  if (unclear.length > 0) {
-    throw new EnvironmentError(
-      "LOCK_INVALID",
-      `${module}, ${unclear[0]} takes more than texts and constants of the module, which are read without running it: name the packages in requirements.txt, and system packages in tessera.yaml`,
-    );
-  }
-  return image;
+  return printed === "" ? undefined : (JSON.parse(printed) as Image);
 }
 
 /** What `bentofile.yaml` names. Throws an `EnvironmentError`. */

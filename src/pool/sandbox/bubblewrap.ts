@@ -94,6 +94,10 @@ function withLayer({ read, writable, layer }: SandboxContents): {
   const [others, files] = [libraries.filter(kept), read.filter(kept)];
   const taken = [...others, ...files, ...writable, "/dev", "/proc", "/run", "/etc/localtime"];
   const args = layerArguments(layer, { libraries: replaced, taken });
+  if (!taken.some((path) => isIn(path, "/tmp"))) {
+    // For programs that know no other place for temporary files.
+    args.push("--symlink", writable[0], "/tmp");
+  }
   return { libraries: others, read: files, layer: args };
 }
 

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { PassThrough, Readable } from "node:stream";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { writeIndex } from "../../../src/artifacts/index-file.ts";
+import { SYSTEM_LOCK_NAME, writeIndex } from "../../../src/artifacts/index-file.ts";
 import { openFile } from "../../../src/artifacts/pack.ts";
 import { currentPlatform } from "../../../src/artifacts/platform.ts";
 import {
@@ -55,6 +55,18 @@ describe("a deploy", () => {
     for (const platform of ["plan9-mips", currentPlatform()]) {
       expect(await create(writeIndex({ ...index, platform }))).toBe("ARTIFACT_INVALID");
     }
+  });
+
+  it("refuses system packages, which need the kernel's sandbox", async () => {
+    const { index } = await artifact();
+    const lock = { path: SYSTEM_LOCK_NAME, size: 1, sha256: "0".repeat(64), executable: false };
+    const text = writeIndex({ ...index, files: [...index.files, lock] });
+    expect(await create(text)).toBe("SANDBOX_UNAVAILABLE");
+    const request = { packages: ["ffmpeg"] };
+    const locking = world.client.deployments.lockSystemPackages(request);
+    await expect(locking).rejects.toThrow(
+      "its system packages (packages) need the kernel's sandbox",
+    );
   });
 
   it("refuses a network that this node could not enforce, or that is none", async () => {

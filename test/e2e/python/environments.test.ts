@@ -13,6 +13,7 @@ import { join } from "node:path";
 import { Readable } from "node:stream";
 import { promisify } from "node:util";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { systemPackagesOf } from "../../../src/artifacts/environments/bentoml.ts";
 import type { EnvironmentSpec, Wheel } from "../../../src/artifacts/environments/environment.ts";
 import { lockPackages } from "../../../src/artifacts/environments/lock.ts";
 import {
@@ -429,6 +430,25 @@ describe.skipIf(skipped)(`the lock of a service's packages${skipped}`, () => {
     image(".python_packages(*read())");
     await expect(lock()).rejects.toThrow(/service.py, line 4: python_packages takes more than/);
     expect(readdirSync(folder)).not.toContain("ran");
+  });
+
+  it("leaves system packages of BentoML's image and file to those who lock these", async () => {
+    const image = (calls: string): void =>
+      write({
+        "service.py": `import bentoml\nTOOLS = ["ffmpeg"]\nimage = bentoml.images.Image()${calls}\n`,
+        "bentofile.yaml": "docker:\n  system_packages: [git]\n",
+        "requirements.txt": "one\n",
+      });
+    const system = () => systemPackagesOf(folder, "service.py", found.interpreter);
+    image('.python_packages(*read()).system_packages("libgl1", *TOOLS)');
+    expect(await system()).toEqual(["libgl1", "ffmpeg", "git"]);
+    expect((await lock()).source).toBe("requirements.txt");
+    image(".system_packages(*read())");
+    await expect(system()).rejects.toThrow(
+      /line 3: system_packages takes more .* name the packages in tessera.yaml/,
+    );
+    write({ "service.py": "", "bentofile.yaml": "docker:\n  system_packages: git\n" });
+    await expect(system()).rejects.toThrow("docker.system_packages in bentofile.yaml is no list");
   });
 
   it("is the releases of uv.lock", async () => {

@@ -84,7 +84,7 @@ def _message_of(error: BaseException) -> str:
 
 
 def _is_refused_process(error: BaseException) -> bool:
-    """Whether the sandbox refused a process, or what several of them share (``multiprocessing``)."""
+    """Whether the sandbox refused a process, or what several share (``multiprocessing``)."""
     if not isinstance(error, OSError) or error.errno not in (errno.EPERM, errno.EROFS):
         return False
     files = {PurePath(frame.filename).name for frame in traceback.extract_tb(error.__traceback__)}

@@ -14,8 +14,11 @@ export interface BuildOptions {
   readonly probe?: Probe;
   /** System packages that it needs, besides those that its code names. Default: none. */
   readonly packages?: readonly string[];
-  /** Locks system packages with all that they need. Default: by the apt of this machine. */
-  readonly lockSystem?: (names: readonly string[]) => Promise<string>;
+  /**
+   * Locks system packages with all that they need, where they will run. The apt of this machine
+   * locks what it leaves undefined. Default: all.
+   */
+  readonly lockSystem?: (names: readonly string[]) => Promise<string | undefined>;
   /** The environment variables of the test worker. Default: none. */
   readonly env?: { readonly [name: string]: string };
   /** Called at the beginning of each step. */

@@ -5,7 +5,13 @@ import { MetricsService } from "../../gen/tessera/v1/metrics_pb.js";
 import { TaskService } from "../../gen/tessera/v1/task_pb.js";
 
 /** They are for no deployment, or for one that is not there yet. */
-const OF_NONE = ["CreateDeployment", "ListDeployments", "FindMissingFiles", "UploadFile"];
+const OF_NONE = [
+  "CreateDeployment",
+  "ListDeployments",
+  "FindMissingFiles",
+  "LockSystemPackages",
+  "UploadFile",
+];
 
 it("names a deployment in the field deployment, in every request that is for one", () => {
   const methods = [DeploymentService, EndpointService, MetricsService, TaskService].flatMap(

@@ -1505,6 +1505,92 @@ export declare type FindMissingFilesResponseJson = {
 export declare const FindMissingFilesResponseSchema: GenMessage<FindMissingFilesResponse, {jsonType: FindMissingFilesResponseJson}>;
 
 /**
+ * LockSystemPackagesRequest names system packages.
+ *
+ * @generated from message tessera.v1.LockSystemPackagesRequest
+ */
+export declare type LockSystemPackagesRequest = Message<"tessera.v1.LockSystemPackagesRequest"> & {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization: string;
+
+  /**
+   * Names of Debian packages, such as `ffmpeg`, each with or without a version
+   * (`ffmpeg=7:5.1.6-0+deb12u1`).
+   *
+   * @generated from field: repeated string packages = 2;
+   */
+  packages: string[];
+};
+
+/**
+ * LockSystemPackagesRequest names system packages.
+ *
+ * @generated from message tessera.v1.LockSystemPackagesRequest
+ */
+export declare type LockSystemPackagesRequestJson = {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization?: string;
+
+  /**
+   * Names of Debian packages, such as `ffmpeg`, each with or without a version
+   * (`ffmpeg=7:5.1.6-0+deb12u1`).
+   *
+   * @generated from field: repeated string packages = 2;
+   */
+  packages?: string[];
+};
+
+/**
+ * Describes the message tessera.v1.LockSystemPackagesRequest.
+ * Use `create(LockSystemPackagesRequestSchema)` to create a new message.
+ */
+export declare const LockSystemPackagesRequestSchema: GenMessage<LockSystemPackagesRequest, {jsonType: LockSystemPackagesRequestJson}>;
+
+/**
+ * LockSystemPackagesResponse has the lock.
+ *
+ * @generated from message tessera.v1.LockSystemPackagesResponse
+ */
+export declare type LockSystemPackagesResponse = Message<"tessera.v1.LockSystemPackagesResponse"> & {
+  /**
+   * A line for each package: name, version, architecture, bytes of its download,
+   * and SHA-256 of it in hex, with a space between two of them.
+   *
+   * @generated from field: string lock = 1;
+   */
+  lock: string;
+};
+
+/**
+ * LockSystemPackagesResponse has the lock.
+ *
+ * @generated from message tessera.v1.LockSystemPackagesResponse
+ */
+export declare type LockSystemPackagesResponseJson = {
+  /**
+   * A line for each package: name, version, architecture, bytes of its download,
+   * and SHA-256 of it in hex, with a space between two of them.
+   *
+   * @generated from field: string lock = 1;
+   */
+  lock?: string;
+};
+
+/**
+ * Describes the message tessera.v1.LockSystemPackagesResponse.
+ * Use `create(LockSystemPackagesResponseSchema)` to create a new message.
+ */
+export declare const LockSystemPackagesResponseSchema: GenMessage<LockSystemPackagesResponse, {jsonType: LockSystemPackagesResponseJson}>;
+
+/**
  * UploadFileRequest carries a file. The first message names it and has no
  * bytes, the others have only bytes.
  *
@@ -3401,6 +3487,25 @@ export declare const DeploymentService: GenService<{
     methodKind: "unary";
     input: typeof FindMissingFilesRequestSchema;
     output: typeof FindMissingFilesResponseSchema;
+  },
+  /**
+   * LockSystemPackages resolves system packages to what the machine of the
+   * platform would install of them now, by its apt: each with all that it needs,
+   * its version and its digest. The lock is a file of the artifact,
+   * `tessera.packages`, so that every machine unpacks the same. Nothing is stored.
+   *
+   * Errors: INVALID_ARGUMENT (REQUEST_INVALID; LOCK_INVALID: a name that the
+   * sources of the platform do not have, or too many packages),
+   * FAILED_PRECONDITION (SANDBOX_UNAVAILABLE: the platform runs no system
+   * packages; ENVIRONMENT_UNAVAILABLE: it has no apt, reaches no source, or has
+   * too many calls that wait for it).
+   *
+   * @generated from rpc tessera.v1.DeploymentService.LockSystemPackages
+   */
+  lockSystemPackages: {
+    methodKind: "unary";
+    input: typeof LockSystemPackagesRequestSchema;
+    output: typeof LockSystemPackagesResponseSchema;
   },
   /**
    * UploadFile stores one file of an artifact. The first message names it, the

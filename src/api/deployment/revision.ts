@@ -7,7 +7,7 @@ import type {
   DeploymentService,
 } from "../../../gen/tessera/v1/deployment_pb.js";
 import { ArtifactError } from "../../artifacts/artifact-error.ts";
-import { PYTHON_UNAVAILABLE } from "../../artifacts/environments/environment.ts";
+import { EnvironmentError, PYTHON_UNAVAILABLE } from "../../artifacts/environments/environment.ts";
 import {
   type ArtifactIndex,
   digestOf,
@@ -15,7 +15,7 @@ import {
   SYSTEM_LOCK_NAME,
   verifyIndex,
 } from "../../artifacts/index-file.ts";
-import { LAYERS_UNAVAILABLE } from "../../artifacts/layers/layers.ts";
+import { LAYERS_UNAVAILABLE, type Layers } from "../../artifacts/layers/layers.ts";
 import { mayUseSecrets, openableBy } from "../../auth/grants.ts";
 import { deploymentSecretContext, type KeyRing } from "../../auth/keys.ts";
 import { faultOfName } from "../../auth/names.ts";
@@ -74,13 +74,21 @@ export interface RevisionOptions extends Sources {
   readonly sandbox?: SandboxLevel | undefined;
   /** Tells the interpreters of this node; undefined where services in Python do not run. */
   readonly python?:
-    | { interpreters(): Promise<readonly { readonly version: string }[]> }
+    | {
+        interpreters(): Promise<readonly { readonly version: string }[]>;
+        /** Undefined where there are no system packages. */
+        readonly layers?: Pick<Layers, "lock"> | undefined;
+      }
     | undefined;
 }
 
 type Handlers = Pick<
   ServiceImpl<typeof DeploymentService>,
-  "findMissingFiles" | "createRevision" | "listRevisions" | "rollBackDeployment"
+  | "findMissingFiles"
+  | "lockSystemPackages"
+  | "createRevision"
+  | "listRevisions"
+  | "rollBackDeployment"
 >;
 
 /** The handlers of revisions; `describe` returns the deployment as callers see it. */
@@ -97,6 +105,11 @@ export function revisionHandlers(
       const { organizationId } = memberOf(ctx);
       const keptUntilMs = now() + UPLOADED_FILE_TTL_MS;
       return { sha256: await hosting.findMissingFiles({ organizationId, sha256, keptUntilMs }) };
+    },
+
+    async lockSystemPackages({ packages }, ctx) {
+      memberOf(ctx);
+      return { lock: await lockPackages(packages, options, ctx.signal) };
     },
 
     async createRevision(req, ctx) {
@@ -154,6 +167,21 @@ export function revisionHandlers(
       }
     },
   };
+}
+
+async function lockPackages(
+  packages: readonly string[],
+  { python }: Pick<RevisionOptions, "python">,
+  signal: AbortSignal,
+): Promise<string> {
+  if (python?.layers === undefined) {
+    throw problem("SANDBOX_UNAVAILABLE", LAYERS_UNAVAILABLE);
+  }
+  try {
+    return await python.layers.lock(packages, signal);
+  } catch (err) {
+    throw err instanceof EnvironmentError ? problem(err.reason, err.message, { cause: err }) : err;
+  }
 }
 
 async function createRevision(

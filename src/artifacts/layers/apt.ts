@@ -26,6 +26,8 @@ const APT_TIMEOUT_MS = 15 * 60_000;
 const MAX_APT_OUTPUT_BYTES = 4 * 1024 ** 2;
 /** Packages that one run of apt downloads: what it has when it is broken off is kept. */
 const MAX_PACKAGES_PER_DOWNLOAD = 16;
+/** Locks that are made one after the other; each takes a second or two. */
+const MAX_WAITING_LOCKS = 16;
 /** Lines of apt's complaints that an error shows. */
 const MAX_SHOWN_LINES = 5;
 const MEBIBYTE = 1024 ** 2;
@@ -66,8 +68,10 @@ export interface AptOptions {
 
 export class Apt {
   readonly #options: AptOptions;
-  /** apt locks its folders. */
-  readonly #turns = new Semaphore(1);
+  /** For what the sources have: apt locks its folders. */
+  readonly #lists = new Semaphore(1);
+  readonly #downloads = new Semaphore(1);
+  #waiting = 0;
 
   constructor(options: AptOptions) {
     this.#options = options;
@@ -82,32 +86,45 @@ export class Apt {
     if (fault !== undefined) {
       throw new EnvironmentError("LOCK_INVALID", fault, { isFinal: true });
     }
-    return await this.#turns.run(async () => {
-      await this.#update(LISTS_TTL_MS, signal);
-      const wanted = [...TAKEN_FOR_GRANTED, ...names];
-      const printed = await this.#run(
-        ["install", "--print-uris", "--yes", "--quiet", "--", ...wanted],
-        signal,
+    if (this.#waiting >= MAX_WAITING_LOCKS) {
+      throw new EnvironmentError(
+        "ENVIRONMENT_UNAVAILABLE",
+        `${MAX_WAITING_LOCKS} others wait for their system packages to be locked: try again later`,
       );
-      const packages = [...printed.matchAll(/^'[^']*' (\S+)\.deb (\d+) SHA256:([0-9a-f]{64})$/gm)];
-      const locked = packages.flatMap(([, file = "", size = "", sha256 = ""]) => {
-        const [name = "", version = "", architecture = ""] = file.split("_");
-        return OF_THE_MACHINE.includes(name)
-          ? []
-          : [
-              {
-                name,
-                version: decodeURIComponent(version),
-                architecture,
-                size: Number(size),
-                sha256,
-              },
-            ];
-      });
-      const text = writeSystemLock(locked);
-      readSystemLock(text);
-      return text;
+    }
+    this.#waiting += 1;
+    try {
+      return await this.#lists.run(() => this.#lock(names, signal));
+    } finally {
+      this.#waiting -= 1;
+    }
+  }
+
+  async #lock(names: readonly string[], signal: AbortSignal | undefined): Promise<string> {
+    await this.#update(LISTS_TTL_MS, signal);
+    const wanted = [...TAKEN_FOR_GRANTED, ...names];
+    const printed = await this.#run(
+      ["install", "--print-uris", "--yes", "--quiet", "--", ...wanted],
+      signal,
+    );
+    const packages = [...printed.matchAll(/^'[^']*' (\S+)\.deb (\d+) SHA256:([0-9a-f]{64})$/gm)];
+    const locked = packages.flatMap(([, file = "", size = "", sha256 = ""]) => {
+      const [name = "", version = "", architecture = ""] = file.split("_");
+      return OF_THE_MACHINE.includes(name)
+        ? []
+        : [
+            {
+              name,
+              version: decodeURIComponent(version),
+              architecture,
+              size: Number(size),
+              sha256,
+            },
+          ];
     });
+    const text = writeSystemLock(locked);
+    readSystemLock(text);
+    return text;
   }
 
   /**
@@ -119,7 +136,7 @@ export class Apt {
     packages: readonly LockedSystemPackage[],
     { signal, onProgress }: EnvironmentProgress = {},
   ): Promise<ReadonlyMap<LockedSystemPackage, string>> {
-    return await this.#turns.run(async () => {
+    return await this.#downloads.run(async () => {
       await this.#prepare();
       const archives = join(this.#options.folder, "archives");
       const there = new Set(await readdir(archives));
@@ -132,7 +149,7 @@ export class Apt {
           `installs system packages: ${Math.round(done / MEBIBYTE)} of ${Math.ceil(total / MEBIBYTE)} MiB`,
         );
       if (missing.length > 0) {
-        await this.#update(LISTS_TTL_MS, signal);
+        await this.#lists.run(() => this.#update(LISTS_TTL_MS, signal));
       }
       for (let next = 0; next < missing.length; next += MAX_PACKAGES_PER_DOWNLOAD) {
         say();
@@ -161,7 +178,7 @@ export class Apt {
         throw err;
       }
       // The sources may have them since the last update.
-      await this.#update(0, signal);
+      await this.#lists.run(() => this.#update(0, signal));
       await this.#run(args, signal).catch((cause) => {
         signal?.throwIfAborted();
         throw new EnvironmentError(

@@ -22,26 +22,28 @@ export async function lockedPackages(
   { packages: declared = [] }: Pick<ServiceManifest, "packages">,
   options: BuildOptions,
 ): Promise<BuiltLock> {
-  const { packages = [], lockSystem = localLock(options), onStep } = options;
+  const { packages = [], lockSystem, onStep } = options;
   const names = [...new Set([...declared, ...packages])].toSorted();
   if (names.length === 0) {
     return { content: new Map(), files: [] };
   }
   onStep?.("packages");
-  const content = new Map([[SYSTEM_LOCK_NAME, Buffer.from(await lockSystem(names))]]);
+  const lock = (await lockSystem?.(names)) ?? (await lockHere(names, options));
+  const content = new Map([[SYSTEM_LOCK_NAME, Buffer.from(lock)]]);
   return { content, files: await indexFiles(content) };
 }
 
 /** Locks by the apt of this machine. */
-function localLock({ python, signal }: BuildOptions): NonNullable<BuildOptions["lockSystem"]> {
-  return async (names) => {
-    if (python === undefined) {
-      throw new EnvironmentError("ENVIRONMENT_UNAVAILABLE", "system packages are not locked here");
-    }
-    const { cacheFolder, searchPath, env } = python;
-    const folder = join(cacheFolder, "apt");
-    await mkdir(folder, { recursive: true });
-    const apt = new Apt({ folder: await realpath(folder), searchPath, env, now: Date.now });
-    return await apt.lock(names, signal);
-  };
+async function lockHere(
+  names: readonly string[],
+  { python, signal }: BuildOptions,
+): Promise<string> {
+  if (python === undefined) {
+    throw new EnvironmentError("ENVIRONMENT_UNAVAILABLE", "system packages are not locked here");
+  }
+  const { cacheFolder, searchPath, env } = python;
+  const folder = join(cacheFolder, "apt");
+  await mkdir(folder, { recursive: true });
+  const apt = new Apt({ folder: await realpath(folder), searchPath, env, now: Date.now });
+  return await apt.lock(names, signal);
 }

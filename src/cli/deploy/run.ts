@@ -90,6 +90,7 @@ export class Deploying {
     const building = {
       include,
       packages,
+      lockSystem: (names: readonly string[]) => this.#lockSystem(names, signal),
       // The environment of the workers, as far as it is known here.
       env: { ...settings.env, ...given },
       onStep: (step: BuildStep) => this.#progress.step(`${BUILD_STEPS[step]} …`),
@@ -121,6 +122,23 @@ export class Deploying {
     this.#progress.end();
     const index = withModels(built.index, models);
     return { ...built, index, digest: digestOf(writeIndex(index)) };
+  }
+
+  /**
+   * Locks system packages to what the platform has of them; undefined where it runs none itself,
+   * so that they are for workers that join.
+   */
+  async #lockSystem(names: readonly string[], signal: AbortSignal): Promise<string | undefined> {
+    const { client, organization } = this.#call;
+    try {
+      const request = { organization, packages: [...names] };
+      return (await client.deployments.lockSystemPackages(request, { signal })).lock;
+    } catch (err) {
+      if (errorFacts(err).reason === "SANDBOX_UNAVAILABLE") {
+        return undefined;
+      }
+      throw err;
+    }
   }
 
   /** Reads the secrets that the file names and the deployment does not have yet. */

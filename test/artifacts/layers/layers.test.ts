@@ -94,6 +94,16 @@ describe.skipIf(skipped)(`system packages${skipped}`, () => {
     await expect(layers.hold({ lock: lines.join("") })).rejects.toThrow("at most 1000 may be");
   });
 
+  it("lets sixteen wait for a lock, and no more", async () => {
+    archive.add("tool");
+    const layers = await open();
+    const locks = Array.from({ length: 17 }, () => layers.lock(["tool"]));
+    const ended = await Promise.allSettled(locks);
+    expect(ended.filter(({ status }) => status === "rejected")).toMatchObject([
+      { reason: { message: expect.stringContaining("try again later") } },
+    ]);
+  });
+
   it("says what to do where there is no apt", async () => {
     const layers = await open({ searchPath: "/nowhere" });
     await expect(layers.lock(["tool"])).rejects.toThrow("this machine has no apt");

@@ -72,14 +72,6 @@ describe.skipIf(skipped)(`system packages of a service in Python${skipped}`, () 
     folder = realpathSync(mkdtempSync(join(tmpdir(), "tessera-system-")));
     writeFileSync(join(folder, "service.py"), SERVICE);
     writeFileSync(join(folder, "requirements.txt"), "pdf2image\npytesseract\npillow>=10.1\n");
-    artifact = await buildArtifact(join(folder, "service.py"), {
-      python: {
-        ...{ named: found.interpreter.path, activeEnvironment: undefined, uv: found.uv },
-        ...{ vendor: false, fromSource: [], env: process.env },
-        cacheFolder: join(ROOT, "node_modules/.cache/builds"),
-        searchPath: process.env.PATH ?? "",
-      },
-    });
     const { version, path } = found.interpreter;
     const python = {
       interpreters: [`${version}=${path}`],
@@ -88,6 +80,16 @@ describe.skipIf(skipped)(`system packages of a service in Python${skipped}`, () 
     world = await World.start({
       env: { ...process.env } as Record<string, string>,
       config: { python },
+    });
+    artifact = await buildArtifact(join(folder, "service.py"), {
+      lockSystem: async (packages) =>
+        (await world.client.deployments.lockSystemPackages({ packages: [...packages] })).lock,
+      python: {
+        ...{ named: found.interpreter.path, activeEnvironment: undefined, uv: found.uv },
+        ...{ vendor: false, fromSource: [], env: process.env },
+        cacheFolder: join(ROOT, "node_modules/.cache/builds"),
+        searchPath: process.env.PATH ?? "",
+      },
     });
     await world.deploy("media", artifact, { settings: { memoryMib: 1_024 } });
     await vi.waitFor(
@@ -104,7 +106,7 @@ describe.skipIf(skipped)(`system packages of a service in Python${skipped}`, () 
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it("are locked where it is built, and installed with progress where it runs", async () => {
+  it("are locked by the platform, and installed with progress where it runs", async () => {
     expect(artifact.index.files.map(({ path }) => path)).toContain(SYSTEM_LOCK_NAME);
     expect(artifact.index.service.packages).toEqual(["ffmpeg", "poppler-utils", "tesseract-ocr"]);
     const said: string[] = [];
@@ -124,6 +126,11 @@ describe.skipIf(skipped)(`system packages of a service in Python${skipped}`, () 
     });
     expect(await world.call("media", "/bare", { body: {} })).toMatchObject({ text: "pdftoppm" });
   }, 60_000);
+
+  it("are named when the platform's sources do not have them", async () => {
+    const locking = world.client.deployments.lockSystemPackages({ packages: ["no-such-package"] });
+    await expect(locking).rejects.toThrow("Unable to locate package no-such-package");
+  });
 
   it("bring nothing of the machine with them", async () => {
     expect(await world.call("media", "/outside", { body: {} })).toMatchObject({

@@ -295,6 +295,11 @@ export const ROWS: readonly Row[] = [
     request: (_, cast) => ({ ...named(cast), sha256: [DIGEST] }),
   },
   {
+    method: deployment.lockSystemPackages,
+    request: (_, cast) => ({ ...named(cast), packages: ["ffmpeg"] }),
+    outcome: "SANDBOX_UNAVAILABLE",
+  },
+  {
     method: deployment.uploadFile,
     request: (_, cast) => ({ ...named(cast), header: { sha256: DIGEST, sizeBytes: "1" } }),
     outcome: "ARTIFACT_INVALID",

@@ -31,6 +31,7 @@ from .organization import ListInvitationsResponse
 from .metrics import ListMetricsResponse
 from .organization import ListOrganizationsResponse
 from .deployment import ListWorkersResponse
+from .deployment import LockSystemPackagesResponse
 from .organization import Member
 from .metrics import Metric
 from .metrics import MetricKind
@@ -118,6 +119,7 @@ __all__ = [
     "ListMetricsResponse",
     "ListOrganizationsResponse",
     "ListWorkersResponse",
+    "LockSystemPackagesResponse",
     "Member",
     "Metric",
     "MetricKind",

@@ -342,6 +342,16 @@ class ListWorkersResponse:
 
 
 @_dc.dataclass(kw_only=True)
+class LockSystemPackagesResponse:
+    """LockSystemPackagesResponse has the lock."""
+
+    lock: str = ""
+    """A line for each package: name, version, architecture, bytes of its download, and SHA-256 of
+    it in hex, with a space between two of them.
+    """
+
+
+@_dc.dataclass(kw_only=True)
 class NetworkSettings:
     """NetworkSettings say where the workers of a deployment may connect to. Loopback, link-local
     and private addresses, and those of the platform's own machines, are refused with every
@@ -560,6 +570,29 @@ class SyncDeploymentService(_rpc.SyncService):
         }
         call = _rpc.Call("tessera.v1.DeploymentService/FindMissingFiles", message, harmless=True)
         return self._unary(call, FindMissingFilesResponse)
+
+    def lock_system_packages(
+        self,
+        *,
+        organization: str = "",
+        packages: Sequence[str] = (),
+    ) -> LockSystemPackagesResponse:
+        """LockSystemPackages resolves system packages to what the machine of the platform would
+        install of them now, by its apt: each with all that it needs, its version and its
+        digest. The lock is a file of the artifact, `tessera.packages`, so that every machine
+        unpacks the same. Nothing is stored.
+
+        Errors: INVALID_ARGUMENT (REQUEST_INVALID; LOCK_INVALID: a name that the sources of the
+        platform do not have, or too many packages), FAILED_PRECONDITION (SANDBOX_UNAVAILABLE:
+        the platform runs no system packages; ENVIRONMENT_UNAVAILABLE: it has no apt, reaches no
+        source, or has too many calls that wait for it).
+        """
+        message: dict[str, _t.Any] = {
+            "organization": organization,
+            "packages": packages,
+        }
+        call = _rpc.Call("tessera.v1.DeploymentService/LockSystemPackages", message, harmless=True)
+        return self._unary(call, LockSystemPackagesResponse)
 
     def create_revision(
         self,
@@ -928,6 +961,29 @@ class AsyncDeploymentService(_rpc.AsyncService):
         }
         call = _rpc.Call("tessera.v1.DeploymentService/FindMissingFiles", message, harmless=True)
         return await self._unary(call, FindMissingFilesResponse)
+
+    async def lock_system_packages(
+        self,
+        *,
+        organization: str = "",
+        packages: Sequence[str] = (),
+    ) -> LockSystemPackagesResponse:
+        """LockSystemPackages resolves system packages to what the machine of the platform would
+        install of them now, by its apt: each with all that it needs, its version and its
+        digest. The lock is a file of the artifact, `tessera.packages`, so that every machine
+        unpacks the same. Nothing is stored.
+
+        Errors: INVALID_ARGUMENT (REQUEST_INVALID; LOCK_INVALID: a name that the sources of the
+        platform do not have, or too many packages), FAILED_PRECONDITION (SANDBOX_UNAVAILABLE:
+        the platform runs no system packages; ENVIRONMENT_UNAVAILABLE: it has no apt, reaches no
+        source, or has too many calls that wait for it).
+        """
+        message: dict[str, _t.Any] = {
+            "organization": organization,
+            "packages": packages,
+        }
+        call = _rpc.Call("tessera.v1.DeploymentService/LockSystemPackages", message, harmless=True)
+        return await self._unary(call, LockSystemPackagesResponse)
 
     async def create_revision(
         self,

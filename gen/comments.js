@@ -782,6 +782,7 @@ export const comments = {
   "tessera.v1.StorageUse.limit_bytes": "What they may take together, as the operator of the platform says.",
   "tessera.v1.StorageUse.unused_bytes": "The part of `used_bytes` that nothing refers to: files of a deploy that has not ended, and what is about to be deleted.",
   "tessera.v1.StorageUse.deployments": "The 100 deployments that take most, largest first.",
+  "tessera.v1.StorageUse.model_bytes": "The part of `used_bytes` that versions of models have, each file once. A file that a deployment has as well counts there, too.",
   "tessera.v1.DeploymentStorageUse": "DeploymentStorageUse is what the files of one deployment take.",
   "tessera.v1.DeploymentStorageUse.deployment": "The deployment's name.",
   "tessera.v1.DeploymentStorageUse.revisions": "How many revisions are kept.",

@@ -75,7 +75,7 @@ export function uploadFile({
         case "limit":
           throw problem(
             "LIMIT_REACHED",
-            `the files of organization ${organization} would be larger than ${ceilings.storageBytes} bytes together, which is what the operator of this platform allows (tessera start --max-organization-storage): delete deployments that are not needed`,
+            `the files of organization ${organization} would be larger than ${ceilings.storageBytes} bytes together, which is what the operator of this platform allows (tessera start --max-organization-storage): delete deployments and models that are not needed`,
           );
         case "registered":
       }

@@ -1102,6 +1102,14 @@ export declare type StorageUse = Message<"tessera.v1.StorageUse"> & {
    * @generated from field: repeated tessera.v1.DeploymentStorageUse deployments = 4;
    */
   deployments: DeploymentStorageUse[];
+
+  /**
+   * The part of `used_bytes` that versions of models have, each file once. A
+   * file that a deployment has as well counts there, too.
+   *
+   * @generated from field: int64 model_bytes = 5;
+   */
+  modelBytes: bigint;
 };
 
 /**
@@ -1139,6 +1147,14 @@ export declare type StorageUseJson = {
    * @generated from field: repeated tessera.v1.DeploymentStorageUse deployments = 4;
    */
   deployments?: DeploymentStorageUseJson[];
+
+  /**
+   * The part of `used_bytes` that versions of models have, each file once. A
+   * file that a deployment has as well counts there, too.
+   *
+   * @generated from field: int64 model_bytes = 5;
+   */
+  modelBytes?: string;
 };
 
 /**

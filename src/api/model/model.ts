@@ -15,9 +15,10 @@ import {
   warningsOf,
 } from "../../artifacts/model-index.ts";
 import { type KeyRing, modelTokenContext } from "../../auth/keys.ts";
+import { SharedBound } from "../../collections/shared-bound.ts";
 import type { Ceilings } from "../../deployments/ceilings.ts";
 import { type Problem, problem } from "../../errors.ts";
-import { type ModelSource, pinSource } from "../../hosting/models/source.ts";
+import { type ModelSource, pinSource, sourceUnavailable } from "../../hosting/models/source.ts";
 import { deed, memberOf, type Sources } from "../../server/rpc/engine/caller.ts";
 import type { BlobStore } from "../../storage/blobs.ts";
 import type { ArtifactFiles } from "../../storage/hosting/files.ts";
@@ -34,6 +35,8 @@ const MAX_MODELS = 1_000;
 const MAX_MODEL_VERSIONS = 1_000;
 /** Versions of each model in a list of models. */
 const MAX_LISTED_MODEL_VERSIONS = 10;
+/** Sources that are asked at a time what they have; each answer may take some memory. */
+const MAX_PINS = 20;
 /** How long a source may take to say what it has. */
 const PIN_TIMEOUT_MS = 120_000;
 /** Bytes of one message of ReadModel. */
@@ -58,6 +61,7 @@ export function modelService(
   options: ModelServiceOptions,
 ): Partial<ServiceImpl<typeof ModelService>> {
   const { hosting, keys, ceilings, modelSources } = options;
+  const pins = new SharedBound(MAX_PINS);
   return {
     async pushModel({ model, index }, ctx) {
       const { organizationId, organization, by } = memberOf(ctx);
@@ -93,8 +97,19 @@ export function modelService(
 
     async importModel({ source, model: asked, token }, ctx) {
       const { organizationId, organization, by } = memberOf(ctx);
+      if (!pins.take(organizationId)) {
+        const message = `no more sources can be asked here at a time (${pins.refusal(organizationId)}): try again`;
+        throw problem("SERVER_BUSY", message, { retryAfterMs: 2_000 });
+      }
       const signal = AbortSignal.any([ctx.signal, AbortSignal.timeout(PIN_TIMEOUT_MS)]);
-      const found = await pinSource(modelSources, source, { token, signal });
+      const found = await pinSource(modelSources, source, { token, signal })
+        .catch((err) => {
+          ctx.signal.throwIfAborted();
+          throw signal.aborted
+            ? sourceUnavailable("the source takes too long to answer", err)
+            : err;
+        })
+        .finally(() => pins.give(organizationId));
       const { pinned, repository, commit, files } = found;
       const model = asked || found.name;
       const sizeBytes = files.reduce((sum, { size }) => sum + size, 0);

@@ -161,6 +161,7 @@ export function organizationService(
         usedBytes: BigInt(use.usedBytes),
         limitBytes: BigInt(options.ceilings.storageBytes),
         unusedBytes: BigInt(use.unusedBytes),
+        modelBytes: BigInt(use.modelBytes),
         deployments: use.deployments.map(({ name, revisions, bytes }) => ({
           deployment: name,
           revisions,

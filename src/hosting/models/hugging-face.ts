@@ -6,6 +6,7 @@
  * (Hugging Face, "Hub API Endpoints", and the answers of huggingface.co.)
  */
 import type { IncomingMessage } from "node:http";
+import { MAX_MODEL_FILES } from "../../artifacts/model-index.ts";
 import type { EgressPolicy } from "../../pool/egress/policy.ts";
 import { get, readJson } from "./http-get.ts";
 import { openRemote, refusal } from "./remote-file.ts";
@@ -85,6 +86,9 @@ async function filesOf(first: URL, asked: Asked): Promise<SourceFile[]> {
       throw sourceRefused(`the list of files of ${asked.repository} is none, or has no end`);
     }
     files.push(...page.flatMap((entry) => fileOf(entry, asked.repository)));
+    if (files.length > MAX_MODEL_FILES) {
+      throw sourceRefused(`${asked.repository} has more than ${MAX_MODEL_FILES} files`);
+    }
     next = nextPage(answer, url);
   }
   return files;

@@ -10,8 +10,10 @@ type BlobKey = OfOrganization & { readonly blobId: string };
 export interface StorageUse {
   /** Of all files, each once, with uploads that have begun. */
   readonly usedBytes: number;
-  /** Of what no revision has: it is deleted when its time is over. */
+  /** Of what no revision and no model has: it is deleted when its time is over. */
   readonly unusedBytes: number;
+  /** Of files that versions of models have, each once. */
+  readonly modelBytes: number;
   /** The deployments whose kept revisions take most, largest first. */
   readonly deployments: readonly {
     readonly name: string;

@@ -201,6 +201,15 @@ export function* readStorageUse({
      FROM artifact_files WHERE organization_id = ?`,
     organizationId,
   );
+  const [ofModels] = yield* query<{ bytes: number }>(
+    `SELECT CAST(coalesce(sum(size_bytes), 0) AS bigint) AS bytes FROM artifact_files
+     WHERE organization_id = ? AND blob_id IN (
+       SELECT x.blob_id FROM model_versions v JOIN artifact_references x
+         ON x.organization_id = v.organization_id || '' AND x.digest = v.digest
+       WHERE v.organization_id = ?)`,
+    organizationId,
+    organizationId,
+  );
   const deployments = yield* query<{ name: string; revisions: number; bytes: number }>(
     `WITH artifacts_of AS (
        SELECT deployment_id, digest, count(*) AS revisions
@@ -230,6 +239,7 @@ export function* readStorageUse({
   return {
     usedBytes: usage?.used_bytes ?? 0,
     unusedBytes: usage?.unused_bytes ?? 0,
+    modelBytes: ofModels?.bytes ?? 0,
     deployments,
   };
 }

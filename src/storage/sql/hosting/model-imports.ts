@@ -83,7 +83,7 @@ export function* takeImport({
 }: Parameters<HostingStorage["takeImport"]>[0]): Operation<ModelImport | undefined> {
   const [waiting] = yield* query<{ organization_id: string; model: string; version: number }>(
     `SELECT organization_id, model, version FROM model_versions
-     WHERE state = 'importing' AND claimed_until_ms <= ? ORDER BY claimed_until_ms LIMIT 1`,
+     WHERE state = 'importing' AND claimed_until_ms <= ? ORDER BY claimed_until_ms, created_at_ms LIMIT 1`,
     nowMs,
   );
   if (waiting === undefined) {

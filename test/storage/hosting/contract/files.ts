@@ -129,7 +129,10 @@ export function filesContract(it: It): void {
   it("tells what files take, each once, and which deployments have most", async (platform) => {
     const { hosting, organizationId } = platform;
     const read = (limit: number) => hosting.readStorageUse({ organizationId, limit });
-    expect(await read(10)).toEqual({ usedBytes: 0, unusedBytes: 0, deployments: [] });
+    expect(await read(10)).toEqual({
+      ...{ usedBytes: 0, unusedBytes: 0, modelBytes: 0 },
+      deployments: [],
+    });
     await platform.deploy(["code", "weights"], { name: "small" });
     await platform.deploy(["weights", "1"], { name: "large" });
     await platform.deploy(["weights", "22"], { name: "large" });
@@ -137,7 +140,10 @@ export function filesContract(it: It): void {
     await platform.upload("unused");
     const large = { name: "large", revisions: 3, bytes: 10 };
     const small = { name: "small", revisions: 1, bytes: 11 };
-    expect(await read(10)).toEqual({ usedBytes: 20, unusedBytes: 6, deployments: [small, large] });
+    expect(await read(10)).toEqual({
+      ...{ usedBytes: 20, unusedBytes: 6, modelBytes: 0 },
+      deployments: [small, large],
+    });
     expect((await read(1)).deployments).toEqual([small]);
   });
 }

@@ -115,6 +115,9 @@ export function modelsContract(it: It): void {
     await push(platform, ["shared"], "other");
     platform.nowMs += 100 * HOUR_MS;
     expect(await platform.sweep()).toEqual([]);
+    expect(await hosting.readStorageUse({ organizationId, limit: 1 })).toEqual({
+      ...{ usedBytes: 9, unusedBytes: 0, modelBytes: 9, deployments: [] },
+    });
     const deleted = { ...platform.deed(), organizationId, model: "reader" };
     expect(await hosting.deleteModel({ ...deleted, version: 2 })).toEqual({
       outcome: "not_found",

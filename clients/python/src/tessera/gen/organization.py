@@ -170,6 +170,10 @@ class StorageUse:
     """
     deployments: list[DeploymentStorageUse] = _dc.field(default_factory=list)
     """The 100 deployments that take most, largest first."""
+    model_bytes: int = 0
+    """The part of `used_bytes` that versions of models have, each file once. A file that a
+    deployment has as well counts there, too.
+    """
 
 
 class SyncOrganizationService(_rpc.SyncService):

@@ -84,6 +84,7 @@ function Storage({ use }: { readonly use: StorageUseJson }) {
       <Facts
         entries={{
           Used: `${used} of ${limit}`,
+          "Of models": bytes(Number(use.modelBytes ?? 0)),
           "Of no revision": `${unused}, deleted when no deploy needs it`,
         }}
       />

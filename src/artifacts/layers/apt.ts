@@ -10,7 +10,7 @@
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { mkdir, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, readdir, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { faultOfSystemPackages } from "../../protocol/system-packages.ts";
@@ -24,6 +24,8 @@ const LISTS_TTL_MS = 60 * 60_000;
 const APT_TIMEOUT_MS = 15 * 60_000;
 /** What is kept of its output: a line of some 200 characters for each package. */
 const MAX_APT_OUTPUT_BYTES = 4 * 1024 ** 2;
+/** How long a package is kept that was downloaded and is in no layer. */
+const UNUSED_ARCHIVE_TTL_MS = 24 * 60 * 60_000;
 /** Packages that one run of apt downloads: what it has when it is broken off is kept. */
 const MAX_PACKAGES_PER_DOWNLOAD = 16;
 /** Locks that are made one after the other; each takes a second or two. */
@@ -139,6 +141,7 @@ export class Apt {
     return await this.#downloads.run(async () => {
       await this.#prepare();
       const archives = join(this.#options.folder, "archives");
+      await this.#removeOld(archives);
       const there = new Set(await readdir(archives));
       const fileOf = ({ sha256 }: LockedSystemPackage): string => join(archives, `${sha256}.deb`);
       const missing = packages.filter(({ sha256 }) => !there.has(`${sha256}.deb`));
@@ -163,6 +166,16 @@ export class Apt {
       say();
       return new Map(packages.map((one) => [one, fileOf(one)]));
     });
+  }
+
+  /** Removes what was downloaded for a layer that was never made. */
+  async #removeOld(archives: string): Promise<void> {
+    for (const name of await readdir(archives)) {
+      const { mtimeMs } = await stat(join(archives, name));
+      if (name.endsWith(".deb") && this.#options.now() - mtimeMs > UNUSED_ARCHIVE_TTL_MS) {
+        await rm(join(archives, name), { force: true });
+      }
+    }
   }
 
   async #downloadSome(
@@ -286,6 +299,9 @@ async function keepVerified(
       `the sources of this machine have another ${name} ${version} than its lock names: deploy it again, which locks what they have now`,
     );
   }
+  // apt gives it the time that its archive says.
+  const time = new Date();
+  await utimes(from, time, time);
   await rename(from, to);
 }
 

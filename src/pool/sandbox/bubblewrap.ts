@@ -80,7 +80,7 @@ export function bubblewrapArguments(contents: SandboxContents): string[] {
 }
 
 /** What is there of the machine, and the arguments for a layer beside it. */
-function withLayer({ read, writable, layer }: SandboxContents): {
+function withLayer({ read, writable, mounted = [], layer }: SandboxContents): {
   readonly libraries: readonly string[];
   readonly read: readonly string[];
   readonly layer: readonly string[];
@@ -92,7 +92,8 @@ function withLayer({ read, writable, layer }: SandboxContents): {
   }
   const kept = (path: string): boolean => !isIn(path, replaced);
   const [others, files] = [libraries.filter(kept), read.filter(kept)];
-  const taken = [...others, ...files, ...writable, "/dev", "/proc", "/run", "/etc/localtime"];
+  const inside = [...writable, ...mounted.map((one) => one.inside)];
+  const taken = [...others, ...files, ...inside, "/dev", "/proc", "/run", "/etc/localtime"];
   const args = layerArguments(layer, { libraries: replaced, taken });
   if (!taken.some((path) => isIn(path, "/tmp"))) {
     // For programs that know no other place for temporary files.

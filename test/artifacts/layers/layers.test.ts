@@ -142,6 +142,19 @@ describe.skipIf(skipped)(`system packages${skipped}`, () => {
     expect(archive.served).toHaveLength(5);
   });
 
+  it("removes what was downloaded a day ago for a layer that was never made", async () => {
+    archive.add("tool");
+    const lock = readSystemLock(await (await open()).lock(["tool"]));
+    const folder = join(home, "store/apt");
+    const { settings } = archive;
+    const options = { folder, settings, searchPath: PATH, env: {} };
+    const [first, ...others] = lock;
+    const day = 24 * 60 * 60_000;
+    const kept = await new Apt({ ...options, now: Date.now }).download(first ? [first] : []);
+    await new Apt({ ...options, now: () => Date.now() + day + 1_000 }).download(others);
+    expect([...kept.values()].map((file) => existsSync(file))).toEqual([false]);
+  });
+
   it("makes a damaged layer again before a worker uses it", async () => {
     archive.add("tool", { files: { "usr/share/tool/text": "hello" } });
     const lock = await (await open()).lock(["tool"]);

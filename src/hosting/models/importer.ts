@@ -9,9 +9,10 @@ import type { Log } from "../../log/log.ts";
 import type { BlobStore } from "../../storage/blobs.ts";
 import type { ArtifactFiles } from "../../storage/hosting/files.ts";
 import type { ModelImport, ModelStorage } from "../../storage/hosting/models.ts";
+import { Backoff } from "../../time/backoff.ts";
 import { Timer } from "../../time/timer.ts";
 import { ImportRun } from "./import-run.ts";
-import { type ModelSource, pinSource } from "./source.ts";
+import { type ModelSource, type PinnedSource, pinSource } from "./source.ts";
 
 /** Imports that one node does at a time. */
 const MAX_PARALLEL_IMPORTS = 2;
@@ -21,6 +22,12 @@ const IMPORT_POLL_INTERVAL_MS = 1_000;
 const IMPORT_REPORT_INTERVAL_MS = 1_000;
 /** How long a run has an import for itself after a report; then its node is taken for dead. */
 const IMPORT_CLAIM_MS = 20_000;
+/** Times that a run asks a source that does not answer what it has. */
+const MAX_PIN_ATTEMPTS = 8;
+/** Pause before a source is asked again; it doubles. */
+const PIN_RETRY_PAUSE_MS = 500;
+/** Longest pause before a source is asked again. */
+const MAX_PIN_RETRY_PAUSE_MS = 15_000;
 /** Reports that the speed is measured over. */
 const MAX_SPEED_SAMPLES = 10;
 
@@ -114,7 +121,7 @@ async function fetchModel(job: ModelImport, options: OneImport, reporter: Report
     job.sealedToken === undefined
       ? ""
       : keys.unseal(job.sealedToken, modelTokenContext(organizationId, model, pinned));
-  const source = await pinSource(sources, pinned, { token, signal });
+  const source = await pinPatiently(() => pinSource(sources, pinned, { token, signal }), signal);
   const run = new ImportRun({
     ...options,
     organizationId,
@@ -129,6 +136,25 @@ async function fetchModel(job: ModelImport, options: OneImport, reporter: Report
   const finished = await hosting.finishImport({ organizationId, model, version, claim, artifact });
   if (finished.outcome !== "finished" && finished.outcome !== "lost") {
     throw new Error(`the files of an import are not as they were stored: ${finished.outcome}`);
+  }
+}
+
+/** Pins a source that was there when the import was asked for, and may be away for a while. */
+async function pinPatiently(
+  pin: () => Promise<PinnedSource>,
+  signal: AbortSignal,
+): Promise<PinnedSource> {
+  const backoff = new Backoff(PIN_RETRY_PAUSE_MS, MAX_PIN_RETRY_PAUSE_MS);
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await pin();
+    } catch (err) {
+      signal.throwIfAborted();
+      if (toProblem(err).reason !== "SOURCE_UNAVAILABLE" || attempt === MAX_PIN_ATTEMPTS) {
+        throw err;
+      }
+      await backoff.pause(signal);
+    }
   }
 }
 

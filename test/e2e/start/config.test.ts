@@ -51,6 +51,7 @@ describe("the configuration of start", () => {
       searchPath: "",
       allowedEgress: [],
       modelHub: "https://huggingface.co",
+      maxModelsBytes: 100 * 1024 ** 3,
       ceilings: {
         ...{ workers: 100, memoryMib: 65_536, cpu: 64, deployments: 1_000 },
         retentionMs: 365 * 24 * 3_600_000,

@@ -24,6 +24,8 @@ interface Faults {
   onContent?: (path: string, start: number) => void | Promise<void>;
   /** Knows no ranges. */
   noRange?: boolean;
+  /** Answers that it is busy, so many times. */
+  busy?: number;
   /** The token that the repository asks for. */
   token?: string;
   /** Entries that the list of files has besides. */
@@ -85,7 +87,12 @@ export class FakeHub implements AsyncDisposable {
 
   async #answer(req: IncomingMessage, res: ServerResponse): Promise<void> {
     const url = new URL(req.url ?? "/", this.url);
-    const { token } = this.faults;
+    const { token, busy = 0 } = this.faults;
+    if (busy > 0) {
+      this.faults.busy = busy - 1;
+      res.writeHead(503).end();
+      return;
+    }
     if (token !== undefined && req.headers.authorization !== `Bearer ${token}`) {
       res.writeHead(401, { "x-error-code": "GatedRepo" }).end();
       return;

@@ -181,6 +181,16 @@ describe("an import of a model", () => {
     expect(await setting.version()).toMatchObject({ state: "ready" });
   });
 
+  it("waits for a source that is busy, and says so to who asks for an import", async () => {
+    await using setting = await Setting.open();
+    setting.hub.faults.busy = 1;
+    expect(await refusalOf(setting.pin())).toMatch(/^SOURCE_UNAVAILABLE: .* answers 503/);
+    await setting.ask();
+    setting.hub.faults.busy = 2;
+    await setting.run();
+    expect(await setting.version()).toMatchObject({ state: "ready" });
+  });
+
   it("refuses what is no source, and a repository that is not there", async () => {
     await using setting = await Setting.open();
     for (const source of ["reader", "hf://", "hf://a/b/c", "hf://a/b@../x", "ftp://a/b", "s3://"]) {

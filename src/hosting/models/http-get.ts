@@ -6,6 +6,7 @@
 import { type IncomingMessage, request } from "node:http";
 import type { Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
+import { Problem } from "../../errors.ts";
 import { dial } from "../../pool/egress/dial.ts";
 import type { EgressPolicy } from "../../pool/egress/policy.ts";
 import { EgressRefusedError } from "../../pool/egress/refusals.ts";
@@ -134,6 +135,11 @@ export async function readJson(answer: IncomingMessage, host: string): Promise<u
     }
     return JSON.parse(Buffer.concat(chunks).toString());
   } catch (err) {
-    throw err instanceof SyntaxError ? sourceRefused(`${host} does not answer in JSON`, err) : err;
+    if (err instanceof Problem) {
+      throw err;
+    }
+    throw err instanceof SyntaxError
+      ? sourceRefused(`${host} does not answer in JSON`, err)
+      : sourceUnavailable(`${host} broke off its answer`, err);
   }
 }

@@ -26,6 +26,8 @@ interface Faults {
   noRange?: boolean;
   /** Answers that it is busy, so many times. */
   busy?: number;
+  /** Ends the connection in the middle of the next answer in JSON. */
+  cutsJson?: boolean;
   /** The token that the repository asks for. */
   token?: string;
   /** Entries that the list of files has besides. */
@@ -103,6 +105,12 @@ export class FakeHub implements AsyncDisposable {
     const [, tree] = new RegExp(`^${api}/tree/([0-9a-f]{40})$`).exec(path) ?? [];
     const [, commit, file] =
       new RegExp(`^/${this.#repository}/resolve/([0-9a-f]{40})/(.+)$`).exec(path) ?? [];
+    if (this.faults.cutsJson && commit === undefined) {
+      this.faults.cutsJson = false;
+      res.writeHead(200, { "content-length": 100 });
+      res.write("{", () => res.destroy());
+      return;
+    }
     const sha = this.#branches.get(revision ?? "") ?? revision;
     if (sha !== undefined && this.#commits.has(sha)) {
       json(res, { id: this.#repository, sha });

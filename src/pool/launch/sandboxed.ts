@@ -2,6 +2,7 @@
 import { existsSync } from "node:fs";
 import { egressEnvironment } from "../../protocol/egress.ts";
 import { maxTasksOf } from "../limits.ts";
+import { driverLibraries } from "../sandbox/gpus.ts";
 import type { KernelSandbox } from "../sandbox/sandbox.ts";
 import { exitInside, spawnSandboxed } from "../sandbox/spawn.ts";
 import { type Launch, type ProgramOf, type WorkerProgram, withMemoryGroup } from "./launch.ts";
@@ -22,6 +23,7 @@ export function launchSandboxed(sandbox: KernelSandbox, programOf: ProgramOf): L
     const { devices = [], models = [] } = options;
     const { command, env, files } = programOf(options);
     const maxTasks = limits && maxTasksOf(limits);
+    const driver = devices.length === 0 ? undefined : driverLibraries();
     const [program, ...args] = maxTasks === undefined ? command : held(command, maxTasks, sandbox);
     return withMemoryGroup(memoryGroups, limits, (memory) => {
       const { child, pid, kill } = spawnSandboxed({
@@ -32,9 +34,12 @@ export function launchSandboxed(sandbox: KernelSandbox, programOf: ProgramOf): L
           maxTasks !== undefined && {
             sharedMemoryBytes: Math.floor(limits.memoryBytes * MAX_SHARED_MEMORY_SHARE),
           }),
-        read: [...files, ...rights.read, ...(program === prlimit ? [program] : [])].filter((path) =>
-          existsSync(path),
-        ),
+        read: [
+          ...files,
+          ...rights.read,
+          ...(driver?.files ?? []),
+          ...(program === prlimit ? [program] : []),
+        ].filter((path) => existsSync(path)),
         writable: [scratchFolder, ...(cache === undefined ? [] : [cache.path])],
         devices,
         layer,
@@ -46,6 +51,7 @@ export function launchSandboxed(sandbox: KernelSandbox, programOf: ProgramOf): L
         args,
         env: {
           ...(layer !== undefined && { PATH: PROGRAMS_OF_PACKAGES }),
+          ...(driver !== undefined && { LD_LIBRARY_PATH: driver.folder }),
           ...env,
           ...(egress !== undefined &&
             egressEnvironment({

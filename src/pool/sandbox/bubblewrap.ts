@@ -18,6 +18,12 @@ const HOST_NAME = "worker";
  */
 const ZEROS = existsSync("/dev/full") ? "/dev/full" : "/dev/null";
 
+/**
+ * What changes the machine's kernel, for a node that runs as root: container engines keep the same
+ * read-only.
+ */
+const KERNEL_SETTINGS = ["bus", "fs", "irq", "sys", "sysrq-trigger"].map((name) => `/proc/${name}`);
+
 /** The dynamic loader has one fixed path in each architecture's programs. */
 const LOADERS = [
   "/lib64/ld-linux-x86-64.so.2",
@@ -58,8 +64,12 @@ export function bubblewrapArguments(contents: SandboxContents): string[] {
     ...["--unshare-pid", "--unshare-ipc", "--unshare-net", "--unshare-cgroup-try"],
     ...["--unshare-uts", "--hostname", HOST_NAME],
     ...["--cap-drop", "ALL", "--die-with-parent", "--new-session"],
-    // Under /proc/sys, a node that runs as root could otherwise change the machine's kernel.
-    ...["--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev"],
+    ...["--proc", "/proc"],
+    // The driver of a GPU names its threads there, and gives up where it cannot.
+    ...(devices.length === 0
+      ? ["--remount-ro", "/proc"]
+      : KERNEL_SETTINGS.flatMap((path) => ["--ro-bind-try", path, path])),
+    ...["--dev", "/dev"],
     ...["--dev-bind", ZEROS, "/dev/zero"],
     ...devices.flatMap((path) => ["--dev-bind", path, path]),
     ...(sharedMemoryBytes === undefined

@@ -13,7 +13,7 @@ import { text } from "node:stream/consumers";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { pythonProgram } from "../../../src/pool/launch/python.ts";
 import { DEFAULT_LIMITS } from "../../../src/pool/limits.ts";
-import { gpuDevices, visibleGpus } from "../../../src/pool/sandbox/gpus.ts";
+import { driverLibraries, gpuDevices, visibleGpus } from "../../../src/pool/sandbox/gpus.ts";
 import { spawnSandboxed } from "../../../src/pool/sandbox/spawn.ts";
 import { kernelSandbox, skipped } from "./available.ts";
 
@@ -29,6 +29,19 @@ const machineWith = (...names: string[]): readonly string[] => {
   }
   return gpuDevices(folder).map((path) => path.slice(folder.length + 1));
 };
+
+describe("the libraries of the driver", () => {
+  test("are those of the first folder that has its own one, and no others of it", () => {
+    const theirs = ["libcuda.so.1", "libcuda.so.580.95.05", "libnvidia-ml.so.1"];
+    for (const name of [...theirs, "libc.so.6", "libssl.so.3", "nvidia.conf"]) {
+      writeFileSync(join(folder, name), "");
+    }
+    const found = driverLibraries(["/nowhere", folder]);
+    expect(found?.folder).toBe(folder);
+    expect(found?.files.toSorted()).toEqual(theirs.map((name) => join(folder, name)));
+    expect(driverLibraries(["/nowhere"])).toBeUndefined();
+  });
+});
 
 describe("the GPUs of a machine", () => {
   test("are their device files and the two that all of them share, and nothing else", () => {

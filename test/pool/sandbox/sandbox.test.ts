@@ -56,9 +56,12 @@ interface Program {
   readonly read: readonly string[];
   /** Whether it may start processes. Default: false. */
   readonly processes?: boolean;
+  /** Default: none. */
+  readonly devices?: readonly string[];
 }
 
-function start({ program = NODE, args, read, processes = false }: Program): SandboxedProcess {
+function start(options: Program): SandboxedProcess {
+  const { program = NODE, args, read, processes = false, devices = [] } = options;
   const env = { TMPDIR: scratch };
   const files = [...read, NODE];
   const { bubblewrap, filter } = kernelSandbox();
@@ -66,6 +69,7 @@ function start({ program = NODE, args, read, processes = false }: Program): Sand
     bubblewrap: [bubblewrap],
     filter: filter({ processes }),
     ...(processes && { sharedMemoryBytes: 1024 ** 2 }),
+    devices,
     read: files,
     writable: [scratch],
     program,
@@ -85,11 +89,13 @@ async function outputOf(program: Program): Promise<string> {
   return output;
 }
 
-test.skipIf(skipped).each([
-  ["", false, []],
+test.skipIf(skipped).each<[string, Partial<Program>, readonly string[]]>([
+  ["", {}, []],
+  // Process 1 has the same filter and no right that it has not; its files are written by drivers.
+  [" by what has a device", { devices: ["/dev/full"] }, ["write the memory of process 1"]],
   [
     " by what may start processes",
-    true,
+    { processes: true },
     // All of these are in its sandbox, and stay there.
     [
       "write to shared memory",
@@ -100,7 +106,7 @@ test.skipIf(skipped).each([
   ],
 ])(
   `nothing of the machine is reached from inside%s, even without Node's permission model${skipped}`,
-  async (_, processes, answered) => {
+  async (_, more, answered) => {
     const secret = join(folder, "secret.txt");
     writeFileSync(secret, SECRET);
     const server = net.createServer((socket) => socket.destroy()).listen(0, "127.0.0.1");
@@ -111,7 +117,7 @@ test.skipIf(skipped).each([
     const program = join(FIXTURES, "escapes.cjs");
     const args = [program, String(process.pid), String(port), secret, folder];
     try {
-      const output = await outputOf({ args, read: [program], processes });
+      const output = await outputOf({ args, read: [program], ...more });
       const got = Object.entries(JSON.parse(output) as object);
       expect(got.length).toBeGreaterThan(63);
       const others = got.filter(([what]) => !answered.includes(what));
@@ -238,6 +244,22 @@ describe.skipIf(skipped)(`the seccomp filter${skipped}`, () => {
     expect([said.user, said.host]).toEqual([[65534, 65534], "worker"]);
   });
 });
+
+test.skipIf(skipped)(
+  `the first process inside has the filter of the program${skipped}`,
+  async () => {
+    const { child, kill } = start({ args: ["-e", "setInterval(() => {}, 1000)"], read: [] });
+    const children = () =>
+      readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, "utf8").trim();
+    await expect.poll(children).toMatch(/^\d+$/);
+    const status = () => readFileSync(`/proc/${children()}/status`, "utf8");
+    await expect.poll(status).toMatch(/^NSpid:\t\d+\t1$/m);
+    await expect.poll(status).toMatch(/^Seccomp:\t2$/m);
+    expect(status()).toMatch(/^CapEff:\t0+$/m);
+    kill();
+    await once(child, "exit");
+  },
+);
 
 test.skipIf(skipped)(
   `a sandboxed program is found from outside, and ends with bubblewrap${skipped}`,

@@ -48,5 +48,7 @@ def draw(lines: list[str], degrees: float, seed: int) -> Image.Image:
 
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
+    scans = [draw(*PAGES[name], seed).convert("L") for seed, name in enumerate(("sign", "letter"))]
+    scans[0].save(FOLDER / "scans.pdf", save_all=True, append_images=scans[1:], resolution=150)
     for seed, (name, (lines, degrees)) in enumerate(PAGES.items()):
         draw(lines, degrees, seed).save(FOLDER / f"{name}.png", optimize=True)

@@ -1,6 +1,11 @@
 """Reads the text on pictures of pages, with the models of RapidOCR, whose wheel carries them."""
 
+import re
+import subprocess
+import tempfile
 import threading
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated
 
 import numpy as np
@@ -15,6 +20,12 @@ MAX_PAGE_BYTES = 20_000_000
 MAX_PAGE_PIXELS = 40_000_000
 """A sheet of A4 at 600 dots per inch has 35 million."""
 
+MAX_DOCUMENT_BYTES = 200_000_000
+DOTS_PER_INCH = 150
+DRAWING_SECONDS = 60
+"""For one page, which poppler draws."""
+
+Document = Annotated[File, FileType("application/pdf", max_bytes=MAX_DOCUMENT_BYTES)]
 Scan = Annotated[File, FileType("image/*", max_bytes=MAX_PAGE_BYTES)]
 
 pages_read = counter("ocr_pages_read", help="Pages that were read.")
@@ -38,9 +49,9 @@ class Page(BaseModel):
     lines: list[Line]
 
 
-@service(name="ocr", metrics=[pages_read])
+@service(name="ocr", metrics=[pages_read], packages=["poppler-utils"], processes=8)
 class Ocr:
-    """Reads the text on pictures of pages: PNG, JPEG, TIFF or WebP."""
+    """Reads the text on pictures of pages, PNG, JPEG, TIFF or WebP, and on those of a PDF."""
 
     def setup(self) -> None:
         self.models = RapidOCR()
@@ -64,6 +75,17 @@ class Ocr:
             ctx.progress(number / len(pages), f"page {number} of {len(pages)}")
         return read
 
+    @task(timeout="2h", retries=2)
+    def read_document(self, document: Document, ctx: Context) -> list[Page]:
+        """Reads the pages of a PDF as they look, also where they are scans."""
+        count = pages_of(document)
+        read = []
+        for number, drawn in enumerate(draw(document, count), 1):
+            ctx.check()
+            read.append(self.page(File.from_path(drawn, content_type="image/png")))
+            ctx.progress(number / count, f"page {number} of {count}")
+        return read
+
     def page(self, scan: File) -> Page:
         picture = decode(scan)
         # RapidOCR takes blue, green, red.
@@ -82,6 +104,39 @@ class Ocr:
             text="\n".join(line.text for line in lines),
             lines=lines,
         )
+
+
+def pages_of(document: File) -> int:
+    """How many pages a PDF has."""
+    name = document.name or "the document"
+    asked = subprocess.run(
+        ["pdfinfo", str(document.path)], capture_output=True, text=True, timeout=DRAWING_SECONDS
+    )
+    found = re.search(r"^Pages:\s+(\d+)$", asked.stdout, re.MULTILINE)
+    if found is None:
+        raise BadInput(f"{name} is no PDF that poppler reads")
+    count = int(found[1])
+    if count > MAX_PAGES:
+        raise BadInput(f"{name} has {count} pages; at most {MAX_PAGES} are read")
+    return count
+
+
+def draw(document: File, count: int) -> Iterator[Path]:
+    """Pictures of the pages, one after the other, each there until the next is asked for."""
+    name = document.name or "the document"
+    with tempfile.TemporaryDirectory() as folder:
+        drawn = Path(folder, "page")
+        for number in range(1, count + 1):
+            only = ["-f", str(number), "-l", str(number), "-singlefile"]
+            command = ["pdftoppm", "-png", "-r", str(DOTS_PER_INCH), *only]
+            done = subprocess.run(
+                [*command, str(document.path), str(drawn)],
+                capture_output=True,
+                timeout=DRAWING_SECONDS,
+            )
+            if done.returncode != 0:
+                raise BadInput(f"page {number} of {name} is damaged")
+            yield drawn.with_suffix(".png")
 
 
 def decode(scan: File) -> Image.Image:

@@ -64,3 +64,18 @@ def test_refuses_a_picture_with_too_many_pixels() -> None:
     Image.new("1", (10_000, 5_000)).save(drawn, "PNG")
     with pytest.raises(BadInput, match="10000 x 5000 pixels; at most 40,000,000"):
         call_sync(Ocr.read, image=File.from_bytes(drawn.getvalue(), name="wall.png"))
+
+
+def test_reads_the_pages_of_a_document_and_tells_each() -> None:
+    told = Told()
+    read = call_sync(Ocr.read_document, document=SAMPLES / "scans.pdf", told=told)
+    sign, letter = (letters(page["text"]) for page in read)
+    assert "Ringthebelltwice" in sign
+    assert "lighthouse" in letter
+    assert told.progress == [(0.5, "page 1 of 2"), (1.0, "page 2 of 2")]
+
+
+def test_refuses_what_is_no_document() -> None:
+    text = File.from_bytes(b"%PDF-1.7\nnothing more", name="note.pdf")
+    with pytest.raises(BadInput, match="note.pdf is no PDF that poppler reads"):
+        call_sync(Ocr.read_document, document=text)

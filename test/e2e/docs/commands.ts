@@ -92,6 +92,8 @@ export const NOT_RUN: readonly (readonly [...Block, reason: string])[] = [
 
 /** Pages of which nothing is run here, and why. */
 export const NOT_RUN_PAGES: { readonly [page: string]: string } = {
+  "examples/generator/README.md": "its test is test/e2e/examples/python.test.ts",
+  "examples/speech/README.md": "it needs ffmpeg; its test is test/e2e/examples/python.test.ts",
   "examples/filetype/README.md": "its model is large; test/e2e/examples/python.test.ts reads it",
   "examples/ocr/README.md": "its model is large; test/e2e/examples/python.test.ts reads it",
   "examples/worker-go/README.md": "test/e2e/workers/go.test.ts builds and runs this worker",

@@ -7,7 +7,8 @@ import { PYTHON_EXAMPLES } from "../../../scripts/start-python.ts";
 import { leftOut } from "../../needed.ts";
 import { environment, pythonMissing, ROOT, run } from "../clients/python-environment.ts";
 
-const NAMES = PYTHON_EXAMPLES.map(({ name }) => name);
+/** Those that `npm start` serves, and those that need weights or programs besides. */
+const NAMES = [...PYTHON_EXAMPLES.map(({ name }) => name), "generator", "speech"];
 
 /** The newest Python for which there are wheels of all. */
 const NEWEST = Math.min(...PYTHON_EXAMPLES.map(({ versions }) => versions.newest));

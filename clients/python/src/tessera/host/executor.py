@@ -10,10 +10,12 @@ import contextvars
 import json
 import os
 import shutil
+import sys
+import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 from ..sdk.context import current_call
 from ..sdk.executable import (
@@ -28,7 +30,7 @@ from ..sdk.executable import (
 )
 from .call_log import LogBudget
 from .calls import read_call
-from .failure import failure_of
+from .failure import failure_of, has_lost_device
 from .frames import Attachments, Frame
 from .heads import refuse_status
 from .outbox import Entry, Outbox
@@ -47,6 +49,10 @@ from .traces import enter_trace
 
 End = Any
 """How a call ended: a result, the number of its pieces, or an exception."""
+
+
+LOST_DEVICE_EXIT_CODE = 71
+"""That of an operating system that fails (`sysexits.h`, `EX_OSERR`)."""
 
 
 class Executor:
@@ -251,7 +257,20 @@ class Executor:
             error = CallError(f"the result could not be written: {failed.strerror}")
         except CallError as refused:
             error = refused
+        if has_lost_device(error):
+            _lose_device(error)
         return _failed(call_id, failure_of(error, call.aborted))
+
+
+def _lose_device(error: BaseException) -> NoReturn:
+    """Ends the process, in which no call that needs the GPU can succeed any more.
+
+    The call is not answered: the node knows what becomes of one whose worker has ended, and the
+    other calls of this process fare the same.
+    """
+    traceback.print_exception(error)
+    print("this process cannot use its GPU any more, and ends", file=sys.stderr, flush=True)
+    os._exit(LOST_DEVICE_EXIT_CODE)
 
 
 def _awaited(given: Any) -> Awaitable[Any]:

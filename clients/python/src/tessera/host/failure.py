@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import re
 import traceback
 from pathlib import PurePath
 from typing import Any
@@ -43,6 +44,24 @@ def failure_of(error: BaseException, aborted: str | None) -> dict[str, Any]:
         code = "deadline_exceeded" if aborted == "timeout" else "canceled"
     message = _clip(_message_of(error))
     return {"code": code, "reason": "CALL_FAILED", "message": message, "stack": _stack_of(error)}
+
+
+def has_lost_device(error: BaseException) -> bool:
+    """Whether an exception says that the process can use its GPU no more, whoever calls it next.
+
+    These are the errors of CUDA after which every call of a context fails with the same; that its
+    memory is full is none of them.
+    """
+    return _LOST_DEVICE.search(str(error)) is not None
+
+
+_LOST_DEVICE = re.compile(
+    r"CUDA error: (?:device-side assert triggered|an illegal (?:memory access|instruction) was "
+    r"encountered|misaligned address|invalid program counter|unspecified launch failure"
+    r"|hardware stack error|uncorrectable ECC error encountered"
+    r"|the GPU (?:has fallen off the bus|was lost))"
+    r"|CUDA_ERROR_(?:ASSERT|ILLEGAL_ADDRESS|ILLEGAL_INSTRUCTION|LAUNCH_FAILED|ECC_UNCORRECTABLE)"
+)
 
 
 def too_large(endpoint: str, max_bytes: int) -> CallError:

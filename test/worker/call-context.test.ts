@@ -115,7 +115,7 @@ describe("a worker", () => {
 
   it("starts no process", async () => {
     expect(await worker.failure("spawn", {})).toMatchObject({
-      message: expect.stringContaining("may not start processes"),
+      message: expect.stringContaining("starts processes only if"),
     });
   });
 });

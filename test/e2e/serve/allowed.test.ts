@@ -27,7 +27,7 @@ describe("a function that does what is not allowed", () => {
     ["write a file", model, () => "os.tmpdir()"],
     ["start a thread", model, () => "tessera serve --allow-workers allows"],
     ["load native code", model, () => "tessera serve --allow-addons allows"],
-    ["start a process", model, () => "a worker may not start processes"],
+    ["start a process", model, () => "tessera serve --allow-processes allows"],
   ])("is told what would allow it: %s", async (what, path, words) => {
     const found = refusal(await served.post("/careless", { what, path: path() }));
     expect(found).toMatchObject({ status: 500, reason: "CALL_FAILED" });
@@ -57,6 +57,8 @@ it("what the operator allows is allowed, and no more", async () => {
     allowRead: [folder],
     allowAddons: true,
     allowWorkers: true,
+    allowProcesses: true,
+    model: [`qwen=${folder}`],
     env: ["API_KEY=a key"],
   };
   const { config, secrets } = readServeConfig(fixture("escapes.ts"), flags, {});
@@ -73,6 +75,9 @@ it("what the operator allows is allowed, and no more", async () => {
     const attempt = (what: string, path = "") => ask("/attempt", { what, path });
     expect(await attempt("read a file", join(folder, "model.txt"))).toEqual({ done: "weights" });
     expect(await attempt("start a thread")).toEqual({ done: expect.any(String) });
+    expect(await attempt("start a process")).toEqual({ done: expect.any(String) });
+    const { TESSERA_MODELS: models } = (await ask("/environment", {})) as Record<string, string>;
+    expect(JSON.parse(models ?? "")).toEqual({ qwen: folder });
     // There is no such addon, but it is looked for.
     expect(await attempt("load native code")).toEqual({ refused: "ERR_DLOPEN_FAILED" });
     expect(await attempt("write a file", join(folder, "model.txt"))).toMatchObject({

@@ -188,6 +188,30 @@ def test_requires_a_gpu_where_the_service_or_one_that_it_depends_on_does() -> No
     assert "requires" not in adapt(Plain).manifest
 
 
+def test_names_the_models_of_hugging_face_that_a_service_has_as_attributes() -> None:
+    @bentoml.service
+    class Reader:
+        weights = bentoml.models.HuggingFaceModel("acme/reader", revision="v2")
+
+        @bentoml.api
+        def read(self, text: str) -> str:
+            return text
+
+    @bentoml.service
+    class FrontDesk:
+        reader = bentoml.depends(Reader)
+        qwen = bentoml.models.HuggingFaceModel("Qwen/Qwen3-0.6B")
+
+        @bentoml.api
+        def read(self, text: str) -> str:
+            return text
+
+    assert adapt(FrontDesk).manifest["models"] == {
+        "front-desk-qwen": "hf://Qwen/Qwen3-0.6B",
+        "reader-weights": "hf://acme/reader@v2",
+    }
+
+
 def test_gives_routes_streams_and_batches_to_the_node(eight: Hosted) -> None:
     assert manifest_of(eight, "pairs")["route"] == "/v1/pairs"
     assert "route" not in manifest_of(eight, "text")

@@ -36,6 +36,7 @@ export function deploymentsContract(it: It): void {
         place: "any",
         queueTimeMs: 1_000,
         readyTimeoutMs: 0,
+        processes: 0,
         retentionMs: 0,
       },
       version: 1,

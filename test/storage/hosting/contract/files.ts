@@ -133,10 +133,11 @@ export function filesContract(it: It): void {
       ...{ usedBytes: 0, unusedBytes: 0, modelBytes: 0 },
       deployments: [],
     });
-    await platform.deploy(["code", "weights"], { name: "small" });
-    await platform.deploy(["weights", "1"], { name: "large" });
-    await platform.deploy(["weights", "22"], { name: "large" });
-    await platform.deploy(["weights", "22"], { name: "large" });
+    const [first, second] = [platform.newId("deployment"), platform.newId("deployment")];
+    await platform.deploy(["code", "weights"], { name: "small", deploymentId: first });
+    for (const own of ["1", "22", "22"]) {
+      await platform.deploy(["weights", own], { name: "large", deploymentId: second });
+    }
     await platform.upload("unused");
     const large = { name: "large", revisions: 3, bytes: 10 };
     const small = { name: "small", revisions: 1, bytes: 11 };

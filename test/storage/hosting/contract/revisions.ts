@@ -31,6 +31,7 @@ export function revisionsContract(it: It): void {
           network: { access: "open", hosts: [] },
           queueTimeMs: 1_000,
           readyTimeoutMs: 0,
+          processes: 0,
           retentionMs: 0,
           requires: {},
           place: "any",

@@ -18,7 +18,7 @@ from ..sdk.executable import Executable, HostedService, Json, ServiceError
 from . import internals
 from .dependencies import Dependency
 from .endpoint import BentoEndpoint
-from .manifest import needs_gpu, service_manifest, threads_of
+from .manifest import models_of, needs_gpu, service_manifest, threads_of
 from .turns import Turns
 from .unsupported import refuse_unsupported, refuse_version
 
@@ -49,6 +49,7 @@ class BentoService:
             config,
             # Those that it depends on run in its process.
             needs_gpu=any(needs_gpu(internals.configured(each)) for each in _all(service)),
+            models=models_of(_all(service)),
         )
         self._started: list[tuple[Any, Any]] = []
         """Services and their instances, in the order of their start."""

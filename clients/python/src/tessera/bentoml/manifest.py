@@ -7,7 +7,7 @@ import json
 import math
 import os
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from pathlib import PurePath
 from typing import Any, get_args, get_origin
 
@@ -59,7 +59,12 @@ def service_name(name: str) -> str:
 
 
 def service_manifest(
-    service: Any, endpoints: list[Json], config: Mapping[str, Any], *, needs_gpu: bool
+    service: Any,
+    endpoints: list[Json],
+    config: Mapping[str, Any],
+    *,
+    needs_gpu: bool,
+    models: Mapping[str, Json],
 ) -> dict[str, Json]:
     """``ServiceManifest`` of the node. BentoML's own description of the service is kept in it."""
     refuse_shared(endpoints)
@@ -73,6 +78,8 @@ def service_manifest(
         manifest["cors"] = cors
     if needs_gpu:
         manifest["requires"] = {"gpu": "*"}
+    if models:
+        manifest["models"] = dict(models)
     said = _description(getattr(service, "description", None) or service.inner.__doc__)
     if said:
         manifest["description"] = said
@@ -80,6 +87,20 @@ def service_manifest(
     if described is not None:
         manifest["compat"] = {"bentoml": described}
     return manifest
+
+
+def models_of(services: Iterable[Any]) -> dict[str, Json]:
+    """Class attributes that are ``HuggingFaceModel``, as sources of models, by the names of both.
+
+    BentoML resolves them by ``snapshot_download``, which finds what the node has brought.
+    """
+    found: dict[str, Json] = {}
+    for service in services:
+        for name, value in vars(service.inner).items():
+            if type(value).__name__ == "HuggingFaceModel" and hasattr(value, "model_id"):
+                branch = "" if value.revision == "main" else f"@{value.revision}"
+                found[f"{service_name(service.name)}-{name}"] = f"hf://{value.model_id}{branch}"
+    return found
 
 
 def cors_of(name: str, config: Mapping[str, Any]) -> dict[str, Json] | None:

@@ -14,8 +14,8 @@ from .metrics import Metric
 from .options import (
     Duration,
     check_description,
-    check_packages,
     check_models,
+    check_packages,
     check_processes,
     check_ready_timeout,
 )

@@ -22,12 +22,19 @@ export default defineConfig(({ mode }) => {
       assetsInlineLimit: 0,
       modulePreload: { polyfill: false },
       chunkSizeWarningLimit: 400,
-      ...(isPlayground && {
-        rolldownOptions: {
-          input: pathOf("playground.html"),
-          output: { entryFileNames: "assets/[name].js", assetFileNames: "assets/[name].[ext]" },
-        },
-      }),
+      rolldownOptions: isPlayground
+        ? {
+            input: pathOf("playground.html"),
+            output: { entryFileNames: "assets/[name].js", assetFileNames: "assets/[name].[ext]" },
+          }
+        : {
+            // Small pieces that every page loads are one file: each costs a request and its headers.
+            output: {
+              codeSplitting: {
+                groups: [{ name: "session", test: /api.session|infiniteQueryOptions|ui.status/ }],
+              },
+            },
+          },
     },
   };
 });

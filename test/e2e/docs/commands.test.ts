@@ -47,7 +47,17 @@ describe("the commands of the documents", () => {
 
   it.each([...new Set(words)])("name flags that are there: tessera %s", async (line) => {
     const [first = "", second = ""] = line.split(" ");
-    const group = ["admin", "client", "cloud", "deployment", "member", "task", "token", "worker"];
+    const group = [
+      "admin",
+      "client",
+      "cloud",
+      "deployment",
+      "member",
+      "model",
+      "task",
+      "token",
+      "worker",
+    ];
     const isGroup = group.includes(first) && /^[a-z-]+$/.test(second);
     await using program = new Program([first, ...(isGroup ? [second] : []), "--help"]);
     const { code, stdout } = await program.ended;

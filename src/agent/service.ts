@@ -13,6 +13,7 @@ import type { CacheFolders } from "../deployments/cache-folders.ts";
 import { DeploymentCounts } from "../deployments/counts.ts";
 import type { ScratchFolders } from "../deployments/scratch.ts";
 import { Workers } from "../deployments/workers.ts";
+import type { HeldArtifact } from "../hosting/artifact-cache.ts";
 import { holdModels, withCode } from "../hosting/preparation.ts";
 import type { Log } from "../log/log.ts";
 import type { WorkerModel } from "../pool/launch/models.ts";
@@ -169,6 +170,8 @@ export class JoinedService {
     const { machine, registered, source } = this.#options;
     const text = Buffer.from(registered.artifactIndex).toString();
     const held = await machine.artifacts.hold(text, source);
+    // With its packages, once these are there.
+    let whole: Pick<HeldArtifact, "release"> = held;
     try {
       const { platform, python } = held.index;
       if (python === undefined && platform !== undefined && platform !== currentPlatform()) {
@@ -186,6 +189,7 @@ export class JoinedService {
         memoryBytes: workerLimitsOf(registered).memoryBytes,
         progress: { signal: source.signal, onProgress: (text) => this.#say(text) },
       });
+      whole = artifact;
       const models = await this.#holdModels(held.index.models);
       this.#release = () => {
         artifact.release();
@@ -210,7 +214,7 @@ export class JoinedService {
         models: brought,
       });
     } catch (err) {
-      held.release();
+      whole.release();
       throw err;
     }
   }

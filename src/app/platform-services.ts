@@ -125,11 +125,11 @@ export function platformServices(
     register(LoginService, loginService({ ...ports, ...settings, limiter, startLimiter })),
     register(FederationService, federationService(ports.federation)),
     register(MetricsService, metricsService(ports)),
-    register(OperatorService, operatorService(ports)),
-    register(WorkerService, workerService({ ...ports, ...settings, storage: ports.tasks })),
     register(ModelService, modelService({ ...ports, ...settings }), {
       maxMessageBytes: MAX_INDEX_MESSAGE_BYTES,
     }),
+    register(OperatorService, operatorService(ports)),
+    register(WorkerService, workerService({ ...ports, ...settings, storage: ports.tasks })),
     register(DeploymentService, deploymentService({ ...ports, ...settings, platform }), {
       maxMessageBytes: MAX_INDEX_MESSAGE_BYTES,
     }),

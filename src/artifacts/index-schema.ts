@@ -36,7 +36,7 @@ const MODELS = {
       repository: {
         type: "string",
         maxLength: 200,
-        pattern: "^[A-Za-z0-9_][A-Za-z0-9._-]*/[A-Za-z0-9_][A-Za-z0-9._-]*$",
+        pattern: "^(?:[A-Za-z0-9_][A-Za-z0-9._-]*/)?[A-Za-z0-9_][A-Za-z0-9._-]*$",
       },
       commit: { type: "string", pattern: "^[0-9a-f]{40,64}$" },
     },

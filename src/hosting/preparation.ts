@@ -84,6 +84,8 @@ export async function prepare(
 ): Promise<Prepared> {
   const { hold, variables, onProgress, signal } = options;
   const held = await hold(record.organizationId, digest);
+  // With its packages, once these are there.
+  let whole = held;
   try {
     const { env, secrets } = await variables(record, revision);
     const { labels } = options;
@@ -111,6 +113,7 @@ export async function prepare(
             },
           })
         : { artifact: held, code: held.readCode, layer: undefined };
+    whole = artifact;
     const { index, servicePath } = artifact;
     signal.throwIfAborted();
     const models = awaits?.isWhole === true ? [] : await holdModels(record, index.models, options);
@@ -145,7 +148,7 @@ export async function prepare(
     };
     return { artifact: { ...artifact, release }, service };
   } catch (err) {
-    held.release();
+    whole.release();
     throw err;
   }
 }

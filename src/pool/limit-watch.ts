@@ -15,11 +15,11 @@ import {
   type WorkerLimits,
 } from "./limits.ts";
 import {
-  cpuTimeOfAll,
   type Pids,
   proportionalOf,
   residenceOfAll,
   sharedFolderBytes,
+  TreeTime,
   treeOf,
 } from "./process-tree.ts";
 import { cpuTimeMs, type Residence } from "./usage.ts";
@@ -36,6 +36,8 @@ const GROWING_INTERVAL_MS = 10;
 const GROWING_SHARE = 1 / 16;
 /** Interval at which the disk space, the sockets and the descriptors of a working worker are measured. */
 const HELD_INTERVAL_MS = 1_000;
+/** The pause between two looks, as a multiple of what one takes. */
+const MIN_LOOK_PAUSE_RATIO = 20;
 /** Measurements in a row that may fail because of this machine, which may lack descriptors itself. */
 const MAX_FAILED_MEASUREMENTS = 5;
 /**
@@ -82,6 +84,9 @@ export class LimitWatch implements Disposable {
   /** Of a worker that may start processes, what stands in its shared folder. */
   #sharedFolderBytes = 0;
   #comparing = false;
+  readonly #treeTime = new TreeTime();
+  /** What the last look took of the node's own time. */
+  #lookMs = 0;
   /** As last measured. */
   #held: Held | undefined;
   #lastBytes = Number.POSITIVE_INFINITY;
@@ -114,7 +119,9 @@ export class LimitWatch implements Disposable {
 
   #schedule(): void {
     const isIdle = this.#idleLooks >= MAX_IDLE_LOOKS;
-    const workingMs = this.#growing ? GROWING_INTERVAL_MS : WORKING_INTERVAL_MS;
+    const soonMs = this.#growing ? GROWING_INTERVAL_MS : WORKING_INTERVAL_MS;
+    // Many threads take long to look at, and the node has other things to do.
+    const workingMs = Math.max(soonMs, this.#lookMs * MIN_LOOK_PAUSE_RATIO);
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#look(), isIdle ? IDLE_INTERVAL_MS : workingMs);
   }
@@ -123,10 +130,10 @@ export class LimitWatch implements Disposable {
     const pid = this.#watched.pid();
     const cpuMs = pid === undefined ? undefined : cpuTimeMs(pid);
     if (pid !== undefined && cpuMs !== undefined) {
+      const beganMs = performance.now();
       const pids: Pids = this.#startsProcesses ? treeOf(pid) : [pid];
-      // That of a process whose end nobody waited for is not in a later sum.
-      const allMs = this.#startsProcesses ? Math.max(cpuTimeOfAll(pids), this.#lastCpuMs) : cpuMs;
-      this.#hold(pids, allMs);
+      this.#hold(pids, this.#startsProcesses ? this.#treeTime.at(pids) : cpuMs);
+      this.#lookMs = performance.now() - beganMs;
     }
     this.#schedule();
   }
@@ -142,11 +149,11 @@ export class LimitWatch implements Disposable {
     }
     this.#growing = false;
     const worked = cpuMs !== this.#lastCpuMs;
-    this.#idleLooks = worked || this.#stopped ? 0 : this.#idleLooks + 1;
+    this.#idleLooks = worked || this.#stopped || this.#inFlight > 0 ? 0 : this.#idleLooks + 1;
     this.#holdProcessor(pids, cpuMs);
     this.#holdProcesses(pids);
     // The look that finds it idle is the last to read the rest: nothing changes afterwards.
-    if (worked || this.#idleLooks === MAX_IDLE_LOOKS) {
+    if (worked || this.#inFlight > 0 || this.#idleLooks === MAX_IDLE_LOOKS) {
       this.#holdResidence(pids);
       void this.#holdRest(pids);
     }

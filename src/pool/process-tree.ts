@@ -5,7 +5,7 @@
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { readFile, statfs } from "node:fs/promises";
-import { cpuTimeMs, parentOf, type Residence, residenceOf } from "./usage.ts";
+import { cpuTimeMs, parentOf, type Residence, residenceOf, startTimeTicks } from "./usage.ts";
 
 /** Processes that are looked for: more than any worker may have. */
 const MAX_TREE_PROCESSES = 4_096;
@@ -29,10 +29,32 @@ export function treeOf(pid: number): Pids {
   return [pid, ...found];
 }
 
-/** Processor time of all of them, with those that have ended and were waited for. */
-export function cpuTimeOfAll(pids: Pids): number {
-  const all = [parentOf(pids[0]) ?? 0, ...pids];
-  return all.reduce((sum, pid) => sum + (cpuTimeMs(pid, { reaped: true }) ?? 0), 0);
+/**
+ * The processor time of a worker with all its processes, from look to look. That of a process which
+ * has ended is in the time of its parent only if the parent has waited for it; otherwise it counts
+ * as far as it was seen.
+ */
+export class TreeTime {
+  #totalMs = 0;
+  #lastSumMs = 0;
+  #seen = new Map<string, number>();
+
+  /** Milliseconds since the first look, with all processes that there are now. */
+  at(pids: Pids): number {
+    let [sumMs, ownMs] = [0, 0];
+    const seen = new Map<string, number>();
+    for (const pid of [parentOf(pids[0]) ?? 0, ...pids]) {
+      const timeMs = cpuTimeMs(pid) ?? 0;
+      const key = `${pid} ${startTimeTicks(pid)}`;
+      seen.set(key, timeMs);
+      ownMs += Math.max(0, timeMs - (this.#seen.get(key) ?? 0));
+      sumMs += cpuTimeMs(pid, { reaped: true }) ?? 0;
+    }
+    this.#totalMs += Math.max(0, ownMs, sumMs - this.#lastSumMs);
+    this.#lastSumMs = sumMs;
+    this.#seen = seen;
+    return this.#totalMs;
+  }
 }
 
 /** What all of them have. What several have, such as libraries and mapped weights, counts for each. */

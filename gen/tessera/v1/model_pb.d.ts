@@ -440,7 +440,7 @@ export declare type ImportModelRequest = Message<"tessera.v1.ImportModelRequest"
 
   /**
    * Where it is: `hf://OWNER/NAME` with `@` and a branch, tag or commit where it
-   * is not `main`; `https://HOST/PATH#sha256=DIGEST`; or `s3://BUCKET/PREFIX`.
+   * is not `main`; or `https://HOST/PATH#sha256=DIGEST`.
    *
    * @generated from field: string source = 2;
    */
@@ -477,7 +477,7 @@ export declare type ImportModelRequestJson = {
 
   /**
    * Where it is: `hf://OWNER/NAME` with `@` and a branch, tag or commit where it
-   * is not `main`; `https://HOST/PATH#sha256=DIGEST`; or `s3://BUCKET/PREFIX`.
+   * is not `main`; or `https://HOST/PATH#sha256=DIGEST`.
    *
    * @generated from field: string source = 2;
    */

@@ -3,7 +3,7 @@
  * and removed as the environments of services in Python are, in the same quota.
  */
 import { hash } from "node:crypto";
-import { mkdir, rm } from "node:fs/promises";
+import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { systemLibraries } from "../../pool/sandbox/bubblewrap.ts";
 import { libraryFolder, linkMachineLibraries } from "../../pool/sandbox/layer.ts";
@@ -83,16 +83,11 @@ export class Layers {
           const files = await withinDisk(limits, (until) =>
             this.#apt.download(packages, { ...progress, signal: until }),
           );
-          try {
-            const layer = join(unfinished, LAYER_NAME);
-            await withinDisk({ ...limits, maxBytes }, (until) =>
-              unpackPackages({ layer, files, maxFiles, searchPath, signal: until }),
-            );
-          } finally {
-            for (const file of files.values()) {
-              await rm(file, { force: true });
-            }
-          }
+          const layer = join(unfinished, LAYER_NAME);
+          // Another layer may be about to unpack the same files: they go when they are a day old.
+          await withinDisk({ ...limits, maxBytes }, (until) =>
+            unpackPackages({ layer, files, maxFiles, searchPath, signal: until }),
+          );
         },
       },
       progress.signal,

@@ -28,10 +28,10 @@ export default defineConfig(({ mode }) => {
             output: { entryFileNames: "assets/[name].js", assetFileNames: "assets/[name].[ext]" },
           }
         : {
-            // Small pieces that every page loads are one file: each costs a request and its headers.
+            // What every form is of is one file: each costs a request and its headers.
             output: {
               codeSplitting: {
-                groups: [{ name: "session", test: /api.session|infiniteQueryOptions|ui.status/ }],
+                groups: [{ name: "form", test: /ui.(field|fields-form|form|notice)\.tsx$/ }],
               },
             },
           },

@@ -10,6 +10,7 @@ import { Problem } from "../../errors.ts";
 import { dial } from "../../pool/egress/dial.ts";
 import type { EgressPolicy } from "../../pool/egress/policy.ts";
 import { EgressRefusedError } from "../../pool/egress/refusals.ts";
+import { raceAbort } from "../../time/race.ts";
 import { version } from "../../version.ts";
 import { sourceRefused, sourceUnavailable } from "./source.ts";
 
@@ -68,7 +69,7 @@ async function getOnce(
   url: URL,
   { policy, headers, signal }: Omit<GetOptions, "token">,
 ): Promise<IncomingMessage> {
-  const socket = await connected(url, policy);
+  const socket = await connected(url, { policy, signal });
   try {
     signal.throwIfAborted();
     return await new Promise<IncomingMessage>((settle, reject) => {
@@ -92,22 +93,36 @@ async function getOnce(
   }
 }
 
-async function connected(url: URL, policy: EgressPolicy): Promise<Socket> {
+async function connected(
+  url: URL,
+  { policy, signal }: Pick<GetOptions, "policy" | "signal">,
+): Promise<Socket> {
   const isTls = url.protocol === "https:";
   const host = url.hostname.replace(/^\[|\]$/g, "");
   const port = Number(url.port) || (isTls ? 443 : 80);
   let socket: Socket;
   try {
-    socket = await dial({ host, port }, { policy });
+    const dialing = dial({ host, port }, { policy });
+    socket = await raceAbort(dialing, signal).catch((err: unknown) => {
+      dialing.then(
+        (late) => late.destroy(),
+        () => {},
+      );
+      throw err;
+    });
   } catch (err) {
+    signal.throwIfAborted();
     throw err instanceof EgressRefusedError
       ? sourceRefused(err.message, err)
       : sourceUnavailable(`${url.host} cannot be reached`, err);
   }
   if (!isTls) {
-    return socket;
+    // The request listens to it, and sets none for a socket that it did not make.
+    return socket.setTimeout(SOURCE_IDLE_TIMEOUT_MS);
   }
   const secure = connectTls({ socket, servername: host, ALPNProtocols: ["http/1.1"] });
+  const leave = (): void => void secure.destroy(new Error("nobody waits for it"));
+  signal.addEventListener("abort", leave);
   try {
     await new Promise((settle, reject) => {
       secure.once("secureConnect", settle);
@@ -117,7 +132,10 @@ async function connected(url: URL, policy: EgressPolicy): Promise<Socket> {
     return secure;
   } catch (err) {
     secure.destroy();
+    signal.throwIfAborted();
     throw sourceUnavailable(`${url.host} makes no secure connection`, err);
+  } finally {
+    signal.removeEventListener("abort", leave);
   }
 }
 

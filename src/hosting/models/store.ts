@@ -10,6 +10,7 @@
  * not used for longest goes, if no worker has it.
  */
 import { createHash } from "node:crypto";
+import { renameSync } from "node:fs";
 import {
   mkdir,
   open,
@@ -45,6 +46,8 @@ const PROGRESS_INTERVAL_MS = 1_000;
 
 const COMPLETE = /^[0-9a-f]{64}$/;
 const PARTIAL = ".partial";
+/** What is being removed. */
+const GONE = ".gone";
 
 /** How far a model is on its way to this machine. */
 export interface ModelProgress {
@@ -108,6 +111,11 @@ export class ModelStore implements AsyncDisposable {
   async start(): Promise<void> {
     this.#own = await takeFolder(this.#options.folder);
     this.#folder = this.#own.path;
+    for (const name of await readdir(this.#folder)) {
+      if (name.endsWith(GONE)) {
+        await rm(join(this.#folder, name), { recursive: true, force: true });
+      }
+    }
   }
 
   /**
@@ -195,8 +203,6 @@ export class ModelStore implements AsyncDisposable {
     await this.#makeRoom(digest, totalBytes);
     const path = join(this.#folder, digest);
     const partial = `${path}${PARTIAL}`;
-    const stored = await hosting.listArtifactFiles({ organizationId, digest });
-    const blobIds = new Map(stored.map(({ sha256, blobId }) => [sha256, blobId]));
     const openBlob = ({ sha256, size }: IndexedFile): AsyncIterable<Uint8Array> => {
       const blobId = blobIds.get(sha256);
       if (blobId === undefined) {
@@ -205,7 +211,10 @@ export class ModelStore implements AsyncDisposable {
       return blobs.read(blobId, { start: 0, end: size });
     };
     const progress = new Progress(totalBytes, onProgress);
+    let blobIds: ReadonlyMap<string, string> = new Map();
     try {
+      const stored = await hosting.listArtifactFiles({ organizationId, digest });
+      blobIds = new Map(stored.map(({ sha256, blobId }) => [sha256, blobId]));
       await mkdir(partial, { recursive: true, mode: 0o700 });
       // A worker runs as another user, and only reads.
       await writeAll(files, { folder: partial, openBlob, progress, signal: this.#ended.signal });
@@ -231,6 +240,7 @@ export class ModelStore implements AsyncDisposable {
     const making = this.#making.then(async () => {
       const { maxBytes } = this.#options;
       const others = (await this.#list()).filter(({ name }) => !name.startsWith(digest));
+      this.#reserved.delete(digest);
       const reserved = [...this.#reserved.values()].reduce((sum, each) => sum + each, 0);
       let used = others.reduce((sum, each) => sum + each.bytes, reserved);
       const unused = others.filter(({ isUsed }) => !isUsed).sort((a, b) => a.usedMs - b.usedMs);
@@ -238,8 +248,14 @@ export class ModelStore implements AsyncDisposable {
         if (used + bytes <= maxBytes) {
           break;
         }
+        const [path, gone] = [join(this.#folder, name), join(this.#folder, `${name}${GONE}`)];
+        // Nothing may hold it from here on: whoever comes now brings it again.
+        if ((this.#holders.get(name.replace(PARTIAL, "")) ?? 0) > 0) {
+          continue;
+        }
         this.#brought.delete(name);
-        await rm(join(this.#folder, name), { recursive: true, force: true });
+        renameSync(path, gone);
+        await rm(gone, { recursive: true, force: true });
         used -= theirs;
       }
       if (used + bytes > maxBytes) {

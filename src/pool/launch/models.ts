@@ -4,7 +4,7 @@
  * finds them without the network (the layout of `huggingface_hub`'s cache: `refs/<branch>` has the
  * commit, `snapshots/<commit>` the files).
  */
-import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 /** A model on this machine. */
@@ -39,9 +39,12 @@ export function modelEnvironment(
   for (const { path, repository = "", commit = "" } of ofHub) {
     const folder = join(hub, `models--${repository.replaceAll("/", "--")}`);
     mkdirSync(join(folder, "refs"), { recursive: true });
-    mkdirSync(join(folder, "snapshots"));
+    mkdirSync(join(folder, "snapshots"), { recursive: true });
     writeFileSync(join(folder, "refs/main"), commit);
-    symlinkSync(path, join(folder, "snapshots", commit));
+    const snapshot = join(folder, "snapshots", commit);
+    if (!existsSync(snapshot)) {
+      symlinkSync(path, snapshot);
+    }
   }
   return {
     TESSERA_MODELS: JSON.stringify(

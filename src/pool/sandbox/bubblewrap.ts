@@ -4,7 +4,7 @@
  * capability, and a file system that holds the machine's libraries and
  * what it was given, all read-only but for its scratch folder.
  */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { isIn, layerArguments, libraryFolder } from "./layer.ts";
 
@@ -19,10 +19,14 @@ const HOST_NAME = "worker";
 const ZEROS = existsSync("/dev/full") ? "/dev/full" : "/dev/null";
 
 /**
- * What changes the machine's kernel, for a node that runs as root: container engines keep the same
- * read-only.
+ * What is in proc(5) besides processes: what tells of the machine's kernel, and what changes it,
+ * for a node that runs as root.
  */
-const KERNEL_SETTINGS = ["bus", "fs", "irq", "sys", "sysrq-trigger"].map((name) => `/proc/${name}`);
+function kernelFiles(): string[] {
+  return readdirSync("/proc", { withFileTypes: true })
+    .filter((entry) => !/^\d+$/.test(entry.name) && !entry.isSymbolicLink())
+    .map(({ name }) => `/proc/${name}`);
+}
 
 /** The dynamic loader has one fixed path in each architecture's programs. */
 const LOADERS = [
@@ -68,7 +72,7 @@ export function bubblewrapArguments(contents: SandboxContents): string[] {
     // The driver of a GPU names its threads there, and gives up where it cannot.
     ...(devices.length === 0
       ? ["--remount-ro", "/proc"]
-      : KERNEL_SETTINGS.flatMap((path) => ["--ro-bind-try", path, path])),
+      : kernelFiles().flatMap((path) => ["--ro-bind-try", path, path])),
     ...["--dev", "/dev"],
     ...["--dev-bind", ZEROS, "/dev/zero"],
     ...devices.flatMap((path) => ["--dev-bind", path, path]),

@@ -36,6 +36,8 @@ RELATIVE = {"expires_at", "not_before", "run_at", "start_by", "start_within", "d
 RELATIVE |= {"task_id", "update_mask", "idempotency_key", "settings", "deployment.settings", "organization"}
 # How many files there are is known to the task.
 RELATIVE |= {"file"}
+# Each kind of source has a form of its own, and the answer is its server's.
+RELATIVE |= {"source"}
 # What a filter chooses depends on its parts together, and on what is done.
 RELATIVE |= {"filter.all", "filter.statuses", "filter.error_contains"}
 # What a token has together with what an update of it sends.

@@ -45,6 +45,8 @@ class Platform {
   readonly #texts = new Map<string, string>();
   readonly #blobs = new Map<string, Buffer>();
   read = 0;
+  /** Called before files are listed. */
+  onList: () => void = () => {};
   /** Called before a chunk is given. */
   onChunk: () => void | Promise<void> = () => {};
 
@@ -84,6 +86,7 @@ class Platform {
       hosting: {
         getIndex: async ({ digest }) => this.#texts.get(digest),
         listArtifactFiles: async ({ digest }) => {
+          this.onList();
           const { files } = JSON.parse(this.#texts.get(digest) ?? "") as { files: IndexedFile[] };
           return files.map(({ sha256, size }) => ({ sha256, sizeBytes: size, blobId: sha256 }));
         },
@@ -211,4 +214,43 @@ it("a model that was deleted meanwhile says so", async () => {
   const store = await new Platform().open();
   const digest = "a".repeat(64);
   await expect(store.hold(key(digest))).rejects.toThrow(`there is no model ${digest} any more`);
+});
+
+it("a model that somebody takes while room is made is there, or brought again", async () => {
+  const platform = new Platform();
+  const [first = "", second = "", third = ""] = [1, 2, 3].map((byte) =>
+    platform.add({ weights: Buffer.alloc(1_000_000, byte) }),
+  );
+  const store = await platform.open(2_500_000);
+  for (let round = 0; round < 20; round += 1) {
+    for (const digest of [first, second]) {
+      (await store.hold(key(digest))).release();
+    }
+    const [taken, brought] = await Promise.allSettled([
+      store.hold(key(third)),
+      store.hold(key(first)),
+    ]);
+    for (const each of [taken, brought]) {
+      if (each.status === "fulfilled") {
+        expect(existsSync(join(each.value.path, "weights"))).toBe(true);
+        each.value.release();
+      }
+    }
+    expect(brought.status).toBe("fulfilled");
+  }
+});
+
+it("what could not be brought takes no room", async () => {
+  const platform = new Platform();
+  const digest = platform.add({ weights: Buffer.alloc(2_000_000, 7) });
+  const store = await platform.open(2_500_000);
+  platform.onList = () => {
+    throw new Error("the database is away");
+  };
+  for (let round = 0; round < 3; round += 1) {
+    await expect(store.hold(key(digest))).rejects.toThrow("the database is away");
+  }
+  platform.onList = () => {};
+  const { path } = await store.hold(key(digest));
+  expect(existsSync(join(path, "weights"))).toBe(true);
 });

@@ -4,7 +4,6 @@ import type { DeploymentService } from "../../../../gen/tessera/v1/deployment_pb
 import type { EndpointService } from "../../../../gen/tessera/v1/endpoint_pb.js";
 import type { LoginService } from "../../../../gen/tessera/v1/login_pb.js";
 import type { MetricsService } from "../../../../gen/tessera/v1/metrics_pb.js";
-import type { ModelService } from "../../../../gen/tessera/v1/model_pb.js";
 import type { OperatorService } from "../../../../gen/tessera/v1/operator_pb.js";
 import type { OrganizationService } from "../../../../gen/tessera/v1/organization_pb.js";
 import type { OrganizationTaskService } from "../../../../gen/tessera/v1/organization_task_pb.js";
@@ -17,7 +16,6 @@ export const deployments = createClient<typeof DeploymentService>("tessera.v1.De
 export const endpoints = createClient<typeof EndpointService>("tessera.v1.EndpointService");
 export const logins = createClient<typeof LoginService>("tessera.v1.LoginService");
 export const metrics = createClient<typeof MetricsService>("tessera.v1.MetricsService");
-export const models = createClient<typeof ModelService>("tessera.v1.ModelService");
 export const operator = createClient<typeof OperatorService>("tessera.v1.OperatorService");
 export const organizations = createClient<typeof OrganizationService>(
   "tessera.v1.OrganizationService",

@@ -2,9 +2,13 @@
 import { infiniteQueryOptions } from "@tanstack/react-query";
 import type {
   ListModelsResponseJson,
+  ModelService,
   ModelVersionJson,
 } from "../../../../gen/tessera/v1/model_pb.js";
-import { models } from "./clients.ts";
+import { createClient } from "./rpc.ts";
+
+/** Of its own, because the other pages do not call it. */
+export const models = createClient<typeof ModelService>("tessera.v1.ModelService");
 
 /** Models that are read at once; more come on demand. */
 const MAX_MODELS_PER_PAGE = 100;

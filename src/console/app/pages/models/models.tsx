@@ -3,8 +3,7 @@ import { useQueryClient, useSuspenseInfiniteQuery } from "@tanstack/react-query"
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import type { ModelVersionJson } from "../../../../../gen/tessera/v1/model_pb.js";
-import { models } from "../../api/clients.ts";
-import { isImporting, modelsOf, versionsOf } from "../../api/models.ts";
+import { isImporting, models, modelsOf, versionsOf } from "../../api/models.ts";
 import { useOrganization } from "../../api/session.ts";
 import { Button } from "../../ui/button.tsx";
 import { Command } from "../../ui/command.tsx";

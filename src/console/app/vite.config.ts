@@ -28,10 +28,13 @@ export default defineConfig(({ mode }) => {
             output: { entryFileNames: "assets/[name].js", assetFileNames: "assets/[name].[ext]" },
           }
         : {
-            // What every form is of is one file: each costs a request and its headers.
+            // What every form and every list is of is one file: each costs a request and its headers.
             output: {
               codeSplitting: {
-                groups: [{ name: "form", test: /ui.(field|fields-form|form|notice)\.tsx$/ }],
+                groups: [
+                  { name: "form", test: /ui.(field|fields-form|form|notice)\.tsx$/ },
+                  { name: "list", test: /ui.(data-table|menu|page|icon|time)\.tsx$/ },
+                ],
               },
             },
           },

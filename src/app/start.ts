@@ -148,7 +148,9 @@ export async function startPlatform(
       await sleep(delayMs);
       listener.retire();
       await hosted.hosting.drain(config.drainMs);
+      node.log.info("the deployments have drained");
       await listener.close(CLOSE_GRACE_MS);
+      node.log.info("the port is closed");
       await resources.disposeAsync();
     };
     return {

@@ -3,7 +3,7 @@ import { Command } from "commander";
 import type { Flags } from "../../config/settings.ts";
 import type { Surroundings } from "../command.ts";
 import { addSettings } from "../settings.ts";
-import { sayStopping, stopBeforeReady, stopSignal } from "../stopping.ts";
+import { sayStopping, stopBeforeReady, stopSignal, stopWithin } from "../stopping.ts";
 import { greeting } from "./greeting.ts";
 
 const EXAMPLES = `
@@ -62,7 +62,7 @@ async function run(path: string, flags: Flags, { env, streams }: Surroundings): 
   const token = secrets.token === undefined ? undefined : { toExport };
   streams.stdout.write(greeting(served, { config, token, exampleOf }));
   sayStopping(await signalled, config);
-  await served.stop();
+  await stopWithin(config.drainMs, () => served.stop());
 }
 
 /** In plain on a terminal, never in a log. */

@@ -3,7 +3,7 @@ import { Command } from "commander";
 import type { Flags } from "../../config/settings.ts";
 import type { Surroundings } from "../command.ts";
 import { addSettings } from "../settings.ts";
-import { sayStopping, stopBeforeReady, stopSignal } from "../stopping.ts";
+import { sayStopping, stopBeforeReady, stopSignal, stopWithin } from "../stopping.ts";
 import { platformGreeting } from "./greeting.ts";
 
 const EXAMPLES = `
@@ -36,5 +36,5 @@ async function run(flags: Flags, { env, streams, program }: Surroundings): Promi
   // Who presses Ctrl-C has no balancer in front.
   const delayMs = signal === "SIGTERM" ? config.drainDelayMs : 0;
   sayStopping(signal, { ...config, delayMs });
-  await platform.stop({ delayMs });
+  await stopWithin(delayMs + config.drainMs, () => platform.stop({ delayMs }));
 }

@@ -97,9 +97,10 @@ export function outOfMemory(usedBytes: number, { memoryBytes }: WorkerLimits): s
   return `out of memory: it used ${mebibytes(usedBytes)} of ${mebibytes(memoryBytes)}`;
 }
 
-/** Why a service is ended that was not loaded in time. */
-export function notReadyAfter(readyTimeoutMs: number): string {
-  return `the service was not ready after ${readyTimeoutMs / 1_000} s: does it wait for something at import? --ready-timeout gives it longer, as ready_timeout does in its code or in tessera.yaml`;
+/** Why a service is ended that was not ready in time; `said` is what it said of itself, once loaded. */
+export function notReadyAfter(readyTimeoutMs: number, said?: string): string {
+  const why = said === undefined ? "does it wait for something at import?" : `${said};`;
+  return `the service was not ready after ${readyTimeoutMs / 1_000} s: ${why} --ready-timeout gives it longer, as ready_timeout does in its code or in tessera.yaml`;
 }
 
 export function mebibytes(bytes: number): string {

@@ -50,6 +50,8 @@ export class LocalWorker implements Worker {
   readonly #heartbeat: WorkerHeartbeat;
   readonly #loaded = Promise.withResolvers<ServiceManifest>();
   #manifest: ServiceManifest | undefined;
+  /** What the service said of itself when it had loaded and was not ready. */
+  #unready: string | undefined;
   #counts: CountsReceiver | undefined;
   /** True when the node kills the process because of one execution or of its own shutdown. */
   #sacrificed = false;
@@ -157,10 +159,11 @@ export class LocalWorker implements Worker {
     const notice = setInterval(() => {
       const seconds = Math.round((performance.now() - startedAtMs) / 1_000);
       const text = `worker ${this.id} loads the service for ${seconds} s now, and may take ${readyTimeoutMs / 1_000} s`;
-      this.#options.onOutput(text, "node");
+      const said = this.#unready === undefined ? "" : `: ${this.#unready}`;
+      this.#options.onOutput(text + said, "node");
     }, LOADING_NOTICE_INTERVAL_MS);
     const timer = setTimeout(() => {
-      const message = notReadyAfter(readyTimeoutMs);
+      const message = notReadyAfter(readyTimeoutMs, this.#unready);
       this.#loaded.reject(new Error(message));
       this.kill(message);
     }, readyTimeoutMs);
@@ -245,6 +248,9 @@ export class LocalWorker implements Worker {
       case "ready":
         this.#ready(message.manifest);
         break;
+      case "not_ready":
+        this.#notReady(message.message);
+        break;
       case "refused":
         this.#loaded.reject(new Error(message.message));
         this.#leave();
@@ -317,6 +323,14 @@ export class LocalWorker implements Worker {
     this.#process.send({ type: "text_results", endpoints });
     this.#heartbeat.start();
     this.#loaded.resolve(manifest);
+  }
+
+  #notReady(said: string): void {
+    if (this.#manifest !== undefined) {
+      this.#process.refuse("it said that it was not ready after it had been");
+      return;
+    }
+    this.#unready = said;
   }
 
   /** Gives the worker time to write its reason and exit by itself. */

@@ -97,6 +97,7 @@ function isShort(message: NodeMessage | WorkerMessage): boolean {
     case "load":
     case "ready":
     case "refused":
+    case "not_ready":
     case "log":
       return false;
     default:
@@ -126,6 +127,7 @@ function headerOf(message: NodeMessage | WorkerMessage, attachments: OutgoingAtt
     case "ready":
       return { ...message, manifest: attachments.add(stringify(message.manifest)) };
     case "refused":
+    case "not_ready":
       return { ...message, message: shown(message.message, attachments) };
     case "log": {
       const { fieldsJson } = message;

@@ -96,6 +96,9 @@ export const MAX_LOG_TEXT_CHARACTERS = 8192;
 /** Why a service was refused; a longer text is cut. */
 export const MAX_REFUSAL_CHARACTERS = 16_384;
 
+/** What a service that is not ready says; a longer text is cut. */
+export const MAX_NOT_READY_CHARACTERS = 1_024;
+
 /** Arguments that a failure describes as wrong. */
 export const MAX_FAILURE_VIOLATIONS = 50;
 
@@ -300,6 +303,8 @@ export type WorkerMessage =
   /** The first message of a host that is not part of the node: the versions that it speaks. */
   | { readonly type: "hello"; readonly protocols: readonly number[]; readonly host: string }
   | { readonly type: "ready"; readonly manifest: ServiceManifest }
+  /** Before `ready`: the service is loaded, and this is what it says of itself, such as `ready said false`. */
+  | { readonly type: "not_ready"; readonly message: string }
   /** The service cannot be loaded; the worker exits by itself. */
   | { readonly type: "refused"; readonly message: string }
   | { readonly type: "results"; readonly results: readonly CallResult[] }

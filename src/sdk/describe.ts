@@ -27,6 +27,8 @@ export interface Executable {
 export interface ReadyService {
   readonly manifest: ServiceManifest;
   readonly endpoints: ReadonlyMap<string, Executable>;
+  /** What its author asks whether it may take calls; undefined: it may. */
+  readonly ready: (() => unknown) | undefined;
 }
 
 /**
@@ -40,9 +42,7 @@ export async function readyService(
   context: SetupContext = { metrics: {} },
 ): Promise<ReadyService> {
   const instance = typeof exported === "function" ? new (exported as ServiceClass)() : undefined;
-  if (instance !== undefined && !definition.endpoints.some(({ method }) => method === "setup")) {
-    await (instance as { setup?: (context: SetupContext) => unknown }).setup?.(context);
-  }
+  await hookOf(instance, definition, "setup")?.(context);
   const endpoints = new Map<string, Executable>();
   for (const endpoint of definition.endpoints) {
     const described = await describeEndpoint(definition.name, endpoint, instance);
@@ -52,6 +52,7 @@ export async function readyService(
   const { readyTimeoutMs, processes, packages, models } = definition;
   return {
     endpoints,
+    ready: definition.ready ?? hookOf(instance, definition, "ready"),
     manifest: {
       name,
       ...(description !== undefined && { description }),
@@ -65,6 +66,18 @@ export async function readyService(
       ...(metrics.length > 0 && { metrics }),
     },
   };
+}
+
+/** A method of a service class that the worker calls; undefined where it has none, or an endpoint. */
+function hookOf(
+  instance: object | undefined,
+  { endpoints }: ServiceDefinition,
+  name: "setup" | "ready",
+): ((context?: SetupContext) => unknown) | undefined {
+  const hook = (instance as Partial<Record<typeof name, unknown>> | undefined)?.[name];
+  return typeof hook === "function" && !endpoints.some(({ method }) => method === name)
+    ? hook.bind(instance)
+    : undefined;
 }
 
 async function describeEndpoint(

@@ -74,7 +74,16 @@ export interface FunctionServiceOptions<
   Declared extends MetricDeclarations = NoMetrics,
 > extends ServiceOptions<Declared> {
   readonly endpoints: Named;
+  /**
+   * Asked in each worker once it has loaded, and every second until it returns true: before that
+   * it takes no calls, and the revision does not take over. False, or a text that says why, is
+   * "not yet"; an error refuses the service. Default: ready when it has loaded.
+   */
+  readonly ready?: Ready;
 }
+
+/** Whether a worker may take calls: true, or false or a text that says why not yet. */
+type Ready = () => boolean | string | Promise<boolean | string>;
 
 /** An endpoint of a service, with its final name and checked options. */
 export interface ServiceEndpoint {
@@ -92,6 +101,8 @@ export interface ServiceDefinition
   readonly description?: string;
   readonly endpoints: readonly ServiceEndpoint[];
   readonly metrics: readonly MetricManifest[];
+  /** Of the function form; a class has a method. */
+  readonly ready?: Ready;
 }
 
 /** A service of the function form. Export it as default. */
@@ -104,7 +115,8 @@ export interface Service<Named extends Endpoints = Endpoints> {
 /**
  * A class that is constructed without arguments, once per worker. If it has a
  * method `setup()`, the worker awaits `setup(context)` before its first call, with
- * a `SetupContext`.
+ * a `SetupContext`. If it has a method `ready()`, it takes no calls before that says true
+ * (see `FunctionServiceOptions.ready`).
  */
 export type ServiceClass = new () => object;
 
@@ -162,11 +174,15 @@ export function service(options: ServiceOptions | FunctionServiceOptions): unkno
     ...checkModels(options.models, place),
     metrics: checkMetrics(options.metrics, place),
   };
+  const asked = checkReady((options as Partial<FunctionServiceOptions>).ready, place);
   if (!("endpoints" in options)) {
+    if (asked.ready !== undefined) {
+      throw new ServiceDefinitionError(place, "a class says that it is ready by a method, ready()");
+    }
     return classDecorator(described, place);
   }
   const endpoints = functionEndpoints(options.endpoints, place);
-  return { [SERVICE]: { ...described, endpoints } };
+  return { [SERVICE]: { ...described, ...asked, endpoints } };
 }
 
 const SERVICE_OPTIONS: Readonly<Record<keyof FunctionServiceOptions, true>> = {
@@ -179,8 +195,16 @@ const SERVICE_OPTIONS: Readonly<Record<keyof FunctionServiceOptions, true>> = {
   processes: true,
   packages: true,
   models: true,
+  ready: true,
   endpoints: true,
 };
+
+function checkReady(ready: unknown, place: string): Pick<ServiceDefinition, "ready"> {
+  if (ready !== undefined && typeof ready !== "function") {
+    throw new ServiceDefinitionError(place, "ready must be a function that returns true or false");
+  }
+  return ready === undefined ? {} : { ready: ready as Ready };
+}
 
 function classDecorator(described: Omit<ServiceDefinition, "endpoints">, place: string) {
   return (target: unknown, context: { readonly kind: unknown } | undefined): void => {

@@ -106,7 +106,7 @@ function noService(servicePath: string, module: Record<string, unknown>): string
 }
 
 /** A short message with the place in the service's source, without a stack trace. */
-function explain(thrown: unknown, servicePath: string): string {
+export function explain(thrown: unknown, servicePath: string): string {
   const place = thrown instanceof Error ? placeOf(thrown) : undefined;
   const at = place ?? servicePath;
   if (thrown instanceof ServiceDefinitionError) {

@@ -3,7 +3,7 @@
  * node sends, and returns their results (`../protocol/messages.ts`). It holds no
  * durable state: if it dies, the node knows which calls were under way.
  *
- * States: waiting for `load`; loading; ready; stopping (after `stop`, until the last
+ * States: waiting for `load`; loading, until the service says that it is ready; ready; stopping (after `stop`, until the last
  * call has ended). An uncaught exception or unhandled rejection in user code ends
  * the process by Node's own rules, with the error on stderr and a non-zero code.
  */
@@ -17,6 +17,7 @@ import { messageOf } from "./failure.ts";
 import { loadService } from "./load.ts";
 import { Outbox } from "./outbox.ts";
 import { speakToDeployer } from "./permission-errors.ts";
+import { untilReady } from "./readiness.ts";
 
 type LoadMessage = Extract<NodeMessage, { type: "load" }>;
 
@@ -73,7 +74,13 @@ function receive(message: NodeMessage): void {
   }
 }
 
-async function load({ servicePath, code, isolated, ...options }: LoadMessage): Promise<void> {
+async function load({
+  servicePath,
+  code,
+  isolated,
+  probe,
+  ...options
+}: LoadMessage): Promise<void> {
   loadingPath = servicePath;
   const { [EGRESS_SOCKET_VARIABLE]: egressSocket } = process.env;
   if (isolated) {
@@ -89,6 +96,12 @@ async function load({ servicePath, code, isolated, ...options }: LoadMessage): P
       throw new Error(`${servicePath} is not JavaScript, which this host runs`);
     }
     const service = await loadService(servicePath, code, meters);
+    // A build asks for the manifest; what the service is ready for is not there.
+    if (probe === undefined) {
+      await untilReady(service, servicePath, (message) =>
+        channel.send({ type: "not_ready", message }),
+      );
+    }
     loadingPath = undefined;
     executor = new Executor(service, { channel, outbox, meters, ...options });
     channel.send({ type: "ready", manifest: service.manifest });

@@ -64,10 +64,15 @@ export const REMOTE_SKIPS: readonly ContractSkip[] = [
     tests: [
       "that refuses its service says why, and goes by itself",
       "that exits while it loads refuses its service",
+      "whose service cannot say whether it is ready says why, and goes by itself",
       "that is killed while it loads is told as lost",
       "displaces calls that begin after its end, and uses nothing",
       "is known as crashed, killed or unresponsive by its end",
     ],
+  },
+  {
+    reason: "its agent has one service",
+    tests: ["takes no calls before its service says that it is ready"],
   },
   {
     reason: "it goes on without its node, which ends: see test/e2e/workers/adoption.test.ts",

@@ -103,8 +103,8 @@ export function workerContract(
     let manifest: ServiceManifest;
     const started: Worker[] = [];
 
-    async function ready(options?: Partial<WorkerOptions>): Promise<Worker> {
-      worker = await start(SERVICE, { graceMs: PATIENT_GRACE_MS, ...options });
+    async function ready(options?: Partial<WorkerOptions>, service = SERVICE): Promise<Worker> {
+      worker = await start(service, { graceMs: PATIENT_GRACE_MS, ...options });
       started.push(worker);
       manifest = await worker.load();
       return worker;
@@ -205,6 +205,19 @@ export function workerContract(
       started.push(leaving);
       await expect(leaving.load()).rejects.toThrow(/exited with code/);
       expect((await leaving.exited).message).toMatch(/exited with code/);
+    });
+
+    test("takes no calls before its service says that it is ready", async () => {
+      await ready({}, "serve/readiness.ts");
+      const said = ["the model is warming up", false, true];
+      expect(await begin("said").ended).toEqual(result(said));
+    });
+
+    test("whose service cannot say whether it is ready says why, and goes by itself", async () => {
+      const refusing = await start("refused/ready-throws.ts");
+      started.push(refusing);
+      await expect(refusing.load()).rejects.toThrow(/the index is torn/);
+      expect((await refusing.exited).message).toBe("it exited with code 1");
     });
 
     test("that is killed while it loads is told as lost", async () => {

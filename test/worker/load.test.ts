@@ -9,6 +9,11 @@ const REFUSALS: readonly [file: string, message: RegExp][] = [
   ["undecorated-class.ts", /has a default export that is not a service; decorate the class/],
   ["throws-at-import.ts", /throws-at-import\.ts:6:9: RangeError: the weights are torn$/],
   ["setup-throws.ts", /setup-throws\.ts:6:11: no model here$/],
+  ["ready-throws.ts", /ready-throws\.ts:6:11: the index is torn$/],
+  [
+    "ready-says-nothing.ts",
+    /ready-says-nothing\.ts: ready returned undefined; it returns true, or/,
+  ],
   ["exits.ts", /exits\.ts: the process exited with code 3 while loading$/],
   ["missing-package.ts", /cannot find a-package-that-is-not-installed; install it/],
   [

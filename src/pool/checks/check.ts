@@ -10,6 +10,7 @@ import {
   MAX_CHUNKS_PER_MESSAGE,
   MAX_INLINE_RESULT_BYTES,
   MAX_LOG_TEXT_CHARACTERS,
+  MAX_NOT_READY_CHARACTERS,
   MAX_REFUSAL_CHARACTERS,
   type WorkerMessage,
 } from "../../protocol/messages.ts";
@@ -48,6 +49,10 @@ export function readWorkerMessage(
     case "refused": {
       const text = shortText(message.message, attachments, MAX_REFUSAL_CHARACTERS);
       return text === undefined ? undefined : { type: "refused", message: text };
+    }
+    case "not_ready": {
+      const text = shortText(message.message, attachments, MAX_NOT_READY_CHARACTERS);
+      return text === undefined ? undefined : { type: "not_ready", message: text };
     }
     case "results": {
       const results = readResults(message.results, attachments);

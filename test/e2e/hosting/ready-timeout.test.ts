@@ -20,6 +20,21 @@ it("a service that loads for longer than its code says starts when its deploymen
   expect(await world.call("slow", "/ready", { body: {} })).toMatchObject({ json: true });
 });
 
+it("a revision that does not say that it is ready does not take over, and its status says what it said", async () => {
+  await using world = await World.start();
+  const readyTimeout = durationFromMs(5_000);
+  await world.deployed("sharded", await artifact("loading"), { settings: { readyTimeout } });
+  const env = { NOT_READY: "3 of 7 shards are loaded" };
+  await world.deploy("sharded", await artifact("loading"), { settings: { env, readyTimeout } });
+  const failed = await world.until("sharded", ({ statusReason }) =>
+    statusReason.includes("not ready"),
+  );
+  expect(failed.statusReason).toContain(
+    "the service was not ready after 5 s: ready said 3 of 7 shards are loaded; --ready-timeout",
+  );
+  expect(await world.call("sharded", "/ready", { body: {} })).toMatchObject({ json: true });
+});
+
 it("a time to load of half a second is refused, and so is one of two days", async () => {
   await using world = await World.start();
   await world.deployed("echo", await artifact());

@@ -768,6 +768,33 @@ def test_refuses_services_of_before_1_2(source: str, why: str, tmp_path: Path) -
     assert why in done.stderr.splitlines()[-1]
 
 
+def test_is_ready_when_all_services_of_the_process_say_so(host: Host) -> None:
+    said = {"inner": False, "outer": True}
+
+    @bentoml.service
+    class Inner:
+        async def __is_ready__(self) -> bool:
+            return said["inner"]
+
+    @bentoml.service
+    class Outer:
+        inner = bentoml.depends(Inner)
+
+        def __is_ready__(self) -> int:
+            return int(said["outer"])
+
+    hosted = host(Outer)
+    ready = hosted.service.ready
+    assert ready is not None and ready.__name__ == "__is_ready__"
+    assert hosted.run(ready()) is False
+    said["inner"] = True
+    assert hosted.run(ready()) is True
+
+
+def test_is_ready_at_once_without_a_say(eight: Hosted) -> None:
+    assert eight.service.ready is None
+
+
 def test_says_which_variable_is_missing() -> None:
     @bentoml.service(envs=[{"name": "NOBODY_SETS_THIS"}])
     class Needy:

@@ -7,5 +7,6 @@ await wait(Number(process.env.LOAD_MS ?? 0));
 export default service({
   name: "loading",
   readyTimeout: "1s",
+  ready: () => process.env.NOT_READY ?? true,
   endpoints: { ready: api({}, () => true) },
 });

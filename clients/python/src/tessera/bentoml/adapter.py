@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any
 
 from pydantic.errors import PydanticUserError
@@ -65,6 +65,18 @@ class BentoService:
         except PydanticUserError as error:
             said = str(error).splitlines()[0]
             raise ServiceError(f"{self._service.name}.{name}: its types: {said}") from error
+
+    @property
+    def ready(self) -> Callable[[], Any] | None:
+        """``__is_ready__`` of all services in this process; None where none has one."""
+        asked = [each for _, each in self._started if hasattr(each, "__is_ready__")]
+
+        async def all_ready() -> bool:
+            return all([await _is_ready(each) for each in asked])
+
+        # What its author is told that was asked.
+        all_ready.__name__ = "__is_ready__"
+        return all_ready if asked else None
 
     async def setup(self) -> None:
         """Constructs the class, after those that it depends on, and runs the hooks of each."""
@@ -130,6 +142,13 @@ def _construct(service: Any) -> Any:
     except NameError as error:
         hint = "is a package missing that it imports within bentoml.importing()?"
         raise ServiceError(f"{service.name}: {error}: {hint}") from error
+
+
+async def _is_ready(instance: Any) -> bool:
+    # As BentoML asks: in a thread, unless it is async; whatever is true means yes.
+    if inspect.iscoroutinefunction(instance.__is_ready__):
+        return bool(await instance.__is_ready__())
+    return bool(await asyncio.to_thread(instance.__is_ready__))
 
 
 async def _run_hooks(service: Any, owner: Any, kind: str) -> None:

@@ -1,7 +1,8 @@
 """The program: loads one service, executes the calls that the node sends, returns their results.
 
-States: waiting for ``load``; loading; ready; stopping (after ``stop``, until the last call has
-ended). It holds no durable state: if it dies, the node knows which calls were under way.
+States: waiting for ``load``; loading, until the service says that it is ready; ready; stopping
+(after ``stop``, until the last call has ended). It holds no durable state: if it dies, the node
+knows which calls were under way.
 """
 
 from __future__ import annotations
@@ -95,14 +96,18 @@ def _load(channel: Channel, load: dict[str, Any]) -> Any:
 
 
 def _refuse(channel: Channel, reason: str) -> NoReturn:
-    attachments = Attachments()
-    message = attachments.text(reason[:MAX_REFUSAL_CHARACTERS])
-    channel.send({"type": "refused", "message": message}, attachments)
+    _say(channel, "refused", reason[:MAX_REFUSAL_CHARACTERS])
     _exit(1)
+
+
+def _say(channel: Channel, kind: str, message: str) -> None:
+    attachments = Attachments()
+    channel.send({"type": kind, "message": attachments.text(message)}, attachments)
 
 
 async def _serve(channel: Channel, outputs: Outputs, load: dict[str, Any], service: Any) -> None:
     from .executor import Executor
+    from .readiness import NotReady, until_ready
 
     outbox = Outbox(channel, _take_changes)
     executor = Executor(
@@ -118,6 +123,11 @@ async def _serve(channel: Channel, outputs: Outputs, load: dict[str, Any], servi
     try:
         if is_set_up:
             await service.setup()
+            # A build asks for the manifest; what the service is ready for is not there.
+            if load.get("probe") is None:
+                await until_ready(service.ready, lambda said: _say(channel, "not_ready", said))
+    except NotReady as error:
+        _refuse(channel, str(error))
     except Exception as error:
         traceback.print_exception(error)
         _refuse(channel, f"setup of the service failed: {type(error).__name__}: {error}")

@@ -191,6 +191,11 @@ class HostedService(Protocol):
         """By name."""
         ...
 
+    @property
+    def ready(self) -> Callable[[], Any] | None:
+        """What is asked after ``setup`` whether it may take calls; None: it may."""
+        ...
+
     async def setup(self) -> None:
         """Prepares the process, before the first call."""
         ...

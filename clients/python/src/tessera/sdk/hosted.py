@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from .endpoints import EndpointDefinition
+from .endpoints import ENDPOINT, EndpointDefinition
 from .executable import Executable, ServiceError
 from .hosted_batch import HostedBatch
 from .hosted_method import HostedMethod, HostedStream
@@ -42,23 +42,31 @@ class HostedClass:
             self.manifest["metrics"] = metrics
         self._instance: Any = None
 
+    @property
+    def ready(self) -> Callable[[], Any] | None:
+        """Its ``ready``, if it has one: whether it may take calls."""
+        return self._hook("ready")
+
     async def setup(self) -> None:
         """Constructs the class, and calls its ``setup``."""
         self._instance = self._definition.target()
         for endpoint in self._hosted.values():
             endpoint.bind(self._instance)
-        await self._hook("setup")
+        await _call(self._hook("setup"))
 
     async def teardown(self) -> None:
         """Calls its ``teardown``."""
-        await self._hook("teardown")
+        await _call(self._hook("teardown"))
 
-    async def _hook(self, name: str) -> None:
+    def _hook(self, name: str) -> Callable[[], Any] | None:
         hook = getattr(self._instance, name, None)
-        if callable(hook) and name not in self.endpoints:
-            done = hook()
-            if inspect.isawaitable(done):
-                await done
+        return hook if callable(hook) and not hasattr(hook, ENDPOINT) else None
+
+
+async def _call(hook: Callable[[], Any] | None) -> None:
+    done = None if hook is None else hook()
+    if inspect.isawaitable(done):
+        await done
 
 
 def _host(service: str, definition: EndpointDefinition) -> HostedMethod | HostedBatch:

@@ -108,8 +108,9 @@ def service(
 ) -> Any:
     """Makes a service of a class, which is constructed once per worker, without arguments.
 
-    A method ``setup`` is called before the first call, and ``teardown`` after the last one; both
-    may be async.
+    A method ``setup`` is called before the first call, and ``teardown`` after the last one. A
+    method ``ready`` is asked before the first call, and every second until it returns ``True``;
+    ``False``, or a text that says why, is "not yet". All may be async.
 
     - ``name``: a DNS label. Default: the name of the class, ``PageReader`` as ``page-reader``.
     - ``description``: default: the docstring of the class.

@@ -620,7 +620,7 @@ export const comments = {
   "tessera.v1.PushModelRequest.index": "The version's index: the text of its `tessera.json`.",
   "tessera.v1.ImportModelRequest": "ImportModelRequest names what to fetch.",
   "tessera.v1.ImportModelRequest.organization": "The organization; see OrganizationService.",
-  "tessera.v1.ImportModelRequest.source": "Where it is: `hf://OWNER/NAME` with `@` and a branch, tag or commit where it is not `main`; or `https://HOST/PATH#sha256=DIGEST`.",
+  "tessera.v1.ImportModelRequest.source": "Where it is: `hf://OWNER/NAME` with `@` and a branch, tag or commit where it is not `main`; `s3://BUCKET/PREFIX`, where the operator lets the organization read it; or `https://HOST/PATH#sha256=DIGEST`.",
   "tessera.v1.ImportModelRequest.model": "The model's name. Empty: the last part of the source, in small letters.",
   "tessera.v1.ImportModelRequest.token": "A token of Hugging Face, for a gated or private repository. It is kept sealed until the version is ready or has failed, and never shown.",
   "tessera.v1.ListModelsRequest": "ListModelsRequest asks for models.",

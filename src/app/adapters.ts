@@ -4,8 +4,10 @@
  */
 import type { BlobsConfig } from "../config/blobs.ts";
 import type { SmtpSecrets } from "../config/mail.ts";
+import type { StartConfig } from "../config/start.ts";
 import type { TracingConfig, TracingSecrets } from "../config/tracing.ts";
 import { isPostgres } from "../config/values.ts";
+import type { BucketReader } from "../hosting/models/bucket.ts";
 import type { Log } from "../log/log.ts";
 import type { Mailer } from "../server/mail/mailer.ts";
 import type { BackupSource, CopyProgress } from "../storage/backup.ts";
@@ -154,6 +156,21 @@ export async function openBlobs(
       return new S3BlobStore(blobs);
     }
   }
+}
+
+/** What reads models out of buckets; undefined where nobody may. */
+export async function openModelBuckets({
+  modelBuckets,
+  s3,
+}: Pick<StartConfig, "modelBuckets" | "s3">): Promise<(BucketReader & Disposable) | undefined> {
+  if (modelBuckets.length === 0) {
+    return undefined;
+  }
+  const { S3Reader } = await withOptionalPackages(
+    "s3",
+    async () => await import("../hosting/models/s3-reader.ts"),
+  );
+  return new S3Reader(s3);
 }
 
 /** Undefined where no mail is sent. */

@@ -13,7 +13,8 @@ interface OptionalPackages {
 
 export const OPTIONAL_PACKAGES = {
   s3: {
-    asked: "--blobs (TESSERA_BLOBS) names a bucket of S3",
+    asked:
+      "--blobs (TESSERA_BLOBS) or --model-buckets (TESSERA_MODEL_BUCKETS) names a bucket of S3",
     packages: ["@aws-sdk/client-s3@^3", "@aws-sdk/lib-storage@^3"],
   },
   tracing: {

@@ -25,7 +25,7 @@ import { ownAddressesIn, trustedAddresses } from "../server/proxies.ts";
 import type { ServerOptions } from "../server/server.ts";
 import type { Accounts } from "../storage/accounts/accounts.ts";
 import { version } from "../version.ts";
-import { openMailer, shownDatabase } from "./adapters.ts";
+import { openMailer, openModelBuckets, shownDatabase } from "./adapters.ts";
 import { keysPath, openDataFolder } from "./data-folder.ts";
 import { deploymentMetrics, deploymentPage, serveDeployments } from "./deployment-routes.ts";
 import { Health } from "./health.ts";
@@ -108,7 +108,7 @@ export async function startPlatform(
     const mailer = await openMailer(secrets.smtp);
     const { packages } = secrets;
     const python = await openPython({ config, packages, sandbox }, node, resources);
-    const sources = modelSources(config);
+    const sources = modelSources(config, resources.use(await openModelBuckets(config)));
     const hosted = resources.use(
       await startHosting({
         config,

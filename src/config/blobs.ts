@@ -1,6 +1,17 @@
-/** The location of large files: beside the database, unless `--blobs` names another. */
+/**
+ * Places in S3, and the location of large files: beside the database, unless `--blobs` names
+ * another.
+ */
 import { resolve } from "node:path";
-import { ConfigError, isPostgres } from "./values.ts";
+import type { BucketGrant } from "../hosting/models/bucket.ts";
+import { ConfigError, isPostgres, type Parse } from "./values.ts";
+
+/** Where S3 is, and in which region. */
+export interface S3Config {
+  /** Undefined: Amazon's own. */
+  readonly endpoint: string | undefined;
+  readonly region: string;
+}
 
 export type BlobsConfig =
   /** In a temporary folder, because the database is in memory. */
@@ -8,15 +19,12 @@ export type BlobsConfig =
   | { readonly kind: "folder"; readonly folder: string }
   /** In the Postgres database itself, which is all that nodes share. */
   | { readonly kind: "postgres" }
-  | {
+  | (S3Config & {
       readonly kind: "s3";
       readonly bucket: string;
       /** Empty, or with a trailing slash. */
       readonly prefix: string;
-      /** Undefined: Amazon's own. */
-      readonly endpoint: string | undefined;
-      readonly region: string;
-    };
+    });
 
 /** Reads `--blobs`; S3 credentials come from where the AWS tools keep them. Throws a `ConfigError`. */
 export function blobsConfig(
@@ -42,10 +50,52 @@ export function blobsConfig(
     kind: "s3",
     bucket,
     prefix: prefix === "/" ? "" : prefix,
+    ...s3Config(env),
+  };
+}
+
+/** Reads which S3 is meant. Throws a `ConfigError`. */
+export function s3Config(env: NodeJS.ProcessEnv): S3Config {
+  return {
     endpoint: endpoint(env.TESSERA_S3_ENDPOINT || undefined),
     // Most servers other than Amazon's accept any region.
     region: env.AWS_REGION || env.AWS_DEFAULT_REGION || "us-east-1",
   };
+}
+
+const GRANT =
+  /^(\*|[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)=s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])((?:\/[\w.-]+)*)\/?$/;
+
+/** Which organizations read which places of S3, such as `acme=s3://weights/acme,*=s3://shared`. */
+export const bucketGrants: Parse<readonly BucketGrant[]> = (text, name) =>
+  text
+    .split(",")
+    .map((entry) => entry.trim())
+    .filter((entry) => entry !== "")
+    .map((entry) => {
+      const [, organization, bucket, path = ""] = GRANT.exec(entry) ?? [];
+      if (organization === undefined || bucket === undefined || /\/\.{1,2}(?:\/|$)/.test(path)) {
+        throw new ConfigError(
+          `${name} must be places of S3 with the organization that may read them, such as acme=s3://weights/acme,*=s3://shared; ${JSON.stringify(entry)} is not one`,
+        );
+      }
+      return { organization, bucket, prefix: path.slice(1) };
+    });
+
+/** Throws a `ConfigError` for a grant that reaches what the platform itself stores of everybody. */
+export function checkGrants(grants: readonly BucketGrant[], blobs: BlobsConfig): void {
+  if (blobs.kind !== "s3") {
+    return;
+  }
+  const own = blobs.prefix;
+  for (const { organization, bucket, prefix } of grants) {
+    const granted = prefix === "" ? "" : `${prefix}/`;
+    if (bucket === blobs.bucket && (own.startsWith(granted) || granted.startsWith(own))) {
+      throw new ConfigError(
+        `--model-buckets lets ${organization} read s3://${bucket}/${prefix}, where the platform keeps the files of all organizations (--blobs s3://${bucket}/${own}): grant another place`,
+      );
+    }
+  }
 }
 
 function beside(database: string): BlobsConfig {

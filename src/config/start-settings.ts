@@ -6,6 +6,7 @@ import {
   MAX_READY_TIMEOUT_MS,
   MIN_READY_TIMEOUT_MS,
 } from "../protocol/manifest.ts";
+import { bucketGrants } from "./blobs.ts";
 import { MAIL_SETTINGS } from "./mail.ts";
 import { OIDC_SETTINGS } from "./oidc.ts";
 import { PYTHON_SETTINGS } from "./python.ts";
@@ -298,6 +299,16 @@ export const START_SETTINGS = {
     summary: "where models of hf:// are imported from: Hugging Face, or a mirror of it",
     reason:
       "the platform alone connects there; it may be at a private address, where its redirects go only with --allow-egress",
+  }),
+  modelBuckets: setting({
+    flag: "--model-buckets <grants>",
+    variable: "TESSERA_MODEL_BUCKETS",
+    fallback: "",
+    parse: bucketGrants,
+    summary:
+      "comma-separated places of S3 that organizations may import models from, each with the organization's name or * for all: acme=s3://weights/acme,*=s3://shared",
+    reason:
+      "none: the platform reads them with its own credentials, from the usual AWS sources, and TESSERA_S3_ENDPOINT; who may deploy in the organization reads all that is below",
   }),
   databaseWait: setting({
     flag: "--database-wait <time>",

@@ -3,9 +3,10 @@ import { join, resolve } from "node:path";
 import type { OrganizationCreators } from "../auth/organization-creators.ts";
 import { overlaps } from "../collections/networks.ts";
 import type { Ceilings } from "../deployments/ceilings.ts";
+import type { BucketGrant } from "../hosting/models/bucket.ts";
 import type { BudgetLimits } from "../pool/room/shortage.ts";
 import type { SandboxMode } from "../pool/sandbox/sandbox.ts";
-import { type BlobsConfig, blobsConfig } from "./blobs.ts";
+import { type BlobsConfig, blobsConfig, checkGrants, type S3Config, s3Config } from "./blobs.ts";
 import { budgetLimits } from "./budget.ts";
 import { type ConnectionsConfig, connectionsConfig } from "./connections.ts";
 import { readConfigFile } from "./file.ts";
@@ -92,6 +93,9 @@ export interface StartConfig extends CheckConfig, BackupConfig, ServiceLimits {
   readonly allowedEgress: readonly string[];
   /** Where models of `hf://` are imported from. */
   readonly modelHub: string;
+  /** What organizations may import of S3. */
+  readonly modelBuckets: readonly BucketGrant[];
+  readonly s3: S3Config;
   /** The labels of this machine, which deployments may require. */
   readonly labels: { readonly [name: string]: string };
   /** What deployments may ask for at most. */
@@ -146,6 +150,8 @@ export function readStartConfig(
   checkProxies(read);
   const data = dataSecrets(read);
   const { tracing, tracingSecrets } = tracingConfig(read);
+  const blobs = blobsConfig(read.blobs ?? ownBlobs(read.dataFolder, data), data.database, env);
+  checkGrants(read.modelBuckets, blobs);
   const config: StartConfig = {
     ...SERVICE_LIMITS,
     dataFolder: resolve(read.dataFolder),
@@ -168,7 +174,7 @@ export function readStartConfig(
       total: read.maxConnections,
       perAddress: read.maxConnectionsPerAddress,
     }),
-    blobs: blobsConfig(read.blobs ?? ownBlobs(read.dataFolder, data), data.database, env),
+    blobs,
     allowsNativeCode: read.nativeCode === "allow",
     python: {
       interpreters: read.pythonInterpreters?.split(",") ?? [],
@@ -189,6 +195,8 @@ export function readStartConfig(
       storageBytes: read.maxOrganizationStorage,
     },
     modelHub: read.modelHub,
+    modelBuckets: read.modelBuckets,
+    s3: s3Config(env),
     maxJsonBodyBytes: read.maxJson,
     readyTimeoutMs: read.readyTimeout,
     maxCacheBytes: read.maxCache,

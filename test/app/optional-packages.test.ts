@@ -37,7 +37,7 @@ describe("an optional package", () => {
       withOptionalPackages("s3", () => notFound("@aws-sdk/lib-storage")),
     ).rejects.toThrow(
       new ConfigError(
-        "--blobs (TESSERA_BLOBS) names a bucket of S3, which needs packages that are not installed (@aws-sdk/lib-storage); install them where tessera-platform is installed: npm install @aws-sdk/client-s3@^3 @aws-sdk/lib-storage@^3",
+        "--blobs (TESSERA_BLOBS) or --model-buckets (TESSERA_MODEL_BUCKETS) names a bucket of S3, which needs packages that are not installed (@aws-sdk/lib-storage); install them where tessera-platform is installed: npm install @aws-sdk/client-s3@^3 @aws-sdk/lib-storage@^3",
       ),
     );
   });

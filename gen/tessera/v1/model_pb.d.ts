@@ -440,7 +440,8 @@ export declare type ImportModelRequest = Message<"tessera.v1.ImportModelRequest"
 
   /**
    * Where it is: `hf://OWNER/NAME` with `@` and a branch, tag or commit where it
-   * is not `main`; or `https://HOST/PATH#sha256=DIGEST`.
+   * is not `main`; `s3://BUCKET/PREFIX`, where the operator lets the organization
+   * read it; or `https://HOST/PATH#sha256=DIGEST`.
    *
    * @generated from field: string source = 2;
    */
@@ -477,7 +478,8 @@ export declare type ImportModelRequestJson = {
 
   /**
    * Where it is: `hf://OWNER/NAME` with `@` and a branch, tag or commit where it
-   * is not `main`; or `https://HOST/PATH#sha256=DIGEST`.
+   * is not `main`; `s3://BUCKET/PREFIX`, where the operator lets the organization
+   * read it; or `https://HOST/PATH#sha256=DIGEST`.
    *
    * @generated from field: string source = 2;
    */

@@ -102,7 +102,7 @@ export function modelService(
         throw problem("SERVER_BUSY", message, { retryAfterMs: 2_000 });
       }
       const signal = AbortSignal.any([ctx.signal, AbortSignal.timeout(PIN_TIMEOUT_MS)]);
-      const found = await pinSource(modelSources, source, { token, signal })
+      const found = await pinSource(modelSources, source, { organization, token, signal })
         .catch((err) => {
           ctx.signal.throwIfAborted();
           throw signal.aborted

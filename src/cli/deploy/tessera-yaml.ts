@@ -148,7 +148,7 @@ function entries(map: YAMLMap, known: readonly string[] | undefined, fail: Fail)
 
 /** What the platform takes for the name of a model in a service, and for where it is. */
 const MODEL_NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$/;
-const MODEL_SOURCE = /^(?:hf|https|model):\/\/[!-~]{1,2040}$/;
+const MODEL_SOURCE = /^(?:hf|s3|https|model):\/\/[!-~]{1,2040}$/;
 
 function sources(node: Node, key: string, fail: Fail): { readonly [name: string]: string } {
   if (!isMap(node)) {
@@ -161,7 +161,10 @@ function sources(node: Node, key: string, fail: Fail): { readonly [name: string]
     const source = someText(value, name, fail);
     return MODEL_SOURCE.test(source)
       ? ([name, source] as const)
-      : fail(value, `${name} must be hf://OWNER/NAME, https://…#sha256=… or model://NAME@VERSION`);
+      : fail(
+          value,
+          `${name} must be hf://OWNER/NAME, s3://BUCKET/PREFIX, https://…#sha256=… or model://NAME@VERSION`,
+        );
   });
   return Object.fromEntries(found);
 }

@@ -29,7 +29,10 @@ export function importCommand(actions: CloudActions): Command {
     description:
       "Have the platform fetch a model: pinned to its commit, once, in the background. The same again goes on where one broke off.",
     arguments: [
-      ["<source>", "hf://OWNER/NAME, with @ and a branch, tag or commit; https://…#sha256=…"],
+      [
+        "<source>",
+        "hf://OWNER/NAME, with @ and a branch, tag or commit; s3://BUCKET/PREFIX; https://…#sha256=…",
+      ],
     ],
     options: [
       option("--name <name>", "the model's name (default: the last part of the source)"),

@@ -7,13 +7,14 @@ const LFS_POINTER = "version https://git-lfs.github.com/spec/v1";
 
 export class ProvenContent {
   readonly #file: SourceFile;
-  readonly #hash: Hash;
+  /** Undefined where the source proves nothing. */
+  readonly #hash: Hash | undefined;
   #head: string;
 
   constructor(file: SourceFile, before?: ProvenContent) {
     this.#file = file;
     this.#head = before === undefined ? "" : before.#head;
-    this.#hash = before === undefined ? newHash(file) : before.#hash.copy();
+    this.#hash = before === undefined ? newHash(file) : before.#hash?.copy();
   }
 
   /** Another one at the same place, for bytes that may have to come again. */
@@ -25,12 +26,12 @@ export class ProvenContent {
     if (this.#head.length < LFS_POINTER.length) {
       this.#head += Buffer.from(chunk.subarray(0, LFS_POINTER.length)).toString("latin1");
     }
-    this.#hash.update(chunk);
+    this.#hash?.update(chunk);
   }
 
   /** Whether all that has passed is what the source has told. */
   holds(): boolean {
-    return this.#hash.copy().digest("hex") === this.#file.proof.digest;
+    return this.#hash === undefined || this.#hash.copy().digest("hex") === this.#file.proof.digest;
   }
 
   /** Throws SOURCE_REFUSED for another content than the source has told. */
@@ -49,8 +50,13 @@ export class ProvenContent {
   }
 }
 
-function newHash({ proof, size }: SourceFile): Hash {
-  return proof.kind === "sha256"
-    ? createHash("sha256")
-    : createHash("sha1").update(`blob ${size}\0`);
+function newHash({ proof, size }: SourceFile): Hash | undefined {
+  switch (proof.kind) {
+    case "sha256":
+      return createHash("sha256");
+    case "git":
+      return createHash("sha1").update(`blob ${size}\0`);
+    case "etag":
+      return undefined;
+  }
 }

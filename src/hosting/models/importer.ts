@@ -116,12 +116,15 @@ async function importOne(job: ModelImport, options: OneImport): Promise<void> {
 
 async function fetchModel(job: ModelImport, options: OneImport, reporter: Reporter): Promise<void> {
   const { hosting, sources, keys, claim, signal } = options;
-  const { organizationId, model, version, pinned } = job;
+  const { organizationId, organization, model, version, pinned } = job;
   const token =
     job.sealedToken === undefined
       ? ""
       : keys.unseal(job.sealedToken, modelTokenContext(organizationId, model, pinned));
-  const source = await pinPatiently(() => pinSource(sources, pinned, { token, signal }), signal);
+  const source = await pinPatiently(
+    () => pinSource(sources, pinned, { organization, token, signal }),
+    signal,
+  );
   const run = new ImportRun({
     ...options,
     organizationId,

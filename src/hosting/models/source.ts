@@ -13,7 +13,12 @@ export type FileProof =
   /** Its SHA-256, in hex. */
   | { readonly kind: "sha256"; readonly digest: string }
   /** Its id in Git: SHA-1 of a header and the content, in hex. */
-  | { readonly kind: "git"; readonly digest: string };
+  | { readonly kind: "git"; readonly digest: string }
+  /**
+   * A digest of where it is and of its entity tag. It tells one content from another, and proves
+   * none: the source gives what has the tag, or nothing.
+   */
+  | { readonly kind: "etag"; readonly digest: string };
 
 /** A file of a source. */
 export interface SourceFile {
@@ -48,6 +53,8 @@ export interface PinnedSource {
 }
 
 export interface PinOptions {
+  /** The name of the organization that asks. */
+  readonly organization: string;
   /** For a source that asks who reads it; empty: none. */
   readonly token: string;
   readonly signal: AbortSignal;
@@ -102,7 +109,9 @@ export async function pinSource(
 ): Promise<PinnedSource> {
   const adapter = sources.find((each) => each.takes(source));
   if (adapter === undefined) {
-    throw invalidSource("is neither hf://OWNER/NAME nor https://HOST/PATH#sha256=DIGEST");
+    throw invalidSource(
+      "is none of hf://OWNER/NAME, s3://BUCKET/PREFIX and https://HOST/PATH#sha256=DIGEST",
+    );
   }
   const pinned = await adapter.pin(source, options);
   if (pinned.files.length === 0) {

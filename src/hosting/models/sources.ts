@@ -1,5 +1,6 @@
 /** The sources of models that a platform has. */
 import { EgressPolicy } from "../../pool/egress/policy.ts";
+import { type BucketGrant, type BucketReader, bucketSource } from "./bucket.ts";
 import { huggingFace } from "./hugging-face.ts";
 import type { ModelSource } from "./source.ts";
 import { webFile } from "./web-file.ts";
@@ -9,15 +10,27 @@ interface ModelSourcesOptions {
   readonly modelHub: string;
   /** Host rules of the operator: what is reached although it is not public. */
   readonly allowedEgress: readonly string[];
+  /** What organizations may read of S3. */
+  readonly modelBuckets: readonly BucketGrant[];
 }
 
-/** All sources: they reach public addresses, the named mirror, and what the operator allows. */
-export function modelSources({ modelHub, allowedEgress }: ModelSourcesOptions): ModelSource[] {
+/**
+ * All sources: they reach public addresses, the named mirror, and what the operator allows.
+ * `buckets` reads S3, where anybody may.
+ */
+export function modelSources(
+  { modelHub, allowedEgress, modelBuckets }: ModelSourcesOptions,
+  buckets: BucketReader | undefined,
+): ModelSource[] {
   const { host, protocol, port } = new URL(modelHub);
   const mirror = port === "" ? `${host}:${protocol === "https:" ? 443 : 80}` : host;
   const policy = new EgressPolicy({
     network: { access: "open", hosts: [] },
     allowed: [...allowedEgress, mirror],
   });
-  return [huggingFace({ hubUrl: modelHub, policy }), webFile(policy)];
+  return [
+    huggingFace({ hubUrl: modelHub, policy }),
+    webFile(policy),
+    bucketSource({ grants: modelBuckets, reader: buckets }),
+  ];
 }

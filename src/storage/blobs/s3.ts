@@ -12,7 +12,7 @@ import {
   DeleteObjectCommand,
   GetObjectCommand,
   HeadBucketCommand,
-  S3Client,
+  type S3Client,
   S3ServiceException,
 } from "@aws-sdk/client-s3";
 import { Upload } from "@aws-sdk/lib-storage";
@@ -25,6 +25,7 @@ import {
   Source,
   WHOLE,
 } from "../blobs.ts";
+import { newS3Client, type S3Server } from "../s3-client.ts";
 
 /**
  * Part of an upload to S3: the smallest that it takes; 10,000 of them, the most that an object
@@ -38,45 +39,19 @@ const MAX_PARALLEL_PARTS = 2;
 /** Deletions in S3 on their way at a time. */
 const MAX_PARALLEL_DELETES = 20;
 
-/** How long a connection to S3 may take to open. */
-const S3_CONNECT_TIMEOUT_MS = 5_000;
-/** How long a connection to S3 may carry no byte in either direction. */
-const S3_SILENCE_TIMEOUT_MS = 20_000;
-
-export interface S3Options {
+export interface S3Options extends S3Server {
   readonly bucket: string;
   /** Prefix of object names: empty, or ending with a slash. */
   readonly prefix: string;
-  /**
-   * Default: Amazon's. For any other, the bucket name goes into the path, as
-   * nearly all of them expect.
-   */
-  readonly endpoint: string | undefined;
-  /** The bucket's region; most other servers accept any. */
-  readonly region: string;
 }
 
 export class S3BlobStore implements BlobStore {
   readonly #client: S3Client;
   readonly #options: S3Options;
 
-  /** Credentials come from the usual AWS sources: variables, profiles, the machine's role. */
   constructor(options: S3Options) {
-    const { endpoint, region } = options;
     this.#options = options;
-    this.#client = new S3Client({
-      region,
-      ...(endpoint !== undefined && { endpoint, forcePathStyle: true }),
-      maxAttempts: 3,
-      // Not every server understands checksums that the protocol does not require.
-      requestChecksumCalculation: "WHEN_REQUIRED",
-      responseChecksumValidation: "WHEN_REQUIRED",
-      requestHandler: {
-        connectionTimeout: S3_CONNECT_TIMEOUT_MS,
-        socketTimeout: S3_SILENCE_TIMEOUT_MS,
-        throwOnRequestTimeout: true,
-      },
-    });
+    this.#client = newS3Client(options);
   }
 
   async start(): Promise<void> {

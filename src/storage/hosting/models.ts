@@ -77,6 +77,8 @@ export interface ImportedFile extends ArtifactFile {
 
 /** An import to do. */
 export interface ModelImport extends ModelVersionKey {
+  /** The name of the organization. */
+  readonly organization: string;
   readonly source: string;
   readonly pinned: string;
   readonly sealedToken: string | undefined;

@@ -89,7 +89,7 @@ models: { qwen: "hf://Qwen/Qwen3-0.6B", own: "model://reader@3" }
     ["ready_timeout: 25h", "1:16: ready_timeout must be a duration from 1s to 24h"],
     ["models: [qwen]", "1:9: models must have names with sources, such as qwen: hf://"],
     ["models: {a b: hf://a/b}", '1:15: "a b" must be letters, digits, - and _'],
-    ["models: {a: ftp://b}", "1:13: a must be hf://OWNER/NAME, https://"],
+    ["models: {a: ftp://b}", "1:13: a must be hf://OWNER/NAME, s3://BUCKET"],
     ["processes: 1001", "1:12: processes must be a whole number from 0 to 1000"],
     ["processes: many", "1:12: processes must be a whole number from 0 to 1000"],
     ["retention: 0.5s", "1:12: retention must be a duration from 1s to 365d"],

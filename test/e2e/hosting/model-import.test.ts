@@ -3,6 +3,7 @@ import { expect, it } from "vitest";
 import { MAX_PART_BYTES } from "../../../src/artifacts/parts.ts";
 import { createTesseraClient, ModelState } from "../../../src/client/index.ts";
 import { FakeHub } from "../../hosting/models/hub.ts";
+import { TestBucket } from "../../storage/blobs/bucket.ts";
 import { Program } from "../cli/program.ts";
 import { Folder, start } from "../start/platform.ts";
 
@@ -49,3 +50,44 @@ it("an import that is killed goes on behind the parts that are stored", async ()
   }
   expect(starts).toEqual([2 * MAX_PART_BYTES]);
 }, 120_000);
+
+it("an organization imports from the places of a bucket that the operator grants it", async () => {
+  await using bucket = await TestBucket.start();
+  const weights = randomBytes(MAX_PART_BYTES + 1_000);
+  await bucket.put("weights/acme/reader/model.safetensors", weights);
+  await bucket.put("weights/acme/reader/sub/config.json", "{}");
+  await bucket.put("weights/acme-secret/model.safetensors", "not theirs");
+  using folder = new Folder();
+  await using platform = await start(folder, {
+    env: {
+      TESSERA_S3_ENDPOINT: bucket.endpoint,
+      TESSERA_MODEL_BUCKETS:
+        "acme=s3://tessera-test/weights/acme,globex=s3://tessera-test/weights/acme-secret",
+    },
+  });
+  const { value: token } = await platform.createToken(await platform.setUp());
+  const { models } = createTesseraClient({ url: platform.url, token });
+  const source = "s3://tessera-test/weights/acme/reader";
+  const begun = await models.importModel({ source });
+  expect(begun).toMatchObject({ model: "reader", source, fileCount: 2, repository: "" });
+  for await (const version of models.watchModel({ model: "reader", version: 1 })) {
+    if (version.state !== ModelState.IMPORTING) {
+      expect(version).toMatchObject({
+        state: ModelState.READY,
+        sizeBytes: 1_002n + BigInt(MAX_PART_BYTES),
+      });
+    }
+  }
+  expect(await models.importModel({ source })).toMatchObject({
+    version: 1,
+    state: ModelState.READY,
+  });
+  await bucket.put("weights/acme/reader/sub/config.json", "[]");
+  expect(await models.importModel({ source })).toMatchObject({ version: 2 });
+  await expect(
+    models.importModel({ source: "s3://tessera-test/weights/acme-secret" }),
+  ).rejects.toMatchObject({
+    rawMessage:
+      "the operator of this platform does not let organization acme read s3://tessera-test/weights/acme-secret (tessera start --model-buckets acme=s3://tessera-test/weights/acme-secret)",
+  });
+}, 60_000);

@@ -51,6 +51,8 @@ describe("the configuration of start", () => {
       searchPath: "",
       allowedEgress: [],
       modelHub: "https://huggingface.co",
+      modelBuckets: [],
+      s3: { endpoint: undefined, region: "us-east-1" },
       maxModelsBytes: 100 * 1024 ** 3,
       ceilings: {
         ...{ workers: 100, memoryMib: 65_536, cpu: 64, deployments: 1_000 },
@@ -291,5 +293,37 @@ describe("the mail server", () => {
     expect(() => read({ smtpUrl: "smtp://mail" })).toThrow("set --mail-from too");
     expect(() => read(from)).toThrow("set --smtp-url too");
     expect(() => read({ smtpUrl: "smtp://mail", mailFrom: "me" })).toThrow("--mail-from must be");
+  });
+
+  it("grants places of S3 to organizations", () => {
+    const granted = (text: string) =>
+      readStartConfig({ modelBuckets: text }, {}).config.modelBuckets;
+    expect(granted("")).toEqual([]);
+    expect(granted("acme=s3://weights/acme/v1/, *=s3://shared")).toEqual([
+      { organization: "acme", bucket: "weights", prefix: "acme/v1" },
+      { organization: "*", bucket: "shared", prefix: "" },
+    ]);
+    for (const wrong of [
+      "weights",
+      "acme=weights",
+      "=s3://weights",
+      "acme=s3://weights/../x",
+      "acme=s3://w",
+    ]) {
+      expect(() => granted(wrong)).toThrow(/--model-buckets must be places of S3/);
+    }
+  });
+
+  it("grants nobody what the platform stores of everybody", () => {
+    const grant = (place: string) => () =>
+      readStartConfig({ blobs: "s3://ours/files", modelBuckets: `acme=s3://${place}` }, {});
+    for (const place of ["ours", "ours/files", "ours/files/acme"]) {
+      expect(grant(place)).toThrow(
+        /--model-buckets lets acme read .* \(--blobs s3:\/\/ours\/files\/\)/,
+      );
+    }
+    for (const place of ["ours/file", "ours/files-2", "other/files"]) {
+      expect(grant(place)).not.toThrow();
+    }
   });
 });

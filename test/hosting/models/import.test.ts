@@ -56,12 +56,14 @@ class Setting implements AsyncDisposable {
   }
 
   get sources() {
-    return modelSources({ modelHub: this.hub.url, allowedEgress: [] });
+    const options = { modelHub: this.hub.url, allowedEgress: [], modelBuckets: [] };
+    return modelSources(options, undefined);
   }
 
   /** Pins a source, as ImportModel does. */
   pin(source = "hf://acme/reader", token = "") {
-    return pinSource(this.sources, source, { token, signal: AbortSignal.timeout(30_000) });
+    const signal = AbortSignal.timeout(30_000);
+    return pinSource(this.sources, source, { organization: "acme", token, signal });
   }
 
   /** Pins a source and asks for its import. */

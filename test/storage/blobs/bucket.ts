@@ -1,7 +1,9 @@
 /** A bucket on an S3 server of the test's own. */
 import { readdir } from "node:fs/promises";
+import { PutObjectCommand } from "@aws-sdk/client-s3";
 import S3rver from "s3rver";
 import type { S3Options } from "../../../src/storage/blobs/s3.ts";
+import { newS3Client } from "../../../src/storage/s3-client.ts";
 import { TestFolder } from "../sqlite/databases.ts";
 
 const BUCKET = "tessera-test";
@@ -34,6 +36,13 @@ export class TestBucket implements AsyncDisposable {
   options(changes: Partial<S3Options> = {}): S3Options {
     const { endpoint } = this;
     return { bucket: BUCKET, prefix: "some/where/", endpoint, region: "us-east-1", ...changes };
+  }
+
+  /** Writes an object. */
+  async put(key: string, body: Uint8Array | string): Promise<void> {
+    const client = newS3Client({ endpoint: this.endpoint, region: "us-east-1" });
+    await client.send(new PutObjectCommand({ Bucket: BUCKET, Key: key, Body: Buffer.from(body) }));
+    client.destroy();
   }
 
   /** How many objects there are. */

@@ -81,8 +81,14 @@ export function* takeImport({
   nowMs,
   ttlMs,
 }: Parameters<HostingStorage["takeImport"]>[0]): Operation<ModelImport | undefined> {
-  const [waiting] = yield* query<{ organization_id: string; model: string; version: number }>(
-    `SELECT organization_id, model, version FROM model_versions
+  const [waiting] = yield* query<{
+    organization_id: string;
+    organization: string | null;
+    model: string;
+    version: number;
+  }>(
+    `SELECT organization_id, model, version, (SELECT name FROM organizations o
+       WHERE o.organization_id = v.organization_id) AS organization FROM model_versions v
      WHERE state = 'importing' AND claimed_until_ms <= ? ORDER BY claimed_until_ms, created_at_ms LIMIT 1`,
     nowMs,
   );
@@ -104,6 +110,7 @@ export function* takeImport({
   return (
     row && {
       ...key,
+      organization: waiting.organization ?? "",
       source: row.source,
       pinned: row.pinned,
       sealedToken: row.sealed_token ?? undefined,

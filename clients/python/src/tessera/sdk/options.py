@@ -21,7 +21,7 @@ MAX_DESCRIPTION_CHARACTERS = 10_000
 MAX_PROCESSES = 1_000
 MAX_MODELS = 32
 _MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
-_MODEL_SOURCE = re.compile(r"(?:hf|https|model)://[!-~]{1,2040}")
+_MODEL_SOURCE = re.compile(r"(?:hf|s3|https|model)://[!-~]{1,2040}")
 
 _UNITS_MS = {"ms": 1, "s": SECOND_MS, "m": 60 * SECOND_MS, "h": HOUR_MS, "d": DAY_MS}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
@@ -164,8 +164,8 @@ def check_models(value: object, place: str) -> dict[str, str] | None:
     ):
         raise ServiceError(
             f"{place}: models must be at most {MAX_MODELS} names of letters, digits, - and _, each "
-            'with a source such as "hf://Qwen/Qwen3-0.6B", "https://…#sha256=…" or '
-            f'"model://reader@3", not {value!r}'
+            'with a source such as "hf://Qwen/Qwen3-0.6B", "s3://weights/qwen", '
+            f'"https://…#sha256=…" or "model://reader@3", not {value!r}'
         )
     return dict(value)
 

@@ -461,6 +461,14 @@ export declare type ImportModelRequest = Message<"tessera.v1.ImportModelRequest"
    * @generated from field: string token = 4;
    */
   token: string;
+
+  /**
+   * In place of `token`: a secret of a deployment that has it. For those who may
+   * use secrets: admins, and tokens of the organization.
+   *
+   * @generated from field: tessera.v1.TokenSecret token_secret = 5;
+   */
+  tokenSecret?: TokenSecret | undefined;
 };
 
 /**
@@ -499,6 +507,14 @@ export declare type ImportModelRequestJson = {
    * @generated from field: string token = 4;
    */
   token?: string;
+
+  /**
+   * In place of `token`: a secret of a deployment that has it. For those who may
+   * use secrets: admins, and tokens of the organization.
+   *
+   * @generated from field: tessera.v1.TokenSecret token_secret = 5;
+   */
+  tokenSecret?: TokenSecretJson;
 };
 
 /**
@@ -506,6 +522,54 @@ export declare type ImportModelRequestJson = {
  * Use `create(ImportModelRequestSchema)` to create a new message.
  */
 export declare const ImportModelRequestSchema: GenMessage<ImportModelRequest, {jsonType: ImportModelRequestJson}>;
+
+/**
+ * TokenSecret names a secret of a deployment that is a token of Hugging Face.
+ *
+ * @generated from message tessera.v1.TokenSecret
+ */
+export declare type TokenSecret = Message<"tessera.v1.TokenSecret"> & {
+  /**
+   * The deployment's name.
+   *
+   * @generated from field: string deployment = 1;
+   */
+  deployment: string;
+
+  /**
+   * The secret's name.
+   *
+   * @generated from field: string name = 2;
+   */
+  name: string;
+};
+
+/**
+ * TokenSecret names a secret of a deployment that is a token of Hugging Face.
+ *
+ * @generated from message tessera.v1.TokenSecret
+ */
+export declare type TokenSecretJson = {
+  /**
+   * The deployment's name.
+   *
+   * @generated from field: string deployment = 1;
+   */
+  deployment?: string;
+
+  /**
+   * The secret's name.
+   *
+   * @generated from field: string name = 2;
+   */
+  name?: string;
+};
+
+/**
+ * Describes the message tessera.v1.TokenSecret.
+ * Use `create(TokenSecretSchema)` to create a new message.
+ */
+export declare const TokenSecretSchema: GenMessage<TokenSecret, {jsonType: TokenSecretJson}>;
 
 /**
  * ListModelsRequest asks for models.
@@ -999,7 +1063,9 @@ export declare const ModelService: GenService<{
    * Errors: INVALID_ARGUMENT (REQUEST_INVALID), FAILED_PRECONDITION
    * (SOURCE_REFUSED: the source does not exist, is not for this token, has
    * files that a model may not have, or lies where the platform may not
-   * connect to), UNAVAILABLE (SOURCE_UNAVAILABLE: it does not answer),
+   * connect to), PERMISSION_DENIED (ACCESS_DENIED: `token_secret`, by who may not
+   * use secrets), NOT_FOUND (DEPLOYMENT_NOT_FOUND: of `token_secret`),
+   * UNAVAILABLE (SOURCE_UNAVAILABLE: it does not answer),
    * RESOURCE_EXHAUSTED (LIMIT_REACHED: as for PushModel, or more bytes than the
    * organization may store).
    *

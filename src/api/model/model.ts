@@ -3,6 +3,7 @@ import { create } from "@bufbuild/protobuf";
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import {
+  type ImportModelRequest,
   type ModelService,
   ModelState,
   type ModelVersion,
@@ -14,16 +15,20 @@ import {
   verifyModelIndex,
   warningsOf,
 } from "../../artifacts/model-index.ts";
-import { type KeyRing, modelTokenContext } from "../../auth/keys.ts";
+import { mayUseSecrets } from "../../auth/grants.ts";
+import { deploymentSecretContext, type KeyRing, modelTokenContext } from "../../auth/keys.ts";
 import { SharedBound } from "../../collections/shared-bound.ts";
 import type { Ceilings } from "../../deployments/ceilings.ts";
 import { type Problem, problem } from "../../errors.ts";
 import { type ModelSource, pinSource, sourceUnavailable } from "../../hosting/models/source.ts";
-import { deed, memberOf, type Sources } from "../../server/rpc/engine/caller.ts";
+import { deed, type Member, memberOf, type Sources } from "../../server/rpc/engine/caller.ts";
+import type { Organizations } from "../../storage/accounts/organizations.ts";
 import type { BlobStore } from "../../storage/blobs.ts";
 import type { ArtifactFiles } from "../../storage/hosting/files.ts";
 import type { ModelStorage, ModelVersionKey } from "../../storage/hosting/models.ts";
 import type { Revisions } from "../../storage/hosting/revisions.ts";
+import type { SecretStorage } from "../../storage/hosting/secrets.ts";
+import { deploymentNotFound, isName } from "../deployment/refusals.ts";
 import { Followers, type ShownById, shownById } from "../follow.ts";
 import { PageTokens } from "../page.ts";
 import { artifactInvalid } from "../upload.ts";
@@ -48,9 +53,11 @@ const modelBounds = { maxModels: MAX_MODELS, maxVersions: MAX_MODEL_VERSIONS } a
 export interface ModelServiceOptions extends Sources {
   readonly hosting: ModelStorage &
     Pick<Revisions, "getIndex"> &
-    Pick<ArtifactFiles, "listArtifactFiles">;
+    Pick<ArtifactFiles, "listArtifactFiles"> &
+    Pick<SecretStorage, "getSecrets">;
   readonly blobs: Pick<BlobStore, "read">;
-  readonly keys: Pick<KeyRing, "seal">;
+  readonly accounts: Pick<Organizations, "findDeployment">;
+  readonly keys: Pick<KeyRing, "seal" | "unseal">;
   readonly ceilings: Ceilings;
   /** Where models are imported from. */
   readonly modelSources: readonly ModelSource[];
@@ -95,8 +102,10 @@ export function modelService(
       }
     },
 
-    async importModel({ source, model: asked, token }, ctx) {
+    async importModel(req, ctx) {
+      const { source, model: asked, tokenSecret } = req;
       const { organizationId, organization, by } = memberOf(ctx);
+      const token = await tokenOf(req, memberOf(ctx), options);
       if (!pins.take(organizationId)) {
         const message = `no more sources can be asked here at a time (${pins.refusal(organizationId)}): try again`;
         throw problem("SERVER_BUSY", message, { retryAfterMs: 2_000 });
@@ -120,6 +129,7 @@ export function modelService(
         ...modelBounds,
         files: files.length,
         warnings: warningsOf(files.map(({ path }) => path)),
+        ...(tokenSecret && { tokenSecret: `${tokenSecret.deployment}/${tokenSecret.name}` }),
         sealedToken:
           token === ""
             ? undefined
@@ -180,6 +190,49 @@ export function modelService(
     watchModel: watchModel(hosting),
     readModel: readModel(options),
   };
+}
+
+/**
+ * The token for the source: the one that is given, or a secret of a deployment. Only the Hub is
+ * sent one. Throws REQUEST_INVALID, ACCESS_DENIED or DEPLOYMENT_NOT_FOUND.
+ */
+async function tokenOf(
+  { source, token, tokenSecret }: ImportModelRequest,
+  { principal, organizationId }: Member,
+  { accounts, hosting, keys }: Pick<ModelServiceOptions, "accounts" | "hosting" | "keys">,
+): Promise<string> {
+  if (tokenSecret === undefined) {
+    return token;
+  }
+  const { deployment, name } = tokenSecret;
+  if (token !== "" || !source.startsWith("hf://")) {
+    const description = "goes with a source hf://OWNER/NAME, and in place of token";
+    throw problem("REQUEST_INVALID", `token_secret ${description}`, {
+      violations: [{ field: "token_secret", description }],
+    });
+  }
+  if (!mayUseSecrets(principal, organizationId)) {
+    throw problem(
+      "ACCESS_DENIED",
+      `the secret ${name} of deployment ${deployment} is for those who may use secrets: an admin, or a token of the organization. Or give the token of Hugging Face with this call (tessera deploy --secret ${name}=@FILE)`,
+    );
+  }
+  const found = isName(deployment)
+    ? await accounts.findDeployment({ organizationId, name: deployment })
+    : undefined;
+  if (found === undefined) {
+    throw deploymentNotFound(deployment);
+  }
+  const { deploymentId } = found;
+  const secrets = await hosting.getSecrets({ organizationId, deploymentId });
+  const secret = secrets.find((each) => each.name === name);
+  if (secret === undefined) {
+    const description = `names ${name}, which deployment ${deployment} has not: set it first (tessera deployment update ${deployment} --secret ${name}=@FILE)`;
+    throw problem("REQUEST_INVALID", `token_secret ${description}`, {
+      violations: [{ field: "token_secret.name", description }],
+    });
+  }
+  return keys.unseal(secret.sealed, deploymentSecretContext(secret));
 }
 
 /** WatchModel: one version, read once a second for all who follow it. */

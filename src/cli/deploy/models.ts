@@ -9,6 +9,7 @@ import { CliError, usageError } from "../failure.ts";
 import { plain } from "../plain.ts";
 import { rateText } from "../progress.ts";
 import { inUnits } from "../sizes.ts";
+import type { GivenModels } from "./tessera-yaml.ts";
 
 /** A version of a model of the platform, such as `model://reader@3`; without one, the newest that is ready. */
 const OWN_MODEL = /^model:\/\/([a-z0-9]+(?:[._-][a-z0-9]+)*)(?:@(\d{1,9}))?$/;
@@ -17,21 +18,35 @@ const TOKEN_VARIABLES = ["HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"];
 
 interface Pinning {
   readonly env: NodeJS.ProcessEnv;
+  /** The deployment that has the secrets. */
+  readonly deployment: string;
+  /** What this deploy sets, by name. */
+  readonly secrets: { readonly [name: string]: string };
   /** Called with how far a model is. */
   readonly onStep: (text: string) => void;
   readonly onWarning: (text: string) => void;
   readonly signal: AbortSignal;
 }
 
-/** Pins models by the names that the service has for them. Waits until the platform has all of them. */
+/**
+ * Pins models by the names that the service has for them: `given` by the deployment, which go before
+ * those `declared` in the code. Waits until the platform has all of them.
+ */
 export async function pinModels(
   call: CommandRun,
-  sources: { readonly [name: string]: string },
+  { declared, given }: { readonly declared: NamedSources; readonly given: GivenModels },
   pinning: Pinning,
 ): Promise<PinnedModel[]> {
   const pinned: PinnedModel[] = [];
-  for (const [name, source] of Object.entries(sources)) {
-    const version = await versionOf(call, { name, source }, pinning);
+  for (const name of new Set([...Object.keys(declared), ...Object.keys(given)])) {
+    const { source = declared[name], token } = given[name] ?? {};
+    if (source === undefined) {
+      throw usageError(
+        `models: ${name} has a token and no source, and the code names no model ${name}`,
+        `add source: hf://OWNER/NAME to ${name} in tessera.yaml`,
+      );
+    }
+    const version = await versionOf(call, { name, source, token }, pinning);
     for (const warning of version.warnings) {
       pinning.onWarning(`model ${name}: ${plain(warning)}`);
     }
@@ -44,14 +59,19 @@ export async function pinModels(
   return pinned;
 }
 
+interface NamedSources {
+  readonly [name: string]: string;
+}
+
 interface Named {
   readonly name: string;
   readonly source: string;
+  readonly token: string | undefined;
 }
 
 async function versionOf(
   call: CommandRun,
-  { name, source }: Named,
+  { name, source, token }: Named,
   pinning: Pinning,
 ): Promise<ModelVersion> {
   const { client, organization } = call;
@@ -75,10 +95,24 @@ async function versionOf(
     return await untilReady(call, found, { name, ...pinning });
   }
   pinning.onStep(`model ${name}: asking for ${source}`);
-  const token = TOKEN_VARIABLES.map((variable) => pinning.env[variable]).find(Boolean) ?? "";
-  const asked = { organization, source, ...(source.startsWith("hf://") && { token }) };
+  const asked = { organization, source, ...tokenFor({ source, token }, pinning) };
   const begun = await client.models.importModel(asked, { signal: pinning.signal });
   return await untilReady(call, begun, { name, ...pinning });
+}
+
+/** The token for a repository, or the secret of the deployment that is one. */
+function tokenFor(
+  { source, token }: Pick<Named, "source" | "token">,
+  { env, deployment, secrets }: Pinning,
+) {
+  if (!source.startsWith("hf://")) {
+    return {};
+  }
+  if (token === undefined) {
+    return { token: TOKEN_VARIABLES.map((variable) => env[variable]).find(Boolean) ?? "" };
+  }
+  const value = secrets[token];
+  return value === undefined ? { tokenSecret: { deployment, name: token } } : { token: value };
 }
 
 async function untilReady(

@@ -12,7 +12,7 @@ import {
 } from "../deployment/settings.ts";
 import { usageError } from "../failure.ts";
 import { type SecretSource, secretSources } from "./secrets.ts";
-import { FILE_NAME, readTesseraFile, type TesseraFile } from "./tessera-yaml.ts";
+import { FILE_NAME, type GivenModels, readTesseraFile, type TesseraFile } from "./tessera-yaml.ts";
 
 export interface DeployFlags extends SettingsFlags, PythonFlags {
   readonly name?: string;
@@ -38,7 +38,7 @@ export interface DeployPlan {
   /** System packages besides those that its code names. */
   readonly packages: readonly string[];
   /** Where models are, by the names that the service has for them; they go before those in the code. */
-  readonly models: { readonly [name: string]: string };
+  readonly models: GivenModels;
   /** How a service in Python is built. */
   readonly python: PythonFlags;
   /** How it is tried when it is built. */
@@ -88,10 +88,15 @@ export async function deployPlan(
     python: flags,
     probing: { ...buildingTime(settings), probe: probeOf(flags.probe) },
     secrets: secretSources(flags.secret ?? []),
-    neededSecrets: file.secrets,
+    neededSecrets: [...new Set([...file.secrets, ...tokensOf(file.models)])],
     removedSecrets,
     unread: from === undefined ? await besides(servicePath) : undefined,
   };
+}
+
+/** The secrets that open the sources of models. */
+function tokensOf(models: GivenModels): string[] {
+  return Object.values(models).flatMap(({ token }) => (token === undefined ? [] : [token]));
 }
 
 /** How long it may take to load here, while it is built: as long as its workers. */

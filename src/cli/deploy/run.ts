@@ -24,6 +24,14 @@ import { pinModels } from "./models.ts";
 import { checkedName, type DeployPlan } from "./plan.ts";
 import { readSecrets } from "./secrets.ts";
 
+interface Storing {
+  /** The deployment's. */
+  readonly name: string;
+  /** What this deploy sets. */
+  readonly secrets: Readonly<Record<string, string>>;
+  readonly signal: AbortSignal;
+}
+
 export class Deploying {
   readonly #call: CommandRun;
   readonly #plan: DeployPlan;
@@ -47,9 +55,9 @@ export class Deploying {
       const given = await this.#givenSecrets();
       await using resources = new AsyncDisposableStack();
       const made = await this.#artifact({ given, signal, resources });
-      const built = await this.#pinned(made, signal);
-      const name = this.#plan.name ?? checkedName(built.index.name);
+      const name = this.#plan.name ?? checkedName(made.index.name);
       const secrets = { ...given, ...(await this.#neededSecrets(name, given)) };
+      const built = await this.#pinned(made, { name, secrets, signal });
       const stored = await this.#upload(built, { name, secrets, signal });
       await this.#finish(stored, { built, wait, signal });
     } finally {
@@ -107,18 +115,23 @@ export class Deploying {
   }
 
   /** The artifact with the versions of its models, which the platform fetches first. */
-  async #pinned(built: BuiltArtifact, signal: AbortSignal): Promise<BuiltArtifact> {
-    const sources = { ...built.index.service.models, ...this.#plan.models };
-    if (Object.keys(sources).length === 0) {
+  async #pinned(built: BuiltArtifact, { name, secrets, signal }: Storing): Promise<BuiltArtifact> {
+    const { models: declared = {} } = built.index.service;
+    const { models: given } = this.#plan;
+    if (Object.keys({ ...declared, ...given }).length === 0) {
       return built;
     }
     const { digestOf, withModels, writeIndex } = await import("../../artifacts/index-file.ts");
-    const models = await pinModels(this.#call, sources, {
-      env: this.#surroundings.env,
-      onStep: (text) => this.#progress.step(text),
-      onWarning: (text) => this.#call.terminal.say(`warning: ${text}`),
-      signal,
-    });
+    const models = await pinModels(
+      this.#call,
+      { declared, given },
+      {
+        ...{ env: this.#surroundings.env, deployment: name, secrets },
+        onStep: (text) => this.#progress.step(text),
+        onWarning: (text) => this.#call.terminal.say(`warning: ${text}`),
+        signal,
+      },
+    );
     this.#progress.end();
     const index = withModels(built.index, models);
     return { ...built, index, digest: digestOf(writeIndex(index)) };
@@ -185,14 +198,7 @@ export class Deploying {
     }
   }
 
-  async #upload(
-    built: BuiltArtifact,
-    options: {
-      readonly name: string;
-      readonly secrets: Readonly<Record<string, string>>;
-      readonly signal: AbortSignal;
-    },
-  ): Promise<Deployment> {
+  async #upload(built: BuiltArtifact, options: Storing): Promise<Deployment> {
     const { organization, terminal } = this.#call;
     const { name, secrets, signal } = options;
     const { settings, authorization, removedSecrets } = this.#plan;

@@ -30,8 +30,17 @@ export interface TesseraFile {
   readonly include: readonly string[];
   /** System packages, by the names of Debian. */
   readonly packages: readonly string[];
-  /** The sources of models, by the names that the service has for them. */
-  readonly models: { readonly [name: string]: string };
+  readonly models: GivenModels;
+}
+
+/** Models by the names that the service has for them. */
+export interface GivenModels {
+  readonly [name: string]: {
+    /** Absent: as the code says. */
+    readonly source?: string;
+    /** A secret of the deployment, which opens a gated repository. */
+    readonly token?: string;
+  };
 }
 
 const KEYS = ["service", "name", "authorization", ...SETTINGS.map(({ key }) => key)];
@@ -99,7 +108,7 @@ export function parseTesseraFile(text: string, path: string): TesseraFile {
     secrets: read("secrets", names) ?? [],
     include: read("include", texts) ?? [],
     packages: read("packages", texts) ?? [],
-    models: read("models", sources) ?? {},
+    models: read("models", models) ?? {},
   };
 }
 
@@ -150,7 +159,7 @@ function entries(map: YAMLMap, known: readonly string[] | undefined, fail: Fail)
 const MODEL_NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$/;
 const MODEL_SOURCE = /^(?:hf|s3|https|model):\/\/[!-~]{1,2040}$/;
 
-function sources(node: Node, key: string, fail: Fail): { readonly [name: string]: string } {
+function models(node: Node, key: string, fail: Fail): GivenModels {
   if (!isMap(node)) {
     return fail(node, `${key} must have names with sources, such as qwen: hf://Qwen/Qwen3-0.6B`);
   }
@@ -158,15 +167,37 @@ function sources(node: Node, key: string, fail: Fail): { readonly [name: string]
     if (!MODEL_NAME.test(name)) {
       return fail(value, `${JSON.stringify(name)} must be letters, digits, - and _`);
     }
-    const source = someText(value, name, fail);
-    return MODEL_SOURCE.test(source)
-      ? ([name, source] as const)
-      : fail(
-          value,
-          `${name} must be hf://OWNER/NAME, s3://BUCKET/PREFIX, https://…#sha256=… or model://NAME@VERSION`,
-        );
+    return [name, isMap(value) ? gatedModel(value, name, fail) : modelSource(value, name, fail)];
   });
   return Object.fromEntries(found);
+}
+
+function modelSource(node: Node, name: string, fail: Fail): GivenModels[string] {
+  const source = someText(node, name, fail);
+  return MODEL_SOURCE.test(source)
+    ? { source }
+    : fail(
+        node,
+        `${name} must be hf://OWNER/NAME, s3://BUCKET/PREFIX, https://…#sha256=… or model://NAME@VERSION`,
+      );
+}
+
+/** A model with the secret that opens its source. */
+function gatedModel(map: YAMLMap, name: string, fail: Fail): GivenModels[string] {
+  const given = entries(map, ["source", "token"], fail);
+  const [source, token] = [given.get("source"), given.get("token")];
+  if (token === undefined) {
+    return fail(map, `${name} must have a token: a name of secrets, whose value opens the source`);
+  }
+  const secret = someText(token, `${name}.token`, fail);
+  if (!NAME_PATTERN.test(secret) || /^hf_/.test(secret)) {
+    // Not quoted, because it may be the token itself.
+    fail(token, `${name}.token must be the name of a secret; its value is given by --secret`);
+  }
+  return {
+    ...(source !== undefined && modelSource(source, `${name}.source`, fail)),
+    token: secret,
+  };
 }
 
 function someText(node: Node, key: string, fail: Fail): string {

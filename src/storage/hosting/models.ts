@@ -119,6 +119,8 @@ export interface ModelStorage {
         /** The source as what it is now: the same text means the same files. */
         readonly pinned: string;
         readonly sealedToken: string | undefined;
+        /** The secret that it is, such as `reader/HF_TOKEN`, for the audit log. */
+        readonly tokenSecret?: string;
       },
   ): Promise<
     | { readonly outcome: "found"; readonly version: ModelVersionRecord }

@@ -32,7 +32,10 @@ place: remote
 ready_timeout: 15m
 processes: 8
 packages: [ffmpeg, poppler-utils]
-models: { qwen: "hf://Qwen/Qwen3-0.6B", own: "model://reader@3" }
+models:
+  qwen: "hf://Qwen/Qwen3-0.6B"
+  llama: { source: "hf://meta-llama/Llama-3.2-1B", token: HF_TOKEN }
+  gated: { token: HF_TOKEN }
 `;
     expect(parseTesseraFile(text, "tessera.yaml")).toEqual({
       service: "src/service.ts",
@@ -52,7 +55,11 @@ models: { qwen: "hf://Qwen/Qwen3-0.6B", own: "model://reader@3" }
       secrets: ["API_KEY"],
       include: ["models/*.onnx"],
       packages: ["ffmpeg", "poppler-utils"],
-      models: { qwen: "hf://Qwen/Qwen3-0.6B", own: "model://reader@3" },
+      models: {
+        qwen: { source: "hf://Qwen/Qwen3-0.6B" },
+        llama: { source: "hf://meta-llama/Llama-3.2-1B", token: "HF_TOKEN" },
+        gated: { token: "HF_TOKEN" },
+      },
     });
   });
 
@@ -90,6 +97,9 @@ models: { qwen: "hf://Qwen/Qwen3-0.6B", own: "model://reader@3" }
     ["models: [qwen]", "1:9: models must have names with sources, such as qwen: hf://"],
     ["models: {a b: hf://a/b}", '1:15: "a b" must be letters, digits, - and _'],
     ["models: {a: ftp://b}", "1:13: a must be hf://OWNER/NAME, s3://BUCKET"],
+    ["models: {a: {source: hf://a/b}}", "1:13: a must have a token: a name of secrets"],
+    ["models: {a: {token: hf_abc}}", "1:21: a.token must be the name of a secret"],
+    ["models: {a: {secret: X}}", '1:14: "secret" is not a key; there are source, token'],
     ["processes: 1001", "1:12: processes must be a whole number from 0 to 1000"],
     ["processes: many", "1:12: processes must be a whole number from 0 to 1000"],
     ["retention: 0.5s", "1:12: retention must be a duration from 1s to 365d"],

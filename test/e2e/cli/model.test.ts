@@ -10,11 +10,14 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { createTesseraClient } from "../../../src/client/index.ts";
+import { createTesseraClient, errorFacts, ModelState } from "../../../src/client/index.ts";
 import { FakeHub } from "../../hosting/models/hub.ts";
+import { memberToken } from "../start/member.ts";
 import { json, type Scene, scene } from "./platform-person.ts";
 
+const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
 const WEIGHTS = randomBytes(200_000);
 
 let hub: FakeHub;
@@ -108,6 +111,44 @@ it("imports a model with its warnings, and the same again at once", async () => 
   expect(imported.stdout).toMatch(/\nwarning +pytorch_model\.bin may hold pickled objects/);
   const again = await run("import", "hf://acme/reader", "--name", "imported", "--json");
   expect(json(again)).toMatchObject({ version: 1, state: "ready" });
+});
+
+it("a deploy opens a gated repository by a secret of the deployment, which nobody is shown", async () => {
+  const secret = "hf_of_the_deployment";
+  hub.faults.token = secret;
+  const path = made("gated", {
+    "service.ts": `import { api, service } from "tessera-platform";
+      export default service({ name: "gated", models: { reader: "hf://acme/reader" }, endpoints: { go: api({}, () => 1) } });`,
+    "tessera.yaml": "service: service.ts\nmodels: { reader: { token: HF_TOKEN } }\n",
+    token: secret,
+  });
+  symlinkSync(join(ROOT, "node_modules"), join(path, "node_modules"));
+  const deploy = (...args: readonly string[]) => at.ada.run(["deploy", path, "--no-wait", ...args]);
+  const without = await deploy();
+  expect(without).toMatchObject({ code: 2 });
+  expect(without.stderr).toContain("the service needs the secret HF_TOKEN");
+  expect(await deploy("--secret", `HF_TOKEN=@${join(path, "token")}`)).toMatchObject({ code: 0 });
+  // Another commit, and nobody gives the token again.
+  hub.commit({ "config.json": '{"second":true}' });
+  expect(await deploy()).toMatchObject({ code: 0 });
+  const { value: token } = await at.platform.createToken(at.adaCookie);
+  const { models, organizations } = createTesseraClient({ url: at.platform.url, token });
+  const { versions } = await models.getModel({ model: "reader" });
+  expect(versions[0]).toMatchObject({ state: ModelState.READY, fileCount: 1 });
+  const { auditEvents: events } = await organizations.listAuditEvents({ pageSize: 20 });
+  const noted = events.filter(({ action }) => action === "model.import");
+  expect(noted[0]?.details).toMatchObject({ token_secret: "gated/HF_TOKEN" });
+  expect(JSON.stringify(events.map(({ details }) => details))).not.toContain(secret);
+  const asked = { source: "hf://acme/reader" };
+  const developer = await memberToken(at.platform, at.adaCookie, "grace@example.com");
+  const member = createTesseraClient({ url: at.platform.url, token: developer });
+  const refusal = (by: typeof member, deployment: string, name: string) =>
+    by.models.importModel({ ...asked, tokenSecret: { deployment, name } }).catch(errorFacts);
+  expect(await refusal(member, "gated", "HF_TOKEN")).toMatchObject({ reason: "ACCESS_DENIED" });
+  const by = createTesseraClient({ url: at.platform.url, token });
+  expect(await refusal(by, "gated", "OTHER")).toMatchObject({ reason: "REQUEST_INVALID" });
+  expect(await refusal(by, "none", "HF_TOKEN")).toMatchObject({ reason: "DEPLOYMENT_NOT_FOUND" });
+  delete hub.faults.token;
 });
 
 it("says what a source refuses, and takes a token from a file", async () => {

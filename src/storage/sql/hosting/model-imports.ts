@@ -61,7 +61,10 @@ export function* importModel(
     action: "model.import",
     subjectId: model,
     subject: model,
-    details: { version: String(version), source, ...(commit !== "" && { commit }) },
+    details: {
+      ...{ version: String(version), source, ...(commit !== "" && { commit }) },
+      ...(parameters.tokenSecret !== undefined && { token_secret: parameters.tokenSecret }),
+    },
   });
   return found(yield* getModelVersion(key));
 }

@@ -38,6 +38,7 @@ const GROUPS: readonly (readonly [title: string, pages: readonly string[]])[] = 
       "typescript",
       "python-services",
       "models",
+      "servers",
       "scaling",
       "metrics",
       "tracing",

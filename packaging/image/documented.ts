@@ -82,6 +82,8 @@ export const NOT_IN_IMAGE: readonly (readonly [...Block, reason: string])[] = [
   ["docs/install.md", "kubectl create secret", "needs a cluster"],
   ["docs/install.md", "sha256sum --check", "needs a release"],
   ["docs/java.md", "", "needs Java"],
+  ["docs/servers.md", "pip install", "needs packages"],
+  ["docs/servers.md", "curl", "calls what needs packages"],
   ["docs/models.md", "npx tessera model push", "needs the internet"],
   ["docs/models.md", "npx tessera deploy", "its weights are large"],
   ["docs/production.md", "certbot certonly", "needs a domain and its DNS"],

@@ -1,6 +1,6 @@
 /** The routes of a node's deployments: their services, the data plane and documents. */
 import { Code, type ContextValues } from "@connectrpc/connect";
-import type { FastifyPluginAsync, FastifyRequest } from "fastify";
+import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from "fastify";
 import { EndpointService } from "../../gen/tessera/v1/endpoint_pb.js";
 import { TaskService } from "../../gen/tessera/v1/task_pb.js";
 import { type AccessOptions, accessHandlers } from "../api/task/access.ts";
@@ -11,6 +11,7 @@ import { problem, toProblem } from "../errors.ts";
 import { expose } from "../metrics/exposition.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
+import { pathOf } from "../server/dataplane/aliases.ts";
 import { isBentomlClient } from "../server/dataplane/answer.ts";
 import type { BodyLimits } from "../server/dataplane/call-body.ts";
 import { dataPlanePlugin } from "../server/dataplane/plugin.ts";
@@ -20,12 +21,14 @@ import { isForm } from "../server/http/body.ts";
 import { sendCompressed, vary } from "../server/http/compression.ts";
 import { JSON_TYPE } from "../server/http/problem.ts";
 import { sendText } from "../server/monitoring/send.ts";
-import type { ServerPlugin } from "../server/protocols.ts";
+import { answerMounted, type MountedOptions } from "../server/mounts/mounted.ts";
+import type { PluginContext, ServerPlugin } from "../server/protocols.ts";
 import { register } from "../server/rpc/engine/invoker.ts";
 import { DEPLOYMENT_HEADER, deploymentOf, locatedOf } from "../server/rpc/target.ts";
 import type { ServerOptions } from "../server/server.ts";
 import { createContextOf } from "../server/task-access.ts";
 import { documents, OPENAPI_PATH, SCHEMA_PATH, writeForBentoml } from "../service/documents.ts";
+import { mountAt } from "../service/mounts.ts";
 import { pieceTypeOf } from "../service/piece-type.ts";
 import { endpointAt, routeOf } from "../service/routes.ts";
 
@@ -78,20 +81,51 @@ export function serveDeployments(
   };
 }
 
+/** Serves a page whose paths a mounted server has, where the service of the request has one there. */
+export function behindMounts(
+  page: FastifyPluginAsync,
+  { fileBodyBytes }: Pick<ServingOptions, "fileBodyBytes">,
+): ServerPlugin {
+  return async (app, { targetValues, keepStanding }) => {
+    const toServer = createToServer(fileBodyBytes, keepStanding);
+    app.addHook("onRequest", async (req, reply) => {
+      try {
+        const values = await known(targetValues, req);
+        await (values && toServer(req, reply, values));
+      } catch (thrown) {
+        sendProblemOrPage(req, reply, toProblem(thrown));
+      }
+    });
+    await page(app, {});
+  };
+}
+
+/** Undefined for who may not call, or names no deployment. */
+async function known(
+  targetValues: PluginContext["targetValues"],
+  req: FastifyRequest,
+): Promise<ContextValues | undefined> {
+  try {
+    return await targetValues(req, EndpointService.method.listEndpoints);
+  } catch {
+    return undefined;
+  }
+}
+
 /**
  * Serves a page on the hosts of deployments. Browsers cannot send a token with the request for
  * a page, so who comes without one gets the page in any case, and it asks for the token; its
  * status is 401 wherever calls need one, also where there is no deployment. The files that the
  * page loads say nothing of any deployment.
  */
-export function deploymentPage(page: FastifyPluginAsync): ServerPlugin {
-  return async (app, { targetValues }) => {
+export function deploymentPage(page: ServerPlugin): ServerPlugin {
+  return async (app, context) => {
     app.addHook("onRequest", async (req, reply) => {
       if (req.url.split("?", 1)[0] !== "/") {
         return;
       }
       try {
-        await targetValues(req, EndpointService.method.listEndpoints);
+        await context.targetValues(req, EndpointService.method.listEndpoints);
       } catch (thrown) {
         const refused = toProblem(thrown);
         if (refused.code !== Code.Unauthenticated) {
@@ -100,7 +134,7 @@ export function deploymentPage(page: FastifyPluginAsync): ServerPlugin {
         reply.code(401).headers(Object.fromEntries(refused.metadata));
       }
     });
-    await page(app, {});
+    await page(app, context);
   };
 }
 
@@ -141,9 +175,10 @@ function dataPlane({ fileBodyBytes, taskAccess, ...limits }: ServingOptions): Se
       throw problem("ENDPOINT_NOT_FOUND", message);
     }
   };
-  return (app, { invoke, targetValues, targetValuesFor }) =>
+  return (app, { invoke, targetValues, targetValuesFor, keepStanding }) =>
     dataPlanePlugin(app, {
       endpointAt: endpointAtPath,
+      toServer: createToServer(fileBodyBytes, keepStanding),
       refuseMoved,
       invoke,
       contextValues: createContextOf({
@@ -155,6 +190,27 @@ function dataPlane({ fileBodyBytes, taskAccess, ...limits }: ServingOptions): Se
       streamedBy,
       bodyLimits,
     });
+}
+
+/** Answers a request by the mounted server at its path; undefined where there is none. */
+function createToServer(maxBodyBytes: number, keepStanding: PluginContext["keepStanding"]) {
+  const { callEndpoint: method } = EndpointService.method;
+  const options: MountedOptions = {
+    maxBodyBytes,
+    keepStanding: (req, values, end) => keepStanding(req, { values, method }, end),
+  };
+  return (req: FastifyRequest, reply: FastifyReply, values: ContextValues) => {
+    const manifest = runningManifest(values);
+    const mount = manifest && mountAt(manifest, pathOf(req));
+    return (
+      mount &&
+      answerMounted(req, reply, values, {
+        deployment: deploymentOf({ values }),
+        mount,
+        ...options,
+      })
+    );
+  };
 }
 
 /** How large a JSON body of an endpoint may be, and who says so. */

@@ -21,7 +21,7 @@ import { register } from "../server/rpc/engine/invoker.ts";
 import type { Hindrance } from "../server/rpc/health.ts";
 import { version } from "../version.ts";
 import { shownDatabase } from "./adapters.ts";
-import { deploymentMetrics, serveDeployments } from "./deployment-routes.ts";
+import { behindMounts, deploymentMetrics, serveDeployments } from "./deployment-routes.ts";
 import { refusalOf, SHUTTING_DOWN } from "./health.ts";
 import {
   type HttpOptions,
@@ -210,7 +210,11 @@ function httpOptions(
   const serving = serveDeployments({ ...config, version, taskAccess });
   return {
     services: [...serving.services, register(AuthService, introspection)],
-    plugins: [...serving.plugins, deploymentMetrics(node.metrics), playground],
+    plugins: [
+      ...serving.plugins,
+      deploymentMetrics(node.metrics),
+      behindMounts(playground, config),
+    ],
     directory: singleDeployment(deployment, { authorization: token !== undefined, load }),
     authenticate: token === undefined ? allowEveryone : requireToken(token),
     standalone: true,

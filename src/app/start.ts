@@ -27,7 +27,12 @@ import type { Accounts } from "../storage/accounts/accounts.ts";
 import { version } from "../version.ts";
 import { openMailer, openModelBuckets, shownDatabase } from "./adapters.ts";
 import { keysPath, openDataFolder } from "./data-folder.ts";
-import { deploymentMetrics, deploymentPage, serveDeployments } from "./deployment-routes.ts";
+import {
+  behindMounts,
+  deploymentMetrics,
+  deploymentPage,
+  serveDeployments,
+} from "./deployment-routes.ts";
 import { Health } from "./health.ts";
 import { appUrls, type PlatformHosting, startHosting } from "./hosting.ts";
 import { refuseIncomplete, tellOfLosses } from "./incomplete-data.ts";
@@ -285,7 +290,7 @@ function httpOptions(config: StartConfig, secrets: StartSecrets, parts: HttpPart
   });
   const plugins = [
     ...serving.plugins,
-    onlyOn("deployment", deploymentPage(playground)),
+    onlyOn("deployment", deploymentPage(behindMounts(playground, config))),
     onlyOn("deployment", deploymentMetrics(metrics)),
     onlyOn("platform", metricsPages),
     onlyOn("platform", consolePages),

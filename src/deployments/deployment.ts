@@ -14,6 +14,7 @@ import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts"
 import { Calls } from "../queue/calls/calls.ts";
 import { Queue } from "../queue/queue.ts";
 import type { Tasks } from "../queue/tasks.ts";
+import { takersOf } from "../service/mounts.ts";
 import type { NodeWorkers } from "../storage/hosting/nodes.ts";
 import { workerIdOn } from "../tasks/worker-id.ts";
 import type { DeploymentTracing } from "../tracing/tracing.ts";
@@ -370,7 +371,8 @@ export class Deployment implements AsyncDisposable {
       onFull: () => scaling?.tasksWait(),
     });
     const { runTimes } = queue;
-    const endpoints = (): readonly EndpointManifest[] => rollout.revision?.manifest.endpoints ?? [];
+    const endpoints = (): readonly EndpointManifest[] =>
+      rollout.revision === undefined ? [] : takersOf(rollout.revision.manifest);
     const observed = { deploymentId, storage, pool, endpoints, log, now };
     const scaling = this.#scale && new Scaling({ ...observed, calls, runTimes }, this.#scale);
     const desired = (): number => scaling?.desired ?? pool.size;

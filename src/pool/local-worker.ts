@@ -4,6 +4,7 @@
  * endless loop in user code affects this worker only.
  */
 
+import type { Agent } from "node:http";
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
 import {
   MAX_HEADER_BYTES,
@@ -14,6 +15,7 @@ import {
 } from "../protocol/messages.ts";
 import { resultIsText } from "../service/schema.ts";
 import type { ExecuteOptions, Execution, ExecutionListener } from "./calls/execution.ts";
+import { MountAgents } from "./calls/mount-agents.ts";
 import { Capacity } from "./calls/slot.ts";
 import { FileTransfers, type TransferHost } from "./calls/transfers.ts";
 import { WorkerCalls } from "./calls/worker-calls.ts";
@@ -53,6 +55,8 @@ export class LocalWorker implements Worker {
   /** What the service said of itself when it had loaded and was not ready. */
   #unready: string | undefined;
   #counts: CountsReceiver | undefined;
+  /** Undefined without mounted servers. */
+  #mounts: MountAgents | undefined;
   /** True when the node kills the process because of one execution or of its own shutdown. */
   #sacrificed = false;
   #stopping = false;
@@ -200,6 +204,10 @@ export class LocalWorker implements Worker {
     return execution;
   }
 
+  agentOf(mount: string): Agent | undefined {
+    return this.#mounts?.agentOf(mount);
+  }
+
   discard(message: string): void {
     if (this.#leaving === undefined) {
       this.kill(message);
@@ -212,6 +220,9 @@ export class LocalWorker implements Worker {
 
   async stop(withinMs?: number): Promise<void> {
     this.#stopping = true;
+    if (this.#mounts !== undefined) {
+      this.#process.send({ type: "retire" });
+    }
     this.#finishWhenIdle();
     if (withinMs === undefined) {
       await this.exited;
@@ -321,6 +332,13 @@ export class LocalWorker implements Worker {
     this.#counts = this.ended ? undefined : this.#options.countsOf?.(manifest);
     const endpoints = manifest.endpoints.filter(resultIsText).map(({ name }) => name);
     this.#process.send({ type: "text_results", endpoints });
+    if (manifest.mounts !== undefined && !this.ended) {
+      this.#mounts = new MountAgents({
+        mounts: manifest.mounts,
+        scratchFolder: this.#options.scratchFolder,
+        connect: (mount) => this.#process.send({ type: "connect", mount }),
+      });
+    }
     this.#heartbeat.start();
     this.#loaded.resolve(manifest);
   }
@@ -348,6 +366,7 @@ export class LocalWorker implements Worker {
     const { message } = end;
     this.#heartbeat[Symbol.dispose]();
     this.#counts?.end();
+    this.#mounts?.[Symbol.dispose]();
     this.#loaded.promise.catch(() => {
       // Handled here, because `load` may not be waiting any more.
     });

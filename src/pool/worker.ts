@@ -3,6 +3,7 @@
  * service and executes its calls. Where it runs, and by which protocol it is spoken
  * to, is known to who starts it only; `LocalWorker` is a process on this machine.
  */
+import type { Agent } from "node:http";
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
 import type { ExecuteOptions, Execution, ExecutionListener } from "./calls/execution.ts";
 import type { Capacity } from "./calls/slot.ts";
@@ -74,6 +75,8 @@ export interface Worker {
   freeSlots(endpoint: EndpointManifest): number;
   /** Begins a call; the listener's `onEnd` is called exactly once. */
   execute(call: ExecuteOptions, listener: ExecutionListener): Execution;
+  /** Connections to the mounted server at this path; undefined where the worker has none. */
+  agentOf(mount: string): Agent | undefined;
   /** Releases a slot that was taken from `capacity`. */
   release(endpoint: EndpointManifest): void;
   /**

@@ -134,6 +134,19 @@ export interface EndpointManifest extends PlacementManifest {
   readonly priority: number;
 }
 
+/**
+ * A mounted server: an application of the service (ASGI) that answers all requests at a path and
+ * below it that are for no endpoint.
+ */
+export interface MountManifest {
+  /** Where it is: `/`, or a path without a slash at its end, such as `/ui`. */
+  readonly path: string;
+  /** How long the server may take until its answer to a request begins. */
+  readonly timeoutMs: number;
+  /** Requests and WebSockets that one worker takes at a time. */
+  readonly concurrency: number;
+}
+
 /** A custom metric of the service. */
 export interface MetricManifest {
   readonly name: string;
@@ -171,6 +184,8 @@ export interface ServiceManifest extends PlacementManifest {
   readonly name: string;
   readonly description?: string;
   readonly endpoints: readonly EndpointManifest[];
+  /** Default: none. */
+  readonly mounts?: readonly MountManifest[];
   /** What clients of other platforms expect. Default: none. */
   readonly compat?: {
     /** `/schema.json` as BentoML writes it, for BentoML's own clients. */
@@ -197,6 +212,13 @@ export interface ServiceManifest extends PlacementManifest {
    */
   readonly models?: { readonly [name: string]: string };
 }
+
+/** Mounted servers that a service may have. */
+export const MAX_MOUNTS = 16;
+/** Requests and WebSockets of a mounted server that one worker may take at a time. */
+export const MAX_MOUNT_CONCURRENCY = 10_000;
+/** How long a mounted server may be given until an answer begins. */
+export const MAX_MOUNT_TIMEOUT_MS = 24 * 3_600_000;
 
 /** Models that a service may have. */
 export const MAX_SERVICE_MODELS = 32;

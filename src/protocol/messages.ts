@@ -156,6 +156,11 @@ export function argumentName(index: number): string {
 
 export const RESULT_NAME = "result";
 
+/** The name of the Unix socket for a mounted server in its worker's scratch folder, by its index. */
+export function mountSocketName(index: number): string {
+  return `mount-${index}`;
+}
+
 /** One execution of an endpoint. */
 export interface Call {
   /** Chosen by the node; unique within a worker. */
@@ -291,6 +296,10 @@ export type NodeMessage =
   | { readonly type: "abort"; readonly id: number; readonly reason: AbortReason }
   /** This many more chunks of the call were consumed, and leave its window (`stream-window.ts`). */
   | { readonly type: "more"; readonly id: number; readonly count: number }
+  /** Connect to the socket of a mounted server (`mountSocketName`), and let it serve what comes. */
+  | { readonly type: "connect"; readonly mount: number }
+  /** End the WebSockets of mounted servers; each of their connections ends with its answer. */
+  | { readonly type: "retire" }
   | { readonly type: "ping"; readonly sequence: number }
   /** Finish the calls under way, then exit with code 0. */
   | { readonly type: "stop" };

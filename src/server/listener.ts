@@ -16,6 +16,7 @@ import type { ConnectionLimit } from "./connection-limit.ts";
 import { BODY_DEADLINE_MS, boundRest } from "./http/body.ts";
 import { lingerAfter } from "./http/lingering-close.ts";
 import { answerUnreadable } from "./http/malformed-request.ts";
+import { asksForWebSocket, handleUpgrade } from "./http/upgrade.ts";
 
 const PREFACE = Buffer.from("PRI * HTTP/2.0");
 
@@ -123,6 +124,7 @@ export function createListener(
       // A request without a body, such as nearly every GET, has ended when it arrives, without events.
       // (Node before 24.12 does not know this option and emits them.)
       optimizeEmptyRequests: true,
+      shouldUpgradeCallback: asksForWebSocket,
     },
     (req, res) => {
       if (isRetired) {
@@ -136,6 +138,7 @@ export function createListener(
     },
   );
   http1.on("clientError", answerUnreadable);
+  http1.on("upgrade", (req, socket, head) => handleUpgrade(req, { socket, head }, handler));
   const http2 = createHttp2(
     {
       settings: { maxConcurrentStreams: MAX_SESSION_STREAMS },

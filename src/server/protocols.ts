@@ -36,7 +36,7 @@ import {
   type Identify,
 } from "./rpc/interceptors/access.ts";
 import { createCountInterceptor } from "./rpc/interceptors/count.ts";
-import { createStandingInterceptor } from "./rpc/interceptors/standing.ts";
+import { createStandingInterceptor, questionOf } from "./rpc/interceptors/standing.ts";
 import { createValidateInterceptor } from "./rpc/interceptors/validate.ts";
 import { createReflectionServices } from "./rpc/reflection.ts";
 import { createLocate, DEPLOYMENT_HEADER, locatedOf } from "./rpc/target.ts";
@@ -95,6 +95,15 @@ export interface PluginContext {
     req: FastifyRequest,
     find: (address: string) => Principal | Promise<Principal>,
   ) => ContextValues | Promise<ContextValues>;
+  /**
+   * Asks again and again whether the caller of what lasts may go on (`engine/standing.ts`), and
+   * calls `end` when they may not, or when the server stops. Returns the function that stops it.
+   */
+  readonly keepStanding: (
+    req: FastifyRequest,
+    called: { readonly values: ContextValues; readonly method: DescMethod },
+    end: () => void,
+  ) => () => void;
 }
 
 export type ServerPlugin = FastifyPluginAsync<PluginContext>;
@@ -124,11 +133,21 @@ export async function mountProtocols(
   const standings = new Standings();
   const endStreams = (): void => standings.endAll(toProblem(shutdownSignal.reason));
   shutdownSignal.addEventListener("abort", endStreams, { once: true });
+  const standing = { standings, identify, accessOf, standalone, directory };
+  const keepStanding: PluginContext["keepStanding"] = ({ headers }, { values, method }, end) => {
+    const { authorization, cookie } = headers;
+    const header = new Headers({
+      ...(authorization !== undefined && { authorization }),
+      ...(cookie !== undefined && { cookie }),
+    });
+    const ask = questionOf({ contextValues: values, method, header }, standing);
+    return standings.add({ values, ask, end });
+  };
   const interceptors = [
     createAuthenticateInterceptor(identify),
     createAuthorizeInterceptor(accessOf, { standalone, locate }),
     createCountInterceptor(),
-    createStandingInterceptor({ standings, identify, accessOf, standalone, directory }),
+    createStandingInterceptor(standing),
     createValidateInterceptor(),
   ];
   const valuesOver =
@@ -191,12 +210,13 @@ export async function mountProtocols(
       contextValues,
       targetValues,
       targetValuesFor,
+      keepStanding,
     };
   }
   const onApps = withHealth(options.services, options.health);
   await mount(options.services, { services: onApps, hostKind: "deployment" });
   const invoke = await mount(own, { services, hostKind: "platform" });
-  return { invoke, contextValues, targetValues, targetValuesFor };
+  return { invoke, contextValues, targetValues, targetValuesFor, keepStanding };
 }
 
 /** The services of one kind of host. */

@@ -1,14 +1,10 @@
 /**
- * The head of a request as its function is shown it: the headers that the endpoint names, or all.
- *
- * What authenticated the caller to this platform is not the function's to know: a token, the
- * platform's cookies, and the secret of a proxy never reach it. An `Authorization` that the
- * platform did not use is the function's, as it is without a platform before it. What is stored
- * with a task has neither `Authorization` nor `Cookie` unless the endpoint names them.
+ * The head of a request as its function is shown it: the headers that the endpoint names, or all,
+ * as far as they are passed on (`server/passed-headers.ts`). What is stored with a task has
+ * neither `Authorization` nor `Cookie` unless the endpoint names them.
  */
 import type { HandlerContext } from "@connectrpc/connect";
-import { isPlatformCookie } from "../../auth/cookies.ts";
-import { addressOf, isSecure, principalOf } from "../../auth/principal.ts";
+import { addressOf, isSecure } from "../../auth/principal.ts";
 import { problem } from "../../errors.ts";
 import {
   type HeaderField,
@@ -18,21 +14,8 @@ import {
 } from "../../protocol/heads.ts";
 import type { EndpointManifest } from "../../protocol/manifest.ts";
 import type { Payload } from "../../protocol/messages.ts";
-import { PROXY_SECRET_HEADER } from "../../server/proxies.ts";
+import { passedValue } from "../../server/passed-headers.ts";
 import { hostOf } from "../../server/rpc/engine/caller.ts";
-
-/** What is of one connection (RFC 9110, section 7.6.1), or of the platform alone. */
-const HIDDEN: ReadonlySet<string> = new Set([
-  "connection",
-  "keep-alive",
-  "proxy-authorization",
-  "proxy-connection",
-  "te",
-  "trailer",
-  "transfer-encoding",
-  "upgrade",
-  PROXY_SECRET_HEADER,
-]);
 
 /** Headers that a stored request has only where its endpoint names them. */
 const SECRET: ReadonlySet<string> = new Set(["authorization", "cookie"]);
@@ -58,7 +41,7 @@ function requestHead(
   const takesAll = named.includes("*");
   for (const [name, value] of requestHeader) {
     const isNamed = named.includes(name) || (takesAll && !(kind === "task" && SECRET.has(name)));
-    const shown = isNamed && !HIDDEN.has(name) ? shownValue(name, value, values) : undefined;
+    const shown = isNamed ? passedValue(name, value, values) : undefined;
     if (shown !== undefined) {
       headers.push([name, shown]);
     }
@@ -76,22 +59,4 @@ function requestHead(
     headers,
     client: addressOf(values),
   };
-}
-
-/** The value without what the platform was told; undefined when nothing is left. */
-function shownValue(
-  name: string,
-  value: string,
-  values: HandlerContext["values"],
-): string | undefined {
-  if (name === "authorization") {
-    return principalOf(values)?.kind === "anonymous" ? value : undefined;
-  }
-  if (name === "cookie") {
-    const pairs = value.split(";").map((pair) => pair.trim());
-    return (
-      pairs.filter((pair) => !isPlatformCookie(pair.split("=", 1)[0] ?? "")).join("; ") || undefined
-    );
-  }
-  return value;
 }

@@ -1,7 +1,7 @@
 /** The start message of `tessera serve`: URLs, and commands to try. */
 import type { StartedService } from "../../app/serve.ts";
 import type { ServeConfig } from "../../config/serve.ts";
-import type { EndpointManifest } from "../../protocol/manifest.ts";
+import type { ServiceManifest } from "../../protocol/manifest.ts";
 import { CURL_AUTHORIZATION, curlBody, curlPath, type ExampleOf, shellQuote } from "../curl.ts";
 
 export interface GreetingOptions {
@@ -15,11 +15,18 @@ export function greeting(
   { manifest, workers, storedIn, url }: StartedService,
   { config, token, exampleOf }: GreetingOptions,
 ): string {
-  const { endpoints } = manifest;
+  const { endpoints, mounts = [] } = manifest;
+  const counts = [
+    ...(endpoints.length > 0 || mounts.length === 0 ? [count(endpoints.length, "endpoint")] : []),
+    ...(mounts.length > 0 ? [count(mounts.length, "mounted server")] : []),
+    count(workers, "worker"),
+  ];
   const lines = [
-    `Tessera serves ${manifest.name} (${count(endpoints.length, "endpoint")}, ${count(workers, "worker")}) on ${url}`,
+    `Tessera serves ${manifest.name} (${counts.join(", ")}) on ${url}`,
     "",
-    `  page      ${url}/`,
+    ...mounts.map(({ path }) => `  server    ${url}${path}`),
+    // A server at the root has a page of its own there.
+    ...(mounts.some(({ path }) => path === "/") ? [] : [`  page      ${url}/`]),
     `  OpenAPI   ${url}/docs.json`,
     `  schema    ${url}/schema.json`,
     `  gRPC      ${url.replace("http://", "")} (with reflection)`,
@@ -33,7 +40,7 @@ export function greeting(
     "",
     "Try it:",
     "",
-    ...examples(endpoints, { url, token, exampleOf }),
+    ...examples(manifest, { url, token, exampleOf }),
     "Ctrl-C stops.",
     "",
   ];
@@ -44,9 +51,9 @@ function count(number: number, noun: string): string {
   return `${number} ${noun}${number === 1 ? "" : "s"}`;
 }
 
-/** Example commands for the first api and the first task: call, submit, status, get. */
+/** Example commands for the first api and the first task, or for a server: call, submit, status, get. */
 function examples(
-  endpoints: readonly EndpointManifest[],
+  { endpoints, mounts = [] }: Pick<ServiceManifest, "endpoints" | "mounts">,
   { url, token, exampleOf }: Omit<GreetingOptions, "config"> & { readonly url: string },
 ): string[] {
   const auth = token ? CURL_AUTHORIZATION : "";
@@ -55,6 +62,9 @@ function examples(
   const lines: string[] = [];
   if (token?.toExport !== undefined) {
     lines.push(`  export TESSERA_TOKEN=${shellQuote(token.toExport)}`, "");
+  }
+  if (endpoints.length === 0) {
+    lines.push(...mounts.slice(0, 1).map(({ path }) => `  curl ${url}${path}${auth}`), "");
   }
   if (api) {
     lines.push(`  curl ${url}${curlPath(api)}${auth} ${curlBody(api, exampleOf)}`, "");

@@ -48,6 +48,10 @@ class Share implements Slot {
     return this.#slot.alone;
   }
 
+  get agent() {
+    return this.#slot.agent;
+  }
+
   get ranIn() {
     return this.#slot.ranIn;
   }

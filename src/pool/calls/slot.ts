@@ -1,4 +1,5 @@
 /** Slots: the right to run one call of an endpoint in a worker, and how many a worker has. */
+import type { Agent } from "node:http";
 import type { EndpointManifest } from "../../protocol/manifest.ts";
 import type { ExecuteOptions, Execution, ExecutionListener } from "./execution.ts";
 
@@ -14,6 +15,7 @@ interface SlotOwner {
   readonly id: string;
   readonly revision: number | undefined;
   readonly capacity: Capacity;
+  agentOf(mount: string): Agent | undefined;
   execute(call: ExecuteOptions, listener: ExecutionListener): Execution;
   release(endpoint: EndpointManifest): void;
 }
@@ -34,6 +36,8 @@ export interface Slot {
   readonly ranIn: RanIn;
   /** True when nothing else runs in the worker meanwhile. */
   readonly alone: boolean;
+  /** Connections to the mounted server that the slot is of; undefined for an endpoint. */
+  readonly agent: Agent | undefined;
   execute(call: SlotCall, listener: ExecutionListener): Execution;
   /** Releases the slot; a second call does nothing. */
   release(): void;
@@ -53,6 +57,10 @@ export class WorkerSlot implements Slot {
 
   get alone(): boolean {
     return this.#onOpen !== undefined;
+  }
+
+  get agent(): Agent | undefined {
+    return this.#worker.agentOf(this.#endpoint.name);
   }
 
   get ranIn(): RanIn {

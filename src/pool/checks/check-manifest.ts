@@ -6,6 +6,9 @@ import {
   MAX_ABORT_GRACE_MS,
   MAX_JSON_OPTION_BYTES,
   MAX_MODEL_SOURCE_CHARACTERS,
+  MAX_MOUNT_CONCURRENCY,
+  MAX_MOUNT_TIMEOUT_MS,
+  MAX_MOUNTS,
   MAX_PROCESSES,
   MAX_READY_TIMEOUT_MS,
   MAX_SERVICE_MODELS,
@@ -74,6 +77,7 @@ function isManifest(manifest: unknown): manifest is ServiceManifest {
     typeof manifest.name === "string" &&
     Array.isArray(manifest.endpoints) &&
     manifest.endpoints.every(isEndpoint) &&
+    (manifest.mounts === undefined || areMounts(manifest.mounts)) &&
     faultOfPlacement(manifest) === undefined &&
     (manifest.metrics === undefined ||
       (Array.isArray(manifest.metrics) && metricsFault(manifest.metrics) === undefined)) &&
@@ -98,6 +102,21 @@ function areModels(models: unknown): boolean {
         typeof source === "string" &&
         source.length <= MAX_MODEL_SOURCE_CHARACTERS &&
         MODEL_SOURCE.test(source),
+    )
+  );
+}
+
+function areMounts(mounts: unknown): boolean {
+  return (
+    Array.isArray(mounts) &&
+    mounts.length <= MAX_MOUNTS &&
+    new Set(mounts.map((each) => isFields(each) && each.path)).size === mounts.length &&
+    mounts.every(
+      (each) =>
+        isFields(each) &&
+        isRoute(each.path) &&
+        isWithin(each.timeoutMs, 1, MAX_MOUNT_TIMEOUT_MS) &&
+        isWithin(each.concurrency, 1, MAX_MOUNT_CONCURRENCY),
     )
   );
 }

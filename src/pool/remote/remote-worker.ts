@@ -170,6 +170,11 @@ export class RemoteWorker implements Worker {
     return Math.max(0, slots - this.capacity.taken(endpoint));
   }
 
+  /** Servers are reached on the machine of the node alone. */
+  agentOf(): undefined {
+    return undefined;
+  }
+
   execute(call: ExecuteOptions, listener: ExecutionListener): Execution {
     let id = 0;
     const { abortGraceMs = ABORT_GRACE_MS } = call;

@@ -4,6 +4,7 @@
  * queue, each no longer than the endpoint's timeout.
  */
 
+import type { Agent } from "node:http";
 import { Code } from "@connectrpc/connect";
 import { codeFromString } from "@connectrpc/connect/protocol-connect";
 import { problem, shuttingDown } from "../../errors.ts";
@@ -44,6 +45,9 @@ interface CallsOptions {
   onBatch?(endpoint: string, size: number, waitSeconds: number): void;
 }
 
+/** What a request to a mounted server brings to a slot: its body takes another way. */
+const NOTHING: Payload = { json: "", files: [] };
+
 /** A call that has a slot. */
 interface BegunCall {
   readonly endpoint: EndpointManifest;
@@ -75,6 +79,13 @@ interface CalledFrom {
 interface Streaming {
   readonly pieces?: PieceQueue;
   readonly onResponse?: CalledFrom["onResponse"];
+}
+
+/** A slot of a mounted server, for one request. */
+export interface HeldSlot extends Pick<Slot, "ranIn"> {
+  readonly agent: Agent;
+  /** Gives the slot back; a second call does nothing. */
+  release(): void;
 }
 
 /** How a call waits for a slot. */
@@ -153,6 +164,32 @@ export class Calls {
     } finally {
       pieces.leave();
     }
+  }
+
+  /**
+   * Takes a slot of a mounted server (`service/mounts.ts`) for one request. Rejects with NO_WORKER,
+   * QUEUE_FULL, NO_MATCHING_WORKER or, while the node stops, SHUTTING_DOWN. `signal` aborts the
+   * wait when the caller has gone.
+   */
+  async hold(endpoint: EndpointManifest, signal: AbortSignal): Promise<HeldSlot> {
+    const { pool } = this.#options;
+    if (pool.awaits?.isWhole === true) {
+      throw problem(
+        "NO_MATCHING_WORKER",
+        `the server at ${endpoint.name} runs on nodes of the platform, and the workers of this deployment are on machines that join: give it the place local`,
+      );
+    }
+    const slot = pool.reserve(endpoint) ?? (await this.#wait(endpoint, NOTHING, { signal }));
+    const { agent } = slot;
+    const release = (): void => {
+      slot.release();
+      this.slotFree();
+    };
+    if (agent === undefined) {
+      release();
+      throw new Error(`the worker has no server at ${endpoint.name}`);
+    }
+    return { agent, ranIn: slot.ranIn, release };
   }
 
   /** A slot became free or a worker ready: hands slots to the waiting calls, in order. */

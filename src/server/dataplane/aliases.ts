@@ -33,6 +33,12 @@ interface AliasOptions<Route extends NamedRoute> {
     reply: FastifyReply,
     values: ContextValues,
   ) => Promise<void>;
+  /** Answers by the mounted server at the path of a request; undefined where there is none. */
+  readonly toServer: (
+    req: FastifyRequest,
+    reply: FastifyReply,
+    values: ContextValues,
+  ) => Promise<void> | undefined;
   readonly failed: (req: FastifyRequest, reply: FastifyReply, thrown: unknown) => void;
 }
 
@@ -63,7 +69,7 @@ export function placeOf<Route extends NamedRoute>(
 }
 
 /** Without its query, and decoded. */
-function pathOf({ url }: FastifyRequest): string {
+export function pathOf({ url }: FastifyRequest): string {
   const path = url.split("?", 1)[0] ?? "";
   if (!path.includes("%")) {
     return path;
@@ -89,7 +95,7 @@ function notFound(req: FastifyRequest, reply: FastifyReply): void {
 export function mountAliases<Route extends NamedRoute>(
   app: FastifyInstance,
   routes: readonly Route[],
-  { contextValues, endpointAt, answer, failed }: AliasOptions<Route>,
+  { contextValues, endpointAt, answer, toServer, failed }: AliasOptions<Route>,
 ): (req: FastifyRequest, reply: FastifyReply) => void {
   const find = async (req: FastifyRequest, reply: FastifyReply): Promise<void> => {
     let values: ContextValues;
@@ -102,8 +108,11 @@ export function mountAliases<Route extends NamedRoute>(
     }
     const place = placeOf(req, routes, (path) => endpointAt(path, values));
     if (place === undefined) {
-      notFound(req, reply);
-      return;
+      const passed = toServer(req, reply, values);
+      if (passed === undefined) {
+        notFound(req, reply);
+      }
+      return passed;
     }
     return answer(place.route, named(req, place.endpoint), reply, values);
   };

@@ -87,6 +87,12 @@ interface DataPlaneOptions {
   readonly bodyLimits: (endpoint: string, req: FastifyRequest, values: ContextValues) => BodyLimits;
   /** The endpoint at a path, such as `/v1/predict`; undefined for others, and where nothing runs. */
   readonly endpointAt: (path: string, values: ContextValues) => string | undefined;
+  /** Answers by the mounted server at the path of a request; undefined where there is none. */
+  readonly toServer: (
+    req: FastifyRequest,
+    reply: FastifyReply,
+    values: ContextValues,
+  ) => Promise<void> | undefined;
   /** Throws for an endpoint whose service gave it another path than `/{endpoint}`. */
   readonly refuseMoved: (endpoint: string, values: ContextValues) => void;
 }
@@ -138,15 +144,21 @@ export async function dataPlanePlugin(
     checkAccess(req, values, { reads });
     return route.handle(req, reply, origin(req, reply, values));
   };
-  const { contextValues, endpointAt } = options;
+  const { contextValues, endpointAt, toServer } = options;
   const failed = (req: FastifyRequest, reply: FastifyReply, thrown: unknown) =>
     sendOrCut(req, reply, toProblem(thrown));
-  const answerAlias = mountAliases(app, all, { contextValues, endpointAt, answer, failed });
+  const answerAlias = mountAliases(app, all, {
+    ...{ contextValues, endpointAt, answer, toServer, failed },
+  });
   for (const route of all) {
     const answerNamed = (req: FastifyRequest, reply: FastifyReply, values: ContextValues) => {
       const place = placeOf(req, all, (path) => endpointAt(path, values));
       if (place) {
         return answer(place.route, named(req, place.endpoint), reply, values);
+      }
+      const passed = toServer(req, reply, values);
+      if (passed !== undefined) {
+        return passed;
       }
       // What names a task finds it by the name of its endpoint too, which is all that is known
       // where nothing runs.

@@ -29,6 +29,15 @@ const HTTP_STATUS: { readonly [reason in Reason]?: number } = {
   METHOD_NOT_ALLOWED: 405,
 };
 
+/** The code that a status of HTTP stands for, in metrics; undefined for one that is no error. */
+export function codeOfStatus(status: number): Code | undefined {
+  if (status < 400) {
+    return undefined;
+  }
+  const [code] = Object.entries(STATUS).find(([, each]) => each === status) ?? [];
+  return code === undefined ? (status < 500 ? Code.InvalidArgument : Code.Internal) : Number(code);
+}
+
 /** HTTP status of an error in the Connect protocol. */
 export function connectStatus(code: Code): number {
   return STATUS[code];

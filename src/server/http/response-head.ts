@@ -44,7 +44,10 @@ export function applyHead(
   const values = new Map<string, string>();
   for (const [name, value] of headers) {
     if (name === "set-cookie") {
-      setCookie(reply, value);
+      const own = ownCookie(value);
+      if (own !== undefined) {
+        reply.header("set-cookie", own);
+      }
     } else if (!KEPT_OUT.test(name) && !(keepsType && name.startsWith("content-"))) {
       const before = values.get(name);
       values.set(name, before === undefined ? value : `${before}, ${value}`);
@@ -56,11 +59,15 @@ export function applyHead(
   }
 }
 
-/** A cookie belongs to the host that sets it, not to those of other deployments beside it. */
-function setCookie(reply: FastifyReply, value: string): void {
+/**
+ * A cookie as a deployment may set it: for the host that sets it, not for those of other
+ * deployments beside it. Undefined for one of the platform's.
+ */
+export function ownCookie(value: string): string | undefined {
   const [pair = "", ...attributes] = value.split(";");
-  if (!isPlatformCookie(pair.split("=", 1)[0] ?? "")) {
-    const own = attributes.filter((each) => !/^\s*domain\s*(?:=|$)/i.test(each));
-    reply.header("set-cookie", [pair, ...own].join(";"));
+  if (isPlatformCookie(pair.split("=", 1)[0] ?? "")) {
+    return undefined;
   }
+  const own = attributes.filter((each) => !/^\s*domain\s*(?:=|$)/i.test(each));
+  return [pair, ...own].join(";");
 }

@@ -61,6 +61,8 @@ export const NOT_RUN: readonly (readonly [...Block, reason: string])[] = [
   ["docs/python.md", "export SERVICE_CLOUD", "a setting"],
   ["docs/python-services.md", "npx tessera serve", "watches: test/e2e/python serves"],
   ["docs/python-services.md", "npx tessera deploy", "test/e2e/python/deploy.test.ts deploys"],
+  ["docs/servers.md", "pip install", "needs packages: test/e2e/python/mounts.test.ts serves such"],
+  ["docs/servers.md", "curl", "calls it: test/e2e/python/mounts.test.ts calls such"],
   ["docs/models.md", "npx tessera model push", "needs the internet: test/e2e/cli/model.test.ts"],
   ["docs/models.md", "npx tessera deploy", "its weights are large: test/e2e/python/deploy.test.ts"],
   ["docs/coming-from-bentoml.md", "npx tessera-platform", "test/e2e/clients serves such files"],

@@ -40,6 +40,7 @@ test("cuts off an answer that had begun when its call failed, and goes on servin
       throw new Error("not called");
     },
     endpointAt: () => undefined,
+    toServer: () => undefined,
     refuseMoved: () => undefined,
     bodyLimits: () => ({ maxBytes: 1_000, maxHeldBytes: 1_000, said: "send less" }),
   });
@@ -63,6 +64,7 @@ test("leaves RPCs that nobody serves to whoever answers what is not found", asyn
     invoke: { unary: neverAsked, stream: neverAsked },
     streamedBy: neverAsked,
     endpointAt: () => undefined,
+    toServer: () => undefined,
     refuseMoved: () => undefined,
     bodyLimits: neverAsked,
   });

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from .sdk.files import File, FileType
     from .sdk.metrics import counter, gauge, histogram
     from .sdk.models import model_path
+    from .sdk.mounts import mount
     from .sdk.options import Duration
     from .sdk.services import service
     from .status import Attempt, Progress, TaskStatus
@@ -115,6 +116,7 @@ _MODULES = {
     "sdk.files": ["File", "FileType"],
     "sdk.metrics": ["counter", "gauge", "histogram"],
     "sdk.models": ["model_path"],
+    "sdk.mounts": ["mount"],
     "sdk.options": ["Duration"],
     "sdk.services": ["service"],
     "status": ["Attempt", "Progress", "TaskStatus"],
@@ -203,6 +205,7 @@ __all__ = [
     "gauge",
     "histogram",
     "model_path",
+    "mount",
     "service",
     "task",
     "to_numpy",

@@ -3,6 +3,7 @@
  * `engine/standing.ts`): the method's signal aborts, and the caller gets the error. Calls without a
  * stream pass as they are.
  */
+import type { DescMethod } from "@bufbuild/protobuf";
 import type {
   ContextValues,
   Interceptor,
@@ -89,7 +90,10 @@ async function* released(
 }
 
 /** What is asked again and again: who is calling, and whether they may do what they do. */
-function questionOf(req: StreamRequest, options: StandingOptions): LastingStream["ask"] {
+export function questionOf(
+  req: Pick<StreamRequest, "contextValues" | "header"> & { readonly method: DescMethod },
+  options: StandingOptions,
+): LastingStream["ask"] {
   const { contextValues: values, method } = req;
   if (options.standalone || options.accessOf(method) === Access.PUBLIC) {
     return undefined;

@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any
 
 from pydantic.errors import PydanticUserError
 
-from ..sdk.executable import Executable, HostedService, Json, ServiceError
+from ..sdk.executable import Executable, HostedService, Json, MountedServer, ServiceError
 from . import internals
 from .dependencies import Dependency
 from .endpoint import BentoEndpoint
@@ -51,6 +51,7 @@ class BentoService:
             needs_gpu=any(needs_gpu(internals.configured(each)) for each in _all(service)),
             models=models_of(_all(service)),
         )
+        self.mounts: Sequence[MountedServer] = ()
         self._started: list[tuple[Any, Any]] = []
         """Services and their instances, in the order of their start."""
         self._dependencies: dict[str, Dependency] = {}

@@ -23,6 +23,7 @@ from typing import Any, NoReturn
 from ..version import __version__
 from .channel import Channel
 from .frames import Attachments, Frame
+from .mounts import Mounts
 from .outbox import Changes, Outbox
 from .output import Outputs
 from .results import ResultLimits
@@ -117,12 +118,14 @@ async def _serve(channel: Channel, outputs: Outputs, load: dict[str, Any], servi
         scratch=Path(load["scratchFolder"]),
         limits=ResultLimits(load["maxFileBytes"], load["maxResultBytes"]),
     )
+    mounts = Mounts(service.mounts, Path(load["scratchFolder"]))
     stopped = asyncio.Event()
     # A build asks for the manifest, which the import has told.
     is_set_up = load.get("probe") != "import"
     try:
         if is_set_up:
             await service.setup()
+            await mounts.start()
             # A build asks for the manifest; what the service is ready for is not there.
             if load.get("probe") is None:
                 await until_ready(service.ready, lambda said: _say(channel, "not_ready", said))
@@ -145,6 +148,10 @@ async def _serve(channel: Channel, outputs: Outputs, load: dict[str, Any], servi
             executor.abort(message["id"], message["reason"])
         elif kind == "more":
             executor.more(message["id"], message["count"])
+        elif kind == "connect":
+            mounts.connect(message["mount"])
+        elif kind == "retire":
+            mounts.retire()
         elif kind == "ping":
             outbox.post({"type": "pong", "sequence": message["sequence"]})
         elif kind == "stop":
@@ -158,6 +165,7 @@ async def _serve(channel: Channel, outputs: Outputs, load: dict[str, Any], servi
     await stopped.wait()
     counting.cancel()
     if is_set_up:
+        await mounts.stop()
         await service.teardown()
     outbox.flush()
     await channel.flush()

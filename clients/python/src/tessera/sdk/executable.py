@@ -178,6 +178,18 @@ class Executable(Protocol):
         ...
 
 
+class MountedServer:
+    """An application (ASGI) that answers requests at a path of its service."""
+
+    def __init__(self, manifest: Mapping[str, Json]) -> None:
+        self.manifest = manifest
+        """As ``MountManifest`` of the node has it."""
+
+    def application(self) -> Any:
+        """The application, after the service was set up."""
+        raise NotImplementedError
+
+
 class HostedService(Protocol):
     """A service that was loaded."""
 
@@ -194,6 +206,11 @@ class HostedService(Protocol):
     @property
     def ready(self) -> Callable[[], Any] | None:
         """What is asked after ``setup`` whether it may take calls; None: it may."""
+        ...
+
+    @property
+    def mounts(self) -> Sequence[MountedServer]:
+        """In the order of the manifest."""
         ...
 
     async def setup(self) -> None:

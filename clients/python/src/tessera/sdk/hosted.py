@@ -11,6 +11,7 @@ from .executable import Executable, ServiceError
 from .hosted_batch import HostedBatch
 from .hosted_method import HostedMethod, HostedStream
 from .metrics import declared
+from .mounts import ClassMount
 from .options import check_description, resolve_options
 from .services import ServiceDefinition
 
@@ -40,6 +41,9 @@ class HostedClass:
         metrics = declared(definition.metrics, f'service "{definition.name}"')
         if metrics:
             self.manifest["metrics"] = metrics
+        self.mounts = [ClassMount(mount, manifest) for mount, manifest in definition.mounts]
+        if self.mounts:
+            self.manifest["mounts"] = [dict(each.manifest) for each in self.mounts]
         self._instance: Any = None
 
     @property
@@ -52,6 +56,8 @@ class HostedClass:
         self._instance = self._definition.target()
         for endpoint in self._hosted.values():
             endpoint.bind(self._instance)
+        for mount in self.mounts:
+            mount.instance = self._instance
         await _call(self._hook("setup"))
 
     async def teardown(self) -> None:

@@ -72,12 +72,12 @@ def resolve_options(kind: str, options: dict[str, Any], place: str) -> dict[str,
         return default if value is None else value
 
     def duration(name: str, default_ms: int, least: int, most: int) -> int:
-        return _milliseconds(
+        return milliseconds(
             given(name, timedelta(milliseconds=default_ms)), place, name, least, most
         )
 
     def integer(name: str, default: int, least: int, most: int) -> int:
-        return _integer(given(name, default), place, name, least, most)
+        return whole_number(given(name, default), place, name, least, most)
 
     # What comes while a batch runs gathers into the next one; free slots would scatter it.
     concurrency = DEFAULT_CONCURRENCY[kind] if options.get("batch") is None else 1
@@ -87,7 +87,7 @@ def resolve_options(kind: str, options: dict[str, Any], place: str) -> dict[str,
         **(
             {}
             if abort_grace is None
-            else {"abortGraceMs": _milliseconds(abort_grace, place, "abort_grace", 1, DAY_MS)}
+            else {"abortGraceMs": milliseconds(abort_grace, place, "abort_grace", 1, DAY_MS)}
         ),
         **_idempotent(kind, options.get("idempotent"), place),
         "concurrency": integer("concurrency", concurrency, 1, 1_000),
@@ -120,7 +120,7 @@ def check_ready_timeout(value: object, place: str) -> int | None:
     """The option ``ready_timeout`` of a service, in milliseconds; None without one."""
     if value is None:
         return None
-    return _milliseconds(value, place, "ready_timeout", SECOND_MS, DAY_MS)
+    return milliseconds(value, place, "ready_timeout", SECOND_MS, DAY_MS)
 
 
 def check_processes(value: object, place: str) -> int | None:
@@ -223,7 +223,8 @@ def _max_json(value: object, place: str) -> dict[str, int]:
     return {"maxJsonBytes": size}  # type: ignore[dict-item]
 
 
-def _milliseconds(value: object, place: str, name: str, least: int, most: int) -> int:
+def milliseconds(value: object, place: str, name: str, least: int, most: int) -> int:
+    """A duration within its limits. Raises ``ServiceError`` that names the option."""
     ms = milliseconds_of(value)
     if ms is None or not least <= ms <= most:
         raise ServiceError(
@@ -233,7 +234,8 @@ def _milliseconds(value: object, place: str, name: str, least: int, most: int) -
     return ms
 
 
-def _integer(value: object, place: str, name: str, least: int, most: int) -> int:
+def whole_number(value: object, place: str, name: str, least: int, most: int) -> int:
+    """A whole number within its limits. Raises ``ServiceError`` that names the option."""
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
         raise ServiceError(
             f"{place}: {name} must be a whole number from {least:,} to {most:,}, not {value!r}"

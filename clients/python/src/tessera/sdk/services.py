@@ -11,6 +11,7 @@ from typing import Any, TypeVar, overload
 from .endpoints import ENDPOINT, EndpointDefinition, not_of_instance
 from .executable import ServiceError
 from .metrics import Metric
+from .mounts import Mount, mounts_of
 from .options import (
     Duration,
     check_description,
@@ -74,6 +75,8 @@ class ServiceDefinition:
     packages: Sequence[str] = ()
     """System packages, by the names of Debian."""
     models: Mapping[str, str] | None = None
+    mounts: Sequence[tuple[Mount, Mapping[str, Any]]] = ()
+    """Mounted servers, with their manifests."""
 
 
 @overload
@@ -148,7 +151,8 @@ def service(
         ready_ms = check_ready_timeout(ready_timeout, at)
         started = check_processes(processes, at)
         system = check_packages(packages, at)
-        endpoints = _endpoints(cls, at)
+        mounts = mounts_of(cls, at)
+        endpoints = _endpoints(cls, at, is_optional=len(mounts) > 0)
         weights = check_models(models, at)
         definition = ServiceDefinition(
             chosen,
@@ -161,6 +165,7 @@ def service(
             started,
             system,
             weights,
+            mounts,
         )
         setattr(cls, SERVICE, definition)
         for endpoint in definition.endpoints:
@@ -181,7 +186,7 @@ def owner_of(method: Callable[..., Any]) -> type | None:
     return getattr(method, OWNER, None)
 
 
-def _endpoints(cls: type, place: str) -> Sequence[EndpointDefinition]:
+def _endpoints(cls: type, place: str, *, is_optional: bool) -> Sequence[EndpointDefinition]:
     """The marked methods of a class and of those above it; one that overrides takes its place."""
     methods: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
@@ -205,8 +210,11 @@ def _endpoints(cls: type, place: str) -> Sequence[EndpointDefinition]:
         if each.name in names:
             raise ServiceError(f"{place}: two endpoints named {each.name}")
         names.add(each.name)
-    if not found:
-        raise ServiceError(f"{place} has no endpoints; mark at least one method with @api or @task")
+    if not found and not is_optional:
+        raise ServiceError(
+            f"{place} has no endpoints; mark at least one method with @api or @task, "
+            "or mount a server"
+        )
     return found
 
 

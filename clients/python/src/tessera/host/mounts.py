@@ -1,0 +1,135 @@
+"""Runs the mounted servers of a service: uvicorn, without a port.
+
+Where the node wants a connection, it says so, and the worker connects to a Unix socket of the node
+in its scratch folder. From then on that connection is one that uvicorn has accepted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import MutableMapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..sdk.executable import MountedServer, ServiceError
+
+IDLE_CONNECTION_SECONDS = 120
+"""Longer than the node keeps a connection, so that the node closes it first."""
+SHUTDOWN_SECONDS = 5
+
+
+class Mounts:
+    """The servers of one service, by their index in its manifest."""
+
+    def __init__(self, mounts: Sequence[MountedServer], scratch: Path) -> None:
+        self._servers = [
+            _Server(each, scratch / f"mount-{index}") for index, each in enumerate(mounts)
+        ]
+        self._connecting: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        """Begins the lifespan of each. Raises ``ServiceError`` for what does not start."""
+        for server in self._servers:
+            await server.start()
+
+    def connect(self, index: int) -> None:
+        """Connects to the node once more for a server."""
+        task = asyncio.ensure_future(self._servers[index].connect())
+        self._connecting.add(task)
+        task.add_done_callback(self._connecting.discard)
+
+    def retire(self) -> None:
+        """Ends WebSockets with the code 1012, and other connections with their answers."""
+        for server in self._servers:
+            server.retire()
+
+    async def stop(self) -> None:
+        """Ends the lifespans, the last one first."""
+        self.retire()
+        for server in reversed(self._servers):
+            await server.stop()
+
+
+class _Server:
+    def __init__(self, mounted: MountedServer, socket_path: Path) -> None:
+        self._mounted = mounted
+        self._path = str(mounted.manifest["path"])
+        self._socket_path = str(socket_path)
+        self._config: Any = None
+        self._state: Any = None
+        self._lifespan: Any = None
+
+    async def start(self) -> None:
+        try:
+            import uvicorn
+            from uvicorn.server import ServerState
+        except ImportError as error:
+            raise ServiceError(
+                f"the server at {self._path} runs in uvicorn, which is not in the environment of "
+                "the service: add uvicorn[standard] to its requirements"
+            ) from error
+        app = self._mounted.application()
+        if not callable(app):
+            raise ServiceError(f"the server at {self._path} is no ASGI application, but {app!r}")
+        self._config = uvicorn.Config(
+            _below(app, self._path),
+            # Chosen already: that of the worker.
+            loop="none",
+            lifespan="auto",
+            log_config=None,
+            access_log=False,
+            # Callers and schemes are those that the node tells; nobody else connects.
+            proxy_headers=True,
+            forwarded_allow_ips="*",
+            # The node says it.
+            date_header=False,
+            timeout_keep_alive=IDLE_CONNECTION_SECONDS,
+        )
+        self._config.load()
+        self._state = ServerState()
+        self._state.default_headers = list(self._config.encoded_headers)
+        self._lifespan = self._config.lifespan_class(self._config)
+        await self._lifespan.startup()
+        if self._lifespan.should_exit:
+            raise ServiceError(f"the lifespan of the server at {self._path} failed to start")
+
+    async def connect(self) -> None:
+        loop = asyncio.get_running_loop()
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        connection.setblocking(False)
+        try:
+            await loop.sock_connect(connection, self._socket_path)
+            await loop.connect_accepted_socket(self._protocol, connection)
+        except OSError:
+            # The node has ended, or gave up waiting.
+            connection.close()
+
+    def retire(self) -> None:
+        for connection in list(self._state.connections if self._state else ()):
+            with contextlib.suppress(Exception):
+                connection.shutdown()
+
+    async def stop(self) -> None:
+        if self._lifespan is not None:
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._lifespan.shutdown(), SHUTDOWN_SECONDS)
+
+    def _protocol(self) -> Any:
+        return self._config.http_protocol_class(
+            config=self._config, server_state=self._state, app_state=self._lifespan.state
+        )
+
+
+def _below(app: Any, path: str) -> Any:
+    """The application, which is told where it is mounted (``root_path`` of ASGI)."""
+    if path == "/":
+        return app
+
+    async def mounted(scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
+        if scope["type"] != "lifespan":
+            scope = {**scope, "root_path": scope.get("root_path", "") + path}
+        await app(scope, receive, send)
+
+    return mounted

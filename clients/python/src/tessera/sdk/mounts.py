@@ -1,0 +1,123 @@
+"""``mount`` puts an ASGI application behind a service: it answers what no endpoint does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from .executable import Json, MountedServer, ServiceError
+from .options import DAY_MS, DEFAULT_TIMEOUTS_MS, Duration, milliseconds, whole_number
+
+MAX_MOUNTS = 16
+MAX_CONCURRENCY = 10_000
+DEFAULT_CONCURRENCY = 100
+
+_PATH = re.compile(r"/|(?:/[\w.~:@!$&'()*+,;=-]+)+")
+_MAX_PATH_CHARACTERS = 255
+
+
+class Mount:
+    """A mounted server of a service, as ``mount`` returns it."""
+
+    def __init__(self, path: str, app: Any, timeout: Duration | None, concurrency: int | None):
+        self.path = path
+        self.app = app
+        self.method: Callable[[Any], Any] | None = None
+        self._timeout = timeout
+        self._concurrency = concurrency
+
+    def __call__(self, method: Callable[[Any], Any]) -> Mount:
+        """Decorates the method that makes the application."""
+        if self.app is not None or not callable(method):
+            raise ServiceError(
+                f"mount({self.path!r}) decorates a method that returns the application, "
+                "or is given the application as its second argument"
+            )
+        self.method = method
+        return self
+
+    def manifest(self, place: str) -> dict[str, Json]:
+        """``MountManifest`` of the node. Raises ``ServiceError`` for wrong options."""
+        path = self.path
+        if (
+            not isinstance(path, str)
+            or len(path) > _MAX_PATH_CHARACTERS
+            or not _PATH.fullmatch(path)
+        ):
+            raise ServiceError(
+                f'{place}: a server is mounted at "/", or at a path such as "/ui" without a slash '
+                f"at its end, not at {path!r:.300}"
+            )
+        if self.app is None and self.method is None:
+            raise ServiceError(
+                f"{place}: mount({path!r}) has no application: give it one, as in "
+                f"mount({path!r}, app), or decorate the method that returns one"
+            )
+        at = f"{place}, mount({path!r})"
+        timeout = DEFAULT_TIMEOUTS_MS["api"] / 1_000 if self._timeout is None else self._timeout
+        most = DEFAULT_CONCURRENCY if self._concurrency is None else self._concurrency
+        return {
+            "path": path,
+            "timeoutMs": milliseconds(timeout, at, "timeout", 1, DAY_MS),
+            "concurrency": whole_number(most, at, "concurrency", 1, MAX_CONCURRENCY),
+        }
+
+
+def mount(
+    path: str,
+    app: Any = None,
+    *,
+    timeout: Duration | None = None,
+    concurrency: int | None = None,
+) -> Any:
+    """Mounts an ASGI application, such as one of FastAPI or Gradio, at a path of the service.
+
+    An attribute of the class, or a decorator of a method that returns the application::
+
+        @service
+        class Shop:
+            app = mount("/", fastapi_app)
+
+            @mount("/ui")
+            def pages(self): return gradio_app
+
+    It answers all requests at the path and below it that are for no endpoint, also WebSockets, and
+    runs in uvicorn, which the environment of the service has to have. Its lifespan begins after
+    ``setup``. A WSGI application, such as one of Flask, is wrapped: ``a2wsgi.WSGIMiddleware(app)``.
+
+    - ``timeout``: how long it may take until an answer begins. Default: 60 s.
+    - ``concurrency``: how many requests and WebSockets one worker takes at a time, at most 10,000.
+      Default: 100.
+    """
+    return Mount(path, app, timeout, concurrency)
+
+
+def mounts_of(cls: type, place: str) -> Sequence[tuple[Mount, Mapping[str, Json]]]:
+    """The mounts of a class and of those above it, with their manifests."""
+    members: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        members.update(vars(base))
+    found = [each for each in members.values() if isinstance(each, Mount)]
+    described = [(each, each.manifest(place)) for each in found]
+    paths = [each.path for each in found]
+    if len(paths) > MAX_MOUNTS:
+        raise ServiceError(f"{place}: at most {MAX_MOUNTS} servers can be mounted")
+    for path in paths:
+        if paths.count(path) > 1:
+            raise ServiceError(f"{place}: two servers are mounted at {path}")
+    return described
+
+
+class ClassMount(MountedServer):
+    """A mount of a class, which makes its application once the class is constructed."""
+
+    def __init__(self, mount: Mount, manifest: Mapping[str, Json]) -> None:
+        super().__init__(manifest)
+        self._mount = mount
+        self.instance: Any = None
+
+    def application(self) -> Any:
+        """What was given, or what the method returns."""
+        method = self._mount.method
+        return self._mount.app if method is None else method(self.instance)

@@ -1,0 +1,103 @@
+"""``mount``: what a service may have, and what it is refused for."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tessera import api, mount, service
+from tessera.host.mounts import Mounts
+from tessera.sdk.executable import ServiceError
+from tessera.sdk.hosted import HostedClass
+from tessera.sdk.services import definition_of
+
+
+async def app(scope: Any, receive: Any, send: Any) -> None:
+    """Never called: nobody connects."""
+
+
+def hosted(target: type) -> HostedClass:
+    definition = definition_of(service(target))
+    assert definition is not None
+    return HostedClass(definition)
+
+
+def test_a_service_may_have_servers_and_no_endpoints() -> None:
+    class Pages:
+        root = mount("/", app)
+        ui = mount("/ui", app, timeout="5m", concurrency=1_000)
+
+    assert hosted(Pages).manifest["mounts"] == [
+        {"path": "/", "timeoutMs": 60_000, "concurrency": 100},
+        {"path": "/ui", "timeoutMs": 300_000, "concurrency": 1_000},
+    ]
+
+
+def test_without_servers_the_manifest_says_nothing_of_them() -> None:
+    class Plain:
+        @api
+        def call(self) -> int:
+            return 1
+
+    assert "mounts" not in hosted(Plain).manifest
+
+
+def test_a_method_makes_the_application_of_the_instance() -> None:
+    class Pages:
+        def __init__(self) -> None:
+            self.made = app
+
+        @mount("/ui")
+        def pages(self) -> Any:
+            return self.made
+
+    pages = hosted(Pages)
+    asyncio.run(pages.setup())
+    assert pages.mounts[0].application() is app
+
+
+def test_a_class_below_has_the_servers_of_its_base() -> None:
+    class Base:
+        root = mount("/", app)
+
+    class Below(Base):
+        ui = mount("/ui", app)
+
+    assert [each["path"] for each in hosted(Below).manifest["mounts"]] == ["/", "/ui"]
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (lambda: mount("ui", app), "not at 'ui'"),
+        (lambda: mount("/ui/", app), "not at '/ui/'"),
+        (lambda: mount("/a b", app), "not at '/a b'"),
+        (lambda: mount("/" + "x" * 300, app), "a server is mounted at"),
+        (lambda: mount("/ui"), "has no application"),
+        (lambda: mount("/", app, timeout="2d"), "timeout must be"),
+        (lambda: mount("/", app, concurrency=10_001), "concurrency must be"),
+    ],
+)
+def test_wrong_options_are_refused_by_name(made: Any, said: str) -> None:
+    with pytest.raises(ServiceError, match=said):
+        hosted(type("Pages", (), {"root": made()}))
+
+
+def test_two_servers_at_one_path_are_refused() -> None:
+    with pytest.raises(ServiceError, match="two servers are mounted at /"):
+        hosted(type("Pages", (), {"a": mount("/", app), "b": mount("/", app)}))
+
+
+def test_an_application_and_a_method_together_are_refused() -> None:
+    with pytest.raises(ServiceError, match="decorates a method"):
+        mount("/", app)(lambda self: app)
+
+
+def test_without_uvicorn_it_is_said_what_to_add(monkeypatch: Any, tmp_path: Path) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "uvicorn", None)
+    pages = hosted(type("Pages", (), {"root": mount("/", app)}))
+    with pytest.raises(ServiceError, match=r"add uvicorn\[standard\] to its requirements"):
+        asyncio.run(Mounts(pages.mounts, tmp_path).start())

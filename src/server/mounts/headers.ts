@@ -1,0 +1,116 @@
+/**
+ * The headers of requests and answers between callers and mounted servers. All pass, but those of
+ * one connection, and what the platform says itself: who calls, from where, and for whole hosts.
+ */
+import type { IncomingMessage } from "node:http";
+import type { ContextValues } from "@connectrpc/connect";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { addressOf, isSecure, principalOf } from "../../auth/principal.ts";
+import { REQUEST_ID_HEADER } from "../http/request-id.ts";
+import { ownCookie } from "../http/response-head.ts";
+import { hasUpgrade } from "../http/upgrade.ts";
+import { isOfConnection, passedValue } from "../passed-headers.ts";
+import { hostOf } from "../rpc/engine/caller.ts";
+
+/** Headers that the platform says itself, about whom the request comes from. */
+const SAID_BY_PLATFORM =
+  /^(?:host|expect|forwarded|x-forwarded-.*|x-real-ip|x-request-id|tessera-.*|:.*)$/;
+
+/** What is said of a whole host is the operator's, and of a connection is the node's. */
+const KEPT_OUT =
+  /^(?:proxy-.*|alt-svc|clear-site-data|strict-transport-security|public-key-pins|x-request-id|tessera-.*)$/;
+
+/** Whether a request has a body. */
+export function hasBody({ raw, headers }: FastifyRequest): boolean {
+  if ("stream" in raw) {
+    const { stream } = raw as { readonly stream: { readonly endAfterHeaders: boolean } };
+    return !stream.endAfterHeaders;
+  }
+  return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
+}
+
+/** The headers of a request for a server, as `rawHeaders` has them. */
+export function requestHeaders(req: FastifyRequest, values: ContextValues): string[] {
+  const { rawHeaders } = req.raw;
+  const named = namedByConnection(req.headers.connection);
+  const passed = ["Host", hostOf(values)];
+  let hasLength = false;
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const [given = "", value = ""] = rawHeaders.slice(index, index + 2);
+    const name = given.toLowerCase();
+    // Over HTTP/2, a cookie may come in several headers.
+    if (!SAID_BY_PLATFORM.test(name) && name !== "cookie" && !named.has(name)) {
+      const own = passedValue(name, value, values);
+      if (own !== undefined) {
+        passed.push(given, own);
+        hasLength ||= name === "content-length";
+      }
+    }
+  }
+  const { cookie } = req.headers;
+  const own = cookie === undefined ? undefined : passedValue("cookie", cookie, values);
+  if (own !== undefined) {
+    passed.push("Cookie", own);
+  }
+  if (hasBody(req) && !hasLength) {
+    passed.push("Transfer-Encoding", "chunked");
+  }
+  if (hasUpgrade(req.raw)) {
+    passed.push("Connection", "Upgrade", "Upgrade", "websocket");
+  }
+  passed.push("X-Forwarded-For", addressOf(values));
+  passed.push("X-Forwarded-Proto", isSecure(values) ? "https" : "http");
+  passed.push("X-Request-Id", req.id);
+  const caller = callerIn(values);
+  if (caller !== undefined) {
+    passed.push("Tessera-Caller", caller);
+  }
+  return passed;
+}
+
+/** Who calls, as a dictionary of RFC 8941; undefined where nobody said. */
+function callerIn(values: ContextValues): string | undefined {
+  const principal = principalOf(values);
+  switch (principal?.kind) {
+    case "token":
+      return `token="${principal.tokenId}", organization="${principal.organization}"`;
+    case "session":
+      return `user="${principal.userId}"`;
+    default:
+      return undefined;
+  }
+}
+
+function namedByConnection(header: string | undefined): ReadonlySet<string> {
+  return new Set(header?.split(",").map((name) => name.trim().toLowerCase()));
+}
+
+/** The headers of an answer for its caller. `isUpgrade` keeps those that open a WebSocket. */
+export function responseHeaders(
+  { rawHeaders, headers }: IncomingMessage,
+  reply: FastifyReply,
+  isUpgrade = false,
+): [name: string, value: string | string[]][] {
+  const named = namedByConnection(headers.connection);
+  const passed = new Map<string, [name: string, values: string[]]>();
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const [given = "", value = ""] = rawHeaders.slice(index, index + 2);
+    const name = given.toLowerCase();
+    const opens = isUpgrade && (name === "connection" || name === "upgrade");
+    const isPassed = opens || !(isOfConnection(name) || named.has(name) || KEPT_OUT.test(name));
+    const own = name === "set-cookie" ? ownCookie(value) : value;
+    if (isPassed && own !== undefined) {
+      const [, all] = passed.get(name) ?? [given, []];
+      passed.set(name, [given, [...all, own]]);
+    }
+  }
+  const before = reply.getHeaders();
+  for (const [name, value] of Object.entries(before)) {
+    // Where the operator or the author lets pages of other sites call, and the server says nothing.
+    if (name.startsWith("access-control-") && !passed.has(name)) {
+      passed.set(name, [name, [String(value)]]);
+    }
+  }
+  passed.set(REQUEST_ID_HEADER, [REQUEST_ID_HEADER, [reply.request.id]]);
+  return [...passed.values()].map(([name, all]) => [name, all.length === 1 ? (all[0] ?? "") : all]);
+}

@@ -1,0 +1,276 @@
+/**
+ * Requests to mounted servers: each is passed to the server in a worker as it came, and what the
+ * server answers is passed back as it comes, piece by piece, or as a WebSocket whose frames nobody
+ * reads. The platform keeps what is its own: who calls was found before, and what proved it is not
+ * passed on; headers of one connection stay on it.
+ */
+import { type ClientRequest, type IncomingMessage, request } from "node:http";
+import type { Duplex } from "node:stream";
+import { Code, type ContextValues } from "@connectrpc/connect";
+import { codeToString } from "@connectrpc/connect/protocol-connect";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import type { Deployment } from "../../deployments/deployment.ts";
+import { type Problem, problem, toProblem } from "../../errors.ts";
+import type { MountManifest } from "../../protocol/manifest.ts";
+import type { HeldSlot } from "../../queue/calls/calls.ts";
+import { mountEndpoint } from "../../service/mounts.ts";
+import { bodyTooLarge, cut, discard } from "../http/body.ts";
+import { disconnectSignal } from "../http/disconnect.ts";
+import { codeOfStatus } from "../http/error-status.ts";
+import { takeUpgrade } from "../http/upgrade.ts";
+import { arrivalOf } from "../rpc/engine/caller.ts";
+import { hasBody, requestHeaders, responseHeaders } from "./headers.ts";
+
+/** Methods whose requests may be sent again where the server may have seen them. */
+const SAFE: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"]);
+
+/** The server that a request is for. */
+interface Mounted {
+  readonly deployment: Deployment;
+  readonly mount: MountManifest;
+}
+
+export interface MountedOptions {
+  /** Largest body of a request. */
+  readonly maxBodyBytes: number;
+  /**
+   * Asks again and again whether the caller may go on, and calls back when they may not, or when the
+   * server stops. Returns the function that stops it.
+   */
+  keepStanding(req: FastifyRequest, values: ContextValues, end: () => void): () => void;
+}
+
+/**
+ * Passes a request to a mounted server. Resolves when the answer has begun. Rejects with
+ * BODY_TOO_LARGE, CALL_TIMEOUT, CALL_FAILED, WORKER_LOST and what `Calls.hold` rejects with.
+ */
+export async function answerMounted(
+  req: FastifyRequest,
+  reply: FastifyReply,
+  values: ContextValues,
+  { deployment, mount, ...options }: Mounted & MountedOptions,
+): Promise<void> {
+  const begin = async (): Promise<number> => {
+    if (Number(req.headers["content-length"] ?? 0) > options.maxBodyBytes) {
+      throw tooLarge(options);
+    }
+    for (let isLast = false; ; isLast = true) {
+      const slot = await deployment.calls.hold(mountEndpoint(mount), disconnectSignal(reply));
+      const exchange = new Exchange({ req, reply, values, mount, slot, ...options });
+      const status = await exchange.begin(isLast);
+      if (status !== AGAIN) {
+        return status;
+      }
+    }
+  };
+  const finished = (code: string): void => {
+    const { protocol, atMs } = arrivalOf(values);
+    const seconds = (performance.now() - atMs) / 1_000;
+    deployment.metrics?.requestFinished(mount.path, { protocol, code, seconds });
+  };
+  try {
+    const code = codeOfStatus(await begin());
+    finished(code === undefined ? "ok" : codeToString(code));
+  } catch (thrown) {
+    finished(codeToString(toProblem(thrown).code));
+    throw thrown;
+  }
+}
+
+/** The kept connection ended before the server had the request: another one is taken. */
+const AGAIN = -1;
+
+interface ExchangeOptions extends MountedOptions {
+  readonly req: FastifyRequest;
+  readonly reply: FastifyReply;
+  readonly values: ContextValues;
+  readonly mount: MountManifest;
+  readonly slot: HeldSlot;
+}
+
+/** One request to a server, and its answer. */
+class Exchange {
+  readonly #options: ExchangeOptions;
+  readonly #request: ClientRequest;
+  readonly #begun = Promise.withResolvers<number>();
+  #timer: NodeJS.Timeout | undefined;
+  #stopStanding = (): void => {};
+  /** A WebSocket is open, which has the slot until its end. */
+  #isTunnel = false;
+  #sentBytes = 0;
+  /** Why the answer is given up before it has begun. */
+  #fault: Error | undefined;
+
+  constructor(options: ExchangeOptions) {
+    const { req, values, slot } = options;
+    this.#options = options;
+    this.#request = request({
+      agent: slot.agent,
+      method: req.method,
+      path: pathOf(req),
+      headers: requestHeaders(req, values),
+      setHost: false,
+    });
+  }
+
+  /** The status of the answer, when it begins; `AGAIN` where it is worth another try. */
+  begin(isLast: boolean): Promise<number> {
+    const { req, reply, mount, slot } = this.#options;
+    const { timeoutMs, path } = mount;
+    const sent = this.#request;
+    this.#timer = setTimeout(() => {
+      const message = `the server at ${path} did not begin its answer within ${timeoutMs} ms`;
+      this.#giveUp(problem("CALL_TIMEOUT", message));
+    }, timeoutMs);
+    sent.on("response", (res) => this.#answer(res));
+    sent.on("upgrade", (res, socket, head) => this.#tunnel(res, socket, head));
+    sent.on("error", (err: NodeJS.ErrnoException) => {
+      const isStale = sent.reusedSocket && err.code === "ECONNRESET" && this.#fault === undefined;
+      if (isStale && !isLast && SAFE.has(req.method) && !hasBody(req)) {
+        this.#begun.resolve(AGAIN);
+      } else {
+        this.#begun.reject(this.#fault ?? this.#lost(err));
+      }
+    });
+    sent.once("close", () => {
+      clearTimeout(this.#timer);
+      if (!this.#isTunnel) {
+        this.#stopStanding();
+        slot.release();
+        discard(req.raw);
+      }
+    });
+    reply.raw.once("close", () => {
+      if (!reply.raw.writableFinished) {
+        sent.destroy();
+      }
+    });
+    this.#sendBody();
+    return this.#begun.promise;
+  }
+
+  #sendBody(): void {
+    const { req } = this.#options;
+    const { raw } = req;
+    const sent = this.#request;
+    if (!hasBody(req)) {
+      sent.end();
+      return;
+    }
+    raw.on("data", (chunk: Buffer) => {
+      this.#sentBytes += chunk.length;
+      if (this.#sentBytes > this.#options.maxBodyBytes) {
+        this.#giveUp(tooLarge(this.#options));
+      } else if (!sent.destroyed && !sent.write(chunk)) {
+        raw.pause();
+      }
+    });
+    sent.on("drain", () => raw.resume());
+    raw.on("end", () => sent.end());
+    raw.on("error", () => sent.destroy());
+  }
+
+  #answer(res: IncomingMessage): void {
+    const { req, reply } = this.#options;
+    clearTimeout(this.#timer);
+    const { statusCode: status = 502 } = res;
+    if (reply.raw.headersSent || reply.raw.destroyed || this.#fault !== undefined) {
+      this.#request.destroy();
+      return;
+    }
+    reply.hijack();
+    const { raw } = reply;
+    for (const [name, given] of responseHeaders(res, reply)) {
+      raw.setHeader(name, given);
+    }
+    raw.writeHead(status);
+    this.#keepStanding();
+    res.on("error", () => cut(req.raw));
+    res.on("close", () => {
+      if (!res.complete) {
+        // Its end would look like that of the whole.
+        cut(req.raw);
+      }
+    });
+    res.pipe(raw);
+    this.#begun.resolve(status);
+  }
+
+  /** Passes the bytes of a WebSocket in both directions until one side has ended. */
+  #tunnel(res: IncomingMessage, socket: Duplex, head: Buffer): void {
+    const { req, reply, slot } = this.#options;
+    clearTimeout(this.#timer);
+    const caller = takeUpgrade(req.raw);
+    if (caller === undefined || caller.socket.destroyed) {
+      socket.destroy();
+      return;
+    }
+    reply.hijack();
+    const lines = responseHeaders(res, reply, true).flatMap(([name, given]) =>
+      [given].flat().map((value) => `${name}: ${value}\r\n`),
+    );
+    caller.socket.write(`HTTP/1.1 101 Switching Protocols\r\n${lines.join("")}\r\n`);
+    caller.socket.write(head);
+    socket.write(caller.head);
+    this.#isTunnel = true;
+    this.#keepStanding();
+    join(socket, caller.socket, () => {
+      this.#stopStanding();
+      slot.release();
+    });
+    this.#begun.resolve(101);
+  }
+
+  #keepStanding(): void {
+    const { req, values, keepStanding } = this.#options;
+    this.#stopStanding = keepStanding(req, values, () => {
+      this.#request.destroy();
+      cut(req.raw);
+    });
+  }
+
+  #giveUp(fault: Error): void {
+    this.#fault ??= fault;
+    this.#begun.reject(fault);
+    this.#request.destroy();
+  }
+
+  #lost({ code = "", message }: NodeJS.ErrnoException): Problem {
+    const { path } = this.#options.mount;
+    return code.startsWith("HPE_")
+      ? problem("CALL_FAILED", `the server at ${path} answered what is not HTTP: ${message}`)
+      : problem("WORKER_LOST", `the server at ${path} ended the connection before it answered`, {
+          code: Code.Unavailable,
+          retryAfterMs: 1_000,
+        });
+  }
+}
+
+function tooLarge({ maxBodyBytes }: MountedOptions): Error {
+  return bodyTooLarge(maxBodyBytes, "the limit of a body with files: send less");
+}
+
+/** Connects both directions, and ends one side with the other. */
+function join(a: Duplex, b: Duplex, onEnd: () => void): void {
+  let open = 2;
+  for (const [from, to] of [
+    [a, b],
+    [b, a],
+  ] as const) {
+    from.on("error", () => from.destroy());
+    from.once("close", () => {
+      to.end(() => to.destroy());
+      open -= 1;
+      if (open === 0) {
+        onEnd();
+      }
+    });
+    from.pipe(to);
+  }
+}
+
+/** In origin form, with its query. */
+function pathOf({ url }: FastifyRequest): string {
+  const path = url.replace(/^[a-z]+:\/\/[^/?]*/i, "");
+  return path.startsWith("/") || path === "*" ? path : `/${path}`;
+}

@@ -40,6 +40,11 @@ export class SharedBound {
     }
   }
 
+  /** The organizations that have no room for more of their own. */
+  get full(): readonly string[] {
+    return [...this.#takenBy].flatMap(([id, taken]) => (taken >= this.#maxOfOne ? [id] : []));
+  }
+
   takenBy(organizationId: string): number {
     return this.#takenBy.get(organizationId) ?? 0;
   }

@@ -15,6 +15,7 @@ import {
   SYSTEM_LOCK_NAME,
   verifyIndex,
 } from "../../artifacts/index-file.ts";
+import type { LockOptions } from "../../artifacts/layers/apt.ts";
 import { LAYERS_UNAVAILABLE, type Layers } from "../../artifacts/layers/layers.ts";
 import { mayUseSecrets, openableBy } from "../../auth/grants.ts";
 import { deploymentSecretContext, type KeyRing } from "../../auth/keys.ts";
@@ -108,8 +109,9 @@ export function revisionHandlers(
     },
 
     async lockSystemPackages({ packages }, ctx) {
-      memberOf(ctx);
-      return { lock: await lockPackages(packages, options, ctx.signal) };
+      const { organizationId } = memberOf(ctx);
+      const asked = { organizationId, signal: ctx.signal };
+      return { lock: await lockPackages(packages, options, asked) };
     },
 
     async createRevision(req, ctx) {
@@ -172,13 +174,13 @@ export function revisionHandlers(
 async function lockPackages(
   packages: readonly string[],
   { python }: Pick<RevisionOptions, "python">,
-  signal: AbortSignal,
+  asked: LockOptions,
 ): Promise<string> {
   if (python?.layers === undefined) {
     throw problem("SANDBOX_UNAVAILABLE", LAYERS_UNAVAILABLE);
   }
   try {
-    return await python.layers.lock(packages, signal);
+    return await python.layers.lock(packages, asked);
   } catch (err) {
     throw err instanceof EnvironmentError ? problem(err.reason, err.message, { cause: err }) : err;
   }

@@ -42,17 +42,25 @@ export class ModelFiles {
   ): AsyncGenerator<Uint8Array, void, undefined> {
     const file = (await this.#filesOf(key)).get(key.sha256);
     if (file === undefined) {
+      this.#known.delete(keyOf(key));
       throw gone(key);
     }
     const { blobId, sizeBytes } = file;
     if (range.start > sizeBytes) {
       throw problem("BLOB_RANGE_INVALID", `the file has ${sizeBytes} bytes`);
     }
-    yield* this.#options.blobs.read(blobId, { start: range.start, end: sizeBytes });
+    try {
+      yield* this.#options.blobs.read(blobId, { start: range.start, end: sizeBytes });
+    } catch (err) {
+      // The model may have been deleted, and be here again as other blobs: the next read asks.
+      this.#known.delete(keyOf(key));
+      throw err;
+    }
   }
 
-  #filesOf({ organizationId, digest }: OfOrganization): Promise<Stored> {
-    const key = `${organizationId} ${digest}`;
+  #filesOf(model: OfOrganization): Promise<Stored> {
+    const { organizationId, digest } = model;
+    const key = keyOf(model);
     const known = this.#known.get(key);
     if (known !== undefined) {
       return known;
@@ -70,6 +78,10 @@ export class ModelFiles {
     this.#known.set(key, files);
     return files;
   }
+}
+
+function keyOf({ organizationId, digest }: OfOrganization): string {
+  return `${organizationId} ${digest}`;
 }
 
 function gone({ digest }: OfOrganization) {

@@ -13,6 +13,7 @@ import { createReadStream } from "node:fs";
 import { mkdir, readdir, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
+import { SharedBound } from "../../collections/shared-bound.ts";
 import { faultOfSystemPackages } from "../../protocol/system-packages.ts";
 import { Semaphore } from "../../time/semaphore.ts";
 import { EnvironmentError, type EnvironmentProgress } from "../environments/environment.ts";
@@ -68,37 +69,49 @@ export interface AptOptions {
   readonly now: () => number;
 }
 
+export interface LockOptions {
+  /** Default: none, as where one person builds. */
+  readonly organizationId?: string;
+  readonly signal?: AbortSignal | undefined;
+}
+
 export class Apt {
   readonly #options: AptOptions;
   /** For what the sources have: apt locks its folders. */
   readonly #lists = new Semaphore(1);
   readonly #downloads = new Semaphore(1);
-  #waiting = 0;
+  readonly #waiting = new SharedBound(MAX_WAITING_LOCKS);
 
   constructor(options: AptOptions) {
     this.#options = options;
   }
 
   /**
-   * The lock of packages with all that they need. Rejects with an `EnvironmentError` that names
-   * what there is not.
+   * The lock of packages with all that they need, for an organization. Rejects with an
+   * `EnvironmentError` that names what there is not.
    */
-  async lock(names: readonly string[], signal?: AbortSignal): Promise<string> {
+  async lock(
+    names: readonly string[],
+    { organizationId = "", signal }: LockOptions = {},
+  ): Promise<string> {
     const fault = faultOfSystemPackages(names);
     if (fault !== undefined) {
       throw new EnvironmentError("LOCK_INVALID", fault, { isFinal: true });
     }
-    if (this.#waiting >= MAX_WAITING_LOCKS) {
+    if (!this.#waiting.take(organizationId)) {
       throw new EnvironmentError(
         "ENVIRONMENT_UNAVAILABLE",
-        `${MAX_WAITING_LOCKS} others wait for their system packages to be locked: try again later`,
+        `too many wait for their system packages to be locked (${this.#waiting.refusal(organizationId)}): try again later`,
       );
     }
-    this.#waiting += 1;
     try {
-      return await this.#lists.run(() => this.#lock(names, signal));
+      return await this.#lists.run(async () => {
+        // Who has left does not hold up the others.
+        signal?.throwIfAborted();
+        return await this.#lock(names, signal);
+      });
     } finally {
-      this.#waiting -= 1;
+      this.#waiting.give(organizationId);
     }
   }
 

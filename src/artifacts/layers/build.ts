@@ -45,5 +45,5 @@ async function lockHere(
   const folder = join(cacheFolder, "apt");
   await mkdir(folder, { recursive: true });
   const apt = new Apt({ folder: await realpath(folder), searchPath, env, now: Date.now });
-  return await apt.lock(names, signal);
+  return await apt.lock(names, { signal });
 }

@@ -10,7 +10,7 @@ import { libraryFolder, linkMachineLibraries } from "../../pool/sandbox/layer.ts
 import { EnvironmentError, type EnvironmentProgress } from "../environments/environment.ts";
 import type { FolderStore, HeldFolder } from "../environments/folder-store.ts";
 import { MAX_ENVIRONMENT_FILES, overQuota, withinDisk } from "../environments/install.ts";
-import { Apt, type AptOptions } from "./apt.ts";
+import { Apt, type AptOptions, type LockOptions } from "./apt.ts";
 import { bytesOfLock, readSystemLock, writeSystemLock } from "./lock.ts";
 import { unpackPackages } from "./unpack.ts";
 
@@ -46,8 +46,8 @@ export class Layers {
   }
 
   /** Locks packages, with all that they need, to what the machine's sources have now. */
-  async lock(names: readonly string[], signal?: AbortSignal): Promise<string> {
-    return await this.#apt.lock(names, signal);
+  async lock(names: readonly string[], options?: LockOptions): Promise<string> {
+    return await this.#apt.lock(names, options);
   }
 
   /**

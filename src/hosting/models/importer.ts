@@ -4,6 +4,7 @@
  * that stops gives its imports up; those of one that died are claimed when their claims have ended.
  */
 import { type KeyRing, modelTokenContext } from "../../auth/keys.ts";
+import { SharedBound } from "../../collections/shared-bound.ts";
 import { toProblem } from "../../errors.ts";
 import type { Log } from "../../log/log.ts";
 import type { BlobStore } from "../../storage/blobs.ts";
@@ -15,7 +16,7 @@ import { ImportRun } from "./import-run.ts";
 import { type ModelSource, type PinnedSource, pinSource } from "./source.ts";
 
 /** Imports that one node does at a time. */
-const MAX_PARALLEL_IMPORTS = 2;
+const MAX_PARALLEL_IMPORTS = 4;
 /** Interval at which a node that has room looks for imports. */
 const IMPORT_POLL_INTERVAL_MS = 1_000;
 /** Interval of reports: what a killed node has stored since the last one is fetched again. */
@@ -50,9 +51,11 @@ export function startImporter(options: ImporterOptions): AsyncDisposable {
   const stopping = new AbortController();
   const failed = (err: unknown): void =>
     options.log.error({ err }, "models that wait to be imported could not be looked for");
+  const slots = new ImportSlots();
+  const look = () => importWaiting(options, stopping.signal, slots);
   const timers = Array.from(
     { length: MAX_PARALLEL_IMPORTS },
-    () => new Timer(IMPORT_POLL_INTERVAL_MS, () => importWaiting(options, stopping.signal), failed),
+    () => new Timer(IMPORT_POLL_INTERVAL_MS, look, failed),
   );
   return {
     async [Symbol.asyncDispose]() {
@@ -62,16 +65,51 @@ export function startImporter(options: ImporterOptions): AsyncDisposable {
   };
 }
 
-/** Does all imports that wait, one after the other. */
-export async function importWaiting(options: ImporterOptions, signal: AbortSignal): Promise<void> {
+/** Does all imports that wait and have a slot, one after the other. */
+export async function importWaiting(
+  options: ImporterOptions,
+  signal: AbortSignal,
+  slots = new ImportSlots(),
+): Promise<void> {
   const { hosting, now, newId, claimMs = IMPORT_CLAIM_MS } = options;
   while (!signal.aborted) {
     const claim = newId();
-    const job = await hosting.takeImport({ claim, nowMs: now(), ttlMs: claimMs });
+    const job = await slots.take((without) =>
+      hosting.takeImport({ claim, without, nowMs: now(), ttlMs: claimMs }),
+    );
     if (job === undefined) {
       return;
     }
-    await importOne(job, { ...options, claimMs, claim, signal });
+    try {
+      await importOne(job, { ...options, claimMs, claim, signal });
+    } finally {
+      slots.give(job);
+    }
+  }
+}
+
+/** The imports of a node, of which those of one organization leave room for others. */
+class ImportSlots {
+  readonly #bound = new SharedBound(MAX_PARALLEL_IMPORTS);
+  #taking: Promise<unknown> = Promise.resolve();
+
+  /** One takes at a time: who has their share is known when the next one looks. */
+  take(
+    takeImport: (without: readonly string[]) => Promise<ModelImport | undefined>,
+  ): Promise<ModelImport | undefined> {
+    const taken = this.#taking.then(async () => {
+      const job = await takeImport(this.#bound.full);
+      if (job !== undefined) {
+        this.#bound.take(job.organizationId);
+      }
+      return job;
+    });
+    this.#taking = taken.catch(() => undefined);
+    return taken;
+  }
+
+  give({ organizationId }: ModelImport): void {
+    this.#bound.give(organizationId);
   }
 }
 

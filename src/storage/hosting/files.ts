@@ -54,7 +54,7 @@ export interface ArtifactFiles {
 
   /**
    * Marks a file as written; the caller has checked its digest and size. When
-   * another upload of the same file finished first, this blob is swept. `gone`:
+   * another upload of the same file finished first, this blob is swept with the next sweep. `gone`:
    * the upload took so long that the blob was swept. A file that was registered
    * without its digest, as an empty text, brings it here.
    */

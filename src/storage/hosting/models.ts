@@ -149,9 +149,13 @@ export interface ModelStorage {
     | { readonly outcome: "in_use"; readonly deployments: readonly string[] }
   >;
 
-  /** Claims the import that waits longest for a run; undefined when none does. */
+  /**
+   * Claims an import for a run, of the organization that has the fewest under way the one that waits
+   * longest; none `without` these organizations. Undefined when none waits.
+   */
   takeImport(parameters: {
     readonly claim: string;
+    readonly without: readonly string[];
     readonly nowMs: number;
     readonly ttlMs: number;
   }): Promise<ModelImport | undefined>;

@@ -94,14 +94,19 @@ describe.skipIf(skipped)(`system packages${skipped}`, () => {
     await expect(layers.hold({ lock: lines.join("") })).rejects.toThrow("at most 1000 may be");
   });
 
-  it("lets sixteen wait for a lock, and no more", async () => {
+  it("lets sixteen wait for a lock, and twelve of one organization", async () => {
     archive.add("tool");
     const layers = await open();
-    const locks = Array.from({ length: 17 }, () => layers.lock(["tool"]));
-    const ended = await Promise.allSettled(locks);
-    expect(ended.filter(({ status }) => status === "rejected")).toMatchObject([
-      { reason: { message: expect.stringContaining("try again later") } },
+    const locked = async (organizationId: string, count: number) => {
+      const locks = Array.from({ length: count }, () => layers.lock(["tool"], { organizationId }));
+      const ended = await Promise.allSettled(locks);
+      return ended.flatMap((each) => (each.status === "rejected" ? [String(each.reason)] : []));
+    };
+    const [ofOne, ofOther] = await Promise.all([locked("acme", 13), locked("globex", 5)]);
+    expect(ofOne).toEqual([
+      expect.stringMatching(/the organization has its share: at most 12 of the 16 .*: try again/),
     ]);
+    expect(ofOther).toEqual([expect.stringMatching(/all are taken.*: try again later/)]);
   });
 
   it("says what to do where there is no apt", async () => {

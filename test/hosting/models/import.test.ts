@@ -7,7 +7,8 @@ import { describe, expect, it } from "vitest";
 import { createModelIndex, verifyModelIndex } from "../../../src/artifacts/model-index.ts";
 import { MAX_PART_BYTES } from "../../../src/artifacts/parts.ts";
 import { toProblem } from "../../../src/errors.ts";
-import { importWaiting } from "../../../src/hosting/models/importer.ts";
+import { keepHouse } from "../../../src/hosting/housekeeping.ts";
+import { importWaiting, startImporter } from "../../../src/hosting/models/importer.ts";
 import { nameFrom, pinSource } from "../../../src/hosting/models/source.ts";
 import { modelSources } from "../../../src/hosting/models/sources.ts";
 import { FolderBlobStore } from "../../../src/storage/blobs/folder.ts";
@@ -16,6 +17,7 @@ import { createIdSource } from "../../../src/tasks/id.ts";
 import { FakeHub } from "./hub.ts";
 
 const ORGANIZATION = "acme-id";
+const READER = { organizationId: ORGANIZATION, model: "reader" };
 const KEYS = { unseal: (sealed: string) => sealed.replace("sealed ", "") };
 const FILES = { "config.json": "{}", "sub/weights.safetensors": randomBytes(300_000) };
 
@@ -67,10 +69,10 @@ class Setting implements AsyncDisposable {
   }
 
   /** Pins a source and asks for its import. */
-  async ask(source = "hf://acme/reader", token = "") {
+  async ask(source = "hf://acme/reader", token = "", of: Partial<typeof READER> = {}) {
     const { pinned, repository, commit, files } = await this.pin(source, token);
     const asked = await this.storage.hosting.importModel({
-      ...{ organizationId: ORGANIZATION, model: "reader", source, pinned, repository, commit },
+      ...{ ...READER, ...of, source, pinned, repository, commit },
       ...{ by: { name: "ada", id: "", address: "" }, nowMs: this.nowMs, eventId: this.newId() },
       ...{ maxModels: 10, maxVersions: 10, warnings: [], files: files.length },
       sizeBytes: files.reduce((sum, { size }) => sum + size, 0),
@@ -82,16 +84,17 @@ class Setting implements AsyncDisposable {
     return asked.version;
   }
 
+  get options() {
+    return {
+      ...{ hosting: this.storage.hosting, blobs: this.blobs, sources: this.sources, keys: KEYS },
+      ...{ maxBytes: this.maxBytes, newId: this.newId, log: pino({ level: "silent" }) },
+      now: () => this.nowMs,
+    };
+  }
+
   /** Does the imports that wait, until there are none or the signal aborts. */
   run(signal = new AbortController().signal) {
-    return importWaiting(
-      {
-        ...{ hosting: this.storage.hosting, blobs: this.blobs, sources: this.sources, keys: KEYS },
-        ...{ maxBytes: this.maxBytes, newId: this.newId, log: pino({ level: "silent" }) },
-        now: () => this.nowMs,
-      },
-      signal,
-    );
+    return importWaiting(this.options, signal);
   }
 
   version(version = 1) {
@@ -145,6 +148,54 @@ describe("an import of a model", () => {
     const contents = await setting.contents(ready?.digest ?? "");
     expect([...contents.keys()]).toEqual(["config.json", "sub/weights.safetensors"]);
     expect(contents.get("sub/weights.safetensors")).toEqual(FILES["sub/weights.safetensors"]);
+  });
+
+  it("leaves a slot to others, whatever one organization imports", async () => {
+    await using setting = await Setting.open({ slow: "slow" });
+    const hanging = Promise.withResolvers<void>();
+    const begun: string[] = [];
+    setting.hub.faults.onContent = (path) => {
+      begun.push(path);
+      return path === "slow" ? hanging.promise : undefined;
+    };
+    for (const model of ["a", "b", "c", "d", "e"]) {
+      await setting.ask("hf://acme/reader", "", { model });
+    }
+    await using _ = startImporter(setting.options);
+    await expect.poll(() => begun.length).toBe(3);
+    setting.hub.commit({ quick: "quick" });
+    const other = { organizationId: "globex-id", model: "reader", version: 1 };
+    await setting.ask("hf://acme/reader", "", other);
+    const { hosting } = setting.storage;
+    await expect.poll(() => hosting.getModelVersion(other)).toMatchObject({ state: "ready" });
+    expect(begun).toEqual(["slow", "slow", "slow", "quick"]);
+    hanging.resolve();
+    const last = { organizationId: ORGANIZATION, model: "e", version: 1 };
+    await expect.poll(() => hosting.getModelVersion(last)).toMatchObject({ state: "ready" });
+  });
+
+  it("counts once what two imports have fetched at the same time", async () => {
+    const weights = randomBytes(100_000);
+    await using setting = await Setting.open({ weights });
+    const both = Promise.withResolvers<void>();
+    let begun = 0;
+    setting.hub.faults.onContent = () => {
+      begun += 1;
+      if (begun === 2) {
+        both.resolve();
+      }
+      return both.promise;
+    };
+    await setting.ask();
+    await setting.ask("hf://acme/reader", "", { model: "same" });
+    await Promise.all([setting.run(), setting.run()]);
+    const { hosting } = setting.storage;
+    const same = { organizationId: ORGANIZATION, model: "same", version: 1 };
+    expect(await hosting.getModelVersion(same)).toMatchObject({ state: "ready" });
+    const { now } = setting.options;
+    await keepHouse({ hosting, blobs: setting.blobs, now });
+    const used = await hosting.readStorageUse({ organizationId: ORGANIZATION, limit: 1 });
+    expect(used).toMatchObject({ usedBytes: 100_000, unusedBytes: 0 });
   });
 
   it("reads the list of files page by page", async () => {

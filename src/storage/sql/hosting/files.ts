@@ -127,6 +127,13 @@ export function* finishFile({
     organizationId,
     file.sha256,
   );
+  // Another one finished first: the bytes of this one count no longer than until they are swept.
+  yield* query(
+    `UPDATE artifact_files SET delete_after_ms = 0
+     WHERE organization_id = ? AND blob_id = ? AND state = 'uploading'`,
+    organizationId,
+    blobId,
+  );
   // Extends the time of the file that counts.
   yield* query(
     `UPDATE artifact_files SET delete_after_ms = ?

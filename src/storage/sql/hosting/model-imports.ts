@@ -81,6 +81,7 @@ function found(version: ModelVersionRecord | undefined): {
 
 export function* takeImport({
   claim,
+  without,
   nowMs,
   ttlMs,
 }: Parameters<HostingStorage["takeImport"]>[0]): Operation<ModelImport | undefined> {
@@ -90,10 +91,18 @@ export function* takeImport({
     model: string;
     version: number;
   }>(
-    `SELECT organization_id, model, version, (SELECT name FROM organizations o
-       WHERE o.organization_id = v.organization_id) AS organization FROM model_versions v
-     WHERE state = 'importing' AND claimed_until_ms <= ? ORDER BY claimed_until_ms, created_at_ms LIMIT 1`,
+    `WITH under_way AS (
+       SELECT organization_id, count(*) AS count FROM model_versions
+       WHERE state = 'importing' AND claimed_until_ms > ? GROUP BY organization_id)
+     SELECT v.organization_id, o.name AS organization, v.model, v.version FROM model_versions v
+       LEFT JOIN under_way u ON u.organization_id = v.organization_id
+       LEFT JOIN organizations o ON o.organization_id = v.organization_id
+     WHERE v.state = 'importing' AND v.claimed_until_ms <= ?
+       ${without.length === 0 ? "" : `AND v.organization_id NOT IN ${placeholders(1, without.length)}`}
+     ORDER BY coalesce(u.count, 0), v.claimed_until_ms, v.created_at_ms LIMIT 1`,
     nowMs,
+    nowMs,
+    ...without,
   );
   if (waiting === undefined) {
     return undefined;

@@ -19,11 +19,16 @@ async function push(platform: HostingPlatform, contents: readonly string[], mode
 }
 
 /** Asks for an import of `reader`. */
-async function ask(platform: HostingPlatform, pinned: string, sealedToken?: string) {
+async function ask(
+  platform: HostingPlatform,
+  pinned: string,
+  sealedToken?: string,
+  organizationId = platform.organizationId,
+) {
   const asked = await platform.hosting.importModel({
     ...platform.deed("ada@example.com"),
     ...BOUNDS,
-    ...{ organizationId: platform.organizationId, model: "reader", pinned, sealedToken },
+    ...{ organizationId, model: "reader", pinned, sealedToken },
     ...{ source: "hf://acme/reader", repository: "acme/reader", commit: "c0ffee" },
     ...{ sizeBytes: 6, files: 2, warnings: [] },
   });
@@ -33,8 +38,8 @@ async function ask(platform: HostingPlatform, pinned: string, sealedToken?: stri
   return asked.version;
 }
 
-function take(platform: HostingPlatform, claim: string) {
-  return platform.hosting.takeImport({ claim, nowMs: platform.nowMs, ttlMs: TTL_MS });
+function take(platform: HostingPlatform, claim: string, without: readonly string[] = []) {
+  return platform.hosting.takeImport({ claim, without, nowMs: platform.nowMs, ttlMs: TTL_MS });
 }
 
 async function report(
@@ -53,6 +58,21 @@ async function report(
 }
 
 export function modelsContract(it: It): void {
+  it("gives imports to runs in turn by organization, and none of those that it is told", async (platform) => {
+    const { organizationId } = platform;
+    const other = platform.newId("organization");
+    for (const pinned of ["hf://acme/reader@1", "hf://acme/reader@2", "hf://acme/reader@3"]) {
+      await ask(platform, pinned);
+      platform.nowMs += 1;
+    }
+    await ask(platform, "hf://acme/reader@1", undefined, other);
+    expect(await take(platform, "a")).toMatchObject({ organizationId, version: 1 });
+    expect(await take(platform, "b")).toMatchObject({ organizationId: other });
+    expect(await take(platform, "c")).toMatchObject({ organizationId, version: 2 });
+    expect(await take(platform, "d", [organizationId])).toBeUndefined();
+    expect(await take(platform, "d", [other])).toMatchObject({ organizationId, version: 3 });
+  });
+
   it("makes uploaded files a version, and the same files no second one", async (platform) => {
     const { hosting, organizationId } = platform;
     const first = await push(platform, ["one", "two"]);

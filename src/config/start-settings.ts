@@ -3,6 +3,7 @@ import { ORGANIZATION_CREATORS } from "../auth/organization-creators.ts";
 import type { SandboxMode } from "../pool/sandbox/sandbox.ts";
 import {
   MAX_JSON_OPTION_BYTES,
+  MAX_PROCESSES,
   MAX_READY_TIMEOUT_MS,
   MIN_READY_TIMEOUT_MS,
 } from "../protocol/manifest.ts";
@@ -272,6 +273,16 @@ export const START_SETTINGS = {
     parse: values.decimal(0.1, 64),
     summary: "maximum CPUs per worker that a deployment may request; 0.5 is half of one",
     reason: "the API's own maximum",
+  }),
+  maxProcessesPerWorker: setting({
+    flag: "--max-processes-per-worker <number>",
+    variable: "TESSERA_MAX_PROCESSES_PER_WORKER",
+    fallback: "256",
+    parse: values.integer(0, MAX_PROCESSES),
+    summary:
+      "maximum number of processes per worker, besides its own, that a deployment or its code may request; 0 allows none",
+    reason:
+      "enough for a pool on every core of a large machine; with 16 threads each, a few workers of 1,000, the API's own maximum, take all that the kernel has",
   }),
   maxDeployments: setting({
     flag: "--max-deployments <number>",

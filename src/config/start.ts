@@ -190,6 +190,7 @@ export function readStartConfig(
       workers: read.maxWorkersPerDeployment,
       memoryMib: Math.floor(read.maxMemoryPerWorker / MEBIBYTE),
       cpu: read.maxCpuPerWorker,
+      processes: read.maxProcessesPerWorker,
       retentionMs: read.maxRetention,
       deployments: read.maxDeployments,
       storageBytes: read.maxOrganizationStorage,

@@ -10,6 +10,8 @@ export interface Ceilings {
   readonly memoryMib: number;
   /** Processor cores of each worker. */
   readonly cpu: number;
+  /** Processes that each worker may start besides its own. */
+  readonly processes: number;
   /** How long results are kept. */
   readonly retentionMs: number;
   /** Deployments of one organization. */
@@ -20,7 +22,7 @@ export interface Ceilings {
 
 interface Bounded {
   readonly field: string;
-  readonly key: "maxWorkers" | "memoryMib" | "cpu" | "retentionMs";
+  readonly key: "maxWorkers" | "memoryMib" | "cpu" | "processes" | "retentionMs";
   readonly ceiling: keyof Ceilings;
   /** The operator's flag for it. */
   readonly flag: string;
@@ -42,6 +44,12 @@ const BOUNDED: readonly Bounded[] = [
     flag: "--max-memory-per-worker",
   },
   { field: "settings.cpu", key: "cpu", ceiling: "cpu", flag: "--max-cpu-per-worker" },
+  {
+    field: "settings.processes",
+    key: "processes",
+    ceiling: "processes",
+    flag: "--max-processes-per-worker",
+  },
   {
     field: "settings.retention",
     key: "retentionMs",

@@ -48,7 +48,9 @@ export function settingsWithin(
     ? lowered(defaultsFor(service, { before, requested }), ceilings)
     : before.settings;
   const settings = { ...known, ...requested };
-  checkCeilings(settings, ceilings);
+  // Without a setting, the code says how many.
+  const processes = settings.processes || (service.processes ?? 0);
+  checkCeilings({ ...settings, processes }, ceilings);
   return isNew ? settings : requested;
 }
 

@@ -9,6 +9,7 @@ const CEILINGS: Ceilings = {
   workers: 4,
   memoryMib: 4_096,
   cpu: 4,
+  processes: 8,
   retentionMs: 365 * 86_400_000,
   storageBytes: 1024 ** 3,
 };
@@ -37,3 +38,24 @@ it("a deployment that is there keeps its workers, whatever the next revision ask
   const bounds = { before, service: serviceOf(1), ceilings: CEILINGS };
   expect(settingsWithin({}, bounds)).toEqual({});
 });
+
+it.each([
+  ["the setting", { processes: 9 }, 0, true],
+  ["the code", {}, 9, true],
+  ["the code, and the setting goes before it", { processes: 2 }, 9, false],
+  ["nobody", {}, 0, false],
+])(
+  "processes beyond what the operator allows, asked for by %s",
+  (_, requested, processes, isRefused) => {
+    const service = { ...serviceOf(), processes };
+    const deploy = () =>
+      settingsWithin(requested, { before: undefined, service, ceilings: CEILINGS });
+    if (isRefused) {
+      expect(deploy).toThrow(
+        /settings.processes would be 9, .* allows 8 \(.*--max-processes-per-worker\)/,
+      );
+    } else {
+      expect(deploy).not.toThrow();
+    }
+  },
+);

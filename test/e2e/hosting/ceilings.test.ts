@@ -15,7 +15,7 @@ const MEBIBYTE = KIBIBYTE ** 2;
 
 let world: World;
 beforeAll(async () => {
-  const limits = { workers: 1, memoryMib: 256, cpu: 0.5, deployments: 3 };
+  const limits = { workers: 1, memoryMib: 256, cpu: 0.5, processes: 4, deployments: 3 };
   const ceilings = { ...limits, retentionMs: 3_600_000, storageBytes: MEBIBYTE };
   world = await World.start({ config: { ceilings } });
 });
@@ -67,6 +67,10 @@ it("an update beyond it is refused, and other updates are not", async () => {
     );
   expect((await update({ maxWorkers: 3 }))[0]).toBe("LIMIT_REACHED");
   expect((await update({ memoryMib: 1_024 }))[0]).toBe("LIMIT_REACHED");
+  expect(await update({ processes: 5 })).toEqual([
+    "LIMIT_REACHED",
+    expect.stringMatching(/settings.processes would be 5, .* 4 \(.*--max-processes-per-worker\)/),
+  ]);
   expect((await update({ memoryMib: 200 }))[0]).toBe("ok");
 });
 

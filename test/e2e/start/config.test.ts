@@ -55,7 +55,7 @@ describe("the configuration of start", () => {
       s3: { endpoint: undefined, region: "us-east-1" },
       maxModelsBytes: 100 * 1024 ** 3,
       ceilings: {
-        ...{ workers: 100, memoryMib: 65_536, cpu: 64, deployments: 1_000 },
+        ...{ workers: 100, memoryMib: 65_536, cpu: 64, processes: 256, deployments: 1_000 },
         retentionMs: 365 * 24 * 3_600_000,
         storageBytes: 20 * 1024 ** 3,
       },
@@ -93,6 +93,7 @@ describe("the configuration of start", () => {
     const env = {
       TESSERA_MAX_WORKERS_PER_DEPLOYMENT: "8",
       TESSERA_MAX_CPU_PER_WORKER: "0.5",
+      TESSERA_MAX_PROCESSES_PER_WORKER: "16",
       TESSERA_MAX_DEPLOYMENTS: "20",
       TESSERA_MAX_ORGANIZATION_STORAGE: "1GiB",
     };
@@ -100,6 +101,7 @@ describe("the configuration of start", () => {
       workers: 8,
       memoryMib: 2_048,
       cpu: 0.5,
+      processes: 16,
       deployments: 20,
       retentionMs: 365 * 24 * 3_600_000,
       storageBytes: 1024 ** 3,

@@ -123,7 +123,7 @@ export class TestPlatform implements AsyncDisposable {
           allowsNativeCode: false,
           sandbox: "kernel",
           ceilings: {
-            ...{ workers: 100, memoryMib: 65_536, cpu: 64, deployments: 1_000 },
+            ...{ workers: 100, memoryMib: 65_536, cpu: 64, processes: 256, deployments: 1_000 },
             retentionMs: 365 * 86_400_000,
             storageBytes: 20 * 1024 ** 3,
           },

@@ -38,9 +38,7 @@ PR_SET_PDEATHSIG = 1
 def main() -> NoReturn:
     """Runs the worker until the node ends it."""
     _die_with_node()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        # Ctrl-C and service managers signal all processes of a group, but the node decides.
-        signal.signal(number, lambda *_: None)
+    _leave_ends_to_node()
     outputs = Outputs()
     channel = Channel(on_lost=lambda: os._exit(1))
     channel.send(
@@ -65,6 +63,29 @@ def main() -> NoReturn:
         traceback.print_exception(error)
         _exit(1)
     _exit(0)
+
+
+def _leave_ends_to_node() -> None:
+    """Lets signals pass that ask a process to end, in this process alone.
+
+    Ctrl-C and service managers signal all processes of a group, but the node decides. What the
+    service forks ends by them, as multiprocessing's pools end their workers; a signal that comes
+    while it is forked waits for that.
+    """
+    ends = (signal.SIGINT, signal.SIGTERM)
+    for number in ends:
+        signal.signal(number, lambda *_: None)
+
+    def end_child() -> None:
+        for number in ends:
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ends)
+
+    os.register_at_fork(
+        before=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, ends),
+        after_in_parent=lambda: signal.pthread_sigmask(signal.SIG_UNBLOCK, ends),
+        after_in_child=end_child,
+    )
 
 
 def _die_with_node() -> None:

@@ -60,6 +60,8 @@ const MAX_CPU_DEBT_MS = 2_000;
 export interface Watched {
   /** The worker's process id; undefined while it is not known. */
   pid(): number | undefined;
+  /** A process beside it whose memory counts as its own. Default: none. */
+  readonly first?: (() => number | undefined) | undefined;
   readonly scratchFolder: string;
   readonly cache?: WorkerCache | undefined;
   readonly limits: WorkerLimits;
@@ -70,7 +72,6 @@ export interface Watched {
 export class LimitWatch implements Disposable {
   readonly #watched: Watched;
   #timer: NodeJS.Timeout;
-  #isFirst = true;
   #idleLooks = 0;
   #lastMs = performance.now();
   #lastCpuMs = 0;
@@ -143,10 +144,6 @@ export class LimitWatch implements Disposable {
   }
 
   #hold(pids: Pids, cpuMs: number): void {
-    if (this.#isFirst) {
-      this.#isFirst = false;
-      chooseFirst(pids[0]);
-    }
     this.#growing = false;
     const worked = cpuMs !== this.#lastCpuMs;
     this.#idleLooks = worked || this.#stopped || this.#inFlight > 0 ? 0 : this.#idleLooks + 1;
@@ -192,12 +189,14 @@ export class LimitWatch implements Disposable {
 
   #holdResidence(pids: Pids): void {
     const { limits, kill } = this.#watched;
-    const residence = residenceOfAll(pids);
+    const first = this.#watched.first?.();
+    const counted: Pids = first === undefined ? pids : [...pids, first];
+    const residence = residenceOfAll(counted);
     const sum = this.#withOthers(residence);
     this.#growing = sum - this.#lastBytes > limits.memoryBytes * GROWING_SHARE;
     this.#lastBytes = sum;
-    if (sum > limits.memoryBytes && pids.length > 1) {
-      void this.#holdTogether(pids);
+    if (sum > limits.memoryBytes && counted.length > 1) {
+      void this.#holdTogether(counted);
     } else if (sum > limits.memoryBytes) {
       kill(outOfMemory(sum, limits), "memory");
     } else if (residence.threads > MAX_WORKER_THREADS) {
@@ -233,6 +232,9 @@ export class LimitWatch implements Disposable {
       return;
     }
     this.#measuring = true;
+    for (const pid of pids) {
+      killFirst(pid);
+    }
     try {
       this.#held = await heldBy(pids, {
         scratchFolder: this.#watched.scratchFolder,
@@ -285,8 +287,11 @@ export class LimitWatch implements Disposable {
   }
 }
 
-/** Makes the kernel kill this process first when the machine runs out of memory. */
-function chooseFirst(pid: number): void {
+/**
+ * Makes the kernel kill this process first when the machine runs out of memory. Again and again: one
+ * with a writable `/proc` could take it back.
+ */
+function killFirst(pid: number): void {
   try {
     writeFileSync(`/proc/${pid}/oom_score_adj`, "1000");
   } catch {

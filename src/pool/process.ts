@@ -162,7 +162,9 @@ export class ServiceProcess {
     if (this.pid !== undefined) {
       const pid = (): number | undefined => this.#launched.pid();
       const kill: Watched["kill"] = (reason, cause) => this.kill(reason, cause);
-      this.#watch = this.#held.use(new LimitWatch({ pid, scratchFolder, cache, limits, kill }));
+      const { first } = this.#launched;
+      const watched = { pid, first, scratchFolder, cache, limits, kill };
+      this.#watch = this.#held.use(new LimitWatch(watched));
     }
   }
 

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
@@ -115,3 +115,46 @@ test("a worker that works ends for what is wrong with the cache of its deploymen
   child.stdin?.write("x");
   expect(await killed.promise).toBe("too much");
 });
+
+test.skipIf(process.platform !== "linux")(
+  "a worker that takes back that it is ended first is told again",
+  async () => {
+    vi.useRealTimers();
+    const score = () => readFileSync(`/proc/${child.pid}/oom_score_adj`, "latin1").trim();
+    using _ = new LimitWatch({
+      pid: () => child.pid,
+      scratchFolder,
+      limits: DEFAULT_LIMITS,
+      kill: (reason) => expect.unreachable(reason),
+    });
+    await expect.poll(score).toBe("1000");
+    writeFileSync(`/proc/${child.pid}/oom_score_adj`, "500");
+    await expect
+      .poll(
+        () => {
+          child.stdin?.write("x");
+          return score();
+        },
+        { timeout: 10_000 },
+      )
+      .toBe("1000");
+  },
+);
+
+test.skipIf(process.platform !== "linux")(
+  "the memory of a process that the worker may reach into counts as its own",
+  async () => {
+    vi.useRealTimers();
+    const program = `globalThis.held = Buffer.alloc(150 * 1024 ** 2, 1); console.log("up"); setInterval(() => {}, 1e6);`;
+    const other = spawn(process.execPath, ["-e", program], { stdio: ["ignore", "pipe", "ignore"] });
+    await once(other.stdout ?? other, "data");
+    const killed = Promise.withResolvers<string>();
+    const limits = { ...DEFAULT_LIMITS, memoryBytes: 150 * 1024 ** 2 };
+    using _ = new LimitWatch({
+      ...{ pid: () => child.pid, first: () => other.pid, scratchFolder, limits },
+      kill: killed.resolve,
+    });
+    expect(await killed.promise).toMatch(/^out of memory: it used \d+ MiB of 150 MiB$/);
+    other.kill("SIGKILL");
+  },
+);

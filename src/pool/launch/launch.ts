@@ -55,6 +55,11 @@ export interface LaunchedProcess {
   readonly memory?: MemoryGroup | undefined;
   /** The process id of the worker itself; undefined until it is known. */
   pid(): number | undefined;
+  /**
+   * The first process of its sandbox, where the worker may reach into it, so that its memory counts
+   * as the worker's.
+   */
+  readonly first?: (() => number | undefined) | undefined;
   /** Ends the worker and all that it has started, before `child` exits. */
   kill(): void;
   /** How the worker ended, from the exit of `child`. */

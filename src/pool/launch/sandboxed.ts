@@ -26,7 +26,7 @@ export function launchSandboxed(sandbox: KernelSandbox, programOf: ProgramOf): L
     const driver = devices.length === 0 ? undefined : driverLibraries();
     const [program, ...args] = maxTasks === undefined ? command : held(command, maxTasks, sandbox);
     return withMemoryGroup(memoryGroups, limits, (memory) => {
-      const { child, pid, kill } = spawnSandboxed({
+      const { child, pid, first, kill } = spawnSandboxed({
         bubblewrap: withProcessLimits([bubblewrap], options, prlimit),
         memory,
         filter: filter({ sharedMemory: devices.length > 0, processes: maxTasks !== undefined }),
@@ -60,7 +60,9 @@ export function launchSandboxed(sandbox: KernelSandbox, programOf: ProgramOf): L
             })),
         },
       });
-      return { child, memory, pid, kill, endOf: exitInside };
+      // With a writable `/proc`, a worker may write to the memory of that one.
+      const reachable = devices.length > 0 && { first };
+      return { child, memory, pid, ...reachable, kill, endOf: exitInside };
     });
   };
 }

@@ -36,6 +36,8 @@ export interface SandboxedProcess {
   readonly child: ChildProcess;
   /** The process id of the program as this process sees it; undefined before it has begun. */
   pid(): number | undefined;
+  /** The process id of the first process inside, which is bubblewrap's; undefined until it is told. */
+  first(): number | undefined;
   /**
    * Ends everything inside. Bubblewrap exits when all of it is gone, whereas one that is
    * killed itself exits before.
@@ -77,6 +79,7 @@ export function spawnSandboxed(options: SandboxedProgram): SandboxedProcess {
   return {
     child,
     pid: () => (pid ??= onlyChildOf(initIn(told))),
+    first: () => initIn(told),
     kill: () => killInside(child, initIn(told)),
   };
 }

@@ -51,6 +51,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     "src/protocol/egress.ts EGRESS_RELAY_PORT",
     "src/protocol/frames.ts FORMAT",
     "src/protocol/frames.ts LENGTH_BYTES",
+    "src/protocol/messages.ts GPU_LOST_EXIT_CODE",
     "src/protocol/messages.ts PROTOCOL_VERSION",
     "src/protocol/frames.ts PREFIX_BYTES",
     "src/worker/outbox.ts MAX_BYTES_PER_CHARACTER",

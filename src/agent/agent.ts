@@ -143,12 +143,16 @@ class AgentWorker {
   /** Registers over a connection of its own. */
   async #register(resumption: Resumption): Promise<Registration> {
     const { url, token, deployment, labels, version, platform, pythons, now } = this.#options;
-    const { silenceLimitMs } = this.#options;
+    const { silenceLimitMs, machine } = this.#options;
     const connection: PlatformConnection = connect({ url, token });
     const sentAtMs = now();
     try {
       const registered = await connection.client.register(
         {
+          gpus: machine.gpus.use.map(({ gpu }) => ({
+            name: gpu.name,
+            memoryBytes: BigInt(gpu.isSliced ? 0 : gpu.memoryBytes),
+          })),
           ...{ deployment, labels: { ...labels }, protocolMin: PROTOCOL, protocolMax: PROTOCOL },
           features: ["batch", "stream"],
           runtime: {

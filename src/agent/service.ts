@@ -11,11 +11,14 @@ import type { Layers } from "../artifacts/layers/layers.ts";
 import { currentPlatform } from "../artifacts/platform.ts";
 import type { CacheFolders } from "../deployments/cache-folders.ts";
 import { DeploymentCounts } from "../deployments/counts.ts";
+import { gpuNeedOf } from "../deployments/placement.ts";
 import type { ScratchFolders } from "../deployments/scratch.ts";
 import { Workers } from "../deployments/workers.ts";
 import type { HeldArtifact } from "../hosting/artifact-cache.ts";
 import { holdModels, withCode } from "../hosting/preparation.ts";
 import type { Log } from "../log/log.ts";
+import type { Gpu } from "../pool/gpus/gpus.ts";
+import type { GpuGrant, GpuLedger } from "../pool/gpus/ledger.ts";
 import type { WorkerModel } from "../pool/launch/models.ts";
 import type { LaunchOf } from "../pool/launchers.ts";
 import type { WorkerCache, WorkerLimits } from "../pool/limits.ts";
@@ -48,8 +51,8 @@ export interface AgentMachine {
   readonly layers: Pick<Layers, "hold"> | undefined;
   readonly scratch: ScratchFolders;
   readonly launchOf: LaunchOf;
-  /** Devices that services may use, by their paths; empty: none. */
-  readonly devices: readonly string[];
+  /** Its GPUs, and which worker has which. */
+  readonly gpus: GpuLedger;
   /** What workers keep between them and beyond their ends. */
   readonly caches: Pick<CacheFolders, "of">;
   /** Host rules; undefined: services have the network of the machine. */
@@ -199,7 +202,7 @@ export class JoinedService {
       };
       const { servicePath } = held;
       const native = python === undefined && platform !== undefined && { platform };
-      const { devices, caches } = machine;
+      const { caches } = machine;
       const { deploymentId } = registered;
       // A platform that does not name the deployment may have given its name to another one.
       const cache = DEPLOYMENT_ID.test(deploymentId) ? caches.of(deploymentId) : undefined;
@@ -208,7 +211,6 @@ export class JoinedService {
         ...native,
         servicePath,
         code,
-        devices,
         cache,
         layer,
         models: brought,
@@ -241,8 +243,21 @@ export class JoinedService {
     reports.line({ message, stream: "node" });
   }
 
-  async #load(service: ServiceCode, beganMs: number): Promise<void> {
-    const { machine, registered, reports, onChange } = this.#options;
+  /** What the process has of GPUs. Throws while others have them. */
+  #takeGpus({ revision }: ServiceCode): GpuGrant | undefined {
+    const { gpus } = this.#options.machine;
+    const need = revision?.gpus;
+    // All workers of an agent are of one deployment.
+    const holder = { organization: "", deployment: "this deployment" };
+    const grant = need && gpus.take(need, holder);
+    if (need !== undefined && grant === undefined) {
+      throw new Error(gpus.shortage(need, holder));
+    }
+    return grant;
+  }
+
+  #startWorker(service: ServiceCode, gpus: readonly Gpu[]): Worker {
+    const { registered, reports, onChange } = this.#options;
     this.#starts += 1;
     const worker = this.#workers.start(service, `${registered.workerId}.${this.#starts}`, {
       countsOf: (manifest) => {
@@ -256,13 +271,36 @@ export class JoinedService {
           end: () => counts.end(),
         };
       },
+      gpus,
       onAnswering: onChange,
       onEgress: () => {
         // The node counts what goes through its own proxies.
       },
     });
+    return worker;
+  }
+
+  async #load(service: ServiceCode, beganMs: number): Promise<void> {
+    const { machine, reports, onChange } = this.#options;
+    const { gpus } = machine;
+    const grant = this.#takeGpus(service);
+    let worker: Worker;
+    try {
+      worker = this.#startWorker(service, grant?.gpus ?? []);
+    } catch (err) {
+      if (grant !== undefined) {
+        gpus.give(grant);
+      }
+      throw err;
+    }
     this.#worker = worker;
-    void worker.exited.then(({ message: reason }) => {
+    void worker.exited.then(({ cause, message: reason }) => {
+      if (grant !== undefined) {
+        if (cause === "gpu") {
+          gpus.faulted(grant);
+        }
+        gpus.give(grant);
+      }
       if (this.#isEnding) {
         machine.log.info({ pid: worker.pid, reason }, "the process of the service has ended");
       } else if (this.#manifest) {
@@ -316,20 +354,19 @@ function serviceOf(
   registered: RegisterResponse,
   {
     platform,
-    devices,
     cache,
     layer,
     models,
     ...code
   }: Pick<ServiceCode, "servicePath" | "code"> & {
     readonly platform?: string;
-    readonly devices: readonly string[];
     readonly cache: WorkerCache | undefined;
     readonly layer: string | undefined;
     readonly models: readonly WorkerModel[];
   },
 ): ServiceCode {
   const { revision: number, settings } = registered;
+  const need = gpuNeedOf(settings ?? {}, {});
   return {
     ...code,
     selfContained: true,
@@ -341,7 +378,7 @@ function serviceOf(
         access: accessOf(settings?.networkAccess),
         hosts: settings?.networkHosts ?? [],
       },
-      ...(devices.length > 0 && { devices }),
+      ...(need !== undefined && { gpus: need }),
       ...(cache !== undefined && { cache }),
       ...(layer !== undefined && { layer }),
       ...(models.length > 0 && { models }),

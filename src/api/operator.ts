@@ -68,6 +68,12 @@ function toNodeMessage(record: NodeRecord): MessageInitShape<typeof NodeSchema> 
         maxMemoryBytes: BigInt(facts.maxMemoryBytes),
         freeDiskBytes: BigInt(facts.freeDiskBytes),
         diskBytes: BigInt(facts.diskBytes),
+        gpus: (facts.gpus ?? []).map(({ memoryBytes, usedBytes, holders, ...gpu }) => ({
+          ...gpu,
+          memoryBytes: BigInt(memoryBytes),
+          usedBytes: BigInt(usedBytes),
+          holders: [...holders],
+        })),
       },
     }),
   };

@@ -14,6 +14,8 @@ import { startImporter } from "../hosting/models/importer.ts";
 import type { ModelSource } from "../hosting/models/source.ts";
 import { ModelStore } from "../hosting/models/store.ts";
 import { Routing } from "../hosting/routing.ts";
+import { GpuLedger } from "../pool/gpus/ledger.ts";
+import { NvidiaSmi } from "../pool/gpus/nvidia-smi.ts";
 import { launchersFor } from "../pool/launchers.ts";
 import { NodeBudget } from "../pool/room/budget.ts";
 import { StartGate } from "../pool/room/start-gate.ts";
@@ -81,8 +83,17 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
   );
   await models.start();
   metrics.budgetLimited(config.budget.node);
+  const gpus = resources.use(await NvidiaSmi.open({ searchPath: config.searchPath, log }));
+  const ledger = new GpuLedger(gpus, {
+    onLeftOut: (gpu, reason) =>
+      log.error({ gpu: gpu.index, uuid: gpu.uuid, reason }, "a GPU is left out for half an hour"),
+  });
   const budget = resources.use(
-    new NodeBudget(config.budget, { onChange: (use) => metrics.budgetUsed(use) }),
+    new NodeBudget(config.budget, {
+      gpus: ledger,
+      gpuStayMs: config.gpuStayMs,
+      onChange: (use) => metrics.budgetUsed(use),
+    }),
   );
   const nodes = resources.use(
     new NodeMembership({
@@ -121,6 +132,7 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
       environments: python?.environments,
       layers: python?.layers,
       labels: config.labels,
+      gpus,
       caches: resources.use(
         new CacheFolders({
           folder: join(config.dataFolder, "caches"),

@@ -4,9 +4,10 @@
  * heartbeat by which the node lives.
  */
 import { statfs } from "node:fs/promises";
+import type { GpuUse } from "../pool/gpus/ledger.ts";
 import type { BudgetUse } from "../pool/room/budget.ts";
 import type { SandboxLevel } from "../pool/sandbox/sandbox.ts";
-import type { NodeFacts } from "../storage/hosting/nodes.ts";
+import type { NodeFacts, NodeGpu } from "../storage/hosting/nodes.ts";
 import { version } from "../version.ts";
 
 /** Free and all bytes of a disk; 0 of 0 for one that could not be looked at. */
@@ -16,7 +17,7 @@ interface NodeFactsOptions {
   readonly sandbox: SandboxLevel;
   /** What the node's workers may take together. */
   readonly limit: { readonly workers: number; readonly memoryBytes: number };
-  readonly use: () => Pick<BudgetUse, "workers" | "memoryBytes" | "waiting">;
+  readonly use: () => Pick<BudgetUse, "workers" | "memoryBytes" | "waiting" | "gpus">;
   readonly isDraining: () => boolean;
   /** Looks at the disk of the data folder: `readDisk`. */
   readonly disk: () => Promise<Disk>;
@@ -36,7 +37,7 @@ export async function openNodeFacts(options: NodeFactsOptions): Promise<() => No
     if (!isLooking) {
       void look();
     }
-    const { workers, memoryBytes, waiting } = use();
+    const { workers, memoryBytes, waiting, gpus } = use();
     return {
       version,
       sandbox,
@@ -47,7 +48,17 @@ export async function openNodeFacts(options: NodeFactsOptions): Promise<() => No
       waiting,
       ...disk,
       ...(isDraining() && { draining: true }),
+      ...(gpus.length > 0 && { gpus: gpus.map(toNodeGpu) }),
     };
+  };
+}
+
+function toNodeGpu({ gpu, grants, leftOut }: GpuUse): NodeGpu {
+  const { index, name, memoryBytes, usedBytes, isSliced } = gpu;
+  return {
+    ...{ index, name, memoryBytes, usedBytes, isSliced },
+    holders: grants.map(({ holder }) => `${holder.organization}/${holder.deployment}`),
+    ...(leftOut !== undefined && { leftOut }),
   };
 }
 

@@ -10,8 +10,9 @@ import type { WorkerConfig, WorkerSecrets } from "../config/worker.ts";
 import { CacheFolders } from "../deployments/cache-folders.ts";
 import { ScratchFolders } from "../deployments/scratch.ts";
 import { createLog } from "../log/pino.ts";
+import { GpuLedger } from "../pool/gpus/ledger.ts";
+import { NvidiaSmi } from "../pool/gpus/nvidia-smi.ts";
 import { launchersFor } from "../pool/launchers.ts";
-import { gpuDevices } from "../pool/sandbox/gpus.ts";
 import { findSandbox, type Sandbox } from "../pool/sandbox/sandbox.ts";
 import { FileKeeper } from "../storage/files/keeper.ts";
 import { createIdSource } from "../tasks/id.ts";
@@ -84,6 +85,7 @@ export async function runWorkers(
     }),
   );
   void caches.deleteUnused(Date.now());
+  const gpus = resources.use(await NvidiaSmi.open({ searchPath: config.searchPath, log }));
   let hasJoined = false;
   await runAgent(
     {
@@ -98,7 +100,7 @@ export async function runWorkers(
         scratch,
         launchOf: launchersFor(sandbox),
         caches,
-        devices: config.labels.gpu === undefined ? [] : gpuDevices(),
+        gpus: new GpuLedger(gpus),
         allowedEgress: sandbox.level === "kernel" ? config.allowedEgress : undefined,
         log,
       },

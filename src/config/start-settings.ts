@@ -354,6 +354,16 @@ export const START_SETTINGS = {
     summary: "how long a person stays signed in",
     reason: "long enough to be convenient; pages that show secrets ask for the password again",
   }),
+  gpuStay: setting({
+    flag: "--gpu-stay <time>",
+    variable: "TESSERA_GPU_STAY",
+    fallback: "60s",
+    parse: values.duration(0, DAY_MS),
+    summary:
+      "how long a worker keeps its GPU at least before, when it is idle, it gives it to a deployment that waits for one",
+    reason:
+      "a model takes seconds to minutes to load: two deployments that are called in turn would do little else",
+  }),
   maxCache: setting({
     flag: "--max-cache <size>",
     variable: "TESSERA_MAX_CACHE",

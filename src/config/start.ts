@@ -102,6 +102,8 @@ export interface StartConfig extends CheckConfig, BackupConfig, ServiceLimits {
   readonly ceilings: Ceilings;
   /** What the workers on this node may take together. */
   readonly budget: BudgetLimits;
+  /** How long a worker keeps its GPUs at least. */
+  readonly gpuStayMs: number;
   /** Added to the series that organizations read. */
   readonly externalLabels: { readonly [name: string]: string };
   readonly oidc:
@@ -203,6 +205,7 @@ export function readStartConfig(
     maxCacheBytes: read.maxCache,
     maxModelsBytes: read.maxModels,
     budget: budgetLimits(read),
+    gpuStayMs: read.gpuStay,
     externalLabels: read.externalLabels,
     oidc: oidcOf(read),
     organizationCreators: read.organizationCreators,

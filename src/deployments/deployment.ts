@@ -84,15 +84,17 @@ export class Deployment implements AsyncDisposable {
       room: options.budget && {
         budget: options.budget,
         organization: options.organization,
+        deployment: options.record?.name.slice(options.organization.length + 1) ?? "",
         min: () => this.#scale?.min ?? options.workers,
       },
       isUrgent: () => this.calls.anyWait,
+      isNeeded: () => this.calls.anyWait || this.#opened?.scaling?.tasksMayWait === true,
       newId: () => workerIdOn(options.nodeId, newId()),
-      startWorker: (service, workerId, onAnswering) =>
+      startWorker: (service, workerId, start) =>
         this.#list.began(
           this.#workers.start(service, workerId, {
+            ...start,
             countsOf: (manifest) => this.#counts.worker(workerId, manifest),
-            onAnswering,
             onEgress: (decision) => this.#metrics?.egressDecided(decision),
           }),
         ),

@@ -5,7 +5,7 @@ import type { CorsManifest } from "../protocol/manifest.ts";
 import type { NodeWorkers } from "../storage/hosting/nodes.ts";
 import type { Deployment } from "./deployment.ts";
 import type { FirstLoad } from "./first-load.ts";
-import type { Placement } from "./placement.ts";
+import type { Placed } from "./placement.ts";
 
 /** What a request says about its deployment. */
 export interface CallTarget {
@@ -35,7 +35,7 @@ export interface Located {
   /** Whether it takes calls on this node. */
   isReady(): boolean;
   /** Which workers may join it, as this node knows it now; undefined where it does not run. */
-  placement?(): Placement | undefined;
+  placement?(): Placed["settings"] | undefined;
 }
 
 /** Finds deployments by request. */

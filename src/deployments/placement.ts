@@ -9,6 +9,9 @@
  * before its service, and the settings go before both; the place `any` of the settings, which
  * is their default, says nothing.
  *
+ * A machine also needs the GPUs that the deployment says, or else its service (`gpus`,
+ * `gpuMemoryMib`): as many as there are on it, whatever has them now.
+ *
  * A worker runs the endpoints whose placement its machine fits, and has no slots for the
  * others. What a node may run is decided when it prepares a revision, and what a worker on
  * another machine may run when it registers; a change of the settings rolls out anew, so no
@@ -17,11 +20,20 @@
  * node.
  */
 import { type Problem, problem } from "../errors.ts";
+import {
+  type GpuNeed,
+  gpuNeedText,
+  gpusText,
+  type MachineGpu,
+  mostGpus,
+} from "../pool/gpus/ledger.ts";
 import type { Awaited } from "../pool/worker-options.ts";
 import type { ServiceManifest } from "../protocol/manifest.ts";
 import type { PlacementManifest } from "../protocol/placement.ts";
 import type { DeploymentRecord } from "../storage/accounts/organizations.ts";
 import type { DeploymentSettings, MachineLabels } from "../storage/deployment-settings.ts";
+
+const MEBIBYTE = 1024 ** 2;
 
 /** The value of a required label that any value satisfies. */
 const ANY_VALUE = "*";
@@ -29,12 +41,45 @@ const ANY_VALUE = "*";
 /** What chooses the workers: of a deployment's settings, or of an endpoint by all that is said. */
 export type Placement = Pick<DeploymentSettings, "place" | "requires">;
 
+/** What a deployment says of GPUs. */
+type GpuSettings = Partial<Pick<DeploymentSettings, "gpus" | "gpuMemoryMib">>;
+
 /** A deployment, as far as it decides on placement. */
 export interface Placed extends Pick<DeploymentRecord, "organization" | "name"> {
-  readonly settings: Placement;
+  readonly settings: Placement & GpuSettings;
 }
 
-type PlacedService = Pick<ServiceManifest, "endpoints" | keyof PlacementManifest>;
+type PlacedService = Pick<ServiceManifest, "endpoints" | keyof PlacementManifest> & GpuSettings;
+
+/** What each worker takes of GPUs: as the deployment says, or else the code; undefined: nothing. */
+export function gpuNeedOf(settings: GpuSettings, service: GpuSettings): GpuNeed | undefined {
+  const isSaid = (settings.gpus ?? 0) > 0 || (settings.gpuMemoryMib ?? 0) > 0;
+  const { gpus = 0, gpuMemoryMib = 0 } = isSaid ? settings : service;
+  return gpus === 0 && gpuMemoryMib === 0
+    ? undefined
+    : {
+        count: Math.max(1, gpus),
+        ...(gpuMemoryMib > 0 && { memoryBytes: gpuMemoryMib * MEBIBYTE }),
+      };
+}
+
+/** What a worker takes that runs these endpoints. Where some require the label `gpu`, no others need GPUs. */
+export function gpuNeedOn(
+  settings: Placement & GpuSettings,
+  service: PlacedService,
+  runs: (endpoint: string) => boolean,
+): GpuNeed | undefined {
+  const requiresGpu = (endpoint: PlacementManifest): boolean =>
+    placementOf(service, endpoint, settings).requires.gpu !== undefined;
+  const requiring = service.endpoints.filter(requiresGpu);
+  const needing = requiring.length > 0 ? requiring : service.endpoints;
+  return needing.some(({ name }) => runs(name)) ? gpuNeedOf(settings, service) : undefined;
+}
+
+/** Whether a machine has that many GPUs with so much memory, whatever has them now. */
+export function hasGpus(gpus: readonly MachineGpu[], { count, memoryBytes }: GpuNeed): boolean {
+  return mostGpus(gpus, memoryBytes) >= count;
+}
 
 /** The placement of an endpoint, by its service, itself and the settings of the deployment. */
 export function placementOf(
@@ -53,19 +98,6 @@ export function runsOnNodes(service: PlacedService, settings: Placement): boolea
   return service.endpoints.some(
     (endpoint) => placementOf(service, endpoint, settings).place !== "remote",
   );
-}
-
-/** Whether a node with these labels runs an endpoint that requires this one. */
-export function usesLabel(
-  label: string,
-  service: PlacedService,
-  { settings, labels }: { readonly settings: Placement; readonly labels: MachineLabels },
-): boolean {
-  return service.endpoints.some((endpoint) => {
-    const { place, requires } = placementOf(service, endpoint, settings);
-    const runs = place !== "remote" && missingLabels(requires, labels).length === 0;
-    return runs && requires[label] !== undefined;
-  });
 }
 
 /**
@@ -126,9 +158,26 @@ function joinablePlace({ place }: Placement): "any" | "remote" {
   return place === "local" ? "any" : "remote";
 }
 
+/**
+ * Throws NO_MATCHING_WORKER where a machine that would join has too few GPUs for a worker of the
+ * deployment.
+ */
+export function checkJoinedGpus(
+  { organization, name }: Pick<Placed, "organization" | "name">,
+  need: GpuNeed | undefined,
+  gpus: readonly MachineGpu[],
+): void {
+  if (need !== undefined && !hasGpus(gpus, need)) {
+    const message = `a worker of deployment ${organization}/${name} needs ${gpuNeedText(need)}, and this machine has ${gpusText(gpus.length)} that nvidia-smi lists`;
+    throw problem("NO_MATCHING_WORKER", message);
+  }
+}
+
 interface NodeMatch {
   /** The labels of the node. */
   readonly labels: MachineLabels;
+  /** Its GPUs. Default: none. */
+  readonly gpus?: readonly MachineGpu[];
   /** False for an artifact of kind `remote`, whose code is on other machines. */
   readonly hasCode: boolean;
 }
@@ -143,9 +192,11 @@ export function awaitedWorkers(
   node: NodeMatch,
 ): Awaited | undefined {
   const endpoints = new Map<string, string>();
+  const { settings } = deployment;
   for (const endpoint of service.endpoints) {
-    const placement = placementOf(service, endpoint, deployment.settings);
-    const awaited = awaitedWorker(deployment, placement, node);
+    const placement = placementOf(service, endpoint, settings);
+    const need = gpuNeedOn(settings, service, (name) => name === endpoint.name);
+    const awaited = awaitedWorker(deployment, { ...placement, need }, node);
     if (awaited !== undefined) {
       endpoints.set(endpoint.name, awaited);
     }
@@ -157,20 +208,30 @@ export function awaitedWorkers(
 
 function awaitedWorker(
   { name, settings }: Placed,
-  { place, requires }: Placement,
-  { labels, hasCode }: NodeMatch,
+  { place, requires, need }: Placement & { readonly need: GpuNeed | undefined },
+  { labels, gpus = [], hasCode }: NodeMatch,
 ): string | undefined {
   const missing = missingLabels(requires, labels);
-  if (place !== "remote" && hasCode && missing.length === 0) {
+  const lacksGpus = need !== undefined && !hasGpus(gpus, need);
+  if (place !== "remote" && hasCode && missing.length === 0 && !lacksGpus) {
     return undefined;
   }
   if (place === "local") {
+    const wanted = [
+      ...(missing.length > 0 ? [`${labelWord(missing)} ${missing.join(", ")}`] : []),
+      ...(lacksGpus ? [gpuNeedText(need)] : []),
+    ].join(" and ");
+    const how = missing.length === 0 ? "" : `: tessera start ${labelFlags(requires, missing)}`;
     return hasCode
-      ? `a node with ${labelWord(missing)} ${missing.join(", ")}: tessera start ${labelFlags(requires, missing)}`
+      ? `a node with ${wanted}${how}`
       : `a worker that brings its code and joins, which its place \`local\` forbids: tessera deployment update ${name} --place ${joinablePlace(settings)}`;
   }
   const all = missingLabels(requires, {});
-  const needed = all.length === 0 ? "" : ` with ${labelWord(all)} ${all.join(", ")}`;
+  const wanted = [
+    ...(all.length > 0 ? [`${labelWord(all)} ${all.join(", ")}`] : []),
+    ...(need === undefined ? [] : [gpuNeedText(need)]),
+  ].join(" and ");
+  const needed = wanted === "" ? "" : ` with ${wanted}`;
   if (!hasCode) {
     return `a worker${needed} that brings its code and joins as deployment ${name}`;
   }

@@ -82,6 +82,11 @@ export class Scaling implements AsyncDisposable {
     return this.#workers + this.#awaited;
   }
 
+  /** True while tasks may be waiting for a slot. */
+  get tasksMayWait(): boolean {
+    return this.#full;
+  }
+
   /** Changes the bounds. */
   set scale(scale: Scale) {
     this.#scale = scale;
@@ -227,8 +232,8 @@ export class Scaling implements AsyncDisposable {
 
   async #due(): Promise<readonly DueCount[]> {
     const { min, max } = this.#scale;
-    // A number that is fixed follows no load.
-    if (!this.#full || min >= max) {
+    // A number that is fixed follows no load; where it waits for room, whether tasks wait decides on that.
+    if (!this.#full || (min >= max && this.#options.pool.waiting === undefined)) {
       return [];
     }
     this.#full = false;

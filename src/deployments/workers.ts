@@ -52,7 +52,7 @@ export interface OutputSource {
   readonly revision: number | undefined;
 }
 
-interface WorkerHooks extends Pick<WorkerOptions, "countsOf"> {
+interface WorkerHooks extends Pick<WorkerOptions, "countsOf" | "gpus"> {
   /** Its `isBlocked` or `isDraining` has changed. */
   onAnswering(): void;
   /** It connected outward, or was refused. */
@@ -77,7 +77,7 @@ export class Workers {
   /** Starts a worker, in a scratch folder that is removed when it has ended. */
   start(service: ServiceCode, workerId: string, hooks: WorkerHooks): Worker {
     let cacheUse: Disposable | undefined;
-    const common = this.#optionsFor(service, workerId);
+    const common = this.#optionsFor(service, workerId, hooks.gpus);
     const egress = this.#openEgress(service, workerId, { ...hooks, ...common });
     const options = { ...common, countsOf: hooks.countsOf, egress };
     const cleanUp = async (pid: number | undefined): Promise<void> => {
@@ -102,7 +102,7 @@ export class Workers {
   }
 
   /** The options of a new worker. Creates its scratch folder. */
-  #optionsFor(service: ServiceCode, workerId: string): WorkerOptions {
+  #optionsFor(service: ServiceCode, workerId: string, gpus: WorkerHooks["gpus"]): WorkerOptions {
     const { graceMs, readyTimeoutMs, maxResultBytes, maxFileBytes, files } = this.#options;
     const { workerAccess, log, models, launchOf = launchersFor() } = this.#options;
     const { revision } = service;
@@ -130,7 +130,7 @@ export class Workers {
       launch: launchOf(service),
       env: revision?.env ?? workerAccess?.env ?? {},
       limits: revision?.limits,
-      devices: revision?.devices,
+      gpus,
       layer: revision?.layer,
       models: revision?.models ?? models,
       maxResultBytes,

@@ -12,6 +12,7 @@ import { environmentBytes, MAX_ENVIRONMENT_BYTES } from "../deployments/environm
 import type { DeploymentOptions } from "../deployments/options.ts";
 import type { Log } from "../log/log.ts";
 import type { Metrics } from "../metrics/metrics.ts";
+import type { Gpus } from "../pool/gpus/gpus.ts";
 import type { MachineLabels } from "../storage/deployment-settings.ts";
 import type { HostingStorage as HostingRecords } from "../storage/hosting/hosting.ts";
 import type { DesiredDeployment } from "../storage/hosting/revisions.ts";
@@ -60,6 +61,8 @@ export interface NodeDeploymentOptions {
   >;
   /** The labels of this node. */
   readonly labels: MachineLabels;
+  /** Its GPUs. */
+  readonly gpus: Gpus;
   readonly caches: CacheFolders;
   /** Default: nothing is counted. */
   readonly metrics?: Metrics | undefined;
@@ -128,6 +131,7 @@ export function openNodeDeployment(
     environments,
     layers,
     labels: options.labels,
+    gpus: options.gpus,
     caches: options.caches,
     models: options.models,
     onProgress: (text, revision) =>

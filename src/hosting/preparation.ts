@@ -24,10 +24,10 @@ import { LAYERS_UNAVAILABLE, type Layers } from "../artifacts/layers/layers.ts";
 import { MAX_SYSTEM_LOCK_BYTES } from "../artifacts/layers/lock.ts";
 import { vendoredWheels } from "../artifacts/python/wheels.ts";
 import type { CacheFolders } from "../deployments/cache-folders.ts";
-import { awaitedWorkers, usesLabel } from "../deployments/placement.ts";
+import { awaitedWorkers, gpuNeedOn } from "../deployments/placement.ts";
+import type { Gpus } from "../pool/gpus/gpus.ts";
 import type { WorkerModel } from "../pool/launch/models.ts";
 import { DEFAULT_LIMITS } from "../pool/limits.ts";
-import { gpuDevices } from "../pool/sandbox/gpus.ts";
 import type { PythonCode, ServiceCode } from "../pool/worker-options.ts";
 import type { ServiceManifest } from "../protocol/manifest.ts";
 import type { DeploymentSettings, MachineLabels } from "../storage/deployment-settings.ts";
@@ -58,6 +58,8 @@ export interface PreparationOptions {
   readonly layers: Pick<Layers, "hold"> | undefined;
   /** The labels of this node. */
   readonly labels: MachineLabels;
+  /** Its GPUs. */
+  readonly gpus: Gpus;
   readonly caches: Pick<CacheFolders, "of">;
   /** Called with what takes a while, one line each time. */
   readonly onProgress: (text: string, revision: number) => void;
@@ -89,6 +91,7 @@ export async function prepare(
   try {
     const { env, secrets } = await variables(record, revision);
     const { labels } = options;
+    const gpus = options.gpus.list;
     const { memoryMib, cpu, network } = record.settings;
     const { service: manifest, kind } = held.index;
     const limits = {
@@ -97,7 +100,9 @@ export async function prepare(
       cpus: cpu,
       processes: record.settings.processes || (manifest.processes ?? 0),
     };
-    const awaits = awaitedWorkers(record, manifest, { labels, hasCode: kind !== "remote" });
+    const awaits = awaitedWorkers(record, manifest, {
+      ...{ labels, gpus, hasCode: kind !== "remote" },
+    });
     // Last, because it holds more. What this node does not start needs no packages here.
     const { artifact, code, layer } =
       awaits?.isWhole !== true
@@ -118,6 +123,11 @@ export async function prepare(
     signal.throwIfAborted();
     const models = awaits?.isWhole === true ? [] : await holdModels(record, index.models, options);
     const cache = options.caches.of(record.deploymentId);
+    const need = gpuNeedOn(
+      record.settings,
+      manifest,
+      (endpoint) => awaits?.endpoints.has(endpoint) !== true,
+    );
     const service: ServiceCode = {
       servicePath,
       code,
@@ -132,9 +142,7 @@ export async function prepare(
         ...(models.length > 0 && { models: models.map(({ model }) => model) }),
         ...readyTimeoutOf(record.settings, manifest),
         ...(awaits !== undefined && { awaits }),
-        ...(usesLabel("gpu", manifest, { settings: record.settings, labels }) && {
-          devices: gpuDevices(),
-        }),
+        ...(need !== undefined && { gpus: need }),
         // Code in Python is held by the sandbox alone, whatever it is made of.
         ...(index.platform !== undefined &&
           index.python === undefined && { platform: index.platform }),
@@ -337,9 +345,10 @@ export function releaseLater({ index, release }: HeldArtifact): void {
 export function keyOf(record: DesiredDeployment): string {
   const { targetRevision, digest, settings, secretsSince, secretsConfirmed } = record;
   const { memoryMib, cpu, env, network, requires, place, readyTimeoutMs, processes } = settings;
+  const { gpus, gpuMemoryMib } = settings;
   return JSON.stringify([
     [targetRevision, digest, memoryMib, cpu, Object.entries(env).toSorted(), network],
-    [Object.entries(requires).toSorted(), place, readyTimeoutMs, processes],
+    [Object.entries(requires).toSorted(), place, readyTimeoutMs, processes, gpus, gpuMemoryMib],
     [secretsSince, secretsConfirmed],
   ]);
 }

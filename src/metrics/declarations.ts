@@ -54,7 +54,11 @@ export const LABELS = {
   },
   cause: {
     help: "why a worker had to be replaced",
-    values: ["crashed", "killed", "memory", "unresponsive", "start_failed"],
+    values: ["crashed", "gpu", "killed", "memory", "unresponsive", "start_failed"],
+  },
+  gpu_state: {
+    help: "whether workers have it; `left_out` after workers ended on it again and again, or where it is cut into slices",
+    values: ["free", "held", "left_out"],
   },
   bound: { help: "limit that it was beyond", values: ["total", "address"] },
   decision: {
@@ -340,6 +344,14 @@ export const METRICS = {
     unit: "none",
     of: "node",
     labels: [],
+  }),
+  nodeGpus: declare({
+    name: "tessera_node_gpus",
+    help: "GPUs of the node",
+    kind: "gauge",
+    unit: "none",
+    of: "node",
+    labels: ["gpu_state"],
   }),
   notifierUp: declare({
     name: "tessera_notifier_up",

@@ -19,7 +19,13 @@ export type TaskOutcome =
 
 /** Why a worker had to be replaced. */
 /** Why a worker was replaced: the label `cause`. */
-export type ReplacementCause = "crashed" | "killed" | "memory" | "unresponsive" | "start_failed";
+export type ReplacementCause =
+  | "crashed"
+  | "gpu"
+  | "killed"
+  | "memory"
+  | "unresponsive"
+  | "start_failed";
 
 /** One owner's part of every metric. */
 export type OwnedTable = {

@@ -50,6 +50,10 @@ interface ObservedBudget {
   readonly waiting: number;
   /** Workers that were evicted since the start. */
   readonly evictions: number;
+  readonly gpus: readonly {
+    readonly grants: readonly unknown[];
+    readonly leftOut: string | undefined;
+  }[];
 }
 
 type TokenVerification =
@@ -206,12 +210,21 @@ export class Metrics {
   }
 
   /** What workers take of the node, or wait for, has changed. */
-  budgetUsed({ workers, memoryBytes, waiting, evictions }: ObservedBudget): void {
+  budgetUsed({ workers, memoryBytes, waiting, evictions, gpus }: ObservedBudget): void {
     const nowMs = this.#now();
     this.#own.nodeWorkers.with()?.set(workers, nowMs);
     this.#own.nodeWorkersMemory.with()?.set(memoryBytes, nowMs);
     this.#own.nodeWaiting.with()?.set(waiting, nowMs);
     this.#own.nodeEvictions.with()?.reach(evictions);
+    if (gpus.length > 0) {
+      const counts = { free: 0, held: 0, left_out: 0 };
+      for (const { grants, leftOut } of gpus) {
+        counts[leftOut !== undefined ? "left_out" : grants.length > 0 ? "held" : "free"] += 1;
+      }
+      for (const [state, count] of Object.entries(counts)) {
+        this.#own.nodeGpus.with(state)?.set(count, nowMs);
+      }
+    }
   }
 
   /** Resource usage of the process, from `process.ts`. */

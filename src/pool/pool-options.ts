@@ -1,11 +1,20 @@
 /** What a pool is made with. */
 import type { ReplacementCause } from "../metrics/deployment.ts";
 import type { ServiceManifest } from "../protocol/manifest.ts";
+import type { Gpu } from "./gpus/gpus.ts";
 import type { RoomSource } from "./room/deployment-room.ts";
 import type { StartGate } from "./room/start-gate.ts";
 import type { Worker } from "./worker.ts";
 import type { WorkerEnd } from "./worker-end.ts";
 import type { ServiceCode } from "./worker-options.ts";
+
+/** What a pool says of a worker that it starts. */
+export interface WorkerStart {
+  /** What it has of the machine's. */
+  readonly gpus: readonly Gpu[];
+  /** Call it when `isBlocked` or `isDraining` has changed. */
+  onAnswering(): void;
+}
 
 export interface PoolOptions {
   /** The initial number of workers; 0 is possible. */
@@ -18,9 +27,11 @@ export interface PoolOptions {
   readonly room?: RoomSource | undefined;
   /** True while a caller waits for a worker. Default: never. */
   readonly isUrgent?: () => boolean;
+  /** True while calls or tasks wait for a worker. Default: never. */
+  readonly isNeeded?: () => boolean;
   readonly newId: () => string;
-  /** Starts a worker of the service. Call `onAnswering` when `isBlocked` or `isDraining` has changed. */
-  readonly startWorker: (service: ServiceCode, workerId: string, onAnswering: () => void) => Worker;
+  /** Starts a worker of the service. */
+  readonly startWorker: (service: ServiceCode, workerId: string, start: WorkerStart) => Worker;
   /** A worker is ready. Attempts may be claimed for it once this resolves. */
   onReady(worker: Worker): Promise<void>;
   /** A worker has ended, and its executions with it. */

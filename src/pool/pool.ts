@@ -64,6 +64,7 @@ export class Pool implements AsyncDisposable {
     this.#room = new DeploymentRoom({
       source: options.room,
       isUrgent: () => this.#starter.isUrgent(),
+      isNeeded: () => this.#options.isNeeded?.() ?? false,
       workers: () => this.#workers,
       evict: (worker) => this.#evict(worker),
       again: () => this.#fill(),
@@ -306,7 +307,8 @@ export class Pool implements AsyncDisposable {
     const { newId, startWorker } = this.#options;
     let worker: Worker;
     try {
-      worker = startWorker(service, newId(), () => this.#answering());
+      const { gpus } = room;
+      worker = startWorker(service, newId(), { gpus, onAnswering: () => this.#answering() });
     } catch (err) {
       room.leave();
       throw err;
@@ -362,11 +364,14 @@ export class Pool implements AsyncDisposable {
     }
   }
 
-  /** Ends an idle worker for good: its deployment gets another when it needs one. */
+  /**
+   * Ends a worker for good: its deployment gets another when it needs one. One that has calls, which
+   * goes for a roll-out alone, has the time that they take.
+   */
   #evict(worker: Worker): void {
     this.#workers.splice(this.#workers.indexOf(worker), 1);
     this.#size = Math.max(0, this.#size - 1);
-    this.#retire(worker, EVICTED_WORKER_EXIT_MS);
+    this.#retire(worker, worker.capacity.idle ? EVICTED_WORKER_EXIT_MS : undefined);
     this.#options.onEvicted?.();
   }
 

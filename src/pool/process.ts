@@ -4,8 +4,14 @@
  */
 import type { Socket } from "node:net";
 import type { Readable } from "node:stream";
-import { CHANNEL_DESCRIPTOR, type NodeMessage, type WorkerMessage } from "../protocol/messages.ts";
+import {
+  CHANNEL_DESCRIPTOR,
+  GPU_LOST_EXIT_CODE,
+  type NodeMessage,
+  type WorkerMessage,
+} from "../protocol/messages.ts";
 import { WorkerChannel } from "./channel.ts";
+import type { Gpu } from "./gpus/gpus.ts";
 import type { Launch, LaunchedProcess, WorkerEgress, WorkerRights } from "./launch/launch.ts";
 import type { WorkerModel } from "./launch/models.ts";
 import { launchNode } from "./launch/node.ts";
@@ -42,8 +48,8 @@ interface ServiceProcessOptions {
   readonly env: { readonly [name: string]: string };
   /** Default: no limits. */
   readonly limits?: WorkerLimits | undefined;
-  /** Device files that it may use. Default: none. */
-  readonly devices?: readonly string[] | undefined;
+  /** What it has of the GPUs of the machine. Default: nothing. */
+  readonly gpus?: readonly Gpu[] | undefined;
   /** The folder with the files of its system packages. Default: none. */
   readonly layer?: string | undefined;
   readonly models?: readonly WorkerModel[] | undefined;
@@ -178,9 +184,12 @@ export class ServiceProcess {
 
   #exit(exitCode: number | null, exitSignal: NodeJS.Signals | null): void {
     const { code, signal } = this.#launched.endOf(exitCode, exitSignal);
+    const lostGpu = code === GPU_LOST_EXIT_CODE && (this.#options.gpus ?? []).length > 0;
     const crash: WorkerEnd = {
-      cause: "crashed",
-      message: signal ? `it was killed by ${signal}` : `it exited with code ${code}`,
+      cause: lostGpu ? "gpu" : "crashed",
+      message: signal
+        ? `it was killed by ${signal}`
+        : `it exited with code ${code}${lostGpu ? ": its GPU cannot be used any more" : ""}`,
     };
     const timer = setTimeout(() => this.#outputEnded.resolve(), OUTPUT_END_TIMEOUT_MS);
     const exceeded = this.#launched.memory?.exceeded();

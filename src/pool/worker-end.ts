@@ -2,10 +2,11 @@
 
 export interface WorkerEnd {
   /**
-   * `memory`: it held more than its limit; `killed`: the node ended it, and `unresponsive` if
-   * that was for a call that it did not hear the abort of; else `crashed`.
+   * `memory`: it held more than its limit; `gpu`: it said that its GPU cannot be used any more;
+   * `killed`: the node ended it, and `unresponsive` if that was for a call that it did not hear
+   * the abort of; else `crashed`.
    */
-  readonly cause: "crashed" | "killed" | "memory" | "unresponsive";
+  readonly cause: "crashed" | "gpu" | "killed" | "memory" | "unresponsive";
   /** For people: what follows "the worker ended: ". */
   readonly message: string;
 }

@@ -3,6 +3,8 @@ import type { ServiceManifest } from "../protocol/manifest.ts";
 import type { ServiceEntry, WorkerMessage } from "../protocol/messages.ts";
 import type { NetworkSettings } from "../storage/deployment-settings.ts";
 import type { FileTransferOptions } from "./calls/transfers.ts";
+import type { Gpu } from "./gpus/gpus.ts";
+import type { GpuNeed } from "./gpus/ledger.ts";
 import type { Launch, WorkerEgress, WorkerRights } from "./launch/launch.ts";
 import type { WorkerModel } from "./launch/models.ts";
 import type { Interpreter } from "./launch/python.ts";
@@ -35,8 +37,8 @@ export interface ServiceCode {
     readonly models?: readonly WorkerModel[];
     /** How long its workers may take to load it. Default: as the operator says. */
     readonly readyTimeoutMs?: number;
-    /** Device files that its workers may use, such as those of GPUs. Default: none. */
-    readonly devices?: readonly string[];
+    /** What each of its workers takes of the GPUs of its machine. Default: nothing. */
+    readonly gpus?: GpuNeed;
     /** The folder with the files of its system packages. Default: none. */
     readonly layer?: string;
     /** Where its workers may connect to. */
@@ -72,8 +74,8 @@ export interface WorkerOptions extends Omit<FileTransferOptions, "scratchFolder"
   /** The resource limits of a worker of a deployment. Default: no limits. */
   readonly limits?: WorkerLimits | undefined;
   readonly rights: WorkerRights;
-  /** Device files that it may use. Default: none. */
-  readonly devices?: readonly string[] | undefined;
+  /** What it has of the GPUs of the machine. Default: nothing. */
+  readonly gpus?: readonly Gpu[] | undefined;
   /** The folder with the files of its system packages. Default: none. */
   readonly layer?: string | undefined;
   /** How it is started. Default: in Node alone. */

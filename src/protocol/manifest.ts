@@ -204,6 +204,10 @@ export interface ServiceManifest extends PlacementManifest {
   readonly readyTimeoutMs?: number;
   /** Processes that a worker may start besides its own, at most `MAX_PROCESSES`. Default: none. */
   readonly processes?: number;
+  /** GPUs of each worker, at most `MAX_SERVICE_GPUS`; without `gpuMemoryMib` they are its own. Default: none. */
+  readonly gpus?: number;
+  /** Memory that each worker has of a GPU, or of each of its `gpus`. Default: the whole. */
+  readonly gpuMemoryMib?: number;
   /** System packages that it needs, by the names of Debian. Default: none. */
   readonly packages?: readonly string[];
   /**
@@ -233,6 +237,11 @@ export const MODEL_SOURCE = /^(?:hf|s3|https|model):\/\/[!-~]+$/;
 export const MIN_READY_TIMEOUT_MS = 1_000;
 /** The longest time that a worker may be given to load its service. */
 export const MAX_READY_TIMEOUT_MS = 24 * 3_600_000;
+
+/** GPUs of one worker: no machine has more. */
+export const MAX_SERVICE_GPUS = 16;
+/** Memory of a GPU that a worker may have, in MiB: a tebibyte. */
+export const MAX_GPU_MEMORY_MIB = 1_048_576;
 
 /** Processes that a worker may be allowed to start: more than any machine has processors for. */
 export const MAX_PROCESSES = 1_000;

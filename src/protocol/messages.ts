@@ -304,6 +304,12 @@ export type NodeMessage =
   /** Finish the calls under way, then exit with code 0. */
   | { readonly type: "stop" };
 
+/**
+ * With this code a host exits when no call in its process can use its GPU any more: `EX_OSERR` of
+ * `sysexits.h`.
+ */
+export const GPU_LOST_EXIT_CODE = 71;
+
 /** The version of the host protocol that a node speaks. */
 export const PROTOCOL_VERSION = 2;
 

@@ -49,7 +49,7 @@ export async function readyService(
     endpoints.set(endpoint.name, described);
   }
   const { name, description, metrics, requires, place } = definition;
-  const { readyTimeoutMs, processes, packages, models } = definition;
+  const { readyTimeoutMs, processes, gpus, gpuMemoryMib, packages, models } = definition;
   return {
     endpoints,
     ready: definition.ready ?? hookOf(instance, definition, "ready"),
@@ -59,6 +59,8 @@ export async function readyService(
       ...(requires !== undefined && { requires }),
       ...(readyTimeoutMs !== undefined && { readyTimeoutMs }),
       ...(processes !== undefined && { processes }),
+      ...(gpus !== undefined && { gpus }),
+      ...(gpuMemoryMib !== undefined && { gpuMemoryMib }),
       ...(packages !== undefined && { packages }),
       ...(models !== undefined && { models }),
       ...(place !== undefined && { place }),

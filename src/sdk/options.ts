@@ -3,10 +3,12 @@ import { type Duration, formatDuration, parseDuration } from "../protocol/durati
 import { isHeaderName, MAX_HEAD_FIELDS } from "../protocol/heads.ts";
 import {
   MAX_ABORT_GRACE_MS,
+  MAX_GPU_MEMORY_MIB,
   MAX_JSON_OPTION_BYTES,
   MAX_MODEL_SOURCE_CHARACTERS,
   MAX_PROCESSES,
   MAX_READY_TIMEOUT_MS,
+  MAX_SERVICE_GPUS,
   MAX_SERVICE_MODELS,
   MIN_READY_TIMEOUT_MS,
   MODEL_NAME,
@@ -287,6 +289,30 @@ export function checkProcesses(
 ): Pick<ServiceManifest, "processes"> {
   const bounds = { place, name: "processes", min: 0, max: MAX_PROCESSES };
   return processes === undefined ? {} : { processes: integer(processes, bounds) };
+}
+
+/** The options `gpus` and `gpuMemory` of a service as properties to spread; `{}` without them. */
+export function checkGpus(
+  { gpus, gpuMemory }: { readonly gpus?: number; readonly gpuMemory?: string },
+  place: string,
+): Pick<ServiceManifest, "gpus" | "gpuMemoryMib"> {
+  const bounds = { place, name: "gpus", min: 0, max: MAX_SERVICE_GPUS };
+  return {
+    ...(gpus !== undefined && { gpus: integer(gpus, bounds) }),
+    ...(gpuMemory !== undefined && { gpuMemoryMib: gpuMemoryMib(gpuMemory, place) }),
+  };
+}
+
+function gpuMemoryMib(size: unknown, place: string): number {
+  const [, count, unit] = /^(\d{1,7})(Mi|Gi)B?$/.exec(String(size)) ?? [];
+  const mib = Number(count) * (unit === "Gi" ? 1024 : 1);
+  if (mib >= 1 && mib <= MAX_GPU_MEMORY_MIB) {
+    return mib;
+  }
+  throw new ServiceDefinitionError(
+    place,
+    `gpuMemory must be a size from 1MiB to 1024GiB, such as "20GiB", not ${show(size)}`,
+  );
 }
 
 /** The option `packages` of a service as a property to spread; `{}` without one. */

@@ -19,6 +19,7 @@ import { checkMetrics } from "./metric-rules.ts";
 import type { MetricDeclarations, MetricsOf, NoMetrics } from "./metrics.ts";
 import {
   checkDescription,
+  checkGpus,
   checkModels,
   checkPackages,
   checkPlacement,
@@ -51,6 +52,13 @@ export interface ServiceOptions<Declared extends MetricDeclarations = NoMetrics>
    * The deployment's setting goes before it. Default: 0.
    */
   readonly processes?: number;
+  /**
+   * GPUs of each worker, which it shares with nobody, from 0 to 16; with `gpuMemory`, GPUs of whose
+   * memory it has a share. The deployment's settings go before both. Default: none.
+   */
+  readonly gpus?: number;
+  /** Memory that each worker has of a GPU, such as `"20GiB"`, or of each of its `gpus`. Default: the whole. */
+  readonly gpuMemory?: string;
   /**
    * System packages that it needs, by the names of Debian, such as `["ffmpeg"]`, at most 64. Where
    * it is deployed, their programs and libraries are in its sandbox. Default: none.
@@ -96,7 +104,10 @@ export interface ServiceEndpoint {
 
 export interface ServiceDefinition
   extends PlacementManifest,
-    Pick<ServiceManifest, "readyTimeoutMs" | "processes" | "packages" | "models"> {
+    Pick<
+      ServiceManifest,
+      "readyTimeoutMs" | "processes" | "gpus" | "gpuMemoryMib" | "packages" | "models"
+    > {
   readonly name: string;
   readonly description?: string;
   readonly endpoints: readonly ServiceEndpoint[];
@@ -170,6 +181,7 @@ export function service(options: ServiceOptions | FunctionServiceOptions): unkno
     ...checkPlacement(options, place),
     ...checkReadyTimeout(options.readyTimeout, place),
     ...checkProcesses(options.processes, place),
+    ...checkGpus(options, place),
     ...checkPackages(options.packages, place),
     ...checkModels(options.models, place),
     metrics: checkMetrics(options.metrics, place),
@@ -193,6 +205,8 @@ const SERVICE_OPTIONS: Readonly<Record<keyof FunctionServiceOptions, true>> = {
   place: true,
   readyTimeout: true,
   processes: true,
+  gpus: true,
+  gpuMemory: true,
   packages: true,
   models: true,
   ready: true,

@@ -42,6 +42,10 @@ export interface DeploymentSettings {
   readonly readyTimeoutMs: number;
   /** Processes that a worker may start; 0: as many as its code asks for, or none. */
   readonly processes: number;
+  /** GPUs of each worker; 0, with `gpuMemoryMib` 0: as its code says, or none. */
+  readonly gpus: number;
+  /** Memory that each worker has of a GPU, or of each of its `gpus`; 0: the whole. */
+  readonly gpuMemoryMib: number;
   /** Labels of the machines that may run its workers. */
   readonly requires: MachineLabels;
   readonly place: WorkerPlace;
@@ -79,6 +83,8 @@ const SETTINGS: { readonly [Key in keyof DeploymentSettings]: Setting<Deployment
   retentionMs: time("retention", 0),
   readyTimeoutMs: time("ready_timeout", 0),
   processes: plain<number>("processes", 0),
+  gpus: plain<number>("gpus", 0),
+  gpuMemoryMib: plain<number>("gpu_memory_mib", 0),
   requires: json<MachineLabels>("requires", {
     initial: {},
     audited: (labels) =>

@@ -6,7 +6,7 @@ import { type Disk, openNodeFacts, readDisk } from "../../src/app/node-facts.ts"
 const options = {
   sandbox: "kernel",
   limit: { workers: 8, memoryBytes: 1_000 },
-  use: () => ({ workers: 3, memoryBytes: 400, waiting: 1 }),
+  use: () => ({ workers: 3, memoryBytes: 400, waiting: 1, gpus: [] }),
   isDraining: () => false,
 } as const;
 

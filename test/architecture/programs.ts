@@ -16,6 +16,7 @@ export const PROGRAMS: Readonly<Record<string, string>> = {
   "src/artifacts/python/interpreter.ts":
     "the interpreter that a developer serves with, on the developer's machine",
   "src/cli/browser.ts": "the user's browser",
+  "src/pool/gpus/nvidia-smi.ts": "nvidia-smi of the driver, for the GPUs of the machine",
   "src/pool/launch/alone.ts": "workers and compilers where the operator wants no sandbox",
   "src/pool/sandbox/sandbox.ts": "setpriv, to see whether it works",
   "src/pool/sandbox/spawn.ts": "bubblewrap, with what it holds",

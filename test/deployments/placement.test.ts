@@ -6,11 +6,11 @@ import { faultOfLabel } from "../../src/cli/deployment/settings.ts";
 import {
   awaitedText,
   awaitedWorkers,
+  gpuNeedOn,
   joinedEndpoints,
   missingLabels,
   placementOf,
   runsOnNodes,
-  usesLabel,
 } from "../../src/deployments/placement.ts";
 import { Problem } from "../../src/errors.ts";
 import type { Awaited } from "../../src/pool/worker-options.ts";
@@ -19,10 +19,12 @@ import { faultOfPlacement, type PlacementManifest } from "../../src/protocol/pla
 import type { MachineLabels, WorkerPlace } from "../../src/storage/deployment-settings.ts";
 import { DEFAULT_SETTINGS } from "../../src/storage/deployment-settings.ts";
 
-const deployment = (place: WorkerPlace, requires: MachineLabels = {}) => ({
+const [MIB, GIB] = [1024 ** 2, 1024 ** 3];
+
+const deployment = (place: WorkerPlace, requires: MachineLabels = {}, settings: object = {}) => ({
   organization: "acme",
   name: "digits",
-  settings: { ...DEFAULT_SETTINGS, place, requires },
+  settings: { ...DEFAULT_SETTINGS, place, requires, ...settings },
 });
 
 /** A service of these endpoints, of which only the placements matter. */
@@ -223,13 +225,40 @@ describe("what a node may run", () => {
     expect(runsOnNodes(SPLIT, DEFAULT_SETTINGS)).toBe(true);
   });
 
-  it("uses GPUs where an endpoint requires one and runs there", () => {
-    const labels = { gpu: "h200" };
-    const settings = DEFAULT_SETTINGS;
-    expect(usesLabel("gpu", service(), { settings, labels })).toBe(false);
-    expect(usesLabel("gpu", SPLIT, { settings, labels })).toBe(false);
-    const anywhere = { ...settings, place: "local" } as const;
-    expect(usesLabel("gpu", SPLIT, { settings: anywhere, labels })).toBe(true);
-    expect(usesLabel("gpu", SPLIT, { settings: anywhere, labels: {} })).toBe(false);
+  it("takes the GPUs that the deployment says, or else the code, whole or a share of each", () => {
+    const all = () => true;
+    const need = (settings: object, code: object = {}) =>
+      gpuNeedOn({ ...DEFAULT_SETTINGS, ...settings }, { ...service(), ...code }, all);
+    expect(need({})).toBeUndefined();
+    expect(need({}, { gpus: 2 })).toEqual({ count: 2 });
+    expect(need({ gpus: 1 }, { gpus: 2, gpuMemoryMib: 10 })).toEqual({ count: 1 });
+    expect(need({ gpuMemoryMib: 20 }, { gpus: 2 })).toEqual({ count: 1, memoryBytes: 20 * MIB });
+    expect(need({ gpus: 2, gpuMemoryMib: 20 })).toEqual({ count: 2, memoryBytes: 20 * MIB });
+  });
+
+  it("takes none for endpoints that require no label gpu beside others that do", () => {
+    const settings = { ...DEFAULT_SETTINGS, gpus: 1 };
+    expect(gpuNeedOn(settings, SPLIT, (name) => name === "learn")).toEqual({ count: 1 });
+    expect(gpuNeedOn(settings, SPLIT, (name) => name !== "learn")).toBeUndefined();
+  });
+
+  it("is nothing that needs more GPUs than it has, whoever has them now", () => {
+    const gpus = [
+      { memoryBytes: 80 * GIB },
+      { memoryBytes: 24 * GIB },
+      { memoryBytes: 80 * GIB, isSliced: true },
+    ];
+    const awaited = (settings: object, machine = gpus) =>
+      awaitedText(
+        awaitedWorkers(deployment("local", {}, settings), service(), {
+          ...{ labels: {}, hasCode: true, gpus: machine },
+        }) ?? { endpoints: new Map(), isWhole: false },
+        () => false,
+      );
+    expect(awaited({ gpus: 2 })).toBeUndefined();
+    expect(awaited({ gpus: 3 })).toBe("waits for a node with 3 GPUs");
+    expect(awaited({ gpuMemoryMib: 80 * 1024 })).toBeUndefined();
+    expect(awaited({ gpuMemoryMib: 81 * 1024 })).toBe("waits for a node with 81 GiB of 1 GPU");
+    expect(awaited({ gpus: 1 }, [])).toBe("waits for a node with 1 GPU");
   });
 });

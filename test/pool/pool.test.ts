@@ -44,7 +44,7 @@ beforeEach(async () => {
     size: 1,
     sizeOf: () => declared ?? pool.size,
     newId: createIdSource(),
-    startWorker: (service, workerId, onAnswering) => {
+    startWorker: (service, workerId, { onAnswering }) => {
       const err = startFails;
       startFails = undefined;
       if (err) {

@@ -25,6 +25,7 @@ import { openFile } from "../../src/artifacts/pack.ts";
 import { setPrincipal, type TokenPrincipal } from "../../src/auth/principal.ts";
 import { ScratchFolders } from "../../src/deployments/scratch.ts";
 import type { Log } from "../../src/log/log.ts";
+import { GpuLedger } from "../../src/pool/gpus/ledger.ts";
 import { JoinedWorkers } from "../../src/pool/joined-workers.ts";
 import { DEFAULT_LIMITS } from "../../src/pool/limits.ts";
 import type { RemoteWorker } from "../../src/pool/remote/remote-worker.ts";
@@ -125,7 +126,7 @@ export function remoteWorkers(
           pythonUnavailable: "it has no Python",
           ...launch,
         },
-        ...{ devices: [], caches: { of: () => undefined }, allowedEgress: undefined },
+        ...{ gpus: new GpuLedger(), caches: { of: () => undefined }, allowedEgress: undefined },
         log: { ...silent, info: tell, warn: tell },
       };
       const joining = runAgent(

@@ -177,6 +177,21 @@ describe("the placement of a service", () => {
     }
   });
 
+  it("says what each worker has of GPUs", async () => {
+    const endpoints = { go: api({}, () => 1) };
+    const exported = service({ name: "one", gpus: 2, gpuMemory: "20GiB", endpoints });
+    const { manifest } = await readyService(exported, definitionOf(exported));
+    expect(manifest).toMatchObject({ gpus: 2, gpuMemoryMib: 20_480 });
+    expect(() => service({ name: "one", gpus: 17, endpoints })).toThrow(
+      "gpus must be a whole number from 0 to 16",
+    );
+    for (const gpuMemory of ["20", "0GiB", "1025GiB"]) {
+      expect(() => service({ name: "one", gpuMemory, endpoints })).toThrow(
+        'gpuMemory must be a size from 1MiB to 1024GiB, such as "20GiB"',
+      );
+    }
+  });
+
   it("says how long it may take to load, from 1 s to 24 h", async () => {
     const endpoints = { go: api({}, () => 1) };
     const exported = service({ name: "one", readyTimeout: "15m", endpoints });

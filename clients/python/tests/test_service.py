@@ -159,7 +159,15 @@ def test_options_become_those_of_the_manifest() -> None:
 
 
 def test_placement_is_in_the_manifest_where_something_is_said() -> None:
-    @service(name="s", requires={"gpu": "*"}, place="any", ready_timeout="15m", processes=8)
+    @service(
+        name="s",
+        requires={"gpu": "*"},
+        place="any",
+        ready_timeout="15m",
+        processes=8,
+        gpus=2,
+        gpu_memory="20GiB",
+    )
     class Placed:
         @api(place="local", requires={})
         def ask(self) -> str:
@@ -176,6 +184,7 @@ def test_placement_is_in_the_manifest_where_something_is_said() -> None:
     manifest = HostedClass(definition_of(Placed)).manifest  # type: ignore[arg-type]
     assert (manifest["requires"], manifest["place"]) == ({"gpu": "*"}, "any")
     assert (manifest["readyTimeoutMs"], manifest["processes"]) == (900_000, 8)
+    assert (manifest["gpus"], manifest["gpuMemoryMib"]) == (2, 20_480)
     ask, learn, plain = manifest["endpoints"]
     assert (ask["place"], "requires" in ask) == ("local", False)
     assert (learn["place"], learn["requires"]) == ("remote", {"gpu": "h200"})
@@ -202,6 +211,22 @@ def test_system_packages_are_in_the_manifest() -> None:
 def test_system_packages_are_names_of_debian(wrong: Any) -> None:
     with pytest.raises(ServiceError, match=r'service "s": packages (must be|has)'):
         service(name="s", packages=wrong)(type("S", (), {"go": api(lambda self: None)}))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"gpus": 17}, "gpus must be a whole number from 0 to 16"),
+        ({"gpus": True}, "gpus must be a whole number from 0 to 16"),
+        ({"gpu_memory": "20"}, "gpu_memory must be a size from 1MiB to 1024GiB"),
+        ({"gpu_memory": 20}, "gpu_memory must be a size from 1MiB to 1024GiB"),
+    ],
+)
+def test_gpus_are_a_few_whole_ones_or_a_share_of_their_memory(
+    wrong: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(ServiceError, match=said):
+        service(name="s", **wrong)(type("S", (), {"go": api(lambda self: None)}))
 
 
 @pytest.mark.parametrize("wrong", ["25h", 0.5, True, "soon"])

@@ -490,6 +490,28 @@ export declare type DeploymentSettings = Message<"tessera.v1.DeploymentSettings"
   processes?: number | undefined;
 
   /**
+   * GPUs of each of its workers, which no other worker of the machine has; with
+   * `gpu_memory_mib`, GPUs of whose memory it has a share. It goes, together with
+   * that, before what the code says; where both are 0, the code decides, and
+   * where it says nothing either, workers have no GPU. While others have them, a
+   * worker waits, and takes those of a worker that has been idle. At most 16.
+   * Default 0.
+   *
+   * @generated from field: optional int32 gpus = 36;
+   */
+  gpus?: number | undefined;
+
+  /**
+   * Memory that each of its workers has of one GPU, or of each of `gpus`, in MiB.
+   * Others share the rest; all shares together are at most what the GPU has. It
+   * is what is dealt out: a worker that uses more is not held back. 0 is the
+   * whole GPU, for itself alone. At most 1,048,576. Default 0.
+   *
+   * @generated from field: optional int32 gpu_memory_mib = 37;
+   */
+  gpuMemoryMib?: number | undefined;
+
+  /**
    * Labels that a machine must have to run its workers, such as `gpu: h200`;
    * `*` stands for any value. A node has the labels that it was started with
    * (`tessera start --label`), a worker on another machine those with which it
@@ -616,6 +638,28 @@ export declare type DeploymentSettingsJson = {
    * @generated from field: optional int32 processes = 35;
    */
   processes?: number;
+
+  /**
+   * GPUs of each of its workers, which no other worker of the machine has; with
+   * `gpu_memory_mib`, GPUs of whose memory it has a share. It goes, together with
+   * that, before what the code says; where both are 0, the code decides, and
+   * where it says nothing either, workers have no GPU. While others have them, a
+   * worker waits, and takes those of a worker that has been idle. At most 16.
+   * Default 0.
+   *
+   * @generated from field: optional int32 gpus = 36;
+   */
+  gpus?: number;
+
+  /**
+   * Memory that each of its workers has of one GPU, or of each of `gpus`, in MiB.
+   * Others share the rest; all shares together are at most what the GPU has. It
+   * is what is dealt out: a worker that uses more is not held back. 0 is the
+   * whole GPU, for itself alone. At most 1,048,576. Default 0.
+   *
+   * @generated from field: optional int32 gpu_memory_mib = 37;
+   */
+  gpuMemoryMib?: number;
 
   /**
    * Labels that a machine must have to run its workers, such as `gpu: h200`;

@@ -373,6 +373,13 @@ export declare type NodeFacts = Message<"tessera.v1.NodeFacts"> & {
    * @generated from field: bool draining = 10;
    */
   draining: boolean;
+
+  /**
+   * Its GPUs, by their numbers.
+   *
+   * @generated from field: repeated tessera.v1.NodeGpu gpus = 11;
+   */
+  gpus: NodeGpu[];
 };
 
 /**
@@ -451,6 +458,13 @@ export declare type NodeFactsJson = {
    * @generated from field: bool draining = 10;
    */
   draining?: boolean;
+
+  /**
+   * Its GPUs, by their numbers.
+   *
+   * @generated from field: repeated tessera.v1.NodeGpu gpus = 11;
+   */
+  gpus?: NodeGpuJson[];
 };
 
 /**
@@ -458,6 +472,112 @@ export declare type NodeFactsJson = {
  * Use `create(NodeFactsSchema)` to create a new message.
  */
 export declare const NodeFactsSchema: GenMessage<NodeFacts, {jsonType: NodeFactsJson}>;
+
+/**
+ * NodeGpu is a GPU of a node, and what has it.
+ *
+ * @generated from message tessera.v1.NodeGpu
+ */
+export declare type NodeGpu = Message<"tessera.v1.NodeGpu"> & {
+  /**
+   * Its number on the machine, from 0.
+   *
+   * @generated from field: int32 index = 1;
+   */
+  index: number;
+
+  /**
+   * Its model, such as `NVIDIA H200`.
+   *
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * Its memory, in bytes.
+   *
+   * @generated from field: int64 memory_bytes = 3;
+   */
+  memoryBytes: bigint;
+
+  /**
+   * What all programs of the machine use of its memory, in bytes.
+   *
+   * @generated from field: int64 used_bytes = 4;
+   */
+  usedBytes: bigint;
+
+  /**
+   * The deployments whose workers have it, as `organization/deployment`, once
+   * for each worker.
+   *
+   * @generated from field: repeated string holders = 5;
+   */
+  holders: string[];
+
+  /**
+   * Why no worker is started on it; empty where nothing is wrong.
+   *
+   * @generated from field: string left_out = 6;
+   */
+  leftOut: string;
+};
+
+/**
+ * NodeGpu is a GPU of a node, and what has it.
+ *
+ * @generated from message tessera.v1.NodeGpu
+ */
+export declare type NodeGpuJson = {
+  /**
+   * Its number on the machine, from 0.
+   *
+   * @generated from field: int32 index = 1;
+   */
+  index?: number;
+
+  /**
+   * Its model, such as `NVIDIA H200`.
+   *
+   * @generated from field: string name = 2;
+   */
+  name?: string;
+
+  /**
+   * Its memory, in bytes.
+   *
+   * @generated from field: int64 memory_bytes = 3;
+   */
+  memoryBytes?: string;
+
+  /**
+   * What all programs of the machine use of its memory, in bytes.
+   *
+   * @generated from field: int64 used_bytes = 4;
+   */
+  usedBytes?: string;
+
+  /**
+   * The deployments whose workers have it, as `organization/deployment`, once
+   * for each worker.
+   *
+   * @generated from field: repeated string holders = 5;
+   */
+  holders?: string[];
+
+  /**
+   * Why no worker is started on it; empty where nothing is wrong.
+   *
+   * @generated from field: string left_out = 6;
+   */
+  leftOut?: string;
+};
+
+/**
+ * Describes the message tessera.v1.NodeGpu.
+ * Use `create(NodeGpuSchema)` to create a new message.
+ */
+export declare const NodeGpuSchema: GenMessage<NodeGpu, {jsonType: NodeGpuJson}>;
 
 /**
  * ListAllOrganizationsRequest asks for a page of organizations.

@@ -110,6 +110,14 @@ export declare type RegisterRequest = Message<"tessera.v1.RegisterRequest"> & {
    * @generated from field: bool restarted = 11;
    */
   restarted: boolean;
+
+  /**
+   * The GPUs of its machine, for a worker that runs the artifact: it joins only a
+   * deployment that needs no more. One with code of its own takes them itself.
+   *
+   * @generated from field: repeated tessera.v1.MachineGpu gpus = 12;
+   */
+  gpus: MachineGpu[];
 };
 
 /**
@@ -202,6 +210,14 @@ export declare type RegisterRequestJson = {
    * @generated from field: bool restarted = 11;
    */
   restarted?: boolean;
+
+  /**
+   * The GPUs of its machine, for a worker that runs the artifact: it joins only a
+   * deployment that needs no more. One with code of its own takes them itself.
+   *
+   * @generated from field: repeated tessera.v1.MachineGpu gpus = 12;
+   */
+  gpus?: MachineGpuJson[];
 };
 
 /**
@@ -209,6 +225,54 @@ export declare type RegisterRequestJson = {
  * Use `create(RegisterRequestSchema)` to create a new message.
  */
 export declare const RegisterRequestSchema: GenMessage<RegisterRequest, {jsonType: RegisterRequestJson}>;
+
+/**
+ * MachineGpu is a GPU of a machine that joins.
+ *
+ * @generated from message tessera.v1.MachineGpu
+ */
+export declare type MachineGpu = Message<"tessera.v1.MachineGpu"> & {
+  /**
+   * Its model, such as `NVIDIA H200`.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * Its memory, in bytes.
+   *
+   * @generated from field: int64 memory_bytes = 2;
+   */
+  memoryBytes: bigint;
+};
+
+/**
+ * MachineGpu is a GPU of a machine that joins.
+ *
+ * @generated from message tessera.v1.MachineGpu
+ */
+export declare type MachineGpuJson = {
+  /**
+   * Its model, such as `NVIDIA H200`.
+   *
+   * @generated from field: string name = 1;
+   */
+  name?: string;
+
+  /**
+   * Its memory, in bytes.
+   *
+   * @generated from field: int64 memory_bytes = 2;
+   */
+  memoryBytes?: string;
+};
+
+/**
+ * Describes the message tessera.v1.MachineGpu.
+ * Use `create(MachineGpuSchema)` to create a new message.
+ */
+export declare const MachineGpuSchema: GenMessage<MachineGpu, {jsonType: MachineGpuJson}>;
 
 /**
  * WorkerRuntime describes a worker for people.
@@ -671,6 +735,20 @@ export declare type WorkerSettings = Message<"tessera.v1.WorkerSettings"> & {
    * @generated from field: int32 processes = 12;
    */
   processes: number;
+
+  /**
+   * GPUs of its machine that the worker has.
+   *
+   * @generated from field: int32 gpus = 13;
+   */
+  gpus: number;
+
+  /**
+   * Memory that it has of each of them, in MiB; 0: the whole, for itself alone.
+   *
+   * @generated from field: int32 gpu_memory_mib = 14;
+   */
+  gpuMemoryMib: number;
 };
 
 /**
@@ -762,6 +840,20 @@ export declare type WorkerSettingsJson = {
    * @generated from field: int32 processes = 12;
    */
   processes?: number;
+
+  /**
+   * GPUs of its machine that the worker has.
+   *
+   * @generated from field: int32 gpus = 13;
+   */
+  gpus?: number;
+
+  /**
+   * Memory that it has of each of them, in MiB; 0: the whole, for itself alone.
+   *
+   * @generated from field: int32 gpu_memory_mib = 14;
+   */
+  gpuMemoryMib?: number;
 };
 
 /**

@@ -11,7 +11,7 @@ import { file_tessera_v1_access } from "./access_pb.js";
  * Describes the file tessera/v1/worker.proto.
  */
 export const file_tessera_v1_worker = /*@__PURE__*/
-  fileDesc("Chd0ZXNzZXJhL3YxL3dvcmtlci5wcm90bxIKdGVzc2VyYS52MSLuAwoPUmVnaXN0ZXJSZXF1ZXN0Eh0KCmRlcGxveW1lbnQYASABKAlCCbpIBnIEEAEYPxIUCgxwcm90b2NvbF9taW4YAiABKA0SFAoMcHJvdG9jb2xfbWF4GAMgASgNEiAKCGZlYXR1cmVzGAQgAygJQg66SAuSAQgQICIEcgIYQBIqCgdydW50aW1lGAUgASgLMhkudGVzc2VyYS52MS5Xb3JrZXJSdW50aW1lElAKBmxhYmVscxgGIAMoCzInLnRlc3NlcmEudjEuUmVnaXN0ZXJSZXF1ZXN0LkxhYmVsc0VudHJ5Qhe6SBSaAREQICIGcgQQARg/KgVyAxj/ARIjCg1tYW5pZmVzdF9qc29uGAcgASgJQgq6SAdyBSiAgIACSAASIAoOcmVzdW1lX3Nlc3Npb24YCCABKAlCCLpIBXIDGIABEi0KBGhlbGQYCSADKAsyFC50ZXNzZXJhLnYxLkhlbGRDYWxsQgm6SAaSAQMQkE4SMAoNc2lsZW5jZV9saW1pdBgKIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIRCglyZXN0YXJ0ZWQYCyABKAgaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIGCgRjb2RlIqkBCg1Xb3JrZXJSdW50aW1lEhkKCGxhbmd1YWdlGAEgASgJQge6SARyAhhAEhgKB3ZlcnNpb24YAiABKAlCB7pIBHICGEASGQoIcGxhdGZvcm0YAyABKAlCB7pIBHICGEASGgoIaG9zdG5hbWUYBCABKAlCCLpIBXIDGP8BEgsKA3BpZBgFIAEoDRIfCgdweXRob25zGAYgAygJQg66SAuSAQgQECIEcgIYECKOAQoISGVsZENhbGwSGgoCaWQYASABKARCDrpICzIJGP////////8PEhkKB3Rhc2tfaWQYAiABKAlCCLpIBXIDGIABEg8KB2F0dGVtcHQYAyABKA0SGgoIZW5kcG9pbnQYBCABKAlCCLpIBXIDGIACEh4KBmNodW5rcxgFIAEoBEIOukgLMgkY/////////w8ixQIKEFJlZ2lzdGVyUmVzcG9uc2USEQoJd29ya2VyX2lkGAEgASgJEg8KB3Nlc3Npb24YAiABKAkSEAoIcHJvdG9jb2wYAyABKA0SNQoSaGVhcnRiZWF0X2ludGVydmFsGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjAKDXNpbGVuY2VfbGltaXQYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDAoEa2VlcBgGIAMoBBIWCg5hcnRpZmFjdF9pbmRleBgHIAEoDBIVCg1tYW5pZmVzdF9qc29uGAggASgJEhAKCHJldmlzaW9uGAkgASgFEiwKCHNldHRpbmdzGAogASgLMhoudGVzc2VyYS52MS5Xb3JrZXJTZXR0aW5ncxIVCg1kZXBsb3ltZW50X2lkGAsgASgJIpUDCg5Xb3JrZXJTZXR0aW5ncxIwCgNlbnYYASADKAsyIy50ZXNzZXJhLnYxLldvcmtlclNldHRpbmdzLkVudkVudHJ5EhIKCm1lbW9yeV9taWIYAiABKAUSDAoEY3B1cxgDIAEoARIcChRsb2dfbGluZXNfcGVyX3NlY29uZBgEIAEoBRIQCghkaXNrX21pYhgFIAEoBRIWCg5uZXR3b3JrX2FjY2VzcxgGIAEoCRIVCg1uZXR3b3JrX2hvc3RzGAcgAygJEigKBWdyYWNlGAggASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjAKDXJlYWR5X3RpbWVvdXQYCSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SFgoObWF4X2ZpbGVfYnl0ZXMYCiABKAMSHQoVbWF4X3Jlc3VsdF9jaGFyYWN0ZXJzGAsgASgDEhEKCXByb2Nlc3NlcxgMIAEoBRoqCghFbnZFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIq4CCgtXb3JrUmVxdWVzdBIiCgVoZWxsbxgBIAEoCzIRLnRlc3NlcmEudjEuSGVsbG9IABIiCgVvZmZlchgCIAEoCzIRLnRlc3NlcmEudjEuT2ZmZXJIABIoCghhY2NlcHRlZBgDIAEoCzIULnRlc3NlcmEudjEuQWNjZXB0ZWRIABImCgdyZXN1bHRzGAQgASgLMhMudGVzc2VyYS52MS5SZXN1bHRzSAASJAoGY2h1bmtzGAUgASgLMhIudGVzc2VyYS52MS5DaHVua3NIABIqCgloZWFydGJlYXQYBiABKAsyFS50ZXNzZXJhLnYxLkhlYXJ0YmVhdEgAEigKCGRyYWluaW5nGAcgASgLMhQudGVzc2VyYS52MS5EcmFpbmluZ0gAQgkKB21lc3NhZ2UiJAoFSGVsbG8SGwoHc2Vzc2lvbhgBIAEoCUIKukgHcgUQARiAASKGAQoFT2ZmZXISNgoFc2xvdHMYASADKAsyHC50ZXNzZXJhLnYxLk9mZmVyLlNsb3RzRW50cnlCCbpIBpoBAxDoBxIXCgVmYXVsdBgCIAEoCUIIukgFcgMYoB8aLAoKU2xvdHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKA06AjgBIiIKCEFjY2VwdGVkEhYKA2lkcxgBIAMoBEIJukgGkgEDEOgHImMKB1Jlc3VsdHMSMgoHcmVzdWx0cxgBIAMoCzIWLnRlc3NlcmEudjEuV29ya1Jlc3VsdEIJukgGkgEDEOgHEiQKDGFmdGVyX3JlcG9ydBgCIAEoBEIOukgLMgkY/////////w8i3QIKCldvcmtSZXN1bHQSCgoCaWQYASABKAQSDgoEanNvbhgCIAEoCUgAEiYKBGZpbGUYAyABKAsyFi50ZXNzZXJhLnYxLkZpbGVSZXN1bHRIABImCgR0ZXh0GAQgASgLMhYudGVzc2VyYS52MS5GaWxlUmVzdWx0SAASKgoHZmFpbHVyZRgFIAEoCzIXLnRlc3NlcmEudjEuV29ya0ZhaWx1cmVIABIqCgdhYm9ydGVkGAYgASgLMhcudGVzc2VyYS52MS5Xb3JrQWJvcnRlZEgAEg4KBGxvc3QYByABKAlIABITCglkaXNwbGFjZWQYCCABKAlIABIVCg1iZXNpZGVfb3RoZXJzGAkgASgIEhUKDW91dF9vZl9tZW1vcnkYCyABKAgSKgoIcmVzcG9uc2UYCiABKAsyGC50ZXNzZXJhLnYxLlJlc3BvbnNlSGVhZEIMCgNlbmQSBbpIAggBIosBCgpGaWxlUmVzdWx0Eh4KDGNvbnRlbnRfdHlwZRgBIAEoCUIIukgFcgMY/wESGgoIZmlsZW5hbWUYAiABKAlCCLpIBXIDGIAIEhkKBGRhdGEYAyABKAxCCbpIBnoEGICAEEgAEhsKB2Jsb2JfaWQYBCABKAlCCLpIBXIDGIABSABCCQoHY29udGVudCLIAQoLV29ya0ZhaWx1cmUSFQoEY29kZRgBIAEoCUIHukgEcgIYQBIXCgZyZWFzb24YAiABKAlCB7pIBHICGEASGgoHbWVzc2FnZRgDIAEoCUIJukgGcgQogIAIEjcKCnZpb2xhdGlvbnMYBCADKAsyGS50ZXNzZXJhLnYxLldvcmtWaW9sYXRpb25CCLpIBZIBAhAyEhgKBXN0YWNrGAUgASgJQgm6SAZyBCiAgAgSGgoGc3RhdHVzGAYgASgFQgq6SAcaBRjXBCgAIkIKDVdvcmtWaW9sYXRpb24SFgoEcGF0aBgBIAEoCUIIukgFcgMogEASGQoHbWVzc2FnZRgCIAEoCUIIukgFcgMogEAiJgoLV29ya0Fib3J0ZWQSFwoGcmVhc29uGAEgASgJQge6SARyAhhAIjkKBkNodW5rcxIvCgZjaHVua3MYASADKAsyFS50ZXNzZXJhLnYxLldvcmtDaHVua0IIukgFkgECEEAilAEKCVdvcmtDaHVuaxIKCgJpZBgBIAEoBBIQCghzZXF1ZW5jZRgCIAEoBBIZCgR0ZXh0GAMgASgJQgm6SAZyBCiAgDBIABIaCgVieXRlcxgEIAEoDEIJukgGegQYgIAQSAASKgoIcmVzcG9uc2UYBSABKAsyGC50ZXNzZXJhLnYxLlJlc3BvbnNlSGVhZEIGCgRkYXRhIoABCglIZWFydGJlYXQSIAoIc2VxdWVuY2UYASABKARCDrpICzIJGP////////8PEiQKDG1lbW9yeV9ieXRlcxgCIAEoBEIOukgLMgkY/////////w8SKwoIY3B1X3RpbWUYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iJAoIRHJhaW5pbmcSGAoGcmVhc29uGAEgASgJQgi6SAVyAxiACCK9AgoMV29ya1Jlc3BvbnNlEiYKB3dlbGNvbWUYASABKAsyEy50ZXNzZXJhLnYxLldlbGNvbWVIABIuCgthc3NpZ25tZW50cxgCIAEoCzIXLnRlc3NlcmEudjEuQXNzaWdubWVudHNIABIiCgVhYm9ydBgDIAEoCzIRLnRlc3NlcmEudjEuQWJvcnRIABItCgtyZXN1bHRzX2FjaxgEIAEoCzIWLnRlc3NlcmEudjEuUmVzdWx0c0Fja0gAEjEKDWhlYXJ0YmVhdF9hY2sYBSABKAsyGC50ZXNzZXJhLnYxLkhlYXJ0YmVhdEFja0gAEiAKBG1vcmUYBiABKAsyEC50ZXNzZXJhLnYxLk1vcmVIABIiCgVkcmFpbhgHIAEoCzIRLnRlc3NlcmEudjEuRHJhaW5IAEIJCgdtZXNzYWdlIgkKB1dlbGNvbWUiRgoLQXNzaWdubWVudHMSJQoFY2FsbHMYASADKAsyFi50ZXNzZXJhLnYxLkFzc2lnbm1lbnQSEAoIdG9nZXRoZXIYAiABKAgi6gEKCkFzc2lnbm1lbnQSCgoCaWQYASABKAQSEAoIZW5kcG9pbnQYAiABKAkSDwoHdGFza19pZBgDIAEoCRIPCgdhdHRlbXB0GAQgASgNEgwKBGpzb24YBSABKAkSJwoFZmlsZXMYBiADKAsyGC50ZXNzZXJhLnYxLkZpbGVBcmd1bWVudBIsCgl0aW1lX2xlZnQYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDQoFdHJhY2UYCCABKAkSKAoHcmVxdWVzdBgJIAEoCzIXLnRlc3NlcmEudjEuUmVxdWVzdEhlYWQiZAoLUmVxdWVzdEhlYWQSDgoGbWV0aG9kGAEgASgJEgsKA3VybBgCIAEoCRIoCgdoZWFkZXJzGAMgAygLMhcudGVzc2VyYS52MS5IZWFkZXJGaWVsZBIOCgZjbGllbnQYBCABKAkiUgoMUmVzcG9uc2VIZWFkEg4KBnN0YXR1cxgBIAEoDRIyCgdoZWFkZXJzGAIgAygLMhcudGVzc2VyYS52MS5IZWFkZXJGaWVsZEIIukgFkgECEGQiQAoLSGVhZGVyRmllbGQSFwoEbmFtZRgBIAEoCUIJukgGcgQogIABEhgKBXZhbHVlGAIgASgJQgm6SAZyBCiAgAIiYQoMRmlsZUFyZ3VtZW50EhQKDGNvbnRlbnRfdHlwZRgBIAEoCRIQCghmaWxlbmFtZRgCIAEoCRIOCgRkYXRhGAMgASgMSAASDgoEc2l6ZRgEIAEoBEgAQgkKB2NvbnRlbnQiIwoFQWJvcnQSCgoCaWQYASABKAQSDgoGcmVhc29uGAIgASgJIigKClJlc3VsdHNBY2sSCwoDaWRzGAEgAygEEg0KBXN0YWxlGAIgAygEIiAKDEhlYXJ0YmVhdEFjaxIQCghzZXF1ZW5jZRgBIAEoBCIhCgRNb3JlEgoKAmlkGAEgASgEEg0KBWNvdW50GAIgASgNIloKBURyYWluEikKBndpdGhpbhgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIWCg5yZWdpc3Rlcl9hZ2FpbhgCIAEoCBIOCgZyZWFzb24YAyABKAki5AEKDVJlcG9ydFJlcXVlc3QSGQoHc2Vzc2lvbhgBIAEoCUIIukgFcgMYgAESEAoIc2VxdWVuY2UYAiABKAQSMgoFbGluZXMYAyADKAsyGC50ZXNzZXJhLnYxLlJlcG9ydGVkTGluZUIJukgGkgEDEOgHEjkKCHByb2dyZXNzGAQgAygLMhwudGVzc2VyYS52MS5SZXBvcnRlZFByb2dyZXNzQgm6SAaSAQMQ6AcSIAoMbWV0cmljc19qc29uGAUgASgJQgq6SAdyBSiAgIACEhUKDWRyb3BwZWRfbGluZXMYBiABKAQimAEKDFJlcG9ydGVkTGluZRIKCgJpZBgBIAEoBBIWCgVsZXZlbBgCIAEoCUIHukgEcgIYEBIaCgdtZXNzYWdlGAMgASgJQgm6SAZyBCiAgAISHgoLZmllbGRzX2pzb24YBCABKAlCCbpIBnIEKICAAhIPCgdza2lwcGVkGAUgASgNEhcKBnN0cmVhbRgGIAEoCUIHukgEcgIYECJkChBSZXBvcnRlZFByb2dyZXNzEgoKAmlkGAEgASgEEikKCGZyYWN0aW9uGAIgASgBQhe6SBQSEhkAAAAAAADwPykAAAAAAAAAABIZCgdtZXNzYWdlGAMgASgJQgi6SAVyAyiAICIQCg5SZXBvcnRSZXNwb25zZSJcCglNb2RlbEZpbGUSJQoGZGlnZXN0GAEgASgJQhW6SBJyEDIOXlswLTlhLWZdezY0fSQSKAoGc2hhMjU2GAIgASgJQhi6SBVyEzIRXihbMC05YS1mXXs2NH0pPyQi2gEKD1JlYWRCbG9iUmVxdWVzdBIbCgdzZXNzaW9uGAEgASgJQgq6SAdyBRABGIABEiMKD2FydGlmYWN0X3NoYTI1NhgCIAEoCUIIukgFcgMYgAFIABIsCghhcmd1bWVudBgDIAEoCzIYLnRlc3NlcmEudjEuQXJndW1lbnRGaWxlSAASJgoFbW9kZWwYBiABKAsyFS50ZXNzZXJhLnYxLk1vZGVsRmlsZUgAEg4KBm9mZnNldBgEIAEoBBIOCgZsZW5ndGgYBSABKARCDwoGc291cmNlEgW6SAIIASIpCgxBcmd1bWVudEZpbGUSCgoCaWQYASABKAQSDQoFaW5kZXgYAiABKA0iIAoQUmVhZEJsb2JSZXNwb25zZRIMCgRkYXRhGAEgASgMIlMKEFdyaXRlQmxvYlJlcXVlc3QSJgoGaGVhZGVyGAEgASgLMhYudGVzc2VyYS52MS5CbG9iSGVhZGVyEhcKBGRhdGEYAiABKAxCCbpIBnoEGICAECI1CgpCbG9iSGVhZGVyEhsKB3Nlc3Npb24YASABKAlCCrpIB3IFEAEYgAESCgoCaWQYAiABKAQiMgoRV3JpdGVCbG9iUmVzcG9uc2USDwoHYmxvYl9pZBgBIAEoCRIMCgRzaXplGAIgASgEMosDCg1Xb3JrZXJTZXJ2aWNlEksKCFJlZ2lzdGVyEhsudGVzc2VyYS52MS5SZWdpc3RlclJlcXVlc3QaHC50ZXNzZXJhLnYxLlJlZ2lzdGVyUmVzcG9uc2UiBMjaGAkSQwoEV29yaxIXLnRlc3NlcmEudjEuV29ya1JlcXVlc3QaGC50ZXNzZXJhLnYxLldvcmtSZXNwb25zZSIEyNoYCSgBMAESRwoGUmVwb3J0EhkudGVzc2VyYS52MS5SZXBvcnRSZXF1ZXN0GhoudGVzc2VyYS52MS5SZXBvcnRSZXNwb25zZSIEyNoYCSgBEk0KCFJlYWRCbG9iEhsudGVzc2VyYS52MS5SZWFkQmxvYlJlcXVlc3QaHC50ZXNzZXJhLnYxLlJlYWRCbG9iUmVzcG9uc2UiBMjaGAkwARJQCglXcml0ZUJsb2ISHC50ZXNzZXJhLnYxLldyaXRlQmxvYlJlcXVlc3QaHS50ZXNzZXJhLnYxLldyaXRlQmxvYlJlc3BvbnNlIgTI2hgJKAFCOgoOY29tLnRlc3NlcmEudjFQAaoCClRlc3NlcmEuVjHKAgpUZXNzZXJhXFYx6gILVGVzc2VyYTo6VjFiBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_duration, file_tessera_v1_access]);
+  fileDesc("Chd0ZXNzZXJhL3YxL3dvcmtlci5wcm90bxIKdGVzc2VyYS52MSKeBAoPUmVnaXN0ZXJSZXF1ZXN0Eh0KCmRlcGxveW1lbnQYASABKAlCCbpIBnIEEAEYPxIUCgxwcm90b2NvbF9taW4YAiABKA0SFAoMcHJvdG9jb2xfbWF4GAMgASgNEiAKCGZlYXR1cmVzGAQgAygJQg66SAuSAQgQICIEcgIYQBIqCgdydW50aW1lGAUgASgLMhkudGVzc2VyYS52MS5Xb3JrZXJSdW50aW1lElAKBmxhYmVscxgGIAMoCzInLnRlc3NlcmEudjEuUmVnaXN0ZXJSZXF1ZXN0LkxhYmVsc0VudHJ5Qhe6SBSaAREQICIGcgQQARg/KgVyAxj/ARIjCg1tYW5pZmVzdF9qc29uGAcgASgJQgq6SAdyBSiAgIACSAASIAoOcmVzdW1lX3Nlc3Npb24YCCABKAlCCLpIBXIDGIABEi0KBGhlbGQYCSADKAsyFC50ZXNzZXJhLnYxLkhlbGRDYWxsQgm6SAaSAQMQkE4SMAoNc2lsZW5jZV9saW1pdBgKIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIRCglyZXN0YXJ0ZWQYCyABKAgSLgoEZ3B1cxgMIAMoCzIWLnRlc3NlcmEudjEuTWFjaGluZUdwdUIIukgFkgECEEAaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIGCgRjb2RlIkMKCk1hY2hpbmVHcHUSFgoEbmFtZRgBIAEoCUIIukgFcgMYgAESHQoMbWVtb3J5X2J5dGVzGAIgASgDQge6SAQiAigAIqkBCg1Xb3JrZXJSdW50aW1lEhkKCGxhbmd1YWdlGAEgASgJQge6SARyAhhAEhgKB3ZlcnNpb24YAiABKAlCB7pIBHICGEASGQoIcGxhdGZvcm0YAyABKAlCB7pIBHICGEASGgoIaG9zdG5hbWUYBCABKAlCCLpIBXIDGP8BEgsKA3BpZBgFIAEoDRIfCgdweXRob25zGAYgAygJQg66SAuSAQgQECIEcgIYECKOAQoISGVsZENhbGwSGgoCaWQYASABKARCDrpICzIJGP////////8PEhkKB3Rhc2tfaWQYAiABKAlCCLpIBXIDGIABEg8KB2F0dGVtcHQYAyABKA0SGgoIZW5kcG9pbnQYBCABKAlCCLpIBXIDGIACEh4KBmNodW5rcxgFIAEoBEIOukgLMgkY/////////w8ixQIKEFJlZ2lzdGVyUmVzcG9uc2USEQoJd29ya2VyX2lkGAEgASgJEg8KB3Nlc3Npb24YAiABKAkSEAoIcHJvdG9jb2wYAyABKA0SNQoSaGVhcnRiZWF0X2ludGVydmFsGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjAKDXNpbGVuY2VfbGltaXQYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDAoEa2VlcBgGIAMoBBIWCg5hcnRpZmFjdF9pbmRleBgHIAEoDBIVCg1tYW5pZmVzdF9qc29uGAggASgJEhAKCHJldmlzaW9uGAkgASgFEiwKCHNldHRpbmdzGAogASgLMhoudGVzc2VyYS52MS5Xb3JrZXJTZXR0aW5ncxIVCg1kZXBsb3ltZW50X2lkGAsgASgJIrsDCg5Xb3JrZXJTZXR0aW5ncxIwCgNlbnYYASADKAsyIy50ZXNzZXJhLnYxLldvcmtlclNldHRpbmdzLkVudkVudHJ5EhIKCm1lbW9yeV9taWIYAiABKAUSDAoEY3B1cxgDIAEoARIcChRsb2dfbGluZXNfcGVyX3NlY29uZBgEIAEoBRIQCghkaXNrX21pYhgFIAEoBRIWCg5uZXR3b3JrX2FjY2VzcxgGIAEoCRIVCg1uZXR3b3JrX2hvc3RzGAcgAygJEigKBWdyYWNlGAggASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjAKDXJlYWR5X3RpbWVvdXQYCSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SFgoObWF4X2ZpbGVfYnl0ZXMYCiABKAMSHQoVbWF4X3Jlc3VsdF9jaGFyYWN0ZXJzGAsgASgDEhEKCXByb2Nlc3NlcxgMIAEoBRIMCgRncHVzGA0gASgFEhYKDmdwdV9tZW1vcnlfbWliGA4gASgFGioKCEVudkVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEirgIKC1dvcmtSZXF1ZXN0EiIKBWhlbGxvGAEgASgLMhEudGVzc2VyYS52MS5IZWxsb0gAEiIKBW9mZmVyGAIgASgLMhEudGVzc2VyYS52MS5PZmZlckgAEigKCGFjY2VwdGVkGAMgASgLMhQudGVzc2VyYS52MS5BY2NlcHRlZEgAEiYKB3Jlc3VsdHMYBCABKAsyEy50ZXNzZXJhLnYxLlJlc3VsdHNIABIkCgZjaHVua3MYBSABKAsyEi50ZXNzZXJhLnYxLkNodW5rc0gAEioKCWhlYXJ0YmVhdBgGIAEoCzIVLnRlc3NlcmEudjEuSGVhcnRiZWF0SAASKAoIZHJhaW5pbmcYByABKAsyFC50ZXNzZXJhLnYxLkRyYWluaW5nSABCCQoHbWVzc2FnZSIkCgVIZWxsbxIbCgdzZXNzaW9uGAEgASgJQgq6SAdyBRABGIABIoYBCgVPZmZlchI2CgVzbG90cxgBIAMoCzIcLnRlc3NlcmEudjEuT2ZmZXIuU2xvdHNFbnRyeUIJukgGmgEDEOgHEhcKBWZhdWx0GAIgASgJQgi6SAVyAxigHxosCgpTbG90c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoDToCOAEiIgoIQWNjZXB0ZWQSFgoDaWRzGAEgAygEQgm6SAaSAQMQ6AciYwoHUmVzdWx0cxIyCgdyZXN1bHRzGAEgAygLMhYudGVzc2VyYS52MS5Xb3JrUmVzdWx0Qgm6SAaSAQMQ6AcSJAoMYWZ0ZXJfcmVwb3J0GAIgASgEQg66SAsyCRj/////////DyLdAgoKV29ya1Jlc3VsdBIKCgJpZBgBIAEoBBIOCgRqc29uGAIgASgJSAASJgoEZmlsZRgDIAEoCzIWLnRlc3NlcmEudjEuRmlsZVJlc3VsdEgAEiYKBHRleHQYBCABKAsyFi50ZXNzZXJhLnYxLkZpbGVSZXN1bHRIABIqCgdmYWlsdXJlGAUgASgLMhcudGVzc2VyYS52MS5Xb3JrRmFpbHVyZUgAEioKB2Fib3J0ZWQYBiABKAsyFy50ZXNzZXJhLnYxLldvcmtBYm9ydGVkSAASDgoEbG9zdBgHIAEoCUgAEhMKCWRpc3BsYWNlZBgIIAEoCUgAEhUKDWJlc2lkZV9vdGhlcnMYCSABKAgSFQoNb3V0X29mX21lbW9yeRgLIAEoCBIqCghyZXNwb25zZRgKIAEoCzIYLnRlc3NlcmEudjEuUmVzcG9uc2VIZWFkQgwKA2VuZBIFukgCCAEiiwEKCkZpbGVSZXN1bHQSHgoMY29udGVudF90eXBlGAEgASgJQgi6SAVyAxj/ARIaCghmaWxlbmFtZRgCIAEoCUIIukgFcgMYgAgSGQoEZGF0YRgDIAEoDEIJukgGegQYgIAQSAASGwoHYmxvYl9pZBgEIAEoCUIIukgFcgMYgAFIAEIJCgdjb250ZW50IsgBCgtXb3JrRmFpbHVyZRIVCgRjb2RlGAEgASgJQge6SARyAhhAEhcKBnJlYXNvbhgCIAEoCUIHukgEcgIYQBIaCgdtZXNzYWdlGAMgASgJQgm6SAZyBCiAgAgSNwoKdmlvbGF0aW9ucxgEIAMoCzIZLnRlc3NlcmEudjEuV29ya1Zpb2xhdGlvbkIIukgFkgECEDISGAoFc3RhY2sYBSABKAlCCbpIBnIEKICACBIaCgZzdGF0dXMYBiABKAVCCrpIBxoFGNcEKAAiQgoNV29ya1Zpb2xhdGlvbhIWCgRwYXRoGAEgASgJQgi6SAVyAyiAQBIZCgdtZXNzYWdlGAIgASgJQgi6SAVyAyiAQCImCgtXb3JrQWJvcnRlZBIXCgZyZWFzb24YASABKAlCB7pIBHICGEAiOQoGQ2h1bmtzEi8KBmNodW5rcxgBIAMoCzIVLnRlc3NlcmEudjEuV29ya0NodW5rQgi6SAWSAQIQQCKUAQoJV29ya0NodW5rEgoKAmlkGAEgASgEEhAKCHNlcXVlbmNlGAIgASgEEhkKBHRleHQYAyABKAlCCbpIBnIEKICAMEgAEhoKBWJ5dGVzGAQgASgMQgm6SAZ6BBiAgBBIABIqCghyZXNwb25zZRgFIAEoCzIYLnRlc3NlcmEudjEuUmVzcG9uc2VIZWFkQgYKBGRhdGEigAEKCUhlYXJ0YmVhdBIgCghzZXF1ZW5jZRgBIAEoBEIOukgLMgkY/////////w8SJAoMbWVtb3J5X2J5dGVzGAIgASgEQg66SAsyCRj/////////DxIrCghjcHVfdGltZRgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiIkCghEcmFpbmluZxIYCgZyZWFzb24YASABKAlCCLpIBXIDGIAIIr0CCgxXb3JrUmVzcG9uc2USJgoHd2VsY29tZRgBIAEoCzITLnRlc3NlcmEudjEuV2VsY29tZUgAEi4KC2Fzc2lnbm1lbnRzGAIgASgLMhcudGVzc2VyYS52MS5Bc3NpZ25tZW50c0gAEiIKBWFib3J0GAMgASgLMhEudGVzc2VyYS52MS5BYm9ydEgAEi0KC3Jlc3VsdHNfYWNrGAQgASgLMhYudGVzc2VyYS52MS5SZXN1bHRzQWNrSAASMQoNaGVhcnRiZWF0X2FjaxgFIAEoCzIYLnRlc3NlcmEudjEuSGVhcnRiZWF0QWNrSAASIAoEbW9yZRgGIAEoCzIQLnRlc3NlcmEudjEuTW9yZUgAEiIKBWRyYWluGAcgASgLMhEudGVzc2VyYS52MS5EcmFpbkgAQgkKB21lc3NhZ2UiCQoHV2VsY29tZSJGCgtBc3NpZ25tZW50cxIlCgVjYWxscxgBIAMoCzIWLnRlc3NlcmEudjEuQXNzaWdubWVudBIQCgh0b2dldGhlchgCIAEoCCLqAQoKQXNzaWdubWVudBIKCgJpZBgBIAEoBBIQCghlbmRwb2ludBgCIAEoCRIPCgd0YXNrX2lkGAMgASgJEg8KB2F0dGVtcHQYBCABKA0SDAoEanNvbhgFIAEoCRInCgVmaWxlcxgGIAMoCzIYLnRlc3NlcmEudjEuRmlsZUFyZ3VtZW50EiwKCXRpbWVfbGVmdBgHIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhINCgV0cmFjZRgIIAEoCRIoCgdyZXF1ZXN0GAkgASgLMhcudGVzc2VyYS52MS5SZXF1ZXN0SGVhZCJkCgtSZXF1ZXN0SGVhZBIOCgZtZXRob2QYASABKAkSCwoDdXJsGAIgASgJEigKB2hlYWRlcnMYAyADKAsyFy50ZXNzZXJhLnYxLkhlYWRlckZpZWxkEg4KBmNsaWVudBgEIAEoCSJSCgxSZXNwb25zZUhlYWQSDgoGc3RhdHVzGAEgASgNEjIKB2hlYWRlcnMYAiADKAsyFy50ZXNzZXJhLnYxLkhlYWRlckZpZWxkQgi6SAWSAQIQZCJACgtIZWFkZXJGaWVsZBIXCgRuYW1lGAEgASgJQgm6SAZyBCiAgAESGAoFdmFsdWUYAiABKAlCCbpIBnIEKICAAiJhCgxGaWxlQXJndW1lbnQSFAoMY29udGVudF90eXBlGAEgASgJEhAKCGZpbGVuYW1lGAIgASgJEg4KBGRhdGEYAyABKAxIABIOCgRzaXplGAQgASgESABCCQoHY29udGVudCIjCgVBYm9ydBIKCgJpZBgBIAEoBBIOCgZyZWFzb24YAiABKAkiKAoKUmVzdWx0c0FjaxILCgNpZHMYASADKAQSDQoFc3RhbGUYAiADKAQiIAoMSGVhcnRiZWF0QWNrEhAKCHNlcXVlbmNlGAEgASgEIiEKBE1vcmUSCgoCaWQYASABKAQSDQoFY291bnQYAiABKA0iWgoFRHJhaW4SKQoGd2l0aGluGAEgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhYKDnJlZ2lzdGVyX2FnYWluGAIgASgIEg4KBnJlYXNvbhgDIAEoCSLkAQoNUmVwb3J0UmVxdWVzdBIZCgdzZXNzaW9uGAEgASgJQgi6SAVyAxiAARIQCghzZXF1ZW5jZRgCIAEoBBIyCgVsaW5lcxgDIAMoCzIYLnRlc3NlcmEudjEuUmVwb3J0ZWRMaW5lQgm6SAaSAQMQ6AcSOQoIcHJvZ3Jlc3MYBCADKAsyHC50ZXNzZXJhLnYxLlJlcG9ydGVkUHJvZ3Jlc3NCCbpIBpIBAxDoBxIgCgxtZXRyaWNzX2pzb24YBSABKAlCCrpIB3IFKICAgAISFQoNZHJvcHBlZF9saW5lcxgGIAEoBCKYAQoMUmVwb3J0ZWRMaW5lEgoKAmlkGAEgASgEEhYKBWxldmVsGAIgASgJQge6SARyAhgQEhoKB21lc3NhZ2UYAyABKAlCCbpIBnIEKICAAhIeCgtmaWVsZHNfanNvbhgEIAEoCUIJukgGcgQogIACEg8KB3NraXBwZWQYBSABKA0SFwoGc3RyZWFtGAYgASgJQge6SARyAhgQImQKEFJlcG9ydGVkUHJvZ3Jlc3MSCgoCaWQYASABKAQSKQoIZnJhY3Rpb24YAiABKAFCF7pIFBISGQAAAAAAAPA/KQAAAAAAAAAAEhkKB21lc3NhZ2UYAyABKAlCCLpIBXIDKIAgIhAKDlJlcG9ydFJlc3BvbnNlIlwKCU1vZGVsRmlsZRIlCgZkaWdlc3QYASABKAlCFbpIEnIQMg5eWzAtOWEtZl17NjR9JBIoCgZzaGEyNTYYAiABKAlCGLpIFXITMhFeKFswLTlhLWZdezY0fSk/JCLaAQoPUmVhZEJsb2JSZXF1ZXN0EhsKB3Nlc3Npb24YASABKAlCCrpIB3IFEAEYgAESIwoPYXJ0aWZhY3Rfc2hhMjU2GAIgASgJQgi6SAVyAxiAAUgAEiwKCGFyZ3VtZW50GAMgASgLMhgudGVzc2VyYS52MS5Bcmd1bWVudEZpbGVIABImCgVtb2RlbBgGIAEoCzIVLnRlc3NlcmEudjEuTW9kZWxGaWxlSAASDgoGb2Zmc2V0GAQgASgEEg4KBmxlbmd0aBgFIAEoBEIPCgZzb3VyY2USBbpIAggBIikKDEFyZ3VtZW50RmlsZRIKCgJpZBgBIAEoBBINCgVpbmRleBgCIAEoDSIgChBSZWFkQmxvYlJlc3BvbnNlEgwKBGRhdGEYASABKAwiUwoQV3JpdGVCbG9iUmVxdWVzdBImCgZoZWFkZXIYASABKAsyFi50ZXNzZXJhLnYxLkJsb2JIZWFkZXISFwoEZGF0YRgCIAEoDEIJukgGegQYgIAQIjUKCkJsb2JIZWFkZXISGwoHc2Vzc2lvbhgBIAEoCUIKukgHcgUQARiAARIKCgJpZBgCIAEoBCIyChFXcml0ZUJsb2JSZXNwb25zZRIPCgdibG9iX2lkGAEgASgJEgwKBHNpemUYAiABKAQyiwMKDVdvcmtlclNlcnZpY2USSwoIUmVnaXN0ZXISGy50ZXNzZXJhLnYxLlJlZ2lzdGVyUmVxdWVzdBocLnRlc3NlcmEudjEuUmVnaXN0ZXJSZXNwb25zZSIEyNoYCRJDCgRXb3JrEhcudGVzc2VyYS52MS5Xb3JrUmVxdWVzdBoYLnRlc3NlcmEudjEuV29ya1Jlc3BvbnNlIgTI2hgJKAEwARJHCgZSZXBvcnQSGS50ZXNzZXJhLnYxLlJlcG9ydFJlcXVlc3QaGi50ZXNzZXJhLnYxLlJlcG9ydFJlc3BvbnNlIgTI2hgJKAESTQoIUmVhZEJsb2ISGy50ZXNzZXJhLnYxLlJlYWRCbG9iUmVxdWVzdBocLnRlc3NlcmEudjEuUmVhZEJsb2JSZXNwb25zZSIEyNoYCTABElAKCVdyaXRlQmxvYhIcLnRlc3NlcmEudjEuV3JpdGVCbG9iUmVxdWVzdBodLnRlc3NlcmEudjEuV3JpdGVCbG9iUmVzcG9uc2UiBMjaGAkoAUI6Cg5jb20udGVzc2VyYS52MVABqgIKVGVzc2VyYS5WMcoCClRlc3NlcmFcVjHqAgtUZXNzZXJhOjpWMWIGcHJvdG8z", [file_buf_validate_validate, file_google_protobuf_duration, file_tessera_v1_access]);
 
 /**
  * Describes the message tessera.v1.RegisterRequest.
@@ -21,298 +21,305 @@ export const RegisterRequestSchema = /*@__PURE__*/
   messageDesc(file_tessera_v1_worker, 0);
 
 /**
+ * Describes the message tessera.v1.MachineGpu.
+ * Use `create(MachineGpuSchema)` to create a new message.
+ */
+export const MachineGpuSchema = /*@__PURE__*/
+  messageDesc(file_tessera_v1_worker, 1);
+
+/**
  * Describes the message tessera.v1.WorkerRuntime.
  * Use `create(WorkerRuntimeSchema)` to create a new message.
  */
 export const WorkerRuntimeSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_worker, 1);
+  messageDesc(file_tessera_v1_worker, 2);
 
 /**
  * Describes the message tessera.v1.HeldCall.
  * Use `create(HeldCallSchema)` to create a new message.
  */
 export const HeldCallSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_worker, 2);
+  messageDesc(file_tessera_v1_worker, 3);
 
 /**
  * Describes the message tessera.v1.RegisterResponse.
  * Use `create(RegisterResponseSchema)` to create a new message.
  */
 export const RegisterResponseSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_worker, 3);
+  messageDesc(file_tessera_v1_worker, 4);
 
 /**
  * Describes the message tessera.v1.WorkerSettings.
  * Use `create(WorkerSettingsSchema)` to create a new message.
  */
 export const WorkerSettingsSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_worker, 4);
+  messageDesc(file_tessera_v1_worker, 5);
 
 /**
  * Describes the message tessera.v1.WorkRequest.
  * Use `create(WorkRequestSchema)` to create a new message.
  */
 export const WorkRequestSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_worker, 5);
+  messageDesc(file_tessera_v1_worker, 6);
 
 /**
  * Describes the message tessera.v1.Hello.
  * Use `create(HelloSchema)` to create a new message.
  */
 export const HelloSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_worker, 6);
+  messageDesc(file_tessera_v1_worker, 7);
 
 /**
  * Describes the message tessera.v1.Offer.
  * Use `create(OfferSchema)` to create a new message.
  */
 export const OfferSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_worker, 7);
+  messageDesc(file_tessera_v1_worker, 8);
 
 /**
  * Describes the message tessera.v1.Accepted.
  * Use `create(AcceptedSchema)` to create a new message.
  */
 export const AcceptedSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_worker, 8);
+  messageDesc(file_tessera_v1_worker, 9);
 
 /**
  * Describes the message tessera.v1.Results.
  * Use `create(ResultsSchema)` to create a new message.
  */
 export const ResultsSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_worker, 9);
+  messageDesc(file_tessera_v1_worker, 10);
 
 /**
  * Describes the message tessera.v1.WorkResult.
  * Use `create(WorkResultSchema)` to create a new message.
  */
 export const WorkResultSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_worker, 10);
+  messageDesc(file_tessera_v1_worker, 11);
 
 /**
  * Describes the message tessera.v1.FileResult.
  * Use `create(FileResultSchema)` to create a new message.
  */
 export const FileResultSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_worker, 11);
+  messageDesc(file_tessera_v1_worker, 12);
 
 /**
  * Describes the message tessera.v1.WorkFailure.
  * Use `create(WorkFailureSchema)` to create a new message.
  */
 export const WorkFailureSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_worker, 12);
+  messageDesc(file_tessera_v1_worker, 13);
 
 /**
  * Describes the message tessera.v1.WorkViolation.
  * Use `create(WorkViolationSchema)` to create a new message.
  */
 export const WorkViolationSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_worker, 13);
+  messageDesc(file_tessera_v1_worker, 14);
 
 /**
  * Describes the message tessera.v1.WorkAborted.
  * Use `create(WorkAbortedSchema)` to create a new message.
  */
 export const WorkAbortedSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_worker, 14);
+  messageDesc(file_tessera_v1_worker, 15);
 
 /**
  * Describes the message tessera.v1.Chunks.
  * Use `create(ChunksSchema)` to create a new message.
  */
 export const ChunksSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_worker, 15);
+  messageDesc(file_tessera_v1_worker, 16);
 
 /**
  * Describes the message tessera.v1.WorkChunk.
  * Use `create(WorkChunkSchema)` to create a new message.
  */
 export const WorkChunkSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_worker, 16);
+  messageDesc(file_tessera_v1_worker, 17);
 
 /**
  * Describes the message tessera.v1.Heartbeat.
  * Use `create(HeartbeatSchema)` to create a new message.
  */
 export const HeartbeatSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_worker, 17);
+  messageDesc(file_tessera_v1_worker, 18);
 
 /**
  * Describes the message tessera.v1.Draining.
  * Use `create(DrainingSchema)` to create a new message.
  */
 export const DrainingSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_worker, 18);
+  messageDesc(file_tessera_v1_worker, 19);
 
 /**
  * Describes the message tessera.v1.WorkResponse.
  * Use `create(WorkResponseSchema)` to create a new message.
  */
 export const WorkResponseSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_worker, 19);
+  messageDesc(file_tessera_v1_worker, 20);
 
 /**
  * Describes the message tessera.v1.Welcome.
  * Use `create(WelcomeSchema)` to create a new message.
  */
 export const WelcomeSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_worker, 20);
+  messageDesc(file_tessera_v1_worker, 21);
 
 /**
  * Describes the message tessera.v1.Assignments.
  * Use `create(AssignmentsSchema)` to create a new message.
  */
 export const AssignmentsSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_worker, 21);
+  messageDesc(file_tessera_v1_worker, 22);
 
 /**
  * Describes the message tessera.v1.Assignment.
  * Use `create(AssignmentSchema)` to create a new message.
  */
 export const AssignmentSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_worker, 22);
+  messageDesc(file_tessera_v1_worker, 23);
 
 /**
  * Describes the message tessera.v1.RequestHead.
  * Use `create(RequestHeadSchema)` to create a new message.
  */
 export const RequestHeadSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_worker, 23);
+  messageDesc(file_tessera_v1_worker, 24);
 
 /**
  * Describes the message tessera.v1.ResponseHead.
  * Use `create(ResponseHeadSchema)` to create a new message.
  */
 export const ResponseHeadSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_worker, 24);
+  messageDesc(file_tessera_v1_worker, 25);
 
 /**
  * Describes the message tessera.v1.HeaderField.
  * Use `create(HeaderFieldSchema)` to create a new message.
  */
 export const HeaderFieldSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_worker, 25);
+  messageDesc(file_tessera_v1_worker, 26);
 
 /**
  * Describes the message tessera.v1.FileArgument.
  * Use `create(FileArgumentSchema)` to create a new message.
  */
 export const FileArgumentSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_worker, 26);
+  messageDesc(file_tessera_v1_worker, 27);
 
 /**
  * Describes the message tessera.v1.Abort.
  * Use `create(AbortSchema)` to create a new message.
  */
 export const AbortSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_worker, 27);
+  messageDesc(file_tessera_v1_worker, 28);
 
 /**
  * Describes the message tessera.v1.ResultsAck.
  * Use `create(ResultsAckSchema)` to create a new message.
  */
 export const ResultsAckSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_worker, 28);
+  messageDesc(file_tessera_v1_worker, 29);
 
 /**
  * Describes the message tessera.v1.HeartbeatAck.
  * Use `create(HeartbeatAckSchema)` to create a new message.
  */
 export const HeartbeatAckSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_worker, 29);
+  messageDesc(file_tessera_v1_worker, 30);
 
 /**
  * Describes the message tessera.v1.More.
  * Use `create(MoreSchema)` to create a new message.
  */
 export const MoreSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_worker, 30);
+  messageDesc(file_tessera_v1_worker, 31);
 
 /**
  * Describes the message tessera.v1.Drain.
  * Use `create(DrainSchema)` to create a new message.
  */
 export const DrainSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_worker, 31);
+  messageDesc(file_tessera_v1_worker, 32);
 
 /**
  * Describes the message tessera.v1.ReportRequest.
  * Use `create(ReportRequestSchema)` to create a new message.
  */
 export const ReportRequestSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_worker, 32);
+  messageDesc(file_tessera_v1_worker, 33);
 
 /**
  * Describes the message tessera.v1.ReportedLine.
  * Use `create(ReportedLineSchema)` to create a new message.
  */
 export const ReportedLineSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_worker, 33);
+  messageDesc(file_tessera_v1_worker, 34);
 
 /**
  * Describes the message tessera.v1.ReportedProgress.
  * Use `create(ReportedProgressSchema)` to create a new message.
  */
 export const ReportedProgressSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_worker, 34);
+  messageDesc(file_tessera_v1_worker, 35);
 
 /**
  * Describes the message tessera.v1.ReportResponse.
  * Use `create(ReportResponseSchema)` to create a new message.
  */
 export const ReportResponseSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_worker, 35);
+  messageDesc(file_tessera_v1_worker, 36);
 
 /**
  * Describes the message tessera.v1.ModelFile.
  * Use `create(ModelFileSchema)` to create a new message.
  */
 export const ModelFileSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_worker, 36);
+  messageDesc(file_tessera_v1_worker, 37);
 
 /**
  * Describes the message tessera.v1.ReadBlobRequest.
  * Use `create(ReadBlobRequestSchema)` to create a new message.
  */
 export const ReadBlobRequestSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_worker, 37);
+  messageDesc(file_tessera_v1_worker, 38);
 
 /**
  * Describes the message tessera.v1.ArgumentFile.
  * Use `create(ArgumentFileSchema)` to create a new message.
  */
 export const ArgumentFileSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_worker, 38);
+  messageDesc(file_tessera_v1_worker, 39);
 
 /**
  * Describes the message tessera.v1.ReadBlobResponse.
  * Use `create(ReadBlobResponseSchema)` to create a new message.
  */
 export const ReadBlobResponseSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_worker, 39);
+  messageDesc(file_tessera_v1_worker, 40);
 
 /**
  * Describes the message tessera.v1.WriteBlobRequest.
  * Use `create(WriteBlobRequestSchema)` to create a new message.
  */
 export const WriteBlobRequestSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_worker, 40);
+  messageDesc(file_tessera_v1_worker, 41);
 
 /**
  * Describes the message tessera.v1.BlobHeader.
  * Use `create(BlobHeaderSchema)` to create a new message.
  */
 export const BlobHeaderSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_worker, 41);
+  messageDesc(file_tessera_v1_worker, 42);
 
 /**
  * Describes the message tessera.v1.WriteBlobResponse.
  * Use `create(WriteBlobResponseSchema)` to create a new message.
  */
 export const WriteBlobResponseSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_worker, 42);
+  messageDesc(file_tessera_v1_worker, 43);
 
 /**
  * WorkerService joins workers on other machines to a deployment. A worker

@@ -4,12 +4,15 @@ import { sealedBytes } from "../../auth/keys.ts";
 import { type Ceilings, faultOfCeilings, lowered } from "../../deployments/ceilings.ts";
 import { environmentBytes, MAX_ENVIRONMENT_BYTES } from "../../deployments/environment.ts";
 import { networkFault } from "../../deployments/network.ts";
+import { hasGpus } from "../../deployments/placement.ts";
 import { problem } from "../../errors.ts";
+import { type GpuNeed, gpuNeedText } from "../../pool/gpus/ledger.ts";
 import type { SandboxLevel } from "../../pool/sandbox/sandbox.ts";
 import type { ServiceManifest } from "../../protocol/manifest.ts";
 import type { DeploymentRecord } from "../../storage/accounts/organizations.ts";
 import type { DeploymentSettings, SettingsUpdate } from "../../storage/deployment-settings.ts";
 import { DEFAULT_SETTINGS } from "../../storage/deployment-settings.ts";
+import type { NodeStorage } from "../../storage/hosting/nodes.ts";
 import type { SecretStorage } from "../../storage/hosting/secrets.ts";
 
 interface SettingsBounds {
@@ -69,6 +72,38 @@ export function checkSandbox(
       `workers that start processes (processes ${processes}) need the kernel's sandbox, which this node does not have: ask the operator to install bubblewrap (tessera start --sandbox kernel)`,
     );
   }
+}
+
+/**
+ * Throws NO_MATCHING_WORKER where no node has the GPUs that each worker needs, however few others
+ * use, and none that joins may bring them. A platform without any waits for a machine that joins.
+ */
+export async function checkGpus(
+  hosting: Pick<NodeStorage, "listNodes">,
+  need: GpuNeed | undefined,
+  { place, nowMs }: Pick<DeploymentSettings, "place"> & { readonly nowMs: number },
+): Promise<void> {
+  if (need === undefined || place === "remote") {
+    return;
+  }
+  const nodes = await hosting.listNodes({ nowMs });
+  const known = nodes.map(({ nodeId, facts }) => ({ nodeId, gpus: facts?.gpus ?? [] }));
+  if (
+    known.some(({ gpus }) => hasGpus(gpus, need)) ||
+    (place === "any" && known.every(({ gpus }) => gpus.length === 0))
+  ) {
+    return;
+  }
+  const there = known.map(({ nodeId, gpus }) => {
+    const names = gpus.map(
+      ({ name, memoryBytes }) => `${name} with ${Math.round(memoryBytes / 1024 ** 3)} GiB`,
+    );
+    return `node ${nodeId} has ${gpus.length === 0 ? "none" : names.join(", ")}`;
+  });
+  throw problem(
+    "NO_MATCHING_WORKER",
+    `each worker would need ${gpuNeedText(need)}, which no node has: ${there.join("; ")}: ask for less (gpus, gpu_memory), or let a machine that has it join (place remote)`,
+  );
 }
 
 /** Throws LIMIT_REACHED for settings that the operator does not allow. */

@@ -21,7 +21,12 @@ import { mayUseSecrets, openableBy } from "../../auth/grants.ts";
 import { deploymentSecretContext, type KeyRing } from "../../auth/keys.ts";
 import { faultOfName } from "../../auth/names.ts";
 import type { Ceilings } from "../../deployments/ceilings.ts";
-import { type Placement, placementOf, runsOnNodes } from "../../deployments/placement.ts";
+import {
+  gpuNeedOf,
+  type Placement,
+  placementOf,
+  runsOnNodes,
+} from "../../deployments/placement.ts";
 import { problem } from "../../errors.ts";
 import type { SandboxLevel } from "../../pool/sandbox/sandbox.ts";
 import type { EndpointManifest, ServiceManifest } from "../../protocol/manifest.ts";
@@ -30,12 +35,13 @@ import { ArgumentsReader } from "../../service/input/arguments.ts";
 import type { DeploymentRecord, Organizations } from "../../storage/accounts/organizations.ts";
 import { DEFAULT_SETTINGS } from "../../storage/deployment-settings.ts";
 import type { ArtifactFiles } from "../../storage/hosting/files.ts";
+import type { NodeStorage } from "../../storage/hosting/nodes.ts";
 import type { EndpointSummary, NewArtifact, Revisions } from "../../storage/hosting/revisions.ts";
 import type { SecretStorage } from "../../storage/hosting/secrets.ts";
 import { PageTokens } from "../page.ts";
 import { artifactInvalid, UPLOADED_FILE_TTL_MS } from "../upload.ts";
 import { refuse, violationsOf } from "../violations.ts";
-import { checkEnvironment, checkSandbox, settingsWithin } from "./ceilings.ts";
+import { checkEnvironment, checkGpus, checkSandbox, settingsWithin } from "./ceilings.ts";
 import { toRevisionMessage } from "./messages.ts";
 import {
   deploymentNotFound,
@@ -62,8 +68,13 @@ const MAX_CREATE_ATTEMPTS = 5;
 export interface RevisionOptions extends Sources {
   readonly accounts: Pick<Organizations, "findDeployment">;
   readonly hosting: Pick<
-    Revisions & ArtifactFiles & SecretStorage,
-    "createRevision" | "rollBack" | "listRevisions" | "findMissingFiles" | "getSecrets"
+    Revisions & ArtifactFiles & SecretStorage & NodeStorage,
+    | "listNodes"
+    | "createRevision"
+    | "rollBack"
+    | "listRevisions"
+    | "findMissingFiles"
+    | "getSecrets"
   >;
   readonly keys: KeyRing;
   /** The platform that native code has to be built for; see `ArtifactIndex`. */
@@ -204,6 +215,15 @@ async function createRevision(
   checkSize(artifact, ceilings);
   if (runsOnNodes(service, placement)) {
     checkSandbox({ processes: placement.processes || (service.processes ?? 0) }, sandbox);
+    await checkGpus(hosting, gpuNeedOf(placement, service), {
+      place:
+        index.kind === "remote"
+          ? "remote"
+          : placement.place === "any"
+            ? (service.place ?? "any")
+            : placement.place,
+      nowMs: options.now(),
+    });
   }
   const settings = settingsWithin(requested, { before: found, service, ceilings });
   await checkEnvironment(hosting, found, { env: settings.env, secrets, removeSecrets });

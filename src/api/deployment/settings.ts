@@ -73,6 +73,8 @@ const CONVERSIONS: { readonly [Key in keyof Stored]: Conversion<Stored[Key]> } =
     faults: ({ readyTimeout }) => faultsOfTime("ready_timeout", readyTimeout, MIN_READY_TIMEOUT_MS),
   },
   processes: { read: (it) => it.processes, write: (processes) => ({ processes }) },
+  gpus: { read: (it) => it.gpus, write: (gpus) => ({ gpus }) },
+  gpuMemoryMib: { read: (it) => it.gpuMemoryMib, write: (gpuMemoryMib) => ({ gpuMemoryMib }) },
   requires: {
     read: ({ requires }) => (isEmpty(requires) ? undefined : requires),
     write: (requires) => ({ requires: { ...requires } }),

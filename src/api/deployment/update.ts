@@ -6,12 +6,13 @@ import {
 } from "../../../gen/tessera/v1/deployment_pb.js";
 import { mayUseSecrets, openableBy } from "../../auth/grants.ts";
 import type { Ceilings } from "../../deployments/ceilings.ts";
+import { gpuNeedOf } from "../../deployments/placement.ts";
 import type { SandboxLevel } from "../../pool/sandbox/sandbox.ts";
 import { deed, memberOf, type Sources } from "../../server/rpc/engine/caller.ts";
 import type { DeploymentRecord, Organizations } from "../../storage/accounts/organizations.ts";
 import type { HostingStorage } from "../../storage/hosting/hosting.ts";
 import { changedFields } from "../mask.ts";
-import { checkCeilings, checkEnvironment, checkSandbox } from "./ceilings.ts";
+import { checkCeilings, checkEnvironment, checkGpus, checkSandbox } from "./ceilings.ts";
 import {
   deploymentNotFound,
   findDeployment,
@@ -49,6 +50,10 @@ export async function updateDeployment(
   const settings = namedSettings(message.settings, changed);
   checkCeilings(settings, ceilings);
   checkSandbox(settings, sandbox);
+  await checkGpus(hosting, gpuNeedOf(settings, {}), {
+    place: settings.place ?? "any",
+    nowMs: options.now(),
+  });
   if (settings.env !== undefined) {
     const before = await findDeployment(accounts, { organizationId }, name);
     await checkEnvironment(hosting, before, { env: settings.env });

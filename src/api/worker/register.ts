@@ -9,8 +9,9 @@ import { joins } from "../../auth/permissions.ts";
 import type { TokenPrincipal } from "../../auth/principal.ts";
 import type { Deployment } from "../../deployments/deployment.ts";
 import type { Directory, Located } from "../../deployments/directory.ts";
-import { joinedEndpoints } from "../../deployments/placement.ts";
+import { checkJoinedGpus, gpuNeedOn, joinedEndpoints } from "../../deployments/placement.ts";
 import { problem } from "../../errors.ts";
+import type { GpuNeed } from "../../pool/gpus/ledger.ts";
 import { DEFAULT_LIMITS } from "../../pool/limits.ts";
 import { RemoteWorker } from "../../pool/remote/remote-worker.ts";
 import type { ServiceManifest } from "../../protocol/manifest.ts";
@@ -91,6 +92,11 @@ export function register(options: RegisterOptions): ServiceImpl<typeof WorkerSer
     }
     const endpoints = endpointsFor(req, located, deployment.manifest);
     checkCode(req, deployment.manifest, artifact);
+    const need = gpuNeedFor(located, deployment.manifest, endpoints);
+    if (req.code.case === undefined) {
+      const gpus = req.gpus.map(({ memoryBytes }) => ({ memoryBytes: Number(memoryBytes) }));
+      checkJoinedGpus(located.facts, need, gpus);
+    }
     const leave = sessions.takePlace(located.facts);
     const secrets = secretsOf(deployment);
     try {
@@ -109,6 +115,7 @@ export function register(options: RegisterOptions): ServiceImpl<typeof WorkerSer
         deployment,
         artifact,
         endpoints,
+        need,
         leave,
       });
     } catch (err) {
@@ -167,6 +174,16 @@ function endpointsFor(
   return found?.size === manifest.endpoints.length ? undefined : found;
 }
 
+/** What a worker takes of GPUs that runs these endpoints; undefined: all. */
+function gpuNeedFor(
+  { placement }: Pick<Joinable, "placement">,
+  manifest: ServiceManifest,
+  endpoints: ReadonlySet<string> | undefined,
+) {
+  const settings = placement?.();
+  return settings && gpuNeedOn(settings, manifest, (name) => endpoints?.has(name) !== false);
+}
+
 /** A worker with code of its own has the manifest that was deployed; others need an artifact. */
 function checkCode(
   { code, deployment }: RegisterRequest,
@@ -208,6 +225,8 @@ interface Joining {
   /** Of the same revision. */
   readonly artifact: ServedArtifact | undefined;
   readonly endpoints: ReadonlySet<string> | undefined;
+  /** What it takes of GPUs; undefined: nothing. */
+  readonly need: GpuNeed | undefined;
   /** Gives back the place of the worker. */
   readonly leave: () => void;
 }
@@ -260,7 +279,7 @@ async function join(options: RegisterOptions, joining: Joining) {
   };
   sessions.add(session, leave);
   const keep = await deployment.joining.join(worker, adopted, held);
-  return answer({ session, deployment, keep });
+  return answer({ session, deployment, keep, need: joining.need });
 }
 
 /** The silence after which this worker is lost: what it asks for, within limits. */
@@ -331,10 +350,12 @@ function answer({
   session,
   deployment,
   keep,
+  need,
 }: {
   readonly session: WorkerSession;
   readonly deployment: JoinedDeployment;
   readonly keep: readonly number[];
+  readonly need?: GpuNeed | undefined;
 }) {
   const { worker, secret, silenceMs, artifact } = session;
   return {
@@ -348,7 +369,7 @@ function answer({
     artifactIndex: artifact ? Buffer.from(writeIndex(artifact.index)) : new Uint8Array(),
     manifestJson: JSON.stringify(deployment.manifest),
     revision: worker.revision ?? 0,
-    settings: settingsOf(deployment),
+    settings: settingsOf(deployment, need),
   };
 }
 
@@ -356,7 +377,7 @@ function limitsOf({ service }: JoinedDeployment) {
   return service?.revision?.limits ?? DEFAULT_LIMITS;
 }
 
-function settingsOf(deployment: JoinedDeployment) {
+function settingsOf(deployment: JoinedDeployment, need: GpuNeed | undefined) {
   const { graceMs, readyTimeoutMs, maxFileBytes, maxResultBytes } = deployment.joining.remote;
   const { memoryBytes, cpus, diskBytes, logLinesPerSecond, processes } = limitsOf(deployment);
   const { env = {}, network, readyTimeoutMs: own } = deployment.service?.revision ?? {};
@@ -367,6 +388,8 @@ function settingsOf(deployment: JoinedDeployment) {
     diskMib: Math.floor(diskBytes / MEBIBYTE),
     logLinesPerSecond,
     processes,
+    gpus: need?.count ?? 0,
+    gpuMemoryMib: Math.floor((need?.memoryBytes ?? 0) / MEBIBYTE),
     networkAccess: network?.access ?? "open",
     networkHosts: [...(network?.hosts ?? [])],
     grace: durationFromMs(graceMs),

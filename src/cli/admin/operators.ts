@@ -106,6 +106,14 @@ function toJson({ nodeId, url = "", startedAtMs, facts }: ListedNode): object {
       free_disk_bytes: facts.freeDiskBytes,
       disk_bytes: facts.diskBytes,
       draining: facts.draining ?? false,
+      gpus: (facts.gpus ?? []).map((gpu) => ({
+        index: gpu.index,
+        name: gpu.name,
+        memory_bytes: gpu.memoryBytes,
+        used_bytes: gpu.usedBytes,
+        holders: gpu.holders,
+        left_out: gpu.leftOut ?? "",
+      })),
     }),
   };
 }

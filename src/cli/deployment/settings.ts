@@ -149,6 +149,23 @@ export const SETTINGS: readonly (Setting | MapSetting)[] = [
     ],
   },
   {
+    key: "gpus",
+    option: option(
+      "--gpus <count>",
+      "GPUs of each worker, such as 1, which it shares with nobody; 0 leaves it to its code (the default)",
+    ),
+    parse: as("gpus", parseGpus),
+    shown: ["GPUs", gpusText],
+  },
+  {
+    key: "gpu_memory",
+    option: option(
+      "--gpu-memory <size>",
+      "what each worker has of the memory of a GPU that it shares, or of each of its --gpus, such as 20Gi; 0 is the whole (the default)",
+    ),
+    parse: as("gpuMemoryMib", parseGpuMemory),
+  },
+  {
     key: "requires",
     option: repeatable(
       "--require <label=value>",
@@ -190,6 +207,10 @@ const WORKER_CPU_COUNT = { min: 0.1, max: 64 };
 const MAX_QUEUE_TIME_MS = 3_600_000;
 /** Processes that a worker may start, as the platform takes them at most. */
 const MAX_CLI_PROCESSES = 1_000;
+/** GPUs of a worker, as the platform takes them at most. */
+const MAX_CLI_GPUS = 16;
+/** Memory of a GPU that a worker may have, as the platform takes it at most. */
+const MAX_CLI_GPU_MEMORY_MIB = 1_048_576;
 /** Retention of results, which the command line takes; the operator's bound may be lower. */
 const MAX_CLI_RETENTION_MS = 365 * 86_400_000;
 const UNIT_MS: Readonly<Record<string, number>> = {
@@ -336,6 +357,30 @@ function parseProcesses(text: string): Parsed<number> {
   return /^\d{1,4}$/.test(text) && Number(text) <= MAX_CLI_PROCESSES
     ? { value: Number(text) }
     : { fault: `must be a whole number from 0 to ${MAX_CLI_PROCESSES}` };
+}
+
+/** Parses how many GPUs a worker has. */
+function parseGpus(text: string): Parsed<number> {
+  return /^\d{1,2}$/.test(text) && Number(text) <= MAX_CLI_GPUS
+    ? { value: Number(text) }
+    : { fault: `must be a whole number from 0 to ${MAX_CLI_GPUS}` };
+}
+
+/** Parses how much memory of a GPU a worker has, into mebibytes. */
+function parseGpuMemory(text: string): Parsed<number> {
+  const [, count, unit] = /^(\d{1,7})(Mi|Gi)B?$/.exec(text) ?? [];
+  const mib = text === "0" ? 0 : Number(count) * (unit === "Gi" ? 1024 : 1);
+  return mib <= MAX_CLI_GPU_MEMORY_MIB
+    ? { value: mib }
+    : { fault: "must be from 1Mi to 1024Gi, such as 20Gi, or 0" };
+}
+
+/** What each worker has of GPUs; empty where the code says it. */
+function gpusText({ gpus = 0, gpuMemoryMib = 0 }: DeploymentSettings): string {
+  const whole = gpus === 0 ? "" : `${gpus} a worker`;
+  return gpuMemoryMib === 0
+    ? whole
+    : `${gpuMemoryMib}Mi of ${gpus === 0 ? "one" : `each of ${gpus}`} a worker`;
 }
 
 /** Parses a time of at least a second, or 0. */

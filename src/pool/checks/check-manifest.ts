@@ -4,6 +4,7 @@ import { isHeaderName, MAX_HEAD_FIELDS } from "../../protocol/heads.ts";
 import {
   type EndpointManifest,
   MAX_ABORT_GRACE_MS,
+  MAX_GPU_MEMORY_MIB,
   MAX_JSON_OPTION_BYTES,
   MAX_MODEL_SOURCE_CHARACTERS,
   MAX_MOUNT_CONCURRENCY,
@@ -11,6 +12,7 @@ import {
   MAX_MOUNTS,
   MAX_PROCESSES,
   MAX_READY_TIMEOUT_MS,
+  MAX_SERVICE_GPUS,
   MAX_SERVICE_MODELS,
   MAX_SERVICE_WORKERS,
   MIN_READY_TIMEOUT_MS,
@@ -85,6 +87,9 @@ function isManifest(manifest: unknown): manifest is ServiceManifest {
     (manifest.cors === undefined || isCors(manifest.cors)) &&
     (manifest.models === undefined || areModels(manifest.models)) &&
     (manifest.processes === undefined || isWithin(manifest.processes, 0, MAX_PROCESSES)) &&
+    (manifest.gpus === undefined || isWithin(manifest.gpus, 0, MAX_SERVICE_GPUS)) &&
+    (manifest.gpuMemoryMib === undefined ||
+      isWithin(manifest.gpuMemoryMib, 0, MAX_GPU_MEMORY_MIB)) &&
     (manifest.workers === undefined || isWithin(manifest.workers, 1, MAX_SERVICE_WORKERS)) &&
     (manifest.readyTimeoutMs === undefined ||
       isWithin(manifest.readyTimeoutMs, MIN_READY_TIMEOUT_MS, MAX_READY_TIMEOUT_MS)) &&

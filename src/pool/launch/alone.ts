@@ -4,6 +4,7 @@
  * outlive its node. With that of `prlimit`, it keeps the limits of each process.
  */
 import { spawn } from "node:child_process";
+import { gpuEnvironment } from "../sandbox/gpus.ts";
 import { enterOrEnd, type MemoryGroups } from "../sandbox/memory-groups.ts";
 import { type Launch, type ProgramOf, withMemoryGroup } from "./launch.ts";
 import { withProcessLimits } from "./process-limits.ts";
@@ -21,14 +22,14 @@ export function launchAlone(
   { setpriv, prlimit, memoryGroups }: LaunchTools = {},
 ): Launch {
   return (options) => {
-    const { limits, scratchFolder } = options;
+    const { limits, scratchFolder, gpus = [] } = options;
     const { command, env } = programOf(options);
     const limited = withProcessLimits(command, options, prlimit);
     const [program, ...args] =
       setpriv === undefined ? limited : [setpriv, "--pdeathsig", "KILL", ...limited];
     return withMemoryGroup(memoryGroups, limits, (memory) => {
       const child = spawn(program, args, {
-        env,
+        env: { ...(limits && gpuEnvironment(gpus, { hasOthers: true })), ...env },
         stdio: ["ignore", "pipe", "pipe", "pipe"],
         // In its own process group, a worker that signals its whole group reaches only itself.
         ...(limits && { cwd: scratchFolder, detached: true }),

@@ -1,5 +1,6 @@
 /** How the operating-system process of a worker is started: the port. */
 import type { ChildProcess } from "node:child_process";
+import type { Gpu } from "../gpus/gpus.ts";
 import { maxTasksOf, type WorkerCache, type WorkerLimits } from "../limits.ts";
 import type { MemoryGroup, MemoryGroups } from "../sandbox/memory-groups.ts";
 import type { WorkerModel } from "./models.ts";
@@ -40,8 +41,8 @@ export interface LaunchOptions {
   readonly env: { readonly [name: string]: string };
   /** Undefined: it has none. */
   readonly limits: WorkerLimits | undefined;
-  /** Device files that it may use, such as those of GPUs. Default: none. */
-  readonly devices?: readonly string[] | undefined;
+  /** What it has of the GPUs of the machine. Default: nothing. */
+  readonly gpus?: readonly Gpu[] | undefined;
   /** The folder with the files of its system packages, for a sandbox of the kernel. Default: none. */
   readonly layer?: string | undefined;
   /** Its egress proxy, for a launch that gives it no network of its own. Undefined: it reaches nobody. */

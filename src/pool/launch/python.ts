@@ -1,6 +1,5 @@
 /** Starts workers in Python, which has no permission model: the kernel's sandbox alone holds it. */
 import { fileURLToPath } from "node:url";
-import { visibleGpus } from "../sandbox/gpus.ts";
 import { launchAlone } from "./alone.ts";
 import type { Launch, LaunchOptions, WorkerProgram } from "./launch.ts";
 import { workerEnvironment } from "./node.ts";
@@ -45,8 +44,6 @@ export function pythonProgram({ interpreter, env, files = [] }: Interpreter) {
     // Text is UTF-8, whatever the locale of the node.
     env: {
       PYTHONUTF8: "1",
-      // Without a device of a GPU, libraries look for none.
-      ...(options.limits && { CUDA_VISIBLE_DEVICES: visibleGpus(options.devices ?? []) }),
       ...(env.HOME === undefined && homeIn(options.scratchFolder)),
       ...(options.cache && cachesIn(options.cache.path)),
       ...env,

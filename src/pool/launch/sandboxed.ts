@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { egressEnvironment } from "../../protocol/egress.ts";
 import { maxTasksOf } from "../limits.ts";
-import { driverLibraries } from "../sandbox/gpus.ts";
+import { deviceFiles, driverLibraries, gpuEnvironment } from "../sandbox/gpus.ts";
 import type { KernelSandbox } from "../sandbox/sandbox.ts";
 import { exitInside, spawnSandboxed } from "../sandbox/spawn.ts";
 import { type Launch, type ProgramOf, type WorkerProgram, withMemoryGroup } from "./launch.ts";
@@ -20,7 +20,8 @@ export function launchSandboxed(sandbox: KernelSandbox, programOf: ProgramOf): L
   const { bubblewrap, prlimit, memoryGroups, filter } = sandbox;
   return (options) => {
     const { rights, limits, scratchFolder, cache, egress, layer } = options;
-    const { devices = [], models = [] } = options;
+    const { gpus = [], models = [] } = options;
+    const devices = deviceFiles(gpus);
     const { command, env, files } = programOf(options);
     const maxTasks = limits && maxTasksOf(limits);
     const driver = devices.length === 0 ? undefined : driverLibraries();
@@ -52,6 +53,7 @@ export function launchSandboxed(sandbox: KernelSandbox, programOf: ProgramOf): L
         env: {
           ...(layer !== undefined && { PATH: PROGRAMS_OF_PACKAGES }),
           ...(driver !== undefined && { LD_LIBRARY_PATH: driver.folder }),
+          ...(limits && gpuEnvironment(gpus, { hasOthers: false })),
           ...env,
           ...(egress !== undefined &&
             egressEnvironment({

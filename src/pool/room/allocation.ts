@@ -1,4 +1,5 @@
 /** A running sum of what workers take of a node, in all and per organization. */
+import type { GpuGrant } from "../gpus/ledger.ts";
 
 /** Workers, and their memory together. */
 export interface Allocation {
@@ -9,10 +10,13 @@ export interface Allocation {
 export class AllocationSum {
   #node: Allocation;
   readonly #organizations: Map<string, Allocation>;
+  /** What they have of GPUs. */
+  readonly gpus: Set<GpuGrant>;
 
   constructor(from?: AllocationSum) {
     this.#node = from?.node ?? nothing();
     this.#organizations = new Map(from?.organizations);
+    this.gpus = new Set(from?.gpus);
   }
 
   get node(): Allocation {

@@ -16,8 +16,11 @@
  * - One roll-out at a time may go beyond the budget by one worker if its deployment
  *   already holds room: its old worker serves until the new one does, and would never
  *   make room for it.
+ * - A worker that needs GPUs has them from its room on (`gpus/ledger.ts`). No roll-out goes beyond
+ *   them: where all are taken, old workers of its own deployment end first.
  */
 
+import { GpuLedger, type GpuUse } from "../gpus/ledger.ts";
 import { type Allocation, AllocationSum } from "./allocation.ts";
 import { findEvictions } from "./eviction.ts";
 import { Room, type RoomRequest } from "./room.ts";
@@ -35,12 +38,20 @@ export interface BudgetUse extends Allocation {
   readonly waiting: number;
   /** Workers that were evicted since the node started. */
   readonly evictions: number;
+  readonly gpus: readonly GpuUse[];
 }
 
+/** How long a worker keeps its GPUs at least before an idle one gives them to others. */
+const GPU_STAY_MS = 60_000;
+
 interface NodeBudgetOptions {
+  /** Default: the machine has no GPUs. */
+  readonly gpus?: GpuLedger;
+  /** Default: a minute. */
+  readonly gpuStayMs?: number;
   /** Something was taken, given back or asked for. */
   readonly onChange?: (use: BudgetUse) => void;
-  /** The clock of `IdleWorker.sinceMs`. Default: `performance.now`. */
+  /** The clock of `ReadyWorker`. Default: `performance.now`. */
   readonly nowMs?: () => number;
 }
 
@@ -48,6 +59,8 @@ export class NodeBudget implements Disposable {
   readonly #limits: BudgetLimits;
   readonly #onChange: (use: BudgetUse) => void;
   readonly #nowMs: () => number;
+  readonly #gpus: GpuLedger;
+  readonly #gpuStayMs: number;
   readonly #rooms = new Set<Room>();
   readonly #taken = new AllocationSum();
   /** The part of `#taken` that was evicted and has not ended yet. */
@@ -62,9 +75,16 @@ export class NodeBudget implements Disposable {
 
   constructor(
     limits: BudgetLimits,
-    { onChange = () => {}, nowMs = () => performance.now() }: NodeBudgetOptions = {},
+    {
+      onChange = () => {},
+      nowMs = () => performance.now(),
+      gpus = new GpuLedger(),
+      gpuStayMs = GPU_STAY_MS,
+    }: NodeBudgetOptions = {},
   ) {
     this.#limits = limits;
+    this.#gpus = gpus;
+    this.#gpuStayMs = gpuStayMs;
     this.#onChange = onChange;
     this.#nowMs = nowMs;
     this.#changed();
@@ -75,6 +95,7 @@ export class NodeBudget implements Disposable {
       ...this.#taken.node,
       waiting: this.#waiting.size,
       evictions: this.#evictions,
+      gpus: this.#gpus.use,
     };
   }
 
@@ -98,12 +119,15 @@ export class NodeBudget implements Disposable {
       return undefined;
     }
     const isSurge = this.#shortage(request) !== undefined;
-    const room = new Room(request.tenant, request.need(), {
+    const { tenant } = request;
+    const need = request.need();
+    const grant = need.gpus && this.#gpus.take(need.gpus, tenant);
+    const room = new Room({ tenant, grant }, need, {
       onMeasured: (measured, beforeBytes) => this.#measured(measured, beforeBytes),
       onLeft: (left) => this.#left(left),
     });
     this.#rooms.add(room);
-    this.#taken.add(request.tenant.organization, { workers: 1, memoryBytes: room.bytes });
+    this.#taken.add(tenant.organization, { workers: 1, memoryBytes: room.bytes });
     if (isSurge) {
       this.#surge = room;
     }
@@ -113,25 +137,32 @@ export class NodeBudget implements Disposable {
 
   /** Waits for room for one worker and takes it. Rejects with the signal's reason. */
   async enter(request: Omit<RoomRequest, "again">, signal?: AbortSignal): Promise<Room> {
-    for (;;) {
-      signal?.throwIfAborted();
-      const { promise: offered, resolve } = Promise.withResolvers<void>();
-      const again = (): void => resolve();
-      const waiting: RoomRequest = {
-        tenant: request.tenant,
-        isUrgent: () => request.isUrgent(),
-        need: () => request.need(),
-        again,
-        isRollout: request.isRollout ?? false,
-      };
-      const room = this.tryEnter(waiting);
-      if (room) {
-        return room;
-      }
-      signal?.addEventListener("abort", again, { once: true });
-      await offered;
-      signal?.removeEventListener("abort", again);
+    signal?.throwIfAborted();
+    const { promise, resolve, reject } = Promise.withResolvers<Room>();
+    const waiting: RoomRequest = {
+      tenant: request.tenant,
+      isUrgent: () => request.isUrgent(),
+      isNeeded: () => request.isNeeded(),
+      need: () => request.need(),
+      // At once: room that was offered and is not taken goes to the next one.
+      again: () => {
+        const room = this.tryEnter(waiting);
+        if (room) {
+          resolve(room);
+        }
+      },
+      isRollout: request.isRollout ?? false,
+    };
+    const giveUp = (): void => {
       this.forget(waiting);
+      reject(signal?.reason);
+    };
+    signal?.addEventListener("abort", giveUp, { once: true });
+    waiting.again();
+    try {
+      return await promise;
+    } finally {
+      signal?.removeEventListener("abort", giveUp);
     }
   }
 
@@ -145,7 +176,20 @@ export class NodeBudget implements Disposable {
   /** For people: the limit that leaves no room for the request; undefined when there is room. */
   shortage(request: Asked): string | undefined {
     const short = this.#shortage(request);
-    return short && toldOf(short, this.#limits);
+    const { gpus } = request.need();
+    return short
+      ? toldOf(short, this.#limits)
+      : gpus && !this.#gpus.has(gpus, request.tenant)
+        ? this.#gpus.shortage(gpus, request.tenant)
+        : undefined;
+  }
+
+  /** The worker of this room has ended because its GPU could not be used any more. */
+  gpuFaulted({ grant }: Room): void {
+    if (grant !== undefined) {
+      this.#gpus.faulted(grant);
+      this.#changed();
+    }
   }
 
   [Symbol.dispose](): void {
@@ -169,7 +213,11 @@ export class NodeBudget implements Disposable {
   }
 
   #fits(request: RoomRequest): boolean {
-    return this.#shortage(request) === undefined || this.#maySurge(request);
+    const { gpus } = request.need();
+    return (
+      (this.#shortage(request) === undefined || this.#maySurge(request)) &&
+      (gpus === undefined || this.#gpus.has(gpus, request.tenant))
+    );
   }
 
   #maySurge({ isRollout, tenant }: RoomRequest): boolean {
@@ -211,12 +259,16 @@ export class NodeBudget implements Disposable {
   }
 
   #left(room: Room): void {
-    const { tenant, bytes, evicted } = room;
+    const { tenant, bytes, evicted, grant } = room;
     const given = { workers: -1, memoryBytes: -bytes };
     this.#rooms.delete(room);
     this.#taken.add(tenant.organization, given);
     if (evicted) {
       this.#leaving.add(tenant.organization, given);
+    }
+    if (grant !== undefined) {
+      this.#gpus.give(grant);
+      this.#leaving.gpus.delete(grant);
     }
     if (this.#surge === room) {
       this.#surge = undefined;
@@ -272,11 +324,16 @@ export class NodeBudget implements Disposable {
         ),
       leaving: this.#leaving,
       shortage: (request, gone) => this.#shortage(request, gone),
+      gpus: this.#gpus,
+      gpuStayMs: this.#gpuStayMs,
       isOver: (organization, gone) => this.#isOver(organization, gone),
     });
     for (const { room, evict } of evictions) {
       room.evicted = true;
       this.#leaving.add(room.tenant.organization, { workers: 1, memoryBytes: room.bytes });
+      if (room.grant !== undefined) {
+        this.#leaving.gpus.add(room.grant);
+      }
       this.#evictions += 1;
       evict();
     }

@@ -3,13 +3,15 @@ import { MIN_WORKER_MEMORY_BYTES } from "../limits.ts";
 import type { Worker } from "../worker.ts";
 import type { ServiceCode } from "../worker-options.ts";
 import { NodeBudget } from "./budget.ts";
-import type { IdleWorker, MemoryNeed, Room, RoomRequest, Tenant } from "./room.ts";
+import type { ReadyWorker, Room, RoomNeed, RoomRequest, Tenant } from "./room.ts";
 
 /** Where a pool gets room, and what it keeps of it when others need it. */
 export interface RoomSource {
   readonly budget: NodeBudget;
   /** The name of the organization, whose workers are counted together. */
   readonly organization: string;
+  /** The name of the deployment in it. */
+  readonly deployment: string;
   /** The number of workers that are not evicted. */
   readonly min: () => number;
 }
@@ -18,6 +20,7 @@ interface PoolRoomOptions {
   /** Default: room without end. */
   readonly source: RoomSource | undefined;
   readonly isUrgent: () => boolean;
+  readonly isNeeded: () => boolean;
   /** The workers that take calls. */
   readonly workers: () => readonly Worker[];
   readonly evict: (worker: Worker) => void;
@@ -31,6 +34,7 @@ const ENDLESS = { workers: Number.POSITIVE_INFINITY, memoryBytes: Number.POSITIV
 
 export class DeploymentRoom implements Tenant {
   readonly organization: string;
+  readonly deployment: string;
   readonly #options: PoolRoomOptions;
   readonly #budget: NodeBudget;
   readonly #rooms = new Map<Worker, { readonly room: Room; readyMs: number }>();
@@ -42,12 +46,13 @@ export class DeploymentRoom implements Tenant {
   #service: ServiceCode | undefined;
 
   constructor(options: PoolRoomOptions) {
-    const { source, isUrgent, again } = options;
+    const { source, isUrgent, isNeeded, again } = options;
     this.#options = options;
     this.organization = source?.organization ?? "";
+    this.deployment = source?.deployment ?? "";
     this.#budget = source?.budget ?? new NodeBudget({ node: ENDLESS, organization: ENDLESS });
-    const need = (): MemoryNeed => this.#need(this.#service);
-    this.#request = { tenant: this, isUrgent, need, again };
+    const need = (): RoomNeed => this.#need(this.#service);
+    this.#request = { tenant: this, isUrgent, isNeeded, need, again };
   }
 
   /** The limit that leaves no room for a worker of what serves; undefined when none waits. */
@@ -69,6 +74,11 @@ export class DeploymentRoom implements Tenant {
 
   /** Room for one more worker; undefined while the node is full, and `again` is called later. */
   tryEnter(): Room | undefined {
+    if (this.#rolloutWaitsForGpus) {
+      // They become free for it, and no old worker takes them.
+      this.forget();
+      return undefined;
+    }
     const room = this.#budget.tryEnter(this.#request);
     this.#setWaiting(this.#request, room === undefined);
     return room;
@@ -82,9 +92,12 @@ export class DeploymentRoom implements Tenant {
 
   /** Room for the first worker of a roll-out. Rejects with the signal's reason. */
   async enterRollout(service: ServiceCode, signal: AbortSignal): Promise<Room> {
-    const { isUrgent } = this.#options;
-    const need = (): MemoryNeed => this.#need(service);
-    const request = { tenant: this, isUrgent, need, again: () => {}, isRollout: true };
+    const { isUrgent, isNeeded, again } = this.#options;
+    const need = (): RoomNeed => this.#need(service);
+    const request = {
+      ...{ tenant: this, isUrgent, isNeeded, need },
+      ...{ again: () => {}, isRollout: true },
+    };
     const free = this.#budget.takeFree(request);
     if (free) {
       return free;
@@ -94,6 +107,9 @@ export class DeploymentRoom implements Tenant {
       return await this.#budget.enter(request, signal);
     } finally {
       this.#setWaiting(request, false);
+      if (need().gpus !== undefined) {
+        again();
+      }
     }
   }
 
@@ -105,8 +121,11 @@ export class DeploymentRoom implements Tenant {
   /** The worker takes this room until its process has ended. */
   hold(worker: Worker, room: Room): void {
     this.#rooms.set(worker, { room, readyMs: 0 });
-    void worker.exited.then(() => {
+    void worker.exited.then(({ cause }) => {
       this.#rooms.delete(worker);
+      if (cause === "gpu") {
+        this.#budget.gpuFaulted(room);
+      }
       room.leave();
     });
   }
@@ -125,29 +144,43 @@ export class DeploymentRoom implements Tenant {
     this.#rooms.get(worker)?.room.measured(bytes);
   }
 
-  *idle(): Iterable<IdleWorker> {
+  *workers(): Iterable<ReadyWorker> {
     const { source, workers, evict } = this.#options;
-    const ready = workers();
-    let spare = ready.length - (source?.min() ?? Number.POSITIVE_INFINITY);
-    const idle = ready
-      .filter(({ capacity, loaded }) => loaded && capacity.idle)
+    const all = workers();
+    let spare = all.length - (source?.min() ?? Number.POSITIVE_INFINITY);
+    const ready = all
+      .filter(({ loaded }) => loaded)
       .flatMap((worker) => {
         const held = this.#rooms.get(worker);
-        const sinceMs = Math.max(worker.capacity.idleSinceMs, held?.readyMs ?? 0);
-        return held ? [{ room: held.room, sinceMs, evict: () => evict(worker) }] : [];
+        if (held === undefined) {
+          return [];
+        }
+        const { room, readyMs } = held;
+        const idleSinceMs = worker.capacity.idle
+          ? Math.max(worker.capacity.idleSinceMs, readyMs)
+          : Number.POSITIVE_INFINITY;
+        return [{ room, readyMs, idleSinceMs, evict: () => evict(worker) }];
       })
-      .sort((a, b) => a.sinceMs - b.sinceMs);
-    for (const worker of idle) {
-      if (spare-- > 0) {
-        yield worker;
-      }
+      .sort((a, b) => a.idleSinceMs - b.idleSinceMs);
+    for (const worker of ready) {
+      yield { ...worker, isKept: spare-- <= 0 };
     }
   }
 
-  #need(service: ServiceCode | undefined): MemoryNeed {
-    const limitBytes = service?.revision?.limits.memoryBytes ?? MIN_WORKER_MEMORY_BYTES;
-    const leastBytes = Math.min(limitBytes, MIN_WORKER_MEMORY_BYTES);
-    return { leastBytes, expectedBytes: service === this.#service ? this.#knownBytes : 0 };
+  get #rolloutWaitsForGpus(): boolean {
+    return [...this.#waiting].some(
+      (request) => request.isRollout === true && request.need().gpus !== undefined,
+    );
+  }
+
+  #need(service: ServiceCode | undefined): RoomNeed {
+    const { limits, gpus } = service?.revision ?? {};
+    const leastBytes = Math.min(
+      limits?.memoryBytes ?? MIN_WORKER_MEMORY_BYTES,
+      MIN_WORKER_MEMORY_BYTES,
+    );
+    const expectedBytes = service === this.#service ? this.#knownBytes : 0;
+    return { leastBytes, expectedBytes, ...(gpus !== undefined && { gpus }) };
   }
 
   #shortage(request: RoomRequest): string {

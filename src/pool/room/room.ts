@@ -1,27 +1,33 @@
 /** Room: what one worker takes of its node's budget, from before its start until its process has ended. */
+import type { Gpu } from "../gpus/gpus.ts";
+import type { GpuGrant, GpuHolder, GpuNeed } from "../gpus/ledger.ts";
 
 /** A pool as the budget sees it: it holds room, and says which of its workers may go. */
-export interface Tenant {
-  /** The organization's name; its workers are counted together. */
-  readonly organization: string;
-  /** Its workers that may be ended because somebody else needs their room. */
-  idle(): Iterable<IdleWorker>;
+export interface Tenant extends GpuHolder {
+  /** Its workers that take calls, of which some may be ended because somebody else needs their room. */
+  workers(): Iterable<ReadyWorker>;
 }
 
-export interface IdleWorker {
+export interface ReadyWorker {
   readonly room: Room;
-  /** When its last call ended or it became ready, by `performance.now`. */
-  readonly sinceMs: number;
-  /** Ends it, and starts no other in its place. */
+  /** When it became ready, by `performance.now`. */
+  readonly readyMs: number;
+  /** When its last call ended or it became ready; infinite while it has a call. */
+  readonly idleSinceMs: number;
+  /** One of the minimum of its deployment. */
+  readonly isKept: boolean;
+  /** Ends it, when its calls have ended, and starts no other in its place. */
   evict(): void;
 }
 
-/** The memory that a worker counts for. */
-export interface MemoryNeed {
-  /** However little it uses: workers grow, and a sum of small ones would let in too many. */
+/** What a worker counts for. */
+export interface RoomNeed {
+  /** Memory, however little it uses: workers grow, and a sum of small ones would let in too many. */
   readonly leastBytes: number;
-  /** Before it has been measured. */
+  /** Memory before it has been measured. */
   readonly expectedBytes: number;
+  /** Default: none. */
+  readonly gpus?: GpuNeed;
 }
 
 /** Wants to start one worker after another. */
@@ -29,8 +35,10 @@ export interface RoomRequest {
   readonly tenant: Tenant;
   /** True when a caller waits for the worker. */
   isUrgent(): boolean;
+  /** True when calls or tasks wait for the worker: it is not wanted for the minimum alone. */
+  isNeeded(): boolean;
   /** What the next worker counts for. */
-  need(): MemoryNeed;
+  need(): RoomNeed;
   /** There is room; call `tryEnter` again. */
   again(): void;
   /** For the new worker of a roll-out, which will serve in the place of an old one. */
@@ -45,6 +53,8 @@ interface RoomListener {
 
 export class Room {
   readonly tenant: Tenant;
+  /** What it has of GPUs; undefined: nothing. */
+  readonly grant: GpuGrant | undefined;
   readonly #leastBytes: number;
   readonly #listener: RoomListener;
   #bytes: number;
@@ -52,8 +62,13 @@ export class Room {
   /** True when its worker was evicted, and may not have ended yet. */
   evicted = false;
 
-  constructor(tenant: Tenant, { leastBytes, expectedBytes }: MemoryNeed, listener: RoomListener) {
+  constructor(
+    { tenant, grant }: Pick<Room, "tenant" | "grant">,
+    { leastBytes, expectedBytes }: RoomNeed,
+    listener: RoomListener,
+  ) {
     this.tenant = tenant;
+    this.grant = grant;
     this.#leastBytes = leastBytes;
     this.#bytes = Math.max(leastBytes, expectedBytes);
     this.#listener = listener;
@@ -62,6 +77,11 @@ export class Room {
   /** The memory that it counts for. */
   get bytes(): number {
     return this.#bytes;
+  }
+
+  /** The GPUs of its worker. */
+  get gpus(): readonly Gpu[] {
+    return this.grant?.gpus ?? [];
   }
 
   /** Its worker uses this much memory now. */

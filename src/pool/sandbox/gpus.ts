@@ -1,7 +1,7 @@
 /**
- * The GPUs of this machine by their device files (NVIDIA's driver). A sandbox has none of them
- * but those that its deployment is given, each bound by its name. Nothing here bounds the memory
- * of a GPU: workers that share one share it whole.
+ * What a sandbox has of the GPUs of this machine (NVIDIA's driver): the device files of those that
+ * its worker was given, each bound by its name, and no others. Nothing here bounds the memory of a
+ * GPU: workers that share one share it whole.
  *
  * The driver brings libraries that programs load by their names, such as `libcuda.so.1`. Where it
  * was installed by a package, they are beside the others of the machine; container engines put
@@ -9,8 +9,8 @@
  */
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
+import type { Gpu } from "../gpus/gpus.ts";
 
-const GPU = /^nvidia(\d+)$/;
 /** What programs open besides the GPU itself: its control, and its unified memory. */
 const SHARED = ["nvidiactl", "nvidia-uvm"];
 
@@ -40,23 +40,28 @@ export function driverLibraries(
       };
 }
 
-/** The device files for all GPUs of the machine; empty without any. */
-export function gpuDevices(folder = "/dev"): readonly string[] {
-  const names = readdirSync(folder);
-  const gpus = names.filter((name) => GPU.test(name));
-  if (gpus.length === 0) {
-    return [];
-  }
-  return [...gpus, ...SHARED.filter((name) => names.includes(name))]
-    .map((name) => join(folder, name))
-    .toSorted();
+/** The device files of these GPUs, as far as they are there; empty without any. */
+export function deviceFiles(gpus: readonly Pick<Gpu, "minor">[], folder = "/dev"): string[] {
+  const own = gpus.map(({ minor }) => join(folder, `nvidia${minor}`)).filter(existsSync);
+  const shared = SHARED.map((name) => join(folder, name)).filter(existsSync);
+  return own.length === 0 ? [] : [...own, ...shared].toSorted();
 }
 
-/** The numbers of the GPUs among these devices, as `CUDA_VISIBLE_DEVICES` lists them. */
-export function visibleGpus(devices: readonly string[]): string {
-  const numbers = devices.flatMap((path) => {
-    const [, number] = GPU.exec(path.slice(path.lastIndexOf("/") + 1)) ?? [];
-    return number === undefined ? [] : [Number(number)];
-  });
-  return numbers.toSorted((a, b) => a - b).join(",");
+/**
+ * The variables by which libraries find the GPUs of a worker, and no others. CUDA numbers those that
+ * it can open, so that where a sandbox has the files of these alone, they are the first ones.
+ * Numbers rather than UUIDs: programs such as vLLM read them so.
+ */
+export function gpuEnvironment(
+  gpus: readonly Pick<Gpu, "index" | "uuid">[],
+  { hasOthers }: { readonly hasOthers: boolean },
+): { readonly [name: string]: string } {
+  const numbers = gpus.map(({ index }, position) => (hasOthers ? index : position));
+  return {
+    CUDA_VISIBLE_DEVICES: numbers.join(","),
+    ...(gpus.length > 0 && {
+      CUDA_DEVICE_ORDER: "PCI_BUS_ID",
+      NVIDIA_VISIBLE_DEVICES: gpus.map(({ uuid }) => uuid).join(","),
+    }),
+  };
 }

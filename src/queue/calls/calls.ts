@@ -32,7 +32,7 @@ interface CallsOptions {
   readonly newId: () => string;
   /**
    * How long a call waits while no worker is ready, because one may have to be
-   * started first. Default: the endpoint's timeout, as for a slot.
+   * started first; longer where the endpoint's timeout is. Default: that timeout, as for a slot.
    */
   readonly firstWorkerMs?: number;
   /** Default: nothing is traced. */
@@ -280,7 +280,10 @@ export class Calls {
     if (toStart && awaited === undefined && pool.crashLoop !== undefined) {
       throw noWorkerStarts(pool.crashLoop);
     }
-    const waitMs = Math.min(withinMs, toStart ? firstWorkerMs : endpoint.timeoutMs);
+    const waitMs = Math.min(
+      withinMs,
+      toStart ? Math.max(firstWorkerMs, endpoint.timeoutMs) : endpoint.timeoutMs,
+    );
     if (this.#waiting.size >= MAX_WAITING_CALLS) {
       const message = `every worker is busy and ${MAX_WAITING_CALLS} calls are waiting, which is the limit: try again`;
       throw problem("QUEUE_FULL", message, { retryAfterMs: 1_000 });

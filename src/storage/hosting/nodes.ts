@@ -25,6 +25,23 @@ export interface NodeFacts {
   readonly diskBytes: number;
   /** It is stopping: takes no more work and lets running calls finish. Undefined: no. */
   readonly draining?: boolean;
+  /** Its GPUs, by their numbers. Undefined: none. */
+  readonly gpus?: readonly NodeGpu[];
+}
+
+/** A GPU of a node. */
+export interface NodeGpu {
+  readonly index: number;
+  readonly name: string;
+  readonly memoryBytes: number;
+  /** What all programs of the machine use of it. */
+  readonly usedBytes: number;
+  /** It is cut into slices, which are not dealt out. */
+  readonly isSliced: boolean;
+  /** The deployments whose workers have it, as `organization/deployment`. */
+  readonly holders: readonly string[];
+  /** Why no worker is started on it; undefined: nothing is wrong. */
+  readonly leftOut?: string;
 }
 
 export interface NodeRecord {

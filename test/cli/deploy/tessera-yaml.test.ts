@@ -31,6 +31,8 @@ requires:
 place: remote
 ready_timeout: 15m
 processes: 8
+gpus: 2
+gpu_memory: 20GiB
 packages: [ffmpeg, poppler-utils]
 models:
   qwen: "hf://Qwen/Qwen3-0.6B"
@@ -51,6 +53,8 @@ models:
         place: WorkerPlace.REMOTE,
         readyTimeout: durationFromMs(900_000),
         processes: 8,
+        gpus: 2,
+        gpuMemoryMib: 20_480,
       },
       secrets: ["API_KEY"],
       include: ["models/*.onnx"],
@@ -101,6 +105,8 @@ models:
     ["models: {a: {token: hf_abc}}", "1:21: a.token must be the name of a secret"],
     ["models: {a: {secret: X}}", '1:14: "secret" is not a key; there are source, token'],
     ["processes: 1001", "1:12: processes must be a whole number from 0 to 1000"],
+    ["gpus: 17", "1:7: gpus must be a whole number from 0 to 16"],
+    ["gpu_memory: 20", "1:13: gpu_memory must be from 1Mi to 1024Gi, such as 20Gi, or 0"],
     ["processes: many", "1:12: processes must be a whole number from 0 to 1000"],
     ["retention: 0.5s", "1:12: retention must be a duration from 1s to 365d"],
     ["network: lan", "1:10: network must be none, open, or allow: with hosts"],

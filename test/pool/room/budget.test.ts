@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { NodeBudget } from "../../../src/pool/room/budget.ts";
 import type {
-  IdleWorker,
-  MemoryNeed,
+  ReadyWorker,
   Room,
+  RoomNeed,
   RoomRequest,
   Tenant,
 } from "../../../src/pool/room/room.ts";
@@ -48,6 +48,7 @@ function node(
 /** A deployment that starts a worker wherever it finds room for one that it wants. */
 class FakePool implements Tenant, RoomRequest {
   readonly organization: string;
+  readonly deployment = "pool";
   readonly tenant = this;
   readonly rooms: Room[] = [];
   /** The rooms of its workers that do nothing, with the time since when. */
@@ -56,7 +57,7 @@ class FakePool implements Tenant, RoomRequest {
   isRollout = false;
   urgent = false;
   min = 0;
-  memory: MemoryNeed = { leastBytes: 96 * MIB, expectedBytes: 0 };
+  memory: RoomNeed = { leastBytes: 96 * MIB, expectedBytes: 0 };
   #wanted = 0;
 
   constructor(organization: string) {
@@ -67,7 +68,11 @@ class FakePool implements Tenant, RoomRequest {
     return this.urgent;
   }
 
-  need(): MemoryNeed {
+  isNeeded(): boolean {
+    return this.urgent;
+  }
+
+  need(): RoomNeed {
     return this.memory;
   }
 
@@ -95,14 +100,15 @@ class FakePool implements Tenant, RoomRequest {
     return this;
   }
 
-  *idle(): Iterable<IdleWorker> {
-    for (const [room, sinceMs] of [...this.sleeping].slice(this.min)) {
+  *workers(): Iterable<ReadyWorker> {
+    const spare = this.sleeping.size - this.min;
+    for (const [index, [room, idleSinceMs]] of [...this.sleeping].entries()) {
       const evict = (): void => {
         this.#wanted -= 1;
         this.sleeping.delete(room);
         this.evicted.push(room);
       };
-      yield { room, sinceMs, evict };
+      yield { room, readyMs: idleSinceMs, idleSinceMs, isKept: index >= spare, evict };
     }
   }
 

@@ -11,9 +11,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { pythonProgram } from "../../../src/pool/launch/python.ts";
-import { DEFAULT_LIMITS } from "../../../src/pool/limits.ts";
-import { driverLibraries, gpuDevices, visibleGpus } from "../../../src/pool/sandbox/gpus.ts";
+import { deviceFiles, driverLibraries, gpuEnvironment } from "../../../src/pool/sandbox/gpus.ts";
 import { spawnSandboxed } from "../../../src/pool/sandbox/spawn.ts";
 import { kernelSandbox, skipped } from "./available.ts";
 
@@ -22,13 +20,6 @@ beforeEach(() => {
   folder = realpathSync(mkdtempSync(join(tmpdir(), "tessera-gpus-")));
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
-
-const machineWith = (...names: string[]): readonly string[] => {
-  for (const name of names) {
-    writeFileSync(join(folder, name), "");
-  }
-  return gpuDevices(folder).map((path) => path.slice(folder.length + 1));
-};
 
 describe("the libraries of the driver", () => {
   test("are those of the first folder that has its own one, and no others of it", () => {
@@ -43,39 +34,33 @@ describe("the libraries of the driver", () => {
   });
 });
 
-describe("the GPUs of a machine", () => {
-  test("are their device files and the two that all of them share, and nothing else", () => {
-    const names = ["nvidia10", "nvidia2", "nvidia-uvm", "nvidiactl"];
-    expect(machineWith(...names, "nvidia-modeset", "nvidia-caps", "mem", "kvm")).toEqual(
-      names.toSorted(),
-    );
-    expect(visibleGpus(gpuDevices(folder))).toBe("2,10");
+describe("what a worker has of the GPUs of its machine", () => {
+  const [FIRST, SECOND] = [
+    { index: 0, uuid: "GPU-a", minor: 1 },
+    { index: 1, uuid: "GPU-b", minor: 0 },
+  ] as const;
+
+  test("are the device files of these, and those that all of them share", () => {
+    for (const name of ["nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm", "nvidia-modeset"]) {
+      writeFileSync(join(folder, name), "");
+    }
+    const files = (...gpus: Parameters<typeof deviceFiles>[0]) =>
+      deviceFiles(gpus, folder).map((path) => path.slice(folder.length + 1));
+    expect(files(FIRST)).toEqual(["nvidia-uvm", "nvidia1", "nvidiactl"]);
+    expect(files(FIRST, SECOND)).toEqual(["nvidia-uvm", "nvidia0", "nvidia1", "nvidiactl"]);
+    expect(files()).toEqual([]);
+    expect(files({ minor: 7 })).toEqual([]);
   });
 
-  test("are none where the driver has no GPU", () => {
-    expect(machineWith("nvidiactl", "null")).toEqual([]);
-    expect(visibleGpus([])).toBe("");
-  });
-
-  test("are seen by libraries of a worker in Python as far as it is given them", () => {
-    const visible = (devices?: readonly string[]) =>
-      pythonProgram({ interpreter: "python3", env: {} })({
-        rights: {
-          read: [],
-          write: [],
-          addons: true,
-          threads: true,
-          processes: false,
-          sqlite: true,
-        },
-        scratchFolder: folder,
-        env: {},
-        limits: DEFAULT_LIMITS,
-        egress: undefined,
-        devices,
-      }).env.CUDA_VISIBLE_DEVICES;
-    expect(visible(["/dev/nvidia-uvm", "/dev/nvidia0", "/dev/nvidia1"])).toBe("0,1");
-    expect(visible()).toBe("");
+  test("are told to libraries by the numbers that they have for these", () => {
+    expect(gpuEnvironment([SECOND], { hasOthers: true })).toEqual({
+      CUDA_VISIBLE_DEVICES: "1",
+      CUDA_DEVICE_ORDER: "PCI_BUS_ID",
+      NVIDIA_VISIBLE_DEVICES: "GPU-b",
+    });
+    const inside = gpuEnvironment([SECOND], { hasOthers: false });
+    expect(inside).toMatchObject({ CUDA_VISIBLE_DEVICES: "0", NVIDIA_VISIBLE_DEVICES: "GPU-b" });
+    expect(gpuEnvironment([], { hasOthers: true })).toEqual({ CUDA_VISIBLE_DEVICES: "" });
   });
 });
 

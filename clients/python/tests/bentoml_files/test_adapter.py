@@ -162,7 +162,7 @@ def test_refuses_cors_that_lets_nobody_call(cors: dict[str, Any], said: str) -> 
         adapt(with_cors(**cors))
 
 
-def test_requires_a_gpu_where_the_service_or_one_that_it_depends_on_does() -> None:
+def test_has_a_gpu_where_the_service_or_one_that_it_depends_on_does() -> None:
     @bentoml.service(resources={"gpu": 1, "gpu_type": "nvidia-tesla-t4"})
     class Model:
         @bentoml.api
@@ -183,8 +183,8 @@ def test_requires_a_gpu_where_the_service_or_one_that_it_depends_on_does() -> No
         def read(self, text: str) -> str:
             return text
 
-    assert adapt(Model).manifest["requires"] == {"gpu": "*"}
-    assert adapt(Front).manifest["requires"] == {"gpu": "*"}
+    assert adapt(Model).manifest["gpus"] == 1
+    assert adapt(Front).manifest["gpus"] == 1
     assert "requires" not in adapt(Plain).manifest
 
 

@@ -18,7 +18,7 @@ from ..sdk.executable import Executable, HostedService, Json, MountedServer, Ser
 from . import internals
 from .dependencies import Dependency
 from .endpoint import BentoEndpoint
-from .manifest import models_of, needs_gpu, service_manifest, threads_of
+from .manifest import gpus_of, models_of, service_manifest, threads_of
 from .turns import Turns
 from .unsupported import refuse_unsupported, refuse_version
 
@@ -48,7 +48,7 @@ class BentoService:
             [each.manifest for each in self._methods],
             config,
             # Those that it depends on run in its process.
-            needs_gpu=any(needs_gpu(internals.configured(each)) for each in _all(service)),
+            gpus=max(gpus_of(internals.configured(each)) for each in _all(service)),
             models=models_of(_all(service)),
         )
         self.mounts: Sequence[MountedServer] = ()

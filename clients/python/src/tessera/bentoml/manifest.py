@@ -37,6 +37,7 @@ DEFAULT_QUEUE_LIMIT = 10_000
 MAX_QUEUE_LIMIT = 10_000_000
 MAX_DESCRIPTION_CHARACTERS = 10_000
 MAX_WORKERS = 256
+MAX_GPUS = 16
 
 BATCH_WAIT_MS = 10
 """How long BentoML's dispatcher waits for company when it begins; ``max_latency_ms`` bounds it."""
@@ -63,7 +64,7 @@ def service_manifest(
     endpoints: list[Json],
     config: Mapping[str, Any],
     *,
-    needs_gpu: bool,
+    gpus: int,
     models: Mapping[str, Json],
 ) -> dict[str, Json]:
     """``ServiceManifest`` of the node. BentoML's own description of the service is kept in it."""
@@ -76,8 +77,8 @@ def service_manifest(
     cors = cors_of(service.name, config)
     if cors is not None:
         manifest["cors"] = cors
-    if needs_gpu:
-        manifest["requires"] = {"gpu": "*"}
+    if gpus:
+        manifest["gpus"] = min(gpus, MAX_GPUS)
     if models:
         manifest["models"] = dict(models)
     said = _description(getattr(service, "description", None) or service.inner.__doc__)
@@ -302,9 +303,9 @@ def timeout_of(config: Mapping[str, Any]) -> float:
     return seconds
 
 
-def needs_gpu(config: Mapping[str, Any]) -> bool:
-    """True for ``resources={"gpu": 1}``: its type is advice to BentoCloud."""
-    return bool((config.get("resources") or {}).get("gpu"))
+def gpus_of(config: Mapping[str, Any]) -> int:
+    """How many of ``resources={"gpu": 1}``: their type is advice to BentoCloud."""
+    return math.ceil(float((config.get("resources") or {}).get("gpu") or 0))
 
 
 def _limits(

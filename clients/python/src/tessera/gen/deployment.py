@@ -257,6 +257,19 @@ class DeploymentSettings:
     it to that, and where the code says nothing either, none may be started. At most 1,000.
     Default 0.
     """
+    gpus: int | None = None
+    """GPUs of each of its workers, which no other worker of the machine has; with
+    `gpu_memory_mib`, GPUs of whose memory it has a share. It goes, together with that, before
+    what the code says; where both are 0, the code decides, and where it says nothing either,
+    workers have no GPU. While others have them, a worker waits, and takes those of a worker
+    that has been idle. At most 16. Default 0.
+    """
+    gpu_memory_mib: int | None = None
+    """Memory that each of its workers has of one GPU, or of each of `gpus`, in MiB. Others share
+    the rest; all shares together are at most what the GPU has. It is what is dealt out: a
+    worker that uses more is not held back. 0 is the whole GPU, for itself alone. At most
+    1,048,576. Default 0.
+    """
     requires: dict[str, str] = _dc.field(default_factory=dict)
     """Labels that a machine must have to run its workers, such as `gpu: h200`; `*` stands for any
     value. A node has the labels that it was started with (`tessera start --label`), a worker on

@@ -32,6 +32,7 @@ class HostedClass:
             self.manifest["readyTimeoutMs"] = definition.ready_timeout_ms
         if definition.processes is not None:
             self.manifest["processes"] = definition.processes
+        self.manifest.update(definition.gpus)
         if definition.packages:
             self.manifest["packages"] = list(definition.packages)
         if definition.models:

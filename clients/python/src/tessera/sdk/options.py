@@ -19,6 +19,8 @@ HOUR_MS = 3_600 * SECOND_MS
 DAY_MS = 24 * HOUR_MS
 MAX_DESCRIPTION_CHARACTERS = 10_000
 MAX_PROCESSES = 1_000
+MAX_GPUS = 16
+MAX_GPU_MEMORY_MIB = 1_048_576
 MAX_MODELS = 32
 _MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
 _MODEL_SOURCE = re.compile(r"(?:hf|s3|https|model)://[!-~]{1,2040}")
@@ -132,6 +134,30 @@ def check_processes(value: object, place: str) -> int | None:
             f"{place}: processes must be a whole number from 0 to {MAX_PROCESSES:,}, not {value!r}"
         )
     return value
+
+
+def check_gpus(gpus: object, memory: object, place: str) -> dict[str, int]:
+    """The options ``gpus`` and ``gpu_memory`` of a service, as the manifest has them."""
+    checked: dict[str, int] = {}
+    if gpus is not None:
+        if not isinstance(gpus, int) or isinstance(gpus, bool) or not 0 <= gpus <= MAX_GPUS:
+            raise ServiceError(
+                f"{place}: gpus must be a whole number from 0 to {MAX_GPUS}, not {gpus!r}"
+            )
+        checked["gpus"] = gpus
+    if memory is not None:
+        found = _GPU_MEMORY.fullmatch(memory) if isinstance(memory, str) else None
+        mib = int(found[1]) * (1024 if found[2] == "Gi" else 1) if found else 0
+        if not 1 <= mib <= MAX_GPU_MEMORY_MIB:
+            raise ServiceError(
+                f"{place}: gpu_memory must be a size from 1MiB to 1024GiB, "
+                f'such as "20GiB", not {memory!r}'
+            )
+        checked["gpuMemoryMib"] = mib
+    return checked
+
+
+_GPU_MEMORY = re.compile(r"(\d{1,7})(Mi|Gi)B?")
 
 
 def check_packages(names: object, place: str) -> list[str]:

@@ -15,6 +15,7 @@ from .mounts import Mount, mounts_of
 from .options import (
     Duration,
     check_description,
+    check_gpus,
     check_models,
     check_packages,
     check_processes,
@@ -77,6 +78,8 @@ class ServiceDefinition:
     models: Mapping[str, str] | None = None
     mounts: Sequence[tuple[Mount, Mapping[str, Any]]] = ()
     """Mounted servers, with their manifests."""
+    gpus: Mapping[str, int] = field(default_factory=dict)
+    """``gpus`` and ``gpuMemoryMib``, as the manifest has them."""
 
 
 @overload
@@ -93,6 +96,8 @@ def service(
     processes: int | None = None,
     packages: Sequence[str] | None = None,
     models: Mapping[str, str] | None = None,
+    gpus: int | None = None,
+    gpu_memory: str | None = None,
 ) -> Callable[[Class], Class]: ...
 @known_options("@service")
 def service(
@@ -108,6 +113,8 @@ def service(
     processes: int | None = None,
     packages: Sequence[str] | None = None,
     models: Mapping[str, str] | None = None,
+    gpus: int | None = None,
+    gpu_memory: str | None = None,
 ) -> Any:
     """Makes a service of a class, which is constructed once per worker, without arguments.
 
@@ -134,6 +141,10 @@ def service(
     - ``models``: where its models are, by the names that it has for them, such as
       ``{"qwen": "hf://Qwen/Qwen3-0.6B"}``. A deploy pins each; ``model_path("qwen")`` is its
       folder in a worker. Default: none.
+    - ``gpus``: how many GPUs each worker has, which it shares with nobody, from 0 to 16. The
+      settings of the deployment go before it. Default: none.
+    - ``gpu_memory``: what it has of the memory of a GPU that it shares, such as ``"20GiB"``, or of
+      each of its ``gpus``. Default: the whole.
     """
 
     def decorate(cls: Any) -> Any:
@@ -151,6 +162,7 @@ def service(
         ready_ms = check_ready_timeout(ready_timeout, at)
         started = check_processes(processes, at)
         system = check_packages(packages, at)
+        devices = check_gpus(gpus, gpu_memory, at)
         mounts = mounts_of(cls, at)
         endpoints = _endpoints(cls, at, is_optional=len(mounts) > 0)
         weights = check_models(models, at)
@@ -166,6 +178,7 @@ def service(
             system,
             weights,
             mounts,
+            devices,
         )
         setattr(cls, SERVICE, definition)
         for endpoint in definition.endpoints:

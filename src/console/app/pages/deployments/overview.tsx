@@ -97,6 +97,16 @@ function placeOf({
   return labels.length === 0 ? where : `${where}, with ${labels.join(", ")}`;
 }
 
+/** What each worker has of GPUs; empty where its code says it. */
+function gpusOf({
+  gpus = 0,
+  gpuMemoryMib = 0,
+}: Pick<DeploymentSettingsJson, "gpus" | "gpuMemoryMib">): string {
+  const count = gpus === 0 && gpuMemoryMib > 0 ? 1 : gpus;
+  const share = gpuMemoryMib === 0 ? "" : `${gpuMemoryMib} MiB of `;
+  return count === 0 ? "" : `${share}${counted(count, "GPU")} for each worker`;
+}
+
 function Facts({ deployment }: { readonly deployment: DeploymentJson }) {
   const { settings = {}, workers = 0, nodes = 0, revision, targetRevision } = deployment;
   const { minWorkers = 0, maxWorkers = 0, memoryMib, cpu, network, env = {} } = settings;
@@ -112,6 +122,7 @@ function Facts({ deployment }: { readonly deployment: DeploymentJson }) {
     ],
     ["Queue time", queueTime === undefined ? "" : `tasks should wait at most ${queueTime}`],
     ["Time to load", readyTimeout === "0s" ? "" : `a worker may take ${readyTimeout}`],
+    ["GPUs", gpusOf(settings)],
     ["Processes", processes === 0 ? "" : `${processes} besides its own in each worker`],
     ["Each worker", `${memoryMib} MiB of memory, ${counted(cpu, "processor")}`],
     ["Network", [access, ...(network?.hosts ?? [])].join(" ")],

@@ -35,6 +35,9 @@ export function Nodes() {
           { name: "Workers", cell: (node) => <Workers node={node} /> },
           { name: "Their memory", cell: memoryOf },
           { name: "Free disk", cell: (node) => <Disk node={node} /> },
+          ...(listed.some(({ facts }) => (facts?.gpus ?? []).length > 0)
+            ? [{ name: "GPUs", cell: (node: NodeJson) => <Gpus node={node} /> }]
+            : []),
           {
             name: "Started",
             cell: ({ startedAt }) => startedAt !== undefined && <Time at={startedAt} />,
@@ -75,6 +78,17 @@ function Workers({ node: { facts } }: NodeProps) {
 function memoryOf({ facts }: NodeJson): string | undefined {
   const { memoryBytes = 0, maxMemoryBytes = 0 } = facts ?? {};
   return facts && `${bytes(Number(memoryBytes))} of ${bytes(Number(maxMemoryBytes))}`;
+}
+
+/** Each GPU, and the deployments that have it. */
+function Gpus({ node: { facts } }: NodeProps) {
+  return (facts?.gpus ?? []).map(({ index = 0, name, holders = [], leftOut = "" }) => (
+    <div key={index}>
+      {index}: {name}
+      <span className="secondary">{holders.length === 0 ? "free" : holders.join(", ")}</span>
+      {leftOut !== "" && <Status tone="warning">{leftOut}</Status>}
+    </div>
+  ));
 }
 
 function Disk({ node: { facts } }: NodeProps) {

@@ -1,0 +1,224 @@
+/** Deployments with GPUs, on a node whose `nvidia-smi` lists some that are not there. */
+import { chmodSync, writeFileSync } from "node:fs";
+import { delimiter, join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { DeploymentStatus } from "../../../src/client/index.ts";
+import { bearer, Folder } from "../start/platform.ts";
+import { artifact, reasonOf, until, World } from "./world.ts";
+
+const OPERATOR = "of-the-operator";
+
+interface Seen {
+  readonly version: string;
+  readonly worker: string;
+  readonly sinceMs: number;
+  readonly untilMs: number;
+  readonly gpu: string;
+}
+
+/** A platform on one machine with so many GPUs of 80 GiB. */
+async function platformWith(count: number, folder: Folder): Promise<World> {
+  const lines = Array.from(
+    { length: count },
+    (_, index) =>
+      `${index}, GPU-${index}, NVIDIA H100, 81920, 0, Disabled, 00000000:0${index}:00.0`,
+  );
+  const program = join(folder.path, "nvidia-smi");
+  writeFileSync(program, `#!/bin/sh\nprintf '${lines.join("\\n")}\\n'\n`);
+  chmodSync(program, 0o755);
+  const PATH = [folder.path, process.env.PATH].join(delimiter);
+  return World.start({
+    env: {
+      PATH,
+      TESSERA_GPU_STAY: "0s",
+      TESSERA_METRICS_TOKEN: OPERATOR,
+      TESSERA_MAX_WORKERS: "8",
+    },
+  });
+}
+
+/** The numbers on the node's page of metrics that begin so. */
+async function measured(world: World, series: string): Promise<number> {
+  const res = await fetch(`${world.platform.url}/metrics`, { headers: bearer(OPERATOR) });
+  const line = (await res.text()).split("\n").find((text) => text.startsWith(series));
+  return Number(line?.split(" ")[1]);
+}
+
+const look = async (world: World, name: string): Promise<Seen> =>
+  (await world.call(name, "/look", { body: {} })).json;
+
+const submit = async (world: World, name: string, body: object = {}): Promise<string> =>
+  (await world.call(name, "/learn/submit", { body })).json.task_id;
+
+const result = async (world: World, name: string, id: string): Promise<Seen> =>
+  (await world.call(name, `/learn/get?task_id=${id}&wait=60`)).json;
+
+describe("a node with one GPU", () => {
+  let world: World;
+  const folder = new Folder();
+  beforeAll(async () => {
+    world = await platformWith(1, folder);
+  });
+  afterAll(async () => {
+    await world?.[Symbol.asyncDispose]();
+    folder[Symbol.dispose]();
+  });
+
+  it("gives it to one deployment after the other, each when the one before does nothing", async () => {
+    const built = await artifact("gpu");
+    const settings = { minWorkers: 1, maxWorkers: 2, gpus: 1 };
+    await world.deployed("first", built, { settings });
+    expect((await look(world, "first")).gpu).toBe("GPU-0");
+    // The roll-out takes it from the worker that does nothing, although that is the only one.
+    await world.deployed("second", built, { settings });
+    const { status } = await world.until("first", ({ statusReason }) =>
+      statusReason.includes("GPU 0 (NVIDIA H100) is held by acme/second"),
+    );
+    expect(status).toBe(DeploymentStatus.DEGRADED);
+    expect(await measured(world, 'tessera_node_gpus{gpu_state="held"')).toBe(1);
+    // A call waits for it, and so does a task.
+    const [, task] = await Promise.all([look(world, "first"), submit(world, "second")]);
+    expect((await result(world, "second", task)).gpu).toBe("GPU-0");
+    const busy = await submit(world, "first", { forMs: 3_000 });
+    const waiting = await look(world, "second");
+    expect(waiting.sinceMs).toBeGreaterThan((await result(world, "first", busy)).untilMs);
+  }, 120_000);
+
+  it("rolls out another revision of the deployment that has it, when its calls have ended", async () => {
+    const settings = { minWorkers: 1, maxWorkers: 1, gpus: 1 };
+    await world.deployed("rolling", await artifact("gpu"), { settings });
+    const before = await submit(world, "rolling", { forMs: 2_000 });
+    const next = await artifact("gpu", { '"one"': '"two"' });
+    await world.deployed("rolling", next);
+    expect(await look(world, "rolling")).toMatchObject({ version: "two", gpu: "GPU-0" });
+    const last = await result(world, "rolling", before);
+    expect(last.version).toBe("one");
+    // What does not start lets the one before serve again.
+    await world.deploy("rolling", next, { settings: { env: { BROKEN: "1" } } });
+    await world.until("rolling", ({ status }) => status === DeploymentStatus.FAILED);
+    expect((await look(world, "rolling")).version).toBe("two");
+    await world.client.deployments.deleteDeployment({ deployment: "rolling", force: true });
+  }, 120_000);
+
+  it("refuses by name what no node has", async () => {
+    const refused = world.deploy("large", await artifact("gpu"), { settings: { gpus: 3 } });
+    await expect(refused).rejects.toThrow(
+      /each worker would need 3 GPUs, which no node has: node \S+ has NVIDIA H100 with 80 GiB: ask for less/,
+    );
+    const shares = world.deploy("large", await artifact("gpu"), {
+      settings: { gpuMemoryMib: 90_000 },
+    });
+    await expect(shares).rejects.toThrow("each worker would need 87.9 GiB of 1 GPU");
+    const { deployments } = world.client;
+    const update = {
+      deployment: { name: "first", settings: { gpus: 2 } },
+      updateMask: { paths: ["settings.gpus"] },
+    };
+    await expect(deployments.updateDeployment(update)).rejects.toThrow("would need 2 GPUs");
+  });
+
+  it("leaves it out for a deployment whose workers lose it three times, and says so", async () => {
+    const settings = { minWorkers: 0, maxWorkers: 1, gpus: 1 };
+    await world.deployed("crashing", await artifact("gpu"), { settings });
+    for (let times = 0; times < 3; times += 1) {
+      await world.call("crashing", "/lose/submit", { body: {} });
+    }
+    await world.until("crashing", ({ statusReason }) =>
+      statusReason.includes(
+        "GPU 0 (NVIDIA H100) is left out: workers of acme/crashing ended on it again and again",
+      ),
+    );
+    expect(await measured(world, 'tessera_node_gpus{gpu_state="left_out"')).toBe(1);
+    // Others have it all the same.
+    expect((await look(world, "first")).gpu).toBe("GPU-0");
+  }, 120_000);
+});
+
+describe("a node with two GPUs", () => {
+  let world: World;
+  const folder = new Folder();
+  beforeAll(async () => {
+    world = await platformWith(2, folder);
+  });
+  afterAll(async () => {
+    await world?.[Symbol.asyncDispose]();
+    folder[Symbol.dispose]();
+  });
+
+  it("gives shares of their memory to several workers at a time, and the rest whole", async () => {
+    const built = await artifact("gpu");
+    const fixed = { minWorkers: 1, maxWorkers: 1 };
+    await world.deployed("half", built, { settings: { ...fixed, gpuMemoryMib: 40 * 1024 } });
+    await world.deployed("other", built, { settings: { ...fixed, gpuMemoryMib: 40 * 1024 } });
+    await world.deployed("whole", built, { settings: { ...fixed, gpus: 1 } });
+    const found = await Promise.all(["half", "other", "whole"].map((name) => look(world, name)));
+    expect(found.map(({ gpu }) => gpu)).toEqual(["GPU-0", "GPU-0", "GPU-1"]);
+    await world.deploy("both", built, { settings: { ...fixed, minWorkers: 0, gpus: 2 } });
+    await world.until("both", ({ status }) => status === DeploymentStatus.READY);
+    expect((await look(world, "both")).gpu).toBe("GPU-0,GPU-1");
+  }, 120_000);
+});
+
+it("refuses a local deployment with a GPU on a platform without, and lets any other wait for a machine", async () => {
+  await using world = await World.start();
+  const { deployments } = world.client;
+  const built = await artifact("gpu");
+  await expect(world.deploy("local", built, { settings: { gpus: 1, place: 1 } })).rejects.toThrow(
+    /each worker would need 1 GPU, which no node has: node \S+ has none/,
+  );
+  await world.deploy("any", built, { settings: { gpus: 1 } });
+  const { statusReason } = await world.until(
+    "any",
+    (it) => it.statusReason !== "" && it.revision !== 0,
+  );
+  expect(statusReason).toContain("waits for a worker with 1 GPU that joins");
+  const refused = await world.call("any", "/look", { body: {} });
+  expect(reasonOf(refused)).toBe("NO_MATCHING_WORKER");
+  await deployments.deleteDeployment({ deployment: "any", force: true });
+});
+
+/** Tasks of all deployments together; with 10,000, a quarter of an hour. */
+const TASKS = Number(process.env.TESSERA_GPU_TASKS ?? 300);
+
+it("ends all tasks of twenty deployments that want one GPU, with one worker at a time", async () => {
+  using folder = new Folder();
+  await using world = await platformWith(1, folder);
+  const built = await artifact("gpu");
+  const names = Array.from({ length: 20 }, (_, index) => `model-${index}`);
+  const settings = { minWorkers: 0, maxWorkers: 2, gpus: 1 };
+  await Promise.all(names.map((name) => world.deploy(name, built, { settings })));
+  for (const name of names) {
+    await until(
+      () => world.client.deployments.getDeployment({ deployment: name }),
+      ({ revision }) => revision === 1,
+    );
+  }
+  const swapsBefore = await measured(world, "tessera_node_evictions_total");
+  const tasks = await Promise.all(
+    Array.from({ length: TASKS }, async (_, index) => {
+      const name = names[index % names.length] ?? "";
+      return [name, await submit(world, name)] as const;
+    }),
+  );
+  const seen = await Promise.all(
+    tasks.map(async ([name, id]) => {
+      for (;;) {
+        const found = await result(world, name, id);
+        if (found.worker !== undefined) {
+          return found;
+        }
+      }
+    }),
+  );
+  const swaps = (await measured(world, "tessera_node_evictions_total")) - swapsBefore;
+  expect(swaps).toBeLessThanOrEqual(2 * names.length);
+  const lives = [...Map.groupBy(seen, ({ worker }) => worker).values()]
+    .map((calls) => ({
+      sinceMs: Math.min(...calls.map(({ sinceMs }) => sinceMs)),
+      untilMs: Math.max(...calls.map(({ untilMs }) => untilMs)),
+    }))
+    .sort((a, b) => a.sinceMs - b.sinceMs);
+  for (const [index, { sinceMs }] of lives.entries()) {
+    expect(sinceMs).toBeGreaterThanOrEqual(lives[index - 1]?.untilMs ?? 0);
+  }
+}, 1_800_000);

@@ -23,6 +23,12 @@ import { verified } from "./verified.ts";
 /** Opens the content of a file. Called for one file after another, in the index's order. */
 export type OpenFile = (file: IndexedFile) => AsyncIterable<Uint8Array>;
 
+/**
+ * Makes a file that is on this disk already, at a path whose folder is there; false: it is not, and
+ * nothing was made. A large file is given as its parts.
+ */
+export type LinkFile = (parts: readonly IndexedFile[], path: string) => Promise<boolean>;
+
 interface UnpackOptions {
   /** The digest that the artifact must have. Default: any. */
   readonly digest?: string;
@@ -56,15 +62,16 @@ export async function unpackArtifact(
 /**
  * Like `unpackArtifact`, for an artifact whose files come one by one, such as from a
  * content-addressed store. Packages that it brings are left out: an environment is made
- * of them.
+ * of them. Default of `link`: every file is opened.
  */
 export async function assembleArtifact(
   indexText: string,
-  open: OpenFile,
+  { open, link }: { readonly open: OpenFile; readonly link?: LinkFile },
   folder: string,
 ): Promise<ArtifactIndex> {
   return await assemble(indexText, folder, {
     open,
+    link,
     end: async () => {},
     select: unpackedFiles,
     whole: true,
@@ -73,6 +80,7 @@ export async function assembleArtifact(
 
 interface Source {
   readonly open: OpenFile;
+  readonly link?: LinkFile | undefined;
   /** Called after the last file. */
   end(): Promise<void>;
   /** The files to write. */
@@ -87,12 +95,14 @@ async function assemble(indexText: string, folder: string, source: Source): Prom
   try {
     const files = source.select(index);
     const open = (file: IndexedFile) => verified(source.open(file), file);
-    await writeFiles(source.whole ? placed(files) : files.map(asItIs), open, unfinished);
+    const places = source.whole ? placed(files) : files.map(asItIs);
+    await writeFiles(places, open, unfinished, source.link);
     await source.end();
     await writeFile(join(unfinished, INDEX_NAME), indexText, { flag: "wx" });
     await rename(unfinished, folder);
   } catch (err) {
-    await rm(unfinished, { recursive: true, force: true });
+    // A file that was being opened when its content was refused may come into being meanwhile.
+    await rm(unfinished, { recursive: true, force: true, maxRetries: 5 });
     if (!isTaken(err)) {
       throw err;
     }
@@ -109,21 +119,28 @@ function asItIs(file: IndexedFile): PlacedFile<IndexedFile> {
 }
 
 /**
- * Writes files into a folder, which must not exist yet, so that it contains no links. Parts of one
- * file follow one another.
+ * Writes files into a folder, which must not exist yet, so that it contains no symbolic links. Parts
+ * of one file follow one another.
  */
 export async function writeFiles(
   files: readonly PlacedFile<IndexedFile>[],
   open: (file: IndexedFile) => AsyncIterable<Uint8Array>,
   folder: string,
+  link?: LinkFile,
 ): Promise<void> {
   await mkdir(folder, { mode: 0o700 });
-  for (const { file, path: place, start } of files) {
+  for (const [place, parts] of Map.groupBy(files, ({ path }) => path)) {
     const path = join(folder, place);
     await mkdir(dirname(path), { recursive: true });
-    const mode = file.executable ? 0o755 : 0o644;
-    const flags = start === 0 ? "wx" : "a";
-    await pipeline(open(file), createWriteStream(path, { flags, mode }));
+    const isThere = await link?.(
+      parts.map(({ file }) => file),
+      path,
+    );
+    for (const { file, start } of isThere ? [] : parts) {
+      const mode = file.executable ? 0o755 : 0o644;
+      const flags = start === 0 ? "wx" : "a";
+      await pipeline(open(file), createWriteStream(path, { flags, mode }));
+    }
   }
 }
 

@@ -11,11 +11,14 @@
  * content. That happens when the first worker reads the code, so that deployments
  * that sleep cost a start nothing but their index. A sweep removes artifacts without
  * holders, so going back to the previous revision finds its artifact for a while.
+ *
+ * A large file that two artifacts of an organization have exists once: the later one has a hard
+ * link to it. It is digested through the link, whatever was verified of the earlier one.
  */
 
 import { createReadStream } from "node:fs";
-import { open, readdir, readFile, rm } from "node:fs/promises";
-import { join } from "node:path";
+import { link, open, readdir, readFile, rm } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
 import {
   type ArtifactIndex,
   digestOf,
@@ -25,7 +28,7 @@ import {
   verifyIndex,
 } from "../artifacts/index-file.ts";
 import { type PlacedFile, placed } from "../artifacts/parts.ts";
-import { assembleArtifact, type OpenFile } from "../artifacts/unpack.ts";
+import { assembleArtifact, type LinkFile, type OpenFile } from "../artifacts/unpack.ts";
 import { verified } from "../artifacts/verified.ts";
 import type { Log } from "../log/log.ts";
 import type { BlobStore } from "../storage/blobs.ts";
@@ -41,6 +44,9 @@ const MAX_UNPACKING_ARTIFACTS = 8;
 
 /** Bytes that are read of an unpacked file at a time, to verify it. */
 const VERIFIED_CHUNK_BYTES = 256 * 1024;
+
+/** Files that are linked, rather than fetched again; links to many small ones gain little. */
+const MIN_LINKED_FILE_BYTES = 1024 ** 2;
 
 const DIGEST = /^[0-9a-f]{64}$/;
 
@@ -75,6 +81,8 @@ interface ArtifactKey {
 }
 
 interface Unpacked {
+  /** Of the organization that asked for it first. */
+  readonly organizationId: string;
   readonly index: ArtifactIndex;
   readonly folder: string;
   /** Resolves when all files are verified; undefined until somebody asks. */
@@ -86,6 +94,8 @@ export class ArtifactCache implements AsyncDisposable {
   #folder = "";
   #own: OwnFolder | undefined;
   readonly #unpacked = new Map<string, Promise<Unpacked>>();
+  /** Those of them that are there. */
+  readonly #ready = new Map<string, Unpacked>();
   /** The number of holders of each artifact. */
   readonly #holders = new Map<string, number>();
   readonly #unpacking = new Semaphore(MAX_UNPACKING_ARTIFACTS);
@@ -151,7 +161,7 @@ export class ArtifactCache implements AsyncDisposable {
     );
     const removing = (async () => {
       for (const digest of unused) {
-        this.#unpacked.delete(digest);
+        this.#forget(digest);
         await rm(join(this.#folder, digest), { recursive: true, force: true });
       }
     })();
@@ -172,16 +182,29 @@ export class ArtifactCache implements AsyncDisposable {
     if (known !== undefined) {
       return known;
     }
+    const key = { organizationId, digest };
     const unpacking = this.#unpacking.run(
-      async () => (await this.#find(digest)) ?? (await this.#fetch(organizationId, digest)),
+      async () => (await this.#find(key)) ?? (await this.#fetch(key)),
     );
     this.#unpacked.set(digest, unpacking);
-    unpacking.catch(() => {
-      if (this.#unpacked.get(digest) === unpacking) {
-        this.#unpacked.delete(digest);
-      }
-    });
+    unpacking.then(
+      (unpacked) => {
+        if (this.#unpacked.get(digest) === unpacking) {
+          this.#ready.set(digest, unpacked);
+        }
+      },
+      () => {
+        if (this.#unpacked.get(digest) === unpacking) {
+          this.#forget(digest);
+        }
+      },
+    );
     return unpacking;
+  }
+
+  #forget(digest: string): void {
+    this.#unpacked.delete(digest);
+    this.#ready.delete(digest);
   }
 
   async #readCode(organizationId: string, digest: string): Promise<string> {
@@ -199,36 +222,42 @@ export class ArtifactCache implements AsyncDisposable {
 
   /** Digests every file. If one is not as the index says, removes the folder and rejects. */
   async #verify({ index, folder }: Unpacked, digest: string): Promise<void> {
-    const buffer = this.#buffers.pop() ?? Buffer.allocUnsafeSlow(VERIFIED_CHUNK_BYTES);
     try {
       for (const each of placed(unpackedFiles(index))) {
-        const chunks = chunksOf(folder, each, buffer);
-        for await (const _ of verified(chunks, each.file)) {
-          // Read only to verify the digest.
-        }
+        await this.#digest(folder, each);
       }
     } catch (err) {
       await rm(folder, { recursive: true, force: true });
-      this.#unpacked.delete(digest);
+      this.#forget(digest);
       this.#options.log.warn(
         { err, digest },
         "an unpacked artifact is damaged: it is fetched again",
       );
       throw err;
+    }
+  }
+
+  /** Rejects with an `ArtifactError` for a file, or a part of one, that is not as the index says. */
+  async #digest(folder: string, placed: PlacedFile<IndexedFile>): Promise<void> {
+    const buffer = this.#buffers.pop() ?? Buffer.allocUnsafeSlow(VERIFIED_CHUNK_BYTES);
+    try {
+      for await (const _ of verified(chunksOf(folder, placed, buffer), placed.file)) {
+        // Read only to verify the digest.
+      }
     } finally {
       this.#buffers.push(buffer);
     }
   }
 
   /** An artifact from before this process started. One without its index is removed. */
-  async #find(digest: string): Promise<Unpacked | undefined> {
+  async #find({ organizationId, digest }: ArtifactKey): Promise<Unpacked | undefined> {
     const folder = join(this.#folder, digest);
     try {
       const text = await readFile(join(folder, INDEX_NAME), "utf8");
       if (digestOf(text) !== digest) {
         throw new Error(`its ${INDEX_NAME} is another one`);
       }
-      return { index: verifyIndex(text), folder, verified: undefined };
+      return { organizationId, index: verifyIndex(text), folder, verified: undefined };
     } catch (err) {
       if ((err as NodeJS.ErrnoException).code !== "ENOENT") {
         this.#options.log.warn(
@@ -241,7 +270,7 @@ export class ArtifactCache implements AsyncDisposable {
     }
   }
 
-  async #fetch(organizationId: string, digest: string): Promise<Unpacked> {
+  async #fetch({ organizationId, digest }: ArtifactKey): Promise<Unpacked> {
     const { hosting } = this.#options;
     const text = await hosting.getIndex({ organizationId, digest });
     if (text === undefined || digestOf(text) !== digest) {
@@ -249,8 +278,59 @@ export class ArtifactCache implements AsyncDisposable {
     }
     const open = await this.#blobReader({ organizationId, digest });
     const folder = join(this.#folder, digest);
-    const index = await assembleArtifact(text, open, folder);
-    return { index, folder, verified: Promise.resolve() };
+    const link = this.#linksFor(organizationId);
+    const index = await assembleArtifact(text, { open, link }, folder);
+    return { organizationId, index, folder, verified: Promise.resolve() };
+  }
+
+  /** Links large files of other artifacts of the organization. */
+  #linksFor(organizationId: string): LinkFile {
+    let found: ReadonlyMap<string, readonly string[]> | undefined;
+    return async (parts, path) => {
+      if (bytesOf(parts) < MIN_LINKED_FILE_BYTES) {
+        return false;
+      }
+      found ??= this.#largeFiles(organizationId);
+      for (const there of found.get(contentOf(parts)) ?? []) {
+        try {
+          await link(there, path);
+          await this.#digestWhole(path, parts);
+          return true;
+        } catch (err) {
+          // It was swept or damaged, or this file system has no links: it is fetched.
+          this.#options.log.debug({ err, path: there }, "a file could not be linked");
+          await rm(path, { force: true });
+        }
+      }
+      return false;
+    };
+  }
+
+  /** The paths of the large files of an organization's artifacts, by their content. */
+  #largeFiles(organizationId: string): ReadonlyMap<string, readonly string[]> {
+    const found = new Map<string, string[]>();
+    for (const { index, folder, ...of } of this.#ready.values()) {
+      const files = of.organizationId === organizationId ? placed(unpackedFiles(index)) : [];
+      for (const [path, places] of Map.groupBy(files, ({ path }) => path)) {
+        const parts = places.map(({ file }) => file);
+        if (bytesOf(parts) >= MIN_LINKED_FILE_BYTES) {
+          const content = contentOf(parts);
+          found.set(content, [...(found.get(content) ?? []), join(folder, path)]);
+        }
+      }
+    }
+    return found;
+  }
+
+  async #digestWhole(path: string, parts: readonly IndexedFile[]): Promise<void> {
+    let start = 0;
+    for (const file of parts) {
+      const end = start + file.size;
+      const isLast = file === parts.at(-1);
+      const place = { file, path: basename(path), start, ...(!isLast && { end }) };
+      await this.#digest(dirname(path), place);
+      start = end;
+    }
   }
 
   async *#readBlob(file: IndexedFile, artifact: ArtifactKey): AsyncGenerator<Uint8Array> {
@@ -271,6 +351,16 @@ export class ArtifactCache implements AsyncDisposable {
       return blobs.read(blobId, { start: 0, end: size });
     };
   }
+}
+
+/** The size of a file. */
+function bytesOf(parts: readonly IndexedFile[]): number {
+  return parts.reduce((sum, { size }) => sum + size, 0);
+}
+
+/** What two files have in common that may be one. */
+function contentOf(parts: readonly IndexedFile[]): string {
+  return parts.map(({ sha256, size, executable }) => `${sha256} ${size} ${executable}`).join();
 }
 
 /** The bytes of a file, or of a part of it; undefined for what is not unpacked. */

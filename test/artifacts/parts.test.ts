@@ -45,7 +45,7 @@ describe("a large file of an artifact", () => {
     const unpacked = join(folder, "unpacked");
     await assembleArtifact(
       writeIndex(index),
-      ({ path }) => openSource(content.get(path) ?? ""),
+      { open: ({ path }) => openSource(content.get(path) ?? "") },
       unpacked,
     );
     expect(readdirSync(unpacked).sort()).toEqual(["models", "service.js", "tessera.json"]);

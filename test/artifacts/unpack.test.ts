@@ -76,12 +76,12 @@ describe("an artifact", () => {
     );
     const target = join(folder, "target");
     const open = ({ sha256 }: { sha256: string }) => Readable.from([store.get(sha256)]);
-    await assembleArtifact(TEXT, open, target);
+    await assembleArtifact(TEXT, { open }, target);
     expect(readFileSync(join(target, "data/words.txt"), "utf8")).toBe("words");
     // Once more, as two that start at the same time do.
-    await assembleArtifact(TEXT, open, target);
+    await assembleArtifact(TEXT, { open }, target);
     store.set(fileOf("", "words").sha256, Buffer.from("swrod"));
-    await expect(assembleArtifact(TEXT, open, join(folder, "other"))).rejects.toThrow(
+    await expect(assembleArtifact(TEXT, { open }, join(folder, "other"))).rejects.toThrow(
       '"data/words.txt" is not what the index says',
     );
     expect(readdirSync(folder)).toEqual(["target"]);

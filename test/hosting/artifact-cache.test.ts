@@ -1,16 +1,20 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { createHash, randomBytes } from "node:crypto";
+import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { BuiltArtifact } from "../../src/artifacts/build-options.ts";
-import { writeIndex } from "../../src/artifacts/index-file.ts";
+import { digestOf, writeIndex } from "../../src/artifacts/index-file.ts";
 import { openFile } from "../../src/artifacts/pack.ts";
+import { MAX_PART_BYTES } from "../../src/artifacts/parts.ts";
 import { ArtifactCache } from "../../src/hosting/artifact-cache.ts";
 import { FolderBlobStore } from "../../src/storage/blobs/folder.ts";
 import { createIdSource } from "../../src/tasks/id.ts";
 import { artifact } from "../e2e/hosting/world.ts";
 import { Folder } from "../e2e/start/platform.ts";
+
+const sha256 = (bytes: Buffer): string => createHash("sha256").update(bytes).digest("hex");
 
 describe("the artifacts of a node", () => {
   let folder: Folder;
@@ -106,6 +110,87 @@ describe("the artifacts of a node", () => {
     expect(outcomes.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
     expect(await one.readCode()).toBe(whole.toString());
     expect(await other.readCode()).toBe(whole.toString());
+  });
+
+  /** Two revisions with the same weights, of three parts together and of one, and other code. */
+  async function revisions() {
+    const weights = randomBytes(2 * MAX_PART_BYTES + 1_000);
+    const content = new Map<string, Buffer>([["small.bin", randomBytes(1_000)]]);
+    for (let part = 0; part * MAX_PART_BYTES < weights.length; part += 1) {
+      const bytes = weights.subarray(part * MAX_PART_BYTES, (part + 1) * MAX_PART_BYTES);
+      content.set(`.parts/weights.bin/000${part}`, bytes);
+    }
+    content.set("middle.bin", randomBytes(2 * 1024 ** 2));
+    const made = ["one", "two"].map((code) => {
+      const files = [...content, ["service.js", Buffer.from(code)] as const]
+        .map(([path, bytes]) => ({ path, size: bytes.length, sha256: sha256(bytes) }))
+        .map((file) => ({ ...file, executable: false }))
+        .sort((a, b) => (a.path < b.path ? -1 : 1));
+      const text = writeIndex({ ...built.index, files, entry: "service.js" });
+      return { text, digest: digestOf(text), files };
+    });
+    const newId = createIdSource();
+    const put = new Map<string, string>();
+    for (const bytes of [...content.values(), Buffer.from("one"), Buffer.from("two")]) {
+      const blobId = newId();
+      await blobs.write(blobId, [bytes] as never);
+      put.set(sha256(bytes), blobId);
+    }
+    let read = 0;
+    const artifacts = resources.use(
+      new ArtifactCache({
+        folder: join(folder.path, "artifacts"),
+        hosting: {
+          getIndex: async ({ digest }) => made.find((each) => each.digest === digest)?.text,
+          listArtifactFiles: async () =>
+            [...put].map(([sha256, blobId]) => ({ sha256, sizeBytes: 0, blobId })),
+        },
+        blobs: {
+          async *read(...asked) {
+            for await (const chunk of blobs.read(...asked)) {
+              read += chunk.length;
+              yield chunk;
+            }
+          },
+        },
+        log: pino({ level: "silent" }),
+      }),
+    );
+    await artifacts.start();
+    const [first, second] = made.map(({ digest }) => digest) as [string, string];
+    const at = (digest: string, path: string) => join(artifacts.folder, digest, path);
+    return { artifacts, first, second, weights, at, readBytes: () => read };
+  }
+
+  it("of one organization have the large files once that both have", async () => {
+    const { artifacts, first, second, weights, at, readBytes } = await revisions();
+    await artifacts.hold("a", first);
+    const before = readBytes();
+    const held = await artifacts.hold("a", second);
+    expect(readBytes() - before).toBe("two".length + 1_000);
+    for (const [path, isShared] of [
+      ["weights.bin", true],
+      ["middle.bin", true],
+      ["small.bin", false],
+    ] as const) {
+      expect(statSync(at(first, path)).ino === statSync(at(second, path)).ino).toBe(isShared);
+    }
+    expect(readFileSync(at(second, "weights.bin")).equals(weights)).toBe(true);
+    expect(await held.readCode()).toBe("two");
+    held.release();
+    await artifacts.sweep();
+    expect(readFileSync(at(first, "weights.bin")).equals(weights)).toBe(true);
+    await artifacts.hold("b", second);
+    expect(statSync(at(first, "weights.bin")).nlink).toBe(1);
+  });
+
+  it("link no file that is damaged", async () => {
+    const { artifacts, first, second, weights, at } = await revisions();
+    await artifacts.hold("a", first);
+    writeFileSync(at(first, "weights.bin"), Buffer.concat([weights, Buffer.from("x")]));
+    await artifacts.hold("a", second);
+    expect(readFileSync(at(second, "weights.bin")).equals(weights)).toBe(true);
+    expect(statSync(at(second, "middle.bin")).nlink).toBe(2);
   });
 
   it("that are damaged in the store leave nothing", async () => {

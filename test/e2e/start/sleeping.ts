@@ -108,7 +108,7 @@ class Maker {
     const folder = join(this.#artifacts, digest);
     const open = (file: IndexedFile) =>
       file.path === ENTRY_NAME ? toIterable(code) : openFile(built, file);
-    await assembleArtifact(text, open, folder);
+    await assembleArtifact(text, { open }, folder);
     await this.#served.set(deploymentId, { revision: 1, digest });
   }
 

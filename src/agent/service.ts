@@ -6,6 +6,7 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { RegisterResponse } from "../../gen/tessera/v1/worker_pb.js";
 import { EnvironmentError, type Environments } from "../artifacts/environments/environment.ts";
+import type { Images } from "../artifacts/images/images.ts";
 import type { ArtifactIndex } from "../artifacts/index-file.ts";
 import type { Layers } from "../artifacts/layers/layers.ts";
 import { currentPlatform } from "../artifacts/platform.ts";
@@ -23,6 +24,7 @@ import type { WorkerModel } from "../pool/launch/models.ts";
 import type { LaunchOf } from "../pool/launchers.ts";
 import type { WorkerCache, WorkerLimits } from "../pool/limits.ts";
 import { RestartBackoff } from "../pool/restart-backoff.ts";
+import type { WorkerImage } from "../pool/sandbox/image.ts";
 import type { Worker } from "../pool/worker.ts";
 import type { ServiceCode } from "../pool/worker-options.ts";
 import type { ServiceManifest } from "../protocol/manifest.ts";
@@ -49,6 +51,8 @@ export interface AgentMachine {
   readonly pythonUnavailable: string;
   /** Undefined where there are no system packages. */
   readonly layers: Pick<Layers, "hold"> | undefined;
+  /** Undefined where there are no container images. */
+  readonly images: Pick<Images, "hold"> | undefined;
   readonly scratch: ScratchFolders;
   readonly launchOf: LaunchOf;
   /** Its GPUs, and which worker has which. */
@@ -185,9 +189,10 @@ export class JoinedService {
       if (python !== undefined && machine.environments === undefined) {
         throw new EnvironmentError("SANDBOX_UNAVAILABLE", machine.pythonUnavailable);
       }
-      const { artifact, code, layer } = await withCode(held, {
+      const { artifact, code, layer, image } = await withCode(held, {
         environments: machine.environments,
         layers: machine.layers,
+        images: machine.images,
         organizationId: "",
         memoryBytes: workerLimitsOf(registered).memoryBytes,
         progress: { signal: source.signal, onProgress: (text) => this.#say(text) },
@@ -213,6 +218,7 @@ export class JoinedService {
         code,
         cache,
         layer,
+        image,
         models: brought,
       });
     } catch (err) {
@@ -356,12 +362,14 @@ function serviceOf(
     platform,
     cache,
     layer,
+    image,
     models,
     ...code
   }: Pick<ServiceCode, "servicePath" | "code"> & {
     readonly platform?: string;
     readonly cache: WorkerCache | undefined;
     readonly layer: string | undefined;
+    readonly image: WorkerImage | undefined;
     readonly models: readonly WorkerModel[];
   },
 ): ServiceCode {
@@ -381,6 +389,7 @@ function serviceOf(
       ...(need !== undefined && { gpus: need }),
       ...(cache !== undefined && { cache }),
       ...(layer !== undefined && { layer }),
+      ...(image !== undefined && { image }),
       ...(models.length > 0 && { models }),
       ...(platform !== undefined && { platform }),
     },

@@ -131,6 +131,7 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
       models,
       environments: python?.environments,
       layers: python?.layers,
+      images: python?.images,
       labels: config.labels,
       gpus,
       caches: resources.use(
@@ -178,6 +179,7 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
       blobs,
       artifacts,
       environments: python?.environments,
+      images: python?.images,
       now,
       log,
     }),

@@ -6,6 +6,7 @@ import {
 } from "../artifacts/environments/interpreters.ts";
 import { EnvironmentStore } from "../artifacts/environments/store.ts";
 import { findUv } from "../artifacts/environments/uv.ts";
+import { Images } from "../artifacts/images/images.ts";
 import { Layers } from "../artifacts/layers/layers.ts";
 import { currentPlatform } from "../artifacts/platform.ts";
 import type { StartConfig } from "../config/start.ts";
@@ -22,10 +23,12 @@ export interface PythonHosting {
   readonly environments: EnvironmentStore;
   /** The system packages of services; undefined without a sandbox of the kernel. */
   readonly layers: Layers | undefined;
+  /** The container images of services, likewise. */
+  readonly images: Images | undefined;
 }
 
 interface OpenPythonOptions {
-  readonly config: Pick<StartConfig, "dataFolder" | "searchPath" | "python">;
+  readonly config: Pick<StartConfig, "dataFolder" | "searchPath" | "python" | "allowedEgress">;
   /** Where packages come from; see `runUv`. */
   readonly packages: NodeJS.ProcessEnv;
   readonly sandbox: Sandbox;
@@ -40,7 +43,7 @@ export async function openPython(
   { log, now }: Pick<Node, "log" | "now">,
   resources: AsyncDisposableStack,
 ): Promise<PythonHosting | undefined> {
-  const { dataFolder, searchPath, python } = config;
+  const { dataFolder, searchPath, python, allowedEgress: allowed } = config;
   const isNamed = python.interpreters.length > 0;
   const named = isNamed ? await findInterpreters(python.interpreters, searchPath) : [];
   if (python.needsSandbox && sandbox.level !== "kernel") {
@@ -71,15 +74,18 @@ export async function openPython(
     now,
   });
   await environments.start();
-  const layers =
-    sandbox.level === "kernel"
-      ? new Layers({
-          folders: environments.folders,
-          aptFolder: join(folder, "apt"),
-          searchPath,
-          env: packages,
-          now,
-        })
-      : undefined;
-  return { named, interpreters, environments, layers };
+  const hosted = { named, interpreters, environments };
+  if (sandbox.level !== "kernel") {
+    return { ...hosted, layers: undefined, images: undefined };
+  }
+  const { folders } = environments;
+  const { maxBytesPerOrganization } = python;
+  const common = { searchPath, env: packages, now };
+  const layers = new Layers({ ...common, folders, aptFolder: join(folder, "apt") });
+  const images = new Images({
+    ...{ ...common, sandbox, allowed, maxBytesPerOrganization, log },
+    folder: join(folder, "images"),
+  });
+  await images.start();
+  return { ...hosted, layers, images };
 }

@@ -97,6 +97,7 @@ export async function runWorkers(
         environments: python?.environments,
         pythonUnavailable: PYTHON_UNAVAILABLE,
         layers: python?.layers,
+        images: python?.images,
         scratch,
         launchOf: launchersFor(sandbox),
         caches,

@@ -3,7 +3,7 @@ import type { Probe } from "../protocol/messages.ts";
 import type { FileSource } from "./content.ts";
 import type { ArtifactIndex } from "./index-file.ts";
 
-export type BuildStep = "compile" | "trace" | "lock" | "install" | "load" | "packages";
+export type BuildStep = "compile" | "trace" | "lock" | "install" | "load" | "packages" | "image";
 
 export interface BuildOptions {
   /** Files that tracing does not find, as glob patterns from the service's folder. Default: none. */
@@ -19,6 +19,13 @@ export interface BuildOptions {
    * locks what it leaves undefined. Default: all.
    */
   readonly lockSystem?: (names: readonly string[]) => Promise<string | undefined>;
+  /** The container image that it runs in, before the one that its code names. Default: that one. */
+  readonly image?: string;
+  /**
+   * Locks a container image to its digest, where it will run. This machine asks for what it leaves
+   * undefined. Default: for all.
+   */
+  readonly lockImage?: (image: string) => Promise<string | undefined>;
   /** The environment variables of the test worker. Default: none. */
   readonly env?: { readonly [name: string]: string };
   /** Called at the beginning of each step. */

@@ -33,6 +33,7 @@ import {
   placesOf,
   withDescriptions,
 } from "./content.ts";
+import { lockedImage } from "./images/build.ts";
 import { includedFiles } from "./include.ts";
 import { type ArtifactIndex, createIndex, digestOf, ENTRY_NAME, writeIndex } from "./index-file.ts";
 import { lockedPackages } from "./layers/build.ts";
@@ -187,7 +188,7 @@ function addAll(set: Set<string>, values: Iterable<string>): void {
 
 interface Described {
   readonly index: ArtifactIndex;
-  /** The lock of its system packages, where it names any. */
+  /** The lock of its system packages, or of its image, where it names any. */
   readonly locked: ReadonlyMap<string, FileSource>;
 }
 
@@ -207,11 +208,12 @@ async function describeArtifact(
     const probe = { root, source, env, readyTimeoutMs, ...(signal && { signal }) };
     const probed = await nodeService(folder, { native, scratchFolder });
     const service = await probeService(probed, scratchFolder, probe);
-    const locked = await lockedPackages(service, options);
+    const packages = await lockedPackages(service, options);
+    const image = await lockedImage(service, options);
     const kind = native ? { platform: currentPlatform() } : {};
     return {
-      index: createIndex(service, [...files, ...locked.files], kind),
-      locked: locked.content,
+      index: createIndex(service, [...files, ...packages.files, ...image.files], kind),
+      locked: new Map([...packages.content, ...image.content]),
     };
   } finally {
     await rm(temporary, { recursive: true, force: true });

@@ -24,6 +24,8 @@ export const ENTRY_NAME = "service.js";
 export const LOCK_NAME = "tessera.lock";
 /** The system packages of a service, each with its version and digest; see `layers/lock.ts`. */
 export const SYSTEM_LOCK_NAME = "tessera.packages";
+/** The container image of a service, with its digest; see `images/lock.ts`. */
+export const IMAGE_LOCK_NAME = "tessera.image";
 /** Where an artifact has the packages themselves, when it brings them. */
 export const WHEELS_FOLDER = "wheels/";
 
@@ -230,6 +232,13 @@ function checkFiles({ files, entry, python, kind }: ArtifactIndex): void {
   const named = python?.module?.replaceAll(".", "/");
   if (named !== undefined && ![`${named}.py`, `${named}/__init__.py`].includes(entry)) {
     throw new ArtifactError(`${INDEX_NAME}/python/module is not the name of ${quoted(entry)}`);
+  }
+  if (
+    [SYSTEM_LOCK_NAME, IMAGE_LOCK_NAME].every((name) => files.some(({ path }) => path === name))
+  ) {
+    throw new ArtifactError(
+      "the service names an image and system packages: put the packages into the image",
+    );
   }
   const needed = python === undefined ? [entry] : [entry, LOCK_NAME];
   for (const name of needed) {

@@ -40,7 +40,7 @@ export const PYTHON_SETTINGS = {
     fallback: "20GiB",
     parse: values.size(64 * MEBIBYTE, 10_240 * GIBIBYTE),
     summary:
-      "maximum disk space of the packages that services in Python of one organization use on this node",
+      "maximum disk space of the packages that services of one organization use on this node, and, besides, of their images",
     reason:
       "two of the largest machine-learning libraries in several versions; equal locks share theirs",
   }),

@@ -132,6 +132,7 @@ export class Workers {
       limits: revision?.limits,
       gpus,
       layer: revision?.layer,
+      image: revision?.image,
       models: revision?.models ?? models,
       maxResultBytes,
       maxFileBytes,

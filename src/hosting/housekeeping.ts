@@ -1,9 +1,10 @@
 /**
  * Garbage collection for deployments: deletes rows and tasks of deleted
- * deployments, files of artifacts that no revision uses, and artifacts and Python
- * environments on this node's disk that it no longer runs. Any node may do the first two for all.
+ * deployments, files of artifacts that no revision uses, and artifacts, Python
+ * environments and images on this node's disk that it no longer runs. Any node may do the first two for all.
  */
 import type { EnvironmentStore } from "../artifacts/environments/store.ts";
+import type { Images } from "../artifacts/images/images.ts";
 import type { Log } from "../log/log.ts";
 import type { BlobStore } from "../storage/blobs.ts";
 import type { HostingStorage } from "../storage/hosting/hosting.ts";
@@ -19,7 +20,7 @@ const HOUSEKEEPING_INTERVAL_MS = 60_000;
  */
 const ARTIFACT_CACHE_SWEEP_INTERVAL_MS = 10 * 60_000;
 
-/** Python environments that nobody has begun to use for this long are removed, unless they are used. */
+/** Python environments and images that nobody has begun to use for this long are removed, unless they are used. */
 const UNUSED_ENVIRONMENT_TTL_MS = 24 * 60 * 60_000;
 
 /** Rows, or files, of deployments deleted in one go. */
@@ -34,13 +35,15 @@ interface HousekeepingOptions {
   readonly artifacts: ArtifactCache;
   /** Undefined where services in Python do not run. */
   readonly environments: Pick<EnvironmentStore, "sweep"> | undefined;
+  /** Undefined where there are no container images. */
+  readonly images: Pick<Images, "sweep"> | undefined;
   readonly now: () => number;
   readonly log: Log;
 }
 
 /** Starts the periodic jobs; dispose of the result to stop them. */
 export function startHousekeeping(options: HousekeepingOptions): AsyncDisposable {
-  const { artifacts, environments, log } = options;
+  const { artifacts, environments, images, log } = options;
   const failed = (err: unknown): void =>
     log.error({ err }, "what deployments have left behind could not be removed");
   const timers = [
@@ -48,7 +51,10 @@ export function startHousekeeping(options: HousekeepingOptions): AsyncDisposable
     new Timer(ARTIFACT_CACHE_SWEEP_INTERVAL_MS, () => artifacts.sweep(), failed),
     new Timer(
       ARTIFACT_CACHE_SWEEP_INTERVAL_MS,
-      async () => void (await environments?.sweep({ unusedForMs: UNUSED_ENVIRONMENT_TTL_MS })),
+      async () => {
+        await environments?.sweep({ unusedForMs: UNUSED_ENVIRONMENT_TTL_MS });
+        await images?.sweep({ unusedForMs: UNUSED_ENVIRONMENT_TTL_MS });
+      },
       failed,
     ),
   ];

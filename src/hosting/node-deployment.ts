@@ -4,6 +4,7 @@
  */
 
 import type { Environments } from "../artifacts/environments/environment.ts";
+import type { Images } from "../artifacts/images/images.ts";
 import type { Layers } from "../artifacts/layers/layers.ts";
 import { deploymentSecretContext, type KeyRing } from "../auth/keys.ts";
 import type { CacheFolders } from "../deployments/cache-folders.ts";
@@ -33,6 +34,7 @@ export interface NodeDeploymentOptions {
   /** Undefined where services in Python do not run. */
   readonly environments: Environments | undefined;
   readonly layers: Pick<Layers, "hold"> | undefined;
+  readonly images: Pick<Images, "hold"> | undefined;
   readonly served: LastServed;
   /** Options that all deployments of the node share. */
   readonly common: Pick<
@@ -80,7 +82,8 @@ export function openNodeDeployment(
   options: NodeDeploymentOptions,
   onChange: () => void,
 ): NodeDeployment {
-  const { hosting, nodes, artifacts, environments, layers, served, common, metrics } = options;
+  const { hosting, nodes, artifacts, environments, layers, images, served, common, metrics } =
+    options;
   const { organizationId, deploymentId, organization, name } = record;
   const { nodeId } = nodes;
   const { now } = common;
@@ -130,6 +133,7 @@ export function openNodeDeployment(
     variables: (record, revision) => variablesOf({ record, revision, lines }, options),
     environments,
     layers,
+    images,
     labels: options.labels,
     gpus: options.gpus,
     caches: options.caches,

@@ -12,8 +12,11 @@ import {
   PYTHON_UNAVAILABLE,
 } from "../artifacts/environments/environment.ts";
 import type { HeldFolder } from "../artifacts/environments/folder-store.ts";
+import { type HeldImage, IMAGES_UNAVAILABLE, type Images } from "../artifacts/images/images.ts";
+import { MAX_IMAGE_LOCK_BYTES } from "../artifacts/images/lock.ts";
 import {
   type ArtifactIndex,
+  IMAGE_LOCK_NAME,
   type IndexedFile,
   LOCK_NAME,
   type PinnedModel,
@@ -28,6 +31,7 @@ import { awaitedWorkers, gpuNeedOn } from "../deployments/placement.ts";
 import type { Gpus } from "../pool/gpus/gpus.ts";
 import type { WorkerModel } from "../pool/launch/models.ts";
 import { DEFAULT_LIMITS } from "../pool/limits.ts";
+import type { WorkerImage } from "../pool/sandbox/image.ts";
 import type { PythonCode, ServiceCode } from "../pool/worker-options.ts";
 import type { ServiceManifest } from "../protocol/manifest.ts";
 import type { DeploymentSettings, MachineLabels } from "../storage/deployment-settings.ts";
@@ -56,6 +60,8 @@ export interface PreparationOptions {
   readonly environments: Environments | undefined;
   /** Undefined where there are no system packages. */
   readonly layers: Pick<Layers, "hold"> | undefined;
+  /** Undefined where there are no container images. */
+  readonly images: Pick<Images, "hold"> | undefined;
   /** The labels of this node. */
   readonly labels: MachineLabels;
   /** Its GPUs. */
@@ -104,7 +110,7 @@ export async function prepare(
       ...{ labels, gpus, hasCode: kind !== "remote" },
     });
     // Last, because it holds more. What this node does not start needs no packages here.
-    const { artifact, code, layer } =
+    const { artifact, code, layer, image } =
       awaits?.isWhole !== true
         ? await withCode(held, {
             ...options,
@@ -117,7 +123,7 @@ export async function prepare(
               },
             },
           })
-        : { artifact: held, code: held.readCode, layer: undefined };
+        : { artifact: held, code: held.readCode };
     whole = artifact;
     const { index, servicePath } = artifact;
     signal.throwIfAborted();
@@ -139,6 +145,7 @@ export async function prepare(
         network,
         ...(cache !== undefined && { cache }),
         ...(layer !== undefined && { layer }),
+        ...(image !== undefined && { image }),
         ...(models.length > 0 && { models: models.map(({ model }) => model) }),
         ...readyTimeoutOf(record.settings, manifest),
         ...(awaits !== undefined && { awaits }),
@@ -232,17 +239,32 @@ interface HeldCode {
   readonly artifact: HeldArtifact;
   readonly code: ServiceCode["code"];
   /** The folder with its system packages; undefined without any. */
-  readonly layer: string | undefined;
+  readonly layer?: string;
+  /** The image that it runs in; undefined without any. */
+  readonly image?: WorkerImage;
 }
 
-/** The code that workers load; the artifact holds its environment and its system packages, too. */
+/**
+ * The code that workers load; the artifact holds its environment, and its system packages or its
+ * image, too.
+ */
 export async function withCode(artifact: HeldArtifact, options: CodeOptions): Promise<HeldCode> {
+  // An artifact has one of the two.
   const layer = await holdLayer(artifact, options);
+  const image = await holdImage(artifact, options);
+  const files = layer ?? image;
   try {
     const held = await withEnvironment(artifact, options);
-    return layer === undefined ? { ...held, layer: undefined } : withLayer(held, layer);
+    if (files === undefined) {
+      return held;
+    }
+    return {
+      ...withFiles(held, files),
+      ...(layer !== undefined && { layer: layer.folder }),
+      ...(image !== undefined && { image: image.image }),
+    };
   } catch (err) {
-    layer?.release();
+    files?.release();
     throw err;
   }
 }
@@ -259,21 +281,45 @@ async function holdLayer(
   if (layers === undefined) {
     throw new EnvironmentError("SANDBOX_UNAVAILABLE", LAYERS_UNAVAILABLE);
   }
-  if (file.size > MAX_SYSTEM_LOCK_BYTES) {
+  const lock = await readLock(file, { openFile, maxBytes: MAX_SYSTEM_LOCK_BYTES });
+  return await layers.hold({ lock, organizationId }, progress);
+}
+
+/** Holds the image of an artifact. Rejects with an `EnvironmentError`. */
+async function holdImage(
+  { index, openFile }: Pick<HeldArtifact, "index" | "openFile">,
+  { images, organizationId, progress }: CodeOptions,
+): Promise<HeldImage | undefined> {
+  const file = index.files.find(({ path }) => path === IMAGE_LOCK_NAME);
+  if (file === undefined) {
+    return undefined;
+  }
+  if (images === undefined) {
+    throw new EnvironmentError("SANDBOX_UNAVAILABLE", IMAGES_UNAVAILABLE);
+  }
+  const lock = await readLock(file, { openFile, maxBytes: MAX_IMAGE_LOCK_BYTES });
+  return await images.hold({ lock, organizationId }, progress);
+}
+
+async function readLock(
+  file: IndexedFile,
+  { openFile, maxBytes }: Pick<HeldArtifact, "openFile"> & { readonly maxBytes: number },
+): Promise<string> {
+  if (file.size > maxBytes) {
     throw new EnvironmentError(
       "LOCK_INVALID",
-      `the lock of its system packages has ${file.size} bytes; at most ${MAX_SYSTEM_LOCK_BYTES} may be`,
+      `its ${file.path} has ${file.size} bytes; at most ${maxBytes} may be`,
       { isFinal: true },
     );
   }
-  return await layers.hold({ lock: await text(openFile(file)), organizationId }, progress);
+  return await text(openFile(file));
 }
 
-/** The code, which is not loaded before its system packages are verified. */
-function withLayer({ artifact, code }: Omit<HeldCode, "layer">, layer: HeldFolder): HeldCode {
+/** The code, which is not loaded before its system packages, or its image, are verified. */
+function withFiles({ artifact, code }: HeldCode, files: HeldFolder): HeldCode {
   const release = (): void => {
     artifact.release();
-    layer.release();
+    files.release();
   };
   return {
     artifact: { ...artifact, release },
@@ -282,22 +328,21 @@ function withLayer({ artifact, code }: Omit<HeldCode, "layer">, layer: HeldFolde
         ? {
             ...code,
             verify: async () => {
-              await layer.verify();
+              await files.verify();
               await code.verify?.();
             },
           }
         : async () => {
-            await layer.verify();
+            await files.verify();
             return typeof code === "string" ? code : await code();
           },
-    layer: layer.folder,
   };
 }
 
 async function withEnvironment(
   artifact: HeldArtifact,
-  { environments, layers: _, ...holding }: CodeOptions,
-): Promise<Omit<HeldCode, "layer">> {
+  { environments, layers: _, images: __, ...holding }: CodeOptions,
+): Promise<HeldCode> {
   const { python } = artifact.index;
   if (python === undefined) {
     return { artifact, code: artifact.readCode };
@@ -316,7 +361,7 @@ async function withEnvironment(
   };
 }
 
-type CodeOptions = Pick<PreparationOptions, "environments" | "layers"> &
+type CodeOptions = Pick<PreparationOptions, "environments" | "layers" | "images"> &
   Omit<HoldingOptions, "environments">;
 
 /** Rejects when the signal aborts, and releases what is prepared after that. */

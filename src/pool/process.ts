@@ -18,6 +18,7 @@ import { launchNode } from "./launch/node.ts";
 import { LimitWatch, type Watched } from "./limit-watch.ts";
 import { heapExhausted, outOfMemory, type WorkerCache, type WorkerLimits } from "./limits.ts";
 import { LogRateLimit } from "./log-rate-limit.ts";
+import type { WorkerImage } from "./sandbox/image.ts";
 import { ThrottledStream } from "./throttled-stream.ts";
 import { cpuTimeMs, residenceOf, type WorkerUsage } from "./usage.ts";
 import type { WorkerEnd } from "./worker-end.ts";
@@ -52,6 +53,8 @@ interface ServiceProcessOptions {
   readonly gpus?: readonly Gpu[] | undefined;
   /** The folder with the files of its system packages. Default: none. */
   readonly layer?: string | undefined;
+  /** The image that is its root, in a sandbox of the kernel. Default: none. */
+  readonly image?: WorkerImage | undefined;
   readonly models?: readonly WorkerModel[] | undefined;
   /** Its egress proxy. Default: none. */
   readonly egress?: WorkerEgress | undefined;

@@ -10,6 +10,7 @@ import type { WorkerModel } from "./launch/models.ts";
 import type { Interpreter } from "./launch/python.ts";
 import type { WorkerCache, WorkerLimits } from "./limits.ts";
 import type { OutputStream } from "./process.ts";
+import type { WorkerImage } from "./sandbox/image.ts";
 
 /** The service that a worker loads. */
 export interface ServiceCode {
@@ -41,6 +42,8 @@ export interface ServiceCode {
     readonly gpus?: GpuNeed;
     /** The folder with the files of its system packages. Default: none. */
     readonly layer?: string;
+    /** The image that is the root of its workers. Default: none. */
+    readonly image?: WorkerImage;
     /** Where its workers may connect to. */
     readonly network: NetworkSettings;
     /**
@@ -78,6 +81,8 @@ export interface WorkerOptions extends Omit<FileTransferOptions, "scratchFolder"
   readonly gpus?: readonly Gpu[] | undefined;
   /** The folder with the files of its system packages. Default: none. */
   readonly layer?: string | undefined;
+  /** The image that is its root. Default: none. */
+  readonly image?: WorkerImage | undefined;
   /** How it is started. Default: in Node alone. */
   readonly launch?: Launch | undefined;
   /** Its egress proxy. Default: none. */

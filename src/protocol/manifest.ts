@@ -210,6 +210,8 @@ export interface ServiceManifest extends PlacementManifest {
   readonly gpuMemoryMib?: number;
   /** System packages that it needs, by the names of Debian. Default: none. */
   readonly packages?: readonly string[];
+  /** The container image that its workers have as their root. Default: none. */
+  readonly image?: string;
   /**
    * Where its models are, by the names that it has for them: `hf://OWNER/NAME`, `s3://BUCKET/PREFIX`,
    * `https://HOST/PATH#sha256=DIGEST`, or `model://NAME@VERSION` of the platform. Default: none.

@@ -49,7 +49,7 @@ export async function readyService(
     endpoints.set(endpoint.name, described);
   }
   const { name, description, metrics, requires, place } = definition;
-  const { readyTimeoutMs, processes, gpus, gpuMemoryMib, packages, models } = definition;
+  const { readyTimeoutMs, processes, gpus, gpuMemoryMib, packages, image, models } = definition;
   return {
     endpoints,
     ready: definition.ready ?? hookOf(instance, definition, "ready"),
@@ -62,6 +62,7 @@ export async function readyService(
       ...(gpus !== undefined && { gpus }),
       ...(gpuMemoryMib !== undefined && { gpuMemoryMib }),
       ...(packages !== undefined && { packages }),
+      ...(image !== undefined && { image }),
       ...(models !== undefined && { models }),
       ...(place !== undefined && { place }),
       endpoints: [...endpoints.values()].map(({ manifest }) => manifest),

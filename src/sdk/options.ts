@@ -1,6 +1,7 @@
 /** The run options of an endpoint, with their defaults and limits. */
 import { type Duration, formatDuration, parseDuration } from "../protocol/duration.ts";
 import { isHeaderName, MAX_HEAD_FIELDS } from "../protocol/heads.ts";
+import { faultOfImage } from "../protocol/image.ts";
 import {
   MAX_ABORT_GRACE_MS,
   MAX_GPU_MEMORY_MIB,
@@ -325,6 +326,18 @@ export function checkPackages(
     throw new ServiceDefinitionError(place, fault);
   }
   return packages === undefined || packages.length === 0 ? {} : { packages: [...packages] };
+}
+
+/** The option `image` of a service as a property to spread; `{}` without one. */
+export function checkImage(
+  image: string | undefined,
+  place: string,
+): Pick<ServiceManifest, "image"> {
+  const fault = image === undefined ? undefined : faultOfImage(image);
+  if (fault !== undefined) {
+    throw new ServiceDefinitionError(place, fault);
+  }
+  return image === undefined ? {} : { image };
 }
 
 /** The option `models` of a service as a property to spread; `{}` without one. */

@@ -20,6 +20,7 @@ import type { MetricDeclarations, MetricsOf, NoMetrics } from "./metrics.ts";
 import {
   checkDescription,
   checkGpus,
+  checkImage,
   checkModels,
   checkPackages,
   checkPlacement,
@@ -65,6 +66,12 @@ export interface ServiceOptions<Declared extends MetricDeclarations = NoMetrics>
    */
   readonly packages?: readonly string[];
   /**
+   * The container image that is the root of its workers' file system where it is deployed, such as
+   * `"registry.example.com/acme/reader:1"`, instead of `packages`. A deploy pins it to its digest.
+   * Default: none.
+   */
+  readonly image?: string;
+  /**
    * Where its models are, by the names that it has for them, such as
    * `{ qwen: "hf://Qwen/Qwen3-0.6B" }`. A deploy pins each; `modelPath("qwen")` is its folder in
    * a worker. Default: none.
@@ -106,7 +113,7 @@ export interface ServiceDefinition
   extends PlacementManifest,
     Pick<
       ServiceManifest,
-      "readyTimeoutMs" | "processes" | "gpus" | "gpuMemoryMib" | "packages" | "models"
+      "readyTimeoutMs" | "processes" | "gpus" | "gpuMemoryMib" | "packages" | "image" | "models"
     > {
   readonly name: string;
   readonly description?: string;
@@ -183,6 +190,7 @@ export function service(options: ServiceOptions | FunctionServiceOptions): unkno
     ...checkProcesses(options.processes, place),
     ...checkGpus(options, place),
     ...checkPackages(options.packages, place),
+    ...checkImage(options.image, place),
     ...checkModels(options.models, place),
     metrics: checkMetrics(options.metrics, place),
   };
@@ -208,6 +216,7 @@ const SERVICE_OPTIONS: Readonly<Record<keyof FunctionServiceOptions, true>> = {
   gpus: true,
   gpuMemory: true,
   packages: true,
+  image: true,
   models: true,
   ready: true,
   endpoints: true,

@@ -10,6 +10,7 @@ const OF_NONE = [
   "ListDeployments",
   "FindMissingFiles",
   "LockSystemPackages",
+  "LockImage",
   "UploadFile",
 ];
 

@@ -13,6 +13,8 @@ export const PROGRAMS: Readonly<Record<string, string>> = {
   "src/artifacts/layers/apt.ts":
     "apt-get of the machine, in a folder of ours, which downloads and installs nothing",
   "src/artifacts/layers/unpack.ts": "dpkg-deb of the machine, which unpacks and runs no script",
+  "src/worker/relayed.ts":
+    "skopeo of the machine, which is in the sandbox as this program is, beside the relay of its network",
   "src/artifacts/python/interpreter.ts":
     "the interpreter that a developer serves with, on the developer's machine",
   "src/cli/browser.ts": "the user's browser",

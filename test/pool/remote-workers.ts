@@ -123,6 +123,7 @@ export function remoteWorkers(
           models,
           scratch,
           layers: undefined,
+          images: undefined,
           pythonUnavailable: "it has no Python",
           ...launch,
         },

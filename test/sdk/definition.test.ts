@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import * as z from "zod";
 import { parseDuration } from "../../src/protocol/duration.ts";
+import { parseImage } from "../../src/protocol/image.ts";
 import type { EndpointManifest } from "../../src/protocol/manifest.ts";
 import { readyService } from "../../src/sdk/describe.ts";
 import {
@@ -189,6 +190,42 @@ describe("the placement of a service", () => {
       expect(() => service({ name: "one", gpuMemory, endpoints })).toThrow(
         'gpuMemory must be a size from 1MiB to 1024GiB, such as "20GiB"',
       );
+    }
+  });
+
+  it.each([
+    ["debian", "docker.io/library/debian"],
+    ["acme/reader:1.2", "docker.io/acme/reader"],
+    ["localhost/reader", "localhost/reader"],
+    ["registry.example.com:5000/acme/team/reader", "registry.example.com:5000/acme/team/reader"],
+    [`ghcr.io/acme/reader:latest@sha256:${"0".repeat(64)}`, "ghcr.io/acme/reader"],
+  ])("names the container image %s", async (image, name) => {
+    const exported = service({ name: "one", image, endpoints: { go: api({}, () => 1) } });
+    const { manifest } = await readyService(exported, definitionOf(exported));
+    expect(manifest.image).toBe(image);
+    expect(parseImage(image)?.name).toBe(name);
+  });
+
+  it.each([
+    ...["--help", "-x/y", "oci:/etc", "docker://debian", "/etc/passwd", "../x", "a/../b", "Debian"],
+    ...[
+      "a b",
+      "debian:",
+      "debian@sha256:0",
+      "a//b",
+      "registry:5000",
+      "",
+      "a\nb",
+      "a:b:c",
+      "x".repeat(600),
+    ],
+  ])("takes %j for no container image", (image) => {
+    const made = () => service({ name: "one", image, endpoints: { go: api({}, () => 1) } });
+    expect(parseImage(image)?.name).toBe(
+      image === "registry:5000" ? "docker.io/library/registry" : undefined,
+    );
+    if (image !== "registry:5000") {
+      expect(made).toThrow("which is no name of a container image");
     }
   });
 

@@ -1635,6 +1635,92 @@ export declare type LockSystemPackagesResponseJson = {
 export declare const LockSystemPackagesResponseSchema: GenMessage<LockSystemPackagesResponse, {jsonType: LockSystemPackagesResponseJson}>;
 
 /**
+ * LockImageRequest names a container image.
+ *
+ * @generated from message tessera.v1.LockImageRequest
+ */
+export declare type LockImageRequest = Message<"tessera.v1.LockImageRequest"> & {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization: string;
+
+  /**
+   * As Docker names it, such as `debian:12` or
+   * `registry.example.com/acme/reader@sha256:…`.
+   *
+   * @generated from field: string image = 2;
+   */
+  image: string;
+};
+
+/**
+ * LockImageRequest names a container image.
+ *
+ * @generated from message tessera.v1.LockImageRequest
+ */
+export declare type LockImageRequestJson = {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization?: string;
+
+  /**
+   * As Docker names it, such as `debian:12` or
+   * `registry.example.com/acme/reader@sha256:…`.
+   *
+   * @generated from field: string image = 2;
+   */
+  image?: string;
+};
+
+/**
+ * Describes the message tessera.v1.LockImageRequest.
+ * Use `create(LockImageRequestSchema)` to create a new message.
+ */
+export declare const LockImageRequestSchema: GenMessage<LockImageRequest, {jsonType: LockImageRequestJson}>;
+
+/**
+ * LockImageResponse has the lock.
+ *
+ * @generated from message tessera.v1.LockImageResponse
+ */
+export declare type LockImageResponse = Message<"tessera.v1.LockImageResponse"> & {
+  /**
+   * A line: the image with its digest, its architecture, and bytes of its
+   * download, with a space between two of them.
+   *
+   * @generated from field: string lock = 1;
+   */
+  lock: string;
+};
+
+/**
+ * LockImageResponse has the lock.
+ *
+ * @generated from message tessera.v1.LockImageResponse
+ */
+export declare type LockImageResponseJson = {
+  /**
+   * A line: the image with its digest, its architecture, and bytes of its
+   * download, with a space between two of them.
+   *
+   * @generated from field: string lock = 1;
+   */
+  lock?: string;
+};
+
+/**
+ * Describes the message tessera.v1.LockImageResponse.
+ * Use `create(LockImageResponseSchema)` to create a new message.
+ */
+export declare const LockImageResponseSchema: GenMessage<LockImageResponse, {jsonType: LockImageResponseJson}>;
+
+/**
  * UploadFileRequest carries a file. The first message names it and has no
  * bytes, the others have only bytes.
  *
@@ -3550,6 +3636,26 @@ export declare const DeploymentService: GenService<{
     methodKind: "unary";
     input: typeof LockSystemPackagesRequestSchema;
     output: typeof LockSystemPackagesResponseSchema;
+  },
+  /**
+   * LockImage resolves the name of a container image to what its registry has
+   * under it now, for the architecture of the platform's machine: the digest of
+   * its manifest. The lock is a file of the artifact, `tessera.image`, so that
+   * every machine has the same. The platform asks the registry, and reaches
+   * public addresses only, and what its operator allows. Nothing is stored.
+   *
+   * Errors: INVALID_ARGUMENT (REQUEST_INVALID; LOCK_INVALID: no such image,
+   * another architecture, or content that is not of its digest),
+   * FAILED_PRECONDITION (SANDBOX_UNAVAILABLE: the platform runs no images;
+   * ENVIRONMENT_UNAVAILABLE: it has no skopeo, or the registry does not answer,
+   * refuses, or may not be reached).
+   *
+   * @generated from rpc tessera.v1.DeploymentService.LockImage
+   */
+  lockImage: {
+    methodKind: "unary";
+    input: typeof LockImageRequestSchema;
+    output: typeof LockImageResponseSchema;
   },
   /**
    * UploadFile stores one file of an artifact. The first message names it, the

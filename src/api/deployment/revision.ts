@@ -8,14 +8,15 @@ import type {
 } from "../../../gen/tessera/v1/deployment_pb.js";
 import { ArtifactError } from "../../artifacts/artifact-error.ts";
 import { EnvironmentError, PYTHON_UNAVAILABLE } from "../../artifacts/environments/environment.ts";
+import { IMAGES_UNAVAILABLE, type Images } from "../../artifacts/images/images.ts";
 import {
   type ArtifactIndex,
   digestOf,
+  IMAGE_LOCK_NAME,
   type PythonFacts,
   SYSTEM_LOCK_NAME,
   verifyIndex,
 } from "../../artifacts/index-file.ts";
-import type { LockOptions } from "../../artifacts/layers/apt.ts";
 import { LAYERS_UNAVAILABLE, type Layers } from "../../artifacts/layers/layers.ts";
 import { mayUseSecrets, openableBy } from "../../auth/grants.ts";
 import { deploymentSecretContext, type KeyRing } from "../../auth/keys.ts";
@@ -29,6 +30,7 @@ import {
 } from "../../deployments/placement.ts";
 import { problem } from "../../errors.ts";
 import type { SandboxLevel } from "../../pool/sandbox/sandbox.ts";
+import { faultOfImage } from "../../protocol/image.ts";
 import type { EndpointManifest, ServiceManifest } from "../../protocol/manifest.ts";
 import { deed, type Member, memberOf, type Sources } from "../../server/rpc/engine/caller.ts";
 import { ArgumentsReader } from "../../service/input/arguments.ts";
@@ -90,6 +92,8 @@ export interface RevisionOptions extends Sources {
         interpreters(): Promise<readonly { readonly version: string }[]>;
         /** Undefined where there are no system packages. */
         readonly layers?: Pick<Layers, "lock"> | undefined;
+        /** Undefined where there are no container images. */
+        readonly images?: Pick<Images, "lock"> | undefined;
       }
     | undefined;
 }
@@ -98,6 +102,7 @@ type Handlers = Pick<
   ServiceImpl<typeof DeploymentService>,
   | "findMissingFiles"
   | "lockSystemPackages"
+  | "lockImage"
   | "createRevision"
   | "listRevisions"
   | "rollBackDeployment"
@@ -121,8 +126,21 @@ export function revisionHandlers(
 
     async lockSystemPackages({ packages }, ctx) {
       const { organizationId } = memberOf(ctx);
-      const asked = { organizationId, signal: ctx.signal };
-      return { lock: await lockPackages(packages, options, asked) };
+      const { layers } = options.python ?? {};
+      if (layers === undefined) {
+        throw problem("SANDBOX_UNAVAILABLE", LAYERS_UNAVAILABLE);
+      }
+      return { lock: await told(layers.lock(packages, { organizationId, signal: ctx.signal })) };
+    },
+
+    async lockImage({ image }, ctx) {
+      const { organizationId } = memberOf(ctx);
+      const { images } = options.python ?? {};
+      if (images === undefined) {
+        throw problem("SANDBOX_UNAVAILABLE", IMAGES_UNAVAILABLE);
+      }
+      refuse(violationsOf({ image: faultOfImage(image) }));
+      return { lock: await told(images.lock(image, { organizationId, signal: ctx.signal })) };
     },
 
     async createRevision(req, ctx) {
@@ -182,16 +200,10 @@ export function revisionHandlers(
   };
 }
 
-async function lockPackages(
-  packages: readonly string[],
-  { python }: Pick<RevisionOptions, "python">,
-  asked: LockOptions,
-): Promise<string> {
-  if (python?.layers === undefined) {
-    throw problem("SANDBOX_UNAVAILABLE", LAYERS_UNAVAILABLE);
-  }
+/** A lock, with why there is none as callers are told. */
+async function told(locking: Promise<string>): Promise<string> {
   try {
-    return await python.layers.lock(packages, asked);
+    return await locking;
   } catch (err) {
     throw err instanceof EnvironmentError ? problem(err.reason, err.message, { cause: err }) : err;
   }
@@ -376,6 +388,9 @@ async function checkRunsHere(index: ArtifactIndex, options: ReadOptions): Promis
   const { platform, allowsNativeCode, sandbox } = options;
   if (sandbox !== "kernel" && index.files.some(({ path }) => path === SYSTEM_LOCK_NAME)) {
     throw problem("SANDBOX_UNAVAILABLE", LAYERS_UNAVAILABLE);
+  }
+  if (sandbox !== "kernel" && index.files.some(({ path }) => path === IMAGE_LOCK_NAME)) {
+    throw problem("SANDBOX_UNAVAILABLE", IMAGES_UNAVAILABLE);
   }
   if (index.platform !== undefined && index.platform !== platform) {
     throw problem(

@@ -42,7 +42,7 @@ METHODS = {
     "python_packages": "packages", "requirements_file": "files", "pyproject_toml": "files",
     "system_packages": "system",
 }
-needs, unclear = {"packages": [], "files": [], "system": []}, []
+needs, unclear, base = {"packages": [], "files": [], "system": []}, [], None
 
 def imports(node):
     if isinstance(node, ast.Import):
@@ -63,6 +63,12 @@ def texts(node):
 found = False
 if any(imports(node) for node in ast.walk(tree)):
     for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) == "Image":
+            named = [*node.args[:1], *(each.value for each in node.keywords if each.arg == "base_image")]
+            try:
+                [base] = texts(named[0]) if named else [base]
+            except (ValueError, TypeError, SyntaxError):
+                unclear.append("line %d: base_image" % node.lineno)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             method = node.func.attr
             if method in METHODS:
@@ -76,8 +82,8 @@ if any(imports(node) for node in ast.walk(tree)):
                 if method == "pyproject_toml" and not named:
                     named = ["pyproject.toml"]
                 needs[METHODS[method]] += named
-if found or needs["system"] or unclear:
-    print(json.dumps({**needs, "unclear": unclear, "found": found}))
+if found or needs["system"] or base or unclear:
+    print(json.dumps({**needs, "base": base, "unclear": unclear, "found": found}))
 `;
 
 /**
@@ -92,56 +98,76 @@ export async function imageNeeds(
   if (image?.found !== true) {
     return undefined;
   }
-  refuseUnclear(image, { module, file: "requirements.txt", isSystem: false });
+  refuseUnclear(image, { module, file: "requirements.txt", calls: OF_PYTHON });
   return { packages: [BENTOML, ...image.packages], files: image.files };
 }
 
+/** What a service of BentoML needs of a system. */
+interface SystemNeeds {
+  readonly packages: readonly string[];
+  /** The container image that it is built on; undefined: it names none. */
+  readonly image?: string;
+}
+
 /**
- * The system packages of a service of BentoML: those of the `Image` in its module, and those of
- * `docker.system_packages` in `bentofile.yaml`. Rejects with an `EnvironmentError`.
+ * The system packages and the base image of a service of BentoML: those of the `Image` in its
+ * module, and those of `docker` in `bentofile.yaml`. Rejects with an `EnvironmentError`.
  */
-export async function systemPackagesOf(
+export async function systemNeeds(
   folder: string,
   entry: string,
   interpreter: Pick<PythonInterpreter, "path">,
-): Promise<readonly string[]> {
+): Promise<SystemNeeds> {
   const image = await readImage(join(folder, entry), interpreter);
   if (image !== undefined) {
-    refuseUnclear(image, { module: join(folder, entry), file: "tessera.yaml", isSystem: true });
+    refuseUnclear(image, { module: join(folder, entry), file: "tessera.yaml", calls: OF_SYSTEM });
   }
   const text = await readFile(join(folder, "bentofile.yaml"), "utf8").catch(() => "");
-  const { system_packages: named = [] } = partsOf(text).docker ?? {};
+  const { system_packages: named = [], base_image: base } = partsOf(text).docker ?? {};
   if (!Array.isArray(named) || !named.every((each) => typeof each === "string")) {
     throw new EnvironmentError(
       "LOCK_INVALID",
       "docker.system_packages in bentofile.yaml is no list of system packages, such as - ffmpeg",
     );
   }
-  return [...(image?.system ?? []), ...named];
+  if (base !== undefined && base !== null && typeof base !== "string") {
+    throw new EnvironmentError(
+      "LOCK_INVALID",
+      "docker.base_image in bentofile.yaml is no image, such as debian:12",
+    );
+  }
+  const chosen = image?.base || base;
+  return { packages: [...(image?.system ?? []), ...named], ...(chosen && { image: chosen }) };
 }
+
+/** The calls of an image that name packages for Python. */
+const OF_PYTHON = ["python_packages", "requirements_file", "pyproject_toml"];
+const OF_SYSTEM = ["system_packages", "base_image"];
 
 interface Image extends Needs {
   readonly system: readonly string[];
+  /** The image that it is built on; null or empty: that of BentoML. */
+  readonly base: string | null;
   /** It names packages for Python. */
   readonly found: boolean;
   /** Calls whose arguments cannot be read, such as `line 4: system_packages`. */
   readonly unclear: readonly string[];
 }
 
-/** Throws for a call that names packages in a way that is not read without running the module. */
+/** Throws for one of these calls whose arguments are not read without running the module. */
 function refuseUnclear(
   { unclear }: Image,
   {
     module,
     file,
-    isSystem,
-  }: { readonly module: string; readonly file: string; readonly isSystem: boolean },
+    calls,
+  }: { readonly module: string; readonly file: string; readonly calls: readonly string[] },
 ): void {
-  const found = unclear.find((call) => call.endsWith(": system_packages") === isSystem);
+  const found = unclear.find((call) => calls.includes(call.split(": ")[1] ?? ""));
   if (found !== undefined) {
     throw new EnvironmentError(
       "LOCK_INVALID",
-      `${module}, ${found} takes more than texts and constants of the module, which are read without running it: name the packages in ${file}`,
+      `${module}, ${found} takes more than texts and constants of the module, which are read without running it: name ${found.endsWith("base_image") ? "image" : "the packages"} in ${file}`,
     );
   }
 }
@@ -177,7 +203,7 @@ export function readBentofile(text: string): Needs {
 /** The parts of `bentofile.yaml` that matter here. */
 function partsOf(text: string): {
   readonly python?: { readonly packages?: unknown; readonly requirements_txt?: unknown };
-  readonly docker?: { readonly system_packages?: unknown };
+  readonly docker?: { readonly system_packages?: unknown; readonly base_image?: unknown };
 } {
   try {
     return (parse(text) as object | null) ?? {};

@@ -18,7 +18,7 @@ import { type Contents, readContents, verifyContents, writeContents } from "./co
 import { OversizedError } from "./environment.ts";
 import { overQuota } from "./install.ts";
 
-/** Folders that are made at a time: each downloads, unpacks and compiles in parallel. */
+/** Environments that are made at a time: each downloads, unpacks and compiles in parallel. */
 const MAX_PARALLEL_INSTALLS = 2;
 
 const DIGEST = /^[0-9a-f]{64}$/;
@@ -28,6 +28,8 @@ export interface FolderStoreOptions {
   readonly folder: string;
   /** Disk space of the folders that one organization uses. */
   readonly maxBytesPerOrganization: number;
+  /** Folders that are made at a time. Default: 2. */
+  readonly maxParallel?: number;
   /** Called after a sweep that removed folders. Default: nothing else is to be removed. */
   readonly onRemoved?: () => Promise<void>;
   readonly log: Pick<Log, "info" | "warn">;
@@ -44,7 +46,7 @@ export interface FolderRecipe {
   make(unfinished: string, limits: MakeLimits): Promise<void>;
 }
 
-interface MakeLimits {
+export interface MakeLimits {
   /** Disk space that it may take. */
   readonly maxBytes: number;
   /** Aborts when nobody waits for it any more. */
@@ -84,11 +86,12 @@ export class FolderStore {
   readonly #known = new Map<string, Making>();
   /** The organizations of those who hold a folder. */
   readonly #holders = new Map<string, string[]>();
-  readonly #installs = new Semaphore(MAX_PARALLEL_INSTALLS);
+  readonly #installs: Semaphore;
   #sweeping: Promise<unknown> = Promise.resolve();
 
   constructor(options: FolderStoreOptions) {
     this.#options = options;
+    this.#installs = new Semaphore(options.maxParallel ?? MAX_PARALLEL_INSTALLS);
   }
 
   /** Removes what was left unfinished. */

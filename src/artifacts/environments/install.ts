@@ -148,7 +148,7 @@ export async function withinDisk<T>(
 export function overQuota(maxBytes: number): OversizedError {
   const limit = Math.round(maxBytes / 1024 ** 2);
   return new OversizedError(
-    `its packages take more than the ${limit} MiB of disk that its organization has left for them: depend on fewer, or ask the operator for more (tessera start --max-environments-per-organization)`,
+    `its packages, or its image, take more than the ${limit} MiB of disk that its organization has left for them: have fewer, or ask the operator for more (tessera start --max-environments-per-organization)`,
   );
 }
 

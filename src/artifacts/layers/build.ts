@@ -8,7 +8,8 @@ import { EnvironmentError } from "../environments/environment.ts";
 import { type IndexedFile, SYSTEM_LOCK_NAME } from "../index-file.ts";
 import { Apt } from "./apt.ts";
 
-interface BuiltLock {
+/** A lock as a part of the artifact; empty without one. */
+export interface BuiltLock {
   /** By its path in the artifact. */
   readonly content: ReadonlyMap<string, FileSource>;
   readonly files: readonly IndexedFile[];

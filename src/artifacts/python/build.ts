@@ -23,7 +23,7 @@ import {
 } from "../build-options.ts";
 import { ServiceFileError } from "../bundle.ts";
 import { type FileSource, indexFiles, inParts, isNative, openSource } from "../content.ts";
-import { systemPackagesOf } from "../environments/bentoml.ts";
+import { systemNeeds } from "../environments/bentoml.ts";
 import { collectWheels } from "../environments/collect.ts";
 import type { HeldEnvironment } from "../environments/environment.ts";
 import { openInterpreter, type PythonInterpreter } from "../environments/interpreters.ts";
@@ -32,10 +32,12 @@ import { packageName } from "../environments/requirements.ts";
 import type { UvRun } from "../environments/run-uv.ts";
 import { EnvironmentStore } from "../environments/store.ts";
 import { findUv } from "../environments/uv.ts";
+import { lockedImage } from "../images/build.ts";
 import { includedFiles } from "../include.ts";
 import {
   createIndex,
   digestOf,
+  IMAGE_LOCK_NAME,
   type IndexedFile,
   LOCK_NAME,
   MAX_ARTIFACT_FILES,
@@ -106,14 +108,16 @@ export async function buildPythonArtifact(
   );
   onStep?.("load");
   const manifest = await probe(service, { sources, content, own, environment, sandbox }, options);
-  const locked = await lockedPackages(manifest, {
+  const named = await systemNeeds(root, entry, interpreter);
+  const packages = await lockedPackages(manifest, {
     ...options,
-    packages: [...(options.packages ?? []), ...(await systemPackagesOf(root, entry, interpreter))],
+    packages: [...(options.packages ?? []), ...named.packages],
   });
+  const image = await lockedImage({ image: manifest.image ?? named.image }, options);
   environment.release();
   await environments.sweep({ unusedForMs: UNUSED_ENVIRONMENT_TTL_MS });
   const isForOnePlatform = isVendored || own.some(({ path }) => isNative(wholePath(path)));
-  const index = createIndex(manifest, [...own, ...brought, ...locked.files], {
+  const index = createIndex(manifest, [...own, ...brought, ...packages.files, ...image.files], {
     entry,
     ...(isForOnePlatform && { platform: currentPlatform() }),
     python: {
@@ -125,7 +129,7 @@ export async function buildPythonArtifact(
   return {
     index,
     digest: digestOf(writeIndex(index)),
-    files: new Map([...content, ...wheels, ...locked.content]),
+    files: new Map([...content, ...wheels, ...packages.content, ...image.content]),
     warnings: [],
   };
 }
@@ -220,7 +224,10 @@ async function pythonSources(
         `${path} is outside ${root}, the folder of the service; copy it there`,
       );
     }
-    if ([LOCK_NAME, SYSTEM_LOCK_NAME].includes(place) || place.startsWith(WHEELS_FOLDER)) {
+    if (
+      [LOCK_NAME, SYSTEM_LOCK_NAME, IMAGE_LOCK_NAME].includes(place) ||
+      place.startsWith(WHEELS_FOLDER)
+    ) {
       throw new ArtifactError(
         `${path} has the name of a file of the artifact's own; give it another name`,
       );

@@ -78,4 +78,5 @@ export const BUILD_STEPS: Readonly<Record<BuildStep, string>> = {
   install: "installing its packages",
   load: "loading it in a worker",
   packages: "locking its system packages",
+  image: "asking the registry for its image",
 };

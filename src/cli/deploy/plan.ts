@@ -37,6 +37,8 @@ export interface DeployPlan {
   readonly include: readonly string[];
   /** System packages besides those that its code names. */
   readonly packages: readonly string[];
+  /** The container image that it runs in, before the one that its code names. */
+  readonly image: string | undefined;
   /** Where models are, by the names that the service has for them; they go before those in the code. */
   readonly models: GivenModels;
   /** How a service in Python is built. */
@@ -84,6 +86,7 @@ export async function deployPlan(
     settings,
     include,
     packages: file.packages,
+    image: file.image,
     models: file.models,
     python: flags,
     probing: { ...buildingTime(settings), probe: probeOf(flags.probe) },

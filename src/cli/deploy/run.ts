@@ -80,7 +80,7 @@ export class Deploying {
     readonly signal: AbortSignal;
     readonly resources: AsyncDisposableStack;
   }): Promise<BuiltArtifact> {
-    const { source, include, packages, settings, unread, python, probing } = this.#plan;
+    const { source, include, packages, image, settings, unread, python, probing } = this.#plan;
     const { given, signal, resources } = options;
     if (unread !== undefined) {
       this.#call.done(`${unread} is not read: deploy its folder, or add --file`);
@@ -99,6 +99,8 @@ export class Deploying {
       include,
       packages,
       lockSystem: (names: readonly string[]) => this.#lockSystem(names, signal),
+      ...(image !== undefined && { image }),
+      lockImage: (name: string) => this.#lockImage(name, signal),
       // The environment of the workers, as far as it is known here.
       env: { ...settings.env, ...given },
       onStep: (step: BuildStep) => this.#progress.step(`${BUILD_STEPS[step]} …`),
@@ -143,15 +145,14 @@ export class Deploying {
    */
   async #lockSystem(names: readonly string[], signal: AbortSignal): Promise<string | undefined> {
     const { client, organization } = this.#call;
-    try {
-      const request = { organization, packages: [...names] };
-      return (await client.deployments.lockSystemPackages(request, { signal })).lock;
-    } catch (err) {
-      if (errorFacts(err).reason === "SANDBOX_UNAVAILABLE") {
-        return undefined;
-      }
-      throw err;
-    }
+    const request = { organization, packages: [...names] };
+    return await lockOf(client.deployments.lockSystemPackages(request, { signal }));
+  }
+
+  /** Locks a container image as the platform would fetch it; undefined as for system packages. */
+  async #lockImage(image: string, signal: AbortSignal): Promise<string | undefined> {
+    const { client, organization } = this.#call;
+    return await lockOf(client.deployments.lockImage({ organization, image }, { signal }));
   }
 
   /** Reads the secrets that the file names and the deployment does not have yet. */
@@ -346,6 +347,18 @@ export class Deploying {
         ? `TESSERA_TOKEN is a token for it: ${program} token create caller --deployment ${name}`
         : `Anyone who can reach it may call it; to ask for a token: ${program} deployment update ${name} --authorization`,
     );
+  }
+}
+
+/** The lock that the platform made; undefined where it runs no such service itself. */
+async function lockOf(locking: Promise<{ readonly lock: string }>): Promise<string | undefined> {
+  try {
+    return (await locking).lock;
+  } catch (err) {
+    if (errorFacts(err).reason === "SANDBOX_UNAVAILABLE") {
+      return undefined;
+    }
+    throw err;
   }
 }
 

@@ -30,6 +30,8 @@ export interface TesseraFile {
   readonly include: readonly string[];
   /** System packages, by the names of Debian. */
   readonly packages: readonly string[];
+  /** The container image that is the root of its workers. */
+  readonly image?: string;
   readonly models: GivenModels;
 }
 
@@ -44,7 +46,7 @@ export interface GivenModels {
 }
 
 const KEYS = ["service", "name", "authorization", ...SETTINGS.map(({ key }) => key)];
-const LISTS = ["secrets", "include", "packages", "models"] as const;
+const LISTS = ["secrets", "include", "packages", "image", "models"] as const;
 /** File `tessera.yaml` of a service. */
 const MAX_TESSERA_YAML_BYTES = 1024 * 1024;
 
@@ -100,6 +102,7 @@ export function parseTesseraFile(text: string, path: string): TesseraFile {
   const service = read("service", someText);
   const name = read("name", someText);
   const authorization = read("authorization", truth);
+  const image = read("image", someText);
   return {
     ...(service !== undefined && { service }),
     ...(name !== undefined && { name }),
@@ -108,6 +111,7 @@ export function parseTesseraFile(text: string, path: string): TesseraFile {
     secrets: read("secrets", names) ?? [],
     include: read("include", texts) ?? [],
     packages: read("packages", texts) ?? [],
+    ...(image !== undefined && { image }),
     models: read("models", models) ?? {},
   };
 }

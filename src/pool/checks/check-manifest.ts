@@ -1,6 +1,7 @@
 /** Validates the manifest of a service: of a worker, as JSON text, or of an artifact's index. */
 import type { Attachments } from "../../protocol/attachments.ts";
 import { isHeaderName, MAX_HEAD_FIELDS } from "../../protocol/heads.ts";
+import { faultOfImage } from "../../protocol/image.ts";
 import {
   type EndpointManifest,
   MAX_ABORT_GRACE_MS,
@@ -93,6 +94,7 @@ function isManifest(manifest: unknown): manifest is ServiceManifest {
     (manifest.workers === undefined || isWithin(manifest.workers, 1, MAX_SERVICE_WORKERS)) &&
     (manifest.readyTimeoutMs === undefined ||
       isWithin(manifest.readyTimeoutMs, MIN_READY_TIMEOUT_MS, MAX_READY_TIMEOUT_MS)) &&
+    (manifest.image === undefined || faultOfImage(manifest.image) === undefined) &&
     (manifest.packages === undefined || faultOfSystemPackages(manifest.packages) === undefined)
   );
 }

@@ -2,6 +2,7 @@
 import type { ChildProcess } from "node:child_process";
 import type { Gpu } from "../gpus/gpus.ts";
 import { maxTasksOf, type WorkerCache, type WorkerLimits } from "../limits.ts";
+import type { WorkerImage } from "../sandbox/image.ts";
 import type { MemoryGroup, MemoryGroups } from "../sandbox/memory-groups.ts";
 import type { WorkerModel } from "./models.ts";
 
@@ -45,6 +46,8 @@ export interface LaunchOptions {
   readonly gpus?: readonly Gpu[] | undefined;
   /** The folder with the files of its system packages, for a sandbox of the kernel. Default: none. */
   readonly layer?: string | undefined;
+  /** The image that is its root, for a sandbox of the kernel. Default: none. */
+  readonly image?: WorkerImage | undefined;
   /** Its egress proxy, for a launch that gives it no network of its own. Undefined: it reaches nobody. */
   readonly egress: WorkerEgress | undefined;
 }

@@ -1,5 +1,6 @@
 /** Starts workers in Python, which has no permission model: the kernel's sandbox alone holds it. */
 import { fileURLToPath } from "node:url";
+import { SYSTEM_FILES } from "../sandbox/system-files.ts";
 import { launchAlone } from "./alone.ts";
 import type { Launch, LaunchOptions, WorkerProgram } from "./launch.ts";
 import { workerEnvironment } from "./node.ts";
@@ -10,23 +11,6 @@ const PYTHON_PACKAGES = fileURLToPath(new URL("../../../clients/python/src", imp
 /** Runs the host. The first entry of the path would otherwise be the working folder. */
 const HOST_PROGRAM =
   "import sys; sys.path[0] = sys.argv.pop(); from tessera.host.main import main; main()";
-
-/**
- * The system's certificates, which HTTP clients in Python read, and its settings of OpenSSL, each
- * by its name: in the folders around them, machines keep the private keys of their servers.
- */
-const SYSTEM_FILES = [
-  "/etc/ssl/certs",
-  "/etc/ssl/cert.pem",
-  "/etc/ssl/openssl.cnf",
-  "/etc/pki/tls/certs",
-  "/etc/pki/tls/cert.pem",
-  "/etc/pki/tls/openssl.cnf",
-  "/etc/pki/ca-trust/extracted",
-  "/usr/share/ca-certificates",
-  "/usr/local/share/ca-certificates",
-  "/var/lib/ca-certificates",
-];
 
 export interface Interpreter {
   /** Its path, or its name on the `PATH` of `env`. */

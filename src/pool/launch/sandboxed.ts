@@ -3,9 +3,16 @@ import { existsSync } from "node:fs";
 import { egressEnvironment } from "../../protocol/egress.ts";
 import { maxTasksOf } from "../limits.ts";
 import { deviceFiles, driverLibraries, gpuEnvironment } from "../sandbox/gpus.ts";
+import { byOwnLoader } from "../sandbox/image.ts";
 import type { KernelSandbox } from "../sandbox/sandbox.ts";
 import { exitInside, spawnSandboxed } from "../sandbox/spawn.ts";
-import { type Launch, type ProgramOf, type WorkerProgram, withMemoryGroup } from "./launch.ts";
+import {
+  type Launch,
+  type LaunchOptions,
+  type ProgramOf,
+  type WorkerProgram,
+  withMemoryGroup,
+} from "./launch.ts";
 import { modelPathInside } from "./models.ts";
 import { withinTasks, withProcessLimits } from "./process-limits.ts";
 
@@ -15,17 +22,20 @@ const MAX_SHARED_MEMORY_SHARE = 0.5;
 const EGRESS_SOCKET_INSIDE = "/run/tessera/egress.sock";
 /** Folders of programs, where there are any: a sandbox without system packages has none. */
 const PROGRAMS_OF_PACKAGES = "/usr/bin:/usr/sbin";
+/** The same of an image that does not say. */
+const PROGRAMS_OF_IMAGE = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 export function launchSandboxed(sandbox: KernelSandbox, programOf: ProgramOf): Launch {
   const { bubblewrap, prlimit, memoryGroups, filter } = sandbox;
   return (options) => {
-    const { rights, limits, scratchFolder, cache, egress, layer } = options;
+    const { rights, limits, scratchFolder, cache, egress, layer, image } = options;
     const { gpus = [], models = [] } = options;
     const devices = deviceFiles(gpus);
     const { command, env, files } = programOf(options);
     const maxTasks = limits && maxTasksOf(limits);
     const driver = devices.length === 0 ? undefined : driverLibraries();
-    const [program, ...args] = maxTasks === undefined ? command : held(command, maxTasks, sandbox);
+    const [program, ...args] =
+      maxTasks === undefined ? command : held(command, maxTasks, { ...sandbox, image });
     return withMemoryGroup(memoryGroups, limits, (memory) => {
       const { child, pid, first, kill } = spawnSandboxed({
         bubblewrap: withProcessLimits([bubblewrap], options, prlimit),
@@ -39,11 +49,12 @@ export function launchSandboxed(sandbox: KernelSandbox, programOf: ProgramOf): L
           ...files,
           ...rights.read,
           ...(driver?.files ?? []),
-          ...(program === prlimit ? [program] : []),
+          ...(prlimit !== undefined && [program, ...args].includes(prlimit) ? [prlimit] : []),
         ].filter((path) => existsSync(path)),
         writable: [scratchFolder, ...(cache === undefined ? [] : [cache.path])],
         devices,
         layer,
+        image,
         mounted: [
           ...models.map(({ name, path }) => ({ path, inside: modelPathInside(name) })),
           ...(egress === undefined ? [] : [{ path: egress.path, inside: EGRESS_SOCKET_INSIDE }]),
@@ -52,6 +63,7 @@ export function launchSandboxed(sandbox: KernelSandbox, programOf: ProgramOf): L
         args,
         env: {
           ...(layer !== undefined && { PATH: PROGRAMS_OF_PACKAGES }),
+          ...(image !== undefined && { PATH: PROGRAMS_OF_IMAGE, ...image.variables }),
           ...(driver !== undefined && { LD_LIBRARY_PATH: driver.folder }),
           ...(limits && gpuEnvironment(gpus, { hasOthers: false })),
           ...env,
@@ -73,10 +85,11 @@ export function launchSandboxed(sandbox: KernelSandbox, programOf: ProgramOf): L
 function held(
   command: WorkerProgram["command"],
   maxTasks: number,
-  { prlimit, memoryGroups }: KernelSandbox,
+  { prlimit, memoryGroups, image }: KernelSandbox & Pick<LaunchOptions, "image">,
 ): WorkerProgram["command"] {
   if (process.geteuid?.() !== 0 && prlimit !== undefined) {
-    return withinTasks(command, maxTasks, prlimit);
+    const limited = withinTasks(command, maxTasks, prlimit);
+    return image === undefined ? limited : byOwnLoader(limited);
   }
   if (memoryGroups?.boundsTasks) {
     return command;

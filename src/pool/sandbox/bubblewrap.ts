@@ -4,8 +4,10 @@
  * capability, and a file system that holds the machine's libraries and
  * what it was given, all read-only but for its scratch folder.
  */
-import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { dirname } from "node:path";
+import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import type { MachineLibraries, Mount, WorkerImage } from "./image.ts";
+import { rootArguments } from "./image.ts";
 import { isIn, layerArguments, libraryFolder } from "./layer.ts";
 
 /** Who a worker is inside: the user and the group `nobody`. */
@@ -46,9 +48,11 @@ export interface SandboxContents {
   /** Size of `/dev/shm`, in bytes, which may be written then. Default: there is none. */
   readonly sharedMemoryBytes?: number;
   /** Files that have another path inside. */
-  readonly mounted?: readonly { readonly path: string; readonly inside: string }[];
+  readonly mounted?: readonly Mount[];
   /** The folder with the files of system packages. Default: none. */
   readonly layer?: string | undefined;
+  /** The image that is the root. Default: the machine's libraries alone. */
+  readonly image?: WorkerImage | undefined;
   /**
    * The descriptor from which bubblewrap reads the seccomp filter, to its end, before it starts
    * any process.
@@ -60,14 +64,15 @@ export interface SandboxContents {
 
 /** The arguments of `bwrap` before the command that it runs. */
 export function bubblewrapArguments(contents: SandboxContents): string[] {
-  const { writable, devices = [], mounted = [], filterDescriptor, infoDescriptor } = contents;
-  const { sharedMemoryBytes } = contents;
-  const { libraries, read, layer } = withLayer(contents);
+  const { writable, devices = [], filterDescriptor, infoDescriptor } = contents;
+  const { sharedMemoryBytes, image } = contents;
+  const files = image === undefined ? besideLibraries(contents) : overImage(image, contents);
   return [
     ...["--unshare-user", "--uid", NOBODY, "--gid", NOBODY, "--disable-userns"],
     ...["--unshare-pid", "--unshare-ipc", "--unshare-net", "--unshare-cgroup-try"],
     ...["--unshare-uts", "--hostname", HOST_NAME],
     ...["--cap-drop", "ALL", "--die-with-parent", "--new-session"],
+    ...files.root,
     ...["--proc", "/proc"],
     // The driver of a GPU names its threads there, and gives up where it cannot.
     ...(devices.length === 0
@@ -80,17 +85,65 @@ export function bubblewrapArguments(contents: SandboxContents): string[] {
       ? []
       : ["--size", String(sharedMemoryBytes), "--tmpfs", "/dev/shm"]),
     ...["--remount-ro", "/dev"],
-    ...layer,
-    ...libraries.flatMap((path) => ["--ro-bind", path, path]),
-    ...["--ro-bind-try", "/etc/localtime", "/etc/localtime"],
-    ...read.flatMap((path) => ["--ro-bind-try", path, path]),
-    ...mounted.flatMap(({ path, inside }) => ["--ro-bind", path, inside]),
-    ...writable.flatMap((path) => ["--bind", path, path]),
+    ...files.mounts,
     ...["--chdir", writable[0]],
-    ...["--remount-ro", "/"],
+    ...files.end,
     ...["--add-seccomp-fd", String(filterDescriptor), "--info-fd", String(infoDescriptor)],
     "--",
   ];
+}
+
+/** The arguments for what a sandbox has of files. */
+interface FileArguments {
+  /** Before the file systems of the kernel. */
+  readonly root: readonly string[];
+  readonly mounts: readonly string[];
+  readonly end: readonly string[];
+}
+
+/** A file system with nothing but the machine's libraries, a layer, and what it was given. */
+function besideLibraries(contents: SandboxContents): FileArguments {
+  const { writable, mounted = [] } = contents;
+  const { libraries, read, layer } = withLayer(contents);
+  return {
+    root: [],
+    mounts: [
+      ...layer,
+      ...libraries.flatMap((path) => ["--ro-bind", path, path]),
+      ...["--ro-bind-try", "/etc/localtime", "/etc/localtime"],
+      ...read.flatMap((path) => ["--ro-bind-try", path, path]),
+      ...mounted.flatMap(({ path, inside }) => ["--ro-bind", path, inside]),
+      ...writable.flatMap((path) => ["--bind", path, path]),
+    ],
+    end: ["--remount-ro", "/"],
+  };
+}
+
+/** The folder in the scratch folder that is `/tmp` over an image. */
+const TEMPORARY_NAME = ".tmp";
+
+/** An image, with what it was given mounted over it. */
+function overImage(
+  { root, libraries }: WorkerImage,
+  { read, writable, mounted = [] }: SandboxContents,
+): FileArguments {
+  const temporary = join(writable[0], TEMPORARY_NAME);
+  mkdirSync(temporary, { recursive: true });
+  const asOnMachine = (path: string): Mount => ({ path, inside: path });
+  const files = [...libraries, ...read.map(asOnMachine), ...mounted];
+  const folders = [{ path: temporary, inside: "/tmp" }, ...writable.map(asOnMachine)];
+  // Below the temporary folder, places are made in that.
+  const inRoot = [...files, ...folders].filter(({ inside }) => !isIn(inside, "/tmp"));
+  const { before, at, after } = rootArguments(root, inRoot);
+  return {
+    root: before,
+    mounts: [
+      ...["--bind", temporary, "/tmp"],
+      ...files.flatMap((each) => ["--ro-bind", each.path, at(each)]),
+      ...folders.slice(1).flatMap((each) => ["--bind", each.path, at(each)]),
+    ],
+    end: [...after],
+  };
 }
 
 /** What is there of the machine, and the arguments for a layer beside it. */
@@ -130,6 +183,17 @@ export function systemLibraries(): readonly string[] {
     ]),
   ];
   return found;
+}
+
+/** The machine's folders of libraries, that of the GNU C library first; undefined with another one. */
+export function machineLibraries(): MachineLibraries | undefined {
+  const all = systemLibraries();
+  const loader = all.find((path) => /\/ld-linux[^/]*$/.test(path));
+  const folders = all.filter((path) => !LOADERS.includes(path));
+  const own = libraryFolder(folders);
+  return own === undefined || loader === undefined
+    ? undefined
+    : { folders: [own, ...folders.filter((path) => path !== own)], loader };
 }
 
 /** The shared libraries that this process has loaded when it started. */

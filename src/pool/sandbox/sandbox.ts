@@ -214,7 +214,8 @@ async function processHolders(
   };
 }
 
-function findProgram(name: string, path: string): string | undefined {
+/** The path of a program in the folders of a `PATH`; undefined where there is none. */
+export function findProgram(name: string, path: string): string | undefined {
   return path
     .split(delimiter)
     .filter((folder) => folder.startsWith("/"))

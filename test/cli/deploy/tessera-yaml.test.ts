@@ -34,6 +34,7 @@ processes: 8
 gpus: 2
 gpu_memory: 20GiB
 packages: [ffmpeg, poppler-utils]
+image: registry.example.com/acme/reader:1
 models:
   qwen: "hf://Qwen/Qwen3-0.6B"
   llama: { source: "hf://meta-llama/Llama-3.2-1B", token: HF_TOKEN }
@@ -59,6 +60,7 @@ models:
       secrets: ["API_KEY"],
       include: ["models/*.onnx"],
       packages: ["ffmpeg", "poppler-utils"],
+      image: "registry.example.com/acme/reader:1",
       models: {
         qwen: { source: "hf://Qwen/Qwen3-0.6B" },
         llama: { source: "hf://meta-llama/Llama-3.2-1B", token: "HF_TOKEN" },

@@ -1,7 +1,11 @@
 import { createHash } from "node:crypto";
 import { PassThrough, Readable } from "node:stream";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { SYSTEM_LOCK_NAME, writeIndex } from "../../../src/artifacts/index-file.ts";
+import {
+  IMAGE_LOCK_NAME,
+  SYSTEM_LOCK_NAME,
+  writeIndex,
+} from "../../../src/artifacts/index-file.ts";
 import { openFile } from "../../../src/artifacts/pack.ts";
 import { currentPlatform } from "../../../src/artifacts/platform.ts";
 import {
@@ -67,6 +71,18 @@ describe("a deploy", () => {
     await expect(locking).rejects.toThrow(
       "its system packages (packages) need the kernel's sandbox",
     );
+  });
+
+  it("refuses a container image, which needs the kernel's sandbox, and one beside system packages", async () => {
+    const { index } = await artifact();
+    const lock = { path: IMAGE_LOCK_NAME, size: 1, sha256: "0".repeat(64), executable: false };
+    const packages = { ...lock, path: SYSTEM_LOCK_NAME };
+    const text = writeIndex({ ...index, files: [lock, ...index.files] });
+    expect(await create(text)).toBe("SANDBOX_UNAVAILABLE");
+    const both = writeIndex({ ...index, files: [lock, packages, ...index.files] });
+    expect(await create(both)).toBe("ARTIFACT_INVALID");
+    const locking = world.client.deployments.lockImage({ image: "debian:12" });
+    await expect(locking).rejects.toThrow("its image (image) needs the kernel's sandbox");
   });
 
   it("refuses a network that this node could not enforce, or that is none", async () => {

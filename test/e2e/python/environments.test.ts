@@ -13,7 +13,7 @@ import { join } from "node:path";
 import { Readable } from "node:stream";
 import { promisify } from "node:util";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { systemPackagesOf } from "../../../src/artifacts/environments/bentoml.ts";
+import { systemNeeds } from "../../../src/artifacts/environments/bentoml.ts";
 import type { EnvironmentSpec, Wheel } from "../../../src/artifacts/environments/environment.ts";
 import { lockPackages } from "../../../src/artifacts/environments/lock.ts";
 import {
@@ -439,9 +439,9 @@ describe.skipIf(skipped)(`the lock of a service's packages${skipped}`, () => {
         "bentofile.yaml": "docker:\n  system_packages: [git]\n",
         "requirements.txt": "one\n",
       });
-    const system = () => systemPackagesOf(folder, "service.py", found.interpreter);
+    const system = () => systemNeeds(folder, "service.py", found.interpreter);
     image('.python_packages(*read()).system_packages("libgl1", *TOOLS)');
-    expect(await system()).toEqual(["libgl1", "ffmpeg", "git"]);
+    expect(await system()).toEqual({ packages: ["libgl1", "ffmpeg", "git"] });
     expect((await lock()).source).toBe("requirements.txt");
     image(".system_packages(*read())");
     await expect(system()).rejects.toThrow(
@@ -449,6 +449,25 @@ describe.skipIf(skipped)(`the lock of a service's packages${skipped}`, () => {
     );
     write({ "service.py": "", "bentofile.yaml": "docker:\n  system_packages: git\n" });
     await expect(system()).rejects.toThrow("docker.system_packages in bentofile.yaml is no list");
+  });
+
+  it("takes the base image of BentoML's image, or of its file, for the image of the service", async () => {
+    const system = () => systemNeeds(folder, "service.py", found.interpreter);
+    const head = 'import bentoml\nBASE = "debian:12"\n';
+    write({ "service.py": `${head}image = bentoml.images.Image(base_image=BASE)\n` });
+    expect(await system()).toEqual({ packages: [], image: "debian:12" });
+    write({
+      "service.py": `${head}from bentoml.images import Image\nimage = Image("debian:13")\n`,
+    });
+    expect(await system()).toEqual({ packages: [], image: "debian:13" });
+    write({ "service.py": `${head}image = bentoml.images.Image(base_image=read())\n` });
+    await expect(system()).rejects.toThrow(
+      /line 3: base_image takes more .* name image in tessera.yaml/,
+    );
+    write({ "service.py": "", "bentofile.yaml": "docker:\n  base_image: debian:12\n" });
+    expect(await system()).toEqual({ packages: [], image: "debian:12" });
+    write({ "bentofile.yaml": "docker:\n  base_image: [a]\n" });
+    await expect(system()).rejects.toThrow("docker.base_image in bentofile.yaml is no image");
   });
 
   it("is the releases of uv.lock", async () => {

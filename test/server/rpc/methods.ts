@@ -300,6 +300,11 @@ export const ROWS: readonly Row[] = [
     outcome: "SANDBOX_UNAVAILABLE",
   },
   {
+    method: deployment.lockImage,
+    request: (_, cast) => ({ ...named(cast), image: "debian:12" }),
+    outcome: "SANDBOX_UNAVAILABLE",
+  },
+  {
     method: deployment.uploadFile,
     request: (_, cast) => ({ ...named(cast), header: { sha256: DIGEST, sizeBytes: "1" } }),
     outcome: "ARTIFACT_INVALID",

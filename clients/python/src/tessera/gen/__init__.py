@@ -31,6 +31,7 @@ from .organization import ListInvitationsResponse
 from .metrics import ListMetricsResponse
 from .organization import ListOrganizationsResponse
 from .deployment import ListWorkersResponse
+from .deployment import LockImageResponse
 from .deployment import LockSystemPackagesResponse
 from .organization import Member
 from .metrics import Metric
@@ -119,6 +120,7 @@ __all__ = [
     "ListMetricsResponse",
     "ListOrganizationsResponse",
     "ListWorkersResponse",
+    "LockImageResponse",
     "LockSystemPackagesResponse",
     "Member",
     "Metric",

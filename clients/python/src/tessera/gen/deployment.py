@@ -355,6 +355,16 @@ class ListWorkersResponse:
 
 
 @_dc.dataclass(kw_only=True)
+class LockImageResponse:
+    """LockImageResponse has the lock."""
+
+    lock: str = ""
+    """A line: the image with its digest, its architecture, and bytes of its download, with a space
+    between two of them.
+    """
+
+
+@_dc.dataclass(kw_only=True)
 class LockSystemPackagesResponse:
     """LockSystemPackagesResponse has the lock."""
 
@@ -606,6 +616,30 @@ class SyncDeploymentService(_rpc.SyncService):
         }
         call = _rpc.Call("tessera.v1.DeploymentService/LockSystemPackages", message, harmless=True)
         return self._unary(call, LockSystemPackagesResponse)
+
+    def lock_image(
+        self,
+        *,
+        organization: str = "",
+        image: str = "",
+    ) -> LockImageResponse:
+        """LockImage resolves the name of a container image to what its registry has under it now,
+        for the architecture of the platform's machine: the digest of its manifest. The lock is
+        a file of the artifact, `tessera.image`, so that every machine has the same. The
+        platform asks the registry, and reaches public addresses only, and what its operator
+        allows. Nothing is stored.
+
+        Errors: INVALID_ARGUMENT (REQUEST_INVALID; LOCK_INVALID: no such image, another
+        architecture, or content that is not of its digest), FAILED_PRECONDITION
+        (SANDBOX_UNAVAILABLE: the platform runs no images; ENVIRONMENT_UNAVAILABLE: it has no
+        skopeo, or the registry does not answer, refuses, or may not be reached).
+        """
+        message: dict[str, _t.Any] = {
+            "organization": organization,
+            "image": image,
+        }
+        call = _rpc.Call("tessera.v1.DeploymentService/LockImage", message, harmless=True)
+        return self._unary(call, LockImageResponse)
 
     def create_revision(
         self,
@@ -997,6 +1031,30 @@ class AsyncDeploymentService(_rpc.AsyncService):
         }
         call = _rpc.Call("tessera.v1.DeploymentService/LockSystemPackages", message, harmless=True)
         return await self._unary(call, LockSystemPackagesResponse)
+
+    async def lock_image(
+        self,
+        *,
+        organization: str = "",
+        image: str = "",
+    ) -> LockImageResponse:
+        """LockImage resolves the name of a container image to what its registry has under it now,
+        for the architecture of the platform's machine: the digest of its manifest. The lock is
+        a file of the artifact, `tessera.image`, so that every machine has the same. The
+        platform asks the registry, and reaches public addresses only, and what its operator
+        allows. Nothing is stored.
+
+        Errors: INVALID_ARGUMENT (REQUEST_INVALID; LOCK_INVALID: no such image, another
+        architecture, or content that is not of its digest), FAILED_PRECONDITION
+        (SANDBOX_UNAVAILABLE: the platform runs no images; ENVIRONMENT_UNAVAILABLE: it has no
+        skopeo, or the registry does not answer, refuses, or may not be reached).
+        """
+        message: dict[str, _t.Any] = {
+            "organization": organization,
+            "image": image,
+        }
+        call = _rpc.Call("tessera.v1.DeploymentService/LockImage", message, harmless=True)
+        return await self._unary(call, LockImageResponse)
 
     async def create_revision(
         self,

@@ -35,6 +35,8 @@ class HostedClass:
         self.manifest.update(definition.gpus)
         if definition.packages:
             self.manifest["packages"] = list(definition.packages)
+        if definition.image:
+            self.manifest["image"] = definition.image
         if definition.models:
             self.manifest["models"] = dict(definition.models)
         if definition.description:

@@ -40,6 +40,13 @@ _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+")
 MAX_PACKAGES = 64
 _PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]{0,126}[a-z0-9+.](?:=[0-9][A-Za-z0-9.+:~-]{0,127})?")
 
+_IMAGE_PART = r"[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*"
+_IMAGE = re.compile(
+    r"(?:(?:(?=[^/]*[.:]|localhost/)[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::[0-9]{1,5})?)/)?"
+    rf"{_IMAGE_PART}(?:/{_IMAGE_PART})*"
+    r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?"
+)
+
 _COMMON_OPTIONS = (
     *("name", "description", "timeout", "abort_grace", "concurrency", "batch", "max_json"),
     *("requires", "place", "headers"),
@@ -176,6 +183,18 @@ def check_packages(names: object, place: str) -> list[str]:
                 "such as ffmpeg, nor a name with a version such as ffmpeg=7:5.1.6-0+deb12u1"
             )
     return given
+
+
+def check_image(value: object, place: str) -> str | None:
+    """The option ``image`` of a service; None without one."""
+    if value is None:
+        return None
+    if not isinstance(value, str) or len(value) > 512 or not _IMAGE.fullmatch(value):
+        raise ServiceError(
+            f"{place}: image is {value!r:.100}, which is no name of a container image such as "
+            "debian:12 or registry.example.com/acme/reader@sha256:… with 64 digits"
+        )
+    return value
 
 
 def check_models(value: object, place: str) -> dict[str, str] | None:

@@ -17,6 +17,7 @@ from .options import (
     check_description,
     check_gpus,
     check_models,
+    check_image,
     check_packages,
     check_processes,
     check_ready_timeout,
@@ -75,6 +76,8 @@ class ServiceDefinition:
     processes: int | None = None
     packages: Sequence[str] = ()
     """System packages, by the names of Debian."""
+    image: str | None = None
+    """The container image that is the root of its workers."""
     models: Mapping[str, str] | None = None
     mounts: Sequence[tuple[Mount, Mapping[str, Any]]] = ()
     """Mounted servers, with their manifests."""
@@ -95,6 +98,7 @@ def service(
     ready_timeout: Duration | None = None,
     processes: int | None = None,
     packages: Sequence[str] | None = None,
+    image: str | None = None,
     models: Mapping[str, str] | None = None,
     gpus: int | None = None,
     gpu_memory: str | None = None,
@@ -112,6 +116,7 @@ def service(
     ready_timeout: Duration | None = None,
     processes: int | None = None,
     packages: Sequence[str] | None = None,
+    image: str | None = None,
     models: Mapping[str, str] | None = None,
     gpus: int | None = None,
     gpu_memory: str | None = None,
@@ -138,6 +143,9 @@ def service(
       Default: 0.
     - ``packages``: system packages that it needs, by the names of Debian, such as ``["ffmpeg"]``,
       at most 64. Where it is deployed, their programs and libraries are in its sandbox.
+    - ``image``: the container image that is the root of its workers' file system where it is
+      deployed, such as ``"registry.example.com/acme/reader:1"``, instead of ``packages``. A deploy
+      pins it to its digest. Default: none.
     - ``models``: where its models are, by the names that it has for them, such as
       ``{"qwen": "hf://Qwen/Qwen3-0.6B"}``. A deploy pins each; ``model_path("qwen")`` is its
       folder in a worker. Default: none.
@@ -163,6 +171,7 @@ def service(
         started = check_processes(processes, at)
         system = check_packages(packages, at)
         devices = check_gpus(gpus, gpu_memory, at)
+        root = check_image(image, at)
         mounts = mounts_of(cls, at)
         endpoints = _endpoints(cls, at, is_optional=len(mounts) > 0)
         weights = check_models(models, at)
@@ -176,6 +185,7 @@ def service(
             ready_ms,
             started,
             system,
+            root,
             weights,
             mounts,
             devices,

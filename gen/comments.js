@@ -282,6 +282,7 @@ export const comments = {
   "tessera.v1.DeploymentWorker.ready": "Whether it takes calls: false while it loads or stops.",
   "tessera.v1.DeploymentWorker.deployment": "The name of the deployment.",
   "tessera.v1.DeploymentWorker.fault": "Why the service does not run at it, for a worker on another machine that stays joined and tries again. It begins with a reason of the catalogue where there is one, such as `ENVIRONMENT_UNAVAILABLE: …`. Empty: nothing is wrong.",
+  "tessera.v1.DeploymentWorker.gpus": "The GPUs of the node that it has, such as `GPU 0 (NVIDIA H200)`. Those of another machine are known to that machine alone.",
   "tessera.v1.WorkerMachine": "WorkerMachine is another machine, as the worker on it describes it.",
   "tessera.v1.WorkerMachine.hostname": "Its name.",
   "tessera.v1.WorkerMachine.platform": "Its operating system and processor, such as `linux-x64`.",

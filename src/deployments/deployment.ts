@@ -97,6 +97,7 @@ export class Deployment implements AsyncDisposable {
             countsOf: (manifest) => this.#counts.worker(workerId, manifest),
             onEgress: (decision) => this.#metrics?.egressDecided(decision),
           }),
+          start.gpus,
         ),
       onReady: (worker) => {
         const { id, lease } = this.#list.began(worker);

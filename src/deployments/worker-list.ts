@@ -1,4 +1,5 @@
 /** The workers of a deployment on this node, as people see them. */
+import { type Gpu, gpuText } from "../pool/gpus/gpus.ts";
 import type { Worker } from "../pool/worker.ts";
 import type { NodeWorkers, WorkerRecord } from "../storage/hosting/nodes.ts";
 
@@ -11,16 +12,18 @@ const MAX_LISTED_FAULT_CHARACTERS = 1_000;
 /** Notes when workers have begun, and describes those that are there. */
 export class WorkerList {
   readonly #startedAtMs = new WeakMap<Worker, number>();
+  readonly #gpus = new WeakMap<Worker, readonly Gpu[]>();
   readonly #now: () => number;
 
   constructor(now: () => number) {
     this.#now = now;
   }
 
-  /** Notes a worker that was started or has joined, once, and returns it. */
-  began(worker: Worker): Worker {
+  /** Notes a worker that was started or has joined, once, with its GPUs of this node, and returns it. */
+  began(worker: Worker, gpus: readonly Gpu[] = []): Worker {
     if (!this.#startedAtMs.has(worker)) {
       this.#startedAtMs.set(worker, this.#now());
+      this.#gpus.set(worker, gpus);
     }
     return worker;
   }
@@ -36,6 +39,7 @@ export class WorkerList {
 
   #record(worker: Worker): WorkerRecord {
     const { id, revision = 0, machine, busyness, loaded, fault } = worker;
+    const gpus = this.#gpus.get(worker) ?? [];
     return {
       workerId: id,
       revision,
@@ -48,6 +52,7 @@ export class WorkerList {
       startedAtMs: this.#startedAtMs.get(worker) ?? this.#now(),
       calls: busyness,
       ready: loaded,
+      ...(gpus.length > 0 && { gpus: gpus.map(gpuText) }),
       ...(fault !== undefined && { fault: fault.slice(0, MAX_LISTED_FAULT_CHARACTERS) }),
     };
   }

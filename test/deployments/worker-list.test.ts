@@ -26,3 +26,16 @@ it("describes the oldest workers, and counts the others", () => {
     ready: true,
   });
 });
+
+it("tells which GPUs of the node a worker has", () => {
+  const list = new WorkerList(() => 0);
+  const gpu = {
+    ...{ index: 1, uuid: "GPU-1", name: "NVIDIA L4", minor: 1 },
+    ...{ memoryBytes: 24, usedBytes: 0, isSliced: false },
+  };
+  const one = list.began(worker("one"), [gpu]);
+  expect(list.describe([one, list.began(worker("two"))]).workers.map(({ gpus }) => gpus)).toEqual([
+    ["GPU 1 (NVIDIA L4)"],
+    undefined,
+  ]);
+});

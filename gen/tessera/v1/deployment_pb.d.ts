@@ -2803,6 +2803,14 @@ export declare type DeploymentWorker = Message<"tessera.v1.DeploymentWorker"> & 
    * @generated from field: string fault = 9;
    */
   fault: string;
+
+  /**
+   * The GPUs of the node that it has, such as `GPU 0 (NVIDIA H200)`. Those of
+   * another machine are known to that machine alone.
+   *
+   * @generated from field: repeated string gpus = 10;
+   */
+  gpus: string[];
 };
 
 /**
@@ -2875,6 +2883,14 @@ export declare type DeploymentWorkerJson = {
    * @generated from field: string fault = 9;
    */
   fault?: string;
+
+  /**
+   * The GPUs of the node that it has, such as `GPU 0 (NVIDIA H200)`. Those of
+   * another machine are known to that machine alone.
+   *
+   * @generated from field: repeated string gpus = 10;
+   */
+  gpus?: string[];
 };
 
 /**

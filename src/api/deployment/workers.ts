@@ -45,7 +45,7 @@ export function listWorkers({
 
 function toWorker(
   node: string,
-  { workerId, revision, machine, startedAtMs, calls, ready, fault = "" }: WorkerRecord,
+  { workerId, revision, machine, startedAtMs, calls, ready, fault = "", gpus = [] }: WorkerRecord,
 ): MessageInitShape<typeof DeploymentWorkerSchema> {
   return {
     workerId,
@@ -56,5 +56,6 @@ function toWorker(
     calls,
     ready,
     fault,
+    gpus: [...gpus],
   };
 }

@@ -75,7 +75,7 @@ function workerTable({ workers }: ListWorkersResponse): Table {
       one.revision === 0 ? "" : String(one.revision),
       stateText(one),
       String(one.calls),
-      one.machine === undefined ? `node ${one.node}` : machineText(one.machine),
+      one.machine === undefined ? nodeText(one) : machineText(one.machine),
       labelsText(one.machine?.labels ?? {}),
       moment(one.startedAt),
     ]),
@@ -86,6 +86,10 @@ function workerTable({ workers }: ListWorkersResponse): Table {
 function stateText({ ready, fault }: DeploymentWorker): string {
   const why = fault === "" ? "" : `: ${plain(fault)}`;
   return ready ? "ready" : `not ready${why}`;
+}
+
+function nodeText({ node, gpus }: DeploymentWorker): string {
+  return [`node ${node}`, ...gpus].join(", ");
 }
 
 function machineText({ hostname, platform }: WorkerMachine): string {

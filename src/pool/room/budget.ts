@@ -244,7 +244,11 @@ export class NodeBudget implements Disposable {
   #precedes(request: RoomRequest, other: RoomRequest): boolean {
     const held = ({ tenant }: RoomRequest): number => this.#taken.of(tenant.organization).workers;
     const calm = (asked: RoomRequest): number => (asked.isUrgent() ? 0 : 1);
-    const difference = held(request) - held(other) || calm(request) - calm(other);
+    // What its own deployment has left for a roll-out goes to no one else.
+    const late = (asked: RoomRequest): number =>
+      asked.isRollout === true && asked.need().gpus !== undefined ? 0 : 1;
+    const difference =
+      late(request) - late(other) || held(request) - held(other) || calm(request) - calm(other);
     return request !== other && difference < 0;
   }
 

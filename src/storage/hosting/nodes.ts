@@ -100,6 +100,8 @@ export interface WorkerRecord {
   readonly ready: boolean;
   /** Why the service does not run at it; absent where nothing is wrong. */
   readonly fault?: string;
+  /** The GPUs of the node that it has, for people; absent for none. */
+  readonly gpus?: readonly string[];
 }
 
 /** The workers of one node, the oldest first. */

@@ -4,7 +4,8 @@ import { delimiter, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { DeploymentStatus } from "../../../src/client/index.ts";
 import { bearer, Folder } from "../start/platform.ts";
-import { artifact, reasonOf, until, World } from "./world.ts";
+import { hasJoined, startAgent, workerToken } from "../workers/agent-program.ts";
+import { artifact, reasonOf, World } from "./world.ts";
 
 const OPERATOR = "of-the-operator";
 
@@ -16,8 +17,8 @@ interface Seen {
   readonly gpu: string;
 }
 
-/** A platform on one machine with so many GPUs of 80 GiB. */
-async function platformWith(count: number, folder: Folder): Promise<World> {
+/** The `PATH` of a machine with so many GPUs of 80 GiB. */
+function machineWith(count: number, folder: Folder): string {
   const lines = Array.from(
     { length: count },
     (_, index) =>
@@ -26,10 +27,14 @@ async function platformWith(count: number, folder: Folder): Promise<World> {
   const program = join(folder.path, "nvidia-smi");
   writeFileSync(program, `#!/bin/sh\nprintf '${lines.join("\\n")}\\n'\n`);
   chmodSync(program, 0o755);
-  const PATH = [folder.path, process.env.PATH].join(delimiter);
+  return [folder.path, process.env.PATH].join(delimiter);
+}
+
+/** A platform on such a machine. */
+async function platformWith(count: number, folder: Folder): Promise<World> {
   return World.start({
     env: {
-      PATH,
+      PATH: machineWith(count, folder),
       TESSERA_GPU_STAY: "0s",
       TESSERA_METRICS_TOKEN: OPERATOR,
       TESSERA_MAX_WORKERS: "8",
@@ -69,6 +74,8 @@ describe("a node with one GPU", () => {
     const settings = { minWorkers: 1, maxWorkers: 2, gpus: 1 };
     await world.deployed("first", built, { settings });
     expect((await look(world, "first")).gpu).toBe("GPU-0");
+    const { workers } = await world.client.deployments.listWorkers({ deployment: "first" });
+    expect(workers.map(({ gpus }) => gpus)).toEqual([["GPU 0 (NVIDIA H100)"]]);
     // The roll-out takes it from the worker that does nothing, although that is the only one.
     await world.deployed("second", built, { settings });
     const { status } = await world.until("first", ({ statusReason }) =>
@@ -177,7 +184,33 @@ it("refuses a local deployment with a GPU on a platform without, and lets any ot
   await deployments.deleteDeployment({ deployment: "any", force: true });
 });
 
-/** Tasks of all deployments together; with 10,000, a quarter of an hour. */
+describe("a machine that joins", () => {
+  it("gives each of its workers GPUs of its own, and none where it has too few", async () => {
+    using folder = new Folder();
+    await using world = await World.start();
+    await world.deploy("afar", await artifact("gpu"), { settings: { gpus: 1, place: 3 } });
+    const token = await workerToken(world, ["afar"]);
+    const join = (env: Record<string, string>, ...flags: string[]) =>
+      startAgent(world, { token, deployment: "afar", flags, env });
+    await using bare = join({});
+    await bare.says(
+      "stderr",
+      /a worker of deployment acme\/afar needs 1 GPU, and this machine has 0 GPUs/,
+    );
+    await using agent = join({ PATH: machineWith(2, folder) }, "--workers", "2");
+    await hasJoined(agent);
+    const seen = new Set<string>();
+    while (seen.size < 2) {
+      const ids = [submit(world, "afar", { forMs: 300 }), submit(world, "afar", { forMs: 300 })];
+      for (const id of await Promise.all(ids)) {
+        seen.add((await result(world, "afar", id)).gpu);
+      }
+    }
+    expect([...seen].toSorted()).toEqual(["GPU-0", "GPU-1"]);
+  }, 60_000);
+});
+
+/** Tasks of all deployments together; 10,000 take ten minutes. */
 const TASKS = Number(process.env.TESSERA_GPU_TASKS ?? 300);
 
 it("ends all tasks of twenty deployments that want one GPU, with one worker at a time", async () => {
@@ -188,28 +221,31 @@ it("ends all tasks of twenty deployments that want one GPU, with one worker at a
   const settings = { minWorkers: 0, maxWorkers: 2, gpus: 1 };
   await Promise.all(names.map((name) => world.deploy(name, built, { settings })));
   for (const name of names) {
-    await until(
-      () => world.client.deployments.getDeployment({ deployment: name }),
-      ({ revision }) => revision === 1,
-    );
+    await world.until(name, ({ revision }) => revision === 1);
   }
   const swapsBefore = await measured(world, "tessera_node_evictions_total");
-  const tasks = await Promise.all(
-    Array.from({ length: TASKS }, async (_, index) => {
-      const name = names[index % names.length] ?? "";
-      return [name, await submit(world, name)] as const;
+  const submitted = await Promise.all(
+    names.map(async (name) => {
+      const ids: string[] = [];
+      while (ids.length < TASKS / names.length) {
+        ids.push(await submit(world, name));
+      }
+      return [name, ids] as const;
     }),
   );
-  const seen = await Promise.all(
-    tasks.map(async ([name, id]) => {
-      for (;;) {
-        const found = await result(world, name, id);
-        if (found.worker !== undefined) {
-          return found;
+  const seen: Seen[] = [];
+  await Promise.all(
+    submitted.map(async ([name, ids]) => {
+      for (const id of ids) {
+        let found = await result(world, name, id);
+        while (found.worker === undefined) {
+          found = await result(world, name, id);
         }
+        seen.push(found);
       }
     }),
   );
+  expect(seen).toHaveLength(TASKS);
   const swaps = (await measured(world, "tessera_node_evictions_total")) - swapsBefore;
   expect(swaps).toBeLessThanOrEqual(2 * names.length);
   const lives = [...Map.groupBy(seen, ({ worker }) => worker).values()]

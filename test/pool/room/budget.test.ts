@@ -1,4 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { Gpu } from "../../../src/pool/gpus/gpus.ts";
+import { GpuLedger } from "../../../src/pool/gpus/ledger.ts";
 import { NodeBudget } from "../../../src/pool/room/budget.ts";
 import type {
   ReadyWorker,
@@ -127,6 +129,90 @@ class FakePool implements Tenant, RoomRequest {
 
 /** Lets everything run that does not wait for a timer. */
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+describe("the GPUs in a node's budget", () => {
+  const GPU: Gpu = {
+    ...{ index: 0, uuid: "GPU-0", name: "NVIDIA L4", minor: 0 },
+    ...{ memoryBytes: 24 * 1024 ** 3, usedBytes: 0, isSliced: false },
+  };
+
+  /** A node with one GPU. */
+  function withGpu(): void {
+    const limits = { workers: 10, memoryBytes: 1e12 };
+    const gpus = new GpuLedger({ list: [GPU] });
+    budget = new NodeBudget({ node: limits, organization: limits }, { gpus });
+    budgets.push(budget);
+  }
+
+  function pool(min = 1): FakePool {
+    const made = new FakePool("acme");
+    made.min = min;
+    made.memory = { ...made.memory, gpus: { count: 1 } };
+    return made;
+  }
+
+  async function later(ms: number): Promise<void> {
+    vi.advanceTimersByTime(ms);
+    await turn();
+  }
+
+  it("are given by an idle worker of a minimum after a minute, to one that is needed", async () => {
+    withGpu();
+    const first = pool().want(1).rest();
+    const second = pool();
+    second.urgent = true;
+    second.want(1);
+    await later(59_000);
+    expect(first.evicted).toHaveLength(0);
+    await later(1_500);
+    expect(first.evicted).toHaveLength(1);
+    expect(second.rooms).toHaveLength(0);
+    await first.gone();
+    expect(second.rooms[0]?.gpus).toEqual([GPU]);
+  });
+
+  it("stay with a worker of a minimum while others want them for theirs alone, and with a busy one", async () => {
+    withGpu();
+    const first = pool().want(1).rest();
+    const second = pool().want(1);
+    await later(600_000);
+    expect(first.evicted).toHaveLength(0);
+    first.sleeping.clear();
+    second.urgent = true;
+    await later(600_000);
+    expect(first.evicted).toHaveLength(0);
+    expect(budget.shortage(second)).toMatch(/GPU 0 \(NVIDIA L4\) is held by acme\/pool$/);
+    first.want(0);
+    await first.end();
+    expect(second.rooms).toHaveLength(1);
+  });
+
+  it("are taken by a roll-out from its own busy worker, and by no one else in between", async () => {
+    withGpu();
+    const own = pool().want(1);
+    const [room] = own.rooms;
+    own.sleeping.set(room as Room, Number.POSITIVE_INFINITY);
+    const other = pool();
+    other.urgent = true;
+    own.isRollout = true;
+    const entered = budget.enter(own);
+    other.want(1);
+    await later(300);
+    expect(own.evicted).toEqual([room]);
+    await own.gone();
+    expect((await entered).gpus).toEqual([GPU]);
+    expect(other.rooms).toHaveLength(0);
+  });
+
+  it("are not surpassed by a roll-out, whatever room there is else", async () => {
+    withGpu();
+    pool().want(1);
+    const rolling = pool();
+    rolling.isRollout = true;
+    expect(budget.tryEnter(rolling)).toBeUndefined();
+    expect(budget.use).toMatchObject({ waiting: 1, gpus: [{ leftOut: undefined }] });
+  });
+});
 
 describe("a node's budget", () => {
   it("gives room up to its number of workers, and then to one who waits when one ends", async () => {

@@ -308,6 +308,10 @@ class DeploymentWorker:
     tries again. It begins with a reason of the catalogue where there is one, such as
     `ENVIRONMENT_UNAVAILABLE: …`. Empty: nothing is wrong.
     """
+    gpus: list[str] = _dc.field(default_factory=list)
+    """The GPUs of the node that it has, such as `GPU 0 (NVIDIA H200)`. Those of another machine
+    are known to that machine alone.
+    """
 
 
 @_dc.dataclass(kw_only=True)

@@ -59,12 +59,12 @@ export function Workers({ of: deployment }: { readonly of: DeploymentJson }) {
 }
 
 /** The machine, with what it says of itself. */
-function Machine({ of: { machine, node } }: { readonly of: DeploymentWorkerJson }) {
+function Machine({ of: { machine, node, gpus = [] } }: { readonly of: DeploymentWorkerJson }) {
   if (machine === undefined) {
     return (
       <>
         {node}
-        <span className="secondary">a node of the platform</span>
+        <span className="secondary">{["a node of the platform", ...gpus].join(", ")}</span>
       </>
     );
   }

@@ -14,8 +14,8 @@ import { startImporter } from "../hosting/models/importer.ts";
 import type { ModelSource } from "../hosting/models/source.ts";
 import { ModelStore } from "../hosting/models/store.ts";
 import { Routing } from "../hosting/routing.ts";
+import type { Gpus } from "../pool/gpus/gpus.ts";
 import { GpuLedger } from "../pool/gpus/ledger.ts";
-import { NvidiaSmi } from "../pool/gpus/nvidia-smi.ts";
 import { launchersFor } from "../pool/launchers.ts";
 import { NodeBudget } from "../pool/room/budget.ts";
 import { StartGate } from "../pool/room/start-gate.ts";
@@ -38,6 +38,7 @@ interface PlatformHostingOptions {
   readonly port: number;
   readonly sandbox: Sandbox;
   readonly python: PythonHosting | undefined;
+  readonly gpus: Gpus;
   readonly sources: readonly ModelSource[];
   /** The database answers, or does not. */
   onDatabase(answers: boolean): void;
@@ -54,7 +55,7 @@ export interface PlatformHosting extends AsyncDisposable {
 
 /** Starts to host; what is deployed is known when it returns. Rejects with one message. */
 export async function startHosting(options: PlatformHostingOptions): Promise<PlatformHosting> {
-  const { config, database, node, keys, changes, port, sandbox, python } = options;
+  const { config, database, node, keys, changes, port, sandbox, python, gpus } = options;
   const { storage, notifier, metrics, tracing, log, now, newId } = node;
   const { capabilities, accounts, hosting: records } = storage;
   await using resources = new AsyncDisposableStack();
@@ -83,7 +84,6 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
   );
   await models.start();
   metrics.budgetLimited(config.budget.node);
-  const gpus = resources.use(await NvidiaSmi.open({ searchPath: config.searchPath, log }));
   const ledger = new GpuLedger(gpus, {
     onLeftOut: (gpu, reason) =>
       log.error({ gpu: gpu.index, uuid: gpu.uuid, reason }, "a GPU is left out for half an hour"),

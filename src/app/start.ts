@@ -13,6 +13,8 @@ import type { ModelSource } from "../hosting/models/source.ts";
 import { modelSources } from "../hosting/models/sources.ts";
 import type { Log } from "../log/log.ts";
 import { observeProcess } from "../metrics/process.ts";
+import type { Gpu } from "../pool/gpus/gpus.ts";
+import { NvidiaSmi } from "../pool/gpus/nvidia-smi.ts";
 import { findSandbox, type Sandbox } from "../pool/sandbox/sandbox.ts";
 import { authority, bindPort, holdsLocalhost, localUrl } from "../server/bind.ts";
 import type { Mailer } from "../server/mail/mailer.ts";
@@ -68,6 +70,8 @@ export interface StartedPlatform {
   readonly proxySecret: boolean;
   /** What holds the workers of deployments. */
   readonly sandbox: Sandbox;
+  /** Those of the machine. */
+  readonly gpus: readonly Gpu[];
   /** What services in Python run with; undefined where they do not run. */
   readonly python: PythonHosting | undefined;
   /** For the setup link, while nobody has set the platform up. */
@@ -113,6 +117,8 @@ export async function startPlatform(
     const mailer = await openMailer(secrets.smtp);
     const { packages } = secrets;
     const python = await openPython({ config, packages, sandbox }, node, resources);
+    const { log } = node;
+    const gpus = resources.use(await NvidiaSmi.open({ searchPath: config.searchPath, log }));
     const sources = modelSources(config, resources.use(await openModelBuckets(config)));
     const hosted = resources.use(
       await startHosting({
@@ -124,6 +130,7 @@ export async function startPlatform(
         port,
         sandbox,
         python,
+        gpus,
         sources,
         onDatabase: (answers) => health.databaseAnswers(answers),
         onBlobsLacking: (lacking) => health.blobsLack(lacking),
@@ -168,6 +175,7 @@ export async function startPlatform(
       keys: secrets.keys === undefined ? keysPath(config.dataFolder) : "TESSERA_KEYS",
       proxySecret: secrets.proxySecret !== undefined,
       sandbox,
+      gpus: gpus.list,
       python,
       setupCode,
       stop: ({ delayMs = 0 } = {}) => (stopping ??= stop(delayMs)),

@@ -10,6 +10,7 @@ import type { WorkerConfig, WorkerSecrets } from "../config/worker.ts";
 import { CacheFolders } from "../deployments/cache-folders.ts";
 import { ScratchFolders } from "../deployments/scratch.ts";
 import { createLog } from "../log/pino.ts";
+import type { Gpu } from "../pool/gpus/gpus.ts";
 import { GpuLedger } from "../pool/gpus/ledger.ts";
 import { NvidiaSmi } from "../pool/gpus/nvidia-smi.ts";
 import { launchersFor } from "../pool/launchers.ts";
@@ -28,6 +29,8 @@ export interface StartedWorkers {
   readonly version: string;
   /** What holds the workers. */
   readonly sandbox: Sandbox;
+  /** Those of the machine. */
+  readonly gpus: readonly Gpu[];
   /** Undefined where services in Python do not run. */
   readonly python: PythonHosting | undefined;
   readonly revision: number;
@@ -119,7 +122,7 @@ export async function runWorkers(
       onJoined: ({ revision }) => {
         if (!hasJoined) {
           hasJoined = true;
-          onJoined({ config, version, sandbox, python, revision });
+          onJoined({ config, version, sandbox, gpus: gpus.list, python, revision });
         }
       },
     },

@@ -21,6 +21,7 @@ export function platformGreeting(platform: StartedPlatform, program: string): st
     `  keys       ${keys}`,
     `  listens    ${platform.listensOn}`,
     ...sandboxLines(platform.sandbox),
+    ...gpuLines(platform.gpus),
     pythonLine(platform.python),
     ...proxies(config.trustedProxies, platform.proxySecret),
     `  sign-in    ${methods.join(", ")}`,
@@ -47,6 +48,14 @@ export function sandboxLines(sandbox: StartedPlatform["sandbox"]): string[] {
     ...(shortfall === undefined ? [] : [`             for the kernel's: ${shortfall}`]),
     memory,
   ];
+}
+
+/** The GPUs that workers may have; empty without any. */
+export function gpuLines(gpus: StartedPlatform["gpus"]): string[] {
+  const names = gpus.map(
+    ({ name, memoryBytes }) => `${name} (${Math.round(memoryBytes / 1024 ** 3)} GiB)`,
+  );
+  return gpus.length === 0 ? [] : [`  gpus       ${names.join(", ")}`];
 }
 
 /** Which services in Python run here. */

@@ -6,7 +6,7 @@ import type { WorkerConfig } from "../../config/worker.ts";
 import type { Surroundings } from "../command.ts";
 import { CliError } from "../failure.ts";
 import { addSettings } from "../settings.ts";
-import { sandboxLines } from "../start/greeting.ts";
+import { gpuLines, sandboxLines } from "../start/greeting.ts";
 import { stopSignal } from "../stopping.ts";
 import { workerListCommand } from "./list.ts";
 
@@ -57,7 +57,8 @@ function refused(err: unknown, { url }: WorkerConfig): unknown {
     : err;
 }
 
-function workerGreeting({ config, version, sandbox, python, revision }: StartedWorkers): string {
+function workerGreeting(started: StartedWorkers): string {
+  const { config, version, sandbox, gpus, python, revision } = started;
   const { deployment, url, workers, dataFolder } = config;
   const labels = Object.entries(config.labels).map(([name, value]) => `${name}=${value}`);
   const count = workers === 1 ? "One worker" : `${workers} workers`;
@@ -68,6 +69,7 @@ function workerGreeting({ config, version, sandbox, python, revision }: StartedW
     `  labels     ${labels.join(", ") || "none"}`,
     `  data       ${dataFolder}`,
     ...sandboxLines(sandbox),
+    ...gpuLines(gpus),
     ...(python ? [] : ["  python     services in Python are refused: nothing holds them"]),
     "",
     "Ctrl-C finishes the calls under way and stops.",

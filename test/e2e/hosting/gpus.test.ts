@@ -199,6 +199,7 @@ describe("a machine that joins", () => {
     );
     await using agent = join({ PATH: machineWith(2, folder) }, "--workers", "2");
     await hasJoined(agent);
+    expect(agent.stdout).toContain("gpus       NVIDIA H100 (80 GiB), NVIDIA H100 (80 GiB)");
     const seen = new Set<string>();
     while (seen.size < 2) {
       const ids = [submit(world, "afar", { forMs: 300 }), submit(world, "afar", { forMs: 300 })];

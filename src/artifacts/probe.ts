@@ -9,6 +9,7 @@ import { workerRights } from "../deployments/permissions.ts";
 import type { Launch, WorkerRights } from "../pool/launch/launch.ts";
 import { notReadyAfter } from "../pool/limits.ts";
 import { ServiceProcess } from "../pool/process.ts";
+import type { WorkerImage } from "../pool/sandbox/image.ts";
 import type { ServiceManifest } from "../protocol/manifest.ts";
 import type { Probe, ServiceEntry, WorkerMessage } from "../protocol/messages.ts";
 import { DEPLOY_ADVICE } from "../worker/permission-errors.ts";
@@ -47,6 +48,14 @@ interface ProbedService {
   readonly rights: WorkerRights;
   /** How its worker starts. Default: in Node alone. */
   readonly launch?: Launch;
+  /** What it has of a system, in a sandbox of the kernel. Default: nothing. */
+  readonly system?: SystemFiles;
+}
+
+/** What a service has of a system besides the machine's libraries: its packages, or its image. */
+export interface SystemFiles {
+  readonly layer?: string;
+  readonly image?: WorkerImage;
 }
 
 /** The service in Node that is in a folder. */
@@ -67,7 +76,7 @@ export async function nodeService(
 
 /** The manifest of a service. Rejects with an `ArtifactError` when it does not load. */
 export async function probeService(
-  { servicePath, code, folder, rights, launch }: ProbedService,
+  { servicePath, code, folder, rights, launch, system }: ProbedService,
   scratchFolder: string,
   options: ProbeOptions,
 ): Promise<ServiceManifest> {
@@ -77,6 +86,7 @@ export async function probeService(
   const worker = new ServiceProcess({
     rights,
     ...(launch && { launch }),
+    ...system,
     scratchFolder,
     env,
     maxMessageBytes: MAX_PROBE_MESSAGE_BYTES,

@@ -44,6 +44,21 @@ METHODS = {
 }
 needs, unclear, base = {"packages": [], "files": [], "system": []}, [], None
 
+declared = {"packages": [], "image": None}
+
+def service_of(node):
+    """What a decorator service(packages=..., image=...) names, as far as it is written out."""
+    if getattr(node.func, "attr", getattr(node.func, "id", "")) != "service":
+        return
+    for each in node.keywords:
+        try:
+            if each.arg == "packages":
+                declared["packages"] += texts(each.value)
+            elif each.arg == "image":
+                [declared["image"]] = texts(each.value)
+        except (ValueError, TypeError, SyntaxError):
+            pass
+
 def imports(node):
     if isinstance(node, ast.Import):
         return any(name.name.split(".")[0] == "bentoml" for name in node.names)
@@ -60,6 +75,9 @@ def texts(node):
         raise ValueError
     return value
 
+for node in ast.walk(tree):
+    if isinstance(node, ast.Call):
+        service_of(node)
 found = False
 if any(imports(node) for node in ast.walk(tree)):
     for node in ast.walk(tree):
@@ -82,8 +100,9 @@ if any(imports(node) for node in ast.walk(tree)):
                 if method == "pyproject_toml" and not named:
                     named = ["pyproject.toml"]
                 needs[METHODS[method]] += named
-if found or needs["system"] or base or unclear:
-    print(json.dumps({**needs, "base": base, "unclear": unclear, "found": found}))
+written = declared["packages"] or declared["image"]
+if found or needs["system"] or base or unclear or written:
+    print(json.dumps({**needs, "base": base, "unclear": unclear, "found": found, "declared": declared}))
 `;
 
 /**
@@ -103,10 +122,12 @@ export async function imageNeeds(
 }
 
 /** What a service of BentoML needs of a system. */
-interface SystemNeeds {
+export interface SystemNeeds {
   readonly packages: readonly string[];
   /** The container image that it is built on; undefined: it names none. */
   readonly image?: string;
+  /** What the decorator of the service names, as far as it is written out in the module. */
+  readonly declared: { readonly packages: readonly string[]; readonly image?: string };
 }
 
 /**
@@ -137,7 +158,12 @@ export async function systemNeeds(
     );
   }
   const chosen = image?.base || base;
-  return { packages: [...(image?.system ?? []), ...named], ...(chosen && { image: chosen }) };
+  const { packages: declared = [], image: root } = image?.declared ?? {};
+  return {
+    packages: [...(image?.system ?? []), ...named],
+    ...(chosen && { image: chosen }),
+    declared: { packages: declared, ...(root && { image: root }) },
+  };
 }
 
 /** The calls of an image that name packages for Python. */
@@ -148,6 +174,8 @@ interface Image extends Needs {
   readonly system: readonly string[];
   /** The image that it is built on; null or empty: that of BentoML. */
   readonly base: string | null;
+  /** What the decorator of the service names. */
+  readonly declared: { readonly packages: readonly string[]; readonly image: string | null };
   /** It names packages for Python. */
   readonly found: boolean;
   /** Calls whose arguments cannot be read, such as `line 4: system_packages`. */

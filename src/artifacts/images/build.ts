@@ -11,7 +11,7 @@ import { writeImageLock } from "./lock.ts";
 import { Registry } from "./registry.ts";
 
 /** What a build reaches: all that its user does, whose machine it is. */
-const ANYWHERE = ["0.0.0.0/0", "::/0"];
+export const ANYWHERE = ["0.0.0.0/0", "::/0"];
 
 /**
  * The lock of the image that the build or the code names, as a file of the artifact; nothing

@@ -48,10 +48,11 @@ import {
 import { lockedPackages } from "../layers/build.ts";
 import { placed, wholePath } from "../parts.ts";
 import { currentPlatform } from "../platform.ts";
-import { probeService } from "../probe.ts";
+import { probeService, type SystemFiles } from "../probe.ts";
 import { writeFiles } from "../unpack.ts";
 import { nearestInterpreter } from "./interpreter.ts";
 import { findFile, sourcesIn } from "./service.ts";
+import { systemFor } from "./system.ts";
 import { vendoredWheels, wheelFiles } from "./wheels.ts";
 
 /** Disk space of the environments of builds. */
@@ -107,8 +108,13 @@ export async function buildPythonArtifact(
     signal && { signal },
   );
   onStep?.("load");
-  const manifest = await probe(service, { sources, content, own, environment, sandbox }, options);
   const named = await systemNeeds(root, entry, interpreter);
+  const probed = { sources, content, own, environment, sandbox };
+  const manifest = await probe(service, probed, options).catch(async (err: unknown) => {
+    // Most services load without what they need of a system, which takes a while to be there.
+    await using system = await systemFor(err, named, { ...toolchain, sandbox, python, options });
+    return await probe(service, { ...probed, system }, options);
+  });
   const packages = await lockedPackages(manifest, {
     ...options,
     packages: [...(options.packages ?? []), ...named.packages],
@@ -140,12 +146,14 @@ interface Probed {
   readonly own: readonly IndexedFile[];
   readonly environment: HeldEnvironment;
   readonly sandbox: Sandbox;
+  /** Its system packages, or its image. Default: it has none while it is built. */
+  readonly system?: SystemFiles;
 }
 
 /** Imports the service as a node will, in the sandbox if this machine has one. */
 async function probe(
   service: ServiceEntry,
-  { sources, content, own, environment, sandbox }: Probed,
+  { sources, content, own, environment, sandbox, system }: Probed,
   { env = {}, readyTimeoutMs = PROBE_READY_TIMEOUT_MS, probe: how, signal }: BuildOptions,
 ): Promise<ServiceManifest> {
   const temporary = await realpath(await mkdtemp(join(tmpdir(), "tessera-build-")));
@@ -180,6 +188,7 @@ async function probe(
           sqlite: true,
         },
         launch: launchOf({ code }),
+        ...(system && { system }),
       },
       scratchFolder,
       {

@@ -94,15 +94,7 @@ describe.skipIf(skipped)(`a container image of a service${skipped}`, () => {
       env,
       config: { python, allowedEgress: [registry.host] },
     });
-    built = await buildArtifact(join(folder, "service.py"), {
-      lockImage,
-      python: {
-        ...{ named: found.interpreter.path, activeEnvironment: undefined, uv: found.uv },
-        ...{ vendor: false, fromSource: [], env: process.env },
-        cacheFolder: join(ROOT, "node_modules/.cache/builds"),
-        searchPath: process.env.PATH ?? "",
-      },
-    });
+    built = await build("service.py", process.env.PATH ?? "");
     await world.deploy("reader", built, {
       settings: { memoryMib: 512, env: { PLACE: "deployment" } },
     });
@@ -113,6 +105,16 @@ describe.skipIf(skipped)(`a container image of a service${skipped}`, () => {
     await registry?.[Symbol.asyncDispose]();
     rmSync(folder, { recursive: true, force: true });
   });
+
+  const build = async (name: string, searchPath: string): Promise<BuiltArtifact> =>
+    await buildArtifact(join(folder, name), {
+      lockImage,
+      python: {
+        ...{ named: found.interpreter.path, activeEnvironment: undefined, uv: found.uv },
+        ...{ vendor: false, fromSource: [], env, searchPath },
+        cacheFolder: join(ROOT, "node_modules/.cache/builds"),
+      },
+    });
 
   const lockImage = async (name: string): Promise<string> =>
     (await world.client.deployments.lockImage({ image: name })).lock;
@@ -210,6 +212,26 @@ describe.skipIf(skipped)(`a container image of a service${skipped}`, () => {
     });
     await agent.stop();
   }, 120_000);
+
+  it("is there while a service is built that does not load without it, and it is said when it cannot be", async () => {
+    const path = join(folder, "needs.py");
+    writeFileSync(
+      path,
+      `open("/opt/acme/greeting").close()\n${service(image).replace('"reader"', '"needs"')}`,
+    );
+    const needs = await build("needs.py", process.env.PATH ?? "");
+    expect(needs.index.name).toBe("needs");
+    const other = registry.push("acme/other", { layers: [[{ path: "x" }]] });
+    writeFileSync(path, `open("/opt/acme/greeting").close()\n${service(other)}`);
+    const without = join(folder, "programs");
+    mkdirSync(without);
+    for (const program of ["bwrap", "prlimit"]) {
+      symlinkSync(`/usr/bin/${program}`, join(without, program));
+    }
+    await expect(build("needs.py", without)).rejects.toThrow(
+      /No such file or directory: '\/opt\/acme\/greeting'[\s\S]*without its image, which this machine cannot have: .* has no skopeo/,
+    );
+  }, 60_000);
 
   it("is named when there is none, or its registry may not be reached", async () => {
     const lock = (name: string) => world.client.deployments.lockImage({ image: name });

@@ -81,16 +81,7 @@ describe.skipIf(skipped)(`system packages of a service in Python${skipped}`, () 
       env: { ...process.env } as Record<string, string>,
       config: { python },
     });
-    artifact = await buildArtifact(join(folder, "service.py"), {
-      lockSystem: async (packages) =>
-        (await world.client.deployments.lockSystemPackages({ packages: [...packages] })).lock,
-      python: {
-        ...{ named: found.interpreter.path, activeEnvironment: undefined, uv: found.uv },
-        ...{ vendor: false, fromSource: [], env: process.env },
-        cacheFolder: join(ROOT, "node_modules/.cache/builds"),
-        searchPath: process.env.PATH ?? "",
-      },
-    });
+    artifact = await build("service.py");
     await world.deploy("media", artifact, { settings: { memoryMib: 1_024 } });
     await vi.waitFor(
       async () => {
@@ -105,6 +96,18 @@ describe.skipIf(skipped)(`system packages of a service in Python${skipped}`, () 
     await world?.[Symbol.asyncDispose]();
     rmSync(folder, { recursive: true, force: true });
   });
+
+  const build = async (name: string): Promise<BuiltArtifact> =>
+    await buildArtifact(join(folder, name), {
+      lockSystem: async (packages) =>
+        (await world.client.deployments.lockSystemPackages({ packages: [...packages] })).lock,
+      python: {
+        ...{ named: found.interpreter.path, activeEnvironment: undefined, uv: found.uv },
+        ...{ vendor: false, fromSource: [], env: process.env },
+        cacheFolder: join(ROOT, "node_modules/.cache/builds"),
+        searchPath: process.env.PATH ?? "",
+      },
+    });
 
   it("are locked by the platform, and installed with progress where it runs", async () => {
     expect(artifact.index.files.map(({ path }) => path)).toContain(SYSTEM_LOCK_NAME);
@@ -126,6 +129,23 @@ describe.skipIf(skipped)(`system packages of a service in Python${skipped}`, () 
     });
     expect(await world.call("media", "/bare", { body: {} })).toMatchObject({ text: "pdftoppm" });
   }, 60_000);
+
+  it("are there while a service is built that does not load without them", async () => {
+    writeFileSync(
+      join(folder, "greeter.py"),
+      [
+        "import os",
+        "from tessera import api, service",
+        'assert os.path.exists("/usr/bin/hello")',
+        '@service(packages=["hello"])',
+        "class Greeter:",
+        "    @api",
+        "    def greet(self) -> str: return 'hello'",
+      ].join("\n"),
+    );
+    const greeter = await build("greeter.py");
+    expect(greeter.index.service.packages).toEqual(["hello"]);
+  }, 120_000);
 
   it("are named when the platform's sources do not have them", async () => {
     const locking = world.client.deployments.lockSystemPackages({ packages: ["no-such-package"] });

@@ -37,6 +37,12 @@ const MAX_WORKER_MESSAGE_BYTES = MAX_MANIFEST_BYTES + 2 * MAX_HEADER_BYTES;
 const REFUSED_WORKER_EXIT_MS = 1_000;
 /** Interval at which a worker that is not ready yet says so in its log. */
 const LOADING_NOTICE_INTERVAL_MS = 10_000;
+/** How long a worker may say while it serves that it is not ready; then another takes its place. */
+const MAX_UNREADY_MS = 300_000;
+/** Interval at which it is looked whether such a worker has no calls left. */
+const READINESS_LOOK_MS = 1_000;
+/** Pause after which others follow what a worker says of itself. */
+const READINESS_TELL_MS = 100;
 
 export class LocalWorker implements Worker {
   readonly id: string;
@@ -52,8 +58,11 @@ export class LocalWorker implements Worker {
   readonly #heartbeat: WorkerHeartbeat;
   readonly #loaded = Promise.withResolvers<ServiceManifest>();
   #manifest: ServiceManifest | undefined;
-  /** What the service said of itself when it had loaded and was not ready. */
+  /** What the service says of itself while it is loaded and not ready. */
   #unready: string | undefined;
+  readonly #onAnswering: () => void;
+  #telling: NodeJS.Timeout | undefined;
+  #givingUp: NodeJS.Timeout | undefined;
   #counts: CountsReceiver | undefined;
   /** Undefined without mounted servers. */
   #mounts: MountAgents | undefined;
@@ -66,6 +75,7 @@ export class LocalWorker implements Worker {
   constructor(id: string, options: WorkerOptions, onAnswering: () => void) {
     this.id = id;
     this.#options = options;
+    this.#onAnswering = onAnswering;
     this.#awaited = options.service.revision?.awaits?.endpoints;
     this.#heartbeat = new WorkerHeartbeat({
       isBusy: () => this.#executions.size > 0,
@@ -83,7 +93,7 @@ export class LocalWorker implements Worker {
         hasEnded: () => this.ended,
         send: (message) => this.#process.send(message),
         sacrifice: (message) => this.#sacrifice(message),
-        isBlocked: () => this.isBlocked,
+        isBlocked: () => this.#heartbeat.blocked,
         onDraining: onAnswering,
       },
     );
@@ -133,7 +143,7 @@ export class LocalWorker implements Worker {
   }
 
   get isBlocked(): boolean {
-    return this.#heartbeat.blocked;
+    return this.#heartbeat.blocked || (this.loaded && this.#unready !== undefined);
   }
 
   get isSlow(): boolean {
@@ -259,8 +269,8 @@ export class LocalWorker implements Worker {
       case "ready":
         this.#ready(message.manifest);
         break;
-      case "not_ready":
-        this.#notReady(message.message);
+      case "readiness":
+        this.#hear(message.said);
         break;
       case "refused":
         this.#loaded.reject(new Error(message.message));
@@ -329,6 +339,7 @@ export class LocalWorker implements Worker {
       return;
     }
     this.#manifest = manifest;
+    this.#unready = undefined;
     this.#counts = this.ended ? undefined : this.#options.countsOf?.(manifest);
     const endpoints = manifest.endpoints.filter(resultIsText).map(({ name }) => name);
     this.#process.send({ type: "text_results", endpoints });
@@ -343,12 +354,33 @@ export class LocalWorker implements Worker {
     this.#loaded.resolve(manifest);
   }
 
-  #notReady(said: string): void {
-    if (this.#manifest !== undefined) {
-      this.#process.refuse("it said that it was not ready after it had been");
+  /** The service says that it is not ready, or that it is again, by an empty text. */
+  #hear(said: string): void {
+    const wasReady = this.#unready === undefined;
+    this.#unready = said === "" ? undefined : said;
+    if (this.#manifest === undefined || wasReady === (said === "")) {
       return;
     }
-    this.#unready = said;
+    const text = said === "" ? "is ready again" : `gets no calls: ${said}`;
+    if (this.#process.admitLine(text.length)) {
+      this.#options.onOutput(`worker ${this.id} ${text}`, "node");
+    }
+    // However often it changes its mind, others are asked to follow a few times a second.
+    this.#telling ??= setTimeout(() => {
+      this.#telling = undefined;
+      this.#onAnswering();
+    }, READINESS_TELL_MS);
+    clearTimeout(this.#givingUp);
+    this.#givingUp = said === "" ? undefined : setTimeout(() => this.#giveUp(), MAX_UNREADY_MS);
+  }
+
+  /** Replaces a worker that has not been ready for long, once no call is left in it. */
+  #giveUp(): void {
+    if (this.capacity.idle) {
+      this.kill(`it was not ready for ${MAX_UNREADY_MS / 60_000} min: ${this.#unready}`);
+    } else {
+      this.#givingUp = setTimeout(() => this.#giveUp(), READINESS_LOOK_MS);
+    }
   }
 
   /** Gives the worker time to write its reason and exit by itself. */
@@ -365,6 +397,8 @@ export class LocalWorker implements Worker {
   #lost(end: WorkerEnd): void {
     const { message } = end;
     this.#heartbeat[Symbol.dispose]();
+    clearTimeout(this.#telling);
+    clearTimeout(this.#givingUp);
     this.#counts?.end();
     this.#mounts?.[Symbol.dispose]();
     this.#loaded.promise.catch(() => {

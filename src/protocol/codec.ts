@@ -97,7 +97,6 @@ function isShort(message: NodeMessage | WorkerMessage): boolean {
     case "load":
     case "ready":
     case "refused":
-    case "not_ready":
     case "log":
       return false;
     default:
@@ -127,7 +126,6 @@ function headerOf(message: NodeMessage | WorkerMessage, attachments: OutgoingAtt
     case "ready":
       return { ...message, manifest: attachments.add(stringify(message.manifest)) };
     case "refused":
-    case "not_ready":
       return { ...message, message: shown(message.message, attachments) };
     case "log": {
       const { fieldsJson } = message;

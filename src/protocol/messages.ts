@@ -318,8 +318,11 @@ export type WorkerMessage =
   /** The first message of a host that is not part of the node: the versions that it speaks. */
   | { readonly type: "hello"; readonly protocols: readonly number[]; readonly host: string }
   | { readonly type: "ready"; readonly manifest: ServiceManifest }
-  /** Before `ready`: the service is loaded, and this is what it says of itself, such as `ready said false`. */
-  | { readonly type: "not_ready"; readonly message: string }
+  /**
+   * What a loaded service says of itself, such as `ready said false`: before `ready`, and when it
+   * changes later. Empty: that it is ready again.
+   */
+  | { readonly type: "readiness"; readonly said: string }
   /** The service cannot be loaded; the worker exits by itself. */
   | { readonly type: "refused"; readonly message: string }
   | { readonly type: "results"; readonly results: readonly CallResult[] }

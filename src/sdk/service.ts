@@ -92,7 +92,8 @@ export interface FunctionServiceOptions<
   /**
    * Asked in each worker once it has loaded, and every second until it returns true: before that
    * it takes no calls, and the revision does not take over. False, or a text that says why, is
-   * "not yet"; an error refuses the service. Default: ready when it has loaded.
+   * "not yet"; an error refuses the service. Asked every 5 s afterwards: a worker that says no gets
+   * no calls. Default: ready when it has loaded.
    */
   readonly ready?: Ready;
 }

@@ -17,7 +17,7 @@ import { messageOf } from "./failure.ts";
 import { loadService } from "./load.ts";
 import { Outbox } from "./outbox.ts";
 import { speakToDeployer } from "./permission-errors.ts";
-import { untilReady } from "./readiness.ts";
+import { ServiceReadiness } from "./readiness.ts";
 
 type LoadMessage = Extract<NodeMessage, { type: "load" }>;
 
@@ -96,16 +96,19 @@ async function load({
       throw new Error(`${servicePath} is not JavaScript, which this host runs`);
     }
     const service = await loadService(servicePath, code, meters);
+    const { ready } = service;
+    const say = (said: string): void => channel.send({ type: "readiness", said });
     // A build asks for the manifest; what the service is ready for is not there.
-    if (probe === undefined) {
-      await untilReady(service, servicePath, (message) =>
-        channel.send({ type: "not_ready", message }),
-      );
-    }
+    const readiness =
+      ready !== undefined && probe === undefined
+        ? new ServiceReadiness(ready, servicePath, say)
+        : undefined;
+    await readiness?.reached();
     loadingPath = undefined;
     executor = new Executor(service, { channel, outbox, meters, ...options });
     channel.send({ type: "ready", manifest: service.manifest });
     meters.open();
+    void readiness?.follow();
   } catch (err) {
     loadingPath = undefined;
     const message = messageOf(err).slice(0, MAX_REFUSAL_CHARACTERS);

@@ -1,3 +1,4 @@
+import { expect, test, vi } from "vitest";
 import { launchNode, nodeProgram } from "../../src/pool/launch/node.ts";
 import { launchSandboxed } from "../../src/pool/launch/sandboxed.ts";
 import { startLocal } from "./local-workers.ts";
@@ -10,3 +11,38 @@ workerContract(
   startLocal((options) => launchSandboxed(kernelSandbox(), nodeProgram)(options)),
   { skipped },
 );
+
+test("a worker that is not ready for five minutes ends once it has no calls, so that another takes its place", async () => {
+  // The real ones are those of the test and of the worker; what the node waits for comes by hand.
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  try {
+    const worker = await startLocal(launchNode())("serve/readiness.ts");
+    const { endpoints } = await worker.load();
+    const tire = endpoints.find(({ name }) => name === "tire");
+    if (tire === undefined) {
+      throw new Error("the service has no such endpoint");
+    }
+    worker.capacity.take(tire);
+    const tired = new Promise((onEnd) =>
+      worker.execute(
+        {
+          ...{ endpoint: "tire", kind: "api", taskId: "t", attempt: 1, timeoutMs: 60_000 },
+          arguments: { json: '{"times":100}', files: [] },
+        },
+        { onEnd },
+      ),
+    );
+    await tired;
+    await expect.poll(() => worker.isBlocked, { timeout: 20_000 }).toBe(true);
+    vi.advanceTimersByTime(310_000);
+    expect(worker.ended).toBe(false);
+    worker.release(tire);
+    vi.advanceTimersByTime(1_000);
+    expect(await worker.exited).toEqual({
+      cause: "killed",
+      message: "it was not ready for 5 min: ready said it is tired",
+    });
+  } finally {
+    vi.useRealTimers();
+  }
+});

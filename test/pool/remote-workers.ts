@@ -73,7 +73,10 @@ export const REMOTE_SKIPS: readonly ContractSkip[] = [
   },
   {
     reason: "its agent has one service",
-    tests: ["takes no calls before its service says that it is ready"],
+    tests: [
+      "takes no calls before its service says that it is ready",
+      "gets no calls while its service says that it is not ready",
+    ],
   },
   {
     reason: "it goes on without its node, which ends: see test/e2e/workers/adoption.test.ts",

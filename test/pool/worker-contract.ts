@@ -213,6 +213,22 @@ export function workerContract(
       expect(await begin("said").ended).toEqual(result(said));
     });
 
+    test("gets no calls while its service says that it is not ready", async () => {
+      const lines: string[] = [];
+      const onOutput = (line: string): void => void lines.push(line);
+      const waiting = await ready({ onOutput }, "serve/readiness.ts");
+      await begin("tire", { times: 2 }).ended;
+      const said = manifest.endpoints.find(({ name }) => name === "said");
+      const slots = () => said && waiting.freeSlots(said);
+      await expect.poll(slots, { timeout: 20_000 }).toBe(0);
+      expect(waiting.isBlocked).toBe(true);
+      await expect.poll(slots, { timeout: 20_000 }).toBe(100);
+      expect(lines.map((line) => line.replace(/^worker \S+ /, ""))).toEqual([
+        "gets no calls: ready said it is tired",
+        "is ready again",
+      ]);
+    });
+
     test("whose service cannot say whether it is ready says why, and goes by itself", async () => {
       const refusing = await start("refused/ready-throws.ts");
       started.push(refusing);

@@ -129,7 +129,7 @@ describe("messages", () => {
       },
     ],
     ["refusals", { type: "refused", message: long }],
-    ["what is said before", { type: "not_ready", message: long.slice(0, 1_024) }],
+    ["what is said before", { type: "readiness", said: long.slice(0, 1_024) }],
     ["short results", results({ id: 1, result: JSON.stringify("\\".repeat(120)) })],
     ["long results", results({ id: 1, result: JSON.stringify("x".repeat(1_000)) })],
     [

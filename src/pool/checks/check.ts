@@ -50,9 +50,11 @@ export function readWorkerMessage(
       const text = shortText(message.message, attachments, MAX_REFUSAL_CHARACTERS);
       return text === undefined ? undefined : { type: "refused", message: text };
     }
-    case "not_ready": {
-      const text = shortText(message.message, attachments, MAX_NOT_READY_CHARACTERS);
-      return text === undefined ? undefined : { type: "not_ready", message: text };
+    case "readiness": {
+      const { said } = message;
+      return typeof said === "string" && said.length <= MAX_NOT_READY_CHARACTERS
+        ? { type: "readiness", said }
+        : undefined;
     }
     case "results": {
       const results = readResults(message.results, attachments);

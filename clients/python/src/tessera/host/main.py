@@ -118,18 +118,15 @@ def _load(channel: Channel, load: dict[str, Any]) -> Any:
 
 
 def _refuse(channel: Channel, reason: str) -> NoReturn:
-    _say(channel, "refused", reason[:MAX_REFUSAL_CHARACTERS])
-    _exit(1)
-
-
-def _say(channel: Channel, kind: str, message: str) -> None:
     attachments = Attachments()
-    channel.send({"type": kind, "message": attachments.text(message)}, attachments)
+    message = attachments.text(reason[:MAX_REFUSAL_CHARACTERS])
+    channel.send({"type": "refused", "message": message}, attachments)
+    _exit(1)
 
 
 async def _serve(channel: Channel, outputs: Outputs, load: dict[str, Any], service: Any) -> None:
     from .executor import Executor
-    from .readiness import NotReady, until_ready
+    from .readiness import NotReady, Readiness
 
     outbox = Outbox(channel, _take_changes)
     executor = Executor(
@@ -141,6 +138,7 @@ async def _serve(channel: Channel, outputs: Outputs, load: dict[str, Any], servi
     )
     mounts = Mounts(service.mounts, Path(load["scratchFolder"]))
     stopped = asyncio.Event()
+    readiness: Readiness | None = None
     # A build asks for the manifest, which the import has told.
     is_set_up = load.get("probe") != "import"
     try:
@@ -148,9 +146,14 @@ async def _serve(channel: Channel, outputs: Outputs, load: dict[str, Any], servi
             await service.setup()
             await mounts.start()
             # A build asks for the manifest; what the service is ready for is not there.
-            if load.get("probe") is None:
-                await until_ready(service.ready, lambda said: _say(channel, "not_ready", said))
+            if service.ready is not None and load.get("probe") is None:
+                readiness = Readiness(
+                    service.ready, lambda said: channel.send({"type": "readiness", "said": said})
+                )
+                await readiness.reached()
     except NotReady as error:
+        if error.__cause__ is not None:
+            traceback.print_exception(error.__cause__)
         _refuse(channel, str(error))
     except Exception as error:
         traceback.print_exception(error)
@@ -183,8 +186,11 @@ async def _serve(channel: Channel, outputs: Outputs, load: dict[str, Any], servi
     channel.send({"type": "ready", "manifest": manifest}, attachments)
     await channel.start(receive)
     counting = asyncio.create_task(_send_changes(outbox))
+    following = None if readiness is None else asyncio.create_task(readiness.follow())
     await stopped.wait()
     counting.cancel()
+    if following is not None:
+        following.cancel()
     if is_set_up:
         await mounts.stop()
         await service.teardown()

@@ -16,8 +16,8 @@ from .options import (
     Duration,
     check_description,
     check_gpus,
-    check_models,
     check_image,
+    check_models,
     check_packages,
     check_processes,
     check_ready_timeout,
@@ -125,7 +125,8 @@ def service(
 
     A method ``setup`` is called before the first call, and ``teardown`` after the last one. A
     method ``ready`` is asked before the first call, and every second until it returns ``True``;
-    ``False``, or a text that says why, is "not yet". All may be async.
+    ``False``, or a text that says why, is "not yet". It is asked every 5 s afterwards: a worker
+    that says no gets no calls. All may be async.
 
     - ``name``: a DNS label. Default: the name of the class, ``PageReader`` as ``page-reader``.
     - ``description``: default: the docstring of the class.

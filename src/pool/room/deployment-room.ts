@@ -46,12 +46,14 @@ export class DeploymentRoom implements Tenant {
   #service: ServiceCode | undefined;
 
   constructor(options: PoolRoomOptions) {
-    const { source, isUrgent, isNeeded, again } = options;
+    const { source, isUrgent, again } = options;
     this.#options = options;
     this.organization = source?.organization ?? "";
     this.deployment = source?.deployment ?? "";
     this.#budget = source?.budget ?? new NodeBudget({ node: ENDLESS, organization: ENDLESS });
     const need = (): RoomNeed => this.#need(this.#service);
+    // More workers are no need for which others give up their last one.
+    const isNeeded = (): boolean => this.#rooms.size === 0 && options.isNeeded();
     this.#request = { tenant: this, isUrgent, isNeeded, need, again };
   }
 

@@ -4,8 +4,8 @@
  * than a second: two deployments that are called in turn would do nothing but start.
  *
  * One of the minimum of its deployment is evicted for nobody who wants workers or memory. For
- * GPUs it is, once it has had them for a while, and if calls, tasks or a roll-out wait for them:
- * there are often fewer GPUs than deployments that would keep a worker.
+ * GPUs it is, once it has had them for a while, if calls, tasks or a roll-out wait for the first
+ * worker of another deployment: there are often fewer GPUs than deployments that would keep one.
  *
  * A roll-out that needs GPUs which its own deployment has takes those of the old workers, also of
  * busy ones, which end their calls first: two models are seldom in one GPU at a time.
@@ -107,16 +107,14 @@ function gpuVictims(
   }
   const isOwn = ({ room }: ReadyWorker): boolean => room.tenant === request.tenant;
   const isRollout = request.isRollout === true;
+  const others = idle.filter(
+    (worker) => !isOwn(worker) && worker.readyMs + gpuStayMs <= nowMs && !victims.has(worker),
+  );
   const mayEnd = [
-    ...idle.filter(
-      (worker) =>
-        !isOwn(worker) &&
-        worker.readyMs + gpuStayMs <= nowMs &&
-        (!worker.isKept || isRollout || request.isNeeded()),
-    ),
-    // The old ones of its deployment last: they serve until it has ended them.
+    ...others.filter(({ isKept }) => !isKept),
     ...ready.filter((worker) => isRollout && isOwn(worker)),
-  ].filter((worker) => !victims.has(worker));
+    ...others.filter(({ isKept }) => isKept && (isRollout || request.isNeeded())),
+  ];
   const byGrant = new Map(mayEnd.flatMap((one) => (one.room.grant ? [[one.room.grant, one]] : [])));
   return gpus
     .blocking(need, request.tenant, { gone: gone.gpus, mayEnd: [...byGrant.keys()] })

@@ -35,7 +35,7 @@ export interface RoomRequest {
   readonly tenant: Tenant;
   /** True when a caller waits for the worker. */
   isUrgent(): boolean;
-  /** True when calls or tasks wait for the worker: it is not wanted for the minimum alone. */
+  /** True when calls or tasks wait for the worker, and its deployment has no other here. */
   isNeeded(): boolean;
   /** What the next worker counts for. */
   need(): RoomNeed;

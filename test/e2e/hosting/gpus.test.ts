@@ -211,7 +211,7 @@ describe("a machine that joins", () => {
   }, 60_000);
 });
 
-/** Tasks of all deployments together; 10,000 take ten minutes. */
+/** Tasks of all deployments together; 10,000 take three minutes. */
 const TASKS = Number(process.env.TESSERA_GPU_TASKS ?? 300);
 
 it("ends all tasks of twenty deployments that want one GPU, with one worker at a time", async () => {

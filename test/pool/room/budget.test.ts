@@ -204,6 +204,20 @@ describe("the GPUs in a node's budget", () => {
     expect(other.rooms).toHaveLength(0);
   });
 
+  it("are taken by a roll-out from its own deployment before the minimum of another", async () => {
+    const limits = { workers: 10, memoryBytes: 1e12 };
+    const gpus = new GpuLedger({ list: [GPU, { ...GPU, index: 1, uuid: "GPU-1" }] });
+    budget = new NodeBudget({ node: limits, organization: limits }, { gpus, gpuStayMs: 0 });
+    budgets.push(budget);
+    const other = pool().want(1).rest();
+    await later(100);
+    const own = pool().want(1).rest();
+    own.isRollout = true;
+    void budget.enter(own).then((room) => own.rooms.push(room));
+    await later(5_000);
+    expect([own.evicted.length, other.evicted.length]).toEqual([1, 0]);
+  });
+
   it("are not surpassed by a roll-out, whatever room there is else", async () => {
     withGpu();
     pool().want(1);

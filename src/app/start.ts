@@ -343,6 +343,7 @@ function httpOptions(config: StartConfig, secrets: StartSecrets, parts: HttpPart
     directory: hosting,
     appsDomain: config.appsDomain,
     authenticate: verifier.authenticate,
+    onAccessChange: (changed) => void changes.listen(() => changed()),
     standalone: false,
     sameSiteOnly: false,
     allowedOrigins: config.allowedOrigins,

@@ -65,6 +65,8 @@ export interface ProtocolOptions {
   readonly health: HealthSource;
   /** Where large messages in JSON are read. Default: on the serving thread. */
   readonly readers?: ReaderThreads | undefined;
+  /** Calls back when what callers may do has changed. Default: nothing changes while it runs. */
+  readonly onAccessChange?: (changed: () => void) => void;
   /** Aborts the calls that are still under way when the server stops, with the error that they end with. */
   readonly shutdownSignal: AbortSignal;
 }
@@ -131,6 +133,7 @@ export async function mountProtocols(
   const rewriteLarge = createRewriteLarge(options.readers);
   const locate = directory && createLocate(directory, { standalone });
   const standings = new Standings();
+  options.onAccessChange?.(() => standings.hurry());
   const endStreams = (): void => standings.endAll(toProblem(shutdownSignal.reason));
   shutdownSignal.addEventListener("abort", endStreams, { once: true });
   const standing = { standings, identify, accessOf, standalone, directory };

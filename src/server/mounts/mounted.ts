@@ -125,7 +125,8 @@ class Exchange {
     sent.on("response", (res) => this.#answer(res));
     sent.on("upgrade", (res, socket, head) => this.#tunnel(res, socket, head));
     sent.on("error", (err: NodeJS.ErrnoException) => {
-      const isStale = sent.reusedSocket && err.code === "ECONNRESET" && this.#fault === undefined;
+      const isBroken = err.code === "ECONNRESET" || err.code === "EPIPE";
+      const isStale = sent.reusedSocket && isBroken && this.#fault === undefined;
       if (isStale && !isLast && SAFE.has(req.method) && !hasBody(req)) {
         this.#begun.resolve(AGAIN);
       } else {
@@ -174,6 +175,10 @@ class Exchange {
     const { req, reply } = this.#options;
     clearTimeout(this.#timer);
     const { statusCode: status = 502 } = res;
+    if (status >= 500) {
+      // Servers end a connection on which an application has failed, just after they say so.
+      this.#request.shouldKeepAlive = false;
+    }
     if (reply.raw.headersSent || reply.raw.destroyed || this.#fault !== undefined) {
       this.#request.destroy();
       return;

@@ -31,12 +31,12 @@ const VERSIONS = (process.env.TESSERA_BENTOML_VERSIONS ?? "1.3.22,1.4.40").split
 /** What both versions need to serve, and what the services and tests of ours do. */
 const PACKAGES = [
   "a2wsgi aiohttp aiohttp-asgi-connector aiosqlite attrs cattrs<23.2 click click-option-group",
-  "cloudpickle deepmerge fs fsspec httpx httpx-ws inflection jinja2 kantoku numpy nvidia-ml-py",
+  "cloudpickle deepmerge fastapi fs fsspec httpx httpx-ws inflection jinja2 kantoku numpy nvidia-ml-py",
   "opentelemetry-api opentelemetry-instrumentation-aiohttp-client opentelemetry-instrumentation-asgi",
   "opentelemetry-sdk packaging pandas pathspec pillow pip-requirements-parser prometheus-client",
   "psutil pydantic<3 pytest python-dateutil python-dotenv python-json-logger python-multipart",
   "pyyaml questionary rich rich-toolkit schema setuptools<81 simple-di starlette tomli-w uvicorn",
-  "watchfiles",
+  "watchfiles websockets",
 ].flatMap((line) => line.split(" "));
 
 const PYTHON_CLIENT = join(ROOT, "clients/python");

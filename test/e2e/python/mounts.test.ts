@@ -243,6 +243,16 @@ describe.skipIf(skipped)(`a mounted server${skipped}`, () => {
       .toBe(before + 1);
   });
 
+  it("answers what comes just after a failure, though its server has ended that connection", async () => {
+    const statuses = [];
+    for (let number = 0; number < 50; number++) {
+      const failed = await ask(url, "/fails");
+      const next = await ask(url, "/body", { method: "POST", body: "whole" });
+      statuses.push(failed.status, next.status);
+    }
+    expect(new Set(statuses)).toEqual(new Set([500, 200]));
+  });
+
   it("answers before it has read a body, and serves the next request", async () => {
     const early = await ask(url, "/early", { method: "POST", body: [MEBIBYTE, MEBIBYTE] });
     expect(early.body).toBe("answered before the body was read");

@@ -36,7 +36,7 @@ def tessera_serve(target: str, home: Path) -> Iterator[httpx.Client]:
     """The same by the command in ``TESSERA_COMMAND``."""
     port = _free_port()
     command = [*os.environ["TESSERA_COMMAND"].split(), "serve", target, "--python", sys.executable]
-    for name in ("PYTHONPATH", "PYTHONPYCACHEPREFIX"):
+    for name in ("PYTHONPATH", "PYTHONPYCACHEPREFIX", "COMMANDED_PORT"):
         if name in os.environ:
             command += ["--env", f"{name}={os.environ[name]}"]
     with _served([*command, "--host", "127.0.0.1", "--port", port], port, home) as client:

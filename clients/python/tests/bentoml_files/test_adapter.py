@@ -500,40 +500,74 @@ def test_runs_what_is_left_for_after_the_answer(host: Host, tmp_path: Path) -> N
 
 
 def test_refuses_features_with_a_reason_each() -> None:
+    class Middleware:
+        """Of ASGI."""
+
+    @bentoml.service
+    class Part:
+        @bentoml.api
+        def call(self) -> str:
+            return ""
+
+    @bentoml.service
+    class Whole:
+        part = bentoml.depends(Part)
+
+        @bentoml.api
+        def call(self) -> str:
+            return ""
+
+    for each in (Part, Whole):
+        each.add_asgi_middleware(Middleware)
+    with pytest.raises(ServiceError) as caught:
+        adapt(Whole)
+    first, second = str(caught.value).splitlines()
+    assert first.startswith("UNSUPPORTED_FEATURE: Whole: it has ASGI middlewares and methods")
+    assert second.startswith("Part: it has ASGI middlewares and methods")
+
+
+def test_mounts_applications_by_their_paths() -> None:
     async def page(scope: Any, receive: Any, send: Any) -> None:
         """An ASGI application."""
 
-    @bentoml.service
+    @bentoml.service(traffic={"timeout": 5, "max_concurrency": 30}, workers=2)
     class Mounted:
         @bentoml.api
         def call(self) -> str:
             return ""
 
-    Mounted.mount_asgi_app(page, path="/page")
-
-    class Middleware:
-        """Of ASGI."""
-
-    @bentoml.service
-    class Whole:
-        part = bentoml.depends(Mounted)
-
-    Whole.add_asgi_middleware(Middleware)
-    with pytest.raises(ServiceError) as caught:
-        adapt(Whole)
-    first, second = str(caught.value).splitlines()
-    assert first.startswith("UNSUPPORTED_FEATURE: Whole: it has ASGI middlewares")
-    assert second.startswith("Mounted: an ASGI application is mounted")
+    Mounted.mount_asgi_app(page, path="/page/")
+    Mounted.mount_asgi_app(page, path="/other")
+    assert adapt(Mounted).manifest["mounts"] == [
+        {"path": "/page", "timeoutMs": 5_000, "concurrency": 15},
+        {"path": "/other", "timeoutMs": 5_000, "concurrency": 15},
+    ]
+    Mounted.mount_asgi_app(page, path="/a b")
+    with pytest.raises(ServiceError, match="cannot be mounted at '/a b'"):
+        adapt(Mounted)
 
 
-def test_refuses_a_command() -> None:
-    @bentoml.service
+@pytest.mark.skipif(bentoml.__version__.startswith("1.3."), reason="it has no commands yet")
+def test_a_command_answers_everything_in_one_worker() -> None:
+    @bentoml.service(workers=4)
     class Commanded:
         def __command__(self) -> list[str]:
             return ["sleep", "1"]
 
-    with pytest.raises(ServiceError, match="it is a command of its own"):
-        adapt(Commanded)
+    manifest = adapt(Commanded).manifest
+    assert [each["path"] for each in manifest["mounts"]] == ["/"]
+    assert (manifest["workers"], manifest["processes"]) == (1, 64)
+
+    @bentoml.service
+    class Whole:
+        part = bentoml.depends(Commanded)
+
+        @bentoml.api
+        def call(self) -> str:
+            return ""
+
+    with pytest.raises(ServiceError, match="others depend on it, and it is a command"):
+        adapt(Whole)
 
 
 def test_keeps_the_paths_of_methods() -> None:

@@ -1,8 +1,8 @@
 /**
  * The standing of the callers of streams. A call is authorized once; a stream lasts, so its caller
- * is asked for again every two seconds, and it ends with their credential: one that was deleted,
- * has expired or may do less, whose owner was demoted or removed, or a session that was ended. It
- * ends with the server, too.
+ * is asked for again every two seconds, and as soon as this node hears of a change, and it ends with
+ * their credential: one that was deleted, has expired or may do less, whose owner was demoted or
+ * removed, or a session that was ended. It ends with the server, too.
  *
  * One timer serves the streams of all protocols, and does not run without streams. Asking costs
  * a look into the caches of credentials and deployments, which the change feed keeps fresh. While
@@ -59,11 +59,15 @@ export class Standings {
   readonly #streams = new Set<LastingStream>();
   /** Those whose question is not answered yet. */
   readonly #asked = new Set<LastingStream>();
+  /** Those of them that something has changed for since they were asked about. */
+  readonly #stale = new Set<LastingStream>();
   readonly #now: () => number;
   readonly #intervalMs: number;
   /** Of the next round of questions; undefined during one, and without streams. */
   #timer: NodeJS.Timeout | undefined;
   #isAsking = false;
+  /** What they may do has changed since the round that is under way has begun. */
+  #asksAgain = false;
   /** What ended all. */
   #ended: Problem | undefined;
 
@@ -102,6 +106,19 @@ export class Standings {
     }
   }
 
+  /** Asks about all streams now: what their callers may do has changed. */
+  hurry(): void {
+    for (const stream of this.#asked) {
+      this.#stale.add(stream);
+    }
+    if (this.#isAsking) {
+      this.#asksAgain = true;
+    } else if (this.#streams.size > 0) {
+      clearTimeout(this.#timer);
+      void this.#askAll();
+    }
+  }
+
   /** One timer at a time: a round that is under way sets the next one itself. */
   #schedule(): void {
     if (!this.#isAsking && this.#streams.size > 0) {
@@ -123,7 +140,12 @@ export class Standings {
       }
     }
     this.#isAsking = false;
-    this.#schedule();
+    if (this.#asksAgain) {
+      this.#asksAgain = false;
+      this.hurry();
+    } else {
+      this.#schedule();
+    }
   }
 
   #ask(stream: LastingStream): void {
@@ -145,7 +167,12 @@ export class Standings {
           stream.end(standingOf(stream.values)?.ended?.(found) ?? found);
         }
       })
-      .finally(() => this.#asked.delete(stream));
+      .finally(() => {
+        this.#asked.delete(stream);
+        if (this.#stale.delete(stream) && this.#streams.has(stream)) {
+          this.#ask(stream);
+        }
+      });
   }
 
   /** Ends a stream whose credential has expired, as far as it is known. */

@@ -136,3 +136,25 @@ it("streams that all end during a round leave one timer to those that come", asy
   expect(asks).toBeGreaterThan(0);
   expect(asks).toBeLessThanOrEqual(11);
 });
+
+it("callers are asked for as soon as what they may do has changed, also during a round", async () => {
+  const standings = new Standings({ intervalMs: 600_000 });
+  const answers = Array.from({ length: 2 }, () => Promise.withResolvers<void>());
+  let count = 0;
+  const stop = standings.add(
+    streamOf(async () => {
+      answers[count]?.resolve();
+      count += 1;
+      // A change comes while it is being asked for.
+      if (count === 1) {
+        standings.hurry();
+      }
+    }),
+  );
+  standings.hurry();
+  await Promise.all(answers.map(({ promise }) => promise));
+  expect(count).toBe(2);
+  stop();
+  standings.hurry();
+  expect(count).toBe(2);
+});

@@ -18,7 +18,15 @@ from ..sdk.executable import Executable, HostedService, Json, MountedServer, Ser
 from . import internals
 from .dependencies import Dependency
 from .endpoint import BentoEndpoint
-from .manifest import gpus_of, models_of, service_manifest, threads_of
+from .manifest import (
+    concurrency_of,
+    gpus_of,
+    models_of,
+    service_manifest,
+    threads_of,
+    timeout_of,
+)
+from .mounts import mounts_of
 from .turns import Turns
 from .unsupported import refuse_unsupported, refuse_version
 
@@ -43,6 +51,12 @@ class BentoService:
         self.endpoints: Mapping[str, Executable] = {
             str(each.manifest["name"]): each for each in self._methods
         }
+        self._page_concurrency = concurrency_of(config)
+        self.mounts: Sequence[MountedServer] = mounts_of(
+            service,
+            timeout_seconds=timeout_of(config),
+            concurrency=self._page_concurrency,
+        )
         self.manifest: Mapping[str, Json] = service_manifest(
             service,
             [each.manifest for each in self._methods],
@@ -50,8 +64,8 @@ class BentoService:
             # Those that it depends on run in its process.
             gpus=max(gpus_of(internals.configured(each)) for each in _all(service)),
             models=models_of(_all(service)),
+            mounts=[each.manifest for each in self.mounts],
         )
-        self.mounts: Sequence[MountedServer] = ()
         self._started: list[tuple[Any, Any]] = []
         """Services and their instances, in the order of their start."""
         self._dependencies: dict[str, Dependency] = {}
@@ -86,6 +100,7 @@ class BentoService:
         for method in self._methods:
             method.bind(instance)
         internals.announce(self._service, instance)
+        internals.start_pages(self._service, self._page_concurrency)
 
     async def teardown(self) -> None:
         """Runs the hooks for shutdown, in the reverse order of the start."""

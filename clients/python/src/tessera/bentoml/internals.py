@@ -7,8 +7,9 @@ tests run on the first and the last, and by hand on those between.
 |---|---|---|
 | ``Service``: ``apis config context envs inner schema()`` | the manifest | all |
 | ``Service.inject_config``, ``BentoMLContainer.config`` | defaults of ``traffic`` … | all |
-| ``Service``: ``mount_apps middlewares``; ``__bentoml_gradio_apps__`` | what is refused | all |
-| ``Service.cmd``, ``__command__`` | what is refused | absent at first |
+| ``Service``: ``mount_apps middlewares gradio_app_startup_hook`` | mounted servers | all |
+| ``PassiveMount``, ``ContextMiddleware`` of BentoML's server | mounted servers | all |
+| ``has_custom_command``, ``create_proxy_app`` | commands | absent at first |
 | ``APIMethod``: all its fields | endpoints | all |
 | ``Service.path_prefix`` | paths | newest |
 | ``__root_input__`` of an input spec | a parameter before ``/`` | from 1.4.0 |
@@ -35,7 +36,7 @@ from typing import Annotated, Any, get_args, get_origin
 
 from starlette.responses import Response
 
-from ..sdk.executable import IncomingCall
+from ..sdk.executable import IncomingCall, ServiceError
 from ..sdk.responses import tell
 
 OLDEST = (1, 3, 22)
@@ -107,17 +108,71 @@ def tell_response(said: Any, call: IncomingCall) -> None:
         call.response.headers.append(("content-type", content_type))
 
 
-def unsupported_parts(service: Any) -> list[str]:
-    """What the service has besides endpoints, one word for each."""
-    inner = service.inner
+def unsupported_parts(service: Any, *, is_main: bool) -> list[str]:
+    """What of the service cannot be hosted, one word for each."""
     parts = {
-        "gradio": getattr(inner, "__bentoml_gradio_apps__", None),
-        "asgi": service.mount_apps and not getattr(inner, "__bentoml_gradio_apps__", None),
-        "middleware": service.middlewares,
-        "command": getattr(service, "cmd", None) is not None or hasattr(inner, "__command__"),
+        # They would see the requests to methods, too.
+        "middleware": service.middlewares and service.apis,
+        "command": not is_main and has_command(service),
         "runner": is_legacy_runner(service),
     }
     return [name for name, present in parts.items() if present]
+
+
+def mounted(service: Any) -> list[tuple[str, Any]]:
+    """What is mounted, by its path, in order. Gradio's pages are among it."""
+    return [(path or "/", app) for app, path, _ in service.mount_apps]
+
+
+def passive_mount(path: str, app: Any) -> Any:
+    """A route that leaves to others what the application has no route for."""
+    from _bentoml_impl.server.mount import PassiveMount
+
+    return PassiveMount(path, app)
+
+
+def middleware(service: Any) -> list[Any]:
+    """The service's own middlewares, and the one that brings ``bentoml.Context``."""
+    from _bentoml_impl.server.app import ContextMiddleware
+    from starlette.middleware import Middleware
+
+    own = [Middleware(each, **options) for each, options in service.middlewares]
+    return [*own, Middleware(ContextMiddleware, context=service.context)]
+
+
+async def enter_lifespan(app: Any, stack: contextlib.AsyncExitStack) -> None:
+    """Begins the lifespan of a mounted application, of the kinds for which BentoML does."""
+    from starlette.applications import Starlette
+
+    if isinstance(app, Starlette):
+        await stack.enter_async_context(app.router.lifespan_context(app))
+    elif any(each.__module__.startswith("quart.") for each in type(app).__mro__):
+        await app.startup()
+        stack.push_async_callback(app.shutdown)
+
+
+def start_pages(service: Any, max_concurrency: int) -> None:
+    """Begins the queues of Gradio's pages."""
+    service.gradio_app_startup_hook(max_concurrency=max_concurrency)
+
+
+def has_command(service: Any) -> bool:
+    """True for a service that is a command, which answers HTTP itself."""
+    ask = getattr(service, "has_custom_command", None)
+    return ask is not None and bool(ask())
+
+
+def command_proxy(service: Any) -> Any:
+    """BentoML's application that runs the command, and passes requests to its port."""
+    try:
+        from _bentoml_impl.server.proxy import create_proxy_app
+
+        return create_proxy_app(service)
+    except ImportError as error:
+        raise ServiceError(
+            f"{service.name}: its command is reached through {error.name}, which is not in the "
+            f"environment of the service: add {error.name} to its requirements"
+        ) from error
 
 
 def route_of(service: Any, method: Any) -> str:

@@ -7,7 +7,7 @@ import json
 import math
 import os
 import re
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, get_args, get_origin
 
@@ -16,6 +16,7 @@ from ..sdk.adapters import is_text
 from ..sdk.batches import DEFAULT_MAX_BYTES, MAX_BATCH_SIZE
 from ..sdk.executable import Json, ServiceError
 from . import internals
+from .mounts import COMMAND_PROCESSES
 from .routes import check_endpoint, refuse_shared
 from .schemas import (
     Schema,
@@ -66,6 +67,7 @@ def service_manifest(
     *,
     gpus: int,
     models: Mapping[str, Json],
+    mounts: Sequence[Mapping[str, Json]] = (),
 ) -> dict[str, Json]:
     """``ServiceManifest`` of the node. BentoML's own description of the service is kept in it."""
     refuse_shared(endpoints)
@@ -74,6 +76,12 @@ def service_manifest(
         "endpoints": endpoints,
         "workers": max(1, min(_workers(config), MAX_WORKERS)),
     }
+    if mounts:
+        manifest["mounts"] = [dict(each) for each in mounts]
+    if internals.has_command(service):
+        # Each would start the command, at the same port.
+        manifest["workers"] = 1
+        manifest["processes"] = COMMAND_PROCESSES
     cors = cors_of(service.name, config)
     if cors is not None:
         manifest["cors"] = cors
@@ -301,6 +309,12 @@ def timeout_of(config: Mapping[str, Any]) -> float:
     """How many seconds the answer of an api may take until it begins."""
     seconds: float = (config.get("traffic") or {}).get("timeout") or DEFAULT_TIMEOUT_SECONDS
     return seconds
+
+
+def concurrency_of(config: Mapping[str, Any]) -> int:
+    """How many requests of a mounted application one worker takes at a time."""
+    most = (config.get("traffic") or {}).get("max_concurrency")
+    return max(1, min(math.ceil(most / _workers(config)) if most else DEFAULT_CONCURRENCY, 10_000))
 
 
 def gpus_of(config: Mapping[str, Any]) -> int:

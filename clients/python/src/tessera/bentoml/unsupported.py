@@ -8,12 +8,10 @@ from ..sdk.executable import ServiceError
 from . import internals
 
 _WHY = {
-    "asgi": "an ASGI application is mounted; the node answers HTTP itself: "
-    "make its routes endpoints, or serve it beside",
-    "gradio": "a Gradio page is mounted; the node has a page for each endpoint: run Gradio beside",
-    "middleware": "it has ASGI middlewares; no HTTP request reaches the service: "
-    "put them before the node",
-    "command": "it is a command of its own (cmd, __command__), not methods: run the command beside",
+    "middleware": "it has ASGI middlewares and methods; no HTTP request reaches a method: "
+    "put them before the node, or around an application that is mounted",
+    "command": "others depend on it, and it is a command (cmd, __command__), not methods: "
+    "deploy it by itself, and depend on its address",
     "runner": "it is a legacy runner (bentoml.Runner): make it a class with @bentoml.service",
     "legacy": "it is a legacy bentoml.Service with runners: make it a class with @bentoml.service",
     "multipart result": "a model that contains files cannot be a result, in BentoML neither: "
@@ -28,7 +26,7 @@ def refuse_unsupported(service: Any) -> None:
     lines = [
         f"{each.name}: {_WHY[part]}"
         for each in service.all_services().values()
-        for part in internals.unsupported_parts(each)
+        for part in internals.unsupported_parts(each, is_main=each.name == service.name)
     ]
     lines += [
         f"{service.name}.{method.name}: {_WHY['multipart result']}"

@@ -1,0 +1,80 @@
+"""The servers of a BentoML service: ASGI and WSGI applications, Gradio pages, and its command.
+
+They are put together as BentoML's own server does it: one application for what is mounted at the
+root, in the order of its mounts, and one for each path below.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
+
+from starlette.applications import Starlette
+
+from ..sdk.executable import Json, MountedServer, ServiceError
+from . import internals
+
+COMMAND_PROCESSES = 64
+"""Processes that a worker whose service is a command may start, if nobody else says."""
+
+_PATH = re.compile(r"(?:/[\w.~:@!$&'()*+,;=-]+)+")
+
+
+class BentoMount(MountedServer):
+    """What is mounted at one path."""
+
+    def __init__(
+        self, service: Any, parts: Sequence[tuple[str, Any]], manifest: Mapping[str, Json]
+    ) -> None:
+        super().__init__(manifest)
+        self._service = service
+        self._parts = parts
+
+    def application(self) -> Any:
+        """The applications, with what BentoML puts around them."""
+        is_root = self.manifest["path"] == "/"
+        # Below a path, that is a part of the root path already.
+        parts = [(path if is_root else "", app) for path, app in self._parts]
+        return Starlette(
+            routes=[internals.passive_mount(path, app) for path, app in parts],
+            middleware=internals.middleware(self._service),
+            lifespan=self._lifespan,
+        )
+
+    @contextlib.asynccontextmanager
+    async def _lifespan(self, _app: Any) -> AsyncIterator[Any]:
+        async with contextlib.AsyncExitStack() as stack:
+            for _, app in self._parts:
+                await internals.enter_lifespan(app, stack)
+            yield
+
+
+def mounts_of(service: Any, *, timeout_seconds: float, concurrency: int) -> list[BentoMount]:
+    """The servers of a service. Raises ``ServiceError`` for a path that cannot be."""
+    parts = [(_checked(path, service), app) for path, app in internals.mounted(service)]
+    if internals.has_command(service):
+        parts.append(("/", internals.command_proxy(service)))
+    at_root = any(path == "/" for path, _ in parts)
+    groups: dict[str, list[tuple[str, Any]]] = {}
+    for path, app in parts:
+        groups.setdefault("/" if at_root else path, []).append((path, app))
+    return [
+        BentoMount(
+            service,
+            group,
+            {"path": path, "timeoutMs": round(timeout_seconds * 1_000), "concurrency": concurrency},
+        )
+        for path, group in groups.items()
+    ]
+
+
+def _checked(path: str, service: Any) -> str:
+    bare = "/" + path.strip("/")
+    if bare != "/" and not _PATH.fullmatch(bare):
+        raise ServiceError(
+            f"{service.name}: an application cannot be mounted at {path!r}: "
+            "write letters, digits and -._~:@!$&'()*+,;="
+        )
+    return bare

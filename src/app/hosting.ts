@@ -169,6 +169,7 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
     }),
   );
   onExit(() => hosting.abandon(), resources);
+  gpus.onChange?.(() => hosting.gpusChanged());
   await nodes.start();
   await maintenance.start();
   await hosting.start();

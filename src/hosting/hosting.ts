@@ -125,6 +125,13 @@ export class Hosting implements Directory, AsyncDisposable {
     }
   }
 
+  /** The machine has other GPUs than before. */
+  gpusChanged(): void {
+    for (const { reconciler } of this.#deployments.values()) {
+      reconciler.gpusChanged();
+    }
+  }
+
   /** Reports every deployment again, because the storage may have dropped the node's reports. */
   reportAll(): void {
     this.#reporter.forget();

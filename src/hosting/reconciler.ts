@@ -71,7 +71,7 @@ export interface Share {
 }
 
 interface Current extends ServedRevision {
-  /** See `keyOf`; empty for a stand-in. */
+  /** See `keyOf`; empty for a stand-in, and for what is to be brought in anew. */
   readonly key: string;
   readonly artifact: HeldArtifact;
   /** Whether a worker of it was ready once, or none of this node is to be. */
@@ -182,6 +182,14 @@ export class Reconciler implements AsyncDisposable {
           ? () => this.#untried()
           : undefined;
       this.#options.onChange();
+    }
+  }
+
+  /** The machine has other GPUs than before: what waits for some is brought in anew. */
+  gpusChanged(): void {
+    if (this.#current !== undefined && this.#deployment?.service?.revision?.awaits !== undefined) {
+      this.#current = { ...this.#current, key: "" };
+      this.#settle();
     }
   }
 

@@ -19,6 +19,8 @@ export interface Gpu {
 export interface Gpus {
   /** As last seen, by their numbers; empty where there are none. */
   readonly list: readonly Gpu[];
+  /** Calls back when there are others than before. Absent: there never are. */
+  onChange?(listener: () => void): void;
 }
 
 /** A machine without GPUs. */

@@ -43,6 +43,7 @@ export class NvidiaSmi implements Gpus, AsyncDisposable {
   /** Resolves when the program that was started last has ended. */
   #running: Promise<unknown> | undefined;
   #timer: Timer | undefined;
+  #changed: () => void = () => {};
 
   /** Looks at the GPUs for the first time. Without `nvidia-smi` there are none, and it is not asked again. */
   static async open(options: NvidiaSmiOptions): Promise<Gpus & AsyncDisposable> {
@@ -78,6 +79,10 @@ export class NvidiaSmi implements Gpus, AsyncDisposable {
     return this.#list;
   }
 
+  onChange(listener: () => void): void {
+    this.#changed = listener;
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#timer?.[Symbol.asyncDispose]();
   }
@@ -100,12 +105,20 @@ export class NvidiaSmi implements Gpus, AsyncDisposable {
         asked.kill();
         throw new Error(`it did not answer within ${timeoutMs / 1_000} s`);
       });
+      const before = uuidsOf(this.#list);
       this.#list = readGpus(answer, driverFolder);
+      if (uuidsOf(this.#list) !== before) {
+        this.#changed();
+      }
     } catch (err) {
       const reason = err instanceof Error ? err.message : String(err);
       this.#faults.say({ reason }, "nvidia-smi failed: the GPUs are as they were last seen");
     }
   }
+}
+
+function uuidsOf(gpus: readonly Gpu[]): string {
+  return gpus.map(({ uuid }) => uuid).join();
 }
 
 /** Runs the program; `answer` is what it writes, and rejects with why it failed. */

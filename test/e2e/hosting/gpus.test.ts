@@ -1,5 +1,5 @@
 /** Deployments with GPUs, on a node whose `nvidia-smi` lists some that are not there. */
-import { chmodSync, writeFileSync } from "node:fs";
+import { chmodSync, readFileSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { DeploymentStatus } from "../../../src/client/index.ts";
@@ -183,6 +183,20 @@ it("refuses a local deployment with a GPU on a platform without, and lets any ot
   expect(reasonOf(refused)).toBe("NO_MATCHING_WORKER");
   await deployments.deleteDeployment({ deployment: "any", force: true });
 });
+
+it("starts what waits for a GPU when nvidia-smi begins to answer", async () => {
+  using folder = new Folder();
+  const PATH = machineWith(1, folder);
+  const [program, driver] = [join(folder.path, "nvidia-smi"), join(folder.path, "driver")];
+  const answers = readFileSync(program, "utf8");
+  writeFileSync(program, answers.replace("\n", `\n[ -e ${driver} ] || exit 9\n`));
+  await using world = await World.start({ env: { PATH } });
+  await world.deploy("early", await artifact("gpu"), { settings: { gpus: 1 } });
+  await world.until("early", ({ statusReason }) => statusReason.includes("waits for a worker"));
+  writeFileSync(driver, "");
+  await world.until("early", ({ status }) => status === DeploymentStatus.READY);
+  expect((await look(world, "early")).gpu).toBe("GPU-0");
+}, 60_000);
 
 describe("a machine that joins", () => {
   it("gives each of its workers GPUs of its own, and none where it has too few", async () => {

@@ -81,8 +81,13 @@ describe("the GPUs of a machine", () => {
     const seen = join(folder, "seen");
     says(`if [ -e ${seen} ]; then printf '${TWO}'; else touch ${seen}; printf '${H200}'; fi`);
     const gpus = await open();
+    let changes = 0;
+    gpus.onChange?.(() => {
+      changes += 1;
+    });
     expect(gpus.list).toHaveLength(1);
     await expect.poll(() => gpus.list.map(({ uuid }) => uuid)).toEqual(["GPU-a", "GPU-b"]);
+    expect(changes).toBe(1);
   });
 
   it("stay as they were last seen while nvidia-smi fails, with a warning", async () => {

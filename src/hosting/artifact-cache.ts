@@ -229,6 +229,10 @@ export class ArtifactCache implements AsyncDisposable {
     } catch (err) {
       await rm(folder, { recursive: true, force: true });
       this.#forget(digest);
+      // Others may have links to what is damaged.
+      for (const each of this.#ready.values()) {
+        each.verified = undefined;
+      }
       this.#options.log.warn(
         { err, digest },
         "an unpacked artifact is damaged: it is fetched again",

@@ -137,29 +137,33 @@ describe("the artifacts of a node", () => {
       put.set(sha256(bytes), blobId);
     }
     let read = 0;
-    const artifacts = resources.use(
-      new ArtifactCache({
-        folder: join(folder.path, "artifacts"),
-        hosting: {
-          getIndex: async ({ digest }) => made.find((each) => each.digest === digest)?.text,
-          listArtifactFiles: async () =>
-            [...put].map(([sha256, blobId]) => ({ sha256, sizeBytes: 0, blobId })),
-        },
-        blobs: {
-          async *read(...asked) {
-            for await (const chunk of blobs.read(...asked)) {
-              read += chunk.length;
-              yield chunk;
-            }
+    const openAgain = async (): Promise<ArtifactCache> => {
+      const artifacts = resources.use(
+        new ArtifactCache({
+          folder: join(folder.path, "artifacts"),
+          hosting: {
+            getIndex: async ({ digest }) => made.find((each) => each.digest === digest)?.text,
+            listArtifactFiles: async () =>
+              [...put].map(([sha256, blobId]) => ({ sha256, sizeBytes: 0, blobId })),
           },
-        },
-        log: pino({ level: "silent" }),
-      }),
-    );
-    await artifacts.start();
+          blobs: {
+            async *read(...asked) {
+              for await (const chunk of blobs.read(...asked)) {
+                read += chunk.length;
+                yield chunk;
+              }
+            },
+          },
+          log: pino({ level: "silent" }),
+        }),
+      );
+      await artifacts.start();
+      return artifacts;
+    };
+    const artifacts = await openAgain();
     const [first, second] = made.map(({ digest }) => digest) as [string, string];
     const at = (digest: string, path: string) => join(artifacts.folder, digest, path);
-    return { artifacts, first, second, weights, at, readBytes: () => read };
+    return { artifacts, openAgain, first, second, weights, at, readBytes: () => read };
   }
 
   it("of one organization have the large files once that both have", async () => {
@@ -182,6 +186,21 @@ describe("the artifacts of a node", () => {
     expect(readFileSync(at(first, "weights.bin")).equals(weights)).toBe(true);
     await artifacts.hold("b", second);
     expect(statSync(at(first, "weights.bin")).nlink).toBe(1);
+  });
+
+  it("that have links to a file which is found damaged are verified again", async () => {
+    const { artifacts, openAgain, first, second, weights, at } = await revisions();
+    await artifacts.hold("a", first);
+    await artifacts.hold("a", second);
+    await artifacts[Symbol.asyncDispose]();
+    const later = await openAgain();
+    const [one, two] = [await later.hold("a", first), await later.hold("a", second)];
+    expect(await two.readCode()).toBe("two");
+    writeFileSync(at(first, "weights.bin"), "damaged");
+    await expect(one.readCode()).rejects.toThrow("were damaged");
+    await expect(two.readCode()).rejects.toThrow("were damaged");
+    expect(await two.readCode()).toBe("two");
+    expect(readFileSync(at(second, "weights.bin")).equals(weights)).toBe(true);
   });
 
   it("link no file that is damaged", async () => {

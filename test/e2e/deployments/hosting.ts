@@ -9,6 +9,7 @@ import { Deployment } from "../../../src/deployments/deployment.ts";
 import type { DeploymentOptions } from "../../../src/deployments/options.ts";
 import type { OutputSource } from "../../../src/deployments/workers.ts";
 import { DEFAULT_LIMITS, type WorkerLimits } from "../../../src/pool/limits.ts";
+import type { WorkerImage } from "../../../src/pool/sandbox/image.ts";
 import type { ServiceCode } from "../../../src/pool/worker-options.ts";
 import { Maintenance } from "../../../src/queue/maintenance/maintenance.ts";
 import type { SubmissionOptions } from "../../../src/queue/submission.ts";
@@ -29,6 +30,7 @@ const LOG = pino({ level: "silent" });
 export interface RevisionSettings extends Partial<WorkerLimits> {
   readonly env?: { readonly [name: string]: string };
   readonly platform?: string;
+  readonly image?: WorkerImage;
 }
 
 export class Hosting implements AsyncDisposable {
@@ -76,7 +78,7 @@ export class Hosting implements AsyncDisposable {
   /** The next revision, from TypeScript source that may import zod. */
   async revision(source: string, settings: RevisionSettings = {}): Promise<ServiceCode> {
     this.#revision += 1;
-    const { env = {}, platform, ...limits } = settings;
+    const { env = {}, platform, image, ...limits } = settings;
     return {
       servicePath: join(this.folder, "service.js"),
       code: await bundled({ stdin: { contents: source, resolveDir: ROOT, loader: "ts" } }),
@@ -87,6 +89,7 @@ export class Hosting implements AsyncDisposable {
         limits: { ...DEFAULT_LIMITS, cpus: 2, ...limits },
         network: { access: "open", hosts: [] },
         ...(platform !== undefined && { platform }),
+        ...(image !== undefined && { image }),
       },
     };
   }

@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { launchersFor } from "../../../src/pool/launchers.ts";
 import { leftOut } from "../../needed.ts";
 import { kernelSandbox, skipped as noSandbox } from "../../pool/sandbox/available.ts";
+import { emptyImage } from "../../pool/sandbox/empty-image.ts";
 import { pythonMissing } from "../clients/python-environment.ts";
 import type { Hosting, RevisionSettings } from "../deployments/hosting.ts";
 import { fixture, hostedPython } from "./hosted.ts";
@@ -20,9 +21,13 @@ function hostile(settings: RevisionSettings = {}): Promise<Hosting> {
   return hostedPython(fixture("hostile.py"), launchersFor(kernelSandbox()), settings);
 }
 
-describe.skipIf(skipped)(`a hostile service in Python${skipped}`, () => {
+describe.skipIf(skipped).each([
+  ["with the machine's libraries", false],
+  ["in an image", true],
+])(`a hostile service in Python %s${skipped}`, (_, isInImage) => {
   let folder: string;
   let hosting: Hosting;
+  let settings: RevisionSettings = {};
   const servers: net.Server[] = [];
   let port: number;
   beforeAll(async () => {
@@ -36,7 +41,8 @@ describe.skipIf(skipped)(`a hostile service in Python${skipped}`, () => {
       await once(server, "listening");
     }
     [port = 0] = servers.map((server) => (server.address() as AddressInfo).port);
-    hosting = await hostile();
+    settings = isInImage ? { image: await emptyImage(join(folder, "image")) } : {};
+    hosting = await hostile(settings);
   }, 300_000);
   afterAll(async () => {
     delete process.env.TESSERA_TEST_SECRET;
@@ -156,7 +162,7 @@ describe.skipIf(skipped)(`a hostile service in Python${skipped}`, () => {
 
   const LIMITS = { memoryBytes: 256 * MEBIBYTE, diskBytes: 50 * MEBIBYTE };
   it("is ended with a reason when it exhausts what the machine has, and never forks", async () => {
-    await using limited = await hostile(LIMITS);
+    await using limited = await hostile({ ...LIMITS, ...settings });
     for (const [what, reason] of [
       ["threads", /out of threads: it started \d+, and at most 4000 may be/],
       ["memory", /out of memory: it used \d+ MiB of 256 MiB/],

@@ -1,11 +1,13 @@
 /** What a service may do that may start processes, and how all of them are held. */
 
-import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { constants } from "node:os";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { constants, tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { launchersFor } from "../../../src/pool/launchers.ts";
 import { leftOut } from "../../needed.ts";
 import { kernelSandbox, skipped as noSandbox } from "../../pool/sandbox/available.ts";
+import { emptyImage } from "../../pool/sandbox/empty-image.ts";
 import { pythonMissing } from "../clients/python-environment.ts";
 import type { Hosting, RevisionSettings } from "../deployments/hosting.ts";
 import { fixture, hostedPython } from "./hosted.ts";
@@ -32,16 +34,23 @@ function running(mark: string): string[] {
   });
 }
 
-describe.skipIf(skipped)(`a service that may start processes${skipped}`, () => {
+describe.skipIf(skipped).each([
+  ["with the machine's libraries", false],
+  ["in an image", true],
+])(`a service that may start processes %s${skipped}`, (_, isInImage) => {
+  let folder: string;
   let hosting: Hosting;
   let neighbour: Hosting;
   beforeAll(async () => {
-    hosting = await hosted(LIMITS);
+    folder = mkdtempSync(join(tmpdir(), "tessera-processes-"));
+    const image = isInImage ? { image: await emptyImage(join(folder, "image")) } : {};
+    hosting = await hosted({ ...LIMITS, ...image });
     neighbour = await hosted({});
   }, 300_000);
   afterAll(async () => {
     await hosting?.[Symbol.asyncDispose]();
     await neighbour?.[Symbol.asyncDispose]();
+    rmSync(folder, { recursive: true, force: true });
   });
 
   const again = () =>
@@ -102,7 +111,8 @@ describe.skipIf(skipped)(`a service that may start processes${skipped}`, () => {
     await again();
     const mark = `left-by-${process.pid}`;
     await hosting.call("leave", { mark });
-    expect(running(mark)).toHaveLength(1);
+    // The kernel has begun to start it, and gives it its command line a moment later.
+    await expect.poll(() => running(mark)).toHaveLength(1);
     // It outlives its call, not its worker.
     expect(await hosting.call("say")).toBe("still here");
     expect(running(mark)).toHaveLength(1);

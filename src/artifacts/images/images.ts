@@ -4,7 +4,7 @@
  */
 
 import { hash } from "node:crypto";
-import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { lstat, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { SharedBound } from "../../collections/shared-bound.ts";
 import { removeTree } from "../../deployments/scratch.ts";
@@ -31,6 +31,9 @@ export const IMAGES_UNAVAILABLE =
 const MAX_PARALLEL_PINS = 8;
 /** Images that are fetched and unpacked at a time; a slow registry holds up those of others no more. */
 const MAX_PARALLEL_FETCHES = 4;
+
+/** How often it is said how far an image is on its way. */
+const PROGRESS_INTERVAL_MS = 10_000;
 
 /** The root in its folder of the store, beside the list of its contents. */
 const ROOT_NAME = "root";
@@ -156,8 +159,18 @@ export class Images {
     await mkdir(folder, { recursive: true });
     try {
       const limits = { folder: unfinished, maxBytes, maxFiles, signal };
-      onProgress?.(`fetches the image ${name}, ${Math.ceil(size / MEBIBYTE)} MiB`);
-      await withinDisk(limits, (until) => this.#registry.fetch(pinned, folder, until));
+      const total = Math.ceil(size / MEBIBYTE);
+      onProgress?.(`fetches the image ${name}, ${total} MiB`);
+      const look = async (): Promise<void> => {
+        const done = Math.floor((await bytesIn(join(folder, "oci"))) / MEBIBYTE);
+        onProgress?.(`fetches the image ${name}: ${Math.min(done, total)} of ${total} MiB`);
+      };
+      const progress = setInterval(() => void look().catch(() => {}), PROGRESS_INTERVAL_MS);
+      try {
+        await withinDisk(limits, (until) => this.#registry.fetch(pinned, folder, until));
+      } finally {
+        clearInterval(progress);
+      }
       onProgress?.(`unpacks the image ${name}`);
       const root = join(unfinished, ROOT_NAME);
       const variables = await withinDisk(limits, (until) =>
@@ -170,6 +183,15 @@ export class Images {
     }
     await rm(folder, { recursive: true, force: true });
   }
+}
+
+/** What the files of a layout have, those that are being written, too. */
+async function bytesIn(folder: string): Promise<number> {
+  let bytes = 0;
+  for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
+    bytes += entry.isFile() ? (await lstat(join(entry.parentPath, entry.name))).size : 0;
+  }
+  return bytes;
 }
 
 /** Does it in a place that is free for an organization. Rejects with an `EnvironmentError` without. */

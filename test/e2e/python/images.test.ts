@@ -10,6 +10,7 @@ import { DeploymentStatus, WorkerPlace } from "../../../src/client/index.ts";
 import { leftOut } from "../../needed.ts";
 import { skipped as noSandbox } from "../../pool/sandbox/available.ts";
 import { copied, skipped as noRegistry, TestRegistry } from "../artifacts/registry.ts";
+import { Person } from "../cli/person.ts";
 import { pythonMissing, ROOT } from "../clients/python-environment.ts";
 import { World } from "../hosting/world.ts";
 import { hasJoined, startAgent, workerToken } from "../workers/agent-program.ts";
@@ -191,6 +192,29 @@ describe.skipIf(skipped)(`a container image of a service${skipped}`, () => {
       json: ["hello from the image", "hello from the image"],
     });
   }, 60_000);
+
+  it("is named by tessera.yaml, before the one that the code names", async () => {
+    const project = join(folder, "project");
+    mkdirSync(project);
+    writeFileSync(join(project, "service.py"), service("nobody.example/has/it"));
+    writeFileSync(join(project, "requirements.txt"), "");
+    writeFileSync(
+      join(project, "tessera.yaml"),
+      `service: service.py\nname: by-file\nimage: ${image}\nenv: { PLACE: file }\n`,
+    );
+    using ada = new Person();
+    const { value } = await world.platform.createToken(world.cookie);
+    const login = ["cloud", "login", "--endpoint", world.platform.url, "--api-token", "-"];
+    await ada.run(login, { input: `${value}\n` });
+    const deployed = await ada.run(
+      ["deploy", project, "--python", found.interpreter.path, "--memory", "512Mi"],
+      { env: { ...env, TESSERA_UV: found.uv } },
+    );
+    expect(deployed).toMatchObject({ code: 0 });
+    expect(await world.call("by-file", "/program", { body: {} })).toMatchObject({
+      text: "hello from the image",
+    });
+  }, 120_000);
 
   it("is fetched by a worker that joined, and the root of its processes", async () => {
     await world.deploy("joined", built, {

@@ -6,6 +6,7 @@ import { resolveBatch } from "./batch.ts";
 import type { SetupContext } from "./context.ts";
 import type { EndpointFunction } from "./endpoint.ts";
 import { ServiceDefinitionError } from "./errors.ts";
+import type { ServiceMount } from "./mounts.ts";
 import { describeResult, type ResultDescription } from "./result.ts";
 import {
   endpointFunction,
@@ -29,6 +30,7 @@ export interface ReadyService {
   readonly endpoints: ReadonlyMap<string, Executable>;
   /** What its author asks whether it may take calls; undefined: it may. */
   readonly ready: (() => unknown) | undefined;
+  readonly mounts: readonly ServiceMount[];
 }
 
 /**
@@ -48,10 +50,11 @@ export async function readyService(
     const described = await describeEndpoint(definition.name, endpoint, instance);
     endpoints.set(endpoint.name, described);
   }
-  const { name, description, metrics, requires, place } = definition;
+  const { name, description, metrics, mounts, requires, place } = definition;
   const { readyTimeoutMs, processes, gpus, gpuMemoryMib, packages, image, models } = definition;
   return {
     endpoints,
+    mounts,
     ready: definition.ready ?? hookOf(instance, definition, "ready"),
     manifest: {
       name,
@@ -66,6 +69,7 @@ export async function readyService(
       ...(models !== undefined && { models }),
       ...(place !== undefined && { place }),
       endpoints: [...endpoints.values()].map(({ manifest }) => manifest),
+      ...(mounts.length > 0 && { mounts: mounts.map(({ manifest }) => manifest) }),
       ...(metrics.length > 0 && { metrics }),
     },
   };

@@ -17,6 +17,7 @@ import {
 import { ServiceDefinitionError } from "./errors.ts";
 import { checkMetrics } from "./metric-rules.ts";
 import type { MetricDeclarations, MetricsOf, NoMetrics } from "./metrics.ts";
+import { checkMounts, type MountOptions, type ServiceMount } from "./mounts.ts";
 import {
   checkDescription,
   checkGpus,
@@ -77,6 +78,11 @@ export interface ServiceOptions<Declared extends MetricDeclarations = NoMetrics>
    * a worker. Default: none.
    */
   readonly models?: { readonly [name: string]: string };
+  /**
+   * Servers of the service by their paths, such as `{ "/": { app } }` with an application of Hono.
+   * Each answers all requests at its path and below it that are for no endpoint. Default: none.
+   */
+  readonly mounts?: { readonly [path: string]: MountOptions };
 }
 
 /** Endpoints of the function form by name, which may record only these metrics. */
@@ -120,6 +126,7 @@ export interface ServiceDefinition
   readonly description?: string;
   readonly endpoints: readonly ServiceEndpoint[];
   readonly metrics: readonly MetricManifest[];
+  readonly mounts: readonly ServiceMount[];
   /** Of the function form; a class has a method. */
   readonly ready?: Ready;
 }
@@ -194,6 +201,7 @@ export function service(options: ServiceOptions | FunctionServiceOptions): unkno
     ...checkImage(options.image, place),
     ...checkModels(options.models, place),
     metrics: checkMetrics(options.metrics, place),
+    mounts: checkMounts(options.mounts, place),
   };
   const asked = checkReady((options as Partial<FunctionServiceOptions>).ready, place);
   if (!("endpoints" in options)) {
@@ -202,7 +210,7 @@ export function service(options: ServiceOptions | FunctionServiceOptions): unkno
     }
     return classDecorator(described, place);
   }
-  const endpoints = functionEndpoints(options.endpoints, place);
+  const endpoints = functionEndpoints(options.endpoints, place, described.mounts.length > 0);
   return { [SERVICE]: { ...described, ...asked, endpoints } };
 }
 
@@ -219,6 +227,7 @@ const SERVICE_OPTIONS: Readonly<Record<keyof FunctionServiceOptions, true>> = {
   packages: true,
   image: true,
   models: true,
+  mounts: true,
   ready: true,
   endpoints: true,
 };
@@ -240,13 +249,13 @@ function classDecorator(described: Omit<ServiceDefinition, "endpoints">, place: 
           "a service of functions needs endpoints: service({ name, endpoints })",
       );
     }
-    const endpoints = classEndpoints(target.prototype, place);
+    const endpoints = classEndpoints(target.prototype, place, described.mounts.length > 0);
     const definition: ServiceDefinition = { ...described, endpoints };
     Object.defineProperty(target, SERVICE, { value: definition });
   };
 }
 
-function functionEndpoints(endpoints: unknown, place: string): ServiceEndpoint[] {
+function functionEndpoints(endpoints: unknown, place: string, mayLack: boolean): ServiceEndpoint[] {
   if (typeof endpoints !== "object" || endpoints === null) {
     throw new ServiceDefinitionError(place, "endpoints must be an object of api() and task()");
   }
@@ -264,11 +273,11 @@ function functionEndpoints(endpoints: unknown, place: string): ServiceEndpoint[]
     }
     return { name, definition };
   });
-  return checkEndpoints(found, place);
+  return checkEndpoints(found, place, mayLack);
 }
 
 /** The decorated methods of a class and its superclasses; an override replaces its original. */
-function classEndpoints(prototype: object, place: string): ServiceEndpoint[] {
+function classEndpoints(prototype: object, place: string, mayLack: boolean): ServiceEndpoint[] {
   const found = new Map<string, { name: string; definition: EndpointDefinition; method: string }>();
   const seen = new Set<string>();
   let current: object | null = prototype;
@@ -282,7 +291,7 @@ function classEndpoints(prototype: object, place: string): ServiceEndpoint[] {
     }
     current = Object.getPrototypeOf(current);
   }
-  return checkEndpoints([...found.values()], place);
+  return checkEndpoints([...found.values()], place, mayLack);
 }
 
 function definitionOn(value: unknown): EndpointDefinition | undefined {
@@ -294,9 +303,17 @@ function definitionOn(value: unknown): EndpointDefinition | undefined {
 
 type Found = Omit<ServiceEndpoint, "options">;
 
-function checkEndpoints(found: readonly Found[], place: string): ServiceEndpoint[] {
-  if (found.length === 0) {
-    throw new ServiceDefinitionError(place, "has no endpoints; mark at least one api or task");
+/** `mayLack`: it may have none, because it has servers. */
+function checkEndpoints(
+  found: readonly Found[],
+  place: string,
+  mayLack: boolean,
+): ServiceEndpoint[] {
+  if (found.length === 0 && !mayLack) {
+    throw new ServiceDefinitionError(
+      place,
+      "has no endpoints; mark at least one api or task, or mount a server",
+    );
   }
   const names = new Set<string>();
   return found.map((endpoint) => {

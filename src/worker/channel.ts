@@ -7,13 +7,21 @@ import { Socket } from "node:net";
 import { decodeNodeMessage, encodeMessage } from "../protocol/codec.ts";
 import { FrameReader } from "../protocol/frames.ts";
 import { CHANNEL_DESCRIPTOR, type NodeMessage, type WorkerMessage } from "../protocol/messages.ts";
-import { type IsolationOptions, isolate, keepSignalsToItself } from "./restrict.ts";
+import {
+  type ConnectMount,
+  type IsolationOptions,
+  isolate,
+  keepSignalsToItself,
+  takeConnect,
+} from "./restrict.ts";
 
 export interface Channel {
   /** Sends a message; `sent` is called when it was handed to the operating system. */
   send(message: WorkerMessage, sent?: () => void): void;
   /** Removes from the process what a service of a deployment must not have. */
   isolate(options: IsolationOptions): void;
+  /** What connects to the node for mounted servers, also after `isolate`. */
+  connectMountsIn(scratchFolder: string): ConnectMount;
 }
 
 interface ChannelListener {
@@ -41,6 +49,7 @@ export function takeChannel({ message, disconnect }: ChannelListener): Channel {
   keepSignalsToItself();
   return {
     isolate: (options) => isolate(socket, options),
+    connectMountsIn: takeConnect(socket),
     send(outgoing, sent) {
       socket.write(encodeMessage(outgoing), () => sent?.());
     },

@@ -15,6 +15,7 @@ import { startEgressRelay } from "./egress-relay.ts";
 import { Executor } from "./execute.ts";
 import { messageOf } from "./failure.ts";
 import { loadService } from "./load.ts";
+import type { Mounts } from "./mounts.ts";
 import { Outbox } from "./outbox.ts";
 import { speakToDeployer } from "./permission-errors.ts";
 import { ServiceReadiness } from "./readiness.ts";
@@ -23,6 +24,7 @@ type LoadMessage = Extract<NodeMessage, { type: "load" }>;
 
 const exit = process.exit.bind(process);
 let executor: Executor | undefined;
+let mounts: Mounts | undefined;
 /** The service that is being loaded: an exit during loading is its fault. */
 let loadingPath: string | undefined;
 
@@ -65,6 +67,12 @@ function receive(message: NodeMessage): void {
     case "more":
       executor?.more(message.id, message.count);
       break;
+    case "connect":
+      mounts?.connect(message.mount);
+      break;
+    case "retire":
+      mounts?.retire();
+      break;
     case "ping":
       channel.send({ type: "pong", sequence: message.sequence });
       break;
@@ -82,6 +90,7 @@ async function load({
   ...options
 }: LoadMessage): Promise<void> {
   loadingPath = servicePath;
+  const connectMount = channel.connectMountsIn(options.scratchFolder);
   const { [EGRESS_SOCKET_VARIABLE]: egressSocket } = process.env;
   if (isolated) {
     // With an egress proxy, the sandbox of the kernel holds the worker: there are no other sockets.
@@ -106,6 +115,10 @@ async function load({
     await readiness?.reached();
     loadingPath = undefined;
     executor = new Executor(service, { channel, outbox, meters, ...options });
+    if (service.mounts.length > 0) {
+      const { Mounts } = await import("./mounts.ts");
+      mounts = new Mounts(service.mounts, connectMount);
+    }
     channel.send({ type: "ready", manifest: service.manifest });
     meters.open();
     void readiness?.follow();

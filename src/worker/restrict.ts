@@ -10,8 +10,10 @@
  * `process.binding` and native code.
  */
 import { syncBuiltinESMExports } from "node:module";
+import { createConnection, Socket, type SocketConstructorOpts } from "node:net";
 import os from "node:os";
 import v8 from "node:v8";
+import { mountSocketName } from "../protocol/messages.ts";
 
 /** Node's undocumented functions for sending signals and for opening another Node's debugger. */
 interface Undocumented {
@@ -62,6 +64,58 @@ export function isolate(channel: object, { unixSockets }: IsolationOptions): voi
   os.setPriority = denied("a deployed service may not set process priorities");
   v8.setFlagsFromString = denied("a deployed service may not set V8 flags");
   syncBuiltinESMExports();
+}
+
+/** The native requests and handles of Node's `net`, which it does not document. */
+interface ConnectRequest {
+  oncomplete?: (status: number) => void;
+}
+type NativeConnect = (this: object, request: ConnectRequest, path: string) => number;
+
+/** Connects to the socket of a mounted server by its index. */
+export type ConnectMount = (index: number) => Promise<Socket>;
+
+/**
+ * Returns what makes a `ConnectMount` of a scratch folder, which works also after `isolate`; `channel`
+ * is any Unix socket. A service may replace all that Node has, so the native function is called by
+ * nothing of that, and with no other path.
+ */
+export function takeConnect(channel: object): (scratchFolder: string) => ConnectMount {
+  const { _handle: handle } = channel as { _handle: { constructor: new (type: number) => object } };
+  const { constructor: Pipe } = handle;
+  const sockets = Object.getPrototypeOf(handle) as { connect: NativeConnect };
+  const { connect } = sockets;
+  const { apply } = Reflect;
+  let NativeRequest: (new () => ConnectRequest) | undefined;
+  // Node shows the class of its requests to the function alone.
+  sockets.connect = (request) => {
+    NativeRequest = request.constructor as new () => ConnectRequest;
+    return -os.constants.errno.EPERM;
+  };
+  createConnection({ path: "/" }).on("error", () => {});
+  sockets.connect = connect;
+  return (scratchFolder) => (index) =>
+    new Promise((resolve, reject) => {
+      if (NativeRequest === undefined) {
+        throw new Error("this version of Node has no requests for connections");
+      }
+      const pipe = new Pipe(0);
+      const request = new NativeRequest();
+      const failed = (status: number): void => reject(new Error(`cannot connect: ${status}`));
+      request.oncomplete = (status) =>
+        status === 0
+          ? resolve(
+              new Socket({ handle: pipe, readable: true, writable: true } as SocketConstructorOpts),
+            )
+          : failed(status);
+      const status = apply(connect, pipe, [
+        request,
+        `${scratchFolder}/${mountSocketName(index)}`,
+      ]) as number;
+      if (status !== 0) {
+        failed(status);
+      }
+    });
 }
 
 function denied(message: string): () => never {

@@ -82,18 +82,22 @@ export const RULES: readonly Rule[] = [
     rule: "sdk imports only the protocol, collections, gen and packages",
     of: ["src/sdk/"],
     allows: (it) =>
-      (isPackage(it) && !TRANSPORT.test(it.to)) ||
+      (isPackage(it) && (it.typeOnly || !TRANSPORT.test(it.to))) ||
       startsWithAny("gen/", "src/protocol/", "src/collections/")(it),
   },
   {
-    // The worker's channel is a socket that it was started with, and the relay is its way to the egress proxy.
+    // The worker's channel is a socket that it was started with, the relay is its way to the egress
+    // proxy, and mounted servers are given connections to the node.
     rule: "worker imports only what its process may read",
     of: ["src/worker/"],
     allows: (it) =>
-      (isPackage(it) && !TRANSPORT.test(it.to)) ||
+      (isPackage(it) && (it.typeOnly || !TRANSPORT.test(it.to))) ||
       startsWithAny("src/sdk/", "src/protocol/", "src/collections/")(it) ||
-      (["src/worker/channel.ts", "src/worker/egress-relay.ts"].includes(it.from) &&
-        it.to === "node:net"),
+      (["channel", "egress-relay", "restrict"].some(
+        (name) => it.from === `src/worker/${name}.ts`,
+      ) &&
+        it.to === "node:net") ||
+      (it.from === "src/worker/mounts.ts" && it.to === "node:http"),
   },
   {
     rule: "client imports only gen, packages, and JSON with its numbers",

@@ -360,3 +360,33 @@ it("an error for bad input is an invalid argument", () => {
     name: "BadInput",
   });
 });
+
+describe("mounted servers", () => {
+  const app = () => new Response("hello");
+  const mounted = async (mounts: object) => {
+    const exported = service({ name: "shop", mounts: mounts as never, endpoints: {} });
+    return (await readyService(exported, definitionOf(exported))).manifest.mounts;
+  };
+
+  it("have their options in the manifest, with defaults, and a service may have them alone", async () => {
+    expect(await mounted({ "/": { app }, "/ui": { app: { fetch: app }, timeout: "5m" } })).toEqual([
+      { path: "/", timeoutMs: 60_000, concurrency: 100 },
+      { path: "/ui", timeoutMs: 300_000, concurrency: 100 },
+    ]);
+    const plain = service({ name: "plain", endpoints: { go: api({}, () => 1) } });
+    expect((await readyService(plain, definitionOf(plain))).manifest).not.toHaveProperty("mounts");
+  });
+
+  it.each([
+    [{ ui: { app } }, 'mount ui: its path must be "/"'],
+    [{ "/ui/": { app } }, "mount /ui/: its path must be"],
+    [{ "/": app }, "must be { app }"],
+    [{ "/": { app: {} } }, "app must be a function"],
+    [{ "/": { app, timout: 1 } }, "timout"],
+    [{ "/": { app, timeout: "2d" } }, "timeout must be a duration from 1ms to"],
+    [{ "/": { app, concurrency: 0 } }, "concurrency must be a whole number from 1 to"],
+    [[app], "mount 0: its path must be"],
+  ])("are refused by name where they are wrong: %o", async (mounts, said) => {
+    await expect(mounted(mounts)).rejects.toThrow(said);
+  });
+});

@@ -1,0 +1,105 @@
+/** Mounted servers of a service: applications that answer what no endpoint does. */
+import type { Server } from "node:http";
+import { type Duration, formatDuration, parseDuration } from "../protocol/duration.ts";
+import {
+  MAX_MOUNT_CONCURRENCY,
+  MAX_MOUNT_TIMEOUT_MS,
+  MAX_MOUNTS,
+  type MountManifest,
+} from "../protocol/manifest.ts";
+import { ServiceDefinitionError } from "./errors.ts";
+import { refuseUnknown } from "./unknown.ts";
+
+/** A handler of the Fetch API (https://fetch.spec.whatwg.org). */
+export type FetchHandler = (request: Request) => Response | Promise<Response>;
+
+/**
+ * What can be mounted: a handler of the Fetch API, an application that has one as `fetch` (Hono,
+ * Elysia, itty), or a server of `node:http` that does not listen, such as that of Express or
+ * Fastify, with its listeners for `upgrade`.
+ */
+export type Mountable = FetchHandler | { readonly fetch: FetchHandler } | Server;
+
+export interface MountOptions {
+  readonly app: Mountable;
+  /** How long it may take until its answer begins, from 1 ms to 24 h. Default: 60 s. */
+  readonly timeout?: Duration;
+  /** Requests and WebSockets that one worker takes at a time, at most 10,000. Default: 100. */
+  readonly concurrency?: number;
+}
+
+/** A mounted server, with its checked options. */
+export interface ServiceMount {
+  readonly manifest: MountManifest;
+  readonly app: Mountable;
+}
+
+const OPTIONS: Readonly<Record<keyof MountOptions, true>> = {
+  app: true,
+  timeout: true,
+  concurrency: true,
+};
+/** How long a mounted server may take until its answer begins, unless its author says otherwise. */
+const DEFAULT_TIMEOUT_MS = 60_000;
+/** Requests and WebSockets of a mounted server that one worker takes at a time, unless its author says otherwise. */
+const DEFAULT_CONCURRENCY = 100;
+/** Path of a mounted server. */
+const MAX_PATH_CHARACTERS = 255;
+const PATH = /^(?:\/|(?:\/[\p{L}\p{M}\p{N}._~:@!$&'()*+,;=-]+)+)$/u;
+
+/** The option `mounts` of a service. Throws a `ServiceDefinitionError` for a wrong one. */
+export function checkMounts(mounts: unknown, place: string): readonly ServiceMount[] {
+  if (mounts === undefined) {
+    return [];
+  }
+  const given = typeof mounts === "object" && mounts !== null ? Object.entries(mounts) : undefined;
+  if (given === undefined || given.length > MAX_MOUNTS) {
+    const message = `mounts must be an object of at most ${MAX_MOUNTS} paths, each with { app }`;
+    throw new ServiceDefinitionError(place, message);
+  }
+  return given.map(([path, options]) => checkMount(path, options, `${place}, mount ${path}`));
+}
+
+function checkMount(path: string, options: unknown, place: string): ServiceMount {
+  if (path.length > MAX_PATH_CHARACTERS || !PATH.test(path)) {
+    const message = 'its path must be "/", or one such as "/ui" without a slash at its end';
+    throw new ServiceDefinitionError(place, message);
+  }
+  if (typeof options !== "object" || options === null) {
+    throw new ServiceDefinitionError(place, "must be { app }, with timeout and concurrency");
+  }
+  refuseUnknown(options, OPTIONS, place);
+  const {
+    app,
+    timeout = DEFAULT_TIMEOUT_MS,
+    concurrency = DEFAULT_CONCURRENCY,
+  } = options as MountOptions;
+  if (!isMountable(app)) {
+    throw new ServiceDefinitionError(
+      place,
+      "app must be a function (request) => Response, an object with such a fetch, or a server of node:http",
+    );
+  }
+  const timeoutMs = parseDuration(timeout);
+  if (timeoutMs === undefined || timeoutMs < 1 || timeoutMs > MAX_MOUNT_TIMEOUT_MS) {
+    const most = formatDuration(MAX_MOUNT_TIMEOUT_MS);
+    throw new ServiceDefinitionError(place, `timeout must be a duration from 1ms to ${most}`);
+  }
+  if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > MAX_MOUNT_CONCURRENCY) {
+    const message = `concurrency must be a whole number from 1 to ${MAX_MOUNT_CONCURRENCY}`;
+    throw new ServiceDefinitionError(place, message);
+  }
+  return { app, manifest: { path, timeoutMs, concurrency } };
+}
+
+function isMountable(app: unknown): app is Mountable {
+  return (
+    typeof app === "function" ||
+    (typeof app === "object" && app !== null && (isServer(app) || "fetch" in app))
+  );
+}
+
+/** A server of `node:http`, whichever copy of its class made it. */
+export function isServer(app: object): app is Server {
+  return "requestTimeout" in app && "emit" in app;
+}

@@ -1,0 +1,129 @@
+/**
+ * Runs the mounted servers of a service, without a port: where the node wants a connection, it says
+ * so, and the worker connects to a Unix socket of the node. From then on that connection is one
+ * that the server has accepted.
+ */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import { Readable } from "node:stream";
+import type { ReadableStream } from "node:stream/web";
+import { inspect } from "node:util";
+import { type FetchHandler, isServer, type ServiceMount } from "../sdk/mounts.ts";
+import type { ConnectMount } from "./restrict.ts";
+
+/** Longer than the node keeps a connection between requests, so that the node closes it first. */
+const IDLE_CONNECTION_TIMEOUT_MS = 120_000;
+/** The node has bounded them. */
+const MAX_HEADER_BYTES = 512 * 1024;
+
+/** A close frame (RFC 6455, section 5.5.1) with the code 1012: the service restarts. */
+const RESTART_FRAME = Buffer.from([0x88, 0x02, 0x03, 0xf4]);
+
+export class Mounts {
+  readonly #servers: readonly Server[];
+  readonly #connect: ConnectMount;
+  /** Connections that a server has taken over, such as those of WebSockets. */
+  readonly #upgraded = new Set<Socket>();
+
+  constructor(mounts: readonly ServiceMount[], connect: ConnectMount) {
+    this.#connect = connect;
+    this.#servers = mounts.map(({ app }) => this.#serve(app));
+  }
+
+  /** Connects to the node once more for the server at this index. */
+  connect(index: number): void {
+    this.#connect(index).then(
+      (socket) => void this.#servers[index]?.emit("connection", socket),
+      // The node has ended, or gave up waiting.
+      () => {},
+    );
+  }
+
+  /** Ends WebSockets with the code 1012. Other connections end with the node's last request. */
+  retire(): void {
+    for (const socket of this.#upgraded) {
+      socket.end(RESTART_FRAME);
+    }
+  }
+
+  #serve(app: ServiceMount["app"]): Server {
+    const server = typeof app === "object" && isServer(app) ? app : fetchServer(app);
+    server.keepAliveTimeout = IDLE_CONNECTION_TIMEOUT_MS;
+    server.requestTimeout = 0;
+    if (server.listenerCount("upgrade") > 0) {
+      server.on("upgrade", (_req, socket: Socket) => {
+        this.#upgraded.add(socket);
+        socket.once("close", () => this.#upgraded.delete(socket));
+      });
+    }
+    return server;
+  }
+}
+
+function fetchServer(app: FetchHandler | { readonly fetch: FetchHandler }): Server {
+  const handle = typeof app === "function" ? app : (request: Request) => app.fetch(request);
+  return createServer({ maxHeaderSize: MAX_HEADER_BYTES, headersTimeout: 0 }, (req, res) => {
+    answer(handle, req, res).catch((err: unknown) => {
+      process.stderr.write(`${inspect(err)}\n`);
+      if (res.headersSent) {
+        // Its end would look like that of the whole.
+        res.destroy();
+      } else {
+        res.writeHead(500, { "content-type": "text/plain" }).end("Internal Server Error");
+      }
+    });
+  });
+}
+
+/** Answers by a handler of the Fetch API. */
+async function answer(
+  handle: FetchHandler,
+  req: IncomingMessage,
+  res: ServerResponse,
+): Promise<void> {
+  const gone = new AbortController();
+  res.once("close", () => {
+    if (!res.writableFinished) {
+      gone.abort();
+    }
+  });
+  const response = await handle(requestOf(req, gone.signal));
+  const headers: [string, string][] = [...response.headers];
+  res.statusCode = response.status;
+  for (const [name, value] of headers) {
+    res.appendHeader(name, value);
+  }
+  if (response.body === null || req.method === "HEAD") {
+    res.end();
+    return;
+  }
+  for await (const piece of response.body as ReadableStream<Uint8Array>) {
+    if (!res.write(piece) && !res.destroyed) {
+      await new Promise<void>((resolve) => {
+        res.once("drain", resolve);
+        res.once("close", resolve);
+      });
+    }
+    if (res.destroyed) {
+      return;
+    }
+  }
+  res.end();
+}
+
+function requestOf(req: IncomingMessage, signal: AbortSignal): Request {
+  const { method = "GET", url = "/", headers, rawHeaders } = req;
+  const given = new Headers();
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const [name = "", value = ""] = rawHeaders.slice(index, index + 2);
+    given.append(name, value);
+  }
+  const address = `${headers["x-forwarded-proto"] ?? "http"}://${headers.host ?? "localhost"}${url}`;
+  const hasBody = method !== "GET" && method !== "HEAD";
+  return new Request(address, {
+    method,
+    headers: given,
+    signal,
+    ...(hasBody && { body: Readable.toWeb(req) as ReadableStream<Uint8Array>, duplex: "half" }),
+  } as RequestInit);
+}

@@ -1,0 +1,108 @@
+/** Mounted servers of services in TypeScript, in each sandbox. */
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer, request } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { buildArtifact } from "../../../src/artifacts/build.ts";
+import { skipped as noSandbox } from "../../pool/sandbox/available.ts";
+import { type CallOptions, World } from "./world.ts";
+
+const SERVICE = fileURLToPath(new URL("../../fixtures/services/serve/mounts.ts", import.meta.url));
+
+describe.each(["permission", ...(noSandbox ? [] : ["kernel"])] as const)(
+  "a server mounted by a service in TypeScript, in the sandbox %s",
+  (sandbox) => {
+    let world: World;
+    beforeAll(async () => {
+      world = await World.start({ env: { TESSERA_SANDBOX: sandbox } });
+      await world.deployed("mounted", await buildArtifact(SERVICE), {
+        settings: { minWorkers: 1, maxWorkers: 1 },
+      });
+    }, 120_000);
+    afterAll(() => world?.[Symbol.asyncDispose]());
+
+    const call = (path: string, options?: CallOptions) => world.call("mounted", path, options);
+
+    it("is a handler of requests, an application with one, or a server of Node", async () => {
+      const { port } = new URL(world.platform.url);
+      const host = `mounted.acme.apps.localhost:${port}`;
+      expect(await call("/deep/x?y=1")).toMatchObject({
+        status: 404,
+        text: `GET http://${host}/deep/x?y=1`,
+      });
+      expect((await call("/app/x")).text).toBe("app /app/x");
+      expect(await call("/plain/x?y=1", { method: "DELETE" })).toMatchObject({
+        status: 200,
+        text: "DELETE /plain/x?y=1",
+        headers: { "x-plain": "yes" },
+      });
+      expect((await call("/double", { body: { number: 4 } })).text).toBe("8");
+    });
+
+    it("gets bodies, says headers, and streams", async () => {
+      expect((await call("/body", { body: { text: "x".repeat(100_000) } })).json).toEqual({
+        method: "POST",
+        bytes: 100_011,
+      });
+      expect(await call("/cookies")).toMatchObject({
+        status: 201,
+        headers: { "set-cookie": ["a=1", "b=2"] },
+      });
+      expect((await call("/stream")).text).toBe(
+        Array.from({ length: 100 }, (_, n) => `${n},`).join(""),
+      );
+      expect((await call("/headers")).json).toMatchObject({ "x-forwarded-proto": "http" });
+      expect((await call("/fails")).status).toBe(500);
+      expect((await call("/left")).json).toEqual([]);
+    });
+
+    it("hears that its caller has left", async () => {
+      const { port } = new URL(world.platform.url);
+      const headers = { host: `mounted.acme.apps.localhost:${port}` };
+      const sent = request({ host: "127.0.0.1", port, path: "/endless?me", headers, agent: false });
+      const [res] = await once(sent.end(), "response");
+      await once(res, "data");
+      sent.destroy();
+      await expect.poll(async () => (await call("/left")).json).toEqual(["?me"]);
+    });
+
+    it("keeps upgraded connections until its worker stops, and says 1012 then", async () => {
+      const { port } = new URL(world.platform.url);
+      const sent = request({
+        ...{ host: "127.0.0.1", port, path: "/plain/live", agent: false },
+        headers: {
+          host: `mounted.acme.apps.localhost:${port}`,
+          ...{ connection: "Upgrade", upgrade: "websocket", "sec-websocket-version": "13" },
+          "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
+        },
+      });
+      const [res, socket] = await once(sent.end(), "upgrade");
+      expect(res.headers["sec-websocket-accept"]).toBe("s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+      socket.write("as it is");
+      expect(String((await once(socket, "data"))[0])).toBe("as it is");
+      const last = once(socket, "data");
+      await world.deployed("mounted", await buildArtifact(SERVICE), {
+        settings: { maxWorkers: 2 },
+      });
+      expect((await last)[0]).toEqual(Buffer.from([0x88, 0x02, 0x03, 0xf4]));
+      socket.destroy();
+    });
+
+    it("opens no other socket to its service", async () => {
+      const folder = mkdtempSync(join(tmpdir(), "tessera-foreign-"));
+      const foreign = createServer().listen(join(folder, "socket"));
+      try {
+        await once(foreign, "listening");
+        const path = join(folder, "socket");
+        const { text } = await call("/reach", { body: { path } });
+        expect(text).toMatch(/not allowed in a deployed service|ENOENT/);
+      } finally {
+        foreign.close();
+        rmSync(folder, { recursive: true });
+      }
+    });
+  },
+);

@@ -74,7 +74,7 @@ export class Registry {
     );
     const own = hash("sha256", given, "hex");
     if (image.digest !== undefined && image.digest !== own) {
-      throw refused(`${image.registry} gives another content than the digest of ${name} says`);
+      throw invalid(`${image.registry} gives another content than the digest of ${name} says`);
     }
     const manifest = parse(given, name);
     const digest = Array.isArray(manifest.manifests)
@@ -82,7 +82,7 @@ export class Registry {
       : own;
     const text = digest === own ? given : await inspect(`@sha256:${digest}`, "--raw");
     if (hash("sha256", text, "hex") !== digest) {
-      throw refused(`${image.registry} gives another content than the digest of ${name} says`);
+      throw invalid(`${image.registry} gives another content than the digest of ${name} says`);
     }
     const size = sizeOf(parse(text, name), name);
     const config = parse(await inspect(`@sha256:${digest}`, "--config", "--raw"), name);
@@ -261,7 +261,7 @@ function explained(
     );
   }
   if (/manifest unknown|name unknown|not found/i.test(complaint)) {
-    return refused(`the registry ${registry} has no ${name} of this tag or digest: ${complaint}`);
+    return invalid(`the registry ${registry} has no ${name} of this tag or digest: ${complaint}`);
   }
   if (/unauthorized|authentication required|access .*denied/i.test(complaint)) {
     return unavailable(
@@ -269,7 +269,7 @@ function explained(
     );
   }
   if (/does not match|digest mismatch|did not match|verification/i.test(complaint)) {
-    return refused(
+    return invalid(
       `the registry ${registry} gives another content than the digest of ${name} says: ${complaint}`,
     );
   }
@@ -284,6 +284,11 @@ function otherArchitecture(name: string, there: readonly string[]): EnvironmentE
   return refused(
     `the image ${name} is for ${are.slice(0, MAX_SHOWN_CHARACTERS)}, and the machine that runs it is linux/${ownArchitecture()}: build it for that`,
   );
+}
+
+/** What a registry has may be another tomorrow, so that it is tried again. */
+function invalid(message: string): EnvironmentError {
+  return new EnvironmentError("LOCK_INVALID", message);
 }
 
 function refused(message: string): EnvironmentError {

@@ -71,7 +71,11 @@ export async function unpackImage(options: UnpackOptions): Promise<ImageVariable
   if (!(await lstat(root)).isDirectory()) {
     throw refused("umoci made no folder of it");
   }
-  await tidy(root, { path: "", depth: 0 }, { files: maxFiles });
+  await tidy(root, { path: "", depth: 0 }, { files: maxFiles }).catch((err: unknown) => {
+    throw err instanceof EnvironmentError
+      ? err
+      : refused(`it has what cannot be kept: ${(err as Error).message.slice(0, 300)}`, err);
+  });
   const settings = await lstat(join(root, "etc")).catch(() => undefined);
   if (settings !== undefined && !settings.isDirectory()) {
     // It could lead to where workers write.
@@ -103,12 +107,13 @@ async function tidy(root: string, { path, depth }: Place, room: { files: number 
       throw refused("it has too many files: make a smaller one");
     }
     const inside = `${path}/${entry.name}`;
+    if (entry.name.includes("\ufffd")) {
+      throw refused(`the name of ${inside} is no UTF-8`);
+    }
     if (entry.isDirectory()) {
       await tidy(root, { path: inside, depth: depth + 1 }, room);
     } else if (entry.isFile()) {
-      const { mode } = await lstat(`${root}${inside}`).catch((cause) => {
-        throw refused(`the name of ${inside} is no UTF-8`, cause);
-      });
+      const { mode } = await lstat(`${root}${inside}`);
       await chmod(`${root}${inside}`, (mode & 0o755) | 0o444);
     } else if (!entry.isSymbolicLink()) {
       await unlink(`${root}${inside}`);

@@ -29,6 +29,16 @@ const skipped = noSandbox || noRegistry;
 const LIBRARY = "/usr/lib/x86_64-linux-gnu/libm.so.6";
 const HELLO = [{ path: "hello.txt", content: "hello from an image" }];
 
+/** `cap_net_raw+ep`, as the kernel keeps it. */
+const CAPABILITY = Buffer.from("0100000200200000000000000000000000000000", "hex");
+
+/** A record of an extended attribute (POSIX pax). */
+function paxRecord(name: string, value: Buffer): Buffer {
+  const rest = Buffer.concat([Buffer.from(` SCHILY.xattr.${name}=`), value, Buffer.from("\n")]);
+  const length = rest.length + String(rest.length + 2).length;
+  return Buffer.concat([Buffer.from(String(length)), rest]);
+}
+
 describe.skipIf(skipped)(`container images${skipped}`, () => {
   let home: string;
   let registry: TestRegistry;
@@ -148,6 +158,12 @@ describe.skipIf(skipped)(`container images${skipped}`, () => {
         [
           { path: "bin/tool", content: "x", mode: 0o6755 },
           { path: "secret", content: "x", mode: 0o600 },
+          {
+            path: "about-ping",
+            kind: "pax",
+            content: paxRecord("security.capability", CAPABILITY),
+          },
+          { path: "bin/ping", content: "x", mode: 0o755 },
           { path: "pipe", kind: "pipe" },
           { path: "null", kind: "device" },
           { path: "etc/ld.so.preload", link: "/tmp/evil.so" },
@@ -161,6 +177,7 @@ describe.skipIf(skipped)(`container images${skipped}`, () => {
     const { image } = await images.hold({ lock: await images.lock(name) });
     const of = (path: string) => lstatSync(join(image.root, path), { throwIfNoEntry: false });
     expect((of("bin/tool")?.mode ?? 0) & 0o7777).toBe(0o755);
+    expect((of("bin/ping")?.mode ?? 0) & 0o7777).toBe(0o755);
     expect((of("secret")?.mode ?? 0) & 0o7777).toBe(0o644);
     expect((of("closed")?.mode ?? 0) & 0o7777).toBe(0o755);
     expect(of("null")?.isCharacterDevice() ?? false).toBe(false);
@@ -218,6 +235,12 @@ describe.skipIf(skipped)(`container images${skipped}`, () => {
     const lock = await images.lock(name);
     await run(images, lock, process.execPath, "--version").catch(() => {});
     expect(readdirSync(outside)).toEqual([]);
+  });
+
+  it("says what is wrong with an image whose files have names that are no text", async () => {
+    const images = await open();
+    const lock = await images.lock(registry.push("odd", { layers: [[{ path: "a\xff" }]] }));
+    await expect(images.hold({ lock })).rejects.toThrow("is no UTF-8");
   });
 
   it("breaks off an image that unpacks to more than its organization has left", async () => {
@@ -313,6 +336,28 @@ describe.skipIf(skipped)(`container images${skipped}`, () => {
       ...[false, false, false, false, false, false, true],
       false,
     ]);
+  });
+
+  it("has the operator's credentials for a registry, and names one that asks for some", async () => {
+    registry.push("closed", { layers: [HELLO] });
+    const basic = `Basic ${Buffer.from("ada:a password").toString("base64")}`;
+    const host = await registry.serve((req, res) => {
+      if (req.headers.authorization === basic) {
+        void forwarded(req.url ?? "", res, req.headers.accept);
+      } else {
+        res.writeHead(401, { "www-authenticate": 'Basic realm="closed"' }).end();
+      }
+    });
+    const file = join(home, "auth.json");
+    const auths = { [host]: { auth: basic.slice("Basic ".length) } };
+    writeFileSync(file, JSON.stringify({ auths }), { mode: 0o600 });
+    const given = await open({
+      allowed: [host],
+      env: { SSL_CERT_FILE: registry.authority, REGISTRY_AUTH_FILE: file },
+    });
+    expect(await given.lock(`${host}/closed`)).toContain("/closed@sha256:");
+    const images = await open({ allowed: [host] });
+    await expect(images.lock(`${host}/closed`)).rejects.toThrow("to nobody without credentials");
   });
 
   it("says that a registry takes no more requests", async () => {

@@ -33,7 +33,7 @@ function missing(): string | undefined {
 /** What to add to the names of tests that need a registry; empty where it is. */
 export const skipped = leftOut(missing());
 
-/** An entry of a layer, as tar has it: nothing checks it. */
+/** An entry of a layer, as tar has it: nothing checks it. The path is Latin-1. */
 export interface Entry {
   readonly path: string;
   readonly content?: string | Buffer;
@@ -41,8 +41,8 @@ export interface Entry {
   /** The target of a link, which is symbolic unless it is hard. */
   readonly link?: string;
   readonly hard?: boolean;
-  /** A folder, a device or a pipe. */
-  readonly kind?: "folder" | "device" | "pipe";
+  /** A folder, a device, a pipe, or records about the next entry. */
+  readonly kind?: "folder" | "device" | "pipe" | "pax";
 }
 
 /** What an image is made of. */
@@ -53,7 +53,15 @@ export interface ImageOptions {
 }
 
 const HEADER_BYTES = 512;
-const TYPES = { file: "0", hard: "1", symbolic: "2", device: "3", folder: "5", pipe: "6" };
+const TYPES = {
+  file: "0",
+  hard: "1",
+  symbolic: "2",
+  device: "3",
+  folder: "5",
+  pipe: "6",
+  pax: "x",
+};
 
 /** An archive (POSIX ustar) of these entries. */
 export function tarOf(entries: readonly Entry[]): Buffer {
@@ -65,7 +73,7 @@ export function tarOf(entries: readonly Entry[]): Buffer {
     const octal = (value: number, at: number, length: number): void => {
       header.write(`${value.toString(8).padStart(length - 1, "0")}\0`, at);
     };
-    header.write(path, 0);
+    header.write(path, 0, "latin1");
     octal(mode ?? (kind === "folder" ? 0o755 : 0o644), 100, 8);
     octal(0, 108, 8);
     octal(0, 116, 8);

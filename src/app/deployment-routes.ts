@@ -138,7 +138,18 @@ export function deploymentPage(page: ServerPlugin): ServerPlugin {
   };
 }
 
-function dataPlane({ fileBodyBytes, taskAccess, ...limits }: ServingOptions): ServerPlugin {
+/** Whether a request names a deployment; a server of its own has one alone. */
+function names(req: FastifyRequest, platform: PlatformDocument | undefined): boolean {
+  const header = String(req.headers[DEPLOYMENT_HEADER] ?? "");
+  return platform?.directory.names({ host: req.host, header }) ?? true;
+}
+
+function dataPlane({
+  fileBodyBytes,
+  taskAccess,
+  platform,
+  ...limits
+}: ServingOptions): ServerPlugin {
   const manifestOf = (endpoint: string, values: ContextValues) =>
     deploymentOf({ values }).endpoint(endpoint).manifest;
   const bodyLimits = (endpoint: string, req: FastifyRequest, values: ContextValues) => {
@@ -178,6 +189,7 @@ function dataPlane({ fileBodyBytes, taskAccess, ...limits }: ServingOptions): Se
   return (app, { invoke, targetValues, targetValuesFor, keepStanding }) =>
     dataPlanePlugin(app, {
       endpointAt: endpointAtPath,
+      isForDeployment: (req) => names(req, platform),
       toServer: createToServer(fileBodyBytes, keepStanding),
       refuseMoved,
       invoke,
@@ -243,15 +255,11 @@ function runningManifest(values: ContextValues): ServiceManifest | undefined {
  * public, as reflection is.
  */
 function described({ version, platform }: ServingOptions): ServerPlugin {
-  const isAboutPlatform = (req: FastifyRequest): boolean => {
-    const header = String(req.headers[DEPLOYMENT_HEADER] ?? "");
-    return platform?.directory.names({ host: req.host, header }) === false;
-  };
   return async (app, { targetValues }) => {
     app.setErrorHandler((thrown, req, reply) => sendProblemOrPage(req, reply, toProblem(thrown)));
     for (const [path, write] of Object.entries(documents({ version }))) {
       app.get(path, async (req, reply) => {
-        if (platform !== undefined && path === OPENAPI_PATH && isAboutPlatform(req)) {
+        if (platform !== undefined && path === OPENAPI_PATH && !names(req, platform)) {
           reply.type(JSON_TYPE).header("cache-control", "no-cache");
           await sendCompressed(reply, platform.write());
           return reply;

@@ -255,7 +255,7 @@ function explained(
   if (isLate || /\bEOF\b|connection reset|timeout|deadline/i.test(complaint)) {
     return unavailable(`the registry ${registry} does not answer: ${complaint || "it is silent"}`);
   }
-  if (/toomanyrequests|too many requests|429/i.test(complaint)) {
+  if (/toomanyrequests|too many requests|status:? 429/i.test(complaint)) {
     return unavailable(
       `the registry ${registry} takes no more requests now (429): try again later, or ask the operator for credentials (REGISTRY_AUTH_FILE) or a mirror`,
     );

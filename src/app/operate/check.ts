@@ -7,7 +7,7 @@ import { statfs } from "node:fs/promises";
 import { loadKeys } from "../../auth/keys.ts";
 import type { CheckConfig, DataSecrets } from "../../config/start.ts";
 import { isPostgres } from "../../config/values.ts";
-import { findSandbox } from "../../pool/sandbox/sandbox.ts";
+import { findProgram, findSandbox } from "../../pool/sandbox/sandbox.ts";
 import { examineSqlite } from "../adapters.ts";
 import { keysPath } from "../data-folder.ts";
 import { checkPostgres } from "./check-postgres.ts";
@@ -15,6 +15,12 @@ import type { Check } from "./check-result.ts";
 import { openAdministration } from "./open.ts";
 
 type Found = Omit<Check, "name">;
+
+/** Programs of the machine that some services need. */
+const NEEDED_BY = {
+  "system packages": ["apt-get", "dpkg-deb"],
+  "container images": ["skopeo", "umoci"],
+};
 
 /** Below it, little is left for logs and artifacts. */
 const MIN_FREE_DISK_BYTES = 1024 ** 3;
@@ -84,7 +90,7 @@ async function checkSandbox({ sandbox: mode, searchPath }: CheckConfig): Promise
   if (sandbox.level === "kernel") {
     return {
       result: "ok",
-      detail: `kernel: ${sandbox.bubblewrap} holds the workers; their memory: ${sandbox.memoryHeldBy}`,
+      detail: `kernel: ${sandbox.bubblewrap} holds the workers; their memory: ${sandbox.memoryHeldBy}${refusedServices(searchPath)}`,
     };
   }
   const { shortfall = "the setting asks for no more" } = sandbox;
@@ -92,6 +98,18 @@ async function checkSandbox({ sandbox: mode, searchPath }: CheckConfig): Promise
     result: "warning",
     detail: `permission: deploy only code that you trust; for the kernel's: ${shortfall}; memory: ${sandbox.memoryHeldBy}`,
   };
+}
+
+/** The services that this machine refuses for what is not installed, as a part of a sentence. */
+function refusedServices(searchPath: string): string {
+  return Object.entries(NEEDED_BY)
+    .map(([what, programs]) => {
+      const missing = programs.filter((name) => findProgram(name, searchPath) === undefined);
+      return missing.length === 0
+        ? ""
+        : `; services with ${what} are refused: there is no ${missing.join(" and no ")}`;
+    })
+    .join("");
 }
 
 async function checkUser(): Promise<Found> {

@@ -255,6 +255,12 @@ function explained(
   if (isLate || /\bEOF\b|connection reset|timeout|deadline/i.test(complaint)) {
     return unavailable(`the registry ${registry} does not answer: ${complaint || "it is silent"}`);
   }
+  // What the egress proxy answers.
+  if (/Bad Gateway/.test(complaint)) {
+    return unavailable(
+      `the registry ${registry} cannot be reached: its name has no address, or nobody listens there`,
+    );
+  }
   if (/toomanyrequests|too many requests|status:? 429/i.test(complaint)) {
     return unavailable(
       `the registry ${registry} takes no more requests now (429): try again later, or ask the operator for credentials (REGISTRY_AUTH_FILE) or a mirror`,

@@ -1,3 +1,5 @@
+import { symlinkSync } from "node:fs";
+import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { checkMachine } from "../../../src/app/operate/check.ts";
 import type { Check } from "../../../src/app/operate/check-result.ts";
@@ -5,6 +7,7 @@ import { readCheckConfig } from "../../../src/config/start.ts";
 import { PostgresStorage } from "../../../src/storage/postgres/storage.ts";
 import { Folder } from "../../e2e/start/platform.ts";
 import { FOLLOWS_PREPARED, startPooler, WITHOUT_PGBOUNCER } from "../../pgbouncer.ts";
+import { kernelSandbox, skipped as noSandbox } from "../../pool/sandbox/available.ts";
 import { type PostgresServer, startPostgres } from "../../postgres.ts";
 import { ask } from "../../storage/postgres/databases.ts";
 
@@ -20,6 +23,14 @@ const OF_POSTGRES = [
   ...["database", "schema", "search_path", "prepared statements", "notifications"],
   ...["clocks", "durability", "replicas"],
 ];
+
+it.skipIf(noSandbox)(`names the services that need what is not installed${noSandbox}`, async () => {
+  using programs = new Folder();
+  symlinkSync(kernelSandbox().bubblewrap, join(programs.path, "bwrap"));
+  const { detail } = (await check({ PATH: programs.path })).get("sandbox") ?? {};
+  expect(detail).toContain("system packages are refused: there is no apt-get and no dpkg-deb");
+  expect(detail).toContain("container images are refused: there is no skopeo and no umoci");
+});
 
 describe("tessera admin check on Postgres", () => {
   let server: PostgresServer;

@@ -279,6 +279,7 @@ describe.skipIf(skipped)(`container images${skipped}`, () => {
     await expect(images.lock("10.0.0.1:5000/acme/reader")).rejects.toThrow("is a private address");
     await expect(images.lock("169.254.169.254/acme/reader")).rejects.toThrow("link-local");
     await expect(images.lock("localhost:1/acme/reader")).rejects.toThrow("is a loopback address");
+    await expect(images.lock("registry.invalid/reader")).rejects.toThrow("cannot be reached");
   });
 
   it.each<[string, string]>([

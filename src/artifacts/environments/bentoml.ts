@@ -75,13 +75,28 @@ def texts(node):
         raise ValueError
     return value
 
+named_by_bentoml = {}
 for node in ast.walk(tree):
     if isinstance(node, ast.Call):
         service_of(node)
+    elif isinstance(node, (ast.Import, ast.ImportFrom)) and imports(node):
+        for each in node.names:
+            known = each.asname or each.name.split(".")[0]
+            named_by_bentoml[known] = each.name.split(".")[-1]
+
+def is_image(node):
+    """Whether a call makes an image of BentoML, and not one of a library for pictures."""
+    first, last = node, None
+    while isinstance(first, ast.Attribute):
+        first, last = first.value, last or first.attr
+    if not isinstance(first, ast.Name) or first.id not in named_by_bentoml:
+        return False
+    return (last or named_by_bentoml[first.id]) == "Image"
+
 found = False
 if any(imports(node) for node in ast.walk(tree)):
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) == "Image":
+        if isinstance(node, ast.Call) and is_image(node.func):
             named = [*node.args[:1], *(each.value for each in node.keywords if each.arg == "base_image")]
             try:
                 [base] = texts(named[0]) if named else [base]

@@ -460,6 +460,10 @@ describe.skipIf(skipped)(`the lock of a service's packages${skipped}`, () => {
       "service.py": `${head}from bentoml.images import Image\nimage = Image("debian:13")\n`,
     });
     expect(await system()).toMatchObject({ packages: [], image: "debian:13" });
+    write({
+      "service.py": `${head}from bentoml.images import Image as Base\nimport pictures\npictures.Image("a.png")\nfrom pictures import Image\nImage("b.png")\nimage = Base("debian:11")\n`,
+    });
+    expect(await system()).toMatchObject({ packages: [], image: "debian:11" });
     write({ "service.py": `${head}image = bentoml.images.Image(base_image=read())\n` });
     await expect(system()).rejects.toThrow(
       /line 3: base_image takes more .* name image in tessera.yaml/,

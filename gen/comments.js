@@ -385,6 +385,7 @@ export const comments = {
   "tessera.v1.EndpointKind.ENDPOINT_KIND_UNSPECIFIED": "Not used.",
   "tessera.v1.EndpointKind.ENDPOINT_KIND_API": "It answers in the call.",
   "tessera.v1.EndpointKind.ENDPOINT_KIND_TASK": "It is queued, and its result is fetched later.",
+  "tessera.v1.EndpointKind.ENDPOINT_KIND_SERVER": "It is a mounted server, which answers requests at its path, its name, and below it. It is listed with a deployment and a revision only.",
   "tessera.v1.PieceForm": "PieceForm is the form in which an endpoint streams its result. REST writes `json`, `text` and `bytes`.",
   "tessera.v1.PieceForm.PIECE_FORM_UNSPECIFIED": "It does not stream.",
   "tessera.v1.PieceForm.PIECE_FORM_JSON": "JSON values; the whole is a list of them.",

@@ -30,6 +30,7 @@ import {
 import type { Awaited } from "../pool/worker-options.ts";
 import type { ServiceManifest } from "../protocol/manifest.ts";
 import type { PlacementManifest } from "../protocol/placement.ts";
+import { isMountName, takersOf } from "../service/mounts.ts";
 import type { DeploymentRecord } from "../storage/accounts/organizations.ts";
 import type { DeploymentSettings, MachineLabels } from "../storage/deployment-settings.ts";
 
@@ -49,7 +50,8 @@ export interface Placed extends Pick<DeploymentRecord, "organization" | "name"> 
   readonly settings: Placement & GpuSettings;
 }
 
-type PlacedService = Pick<ServiceManifest, "endpoints" | keyof PlacementManifest> & GpuSettings;
+type PlacedService = Pick<ServiceManifest, "endpoints" | "mounts" | keyof PlacementManifest> &
+  GpuSettings;
 
 /** What each worker takes of GPUs: as the deployment says, or else the code; undefined: nothing. */
 export function gpuNeedOf(settings: GpuSettings, service: GpuSettings): GpuNeed | undefined {
@@ -71,8 +73,9 @@ export function gpuNeedOn(
 ): GpuNeed | undefined {
   const requiresGpu = (endpoint: PlacementManifest): boolean =>
     placementOf(service, endpoint, settings).requires.gpu !== undefined;
-  const requiring = service.endpoints.filter(requiresGpu);
-  const needing = requiring.length > 0 ? requiring : service.endpoints;
+  const all = takersOf(service);
+  const requiring = all.filter(requiresGpu);
+  const needing = requiring.length > 0 ? requiring : all;
   return needing.some(({ name }) => runs(name)) ? gpuNeedOf(settings, service) : undefined;
 }
 
@@ -93,9 +96,9 @@ export function placementOf(
   };
 }
 
-/** Whether nodes may start workers for some endpoint, if they have its labels. */
+/** Whether nodes may start workers for some endpoint or mounted server, if they have its labels. */
 export function runsOnNodes(service: PlacedService, settings: Placement): boolean {
-  return service.endpoints.some(
+  return takersOf(service).some(
     (endpoint) => placementOf(service, endpoint, settings).place !== "remote",
   );
 }
@@ -193,17 +196,19 @@ export function awaitedWorkers(
 ): Awaited | undefined {
   const endpoints = new Map<string, string>();
   const { settings } = deployment;
-  for (const endpoint of service.endpoints) {
-    const placement = placementOf(service, endpoint, settings);
+  const all = takersOf(service);
+  for (const endpoint of all) {
+    const given = placementOf(service, endpoint, settings);
+    // Nobody else could run a mounted server.
+    const isOfNodes = isMountName(endpoint.name) && given.place === "any";
+    const placement: Placement = isOfNodes ? { ...given, place: "local" } : given;
     const need = gpuNeedOn(settings, service, (name) => name === endpoint.name);
     const awaited = awaitedWorker(deployment, { ...placement, need }, node);
     if (awaited !== undefined) {
       endpoints.set(endpoint.name, awaited);
     }
   }
-  return endpoints.size === 0
-    ? undefined
-    : { endpoints, isWhole: endpoints.size === service.endpoints.length };
+  return endpoints.size === 0 ? undefined : { endpoints, isWhole: endpoints.size === all.length };
 }
 
 function awaitedWorker(

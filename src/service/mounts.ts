@@ -44,7 +44,15 @@ export function mountEndpoint(mount: MountManifest): EndpointManifest {
   return endpoint;
 }
 
+/** Whether the name of what takes slots is that of a mounted server. */
+export function isMountName(name: string): boolean {
+  return name.startsWith("/");
+}
+
 /** All that takes slots in workers: the endpoints, and what stands for mounted servers. */
-export function takersOf({ endpoints, mounts = [] }: ServiceManifest): readonly EndpointManifest[] {
+export function takersOf({
+  endpoints,
+  mounts = [],
+}: Pick<ServiceManifest, "endpoints" | "mounts">): readonly EndpointManifest[] {
   return mounts.length === 0 ? endpoints : [...endpoints, ...mounts.map(mountEndpoint)];
 }

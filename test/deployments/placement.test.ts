@@ -262,3 +262,24 @@ describe("what a node may run", () => {
     expect(awaited({ gpus: 1 }, [])).toBe("waits for a node with 1 GPU");
   });
 });
+
+describe("a service of mounted servers alone", () => {
+  const mounted = (placement: PlacementManifest & { gpus?: number } = {}): ServiceManifest => ({
+    ...service({}, placement),
+    mounts: [{ path: "/", timeoutMs: 1_000, concurrency: 1 }],
+  });
+  const node = { labels: {}, hasCode: true };
+
+  it("runs on nodes, and has the GPUs that it asks for", () => {
+    expect(runsOnNodes(mounted(), deployment("any").settings)).toBe(true);
+    expect(awaitedWorkers(deployment("any"), mounted(), node)).toBeUndefined();
+    const { settings } = deployment("any");
+    expect(gpuNeedOn(settings, mounted({ gpus: 1 }), () => true)).toEqual({ count: 1 });
+  });
+
+  it("waits for a node with its labels, and never for a machine that joins", () => {
+    const awaited = awaitedWorkers(deployment("any", { gpu: "*" }), mounted(), node);
+    expect(awaited?.isWhole).toBe(true);
+    expect(awaited?.endpoints.get("/")).toMatch(/^a node with the label gpu/);
+  });
+});

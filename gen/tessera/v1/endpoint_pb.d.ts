@@ -522,6 +522,14 @@ export enum EndpointKind {
    * @generated from enum value: ENDPOINT_KIND_TASK = 2;
    */
   TASK = 2,
+
+  /**
+   * It is a mounted server, which answers requests at its path, its name, and
+   * below it. It is listed with a deployment and a revision only.
+   *
+   * @generated from enum value: ENDPOINT_KIND_SERVER = 3;
+   */
+  SERVER = 3,
 }
 
 /**
@@ -529,7 +537,7 @@ export enum EndpointKind {
  *
  * @generated from enum tessera.v1.EndpointKind
  */
-export declare type EndpointKindJson = "ENDPOINT_KIND_UNSPECIFIED" | "ENDPOINT_KIND_API" | "ENDPOINT_KIND_TASK";
+export declare type EndpointKindJson = "ENDPOINT_KIND_UNSPECIFIED" | "ENDPOINT_KIND_API" | "ENDPOINT_KIND_TASK" | "ENDPOINT_KIND_SERVER";
 
 /**
  * Describes the enum tessera.v1.EndpointKind.

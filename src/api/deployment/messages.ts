@@ -93,12 +93,18 @@ export function toLogMessage(line: LogLine): MessageInitShape<typeof DeploymentL
   };
 }
 
+const KINDS: Readonly<Record<EndpointSummary["kind"], EndpointKind>> = {
+  api: EndpointKind.API,
+  task: EndpointKind.TASK,
+  server: EndpointKind.SERVER,
+};
+
 function toEndpoint(endpoint: EndpointSummary, settings: Placement) {
   const { name, kind } = endpoint;
   const { requires, place } = placementOf({}, endpoint, settings);
   return {
     name,
-    kind: kind === "task" ? EndpointKind.TASK : EndpointKind.API,
+    kind: KINDS[kind],
     requires: { ...requires },
     place: PLACE.value(place),
   };

@@ -34,6 +34,7 @@ import { faultOfImage } from "../../protocol/image.ts";
 import type { EndpointManifest, ServiceManifest } from "../../protocol/manifest.ts";
 import { deed, type Member, memberOf, type Sources } from "../../server/rpc/engine/caller.ts";
 import { ArgumentsReader } from "../../service/input/arguments.ts";
+import { isMountName, takersOf } from "../../service/mounts.ts";
 import type { DeploymentRecord, Organizations } from "../../storage/accounts/organizations.ts";
 import { DEFAULT_SETTINGS } from "../../storage/deployment-settings.ts";
 import type { ArtifactFiles } from "../../storage/hosting/files.ts";
@@ -342,7 +343,7 @@ async function readArtifact(
   const artifact = {
     digest: digestOf(text),
     index: text,
-    endpoints: service.endpoints.map((endpoint) => summaryOf(endpoint, service)),
+    endpoints: takersOf(service).map((endpoint) => summaryOf(endpoint, service)),
     files: files.map(({ sha256, size }) => ({ sha256, sizeBytes: size })),
     ...(index.models && { models: index.models.map(({ digest }) => digest) }),
   };
@@ -362,7 +363,8 @@ function checkSize({ files }: NewArtifact, { storageBytes }: Ceilings): void {
 
 /** What is shown of an endpoint, with what its service says for all of them. */
 function summaryOf(endpoint: EndpointManifest, service: ServiceManifest): EndpointSummary {
-  const { name, kind } = endpoint;
+  const { name } = endpoint;
+  const kind = isMountName(name) ? "server" : endpoint.kind;
   const { requires, place } = placementOf(service, endpoint, DEFAULT_SETTINGS);
   return {
     ...{ name, kind },

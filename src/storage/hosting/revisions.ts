@@ -9,7 +9,8 @@ import type { MachineLabels, SettingsUpdate, WorkerPlace } from "../deployment-s
 
 export interface EndpointSummary {
   readonly name: string;
-  readonly kind: "api" | "task";
+  /** The name of a server, which is mounted, is its path. */
+  readonly kind: "api" | "task" | "server";
   /** What its code says of the machines that run it; absent where it says nothing. */
   readonly requires?: MachineLabels;
   readonly place?: WorkerPlace;

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { EndpointKind } from "../../../gen/tessera/v1/endpoint_pb.js";
 import { buildArtifact } from "../../../src/artifacts/build.ts";
 import { skipped as noSandbox } from "../../pool/sandbox/available.ts";
 import { type CallOptions, World } from "./world.ts";
@@ -40,6 +41,10 @@ describe.each(["permission", ...(noSandbox ? [] : ["kernel"])] as const)(
         headers: { "x-plain": "yes" },
       });
       expect((await call("/double", { body: { number: 4 } })).text).toBe("8");
+      const { endpoints } = await world.client.deployments.getDeployment({ deployment: "mounted" });
+      expect(
+        endpoints.filter(({ kind }) => kind === EndpointKind.SERVER).map(({ name }) => name),
+      ).toEqual([...["/", "/app", "/plain"]]);
     });
 
     it("gets bodies, says headers, and streams", async () => {

@@ -21,6 +21,10 @@ class EndpointKind(str, _enum.Enum):
     """It answers in the call."""
     TASK = "ENDPOINT_KIND_TASK"
     """It is queued, and its result is fetched later."""
+    SERVER = "ENDPOINT_KIND_SERVER"
+    """It is a mounted server, which answers requests at its path, its name, and below it. It is
+    listed with a deployment and a revision only.
+    """
 
 
 class PieceForm(str, _enum.Enum):

@@ -43,9 +43,7 @@ export function DeploymentOverview() {
                 <li key={endpoint.name} className="card">
                   <strong>{endpoint.name}</strong>
                   <span className="secondary">
-                    {endpoint.kind === "ENDPOINT_KIND_TASK"
-                      ? "task: runs in the queue"
-                      : "api: answers at once"}
+                    {KINDS[endpoint.kind ?? ""] ?? "api: answers at once"}
                   </span>
                   {placeOf(endpoint) !== placeOf(deployment.settings ?? {}) && (
                     <span className="secondary">runs on {placeOf(endpoint) || "any machine"}</span>
@@ -59,6 +57,11 @@ export function DeploymentOverview() {
     </DeploymentFrame>
   );
 }
+
+const KINDS: Readonly<Record<string, string>> = {
+  ENDPOINT_KIND_TASK: "task: runs in the queue",
+  ENDPOINT_KIND_SERVER: "server: answers at this path, and below it",
+};
 
 /** What each node has of it. */
 function Placements({ of: { placements = [] } }: { readonly of: DeploymentJson }) {

@@ -334,6 +334,13 @@ async function readArtifact(
       `the artifact does not say which versions its models have: ${unpinned.join(", ")}: deploy it with tessera deploy, which pins them`,
     );
   }
+  const isPinned = index.files.some(({ path }) => path === IMAGE_LOCK_NAME);
+  if (index.service.image !== undefined && index.kind !== "remote" && !isPinned) {
+    throw problem(
+      "ARTIFACT_INVALID",
+      `the artifact does not say which digest its image has: ${index.service.image}: deploy it with tessera deploy, which pins it`,
+    );
+  }
   if (index.kind === "remote") {
     checkSchemas(index.service);
   } else if (runsOnNodes(index.service, options.placement)) {

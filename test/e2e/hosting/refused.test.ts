@@ -81,6 +81,8 @@ describe("a deploy", () => {
     expect(await create(text)).toBe("SANDBOX_UNAVAILABLE");
     const both = writeIndex({ ...index, files: [lock, packages, ...index.files] });
     expect(await create(both)).toBe("ARTIFACT_INVALID");
+    const service = { ...index.service, image: "debian:12" };
+    expect(await create(writeIndex({ ...index, service }))).toBe("ARTIFACT_INVALID");
     const locking = world.client.deployments.lockImage({ image: "debian:12" });
     await expect(locking).rejects.toThrow("its image (image) needs the kernel's sandbox");
   });

@@ -37,6 +37,8 @@ export function deploymentsContract(it: It): void {
         queueTimeMs: 1_000,
         readyTimeoutMs: 0,
         processes: 0,
+        gpus: 0,
+        gpuMemoryMib: 0,
         retentionMs: 0,
       },
       version: 1,

@@ -32,6 +32,8 @@ export function revisionsContract(it: It): void {
           queueTimeMs: 1_000,
           readyTimeoutMs: 0,
           processes: 0,
+          gpus: 0,
+          gpuMemoryMib: 0,
           retentionMs: 0,
           requires: {},
           place: "any",

@@ -544,7 +544,7 @@ export function workerContract(
     test("that exits while it stops loses the call that it had left", async () => {
       const call = begin("exit_when_aborted");
       expect(await begin("echo", { value: 1 }).ended).toEqual(result(1));
-      const stopping = worker.stop(200);
+      const stopping = worker.stop(PATIENT_GRACE_MS);
       expect(worker.loaded).toBe(false);
       expect(await endOf(call)).toEqual({ kind: "aborted", reason: "shutdown" });
       await stopping;

@@ -11,6 +11,7 @@ import { problem, toProblem } from "../errors.ts";
 import { expose } from "../metrics/exposition.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
+import { checkAccess } from "../server/dataplane/access.ts";
 import { pathOf } from "../server/dataplane/aliases.ts";
 import { isBentomlClient } from "../server/dataplane/answer.ts";
 import type { BodyLimits } from "../server/dataplane/call-body.ts";
@@ -138,18 +139,7 @@ export function deploymentPage(page: ServerPlugin): ServerPlugin {
   };
 }
 
-/** Whether a request names a deployment; a server of its own has one alone. */
-function names(req: FastifyRequest, platform: PlatformDocument | undefined): boolean {
-  const header = String(req.headers[DEPLOYMENT_HEADER] ?? "");
-  return platform?.directory.names({ host: req.host, header }) ?? true;
-}
-
-function dataPlane({
-  fileBodyBytes,
-  taskAccess,
-  platform,
-  ...limits
-}: ServingOptions): ServerPlugin {
+function dataPlane({ fileBodyBytes, taskAccess, ...limits }: ServingOptions): ServerPlugin {
   const manifestOf = (endpoint: string, values: ContextValues) =>
     deploymentOf({ values }).endpoint(endpoint).manifest;
   const bodyLimits = (endpoint: string, req: FastifyRequest, values: ContextValues) => {
@@ -189,7 +179,6 @@ function dataPlane({
   return (app, { invoke, targetValues, targetValuesFor, keepStanding }) =>
     dataPlanePlugin(app, {
       endpointAt: endpointAtPath,
-      isForDeployment: (req) => names(req, platform),
       toServer: createToServer(fileBodyBytes, keepStanding),
       refuseMoved,
       invoke,
@@ -214,6 +203,10 @@ function createToServer(maxBodyBytes: number, keepStanding: PluginContext["keepS
   return (req: FastifyRequest, reply: FastifyReply, values: ContextValues) => {
     const manifest = runningManifest(values);
     const mount = manifest && mountAt(manifest, pathOf(req));
+    if (mount !== undefined) {
+      // The access of a task opens nothing of a server.
+      checkAccess(req, values, { reads: false });
+    }
     return (
       mount &&
       answerMounted(req, reply, values, {
@@ -255,11 +248,15 @@ function runningManifest(values: ContextValues): ServiceManifest | undefined {
  * public, as reflection is.
  */
 function described({ version, platform }: ServingOptions): ServerPlugin {
+  const isAboutPlatform = (req: FastifyRequest): boolean => {
+    const header = String(req.headers[DEPLOYMENT_HEADER] ?? "");
+    return platform?.directory.names({ host: req.host, header }) === false;
+  };
   return async (app, { targetValues }) => {
     app.setErrorHandler((thrown, req, reply) => sendProblemOrPage(req, reply, toProblem(thrown)));
     for (const [path, write] of Object.entries(documents({ version }))) {
       app.get(path, async (req, reply) => {
-        if (platform !== undefined && path === OPENAPI_PATH && !names(req, platform)) {
+        if (platform !== undefined && path === OPENAPI_PATH && isAboutPlatform(req)) {
           reply.type(JSON_TYPE).header("cache-control", "no-cache");
           await sendCompressed(reply, platform.write());
           return reply;

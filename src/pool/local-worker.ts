@@ -35,6 +35,8 @@ const MAX_WORKER_MESSAGE_BYTES = MAX_MANIFEST_BYTES + 2 * MAX_HEADER_BYTES;
 
 /** How long a worker that has refused its service has to write why and exit. */
 const REFUSED_WORKER_EXIT_MS = 1_000;
+/** How long mounted servers of a worker that was told to finish may go on with their answers. */
+const MAX_LAST_ANSWER_MS = 300_000;
 /** Interval at which a worker that is not ready yet says so in its log. */
 const LOADING_NOTICE_INTERVAL_MS = 10_000;
 /** How long a worker may say while it serves that it is not ready; then another takes its place. */
@@ -66,6 +68,7 @@ export class LocalWorker implements Worker {
   #counts: CountsReceiver | undefined;
   /** Undefined without mounted servers. */
   #mounts: MountAgents | undefined;
+  #servedMount = false;
   /** True when the node kills the process because of one execution or of its own shutdown. */
   #sacrificed = false;
   #stopping = false;
@@ -78,7 +81,7 @@ export class LocalWorker implements Worker {
     this.#onAnswering = onAnswering;
     this.#awaited = options.service.revision?.awaits?.endpoints;
     this.#heartbeat = new WorkerHeartbeat({
-      isBusy: () => this.#executions.size > 0,
+      isBusy: () => this.busyness > 0,
       ping: () => this.#process.send({ type: "ping", sequence: this.#executions.begun }),
       onChange: () => {
         this.#executions.answering();
@@ -159,11 +162,11 @@ export class LocalWorker implements Worker {
   }
 
   get used(): boolean {
-    return this.#executions.begun > 0;
+    return this.#executions.begun > 0 || this.#servedMount;
   }
 
   get busyness(): number {
-    return this.#executions.size;
+    return this.#executions.size + (this.#mounts === undefined ? 0 : this.capacity.mounted);
   }
 
   async load(): Promise<ServiceManifest> {
@@ -215,6 +218,8 @@ export class LocalWorker implements Worker {
   }
 
   agentOf(mount: string): Agent | undefined {
+    this.#servedMount = true;
+    this.#heartbeat.wake();
     return this.#mounts?.agentOf(mount);
   }
 
@@ -235,7 +240,10 @@ export class LocalWorker implements Worker {
     }
     this.#finishWhenIdle();
     if (withinMs === undefined) {
+      // Functions have their own timeouts, and what a server has begun to answer has none.
+      const cutOff = setTimeout(() => this.#mounts?.[Symbol.dispose](), MAX_LAST_ANSWER_MS);
       await this.exited;
+      clearTimeout(cutOff);
       return;
     }
     const abort = setTimeout(
@@ -348,6 +356,7 @@ export class LocalWorker implements Worker {
         mounts: manifest.mounts,
         scratchFolder: this.#options.scratchFolder,
         connect: (mount) => this.#process.send({ type: "connect", mount }),
+        onFault: ({ message }) => this.kill(`its mounted servers cannot be reached: ${message}`),
       });
     }
     this.#heartbeat.start();

@@ -138,7 +138,9 @@ export function createListener(
     },
   );
   http1.on("clientError", answerUnreadable);
-  http1.on("upgrade", (req, socket, head) => handleUpgrade(req, { socket, head }, handler));
+  http1.on("upgrade", (req, _socket, head) =>
+    handleUpgrade(req, { socket: req.socket, head }, handler),
+  );
   const http2 = createHttp2(
     {
       settings: { maxConcurrentStreams: MAX_SESSION_STREAMS },

@@ -19,6 +19,9 @@ const MAX_HEADER_BYTES = 512 * 1024;
 /** A close frame (RFC 6455, section 5.5.1) with the code 1012: the service restarts. */
 const RESTART_FRAME = Buffer.from([0x88, 0x02, 0x03, 0xf4]);
 
+/** A name or an address, with a port; anything else would make another URL. */
+const HOST = /^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5})?$/i;
+
 export class Mounts {
   readonly #servers: readonly Server[];
   readonly #connect: ConnectMount;
@@ -87,6 +90,11 @@ async function answer(
       gone.abort();
     }
   });
+  if (req.method === "TRACE" || req.method === "CONNECT") {
+    // The Fetch API has no such requests.
+    res.writeHead(405).end();
+    return;
+  }
   const response = await handle(requestOf(req, gone.signal));
   const headers: [string, string][] = [...response.headers];
   res.statusCode = response.status;
@@ -118,7 +126,8 @@ function requestOf(req: IncomingMessage, signal: AbortSignal): Request {
     const [name = "", value = ""] = rawHeaders.slice(index, index + 2);
     given.append(name, value);
   }
-  const address = `${headers["x-forwarded-proto"] ?? "http"}://${headers.host ?? "localhost"}${url}`;
+  const host = HOST.test(headers.host ?? "") ? headers.host : "localhost";
+  const address = `${headers["x-forwarded-proto"] ?? "http"}://${host}${url}`;
   const hasBody = method !== "GET" && method !== "HEAD";
   return new Request(address, {
     method,

@@ -15,6 +15,8 @@ import { mountSocketName } from "../../protocol/messages.ts";
 const CONNECT_TIMEOUT_MS = 10_000;
 /** How long a connection is kept between requests; servers keep theirs longer, so that the node closes first. */
 const IDLE_CONNECTION_TIMEOUT_MS = 30_000;
+/** Connections that a worker is asked for at a time: less than the kernel lets wait for a socket. */
+const MAX_ASKED = 128;
 /** Connections of a server that are kept between requests. */
 const MAX_IDLE_CONNECTIONS = 64;
 
@@ -23,17 +25,19 @@ interface MountAgentsOptions {
   readonly scratchFolder: string;
   /** Asks the worker to connect once more for the server at this index. */
   connect(index: number): void;
+  /** No connection to a server can come, for this reason. */
+  onFault(err: Error): void;
 }
 
 /** The agents of one worker. Dispose of it when that has ended. */
 export class MountAgents implements Disposable {
   readonly #agents: ReadonlyMap<string, MountAgent>;
 
-  constructor({ mounts, scratchFolder, connect }: MountAgentsOptions) {
+  constructor({ mounts, scratchFolder, connect, onFault }: MountAgentsOptions) {
     this.#agents = new Map(
       mounts.map(({ path }, index) => {
         const socket = join(scratchFolder, mountSocketName(index));
-        return [path, new MountAgent(socket, () => connect(index))];
+        return [path, new MountAgent(socket, { ask: () => connect(index), onFault })];
       }),
     );
   }
@@ -60,12 +64,17 @@ interface Asked {
 class MountAgent extends Agent {
   readonly #server: Server;
   readonly #ask: () => void;
-  /** Connections that the worker was asked for, the oldest first. */
+  /** Connections that are wanted, the oldest first. */
   readonly #asked: Asked[] = [];
+  /** How many of them the worker was asked for. */
+  #underWay = 0;
   /** Why no more connections come. */
   #fault: Error | undefined;
 
-  constructor(socketPath: string, ask: () => void) {
+  constructor(
+    socketPath: string,
+    { ask, onFault }: { readonly ask: () => void; readonly onFault: (err: Error) => void },
+  ) {
     super({
       keepAlive: true,
       timeout: IDLE_CONNECTION_TIMEOUT_MS,
@@ -73,7 +82,10 @@ class MountAgent extends Agent {
     });
     this.#ask = ask;
     this.#server = createServer((socket) => this.#connected(socket));
-    this.#server.on("error", (err) => this.#end(err));
+    this.#server.on("error", (err) => {
+      this.#end(err);
+      onFault(err);
+    });
     this.#server.listen(socketPath);
     this.#server.unref();
   }
@@ -90,11 +102,13 @@ class MountAgent extends Agent {
       settle,
       timer: setTimeout(() => {
         this.#asked.splice(this.#asked.indexOf(asked), 1);
+        this.#underWay = Math.max(0, this.#underWay - 1);
+        this.#askMore();
         this.#refuse(settle, new Error("the worker did not connect in time"));
       }, CONNECT_TIMEOUT_MS),
     };
     this.#asked.push(asked);
-    this.#ask();
+    this.#askMore();
   }
 
   override destroy(): void {
@@ -109,7 +123,16 @@ class MountAgent extends Agent {
       return;
     }
     clearTimeout(asked.timer);
+    this.#underWay = Math.max(0, this.#underWay - 1);
+    this.#askMore();
     asked.settle(null, socket);
+  }
+
+  #askMore(): void {
+    while (this.#underWay < Math.min(this.#asked.length, MAX_ASKED)) {
+      this.#underWay += 1;
+      this.#ask();
+    }
   }
 
   #end(fault: Error): void {

@@ -1,6 +1,7 @@
 /** Slots: the right to run one call of an endpoint in a worker, and how many a worker has. */
 import type { Agent } from "node:http";
 import type { EndpointManifest } from "../../protocol/manifest.ts";
+import { isMountName } from "../../service/mounts.ts";
 import type { ExecuteOptions, Execution, ExecutionListener } from "./execution.ts";
 
 /** The worker and revision that ran a call, for the log. */
@@ -128,6 +129,15 @@ export class Capacity {
   /** The number of taken slots of the endpoint. */
   taken({ name }: EndpointManifest): number {
     return this.#running.get(name) ?? 0;
+  }
+
+  /** The number of taken slots of mounted servers. */
+  get mounted(): number {
+    let count = 0;
+    for (const [name, taken] of this.#running) {
+      count += isMountName(name) ? taken : 0;
+    }
+    return count;
   }
 
   /** True when no slot is taken. */

@@ -4,9 +4,9 @@
  * router reads them. The path of an endpoint goes before the verbs of a task: `/jobs/submit` is
  * an endpoint's, if one has it.
  */
-import { Code, type ContextValues } from "@connectrpc/connect";
+import type { ContextValues } from "@connectrpc/connect";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { problem, toProblem } from "../../errors.ts";
+import { problem } from "../../errors.ts";
 import { sendProblem } from "../http/problem.ts";
 
 const ENDPOINT = "/:endpoint";
@@ -39,8 +39,6 @@ interface AliasOptions<Route extends NamedRoute> {
     reply: FastifyReply,
     values: ContextValues,
   ) => Promise<void> | undefined;
-  /** Whether the host or the header of a request names a deployment. */
-  readonly isForDeployment: (req: FastifyRequest) => boolean;
   readonly failed: (req: FastifyRequest, reply: FastifyReply, thrown: unknown) => void;
 }
 
@@ -97,20 +95,15 @@ function notFound(req: FastifyRequest, reply: FastifyReply): void {
 export function mountAliases<Route extends NamedRoute>(
   app: FastifyInstance,
   routes: readonly Route[],
-  { contextValues, endpointAt, answer, toServer, failed, isForDeployment }: AliasOptions<Route>,
+  { contextValues, endpointAt, answer, toServer, failed }: AliasOptions<Route>,
 ): (req: FastifyRequest, reply: FastifyReply) => void {
   const find = async (req: FastifyRequest, reply: FastifyReply): Promise<void> => {
     let values: ContextValues;
     try {
       values = await contextValues(req);
-    } catch (thrown) {
-      // What a caller may not call is not told from what does not exist; that a token is missing or
-      // wrong is said of every deployment, whether there is one or not.
-      if (isForDeployment(req) && toProblem(thrown).code === Code.Unauthenticated) {
-        failed(req, reply, thrown);
-      } else {
-        notFound(req, reply);
-      }
+    } catch {
+      // What a caller may not call is not told from what does not exist.
+      notFound(req, reply);
       return;
     }
     const place = placeOf(req, routes, (path) => endpointAt(path, values));

@@ -87,8 +87,6 @@ interface DataPlaneOptions {
   readonly bodyLimits: (endpoint: string, req: FastifyRequest, values: ContextValues) => BodyLimits;
   /** The endpoint at a path, such as `/v1/predict`; undefined for others, and where nothing runs. */
   readonly endpointAt: (path: string, values: ContextValues) => string | undefined;
-  /** Whether the host or the header of a request names a deployment. */
-  readonly isForDeployment: (req: FastifyRequest) => boolean;
   /** Answers by the mounted server at the path of a request; undefined where there is none. */
   readonly toServer: (
     req: FastifyRequest,
@@ -146,11 +144,11 @@ export async function dataPlanePlugin(
     checkAccess(req, values, { reads });
     return route.handle(req, reply, origin(req, reply, values));
   };
-  const { contextValues, endpointAt, toServer, isForDeployment } = options;
+  const { contextValues, endpointAt, toServer } = options;
   const failed = (req: FastifyRequest, reply: FastifyReply, thrown: unknown) =>
     sendOrCut(req, reply, toProblem(thrown));
   const answerAlias = mountAliases(app, all, {
-    ...{ contextValues, endpointAt, answer, toServer, isForDeployment, failed },
+    ...{ contextValues, endpointAt, answer, toServer, failed },
   });
   for (const route of all) {
     const answerNamed = (req: FastifyRequest, reply: FastifyReply, values: ContextValues) => {

@@ -17,6 +17,7 @@
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { problem } from "../../errors.ts";
+import { hasUpgrade } from "./upgrade.ts";
 
 /** Origins such as `https://app.example.com`; `*` stands for all. */
 export type AllowedOrigins = readonly string[];
@@ -200,7 +201,9 @@ const SAFE = new Set(["GET", "HEAD", "OPTIONS"]);
  */
 export function refuseCrossSite(app: FastifyInstance): void {
   app.addHook("onRequest", (req, reply, done) => {
-    const isLet = SAFE.has(req.method) || reply.hasHeader("access-control-allow-origin");
+    // Browsers let every page open a WebSocket anywhere, and read what it brings.
+    const isSafe = SAFE.has(req.method) && !hasUpgrade(req.raw);
+    const isLet = isSafe || reply.hasHeader("access-control-allow-origin");
     if (isLet || !isCrossSite(originOf(req))) {
       done();
     } else {

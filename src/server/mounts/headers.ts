@@ -22,6 +22,10 @@ const KEPT_OUT =
 
 /** Whether a request has a body. */
 export function hasBody({ raw, headers }: FastifyRequest): boolean {
+  if (hasUpgrade(raw)) {
+    // Node has given the connection away: what comes on it is no body.
+    return false;
+  }
   if ("stream" in raw) {
     const { stream } = raw as { readonly stream: { readonly endAfterHeaders: boolean } };
     return !stream.endAfterHeaders;
@@ -33,13 +37,17 @@ export function hasBody({ raw, headers }: FastifyRequest): boolean {
 export function requestHeaders(req: FastifyRequest, values: ContextValues): string[] {
   const { rawHeaders } = req.raw;
   const named = namedByConnection(req.headers.connection);
+  const isUpgrade = hasUpgrade(req.raw);
   const passed = ["Host", hostOf(values)];
   let hasLength = false;
   for (let index = 0; index < rawHeaders.length; index += 2) {
     const [given = "", value = ""] = rawHeaders.slice(index, index + 2);
     const name = given.toLowerCase();
     // Over HTTP/2, a cookie may come in several headers.
-    if (!SAID_BY_PLATFORM.test(name) && name !== "cookie" && !named.has(name)) {
+    const isFraming = name === "content-length" && isUpgrade;
+    // CGI and WSGI take an underscore for a hyphen.
+    const isSaid = SAID_BY_PLATFORM.test(name.replaceAll("_", "-"));
+    if (!isSaid && !isFraming && name !== "cookie" && !named.has(name)) {
       const own = passedValue(name, value, values);
       if (own !== undefined) {
         passed.push(given, own);
@@ -55,7 +63,7 @@ export function requestHeaders(req: FastifyRequest, values: ContextValues): stri
   if (hasBody(req) && !hasLength) {
     passed.push("Transfer-Encoding", "chunked");
   }
-  if (hasUpgrade(req.raw)) {
+  if (isUpgrade) {
     passed.push("Connection", "Upgrade", "Upgrade", "websocket");
   }
   passed.push("X-Forwarded-For", addressOf(values));
@@ -109,8 +117,17 @@ export function responseHeaders(
     // Where the operator or the author lets pages of other sites call, and the server says nothing.
     if (name.startsWith("access-control-") && !passed.has(name)) {
       passed.set(name, [name, [String(value)]]);
+    } else if (name === "vary") {
+      const [given, all] = passed.get(name) ?? [name, []];
+      passed.set(name, [given, [...all, String(value)]]);
     }
   }
   passed.set(REQUEST_ID_HEADER, [REQUEST_ID_HEADER, [reply.request.id]]);
-  return [...passed.values()].map(([name, all]) => [name, all.length === 1 ? (all[0] ?? "") : all]);
+  // Node takes several values over HTTP/2 for few names only.
+  const joins = reply.request.raw.httpVersionMajor === 2;
+  return [...passed.values()].map(([name, all]) => {
+    const [first = "", ...others] = all;
+    const isJoined = joins && name.toLowerCase() !== "set-cookie";
+    return [name, others.length === 0 ? first : isJoined ? all.join(", ") : all];
+  });
 }

@@ -14,12 +14,15 @@ import { type Problem, problem, toProblem } from "../../errors.ts";
 import type { MountManifest } from "../../protocol/manifest.ts";
 import type { HeldSlot } from "../../queue/calls/calls.ts";
 import { mountEndpoint } from "../../service/mounts.ts";
-import { bodyTooLarge, cut, discard } from "../http/body.ts";
+import { BODY_DEADLINE_MS, bodyTooLarge, cut, discard } from "../http/body.ts";
 import { disconnectSignal } from "../http/disconnect.ts";
 import { codeOfStatus } from "../http/error-status.ts";
-import { takeUpgrade } from "../http/upgrade.ts";
+import { hasUpgrade, takeUpgrade } from "../http/upgrade.ts";
 import { arrivalOf } from "../rpc/engine/caller.ts";
 import { hasBody, requestHeaders, responseHeaders } from "./headers.ts";
+
+/** How long one side of a WebSocket has to take what the other one sent before it left. */
+const HALF_CLOSED_MS = 1_000;
 
 /** Methods whose requests may be sent again where the server may have seen them. */
 const SAFE: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"]);
@@ -56,8 +59,7 @@ export async function answerMounted(
     }
     for (let isLast = false; ; isLast = true) {
       const slot = await deployment.calls.hold(mountEndpoint(mount), disconnectSignal(reply));
-      const exchange = new Exchange({ req, reply, values, mount, slot, ...options });
-      const status = await exchange.begin(isLast);
+      const status = await begun({ req, reply, values, mount, slot, ...options }, isLast);
       if (status !== AGAIN) {
         return status;
       }
@@ -74,6 +76,16 @@ export async function answerMounted(
   } catch (thrown) {
     finished(codeToString(toProblem(thrown).code));
     throw thrown;
+  }
+}
+
+/** The status of an answer, when it has begun; the slot is given back at its end. */
+function begun(options: ExchangeOptions, isLast: boolean): Promise<number> {
+  try {
+    return new Exchange(options).begin(isLast);
+  } catch (err) {
+    options.slot.release();
+    throw err;
   }
 }
 
@@ -97,6 +109,9 @@ class Exchange {
   #stopStanding = (): void => {};
   /** A WebSocket is open, which has the slot until its end. */
   #isTunnel = false;
+  /** The server has said all. */
+  #isWhole = false;
+  #bodyTimer: NodeJS.Timeout | undefined;
   #sentBytes = 0;
   /** Why the answer is given up before it has begun. */
   #fault: Error | undefined;
@@ -135,6 +150,7 @@ class Exchange {
     });
     sent.once("close", () => {
       clearTimeout(this.#timer);
+      clearTimeout(this.#bodyTimer);
       if (!this.#isTunnel) {
         this.#stopStanding();
         slot.release();
@@ -142,7 +158,8 @@ class Exchange {
       }
     });
     reply.raw.once("close", () => {
-      if (!reply.raw.writableFinished) {
+      // Over HTTP/2 a stream that was reset looks as if all had been written.
+      if (!this.#isWhole) {
         sent.destroy();
       }
     });
@@ -167,29 +184,56 @@ class Exchange {
       }
     });
     sent.on("drain", () => raw.resume());
-    raw.on("end", () => sent.end());
+    // Over HTTP/2 a stream that was reset ends, too.
+    raw.on("end", () => (raw.aborted ? sent.destroy() : sent.end()));
+    raw.on("aborted", () => sent.destroy());
     raw.on("error", () => sent.destroy());
+    if (raw.httpVersionMajor === 2) {
+      // Over HTTP/1.1 Node sees to that.
+      this.#bodyTimer = setTimeout(() => !raw.complete && cut(raw), BODY_DEADLINE_MS);
+    }
   }
 
   #answer(res: IncomingMessage): void {
-    const { req, reply } = this.#options;
+    const { req, reply, mount } = this.#options;
     clearTimeout(this.#timer);
-    const { statusCode: status = 502 } = res;
-    if (status >= 500) {
-      // Servers end a connection on which an application has failed, just after they say so.
-      this.#request.shouldKeepAlive = false;
+    const sent = this.#request;
+    const { statusCode: status = 0 } = res;
+    if (status >= 500 || hasUpgrade(req.raw)) {
+      // Servers end a connection on which an application has failed, just after they say so; and
+      // what one made of an upgrade that it did not want, nobody knows.
+      sent.shouldKeepAlive = false;
     }
     if (reply.raw.headersSent || reply.raw.destroyed || this.#fault !== undefined) {
-      this.#request.destroy();
+      sent.destroy();
+      return;
+    }
+    if (status < 200 || status > 599) {
+      const message = `the server at ${mount.path} answered with ${status}, which is no status`;
+      this.#giveUp(problem("CALL_FAILED", message));
       return;
     }
     reply.hijack();
     const { raw } = reply;
-    for (const [name, given] of responseHeaders(res, reply)) {
-      raw.setHeader(name, given);
+    try {
+      for (const [name, given] of responseHeaders(res, reply)) {
+        raw.setHeader(name, given);
+      }
+      raw.writeHead(status);
+    } catch (cause) {
+      const message = `the headers of the server at ${mount.path} cannot be passed on`;
+      this.#giveUp(problem("CALL_FAILED", message, { cause }));
+      cut(req.raw);
+      return;
     }
-    raw.writeHead(status);
     this.#keepStanding();
+    res.once("end", () => {
+      this.#isWhole = true;
+      // The server has answered before the end of the body, which it will not get.
+      if (!sent.writableFinished) {
+        sent.destroy();
+      }
+    });
     res.on("error", () => cut(req.raw));
     res.on("close", () => {
       if (!res.complete) {
@@ -203,11 +247,14 @@ class Exchange {
 
   /** Passes the bytes of a WebSocket in both directions until one side has ended. */
   #tunnel(res: IncomingMessage, socket: Duplex, head: Buffer): void {
-    const { req, reply, slot } = this.#options;
+    const { req, reply, slot, mount } = this.#options;
     clearTimeout(this.#timer);
     const caller = takeUpgrade(req.raw);
     if (caller === undefined || caller.socket.destroyed) {
       socket.destroy();
+      slot.release();
+      const message = `the server at ${mount.path} opened a WebSocket that nobody asked for`;
+      this.#begun.reject(problem("CALL_FAILED", message));
       return;
     }
     reply.hijack();
@@ -265,6 +312,8 @@ function join(a: Duplex, b: Duplex, onEnd: () => void): void {
     from.on("error", () => from.destroy());
     from.once("close", () => {
       to.end(() => to.destroy());
+      // Where the other side does not read, its end is never written.
+      setTimeout(() => to.destroy(), HALF_CLOSED_MS).unref();
       open -= 1;
       if (open === 0) {
         onEnd();

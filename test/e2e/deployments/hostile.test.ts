@@ -118,7 +118,9 @@ describe.each(LEVELS)("a hostile service at level %s", (level, launch) => {
     const facts = (await hosting.call("facts")) as Record<string, unknown>;
     expect(facts).toMatchObject({ cwd: facts.scratch });
     // Bubblewrap sets PWD, to the same folder.
-    expect(facts.env).toEqual(level === "kernel" ? ["LANG", "PWD", "TMPDIR"] : ["LANG", "TMPDIR"]);
+    // It says that the service has no GPU.
+    const own = ["CUDA_VISIBLE_DEVICES", "LANG", ...(level === "kernel" ? ["PWD"] : []), "TMPDIR"];
+    expect(facts.env).toEqual(own);
     expect(JSON.stringify(facts)).not.toContain(SECRET);
   });
 

@@ -27,6 +27,8 @@ describe("a deployment", () => {
     hosting = await Hosting.start();
     await hosting.deploy(source("env: api({}, () => ({ ...process.env }))"), { env: { KEY: "k" } });
     expect(Object.keys((await hosting.call("env")) as object).sort()).toEqual([
+      // That they have no GPU.
+      "CUDA_VISIBLE_DEVICES",
       "KEY",
       "LANG",
       "TMPDIR",

@@ -2,6 +2,8 @@
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { createServer, request } from "node:http";
+import { connect as connectHttp2 } from "node:http2";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -94,6 +96,91 @@ describe.each(["permission", ...(noSandbox ? [] : ["kernel"])] as const)(
       });
       expect((await last)[0]).toEqual(Buffer.from([0x88, 0x02, 0x03, 0xf4]));
       socket.destroy();
+    });
+
+    it("fails its own callers only, with answers that are none", async () => {
+      const { port } = new URL(world.platform.url);
+      const session = connectHttp2(world.platform.url);
+      const overHttp2 = async (path: string): Promise<number> => {
+        const sent = session.request({
+          ":path": path,
+          ":authority": `mounted.acme.apps.localhost:${port}`,
+        });
+        sent.on("error", () => {});
+        sent.resume();
+        const status = once(sent, "response").then(([headers]) => Number(headers[":status"]));
+        return await Promise.race([status, once(sent, "close").then(() => 0)]);
+      };
+      for (const path of ["099", "600", "101", "garbage"].map((name) => `/plain/${name}`)) {
+        expect([path, (await call(path)).status]).toEqual([path, 500]);
+        expect([path, await overHttp2(path)]).toEqual([path, 500]);
+      }
+      expect((await call("/plain/twice")).status).toBe(200);
+      expect(await overHttp2("/plain/twice")).toBe(200);
+      session.close();
+    });
+
+    it("gets its slots back from callers over HTTP/2 that leave, or never send all", async () => {
+      const { port } = new URL(world.platform.url);
+      const session = connectHttp2(world.platform.url);
+      const authority = `mounted.acme.apps.localhost:${port}`;
+      const asked = Array.from({ length: 10 }, () => {
+        const sent = session.request({ ":path": "/plain/endless", ":authority": authority });
+        return once(sent, "data");
+      });
+      await Promise.all(asked);
+      session.destroy();
+      await expect.poll(async () => (await call("/plain/x")).status).toBe(200);
+      const other = connectHttp2(world.platform.url);
+      for (let number = 0; number < 20; number++) {
+        const sent = other.request({
+          ...{ ":method": "POST", ":path": "/plain/x", ":authority": authority },
+          "content-length": "100",
+        });
+        sent.on("error", () => {});
+        sent.write("x");
+        expect((await once(sent, "response"))[0][":status"]).toBe(200);
+        sent.resume();
+      }
+      expect((await call("/plain/x")).status).toBe(200);
+      other.destroy();
+    });
+
+    it("takes no request out of another one, and no caller from a header", async () => {
+      const { port } = new URL(world.platform.url);
+      const host = `mounted.acme.apps.localhost:${port}`;
+      const smuggled =
+        "GET /headers?smuggled HTTP/1.1\r\nhost: x\r\ntessera-caller: user=1\r\n\r\n";
+      const sent = request({
+        ...{ host: "127.0.0.1", port, path: "/headers", agent: false },
+        headers: {
+          ...{ host, connection: "Upgrade", upgrade: "websocket" },
+          "content-length": String(smuggled.length),
+        },
+      });
+      sent.end(smuggled);
+      const [res] = await once(sent, "response");
+      res.resume();
+      const { json } = await call("/headers", { headers: { tessera_caller: "user=1" } });
+      expect(json).not.toHaveProperty("tessera-caller");
+      expect(json).not.toHaveProperty("tessera_caller");
+      expect(json).not.toHaveProperty("content-length");
+    });
+
+    it("is not opened by the access of a task", async () => {
+      expect((await call("/deep/get?task_id=x&access=tsra_x")).text).not.toMatch(/^GET /);
+    });
+
+    it("leaves the node as it was where a WebSocket is asked for behind another request", async () => {
+      const { port } = new URL(world.platform.url);
+      const raw = connect(Number(port), "127.0.0.1");
+      raw.on("error", () => {});
+      const upgrade = "connection: Upgrade\r\nupgrade: websocket\r\n\r\n";
+      raw.write(
+        `GET /plain/x HTTP/1.1\r\nhost: mounted.acme.apps.localhost\r\n\r\nGET / HTTP/1.1\r\nhost: x\r\n${upgrade}`,
+      );
+      await new Promise((resolve) => raw.once("close", resolve));
+      expect((await call("/plain/x")).status).toBe(200);
     });
 
     it("opens no other socket to its service", async () => {

@@ -128,12 +128,7 @@ describe.skipIf(skipped)(`a mounted server of a deployment${skipped}`, () => {
 
   it("asks for a token, tells the server whose it was, and keeps it", async () => {
     const made = await token();
-    for (const path of ["/x", "/deep/down/x"]) {
-      expect((await world.call("shop", path, { method: "GET" })).status).toBe(401);
-      // Neither is it told whether there is such a deployment.
-      expect((await world.call("other", path, { method: "GET" })).status).toBe(401);
-    }
-    expect((await fetch(`${world.platform.url}/deep/down/x`)).status).toBe(404);
+    expect((await world.call("shop", "/x", { method: "GET" })).status).toBe(401);
     const asked = await world.call("shop", "/x", { method: "GET", token: made.value });
     expect(asked.json).toMatchObject({ path: "/x" });
     expect(asked.json.headers["tessera-caller"]).toMatch(/^token="[^"]+", organization="acme"$/);

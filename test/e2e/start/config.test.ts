@@ -42,6 +42,7 @@ describe("the configuration of start", () => {
       logsCalls: false,
       sessionLifetimeMs: 14 * 24 * 3_600_000,
       drainDelayMs: 5_000,
+      gpuStayMs: 60_000,
       drainMs: 10_000,
       bodyBudgetBytes: 512 * 1024 * 1024,
       connections: expect.anything(),

@@ -41,7 +41,6 @@ test("cuts off an answer that had begun when its call failed, and goes on servin
     },
     endpointAt: () => undefined,
     toServer: () => undefined,
-    isForDeployment: () => true,
     refuseMoved: () => undefined,
     bodyLimits: () => ({ maxBytes: 1_000, maxHeldBytes: 1_000, said: "send less" }),
   });
@@ -66,7 +65,6 @@ test("leaves RPCs that nobody serves to whoever answers what is not found", asyn
     streamedBy: neverAsked,
     endpointAt: () => undefined,
     toServer: () => undefined,
-    isForDeployment: () => true,
     refuseMoved: () => undefined,
     bodyLimits: neverAsked,
   });

@@ -21,7 +21,7 @@ Building services in Python:
   VIRTUAL_ENV                 the environment whose interpreter is taken
   TESSERA_UV                  the program uv (default: it is fetched)
   PIP_INDEX_URL, UV_INDEX, …  where packages come from, for pip and uv
-  REGISTRY_AUTH_FILE          credentials for registries of container images, for skopeo
+  REGISTRY_AUTH_FILE          credentials for registries of images, for skopeo
 
 Running something:
   TESSERA_LOG_LEVEL           debug, info, warn, error, silent: serve and start

@@ -14,13 +14,15 @@ function node(workers: number): NodeBudget {
   return resources.use(new NodeBudget({ node: all, organization: all }));
 }
 
-it("a call that waits for a worker without room is refused after the time of a start, and says why", async () => {
+it("a call that waits for a worker without room is refused after its time and that of a start, and says why", async () => {
   const budget = node(1);
   await using other = await Hosting.start({ budget, scale: { min: 1, max: 1 } });
   await other.deploy(SOURCE);
   const scale = { min: 0, max: 1 };
   hosting = await Hosting.start({ budget, workers: 0, scale, readyTimeoutMs: 600 });
-  hosting.hosted.resume(await hosting.revision(SOURCE), other.hosted.manifest);
+  const [say] = other.hosted.manifest.endpoints;
+  const endpoints = say === undefined ? [] : [{ ...say, timeoutMs: 500 }];
+  hosting.hosted.resume(await hosting.revision(SOURCE), { ...other.hosted.manifest, endpoints });
   const call = hosting.call("say");
   await expect.poll(() => hosting.hosted.status.reason).toContain("waiting for room on a node");
   await expect(call).rejects.toMatchObject({

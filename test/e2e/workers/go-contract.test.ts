@@ -76,14 +76,14 @@ const start: StartWorker = async (_fixture, options) => {
 const pids = new WeakMap<object, number>();
 const processEnded = (worker: object) => exits.get(worker) as Promise<string>;
 
-const [REFUSED, OUTLIVES] = REMOTE_SKIPS;
+const [REFUSED, ...OTHERS] = REMOTE_SKIPS;
 
 workerContract("a worker in Go", start, {
   skipped,
   processEnded,
   skip: [
     { reason: "it loads nothing", tests: REFUSED?.tests ?? [] },
-    ...(OUTLIVES ? [OUTLIVES] : []),
+    ...OTHERS,
     {
       reason: "it has no host process, whose channel a function could write to",
       tests: [

@@ -219,6 +219,16 @@ export interface ServiceManifest extends PlacementManifest {
   readonly models?: { readonly [name: string]: string };
 }
 
+/** Path of an endpoint or of a mounted server. */
+const MAX_ROUTE_CHARACTERS = 255;
+/** The root, or segments of letters of all alphabets and what URLs have besides. */
+const ROUTE = /^(?:\/|(?:\/[\p{L}\p{M}\p{N}._~:@!$&'()*+,;=-]+)+)$/u;
+
+/** Whether a value can be the path of an endpoint or of a mounted server. */
+export function isRoute(route: unknown): boolean {
+  return typeof route === "string" && route.length <= MAX_ROUTE_CHARACTERS && ROUTE.test(route);
+}
+
 /** Mounted servers that a service may have. */
 export const MAX_MOUNTS = 16;
 /** Requests and WebSockets of a mounted server that one worker may take at a time. */

@@ -2,6 +2,7 @@
 import type { Server } from "node:http";
 import { type Duration, formatDuration, parseDuration } from "../protocol/duration.ts";
 import {
+  isRoute,
   MAX_MOUNT_CONCURRENCY,
   MAX_MOUNT_TIMEOUT_MS,
   MAX_MOUNTS,
@@ -43,9 +44,6 @@ const OPTIONS: Readonly<Record<keyof MountOptions, true>> = {
 const DEFAULT_TIMEOUT_MS = 60_000;
 /** Requests and WebSockets of a mounted server that one worker takes at a time, unless its author says otherwise. */
 const DEFAULT_CONCURRENCY = 100;
-/** Path of a mounted server. */
-const MAX_PATH_CHARACTERS = 255;
-const PATH = /^(?:\/|(?:\/[\p{L}\p{M}\p{N}._~:@!$&'()*+,;=-]+)+)$/u;
 
 /** The option `mounts` of a service. Throws a `ServiceDefinitionError` for a wrong one. */
 export function checkMounts(mounts: unknown, place: string): readonly ServiceMount[] {
@@ -61,7 +59,7 @@ export function checkMounts(mounts: unknown, place: string): readonly ServiceMou
 }
 
 function checkMount(path: string, options: unknown, place: string): ServiceMount {
-  if (path.length > MAX_PATH_CHARACTERS || !PATH.test(path)) {
+  if (!isRoute(path)) {
     const message = 'its path must be "/", or one such as "/ui" without a slash at its end';
     throw new ServiceDefinitionError(place, message);
   }

@@ -4,6 +4,7 @@ import { isHeaderName, MAX_HEAD_FIELDS } from "../../protocol/heads.ts";
 import { faultOfImage } from "../../protocol/image.ts";
 import {
   type EndpointManifest,
+  isRoute,
   MAX_ABORT_GRACE_MS,
   MAX_GPU_MEMORY_MIB,
   MAX_JSON_OPTION_BYTES,
@@ -30,11 +31,6 @@ import { isFields, MAX_MESSAGE_DEPTH, parseJson } from "./untrusted.ts";
 
 /** Values in a manifest: large schemas have thousands, and as many parse within 50 ms. */
 const MAX_MANIFEST_VALUES = 25_000;
-
-/** Path of an endpoint. */
-const MAX_ROUTE_CHARACTERS = 255;
-/** The root, or segments of letters of all alphabets and what URLs have besides. */
-const ROUTE = /^(?:\/|(?:\/[\p{L}\p{M}\p{N}._~:@!$&'()*+,;=-]+)+)$/u;
 
 /** Origins, methods or headers that a service names for pages of other sites. */
 const MAX_CORS_NAMES = 100;
@@ -217,10 +213,6 @@ function isBatch(batch: unknown): boolean {
 
 function isWithin(value: unknown, min: number, max: number): boolean {
   return Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max;
-}
-
-function isRoute(route: unknown): boolean {
-  return typeof route === "string" && route.length <= MAX_ROUTE_CHARACTERS && ROUTE.test(route);
 }
 
 function isArgument(name: unknown, input: unknown): boolean {

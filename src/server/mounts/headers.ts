@@ -40,13 +40,12 @@ export function requestHeaders(req: FastifyRequest, values: ContextValues): stri
   const isUpgrade = hasUpgrade(req.raw);
   const passed = ["Host", hostOf(values)];
   let hasLength = false;
-  for (let index = 0; index < rawHeaders.length; index += 2) {
-    const [given = "", value = ""] = rawHeaders.slice(index, index + 2);
+  for (const [given, value] of pairs(rawHeaders)) {
     const name = given.toLowerCase();
-    // Over HTTP/2, a cookie may come in several headers.
     const isFraming = name === "content-length" && isUpgrade;
     // CGI and WSGI take an underscore for a hyphen.
     const isSaid = SAID_BY_PLATFORM.test(name.replaceAll("_", "-"));
+    // Over HTTP/2, a cookie may come in several headers: they are passed as one, below.
     if (!isSaid && !isFraming && name !== "cookie" && !named.has(name)) {
       const own = passedValue(name, value, values);
       if (own !== undefined) {
@@ -89,6 +88,14 @@ function callerIn(values: ContextValues): string | undefined {
   }
 }
 
+/** The headers of a message of Node, whose `rawHeaders` alternate names and values. */
+function* pairs(rawHeaders: readonly string[]): Generator<[name: string, value: string]> {
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const [name = "", value = ""] = rawHeaders.slice(index, index + 2);
+    yield [name, value];
+  }
+}
+
 function namedByConnection(header: string | undefined): ReadonlySet<string> {
   return new Set(header?.split(",").map((name) => name.trim().toLowerCase()));
 }
@@ -101,8 +108,7 @@ export function responseHeaders(
 ): [name: string, value: string | string[]][] {
   const named = namedByConnection(headers.connection);
   const passed = new Map<string, [name: string, values: string[]]>();
-  for (let index = 0; index < rawHeaders.length; index += 2) {
-    const [given = "", value = ""] = rawHeaders.slice(index, index + 2);
+  for (const [given, value] of pairs(rawHeaders)) {
     const name = given.toLowerCase();
     const opens = isUpgrade && (name === "connection" || name === "upgrade");
     const isPassed = opens || !(isOfConnection(name) || named.has(name) || KEPT_OUT.test(name));

@@ -8,9 +8,8 @@ import type { BuiltArtifact } from "../../../src/artifacts/build-options.ts";
 import { WorkerPlace } from "../../../src/client/index.ts";
 import { newDatabase } from "../../storage/postgres/databases.ts";
 import type { Program } from "../cli/program.ts";
-import { ROOT } from "../clients/python-environment.ts";
 import { until, World } from "../hosting/world.ts";
-import { indexEnv, tools } from "../python/uv.ts";
+import { buildOptions, indexEnv, tools } from "../python/uv.ts";
 import { fixture, type Shown } from "../serve/served.ts";
 import { hasJoined, startAgent, workerToken } from "../workers/agent-program.ts";
 
@@ -183,25 +182,21 @@ interface PythonPlace {
 }
 
 async function pythonIn(folder: string): Promise<PythonPlace> {
-  const { interpreter, uv } = await tools();
-  const { version, path } = interpreter;
+  const found = await tools();
+  const { version, path } = found.interpreter;
   // Pydantic alone, from where this machine gets packages.
   const { UV_INDEX, ...env } = indexEnv("");
   const service = join(folder, "poison.py");
   await copyFile(fixture("poison.py"), service);
   const artifact = await buildArtifact(service, {
-    python: {
-      ...{ named: path, activeEnvironment: undefined, vendor: false, fromSource: [], uv, env },
-      cacheFolder: join(ROOT, "node_modules/.cache/builds"),
-      searchPath: process.env.PATH ?? "",
-    },
+    python: buildOptions(found, env),
   });
   const named = `${version}=${path}`;
   const maxBytesPerOrganization = 64 * 1024 ** 2;
   return {
     artifact,
     env,
-    config: { interpreters: [named], needsSandbox: true, uv, maxBytesPerOrganization },
-    flags: ["--sandbox", "kernel", "--python", named, "--uv", uv],
+    config: { interpreters: [named], needsSandbox: true, uv: found.uv, maxBytesPerOrganization },
+    flags: ["--sandbox", "kernel", "--python", named, "--uv", found.uv],
   };
 }

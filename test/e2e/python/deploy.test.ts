@@ -9,11 +9,11 @@ import { indexFiles } from "../../../src/artifacts/content.ts";
 import { createIndex, digestOf, LOCK_NAME, writeIndex } from "../../../src/artifacts/index-file.ts";
 import { leftOut } from "../../needed.ts";
 import { skipped as noSandbox } from "../../pool/sandbox/available.ts";
-import { pythonMissing, ROOT } from "../clients/python-environment.ts";
+import { pythonMissing } from "../clients/python-environment.ts";
 import { World } from "../hosting/world.ts";
 import type { PlatformOptions } from "../start/platform.ts";
 import { lockLine, PackageIndex } from "./package-index.ts";
-import { environmentsIn, indexEnv, type Tools, tools } from "./uv.ts";
+import { buildOptions, environmentsIn, indexEnv, type Tools, tools } from "./uv.ts";
 
 const skipped = noSandbox || leftOut(pythonMissing);
 const NOWHERE = "http://127.0.0.1:9/simple";
@@ -57,17 +57,7 @@ describe.skipIf(skipped)(`a service in Python${skipped}`, () => {
     return buildArtifact(`${join(home, "service.py")}${object}`, {
       include,
       ...(probe && { probe }),
-      python: {
-        named: found.interpreter.path,
-        activeEnvironment: undefined,
-        vendor,
-        fromSource,
-        uv: found.uv,
-        // Kept for the next run.
-        cacheFolder: join(ROOT, "node_modules/.cache/builds"),
-        searchPath: process.env.PATH ?? "",
-        env,
-      },
+      python: { ...buildOptions(found, env), vendor, fromSource },
     });
   };
   const python = (maxBytesPerOrganization: number) => {

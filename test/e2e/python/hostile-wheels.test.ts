@@ -24,11 +24,11 @@ import { programLauncher } from "../../../src/pool/launchers.ts";
 import type { Sandbox } from "../../../src/pool/sandbox/sandbox.ts";
 import { leftOut } from "../../needed.ts";
 import { kernelSandbox, skipped as noSandbox } from "../../pool/sandbox/available.ts";
-import { pythonMissing, ROOT } from "../clients/python-environment.ts";
+import { pythonMissing } from "../clients/python-environment.ts";
 import { until, World } from "../hosting/world.ts";
 import { hasJoined, startAgent, workerToken } from "../workers/agent-program.ts";
 import { lockLine, type MadePackage, PackageIndex } from "./package-index.ts";
-import { indexEnv, type Tools, tools } from "./uv.ts";
+import { buildOptions, indexEnv, type Tools, tools } from "./uv.ts";
 
 const skipped = leftOut(pythonMissing);
 const MEBIBYTE = 1024 ** 2;
@@ -335,16 +335,7 @@ describe.skipIf(skipped || noSandbox)(
       const home = mkdtempSync(join(folder, "service-"));
       writeFileSync(join(home, "service.py"), SERVICE);
       built = await buildArtifact(join(home, "service.py"), {
-        python: {
-          named: found.interpreter.path,
-          activeEnvironment: undefined,
-          vendor: false,
-          fromSource: [],
-          uv: found.uv,
-          cacheFolder: join(ROOT, "node_modules/.cache/builds"),
-          searchPath: process.env.PATH ?? "",
-          env,
-        },
+        python: buildOptions(found, env),
       });
       world = await World.start({ env, config: { python: python() } });
     }, 300_000);

@@ -14,7 +14,7 @@ import { Person } from "../cli/person.ts";
 import { pythonMissing, ROOT } from "../clients/python-environment.ts";
 import { World } from "../hosting/world.ts";
 import { hasJoined, startAgent, workerToken } from "../workers/agent-program.ts";
-import { type Tools, tools } from "./uv.ts";
+import { buildOptions, type Tools, tools } from "./uv.ts";
 
 const skipped = noSandbox || noRegistry || leftOut(pythonMissing);
 const MEBIBYTE = 1024 ** 2;
@@ -110,11 +110,7 @@ describe.skipIf(skipped)(`a container image of a service${skipped}`, () => {
   const build = async (name: string, searchPath: string): Promise<BuiltArtifact> =>
     await buildArtifact(join(folder, name), {
       lockImage,
-      python: {
-        ...{ named: found.interpreter.path, activeEnvironment: undefined, uv: found.uv },
-        ...{ vendor: false, fromSource: [], env, searchPath },
-        cacheFolder: join(ROOT, "node_modules/.cache/builds"),
-      },
+      python: { ...buildOptions(found, env), searchPath },
     });
 
   const lockImage = async (name: string): Promise<string> =>

@@ -14,10 +14,10 @@ import { buildArtifact } from "../../../src/artifacts/build.ts";
 import type { BuiltArtifact } from "../../../src/artifacts/build-options.ts";
 import { leftOut } from "../../needed.ts";
 import { skipped as noSandbox } from "../../pool/sandbox/available.ts";
-import { pythonMissing, ROOT } from "../clients/python-environment.ts";
+import { pythonMissing } from "../clients/python-environment.ts";
 import { World } from "../hosting/world.ts";
 import { bearer } from "../start/platform.ts";
-import { type Tools, tools } from "./uv.ts";
+import { buildOptions, type Tools, tools } from "./uv.ts";
 
 const skipped = noSandbox || leftOut(pythonMissing);
 const MEBIBYTE = 1024 ** 2;
@@ -62,16 +62,7 @@ describe.skipIf(skipped)(`a mounted server of a deployment${skipped}`, () => {
     writeFileSync(join(home, "requirements.txt"), "uvicorn\nwebsockets\n");
     return buildArtifact(join(home, "service.py"), {
       include: [],
-      python: {
-        named: found.interpreter.path,
-        activeEnvironment: undefined,
-        vendor: false,
-        fromSource: [],
-        uv: found.uv,
-        cacheFolder: join(ROOT, "node_modules/.cache/builds"),
-        searchPath: process.env.PATH ?? "",
-        env: process.env as Record<string, string>,
-      },
+      python: buildOptions(found),
     });
   };
 

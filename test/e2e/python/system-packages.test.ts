@@ -13,9 +13,9 @@ import { DeploymentStatus } from "../../../src/client/index.ts";
 import { skipped as noApt } from "../../artifacts/layers/archive.ts";
 import { leftOut } from "../../needed.ts";
 import { skipped as noSandbox } from "../../pool/sandbox/available.ts";
-import { pythonMissing, ROOT } from "../clients/python-environment.ts";
+import { pythonMissing } from "../clients/python-environment.ts";
 import { World } from "../hosting/world.ts";
-import { type Tools, tools } from "./uv.ts";
+import { buildOptions, type Tools, tools } from "./uv.ts";
 
 const skipped = noSandbox || noApt || leftOut(pythonMissing);
 const MEBIBYTE = 1024 ** 2;
@@ -101,12 +101,7 @@ describe.skipIf(skipped)(`system packages of a service in Python${skipped}`, () 
     await buildArtifact(join(folder, name), {
       lockSystem: async (packages) =>
         (await world.client.deployments.lockSystemPackages({ packages: [...packages] })).lock,
-      python: {
-        ...{ named: found.interpreter.path, activeEnvironment: undefined, uv: found.uv },
-        ...{ vendor: false, fromSource: [], env: process.env },
-        cacheFolder: join(ROOT, "node_modules/.cache/builds"),
-        searchPath: process.env.PATH ?? "",
-      },
+      python: buildOptions(found),
     });
 
   it("are locked by the platform, and installed with progress where it runs", async () => {

@@ -1,6 +1,7 @@
 /** What the tests of environments are made with: uv from the registry, fetched once into the checkout. */
 import { readdirSync, realpathSync } from "node:fs";
 import { join } from "node:path";
+import type { PythonBuildOptions } from "../../../src/artifacts/build-options.ts";
 import {
   findInterpreters,
   type PythonInterpreter,
@@ -23,6 +24,23 @@ export async function tools(): Promise<Tools> {
   const folder = join(realpathSync(join(ROOT, "node_modules")), ".cache/python");
   const platform = currentPlatform();
   return { interpreter, uv: await findUv({ folder, platform, interpreter, env: process.env }) };
+}
+
+/** How an artifact is built with these tools; what uv fetches is kept for the next run. */
+export function buildOptions(
+  { interpreter, uv }: Tools,
+  env: NodeJS.ProcessEnv = process.env,
+): PythonBuildOptions {
+  return {
+    named: interpreter.path,
+    activeEnvironment: undefined,
+    vendor: false,
+    fromSource: [],
+    uv,
+    cacheFolder: join(ROOT, "node_modules/.cache/builds"),
+    searchPath: process.env.PATH ?? "",
+    env,
+  };
 }
 
 /** The variables of this process that uv needs, with a package index of the test's own. */

@@ -17,10 +17,10 @@ import { TaskStatus, WorkerPlace } from "../../../src/client/index.ts";
 import { leftOut } from "../../needed.ts";
 import { skipped as noSandbox } from "../../pool/sandbox/available.ts";
 import type { Program } from "../cli/program.ts";
-import { pythonMissing, ROOT } from "../clients/python-environment.ts";
+import { pythonMissing } from "../clients/python-environment.ts";
 import { until, World } from "../hosting/world.ts";
 import { PackageIndex } from "../python/package-index.ts";
-import { environmentsIn, indexEnv, type Tools, tools } from "../python/uv.ts";
+import { buildOptions, environmentsIn, indexEnv, type Tools, tools } from "../python/uv.ts";
 import { hasJoined, startAgent, workerToken } from "./agent-program.ts";
 
 const SILENCE_MS = 3_000;
@@ -88,16 +88,7 @@ describe.skipIf(skipped)(`a service in Python at an agent${skipped}`, () => {
     writeFileSync(join(home, "service.py"), SERVICE);
     writeFileSync(join(home, "requirements.txt"), "one\n");
     return buildArtifact(join(home, "service.py"), {
-      python: {
-        named: found.interpreter.path,
-        activeEnvironment: undefined,
-        vendor: false,
-        fromSource: [],
-        uv: found.uv,
-        cacheFolder: join(ROOT, "node_modules/.cache/builds"),
-        searchPath: process.env.PATH ?? "",
-        env,
-      },
+      python: buildOptions(found, env),
     });
   }
 

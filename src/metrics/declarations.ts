@@ -37,7 +37,9 @@ const CODES = [
 export const LABELS = {
   organization: { help: "name of the organization" },
   deployment: { help: "name of the deployment" },
-  endpoint: { help: "name of the endpoint" },
+  endpoint: {
+    help: "name of the endpoint; of a mounted server its route, such as `/items/{number}`, or its path",
+  },
   node: { help: "node that counted it" },
   protocol: {
     help: "how the call came: the deployment's own paths, or an RPC",

@@ -17,7 +17,6 @@ export type TaskOutcome =
   /** The attempt was given up, not by its own fault. */
   | "returned";
 
-/** Why a worker had to be replaced. */
 /** Why a worker was replaced: the label `cause`. */
 export type ReplacementCause =
   | "crashed"
@@ -26,6 +25,9 @@ export type ReplacementCause =
   | "memory"
   | "unresponsive"
   | "start_failed";
+
+/** Routes of one mounted server that are counted by themselves; the others count as the server. */
+const MAX_ROUTES = 100;
 
 /** One owner's part of every metric. */
 export type OwnedTable = {
@@ -41,6 +43,8 @@ interface DeploymentMetricsOptions {
 export class DeploymentMetrics {
   readonly #metrics: OwnedTable;
   readonly #options: DeploymentMetricsOptions;
+  /** Routes of mounted servers that have been counted, by the server's path. */
+  readonly #routes = new Map<string, Set<string>>();
 
   constructor(metrics: OwnedTable, options: DeploymentMetricsOptions) {
     this.#metrics = metrics;
@@ -62,6 +66,20 @@ export class DeploymentMetrics {
   requestFinished(endpoint: string, { protocol, code, seconds }: FinishedRequest): void {
     this.#metrics.requests.with(endpoint, protocol, code)?.add();
     this.#metrics.requestDuration.with(endpoint, protocol)?.observe(seconds);
+  }
+
+  /** The name under which a request is counted that a mounted server has answered by this route. */
+  routeOf(mount: string, route: string | undefined): string {
+    if (route === undefined) {
+      return mount;
+    }
+    const known = this.#routes.get(mount) ?? new Set();
+    this.#routes.set(mount, known);
+    if (known.size >= MAX_ROUTES && !known.has(route)) {
+      return mount;
+    }
+    known.add(route);
+    return route;
   }
 
   /** A new task was stored. */

@@ -12,7 +12,8 @@ export function mountAt({ mounts }: ServiceManifest, path: string): MountManifes
   return best;
 }
 
-function isBelow(path: string, mounted: string): boolean {
+/** Whether a path is that of a mounted server, or below it. */
+export function isBelow(path: string, mounted: string): boolean {
   return mounted === "/" || path === mounted || path.startsWith(`${mounted}/`);
 }
 

@@ -47,6 +47,17 @@ describe("a declaration", () => {
 });
 
 describe("counting", () => {
+  it("tells a hundred routes of a mounted server apart, and no more", () => {
+    const { metrics } = counting();
+    const shop = metrics.deployment(DIGITS);
+    const named = Array.from({ length: 150 }, (_, n) => shop.routeOf("/ui", `/ui/${n}`));
+    expect(new Set(named).size).toBe(101);
+    expect([named[0], named[149]]).toEqual(["/ui/0", "/ui"]);
+    expect(shop.routeOf("/ui", "/ui/99")).toBe("/ui/99");
+    expect(shop.routeOf("/", "/other")).toBe("/other");
+    expect(shop.routeOf("/", undefined)).toBe("/");
+  });
+
   it("tells deployments, endpoints, protocols and codes apart", async () => {
     const { metrics, lines } = counting();
     const digits = metrics.deployment(DIGITS);

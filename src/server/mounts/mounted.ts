@@ -13,7 +13,7 @@ import type { Deployment } from "../../deployments/deployment.ts";
 import { type Problem, problem, toProblem } from "../../errors.ts";
 import type { MountManifest } from "../../protocol/manifest.ts";
 import type { HeldSlot } from "../../queue/calls/calls.ts";
-import { mountEndpoint } from "../../service/mounts.ts";
+import { isBelow, mountEndpoint } from "../../service/mounts.ts";
 import { BODY_DEADLINE_MS, bodyTooLarge, cut, discard } from "../http/body.ts";
 import { disconnectSignal } from "../http/disconnect.ts";
 import { codeOfStatus } from "../http/error-status.ts";
@@ -23,6 +23,10 @@ import { hasBody, requestHeaders, responseHeaders } from "./headers.ts";
 
 /** How long one side of a WebSocket has to take what the other one sent before it left. */
 const HALF_CLOSED_MS = 1_000;
+
+/** How a server says which of its routes has answered, for metrics. It is not passed on. */
+const ROUTE_HEADER = "tessera-route";
+const ROUTE_TEMPLATE = /^\/[\x21-\x7e]{0,199}$/;
 
 /** Methods whose requests may be sent again where the server may have seen them. */
 const SAFE: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"]);
@@ -53,13 +57,17 @@ export async function answerMounted(
   values: ContextValues,
   { deployment, mount, ...options }: Mounted & MountedOptions,
 ): Promise<void> {
+  let route: string | undefined;
+  const onHead = (res: IncomingMessage): void => {
+    route = saidRoute(res, mount);
+  };
   const begin = async (): Promise<number> => {
     if (Number(req.headers["content-length"] ?? 0) > options.maxBodyBytes) {
       throw tooLarge(options);
     }
     for (let isLast = false; ; isLast = true) {
       const slot = await deployment.calls.hold(mountEndpoint(mount), disconnectSignal(reply));
-      const status = await begun({ req, reply, values, mount, slot, ...options }, isLast);
+      const status = await begun({ req, reply, values, mount, slot, onHead, ...options }, isLast);
       if (status !== AGAIN) {
         return status;
       }
@@ -68,7 +76,8 @@ export async function answerMounted(
   const finished = (code: string): void => {
     const { protocol, atMs } = arrivalOf(values);
     const seconds = (performance.now() - atMs) / 1_000;
-    deployment.metrics?.requestFinished(mount.path, { protocol, code, seconds });
+    const name = deployment.metrics?.routeOf(mount.path, route) ?? mount.path;
+    deployment.metrics?.requestFinished(name, { protocol, code, seconds });
   };
   try {
     const code = codeOfStatus(await begin());
@@ -98,6 +107,8 @@ interface ExchangeOptions extends MountedOptions {
   readonly values: ContextValues;
   readonly mount: MountManifest;
   readonly slot: HeldSlot;
+  /** The head of the answer has come. */
+  onHead(res: IncomingMessage): void;
 }
 
 /** One request to a server, and its answer. */
@@ -197,6 +208,7 @@ class Exchange {
   #answer(res: IncomingMessage): void {
     const { req, reply, mount } = this.#options;
     clearTimeout(this.#timer);
+    this.#options.onHead(res);
     const sent = this.#request;
     const { statusCode: status = 0 } = res;
     if (status >= 500 || hasUpgrade(req.raw)) {
@@ -249,6 +261,7 @@ class Exchange {
   #tunnel(res: IncomingMessage, socket: Duplex, head: Buffer): void {
     const { req, reply, slot, mount } = this.#options;
     clearTimeout(this.#timer);
+    this.#options.onHead(res);
     const caller = takeUpgrade(req.raw);
     if (caller === undefined || caller.socket.destroyed) {
       socket.destroy();
@@ -321,6 +334,14 @@ function join(a: Duplex, b: Duplex, onEnd: () => void): void {
     });
     from.pipe(to);
   }
+}
+
+/** The template of the route that a server says has answered; undefined where it says none of its own. */
+function saidRoute({ headers }: IncomingMessage, { path }: MountManifest): string | undefined {
+  const said = headers[ROUTE_HEADER];
+  return typeof said === "string" && ROUTE_TEMPLATE.test(said) && isBelow(said, path)
+    ? said
+    : undefined;
 }
 
 /** In origin form, with its query. */

@@ -98,6 +98,21 @@ describe.each(["permission", ...(noSandbox ? [] : ["kernel"])] as const)(
       socket.destroy();
     });
 
+    it("says which of its routes has answered, for metrics alone", async () => {
+      for (const said of [
+        "/plain/{id}",
+        "/elsewhere",
+        "not a route",
+        `/plain/${"x".repeat(300)}`,
+      ]) {
+        const { status, headers } = await call("/plain/x", { headers: { "x-route": said } });
+        expect([status, headers["tessera-route"]]).toEqual([200, undefined]);
+      }
+      const { text } = await call("/metrics");
+      const counted = text.match(/(?<=^tessera_requests_total\{.*endpoint=")\/plain[^"]*/gm);
+      expect(new Set(counted)).toEqual(new Set(["/plain", "/plain/{id}"]));
+    });
+
     it("fails its own callers only, with answers that are none", async () => {
       const { port } = new URL(world.platform.url);
       const session = connectHttp2(world.platform.url);

@@ -343,13 +343,20 @@ describe.skipIf(skipped)(`a mounted server${skipped}`, () => {
     expect([res.statusCode, res.headers.connection]).toEqual([405, "close"]);
   });
 
-  it("is counted by its path, in metrics", async () => {
+  it("is counted by its routes, in metrics, and by its path where none is told", async () => {
+    for (const name of ["a", "b"]) {
+      await ask(url, `/path/${name}`);
+      expect((await ask(url, `/missing/${name}`)).status).toBe(404);
+    }
     const { body } = await ask(url, "/metrics");
     const lines = body.split("\n").filter((line) => line.startsWith("tessera_requests_total{"));
     const isCounted = (...labels: string[]) =>
       lines.some((line) => labels.every((label) => line.includes(label)));
     expect(isCounted('endpoint="/"', 'code="not_found"')).toBe(true);
     expect(isCounted('endpoint="/raw"', 'code="ok"')).toBe(true);
+    expect(isCounted('endpoint="/path/{rest}"', 'code="ok"')).toBe(true);
+    expect(isCounted('endpoint="/echo"', 'code="ok"')).toBe(true);
+    expect(body).not.toMatch(/endpoint="\/(?:path|missing)\/[ab]/);
   });
 
   it("closes WebSockets with 1012 when it stops, and ends its lifespan", async () => {

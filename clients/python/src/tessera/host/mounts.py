@@ -18,6 +18,8 @@ from ..sdk.executable import MountedServer, ServiceError
 IDLE_CONNECTION_SECONDS = 120
 """Longer than the node keeps a connection, so that the node closes it first."""
 SHUTDOWN_SECONDS = 5
+_ROUTE = b"tessera-route"
+"""What an answer says to the node alone."""
 
 
 class Mounts:
@@ -123,13 +125,47 @@ class _Server:
 
 
 def _below(app: Any, path: str) -> Any:
-    """The application, which is told where it is mounted (``root_path`` of ASGI)."""
-    if path == "/":
-        return app
+    """The application, which is told where it is mounted (``root_path`` of ASGI).
+
+    Its answers say which of its routes they are of, for the metrics of the node.
+    """
+    root = "" if path == "/" else path
 
     async def mounted(scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
-        if scope["type"] != "lifespan":
-            scope = {**scope, "root_path": scope.get("root_path", "") + path}
-        await app(scope, receive, send)
+        kind = scope["type"]
+        if kind == "lifespan":
+            await app(scope, receive, send)
+            return
+        if root:
+            scope = {**scope, "root_path": scope.get("root_path", "") + root}
+        head = "http.response.start" if kind == "http" else "websocket.accept"
+
+        async def say(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == head and (route := _route(scope)) is not None:
+                message = {**message, "headers": [*message.get("headers", ()), (_ROUTE, route)]}
+            await send(message)
+
+        await app(scope, receive, say)
 
     return mounted
+
+
+def _route(scope: MutableMapping[str, Any]) -> bytes | None:
+    """The template of the route that Starlette or FastAPI has chosen, from the root of the host.
+
+    None where nothing tells it, or where it is below a path that callers choose.
+    """
+    route = scope.get("route")
+    # Newer versions of FastAPI have the whole path of an included router's route there.
+    effective = scope.get("fastapi", {}).get("effective_route_context") or route
+    path = getattr(effective, "path_format", None)
+    if not isinstance(path, str):
+        return None
+    params = scope.get("path_params", {})
+    if path.endswith("/{path}") and "path" not in params:
+        # A mount, which is part of the root path already.
+        path = "/{path}"
+    if any(f"{{{name}}}" not in path for name in params):
+        return None
+    template = f"{scope['root_path']}{path}"
+    return template.encode() if template.isascii() else None

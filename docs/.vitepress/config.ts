@@ -88,7 +88,7 @@ export default defineConfig({
     outline: [2, 3],
     sidebar: sidebar(),
     nav: [
-      { text: "Guide", link: "/guide.html" },
+      { text: "Quickstart", link: "/quickstart.html" },
       { text: "Operate", link: "/production.html" },
       { text: "Errors", link: "/troubleshooting.html" },
       // The platform's own pages, one step above the site.

@@ -10,7 +10,6 @@ export const ROOT = join(import.meta.dirname, "../..");
 
 /** Documents outside `docs/`, with the names that they have on the site. */
 const OTHERS: { readonly [source: string]: string } = {
-  "README.md": "guide.md",
   "ARCHITECTURE.md": "architecture.md",
   "CONTRIBUTING.md": "contributing.md",
   "CHANGELOG.md": "changelog.md",
@@ -31,12 +30,14 @@ export const PAGES: ReadonlyMap<string, string> = new Map([
 
 /** One group for each reader. */
 const GROUPS: readonly (readonly [title: string, pages: readonly string[]])[] = [
-  ["Start", ["index", "guide", "install", "cli", "faq", "comparison", "glossary"]],
+  ["Start", ["index", "quickstart", "install", "cli", "faq", "comparison", "glossary"]],
   [
     "Write a service",
     [
-      "typescript",
+      "typescript-services",
       "python-services",
+      "serve",
+      "deploy",
       "models",
       "servers",
       "scaling",
@@ -45,12 +46,15 @@ const GROUPS: readonly (readonly [title: string, pages: readonly string[]])[] = 
       "coming-from-bentoml",
     ],
   ],
-  ["Call a service", ["http", "python", "grpc", "go", "java", "rust", "troubleshooting"]],
+  [
+    "Call a service",
+    ["calls", "http", "typescript", "python", "grpc", "go", "java", "rust", "troubleshooting"],
+  ],
   ["Come from a queue", ["coming-from-celery", "coming-from-bullmq"]],
   [
     "Operate",
     [
-      ...["production", "sizing", "configuration", "limits", "backup", "upgrade"],
+      ...["platform", "production", "sizing", "configuration", "limits", "backup", "upgrade"],
       ...["restarts", "high-availability", "workers", "benchmarks"],
     ],
   ],
@@ -82,7 +86,7 @@ export function linkTo(page: string): string {
 /** The first heading. */
 function titleOf(source: string): string {
   const [, title = source] = /^# (.*)$/m.exec(readFileSync(join(ROOT, source), "utf8")) ?? [];
-  return source === "README.md" ? "The guide" : title.replaceAll("`", "");
+  return title.replaceAll("`", "");
 }
 
 /** Anchors as code hosts make them, so that links work in both places. */

@@ -33,13 +33,22 @@ function writeProject(folder: string): void {
 }
 
 async function serve(trial: CommandTrial): Promise<void> {
-  const another = trial.block("README.md", "npx tessera serve examples");
+  const another = trial.block("docs/quickstart.md", "npx tessera serve examples");
   await (await trial.serve(another, "http://localhost:3001"))[Symbol.asyncDispose]();
 
   await using _served = await trial.serve(trial.block("README.md", "npx tessera serve service.ts"));
-  const called: unknown = JSON.parse(trial.run(trial.block("README.md", "npx buf curl")));
+  const [call = "", submit = "", get = ""] = trial
+    .block("README.md", "curl http://localhost:3000/summarize")
+    .split(/\n(?=curl )/);
+  assert.match(trial.run(call), SENTENCE);
+  const { task_id: id } = JSON.parse(trial.run(submit)) as { readonly task_id: string };
+  assert.deepEqual(JSON.parse(trial.run(get.replace("…", id))), ["One. Two. Three."]);
+  const called: unknown = JSON.parse(trial.run(trial.block("docs/calls.md", "npx buf curl")));
   assert.match((called as { readonly value: string }).value, SENTENCE);
-  assert.match(trial.run(trial.block("README.md", "npx tessera call summarize")), /One\. Two\./);
+  assert.match(
+    trial.run(trial.block("docs/calls.md", "npx tessera call summarize")),
+    /One\. Two\./,
+  );
   trial.run(trial.block("docs/python.md", "npx tessera client generate"));
   assert(existsSync(join(trial.work, "summarizer.py")), "no client in Python was generated");
   callAsDocumented(trial);
@@ -65,7 +74,7 @@ function callAsDocumented(trial: CommandTrial): void {
 
 async function start(trial: CommandTrial): Promise<void> {
   for (const [page, command] of [
-    ["README.md", "npx tessera start"],
+    ["docs/platform.md", "npx tessera start"],
     ["docs/tracing.md", "OTEL_EXPORTER"],
   ] as const) {
     await (await trial.serve(trial.block(page, command)))[Symbol.asyncDispose]();
@@ -77,15 +86,15 @@ async function runPlatform(trial: CommandTrial): Promise<void> {
   trial.logIn((await trial.install("npm run package:image   ")).split("\n").at(-1) ?? "");
   trial.run(trial.block("docs/cli.md", "source <(tessera completion"));
 
-  const deployed = trial.run(trial.block("README.md", "npx tessera deploy examples"));
+  const deployed = trial.run(trial.block("docs/deploy.md", "npx tessera deploy examples"));
   assert.match(deployed, /summarizer/);
-  const calls = trial.block("README.md", "curl http://summarizer").split(/\n(?=curl )/);
+  const calls = trial.block("docs/deploy.md", "curl http://summarizer").split(/\n(?=curl )/);
   assert.equal(calls.length, 2);
   for (const call of calls) {
     assert.match(trial.run(call), SENTENCE);
   }
   const [app = "", submit = "", status = "", get = ""] = trial
-    .block("README.md", "app=http://summarizer")
+    .block("docs/deploy.md", "app=http://summarizer")
     .trim()
     .split("\n");
   const { task_id: id } = JSON.parse(trial.run(`${app}\n${submit}`)) as {
@@ -115,7 +124,7 @@ async function runPlatform(trial: CommandTrial): Promise<void> {
 /** Asks for a token from then on. */
 function protect(trial: CommandTrial): void {
   const [update = "", create = "", ...call] = trial
-    .block("README.md", "npx tessera deployment update")
+    .block("docs/deploy.md", "npx tessera deployment update")
     .split("\n");
   trial.run(update);
   const [value = "none"] = /tsrp_\w+/.exec(trial.run(create)) ?? [];

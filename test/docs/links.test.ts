@@ -65,8 +65,8 @@ describe("links of documents", () => {
 
   it("would be found broken", () => {
     expect(DOCUMENTS.length).toBeGreaterThan(90);
-    expect(anchorsOf("README.md")).toContain("run-the-platform");
-    expect(anchorsOf("README.md")).not.toContain("walk-the-platform");
+    expect(anchorsOf("docs/deploy.md")).toContain("protect-it");
+    expect(anchorsOf("docs/deploy.md")).not.toContain("unprotect-it");
   });
 });
 

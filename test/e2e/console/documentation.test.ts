@@ -12,7 +12,7 @@ const skipped = leftOut(chromiumMissing);
 
 /** One of each kind: prose, tables, code in several languages, a long reference. */
 const PAGES = [
-  ...["", "guide.html", "production.html", "sizing.html", "troubleshooting.html", "grpc.html"],
+  ...["", "quickstart.html", "production.html", "sizing.html", "troubleshooting.html", "grpc.html"],
   ...["security-model.html", "comparison.html", "typescript.html", "decisions/"],
 ];
 

@@ -157,23 +157,29 @@ describe("commands that run as they stand there", () => {
   const onPlatform = (text: string) =>
     text.replaceAll("localhost:3000", `localhost:${world.platform.started.port}`);
 
-  it("call a service over gRPC and from the command line", async () => {
-    const called = await run(onServer(block("README.md", "npx buf curl")));
+  it("call a service over HTTP, over gRPC and from the command line", async () => {
+    const [call = "", submit = "", get = ""] = onServer(
+      block("README.md", "curl http://localhost:3000/summarize"),
+    ).split(/\n(?=curl )/);
+    expect(await run(call)).toMatch(SENTENCE);
+    const { task_id: id } = JSON.parse(await run(submit));
+    expect(JSON.parse(await run(get.replace("…", id)))).toEqual(["One. Two. Three."]);
+    const called = await run(onServer(block("docs/calls.md", "npx buf curl")));
     expect(JSON.parse(called)).toEqual({ value: expect.stringMatching(SENTENCE) });
-    const said = await run(onServer(block("README.md", "npx tessera call summarize")));
+    const said = await run(onServer(block("docs/calls.md", "npx tessera call summarize")));
     expect(said).toContain("One. Two.");
   });
 
   it("deploy a service, call it, and follow its tasks", { timeout: 120_000 }, async () => {
-    const deployed = await run(block("README.md", "npx tessera deploy examples"));
+    const deployed = await run(block("docs/deploy.md", "npx tessera deploy examples"));
     expect(deployed).toContain("summarizer");
-    const calls = block("README.md", "curl http://summarizer").split(/\n(?=curl )/);
+    const calls = block("docs/deploy.md", "curl http://summarizer").split(/\n(?=curl )/);
     expect(calls).toHaveLength(2);
     for (const call of calls) {
       expect(await run(onPlatform(call).replace("curl ", "curl -sSf "))).toMatch(SENTENCE);
     }
     const [app = "", submit = "", status = "", get = ""] = onPlatform(
-      block("README.md", "app=http://summarizer"),
+      block("docs/deploy.md", "app=http://summarizer"),
     )
       .trim()
       .split("\n")

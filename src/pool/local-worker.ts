@@ -15,7 +15,7 @@ import {
 } from "../protocol/messages.ts";
 import { resultIsText } from "../service/schema.ts";
 import type { ExecuteOptions, Execution, ExecutionListener } from "./calls/execution.ts";
-import { MountAgents } from "./calls/mount-agents.ts";
+import { MountSockets } from "./calls/mount-sockets.ts";
 import { Capacity } from "./calls/slot.ts";
 import { FileTransfers, type TransferHost } from "./calls/transfers.ts";
 import { WorkerCalls } from "./calls/worker-calls.ts";
@@ -67,7 +67,7 @@ export class LocalWorker implements Worker {
   #givingUp: NodeJS.Timeout | undefined;
   #counts: CountsReceiver | undefined;
   /** Undefined without mounted servers. */
-  #mounts: MountAgents | undefined;
+  #mounts: MountSockets | undefined;
   #servedMount = false;
   /** True when the node kills the process because of one execution or of its own shutdown. */
   #sacrificed = false;
@@ -352,7 +352,7 @@ export class LocalWorker implements Worker {
     const endpoints = manifest.endpoints.filter(resultIsText).map(({ name }) => name);
     this.#process.send({ type: "text_results", endpoints });
     if (manifest.mounts !== undefined && !this.ended) {
-      this.#mounts = new MountAgents({
+      this.#mounts = new MountSockets({
         mounts: manifest.mounts,
         scratchFolder: this.#options.scratchFolder,
         connect: (mount) => this.#process.send({ type: "connect", mount }),

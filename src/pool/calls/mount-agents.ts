@@ -1,15 +1,12 @@
 /**
  * HTTP/1.1 connections to the mounted servers of a worker, as agents of `node:http`. A worker
- * listens nowhere. When the node wants a connection it asks the worker for one, which connects to a
- * Unix socket in its scratch folder, one for each server, and hands the connection to that server
- * as one that was accepted. Connections that nobody asked for are closed.
+ * listens nowhere. When the node wants a connection it asks the worker for one, which comes over a
+ * Unix socket (`mount-sockets.ts`) or, from another machine, through a stream (`remote/mounts.ts`).
+ * Connections that nobody asked for are refused.
  */
 import { Agent } from "node:http";
-import { createServer, type Server, type Socket } from "node:net";
-import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import type { MountManifest } from "../../protocol/manifest.ts";
-import { mountSocketName } from "../../protocol/messages.ts";
 
 /** How long a worker may take to connect. */
 const CONNECT_TIMEOUT_MS = 10_000;
@@ -22,33 +19,53 @@ const MAX_IDLE_CONNECTIONS = 64;
 
 interface MountAgentsOptions {
   readonly mounts: readonly MountManifest[];
-  readonly scratchFolder: string;
-  /** Asks the worker to connect once more for the server at this index. */
-  connect(index: number): void;
-  /** No connection to a server can come, for this reason. */
-  onFault(err: Error): void;
+  /** Asks the worker to connect once more for the server at this index, by a number of its own. */
+  ask(index: number, id: number): void;
+  /** Connections of a server at a time. Default: as many as it has slots. */
+  readonly maxConnections?: number;
 }
 
 /** The agents of one worker. Dispose of it when that has ended. */
 export class MountAgents implements Disposable {
-  readonly #agents: ReadonlyMap<string, MountAgent>;
+  /** By the index of their servers. */
+  readonly #agents: readonly MountAgent[];
+  readonly #indexOf: ReadonlyMap<string, number>;
 
-  constructor({ mounts, scratchFolder, connect, onFault }: MountAgentsOptions) {
-    this.#agents = new Map(
-      mounts.map(({ path }, index) => {
-        const socket = join(scratchFolder, mountSocketName(index));
-        return [path, new MountAgent(socket, { ask: () => connect(index), onFault })];
-      }),
-    );
+  constructor({ mounts, ask, maxConnections = Number.POSITIVE_INFINITY }: MountAgentsOptions) {
+    let asked = 0;
+    const options = (index: number): MountAgentOptions => ({
+      maxConnections,
+      ask: (id) => ask(index, id),
+      nextId: () => ++asked,
+    });
+    this.#agents = mounts.map((_, index) => new MountAgent(options(index)));
+    this.#indexOf = new Map(mounts.map(({ path }, index) => [path, index]));
   }
 
   /** The agent for the server at a path. */
   agentOf(path: string): Agent | undefined {
-    return this.#agents.get(path);
+    return this.#agents[this.#indexOf.get(path) ?? -1];
+  }
+
+  /** A connection for the server at this index, which takes the place of the one asked for first. */
+  arrived(index: number, connection: Duplex): void {
+    if (!this.#agents[index]?.take(connection)) {
+      connection.destroy();
+    }
+  }
+
+  /** The connection that was asked for by this number. False where nobody waits for it. */
+  take(id: number, connection: Duplex): boolean {
+    return this.#agents.some((agent) => agent.take(connection, id));
+  }
+
+  /** No more connections come for the server at this index. */
+  failed(index: number, fault: Error): void {
+    this.#agents[index]?.end(fault);
   }
 
   [Symbol.dispose](): void {
-    for (const agent of this.#agents.values()) {
+    for (const agent of this.#agents) {
       agent.destroy();
     }
   }
@@ -56,38 +73,35 @@ export class MountAgents implements Disposable {
 
 type OnConnected = (err: Error | null, stream: Duplex) => void;
 
-interface Asked {
+interface Wanted {
   readonly settle: OnConnected;
   readonly timer: NodeJS.Timeout;
 }
 
+interface MountAgentOptions {
+  readonly maxConnections: number;
+  /** Asks the worker to connect once more. */
+  ask(id: number): void;
+  nextId(): number;
+}
+
 class MountAgent extends Agent {
-  readonly #server: Server;
-  readonly #ask: () => void;
-  /** Connections that are wanted, the oldest first. */
-  readonly #asked: Asked[] = [];
-  /** How many of them the worker was asked for. */
-  #underWay = 0;
+  readonly #options: MountAgentOptions;
+  /** Connections that the worker was not asked for yet, the oldest first. */
+  readonly #waiting = new Map<number, Wanted>();
+  /** Connections that it was asked for, the oldest first. */
+  readonly #asked = new Map<number, Wanted>();
   /** Why no more connections come. */
   #fault: Error | undefined;
 
-  constructor(
-    socketPath: string,
-    { ask, onFault }: { readonly ask: () => void; readonly onFault: (err: Error) => void },
-  ) {
+  constructor(options: MountAgentOptions) {
     super({
       keepAlive: true,
       timeout: IDLE_CONNECTION_TIMEOUT_MS,
       maxFreeSockets: MAX_IDLE_CONNECTIONS,
+      maxSockets: options.maxConnections,
     });
-    this.#ask = ask;
-    this.#server = createServer((socket) => this.#connected(socket));
-    this.#server.on("error", (err) => {
-      this.#end(err);
-      onFault(err);
-    });
-    this.#server.listen(socketPath);
-    this.#server.unref();
+    this.#options = options;
   }
 
   override createConnection(_options: object, settle?: OnConnected): undefined {
@@ -98,49 +112,55 @@ class MountAgent extends Agent {
       this.#refuse(settle, this.#fault);
       return;
     }
-    const asked: Asked = {
-      settle,
-      timer: setTimeout(() => {
-        this.#asked.splice(this.#asked.indexOf(asked), 1);
-        this.#underWay = Math.max(0, this.#underWay - 1);
-        this.#askMore();
-        this.#refuse(settle, new Error("the worker did not connect in time"));
-      }, CONNECT_TIMEOUT_MS),
-    };
-    this.#asked.push(asked);
+    const id = this.#options.nextId();
+    const timer = setTimeout(() => {
+      this.#waiting.delete(id);
+      this.#asked.delete(id);
+      this.#askMore();
+      this.#refuse(settle, new Error("the worker did not connect in time"));
+    }, CONNECT_TIMEOUT_MS);
+    this.#waiting.set(id, { settle, timer });
     this.#askMore();
+  }
+
+  /** A connection that was asked for, by default the oldest. False where none was. */
+  take(connection: Duplex, id = this.#asked.keys().next().value): boolean {
+    const wanted = id === undefined ? undefined : this.#asked.get(id);
+    if (id === undefined || wanted === undefined) {
+      return false;
+    }
+    this.#asked.delete(id);
+    clearTimeout(wanted.timer);
+    this.#askMore();
+    wanted.settle(null, connection);
+    return true;
+  }
+
+  /** No more connections come, for this reason. */
+  end(fault: Error): void {
+    this.#fault ??= fault;
+    const wanted = [...this.#asked.values(), ...this.#waiting.values()];
+    this.#asked.clear();
+    this.#waiting.clear();
+    for (const { settle, timer } of wanted) {
+      clearTimeout(timer);
+      this.#refuse(settle, fault);
+    }
   }
 
   override destroy(): void {
     super.destroy();
-    this.#end(new Error("the worker has ended"));
-  }
-
-  #connected(socket: Socket): void {
-    const asked = this.#asked.shift();
-    if (asked === undefined) {
-      socket.destroy();
-      return;
-    }
-    clearTimeout(asked.timer);
-    this.#underWay = Math.max(0, this.#underWay - 1);
-    this.#askMore();
-    asked.settle(null, socket);
+    this.end(new Error("the worker has ended"));
   }
 
   #askMore(): void {
-    while (this.#underWay < Math.min(this.#asked.length, MAX_ASKED)) {
-      this.#underWay += 1;
-      this.#ask();
-    }
-  }
-
-  #end(fault: Error): void {
-    this.#fault ??= fault;
-    this.#server.close();
-    for (const { settle, timer } of this.#asked.splice(0)) {
-      clearTimeout(timer);
-      this.#refuse(settle, fault);
+    for (const [id, wanted] of this.#waiting) {
+      if (this.#asked.size >= MAX_ASKED) {
+        return;
+      }
+      this.#waiting.delete(id);
+      this.#asked.set(id, wanted);
+      this.#options.ask(id);
     }
   }
 

@@ -4,7 +4,7 @@
  */
 
 import { hash } from "node:crypto";
-import { lstat, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { SharedBound } from "../../collections/shared-bound.ts";
 import { removeTree } from "../../deployments/scratch.ts";
@@ -19,6 +19,7 @@ import {
 } from "../environments/folder-store.ts";
 import { MAX_ENVIRONMENT_FILES, overQuota, withinDisk } from "../environments/install.ts";
 import type { LockOptions } from "../layers/apt.ts";
+import { Downloads, type ImageLayer } from "./downloads.ts";
 import { ownArchitecture, type PinnedImage, readImageLock, writeImageLock } from "./lock.ts";
 import { Registry, type RegistryOptions } from "./registry.ts";
 import { type ImageVariables, unpackImage } from "./unpack.ts";
@@ -32,13 +33,14 @@ const MAX_PARALLEL_PINS = 8;
 /** Images that are fetched and unpacked at a time; a slow registry holds up those of others no more. */
 const MAX_PARALLEL_FETCHES = 4;
 
-/** How often it is said how far an image is on its way. */
-const PROGRESS_INTERVAL_MS = 10_000;
-
 /** The root in its folder of the store, beside the list of its contents. */
 const ROOT_NAME = "root";
 /** The variables of the image, there. */
 const VARIABLES_NAME = "variables.json";
+/** The digests of its layers, there. */
+const LAYERS_NAME = "layers.json";
+/** Layers as they are downloaded, beside the images. */
+const DOWNLOADS_NAME = "downloads";
 
 const MEBIBYTE = 1024 ** 2;
 
@@ -65,6 +67,7 @@ export class Images {
   readonly #options: ImagesOptions;
   readonly #registry: Registry;
   readonly #folders: FolderStore;
+  readonly #downloads: Downloads;
   readonly #pins = new SharedBound(MAX_PARALLEL_PINS);
   readonly #fetches = new SharedBound(MAX_PARALLEL_FETCHES);
 
@@ -72,16 +75,31 @@ export class Images {
     this.#options = options;
     this.#registry = new Registry(options);
     this.#folders = new FolderStore({ ...options, maxParallel: MAX_PARALLEL_FETCHES });
+    this.#downloads = new Downloads({ ...options, folder: join(options.folder, DOWNLOADS_NAME) });
   }
 
   /** Removes what was left unfinished. */
   async start(): Promise<void> {
     await this.#folders.start();
+    await this.#downloads.start();
   }
 
-  /** See `FolderStore`. */
+  /** Removes images that nobody has held for a while, and layers that no image has; see `FolderStore`. */
   async sweep(options: { readonly unusedForMs: number }): Promise<number> {
-    return await this.#folders.sweep(options);
+    const removed = await this.#folders.sweep(options);
+    await this.#downloads.sweep({ ...options, used: await this.#usedLayers() });
+    return removed;
+  }
+
+  /** The layers of all images that are there. */
+  async #usedLayers(): Promise<Set<string>> {
+    const { folder } = this.#options;
+    const texts = await Promise.all(
+      (await readdir(folder).catch(() => [])).map((name) =>
+        readFile(join(folder, name, LAYERS_NAME), "utf8").catch(() => "[]"),
+      ),
+    );
+    return new Set(texts.flatMap((text) => JSON.parse(text) as readonly string[]));
   }
 
   /**
@@ -129,7 +147,7 @@ export class Images {
         organizationId,
         make: (unfinished, limits) =>
           within(this.#fetches, organizationId, () =>
-            this.#make(pinned, unfinished, { ...limits, onProgress }),
+            this.#make(pinned, unfinished, { ...limits, organizationId, onProgress }),
           ),
       },
       until,
@@ -148,7 +166,7 @@ export class Images {
   async #make(
     pinned: PinnedImage,
     unfinished: string,
-    { maxBytes, signal, onProgress }: MakeLimits & EnvironmentProgress,
+    { organizationId, maxBytes, signal, onProgress }: MakeOptions,
   ): Promise<void> {
     const { sandbox, searchPath, maxFiles = MAX_ENVIRONMENT_FILES } = this.#options;
     const { name, size } = pinned;
@@ -159,39 +177,50 @@ export class Images {
     await mkdir(folder, { recursive: true });
     try {
       const limits = { folder: unfinished, maxBytes, maxFiles, signal };
-      const total = Math.ceil(size / MEBIBYTE);
-      onProgress?.(`fetches the image ${name}, ${total} MiB`);
-      const look = async (): Promise<void> => {
-        const done = Math.floor((await bytesIn(join(folder, "oci"))) / MEBIBYTE);
-        onProgress?.(`fetches the image ${name}: ${Math.min(done, total)} of ${total} MiB`);
-      };
-      const progress = setInterval(() => void look().catch(() => {}), PROGRESS_INTERVAL_MS);
-      try {
-        await withinDisk(limits, (until) => this.#registry.fetch(pinned, folder, until));
-      } finally {
-        clearInterval(progress);
-      }
+      const layers = await this.#registry.layers(pinned, { folder, signal });
+      await withinDisk(limits, (until) =>
+        this.#download(pinned, layers, { organizationId, folder, signal: until, onProgress }),
+      );
       onProgress?.(`unpacks the image ${name}`);
       const root = join(unfinished, ROOT_NAME);
       const variables = await withinDisk(limits, (until) =>
         unpackImage({ folder, root, maxFiles, sandbox, searchPath, signal: until }),
       );
       await writeFile(join(unfinished, VARIABLES_NAME), JSON.stringify(variables));
+      const digests = layers.map(({ digest }) => digest);
+      await writeFile(join(unfinished, LAYERS_NAME), JSON.stringify(digests));
     } catch (err) {
       await removeTree(unfinished);
       throw err;
     }
     await rm(folder, { recursive: true, force: true });
   }
+
+  /** Downloads the layers that are not there, into a layout in a folder. */
+  async #download(
+    pinned: PinnedImage,
+    layers: readonly ImageLayer[],
+    { organizationId, folder, signal, onProgress }: DownloadOptions,
+  ): Promise<void> {
+    const { name, size } = pinned;
+    const total = Math.ceil(size / MEBIBYTE);
+    await this.#downloads.run({
+      ...{ organizationId, layers, signal, into: join(folder, "oci") },
+      fetch: (folders) => this.#registry.fetch(pinned, folders, signal),
+      onProgress(bytes) {
+        const done = Math.min(Math.floor(bytes / MEBIBYTE), total);
+        onProgress?.(`fetches the image ${name}: ${done} of ${total} MiB`);
+      },
+    });
+  }
 }
 
-/** What the files of a layout have, those that are being written, too. */
-async function bytesIn(folder: string): Promise<number> {
-  let bytes = 0;
-  for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
-    bytes += entry.isFile() ? (await lstat(join(entry.parentPath, entry.name))).size : 0;
-  }
-  return bytes;
+interface MakeOptions extends MakeLimits, Pick<EnvironmentProgress, "onProgress"> {
+  readonly organizationId: string;
+}
+
+interface DownloadOptions extends Omit<MakeOptions, "maxBytes"> {
+  readonly folder: string;
 }
 
 /** Does it in a place that is free for an organization. Rejects with an `EnvironmentError` without. */

@@ -35,6 +35,8 @@ export interface IsolatedRun {
   readonly args: readonly string[];
   /** The folder that it may write, where it works. */
   readonly folder: string;
+  /** A folder around that one, all of which it may write. Default: none. */
+  readonly around?: string;
   /** What it reads besides, by absolute paths; what is not there is left out. Default: nothing. */
   readonly read?: readonly string[];
   readonly env?: { readonly [name: string]: string };
@@ -102,7 +104,7 @@ interface Relay {
 }
 
 async function run(
-  { sandbox, program, args, folder, read = [], env = {}, timeoutMs, signal }: IsolatedRun,
+  { sandbox, program, args, folder, around, read = [], env = {}, timeoutMs, signal }: IsolatedRun,
   { socketPath, loopback = "" }: Relay,
 ): Promise<Omit<IsolatedEnd, "refusal">> {
   const relay = socketPath !== undefined;
@@ -130,7 +132,8 @@ async function run(
       read: [
         ...new Set([program, realpathSync(program), ...read, ...(relay ? relayFiles() : [])]),
       ].filter((path) => existsSync(path)),
-      writable: [folder],
+      // Mounted last: files are renamed within one mount only.
+      writable: around === undefined ? [folder] : [folder, around],
       mounted: socketPath === undefined ? [] : [{ path: socketPath, inside: EGRESS_SOCKET_INSIDE }],
       program: first,
       args: rest,

@@ -12,7 +12,9 @@ import { EgressPolicy } from "../../pool/egress/policy.ts";
 import { findProgram, type KernelSandbox } from "../../pool/sandbox/sandbox.ts";
 import { type ImageName, parseImage } from "../../protocol/image.ts";
 import { EnvironmentError, OversizedError } from "../environments/environment.ts";
+import type { DownloadFolders, ImageLayer } from "./downloads.ts";
 import { runIsolated } from "./isolated.ts";
+import { digestIn } from "./layout.ts";
 import { ownArchitecture, type PinnedImage } from "./lock.ts";
 
 /** How long a registry may take to say what an image is. */
@@ -81,10 +83,7 @@ export class Registry {
       ? listed(manifest.manifests.slice(0, MAX_LISTED_MANIFESTS), name)
       : own;
     const text = digest === own ? given : await inspect(`@sha256:${digest}`, "--raw");
-    if (hash("sha256", text, "hex") !== digest) {
-      throw invalid(`${image.registry} gives another content than the digest of ${name} says`);
-    }
-    const size = sizeOf(parse(text, name), name);
+    const size = bytesOf(layersIn(text, { ...image, digest }));
     const config = parse(await inspect(`@sha256:${digest}`, "--config", "--raw"), name);
     const { os, architecture } = config;
     if (os !== "linux" || architecture !== ownArchitecture()) {
@@ -93,26 +92,37 @@ export class Registry {
     return { name, digest, architecture: ownArchitecture(), size };
   }
 
-  /** Fetches an image into a folder that is there, as an OCI layout `oci`, with the tag `image`. */
+  /** The layers of an image, in their order. Rejects with an `EnvironmentError`. */
+  async layers(
+    { name, digest }: PinnedImage,
+    { folder, signal }: Omit<RunOptions, "timeoutMs">,
+  ): Promise<readonly ImageLayer[]> {
+    const image = pinnedName(name, digest);
+    const args = ["inspect", "--raw", `docker://${name}@sha256:${digest}`];
+    const text = await this.#skopeo(image, args, { folder, signal, timeoutMs: PIN_TIMEOUT_MS });
+    return layersIn(text, { ...image, digest });
+  }
+
+  /** Fetches an image into a layout with the tag `image`, all but the blobs that are there. */
   async fetch(
     { name, digest }: PinnedImage,
-    folder: string,
+    { own, layout, blobs }: DownloadFolders,
     signal: AbortSignal | undefined,
   ): Promise<void> {
-    const image = parseImage(`${name}@sha256:${digest}`);
-    if (image === undefined) {
-      throw refused(`${name} is no name of a container image`);
-    }
-    const from = `docker://${name}@sha256:${digest}`;
-    const args = ["copy", "--quiet", from, `oci:${join(folder, "oci")}:image`];
-    await this.#skopeo(image, args, { folder, signal, timeoutMs: FETCH_TIMEOUT_MS });
+    const args = [
+      ...["copy", "--quiet", "--dest-oci-accept-uncompressed-layers"],
+      ...["--dest-shared-blob-dir", blobs],
+      ...[`docker://${name}@sha256:${digest}`, `oci:${layout}:image`],
+    ];
+    const run = { folder: own, around: blobs, signal, timeoutMs: FETCH_TIMEOUT_MS };
+    await this.#skopeo(pinnedName(name, digest), args, run);
   }
 
   /** Its output. Rejects with an `EnvironmentError` that has its complaint. */
   async #skopeo(
     { registry, name }: ImageName,
     args: readonly string[],
-    { folder, signal, timeoutMs }: RunOptions,
+    { folder, around, signal, timeoutMs }: RunOptions,
   ): Promise<Buffer> {
     const { sandbox, searchPath, env, allowed, idleMs = REGISTRY_IDLE_TIMEOUT_MS } = this.#options;
     const passed = Object.fromEntries(
@@ -129,6 +139,7 @@ export class Registry {
         ...args,
       ],
       folder,
+      ...(around !== undefined && { around }),
       read: ["/etc/containers", ...Object.values(passed).flatMap((path) => path.split(":"))],
       env: passed,
       timeoutMs,
@@ -162,8 +173,10 @@ function loopbackOf(registry: string, allowed: readonly string[]): string | unde
 }
 
 interface RunOptions {
-  /** A folder that it may write. */
+  /** The folder in which it works. */
   readonly folder: string;
+  /** A folder around that, all of which it may write. Default: none. */
+  readonly around?: string;
   readonly timeoutMs: number;
   readonly signal: AbortSignal | undefined;
 }
@@ -214,15 +227,52 @@ function listed(manifests: readonly unknown[], name: string): string {
   return digest;
 }
 
-function sizeOf({ layers }: Json, name: string): number {
-  const sizes = Array.isArray(layers) ? layers.map((each) => Number((each as Json)?.size)) : [];
-  const isCounted = sizes.every((size) => Number.isSafeInteger(size) && size >= 0);
-  if (!Array.isArray(layers) || !isCounted || sizes.length > MAX_IMAGE_LAYERS) {
-    throw refused(
-      `${name} is no image that is read here, but an older format, or something else that a registry keeps: build it again with a current tool`,
-    );
+interface ExpectedManifest {
+  readonly registry: string;
+  readonly name: string;
+  /** SHA-256, in hex. */
+  readonly digest: string;
+}
+
+/** The layers in the text of a manifest, which is of its digest. Throws an `EnvironmentError`. */
+function layersIn(text: Buffer, { registry, name, digest }: ExpectedManifest): ImageLayer[] {
+  if (hash("sha256", text, "hex") !== digest) {
+    throw invalid(`${registry} gives another content than the digest of ${name} says`);
   }
-  return sizes.reduce((sum, size) => sum + size, 0);
+  const { layers } = parse(text, name);
+  if (!Array.isArray(layers) || layers.length > MAX_IMAGE_LAYERS) {
+    throw unread(name);
+  }
+  return layers.map((each) => {
+    const { size, mediaType, urls } = (each ?? {}) as Json;
+    if (!Number.isSafeInteger(size) || Number(size) < 0) {
+      throw unread(name);
+    }
+    if (urls !== undefined || /foreign|nondistributable/.test(String(mediaType))) {
+      throw refused(`${name} has a layer that its registry does not give: build it without`);
+    }
+    return { digest: digestIn(each), size: Number(size) };
+  });
+}
+
+/** What these layers are to download. */
+export function bytesOf(layers: readonly ImageLayer[]): number {
+  return layers.reduce((sum, { size }) => sum + size, 0);
+}
+
+function unread(name: string): EnvironmentError {
+  return refused(
+    `${name} is no image that is read here, but an older format, or something else that a registry keeps: build it again with a current tool`,
+  );
+}
+
+/** The name of a pinned image. Throws an `EnvironmentError` for what is none. */
+function pinnedName(name: string, digest: string): ImageName {
+  const image = parseImage(`${name}@sha256:${digest}`);
+  if (image === undefined) {
+    throw refused(`${name} is no name of a container image`);
+  }
+  return image;
 }
 
 /** What skopeo complained of, without passwords in addresses. */

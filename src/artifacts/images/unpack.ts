@@ -3,7 +3,7 @@
  * no device, and gives all files to one user. What it made is then gone through, and nothing in it
  * is followed: folders, plain files and links stay, without bits that give rights (setuid, setgid).
  */
-import { chmod, lstat, mkdir, opendir, readFile, rename, rm, unlink } from "node:fs/promises";
+import { chmod, lstat, mkdir, opendir, rename, rm, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import {
   environmentBytes,
@@ -13,14 +13,13 @@ import {
 import type { KernelSandbox } from "../../pool/sandbox/sandbox.ts";
 import { EnvironmentError } from "../environments/environment.ts";
 import { runIsolated } from "./isolated.ts";
+import { type ImageLayout, readLayout } from "./layout.ts";
 import { toolPath } from "./registry.ts";
 
 /** Time to unpack an image: one of 5 GiB takes two minutes. */
 const UNPACK_IMAGE_TIMEOUT_MS = 30 * 60_000;
 /** Deeper than the folders of any real image. */
 const MAX_IMAGE_DEPTH = 256;
-/** The index, the manifest and the configuration of an image, each. */
-const MAX_IMAGE_JSON_BYTES = 4 * 1024 ** 2;
 
 /** What a sandbox has of its own: folders of an image with these names are empty. */
 const OF_THE_SANDBOX = ["dev", "proc", "run", "sys", "tmp"];
@@ -50,7 +49,8 @@ export type ImageVariables = { readonly [name: string]: string };
 /** Unpacks it, and returns its variables. Rejects with an `EnvironmentError`. */
 export async function unpackImage(options: UnpackOptions): Promise<ImageVariables> {
   const { folder, root, maxFiles, sandbox, searchPath, signal } = options;
-  const variables = await variablesOf(join(folder, "oci"));
+  const { config } = await readLayout(join(folder, "oci"));
+  const variables = variablesOf(config);
   const end = await runIsolated({
     sandbox,
     program: toolPath("umoci", searchPath),
@@ -122,17 +122,9 @@ async function tidy(root: string, { path, depth }: Place, room: { files: number 
 }
 
 /** The variables of the configuration (OCI image specification, `config.Env`). */
-async function variablesOf(layout: string): Promise<ImageVariables> {
-  const { manifests } = (await readObject(join(layout, "index.json"))) as {
-    readonly manifests?: readonly { readonly digest?: unknown }[];
-  };
-  const manifest = (await readBlob(layout, manifests?.[0]?.digest)) as {
-    readonly config?: { readonly digest?: unknown };
-  };
-  const { config } = (await readBlob(layout, manifest.config?.digest)) as {
-    readonly config?: { readonly Env?: unknown };
-  };
-  const given: unknown[] = Array.isArray(config?.Env) ? config.Env : [];
+function variablesOf({ config }: ImageLayout["config"]): ImageVariables {
+  const { Env } = (config ?? {}) as { readonly Env?: unknown };
+  const given: unknown[] = Array.isArray(Env) ? Env : [];
   const variables = Object.fromEntries(
     given.flatMap((each) => {
       const [, name = "", value = ""] = /^([^=]+)=([^\0]*)$/s.exec(String(each)) ?? [];
@@ -144,24 +136,6 @@ async function variablesOf(layout: string): Promise<ImageVariables> {
     throw refused(`its variables have more than ${MAX_ENVIRONMENT_BYTES} bytes`);
   }
   return variables;
-}
-
-async function readBlob(layout: string, digest: unknown): Promise<unknown> {
-  const [, hex] = /^sha256:([0-9a-f]{64})$/.exec(String(digest)) ?? [];
-  if (hex === undefined) {
-    throw refused("its manifest is not valid");
-  }
-  return await readObject(join(layout, "blobs/sha256", hex));
-}
-
-async function readObject(path: string): Promise<unknown> {
-  const { size } = await lstat(path);
-  const value: unknown =
-    size > MAX_IMAGE_JSON_BYTES ? undefined : JSON.parse(await readFile(path, "utf8"));
-  if (typeof value !== "object" || value === null) {
-    throw refused("its manifest is not valid");
-  }
-  return value;
 }
 
 function refused(why: string, cause?: unknown): EnvironmentError {

@@ -12,7 +12,6 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import type { RequestListener } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -143,6 +142,7 @@ describe.skipIf(skipped)(`container images${skipped}`, () => {
     expect(again.folder).toBe(first.folder);
     expect(readdirSync(first.folder).toSorted()).toEqual([
       "contents.json",
+      "layers.json",
       "root",
       "variables.json",
     ]);
@@ -250,7 +250,7 @@ describe.skipIf(skipped)(`container images${skipped}`, () => {
     const lock = await images.lock(name);
     expect(readImageLock(lock).size).toBeLessThan(MEBIBYTE);
     await expect(images.hold({ lock })).rejects.toThrow("more than the 64 MiB of disk");
-    expect(readdirSync(join(home, "store"))).toEqual([]);
+    expect(readdirSync(join(home, "store"))).toEqual(["downloads"]);
   });
 
   it("refuses an image with more files than a root may have", async () => {
@@ -299,29 +299,6 @@ describe.skipIf(skipped)(`container images${skipped}`, () => {
     await expect(untrusted.lock(name)).rejects.toThrow("certificate");
   });
 
-  /** A server that answers as the registry does, but for what `odd` answers itself. */
-  const imitate = async (odd: (path: string, res: Parameters<RequestListener>[1]) => boolean) =>
-    await registry.serve((req, res) => {
-      const path = req.url ?? "";
-      if (odd(path, res)) {
-        return;
-      }
-      const { pathname } = new URL(path, "https://registry");
-      void forwarded(pathname, res, req.headers.accept);
-    });
-  const forwarded = async (
-    path: string,
-    res: Parameters<RequestListener>[1],
-    accept = "*/*",
-  ): Promise<void> => {
-    const { request } = await import("node:https");
-    const ca = readFileSync(registry.authority);
-    request(`https://${registry.host}${path}`, { ca, headers: { accept } }, (answer) => {
-      res.writeHead(answer.statusCode ?? 500, answer.headers);
-      answer.pipe(res);
-    }).end();
-  };
-
   it("leaves room for others when one organization asks for many images", async () => {
     const host = await registry.serve(() => {});
     const images = await open({ allowed: [host], idleMs: 1_000 });
@@ -344,7 +321,7 @@ describe.skipIf(skipped)(`container images${skipped}`, () => {
     const basic = `Basic ${Buffer.from("ada:a password").toString("base64")}`;
     const host = await registry.serve((req, res) => {
       if (req.headers.authorization === basic) {
-        void forwarded(req.url ?? "", res, req.headers.accept);
+        registry.forward(req.url ?? "", res, req.headers.accept);
       } else {
         res.writeHead(401, { "www-authenticate": 'Basic realm="closed"' }).end();
       }
@@ -362,7 +339,7 @@ describe.skipIf(skipped)(`container images${skipped}`, () => {
   });
 
   it("says that a registry takes no more requests", async () => {
-    const host = await imitate((path, res) => {
+    const host = await registry.imitate((path, res) => {
       if (path === "/v2/") {
         return false;
       }
@@ -388,7 +365,7 @@ describe.skipIf(skipped)(`container images${skipped}`, () => {
       "https://10.0.0.1/x",
       "http://169.254.169.254/x",
     ]) {
-      const host = await imitate((path, res) => {
+      const host = await registry.imitate((path, res) => {
         if (path.includes("/blobs/")) {
           res.writeHead(307, { location: target }).end();
           return true;
@@ -416,11 +393,11 @@ describe.skipIf(skipped)(`container images${skipped}`, () => {
     const { digest } = readImageLock(lock);
     const images = await open();
     const instead = readImageLock(await images.lock(other)).digest;
-    const manifests = await imitate((asked, res) => {
+    const manifests = await registry.imitate((asked, res) => {
       if (!asked.includes(`/manifests/sha256:${digest}`)) {
         return false;
       }
-      void forwarded(
+      registry.forward(
         `/v2/other/manifests/sha256:${instead}`,
         res,
         "application/vnd.oci.image.manifest.v1+json",
@@ -433,7 +410,7 @@ describe.skipIf(skipped)(`container images${skipped}`, () => {
     );
     const at = (host: string): string => lock.replace(registry.host, host);
     await expect(changed.hold({ lock: at(manifests) })).rejects.toThrow(/digest|match/);
-    const layers = await imitate((asked, res) => {
+    const layers = await registry.imitate((asked, res) => {
       const isBlob =
         asked.includes("/blobs/") && !asked.includes(createHash("sha256").digest("hex"));
       if (isBlob) {

@@ -265,6 +265,11 @@ export class TestRegistry implements AsyncDisposable {
     return `${this.host}/${name}`;
   }
 
+  /** The manifest of an image that is there. */
+  manifest(name: string): unknown {
+    return JSON.parse(this.#skopeo("inspect", "--raw", `docker://${this.host}/${name}`));
+  }
+
   /** Another server with the same certificate; returns its host and port. */
   async serve(listener: RequestListener): Promise<string> {
     const server = createServer(
@@ -275,6 +280,28 @@ export class TestRegistry implements AsyncDisposable {
     server.listen(0, "127.0.0.1");
     await once(server, "listening");
     return `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  }
+
+  /** A server that answers as the registry does, but for what `odd` answers itself; returns its host. */
+  async imitate(
+    odd: (path: string, res: Parameters<RequestListener>[1]) => boolean,
+  ): Promise<string> {
+    return await this.serve((req, res) => {
+      const path = req.url ?? "";
+      if (!odd(path, res)) {
+        const { pathname } = new URL(path, "https://registry");
+        this.forward(pathname, res, req.headers.accept);
+      }
+    });
+  }
+
+  /** Answers with what the registry has at a path. */
+  forward(path: string, res: Parameters<RequestListener>[1], accept = "*/*"): void {
+    const ca = readFileSync(this.authority);
+    request(`https://${this.host}${path}`, { ca, headers: { accept } }, (answer) => {
+      res.writeHead(answer.statusCode ?? 500, answer.headers);
+      answer.pipe(res);
+    }).end();
   }
 
   #copy(from: string, name: string): void {

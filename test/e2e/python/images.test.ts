@@ -140,7 +140,7 @@ describe.skipIf(skipped)(`a container image of a service${skipped}`, () => {
       said.push(text);
     }
     expect(said).toEqual([
-      expect.stringMatching(`fetches the image ${image}, \\d+ MiB`),
+      expect.stringMatching(`fetches the image ${image}: 0 of \\d+ MiB`),
       `unpacks the image ${image}`,
     ]);
   });

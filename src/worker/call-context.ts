@@ -10,6 +10,7 @@ import type { EndpointKind } from "../sdk/options.ts";
 import type { Channel } from "./channel.ts";
 import type { Meters } from "./custom-metrics.ts";
 import { CallLog, type CallLogOutlets } from "./log.ts";
+import { OutputLines } from "./output.ts";
 import { SaidResponse } from "./response.ts";
 
 /** Least time between two messages of progress of one call. */
@@ -43,6 +44,7 @@ export class CallContext implements TaskContext {
   #reporter: ProgressReporter | undefined;
   #progress: TaskContext["progress"] | undefined;
   #log: CallLog | undefined;
+  #output: OutputLines | undefined;
   readonly #request: RequestHead | undefined;
   #shown: CallRequest | undefined;
   #said: SaidResponse | undefined;
@@ -101,6 +103,14 @@ export class CallContext implements TaskContext {
     return this.#log;
   }
 
+  /** Where its function's output goes; undefined once the call has ended. */
+  get output(): OutputLines | undefined {
+    if (!this.#ended) {
+      this.#output ??= new OutputLines((level, line) => this.log[level](line));
+    }
+    return this.#ended ? undefined : this.#output;
+  }
+
   get metrics(): TaskContext["metrics"] {
     return this.#outlets.meters.of(this.#endpoint);
   }
@@ -132,6 +142,7 @@ export class CallContext implements TaskContext {
   /** Sends pending progress and log lines, and drops everything that comes later. */
   end(): void {
     this.#ended = true;
+    this.#output?.end();
     this.#reporter?.flush();
     this.#log?.close();
   }

@@ -14,6 +14,7 @@ import type { Channel } from "./channel.ts";
 import type { Meters } from "./custom-metrics.ts";
 import { LOG_BUDGET } from "./log.ts";
 import type { Outbox } from "./outbox.ts";
+import { withOutputOf } from "./output.ts";
 import type { ResultOptions } from "./payload.ts";
 import { headOf } from "./response.ts";
 import { type CallOutcome, type EndingCall, failureOf, readChecked, writeResult } from "./run.ts";
@@ -193,9 +194,10 @@ async function run(
   if ("failure" in checked) {
     return checked;
   }
-  const returned = await executable.run(checked.value, ctx);
+  const { value } = checked;
+  const returned = await withOutputOf(ctx, () => executable.run(value, ctx));
   if (stream !== undefined) {
-    const chunks = await streamPieces(returned, stream);
+    const chunks = await withOutputOf(ctx, () => streamPieces(returned, stream));
     const response = chunks === 0 ? stream.head() : undefined;
     return { result: { json: String(chunks), files: [], ...(response && { response }) } };
   }

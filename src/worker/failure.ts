@@ -8,11 +8,10 @@ import {
 import { errorCodeOf } from "../sdk/errors.ts";
 import { issuePath } from "../sdk/schema.ts";
 import { deniedMessage } from "./permission-errors.ts";
+import { stackOf } from "./stack.ts";
 
 /** Message of an error that a call reports. */
 const MAX_FAILURE_MESSAGE_CHARACTERS = 8192;
-/** Stack of an error that a call reports, with those of its causes. */
-const MAX_FAILURE_STACK_CHARACTERS = 16_384;
 
 /** Thrown for what a function made and that cannot be sent. */
 export class OutputRefused extends Error {
@@ -96,20 +95,6 @@ export function messageOf(thrown: unknown): string {
     // An object without a prototype, or one whose toString throws, has no text.
     return "something was thrown that is not an error";
   }
-}
-
-/** The stack trace of an error, with those of its causes. */
-function stackOf(thrown: unknown): string | undefined {
-  const stacks: string[] = [];
-  let current = thrown;
-  while (current instanceof Error && stacks.length < 5) {
-    const denied = deniedMessage(current);
-    stacks.push(denied === undefined ? String(current.stack) : `${denied}\n${current.stack}`);
-    current = current.cause;
-  }
-  return stacks.length > 0
-    ? stacks.join("\ncaused by: ").slice(0, MAX_FAILURE_STACK_CHARACTERS)
-    : undefined;
 }
 
 /** The code of a function that ended with the error of its own abort. */

@@ -5,13 +5,14 @@
  * except `tessera-platform`, which is always this copy of the SDK.
  */
 import { type ResolveFnOutput, registerHooks, setSourceMapsSupport } from "node:module";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { pathToFileURL } from "node:url";
 import { type ReadyService, readyService } from "../sdk/describe.ts";
 import { ServiceDefinitionError } from "../sdk/errors.ts";
 import { serviceDefinitionOf } from "../sdk/service.ts";
 import type { Meters } from "./custom-metrics.ts";
 import { messageOf } from "./failure.ts";
 import { deniedCause } from "./permission-errors.ts";
+import { OWN_FOLDERS } from "./stack.ts";
 
 /** Thrown when a service cannot be loaded. The message is for its author. */
 class ServiceRefusedError extends Error {
@@ -20,11 +21,6 @@ class ServiceRefusedError extends Error {
 
 const EXTENSION = import.meta.url.endsWith(".ts") ? "ts" : "js";
 const SDK_URL = new URL(`../sdk/index.${EXTENSION}`, import.meta.url).href;
-
-/** The folders of the platform's own code, as opposed to the service's. */
-const OWN_FOLDERS = ["collections", "protocol", "sdk", "worker"].map((name) =>
-  fileURLToPath(new URL(`../${name}/`, import.meta.url)),
-);
 
 /** Imports a service and makes it ready. Rejects with a `ServiceRefusedError`. */
 export async function loadService(

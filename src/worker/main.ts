@@ -17,8 +17,10 @@ import { messageOf } from "./failure.ts";
 import { loadService } from "./load.ts";
 import type { Mounts } from "./mounts.ts";
 import { Outbox } from "./outbox.ts";
+import { takeOutputOfCalls } from "./output.ts";
 import { speakToDeployer } from "./permission-errors.ts";
 import { ServiceReadiness } from "./readiness.ts";
+import { nameFilesFrom } from "./stack.ts";
 
 type LoadMessage = Extract<NodeMessage, { type: "load" }>;
 
@@ -96,6 +98,7 @@ async function load({
     // With an egress proxy, the sandbox of the kernel holds the worker: there are no other sockets.
     channel.isolate({ unixSockets: egressSocket !== undefined });
     speakToDeployer();
+    nameFilesFrom(servicePath);
   }
   try {
     if (egressSocket !== undefined) {
@@ -105,6 +108,7 @@ async function load({
       throw new Error(`${servicePath} is not JavaScript, which this host runs`);
     }
     const service = await loadService(servicePath, code, meters);
+    takeOutputOfCalls();
     const { ready } = service;
     const say = (said: string): void => channel.send({ type: "readiness", said });
     // A build asks for the manifest; what the service is ready for is not there.

@@ -69,6 +69,22 @@ describe("a worker", () => {
       ]);
     });
 
+    it("what a function writes to its output, as lines of its own call's log until it ends", async () => {
+      const ids = ["ada", "grace"].map((name) => [name, worker.start("speak", { name })] as const);
+      for (const [name, id] of ids) {
+        await worker.outcome(id);
+        expect(of(worker, "log", id).map(({ level, message }) => [level, message])).toEqual([
+          ["info", `${name} loads { weights: 2 }`],
+          ["info", "one part, and the other"],
+          ["info", "20 %"],
+          ["warn", `${name} is old`],
+          ["warn", "the end"],
+        ]);
+      }
+      await expect.poll(() => worker.stderr).toContain("grace has ended\n");
+      expect(worker.stderr).not.toContain("is old");
+    });
+
     it("log lines of 8,192 characters, and fields that JSON can carry", async () => {
       const id = worker.start("chatter", { lines: 2 });
       await worker.outcome(id);

@@ -68,7 +68,9 @@ describe("a worker", () => {
   it("leaves out what cannot be counted, without failing the call, and says so once", async () => {
     expect(await counted("mistaken", {})).toEqual([]);
     expect(await counted("mistaken", {})).toEqual([]);
-    const lines = worker.stderr.split("\n").filter((line) => line.startsWith("metric "));
+    const lines = worker.messages
+      .flatMap((one) => (one.type === "log" ? [one.message] : []))
+      .filter((line) => line.startsWith("metric "));
     expect(lines.map((line) => line.replace(/; this was not counted.*/, ""))).toEqual([
       "metric texts_total: a counter only goes up: it cannot add a negative amount",
       "metric tokens_total: the label model must be given, as a string or a number",

@@ -188,6 +188,15 @@ describe("a worker", () => {
       expect(failure).toMatchObject({ code: "internal", message: "out of luck" });
       expect(failure.stack).toMatch(/zod-functions\.ts:\d+:\d+/);
       expect(failure.stack).toContain("caused by: Error: deeper");
+      expect(failure.stack).not.toContain("/src/worker/");
+    });
+
+    it("with the places that a deployed service has in its author's folder", async () => {
+      await using deployed = (await WorkerProcess.ready("zod-functions.ts", { isolated: true }))
+        .worker;
+      const { stack = "" } = await deployed.failure("fail", { how: "any" });
+      expect(stack).toMatch(/^Error: out of luck\n {4}at .*[ (]zod-functions\.ts:\d+:\d+/);
+      expect(stack).not.toContain("/fixtures/");
     });
 
     it("even when it is not an error", async () => {

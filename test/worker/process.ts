@@ -82,7 +82,7 @@ export class WorkerProcess implements AsyncDisposable {
   }
 
   /** Forks, loads, and returns the worker with what it said: its manifest or its refusal. */
-  static async load(name: string) {
+  static async load(name: string, more: { readonly isolated?: true } = {}) {
     const bundle = await bundleService(servicePath(name));
     const worker = new WorkerProcess(bundle.servicePath);
     worker.send({
@@ -92,6 +92,7 @@ export class WorkerProcess implements AsyncDisposable {
       maxResultBytes: 64 * 1024 * 1024,
       maxFileBytes: 64 * 1024 * 1024,
       scratchFolder: "/nowhere",
+      ...more,
     });
     const answer = await worker.find((message) =>
       message.type === "ready" || message.type === "refused" ? message : undefined,
@@ -99,8 +100,11 @@ export class WorkerProcess implements AsyncDisposable {
     return { worker, answer };
   }
 
-  static async ready(name: string): Promise<{ worker: WorkerProcess; manifest: ServiceManifest }> {
-    const { worker, answer } = await WorkerProcess.load(name);
+  static async ready(
+    name: string,
+    more: { readonly isolated?: true } = {},
+  ): Promise<{ worker: WorkerProcess; manifest: ServiceManifest }> {
+    const { worker, answer } = await WorkerProcess.load(name, more);
     if (answer.type !== "ready") {
       throw new Error(`refused: ${answer.type === "refused" ? answer.message : ""}`);
     }

@@ -114,12 +114,23 @@ _STARTING_FILES = frozenset({"subprocess.py", "popen_fork.py", "synchronize.py",
 """Modules of Python that start processes, and make what they share."""
 
 
+_folder = ""
+
+
+def name_files_from(folder: str) -> None:
+    """From now on, tracebacks name files by their paths from the folder of the service."""
+    global _folder
+    _folder = folder.rstrip("/") + "/"
+
+
 def _stack_of(error: BaseException) -> str:
     try:
         lines = traceback.format_exception(type(error), error, _own_frames(error))
     except Exception as broken:  # A traceback that cannot be formatted must not fail the answer.
         return f"{type(error).__name__}, whose traceback cannot be written: {broken!r}"
     text = "".join(lines)
+    if _folder:
+        text = text.replace(f'File "{_folder}', 'File "')
     # The innermost frames are at the end.
     return text[-MAX_STACK_CHARACTERS:]
 

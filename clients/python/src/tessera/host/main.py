@@ -22,6 +22,7 @@ from typing import Any, NoReturn
 
 from ..version import __version__
 from .channel import Channel
+from .failure import name_files_from
 from .frames import Attachments, Frame
 from .mounts import Mounts
 from .outbox import Changes, Outbox
@@ -100,6 +101,8 @@ def _die_with_node() -> None:
 def _load(channel: Channel, load: dict[str, Any]) -> Any:
     """Imports the service, before there is an event loop: what it runs at import may need one."""
     source = load["code"]
+    if load.get("isolated"):
+        name_files_from(source.get("folder") or os.path.dirname(source["module"]))
     try:
         from ..sdk.loading import Installation, load_service
 

@@ -9,6 +9,7 @@ import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { EgressPolicy } from "../../pool/egress/policy.ts";
 import { EgressProxy } from "../../pool/egress/proxy.ts";
+import type { FindUpstream } from "../../pool/egress/upstream.ts";
 import { withMemoryGroup } from "../../pool/launch/launch.ts";
 import { DEFAULT_LIMITS } from "../../pool/limits.ts";
 import type { KernelSandbox } from "../../pool/sandbox/sandbox.ts";
@@ -51,6 +52,8 @@ export interface IsolatedNetwork {
   readonly allowed: readonly string[];
   /** The loopback of the machine that it is to reach as its own, as host and port. Default: none. */
   readonly loopback: string | undefined;
+  /** The proxies of the operator. Default: none. */
+  readonly upstream: FindUpstream | undefined;
   /** Silence on a connection after which it is closed. */
   readonly idleMs: number;
 }
@@ -88,6 +91,7 @@ export async function runIsolated(options: IsolatedRun): Promise<IsolatedEnd> {
         refusal = line.replace(/^a connection was refused: /, "");
       },
       idleMs: network.idleMs,
+      upstream: network.upstream,
     });
     await proxy.start();
     const ended = await run(options, { socketPath: proxy.path, loopback: network.loopback ?? "" });

@@ -9,6 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseAddress } from "../../collections/networks.ts";
 import { EgressPolicy } from "../../pool/egress/policy.ts";
+import { type FindUpstream, upstreamProxies } from "../../pool/egress/upstream.ts";
 import { findProgram, type KernelSandbox } from "../../pool/sandbox/sandbox.ts";
 import { type ImageName, parseImage } from "../../protocol/image.ts";
 import { EnvironmentError, OversizedError } from "../environments/environment.ts";
@@ -37,7 +38,7 @@ export interface RegistryOptions {
   readonly sandbox: KernelSandbox;
   /** Folders of programs, as `PATH` has them. */
   readonly searchPath: string;
-  /** Of this, skopeo gets what `PASSED` names. */
+  /** Of this, skopeo gets what `PASSED` names; the proxies in it are used for it. */
   readonly env: NodeJS.ProcessEnv;
   /** Host rules of the operator: registries that are not public. */
   readonly allowed: readonly string[];
@@ -144,7 +145,7 @@ export class Registry {
       env: passed,
       timeoutMs,
       signal,
-      network: { allowed, idleMs, loopback },
+      network: { allowed, idleMs, loopback, upstream: proxiesOf(env) },
     });
     if (end.code !== 0) {
       throw explained(complaintOf(end.stderr), { ...end, registry, name });
@@ -170,6 +171,15 @@ function loopbackOf(registry: string, allowed: readonly string[]): string | unde
     throw unavailable(`its image is not fetched: ${fault}`);
   }
   return `${host}:${port}`;
+}
+
+/** The operator's proxies. Throws an `EnvironmentError`. */
+function proxiesOf(env: NodeJS.ProcessEnv): FindUpstream | undefined {
+  try {
+    return upstreamProxies(env);
+  } catch (err) {
+    throw unavailable(`its image is not fetched: ${(err as Error).message}`);
+  }
 }
 
 interface RunOptions {

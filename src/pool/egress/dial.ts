@@ -57,7 +57,8 @@ async function addressesOf(name: string, resolve: Resolve): Promise<Address[]> {
   }
 }
 
-async function resolveName(name: string): Promise<string[]> {
+/** The addresses of a name, by the resolver of the operating system. */
+export async function resolveName(name: string): Promise<string[]> {
   const found = await lookup(name, { all: true });
   return found.map(({ address }) => address);
 }

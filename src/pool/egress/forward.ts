@@ -36,7 +36,10 @@ export async function forward(
 ): Promise<void> {
   const url = targetOf(req.url ?? "");
   const port = url.port === "" ? 80 : Number(url.port);
-  const upstream = await open({ host: url.hostname.replace(/^\[|\]$/g, ""), port });
+  const upstream = await open({
+    ...{ host: url.hostname.replace(/^\[|\]$/g, ""), port },
+    isPlain: true,
+  });
   const outgoing = request({
     method: req.method ?? "GET",
     path: `${url.pathname}${url.search}`,

@@ -25,6 +25,10 @@ const NAT64: Network = ipaddr.parseCIDR("64:ff9b::/96");
 /** The metadata service of Azure, which has a public address. */
 const AZURE_METADATA: Network = ipaddr.parseCIDR("168.63.129.16/32");
 
+/** Names without a dot, and below domains that are nobody's in public (RFC 6761, RFC 6762, ICANN). */
+const PRIVATE_NAME =
+  /^[^.]+$|(?:^|\.)(?:localhost|localdomain|local|internal|intranet|private|corp|home|lan|home\.arpa)$/;
+
 const WORDS: { readonly [range: string]: string } = {
   loopback: "a loopback address",
   linkLocal: "a link-local address, where clouds have their metadata",
@@ -104,10 +108,20 @@ export class EgressPolicy {
         (name !== undefined && matchesName(rule, name, port)),
     );
     const what = isAllowed ? undefined : this.#classOf(address);
-    return (
-      what &&
-      `${shown({ host, port })} is ${what}, which deployments may not reach: ask the operator of the platform to allow it (tessera start --allow-egress)`
-    );
+    return what && `${shown({ host, port })} is ${refusedWithout(what)}`;
+  }
+
+  /**
+   * Why a name is refused whose addresses only a proxy knows: those of private networks lead to
+   * what is not public. Undefined when the proxy may decide.
+   */
+  nameFault({ host, port }: Asked): string | undefined {
+    const name = normalName(host);
+    const isAllowed =
+      name !== undefined && this.#allowed.some((rule) => matchesName(rule, name, port));
+    return name === undefined || isAllowed || !PRIVATE_NAME.test(name)
+      ? undefined
+      : `${shown({ host, port })} is ${refusedWithout("a name of private networks")}`;
   }
 
   #classOf(address: Address): string | undefined {
@@ -148,6 +162,10 @@ function hostOf(host: string): Admitted {
     );
   }
   return { kind: "name", name };
+}
+
+function refusedWithout(what: string): string {
+  return `${what}, which deployments may not reach: ask the operator of the platform to allow it (tessera start --allow-egress)`;
 }
 
 function shown({ host, port }: Asked): string {

@@ -17,6 +17,7 @@ import type { EgressPolicy } from "./policy.ts";
 import { type Asked, EgressFailedError, EgressRefusedError } from "./refusals.ts";
 import { SOCKS_VERSION, serveSocks } from "./socks.ts";
 import { tunnel } from "./tunnel.ts";
+import { dialThrough, type FindUpstream } from "./upstream.ts";
 
 /** Bytes of a Unix socket's path on Linux, without the NUL at its end. */
 const MAX_SOCKET_PATH_BYTES = 107;
@@ -39,6 +40,8 @@ export interface EgressProxyOptions {
   onLine(line: string): void;
   /** Default: the resolver of the operating system. */
   readonly resolve?: Resolve | undefined;
+  /** The operator's own proxies. Default: every host is connected to directly. */
+  readonly upstream?: FindUpstream | undefined;
   /** Default: 10 s. */
   readonly handshakeMs?: number;
   /** Default: 10 min. */
@@ -139,9 +142,12 @@ export class EgressProxy implements AsyncDisposable {
   }
 
   async #open(asked: Asked): Promise<Socket> {
-    const { policy, resolve, onDecision } = this.#options;
+    const { policy, resolve, onDecision, upstream: find } = this.#options;
     try {
-      const upstream = await dial(asked, { policy, resolve });
+      const via = find?.(asked);
+      const upstream = await (via === undefined
+        ? dial(asked, { policy, resolve })
+        : dialThrough(via, asked, { policy, resolve }));
       this.#hold(upstream);
       onDecision("allowed");
       if (this.#closed !== undefined) {

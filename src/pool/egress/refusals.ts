@@ -4,6 +4,8 @@
 export interface Asked {
   readonly host: string;
   readonly port: number;
+  /** It is asked for over HTTP without TLS. Default: nobody knows. */
+  readonly isPlain?: boolean;
 }
 
 /** The policy refused it; the message is for the service's author. */

@@ -1,5 +1,6 @@
 /** Container images, from a real registry to a program in the sandbox. */
 import { createHash } from "node:crypto";
+import { once } from "node:events";
 import {
   existsSync,
   lstatSync,
@@ -12,6 +13,8 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
+import { createServer, type IncomingMessage } from "node:http";
+import { type AddressInfo, connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -378,6 +381,56 @@ describe.skipIf(skipped)(`container images${skipped}`, () => {
       );
     }
     expect(asked).toBe(0);
+  });
+
+  it("goes through the operator's proxy, which alone knows the registry", async () => {
+    const [, port = ""] = registry.host.split(":");
+    registry.push("proxied", { layers: [HELLO] });
+    const asked: string[] = [];
+    const proxy = createServer();
+    const basic = `Basic ${Buffer.from("ada:secret").toString("base64")}`;
+    proxy.on("connect", (req: IncomingMessage, socket: Socket) => {
+      asked.push(req.url ?? "");
+      if (req.headers["proxy-authorization"] !== basic) {
+        socket.end("HTTP/1.1 407 No\r\ncontent-length: 0\r\n\r\n");
+        return;
+      }
+      const target = connect(Number(port), "127.0.0.1", () => {
+        socket.write("HTTP/1.1 200 OK\r\n\r\n");
+        target.pipe(socket).pipe(target);
+      });
+      socket.on("error", () => target.destroy());
+      target.on("error", () => socket.destroy());
+    });
+    proxy.listen(0, "127.0.0.1");
+    await once(proxy, "listening");
+    try {
+      const { port: own } = proxy.address() as AddressInfo;
+      const through = async (credentials: string): Promise<Images> =>
+        await open({
+          allowed: [],
+          env: {
+            SSL_CERT_FILE: registry.authority,
+            HTTPS_PROXY: `http://${credentials}127.0.0.1:${own}`,
+          },
+        });
+      const name = `registry.invalid:${port}/proxied`;
+      const images = await through("ada:secret@");
+      const { image } = await images.hold({ lock: await images.lock(name) });
+      expect(readFileSync(join(image.root, "hello.txt"), "utf8")).toBe("hello from an image");
+      expect(new Set(asked)).toEqual(new Set([`registry.invalid:${port}`]));
+      await expect((await through("")).lock(name)).rejects.toThrow("other credentials (407)");
+      await expect((await through("ada:other-secret@")).lock(name)).rejects.not.toThrow(
+        "other-secret",
+      );
+      await expect(images.lock("10.0.0.1:5000/acme/reader")).rejects.toThrow("private address");
+      await expect((await open({ env: { HTTPS_PROXY: "socks5://x" } })).lock(name)).rejects.toThrow(
+        "HTTPS_PROXY must be the address of a proxy over HTTP",
+      );
+    } finally {
+      proxy.closeAllConnections();
+      proxy.close();
+    }
   });
 
   it("does not wait for a registry that is silent", async () => {

@@ -138,7 +138,7 @@ export class TestRegistry implements AsyncDisposable {
       [
         ...["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"],
         ...["-keyout", "key.pem", "-out", "ca.crt", "-days", "2", "-subj", "/CN=a test"],
-        ...["-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"],
+        ...["-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost,DNS:registry.invalid"],
       ],
       { cwd: this.folder, stdio: "ignore" },
     );

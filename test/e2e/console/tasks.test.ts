@@ -77,11 +77,11 @@ describe.skipIf(skipped)(`tasks in the console${skipped}`, () => {
     await page.getByText("25 % recording").waitFor();
     await page.getByText('the tape runs {"attempt":1}').waitFor();
     await letGo();
-    await page.getByText("the tape tore at meter 1").waitFor();
+    await page.getByText("the tape tore at meter 1").first().waitFor();
     await page.getByRole("heading", { name: "Attempt 2" }).waitFor();
     await page.getByText("50 % recording").waitFor();
     await letGo();
-    await page.getByText("the tape tore at meter 2").waitFor();
+    await page.getByText("the tape tore at meter 2").first().waitFor();
     await page.getByText("75 % recording").waitFor();
     await person.isSound();
     await person.picture("task-running");
@@ -101,7 +101,16 @@ describe.skipIf(skipped)(`tasks in the console${skipped}`, () => {
     for (const text of told) {
       await page.getByText(text).waitFor();
     }
-    expect(await page.getByRole("heading", { name: /^Attempt \d$/ }).count()).toBe(3);
+    const attempts = page.getByRole("button", { name: /^Attempt \d/ });
+    expect(await attempts.count()).toBe(3);
+    await attempts.first().press("Enter");
+    const first = page.getByRole("region", { name: "Attempt 1" });
+    await first.getByText("the tape tore at meter 1").waitFor();
+    await first.getByText('the tape runs {"attempt":1}').waitFor();
+    // The place in the author's code, and the stack from it on.
+    await first.getByText(/^\S*\.[jt]s:\d+:\d+$/).waitFor();
+    await first.getByRole("region", { name: "Stack" }).locator("pre.own").first().waitFor();
+    await person.isSound();
     await person.picture("task-ended");
     await person.press("Retry");
     await page.getByRole("link", { name: id }).waitFor();
@@ -148,7 +157,12 @@ describe.skipIf(skipped)(`tasks in the console${skipped}`, () => {
     const hiss = await submit("hiss");
     await ended("hiss", hiss);
     await person.go(`${TASKS}/${hiss}`);
-    await page.getByText("It failed (the function failed): <script>").waitFor();
+    const attempt = page.getByRole("region", { name: "Attempt 1" });
+    await attempt.getByText("the function failed").waitFor();
+    await attempt
+      .locator(".attempt-failure")
+      .getByText(/^<script>/)
+      .waitFor();
     expect(await page.title()).toContain("Task of hiss");
     await person.isSound();
   });

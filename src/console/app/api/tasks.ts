@@ -46,6 +46,36 @@ export const taskOf = (name: TaskName) =>
     refetchInterval: ({ state: { data } }) => (data && hasEnded(data) ? false : REFRESH_MS),
   });
 
+/** Text of an error that is searched for. */
+const MAX_ERROR_CHARACTERS = 200;
+const HOUR_MS = 3_600_000;
+
+/** The beginning of the message that a task failed with, by which others like it are found. */
+export const errorTextOf = ({ failure }: TaskJson): string =>
+  (failure?.message ?? "").slice(0, MAX_ERROR_CHARACTERS);
+
+/** How many other tasks of the endpoint failed with the same message in the last hour, of a page. */
+export const failuresLike = ({ organization, deployment, taskId }: TaskName, task: TaskJson) =>
+  queryOptions({
+    queryKey: ["failures", organization, deployment, taskId, errorTextOf(task)],
+    queryFn: async ({ signal }) => {
+      const { tasks = [] } = await organizationTasks.listOrganizationTasks(
+        {
+          organization,
+          deployments: [deployment],
+          endpoint: task.endpoint ?? "",
+          statuses: ["TASK_STATUS_FAILURE"],
+          createdFrom: new Date(Date.now() - HOUR_MS).toISOString(),
+          errorContains: errorTextOf(task),
+          pageSize: MAX_TASKS_PER_PAGE,
+        },
+        { signal },
+      );
+      return tasks.filter((one) => one.taskId !== taskId).length;
+    },
+    enabled: errorTextOf(task) !== "",
+  });
+
 /** The organization and the filter, as requests have them. */
 export const requestOf = (
   organization: string,

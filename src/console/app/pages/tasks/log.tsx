@@ -2,7 +2,6 @@
 import { Fragment, useId, useState } from "react";
 import type { TaskEventJson } from "../../../../../gen/tessera/v1/task_pb.js";
 import { counted } from "../../ui/counted.ts";
-import { Field } from "../../ui/field.tsx";
 import { StreamStatus } from "../../ui/stream-status.tsx";
 import { useFollowing } from "../../ui/use-following.ts";
 import type { TaskEvents } from "./use-task-events.ts";
@@ -20,18 +19,15 @@ export function TaskLog({ events: { lines, state } }: TaskLogProps) {
   const box = useFollowing(shown.length);
   return (
     <section className="log" aria-labelledby={heading}>
-      <h2 id={heading}>Log</h2>
       <div className="log-bar">
-        <Field label="Search">
-          {(control) => (
-            <input
-              {...control}
-              type="search"
-              value={search}
-              onChange={(event) => setSearch(event.target.value)}
-            />
-          )}
-        </Field>
+        <h2 id={heading}>Log</h2>
+        <input
+          type="search"
+          aria-label="Search the log"
+          placeholder="Search"
+          value={search}
+          onChange={(event) => setSearch(event.target.value)}
+        />
         <StreamStatus state={state} />
       </div>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}

@@ -1,7 +1,7 @@
 /** One task: its state, its attempts, its result and its log, live. */
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
-import type { ReactNode } from "react";
+import { type ReactNode, useState } from "react";
 import type { TaskJson, TaskService } from "../../../../../gen/tessera/v1/task_pb.js";
 import { messageOf } from "../../api/errors.ts";
 import { resultOf } from "../../api/results.ts";
@@ -9,7 +9,7 @@ import { useOrganization } from "../../api/session.ts";
 import { watch } from "../../api/stream.ts";
 import { fullName, type TaskName, taskOf } from "../../api/tasks.ts";
 import { usePresent } from "../../api/use-present.ts";
-import { Command } from "../../ui/command.tsx";
+import { CopyButton } from "../../ui/copy-button.tsx";
 import { counted } from "../../ui/counted.ts";
 import { Loading } from "../../ui/loading.tsx";
 import { Notice } from "../../ui/notice.tsx";
@@ -18,13 +18,14 @@ import { Time } from "../../ui/time.tsx";
 import { useFollowing } from "../../ui/use-following.ts";
 import { TaskActions } from "./actions.tsx";
 import { Arguments } from "./arguments.tsx";
-import { Attempts } from "./attempts.tsx";
+import { Attempt } from "./attempt.tsx";
 import { Content, sizeOf } from "./content.tsx";
-import { TaskLog } from "./log.tsx";
 import { Progress } from "./progress.tsx";
+import { AlikeFailures } from "./related.tsx";
 import { reasonOf, TaskStatus } from "./state.tsx";
 import type { TaskPieces } from "./task-pieces.ts";
 import { useTaskEvents } from "./use-task-events.ts";
+import { Waterfall } from "./waterfall.tsx";
 import "./tasks.css";
 
 const route = getRouteApi("/signed-in/o/$organization/deployments/$deployment/tasks/$task");
@@ -39,6 +40,10 @@ export function Task() {
 function TaskView({ name }: { readonly name: TaskName }) {
   const { organization, deployment } = name;
   const task = usePresent(taskOf(name));
+  // Until somebody chooses one, the last is shown, whichever that is.
+  const [chosen, setChosen] = useState<number>();
+  const { attempts = [] } = task;
+  const attempt = attempts.find(({ number }) => number === chosen) ?? attempts.at(-1);
   const queryClient = useQueryClient();
   const events = useTaskEvents(
     `${fullName(name)}/${name.taskId}`,
@@ -54,27 +59,37 @@ function TaskView({ name }: { readonly name: TaskName }) {
     <Page
       title={`Task of ${task.endpoint}`}
       description={
-        <>
-          <TaskStatus status={task.status} />{" "}
+        <span className="task-about copied-from">
+          <TaskStatus status={task.status} />
           <Link
             to="/o/$organization/deployments/$deployment/tasks"
             params={{ organization, deployment }}
           >
             {deployment}
           </Link>
-        </>
+          <code>{name.taskId}</code>
+          <CopyButton text={name.taskId} label="Copy the id" what={name.taskId} />
+        </span>
       }
       actions={<TaskActions task={task} name={name} />}
     >
-      <Command text={name.taskId} label="Copy the id" />
       {task.status === "TASK_STATUS_RUNNING" && (
         <Progress progress={events.progress ?? task.progress} />
       )}
-      {task.failure !== undefined && (
+      {task.failure !== undefined && attempt?.failure === undefined && (
         <Notice kind="error">
           {`It failed (${reasonOf(task.failure.reason)}): ${task.failure.message}`}
         </Notice>
       )}
+      {task.failure !== undefined && <AlikeFailures name={name} task={task} />}
+      <div className="run">
+        <Waterfall task={task} chosen={attempt?.number} onChoose={setChosen} />
+        {attempt === undefined ? (
+          <p className="secondary">It has not started yet.</p>
+        ) : (
+          <Attempt key={attempt.number} attempt={attempt} task={task} name={name} events={events} />
+        )}
+      </div>
       {task.status === "TASK_STATUS_SUCCESS" && (
         <Result name={name} endpoint={task.endpoint ?? ""} />
       )}
@@ -82,8 +97,6 @@ function TaskView({ name }: { readonly name: TaskName }) {
         <Pieces pieces={events.pieces} />
       )}
       <Arguments name={name} endpoint={task.endpoint ?? ""} />
-      <Attempts task={task} />
-      <TaskLog events={events} />
       <Facts task={task} name={name} />
     </Page>
   );

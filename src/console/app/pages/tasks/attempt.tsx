@@ -1,0 +1,129 @@
+/** One attempt of a task: how it ended, where in the author's code, and what it wrote. */
+import { useQuery } from "@tanstack/react-query";
+import type { TaskAttemptJson, TaskJson } from "../../../../../gen/tessera/v1/task_pb.js";
+import { stacksOf } from "../../api/stacks.ts";
+import type { TaskName } from "../../api/tasks.ts";
+import { CopyButton } from "../../ui/copy-button.tsx";
+import { counted } from "../../ui/counted.ts";
+import { between } from "../../ui/duration.ts";
+import { Status, type Tone } from "../../ui/status.tsx";
+import { Time } from "../../ui/time.tsx";
+import { TaskLog } from "./log.tsx";
+import { ownPlace, type StackPart, stackIn } from "./stack.ts";
+import { reasonOf } from "./state.tsx";
+import type { TaskEvents } from "./use-task-events.ts";
+
+/** A stack that is written a moment after the end of its attempt. */
+const MAX_STACK_DELAY_MS = 5_000;
+
+interface AttemptProps {
+  readonly attempt: TaskAttemptJson;
+  readonly task: TaskJson;
+  readonly name: TaskName;
+  readonly events: TaskEvents;
+}
+
+export function Attempt({ attempt, task, name, events }: AttemptProps) {
+  const { number = 0, worker = "", node, startedAt = "", endedAt, failure, retryAt } = attempt;
+  const [tone, word] = outcomeOf(attempt, task);
+  const lines = events.lines.filter((line) => line.attempt === number);
+  return (
+    <section className="attempt" aria-labelledby="attempt">
+      <div className="attempt-line">
+        <h2 id="attempt">Attempt {number}</h2>
+        <Status tone={tone}>{word}</Status>
+        <span className="secondary">
+          {between(startedAt, endedAt, Date.now())}, started <Time at={startedAt} />
+        </span>
+      </div>
+      {failure !== undefined && <Failure attempt={attempt} name={name} />}
+      <p className="secondary attempt-where">
+        {worker && (
+          <span className="copied-from">
+            Worker <code title={worker}>{shortWorker(worker)}</code>
+            <CopyButton text={worker} what="the worker" />
+          </span>
+        )}
+        {node && <span>on node {node}</span>}
+        {retryAt !== undefined && Date.parse(retryAt) > Date.now() && (
+          <span>
+            Next attempt <Time at={retryAt} />
+          </span>
+        )}
+      </p>
+      <TaskLog events={{ lines, state: events.state }} />
+    </section>
+  );
+}
+
+function Failure({ attempt, name }: Pick<AttemptProps, "attempt" | "name">) {
+  const { worker, startedAt = "", endedAt = "", failure } = attempt;
+  const message = failure?.message ?? "";
+  const { data: lines = [] } = useQuery(stacksOf(name, endedAt));
+  const found = lines.find(({ time = "", worker: of, text = "" }) => {
+    const ms = Date.parse(time);
+    const isOfAttempt =
+      ms >= Date.parse(startedAt) && ms <= Date.parse(endedAt) + MAX_STACK_DELAY_MS;
+    return of === worker && isOfAttempt && stackIn(text).length > 0;
+  });
+  const text = found?.text ?? "";
+  // The message is above already.
+  const parts = stackIn(text).filter(
+    (part) => part.kind !== "text" || !isMessage(part.text, message),
+  );
+  const place = ownPlace(parts, text);
+  return (
+    <>
+      <div className="attempt-failure copied-from">
+        <pre className="result-text">{message || reasonOf(failure?.reason)}</pre>
+        {place !== undefined && <code className="attempt-place">{place}</code>}
+      </div>
+      {parts.length > 0 && <Stack parts={parts} text={text} />}
+    </>
+  );
+}
+
+const isMessage = (line: string, message: string): boolean =>
+  message !== "" && line.endsWith(message.split("\n").at(-1) ?? "");
+
+function Stack({ parts, text }: { readonly parts: readonly StackPart[]; readonly text: string }) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
+    <section className="stack copied-from" aria-label="Stack" tabIndex={0}>
+      <CopyButton text={text} what="the stack" />
+      {parts.map((part, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: the parts of a stack never change
+        <Part key={index} part={part} />
+      ))}
+    </section>
+  );
+}
+
+function Part({ part }: { readonly part: StackPart }) {
+  return part.kind === "library" ? (
+    <details>
+      <summary>{counted(part.frames.length, "frame")} of libraries</summary>
+      <pre>{part.frames.join("\n")}</pre>
+    </details>
+  ) : (
+    <pre className={part.kind}>{part.text}</pre>
+  );
+}
+
+/** The end of a worker's id, which tells it from others. */
+const shortWorker = (worker: string): string => worker.split("/").at(-1)?.slice(-12) ?? worker;
+
+/** How an attempt ended, or that it runs. */
+export function outcomeOf(attempt: TaskAttemptJson, task: TaskJson): readonly [Tone, string] {
+  const { number, endedAt, failure } = attempt;
+  if (failure !== undefined) {
+    const harmless = failure.reason === "FAILURE_REASON_INTERRUPTED";
+    return [harmless ? "warning" : "bad", reasonOf(failure.reason)];
+  }
+  if (endedAt === undefined) {
+    return ["working", "running"];
+  }
+  return number === task.attempt && task.status === "TASK_STATUS_SUCCESS"
+    ? ["good", "succeeded"]
+    : ["warning", "cancelled"];
+}

@@ -1,0 +1,69 @@
+/** The life of a task in spans of time: waiting, attempts, and the pauses before the next ones. */
+import type { TaskAttemptJson, TaskJson } from "../../../../../gen/tessera/v1/task_pb.js";
+
+/** A shorter wait between a pause and the next attempt is not worth a line. */
+const MIN_SHOWN_WAIT_MS = 100;
+
+export interface Span {
+  readonly kind: "scheduled" | "queued" | "attempt" | "pause" | "left-out";
+  readonly fromMs: number;
+  readonly toMs: number;
+  /** It goes on. */
+  readonly isOpen: boolean;
+  /** Of an attempt. */
+  readonly attempt?: TaskAttemptJson;
+  /** How many attempts the platform has not kept in this time. */
+  readonly leftOut?: number;
+}
+
+/** The spans of a task, the first one first; those that go on end now. */
+export function spansOf(task: TaskJson, nowMs: number): readonly Span[] {
+  const { attempts = [], createdAt = "", finishedAt, runAt } = task;
+  const endMs =
+    finishedAt === undefined ? Math.max(nowMs, Date.parse(createdAt)) : Date.parse(finishedAt);
+  const isOver = finishedAt !== undefined;
+  const spans: Span[] = [];
+  const add = (
+    kind: Span["kind"],
+    fromMs: number,
+    toMs: number,
+    more: Partial<Span> = {},
+  ): void => {
+    spans.push({ kind, fromMs, toMs: Math.max(fromMs, toMs), isOpen: false, ...more });
+  };
+  let fromMs = Date.parse(createdAt);
+  /** When the next attempt may start. */
+  let dueMs = attempts.length === 0 && runAt !== undefined ? Date.parse(runAt) : fromMs;
+  let number = 0;
+  const wait = (toMs: number, isOpen: boolean, leftOut: number): void => {
+    if (leftOut > 0) {
+      add("left-out", fromMs, toMs, { leftOut });
+      return;
+    }
+    const pauseEndMs = Math.min(dueMs, toMs);
+    if (pauseEndMs > fromMs) {
+      add(number === 0 ? "scheduled" : "pause", fromMs, pauseEndMs, {
+        isOpen: isOpen && dueMs > toMs,
+      });
+    }
+    const waitedMs = toMs - Math.max(pauseEndMs, fromMs);
+    if (waitedMs >= MIN_SHOWN_WAIT_MS || (number === 0 && dueMs <= toMs)) {
+      add("queued", Math.max(pauseEndMs, fromMs), toMs, { isOpen });
+    }
+  };
+  for (const attempt of attempts) {
+    const startMs = Date.parse(attempt.startedAt ?? "");
+    wait(startMs, false, (attempt.number ?? 0) - number - 1);
+    number = attempt.number ?? 0;
+    const isOpen = attempt.endedAt === undefined && !isOver;
+    const attemptEndMs = attempt.endedAt === undefined ? endMs : Date.parse(attempt.endedAt);
+    add("attempt", startMs, attemptEndMs, { attempt, isOpen });
+    fromMs = attemptEndMs;
+    dueMs = attempt.retryAt === undefined ? fromMs : Date.parse(attempt.retryAt);
+  }
+  const last = attempts.at(-1);
+  if (last === undefined || (last.endedAt !== undefined && endMs > fromMs && !isOver)) {
+    wait(endMs, !isOver, 0);
+  }
+  return spans;
+}

@@ -1,0 +1,85 @@
+import { describe, expect, it } from "vitest";
+import { spansOf } from "../../src/console/app/pages/tasks/spans.ts";
+
+/** A time, so many seconds after the submit. */
+const at = (seconds: number): string => new Date(seconds * 1_000).toISOString();
+
+/** Each span with its seconds. */
+const shown = (task: Parameters<typeof spansOf>[0], now: number) =>
+  spansOf(task, now * 1_000).map(({ kind, fromMs, toMs, isOpen }) => [
+    kind,
+    fromMs / 1_000,
+    toMs / 1_000,
+    isOpen,
+  ]);
+
+const failure = { reason: "FAILURE_REASON_ERROR" as const, message: "no" };
+
+describe("the spans of a task", () => {
+  it("are its wait, each attempt, and the pauses between", () => {
+    const task = {
+      createdAt: at(0),
+      finishedAt: at(9),
+      attempts: [
+        { number: 1, startedAt: at(1), endedAt: at(2), failure, retryAt: at(4) },
+        { number: 2, startedAt: at(6), endedAt: at(9) },
+      ],
+    };
+    expect(shown(task, 100)).toEqual([
+      ["queued", 0, 1, false],
+      ["attempt", 1, 2, false],
+      ["pause", 2, 4, false],
+      ["queued", 4, 6, false],
+      ["attempt", 6, 9, false],
+    ]);
+  });
+
+  it("end now where they go on", () => {
+    const task = { createdAt: at(0), attempts: [{ number: 1, startedAt: at(1) }] };
+    expect(shown(task, 5)).toEqual([
+      ["queued", 0, 1, false],
+      ["attempt", 1, 5, true],
+    ]);
+    expect(shown({ createdAt: at(0) }, 5)).toEqual([["queued", 0, 5, true]]);
+    const failed = {
+      createdAt: at(0),
+      attempts: [{ number: 1, startedAt: at(0), endedAt: at(2), failure, retryAt: at(9) }],
+    };
+    expect(shown(failed, 5).at(-1)).toEqual(["pause", 2, 5, true]);
+    expect(shown(failed, 12).slice(-2)).toEqual([
+      ["pause", 2, 9, false],
+      ["queued", 9, 12, true],
+    ]);
+  });
+
+  it("of a task for later begin with its time", () => {
+    const task = { createdAt: at(0), runAt: at(8) };
+    expect(shown(task, 5)).toEqual([["scheduled", 0, 5, true]]);
+    expect(shown(task, 10)).toEqual([
+      ["scheduled", 0, 8, false],
+      ["queued", 8, 10, true],
+    ]);
+  });
+
+  it("tell of the attempts that are not kept", () => {
+    const task = {
+      createdAt: at(0),
+      finishedAt: at(1_000),
+      attempts: [
+        { number: 5, startedAt: at(4), endedAt: at(5), failure, retryAt: at(6) },
+        { number: 986, startedAt: at(900), endedAt: at(1_000), failure },
+      ],
+    };
+    const spans = spansOf(task, 0);
+    expect(spans.map(({ kind, leftOut }) => leftOut ?? kind)).toEqual([
+      4,
+      "attempt",
+      980,
+      "attempt",
+    ]);
+  });
+
+  it("of a task that never started are its wait until its end", () => {
+    expect(shown({ createdAt: at(0), finishedAt: at(3) }, 50)).toEqual([["queued", 0, 3, false]]);
+  });
+});

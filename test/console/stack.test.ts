@@ -1,0 +1,64 @@
+import { describe, expect, it } from "vitest";
+import { ownPlace, stackIn } from "../../src/console/app/pages/tasks/stack.ts";
+
+const V8 = `predict: a task's function failed: TypeError: no readings
+    at lookUp (model.ts:8:9)
+    at node:internal/timers:585:17
+    at async fetchAll (/data/artifacts/1/node_modules/got/index.js:3:12)
+    at async Weather.predict (service.ts:22:16)
+caused by: Error: deeper
+    at model.ts:2:1`;
+
+const PYTHON = `read: failed: Traceback (most recent call last):
+  File "service.py", line 8, in read
+    return self.parse(text)
+           ^^^^^^^^^^^^^^^^
+  File "/env/lib/python3.11/site-packages/yaml/__init__.py", line 125, in load
+    return loader.get_single_data()
+  File "parts/parse.py", line 3, in parse
+    raise ValueError(text)
+ValueError: no`;
+
+describe("a stack trace", () => {
+  it("of V8 has the author's frames apart from those of libraries", () => {
+    const parts = stackIn(V8);
+    expect(parts.map((part) => (part.kind === "library" ? part.frames.length : part.kind))).toEqual(
+      ["own", 2, "own", "text", "own"],
+    );
+    expect(ownPlace(parts, V8)).toBe("model.ts:8:9");
+  });
+
+  it("of Python has them with their source, and the innermost last", () => {
+    const parts = stackIn(PYTHON);
+    expect(parts).toEqual([
+      {
+        kind: "own",
+        text: 'File "service.py", line 8, in read\n    return self.parse(text)',
+        place: "service.py:8",
+      },
+      {
+        kind: "library",
+        frames: [
+          'File "/env/lib/python3.11/site-packages/yaml/__init__.py", line 125, in load\n    return loader.get_single_data()',
+        ],
+      },
+      {
+        kind: "own",
+        text: 'File "parts/parse.py", line 3, in parse\n    raise ValueError(text)',
+        place: "parts/parse.py:3",
+      },
+      { kind: "text", text: "ValueError: no" },
+    ]);
+    expect(ownPlace(parts, PYTHON)).toBe("parts/parse.py:3");
+  });
+
+  it("is none where no frame is", () => {
+    expect(stackIn("out of memory: it had 512 MiB\nthe end")).toEqual([]);
+    expect(ownPlace([], "")).toBeUndefined();
+  });
+
+  it("of 500 frames of libraries is one part", () => {
+    const frame = "    at run (/usr/lib/node_modules/a/index.js:1:1)\n";
+    expect(stackIn(`Error: no\n${frame.repeat(500)}`)).toHaveLength(1);
+  });
+});

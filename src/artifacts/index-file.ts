@@ -93,6 +93,10 @@ export interface PinnedModel {
   /** The repository at Hugging Face that it is of, and the commit. */
   readonly repository?: string;
   readonly commit?: string;
+  /** In BentoML's store of models, such as `reader:v3`. */
+  readonly tag?: string;
+  /** What the code calls this version: a branch or tag of the repository, or BentoML's `latest`. */
+  readonly revision?: string;
 }
 
 export interface ArtifactIndex {

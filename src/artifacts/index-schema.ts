@@ -18,6 +18,9 @@ const FILES = {
   },
 };
 
+/** The name, or the version, of a model in BentoML's store. */
+const TAG_NAME = "[a-z0-9](?:[-._a-z0-9]{0,61}[a-z0-9])?";
+
 const MODELS = {
   type: "array",
   minItems: 1,
@@ -39,6 +42,12 @@ const MODELS = {
         pattern: "^(?:[A-Za-z0-9_][A-Za-z0-9._-]*/)?[A-Za-z0-9_][A-Za-z0-9._-]*$",
       },
       commit: { type: "string", pattern: "^[0-9a-f]{40,64}$" },
+      tag: { type: "string", pattern: `^${TAG_NAME}:(?!latest$)${TAG_NAME}$` },
+      revision: {
+        type: "string",
+        maxLength: 255,
+        pattern: "^[A-Za-z0-9_-][A-Za-z0-9._-]*(?:/[A-Za-z0-9_-][A-Za-z0-9._-]*)*$",
+      },
     },
   },
 };

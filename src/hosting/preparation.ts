@@ -181,7 +181,7 @@ export async function holdModels(
   },
 ): Promise<readonly { readonly model: WorkerModel; release(): void }[]> {
   const outcomes = await Promise.allSettled(
-    pinned.map(async ({ name, digest, repository, commit }) => {
+    pinned.map(async ({ name, digest, repository, commit, tag, revision }) => {
       const { path, release } = await models
         .hold(
           { organizationId, digest },
@@ -193,7 +193,12 @@ export async function holdModels(
             ? new Error(`its model ${name} cannot be brought here: ${message}`, { cause: err })
             : err;
         });
-      const model = { name, path, ...(repository && commit && { repository, commit }) };
+      const model = {
+        ...{ name, path },
+        ...(repository && commit && { repository, commit }),
+        ...(tag && { tag }),
+        ...(revision && { revision }),
+      };
       return { model, release };
     }),
   );

@@ -214,7 +214,8 @@ export interface ServiceManifest extends PlacementManifest {
   readonly image?: string;
   /**
    * Where its models are, by the names that it has for them: `hf://OWNER/NAME`, `s3://BUCKET/PREFIX`,
-   * `https://HOST/PATH#sha256=DIGEST`, or `model://NAME@VERSION` of the platform. Default: none.
+   * `https://HOST/PATH#sha256=DIGEST`, `model://NAME@VERSION` of the platform, or
+   * `bentoml://NAME:VERSION` of the author's store of BentoML. Default: none.
    */
   readonly models?: { readonly [name: string]: string };
 }
@@ -243,7 +244,7 @@ export const MAX_MODEL_SOURCE_CHARACTERS = 2_048;
 /** What a service may call a model: the name of a folder. */
 export const MODEL_NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$/;
 /** Where a model may be. */
-export const MODEL_SOURCE = /^(?:hf|s3|https|model):\/\/[!-~]+$/;
+export const MODEL_SOURCE = /^(?:hf|s3|https|model|bentoml):\/\/[!-~]+$/;
 
 /** The least time that a worker may be given to load its service. */
 export const MIN_READY_TIMEOUT_MS = 1_000;

@@ -360,7 +360,7 @@ export function checkModels(
     throw new ServiceDefinitionError(
       place,
       `models must be at most ${MAX_SERVICE_MODELS} names of letters, digits, - and _, each with a source ` +
-        `such as "hf://Qwen/Qwen3-0.6B", "s3://weights/qwen", "https://…#sha256=…" or "model://reader@3"` +
+        `such as "hf://Qwen/Qwen3-0.6B", "s3://weights/qwen", "https://…#sha256=…", "model://reader@3" or "bentoml://reader:latest"` +
         (wrong === undefined ? "" : `, not ${show(wrong[0])}: ${show(wrong[1])}`),
     );
   }

@@ -40,6 +40,8 @@ const RUN_HERE: readonly (readonly [command: string, ...loads: readonly string[]
   ["src/cli/build/", "src/config/build.ts", "src/artifacts/"],
   // Of what is built here; what it is deployed to, it reaches as all others do.
   ["src/cli/model/files.ts", "src/artifacts/"],
+  ["src/cli/push-model.ts", "src/artifacts/"],
+  ["src/cli/deploy/models.ts", "src/artifacts/bento-models.ts", "src/artifacts/artifact-error.ts"],
   ["src/cli/deploy/run.ts", "src/artifacts/", "src/service/openapi/example.ts"],
 ];
 

@@ -6,6 +6,7 @@ import {
   digestOf,
   unpackedFiles,
   verifyIndex,
+  withModels,
   writeIndex,
 } from "../../src/artifacts/index-file.ts";
 import { fileOf, indexText, SERVICE } from "./hostile.ts";
@@ -45,6 +46,37 @@ describe("an index", () => {
     );
     const [read] = verifyIndex(writeIndex(index)).service.endpoints;
     expect(Object.keys(read?.input.properties ?? {})).toEqual(["zebra", "apple"]);
+  });
+
+  describe("with models", () => {
+    const index = createIndex(SERVICE, [fileOf("service.js")]);
+    const model = { name: "a", model: "a", version: 1, digest: "0".repeat(64), size: 1 };
+
+    it.each([
+      { tag: "reader:v3", revision: "latest" },
+      { repository: "acme/reader", commit: "1".repeat(40), revision: "refs/pr/7" },
+    ])("keeps what libraries call them: $revision", (named) => {
+      const text = writeIndex(withModels(index, [{ ...model, ...named }]));
+      expect(verifyIndex(text).models).toEqual([expect.objectContaining(named)]);
+    });
+
+    it.each([
+      { tag: "reader:../../x" },
+      { tag: "reader:latest" },
+      { tag: "../reader:v3" },
+      { tag: "reader" },
+      { tag: "Reader:v3" },
+      { revision: "../../x" },
+      { revision: "a//b" },
+      { revision: "/a" },
+      { revision: "a/.." },
+      { revision: "" },
+    ])("refuses names that are no parts of paths: %o", (named) => {
+      const [key = ""] = Object.keys(named);
+      expect(() => withModels(index, [{ ...model, ...named }])).toThrow(
+        `/models/0/${key} must match`,
+      );
+    });
   });
 
   it.each([

@@ -5,6 +5,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parse } from "yaml";
+import { parseBentoSource } from "../bento-models.ts";
 import { EnvironmentError } from "./environment.ts";
 import { type PythonInterpreter, runInterpreter } from "./interpreters.ts";
 
@@ -136,9 +137,11 @@ export async function imageNeeds(
   return { packages: [BENTOML, ...image.packages], files: image.files };
 }
 
-/** What a service of BentoML needs of a system. */
+/** What a service of BentoML needs besides its packages. */
 export interface SystemNeeds {
   readonly packages: readonly string[];
+  /** Models of BentoML's store as sources, by names made of their own. */
+  readonly models: { readonly [name: string]: string };
   /** The container image that it is built on; undefined: it names none. */
   readonly image?: string;
   /** What the decorator of the service names, as far as it is written out in the module. */
@@ -147,7 +150,7 @@ export interface SystemNeeds {
 
 /**
  * The system packages and the base image of a service of BentoML: those of the `Image` in its
- * module, and those of `docker` in `bentofile.yaml`. Rejects with an `EnvironmentError`.
+ * module, and those of `docker` in `bentofile.yaml`, which may name models, too. Rejects with an `EnvironmentError`.
  */
 export async function systemNeeds(
   folder: string,
@@ -159,7 +162,8 @@ export async function systemNeeds(
     refuseUnclear(image, { module: join(folder, entry), file: "tessera.yaml", calls: OF_SYSTEM });
   }
   const text = await readFile(join(folder, "bentofile.yaml"), "utf8").catch(() => "");
-  const { system_packages: named = [], base_image: base } = partsOf(text).docker ?? {};
+  const { docker, models } = partsOf(text);
+  const { system_packages: named = [], base_image: base } = docker ?? {};
   if (!Array.isArray(named) || !named.every((each) => typeof each === "string")) {
     throw new EnvironmentError(
       "LOCK_INVALID",
@@ -176,9 +180,29 @@ export async function systemNeeds(
   const { packages: declared = [], image: root } = image?.declared ?? {};
   return {
     packages: [...(image?.system ?? []), ...named],
+    models: namedModels(models),
     ...(chosen && { image: chosen }),
     declared: { packages: declared, ...(root && { image: root }) },
   };
+}
+
+/** Of `models`: each is a tag, or has one. Throws an `EnvironmentError`. */
+function namedModels(models: unknown): SystemNeeds["models"] {
+  const all = Array.isArray(models ?? []) ? ((models ?? []) as readonly unknown[]) : [undefined];
+  return Object.fromEntries(
+    all.map((each) => {
+      const tag = (each as { readonly tag?: unknown } | null)?.tag ?? each;
+      const source = `bentoml://${tag}`;
+      const { name } = parseBentoSource(source) ?? {};
+      if (typeof tag !== "string" || name === undefined) {
+        throw new EnvironmentError(
+          "LOCK_INVALID",
+          "models in bentofile.yaml is no list of models of BentoML, such as - reader:latest",
+        );
+      }
+      return [name.replaceAll(".", "-"), source];
+    }),
+  );
 }
 
 /** The calls of an image that name packages for Python. */
@@ -247,6 +271,7 @@ export function readBentofile(text: string): Needs {
 function partsOf(text: string): {
   readonly python?: { readonly packages?: unknown; readonly requirements_txt?: unknown };
   readonly docker?: { readonly system_packages?: unknown; readonly base_image?: unknown };
+  readonly models?: unknown;
 } {
   try {
     return (parse(text) as object | null) ?? {};

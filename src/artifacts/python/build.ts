@@ -7,7 +7,7 @@
  * that fit, unless a file beside the service pins them.
  */
 import { existsSync } from "node:fs";
-import { mkdir, mkdtemp, realpath, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, realpath, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, dirname, join, relative, sep } from "node:path";
 import { launchersFor, programLauncher } from "../../pool/launchers.ts";
@@ -15,6 +15,7 @@ import { findSandbox, type Sandbox } from "../../pool/sandbox/sandbox.ts";
 import type { ServiceManifest } from "../../protocol/manifest.ts";
 import type { ServiceEntry } from "../../protocol/messages.ts";
 import { ArtifactError } from "../artifact-error.ts";
+import { bentoStore } from "../bento-models.ts";
 import {
   type BuildOptions,
   type BuiltArtifact,
@@ -109,12 +110,14 @@ export async function buildPythonArtifact(
   );
   onStep?.("load");
   const named = await systemNeeds(root, entry, interpreter);
-  const probed = { sources, content, own, environment, sandbox };
+  const modelStore = bentoStore(python.env);
+  const probed = { sources, content, own, environment, sandbox, modelStore };
   const manifest = await probe(service, probed, options).catch(async (err: unknown) => {
     // Most services load without what they need of a system, which takes a while to be there.
     await using system = await systemFor(err, named, { ...toolchain, sandbox, python, options });
     return await probe(service, { ...probed, system }, options);
   });
+  const models = { ...named.models, ...manifest.models };
   const packages = await lockedPackages(manifest, {
     ...options,
     packages: [...(options.packages ?? []), ...named.packages],
@@ -123,7 +126,8 @@ export async function buildPythonArtifact(
   environment.release();
   await environments.sweep({ unusedForMs: UNUSED_ENVIRONMENT_TTL_MS });
   const isForOnePlatform = isVendored || own.some(({ path }) => isNative(wholePath(path)));
-  const index = createIndex(manifest, [...own, ...brought, ...packages.files, ...image.files], {
+  const described = Object.keys(models).length === 0 ? manifest : { ...manifest, models };
+  const index = createIndex(described, [...own, ...brought, ...packages.files, ...image.files], {
     entry,
     ...(isForOnePlatform && { platform: currentPlatform() }),
     python: {
@@ -146,6 +150,8 @@ interface Probed {
   readonly own: readonly IndexedFile[];
   readonly environment: HeldEnvironment;
   readonly sandbox: Sandbox;
+  /** BentoML's on this machine. */
+  readonly modelStore: string;
   /** Its system packages, or its image. Default: it has none while it is built. */
   readonly system?: SystemFiles;
 }
@@ -153,7 +159,7 @@ interface Probed {
 /** Imports the service as a node will, in the sandbox if this machine has one. */
 async function probe(
   service: ServiceEntry,
-  { sources, content, own, environment, sandbox, system }: Probed,
+  { sources, content, own, environment, sandbox, modelStore, system }: Probed,
   { env = {}, readyTimeoutMs = PROBE_READY_TIMEOUT_MS, probe: how, signal }: BuildOptions,
 ): Promise<ServiceManifest> {
   const temporary = await realpath(await mkdtemp(join(tmpdir(), "tessera-build-")));
@@ -161,13 +167,14 @@ async function probe(
     const folder = join(temporary, "artifact");
     await writeFiles(placed(own), ({ path }) => openSource(content.get(path) ?? ""), folder);
     const scratchFolder = await mkdtemp(join(temporary, "scratch-"));
+    const models = await linkModels(modelStore, scratchFolder);
     const servicePath = join(folder, sources.entry);
     const isFile = service.module.endsWith(".py");
     const code = {
       ...(isFile ? { ...service, module: servicePath } : { ...service, folder }),
       interpreter: environment.python,
       env: {},
-      files: [...environment.files, folder],
+      files: [...environment.files, folder, ...models],
     };
     const launchOf = launchersFor(sandbox);
     return await probeService(
@@ -203,6 +210,20 @@ async function probe(
   } finally {
     await rm(temporary, { recursive: true, force: true });
   }
+}
+
+/**
+ * Puts BentoML's store of models where a worker looks for it, because code may ask for some while it
+ * is imported. Returns what the worker has to see for it.
+ */
+async function linkModels(store: string, scratchFolder: string): Promise<string[]> {
+  if (!existsSync(store)) {
+    return [];
+  }
+  const models = await realpath(store);
+  await mkdir(join(scratchFolder, "bentoml"));
+  await symlink(models, join(scratchFolder, "bentoml/models"));
+  return [models];
 }
 
 /** The source files of a service in Python, and which of them it is imported from. */

@@ -7,7 +7,8 @@ import { ModelState, type ModelVersion } from "../../client/index.ts";
 import type { CommandRun } from "../command.ts";
 import { CliError, usageError } from "../failure.ts";
 import { plain } from "../plain.ts";
-import { rateText } from "../progress.ts";
+import { type ProgressLine, rateText } from "../progress.ts";
+import { pushFolder } from "../push-model.ts";
 import { inUnits } from "../sizes.ts";
 import type { GivenModels } from "./tessera-yaml.ts";
 
@@ -22,8 +23,8 @@ interface Pinning {
   readonly deployment: string;
   /** What this deploy sets, by name. */
   readonly secrets: { readonly [name: string]: string };
-  /** Called with how far a model is. */
-  readonly onStep: (text: string) => void;
+  /** Shows how far a model is. */
+  readonly progress: ProgressLine;
   readonly onWarning: (text: string) => void;
   readonly signal: AbortSignal;
 }
@@ -46,17 +47,47 @@ export async function pinModels(
         `add source: hf://OWNER/NAME to ${name} in tessera.yaml`,
       );
     }
-    const version = await versionOf(call, { name, source, token }, pinning);
-    for (const warning of version.warnings) {
+    const found = await versionOf(call, { name, source, token }, pinning);
+    for (const warning of found.warnings) {
       pinning.onWarning(`model ${name}: ${plain(warning)}`);
     }
-    const { model, digest, sizeBytes, repository, commit } = version;
-    pinned.push({
-      ...{ name, model, version: version.version, digest, size: Number(sizeBytes) },
-      ...(repository !== "" && commit !== "" && { repository, commit }),
-    });
+    const { model, version, digest, sizeBytes } = found;
+    const known = await libraryNames(found, { declared: declared[name], source });
+    pinned.push({ name, model, version, digest, size: Number(sizeBytes), ...known });
   }
   return pinned;
+}
+
+/** A version of a model, with the name that it has in BentoML's store here. */
+interface FoundVersion extends ModelVersion {
+  readonly tag?: string;
+}
+
+/**
+ * What libraries find a model by: its repository, or its tag in BentoML's store, as the code names
+ * them, wherever the files are from.
+ */
+async function libraryNames(
+  { version, tag: known, repository, commit, source: importedFrom }: FoundVersion,
+  { declared = "", source }: { readonly declared: string | undefined; readonly source: string },
+): Promise<Pick<PinnedModel, "repository" | "commit" | "tag" | "revision">> {
+  const { parseBentoSource } = await import("../../artifacts/bento-models.ts");
+  const named = parseBentoSource(declared) ?? parseBentoSource(source);
+  if (named !== undefined) {
+    const isLatest = named.version === "latest";
+    const tag = `${named.name}:${isLatest ? version : named.version}`;
+    // The code may have named the beginning of a version.
+    const whole = known?.startsWith(isLatest ? `${named.name}:` : tag) ? known : tag;
+    return { tag: whole, ...(isLatest && { revision: "latest" }) };
+  }
+  if (repository === "" || commit === "") {
+    return {};
+  }
+  const [revision] = [declared, source, importedFrom].flatMap((each) => {
+    const [, of, revision = "main"] = /^hf:\/\/([^@]+)(?:@(.+))?$/.exec(each) ?? [];
+    return of === repository ? [revision] : [];
+  });
+  return { repository, commit, ...(revision !== undefined && revision !== "main" && { revision }) };
 }
 
 interface NamedSources {
@@ -73,8 +104,11 @@ async function versionOf(
   call: CommandRun,
   { name, source, token }: Named,
   pinning: Pinning,
-): Promise<ModelVersion> {
+): Promise<FoundVersion> {
   const { client, organization } = call;
+  if (source.startsWith("bentoml://")) {
+    return await pushed(call, { name, source }, pinning);
+  }
   if (source.startsWith("model://")) {
     const [, model, wanted] = OWN_MODEL.exec(source) ?? [];
     if (model === undefined) {
@@ -94,10 +128,48 @@ async function versionOf(
     }
     return await untilReady(call, found, { name, ...pinning });
   }
-  pinning.onStep(`model ${name}: asking for ${source}`);
+  pinning.progress.step(`model ${name}: asking for ${source}`);
   const asked = { organization, source, ...tokenFor({ source, token }, pinning) };
   const begun = await client.models.importModel(asked, { signal: pinning.signal });
   return await untilReady(call, begun, { name, ...pinning });
+}
+
+/** A model of BentoML's store on this machine, as a version of the platform. */
+async function pushed(
+  call: CommandRun,
+  { name, source }: Pick<Named, "name" | "source">,
+  { env, progress, signal }: Pinning,
+): Promise<FoundVersion> {
+  const { ArtifactError } = await import("../../artifacts/artifact-error.ts");
+  const { findBentoModel, parseBentoSource } = await import("../../artifacts/bento-models.ts");
+  const named = parseBentoSource(source);
+  if (named === undefined) {
+    throw usageError(
+      `the model ${name} is ${JSON.stringify(source)}, which is no tag of BentoML`,
+      "give it as bentoml://NAME:VERSION: bentoml models list shows what there is",
+    );
+  }
+  try {
+    const found = await findBentoModel(named, env);
+    const tag = `${found.name}:${found.version}`;
+    progress.step(`model ${name}: ${tag} of BentoML's store`);
+    // A name on the platform has one of these characters at a time.
+    const model = found.name.replace(/[._-]+(?=[._-])/g, "");
+    return { ...(await pushFolder(call, { model, folder: found.folder, progress, signal })), tag };
+  } catch (err) {
+    throw err instanceof ArtifactError
+      ? new CliError(`model ${name}: ${err.message}`, {
+          hint: `nothing was deployed; bentoml models list shows what is there, bentoml models pull brings one, and models: { ${name}: model://NAME@VERSION } in tessera.yaml takes one that the platform has`,
+          cause: err,
+        })
+      : err;
+  }
+}
+
+/** The token of Hugging Face in the environment, for a source there; empty without one. */
+export function hubToken(source: string, env: NodeJS.ProcessEnv): string {
+  const named = TOKEN_VARIABLES.map((variable) => env[variable]).find(Boolean);
+  return (source.startsWith("hf://") && named) || "";
 }
 
 /** The token for a repository, or the secret of the deployment that is one. */
@@ -105,11 +177,8 @@ function tokenFor(
   { source, token }: Pick<Named, "source" | "token">,
   { env, deployment, secrets }: Pinning,
 ) {
-  if (!source.startsWith("hf://")) {
-    return {};
-  }
-  if (token === undefined) {
-    return { token: TOKEN_VARIABLES.map((variable) => env[variable]).find(Boolean) ?? "" };
+  if (token === undefined || !source.startsWith("hf://")) {
+    return { token: hubToken(source, env) };
   }
   const value = secrets[token];
   return value === undefined ? { tokenSecret: { deployment, name: token } } : { token: value };
@@ -118,7 +187,7 @@ function tokenFor(
 async function untilReady(
   { client, organization }: CommandRun,
   begun: ModelVersion,
-  { name, onStep, signal }: Pinning & { readonly name: string },
+  { name, progress, signal }: Pinning & { readonly name: string },
 ): Promise<ModelVersion> {
   let last = begun;
   while (last.state === ModelState.IMPORTING) {
@@ -126,7 +195,7 @@ async function untilReady(
     const asked = { organization, model, version };
     for await (const now of client.models.watchModel(asked, { signal, timeoutMs: 0 })) {
       last = now;
-      onStep(`model ${name}: ${progressText(now)}`);
+      progress.step(`model ${name}: ${progressText(now)}`);
     }
   }
   if (last.state !== ModelState.READY) {

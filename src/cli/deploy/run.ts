@@ -129,7 +129,7 @@ export class Deploying {
       { declared, given },
       {
         ...{ env: this.#surroundings.env, deployment: name, secrets },
-        onStep: (text) => this.#progress.step(text),
+        progress: this.#progress,
         onWarning: (text) => this.#call.terminal.say(`warning: ${text}`),
         signal,
       },

@@ -161,7 +161,7 @@ function entries(map: YAMLMap, known: readonly string[] | undefined, fail: Fail)
 
 /** What the platform takes for the name of a model in a service, and for where it is. */
 const MODEL_NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$/;
-const MODEL_SOURCE = /^(?:hf|s3|https|model):\/\/[!-~]{1,2040}$/;
+const MODEL_SOURCE = /^(?:hf|s3|https|model|bentoml):\/\/[!-~]{1,2040}$/;
 
 function models(node: Node, key: string, fail: Fail): GivenModels {
   if (!isMap(node)) {
@@ -182,7 +182,7 @@ function modelSource(node: Node, name: string, fail: Fail): GivenModels[string] 
     ? { source }
     : fail(
         node,
-        `${name} must be hf://OWNER/NAME, s3://BUCKET/PREFIX, https://…#sha256=… or model://NAME@VERSION`,
+        `${name} must be hf://OWNER/NAME, s3://BUCKET/PREFIX, https://…#sha256=…, model://NAME@VERSION or bentoml://NAME:VERSION`,
       );
 }
 

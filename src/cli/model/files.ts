@@ -4,12 +4,7 @@ import { rename, rm, stat } from "node:fs/promises";
 import { basename, resolve } from "node:path";
 import type { Command } from "commander";
 import type { IndexedFile } from "../../artifacts/index-file.ts";
-import {
-  errorFacts,
-  ModelState,
-  type ModelVersion,
-  ModelVersionSchema,
-} from "../../client/index.ts";
+import { ModelState, type ModelVersion, ModelVersionSchema } from "../../client/index.ts";
 import {
   type CallFlags,
   type CloudActions,
@@ -19,8 +14,7 @@ import {
 } from "../command.ts";
 import { CliError, usageError } from "../failure.ts";
 import { ProgressLine } from "../progress.ts";
-import { inUnits } from "../sizes.ts";
-import { uploadMissing } from "../upload.ts";
+import { pushFolder } from "../push-model.ts";
 import { versionText } from "./view.ts";
 
 const NAME = /^[a-z0-9]+(?:[._-][a-z0-9]+)*$/;
@@ -50,47 +44,12 @@ export function pushCommand(actions: CloudActions): Command {
 }
 
 async function push(call: CommandRun, model: string, folder: string): Promise<ModelVersion> {
-  const { client, organization, terminal, clock } = call;
+  const { terminal } = call;
   using interruption = terminal.streams.interruption();
   const { signal } = interruption;
   const progress = new ProgressLine(terminal.streams, { quiet: call.output === "json" });
-  progress.step(`reading ${folder} …`);
-  const { ArtifactError } = await import("../../artifacts/artifact-error.ts");
-  const { readModelFolder } = await import("../../artifacts/model-files.ts");
   try {
-    const read = await readModelFolder(folder);
-    const upload = async (): Promise<void> => {
-      const done = await uploadMissing({
-        ...{ client, organization, index: read.index, signal },
-        open: (file) => read.open(file),
-        onProgress: (state) => progress.bar(state),
-        wait: (ms, until) => clock.wait(ms, until),
-      });
-      progress.end();
-      progress.step(
-        `uploaded ${done.files} of ${read.index.files.length} files and parts, ${inUnits(done.totalBytes)}`,
-      );
-    };
-    const request = { organization, model, index: Buffer.from(read.text) };
-    await upload();
-    signal.throwIfAborted();
-    try {
-      return await client.models.pushModel(request);
-    } catch (err) {
-      if (errorFacts(err).reason !== "FILES_MISSING") {
-        throw err;
-      }
-      // An upload can take longer than files are kept.
-      await upload();
-      return await client.models.pushModel(request);
-    }
-  } catch (err) {
-    if (signal.aborted) {
-      terminal.say(
-        "What has been uploaded is kept for 36 hours: the same command goes on from there.",
-      );
-    }
-    throw err instanceof ArtifactError ? new CliError(err.message, { cause: err }) : err;
+    return await pushFolder(call, { model, folder, progress, signal });
   } finally {
     progress.end();
   }

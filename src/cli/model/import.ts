@@ -3,11 +3,12 @@ import type { Command } from "commander";
 import { ModelState, type ModelVersion, ModelVersionSchema } from "../../client/index.ts";
 import {
   type CallFlags,
-  type CloudActions,
   type CommandRun,
   callCommand,
   option,
+  type Surroundings,
 } from "../command.ts";
+import { hubToken } from "../deploy/models.ts";
 import { readSecrets } from "../deploy/secrets.ts";
 import { CliError } from "../failure.ts";
 import { ProgressLine } from "../progress.ts";
@@ -24,8 +25,8 @@ interface ImportFlags extends CallFlags {
 /** How long a source may take to say what it has. */
 const IMPORT_CALL_TIMEOUT_MS = 150_000;
 
-export function importCommand(actions: CloudActions): Command {
-  return callCommand<ImportFlags>("import", actions, {
+export function importCommand(surroundings: Surroundings): Command {
+  return callCommand<ImportFlags>("import", surroundings, {
     description:
       "Have the platform fetch a model: pinned to its commit, once, in the background. The same again goes on where one broke off.",
     arguments: [
@@ -36,20 +37,25 @@ export function importCommand(actions: CloudActions): Command {
     ],
     options: [
       option("--name <name>", "the model's name (default: the last part of the source)"),
-      option("--token-file <file>", "a token of Hugging Face, for a gated or private repository"),
+      option(
+        "--token-file <file>",
+        "a token of Hugging Face, for a gated or private repository, or - for standard input (default: HF_TOKEN)",
+      ),
       option("--no-wait", "do not wait until it is fetched"),
     ],
     examples: [
       "tessera model import hf://Qwen/Qwen3-0.6B",
       "tessera model import hf://meta-llama/Llama-3.2-1B --token-file ~/.cache/huggingface/token",
       "tessera model import hf://acme/reader@v2 --name reader --no-wait",
+      "pass show hugging-face | tessera model import hf://acme/private --token-file -",
     ],
     run: async (call, { name = "", tokenFile, wait }, [source = ""]) => {
       const { organization } = call;
+      const file = tokenFile === "-" ? undefined : tokenFile;
       const { token = "" } =
         tokenFile === undefined
-          ? {}
-          : await readSecrets([{ name: "token", file: tokenFile }], call.terminal);
+          ? { token: hubToken(source, surroundings.env) }
+          : await readSecrets([{ name: "token", file }], call.terminal);
       const begun = await call.client.models.importModel(
         { organization, source, model: name, token },
         { timeoutMs: IMPORT_CALL_TIMEOUT_MS },

@@ -11,6 +11,7 @@ import {
   type ListFlags,
   mentionMore,
   readPages,
+  type Surroundings,
   YES,
   type YesFlags,
 } from "../command.ts";
@@ -18,14 +19,14 @@ import { parseVersion, pullCommand, pushCommand } from "./files.ts";
 import { importCommand } from "./import.ts";
 import { modelTable, versionTable } from "./view.ts";
 
-export function modelCommand(actions: CloudActions): Command {
+export function modelCommand(surroundings: Surroundings): Command {
   return group("model", "Push, import, see and delete models: weights by name, in versions.", [
-    pushCommand(actions),
-    importCommand(actions),
-    listCommand(actions),
-    getCommand(actions),
-    pullCommand(actions),
-    deleteCommand(actions),
+    pushCommand(surroundings),
+    importCommand(surroundings),
+    listCommand(surroundings),
+    getCommand(surroundings),
+    pullCommand(surroundings),
+    deleteCommand(surroundings),
   ]);
 }
 

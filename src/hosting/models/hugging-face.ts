@@ -142,7 +142,7 @@ async function ask(url: URL, { repository, policy, token, signal }: Asked) {
   if (statusCode === 401 || statusCode === 403) {
     throw sourceRefused(
       token === ""
-        ? `${repository} at ${url.host} is gated, private or not there: name a token of an account that may read it (tessera model import --token-file)`
+        ? `${repository} at ${url.host} is gated, private or not there: give a token of an account that may read it (HF_TOKEN, or tessera model import --token-file)`
         : `the token may not read ${repository} at ${url.host}: accept its conditions there with the account of the token, or use another`,
     );
   }

@@ -14,6 +14,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { createTesseraClient, errorFacts, ModelState } from "../../../src/client/index.ts";
 import { FakeHub } from "../../hosting/models/hub.ts";
+import { call } from "../hosting/world.ts";
 import { memberToken } from "../start/member.ts";
 import { json, type Scene, scene } from "./platform-person.ts";
 
@@ -151,6 +152,53 @@ it("a deploy opens a gated repository by a secret of the deployment, which nobod
   delete hub.faults.token;
 });
 
+it("a deploy pins revisions of a repository, and what is in BentoML's store, by the names that the code has", async () => {
+  hub.tag("v1.0", hub.commit({ "config.json": '{"of":"v1.0"}' }));
+  hub.commit({ "config.json": '{"of":"main"}' });
+  const store = made("home/models/reader..b/v3", { "config.json": '{"of":"store"}' });
+  writeFileSync(join(store, "../latest"), "v3");
+  const path = made("named", {
+    "service.ts": `import { readFileSync } from "node:fs";
+      import { api, service } from "tessera-platform";
+      const { env } = process;
+      const read = (folder: string) => JSON.parse(readFileSync(folder + "/config.json", "utf8")).of;
+      const hub = () => env.HF_HUB_CACHE + "/models--acme--reader";
+      const models = { old: "hf://acme/reader@v1.0", now: "hf://acme/reader", saved: "bentoml://reader..b" };
+      export default service({ name: "named", models, endpoints: {
+        hub: api({}, () => ["v1.0", "main"].map((ref) =>
+          read(hub() + "/snapshots/" + readFileSync(hub() + "/refs/" + ref, "utf8")))),
+        store: api({}, () => {
+          const folder = env.BENTOML_HOME + "/models/reader..b";
+          const latest = readFileSync(folder + "/latest", "utf8");
+          return [latest, read(folder + "/" + latest)];
+        }),
+      } });`,
+  });
+  symlinkSync(join(ROOT, "node_modules"), join(path, "node_modules"));
+  const env = { BENTOML_HOME: join(folder, "home") };
+  const deploy = (...args: readonly string[]) =>
+    at.ada.run(["deploy", join(path, "service.ts"), ...args], { env });
+  const { stderr } = await deploy();
+  expect(stderr).toContain("Deployed revision 1 of named");
+  expect(await call(at.platform, "named", "/hub", { body: {} })).toMatchObject({
+    json: ["v1.0", "main"],
+  });
+  const stored = await call(at.platform, "named", "/store", { body: {} });
+  expect(stored).toMatchObject({ json: ["v3", "store"] });
+  expect((await run("get", "reader.b")).stdout).toMatch(/\n1 +ready .* named/);
+  // Pushed already, and nothing of it is here any more.
+  rmSync(join(folder, "home"), { recursive: true });
+  const missing = await deploy();
+  expect(missing).toMatchObject({ code: 1, stdout: "" });
+  expect(missing.stderr).toMatch(/model saved: BentoML has no model reader\.\.b here/);
+  const yaml = "service: service.ts\nmodels: { saved: model://reader.b@1 }\n";
+  writeFileSync(join(path, "tessera.yaml"), yaml);
+  expect((await at.ada.run(["deploy", path], { env })).stderr).toContain("Deployed revision 2");
+  expect(await call(at.platform, "named", "/store", { body: {} })).toMatchObject({
+    json: ["1", "store"],
+  });
+});
+
 it("says what a source refuses, and takes a token from a file", async () => {
   hub.faults.token = "hf_secret";
   const refused = await run("import", "hf://acme/reader", "--name", "gated");
@@ -161,4 +209,14 @@ it("says what a source refuses, and takes a token from a file", async () => {
   const args = ["import", "hf://acme/reader", "--name", "gated", "--token-file", file];
   expect(await run(...args)).toMatchObject({ code: 0 });
   expect(await run("import", "ftp://x")).toMatchObject({ code: 2 });
+  const other = ["model", "import", "hf://acme/reader", "--name"];
+  const piped = [...other, "piped", "--token-file", "-"];
+  expect(await at.ada.run(piped, { input: "hf_secret\n" })).toMatchObject({ code: 0 });
+  const wrong = { input: "hf_secret", env: { HF_TOKEN: "hf_wrong" } };
+  expect(await at.ada.run([...other, "piped", "--token-file", "-"], wrong)).toMatchObject({
+    code: 0,
+  });
+  const inherited = { env: { HF_TOKEN: "hf_secret" } };
+  expect(await at.ada.run([...other, "inherited"], inherited)).toMatchObject({ code: 0 });
+  delete hub.faults.token;
 });

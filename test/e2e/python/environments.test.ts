@@ -451,6 +451,24 @@ describe.skipIf(skipped)(`the lock of a service's packages${skipped}`, () => {
     await expect(system()).rejects.toThrow("docker.system_packages in bentofile.yaml is no list");
   });
 
+  it("takes the models of BentoML's file for those of the service", async () => {
+    const modelsOf = async (models: string) => {
+      write({ "service.py": "", "bentofile.yaml": `service: service:Reader\n${models}` });
+      return (await systemNeeds(folder, "service.py", found.interpreter)).models;
+    };
+    expect(await modelsOf("")).toEqual({});
+    const listed = "models: [reader.v:latest, { tag: other, alias: mine }]";
+    expect(await modelsOf(listed)).toEqual({
+      "reader-v": "bentoml://reader.v:latest",
+      other: "bentoml://other",
+    });
+    for (const wrong of ["models: reader", "models: [1]", "models: [../x]", "models: [null]"]) {
+      await expect(modelsOf(wrong)).rejects.toThrow(
+        "models in bentofile.yaml is no list of models",
+      );
+    }
+  });
+
   it("takes the base image of BentoML's image, or of its file, for the image of the service", async () => {
     const system = () => systemNeeds(folder, "service.py", found.interpreter);
     const head = 'import bentoml\nBASE = "debian:12"\n';

@@ -3,11 +3,11 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { toProblem } from "../../../src/errors.ts";
 import { type BucketGrant, bucketSource } from "../../../src/hosting/models/bucket.ts";
 import { S3Reader } from "../../../src/hosting/models/s3-reader.ts";
 import { pinSource, type SourceContent } from "../../../src/hosting/models/source.ts";
 import { TestBucket } from "../../storage/blobs/bucket.ts";
+import { refusalOf } from "./refusal.ts";
 
 const WEIGHTS = randomBytes(10_000);
 const ALL: readonly BucketGrant[] = [{ organization: "*", bucket: "tessera-test", prefix: "" }];
@@ -68,16 +68,6 @@ function pageOf(name: string, next: string | undefined): string {
   const more = next === undefined ? "" : `<NextContinuationToken>${next}</NextContinuationToken>`;
   const object = `<Key>many/${name}</Key><Size>1</Size><ETag>"e${name}"</ETag>`;
   return `<ListBucketResult><IsTruncated>${next !== undefined}</IsTruncated>${more}<Contents>${object}</Contents></ListBucketResult>`;
-}
-
-async function refusalOf(promise: Promise<unknown>): Promise<string> {
-  try {
-    await promise;
-    return "not refused";
-  } catch (err) {
-    const { reason, rawMessage } = toProblem(err);
-    return `${reason}: ${rawMessage}`;
-  }
 }
 
 describe("a bucket as a source of models", () => {

@@ -81,6 +81,11 @@ export class FakeHub implements AsyncDisposable {
     return commit;
   }
 
+  /** Names a commit. */
+  tag(name: string, commit: string): void {
+    this.#branches.set(name, commit);
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.#server.closeAllConnections();
     this.#server.close();

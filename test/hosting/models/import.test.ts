@@ -6,7 +6,6 @@ import { pino } from "pino";
 import { describe, expect, it } from "vitest";
 import { createModelIndex, verifyModelIndex } from "../../../src/artifacts/model-index.ts";
 import { MAX_PART_BYTES } from "../../../src/artifacts/parts.ts";
-import { toProblem } from "../../../src/errors.ts";
 import { keepHouse } from "../../../src/hosting/housekeeping.ts";
 import { importWaiting, startImporter } from "../../../src/hosting/models/importer.ts";
 import { nameFrom, pinSource } from "../../../src/hosting/models/source.ts";
@@ -15,6 +14,7 @@ import { FolderBlobStore } from "../../../src/storage/blobs/folder.ts";
 import { SqliteStorage } from "../../../src/storage/sqlite/storage.ts";
 import { createIdSource } from "../../../src/tasks/id.ts";
 import { FakeHub } from "./hub.ts";
+import { refusalOf } from "./refusal.ts";
 
 const ORGANIZATION = "acme-id";
 const READER = { organizationId: ORGANIZATION, model: "reader" };
@@ -123,17 +123,6 @@ class Setting implements AsyncDisposable {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.#resources.disposeAsync();
-  }
-}
-
-/** The reason and the message that a promise is rejected with. */
-async function refusalOf(promise: Promise<unknown>): Promise<string> {
-  try {
-    await promise;
-    return "not refused";
-  } catch (err) {
-    const { reason, rawMessage } = toProblem(err);
-    return `${reason}: ${rawMessage}`;
   }
 }
 

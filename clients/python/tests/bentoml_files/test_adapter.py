@@ -16,6 +16,7 @@ from typing import Any
 
 import bentoml
 import pytest
+from bentoml._internal.models import ModelStore
 from bentoml.exceptions import BentoMLException
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import JSONResponse, PlainTextResponse, StreamingResponse
@@ -209,6 +210,35 @@ def test_names_the_models_of_hugging_face_that_a_service_has_as_attributes() -> 
     assert adapt(FrontDesk).manifest["models"] == {
         "front-desk-qwen": "hf://Qwen/Qwen3-0.6B",
         "reader-weights": "hf://acme/reader@v2",
+    }
+
+
+def test_names_the_models_of_bentomls_store_that_a_service_has_as_attributes(
+    tmp_path: Path,
+) -> None:
+    (store := tmp_path / "models").mkdir()
+    within = {"_model_store": ModelStore(store)}
+    with bentoml.models.create("reader:v3", **within) as saved:
+        Path(saved.path_of("weights.txt")).write_text("weights")
+
+    class Base:
+        inherited = bentoml.models.BentoModel("other:latest")
+
+    @bentoml.service
+    class Reader(Base):
+        newest = bentoml.models.BentoModel("other")
+        named = bentoml.models.BentoModel("other:1.0")
+        stored = bentoml.models.get("reader", **within)
+
+        @bentoml.api
+        def read(self, text: str) -> str:
+            return text
+
+    assert adapt(Reader).manifest["models"] == {
+        "reader-inherited": "bentoml://other:latest",
+        "reader-named": "bentoml://other:1.0",
+        "reader-newest": "bentoml://other",
+        "reader-stored": "bentoml://reader:v3",
     }
 
 

@@ -11,6 +11,9 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, get_args, get_origin
 
+from bentoml import Model as StoredModel
+from bentoml.models import BentoModel, HuggingFaceModel
+
 from ..sdk.acceptance import accepted
 from ..sdk.adapters import is_text
 from ..sdk.batches import DEFAULT_MAX_BYTES, MAX_BATCH_SIZE
@@ -99,17 +102,26 @@ def service_manifest(
 
 
 def models_of(services: Iterable[Any]) -> dict[str, Json]:
-    """Class attributes that are ``HuggingFaceModel``, as sources of models, by the names of both.
+    """Class attributes that are models, as their sources, by the names of service and attribute.
 
-    BentoML resolves them by ``snapshot_download``, which finds what the node has brought.
+    BentoML finds them in the cache of the hub and in its own store, where the node has them.
     """
-    found: dict[str, Json] = {}
-    for service in services:
-        for name, value in vars(service.inner).items():
-            if type(value).__name__ == "HuggingFaceModel" and hasattr(value, "model_id"):
-                branch = "" if value.revision == "main" else f"@{value.revision}"
-                found[f"{service_name(service.name)}-{name}"] = f"hf://{value.model_id}{branch}"
-    return found
+    return {
+        f"{service_name(service.name)}-{name}": source
+        for service in services
+        for name in dir(service.inner)
+        if (source := _source_of(getattr(service.inner, name, None))) is not None
+    }
+
+
+def _source_of(value: Any) -> str | None:
+    if isinstance(value, HuggingFaceModel):
+        branch = "" if value.revision == "main" else f"@{value.revision}"
+        return f"hf://{value.model_id}{branch}"
+    # The latter is what ``bentoml.models.get`` returns.
+    if isinstance(value, (BentoModel, StoredModel)):
+        return f"bentoml://{value.tag}"
+    return None
 
 
 def cors_of(name: str, config: Mapping[str, Any]) -> dict[str, Json] | None:

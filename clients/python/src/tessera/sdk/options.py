@@ -23,7 +23,7 @@ MAX_GPUS = 16
 MAX_GPU_MEMORY_MIB = 1_048_576
 MAX_MODELS = 32
 _MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
-_MODEL_SOURCE = re.compile(r"(?:hf|s3|https|model)://[!-~]{1,2040}")
+_MODEL_SOURCE = re.compile(r"(?:hf|s3|https|model|bentoml)://[!-~]{1,2040}")
 
 _UNITS_MS = {"ms": 1, "s": SECOND_MS, "m": 60 * SECOND_MS, "h": HOUR_MS, "d": DAY_MS}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
@@ -210,7 +210,8 @@ def check_models(value: object, place: str) -> dict[str, str] | None:
         raise ServiceError(
             f"{place}: models must be at most {MAX_MODELS} names of letters, digits, - and _, each "
             'with a source such as "hf://Qwen/Qwen3-0.6B", "s3://weights/qwen", '
-            f'"https://…#sha256=…" or "model://reader@3", not {value!r}'
+            '"https://…#sha256=…", "model://reader@3" or "bentoml://reader:latest", '
+            f"not {value!r}"
         )
     return dict(value)
 

@@ -267,7 +267,7 @@ export class ModelStore implements AsyncDisposable {
       const there = await bytesIn(join(this.#folder, `${digest}${PARTIAL}`));
       if (bavail * bsize - reserved - (bytes - there) < MIN_FREE_MODEL_DISK_BYTES) {
         throw new Error(
-          `the disk has no room: it takes ${mebibytes(bytes)}, and ${mebibytes(bavail * bsize)} are free`,
+          `the disk has no room: it takes ${mebibytes(bytes)}, and ${mebibytes(bavail * bsize)} are free, of which ${mebibytes(MIN_FREE_MODEL_DISK_BYTES)} stay so`,
         );
       }
       this.#reserved.set(digest, bytes);

@@ -12,10 +12,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { MAX_PART_BYTES } from "../../../src/artifacts/parts.ts";
 import { createTesseraClient, errorFacts, ModelState } from "../../../src/client/index.ts";
 import { FakeHub } from "../../hosting/models/hub.ts";
 import { call } from "../hosting/world.ts";
 import { memberToken } from "../start/member.ts";
+import { cookieOf, Folder, start } from "../start/platform.ts";
+import { Person } from "./person.ts";
 import { json, type Scene, scene } from "./platform-person.ts";
 
 const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
@@ -81,17 +84,89 @@ it("goes on with an upload that stopped before its last file", async () => {
   for (const text of Object.values(files).slice(0, -1)) {
     const sha256 = createHash("sha256").update(text).digest("hex");
     const header = { sha256, sizeBytes: BigInt(text.length) };
-    await deployments.uploadFile(
+    const { keptUntil } = await deployments.uploadFile(
       (async function* () {
         yield { part: { case: "header" as const, value: header } };
         yield { part: { case: "chunk" as const, value: Buffer.from(text) } };
       })(),
     );
+    // So that it goes on a day later, too.
+    expect(Number(keptUntil?.seconds)).toBeGreaterThan(Date.now() / 1_000 + 35 * 3_600);
   }
   const pushed = await run("push", path);
   expect(pushed).toMatchObject({ code: 0 });
   expect(pushed.stderr).toContain("uploaded 1 of 5 files and parts, 6 B");
 });
+
+it("refuses weights that change between two parts of their upload, and then sends those alone", async () => {
+  const weights = Buffer.alloc(MAX_PART_BYTES + 1);
+  const path = made("changing", { weights });
+  at.ada.onStderr = (text) => {
+    // The list of what is to be sent is made: one byte changes, at the end.
+    if (text.includes("uploading")) {
+      at.ada.onStderr = () => {};
+      weights.fill(1, MAX_PART_BYTES);
+      writeFileSync(join(path, "weights"), weights);
+    }
+  };
+  const refused = await at.ada.run(["model", "push", path], { answers: [] });
+  expect(refused).toMatchObject({ code: 1, stdout: "" });
+  expect(refused.stderr).toMatch(/weights.*is not what the index says: it was changed or damaged/);
+  const { stderr } = await run("push", path);
+  expect(stderr).toMatch(/uploaded [12] of 2 files and parts/);
+  const pulled = join(folder, "changed");
+  expect(await run("pull", "changing", pulled)).toMatchObject({ code: 0 });
+  expect(readFileSync(join(pulled, "weights")).equals(weights)).toBe(true);
+}, 60_000);
+
+it("has one version of what two push at once", async () => {
+  const files = Object.fromEntries(
+    Array.from({ length: 20 }, (_, n) => [`${n}`, randomBytes(100_000)]),
+  );
+  const path = made("twice", files);
+  using grace = new Person();
+  const { value } = await at.platform.createToken(at.adaCookie);
+  await at.logIn(grace, value);
+  const both = await Promise.all([
+    run("push", path, "--json"),
+    grace.run(["model", "push", path, "--json"]),
+  ]);
+  expect(both.map(json)).toEqual([
+    expect.objectContaining({ model: "twice", version: 1, state: "ready" }),
+    expect.objectContaining({ model: "twice", version: 1, state: "ready" }),
+  ]);
+  const pulled = join(folder, "of-both");
+  expect(await run("pull", "twice", pulled)).toMatchObject({ code: 0 });
+  expect(readFileSync(join(pulled, "19")).equals(files["19"] ?? Buffer.alloc(0))).toBe(true);
+});
+
+it("ends in the middle of a push where the organization has no more room, and goes on when it has", async () => {
+  using ada = new Person();
+  using data = new Folder();
+  const files = Object.fromEntries(
+    Array.from({ length: 12 }, (_, n) => [`${n}`, randomBytes(150 * 1024)]),
+  );
+  const path = made("roomy", files);
+  const push = async (room: string) => {
+    const env = { TESSERA_MAX_ORGANIZATION_STORAGE: room };
+    await using platform = await start(data, { env });
+    const cookie =
+      platform.setupCode === ""
+        ? cookieOf(await platform.signIn("ada@example.com"))
+        : await platform.setUp("ada@example.com");
+    const { value: input } = await platform.createToken(cookie, { name: room });
+    const login = ["cloud", "login", "--endpoint", platform.url, "--api-token", "-"];
+    await ada.run(login, { input });
+    return await ada.run(["model", "push", path]);
+  };
+  const refused = await push("1MiB");
+  expect(refused).toMatchObject({ code: 1, stdout: "" });
+  expect(refused.stderr).toContain("--max-organization-storage");
+  // What was broken off counts until it is swept, within a minute.
+  const pushed = await push("4MiB");
+  expect(pushed).toMatchObject({ code: 0 });
+  expect(pushed.stderr).toMatch(/uploaded (?:\d|1[01]) of 12 files and parts/);
+}, 60_000);
 
 it("refuses a folder with links, and a name that is none", async () => {
   const path = made("linked", { weights: "1" });
@@ -128,7 +203,11 @@ it("a deploy opens a gated repository by a secret of the deployment, which nobod
   const without = await deploy();
   expect(without).toMatchObject({ code: 2 });
   expect(without.stderr).toContain("the service needs the secret HF_TOKEN");
-  expect(await deploy("--secret", `HF_TOKEN=@${join(path, "token")}`)).toMatchObject({ code: 0 });
+  const deployed = await deploy("--secret", `HF_TOKEN=@${join(path, "token")}`);
+  expect(deployed).toMatchObject({ code: 0 });
+  expect(deployed.stderr).toContain(
+    "warning: model reader: pytorch_model.bin may hold pickled objects, which run code",
+  );
   // Another commit, and nobody gives the token again.
   hub.commit({ "config.json": '{"second":true}' });
   expect(await deploy()).toMatchObject({ code: 0 });

@@ -240,6 +240,23 @@ it("a model that somebody takes while room is made is there, or brought again", 
   }
 });
 
+it("a disk that is full at 99 % says so, and the model is brought when there is room", async () => {
+  const platform = new Platform();
+  const digest = platform.add({ weights: Buffer.alloc(4_000_000, 7) });
+  const store = await platform.open();
+  let chunks = 0;
+  platform.onChunk = () => {
+    chunks += 1;
+    if (chunks === 4) {
+      throw Object.assign(new Error("no space left on device"), { code: "ENOSPC" });
+    }
+  };
+  await expect(store.hold(key(digest))).rejects.toThrow(/the disk is full: model \w+ takes 4 MiB/);
+  expect(readdirSync(folder).filter((name) => name.startsWith(digest))).toEqual([]);
+  const { path } = await store.hold(key(digest));
+  expect(statSync(join(path, "weights")).size).toBe(4_000_000);
+});
+
 it("what could not be brought takes no room", async () => {
   const platform = new Platform();
   const digest = platform.add({ weights: Buffer.alloc(2_000_000, 7) });

@@ -11,11 +11,12 @@ import { problem, toProblem } from "../errors.ts";
 import { expose } from "../metrics/exposition.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
+import { MAX_INLINE_FILE_BYTES } from "../protocol/messages.ts";
 import { checkAccess } from "../server/dataplane/access.ts";
 import { pathOf } from "../server/dataplane/aliases.ts";
 import { isBentomlClient } from "../server/dataplane/answer.ts";
 import type { BodyLimits } from "../server/dataplane/call-body.ts";
-import { dataPlanePlugin } from "../server/dataplane/plugin.ts";
+import { createQueueOfMounts, dataPlanePlugin } from "../server/dataplane/plugin.ts";
 import { sendProblemOrPage } from "../server/dataplane/refusal-page.ts";
 import type { StreamedOutput } from "../server/dataplane/stream.ts";
 import { isForm } from "../server/http/body.ts";
@@ -23,6 +24,7 @@ import { sendCompressed, vary } from "../server/http/compression.ts";
 import { JSON_TYPE } from "../server/http/problem.ts";
 import { sendText } from "../server/monitoring/send.ts";
 import { answerMounted, type MountedOptions } from "../server/mounts/mounted.ts";
+import { queuedAt } from "../server/mounts/queued.ts";
 import type { PluginContext, ServerPlugin } from "../server/protocols.ts";
 import { register } from "../server/rpc/engine/invoker.ts";
 import { DEPLOYMENT_HEADER, deploymentOf, locatedOf } from "../server/rpc/target.ts";
@@ -49,6 +51,8 @@ export function deploymentMetrics(metrics: Metrics): ServerPlugin {
 
 /** JSON body of a call: files in it, as `data:` URLs, are held in memory. */
 const MAX_TEXT_BODY_BYTES = 64 * 1024 * 1024;
+
+const FILE_LIMIT = "the limit of a body with files: send less";
 
 interface ServingOptions extends AccessOptions {
   readonly version: string;
@@ -87,8 +91,8 @@ export function behindMounts(
   page: FastifyPluginAsync,
   { fileBodyBytes }: Pick<ServingOptions, "fileBodyBytes">,
 ): ServerPlugin {
-  return async (app, { targetValues, keepStanding }) => {
-    const toServer = createToServer(fileBodyBytes, keepStanding);
+  return async (app, { invoke, targetValues, keepStanding }) => {
+    const toServer = createToServer(fileBodyBytes, { invoke, keepStanding });
     app.addHook("onRequest", async (req, reply) => {
       try {
         const values = await known(targetValues, req);
@@ -152,7 +156,7 @@ function dataPlane({ fileBodyBytes, taskAccess, ...limits }: ServingOptions): Se
     const maxBytes = isForm(req)
       ? fileBodyBytes
       : Math.min(fileBodyBytes, Math.max(json.maxBytes, MAX_TEXT_BODY_BYTES));
-    return { ...json, maxBytes, said: "the limit of a body with files: send less" };
+    return { ...json, maxBytes, said: FILE_LIMIT };
   };
   const streamedBy = (endpoint: string, values: ContextValues): StreamedOutput | undefined => {
     const manifest = deploymentOf({ values }).find(endpoint);
@@ -179,7 +183,7 @@ function dataPlane({ fileBodyBytes, taskAccess, ...limits }: ServingOptions): Se
   return (app, { invoke, targetValues, targetValuesFor, keepStanding }) =>
     dataPlanePlugin(app, {
       endpointAt: endpointAtPath,
-      toServer: createToServer(fileBodyBytes, keepStanding),
+      toServer: createToServer(fileBodyBytes, { invoke, keepStanding }),
       refuseMoved,
       invoke,
       contextValues: createContextOf({
@@ -193,14 +197,37 @@ function dataPlane({ fileBodyBytes, taskAccess, ...limits }: ServingOptions): Se
     });
 }
 
-/** Answers a request by the mounted server at its path; undefined where there is none. */
-function createToServer(maxBodyBytes: number, keepStanding: PluginContext["keepStanding"]) {
+/**
+ * Answers a request by the mounted server at its path, or by the queue before it; undefined where
+ * there is none.
+ */
+function createToServer(
+  maxBodyBytes: number,
+  { invoke, keepStanding }: Pick<PluginContext, "invoke" | "keepStanding">,
+) {
+  const toQueue = createQueueOfMounts({
+    invoke,
+    streamedBy: () => undefined,
+    bodyLimits: () => ({
+      maxBytes: maxBodyBytes,
+      maxHeldBytes: MAX_INLINE_FILE_BYTES,
+      said: FILE_LIMIT,
+    }),
+    placeOf: (req, values, words) => {
+      const manifest = runningManifest(values);
+      return manifest?.mounts && queuedAt(req, pathOf(req), { manifest, values, words });
+    },
+  });
   const { callEndpoint: method } = EndpointService.method;
   const options: MountedOptions = {
     maxBodyBytes,
     keepStanding: (req, values, end) => keepStanding(req, { values, method }, end),
   };
   return (req: FastifyRequest, reply: FastifyReply, values: ContextValues) => {
+    const queued = toQueue(req, reply, values);
+    if (queued !== undefined) {
+      return queued;
+    }
     const manifest = runningManifest(values);
     const mount = manifest && mountAt(manifest, pathOf(req));
     if (mount !== undefined) {

@@ -107,6 +107,8 @@ export class Deployment implements AsyncDisposable {
       onRestartFailed: (err) => this.#onRestartFailed(err),
       onReplaced: (cause) => this.#metrics?.workerReplaced(cause),
       onCapacity: () => this.#onCapacity(),
+      // Callers wait, and tasks may: those go first.
+      onMountSlot: () => this.calls.slotFree(),
       onWaiting: () => this.#onWaiting(),
       onEvicted: () => this.#opened?.scaling?.workerEvicted(),
     });
@@ -143,6 +145,7 @@ export class Deployment implements AsyncDisposable {
         this.#pool.crowded();
         this.#opened?.scaling?.wake();
       },
+      onMountSlot: () => this.#opened?.queue.wake(),
       onBatch: (...formed) => this.#metrics?.batchFormed(...formed),
       ...(options.scale && { firstWorkerMs: Math.min(readyTimeoutMs, FIRST_WORKER_MS) }),
     });

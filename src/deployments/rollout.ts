@@ -9,6 +9,7 @@ import type { SandboxLevel } from "../pool/sandbox/sandbox.ts";
 import type { ServiceCode } from "../pool/worker-options.ts";
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
 import { ArgumentsReader } from "../service/input/arguments.ts";
+import { calledEndpoints } from "../service/mounts.ts";
 import type { ClaimedTask } from "../storage/storage.ts";
 import type { Task, TaskFailure } from "../tasks/task.ts";
 import { variableFault } from "./environment.ts";
@@ -223,7 +224,7 @@ export class Revision {
     this.manifest = manifest;
     this.#activeFromMs = activeFromMs;
     this.#endpoints = new Map(
-      manifest.endpoints.map((endpoint) => [
+      calledEndpoints(manifest).map((endpoint) => [
         endpoint.name,
         { manifest: endpoint, reader: new ArgumentsReader(endpoint) },
       ]),

@@ -39,7 +39,8 @@ export class CustomMetric {
   readonly declaration: CustomDeclaration;
   readonly #metric: Metric;
   readonly #owned: Owned;
-  readonly #gauges: GaugeValues;
+  /** For a gauge: the value of each worker. */
+  readonly #values = new Map<GaugeSeries, Map<string, number>>();
 
   constructor(
     declaration: CustomDeclaration,
@@ -59,7 +60,6 @@ export class CustomMetric {
       { maxSeries, budget, listed: {}, onDropped: () => onDropped(declaration.name, 1) },
     );
     this.#owned = this.#metric.of(owner);
-    this.#gauges = new GaugeValues(declaration.aggregator);
   }
 
   get groups(): ReadonlyMap<string | undefined, Group> {
@@ -80,43 +80,14 @@ export class CustomMetric {
     const isGauge = this.declaration.kind === "gauge";
     const series = this.#owned.with(...(isGauge ? labels : [endpoint, ...labels]));
     if (series instanceof GaugeSeries) {
-      this.#gauges.set(series, workerId, value);
+      const values = this.#values.get(series) ?? new Map<string, number>();
+      this.#values.set(series, values.set(workerId, value));
+      this.#aggregate(series, values);
     } else if (series instanceof HistogramSeries) {
       series.merge(counts, value);
     } else {
       series?.add(value);
     }
-  }
-
-  workerEnded(workerId: string): void {
-    this.#gauges.workerEnded(workerId);
-  }
-
-  end(): void {
-    this.#owned.end();
-    this.#gauges.clear();
-  }
-}
-
-/** What workers have set gauges to, and how their values become one. */
-export class GaugeValues {
-  readonly #aggregator: NonNullable<CustomDeclaration["aggregator"]>;
-  readonly #values = new Map<GaugeSeries, Map<string, number>>();
-
-  constructor(aggregator: CustomDeclaration["aggregator"] = "sum") {
-    this.#aggregator = aggregator;
-  }
-
-  /** Undefined: the worker does not set it any more. */
-  set(gauge: GaugeSeries, workerId: string, value: number | undefined): void {
-    const values = this.#values.get(gauge) ?? new Map<string, number>();
-    this.#values.set(gauge, values);
-    if (value === undefined) {
-      values.delete(workerId);
-    } else {
-      values.set(workerId, value);
-    }
-    this.#aggregate(gauge, values);
   }
 
   workerEnded(workerId: string): void {
@@ -127,7 +98,8 @@ export class GaugeValues {
     }
   }
 
-  clear(): void {
+  end(): void {
+    this.#owned.end();
     this.#values.clear();
   }
 
@@ -135,9 +107,8 @@ export class GaugeValues {
     const values = [...byWorker.values()];
     if (values.length === 0) {
       gauge.unset();
-      this.#values.delete(gauge);
     } else {
-      gauge.set(AGGREGATE[this.#aggregator](values));
+      gauge.set(AGGREGATE[this.declaration.aggregator ?? "sum"](values));
     }
   }
 }

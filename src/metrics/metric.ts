@@ -55,7 +55,7 @@ interface MetricBounds {
   readonly onDropped: (owner: Owner) => void;
 }
 
-export const KINDS = { counter: CounterSeries, gauge: GaugeSeries, histogram: HistogramSeries };
+const KINDS = { counter: CounterSeries, gauge: GaugeSeries, histogram: HistogramSeries };
 
 /** The series of one metric in one organization, by the names that Prometheus sees. */
 export interface Group {
@@ -220,11 +220,11 @@ function isSame(some: readonly string[], others: readonly string[]): boolean {
 }
 
 /** The number of samples per series: a histogram has its buckets, +Inf, its sum and its count. */
-export function samplesOf({ kind, buckets = [] }: Pick<Declaration, "kind" | "buckets">): number {
+function samplesOf({ kind, buckets = [] }: Declaration): number {
   return kind === "histogram" ? buckets.length + 3 : 1;
 }
 
-export class MutableGroup implements Group {
+class MutableGroup implements Group {
   size = 0;
   readonly samples = new Map<string, SampleSeries[]>();
 

@@ -140,11 +140,8 @@ export class Metrics {
         ["node", this.node],
       ],
     };
-    const owned = this.#ownedBy(owner, "deployment");
-    const custom = this.custom.add(owner, deployment, {
-      onUnread: (times) => owned.metricsUnread.with()?.add(times),
-    });
-    const created = new DeploymentMetrics(owned, {
+    const custom = this.custom.add(owner, deployment);
+    const created = new DeploymentMetrics(this.#ownedBy(owner, "deployment"), {
       now: this.#now,
       custom,
       onEnd: () => {
@@ -263,7 +260,7 @@ export class Metrics {
   }
 
   #seriesDropped({ organizationId, labels }: Owner, metric: string, events = 1): void {
-    if (organizationId === undefined || metric === METRICS.seriesDropped.name) {
+    if (organizationId === undefined) {
       return;
     }
     let dropped = this.#dropped.get(organizationId);

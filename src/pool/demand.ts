@@ -11,7 +11,8 @@
  * as the run in it has to end first. So `running` and `due` runs need
  * `(running + due) / (floor(queueTime / runTime) + 1)` slots, and at least `running`.
  * Tasks that are longer than the queue time get a slot each. Those of an endpoint with
- * batches share runs.
+ * batches share runs. Callers of a mounted server whose requests may be tasks wait for its slots,
+ * too, and need one each.
  *
  * Tasks that keep coming need `rate × runTime` slots (Little's law), however short the
  * queue is: with fewer it would grow until its tasks wait too long. The rate is the
@@ -99,7 +100,7 @@ function ofApi(load: EndpointLoad, before: PastLoad | undefined, { passedMs }: D
 }
 
 function ofTasks(load: EndpointLoad, before: PastLoad | undefined, facts: DemandFacts): Demand {
-  const { batchSize, running, due, started, meanRunMs } = load;
+  const { batchSize, running, waiting, due, started, meanRunMs } = load;
   const { queueTimeMs } = facts;
   const passedMs = Math.max(facts.passedMs, 1);
   const longMs = Math.max(LOAD_SMOOTHING_MS, 2 * queueTimeMs);
@@ -118,7 +119,7 @@ function ofTasks(load: EndpointLoad, before: PastLoad | undefined, facts: Demand
         ) / batchSize;
   const queued = (running + due / batchSize) / runsWithin(queueTimeMs, meanRunMs);
   return {
-    slots: Math.max(running, queued, lasting - NEGLIGIBLE),
+    slots: Math.max(running + waiting, queued, lasting - NEGLIGIBLE),
     past: { meanLoad: 0, recentRate, longRate, started, due },
   };
 }

@@ -32,6 +32,8 @@ interface SuspectRoomOptions {
   readonly isStarting: () => boolean;
   /** `more` may have changed. */
   readonly onChange: () => void;
+  /** A slot of a mounted server was given back. */
+  readonly onReleased?: () => void;
 }
 
 export class Isolation implements Disposable {
@@ -83,6 +85,7 @@ export class Isolation implements Disposable {
     this.#held.add(found);
     this.#changed();
     return new WorkerSlot(found, endpoint, {
+      onReleased: this.#options.onReleased,
       onOpen: () => {
         found.capacity.open();
         this.#held.delete(found);

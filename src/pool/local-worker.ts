@@ -19,7 +19,6 @@ import { MountSockets } from "./calls/mount-sockets.ts";
 import { Capacity } from "./calls/slot.ts";
 import { FileTransfers, type TransferHost } from "./calls/transfers.ts";
 import { WorkerCalls } from "./calls/worker-calls.ts";
-import { type ExposedSource, Exposition } from "./exposition/exposition.ts";
 import { WorkerHeartbeat } from "./heartbeat.ts";
 import { notReadyAfter } from "./limits.ts";
 import { ServiceProcess } from "./process.ts";
@@ -47,8 +46,6 @@ const READINESS_LOOK_MS = 1_000;
 /** Pause after which others follow what a worker says of itself. */
 const READINESS_TELL_MS = 100;
 
-type MetricsMessage = Extract<WorkerMessage, { readonly type: "metrics" }>;
-
 export class LocalWorker implements Worker {
   readonly id: string;
   readonly capacity = new Capacity();
@@ -69,9 +66,6 @@ export class LocalWorker implements Worker {
   #telling: NodeJS.Timeout | undefined;
   #givingUp: NodeJS.Timeout | undefined;
   #counts: CountsReceiver | undefined;
-  readonly #exposition: Exposition;
-  /** What the libraries in the process of the service expose; undefined where none does. */
-  #libraries: ExposedSource | undefined;
   /** Undefined without mounted servers. */
   #mounts: MountSockets | undefined;
   #servedMount = false;
@@ -94,19 +88,10 @@ export class LocalWorker implements Worker {
         onAnswering();
       },
     });
-    this.#exposition = new Exposition({
-      onChanges: (exposed) => this.#countExposed({ exposed }),
-      onUnread: () => this.#countExposed({ unread: 1 }),
-      onLine: (line) => {
-        if (this.#process.admitLine(line.length)) {
-          options.onOutput(line, "node");
-        }
-      },
-    });
     const { graceMs } = options;
     const transfers = (host: TransferHost) => new FileTransfers(options, host);
     this.#executions = new WorkerCalls(
-      { graceMs, transfers },
+      { graceMs, transfers, mounts: options },
       {
         hasEnded: () => this.ended,
         send: (message) => this.#process.send(message),
@@ -181,7 +166,9 @@ export class LocalWorker implements Worker {
   }
 
   get busyness(): number {
-    return this.#executions.size + (this.#mounts === undefined ? 0 : this.capacity.mounted);
+    // Those of tasks are both.
+    const requests = this.capacity.mounted - this.#executions.requests;
+    return this.#executions.size + (this.#mounts === undefined ? 0 : requests);
   }
 
   async load(): Promise<ServiceManifest> {
@@ -255,10 +242,14 @@ export class LocalWorker implements Worker {
     }
     this.#finishWhenIdle();
     if (withinMs === undefined) {
-      // Functions have their own timeouts, and what a server has begun to answer has none.
-      const cutOff = setTimeout(() => this.#mounts?.[Symbol.dispose](), MAX_LAST_ANSWER_MS);
+      // Calls and tasks have their own timeouts, and what a server has begun to answer has none.
+      const cutOff = setInterval(() => {
+        if (this.#executions.requests === 0) {
+          this.#mounts?.[Symbol.dispose]();
+        }
+      }, MAX_LAST_ANSWER_MS);
       await this.exited;
-      clearTimeout(cutOff);
+      clearInterval(cutOff);
       return;
     }
     const abort = setTimeout(
@@ -314,12 +305,6 @@ export class LocalWorker implements Worker {
       case "metrics":
         this.#count(message);
         break;
-      case "exposition":
-        if (this.#manifest !== undefined) {
-          this.#libraries ??= this.#exposition.source("its libraries");
-          this.#libraries.take(message.text);
-        }
-        break;
       case "pong":
         this.#heartbeat.pong();
         break;
@@ -355,15 +340,11 @@ export class LocalWorker implements Worker {
     }
   }
 
-  #count(message: MetricsMessage): void {
+  #count(message: Extract<WorkerMessage, { readonly type: "metrics" }>): void {
     const fault = this.#counts?.take(message);
     if (fault !== undefined) {
       this.#process.refuse(fault);
     }
-  }
-
-  #countExposed(changes: Pick<MetricsMessage, "exposed" | "unread">): void {
-    this.#counts?.take({ type: "metrics", changes: [], dropped: [], ...changes });
   }
 
   #ready(manifest: ServiceManifest): void {
@@ -433,7 +414,6 @@ export class LocalWorker implements Worker {
     this.#heartbeat[Symbol.dispose]();
     clearTimeout(this.#telling);
     clearTimeout(this.#givingUp);
-    this.#exposition[Symbol.dispose]();
     this.#counts?.end();
     this.#mounts?.[Symbol.dispose]();
     this.#loaded.promise.catch(() => {

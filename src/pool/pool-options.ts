@@ -40,6 +40,8 @@ export interface PoolOptions {
   onRestartFailed(err: unknown): void;
   /** A worker ended unexpectedly or could not start, and will be replaced. */
   onReplaced?(cause: ReplacementCause): void;
+  /** A slot of a mounted server was given back, which calls and tasks share. */
+  readonly onMountSlot?: () => void;
   /** Slots became free or workers ready. */
   onCapacity(): void;
   /** `waiting` may have changed. */

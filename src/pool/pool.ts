@@ -59,6 +59,7 @@ export class Pool implements AsyncDisposable {
       size: () => this.#size,
       isStarting: () => this.#starting.size > 0,
       onChange: () => this.#follow(),
+      onReleased: () => options.onMountSlot?.(),
     });
     this.#starts = options.starts ?? new StartGate(Number.POSITIVE_INFINITY);
     this.#room = new DeploymentRoom({
@@ -235,7 +236,8 @@ export class Pool implements AsyncDisposable {
         best = worker;
       }
     }
-    return best && new WorkerSlot(best, endpoint);
+    const { onMountSlot: onReleased } = this.#options;
+    return best && new WorkerSlot(best, endpoint, { onReleased });
   }
 
   /**

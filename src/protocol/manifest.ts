@@ -145,7 +145,31 @@ export interface MountManifest {
   readonly timeoutMs: number;
   /** Requests and WebSockets that one worker takes at a time. */
   readonly concurrency: number;
+  /** Present when requests may be tasks. */
+  readonly queue?: MountQueue;
 }
+
+/** How requests to a mounted server run as tasks; they share its slots with all others. */
+export interface MountQueue
+  extends Pick<EndpointManifest, "retentionMs" | "retries" | "queueLimit" | "priority"> {
+  /** How long an attempt may take, to the end of the answer. */
+  readonly timeoutMs: number;
+  /**
+   * The names of headers that are kept of a request besides `MOUNT_QUEUE_HEADERS`, in lower case;
+   * `*` stands for all.
+   */
+  readonly headers: readonly string[];
+}
+
+/** Characters of the path of a mounted server whose requests may be tasks: their endpoint has its name. */
+export const MAX_MOUNT_QUEUE_PATH_CHARACTERS = 63;
+
+/** Headers that are kept of each request that becomes a task. */
+export const MOUNT_QUEUE_HEADERS: readonly string[] = [
+  "accept",
+  "content-encoding",
+  "content-type",
+];
 
 /** A custom metric of the service. */
 export interface MetricManifest {

@@ -90,8 +90,7 @@ export class Completer {
 
   /** Returns a claimed task to the queue without having run it. */
   giveBack(attempt: Attempt): void {
-    const failure = interrupted("it was returned before it began");
-    void this.record(attempt, { status: "queued", failed: false, failure });
+    void this.record(attempt, returned("it was returned before it began"));
   }
 
   /** Fails a claimed task without having run it. */
@@ -192,6 +191,11 @@ export class Completer {
       log.warn({ err, ...attempt }, "progress or log lines were dropped");
     }
   }
+}
+
+/** Back to the queue, at once unless it gets another time: the end was not the task's fault. */
+export function returned(why: string): Extract<AttemptEnd, { readonly status: "queued" }> {
+  return { status: "queued", failed: false, failure: interrupted(why) };
 }
 
 export function attemptOf({ task, leaseId }: LeasedTask): Attempt {

@@ -31,10 +31,11 @@
  * that wait, `wake` claims. The node's maintenance finds what a lost hint has left lying.
  */
 import { Problem } from "../errors.ts";
-import type { EndRecord, ExecutionEnd } from "../pool/calls/execution.ts";
+import type { EndRecord, ExecutionEnd, FailureFacts } from "../pool/calls/execution.ts";
 import type { Slot } from "../pool/pool.ts";
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
 import type { Payload } from "../protocol/messages.ts";
+import { calledEndpoints } from "../service/mounts.ts";
 import type { LeasedTask } from "../storage/leases.ts";
 import type { AttemptEnd, ClaimedTask, NewTask, SubmitOutcome } from "../storage/storage.ts";
 import * as failures from "../tasks/failure.ts";
@@ -46,7 +47,7 @@ import { type Adopt, Attempts, type BegunAttempt, type RunningAttempt } from "./
 import { Backlog } from "./claims/backlog.ts";
 import { ClaimRecovery } from "./claims/recovery.ts";
 import { isSuspect, Suspects } from "./claims/suspects.ts";
-import { attemptOf, Completer, countedAs, type RanAttempt } from "./completer.ts";
+import { attemptOf, Completer, countedAs, type RanAttempt, returned } from "./completer.ts";
 import { RunTimes, retryAfter } from "./estimate.ts";
 import type { MaintainedQueue } from "./maintenance/maintenance.ts";
 import { UnservedTasks } from "./maintenance/unserved-tasks.ts";
@@ -275,7 +276,7 @@ export class Queue implements Disposable {
 
   /** From now on, claims tasks for the task endpoints of this manifest. */
   serve(manifest: ServiceManifest): void {
-    this.#backlog.serve(manifest.endpoints.filter(({ kind }) => kind === "task"));
+    this.#backlog.serve(calledEndpoints(manifest).filter(({ kind }) => kind === "task"));
     this.wake();
   }
 
@@ -395,7 +396,7 @@ export class Queue implements Disposable {
     this.runTimes.add(endpoint.name, runMs);
     this.wake();
     running.tellEnd(end);
-    const outcome = this.#outcome(end, task, endpoint);
+    const outcome = this.#outcome(end, begun);
     span?.end(attemptEnd(end, outcome));
     const { takeEvents } = running;
     const ran = { runSeconds: runMs / 1_000, trace: task.trace, takeEvents, alone: slot.alone };
@@ -403,12 +404,12 @@ export class Queue implements Disposable {
   }
 
   /** What to record of an attempt whose execution ended like this. */
-  #outcome(end: ExecutionEnd, task: Task, endpoint: EndpointManifest): AttemptEnd {
+  #outcome(end: ExecutionEnd, begun: BegunAttempt): AttemptEnd {
     switch (end.kind) {
       case "result":
         return { status: "success", result: end.result };
       case "failure":
-        return this.#failed(failures.functionFailed(end.failure), task, endpoint);
+        return this.#failed(failures.functionFailed(end.failure), begun, end);
       case "lost":
         return end.alone
           ? { status: "worker_lost", failure: failures.workerLost(end) }
@@ -423,7 +424,7 @@ export class Queue implements Disposable {
       }
       case "aborted":
         if (end.reason === "timeout") {
-          const failed = this.#failed(failures.timedOut(endpoint), task, endpoint);
+          const failed = this.#failed(failures.timedOut(begun.endpoint), begun);
           // It did not hear the abort, so that its worker had to be killed.
           return end.killed && failed.status === "queued" ? { ...failed, suspect: true } : failed;
         }
@@ -434,16 +435,16 @@ export class Queue implements Disposable {
   }
 
   /** Back to the queue after a backoff, or final when it was tried often enough. */
-  #failed(failure: TaskFailure, task: Task, endpoint: EndpointManifest): FailedEnd {
+  #failed(failure: TaskFailure, begun: BegunAttempt, facts: FailureFacts = {}): FailedEnd {
     const runAtMs = retryAt({
-      failures: task.failedAttempts + 1,
+      failures: begun.task.failedAttempts + 1,
       code: failure.code,
-      policy: endpoint.retries,
+      policy: begun.endpoint.retries,
       nowMs: this.#options.now(),
       random: Math.random(),
     });
-    return runAtMs === undefined
-      ? { status: "failure", failure }
+    return runAtMs === undefined || facts.isFinal
+      ? { status: "failure", failure, ...(facts.answer && { result: facts.answer }) }
       : { status: "queued", runAtMs, failed: true, failure };
   }
 
@@ -593,8 +594,3 @@ export class Queue implements Disposable {
 }
 
 type FailedEnd = Extract<AttemptEnd, { readonly status: "queued" | "failure" }>;
-
-/** Back to the queue, at once unless it gets another time: the end was not the task's fault. */
-function returned(why: string): Extract<AttemptEnd, { readonly status: "queued" }> {
-  return { status: "queued", failed: false, failure: failures.interrupted(why) };
-}

@@ -7,6 +7,7 @@
  */
 import { problem } from "../errors.ts";
 import type { Payload } from "../protocol/messages.ts";
+import { isMountName } from "../service/mounts.ts";
 import type { TaskListing } from "../storage/listing.ts";
 import type { PiecePosition } from "../storage/pieces.ts";
 import type { Storage } from "../storage/storage.ts";
@@ -176,8 +177,9 @@ export class Tasks {
   async #readResult(task: Task): Promise<FinishedTask> {
     const { deploymentId, storage } = this.#options;
     const { taskId, status } = task;
-    const result =
-      status === "success" ? await storage.getResult({ deploymentId, taskId }) : undefined;
+    // A server has answered to a task that has failed, too.
+    const hasResult = status === "success" || (status === "failure" && isMountName(task.endpoint));
+    const result = hasResult ? await storage.getResult({ deploymentId, taskId }) : undefined;
     return { task, result };
   }
 

@@ -4,11 +4,19 @@ import { type Duration, formatDuration, parseDuration } from "../protocol/durati
 import {
   isRoute,
   MAX_MOUNT_CONCURRENCY,
+  MAX_MOUNT_QUEUE_PATH_CHARACTERS,
   MAX_MOUNT_TIMEOUT_MS,
   MAX_MOUNTS,
   type MountManifest,
+  type MountQueue,
 } from "../protocol/manifest.ts";
 import { ServiceDefinitionError } from "./errors.ts";
+import {
+  checkHeaderNames,
+  type RunOptions,
+  resolveQueueOptions,
+  resolveTaskTimeout,
+} from "./options.ts";
 import { refuseUnknown } from "./unknown.ts";
 
 /** A handler of the Fetch API (https://fetch.spec.whatwg.org). */
@@ -27,6 +35,19 @@ export interface MountOptions {
   readonly timeout?: Duration;
   /** Requests and WebSockets that one worker takes at a time, at most 10,000. Default: 100. */
   readonly concurrency?: number;
+  /** `true`, or options: any request to the server may be a task. Default: false. */
+  readonly queue?: boolean | MountQueueOptions;
+}
+
+/** How requests to a mounted server run as tasks. */
+export interface MountQueueOptions
+  extends Pick<RunOptions, "timeout" | "retries" | "retention" | "queueLimit" | "priority"> {
+  /**
+   * The headers of a request that reach the server, besides `accept`, `content-type` and
+   * `content-encoding`; `["*"]` is all but `authorization` and `cookie`. They are stored with
+   * the task. Default: none.
+   */
+  readonly headers?: readonly string[];
 }
 
 /** A mounted server, with its checked options. */
@@ -39,6 +60,11 @@ const OPTIONS: Readonly<Record<keyof MountOptions, true>> = {
   app: true,
   timeout: true,
   concurrency: true,
+  queue: true,
+};
+const QUEUE_OPTIONS: Readonly<Record<keyof MountQueueOptions, true>> = {
+  ...{ timeout: true, retries: true, retention: true, queueLimit: true, priority: true },
+  headers: true,
 };
 /** How long a mounted server may take until its answer begins, unless its author says otherwise. */
 const DEFAULT_TIMEOUT_MS = 60_000;
@@ -64,13 +90,14 @@ function checkMount(path: string, options: unknown, place: string): ServiceMount
     throw new ServiceDefinitionError(place, message);
   }
   if (typeof options !== "object" || options === null) {
-    throw new ServiceDefinitionError(place, "must be { app }, with timeout and concurrency");
+    throw new ServiceDefinitionError(place, "must be { app }, with timeout, concurrency and queue");
   }
   refuseUnknown(options, OPTIONS, place);
   const {
     app,
     timeout = DEFAULT_TIMEOUT_MS,
     concurrency = DEFAULT_CONCURRENCY,
+    queue,
   } = options as MountOptions;
   if (!isMountable(app)) {
     throw new ServiceDefinitionError(
@@ -87,7 +114,28 @@ function checkMount(path: string, options: unknown, place: string): ServiceMount
     const message = `concurrency must be a whole number from 1 to ${MAX_MOUNT_CONCURRENCY}`;
     throw new ServiceDefinitionError(place, message);
   }
-  return { app, manifest: { path, timeoutMs, concurrency } };
+  const queued = checkQueue(queue, path, place);
+  return { app, manifest: { path, timeoutMs, concurrency, ...(queued && { queue: queued }) } };
+}
+
+function checkQueue(queue: unknown, path: string, place: string): MountQueue | undefined {
+  if (queue === undefined || queue === false) {
+    return undefined;
+  }
+  if (queue !== true && (typeof queue !== "object" || queue === null)) {
+    throw new ServiceDefinitionError(place, "queue must be true, or an object of options");
+  }
+  if (path.length > MAX_MOUNT_QUEUE_PATH_CHARACTERS) {
+    const message = `with queue, its path must have at most ${MAX_MOUNT_QUEUE_PATH_CHARACTERS} characters`;
+    throw new ServiceDefinitionError(place, message);
+  }
+  const options: MountQueueOptions = queue === true ? {} : queue;
+  refuseUnknown(options, QUEUE_OPTIONS, place, "queue.");
+  return {
+    timeoutMs: resolveTaskTimeout(options.timeout, place),
+    headers: checkHeaderNames(options.headers ?? [], place),
+    ...resolveQueueOptions(options, place),
+  };
 }
 
 function isMountable(app: unknown): app is Mountable {

@@ -150,13 +150,8 @@ export function resolveOptions(
 ): ResolvedOptions {
   // What comes while a batch runs gathers into the next one; free slots would scatter it.
   const defaults = { ...DEFAULTS[kind], ...(options.batch !== undefined && { concurrency: 1 }) };
-  const { description, retries = { max: 0 } } = options;
-  if (typeof retries !== "object" || retries === null) {
-    throw new ServiceDefinitionError(place, "retries must be an object: { max, backoff }");
-  }
-  refuseUnknown(retries, { max: true, backoff: true }, place, "retries.");
   return {
-    ...checkDescription(description, place),
+    ...checkDescription(options.description, place),
     ...checkPlacement(options, place),
     ...checkHeaders(options.headers, place),
     timeoutMs: milliseconds(options.timeout ?? defaults.timeout, {
@@ -180,6 +175,22 @@ export function resolveOptions(
       min: 1,
       max: 1000,
     }),
+    ...resolveQueueOptions(options, place),
+    ...(options.maxJson !== undefined && { maxJsonBytes: bytesOf(options.maxJson, place) }),
+  };
+}
+
+/** The options of what is queued, which functions and requests to mounted servers have. */
+export function resolveQueueOptions(
+  options: Pick<RunOptions, "retention" | "retries" | "queueLimit" | "priority">,
+  place: string,
+): Pick<ResolvedOptions, "retentionMs" | "retries" | "queueLimit" | "priority"> {
+  const { retries = { max: 0 } } = options;
+  if (typeof retries !== "object" || retries === null) {
+    throw new ServiceDefinitionError(place, "retries must be an object: { max, backoff }");
+  }
+  refuseUnknown(retries, { max: true, backoff: true }, place, "retries.");
+  return {
     retentionMs: milliseconds(options.retention ?? DAY_MS, {
       place,
       name: "retention",
@@ -202,8 +213,13 @@ export function resolveOptions(
       max: 10_000_000,
     }),
     priority: integer(options.priority ?? 0, { place, name: "priority", min: -1000, max: 1000 }),
-    ...(options.maxJson !== undefined && { maxJsonBytes: bytesOf(options.maxJson, place) }),
   };
+}
+
+/** The timeout of an attempt of a task. */
+export function resolveTaskTimeout(timeout: Duration | undefined, place: string): number {
+  const bounds = { place, name: "timeout", min: 1, max: DAY_MS };
+  return milliseconds(timeout ?? DEFAULT_TASK_TIMEOUT_MS, bounds);
 }
 
 /** The description as a property to spread; `{}` without one. */
@@ -225,9 +241,11 @@ export function checkDescription(
 
 /** The named headers as a property to spread; `{}` when there is no such option. */
 function checkHeaders(headers: unknown, place: string): { readonly request?: RequestManifest } {
-  if (headers === undefined) {
-    return {};
-  }
+  return headers === undefined ? {} : { request: { headers: checkHeaderNames(headers, place) } };
+}
+
+/** A list of names of headers, in lower case. */
+export function checkHeaderNames(headers: unknown, place: string): readonly string[] {
   const names = Array.isArray(headers) ? headers.map((name) => String(name).toLowerCase()) : [];
   if (!Array.isArray(headers) || names.length > MAX_HEAD_FIELDS || !names.every(isHeaderName)) {
     throw new ServiceDefinitionError(
@@ -235,7 +253,7 @@ function checkHeaders(headers: unknown, place: string): { readonly request?: Req
       `headers must be a list of at most ${MAX_HEAD_FIELDS} names of headers, such as ["x-tenant"]`,
     );
   }
-  return { request: { headers: names } };
+  return names;
 }
 
 /** As a property to spread; a task runs again in any case. */

@@ -1,5 +1,15 @@
-/** The mounted servers of a service: which one a path is for, and how their requests take slots. */
-import type { EndpointManifest, MountManifest, ServiceManifest } from "../protocol/manifest.ts";
+/**
+ * The mounted servers of a service: which one a path is for, and how their requests take slots and
+ * become tasks. An endpoint stands for each of them, whose name is the path, which no endpoint of a
+ * service can have.
+ */
+import {
+  type EndpointManifest,
+  type JsonSchema,
+  MOUNT_QUEUE_HEADERS,
+  type MountManifest,
+  type ServiceManifest,
+} from "../protocol/manifest.ts";
 
 /** The server that answers at a decoded path: of several, the one whose own path is longest. */
 export function mountAt({ mounts }: ServiceManifest, path: string): MountManifest | undefined {
@@ -19,16 +29,9 @@ export function isBelow(path: string, mounted: string): boolean {
 
 const made = new WeakMap<MountManifest, EndpointManifest>();
 
-/**
- * An endpoint that stands for a mounted server where slots are taken and counted; the same each
- * time. Its name is the path, which no endpoint of a service can have.
- */
+/** Stands for a mounted server where its requests take slots and are counted; the same each time. */
 export function mountEndpoint(mount: MountManifest): EndpointManifest {
-  const known = made.get(mount);
-  if (known !== undefined) {
-    return known;
-  }
-  const endpoint: EndpointManifest = {
+  return onceFor(made, mount, () => ({
     name: mount.path,
     kind: "api",
     input: {},
@@ -40,10 +43,100 @@ export function mountEndpoint(mount: MountManifest): EndpointManifest {
     retries: { max: 0, backoffMs: 0 },
     queueLimit: 0,
     priority: 0,
-  };
-  made.set(mount, endpoint);
-  return endpoint;
+  }));
 }
+
+const tasks = new WeakMap<MountManifest, EndpointManifest>();
+
+/** Methods of requests that may be tasks. */
+const TASK_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+
+/** The argument of a request as a task that is its body. */
+export const MOUNT_BODY = "body";
+
+/** What a server is told by the platform, in its own requests and in those of tasks. */
+const SAID_BY_PLATFORM =
+  "host|expect|forwarded|x-forwarded-.*|x-real-ip|x-request-id|tessera-.*|:.*";
+
+/** Headers of a request to a mounted server that the platform says itself; names in lower case, without underscores. */
+export const SAID_TO_SERVERS = new RegExp(`^(?:${SAID_BY_PLATFORM})$`);
+
+/** What a caller cannot say with a task: the above, what is of one connection or of a body's length, and the trace. */
+const NOT_OF_TASKS = `${SAID_BY_PLATFORM}|connection|content-length|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|traceparent|tracestate`;
+
+const TASK_INPUT: JsonSchema = {
+  type: "object",
+  required: ["method", "path"],
+  additionalProperties: false,
+  properties: {
+    method: { type: "string", enum: TASK_METHODS, description: "The method of the request." },
+    path: {
+      type: "string",
+      pattern: '^/[!-"$-~\\x80-\\xff]*$',
+      maxLength: 8_192,
+      description: "The path of the request, with its query, as in a URL.",
+    },
+    headers: {
+      type: "object",
+      maxProperties: 100,
+      // CGI and WSGI take an underscore for a hyphen.
+      propertyNames: { pattern: `^(?!(?:${NOT_OF_TASKS})$)[!#$%&'*+.^|~0-9a-z-]{1,256}$` },
+      additionalProperties: {
+        type: "string",
+        pattern: "^[\\t\\x20-\\x7e\\x80-\\xff]*$",
+        maxLength: 8_192,
+      },
+      description: "Its headers, by their names in lower case.",
+    },
+    [MOUNT_BODY]: { type: "string", format: "binary", description: "Its body." },
+  },
+};
+
+/**
+ * A task endpoint that stands for a mounted server with a queue: its arguments are a request, its
+ * result is the answer. It shares the slots of `mountEndpoint`, whose name it has.
+ */
+export function mountTask(mount: MountManifest): EndpointManifest | undefined {
+  const { path, concurrency, queue } = mount;
+  return (
+    queue &&
+    onceFor(tasks, mount, () => {
+      const { headers, ...options } = queue;
+      return {
+        name: path,
+        kind: "task",
+        description: `Requests to the server at ${path}.`,
+        input: TASK_INPUT,
+        files: { [MOUNT_BODY]: { required: false, array: false } },
+        output: {},
+        outputFile: {},
+        request: { headers: [...MOUNT_QUEUE_HEADERS, ...headers] },
+        concurrency,
+        ...options,
+      };
+    })
+  );
+}
+
+function onceFor<Key extends object, Value>(
+  known: WeakMap<Key, Value>,
+  key: Key,
+  make: () => Value,
+): Value {
+  let value = known.get(key);
+  if (value === undefined) {
+    value = make();
+    known.set(key, value);
+  }
+  return value;
+}
+
+/** Whether a header can be kept of a request that becomes a task, by its name in lower case. */
+export function isKeptForTask(name: string): boolean {
+  return !name.includes("_") && !NOT_KEPT.test(name);
+}
+
+const NOT_KEPT = new RegExp(`^(?:${NOT_OF_TASKS})$`);
 
 /** Whether the name of what takes slots is that of a mounted server. */
 export function isMountName(name: string): boolean {
@@ -55,5 +148,17 @@ export function takersOf({
   endpoints,
   mounts = [],
 }: Pick<ServiceManifest, "endpoints" | "mounts">): readonly EndpointManifest[] {
-  return mounts.length === 0 ? endpoints : [...endpoints, ...mounts.map(mountEndpoint)];
+  return mounts.length === 0
+    ? endpoints
+    : [...endpoints, ...mounts.map((mount) => mountTask(mount) ?? mountEndpoint(mount))];
+}
+
+/** The endpoints that are called by name: those of the service, and servers whose requests may be tasks. */
+export function calledEndpoints({
+  endpoints,
+  mounts = [],
+}: ServiceManifest): readonly EndpointManifest[] {
+  return mounts.length === 0
+    ? endpoints
+    : [...endpoints, ...mounts.flatMap((mount) => mountTask(mount) ?? [])];
 }

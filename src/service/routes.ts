@@ -3,10 +3,11 @@
  * then that alone. A task has `/v1/predict/submit` and the others below it.
  */
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
+import { isMountName } from "./mounts.ts";
 
-/** The path at which an endpoint is called. */
+/** The path at which an endpoint is called; that of a mounted server is its name. */
 export function routeOf({ name, route }: Pick<EndpointManifest, "name" | "route">): string {
-  return route ?? `/${name}`;
+  return route ?? (isMountName(name) ? name : `/${name}`);
 }
 
 /** A path that is `below` that of an endpoint, as a URL has it. */

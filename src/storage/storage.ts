@@ -86,7 +86,8 @@ export interface ClaimedTask extends LeasedTask {
 
 export type AttemptEnd =
   | { readonly status: "success"; readonly result: Payload }
-  | { readonly status: "failure"; readonly failure: TaskFailure }
+  /** `result` is what is to be read all the same, without blobs: the answer of a mounted server. */
+  | { readonly status: "failure"; readonly failure: TaskFailure; readonly result?: Payload }
   | { readonly status: "cancelled" }
   /**
    * Back to the queue for another attempt: a retry when this one `failed`,
@@ -174,7 +175,7 @@ export interface Storage extends RestorableStorage, PieceStorage, LeaseStorage, 
   /** Returns a task's arguments; undefined when the task does not exist. */
   getArguments(parameters: TaskKey): Promise<Payload | undefined>;
 
-  /** Returns a task's result; undefined when it has none. */
+  /** Returns a task's result, also one of a failure; undefined when it has none. */
   getResult(parameters: TaskKey): Promise<Payload | undefined>;
 
   /** Returns a task with at most `limit` of its stored events after `afterSequence`. */

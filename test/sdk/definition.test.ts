@@ -377,7 +377,27 @@ describe("mounted servers", () => {
     expect((await readyService(plain, definitionOf(plain))).manifest).not.toHaveProperty("mounts");
   });
 
+  it("may have their requests queued, with the options of tasks", async () => {
+    const retries = { max: 3, backoff: "2s" };
+    const options = { timeout: "1h", retention: "7d", retries, queueLimit: 5, priority: 2 };
+    const queued = async (queue: unknown) => (await mounted({ "/": { app, queue } }))?.[0]?.queue;
+    expect(await queued(true)).toEqual({
+      ...{ timeoutMs: 600_000, headers: [], retentionMs: 86_400_000, queueLimit: 10_000 },
+      ...{ priority: 0, retries: { max: 0, backoffMs: 1_000 } },
+    });
+    expect(await queued({ ...options, headers: ["X-Tenant"] })).toEqual({
+      ...{ timeoutMs: 3_600_000, headers: ["x-tenant"], retentionMs: 604_800_000, queueLimit: 5 },
+      ...{ priority: 2, retries: { max: 3, backoffMs: 2_000 } },
+    });
+    expect(await queued(false)).toBeUndefined();
+  });
+
   it.each([
+    [{ "/": { app, queue: "yes" } }, "mount /: queue must be true, or an object"],
+    [{ "/": { app, queue: { retry: 1 } } }, "queue.retry is not an option; did you mean retries?"],
+    [{ "/": { app, queue: { retries: 3 } } }, "retries must be an object"],
+    [{ "/": { app, queue: { headers: ["a b"] } } }, "headers must be a list"],
+    [{ [`/${"a".repeat(63)}`]: { app, queue: true } }, "must have at most 63 characters"],
     [{ ui: { app } }, 'mount ui: its path must be "/"'],
     [{ "/ui/": { app } }, "mount /ui/: its path must be"],
     [{ "/": app }, "must be { app }"],

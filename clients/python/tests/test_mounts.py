@@ -36,6 +36,49 @@ def test_a_service_may_have_servers_and_no_endpoints() -> None:
     ]
 
 
+def test_their_requests_may_be_queued_with_the_options_of_tasks() -> None:
+    class Pages:
+        root = mount("/", app, queue=True)
+        ui = mount(
+            "/ui",
+            app,
+            queue={"timeout": "1h", "retries": 3, "backoff": "2s", "headers": ["X-Tenant"]},
+        )
+
+    defaults = {"retentionMs": 86_400_000, "queueLimit": 10_000, "priority": 0}
+    assert [each["queue"] for each in hosted(Pages).manifest["mounts"]] == [
+        {
+            **defaults,
+            "timeoutMs": 600_000,
+            "headers": [],
+            "retries": {"max": 0, "backoffMs": 1_000},
+        },
+        {
+            **defaults,
+            "timeoutMs": 3_600_000,
+            "headers": ["x-tenant"],
+            "retries": {"max": 3, "backoffMs": 2_000},
+        },
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "queue", "said"),
+    [
+        ("/", "yes", "queue must be True, or a dict of options"),
+        ("/", {"retry": 1}, "queue has no option retry; did you mean retries?"),
+        ("/", {"retries": -1}, "retries"),
+        ("/" + "a" * 63, True, "at most 63 characters"),
+    ],
+)
+def test_a_wrong_queue_is_refused_by_name(path: str, queue: Any, said: str) -> None:
+    class Pages:
+        root = mount(path, app, queue=queue)
+
+    with pytest.raises(ServiceError, match=said):
+        hosted(Pages)
+
+
 def test_without_servers_the_manifest_says_nothing_of_them() -> None:
     class Plain:
         @api

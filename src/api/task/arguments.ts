@@ -15,6 +15,7 @@ import type { EndpointManifest } from "../../protocol/manifest.ts";
 import type { Payload } from "../../protocol/messages.ts";
 import type { SubmittedArguments } from "../../queue/tasks.ts";
 import type { StreamedBodies } from "../../server/http/streamed-bodies.ts";
+import { pathBelow } from "../../service/routes.ts";
 import { resultMessage, toStoredResult } from "./stored.ts";
 import { refuseLarge, toValue } from "./value.ts";
 
@@ -84,7 +85,7 @@ export async function toFileMessage(
 }
 
 function pathOf(endpoint: string, taskId: string): string {
-  return `/${endpoint}/arguments?task_id=${taskId}`;
+  return `${pathBelow({ name: endpoint }, "arguments")}?task_id=${taskId}`;
 }
 
 /**

@@ -14,8 +14,10 @@ import {
 } from "../../protocol/heads.ts";
 import type { EndpointManifest } from "../../protocol/manifest.ts";
 import type { Payload } from "../../protocol/messages.ts";
+import { callerIn } from "../../server/mounts/headers.ts";
 import { passedValue } from "../../server/passed-headers.ts";
 import { hostOf } from "../../server/rpc/engine/caller.ts";
+import { isMountName } from "../../service/mounts.ts";
 
 /** Headers that a stored request has only where its endpoint names them. */
 const SECRET: ReadonlySet<string> = new Set(["authorization", "cookie"]);
@@ -24,7 +26,16 @@ type Context = Pick<HandlerContext, "requestHeader" | "requestMethod" | "url" | 
 
 /** The request, if the endpoint is shown it. Errors: REQUEST_INVALID for too many headers. */
 export function shownRequest(ctx: Context, endpoint: EndpointManifest): RequestHead | undefined {
-  return endpoint.request && requestHead(ctx, endpoint, endpoint.request.headers);
+  if (endpoint.request === undefined) {
+    return undefined;
+  }
+  if (!isMountName(endpoint.name)) {
+    return requestHead(ctx, endpoint, endpoint.request.headers);
+  }
+  // The request is its arguments; beside them is what its server is told of the caller.
+  const caller = callerIn(ctx.values);
+  const headers: HeaderField[] = caller === undefined ? [] : [["tessera-caller", caller]];
+  return { ...requestHead(ctx, endpoint, []), headers };
 }
 
 /** The arguments with the request that they came with. */

@@ -4,6 +4,7 @@ import { codeFromString } from "@connectrpc/connect/protocol-connect";
 import type { TaskResult } from "../../../gen/tessera/v1/task_pb.js";
 import type { Deployment } from "../../deployments/deployment.ts";
 import { problem } from "../../errors.ts";
+import type { Payload } from "../../protocol/messages.ts";
 import { notFinished } from "../../queue/tasks.ts";
 import type { FinishedTask } from "../../queue/waits/recent-tasks.ts";
 import { pathBelow } from "../../service/routes.ts";
@@ -13,7 +14,8 @@ import type { ResultMessageOptions } from "./stored.ts";
 
 /**
  * Returns the result of a task that succeeded, as a promise only if it has to
- * be read from the blob store. For any other task, throws the caller's error.
+ * be read from the blob store. For any other task, throws the caller's error, except that the
+ * answer of a mounted server goes to callers over HTTP, whatever its status.
  */
 export function answer(
   finished: FinishedTask,
@@ -21,19 +23,25 @@ export function answer(
   { format, bodies }: Pick<ResultMessageOptions, "format" | "bodies">,
 ): TaskResult | Promise<TaskResult> {
   const { task, result } = finished;
+  const toMessage = ({ endpoint: name, taskId }: Task, result: Payload) => {
+    const endpoint = deployment.find(name);
+    return toResultMessage(result, endpoint, {
+      format,
+      bodies,
+      keeper: deployment.files.task,
+      from: `GET ${pathBelow(endpoint ?? { name }, "get")}?task_id=${taskId}`,
+    });
+  };
   switch (task.status) {
     case "success": {
       if (result === undefined) {
         throw problem("TASK_NOT_FOUND", `task ${task.taskId} has expired`);
       }
-      const endpoint = deployment.find(task.endpoint);
-      return toResultMessage(result, endpoint, {
-        format,
-        bodies,
-        keeper: deployment.files.task,
-        from: `GET ${pathBelow(endpoint ?? { name: task.endpoint }, "get")}?task_id=${task.taskId}`,
-      });
+      return toMessage(task, result);
     }
+    case "failure":
+      // What a server answered is said as it said it, by who can say it.
+      return result && bodies ? toMessage(task, result) : refuseUnsuccessful(task);
     default:
       return refuseUnsuccessful(task);
   }

@@ -1,4 +1,5 @@
 /** The life of one call in a worker: deadline, abort, grace, kill, and its end. */
+import type { Agent } from "node:http";
 import type { Problem } from "../../errors.ts";
 import type { ServiceLine } from "../../log/log.ts";
 import type { ResponseHead } from "../../protocol/heads.ts";
@@ -38,13 +39,23 @@ export interface ExecuteOptions extends Omit<Call, "id" | "deadlineMs" | "argume
   readonly batch?: BatchPost;
   /** Of an endpoint that streams. */
   readonly stream?: EndpointManifest["stream"] | undefined;
+  /** Connections to the mounted server that is sent the request. Default: a function is called. */
+  readonly agent?: Agent | undefined;
+}
+
+/** What is known of a failure besides its description. */
+export interface FailureFacts {
+  /** What a mounted server answered, without blobs; undefined where that is too long. */
+  readonly answer?: Payload | undefined;
+  /** It is worth no other attempt, whatever the endpoint says. */
+  readonly isFinal?: boolean;
 }
 
 /** How an execution ended. */
 export type ExecutionEnd =
   /** Of a streamed result, the number of its pieces as JSON: the pieces themselves were received. */
   | { readonly kind: "result"; readonly result: Payload }
-  | { readonly kind: "failure"; readonly failure: CallFailure }
+  | ({ readonly kind: "failure"; readonly failure: CallFailure } & FailureFacts)
   /** Its files could not be moved to or from the worker: the call can be made again. */
   | { readonly kind: "unavailable"; readonly problem: Problem }
   /** It was aborted for this reason; what the function did after the abort does not matter. */
@@ -264,8 +275,8 @@ export class Execution {
   }
 
   /** The function threw, or its result was refused. */
-  fail(failure: CallFailure): void {
-    this.#end({ kind: "failure", failure });
+  fail(failure: CallFailure, facts?: FailureFacts): void {
+    this.#end({ kind: "failure", failure, ...facts });
   }
 
   /** Its files could not be moved to or from the worker. */

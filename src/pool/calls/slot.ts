@@ -24,7 +24,7 @@ interface SlotOwner {
 /** A call for a slot, which knows its endpoint. */
 export type SlotCall = Omit<
   ExecuteOptions,
-  "endpoint" | "kind" | "timeoutMs" | "abortGraceMs" | "stream"
+  "endpoint" | "kind" | "timeoutMs" | "abortGraceMs" | "stream" | "agent"
 > & {
   /** Default: that of the endpoint. */
   readonly timeoutMs?: number;
@@ -50,6 +50,7 @@ export class WorkerSlot implements Slot {
   readonly #worker: SlotOwner;
   readonly #endpoint: EndpointManifest;
   readonly #onOpen: (() => void) | undefined;
+  readonly #onReleased: (() => void) | undefined;
   #held = true;
 
   get endpoint(): string {
@@ -69,14 +70,22 @@ export class WorkerSlot implements Slot {
     return { worker: this.workerId, ...(revision !== undefined && { revision }) };
   }
 
-  /** `onOpen`: opens the worker to others, who have been kept out; called with the release. */
+  /**
+   * `onOpen`: opens the worker to others, who have been kept out; called with the release.
+   * `onReleased`: called after the release of a slot of a mounted server, which calls and tasks
+   * share.
+   */
   constructor(
     worker: SlotOwner,
     endpoint: EndpointManifest,
-    { onOpen }: { readonly onOpen?: () => void } = {},
+    {
+      onOpen,
+      onReleased,
+    }: { readonly onOpen?: () => void; readonly onReleased?: (() => void) | undefined } = {},
   ) {
     this.workerId = worker.id;
     this.#onOpen = onOpen;
+    this.#onReleased = isMountName(endpoint.name) ? onReleased : undefined;
     this.#worker = worker;
     this.#endpoint = endpoint;
     worker.capacity.take(endpoint);
@@ -84,7 +93,8 @@ export class WorkerSlot implements Slot {
 
   execute(call: SlotCall, listener: ExecutionListener): Execution {
     const { name, kind, timeoutMs, abortGraceMs, stream } = this.#endpoint;
-    const facts = { endpoint: name, kind, timeoutMs, abortGraceMs, stream };
+    const agent = isMountName(name) ? this.agent : undefined;
+    const facts = { endpoint: name, kind, timeoutMs, abortGraceMs, stream, agent };
     return this.#worker.execute({ ...facts, ...call }, listener);
   }
 
@@ -93,6 +103,7 @@ export class WorkerSlot implements Slot {
       this.#held = false;
       this.#onOpen?.();
       this.#worker.release(this.#endpoint);
+      this.#onReleased?.();
     }
   }
 }

@@ -165,7 +165,8 @@ function isUnavailable(err: unknown): boolean {
   return toProblem(err).reason === "STORAGE_UNAVAILABLE";
 }
 
-function endWith(execution: Execution | undefined, err: unknown): void {
+/** Ends an execution whose files could not be moved. */
+export function endWith(execution: Execution | undefined, err: unknown): void {
   if (isUnavailable(err)) {
     execution?.giveUp(toProblem(err));
   } else {

@@ -14,6 +14,7 @@ import {
   type SentPayload,
   unpackPayload,
 } from "../../protocol/messages.ts";
+import { isMountName } from "../../service/mounts.ts";
 import { Deadlines } from "../../time/deadlines.ts";
 import type { WorkerEnd } from "../worker-end.ts";
 import type { BatchPost } from "./batch-post.ts";
@@ -25,6 +26,7 @@ import {
   type ExecutionListener,
   type Loss,
 } from "./execution.ts";
+import { MountRequests, type MountRequestsOptions } from "./mount-requests.ts";
 import { ReceivedChunks } from "./received-chunks.ts";
 import type { TransferHost, Transfers } from "./transfers.ts";
 
@@ -33,6 +35,8 @@ interface ExecutionsOptions {
   readonly graceMs: number;
   /** How files reach the worker, and come back. */
   readonly transfers: (host: TransferHost) => Transfers;
+  /** How requests to mounted servers run. */
+  readonly mounts: MountRequestsOptions;
   /** The number of the first call. Default: 1. */
   readonly firstId?: number;
 }
@@ -58,12 +62,16 @@ export class WorkerCalls implements ExecutionHost {
   readonly #deadlines = new Deadlines((nowMs) => this.#look(nowMs));
   readonly #transfers: Transfers;
   readonly #drain: Drain | undefined;
+  readonly #requests: MountRequests;
   /** The calls of batches that were not sent yet, and their batches. */
   readonly #unsent = new Map<number, BatchPost>();
   readonly #outbox = new CallOutbox((calls) => this.#target.send({ type: "calls", calls }));
   #nextId: number;
 
-  constructor({ graceMs, transfers, firstId = 1 }: ExecutionsOptions, target: CallExecutor) {
+  constructor(
+    { graceMs, transfers, mounts, firstId = 1 }: ExecutionsOptions,
+    target: CallExecutor,
+  ) {
     this.#target = target;
     this.#graceMs = graceMs;
     this.#nextId = firstId;
@@ -76,6 +84,7 @@ export class WorkerCalls implements ExecutionHost {
         sacrifice: (message) => target.sacrifice(message),
         onDraining,
       });
+    this.#requests = new MountRequests(mounts, (id) => this.#settle(id));
     this.#transfers = transfers({
       settle: (callId) => this.#settle(callId),
       isUnderWay: (callId) => this.#executions.has(callId),
@@ -85,6 +94,11 @@ export class WorkerCalls implements ExecutionHost {
   /** The number of calls under way. */
   get size(): number {
     return this.#executions.size;
+  }
+
+  /** How many of them are requests to mounted servers. */
+  get requests(): number {
+    return this.#requests.size;
   }
 
   /** The number of calls that have begun. */
@@ -104,7 +118,7 @@ export class WorkerCalls implements ExecutionHost {
   /** Begins a call; the listener's `onEnd` is called exactly once. */
   begin(call: ExecuteOptions, listener: ExecutionListener): Execution {
     const id = this.#nextId++;
-    const { endpoint, kind, timeoutMs, abortGraceMs, stream, arguments: payload } = call;
+    const { endpoint, kind, timeoutMs, abortGraceMs, stream, agent, arguments: payload } = call;
     const execution = new Execution({ id, endpoint, kind }, listener, {
       host: this,
       graceMs: this.#graceMs,
@@ -117,6 +131,10 @@ export class WorkerCalls implements ExecutionHost {
     }
     if (this.#target.hasEnded()) {
       setImmediate(() => this.#settle(id)?.displace("the worker had ended before it began"));
+    } else if (agent) {
+      this.#requests.begin(execution, { ...call, agent });
+    } else if (isMountName(endpoint)) {
+      setImmediate(() => this.#settle(id)?.displace("the worker has no such server"));
     } else if (isAtHand(payload)) {
       this.#post(id, call, payload);
     } else {
@@ -169,6 +187,10 @@ export class WorkerCalls implements ExecutionHost {
   }
 
   sendAbort(id: number, reason: AbortReason): void {
+    if (this.#requests.has(id)) {
+      this.#settle(id)?.displace("its request was given up");
+      return;
+    }
     if (this.#transfers.holds(id, reason)) {
       this.#settle(id)?.displace("its files were on their way");
       return;
@@ -230,7 +252,8 @@ export class WorkerCalls implements ExecutionHost {
    * call exactly once, so nobody else sends the end of any other call.
    */
   finish(ended: CallResult): string | undefined {
-    if (!this.#executions.has(ended.id) || this.#transfers.isCollecting(ended.id)) {
+    const isSent = this.#executions.has(ended.id) && !this.#requests.has(ended.id);
+    if (!isSent || this.#transfers.isCollecting(ended.id)) {
       return `it sent a result of call ${ended.id}, which is not under way`;
     }
     if ("failure" in ended) {
@@ -325,6 +348,7 @@ export class WorkerCalls implements ExecutionHost {
   #settle(id: number): Execution | undefined {
     const execution = this.#executions.take(id);
     this.#transfers.ended(id);
+    this.#requests.ended(id);
     this.#drain?.ended(id);
     const batch = this.#unsent.get(id);
     if (batch) {

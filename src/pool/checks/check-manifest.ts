@@ -10,6 +10,7 @@ import {
   MAX_JSON_OPTION_BYTES,
   MAX_MODEL_SOURCE_CHARACTERS,
   MAX_MOUNT_CONCURRENCY,
+  MAX_MOUNT_QUEUE_PATH_CHARACTERS,
   MAX_MOUNT_TIMEOUT_MS,
   MAX_MOUNTS,
   MAX_PROCESSES,
@@ -119,8 +120,23 @@ function areMounts(mounts: unknown): boolean {
         isFields(each) &&
         isRoute(each.path) &&
         isWithin(each.timeoutMs, 1, MAX_MOUNT_TIMEOUT_MS) &&
-        isWithin(each.concurrency, 1, MAX_MOUNT_CONCURRENCY),
+        isWithin(each.concurrency, 1, MAX_MOUNT_CONCURRENCY) &&
+        (each.queue === undefined || isMountQueue(each.queue, each.path)),
     )
+  );
+}
+
+function isMountQueue(queue: unknown, path: unknown): boolean {
+  return (
+    isFields(queue) &&
+    isFields(queue.retries) &&
+    String(path).length <= MAX_MOUNT_QUEUE_PATH_CHARACTERS &&
+    isWithin(queue.timeoutMs, 1, MAX_MOUNT_TIMEOUT_MS) &&
+    isRequest({ headers: queue.headers }) &&
+    [
+      ...[queue.retentionMs, queue.queueLimit, queue.priority],
+      ...[queue.retries.max, queue.retries.backoffMs],
+    ].every((number) => Number.isSafeInteger(number))
   );
 }
 

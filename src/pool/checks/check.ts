@@ -8,7 +8,6 @@ import {
   type Chunk,
   type LogLevel,
   MAX_CHUNKS_PER_MESSAGE,
-  MAX_EXPOSITION_BYTES,
   MAX_INLINE_RESULT_BYTES,
   MAX_LOG_TEXT_CHARACTERS,
   MAX_NOT_READY_CHARACTERS,
@@ -71,10 +70,6 @@ export function readWorkerMessage(
       return readLog(message, attachments);
     case "metrics":
       return readMetrics(message, attachments);
-    case "exposition": {
-      const text = attachments.text(message.text, MAX_EXPOSITION_BYTES);
-      return text === undefined ? undefined : { type: "exposition", text };
-    }
     case "pong":
       return typeof message.sequence === "number"
         ? { type: "pong", sequence: message.sequence }

@@ -17,6 +17,7 @@
  */
 import type { EndpointManifest, ServiceManifest } from "../../protocol/manifest.ts";
 import type { Call, Chunk, NodeMessage } from "../../protocol/messages.ts";
+import { isMountName } from "../../service/mounts.ts";
 import {
   ABORT_GRACE_MS,
   type ExecuteOptions,
@@ -86,6 +87,7 @@ export class RemoteWorker implements Worker {
     this.#executions = new WorkerCalls(
       {
         graceMs: graceMs + ABORT_ANSWER_MS,
+        mounts: options,
         firstId: Math.max(0, ...held.map((call) => call.id)) + 1,
         transfers: (host: TransferHost) => {
           const made = new RemoteTransfers(options, host);
@@ -176,6 +178,10 @@ export class RemoteWorker implements Worker {
   }
 
   execute(call: ExecuteOptions, listener: ExecutionListener): Execution {
+    if (call.agent) {
+      // It knows nothing of this call.
+      return this.#executions.begin(call, listener);
+    }
     let id = 0;
     const { abortGraceMs = ABORT_GRACE_MS } = call;
     const execution = this.#executions.begin(
@@ -253,13 +259,14 @@ export class RemoteWorker implements Worker {
     this.#options.onCapacity();
   }
 
-  /** Its stream broke. What streams cannot be resumed, and ends as displaced. */
+  /** Its stream broke. What streams, or is a request, cannot be resumed, and ends as displaced. */
   disconnect(stream: RemoteStream): void {
     if (this.#stream !== stream) {
       return;
     }
     this.#stream = undefined;
-    this.#executions.displaceWhere(({ isStreamed }) => isStreamed, "its stream broke");
+    const isBroken = ({ isStreamed, call }: Execution) => isStreamed || isMountName(call.endpoint);
+    this.#executions.displaceWhere(isBroken, "its stream broke");
     if (this.#isStopping && this.busyness === 0) {
       this.kill("it ended");
     }
@@ -385,7 +392,7 @@ export class RemoteWorker implements Worker {
   #finishWhenIdle(): void {
     if (this.#isParting) {
       const ids = this.#executions.ids();
-      if (ids.every((id) => this.#executions.get(id)?.call.kind === "task")) {
+      if (ids.every((id) => outlivesNode(this.#executions.get(id)))) {
         this.#part();
       }
       return;
@@ -401,7 +408,7 @@ export class RemoteWorker implements Worker {
       return;
     }
     this.#isParted = true;
-    this.#executions.displaceWhere(({ call }) => call.kind === "api", "the node ends");
+    this.#executions.displaceWhere((execution) => !outlivesNode(execution), "the node ends");
     this.#end("the node ends");
   }
 
@@ -416,6 +423,11 @@ export class RemoteWorker implements Worker {
     const cause = this.#sacrificed ? "unresponsive" : "crashed";
     this.#exited.resolve({ cause, message: reason });
   }
+}
+
+/** Tasks of functions go on at their worker when their node ends; the others live by the node. */
+function outlivesNode(execution: Execution | undefined): boolean {
+  return execution?.call.kind === "task" && !isMountName(execution.call.endpoint);
 }
 
 /** Calls that were assigned to a worker, until it says that they have arrived. */

@@ -41,6 +41,8 @@ interface CallsOptions {
   readonly heldPieces?: HeldPieces | undefined;
   /** A call has begun to wait for a slot. */
   onWaiting?(): void;
+  /** A request to a mounted server has given back its slot, which a task may take. */
+  onMountSlot?(): void;
   /** A batch of calls goes to a worker; the oldest has waited this long. */
   onBatch?(endpoint: string, size: number, waitSeconds: number): void;
 }
@@ -184,6 +186,7 @@ export class Calls {
     const release = (): void => {
       slot.release();
       this.slotFree();
+      this.#options.onMountSlot?.();
     };
     if (agent === undefined) {
       release();

@@ -3,7 +3,7 @@ import { SlotMap } from "../../collections/slots.ts";
 import { isBare, type Payload } from "../../protocol/messages.ts";
 import type { Task } from "../../tasks/task.ts";
 
-/** A finished task. `result` is undefined unless the task succeeded. */
+/** A finished task. `result` is undefined unless the task succeeded, or a server answered that it failed. */
 export interface FinishedTask {
   readonly task: Task;
   readonly result: Payload | undefined;

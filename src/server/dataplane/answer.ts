@@ -21,25 +21,23 @@ import { applyHead, dispositionOf, hasNoContent } from "../http/response-head.ts
 import type { StreamedBodies } from "../http/streamed-bodies.ts";
 import { type ResultQuery, sendAsked, sendNothing, sendWhole } from "./content.ts";
 
-/** Answers 202, also for a task that existed already. */
+/** Answers 202, also for a task that existed already. `path`: what its own paths are below. */
 export function sendSubmitted(
   reply: FastifyReply,
   task: Task,
-  { words, replayed }: { readonly words: Words; readonly replayed: boolean },
+  {
+    words,
+    replayed,
+    path,
+  }: { readonly words: Words; readonly replayed: boolean; readonly path: string },
 ): void {
   // A new task has the status in which it was accepted, even if a worker claimed it at once.
   const status = words[replayed ? task.status : TaskStatus.QUEUED];
   reply
     .code(202)
-    .header("location", `${above(reply.request.url)}/status?task_id=${task.taskId}`)
+    .header("location", `${path}/status?task_id=${task.taskId}`)
     .header("content-type", JSON_TYPE)
     .send(submittedJson(task, status));
-}
-
-/** The path of an endpoint, in that of one of its verbs. */
-function above(url: string): string {
-  const path = url.split("?", 1)[0] ?? "";
-  return path.slice(0, path.lastIndexOf("/", path.length - 2));
 }
 
 /** Written by hand, because every submit is answered with it: ids, words and times need no escaping. */

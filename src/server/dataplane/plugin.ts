@@ -7,7 +7,7 @@
  * makes all checks and decisions; this plugin only translates.
  */
 
-import { create } from "@bufbuild/protobuf";
+import { create, type JsonObject } from "@bufbuild/protobuf";
 import type { ContextValues } from "@connectrpc/connect";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import {
@@ -59,32 +59,67 @@ import {
   sendSubmitted,
   wordsFor,
 } from "./answer.ts";
-import { type BodyLimits, bodiesOf, readInput } from "./call-body.ts";
+import { type BodyLimits, bodiesOf, readFile, readInput } from "./call-body.ts";
 import { lastEventId, lastPieceId } from "./event-id.ts";
 import { sendEvents } from "./events.ts";
 import { sendProblemOrPage } from "./refusal-page.ts";
 import {
   controlRequest,
+  type GivenParameters,
   idempotencyKey,
+  parametersOf,
   preferredWait,
   queryFile,
-  queryReplay,
   queryTaskId,
   queryWait,
+  readReplay,
   readSchedule,
   refuseMisspelt,
 } from "./request.ts";
 import { chooseForm, type StreamedOutput, sendPieces, sendWhole, WHOLE } from "./stream.ts";
 import { chooseTaskForm, sendTaskPieces } from "./task-stream.ts";
 
-interface DataPlaneOptions {
+/** What the routes of endpoints need. */
+interface RouteOptions {
   readonly invoke: Invoke;
-  /** Refuses a request before its body is read, or returns its context for the interceptors. */
-  readonly contextValues: (req: FastifyRequest) => ContextValues | Promise<ContextValues>;
   /** What an endpoint streams; undefined if it does not, or does not exist. */
   readonly streamedBy: (endpoint: string, values: ContextValues) => StreamedOutput | undefined;
   /** How much of a body of a call of this endpoint is read; `values` are those of `contextValues`. */
   readonly bodyLimits: (endpoint: string, req: FastifyRequest, values: ContextValues) => BodyLimits;
+  /** Results say of which task they are: they may look like an answer about it. Default: false. */
+  readonly tellsTask?: boolean;
+}
+
+/** A request to a mounted server that is to be a task. */
+export interface QueuedRequest {
+  /** The path of the mount, which is the name of its endpoint. */
+  readonly endpoint: string;
+  /** The arguments of the task, without the body. */
+  readonly fields: JsonObject;
+  /** The argument that is the body; undefined without one. */
+  readonly body: string | undefined;
+  /** The parameters of the submit. */
+  readonly given: GivenParameters;
+  /** The path that the task has its own ones below. */
+  readonly path: string;
+}
+
+/** What a request to a mounted server means: a task, or by the verb of a route a question about one. */
+export type QueuedPlace =
+  | { readonly submit: QueuedRequest }
+  | { readonly endpoint: string; readonly verb: string };
+
+/** The names that a submit and the paths of a task have. */
+export interface QueueWords {
+  /** The parameters of a submit. */
+  readonly parameters: readonly string[];
+  /** The last segments of the paths that ask of a task. */
+  readonly verbs: readonly string[];
+}
+
+interface DataPlaneOptions extends RouteOptions {
+  /** Refuses a request before its body is read, or returns its context for the interceptors. */
+  readonly contextValues: (req: FastifyRequest) => ContextValues | Promise<ContextValues>;
   /** The endpoint at a path, such as `/v1/predict`; undefined for others, and where nothing runs. */
   readonly endpointAt: (path: string, values: ContextValues) => string | undefined;
   /** Answers by the mounted server at the path of a request; undefined where there is none. */
@@ -116,8 +151,11 @@ interface Route {
 /** The query parameters that say when a task runs, and how long it is kept. */
 const SCHEDULE = ["priority", "run_at", "delay", "start_by", "start_within", "retention"];
 
+/** The parameters of a submit. */
+const SUBMITTING = [...SCHEDULE, "replay"];
+
 /** The query parameters that a caller of a function may have meant for the node. */
-const CALL_WORDS = [...SCHEDULE, "replay", "wait"];
+const CALL_WORDS = [...SUBMITTING, "wait"];
 
 /** The Fastify plugin, for a server that leaves bodies to handlers. */
 export async function dataPlanePlugin(
@@ -125,25 +163,7 @@ export async function dataPlanePlugin(
   options: DataPlaneOptions,
 ): Promise<void> {
   const all = routes(options);
-  const words = [...new Set(all.flatMap(({ query }) => query))];
-  const answer = (
-    route: Route,
-    req: FastifyRequest,
-    reply: FastifyReply,
-    values: ContextValues,
-  ) => {
-    const { methods, query, isCall, reads = false } = route;
-    if (!methods.includes(req.method)) {
-      // Throws for an unknown endpoint, which is 404 rather than 405.
-      options.bodyLimits(endpointOf(req), req, values);
-      reply.header("allow", methods.join(", "));
-      const message = `${req.url.split("?", 1)[0]} takes ${methods.join(" or ")}, not ${req.method}`;
-      throw problem("METHOD_NOT_ALLOWED", message);
-    }
-    refuseMisspelt(req, query, isCall ? CALL_WORDS : words);
-    checkAccess(req, values, { reads });
-    return route.handle(req, reply, origin(req, reply, values));
-  };
+  const answer = createAnswer(all, options);
   const { contextValues, endpointAt, toServer } = options;
   const failed = (req: FastifyRequest, reply: FastifyReply, thrown: unknown) =>
     sendOrCut(req, reply, toProblem(thrown));
@@ -194,6 +214,58 @@ export async function dataPlanePlugin(
   }
 }
 
+/** Creates the function that answers by a route, once the endpoint and the context are known. */
+function createAnswer(all: readonly Route[], { bodyLimits }: RouteOptions) {
+  const words = [...new Set(all.flatMap(({ query }) => query))];
+  return (route: Route, req: FastifyRequest, reply: FastifyReply, values: ContextValues) => {
+    const { methods, query, isCall, reads = false } = route;
+    if (!methods.includes(req.method)) {
+      // Throws for an unknown endpoint, which is 404 rather than 405.
+      bodyLimits(endpointOf(req), req, values);
+      reply.header("allow", methods.join(", "));
+      const message = `${req.url.split("?", 1)[0]} takes ${methods.join(" or ")}, not ${req.method}`;
+      throw problem("METHOD_NOT_ALLOWED", message);
+    }
+    refuseMisspelt(req, query, isCall ? CALL_WORDS : words);
+    checkAccess(req, values, { reads });
+    return route.handle(req, reply, origin(req, reply, values));
+  };
+}
+
+/**
+ * Creates the function that answers what requests to mounted servers with a queue mean besides
+ * themselves: submits, and questions about tasks. It returns undefined for all others.
+ */
+export function createQueueOfMounts(
+  options: RouteOptions & {
+    readonly placeOf: (
+      req: FastifyRequest,
+      values: ContextValues,
+      words: QueueWords,
+    ) => QueuedPlace | undefined;
+  },
+): DataPlaneOptions["toServer"] {
+  const all = routes({ ...options, tellsTask: true });
+  const answer = createAnswer(all, options);
+  const verbs = new Map(all.filter(({ isCall }) => !isCall).map((each) => [verbOf(each), each]));
+  const words = { parameters: SUBMITTING, verbs: [...verbs.keys()] };
+  return (req, reply, values) => {
+    const place = options.placeOf(req, values, words);
+    if (place === undefined) {
+      return undefined;
+    }
+    if ("submit" in place) {
+      checkAccess(req, values, { reads: false });
+      return submitRequest(req, reply, origin(req, reply, values), { ...options, ...place });
+    }
+    if (hasAccess(req)) {
+      keepToCaller(reply);
+    }
+    const route = verbs.get(place.verb);
+    return route && answer(route, named(req, place.endpoint), reply, values);
+  };
+}
+
 /** Sends an error, or else cuts the request: nobody catches what such a handler throws, which would end the process. */
 function sendOrCut(req: FastifyRequest, reply: FastifyReply, found: Problem): void {
   try {
@@ -217,8 +289,8 @@ function origin(req: FastifyRequest, reply: FastifyReply, contextValues: Context
   };
 }
 
-function routes({ invoke, streamedBy, bodyLimits }: DataPlaneOptions): Route[] {
-  const { submitTask, getTask, getTaskResult, cancelTask, retryTask, watchTask, streamTask } =
+function routes({ invoke, streamedBy, bodyLimits, tellsTask }: RouteOptions): Route[] {
+  const { getTask, getTaskResult, cancelTask, retryTask, watchTask, streamTask } =
     TaskService.method;
   const { getTaskArguments, getTaskArgumentFile, createTaskAccess } = TaskService.method;
 
@@ -261,34 +333,17 @@ function routes({ invoke, streamedBy, bodyLimits }: DataPlaneOptions): Route[] {
     {
       path: "/:endpoint/submit",
       methods: ["POST"],
-      query: [...SCHEDULE, "replay"],
+      query: SUBMITTING,
       isCall: true,
       async handle(req, reply, from) {
         const bodies = bodiesOf(from.contextValues);
-        const wait = preferredWait(req);
-        const message: SubmitTaskRequest = {
-          $typeName: "tessera.v1.SubmitTaskRequest",
-          deployment: "",
+        return submit(req, reply, from, {
+          ...{ invoke, bodies },
           endpoint: endpointOf(req),
           input: await inputOf(req, from.contextValues, bodies),
-          idempotencyKey: idempotencyKey(req),
-          replay: queryReplay(req),
-          wait,
-          resultFormat: ResultFormat.BODY,
-        };
-        readSchedule(req, message);
-        if (wait) {
-          reply.header("preference-applied", `wait=${wait.seconds}`);
-        }
-        const answer = await invoke.unary(submitTask, message, from);
-        passReplay(reply, answer);
-        const { task, replayed, result } = answer.message as SubmitTaskResponse;
-        if (task === undefined) {
-          throw new Error("SubmitTask answered no task");
-        }
-        return result
-          ? sendResult(reply.header("tessera-task-id", task.taskId), result, { bodies })
-          : sendSubmitted(reply, task, { words: wordsOf(req), replayed });
+          given: parametersOf(req),
+          path: above(req.url),
+        });
       },
     },
     {
@@ -319,6 +374,9 @@ function routes({ invoke, streamedBy, bodyLimits }: DataPlaneOptions): Route[] {
           const { taskId } = message;
           const result = answer.message as TaskResult;
           withoutSharing(from.contextValues, bodies);
+          if (tellsTask) {
+            reply.header("tessera-task-id", taskId);
+          }
           return sendResult(reply, result, { bodies, asked: { req, taskId } });
         });
       },
@@ -362,11 +420,12 @@ function routes({ invoke, streamedBy, bodyLimits }: DataPlaneOptions): Route[] {
           endpoint: endpointOf(req),
           taskId,
           idempotencyKey: idempotencyKey(req),
-          replay: queryReplay(req),
+          replay: readReplay(parametersOf(req)),
         };
         const answer = await invoke.unary(retryTask, create(RetryTaskRequestSchema, init), from);
         const replayed = passReplay(reply, answer);
-        sendSubmitted(reply, answer.message as Task, { words: wordsOf(req), replayed });
+        const path = above(req.url);
+        sendSubmitted(reply, answer.message as Task, { words: wordsOf(req), replayed, path });
       },
     },
     {
@@ -414,6 +473,80 @@ function routes({ invoke, streamedBy, bodyLimits }: DataPlaneOptions): Route[] {
       },
     },
   ];
+}
+
+/** What is submitted, and how. */
+interface Submitting {
+  readonly invoke: Invoke;
+  readonly bodies: StreamedBodies;
+  readonly endpoint: string;
+  readonly input: SubmitTaskRequest["input"];
+  readonly given: GivenParameters;
+  /** The path that the task has its own ones below. */
+  readonly path: string;
+}
+
+async function submit(
+  req: FastifyRequest,
+  reply: FastifyReply,
+  from: Origin,
+  { invoke, bodies, endpoint, input, given, path }: Submitting,
+): Promise<void> {
+  const wait = preferredWait(req);
+  const message: SubmitTaskRequest = {
+    $typeName: "tessera.v1.SubmitTaskRequest",
+    deployment: "",
+    ...{ endpoint, input, wait },
+    idempotencyKey: idempotencyKey(req),
+    replay: readReplay(given),
+    resultFormat: ResultFormat.BODY,
+  };
+  readSchedule(given, message);
+  if (wait) {
+    reply.header("preference-applied", `wait=${wait.seconds}`);
+  }
+  const answer = await invoke.unary(TaskService.method.submitTask, message, from);
+  passReplay(reply, answer);
+  const { task, replayed, result } = answer.message as SubmitTaskResponse;
+  if (task === undefined) {
+    throw new Error("SubmitTask answered no task");
+  }
+  return result
+    ? sendResult(reply.header("tessera-task-id", task.taskId), result, { bodies })
+    : sendSubmitted(reply, task, { words: wordsOf(req), replayed, path });
+}
+
+/** Stores a request to a mounted server as a task. */
+async function submitRequest(
+  req: FastifyRequest,
+  reply: FastifyReply,
+  from: Origin,
+  {
+    invoke,
+    bodyLimits,
+    submit: { endpoint, fields, body, given, path },
+  }: RouteOptions & { readonly submit: QueuedRequest },
+): Promise<void> {
+  const bodies = bodiesOf(from.contextValues);
+  const input: SubmitTaskRequest["input"] =
+    body === undefined
+      ? { case: "arguments", value: fields }
+      : readFile(req, bodies, {
+          limits: bodyLimits(endpoint, req, from.contextValues),
+          beside: { argument: body, fields },
+        });
+  return submit(req, reply, from, { invoke, bodies, endpoint, input, given, path });
+}
+
+/** `status` of `/:endpoint/status`. */
+function verbOf({ path }: Route): string {
+  return path.slice(path.lastIndexOf("/") + 1);
+}
+
+/** The path of an endpoint, in that of one of its verbs. */
+function above(url: string): string {
+  const path = url.split("?", 1)[0] ?? "";
+  return path.slice(0, path.lastIndexOf("/", path.length - 2));
 }
 
 /** Returns whether the answer repeats an earlier task, and sets its header if so. */

@@ -99,8 +99,8 @@ export function idempotencyKey({ headers }: FastifyRequest): string {
 }
 
 /** `replay=always`: the key stands for its first task, however that ended. */
-export function queryReplay(req: FastifyRequest): Replay {
-  const text = queryParameter(req, "replay");
+export function readReplay(given: GivenParameters): Replay {
+  const text = given("replay");
   if (text !== undefined && text !== "always") {
     throw invalid("replay", "must be always, or left out");
   }
@@ -184,43 +184,48 @@ const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/
  */
 const MAX_DELAY_SECONDS = 366 * 86_400;
 
-/** Sets the fields that the query gives; throws REQUEST_INVALID, which names the parameter. */
-export function readSchedule(req: FastifyRequest, message: SubmitTaskRequest): void {
-  if (!req.url.includes("?")) {
-    return;
-  }
-  const priority = queryParameter(req, "priority");
+/** Where the parameters of a submit are read, by name: the query, or a header. */
+export type GivenParameters = (name: string) => string | undefined;
+
+/** Those of the query. */
+export function parametersOf(req: FastifyRequest): GivenParameters {
+  return req.url.includes("?") ? (name) => queryParameter(req, name) : () => undefined;
+}
+
+/** Sets the fields that are given; throws REQUEST_INVALID, which names the parameter. */
+export function readSchedule(given: GivenParameters, message: SubmitTaskRequest): void {
+  const priority = given("priority");
   if (priority !== undefined) {
     if (!/^-?\d{1,9}$/.test(priority)) {
       throw invalid("priority", "must be a whole number");
     }
     message.priority = Number(priority);
   }
-  const runAt = readTime(req, "run_at");
+  const runAt = readTime(given, "run_at");
   if (runAt) {
     message.runAt = runAt;
   }
-  const delay = readSeconds(req, "delay");
+  const delay = readSeconds(given, "delay");
   if (delay) {
     message.delay = delay;
   }
-  const startBy = readTime(req, "start_by");
+  const startBy = readTime(given, "start_by");
   if (startBy) {
     message.startBy = startBy;
   }
-  const startWithin = readSeconds(req, "start_within");
+  const startWithin = readSeconds(given, "start_within");
   if (startWithin) {
     message.startWithin = startWithin;
   }
-  const retention = readSeconds(req, "retention");
+  const retention = readSeconds(given, "retention");
   if (retention) {
     message.retention = retention;
   }
 }
 
-function readTime(req: FastifyRequest, name: string): Timestamp | undefined {
+function readTime(given: GivenParameters, name: string): Timestamp | undefined {
   // An unescaped plus in a query is read as a space.
-  const text = queryParameter(req, name)?.replace(" ", "+");
+  const text = given(name)?.replace(" ", "+");
   if (text === undefined) {
     return undefined;
   }
@@ -231,8 +236,8 @@ function readTime(req: FastifyRequest, name: string): Timestamp | undefined {
   return timestampFromMs(timeMs);
 }
 
-function readSeconds(req: FastifyRequest, name: string): Duration | undefined {
-  const text = queryParameter(req, name);
+function readSeconds(given: GivenParameters, name: string): Duration | undefined {
+  const text = given(name);
   if (text === undefined) {
     return undefined;
   }

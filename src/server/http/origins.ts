@@ -26,6 +26,7 @@ export type AllowedOrigins = readonly string[];
 const REQUEST_HEADERS = [
   ...["Authorization", "Content-Type", "Idempotency-Key", "Prefer", "Last-Event-ID"],
   ...["Range", "If-Range", "If-None-Match", "Tessera-Deployment", "X-Request-Id"],
+  "Tessera-Queue",
   ...["Connect-Protocol-Version", "Connect-Timeout-Ms", "Grpc-Timeout", "X-Grpc-Web"],
   ...["X-User-Agent", "Traceparent", "Tracestate", "Baggage", "Sentry-Trace"],
 ].join(", ");

@@ -4,10 +4,17 @@
  * copy in it. Only protocols that can stream offer this; the others have the
  * message alone, which is bounded.
  */
+import type { JsonObject } from "@bufbuild/protobuf";
 import { createContextKey } from "@connectrpc/connect";
 import type { ResponseHead } from "../../protocol/heads.ts";
 
-/** The streamed body of a request, a form. */
+/** A body as a file argument, beside others. */
+export interface FileBeside {
+  readonly argument: string;
+  readonly fields: JsonObject;
+}
+
+/** The streamed body of a request, a form or a file. */
 interface StreamedRequest {
   readonly contentType: string;
   readonly chunks: AsyncIterable<Uint8Array>;
@@ -15,6 +22,8 @@ interface StreamedRequest {
   readonly maxHeldBytes: number;
   /** Takes the bytes held so far from the server's budget. Errors: SERVER_BUSY. */
   hold(bytes: number): void;
+  /** Present for a file. */
+  readonly beside?: FileBeside;
 }
 
 /** The streamed body of an answer. */

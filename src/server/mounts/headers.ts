@@ -6,16 +6,12 @@ import type { IncomingMessage } from "node:http";
 import type { ContextValues } from "@connectrpc/connect";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { addressOf, isSecure, principalOf } from "../../auth/principal.ts";
-import { fieldsOf } from "../../protocol/heads.ts";
+import { SAID_TO_SERVERS } from "../../service/mounts.ts";
 import { REQUEST_ID_HEADER } from "../http/request-id.ts";
 import { ownCookie } from "../http/response-head.ts";
 import { hasUpgrade } from "../http/upgrade.ts";
 import { isOfConnection, passedValue } from "../passed-headers.ts";
 import { hostOf } from "../rpc/engine/caller.ts";
-
-/** Headers that the platform says itself, about whom the request comes from. */
-const SAID_BY_PLATFORM =
-  /^(?:host|expect|forwarded|x-forwarded-.*|x-real-ip|x-request-id|tessera-.*|:.*)$/;
 
 /** What is said of a whole host is the operator's, and of a connection is the node's. */
 const KEPT_OUT =
@@ -34,23 +30,18 @@ export function hasBody({ raw, headers }: FastifyRequest): boolean {
   return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
 }
 
-/**
- * The headers of a request for a server, as `rawHeaders` has them. `key` is that of a WebSocket
- * over HTTP/2, which has none.
- */
-export function requestHeaders(req: FastifyRequest, values: ContextValues, key?: string): string[] {
+/** The headers of a request for a server, as `rawHeaders` has them. */
+export function requestHeaders(req: FastifyRequest, values: ContextValues): string[] {
   const { rawHeaders } = req.raw;
   const named = namedByConnection(req.headers.connection);
   const isUpgrade = hasUpgrade(req.raw);
   const passed = ["Host", hostOf(values)];
   let hasLength = false;
-  for (const [given, value] of fieldsOf(rawHeaders)) {
+  for (const [given, value] of pairs(rawHeaders)) {
     const name = given.toLowerCase();
-    const isFraming =
-      (name === "content-length" && isUpgrade) ||
-      (name === "sec-websocket-key" && key !== undefined);
+    const isFraming = name === "content-length" && isUpgrade;
     // CGI and WSGI take an underscore for a hyphen.
-    const isSaid = SAID_BY_PLATFORM.test(name.replaceAll("_", "-"));
+    const isSaid = SAID_TO_SERVERS.test(name.replaceAll("_", "-"));
     // Over HTTP/2, a cookie may come in several headers: they are passed as one, below.
     if (!isSaid && !isFraming && name !== "cookie" && !named.has(name)) {
       const own = passedValue(name, value, values);
@@ -71,9 +62,6 @@ export function requestHeaders(req: FastifyRequest, values: ContextValues, key?:
   if (isUpgrade) {
     passed.push("Connection", "Upgrade", "Upgrade", "websocket");
   }
-  if (key !== undefined) {
-    passed.push("Sec-WebSocket-Key", key);
-  }
   passed.push("X-Forwarded-For", addressOf(values));
   passed.push("X-Forwarded-Proto", isSecure(values) ? "https" : "http");
   passed.push("X-Request-Id", req.id);
@@ -85,7 +73,7 @@ export function requestHeaders(req: FastifyRequest, values: ContextValues, key?:
 }
 
 /** Who calls, as a dictionary of RFC 8941; undefined where nobody said. */
-function callerIn(values: ContextValues): string | undefined {
+export function callerIn(values: ContextValues): string | undefined {
   const principal = principalOf(values);
   switch (principal?.kind) {
     case "token":
@@ -94,6 +82,14 @@ function callerIn(values: ContextValues): string | undefined {
       return `user="${principal.userId}"`;
     default:
       return undefined;
+  }
+}
+
+/** The headers of a message of Node, whose `rawHeaders` alternate names and values. */
+function* pairs(rawHeaders: readonly string[]): Generator<[name: string, value: string]> {
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const [name = "", value = ""] = rawHeaders.slice(index, index + 2);
+    yield [name, value];
   }
 }
 
@@ -109,7 +105,7 @@ export function responseHeaders(
 ): [name: string, value: string | string[]][] {
   const named = namedByConnection(headers.connection);
   const passed = new Map<string, [name: string, values: string[]]>();
-  for (const [given, value] of fieldsOf(rawHeaders)) {
+  for (const [given, value] of pairs(rawHeaders)) {
     const name = given.toLowerCase();
     const opens = isUpgrade && (name === "connection" || name === "upgrade");
     const isPassed = opens || !(isOfConnection(name) || named.has(name) || KEPT_OUT.test(name));

@@ -31,10 +31,12 @@ export type CallInput =
   | { readonly case: "stream"; readonly value: FormStream }
   | { readonly case: undefined; readonly value?: undefined };
 
-/** A form that is read as it arrives. */
+/** A form that is read as it arrives, or a file. */
 interface FormStream extends Omit<FormOptions, "keeper"> {
   readonly contentType: string;
   readonly chunks: AsyncIterable<Uint8Array>;
+  /** Present for a file, whatever its type: the argument that it is, and the other ones. */
+  readonly beside?: { readonly argument: string; readonly fields: JsonObject };
 }
 
 /** Reads the arguments of one endpoint. */
@@ -68,7 +70,10 @@ export class ArgumentsReader {
       return kept(this.#objects.readStruct(input.value), keeper);
     }
     if (input.case === "stream") {
-      const { contentType, chunks, ...limits } = input.value;
+      const { contentType, chunks, beside, ...limits } = input.value;
+      if (beside) {
+        return this.#fromFile(beside, keeper, { contentType, chunks });
+      }
       return this.#fromForm(contentType, chunks, { ...limits, keeper, threads });
     }
     if (
@@ -135,6 +140,21 @@ export class ArgumentsReader {
     }
     const json = `{${JSON.stringify(name)}:${JSON.stringify(value)}}`;
     return this.#fromJson(Buffer.from(json), keeper, { isNamed: true, threads });
+  }
+
+  async #fromFile(
+    { argument, fields }: NonNullable<FormStream["beside"]>,
+    keeper: FileKeeper,
+    { contentType, chunks }: Pick<FormStream, "contentType" | "chunks">,
+  ): Promise<Payload> {
+    const checked = this.#objects.readFields(fields);
+    const file = await keeper.keep({ contentType }, chunks);
+    try {
+      return this.#objects.withFiles(checked, new Map([[argument, [file]]]));
+    } catch (err) {
+      await keeper.release({ json: "", files: [file] });
+      throw err;
+    }
   }
 
   async #fromForm(

@@ -180,6 +180,17 @@ export class ObjectReader {
     return { fields, faults: this.#check(data, members) };
   }
 
+  /** Reads arguments that a file comes beside. Throws ARGUMENTS_INVALID. */
+  readFields(values: JsonObject): CheckedFields {
+    const fields: JsonFields = new Map(
+      Object.entries(values).map(([name, value]) => [name, JSON.stringify(value)]),
+    );
+    const data = Buffer.from(textOfFields(fields));
+    const faults = this.#check(data, membersOf(data, this.#scan(data)));
+    this.#refuseFaults(faults);
+    return { fields, faults };
+  }
+
   /** Puts files into the fields as indices. Throws ARGUMENTS_INVALID for what does not fit. */
   withFiles<File extends GivenFile>(
     { fields, faults }: CheckedFields,

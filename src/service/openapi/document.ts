@@ -4,12 +4,13 @@
  * uses the same dialect), with adjusted references.
  */
 import type { JsonSchema, ServiceManifest } from "../../protocol/manifest.ts";
+import { mountTask } from "../mounts.ts";
 import { SCHEMAS } from "./components.ts";
 import { endpointSchemas } from "./endpoint.ts";
 import { failureComponents, failures } from "./failures.ts";
 import { componentReference } from "./hoist.ts";
 import { PARAMETERS } from "./parameters.ts";
-import { endpointPaths } from "./paths.ts";
+import { endpointPaths, queuePaths } from "./paths.ts";
 
 interface OpenApiOptions {
   /** The address of the deployment. Default: that of the document. */
@@ -23,7 +24,8 @@ interface OpenApiOptions {
 /** Describes the data plane of a service. */
 export function openApiDocument(manifest: ServiceManifest, options: OpenApiOptions): JsonSchema {
   const { serverUrl = "/", version, authorization } = options;
-  const { endpoints } = manifest;
+  const { endpoints, mounts = [] } = manifest;
+  const queues = mounts.flatMap((mount) => mountTask(mount) ?? []);
   return {
     openapi: "3.1.0",
     info: {
@@ -37,11 +39,16 @@ export function openApiDocument(manifest: ServiceManifest, options: OpenApiOptio
         name,
         ...(description ? { description } : {}),
       })),
+      ...queues.map(({ name }) => ({
+        name: `the server at ${name}`,
+        description: "Its requests as tasks. What it answers itself, it describes itself.",
+      })),
       { name: "the server", description: "Health and descriptions." },
     ],
     ...(authorization ? { security: [{ token: [] }] } : {}),
     paths: Object.assign(
       {},
+      ...queues.map((queue, index) => queuePaths(queue, index + 1, authorization)),
       ...endpoints.map((endpoint) => endpointPaths(endpoint, authorization)),
       serverPaths(authorization),
     ),

@@ -83,27 +83,69 @@ export function endpointPaths(endpoint: EndpointManifest, authorization: boolean
   };
   return {
     [pathBelow(endpoint)]: { post: call },
-    ...(kind === "task" ? taskPaths(endpoint, authorization) : {}),
+    ...(kind === "task" ? taskPaths(describedTask(endpoint), authorization) : {}),
   };
 }
 
-function taskPaths(endpoint: EndpointManifest, authorization: boolean) {
+/**
+ * The paths of the tasks of a mounted server, whose requests they are. `number`: of the server in
+ * its service, from 1.
+ */
+export function queuePaths(endpoint: EndpointManifest, number: number, authorization: boolean) {
+  const any = { "*/*": { schema: {} } };
+  const described = {
+    ...{ endpoint, name: `server-${number}`, tag: `the server at ${endpoint.name}` },
+    submits: "Queue a request to the server",
+    about:
+      "Stores `POST` of the path before `/submit`, which may be any path of the server, with its query and body. A request of any method is stored as it is by the header `Tessera-Queue: submit`. Answers as soon as the task is stored, or with the result if `Prefer` asks.",
+    body: { content: any },
+    result: {
+      description: "What the server answered, with its own status.",
+      content: any,
+    },
+  };
+  return taskPaths(described, authorization);
+}
+
+/** What is said of the tasks of an endpoint. */
+interface DescribedTask {
+  readonly endpoint: EndpointManifest;
+  /** The beginning of the ids of its operations. */
+  readonly name: string;
+  readonly tag: string;
+  readonly submits: string;
+  readonly about: string;
+  readonly body: JsonSchema;
+  readonly result: JsonSchema;
+}
+
+function describedTask(endpoint: EndpointManifest): DescribedTask {
   const { name } = endpoint;
+  return {
+    ...{ endpoint, name, tag: name, submits: `Queue a call of ${name}` },
+    about: "Answers as soon as the task is stored, or with the result if `Prefer` asks.",
+    body: requestBody(endpoint),
+    result: resultResponse(endpoint),
+  };
+}
+
+function taskPaths(described: DescribedTask, authorization: boolean) {
+  const { endpoint, name, tag, body, result } = described;
   const operation = (verb: string, summary: string, rest: JsonSchema) => ({
     operationId: `${name}.${verb}`,
-    tags: [name],
+    tags: [tag],
     summary,
     ...rest,
   });
-  const submit = operation("submit", `Queue a call of ${name}`, {
-    description: "Answers as soon as the task is stored, or with the result if `Prefer` asks.",
+  const submit = operation("submit", described.submits, {
+    description: described.about,
     parameters: [
       ...parameters("idempotencyKey", "replay", "prefer"),
       ...parameters("priority", "runAt", "delay", "startBy", "startWithin", "retention"),
     ],
-    requestBody: requestBody(endpoint),
+    requestBody: body,
     responses: {
-      200: replayable(resultResponse(endpoint)),
+      200: replayable(result),
       202: acceptedResponse(),
       ...failures(SUBMIT, authorization),
     },
@@ -119,7 +161,7 @@ function taskPaths(endpoint: EndpointManifest, authorization: boolean) {
     description: "Reading a result does not consume it. Before the end of the task it is refused.",
     parameters: parameters("taskId", "waitForEnd", "access"),
     responses: {
-      200: resultResponse(endpoint),
+      200: result,
       ...failures(GET, authorization),
     },
   });

@@ -4,6 +4,8 @@
  * (fencing). What attempts reported last is appended in the same round trip,
  * before them.
  */
+
+import type { Payload } from "../../protocol/messages.ts";
 import { MAX_FIRST_ATTEMPTS, MAX_LAST_ATTEMPTS, returnedAttempt } from "../../tasks/attempt.ts";
 import { returnEvent } from "../../tasks/event.ts";
 import { NODES_LOST, workersLost } from "../../tasks/failure.ts";
@@ -208,8 +210,9 @@ async function endOnce(
     recordingOf(endings.flatMap(toEvents)),
   );
   for (const { index, attempt, end } of finals) {
-    if (ended.has(index) && end.status === "success" && !isInline(end.result)) {
-      await writePayload(session, { ...attempt, side: "result" }, end.result);
+    const result = resultOf(end);
+    if (ended.has(index) && result && !isInline(result)) {
+      await writePayload(session, { ...attempt, side: "result" }, result);
     }
   }
   const unknown = finals.filter(({ index }) => !ended.has(index));
@@ -280,10 +283,16 @@ function toRow({ index, attempt, end, nowMs, lostNode }: NumberedEnding) {
 }
 
 function outcomeOf(end: FinalEnd): { result?: string | null; failure?: string } {
-  if (end.status === "success") {
-    return { result: inlineText(end.result) };
-  }
-  return end.status === "failure" ? { failure: JSON.stringify(end.failure) } : {};
+  const result = resultOf(end);
+  return {
+    ...(result && { result: inlineText(result) }),
+    ...(end.status === "failure" && { failure: JSON.stringify(end.failure) }),
+  };
+}
+
+/** The result that an attempt ends with, of which its task may have a failure, too. */
+export function resultOf(end: AttemptEnd): Payload | undefined {
+  return end.status === "success" || end.status === "failure" ? end.result : undefined;
 }
 
 /** The record of a return to the queue, without the brace that its start precedes, and its event. */

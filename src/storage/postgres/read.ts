@@ -51,7 +51,7 @@ export async function readArguments(
 const READ_RESULT = prepared(
   "read_result",
   `SELECT result FROM finished_tasks
-   WHERE deployment_id = $1 AND task_id = $2 AND status = ${STATUS.success}`,
+   WHERE deployment_id = $1 AND task_id = $2 AND status IN (${STATUS.success}, ${STATUS.failure})`,
 );
 
 export async function readResult(

@@ -29,7 +29,7 @@ import { DEFAULT_STATEMENT_TIMEOUT_MS } from "./connection.ts";
 import { CountFolder, countTasks } from "./counts.ts";
 import type { PostgresDatabase } from "./database.ts";
 import { describeDatabase } from "./describe.ts";
-import { type Ending, endAttempts } from "./end-attempt.ts";
+import { type Ending, endAttempts, resultOf } from "./end-attempt.ts";
 import { beginEpoch } from "./epoch.ts";
 import { type AttemptEvent, recordEvents } from "./events.ts";
 import { expireTasks } from "./expire.ts";
@@ -187,7 +187,10 @@ export class PostgresStorage implements Storage {
   endAttempts({ nowMs, ends }: ParametersOf<"endAttempts">): Promise<(Task | undefined)[]> {
     // All ends of a call go into the same batch: an attempt may occur twice, and
     // the first end must be recorded first.
-    const small = ends.every(({ end }) => end.status !== "success" || isInline(end.result));
+    const small = ends.every(({ end }) => {
+      const result = resultOf(end);
+      return result === undefined || isInline(result);
+    });
     const batches = small ? this.#ends : this.#largeEnds;
     return Promise.all(ends.map((ended) => batches.add({ ...ended, nowMs })));
   }

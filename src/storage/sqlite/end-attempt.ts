@@ -68,7 +68,7 @@ function finish(
 ): Task | undefined {
   const { attempt, nowMs, end } = parameters;
   const { deploymentId, taskId, leaseId } = attempt;
-  const result = end.status === "success" ? end.result : undefined;
+  const result = end.status === "cancelled" ? undefined : end.result;
   const inline = result !== undefined && isInline(result);
   const values = [
     STATUS[end.status],

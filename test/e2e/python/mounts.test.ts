@@ -124,6 +124,23 @@ const CASES: readonly (readonly [path: string, asked?: Asked])[] = [
   ["/docs"],
 ];
 
+/** Whether a task has the same answer: its headers are those that are listed, each once. */
+function isSameAsTask([path, { method, headers = {} } = {}]: (typeof CASES)[number]): boolean {
+  const isListed = Object.keys(headers).every(
+    (name) => !["origin", "accept-encoding", "x-own", "x-own-long"].includes(name),
+  );
+  return isListed && path !== "/breaks-off" && method !== "HEAD";
+}
+
+/** What a server answers that the answer of a task has, too. */
+function told({ status, headers, body }: Answered) {
+  const names = ["content-encoding", "location", "set-cookie", "x-own-pot"];
+  // What is stored has a type.
+  const none = [204, 205, 304].includes(status) ? undefined : "application/octet-stream";
+  const type = headers["content-type"] ?? none;
+  return { status, type, body, headers: names.map((name) => [name, headers[name]]) };
+}
+
 const skipped = leftOut(pythonMissing);
 
 describe.skipIf(skipped)(`a mounted server${skipped}`, () => {
@@ -166,6 +183,50 @@ describe.skipIf(skipped)(`a mounted server${skipped}`, () => {
   )("answers $what as in uvicorn alone", async ({ path, asked }) => {
     const [own, expected] = [await ask(url, path, asked), await ask(aloneUrl, path, asked)];
     expect(own).toEqual(expected);
+  });
+
+  it.each(
+    CASES.filter(isSameAsTask).map(([path, asked = {}], number) => ({
+      path,
+      asked,
+      what: `${asked.method ?? "GET"} ${path} (${number})`,
+    })),
+  )("answers $what as in uvicorn alone as a task, too", async ({ path, asked }) => {
+    const headers = { ...asked.headers, "tessera-queue": "submit", prefer: "wait=30" };
+    const own = await ask(url, path, { ...asked, headers });
+    const expected = await ask(aloneUrl, path, asked);
+    expect(own.headers["tessera-task-id"]).toMatch(/^[0-9a-f-]{36}$/);
+    expect(told(own)).toEqual(told(expected));
+  });
+
+  it("answers a task before it has read a body, and fails one whose answer breaks off", async () => {
+    const body = Array.from({ length: 8 }, () => MEBIBYTE);
+    const headers = { prefer: "wait=30" };
+    const early = await ask(url, "/early/submit", { method: "POST", headers, body });
+    expect(early.body).toBe("answered before the body was read");
+    const asked = { headers: { "tessera-queue": "submit", ...headers } };
+    const broken = await ask(url, "/breaks-off", asked);
+    expect([broken.status, JSON.parse(broken.body).message]).toEqual([
+      503,
+      "the server at / ended the connection before the end of its answer",
+    ]);
+  });
+
+  it("hears that its task is cancelled, or has had its time", async () => {
+    const left = async () => (await seen()).filter((each) => each === "left").length;
+    const before = await left();
+    const headers = { "tessera-queue": "submit" };
+    const { task_id: taskId } = JSON.parse((await ask(url, "/endless", { headers })).body);
+    const task = async (verb: string, method = "GET") =>
+      JSON.parse((await ask(url, `/${verb}?task_id=${taskId}&abort=true`, { method })).body);
+    await expect
+      .poll(async () => JSON.parse((await ask(url, `/status?task_id=${taskId}`)).body).status)
+      .toBe("running");
+    expect((await task("cancel", "POST")).status).toBe("cancelled");
+    await expect.poll(left).toBe(before + 1);
+    const late = await ask(url, "/endless", { headers: { ...headers, prefer: "wait=30" } });
+    expect(late.status).toBe(504);
+    await expect.poll(left).toBe(before + 2);
   });
 
   it("answers over HTTP/2, with the cookies of several headers", async () => {

@@ -50,6 +50,21 @@ export function endContract({ it }: Contract): void {
     expect(await storage.getResult(key("a"))).toBeUndefined();
   });
 
+  it("ends a task with its failure and what is to be read all the same", async (storage) => {
+    const response = { status: 422, headers: [["x-own", "yes"]] as const };
+    for (const [id, result] of [
+      ["a", { json: "0", files: [], response }],
+      ["b", json("short")],
+    ] as const) {
+      const end: AttemptEnd = { status: "failure", failure: FAILURE, result };
+      const started = await startTask(storage, id);
+      const ended = await endAttempt(storage, started, end);
+      expect(ended).toMatchObject({ status: "failure", failure: FAILURE });
+      expect(await storage.getResult(key(id))).toEqual(result);
+      expect(await endAttempt(storage, started, end)).toEqual(ended);
+    }
+  });
+
   it("ends a task as cancelled", async (storage) => {
     const ended = await endAttempt(storage, await startTask(storage, "a"), { status: "cancelled" });
     expect(ended).toMatchObject({ status: "cancelled", failure: undefined });

@@ -1,5 +1,6 @@
 /**
- * Results of tasks, from the path of their endpoint (`GET /{endpoint}/get`): as the function
+ * Results of tasks, from the path of their endpoint (`GET /{endpoint}/get`), which for a server is
+ * its name: as the function
  * returned them, of any size; and arguments (`GET /{endpoint}/arguments`) as they were submitted.
  * The platform's own host takes such paths with the name of the deployment in a header.
  */
@@ -22,7 +23,7 @@ export interface LoadedResult {
 export const resultOf = (name: TaskName, endpoint: string) =>
   queryOptions({
     queryKey: ["result", name.organization, name.deployment, name.taskId],
-    queryFn: ({ signal }) => load(name, `${endpoint}/get`, signal),
+    queryFn: ({ signal }) => load(name, pathOf(endpoint, "get"), signal),
     staleTime: Number.POSITIVE_INFINITY,
   });
 
@@ -44,7 +45,7 @@ export const argumentsOf = (name: TaskName, endpoint: string) =>
   queryOptions({
     queryKey: ["arguments", name.organization, name.deployment, name.taskId],
     queryFn: async ({ signal }) => {
-      const { blob } = await load(name, `${endpoint}/arguments`, signal);
+      const { blob } = await load(name, pathOf(endpoint, "arguments"), signal);
       return blob === undefined ? null : partsOf(await blob.text());
     },
     staleTime: Number.POSITIVE_INFINITY,
@@ -64,9 +65,16 @@ function partsOf(answer: string): TaskArguments {
 export const argumentFileOf = (name: TaskName, endpoint: string, file: number) =>
   queryOptions({
     queryKey: ["arguments", name.organization, name.deployment, name.taskId, file],
-    queryFn: ({ signal }) => load(name, `${endpoint}/arguments`, signal, { file: String(file) }),
+    queryFn: ({ signal }) =>
+      load(name, pathOf(endpoint, "arguments"), signal, { file: String(file) }),
     staleTime: Number.POSITIVE_INFINITY,
   });
+
+/** A path of the tasks of an endpoint. */
+export function pathOf(endpoint: string, verb: string): string {
+  const path = endpoint.startsWith("/") ? encodeURI(endpoint) : `/${endpoint}`;
+  return `${path === "/" ? "" : path}/${verb}`;
+}
 
 async function load(
   name: TaskName,
@@ -76,7 +84,7 @@ async function load(
 ): Promise<LoadedResult> {
   const query = new URLSearchParams({ task_id: name.taskId, ...more });
   const headers = { "tessera-deployment": fullName(name) };
-  return loadedFrom(await send(`/${path}?${query}`, { headers, signal }), MAX_LOADED_BYTES);
+  return loadedFrom(await send(`${path}?${query}`, { headers, signal }), MAX_LOADED_BYTES);
 }
 
 /** The body of an answer with the name that it has as a file. */

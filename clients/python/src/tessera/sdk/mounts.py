@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from .executable import Json, MountedServer, ServiceError
-from .options import DAY_MS, DEFAULT_TIMEOUTS_MS, Duration, milliseconds, whole_number
+from .options import (
+    DAY_MS,
+    DEFAULT_TIMEOUTS_MS,
+    Duration,
+    milliseconds,
+    resolve_options,
+    whole_number,
+)
+from .unknown import refuse_unknown
 
 MAX_MOUNTS = 16
+MAX_QUEUE_PATH_CHARACTERS = 63
 MAX_CONCURRENCY = 10_000
 DEFAULT_CONCURRENCY = 100
 
@@ -17,15 +26,35 @@ _PATH = re.compile(r"/|(?:/[\w.~:@!$&'()*+,;=-]+)+")
 _MAX_PATH_CHARACTERS = 255
 
 
+class QueueOptions(TypedDict, total=False):
+    """How requests to a mounted server run as tasks: as the options of ``task``."""
+
+    timeout: Duration
+    retries: int
+    backoff: Duration
+    retention: Duration
+    queue_limit: int
+    priority: int
+    headers: Sequence[str]
+
+
 class Mount:
     """A mounted server of a service, as ``mount`` returns it."""
 
-    def __init__(self, path: str, app: Any, timeout: Duration | None, concurrency: int | None):
+    def __init__(
+        self,
+        path: str,
+        app: Any,
+        timeout: Duration | None,
+        concurrency: int | None,
+        queue: bool | QueueOptions,
+    ):
         self.path = path
         self.app = app
         self.method: Callable[[Any], Any] | None = None
         self._timeout = timeout
         self._concurrency = concurrency
+        self._queue = queue
 
     def __call__(self, method: Callable[[Any], Any]) -> Mount:
         """Decorates the method that makes the application."""
@@ -61,7 +90,25 @@ class Mount:
             "path": path,
             "timeoutMs": milliseconds(timeout, at, "timeout", 1, DAY_MS),
             "concurrency": whole_number(most, at, "concurrency", 1, MAX_CONCURRENCY),
+            **_check_queue(self._queue, path, at),
         }
+
+
+def _check_queue(queue: object, path: str, at: str) -> dict[str, Json]:
+    """The option ``queue`` as the manifest has it; empty where requests are no tasks."""
+    if queue is None or queue is False:
+        return {}
+    if queue is not True and not isinstance(queue, Mapping):
+        raise ServiceError(f"{at}: queue must be True, or a dict of options, not {queue!r:.100}")
+    if len(path) > MAX_QUEUE_PATH_CHARACTERS:
+        most = MAX_QUEUE_PATH_CHARACTERS
+        raise ServiceError(f"{at}: with queue, its path must have at most {most} characters")
+    options = dict(queue) if isinstance(queue, Mapping) else {}
+    refuse_unknown(map(str, options), tuple(QueueOptions.__annotations__), f"{at}, queue")
+    resolved = resolve_options("task", options, f"{at}, queue")
+    taken = ("timeoutMs", "retentionMs", "retries", "queueLimit", "priority")
+    headers = resolved["request"]["headers"] if "request" in resolved else []
+    return {"queue": {**{name: resolved[name] for name in taken}, "headers": headers}}
 
 
 def mount(
@@ -70,6 +117,7 @@ def mount(
     *,
     timeout: Duration | None = None,
     concurrency: int | None = None,
+    queue: bool | QueueOptions = False,
 ) -> Any:
     """Mounts an ASGI application, such as one of FastAPI or Gradio, at a path of the service.
 
@@ -89,8 +137,14 @@ def mount(
     - ``timeout``: how long it may take until an answer begins. Default: 60 s.
     - ``concurrency``: how many requests and WebSockets one worker takes at a time, at most 10,000.
       Default: 100.
+    - ``queue``: True, or options, so that any request may be a task: ``POST`` of its path with
+      ``/submit`` behind it, or the request itself with the header ``Tessera-Queue: submit``. The
+      options are those of ``task``: ``timeout`` (of a whole attempt, default 10 min), ``retries``,
+      ``backoff``, ``retention``, ``queue_limit``, ``priority``; and ``headers``, the names of the
+      headers that are stored and passed on besides ``accept``, ``content-type`` and
+      ``content-encoding``. Default: False.
     """
-    return Mount(path, app, timeout, concurrency)
+    return Mount(path, app, timeout, concurrency, queue)
 
 
 def mounts_of(cls: type, place: str) -> Sequence[tuple[Mount, Mapping[str, Json]]]:

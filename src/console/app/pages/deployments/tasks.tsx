@@ -28,7 +28,9 @@ export function DeploymentTasks() {
 }
 
 const taskEndpoints = ({ endpoints = [] }: DeploymentJson): string[] =>
-  endpoints.filter(({ kind }) => kind === "ENDPOINT_KIND_TASK").map(({ name = "" }) => name);
+  endpoints
+    .filter(({ kind }) => kind === "ENDPOINT_KIND_TASK" || kind === "ENDPOINT_KIND_SERVER")
+    .map(({ name = "" }) => name);
 
 function TaskList({
   deployment,

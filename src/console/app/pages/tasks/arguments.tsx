@@ -5,7 +5,7 @@ import { useMemo, useState } from "react";
 import { jsonTypeOf } from "../../../../client/arguments.ts";
 import { parseLenient } from "../../../../collections/exact-json.ts";
 import { messageOf } from "../../api/errors.ts";
-import { argumentFileOf, argumentsOf, type TaskArguments } from "../../api/results.ts";
+import { argumentFileOf, argumentsOf, pathOf, type TaskArguments } from "../../api/results.ts";
 import { fullName, type TaskName } from "../../api/tasks.ts";
 import { Button } from "../../ui/button.tsx";
 import { Command } from "../../ui/command.tsx";
@@ -86,13 +86,31 @@ function ArgumentFile({ name, endpoint, number, title }: ArgumentFileProps) {
   );
 }
 
+interface GivenRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
 /** The same call for a shell. */
 function curl(name: TaskName, endpoint: string, json: string): string {
   const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
-  return [
-    `curl ${quoted(`${location.origin}/${endpoint}/submit`)}`,
+  const called = [
     `-H ${quoted(`tessera-deployment: ${fullName(name)}`)}`,
     '-H "authorization: Bearer $TESSERA_TOKEN"',
+  ];
+  if (endpoint.startsWith("/")) {
+    // The arguments are a request to a server.
+    const { method, path, headers = {} } = JSON.parse(json) as GivenRequest;
+    return [
+      ...[`curl -X ${method} ${quoted(`${location.origin}${path}`)}`, ...called],
+      ...Object.entries(headers).map((header) => `-H ${quoted(header.join(": "))}`),
+      "-H 'tessera-queue: submit'",
+    ].join(" ");
+  }
+  return [
+    `curl ${quoted(location.origin + pathOf(endpoint, "submit"))}`,
+    ...called,
     `-H 'content-type: ${jsonTypeOf(Object.entries(parseLenient(json).value as object))}'`,
     `-d ${quoted(json)}`,
   ].join(" ");

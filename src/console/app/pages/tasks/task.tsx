@@ -90,15 +90,13 @@ function TaskView({ name }: { readonly name: TaskName }) {
           <Attempt key={attempt.number} attempt={attempt} task={task} name={name} events={events} />
         )}
       </div>
-      <div className="given-and-got">
-        {task.status === "TASK_STATUS_SUCCESS" && (
-          <Result name={name} endpoint={task.endpoint ?? ""} />
-        )}
-        {task.status !== "TASK_STATUS_SUCCESS" && events.pieces.count > 0 && (
-          <Pieces pieces={events.pieces} />
-        )}
-        <Arguments name={name} endpoint={task.endpoint ?? ""} />
-      </div>
+      {task.status === "TASK_STATUS_SUCCESS" && (
+        <Result name={name} endpoint={task.endpoint ?? ""} />
+      )}
+      {task.status !== "TASK_STATUS_SUCCESS" && events.pieces.count > 0 && (
+        <Pieces pieces={events.pieces} />
+      )}
+      <Arguments name={name} endpoint={task.endpoint ?? ""} />
       <Facts task={task} name={name} />
     </Page>
   );

@@ -23,6 +23,11 @@ Building services in Python:
   PIP_INDEX_URL, UV_INDEX, …  where packages come from, for pip and uv
   REGISTRY_AUTH_FILE          credentials for registries of images, for skopeo
 
+Models:
+  HF_TOKEN                    a token of Hugging Face: deploy and model import
+  BENTOML_HOME                the folder of BentoML with its models: deploy
+                              (default: ~/bentoml)
+
 Running something:
   TESSERA_LOG_LEVEL           debug, info, warn, error, silent: serve and start
   TESSERA_WORKER_TOKEN        the token with which worker joins a platform

@@ -151,7 +151,8 @@ class AgentWorker {
         {
           gpus: machine.gpus.use.map(({ gpu }) => ({
             name: gpu.name,
-            memoryBytes: BigInt(gpu.isSliced ? 0 : gpu.memoryBytes),
+            memoryBytes: BigInt(gpu.memoryBytes),
+            slice: gpu.slice !== undefined,
           })),
           ...{ deployment, labels: { ...labels }, protocolMin: PROTOCOL, protocolMax: PROTOCOL },
           features: ["batch", "stream"],

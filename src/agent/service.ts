@@ -18,7 +18,7 @@ import { Workers } from "../deployments/workers.ts";
 import type { HeldArtifact } from "../hosting/artifact-cache.ts";
 import { holdModels, withCode } from "../hosting/preparation.ts";
 import type { Log } from "../log/log.ts";
-import type { Gpu } from "../pool/gpus/gpus.ts";
+import type { WorkerGpu } from "../pool/gpus/gpus.ts";
 import type { GpuGrant, GpuLedger } from "../pool/gpus/ledger.ts";
 import type { WorkerModel } from "../pool/launch/models.ts";
 import type { LaunchOf } from "../pool/launchers.ts";
@@ -262,7 +262,7 @@ export class JoinedService {
     return grant;
   }
 
-  #startWorker(service: ServiceCode, gpus: readonly Gpu[]): Worker {
+  #startWorker(service: ServiceCode, gpus: readonly WorkerGpu[]): Worker {
     const { registered, reports, onChange } = this.#options;
     this.#starts += 1;
     const worker = this.#workers.start(service, `${registered.workerId}.${this.#starts}`, {
@@ -300,6 +300,9 @@ export class JoinedService {
       throw err;
     }
     this.#worker = worker;
+    if (grant !== undefined) {
+      gpus.hold(grant, worker);
+    }
     void worker.exited.then(({ cause, message: reason }) => {
       if (grant !== undefined) {
         if (cause === "gpu") {

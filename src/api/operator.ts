@@ -68,8 +68,9 @@ function toNodeMessage(record: NodeRecord): MessageInitShape<typeof NodeSchema> 
         maxMemoryBytes: BigInt(facts.maxMemoryBytes),
         freeDiskBytes: BigInt(facts.freeDiskBytes),
         diskBytes: BigInt(facts.diskBytes),
-        gpus: (facts.gpus ?? []).map(({ memoryBytes, usedBytes, holders, ...gpu }) => ({
+        gpus: (facts.gpus ?? []).map(({ memoryBytes, usedBytes, holders, slice, ...gpu }) => ({
           ...gpu,
+          ...(slice !== undefined && { slice: slice.index }),
           memoryBytes: BigInt(memoryBytes),
           usedBytes: BigInt(usedBytes),
           holders: [...holders],

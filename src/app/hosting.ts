@@ -15,7 +15,7 @@ import type { ModelSource } from "../hosting/models/source.ts";
 import { ModelStore } from "../hosting/models/store.ts";
 import { Routing } from "../hosting/routing.ts";
 import type { Gpus } from "../pool/gpus/gpus.ts";
-import { GpuLedger } from "../pool/gpus/ledger.ts";
+import { GpuLedger, SHARES_UNTOLD } from "../pool/gpus/ledger.ts";
 import { launchersFor } from "../pool/launchers.ts";
 import { NodeBudget } from "../pool/room/budget.ts";
 import { StartGate } from "../pool/room/start-gate.ts";
@@ -87,6 +87,7 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
   const ledger = new GpuLedger(gpus, {
     onLeftOut: (gpu, reason) =>
       log.error({ gpu: gpu.index, uuid: gpu.uuid, reason }, "a GPU is left out for half an hour"),
+    onUntold: () => log.warn({}, SHARES_UNTOLD),
   });
   const budget = resources.use(
     new NodeBudget(config.budget, {

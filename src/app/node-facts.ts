@@ -54,9 +54,13 @@ export async function openNodeFacts(options: NodeFactsOptions): Promise<() => No
 }
 
 function toNodeGpu({ gpu, grants, leftOut }: GpuUse): NodeGpu {
-  const { index, name, memoryBytes, usedBytes, isSliced } = gpu;
+  const { index, name, memoryBytes, usedBytes, slice } = gpu;
+  const parts = grants.flatMap(({ gpus }) => gpus.filter(({ uuid }) => uuid === gpu.uuid));
+  const dealt = parts.reduce((sum, { share }) => sum + (share?.part ?? 1), 0);
   return {
-    ...{ index, name, memoryBytes, usedBytes, isSliced },
+    ...{ index, name, memoryBytes, usedBytes },
+    ...(slice !== undefined && { slice: { index: slice.index } }),
+    dealt: Number(dealt.toFixed(2)),
     holders: grants.map(({ holder }) => `${holder.organization}/${holder.deployment}`),
     ...(leftOut !== undefined && { leftOut }),
   };

@@ -11,7 +11,7 @@ import { CacheFolders } from "../deployments/cache-folders.ts";
 import { ScratchFolders } from "../deployments/scratch.ts";
 import { createLog } from "../log/pino.ts";
 import type { Gpu } from "../pool/gpus/gpus.ts";
-import { GpuLedger } from "../pool/gpus/ledger.ts";
+import { GpuLedger, SHARES_UNTOLD } from "../pool/gpus/ledger.ts";
 import { NvidiaSmi } from "../pool/gpus/nvidia-smi.ts";
 import { launchersFor } from "../pool/launchers.ts";
 import { findSandbox, type Sandbox } from "../pool/sandbox/sandbox.ts";
@@ -104,7 +104,7 @@ export async function runWorkers(
         scratch,
         launchOf: launchersFor(sandbox),
         caches,
-        gpus: new GpuLedger(gpus),
+        gpus: new GpuLedger(gpus, { onUntold: () => log.warn({}, SHARES_UNTOLD) }),
         allowedEgress: sandbox.level === "kernel" ? config.allowedEgress : undefined,
         log,
       },

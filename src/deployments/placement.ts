@@ -61,6 +61,7 @@ export function gpuNeedOf(settings: GpuSettings, service: GpuSettings): GpuNeed 
     ? undefined
     : {
         count: Math.max(1, gpus),
+        ...(gpus > 0 && gpus < 1 && { part: gpus }),
         ...(gpuMemoryMib > 0 && { memoryBytes: gpuMemoryMib * MEBIBYTE }),
       };
 }
@@ -80,8 +81,8 @@ export function gpuNeedOn(
 }
 
 /** Whether a machine has that many GPUs with so much memory, whatever has them now. */
-export function hasGpus(gpus: readonly MachineGpu[], { count, memoryBytes }: GpuNeed): boolean {
-  return mostGpus(gpus, memoryBytes) >= count;
+export function hasGpus(gpus: readonly MachineGpu[], need: GpuNeed): boolean {
+  return mostGpus(gpus, need) >= need.count;
 }
 
 /** The placement of an endpoint, by its service, itself and the settings of the deployment. */

@@ -1,5 +1,5 @@
 /** The workers of a deployment on this node, as people see them. */
-import { type Gpu, gpuText } from "../pool/gpus/gpus.ts";
+import { type WorkerGpu, workerGpuText } from "../pool/gpus/gpus.ts";
 import type { Worker } from "../pool/worker.ts";
 import type { NodeWorkers, WorkerRecord } from "../storage/hosting/nodes.ts";
 
@@ -12,7 +12,7 @@ const MAX_LISTED_FAULT_CHARACTERS = 1_000;
 /** Notes when workers have begun, and describes those that are there. */
 export class WorkerList {
   readonly #startedAtMs = new WeakMap<Worker, number>();
-  readonly #gpus = new WeakMap<Worker, readonly Gpu[]>();
+  readonly #gpus = new WeakMap<Worker, readonly WorkerGpu[]>();
   readonly #now: () => number;
 
   constructor(now: () => number) {
@@ -20,7 +20,7 @@ export class WorkerList {
   }
 
   /** Notes a worker that was started or has joined, once, with its GPUs of this node, and returns it. */
-  began(worker: Worker, gpus: readonly Gpu[] = []): Worker {
+  began(worker: Worker, gpus: readonly WorkerGpu[] = []): Worker {
     if (!this.#startedAtMs.has(worker)) {
       this.#startedAtMs.set(worker, this.#now());
       this.#gpus.set(worker, gpus);
@@ -52,7 +52,7 @@ export class WorkerList {
       startedAtMs: this.#startedAtMs.get(worker) ?? this.#now(),
       calls: busyness,
       ready: loaded,
-      ...(gpus.length > 0 && { gpus: gpus.map(gpuText) }),
+      ...(gpus.length > 0 && { gpus: gpus.map(workerGpuText) }),
       ...(fault !== undefined && { fault: fault.slice(0, MAX_LISTED_FAULT_CHARACTERS) }),
     };
   }

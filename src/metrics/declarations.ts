@@ -56,10 +56,10 @@ export const LABELS = {
   },
   cause: {
     help: "why a worker had to be replaced",
-    values: ["crashed", "gpu", "killed", "memory", "unresponsive", "start_failed"],
+    values: ["crashed", "gpu", "gpu_memory", "killed", "memory", "unresponsive", "start_failed"],
   },
   gpu_state: {
-    help: "whether workers have it; `left_out` after workers ended on it again and again, or where it is cut into slices",
+    help: "whether workers have it; `left_out` after workers ended on it again and again, or while other programs of the machine have it",
     values: ["free", "held", "left_out"],
   },
   bound: { help: "limit that it was beyond", values: ["total", "address"] },

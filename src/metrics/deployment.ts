@@ -21,6 +21,7 @@ export type TaskOutcome =
 export type ReplacementCause =
   | "crashed"
   | "gpu"
+  | "gpu_memory"
   | "killed"
   | "memory"
   | "unresponsive"

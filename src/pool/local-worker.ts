@@ -231,8 +231,8 @@ export class LocalWorker implements Worker {
     }
   }
 
-  kill(message: string): void {
-    this.#process.kill(message);
+  kill(message: string, cause?: "gpu_memory"): void {
+    this.#process.kill(message, cause);
   }
 
   async stop(withinMs?: number): Promise<void> {

@@ -1,7 +1,7 @@
 /** What a pool is made with. */
 import type { ReplacementCause } from "../metrics/deployment.ts";
 import type { ServiceManifest } from "../protocol/manifest.ts";
-import type { Gpu } from "./gpus/gpus.ts";
+import type { WorkerGpu } from "./gpus/gpus.ts";
 import type { RoomSource } from "./room/deployment-room.ts";
 import type { StartGate } from "./room/start-gate.ts";
 import type { Worker } from "./worker.ts";
@@ -11,7 +11,7 @@ import type { ServiceCode } from "./worker-options.ts";
 /** What a pool says of a worker that it starts. */
 export interface WorkerStart {
   /** What it has of the machine's. */
-  readonly gpus: readonly Gpu[];
+  readonly gpus: readonly WorkerGpu[];
   /** Call it when `isBlocked` or `isDraining` has changed. */
   onAnswering(): void;
 }

@@ -16,8 +16,15 @@ export type Pids = readonly [own: number, ...others: number[]];
 /** The worker's process and all that it has started; only itself where it is gone. */
 export function treeOf(pid: number): Pids {
   const first = parentOf(pid);
+  const found = first === undefined ? new Set<number>() : descendantsOf(first);
+  found.delete(pid);
+  return [pid, ...found];
+}
+
+/** All processes that come from this one and run. */
+export function descendantsOf(pid: number): Set<number> {
   const found = new Set<number>();
-  const rest = first === undefined ? [] : childrenOf(first);
+  const rest = childrenOf(pid);
   for (let next = rest.pop(); next !== undefined; next = rest.pop()) {
     if (found.size >= MAX_TREE_PROCESSES) {
       break;
@@ -25,8 +32,7 @@ export function treeOf(pid: number): Pids {
     found.add(next);
     rest.push(...childrenOf(next));
   }
-  found.delete(pid);
-  return [pid, ...found];
+  return found;
 }
 
 /**

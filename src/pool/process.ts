@@ -11,7 +11,7 @@ import {
   type WorkerMessage,
 } from "../protocol/messages.ts";
 import { WorkerChannel } from "./channel.ts";
-import type { Gpu } from "./gpus/gpus.ts";
+import type { WorkerGpu } from "./gpus/gpus.ts";
 import type { Launch, LaunchedProcess, WorkerEgress, WorkerRights } from "./launch/launch.ts";
 import type { WorkerModel } from "./launch/models.ts";
 import { launchNode } from "./launch/node.ts";
@@ -50,7 +50,7 @@ interface ServiceProcessOptions {
   /** Default: no limits. */
   readonly limits?: WorkerLimits | undefined;
   /** What it has of the GPUs of the machine. Default: nothing. */
-  readonly gpus?: readonly Gpu[] | undefined;
+  readonly gpus?: readonly WorkerGpu[] | undefined;
   /** The folder with the files of its system packages. Default: none. */
   readonly layer?: string | undefined;
   /** The image that is its root, in a sandbox of the kernel. Default: none. */

@@ -90,7 +90,7 @@ export interface Worker {
    * have no end here then.
    */
   stop(withinMs?: number): Promise<void>;
-  kill(reason: string): void;
+  kill(reason: string, cause?: "gpu_memory"): void;
   /** Kills a worker that cannot be used, unless it is about to exit by itself. */
   discard(reason: string): void;
 }

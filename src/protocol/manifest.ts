@@ -228,7 +228,10 @@ export interface ServiceManifest extends PlacementManifest {
   readonly readyTimeoutMs?: number;
   /** Processes that a worker may start besides its own, at most `MAX_PROCESSES`. Default: none. */
   readonly processes?: number;
-  /** GPUs of each worker, at most `MAX_SERVICE_GPUS`; without `gpuMemoryMib` they are its own. Default: none. */
+  /**
+   * GPUs of each worker, at most `MAX_SERVICE_GPUS`, which are its own without `gpuMemoryMib`; below
+   * 1, that part of one. Default: none.
+   */
   readonly gpus?: number;
   /** Memory that each worker has of a GPU, or of each of its `gpus`. Default: the whole. */
   readonly gpuMemoryMib?: number;
@@ -279,6 +282,18 @@ export const MAX_READY_TIMEOUT_MS = 24 * 3_600_000;
 export const MAX_SERVICE_GPUS = 16;
 /** Memory of a GPU that a worker may have, in MiB: a tebibyte. */
 export const MAX_GPU_MEMORY_MIB = 1_048_576;
+
+/** What is wrong with a number of GPUs, as what follows its name; undefined: nothing. */
+export function faultOfGpus(gpus: unknown): string | undefined {
+  const isRight =
+    typeof gpus === "number" &&
+    gpus >= 0 &&
+    gpus <= MAX_SERVICE_GPUS &&
+    (Number.isInteger(gpus) || (gpus < 1 && Number(gpus.toFixed(2)) === gpus));
+  return isRight
+    ? undefined
+    : `must be a whole number from 0 to ${MAX_SERVICE_GPUS}, or a part of one GPU in hundredths, such as 0.5`;
+}
 
 /** Processes that a worker may be allowed to start: more than any machine has processors for. */
 export const MAX_PROCESSES = 1_000;

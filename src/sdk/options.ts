@@ -3,13 +3,13 @@ import { type Duration, formatDuration, parseDuration } from "../protocol/durati
 import { isHeaderName, MAX_HEAD_FIELDS } from "../protocol/heads.ts";
 import { faultOfImage } from "../protocol/image.ts";
 import {
+  faultOfGpus,
   MAX_ABORT_GRACE_MS,
   MAX_GPU_MEMORY_MIB,
   MAX_JSON_OPTION_BYTES,
   MAX_MODEL_SOURCE_CHARACTERS,
   MAX_PROCESSES,
   MAX_READY_TIMEOUT_MS,
-  MAX_SERVICE_GPUS,
   MAX_SERVICE_MODELS,
   MIN_READY_TIMEOUT_MS,
   MODEL_NAME,
@@ -315,9 +315,12 @@ export function checkGpus(
   { gpus, gpuMemory }: { readonly gpus?: number; readonly gpuMemory?: string },
   place: string,
 ): Pick<ServiceManifest, "gpus" | "gpuMemoryMib"> {
-  const bounds = { place, name: "gpus", min: 0, max: MAX_SERVICE_GPUS };
+  const fault = gpus === undefined ? undefined : faultOfGpus(gpus);
+  if (fault !== undefined) {
+    throw new ServiceDefinitionError(place, `gpus ${fault}, not ${show(gpus)}`);
+  }
   return {
-    ...(gpus !== undefined && { gpus: integer(gpus, bounds) }),
+    ...(gpus !== undefined && { gpus }),
     ...(gpuMemory !== undefined && { gpuMemoryMib: gpuMemoryMib(gpuMemory, place) }),
   };
 }

@@ -55,11 +55,12 @@ export interface ServiceOptions<Declared extends MetricDeclarations = NoMetrics>
    */
   readonly processes?: number;
   /**
-   * GPUs of each worker, which it shares with nobody, from 0 to 16; with `gpuMemory`, GPUs of whose
-   * memory it has a share. The deployment's settings go before both. Default: none.
+   * GPUs of each worker, which it shares with nobody, from 0 to 16, or a part of one, such as 0.5;
+   * with `gpuMemory`, GPUs of whose memory it has a share. The deployment's settings go before both.
+   * Default: none.
    */
   readonly gpus?: number;
-  /** Memory that each worker has of a GPU, such as `"20GiB"`, or of each of its `gpus`. Default: the whole. */
+  /** Memory that each worker has of a GPU, such as `"20GiB"`, or of each of its `gpus`. Default: the whole, or its part. */
   readonly gpuMemory?: string;
   /**
    * System packages that it needs, by the names of Debian, such as `["ffmpeg"]`, at most 64. Where

@@ -42,9 +42,9 @@ export interface DeploymentSettings {
   readonly readyTimeoutMs: number;
   /** Processes that a worker may start; 0: as many as its code asks for, or none. */
   readonly processes: number;
-  /** GPUs of each worker; 0, with `gpuMemoryMib` 0: as its code says, or none. */
+  /** GPUs of each worker, below 1 a part of one; 0, with `gpuMemoryMib` 0: as its code says, or none. */
   readonly gpus: number;
-  /** Memory that each worker has of a GPU, or of each of its `gpus`; 0: the whole. */
+  /** Memory that each worker has of a GPU, or of each of its `gpus`; 0: the whole, or its part. */
   readonly gpuMemoryMib: number;
   /** Labels of the machines that may run its workers. */
   readonly requires: MachineLabels;

@@ -234,6 +234,11 @@ describe("what a node may run", () => {
     expect(need({ gpus: 1 }, { gpus: 2, gpuMemoryMib: 10 })).toEqual({ count: 1 });
     expect(need({ gpuMemoryMib: 20 }, { gpus: 2 })).toEqual({ count: 1, memoryBytes: 20 * MIB });
     expect(need({ gpus: 2, gpuMemoryMib: 20 })).toEqual({ count: 2, memoryBytes: 20 * MIB });
+    expect(need({ gpus: 0.5 }, { gpus: 2 })).toEqual({ count: 1, part: 0.5 });
+    expect(need({ gpus: 0.5, gpuMemoryMib: 20 })).toEqual({
+      ...{ count: 1, part: 0.5 },
+      memoryBytes: 20 * MIB,
+    });
   });
 
   it("takes none for endpoints that require no label gpu beside others that do", () => {
@@ -243,11 +248,7 @@ describe("what a node may run", () => {
   });
 
   it("is nothing that needs more GPUs than it has, whoever has them now", () => {
-    const gpus = [
-      { memoryBytes: 80 * GIB },
-      { memoryBytes: 24 * GIB },
-      { memoryBytes: 80 * GIB, isSliced: true },
-    ];
+    const gpus = [{ memoryBytes: 80 * GIB }, { memoryBytes: 24 * GIB }];
     const awaited = (settings: object, machine = gpus) =>
       awaitedText(
         awaitedWorkers(deployment("local", {}, settings), service(), {
@@ -260,6 +261,11 @@ describe("what a node may run", () => {
     expect(awaited({ gpuMemoryMib: 80 * 1024 })).toBeUndefined();
     expect(awaited({ gpuMemoryMib: 81 * 1024 })).toBe("waits for a node with 81 GiB of 1 GPU");
     expect(awaited({ gpus: 1 }, [])).toBe("waits for a node with 1 GPU");
+    expect(awaited({ gpus: 0.5 }, [])).toBe("waits for a node with 0.5 of 1 GPU");
+    // CUDA computes on one slice at most.
+    const slices = gpus.map((gpu) => ({ ...gpu, slice: {} }));
+    expect(awaited({ gpus: 1 }, slices)).toBeUndefined();
+    expect(awaited({ gpus: 2 }, slices)).toBe("waits for a node with 2 GPUs");
   });
 });
 

@@ -31,7 +31,7 @@ it("tells which GPUs of the node a worker has", () => {
   const list = new WorkerList(() => 0);
   const gpu = {
     ...{ index: 1, uuid: "GPU-1", name: "NVIDIA L4", minor: 1 },
-    ...{ memoryBytes: 24, usedBytes: 0, isSliced: false },
+    ...{ memoryBytes: 24, usedBytes: 0 },
   };
   const one = list.began(worker("one"), [gpu]);
   expect(list.describe([one, list.began(worker("two"))]).workers.map(({ gpus }) => gpus)).toEqual([

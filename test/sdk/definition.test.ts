@@ -183,9 +183,13 @@ describe("the placement of a service", () => {
     const exported = service({ name: "one", gpus: 2, gpuMemory: "20GiB", endpoints });
     const { manifest } = await readyService(exported, definitionOf(exported));
     expect(manifest).toMatchObject({ gpus: 2, gpuMemoryMib: 20_480 });
-    expect(() => service({ name: "one", gpus: 17, endpoints })).toThrow(
-      "gpus must be a whole number from 0 to 16",
-    );
+    const half = service({ name: "one", gpus: 0.5, endpoints });
+    expect((await readyService(half, definitionOf(half))).manifest).toMatchObject({ gpus: 0.5 });
+    for (const gpus of [17, -1, 1.5, 0.125, Number.NaN, Number.POSITIVE_INFINITY]) {
+      expect(() => service({ name: "one", gpus, endpoints })).toThrow(
+        `gpus must be a whole number from 0 to 16, or a part of one GPU in hundredths, such as 0.5, not ${gpus}`,
+      );
+    }
     for (const gpuMemory of ["20", "0GiB", "1025GiB"]) {
       expect(() => service({ name: "one", gpuMemory, endpoints })).toThrow(
         'gpuMemory must be a size from 1MiB to 1024GiB, such as "20GiB"',

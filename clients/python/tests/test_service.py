@@ -238,6 +238,10 @@ def test_system_packages_are_names_of_debian(wrong: Any) -> None:
     [
         ({"gpus": 17}, "gpus must be a whole number from 0 to 16"),
         ({"gpus": True}, "gpus must be a whole number from 0 to 16"),
+        ({"gpus": 1.5}, "or a part of one GPU in hundredths, such as 0.5, not 1.5"),
+        ({"gpus": 0.125}, "or a part of one GPU in hundredths, such as 0.5, not 0.125"),
+        ({"gpus": float("nan")}, "gpus must be a whole number from 0 to 16"),
+        ({"gpus": "0.5"}, "gpus must be a whole number from 0 to 16"),
         ({"gpu_memory": "20"}, "gpu_memory must be a size from 1MiB to 1024GiB"),
         ({"gpu_memory": 20}, "gpu_memory must be a size from 1MiB to 1024GiB"),
     ],
@@ -247,6 +251,18 @@ def test_gpus_are_a_few_whole_ones_or_a_share_of_their_memory(
 ) -> None:
     with pytest.raises(ServiceError, match=said):
         service(name="s", **wrong)(type("S", (), {"go": api(lambda self: None)}))
+
+
+@pytest.mark.parametrize(("gpus", "said"), [(0.5, 0.5), (0.07, 0.07), (2.0, 2), (0, 0)])
+def test_a_part_of_a_gpu_is_in_hundredths(gpus: float, said: float) -> None:
+    @service(name="s", gpus=gpus)
+    class Part:
+        @api
+        def ask(self) -> str:
+            return ""
+
+    manifest = HostedClass(definition_of(Part)).manifest  # type: ignore[arg-type]
+    assert repr(manifest["gpus"]) == repr(said)
 
 
 @pytest.mark.parametrize("wrong", ["25h", 0.5, True, "soon"])

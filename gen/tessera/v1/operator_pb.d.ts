@@ -375,7 +375,7 @@ export declare type NodeFacts = Message<"tessera.v1.NodeFacts"> & {
   draining: boolean;
 
   /**
-   * Its GPUs, by their numbers.
+   * Its GPUs and their slices, by their numbers.
    *
    * @generated from field: repeated tessera.v1.NodeGpu gpus = 11;
    */
@@ -460,7 +460,7 @@ export declare type NodeFactsJson = {
   draining?: boolean;
 
   /**
-   * Its GPUs, by their numbers.
+   * Its GPUs and their slices, by their numbers.
    *
    * @generated from field: repeated tessera.v1.NodeGpu gpus = 11;
    */
@@ -474,7 +474,7 @@ export declare type NodeFactsJson = {
 export declare const NodeFactsSchema: GenMessage<NodeFacts, {jsonType: NodeFactsJson}>;
 
 /**
- * NodeGpu is a GPU of a node, and what has it.
+ * NodeGpu is a GPU of a node, or a slice of one (MIG), and what has it.
  *
  * @generated from message tessera.v1.NodeGpu
  */
@@ -521,10 +521,24 @@ export declare type NodeGpu = Message<"tessera.v1.NodeGpu"> & {
    * @generated from field: string left_out = 6;
    */
   leftOut: string;
+
+  /**
+   * How much of it workers have, from 0 to 1: the sum of their parts.
+   *
+   * @generated from field: double dealt = 7;
+   */
+  dealt: number;
+
+  /**
+   * The number of a slice (MIG) on its GPU, from 0; absent for a whole GPU.
+   *
+   * @generated from field: optional int32 slice = 8;
+   */
+  slice?: number | undefined;
 };
 
 /**
- * NodeGpu is a GPU of a node, and what has it.
+ * NodeGpu is a GPU of a node, or a slice of one (MIG), and what has it.
  *
  * @generated from message tessera.v1.NodeGpu
  */
@@ -571,6 +585,20 @@ export declare type NodeGpuJson = {
    * @generated from field: string left_out = 6;
    */
   leftOut?: string;
+
+  /**
+   * How much of it workers have, from 0 to 1: the sum of their parts.
+   *
+   * @generated from field: double dealt = 7;
+   */
+  dealt?: number | "NaN" | "Infinity" | "-Infinity";
+
+  /**
+   * The number of a slice (MIG) on its GPU, from 0; absent for a whole GPU.
+   *
+   * @generated from field: optional int32 slice = 8;
+   */
+  slice?: number;
 };
 
 /**

@@ -227,7 +227,7 @@ export declare type RegisterRequestJson = {
 export declare const RegisterRequestSchema: GenMessage<RegisterRequest, {jsonType: RegisterRequestJson}>;
 
 /**
- * MachineGpu is a GPU of a machine that joins.
+ * MachineGpu is a GPU of a machine that joins, or a slice of one.
  *
  * @generated from message tessera.v1.MachineGpu
  */
@@ -245,10 +245,17 @@ export declare type MachineGpu = Message<"tessera.v1.MachineGpu"> & {
    * @generated from field: int64 memory_bytes = 2;
    */
   memoryBytes: bigint;
+
+  /**
+   * Whether it is a slice of one (MIG), of which a program computes on one at most.
+   *
+   * @generated from field: bool slice = 3;
+   */
+  slice: boolean;
 };
 
 /**
- * MachineGpu is a GPU of a machine that joins.
+ * MachineGpu is a GPU of a machine that joins, or a slice of one.
  *
  * @generated from message tessera.v1.MachineGpu
  */
@@ -266,6 +273,13 @@ export declare type MachineGpuJson = {
    * @generated from field: int64 memory_bytes = 2;
    */
   memoryBytes?: string;
+
+  /**
+   * Whether it is a slice of one (MIG), of which a program computes on one at most.
+   *
+   * @generated from field: bool slice = 3;
+   */
+  slice?: boolean;
 };
 
 /**
@@ -737,14 +751,14 @@ export declare type WorkerSettings = Message<"tessera.v1.WorkerSettings"> & {
   processes: number;
 
   /**
-   * GPUs of its machine that the worker has.
+   * GPUs of its machine that the worker has; below 1, that part of one.
    *
-   * @generated from field: int32 gpus = 13;
+   * @generated from field: double gpus = 13;
    */
   gpus: number;
 
   /**
-   * Memory that it has of each of them, in MiB; 0: the whole, for itself alone.
+   * Memory that it has of each of them, in MiB; 0: all of it, or its part.
    *
    * @generated from field: int32 gpu_memory_mib = 14;
    */
@@ -842,14 +856,14 @@ export declare type WorkerSettingsJson = {
   processes?: number;
 
   /**
-   * GPUs of its machine that the worker has.
+   * GPUs of its machine that the worker has; below 1, that part of one.
    *
-   * @generated from field: int32 gpus = 13;
+   * @generated from field: double gpus = 13;
    */
-  gpus?: number;
+  gpus?: number | "NaN" | "Infinity" | "-Infinity";
 
   /**
-   * Memory that it has of each of them, in MiB; 0: the whole, for itself alone.
+   * Memory that it has of each of them, in MiB; 0: all of it, or its part.
    *
    * @generated from field: int32 gpu_memory_mib = 14;
    */

@@ -12,7 +12,7 @@ import { variableFault } from "../../deployments/environment.ts";
 import type { FieldViolation } from "../../errors.ts";
 import { ruleFault } from "../../pool/egress/rules.ts";
 import { MIN_WORKER_MEMORY_BYTES } from "../../pool/limits.ts";
-import { MIN_READY_TIMEOUT_MS } from "../../protocol/manifest.ts";
+import { faultOfGpus, MIN_READY_TIMEOUT_MS } from "../../protocol/manifest.ts";
 import {
   SETTING_FIELDS,
   type SettingsUpdate,
@@ -73,7 +73,14 @@ const CONVERSIONS: { readonly [Key in keyof Stored]: Conversion<Stored[Key]> } =
     faults: ({ readyTimeout }) => faultsOfTime("ready_timeout", readyTimeout, MIN_READY_TIMEOUT_MS),
   },
   processes: { read: (it) => it.processes, write: (processes) => ({ processes }) },
-  gpus: { read: (it) => it.gpus, write: (gpus) => ({ gpus }) },
+  gpus: {
+    read: (it) => it.gpus,
+    write: (gpus) => ({ gpus }),
+    faults: ({ gpus = 0 }) => {
+      const description = faultOfGpus(gpus);
+      return description === undefined ? [] : [{ field: "settings.gpus", description }];
+    },
+  },
   gpuMemoryMib: { read: (it) => it.gpuMemoryMib, write: (gpuMemoryMib) => ({ gpuMemoryMib }) },
   requires: {
     read: ({ requires }) => (isEmpty(requires) ? undefined : requires),

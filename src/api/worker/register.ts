@@ -94,7 +94,10 @@ export function register(options: RegisterOptions): ServiceImpl<typeof WorkerSer
     checkCode(req, deployment.manifest, artifact);
     const need = gpuNeedFor(located, deployment.manifest, endpoints);
     if (req.code.case === undefined) {
-      const gpus = req.gpus.map(({ memoryBytes }) => ({ memoryBytes: Number(memoryBytes) }));
+      const gpus = req.gpus.map(({ memoryBytes, slice }) => ({
+        memoryBytes: Number(memoryBytes),
+        ...(slice && { slice: {} }),
+      }));
       checkJoinedGpus(located.facts, need, gpus);
     }
     const leave = sessions.takePlace(located.facts);
@@ -388,7 +391,7 @@ function settingsOf(deployment: JoinedDeployment, need: GpuNeed | undefined) {
     diskMib: Math.floor(diskBytes / MEBIBYTE),
     logLinesPerSecond,
     processes,
-    gpus: need?.count ?? 0,
+    gpus: need?.part ?? need?.count ?? 0,
     gpuMemoryMib: Math.floor((need?.memoryBytes ?? 0) / MEBIBYTE),
     networkAccess: network?.access ?? "open",
     networkHosts: [...(network?.hosts ?? [])],

@@ -152,7 +152,7 @@ export const SETTINGS: readonly (Setting | MapSetting)[] = [
     key: "gpus",
     option: option(
       "--gpus <count>",
-      "GPUs of each worker, such as 1, which it shares with nobody; 0 leaves it to its code (the default)",
+      "GPUs of each worker, such as 1, which it shares with nobody, or 0.5 for half of one; 0 leaves it to its code (the default)",
     ),
     parse: as("gpus", parseGpus),
     shown: ["GPUs", gpusText],
@@ -161,7 +161,7 @@ export const SETTINGS: readonly (Setting | MapSetting)[] = [
     key: "gpu_memory",
     option: option(
       "--gpu-memory <size>",
-      "what each worker has of the memory of a GPU that it shares, or of each of its --gpus, such as 20Gi; 0 is the whole (the default)",
+      "what each worker has of the memory of a GPU that it shares, or of each of its --gpus, such as 20Gi; 0 is the whole, or its part (the default)",
     ),
     parse: as("gpuMemoryMib", parseGpuMemory),
   },
@@ -361,9 +361,11 @@ function parseProcesses(text: string): Parsed<number> {
 
 /** Parses how many GPUs a worker has. */
 function parseGpus(text: string): Parsed<number> {
-  return /^\d{1,2}$/.test(text) && Number(text) <= MAX_CLI_GPUS
+  return /^(?:\d{1,2}|0?\.\d{1,2})$/.test(text) && Number(text) <= MAX_CLI_GPUS
     ? { value: Number(text) }
-    : { fault: `must be a whole number from 0 to ${MAX_CLI_GPUS}` };
+    : {
+        fault: `must be a whole number from 0 to ${MAX_CLI_GPUS}, or a part of one GPU in hundredths, such as 0.5`,
+      };
 }
 
 /** Parses how much memory of a GPU a worker has, into mebibytes. */
@@ -377,10 +379,12 @@ function parseGpuMemory(text: string): Parsed<number> {
 
 /** What each worker has of GPUs; empty where the code says it. */
 function gpusText({ gpus = 0, gpuMemoryMib = 0 }: DeploymentSettings): string {
+  const isPart = gpus > 0 && gpus < 1;
+  const parts = [isPart ? `${gpus}` : "", gpuMemoryMib === 0 ? "" : `${gpuMemoryMib}Mi`];
+  const share = parts.filter((part) => part !== "").join(" and ");
+  const of = isPart || gpus === 0 ? "one" : `each of ${gpus}`;
   const whole = gpus === 0 ? "" : `${gpus} a worker`;
-  return gpuMemoryMib === 0
-    ? whole
-    : `${gpuMemoryMib}Mi of ${gpus === 0 ? "one" : `each of ${gpus}`} a worker`;
+  return share === "" ? whole : `${share} of ${of} a worker`;
 }
 
 /** Parses a time of at least a second, or 0. */

@@ -285,7 +285,11 @@ export class WorkerCalls implements ExecutionHost {
     const isInside = (execution: Execution): boolean =>
       execution.isInWorker && !this.#transfers.isCollecting(execution.call.id);
     const inside = new Set(this.#executions.values().filter(isInside));
-    const loss: Loss = { message, alone: inside.size === 1, outOfMemory: cause === "memory" };
+    const loss: Loss = {
+      message,
+      alone: inside.size === 1,
+      outOfMemory: cause === "memory" || cause === "gpu_memory",
+    };
     this.endAll((execution) =>
       inside.has(execution) ? execution.lose(loss) : execution.displace(message),
     );

@@ -4,6 +4,7 @@ import { isHeaderName, MAX_HEAD_FIELDS } from "../../protocol/heads.ts";
 import { faultOfImage } from "../../protocol/image.ts";
 import {
   type EndpointManifest,
+  faultOfGpus,
   isRoute,
   MAX_ABORT_GRACE_MS,
   MAX_GPU_MEMORY_MIB,
@@ -15,7 +16,6 @@ import {
   MAX_MOUNTS,
   MAX_PROCESSES,
   MAX_READY_TIMEOUT_MS,
-  MAX_SERVICE_GPUS,
   MAX_SERVICE_MODELS,
   MAX_SERVICE_WORKERS,
   MIN_READY_TIMEOUT_MS,
@@ -85,7 +85,7 @@ function isManifest(manifest: unknown): manifest is ServiceManifest {
     (manifest.cors === undefined || isCors(manifest.cors)) &&
     (manifest.models === undefined || areModels(manifest.models)) &&
     (manifest.processes === undefined || isWithin(manifest.processes, 0, MAX_PROCESSES)) &&
-    (manifest.gpus === undefined || isWithin(manifest.gpus, 0, MAX_SERVICE_GPUS)) &&
+    (manifest.gpus === undefined || faultOfGpus(manifest.gpus) === undefined) &&
     (manifest.gpuMemoryMib === undefined ||
       isWithin(manifest.gpuMemoryMib, 0, MAX_GPU_MEMORY_MIB)) &&
     (manifest.workers === undefined || isWithin(manifest.workers, 1, MAX_SERVICE_WORKERS)) &&

@@ -1,7 +1,13 @@
 /**
- * Which workers of a machine have which of its GPUs. A worker has whole ones, which it shares with
- * nobody, or a share of the memory of some: the shares of a GPU are never more than its memory. A
- * share is what is dealt out, not what is held: no kernel bounds the memory of a GPU.
+ * Which workers of a machine have which of its GPUs, or of the slices of one (MIG), each of which is
+ * dealt out as a GPU. A worker has whole ones, which it shares with nobody, or a share of some: a
+ * part of it and of its memory. A share without memory has its part of the memory, and one without a
+ * part the part that its memory is. The parts of a GPU are together never more than 1, and the
+ * memory of its shares never more than its own. `shares.ts` holds workers to them.
+ *
+ * A GPU that has something to do here is claimed among the programs of the machine that deal GPUs
+ * out: a node and the workers of an agent beside it never have the same one at a time. What other
+ * programs use of a GPU is not dealt out either.
  *
  * Whole GPUs are given in the order of their numbers, and shares where the least is left, so that
  * whole ones stay free.
@@ -11,7 +17,16 @@
  * they were of. An assertion of its own code ends a worker, too, and a deployment must not be able
  * to take a GPU from the others by it.
  */
-import { type Gpu, type Gpus, gpuText, NO_GPUS } from "./gpus.ts";
+import {
+  type Gpu,
+  type GpuShare,
+  type Gpus,
+  gibibytes,
+  gpuText,
+  NO_GPUS,
+  type WorkerGpu,
+} from "./gpus.ts";
+import { ShareWatch, type SharingWorker } from "./shares.ts";
 
 /** Ends of workers on a GPU that leave it out. */
 const MAX_GPU_FAULTS = 3;
@@ -19,12 +34,20 @@ const MAX_GPU_FAULTS = 3;
 const GPU_FAULT_WINDOW_MS = 5 * 60_000;
 /** How long a GPU is left out before it is tried again. */
 const GPU_LEFT_OUT_MS = 30 * 60_000;
+/** How far sums of parts may be from what they are in decimals. */
+const PART_TOLERANCE = 1e-9;
+
+/** For the log: what `onUntold` says. */
+export const SHARES_UNTOLD =
+  "workers have shares of GPUs, and nothing ends one that uses more: nvidia-smi does not tell here how much each program uses (in a container it does with the process ids of the host)";
 
 /** What a worker takes of the GPUs of its machine. */
 export interface GpuNeed {
   /** How many, from 1. */
   readonly count: number;
-  /** How much of the memory of each; undefined: they are its own, whole. */
+  /** Which part of each, below 1. */
+  readonly part?: number;
+  /** How much of the memory of each. Without it and `part` they are its own, whole. */
   readonly memoryBytes?: number;
 }
 
@@ -38,8 +61,7 @@ export interface GpuHolder {
 /** What a worker has of GPUs, from before its start until its process has ended. */
 export interface GpuGrant {
   readonly holder: GpuHolder;
-  readonly need: GpuNeed;
-  readonly gpus: readonly Gpu[];
+  readonly gpus: readonly WorkerGpu[];
 }
 
 /** A GPU, and what has it. */
@@ -54,6 +76,8 @@ interface GpuLedgerOptions {
   readonly nowMs?: () => number;
   /** A GPU is left out from now on. */
   readonly onLeftOut?: (gpu: Gpu, reason: string) => void;
+  /** A worker has a share, and what it uses cannot be told; called once. */
+  readonly onUntold?: () => void;
 }
 
 interface Fault extends GpuHolder {
@@ -64,23 +88,32 @@ interface Fault extends GpuHolder {
 interface Candidate {
   readonly gpu: Gpu;
   readonly blocking: readonly GpuGrant[];
+  readonly freeBytes: number;
 }
 
 export class GpuLedger {
   readonly #gpus: Gpus;
   readonly #nowMs: () => number;
   readonly #onLeftOut: GpuLedgerOptions["onLeftOut"];
+  readonly #watch: ShareWatch;
   readonly #grants = new Set<GpuGrant>();
+  /** By the names of the GPUs that some worker has. */
+  readonly #claims = new Map<string, Disposable>();
+  /** The names of those that another program of the machine deals out, as last seen. */
+  readonly #elsewhere = new Set<string>();
   /** By the UUIDs of GPUs. */
   readonly #faults = new Map<string, Fault[]>();
 
   constructor(
     gpus: Gpus = NO_GPUS,
-    { nowMs = () => performance.now(), onLeftOut }: GpuLedgerOptions = {},
+    { nowMs = () => performance.now(), onLeftOut, onUntold }: GpuLedgerOptions = {},
   ) {
     this.#gpus = gpus;
     this.#nowMs = nowMs;
     this.#onLeftOut = onLeftOut;
+    this.#watch = new ShareWatch(gpus, onUntold);
+    gpus.onLook?.(() => this.#look());
+    this.#look();
   }
 
   /** Every GPU with what has it. */
@@ -88,7 +121,7 @@ export class GpuLedger {
     return this.#gpus.list.map((gpu) => ({
       gpu,
       grants: this.#grantsOn(gpu),
-      leftOut: unusable(gpu) ?? this.#leftOut(gpu),
+      leftOut: this.#taken(gpu) ?? this.#leftOut(gpu),
     }));
   }
 
@@ -98,14 +131,34 @@ export class GpuLedger {
     if (found === undefined) {
       return undefined;
     }
-    const grant = { holder, need, gpus: found.map(({ gpu }) => gpu) };
+    const gpus = found.map(({ gpu }) => ({
+      ...gpu,
+      ...(!isWhole(need) && { share: shareOf(need, gpu) }),
+    }));
+    const grant = { holder, gpus };
     this.#grants.add(grant);
+    if (!gpus.every((gpu) => this.#claim(gpu))) {
+      this.give(grant);
+      return undefined;
+    }
     return grant;
+  }
+
+  /** This worker has what was granted, and is held to it. */
+  hold(grant: GpuGrant, worker: SharingWorker): void {
+    this.#watch.hold(grant, worker);
   }
 
   /** The worker has ended; a second call does nothing. */
   give(grant: GpuGrant): void {
     this.#grants.delete(grant);
+    this.#watch.release(grant);
+    for (const gpu of grant.gpus) {
+      if (this.#grantsOn(gpu).length === 0) {
+        this.#claims.get(gpu.uuid)?.[Symbol.dispose]();
+        this.#claims.delete(gpu.uuid);
+      }
+    }
   }
 
   /** True when there is what is needed once the `gone` have ended. */
@@ -143,17 +196,19 @@ export class GpuLedger {
   /** For people of the asker's organization: why there is not what is needed. */
   shortage(need: GpuNeed, asker: GpuHolder): string {
     const there = this.use.map(({ gpu, grants }) => {
-      const out = unusable(gpu) ?? this.#leftOut(gpu, asker);
+      const out = this.#taken(gpu) ?? this.#leftOut(gpu, asker);
       const holders = new Set(grants.map(({ holder }) => holderText(holder, asker)));
       const held = holders.size === 0 ? "free" : `held by ${[...holders].join(" and ")}`;
       return `${gpuText(gpu)} is ${out === undefined ? held : `left out: ${out}`}`;
     });
-    return `a worker needs ${gpuNeedText(need)}, and ${there.length === 0 ? "it has no GPU" : there.join(", ")}`;
+    const isCut = need.count > 1 && this.#gpus.list.some(({ slice }) => slice !== undefined);
+    const slices = isCut ? "; a program computes on one slice at most" : "";
+    return `a worker needs ${gpuNeedText(need)}, and ${there.length === 0 ? "it has no GPU" : there.join(", ")}${slices}`;
   }
 
   /** The GPUs for a worker; those that nothing blocks first. */
   #find(
-    { count, memoryBytes }: GpuNeed,
+    need: GpuNeed,
     holder: GpuHolder,
     {
       gone = new Set<GpuGrant>(),
@@ -161,13 +216,13 @@ export class GpuLedger {
     }: { readonly gone?: ReadonlySet<GpuGrant>; readonly mayEnd?: readonly GpuGrant[] } = {},
   ): readonly Candidate[] | undefined {
     const candidates = this.#gpus.list.flatMap((gpu) => {
-      if (unusable(gpu) !== undefined || this.#leftOut(gpu, holder) !== undefined) {
+      if (!mayHave(need, gpu) || this.#leftOut(gpu, holder) !== undefined || !this.#isOurs(gpu)) {
         return [];
       }
       const stays = this.#grantsOn(gpu).filter((grant) => !gone.has(grant));
       const blocking: GpuGrant[] = [];
       for (const grant of mayEnd) {
-        if (freeOf(gpu, stays) >= (memoryBytes ?? gpu.memoryBytes)) {
+        if (fits(need, gpu, this.#freeOf(gpu, stays))) {
           break;
         }
         const at = stays.indexOf(grant);
@@ -175,8 +230,8 @@ export class GpuLedger {
           blocking.push(...stays.splice(at, 1));
         }
       }
-      const free = freeOf(gpu, stays);
-      return free >= (memoryBytes ?? gpu.memoryBytes) ? [{ gpu, blocking, free }] : [];
+      const free = this.#freeOf(gpu, stays);
+      return fits(need, gpu, free) ? [{ gpu, blocking, freeBytes: free.bytes }] : [];
     });
     const order = (one: Candidate): number =>
       Math.max(-1, ...one.blocking.map((each) => mayEnd.indexOf(each)));
@@ -184,10 +239,63 @@ export class GpuLedger {
       (a, b) =>
         a.blocking.length - b.blocking.length ||
         order(a) - order(b) ||
-        (memoryBytes === undefined ? 0 : a.free - b.free) ||
+        (isWhole(need) ? 0 : a.freeBytes - b.freeBytes) ||
         a.gpu.index - b.gpu.index,
     );
-    return best.length < count ? undefined : best.slice(0, count);
+    return best.length < need.count ? undefined : best.slice(0, need.count);
+  }
+
+  /** What is left of it beside these, and beside programs that are no workers. */
+  #freeOf(gpu: Gpu, grants: readonly GpuGrant[]): GpuShare {
+    const taken = grants.flatMap(({ gpus }) => gpus.filter(({ uuid }) => uuid === gpu.uuid));
+    return taken.reduce(
+      (free, { share }) => ({
+        part: free.part - (share?.part ?? 1),
+        bytes: free.bytes - (share?.bytes ?? gpu.memoryBytes),
+      }),
+      { part: 1, bytes: gpu.memoryBytes - this.#watch.foreignBytes(gpu) },
+    );
+  }
+
+  #look(): void {
+    this.#watch.look();
+    for (const gpu of this.#gpus.list) {
+      this.#isOurs(gpu);
+    }
+  }
+
+  /** Claims it, unless it is ours; false when another program of the machine was faster. */
+  #claim(gpu: Gpu): boolean {
+    if (this.#gpus.claim === undefined || this.#claims.has(gpu.uuid)) {
+      return true;
+    }
+    const claim = this.#gpus.claim(gpu);
+    if (claim !== undefined) {
+      this.#claims.set(gpu.uuid, claim);
+    }
+    return claim !== undefined;
+  }
+
+  /** True where no other program of the machine deals it out. */
+  #isOurs(gpu: Gpu): boolean {
+    const isOurs = this.#claims.has(gpu.uuid) || this.#gpus.claim === undefined || this.#try(gpu);
+    this.#elsewhere[isOurs ? "delete" : "add"](gpu.uuid);
+    return isOurs;
+  }
+
+  #try(gpu: Gpu): boolean {
+    using claim = this.#gpus.claim?.(gpu);
+    return claim !== undefined;
+  }
+
+  /** Why it is not there for workers that would have it whole; undefined: it is. */
+  #taken(gpu: Gpu): string | undefined {
+    const foreignBytes = this.#watch.foreignBytes(gpu);
+    return this.#elsewhere.has(gpu.uuid)
+      ? "another node, or a joined worker, on this machine has it"
+      : foreignBytes > 0
+        ? `other programs on this machine use ${gibibytes(foreignBytes)} of it`
+        : undefined;
   }
 
   #grantsOn({ uuid }: Gpu): GpuGrant[] {
@@ -217,10 +325,20 @@ export class GpuLedger {
   }
 }
 
-/** What is left of the memory of a GPU; nothing of one that somebody has whole. */
-function freeOf(gpu: Gpu, grants: readonly GpuGrant[]): number {
-  const taken = grants.map(({ need }) => need.memoryBytes ?? gpu.memoryBytes);
-  return gpu.memoryBytes - taken.reduce((sum, bytes) => sum + bytes, 0);
+/** True when a worker gets them for itself alone. */
+function isWhole({ part, memoryBytes }: GpuNeed): boolean {
+  return part === undefined && memoryBytes === undefined;
+}
+
+/** What a worker with this need has of a GPU. */
+function shareOf({ part, memoryBytes }: GpuNeed, gpu: MachineGpu): GpuShare {
+  const bytes = memoryBytes ?? Math.floor((part ?? 1) * gpu.memoryBytes);
+  return { part: part ?? bytes / gpu.memoryBytes, bytes };
+}
+
+function fits(need: GpuNeed, gpu: Gpu, free: GpuShare): boolean {
+  const { part, bytes } = shareOf(need, gpu);
+  return part <= free.part + PART_TOLERANCE && bytes <= free.bytes;
 }
 
 /** True when some of them came soon enough after each other. */
@@ -231,17 +349,20 @@ function areMany(faults: readonly Fault[]): boolean {
   });
 }
 
-/** What is known of a GPU on another machine. */
-export type MachineGpu = Pick<Gpu, "memoryBytes"> & Partial<Pick<Gpu, "isSliced">>;
+/** What is known of a GPU on another machine; `slice` is there for one. */
+export type MachineGpu = Pick<Gpu, "memoryBytes"> & { readonly slice?: object | undefined };
 
-/** Why no worker can ever have it; undefined: one can. */
-function unusable({ isSliced = false }: MachineGpu): string | undefined {
-  return isSliced ? "it is cut into slices (MIG), which are not dealt out" : undefined;
+/**
+ * Whether a worker could have it, whatever has it now. A program computes on one slice at most, so
+ * that one of several GPUs gets none.
+ */
+function mayHave({ count, memoryBytes = 0 }: GpuNeed, gpu: MachineGpu): boolean {
+  return gpu.memoryBytes >= memoryBytes && (count === 1 || gpu.slice === undefined);
 }
 
-/** The most GPUs that a worker could have here, whatever has them now, with so much memory each. */
-export function mostGpus(gpus: readonly MachineGpu[], memoryBytes = 0): number {
-  return gpus.filter((gpu) => unusable(gpu) === undefined && gpu.memoryBytes >= memoryBytes).length;
+/** The most GPUs with what is needed of each that a worker could have here, whatever has them now. */
+export function mostGpus(gpus: readonly MachineGpu[], need: GpuNeed): number {
+  return gpus.filter((gpu) => mayHave(need, gpu)).length;
 }
 
 /** For people, who are of the asker's organization: the names of others are not theirs to know. */
@@ -251,17 +372,16 @@ function holderText({ organization, deployment }: GpuHolder, asker: GpuHolder): 
     : "a deployment of another organization";
 }
 
-/** `1 GPU`, `20 GiB of 1 GPU`. */
-export function gpuNeedText({ count, memoryBytes }: GpuNeed): string {
-  const share = memoryBytes === undefined ? "" : `${gibibytes(memoryBytes)} of `;
-  return `${share}${gpusText(count)}`;
+/** `1 GPU`, `20 GiB of 1 GPU`, `0.5 of 1 GPU`. */
+export function gpuNeedText({ count, part, memoryBytes }: GpuNeed): string {
+  const share = [
+    ...(part === undefined ? [] : [part]),
+    ...(memoryBytes === undefined ? [] : [gibibytes(memoryBytes)]),
+  ].join(" and ");
+  return `${share === "" ? "" : `${share} of `}${gpusText(count)}`;
 }
 
 /** `1 GPU`, `3 GPUs`. */
 export function gpusText(count: number): string {
   return `${count} ${count === 1 ? "GPU" : "GPUs"}`;
-}
-
-function gibibytes(bytes: number): string {
-  return `${Number((bytes / 1024 ** 3).toFixed(1))} GiB`;
 }

@@ -1,6 +1,6 @@
 /** How the operating-system process of a worker is started: the port. */
 import type { ChildProcess } from "node:child_process";
-import type { Gpu } from "../gpus/gpus.ts";
+import type { WorkerGpu } from "../gpus/gpus.ts";
 import { maxTasksOf, type WorkerCache, type WorkerLimits } from "../limits.ts";
 import type { WorkerImage } from "../sandbox/image.ts";
 import type { MemoryGroup, MemoryGroups } from "../sandbox/memory-groups.ts";
@@ -43,7 +43,7 @@ export interface LaunchOptions {
   /** Undefined: it has none. */
   readonly limits: WorkerLimits | undefined;
   /** What it has of the GPUs of the machine. Default: nothing. */
-  readonly gpus?: readonly Gpu[] | undefined;
+  readonly gpus?: readonly WorkerGpu[] | undefined;
   /** The folder with the files of its system packages, for a sandbox of the kernel. Default: none. */
   readonly layer?: string | undefined;
   /** The image that is its root, for a sandbox of the kernel. Default: none. */

@@ -21,6 +21,7 @@
  */
 
 import { GpuLedger, type GpuUse } from "../gpus/ledger.ts";
+import type { SharingWorker } from "../gpus/shares.ts";
 import { type Allocation, AllocationSum } from "./allocation.ts";
 import { findEvictions } from "./eviction.ts";
 import { Room, type RoomRequest } from "./room.ts";
@@ -122,6 +123,10 @@ export class NodeBudget implements Disposable {
     const { tenant } = request;
     const need = request.need();
     const grant = need.gpus && this.#gpus.take(need.gpus, tenant);
+    if (need.gpus !== undefined && grant === undefined) {
+      // Another program of the machine has just claimed one.
+      return undefined;
+    }
     const room = new Room({ tenant, grant }, need, {
       onMeasured: (measured, beforeBytes) => this.#measured(measured, beforeBytes),
       onLeft: (left) => this.#left(left),
@@ -182,6 +187,13 @@ export class NodeBudget implements Disposable {
       : gpus && !this.#gpus.has(gpus, request.tenant)
         ? this.#gpus.shortage(gpus, request.tenant)
         : undefined;
+  }
+
+  /** The worker has this room, and is held to its share of GPUs. */
+  hold({ grant }: Room, worker: SharingWorker): void {
+    if (grant !== undefined) {
+      this.#gpus.hold(grant, worker);
+    }
   }
 
   /** The worker of this room has ended because its GPU could not be used any more. */

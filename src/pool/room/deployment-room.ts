@@ -123,6 +123,7 @@ export class DeploymentRoom implements Tenant {
   /** The worker takes this room until its process has ended. */
   hold(worker: Worker, room: Room): void {
     this.#rooms.set(worker, { room, readyMs: 0 });
+    this.#budget.hold(room, worker);
     void worker.exited.then(({ cause }) => {
       this.#rooms.delete(worker);
       if (cause === "gpu") {

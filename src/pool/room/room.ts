@@ -1,5 +1,5 @@
 /** Room: what one worker takes of its node's budget, from before its start until its process has ended. */
-import type { Gpu } from "../gpus/gpus.ts";
+import type { WorkerGpu } from "../gpus/gpus.ts";
 import type { GpuGrant, GpuHolder, GpuNeed } from "../gpus/ledger.ts";
 
 /** A pool as the budget sees it: it holds room, and says which of its workers may go. */
@@ -80,7 +80,7 @@ export class Room {
   }
 
   /** The GPUs of its worker. */
-  get gpus(): readonly Gpu[] {
+  get gpus(): readonly WorkerGpu[] {
     return this.grant?.gpus ?? [];
   }
 

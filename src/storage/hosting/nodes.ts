@@ -36,8 +36,10 @@ export interface NodeGpu {
   readonly memoryBytes: number;
   /** What all programs of the machine use of it. */
   readonly usedBytes: number;
-  /** It is cut into slices, which are not dealt out. */
-  readonly isSliced: boolean;
+  /** Undefined for a whole GPU, and else its number on that. */
+  readonly slice?: { readonly index: number };
+  /** How much of it workers have, from 0 to 1. */
+  readonly dealt: number;
   /** The deployments whose workers have it, as `organization/deployment`. */
   readonly holders: readonly string[];
   /** Why no worker is started on it; undefined: nothing is wrong. */

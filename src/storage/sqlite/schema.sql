@@ -284,8 +284,9 @@ CREATE TABLE deployments (
   ready_timeout_ms integer NOT NULL DEFAULT 0,
   -- Processes that a worker may start; 0 leaves it to its code.
   processes integer NOT NULL DEFAULT 0,
-  -- GPUs of each worker, and the memory that it has of each (0: the whole); both 0 leave it to its code.
-  gpus integer NOT NULL DEFAULT 0,
+  -- GPUs of each worker (below 1: a part of one), and the memory that it has of each (0: the whole); both
+  -- 0 leave it to its code.
+  gpus double precision NOT NULL DEFAULT 0,
   gpu_memory_mib integer NOT NULL DEFAULT 0,
   PRIMARY KEY (organization_id, deployment_id)
 );

@@ -1,8 +1,9 @@
 /** Deployments with GPUs, on a node whose `nvidia-smi` lists some that are not there. */
-import { chmodSync, readFileSync, writeFileSync } from "node:fs";
-import { delimiter, join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { DeploymentStatus } from "../../../src/client/index.ts";
+import { chmodSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
+import { basename, delimiter, join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { DeploymentStatus, FailureReason, WorkerPlace } from "../../../src/client/index.ts";
+import { descendantsOf } from "../../../src/pool/process-tree.ts";
 import { bearer, Folder } from "../start/platform.ts";
 import { hasJoined, startAgent, workerToken } from "../workers/agent-program.ts";
 import { artifact, reasonOf, World } from "./world.ts";
@@ -15,19 +16,35 @@ interface Seen {
   readonly sinceMs: number;
   readonly untilMs: number;
   readonly gpu: string;
+  readonly memory: string;
 }
 
-/** The `PATH` of a machine with so many GPUs of 80 GiB. */
+/** The `PATH` of a machine with so many GPUs of 80 GiB. What programs use of them is in a file. */
 function machineWith(count: number, folder: Folder): string {
-  const lines = Array.from(
+  const gpus = Array.from(
     { length: count },
     (_, index) =>
-      `${index}, GPU-${index}, NVIDIA H100, 81920, 0, Disabled, 00000000:0${index}:00.0`,
+      `${index}, ${uuid(index, folder)}, NVIDIA H100, 81920, 0, Disabled, 00000000:0${index}:00.0`,
   );
+  writeFileSync(join(folder.path, "gpus"), `${gpus.join("\n")}\n`);
+  writeFileSync(join(folder.path, "apps"), "");
   const program = join(folder.path, "nvidia-smi");
-  writeFileSync(program, `#!/bin/sh\nprintf '${lines.join("\\n")}\\n'\n`);
+  writeFileSync(
+    program,
+    `#!/bin/sh\ncase "$1" in --query-gpu*) cat ${folder.path}/gpus;; *) cat ${folder.path}/apps;; esac\n`,
+  );
   chmodSync(program, 0o755);
   return [folder.path, process.env.PATH].join(delimiter);
+}
+
+/** Of one test's machine alone: others that run beside it on the real one claim their own. */
+function uuid(index: number, folder: Folder): string {
+  return `GPU-${index}.${basename(folder.path)}`;
+}
+
+/** What a worker saw of such a machine. */
+function seen<Of extends Partial<Seen>>(found: Of): Of {
+  return found.gpu === undefined ? found : { ...found, gpu: found.gpu.replaceAll(/\.[^,]+/g, "") };
 }
 
 /** A platform on such a machine. */
@@ -50,13 +67,13 @@ async function measured(world: World, series: string): Promise<number> {
 }
 
 const look = async (world: World, name: string): Promise<Seen> =>
-  (await world.call(name, "/look", { body: {} })).json;
+  seen((await world.call(name, "/look", { body: {} })).json);
 
 const submit = async (world: World, name: string, body: object = {}): Promise<string> =>
   (await world.call(name, "/learn/submit", { body })).json.task_id;
 
 const result = async (world: World, name: string, id: string): Promise<Seen> =>
-  (await world.call(name, `/learn/get?task_id=${id}&wait=60`)).json;
+  seen((await world.call(name, `/learn/get?task_id=${id}&wait=60`)).json);
 
 describe("a node with one GPU", () => {
   let world: World;
@@ -166,6 +183,85 @@ describe("a node with two GPUs", () => {
   }, 120_000);
 });
 
+/** The processes of the workers of a deployment, by a variable of its settings. */
+function processesOf(who: string): number[] {
+  return [...descendantsOf(process.pid)].filter((pid) => {
+    try {
+      return readFileSync(`/proc/${pid}/environ`, "utf8").split("\0").includes(`WHO=${who}`);
+    } catch {
+      return false; // It has ended.
+    }
+  });
+}
+
+const hasMachinePids = readlinkSync("/proc/self/ns/pid") === "pid:[4026531836]";
+
+describe("a node with one GPU that workers share", () => {
+  let world: World;
+  const folder = new Folder();
+  beforeAll(async () => {
+    world = await platformWith(1, folder);
+  });
+  afterAll(async () => {
+    await world?.[Symbol.asyncDispose]();
+    folder[Symbol.dispose]();
+  });
+
+  const half = (who: string) => ({ minWorkers: 1, maxWorkers: 1, gpus: 0.5, env: { WHO: who } });
+
+  it("gives parts of it up to the whole, and says who has which", async () => {
+    const built = await artifact("gpu");
+    await world.deployed("modest", built, { settings: half("modest") });
+    await world.deployed("greedy", built, { settings: half("greedy") });
+    const found = await Promise.all(["modest", "greedy"].map((name) => look(world, name)));
+    expect(found.map(({ gpu, memory }) => [gpu, memory])).toEqual([
+      ["GPU-0", String(39.5 * 1024 ** 3)],
+      ["GPU-0", String(39.5 * 1024 ** 3)],
+    ]);
+    const { workers } = await world.client.deployments.listWorkers({ deployment: "greedy" });
+    expect(workers.map(({ gpus }) => gpus)).toEqual([["40 GiB (0.5) of GPU 0 (NVIDIA H100)"]]);
+    const { settings } = await world.client.deployments.getDeployment({ deployment: "greedy" });
+    expect(settings?.gpus).toBe(0.5);
+  }, 60_000);
+
+  it.each([1.5, 0.333, 17, -1])("refuses %d GPUs for a worker", async (gpus) => {
+    const refused = world.deploy("wrong", await artifact("gpu"), { settings: { gpus } });
+    await expect(refused).rejects.toThrow(/settings.gpus/);
+  });
+
+  it.skipIf(!hasMachinePids)(
+    "ends a worker that uses more than its part, and no other",
+    async () => {
+      const task = await submit(world, "greedy", { forMs: 300_000 });
+      const before = await look(world, "modest");
+      const uses = (who: string, mib: number) =>
+        processesOf(who)
+          .slice(0, 1)
+          .map((pid) => `${uuid(0, folder)}, ${pid}, ${mib}\n`);
+      writeFileSync(
+        join(folder.path, "apps"),
+        [...uses("greedy", 60_000), ...uses("modest", 41_000)].join(""),
+      );
+      const attempt = await vi.waitUntil(
+        async () => {
+          const { attempts } = await world.client.tasks.getTask({
+            ...{ deployment: "acme/greedy", taskId: task },
+          });
+          return attempts.find(({ failure }) => failure !== undefined);
+        },
+        { timeout: 60_000, interval: 250 },
+      );
+      expect(attempt?.failure?.reason).toBe(FailureReason.OUT_OF_MEMORY);
+      expect(attempt?.failure?.message).toMatch(
+        /out of GPU memory: it used 60000 MiB of 40960 MiB of GPU 0 \(NVIDIA H100\)/,
+      );
+      expect((await look(world, "modest")).worker).toBe(before.worker);
+      await world.client.tasks.cancelTask({ deployment: "acme/greedy", taskId: task });
+    },
+    120_000,
+  );
+});
+
 it("refuses a local deployment with a GPU on a platform without, and lets any other wait for a machine", async () => {
   await using world = await World.start();
   const { deployments } = world.client;
@@ -224,6 +320,29 @@ describe("a machine that joins", () => {
     expect([...seen].toSorted()).toEqual(["GPU-0", "GPU-1"]);
   }, 60_000);
 });
+
+it("deals a GPU out on a node or in a worker that has joined beside it, and never in both", async () => {
+  using folder = new Folder();
+  await using world = await platformWith(1, folder);
+  const built = await artifact("gpu");
+  const settings = { minWorkers: 1, maxWorkers: 1, gpus: 0.5 };
+  await world.deployed("near", built, { settings });
+  await world.deploy("afar", built, { settings: { gpus: 1, place: WorkerPlace.REMOTE } });
+  const token = await workerToken(world, ["afar"]);
+  const env = { PATH: machineWith(1, folder) };
+  await using agent = startAgent(world, { token, deployment: "afar", env });
+  await agent.says("stderr", /GPU 0 \(NVIDIA H100\) is left out: another node, or a joined worker/);
+  await world.client.deployments.deleteDeployment({ deployment: "near", force: true });
+  await hasJoined(agent);
+  await world.until("afar", ({ status }) => status === DeploymentStatus.READY);
+  expect((await look(world, "afar")).gpu).toBe("GPU-0");
+  await world.deploy("near", built, { settings });
+  await world.until("near", ({ statusReason }) =>
+    statusReason.includes("is left out: another node, or a joined worker, on this machine has it"),
+  );
+  await agent.stop("SIGKILL");
+  await world.until("near", ({ status }) => status === DeploymentStatus.READY);
+}, 120_000);
 
 /** Tasks of all deployments together; 10,000 take three minutes. */
 const TASKS = Number(process.env.TESSERA_GPU_TASKS ?? 300);

@@ -433,6 +433,20 @@ describe("a manifest of an index", () => {
     expect(readManifest(declared)).toEqual(valid ? declared : undefined);
   });
 
+  test.each([
+    [{ gpus: 0.5 }, true],
+    [{ gpus: 0.07, gpuMemoryMib: 1 }, true],
+    [{ gpus: 16 }, true],
+    [{ gpus: 17 }, false],
+    [{ gpus: 1.5 }, false],
+    [{ gpus: 0.001 }, false],
+    [{ gpus: -0.5 }, false],
+    [{ gpus: "0.5" }, false],
+  ])("with %j", (asked, valid) => {
+    const declared = { ...manifest, ...asked };
+    expect(readManifest(declared)).toEqual(valid ? declared : undefined);
+  });
+
   test("is read within the bounds that one of a worker has", () => {
     expect(readManifest(manifest)).toEqual(manifest);
     expect(readManifest({ name: "x" })).toBeUndefined();

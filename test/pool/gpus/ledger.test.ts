@@ -1,13 +1,19 @@
 import { describe, expect, it } from "vitest";
-import type { Gpu } from "../../../src/pool/gpus/gpus.ts";
+import type { Gpu, Gpus } from "../../../src/pool/gpus/gpus.ts";
 import { type GpuGrant, GpuLedger } from "../../../src/pool/gpus/ledger.ts";
 
 const GIB = 1024 ** 3;
 const MINUTE_MS = 60_000;
 
-const gpu = (index: number, memoryGib = 80, isSliced = false): Gpu => ({
+const gpu = (index: number, memoryGib = 80): Gpu => ({
   ...{ index, uuid: `GPU-${index}`, name: "NVIDIA H100", minor: index },
-  ...{ memoryBytes: memoryGib * GIB, usedBytes: 0, isSliced },
+  ...{ memoryBytes: memoryGib * GIB, usedBytes: 0 },
+});
+const slice = (index: number, memoryGib = 10): Gpu => ({
+  ...gpu(0, memoryGib),
+  uuid: `MIG-${index}`,
+  name: "NVIDIA H100 MIG 1g.10gb",
+  slice: { index, gpu: "GPU-0", capabilities: [] },
 });
 const of = (deployment: string, organization = "acme") => ({ organization, deployment });
 const share = (gib: number, count = 1) => ({ count, memoryBytes: gib * GIB });
@@ -48,7 +54,9 @@ describe("the GPUs of a machine", () => {
     };
     for (let step = 0; step < 5_000; step += 1) {
       const count = 1 + random(3);
-      const need = random(2) === 0 ? { count } : share(1 + random(40), count);
+      const part = (1 + random(99)) / 100;
+      const needs = [{ count }, share(1 + random(40), count), { count: 1, part }];
+      const need = needs[random(4)] ?? { ...share(1 + random(10)), part };
       const grant = random(3) === 0 ? undefined : ledger.take(need, of(`d${random(9)}`));
       if (grant) {
         held.push(grant);
@@ -56,19 +64,51 @@ describe("the GPUs of a machine", () => {
         ledger.give(held.splice(random(held.length), 1)[0] as GpuGrant);
       }
       for (const { gpu: each, grants } of ledger.use) {
-        const whole = grants.filter(({ need }) => need.memoryBytes === undefined);
-        const bytes = grants.reduce((sum, { need }) => sum + (need.memoryBytes ?? 0), 0);
-        expect(whole.length === 0 || grants.length === 1).toBe(true);
-        expect(bytes).toBeLessThanOrEqual(each.memoryBytes);
+        const shares = grants.map(({ gpus }) => gpus.find(({ uuid }) => uuid === each.uuid)?.share);
+        const sum = (of: "part" | "bytes") =>
+          shares.reduce((total, one) => total + (one?.[of] ?? 0), 0);
+        expect(!shares.includes(undefined) || grants.length === 1).toBe(true);
+        expect(sum("bytes")).toBeLessThanOrEqual(each.memoryBytes);
+        expect(sum("part")).toBeLessThan(1 + 1e-6);
       }
     }
   });
 
-  it("are not dealt out when they are cut into slices", () => {
-    const ledger = new GpuLedger({ list: [gpu(0, 80, true)] });
-    expect(ledger.take({ count: 1 }, of("a"))).toBeUndefined();
-    expect(ledger.shortage({ count: 1 }, of("a"))).toBe(
-      "a worker needs 1 GPU, and GPU 0 (NVIDIA H100) is left out: it is cut into slices (MIG), which are not dealt out",
+  it("are shared by parts of them, which have that part of the memory and are together at most whole", () => {
+    const ledger = new GpuLedger({ list: [gpu(0)] });
+    const tenth = { count: 1, part: 0.1 };
+    const held = Array.from({ length: 10 }, () => ledger.take(tenth, of("a")) as GpuGrant);
+    expect(held.map(({ gpus }) => gpus[0]?.share?.bytes)).toEqual(held.map(() => 8 * GIB));
+    expect(ledger.take({ count: 1, part: 0.01 }, of("b"))).toBeUndefined();
+    for (const grant of held) {
+      ledger.give(grant);
+    }
+    expect(numbers(ledger.take({ count: 1 }, of("b")))).toEqual([0]);
+  });
+
+  it("are shared by what is scarcer, their parts or their memory", () => {
+    const ledger = new GpuLedger({ list: [gpu(0)] });
+    // Half of a GPU with little memory, and little of a GPU with much memory.
+    expect(ledger.take({ ...share(10), part: 0.5 }, of("a"))).toBeDefined();
+    expect(ledger.take({ ...share(60), part: 0.1 }, of("b"))).toBeDefined();
+    expect(ledger.take(share(20), of("c"))).toBeUndefined();
+    expect(ledger.take({ ...share(5), part: 0.5 }, of("c"))).toBeUndefined();
+    // Memory alone is the part that it is of the whole, and a part alone has its memory.
+    expect(ledger.take({ count: 1, part: 0.2 }, of("c"))).toBeUndefined();
+    expect(ledger.take(share(8), of("c"))).toBeDefined();
+    expect(ledger.shortage({ ...share(5), part: 0.5 }, of("c"))).toContain(
+      "a worker needs 0.5 and 5 GiB of 1 GPU, and GPU 0 (NVIDIA H100) is held by acme/a and",
+    );
+  });
+
+  it("are dealt out by their slices when they are cut, of which a worker has one", () => {
+    const ledger = new GpuLedger({ list: [slice(0), slice(1), slice(2, 20), gpu(1)] });
+    const first = ledger.take({ count: 1 }, of("a"));
+    expect(first?.gpus.map(({ uuid }) => uuid)).toEqual(["MIG-0"]);
+    expect(ledger.take(share(15), of("b"))?.gpus[0]?.uuid).toBe("MIG-2");
+    expect(ledger.take({ count: 2 }, of("c"))).toBeUndefined();
+    expect(ledger.shortage({ count: 2 }, of("c"))).toBe(
+      "a worker needs 2 GPUs, and slice 0 of GPU 0 (NVIDIA H100 MIG 1g.10gb) is held by acme/a, slice 1 of GPU 0 (NVIDIA H100 MIG 1g.10gb) is free, slice 2 of GPU 0 (NVIDIA H100 MIG 1g.10gb) is held by acme/b, GPU 1 (NVIDIA H100) is free; a program computes on one slice at most",
     );
   });
 
@@ -155,5 +195,40 @@ describe("a GPU on which workers end because it cannot be used any more", () => 
     nowMs += 31 * MINUTE_MS;
     expect(ledger.use[0]?.leftOut).toBeUndefined();
     expect(numbers(ledger.take({ count: 1 }, of("a")))).toEqual([0]);
+  });
+});
+
+describe("the GPUs of a machine on which two programs deal them out", () => {
+  /** As the names of `claim.ts`, without a socket. */
+  function machine(): { readonly node: GpuLedger; readonly agent: GpuLedger } {
+    const claimed = new Set<string>();
+    const port = (): Gpus => ({
+      list: [gpu(0), gpu(1)],
+      claim: ({ uuid }) => {
+        if (claimed.has(uuid)) {
+          return undefined;
+        }
+        claimed.add(uuid);
+        return { [Symbol.dispose]: () => void claimed.delete(uuid) };
+      },
+    });
+    return { node: new GpuLedger(port()), agent: new GpuLedger(port()) };
+  }
+
+  it("are given by one of them each, which says what the other one has", () => {
+    const { node, agent } = machine();
+    const held = [node.take(share(20), of("a")), node.take(share(20), of("b"))] as GpuGrant[];
+    expect(held.map(numbers)).toEqual([[0], [0]]);
+    expect(numbers(agent.take(share(20), of("far")))).toEqual([1]);
+    expect(agent.has({ count: 1 }, of("far"))).toBe(false);
+    expect(agent.shortage({ count: 1 }, of("far"))).toContain(
+      "GPU 0 (NVIDIA H100) is left out: another node, or a joined worker, on this machine has it",
+    );
+    node.give(held[0] as GpuGrant);
+    expect(agent.has(share(70), of("far"))).toBe(false);
+    node.give(held[1] as GpuGrant);
+    expect(agent.use.map(({ leftOut }) => leftOut)).not.toEqual([undefined, undefined]);
+    expect(numbers(agent.take(share(70), of("far")))).toEqual([0]);
+    expect(agent.use.map(({ leftOut }) => leftOut)).toEqual([undefined, undefined]);
   });
 });

@@ -133,7 +133,7 @@ const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve)
 describe("the GPUs in a node's budget", () => {
   const GPU: Gpu = {
     ...{ index: 0, uuid: "GPU-0", name: "NVIDIA L4", minor: 0 },
-    ...{ memoryBytes: 24 * 1024 ** 3, usedBytes: 0, isSliced: false },
+    ...{ memoryBytes: 24 * 1024 ** 3, usedBytes: 0 },
   };
 
   /** A node with one GPU. */

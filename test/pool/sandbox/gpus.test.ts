@@ -1,6 +1,7 @@
 import {
   accessSync,
   constants,
+  mkdirSync,
   mkdtempSync,
   realpathSync,
   rmSync,
@@ -14,6 +15,8 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { deviceFiles, driverLibraries, gpuEnvironment } from "../../../src/pool/sandbox/gpus.ts";
 import { spawnSandboxed } from "../../../src/pool/sandbox/spawn.ts";
 import { kernelSandbox, skipped } from "./available.ts";
+
+const GIB = 1024 ** 3;
 
 let folder: string;
 beforeEach(() => {
@@ -36,8 +39,8 @@ describe("the libraries of the driver", () => {
 
 describe("what a worker has of the GPUs of its machine", () => {
   const [FIRST, SECOND] = [
-    { index: 0, uuid: "GPU-a", minor: 1 },
-    { index: 1, uuid: "GPU-b", minor: 0 },
+    { index: 0, uuid: "GPU-a", minor: 1, memoryBytes: 80 * GIB },
+    { index: 1, uuid: "GPU-b", minor: 0, memoryBytes: 80 * GIB },
   ] as const;
 
   test("are the device files of these, and those that all of them share", () => {
@@ -61,6 +64,45 @@ describe("what a worker has of the GPUs of its machine", () => {
     const inside = gpuEnvironment([SECOND], { hasOthers: false });
     expect(inside).toMatchObject({ CUDA_VISIBLE_DEVICES: "0", NVIDIA_VISIBLE_DEVICES: "GPU-b" });
     expect(gpuEnvironment([], { hasOthers: true })).toEqual({ CUDA_VISIBLE_DEVICES: "" });
+  });
+
+  test("are of a slice the files that open it, and no others of its GPU, and its name", () => {
+    mkdirSync(join(folder, "nvidia-caps"));
+    for (const name of ["nvidia1", "nvidia-caps/nvidia-cap1", "nvidia-caps/nvidia-cap30"]) {
+      writeFileSync(join(folder, name), "");
+    }
+    const slice = { index: 0, gpu: "GPU-a", capabilities: [30, 31] };
+    const own = { ...FIRST, uuid: "MIG-a", slice };
+    expect(deviceFiles([own], folder)).toEqual(
+      ["nvidia-caps/nvidia-cap30", "nvidia1"].map((name) => join(folder, name)),
+    );
+    for (const hasOthers of [true, false]) {
+      expect(gpuEnvironment([own], { hasOthers })).toMatchObject({
+        CUDA_VISIBLE_DEVICES: "MIG-a",
+        NVIDIA_VISIBLE_DEVICES: "MIG-a",
+      });
+    }
+  });
+
+  test("are told to libraries with the memory that they may take of a share, beside CUDA's own", () => {
+    const share = { part: 0.5, bytes: 40 * GIB };
+    const told = gpuEnvironment(
+      [
+        { ...FIRST, share },
+        { ...SECOND, share },
+      ],
+      { hasOthers: false },
+    );
+    expect(told).toMatchObject({
+      TESSERA_GPU_MEMORY_BYTES: String(39.5 * GIB),
+      TESSERA_GPU_MEMORY_FRACTION: "0.4937",
+      CUPY_GPU_MEMORY_LIMIT: String(39.5 * GIB),
+      XLA_PYTHON_CLIENT_MEM_FRACTION: "0.4937",
+    });
+    const small = { part: 0.005, bytes: 0.4 * GIB };
+    expect(gpuEnvironment([{ ...FIRST, share: small }], { hasOthers: false })).toMatchObject({
+      TESSERA_GPU_MEMORY_FRACTION: "0.0025",
+    });
   });
 });
 

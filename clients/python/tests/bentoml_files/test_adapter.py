@@ -184,8 +184,47 @@ def test_has_a_gpu_where_the_service_or_one_that_it_depends_on_does() -> None:
         def read(self, text: str) -> str:
             return text
 
+    @bentoml.service(resources={"gpu": 0.5})
+    class Half:
+        model = bentoml.depends(Plain)
+
+        @bentoml.api
+        def read(self, text: str) -> str:
+            return text
+
+    @bentoml.service(resources={"gpu": 0.29})
+    class Both:
+        half = bentoml.depends(Half)
+        model = bentoml.depends(Model)
+
+        @bentoml.api
+        def read(self, text: str) -> str:
+            return text
+
     assert adapt(Model).manifest["gpus"] == 1
     assert adapt(Front).manifest["gpus"] == 1
+    assert adapt(Half).manifest["gpus"] == 0.5
+    assert adapt(Both).manifest["gpus"] == 1
+
+
+@pytest.mark.parametrize(("asked", "given"), [(0.29, 0.29), (1 / 3, 0.33), (0.001, 0.01), (1.5, 2)])
+def test_has_a_part_of_a_gpu_in_hundredths_and_else_whole_ones(asked: float, given: float) -> None:
+    @bentoml.service(resources={"gpu": asked})
+    class Model:
+        @bentoml.api
+        def read(self, text: str) -> str:
+            return text
+
+    assert adapt(Model).manifest["gpus"] == given
+
+
+def test_requires_no_label_for_its_gpu() -> None:
+    @bentoml.service(resources={"cpu": "2"})
+    class Plain:
+        @bentoml.api
+        def read(self, text: str) -> str:
+            return text
+
     assert "requires" not in adapt(Plain).manifest
 
 

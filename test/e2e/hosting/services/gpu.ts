@@ -15,6 +15,7 @@ const seen = () => ({
   sinceMs: performance.timeOrigin,
   untilMs: performance.timeOrigin + performance.now(),
   gpu: process.env.NVIDIA_VISIBLE_DEVICES ?? "",
+  memory: process.env.TESSERA_GPU_MEMORY_BYTES ?? "",
 });
 
 export default service({

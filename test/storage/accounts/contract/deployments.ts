@@ -118,7 +118,13 @@ export function deploymentsContract(it: It): void {
       });
     const network = { access: "allow", hosts: ["api.example.com:443"] } as const;
     const placed = { requires: { gpu: "*", zone: "b" }, place: "remote" } as const;
-    const scaled = { queueTimeMs: 5_000, retentionMs: 7_200_000, readyTimeoutMs: 900_000 };
+    const shared = { gpus: 0.5, gpuMemoryMib: 2_048 };
+    const scaled = {
+      ...shared,
+      queueTimeMs: 5_000,
+      retentionMs: 7_200_000,
+      readyTimeoutMs: 900_000,
+    };
     const updated = await update(
       { maxWorkers: 4, cpu: 0.25, env, network, ...placed, ...scaled },
       1,
@@ -147,6 +153,8 @@ export function deploymentsContract(it: It): void {
         queue_time: "5s",
         retention: "7200s",
         ready_timeout: "900s",
+        gpus: "0.5",
+        gpu_memory_mib: "2048",
         env: "LANG URL",
         authorization: "true",
       },

@@ -68,7 +68,7 @@ def service_manifest(
     endpoints: list[Json],
     config: Mapping[str, Any],
     *,
-    gpus: int,
+    gpus: float,
     models: Mapping[str, Json],
     mounts: Sequence[Mapping[str, Json]] = (),
 ) -> dict[str, Json]:
@@ -329,9 +329,10 @@ def concurrency_of(config: Mapping[str, Any]) -> int:
     return max(1, min(math.ceil(most / _workers(config)) if most else DEFAULT_CONCURRENCY, 10_000))
 
 
-def gpus_of(config: Mapping[str, Any]) -> int:
-    """How many of ``resources={"gpu": 1}``: their type is advice to BentoCloud."""
-    return math.ceil(float((config.get("resources") or {}).get("gpu") or 0))
+def gpus_of(config: Mapping[str, Any]) -> float:
+    """How many of ``resources={"gpu": 1}``, or which part of one: their type is advice."""
+    gpus = float((config.get("resources") or {}).get("gpu") or 0)
+    return max(0.01, math.floor(gpus * 100 + 1e-9) / 100) if 0 < gpus < 1 else math.ceil(gpus)
 
 
 def _limits(

@@ -257,18 +257,19 @@ class DeploymentSettings:
     it to that, and where the code says nothing either, none may be started. At most 1,000.
     Default 0.
     """
-    gpus: int | None = None
-    """GPUs of each of its workers, which no other worker of the machine has; with
-    `gpu_memory_mib`, GPUs of whose memory it has a share. It goes, together with that, before
-    what the code says; where both are 0, the code decides, and where it says nothing either,
-    workers have no GPU. While others have them, a worker waits, and takes those of a worker
-    that has been idle. At most 16. Default 0.
+    gpus: float | None = None
+    """GPUs of each of its workers, which no other worker of the machine has; below 1, that part of
+    one GPU and of its memory, in hundredths; with `gpu_memory_mib`, GPUs of whose memory it has
+    a share. It goes, together with that, before what the code says; where both are 0, the code
+    decides, and where it says nothing either, workers have no GPU. While others have them, a
+    worker waits, and takes those of a worker that has been idle. At most 16. Default 0.
     """
     gpu_memory_mib: int | None = None
     """Memory that each of its workers has of one GPU, or of each of `gpus`, in MiB. Others share
-    the rest; all shares together are at most what the GPU has. It is what is dealt out: a
-    worker that uses more is not held back. 0 is the whole GPU, for itself alone. At most
-    1,048,576. Default 0.
+    the rest: all shares of a GPU together are at most its memory, and their parts at most 1. A
+    share without memory has its part of it, one without a part what its memory is of the whole.
+    A worker that uses more memory is ended. 0, with whole `gpus`, is the whole, for itself
+    alone. At most 1,048,576. Default 0.
     """
     requires: dict[str, str] = _dc.field(default_factory=dict)
     """Labels that a machine must have to run its workers, such as `gpu: h200`; `*` stands for any
@@ -309,8 +310,9 @@ class DeploymentWorker:
     `ENVIRONMENT_UNAVAILABLE: …`. Empty: nothing is wrong.
     """
     gpus: list[str] = _dc.field(default_factory=list)
-    """The GPUs of the node that it has, such as `GPU 0 (NVIDIA H200)`. Those of another machine
-    are known to that machine alone.
+    """The GPUs of the node that it has, such as `GPU 0 (NVIDIA H200)`, or its share of one, such
+    as `70 GiB (0.5) of GPU 0 (NVIDIA H200)`. Those of another machine are known to that machine
+    alone.
     """
 
 

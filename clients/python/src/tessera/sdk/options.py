@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeGuard
 
 from .executable import ServiceError
 from .placement import check_placement
@@ -143,15 +143,16 @@ def check_processes(value: object, place: str) -> int | None:
     return value
 
 
-def check_gpus(gpus: object, memory: object, place: str) -> dict[str, int]:
+def check_gpus(gpus: object, memory: object, place: str) -> dict[str, float]:
     """The options ``gpus`` and ``gpu_memory`` of a service, as the manifest has them."""
-    checked: dict[str, int] = {}
+    checked: dict[str, float] = {}
     if gpus is not None:
-        if not isinstance(gpus, int) or isinstance(gpus, bool) or not 0 <= gpus <= MAX_GPUS:
+        if not _is_gpus(gpus):
             raise ServiceError(
-                f"{place}: gpus must be a whole number from 0 to {MAX_GPUS}, not {gpus!r}"
+                f"{place}: gpus must be a whole number from 0 to {MAX_GPUS}, or a part of one GPU "
+                f"in hundredths, such as 0.5, not {gpus!r}"
             )
-        checked["gpus"] = gpus
+        checked["gpus"] = int(gpus) if gpus == int(gpus) else gpus
     if memory is not None:
         found = _GPU_MEMORY.fullmatch(memory) if isinstance(memory, str) else None
         mib = int(found[1]) * (1024 if found[2] == "Gi" else 1) if found else 0
@@ -162,6 +163,12 @@ def check_gpus(gpus: object, memory: object, place: str) -> dict[str, int]:
             )
         checked["gpuMemoryMib"] = mib
     return checked
+
+
+def _is_gpus(gpus: object) -> TypeGuard[float]:
+    if isinstance(gpus, bool) or not isinstance(gpus, int | float) or not 0 <= gpus <= MAX_GPUS:
+        return False
+    return gpus == int(gpus) or (gpus < 1 and round(gpus, 2) == gpus)
 
 
 _GPU_MEMORY = re.compile(r"(\d{1,7})(Mi|Gi)B?")

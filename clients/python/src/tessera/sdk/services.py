@@ -81,7 +81,7 @@ class ServiceDefinition:
     models: Mapping[str, str] | None = None
     mounts: Sequence[tuple[Mount, Mapping[str, Any]]] = ()
     """Mounted servers, with their manifests."""
-    gpus: Mapping[str, int] = field(default_factory=dict)
+    gpus: Mapping[str, float] = field(default_factory=dict)
     """``gpus`` and ``gpuMemoryMib``, as the manifest has them."""
 
 
@@ -100,7 +100,7 @@ def service(
     packages: Sequence[str] | None = None,
     image: str | None = None,
     models: Mapping[str, str] | None = None,
-    gpus: int | None = None,
+    gpus: float | None = None,
     gpu_memory: str | None = None,
 ) -> Callable[[Class], Class]: ...
 @known_options("@service")
@@ -118,7 +118,7 @@ def service(
     packages: Sequence[str] | None = None,
     image: str | None = None,
     models: Mapping[str, str] | None = None,
-    gpus: int | None = None,
+    gpus: float | None = None,
     gpu_memory: str | None = None,
 ) -> Any:
     """Makes a service of a class, which is constructed once per worker, without arguments.
@@ -150,10 +150,11 @@ def service(
     - ``models``: where its models are, by the names that it has for them, such as
       ``{"qwen": "hf://Qwen/Qwen3-0.6B"}``. A deploy pins each; ``model_path("qwen")`` is its
       folder in a worker. Default: none.
-    - ``gpus``: how many GPUs each worker has, which it shares with nobody, from 0 to 16. The
-      settings of the deployment go before it. Default: none.
+    - ``gpus``: how many GPUs each worker has, which it shares with nobody, from 0 to 16, or which
+      part of one it has, such as ``0.5``. The settings of the deployment go before it. Default:
+      none.
     - ``gpu_memory``: what it has of the memory of a GPU that it shares, such as ``"20GiB"``, or of
-      each of its ``gpus``. Default: the whole.
+      each of its ``gpus``. Default: the whole, or its part.
     """
 
     def decorate(cls: Any) -> Any:

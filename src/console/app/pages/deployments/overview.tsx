@@ -105,9 +105,14 @@ function gpusOf({
   gpus = 0,
   gpuMemoryMib = 0,
 }: Pick<DeploymentSettingsJson, "gpus" | "gpuMemoryMib">): string {
-  const count = gpus === 0 && gpuMemoryMib > 0 ? 1 : gpus;
-  const share = gpuMemoryMib === 0 ? "" : `${gpuMemoryMib} MiB of `;
-  return count === 0 ? "" : `${share}${counted(count, "GPU")} for each worker`;
+  const asked = Number(gpus);
+  const count = asked + gpuMemoryMib > 0 ? Math.max(1, asked) : 0;
+  const share = [
+    ...(asked > 0 && asked < 1 ? [asked] : []),
+    ...(gpuMemoryMib === 0 ? [] : [`${gpuMemoryMib} MiB`]),
+  ].join(" and ");
+  const of = share === "" ? "" : `${share} of `;
+  return count === 0 ? "" : `${of}${counted(count, "GPU")} for each worker`;
 }
 
 function Facts({ deployment }: { readonly deployment: DeploymentJson }) {

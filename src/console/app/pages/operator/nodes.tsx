@@ -82,13 +82,19 @@ function memoryOf({ facts }: NodeJson): string | undefined {
 
 /** Each GPU, and the deployments that have it. */
 function Gpus({ node: { facts } }: NodeProps) {
-  return (facts?.gpus ?? []).map(({ index = 0, name, holders = [], leftOut = "" }) => (
-    <div key={index}>
-      {index}: {name}
-      <span className="secondary">{holders.length === 0 ? "free" : holders.join(", ")}</span>
-      {leftOut !== "" && <Status tone="warning">{leftOut}</Status>}
-    </div>
-  ));
+  return (facts?.gpus ?? []).map(
+    ({ index = 0, name, slice, holders = [], dealt, leftOut = "" }) => (
+      <div key={`${index} ${slice}`}>
+        {slice === undefined ? index : `${index}, slice ${slice}`}: {name}
+        <span className="secondary">
+          {holders.length === 0
+            ? "free"
+            : `${dealt === 1 ? "" : `${dealt} of it: `}${holders.join(", ")}`}
+        </span>
+        {leftOut !== "" && <Status tone="warning">{leftOut}</Status>}
+      </div>
+    ),
+  );
 }
 
 function Disk({ node: { facts } }: NodeProps) {

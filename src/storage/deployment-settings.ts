@@ -4,7 +4,8 @@
  *
  * A new setting is named here, in both `schema.sql`, in the proto file, in
  * `api/deployment/settings.ts` (messages), in `cli/deployment/settings.ts` (flags, `tessera.yaml`),
- * on the console's page of a deployment, and where it has its effect.
+ * in `console/app/pages/deployments/setting-fields.ts` (the console's form), and where it has its
+ * effect.
  */
 
 /** Where the workers of a deployment may connect to. */

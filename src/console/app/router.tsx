@@ -201,6 +201,14 @@ const deploymentLog = createRoute({
   validateSearch: readLogSearch,
   component: lazyRouteComponent(() => loaded(import("./pages/deployments/log.tsx")), "Log"),
 });
+const deploymentSettings = createRoute({
+  getParentRoute: () => deployment,
+  path: "/settings",
+  component: lazyRouteComponent(
+    () => loaded(import("./pages/deployments/settings.tsx")),
+    "DeploymentSettings",
+  ),
+});
 const taskList = createRoute({
   getParentRoute: () => organization,
   path: "/tasks",
@@ -256,6 +264,7 @@ const routeTree = root.addChildren([
         revisionList,
         deploymentMetrics,
         deploymentLog,
+        deploymentSettings,
       ]),
       taskList,
       modelList,

@@ -20,6 +20,7 @@ const TABS = [
   ["Revisions", "/o/$organization/deployments/$deployment/revisions"],
   ["Metrics", "/o/$organization/deployments/$deployment/metrics"],
   ["Log", "/o/$organization/deployments/$deployment/log"],
+  ["Settings", "/o/$organization/deployments/$deployment/settings"],
 ] as const;
 
 /** The name of the deployment in the path. */

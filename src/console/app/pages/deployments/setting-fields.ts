@@ -1,0 +1,284 @@
+/** The settings of a deployment as fields of a form: their texts, and what these mean in a request. */
+import type {
+  DeploymentSettingsJson,
+  NetworkAccessJson,
+  WorkerPlaceJson,
+} from "../../../../../gen/tessera/v1/deployment_pb.js";
+
+/** One setting. */
+export interface SettingField {
+  /** Its name in requests, in camel case, and in a form. */
+  readonly name: keyof DeploymentSettingsJson;
+  /** As violations name it. */
+  readonly path: string;
+  readonly label: string;
+  readonly hint: string;
+  readonly group: "Scale" | "Each worker" | "Where it runs" | "Environment" | "Results";
+  readonly kind: "number" | "text" | "lines" | "choice";
+  /** Of a number. */
+  readonly min?: number;
+  readonly step?: number;
+  /** Of a choice: each value with its words. */
+  readonly choices?: readonly (readonly [value: string, words: string])[];
+  /** A change replaces the workers, one after another. */
+  readonly replacesWorkers: boolean;
+  readonly read: (settings: DeploymentSettingsJson) => string;
+  /** Throws a `TextFault` for a text that means nothing. */
+  readonly write: (text: string) => DeploymentSettingsJson;
+}
+
+/** A text that is no value of its setting; its message stands beside the field. */
+export class TextFault extends Error {}
+
+const UNIT_SECONDS: Readonly<Record<string, number>> = {
+  ms: 0.001,
+  s: 1,
+  m: 60,
+  h: 3_600,
+  d: 86_400,
+};
+
+/** A duration of the API, such as `90s`, as people write it: `90s`, `5m`, `30d`. */
+export function shortDuration(duration: string | undefined): string {
+  const seconds = Number.parseFloat(duration ?? "0");
+  if (seconds === 0) {
+    return "0";
+  }
+  const unit = ["d", "h", "m"].find((one) => seconds % (UNIT_SECONDS[one] ?? 1) === 0);
+  return unit === undefined ? `${seconds}s` : `${seconds / (UNIT_SECONDS[unit] ?? 1)}${unit}`;
+}
+
+/** Reads `500ms`, `5s`, `10m`, `2h`, `30d` or `0` as a duration of the API. */
+export function readDuration(text: string): string {
+  const [, count = "", unit = "s"] = /^(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?$/.exec(text.trim()) ?? [];
+  if (count === "") {
+    throw new TextFault("Write a duration such as 500ms, 5s, 10m, 2h or 30d.");
+  }
+  return `${Number((Number(count) * (UNIT_SECONDS[unit] ?? 1)).toFixed(3))}s`;
+}
+
+/** Reads lines of `name=value`. */
+export function readPairs(text: string): Record<string, string> {
+  return Object.fromEntries(
+    linesOf(text).map((line) => {
+      const [, name = "", value = ""] = /^\s*([^=\s]+)\s*=(.*)$/.exec(line) ?? [];
+      if (name === "") {
+        throw new TextFault(
+          `Write NAME=value on each line; this one has no name: ${line.slice(0, 40)}`,
+        );
+      }
+      return [name, value];
+    }),
+  );
+}
+
+const writePairs = (pairs: Readonly<Record<string, string>> = {}): string =>
+  Object.entries(pairs)
+    .map(([name, value]) => `${name}=${value}`)
+    .join("\n");
+
+const linesOf = (text: string): string[] => text.split("\n").filter((line) => line.trim() !== "");
+
+function count(field: Omit<SettingField, "kind" | "read" | "write">, initial = 0): SettingField {
+  const { name, label } = field;
+  return {
+    ...field,
+    kind: "number",
+    read: (settings) => String(settings[name] ?? initial),
+    write: (text) => {
+      if (text.trim() === "" || !Number.isFinite(Number(text))) {
+        throw new TextFault(`${label} is a number.`);
+      }
+      return { [name]: Number(text) };
+    },
+  };
+}
+
+function time(field: Omit<SettingField, "kind" | "read" | "write">): SettingField {
+  return {
+    ...field,
+    kind: "text",
+    read: (settings) => shortDuration(settings[field.name] as string | undefined),
+    write: (text) => ({ [field.name]: readDuration(text) }),
+  };
+}
+
+const ACCESS = {
+  open: "NETWORK_ACCESS_OPEN",
+  none: "NETWORK_ACCESS_NONE",
+  allow: "NETWORK_ACCESS_ALLOW",
+} as const satisfies Record<string, NetworkAccessJson>;
+
+export const SETTING_FIELDS: readonly SettingField[] = [
+  count({
+    name: "minWorkers",
+    path: "min_workers",
+    label: "Workers, at least",
+    hint: "0: none while nobody calls; the first call starts one.",
+    group: "Scale",
+    min: 0,
+    replacesWorkers: false,
+  }),
+  count({
+    name: "maxWorkers",
+    path: "max_workers",
+    label: "Workers, at most",
+    hint: "On all nodes together.",
+    group: "Scale",
+    min: 1,
+    replacesWorkers: false,
+  }),
+  time({
+    name: "queueTime",
+    path: "queue_time",
+    label: "Queue time",
+    hint: "How long a task should wait at most before more workers start, such as 1s.",
+    group: "Scale",
+    replacesWorkers: false,
+  }),
+  count({
+    name: "memoryMib",
+    path: "memory_mib",
+    label: "Memory, in MiB",
+    hint: "One that uses more is ended.",
+    group: "Each worker",
+    min: 64,
+    replacesWorkers: true,
+  }),
+  count({
+    name: "cpu",
+    path: "cpu",
+    label: "Processors",
+    hint: "0.5 is half of one.",
+    group: "Each worker",
+    min: 0.1,
+    step: 0.1,
+    replacesWorkers: true,
+  }),
+  count({
+    name: "processes",
+    path: "processes",
+    label: "Processes",
+    hint: "Besides its own; 0 leaves it to the code.",
+    group: "Each worker",
+    min: 0,
+    replacesWorkers: true,
+  }),
+  count({
+    name: "gpus",
+    path: "gpus",
+    label: "GPUs",
+    hint: "0 leaves it to the code.",
+    group: "Each worker",
+    min: 0,
+    replacesWorkers: true,
+  }),
+  count({
+    name: "gpuMemoryMib",
+    path: "gpu_memory_mib",
+    label: "Memory of a GPU, in MiB",
+    hint: "Others share the rest; 0 is the whole GPU.",
+    group: "Each worker",
+    min: 0,
+    replacesWorkers: true,
+  }),
+  time({
+    name: "readyTimeout",
+    path: "ready_timeout",
+    label: "Time to load",
+    hint: "How long it may take to load, such as 15m; 0 leaves it to the code.",
+    group: "Each worker",
+    replacesWorkers: true,
+  }),
+  {
+    name: "place",
+    path: "place",
+    label: "Workers run on",
+    hint: "",
+    group: "Where it runs",
+    kind: "choice",
+    choices: [
+      ["WORKER_PLACE_ANY", "all machines, as the code says"],
+      ["WORKER_PLACE_LOCAL", "the nodes of the platform"],
+      ["WORKER_PLACE_REMOTE", "machines that join"],
+    ],
+    replacesWorkers: true,
+    read: ({ place = "WORKER_PLACE_ANY" }) => place,
+    write: (text) => ({ place: text as WorkerPlaceJson }),
+  },
+  {
+    name: "requires",
+    path: "requires",
+    label: "Labels of its machines",
+    hint: "One on a line, such as gpu=h200, or gpu=* for all values.",
+    group: "Where it runs",
+    kind: "lines",
+    replacesWorkers: true,
+    read: ({ requires }) => writePairs(requires),
+    write: (text) => ({ requires: readPairs(text) }),
+  },
+  {
+    name: "network",
+    path: "network",
+    label: "Network",
+    hint: "Write open for all public addresses, none, or the hosts that it may reach, one on a line, such as api.example.com:443.",
+    group: "Where it runs",
+    kind: "lines",
+    replacesWorkers: true,
+    read: ({ network }) =>
+      network?.access === ACCESS.allow
+        ? (network.hosts ?? []).join("\n")
+        : network?.access === ACCESS.none
+          ? "none"
+          : "open",
+    write: (text) => {
+      const lines = linesOf(text).map((line) => line.trim());
+      const [first = ""] = lines;
+      if (lines.length === 0) {
+        throw new TextFault("Write open, none, or the hosts that it may reach.");
+      }
+      const isWord = first === "open" || first === "none";
+      if (isWord && lines.length > 1) {
+        throw new TextFault(`Write ${first} alone, or hosts.`);
+      }
+      return {
+        network: isWord ? { access: ACCESS[first] } : { access: ACCESS.allow, hosts: lines },
+      };
+    },
+  },
+  {
+    name: "env",
+    path: "env",
+    label: "Variables",
+    hint: "NAME=value, one on a line. They are shown to everybody who sees this page: secrets are set by tessera deploy --secret NAME.",
+    group: "Environment",
+    kind: "lines",
+    replacesWorkers: true,
+    read: ({ env }) => writePairs(env),
+    write: (text) => ({ env: readPairs(text) }),
+  },
+  time({
+    name: "retention",
+    path: "retention",
+    label: "Results are kept for",
+    hint: "From the end of a task, such as 7d; 0 leaves it to the code.",
+    group: "Results",
+    replacesWorkers: false,
+  }),
+];
+
+/** The texts of a form, by the names of the settings. */
+export type SettingTexts = Readonly<Record<string, string>>;
+
+/** The texts that a deployment has. */
+export const textsOf = (settings: DeploymentSettingsJson): SettingTexts =>
+  Object.fromEntries(SETTING_FIELDS.map(({ name, read }) => [name, read(settings)]));
+
+/** The settings whose texts are others than those that the deployment has. */
+export const changedFields = (
+  settings: DeploymentSettingsJson,
+  texts: SettingTexts,
+): readonly SettingField[] =>
+  SETTING_FIELDS.filter(
+    ({ name, read }) => texts[name] !== undefined && texts[name] !== read(settings),
+  );

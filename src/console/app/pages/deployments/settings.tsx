@@ -1,0 +1,264 @@
+/** The settings of a deployment, and their change. */
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { useState } from "react";
+import type {
+  DeploymentJson,
+  DeploymentSettingsJson,
+} from "../../../../../gen/tessera/v1/deployment_pb.js";
+import { deployments } from "../../api/clients.ts";
+import { useOrganization, usePerson } from "../../api/session.ts";
+import { Button } from "../../ui/button.tsx";
+import { Field } from "../../ui/field.tsx";
+import { formMessage, violationOf } from "../../ui/form.ts";
+import { Notice } from "../../ui/notice.tsx";
+import { useToast } from "../../ui/toasts.tsx";
+import { DeploymentFrame } from "./frame.tsx";
+import {
+  changedFields,
+  SETTING_FIELDS,
+  type SettingField,
+  type SettingTexts,
+  TextFault,
+} from "./setting-fields.ts";
+import "./settings.css";
+
+const GROUPS = [...new Set(SETTING_FIELDS.map(({ group }) => group))];
+const PROTECTED = "yes";
+
+/** The name of a setting in violations of `UpdateDeployment`. */
+const violated = (field: SettingField): string => `deployment.settings.${field.path}`;
+
+export function DeploymentSettings() {
+  return (
+    <DeploymentFrame title="Settings">
+      {(deployment) => <SettingsForm deployment={deployment} />}
+    </DeploymentFrame>
+  );
+}
+
+function SettingsForm({ deployment }: { readonly deployment: DeploymentJson }) {
+  const organization = useOrganization();
+  const { isAdmin } = usePerson();
+  const queryClient = useQueryClient();
+  const toast = useToast();
+  const { name = "", settings = {}, authorization = false, version = 0 } = deployment;
+  /** What was typed and is not saved. The rest follows what others save. */
+  const [typed, setTyped] = useState<SettingTexts>({});
+  const [callers, setCallers] = useState<boolean>();
+  /** The version of what is shown beside the typed texts. */
+  const [seenVersion, setSeenVersion] = useState(version);
+  const changed = changedFields(settings, typed);
+  const opens = callers !== undefined && callers !== authorization;
+  const isDirty = changed.length > 0 || opens;
+  const isBehind = isDirty && seenVersion !== version;
+  const faults = faultsOf(changed, typed);
+  const saving = useMutation({
+    mutationFn: () => {
+      const values: DeploymentSettingsJson = Object.assign(
+        {},
+        ...changed.map((field) => field.write(typed[field.name] ?? "")),
+      );
+      const paths = changed.map((field) => `settings.${field.name}`);
+      return deployments.updateDeployment({
+        organization,
+        deployment: { name, version, settings: values, ...(opens && { authorization: callers }) },
+        updateMask: [...paths, ...(opens ? ["authorization"] : [])].join(","),
+      });
+    },
+    onSuccess: (saved) => {
+      queryClient.setQueryData(["deployment", organization, name], saved);
+      setSeenVersion(saved.version ?? 0);
+      setTyped({});
+      setCallers(undefined);
+      toast(`Saved the settings of ${name}`);
+    },
+    onError: () =>
+      void queryClient.invalidateQueries({ queryKey: ["deployment", organization, name] }),
+  });
+  const known = SETTING_FIELDS.map(violated);
+  const message = formMessage(saving.error, ...known);
+  const replacing = changed.filter((field) => field.replacesWorkers);
+  return (
+    <form
+      className="settings"
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (isDirty && faults.size === 0 && !saving.isPending) {
+          saving.mutate();
+        }
+      }}
+    >
+      <fieldset>
+        <legend>Callers</legend>
+        <Field
+          label="Who may call it"
+          hint="Protected: callers need a token with access to protected endpoints."
+          error={violationOf(saving.error, "deployment.authorization")}
+        >
+          {(control) => (
+            <select
+              {...control}
+              value={(callers ?? authorization) ? PROTECTED : ""}
+              onChange={({ target }) => setCallers(target.value === PROTECTED)}
+            >
+              <option value="">Public</option>
+              <option value={PROTECTED}>Protected</option>
+            </select>
+          )}
+        </Field>
+      </fieldset>
+      {GROUPS.map((group) => (
+        <fieldset key={group}>
+          <legend>{group}</legend>
+          {SETTING_FIELDS.filter((field) => field.group === group).map((field) => (
+            <Setting
+              key={field.name}
+              field={field}
+              text={typed[field.name] ?? field.read(settings)}
+              error={faults.get(field.name) ?? violationOf(saving.error, violated(field))}
+              onChange={(text) => {
+                if (!isDirty) {
+                  setSeenVersion(version);
+                }
+                setTyped((before) => ({ ...before, [field.name]: text }));
+              }}
+            />
+          ))}
+          {group === "Environment" && <Secrets deployment={deployment} />}
+        </fieldset>
+      ))}
+      {isBehind && (
+        <Notice kind="warning">
+          Somebody else has saved other settings meanwhile. What you have not changed is shown as it
+          is now; save to keep your changes.
+        </Notice>
+      )}
+      {message && <Notice kind="error">{message}</Notice>}
+      <div className="settings-bar">
+        <p role="status">
+          {!isDirty
+            ? "No changes."
+            : replacing.length === 0
+              ? "These changes take effect at once; no worker starts anew."
+              : `Workers are replaced one after another, and no call fails: ${replacing
+                  .map(({ label }) => label.toLowerCase())
+                  .join("; ")}.`}
+        </p>
+        {isAdmin && (
+          <Link to="/o/$organization/audit" params={{ organization }} search={{ subject: name }}>
+            History
+          </Link>
+        )}
+        <Button
+          disabled={!isDirty}
+          onClick={() => {
+            setTyped({});
+            setCallers(undefined);
+            saving.reset();
+          }}
+        >
+          Discard
+        </Button>
+        <Button
+          kind="primary"
+          type="submit"
+          disabled={!isDirty || faults.size > 0}
+          isBusy={saving.isPending}
+        >
+          Save
+        </Button>
+      </div>
+    </form>
+  );
+}
+
+/** What is wrong with the texts, by the names of their settings. */
+function faultsOf(changed: readonly SettingField[], typed: SettingTexts): Map<string, string> {
+  const faults = new Map<string, string>();
+  for (const { name, write } of changed) {
+    try {
+      write(typed[name] ?? "");
+    } catch (err) {
+      if (!(err instanceof TextFault)) {
+        throw err;
+      }
+      faults.set(name, err.message);
+    }
+  }
+  return faults;
+}
+
+interface SettingProps {
+  readonly field: SettingField;
+  readonly text: string;
+  readonly error: string | undefined;
+  onChange(text: string): void;
+}
+
+function Setting({ field, text, error, onChange }: SettingProps) {
+  const { label, hint, kind, choices = [], min, step } = field;
+  return (
+    <Field label={label} hint={hint === "" ? undefined : hint} error={error}>
+      {(control) => {
+        switch (kind) {
+          case "choice":
+            return (
+              <select {...control} value={text} onChange={({ target }) => onChange(target.value)}>
+                {choices.map(([value, words]) => (
+                  <option key={value} value={value}>
+                    {words}
+                  </option>
+                ))}
+              </select>
+            );
+          case "lines":
+            return (
+              <textarea
+                {...control}
+                className="code"
+                rows={2}
+                spellCheck={false}
+                value={text}
+                onChange={({ target }) => onChange(target.value)}
+              />
+            );
+          default:
+            return (
+              <input
+                {...control}
+                {...(kind === "number" && { type: "number", min, step: step ?? 1 })}
+                value={text}
+                onChange={({ target }) => onChange(target.value)}
+              />
+            );
+        }
+      }}
+    </Field>
+  );
+}
+
+/** The secrets that its workers find in their environment; their values are shown to nobody. */
+function Secrets({ deployment }: { readonly deployment: DeploymentJson }) {
+  const { secretNames = [] } = deployment.settings ?? {};
+  const { secretsWithheld = [] } = deployment;
+  return (
+    <div className="field">
+      <p className="field-title">Secrets</p>
+      {secretNames.length === 0 ? (
+        <p className="secondary">None.</p>
+      ) : (
+        <ul>
+          {secretNames.map((secret) => (
+            <li key={secret}>
+              <code>{secret}</code>
+              {secretsWithheld.includes(secret) && (
+                <span className="secondary"> withheld until an admin confirms the code</span>
+              )}
+            </li>
+          ))}
+        </ul>
+      )}
+    </div>
+  );
+}

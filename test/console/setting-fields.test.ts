@@ -1,0 +1,102 @@
+import { describe, expect, it } from "vitest";
+import type { DeploymentSettingsJson } from "../../gen/tessera/v1/deployment_pb.js";
+import {
+  changedFields,
+  readDuration,
+  readPairs,
+  SETTING_FIELDS,
+  type SettingTexts,
+  shortDuration,
+  TextFault,
+  textsOf,
+} from "../../src/console/app/pages/deployments/setting-fields.ts";
+import { SETTING_FIELDS as STORED } from "../../src/storage/deployment-settings.ts";
+
+const SETTINGS: DeploymentSettingsJson = {
+  minWorkers: 1,
+  maxWorkers: 4,
+  memoryMib: 512,
+  cpu: 0.5,
+  queueTime: "0.500s",
+  retention: "604800s",
+  env: { MODEL: "small", QUERY: "a=b" },
+  network: { access: "NETWORK_ACCESS_ALLOW", hosts: ["api.example.com:443"] },
+  requires: { gpu: "*" },
+};
+
+const fieldOf = (name: string) => {
+  const found = SETTING_FIELDS.find((field) => field.name === name);
+  if (found === undefined) {
+    throw new Error(`no field ${name}`);
+  }
+  return found;
+};
+
+describe("the settings of a deployment in a form", () => {
+  it("are all that a deployment has", () => {
+    expect(SETTING_FIELDS.map(({ path }) => path).sort()).toEqual(Object.values(STORED).sort());
+  });
+
+  it("say the same again when nothing was changed", () => {
+    const texts = textsOf(SETTINGS);
+    expect(texts).toMatchObject({
+      queueTime: "0.5s",
+      retention: "7d",
+      env: "MODEL=small\nQUERY=a=b",
+      network: "api.example.com:443",
+      requires: "gpu=*",
+      processes: "0",
+    });
+    expect(changedFields(SETTINGS, texts)).toEqual([]);
+    for (const { name, write } of SETTING_FIELDS.filter((field) => field.name in SETTINGS)) {
+      const written = write(texts[name] ?? "");
+      expect(textsOf({ ...SETTINGS, ...written })[name]).toBe(texts[name]);
+    }
+  });
+
+  it("tell which were changed, and which of those replace workers", () => {
+    const texts: SettingTexts = { ...textsOf(SETTINGS), memoryMib: "1024", maxWorkers: "8" };
+    const changed = changedFields(SETTINGS, texts);
+    expect(changed.map(({ name, replacesWorkers }) => [name, replacesWorkers])).toEqual([
+      ["maxWorkers", false],
+      ["memoryMib", true],
+    ]);
+    expect(Object.assign({}, ...changed.map((one) => one.write(texts[one.name] ?? "")))).toEqual({
+      maxWorkers: 8,
+      memoryMib: 1_024,
+    });
+  });
+
+  it.each([
+    ["0", "0s", "0"],
+    ["500ms", "0.5s", "0.5s"],
+    ["90s", "90s", "90s"],
+    ["10 m", "600s", "10m"],
+    ["2h", "7200s", "2h"],
+    ["30d", "2592000s", "30d"],
+    ["5", "5s", "5s"],
+  ])("have durations such as %s", (text, written, shown) => {
+    expect(readDuration(text)).toBe(written);
+    expect(shortDuration(written)).toBe(shown);
+  });
+
+  it.each(["", "soon", "-5s", "5 weeks"])("refuse %j as a duration", (text) => {
+    expect(() => readDuration(text)).toThrow(TextFault);
+  });
+
+  it("have variables with equals signs and empty values, and refuse a line without a name", () => {
+    expect(readPairs("A=1\n\n B = two\nC=\nD=a=b")).toEqual({ A: "1", B: " two", C: "", D: "a=b" });
+    expect(() => readPairs("A=1\nno name")).toThrow("this one has no name: no name");
+  });
+
+  it("have a network that is open, none, or hosts", () => {
+    const { write } = fieldOf("network");
+    expect(write("open")).toEqual({ network: { access: "NETWORK_ACCESS_OPEN" } });
+    expect(write("none\n")).toEqual({ network: { access: "NETWORK_ACCESS_NONE" } });
+    expect(write("a.example\n*.b.example:443")).toEqual({
+      network: { access: "NETWORK_ACCESS_ALLOW", hosts: ["a.example", "*.b.example:443"] },
+    });
+    expect(() => write("open\na.example")).toThrow("Write open alone, or hosts.");
+    expect(() => write(" ")).toThrow(TextFault);
+  });
+});

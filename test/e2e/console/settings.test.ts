@@ -1,0 +1,92 @@
+/** The settings of a deployment in the console: changed, refused, and changed by two people at once. */
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { leftOut } from "../../needed.ts";
+import { artifact, World } from "../hosting/world.ts";
+import { chromiumMissing, launchChromium } from "./chromium.ts";
+import { ConsoleBrowser } from "./console-browser.ts";
+
+const skipped = leftOut(chromiumMissing);
+const EMAIL = "ada@example.com";
+const PAGE = "/o/acme/deployments/tape/settings";
+
+describe.skipIf(skipped)(`the settings of a deployment in the console${skipped}`, () => {
+  let browser: Browser;
+  let world: World;
+
+  const stored = async () => {
+    const { json } = await world.platform.call("/api/v1/deployments/tape", undefined, world.cookie);
+    return json;
+  };
+
+  beforeAll(async () => {
+    browser = await launchChromium();
+    world = await World.start();
+    await world.deployed("tape", await artifact("tape"), {
+      settings: { minWorkers: 1, maxWorkers: 1 },
+    });
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await world?.[Symbol.asyncDispose]();
+  });
+
+  it("are changed by the keyboard alone, with what a change replaces", async () => {
+    await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
+    const { page } = person;
+    await person.go(PAGE);
+    await person.heading("tape: settings");
+    await person.isSound();
+    const save = page.getByRole("button", { name: "Save" });
+    expect(await save.isDisabled()).toBe(true);
+    await page.getByLabel("Workers, at most").fill("3");
+    await page.getByText("no worker starts anew").waitFor();
+    await page.getByLabel("Memory, in MiB").fill("640");
+    await page.getByLabel("Variables").fill("MODEL=small\nQUERY=a=b");
+    await page.getByText("Workers are replaced one after another").waitFor();
+    await page.getByLabel("Who may call it").selectOption("Protected");
+    await page.getByLabel("Memory, in MiB").press("Enter");
+    await page.getByText("Saved the settings of tape").waitFor();
+    expect(await stored()).toMatchObject({
+      authorization: true,
+      settings: { max_workers: 3, memory_mib: 640, env: { MODEL: "small", QUERY: "a=b" } },
+    });
+    await page.getByText("No changes.").waitFor();
+    await person.isSound();
+    await person.picture("deployment-settings");
+  });
+
+  it("say beside the field what is wrong with it, and keep what was typed", async () => {
+    await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
+    const { page } = person;
+    await person.go(PAGE);
+    await page.getByLabel("Queue time").fill("soon");
+    await page.getByText("Write a duration such as 500ms").waitFor();
+    expect(await page.getByRole("button", { name: "Save" }).isDisabled()).toBe(true);
+    await page.getByLabel("Queue time").fill("2h");
+    await person.press("Save");
+    const field = page.locator(".field", { has: page.getByLabel("Queue time") });
+    await field.locator(".field-error").waitFor();
+    expect(await page.getByLabel("Queue time").inputValue()).toBe("2h");
+    await person.isSound({ answers: [400] });
+    await person.press("Discard");
+    await page.getByText("No changes.").waitFor();
+    expect(await page.getByLabel("Queue time").inputValue()).toBe("1s");
+  });
+
+  it("of two people who change them at once both are told, and neither change is lost", async () => {
+    await using one = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
+    await using other = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
+    await one.go(PAGE);
+    await other.go(PAGE);
+    await one.page.getByLabel("Processors").fill("2");
+    await other.page.getByLabel("Memory, in MiB").fill("700");
+    await other.press("Save");
+    await other.page.getByText("Saved the settings of tape").waitFor();
+    await one.page.getByText("Somebody else has saved other settings meanwhile").waitFor();
+    expect(await one.page.getByLabel("Memory, in MiB").inputValue()).toBe("700");
+    await one.press("Save");
+    await one.page.getByText("Saved the settings of tape").waitFor();
+    expect((await stored()).settings).toMatchObject({ memory_mib: 700, cpu: 2 });
+  });
+});

@@ -42,6 +42,8 @@ export interface IsolatedRun {
   readonly read?: readonly string[];
   readonly env?: { readonly [name: string]: string };
   readonly timeoutMs: number;
+  /** What it complains of when it is ended, because waiting longer is of no use. Default: nothing. */
+  readonly endAt?: RegExp;
   readonly signal?: AbortSignal | undefined;
   /** Default: it has no network. */
   readonly network?: IsolatedNetwork;
@@ -108,7 +110,18 @@ interface Relay {
 }
 
 async function run(
-  { sandbox, program, args, folder, around, read = [], env = {}, timeoutMs, signal }: IsolatedRun,
+  {
+    sandbox,
+    program,
+    args,
+    folder,
+    around,
+    read = [],
+    env = {},
+    timeoutMs,
+    endAt,
+    signal,
+  }: IsolatedRun,
   { socketPath, loopback = "" }: Relay,
 ): Promise<Omit<IsolatedEnd, "refusal">> {
   const relay = socketPath !== undefined;
@@ -166,7 +179,11 @@ async function run(
     const [code, stdout, stderr] = await Promise.all([
       exited,
       startOf(child.stdout),
-      startOf(child.stderr),
+      startOf(child.stderr, (text) => {
+        if (endAt?.test(text) === true) {
+          kill();
+        }
+      }),
     ]);
     signal?.throwIfAborted();
     return { code: isLate ? null : code, stdout, stderr: stderr.toString(), isLate };
@@ -192,10 +209,15 @@ function relayFiles(): string[] {
   ];
 }
 
-async function startOf(stream: Readable | null): Promise<Buffer> {
+/** The start of what it writes; `look` sees each piece of it. */
+async function startOf(
+  stream: Readable | null,
+  look: (text: string) => void = () => {},
+): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let length = 0;
   for await (const chunk of (stream ?? []) as AsyncIterable<Buffer>) {
+    look(chunk.toString());
     if (length < MAX_TOOL_OUTPUT_BYTES) {
       chunks.push(chunk);
       length += chunk.length;

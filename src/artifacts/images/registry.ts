@@ -31,6 +31,9 @@ const MAX_IMAGE_LAYERS = 1_000;
 /** Characters of a complaint that an error shows. */
 const MAX_SHOWN_CHARACTERS = 500;
 
+/** What skopeo says when a registry has it wait for 5 s or more, as it does up to five times. */
+const LONG_WAIT = /Too many requests to \S+: sleeping for (?:[5-9]|\d{2,})\./;
+
 /** What skopeo is told of the operator's: certificates, and credentials of registries. */
 const PASSED = ["SSL_CERT_FILE", "SSL_CERT_DIR", "REGISTRY_AUTH_FILE"];
 
@@ -134,6 +137,8 @@ export class Registry {
       sandbox,
       program: toolPath("skopeo", searchPath),
       args: [
+        // It says nowhere else that a registry has it wait, for minutes.
+        "--debug",
         ...["--override-os", "linux", "--override-arch", ownArchitecture()],
         // What signatures the operator asks for holds here, too.
         ...(existsSync("/etc/containers/policy.json") ? [] : ["--insecure-policy"]),
@@ -144,6 +149,8 @@ export class Registry {
       read: ["/etc/containers", ...Object.values(passed).flatMap((path) => path.split(":"))],
       env: passed,
       timeoutMs,
+      // With layers on their way it may wait, within its hour.
+      ...(around === undefined && { endAt: LONG_WAIT }),
       signal,
       network: { allowed, idleMs, loopback, upstream: proxiesOf(env) },
     });
@@ -288,7 +295,11 @@ function pinnedName(name: string, digest: string): ImageName {
 /** What skopeo complained of, without passwords in addresses. */
 function complaintOf(stderr: string): string {
   const lines = [...stderr.matchAll(/level=(?:fatal|error) msg=("(?:[^"\\]|\\.)*"|\S+)/g)];
-  const [, said = JSON.stringify(stderr.trim())] = lines.at(-1) ?? [];
+  if (lines.length === 0 && LONG_WAIT.test(stderr)) {
+    return "too many requests";
+  }
+  const others = stderr.replaceAll(/^.*level=(?:debug|info|warning) .*$/gm, "").trim();
+  const [, said = JSON.stringify(others)] = lines.at(-1) ?? [];
   let text: string;
   try {
     text = String(JSON.parse(said));

@@ -33,9 +33,14 @@ describe.skipIf(skipped)(`downloads of container images${skipped}`, () => {
   let registry: TestRegistry;
   /** A server that answers as the registry does, but not for `held`. */
   let host: string;
-  /** The layer that is not given, and what waits for it. */
+  /** The layer that is not given, what is answered, and what waits for it. */
   let held = "";
   let waiting: ServerResponse[] = [];
+  const half = (res: ServerResponse): void => {
+    res.write(randomBytes(100_000));
+    waiting.push(res);
+  };
+  let answer: (res: ServerResponse) => void = half;
   /** The blobs that were asked for. */
   let asked: string[] = [];
   beforeAll(async () => {
@@ -49,15 +54,14 @@ describe.skipIf(skipped)(`downloads of container images${skipped}`, () => {
       if (blob === "" || blob !== held) {
         return false;
       }
-      res.write(randomBytes(100_000));
-      waiting.push(res);
+      answer(res);
       return true;
     });
   });
   afterAll(() => registry?.[Symbol.asyncDispose]());
   beforeEach(() => {
     home = realpathSync(mkdtempSync(join(tmpdir(), "tessera-downloads-")));
-    [held, waiting, asked] = ["", [], []];
+    [held, waiting, asked, answer] = ["", [], [], half];
   });
   afterEach(() => rmSync(home, { recursive: true }));
 
@@ -163,8 +167,8 @@ describe.skipIf(skipped)(`downloads of container images${skipped}`, () => {
     );
     await isThere(first);
     await vi.waitFor(() => expect(waiting).toHaveLength(1));
-    const half = expect.stringMatching("^oci-put-blob") as string;
-    await vi.waitFor(() => expect(downloaded()).toContainEqual(half));
+    const begun = expect.stringMatching("^oci-put-blob") as string;
+    await vi.waitFor(() => expect(downloaded()).toContainEqual(begun));
     const closed = once(waiting[0] as ServerResponse, "close");
     const exited = once(node, "exit");
     node.kill("SIGKILL");
@@ -175,6 +179,23 @@ describe.skipIf(skipped)(`downloads of container images${skipped}`, () => {
     await images.hold({ lock, organizationId: "acme" });
     expect(timesOf(layers)).toEqual([1, 2]);
     expect(readdirSync(join(home, "store")).filter((each) => /partial/.test(each))).toEqual([]);
+  });
+
+  it.each([
+    [429, { "retry-after": "0" }, "takes no more requests now (429)"],
+    [307, { location: "https://10.0.0.1/layer" }, "is a private address"],
+    [500, {}, "cannot be fetched"],
+  ])("goes on after the registry answered %i", async (status, headers, message) => {
+    const { name, layers } = push(`answered/${status}`, [layer("one"), layer("two")]);
+    const lock = await lockOf(name);
+    const images = await open();
+    held = layers[1] ?? "";
+    answer = (res) =>
+      void isThere(layers[0] ?? "").then(() => res.writeHead(status, headers).end());
+    await expect(images.hold({ lock })).rejects.toThrow(message);
+    held = "";
+    await images.hold({ lock });
+    expect(timesOf(layers.slice(0, 1))).toEqual([1]);
   });
 
   it("has a layer once that two images have, also when both are fetched at once", async () => {

@@ -341,20 +341,23 @@ describe.skipIf(skipped)(`container images${skipped}`, () => {
     await expect(images.lock(`${host}/closed`)).rejects.toThrow("to nobody without credentials");
   });
 
-  it("says that a registry takes no more requests", async () => {
-    const host = await registry.imitate((path, res) => {
-      if (path === "/v2/") {
-        return false;
-      }
-      res.writeHead(429, { "retry-after": "0", "content-type": "application/json" });
-      res.end('{"errors":[{"code":"TOOMANYREQUESTS","message":"slow down"}]}');
-      return true;
-    });
-    const images = await open({ allowed: [host] });
-    await expect(images.lock(`${host}/acme/reader`)).rejects.toThrow(
-      "takes no more requests now (429)",
-    );
-  });
+  it.each(["0", "3600"])(
+    "says that a registry takes no more requests, for %s s",
+    async (seconds) => {
+      const host = await registry.imitate((path, res) => {
+        if (path === "/v2/") {
+          return false;
+        }
+        res.writeHead(429, { "retry-after": seconds, "content-type": "application/json" });
+        res.end('{"errors":[{"code":"TOOMANYREQUESTS","message":"slow down"}]}');
+        return true;
+      });
+      const images = await open({ allowed: [host] });
+      await expect(images.lock(`${host}/acme/reader`)).rejects.toThrow(
+        "takes no more requests now (429)",
+      );
+    },
+  );
 
   it("follows no redirect to the loopback or to a private address", async () => {
     registry.push("led", { layers: [HELLO] });

@@ -5,6 +5,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import type { Page } from "playwright-core";
 import { Inspector } from "./inspector.ts";
 
 /** The token of an operator's Prometheus, with which the platform is started. */
@@ -123,6 +124,20 @@ export class ExamplePlatform implements AsyncDisposable {
   asked(path: string, init: RequestInit = {}): Promise<Response> {
     const headers = { authorization: `Bearer ${this.#developer}`, ...init.headers };
     return fetch(this.url + path, { ...init, headers });
+  }
+
+  /** Signs the person in who set it up. */
+  async signIn(page: Page): Promise<void> {
+    await page.goto(`${this.url}/sign-in`);
+    await page.getByLabel("E-mail address").fill("you@acme.example");
+    await page.getByLabel("Password").fill(this.password);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.waitForURL(({ pathname }) => pathname.startsWith("/o/"));
+  }
+
+  /** The variables that log the command line in. */
+  developerVariables(): Record<string, string> {
+    return { SERVICE_CLOUD_API_ENDPOINT: this.url, SERVICE_CLOUD_API_KEY: this.#developer };
   }
 
   /** Its metrics in Prometheus's format. */

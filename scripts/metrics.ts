@@ -8,6 +8,7 @@ import {
   type LabelDeclaration,
   METRICS,
 } from "../src/metrics/declarations.ts";
+import { MAX_EXPOSED_SERIES } from "../src/metrics/exposed-metrics.ts";
 import { formatNumber } from "../src/metrics/number.ts";
 import {
   MAX_BUCKETS,
@@ -68,6 +69,24 @@ Each node stores what it measures in the platform's database, for charts: \`Quer
 A series of a deployment ends when the deployment leaves the node. A metric has at most 2,000 series per organization and node; events beyond that are counted by \`tessera_series_dropped_total\`.
 
 ${ofServices()}
+
+## Of libraries
+
+What a Python service, or a library in it, counts with [prometheus_client](https://prometheus.github.io/client_python/) is exported too, without a declaration: its default registry, once something has imported it. \`bentoml.metrics\` is the same.
+
+| | as it is shown, with the labels \`organization\`, \`deployment\`, \`node\` |
+|---|---|
+| counter | the sum over workers; counts of workers that have ended remain |
+| gauge | the sum over the workers that are up. The average where its name ends with \`_ratio\`, \`_percent\`, \`_percentage\`, \`_perc\` or \`_celsius\`, the largest where it ends with \`_info\`, \`_timestamp\` or \`_timestamp_seconds\`, and what \`multiprocess_mode\` says where that is \`min\`, \`max\` or \`sum\`, with or without \`live\` |
+| histogram | the sum over workers |
+| summary | a histogram without buckets, whose \`_sum\` and \`_count\` are the sums over workers. Quantiles are left out: those of several workers cannot be put together |
+| info, enum | gauges |
+
+It is read every second, and less often where that takes more than 2 % of a worker's time; what a worker counts before it stops is counted, and the last second of one that is killed is lost. A counter that goes down has begun anew, and is added as a whole.
+
+A label \`organization\`, \`deployment\`, \`node\`, \`instance\` or \`job\` is shown with \`exported_\` before its name, as in a Prometheus that scrapes it. Left out are: names with the prefixes that are reserved above, \`_created\`, what the library says of its process (\`process_…\`, \`python_gc_…\`, \`python_info\`), values that are not finite, and what has more than 20 labels, 100 buckets, or 500 characters in a value. The log of the service says once what was left out. All that is exposed in a deployment has at most ${MAX_EXPOSED_SERIES.toLocaleString("en")} series on a node, each bucket counted as one; changes beyond that are counted by \`tessera_series_dropped_total{metric="other"}\`. It is not among the metrics over time.
+
+Processes that a worker starts are counted together with it by [the library's multiprocess mode](https://prometheus.github.io/client_python/multiprocess/). Its folder has to be the worker's own: where \`PROMETHEUS_MULTIPROC_DIR\` is in the environment of the deployment, each worker is given a new folder within it. One that the code names itself has to be new for each process: \`os.environ["PROMETHEUS_MULTIPROC_DIR"] = tempfile.mkdtemp()\`, before prometheus_client is imported.
 
 ## Of deployments
 

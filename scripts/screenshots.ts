@@ -6,7 +6,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Browser, Page } from "playwright-core";
+import type { Browser } from "playwright-core";
 import { launchChromium } from "../test/e2e/console/chromium.ts";
 import { ExamplePlatform } from "./example-platform.ts";
 import { readArguments, USAGE_EXIT_CODE, UsageError } from "./usage.ts";
@@ -74,14 +74,6 @@ const pages = (taskId: string): readonly (readonly [name: string, path: string])
   ["sign-in", "/sign-in"],
 ];
 
-async function signIn(page: Page, { url, password }: ExamplePlatform): Promise<void> {
-  await page.goto(`${url}/sign-in`);
-  await page.getByLabel("E-mail address").fill("you@acme.example");
-  await page.getByLabel("Password").fill(password);
-  await page.getByRole("button", { name: "Sign in" }).click();
-  await page.waitForURL(({ pathname }) => pathname.startsWith("/o/"));
-}
-
 async function photograph(
   browser: Browser,
   platform: ExamplePlatform,
@@ -93,7 +85,7 @@ async function photograph(
     for (const [size, viewport] of Object.entries(SIZES)) {
       const context = await browser.newContext({ colorScheme, viewport, reducedMotion: "reduce" });
       const page = await context.newPage();
-      await signIn(page, platform);
+      await platform.signIn(page);
       for (const [name, path] of pages(taskId)) {
         await page.goto(platform.url + path);
         await page.getByRole("heading", { level: 1 }).first().waitFor();

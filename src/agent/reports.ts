@@ -9,6 +9,8 @@ import type { ReportedLineSchema, ReportRequestSchema } from "../../gen/tessera/
 import type { CustomChange, CustomDeclaration } from "../metrics/custom-metric.ts";
 import {
   type DroppedEvents,
+  type ExposedChange,
+  type ExposedMetric,
   MAX_LOG_TEXT_CHARACTERS,
   MAX_SERIES_CHANGES_PER_MESSAGE,
   type MetricChange,
@@ -18,6 +20,11 @@ import { RequestQueue } from "./request-queue.ts";
 
 /** Series with changes that wait for a report; changes of further ones are counted as dropped. */
 const MAX_WAITING_SERIES = 20_000;
+
+/** Series that programs of a worker expose with changes that wait for a report. */
+const MAX_WAITING_EXPOSED = 5_000;
+/** Characters of what programs of a worker expose in one report, about: few enough for a node to parse. */
+const MAX_REPORTED_EXPOSED_CHARACTERS = 100_000;
 
 /** How long what is reported is collected. */
 const REPORT_DELAY_MS = 100;
@@ -157,6 +164,8 @@ export class ReportStream implements Disposable {
 class MetricChanges {
   readonly #changes = new Map<string, MetricChange>();
   readonly #dropped = new Map<string, number>();
+  readonly #exposed = new ExposedWaiting();
+  #unread = 0;
 
   declare(): void {
     // The node has the manifest.
@@ -185,9 +194,17 @@ class MetricChanges {
     this.#dropped.set(metric, (this.#dropped.get(metric) ?? 0) + events);
   }
 
+  countExposed(_worker: string, metric: ExposedMetric): void {
+    this.#exposed.add(metric);
+  }
+
+  unread(times: number): void {
+    this.#unread += times;
+  }
+
   /** Takes what fits in one report, as JSON text; empty when there is nothing. */
   take(): string {
-    if (this.#changes.size === 0 && this.#dropped.size === 0) {
+    if (this.size === 0) {
       return "";
     }
     const taken = [...this.#changes].slice(0, MAX_SERIES_CHANGES_PER_MESSAGE);
@@ -202,15 +219,93 @@ class MetricChanges {
       }),
     );
     this.#dropped.clear();
-    return JSON.stringify({ changes, dropped });
+    const exposed = this.#exposed.take();
+    const unread = this.#unread;
+    this.#unread = 0;
+    return JSON.stringify({
+      changes,
+      dropped,
+      ...(exposed.length > 0 && { exposed }),
+      ...(unread > 0 && { unread }),
+    });
   }
 
   get size(): number {
-    return this.#changes.size + this.#dropped.size;
+    return this.#changes.size + this.#dropped.size + this.#exposed.size + this.#unread;
   }
 }
 
-function merged(before: MetricChange, { value, counts }: CustomChange) {
+/** What programs of the worker expose, until it is reported: its changes, as one of each series. */
+class ExposedWaiting {
+  readonly #metrics = new Map<
+    string,
+    { metric: ExposedMetric; readonly changes: Map<string, ExposedChange> }
+  >();
+  #series = 0;
+
+  get size(): number {
+    return this.#series;
+  }
+
+  /** Changes beyond the bound are left out: a node shows less than waits here. */
+  add(metric: ExposedMetric): void {
+    const waiting = this.#metrics.get(metric.name) ?? { metric, changes: new Map() };
+    this.#metrics.set(metric.name, waiting);
+    if (JSON.stringify(waiting.metric.buckets) !== JSON.stringify(metric.buckets)) {
+      this.#series -= waiting.changes.size;
+      waiting.changes.clear();
+    }
+    waiting.metric = metric;
+    for (const change of metric.changes) {
+      const key = JSON.stringify(change.labels);
+      const before = waiting.changes.get(key);
+      if (before === undefined && this.#series >= MAX_WAITING_EXPOSED) {
+        continue;
+      }
+      this.#series += before === undefined ? 1 : 0;
+      const isAdded = metric.kind !== "gauge" && before !== undefined;
+      const { value = 0, counts } = change;
+      waiting.changes.set(
+        key,
+        isAdded
+          ? {
+              ...change,
+              ...merged({ value: 0, ...before }, { labels: [], value, ...(counts && { counts }) }),
+            }
+          : change,
+      );
+    }
+  }
+
+  take(): ExposedMetric[] {
+    const taken: ExposedMetric[] = [];
+    let left = MAX_REPORTED_EXPOSED_CHARACTERS;
+    for (const [name, { metric, changes }] of this.#metrics) {
+      const some: ExposedChange[] = [];
+      for (const [key, change] of changes) {
+        const { labels, counts = [] } = change;
+        left -= labels.join("").length + 10 * (labels.length + counts.length + 5);
+        if (left < 0 || some.length >= MAX_SERIES_CHANGES_PER_MESSAGE) {
+          break;
+        }
+        some.push(change);
+        changes.delete(key);
+        this.#series -= 1;
+      }
+      if (some.length > 0) {
+        left -= metric.help.length + 10 * (metric.buckets ?? []).length;
+        taken.push({ ...metric, changes: some });
+      }
+      if (changes.size > 0) {
+        break;
+      }
+      this.#metrics.delete(name);
+    }
+    return taken;
+  }
+}
+
+function merged(before: Pick<MetricChange, "value" | "counts">, { value, counts }: CustomChange) {
   return {
     value: before.value + value,
     ...(counts && { counts: counts.map((count, at) => count + (before.counts?.[at] ?? 0)) }),

@@ -13,6 +13,8 @@
 import { mkdtemp, realpath, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
+import { launchersFor } from "../pool/launchers.ts";
+import { findSandbox } from "../pool/sandbox/sandbox.ts";
 import {
   type BuildOptions,
   type BuildStep,
@@ -44,6 +46,7 @@ import { currentPlatform, platformParts } from "./platform.ts";
 import { nodeService, type ProbeOptions, probeService } from "./probe.ts";
 import { buildPythonArtifact } from "./python/build.ts";
 import { pythonTarget } from "./python/target.ts";
+import { systemFor } from "./system.ts";
 import { type Dependency, traceFiles } from "./trace.ts";
 import { writeFiles } from "./unpack.ts";
 
@@ -192,6 +195,9 @@ interface Described {
   readonly locked: ReadonlyMap<string, FileSource>;
 }
 
+/** A module in TypeScript is not read without running it: what it needs to load, the build names. */
+const NOTHING_READ = { packages: [], declared: { packages: [] } };
+
 /** The index, with the manifest that the service gives when loaded from exactly these files. */
 async function describeArtifact(
   content: ReadonlyMap<string, FileSource>,
@@ -207,7 +213,13 @@ async function describeArtifact(
     const scratchFolder = await realpath(await mkdtemp(join(temporary, "scratch-")));
     const probe = { root, source, env, readyTimeoutMs, ...(signal && { signal }) };
     const probed = await nodeService(folder, { native, scratchFolder });
-    const service = await probeService(probed, scratchFolder, probe);
+    const service = await probeService(probed, scratchFolder, probe).catch(async (err: unknown) => {
+      // Most services load without what they need of a system, which takes a while to be there.
+      const sandbox = await findSandbox("auto", options.python?.searchPath ?? "");
+      await using system = await systemFor(err, NOTHING_READ, { sandbox, options });
+      const launch = launchersFor(sandbox)(probed);
+      return await probeService({ ...probed, launch, system }, scratchFolder, probe);
+    });
     const packages = await lockedPackages(service, options);
     const image = await lockedImage(service, options);
     const kind = native ? { platform: currentPlatform() } : {};

@@ -62,7 +62,7 @@ export interface SystemFiles {
 export async function nodeService(
   folder: string,
   { native, scratchFolder }: { readonly native: boolean; readonly scratchFolder: string },
-): Promise<ProbedService> {
+): Promise<ProbedService & { readonly code: string }> {
   const real = await realpath(folder);
   const servicePath = join(real, ENTRY_NAME);
   const access = { read: [], addons: native, threads: false, processes: false, env: {} };

@@ -21,7 +21,10 @@ type MetricsMessage = Extract<WorkerMessage, { readonly type: "metrics" }>;
 const MAX_HELD_COUNT_VALUES = 30_000;
 
 /** What the changes of all workers are counted into. */
-type CountedMetrics = Pick<CustomMetrics, "declare" | "count" | "dropped" | "workerEnded">;
+type CountedMetrics = Pick<
+  CustomMetrics,
+  "declare" | "count" | "countExposed" | "dropped" | "unread" | "workerEnded"
+>;
 
 /** The serving revision: its metrics, and its declarations as a text to compare. */
 interface Serving {
@@ -118,7 +121,8 @@ class WorkerCounts implements CountsReceiver {
     }
   }
 
-  #count({ changes, dropped }: MetricsMessage, metrics: CountedMetrics): void {
+  #count(message: MetricsMessage, metrics: CountedMetrics): void {
+    const { changes, dropped, exposed = [], unread = 0 } = message;
     for (const change of changes) {
       const declaration = this.#declared.get(change.metric) as MetricManifest;
       // Last increments of an ended worker still count, but its gauges are gone.
@@ -128,6 +132,14 @@ class WorkerCounts implements CountsReceiver {
     }
     for (const { metric, events } of dropped) {
       metrics.dropped(metric, events);
+    }
+    for (const metric of exposed) {
+      if (!this.#ended || metric.kind !== "gauge") {
+        metrics.countExposed(this.#workerId, metric);
+      }
+    }
+    if (unread > 0) {
+      metrics.unread(unread);
     }
   }
 
@@ -152,8 +164,9 @@ class WorkerCounts implements CountsReceiver {
 }
 
 /** The size of a message: its numbers and labels. The pool has already validated its shape. */
-function valuesIn({ changes, dropped }: MetricsMessage): number {
-  return changes.reduce(
+function valuesIn({ changes, dropped, exposed = [] }: MetricsMessage): number {
+  const all = [...changes, ...exposed.flatMap((metric) => metric.changes)];
+  return all.reduce(
     (sum, { labels, counts = [] }) => sum + 1 + labels.length + counts.length,
     1 + dropped.length,
   );

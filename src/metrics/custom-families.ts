@@ -5,6 +5,7 @@
  */
 import type { CustomMetric } from "./custom-metric.ts";
 import { CustomMetrics } from "./custom-metrics.ts";
+import { MAX_EXPOSED_SERIES } from "./exposed-metrics.ts";
 import type { Group, Owner, SeriesBudget } from "./metric.ts";
 
 /**
@@ -18,6 +19,17 @@ interface CustomFamiliesOptions {
   readonly maxSeries: number;
   readonly onDropped: (owner: Owner, metric: string, events: number) => void;
 }
+
+/** What is told of one deployment. */
+interface CustomListener {
+  /** What programs of a worker expose could not be read. */
+  readonly onUnread: (times: number) => void;
+}
+
+/** A metric that a service declares, or that one of its programs exposes. */
+type Counted = Pick<CustomMetric, "groups"> & {
+  readonly declaration: Pick<CustomMetric["declaration"], "name" | "help" | "kind">;
+};
 
 interface Organization {
   readonly budget: SeriesBudget;
@@ -34,7 +46,7 @@ export class CustomFamilies {
   }
 
   /** Creates the custom metrics of a deployment, until `remove`. */
-  add(owner: Owner, deployment: string): CustomMetrics {
+  add(owner: Owner, deployment: string, { onUnread }: CustomListener): CustomMetrics {
     const { maxSeries, onDropped } = this.#options;
     const { organizationId } = owner;
     let organization = this.#organizations.get(organizationId);
@@ -46,7 +58,9 @@ export class CustomFamilies {
       owner,
       maxSeries,
       budget: organization.budget,
+      exposedBudget: new Budget(MAX_EXPOSED_SERIES, organization.budget),
       onDropped: (metric, events) => onDropped(owner, metric, events),
+      onUnread,
     });
     organization.deployments.set(custom, deployment);
     return custom;
@@ -85,22 +99,25 @@ export class CustomFamilies {
     return apart(byName);
   }
 
-  #metricsOf(organizationId: string | undefined, deployment?: string): CustomMetric[] {
+  #metricsOf(organizationId: string | undefined, deployment?: string): Counted[] {
     return [...(this.#organizations.get(organizationId)?.deployments ?? [])]
       .filter(([, name]) => deployment === undefined || name === deployment)
-      .flatMap(([custom]) => [...custom.all]);
+      .flatMap(([custom]) => [...custom.all, ...custom.exposed]);
   }
 }
 
 class Budget implements SeriesBudget {
   #left: number;
+  readonly #within: SeriesBudget | undefined;
 
-  constructor(samples: number) {
+  /** Samples, which are taken of another budget, too. */
+  constructor(samples: number, within?: SeriesBudget) {
     this.#left = samples;
+    this.#within = within;
   }
 
   take(samples: number): boolean {
-    if (samples > this.#left) {
+    if (samples > this.#left || this.#within?.take(samples) === false) {
       return false;
     }
     this.#left -= samples;
@@ -109,6 +126,7 @@ class Budget implements SeriesBudget {
 
   giveBack(samples: number): void {
     this.#left += samples;
+    this.#within?.giveBack(samples);
   }
 }
 

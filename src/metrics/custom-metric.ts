@@ -39,8 +39,7 @@ export class CustomMetric {
   readonly declaration: CustomDeclaration;
   readonly #metric: Metric;
   readonly #owned: Owned;
-  /** For a gauge: the value of each worker. */
-  readonly #values = new Map<GaugeSeries, Map<string, number>>();
+  readonly #gauges: GaugeValues;
 
   constructor(
     declaration: CustomDeclaration,
@@ -60,6 +59,7 @@ export class CustomMetric {
       { maxSeries, budget, listed: {}, onDropped: () => onDropped(declaration.name, 1) },
     );
     this.#owned = this.#metric.of(owner);
+    this.#gauges = new GaugeValues(declaration.aggregator);
   }
 
   get groups(): ReadonlyMap<string | undefined, Group> {
@@ -80,14 +80,43 @@ export class CustomMetric {
     const isGauge = this.declaration.kind === "gauge";
     const series = this.#owned.with(...(isGauge ? labels : [endpoint, ...labels]));
     if (series instanceof GaugeSeries) {
-      const values = this.#values.get(series) ?? new Map<string, number>();
-      this.#values.set(series, values.set(workerId, value));
-      this.#aggregate(series, values);
+      this.#gauges.set(series, workerId, value);
     } else if (series instanceof HistogramSeries) {
       series.merge(counts, value);
     } else {
       series?.add(value);
     }
+  }
+
+  workerEnded(workerId: string): void {
+    this.#gauges.workerEnded(workerId);
+  }
+
+  end(): void {
+    this.#owned.end();
+    this.#gauges.clear();
+  }
+}
+
+/** What workers have set gauges to, and how their values become one. */
+export class GaugeValues {
+  readonly #aggregator: NonNullable<CustomDeclaration["aggregator"]>;
+  readonly #values = new Map<GaugeSeries, Map<string, number>>();
+
+  constructor(aggregator: CustomDeclaration["aggregator"] = "sum") {
+    this.#aggregator = aggregator;
+  }
+
+  /** Undefined: the worker does not set it any more. */
+  set(gauge: GaugeSeries, workerId: string, value: number | undefined): void {
+    const values = this.#values.get(gauge) ?? new Map<string, number>();
+    this.#values.set(gauge, values);
+    if (value === undefined) {
+      values.delete(workerId);
+    } else {
+      values.set(workerId, value);
+    }
+    this.#aggregate(gauge, values);
   }
 
   workerEnded(workerId: string): void {
@@ -98,8 +127,7 @@ export class CustomMetric {
     }
   }
 
-  end(): void {
-    this.#owned.end();
+  clear(): void {
     this.#values.clear();
   }
 
@@ -107,8 +135,9 @@ export class CustomMetric {
     const values = [...byWorker.values()];
     if (values.length === 0) {
       gauge.unset();
+      this.#values.delete(gauge);
     } else {
-      gauge.set(AGGREGATE[this.declaration.aggregator ?? "sum"](values));
+      gauge.set(AGGREGATE[this.#aggregator](values));
     }
   }
 }

@@ -19,18 +19,42 @@ import {
   CustomMetric,
   type CustomMetricsOptions,
 } from "./custom-metric.ts";
+import { type ExposedChanges, ExposedMetrics, sampleNames } from "./exposed-metrics.ts";
+import type { SeriesBudget } from "./metric.ts";
+
+interface Options extends CustomMetricsOptions {
+  /** Of all that programs of the deployment expose. */
+  readonly exposedBudget: SeriesBudget;
+  /** What programs of a worker expose could not be read. */
+  readonly onUnread: (times: number) => void;
+}
 
 export class CustomMetrics {
-  readonly #options: CustomMetricsOptions;
+  readonly #options: Options;
   readonly #metrics = new Map<string, CustomMetric>();
+  /** The names of all their samples. */
+  #names: ReadonlySet<string> = new Set();
+  readonly #exposed: ExposedMetrics;
   #ended = false;
 
-  constructor(options: CustomMetricsOptions) {
+  constructor(options: Options) {
     this.#options = options;
+    this.#exposed = new ExposedMetrics({
+      owner: options.owner,
+      budget: options.exposedBudget,
+      isDeclared: (name) => this.#names.has(name),
+      // Their names are nobody's promise, so they are no values of a label.
+      onDropped: (events) => options.onDropped("other", events),
+    });
   }
 
   get all(): Iterable<CustomMetric> {
     return this.#metrics.values();
+  }
+
+  /** What programs of its workers expose. */
+  get exposed(): ExposedMetrics["all"] {
+    return this.#exposed.all;
   }
 
   /** Replaces the declared metrics. */
@@ -53,6 +77,8 @@ export class CustomMetrics {
     for (const gone of before.values()) {
       gone.end();
     }
+    this.#names = new Set(declarations.flatMap(({ name, kind }) => sampleNames(name, kind)));
+    this.#exposed.serve();
   }
 
   /** Applies a worker's change; ignored when the declaration has changed since. */
@@ -61,6 +87,18 @@ export class CustomMetrics {
     if (metric?.isAs(declaration)) {
       metric.count(workerId, change);
     }
+  }
+
+  /** Applies what has changed in what programs of a worker expose. */
+  countExposed(workerId: string, exposed: ExposedChanges): void {
+    if (!this.#ended) {
+      this.#exposed.take(workerId, exposed);
+    }
+  }
+
+  /** What programs of a worker expose could not be read, this often. */
+  unread(times: number): void {
+    this.#options.onUnread(times);
   }
 
   /** A worker dropped this many events. */
@@ -73,11 +111,13 @@ export class CustomMetrics {
     for (const metric of this.#metrics.values()) {
       metric.workerEnded(workerId);
     }
+    this.#exposed.workerEnded(workerId);
   }
 
   /** Ends all series. */
   end(): void {
     this.declare([]);
+    this.#exposed.end();
     this.#ended = true;
   }
 }

@@ -266,6 +266,14 @@ export const METRICS = {
     of: "deployment",
     labels: [],
   }),
+  metricsUnread: declare({
+    name: "tessera_metrics_unread_total",
+    help: "Times that what a server or a library in a worker exposes could not be read; the log of the service says why",
+    kind: "counter",
+    unit: "none",
+    of: "deployment",
+    labels: [],
+  }),
   seriesDropped: declare({
     name: "tessera_series_dropped_total",
     help: "Events that were not counted because their metric has as many series as it may have",

@@ -55,7 +55,7 @@ interface MetricBounds {
   readonly onDropped: (owner: Owner) => void;
 }
 
-const KINDS = { counter: CounterSeries, gauge: GaugeSeries, histogram: HistogramSeries };
+export const KINDS = { counter: CounterSeries, gauge: GaugeSeries, histogram: HistogramSeries };
 
 /** The series of one metric in one organization, by the names that Prometheus sees. */
 export interface Group {
@@ -220,11 +220,11 @@ function isSame(some: readonly string[], others: readonly string[]): boolean {
 }
 
 /** The number of samples per series: a histogram has its buckets, +Inf, its sum and its count. */
-function samplesOf({ kind, buckets = [] }: Declaration): number {
+export function samplesOf({ kind, buckets = [] }: Pick<Declaration, "kind" | "buckets">): number {
   return kind === "histogram" ? buckets.length + 3 : 1;
 }
 
-class MutableGroup implements Group {
+export class MutableGroup implements Group {
   size = 0;
   readonly samples = new Map<string, SampleSeries[]>();
 

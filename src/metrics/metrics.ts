@@ -140,8 +140,11 @@ export class Metrics {
         ["node", this.node],
       ],
     };
-    const custom = this.custom.add(owner, deployment);
-    const created = new DeploymentMetrics(this.#ownedBy(owner, "deployment"), {
+    const owned = this.#ownedBy(owner, "deployment");
+    const custom = this.custom.add(owner, deployment, {
+      onUnread: (times) => owned.metricsUnread.with()?.add(times),
+    });
+    const created = new DeploymentMetrics(owned, {
       now: this.#now,
       custom,
       onEnd: () => {
@@ -260,7 +263,7 @@ export class Metrics {
   }
 
   #seriesDropped({ organizationId, labels }: Owner, metric: string, events = 1): void {
-    if (organizationId === undefined) {
+    if (organizationId === undefined || metric === METRICS.seriesDropped.name) {
       return;
     }
     let dropped = this.#dropped.get(organizationId);

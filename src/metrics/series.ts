@@ -32,7 +32,7 @@ abstract class Series {
 export class CounterSeries extends Series {
   #total = 0;
 
-  constructor({ name }: Declaration, labels: Labels) {
+  constructor({ name }: Pick<Declaration, "name">, labels: Labels) {
     super((series: CounterSeries) => [
       new Part({ name, labels, read: () => (series.ended ? undefined : series.#total) }),
     ]);
@@ -56,7 +56,7 @@ export class GaugeSeries extends Series {
   #value: number | undefined;
   #setAtMs: number | undefined;
 
-  constructor({ name }: Declaration, labels: Labels) {
+  constructor({ name }: Pick<Declaration, "name">, labels: Labels) {
     super((series: GaugeSeries) => [
       new Part({
         name,
@@ -90,7 +90,7 @@ export class HistogramSeries extends Series {
   readonly #counts: Float64Array;
   #sum = 0;
 
-  constructor({ name, buckets = [] }: Declaration, labels: Labels) {
+  constructor({ name, buckets = [] }: Pick<Declaration, "name" | "buckets">, labels: Labels) {
     super((series: HistogramSeries) => [
       ...[...buckets, Number.POSITIVE_INFINITY].map(
         (bound, index) =>

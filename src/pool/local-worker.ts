@@ -19,6 +19,7 @@ import { MountSockets } from "./calls/mount-sockets.ts";
 import { Capacity } from "./calls/slot.ts";
 import { FileTransfers, type TransferHost } from "./calls/transfers.ts";
 import { WorkerCalls } from "./calls/worker-calls.ts";
+import { type ExposedSource, Exposition } from "./exposition/exposition.ts";
 import { WorkerHeartbeat } from "./heartbeat.ts";
 import { notReadyAfter } from "./limits.ts";
 import { ServiceProcess } from "./process.ts";
@@ -46,6 +47,8 @@ const READINESS_LOOK_MS = 1_000;
 /** Pause after which others follow what a worker says of itself. */
 const READINESS_TELL_MS = 100;
 
+type MetricsMessage = Extract<WorkerMessage, { readonly type: "metrics" }>;
+
 export class LocalWorker implements Worker {
   readonly id: string;
   readonly capacity = new Capacity();
@@ -66,6 +69,9 @@ export class LocalWorker implements Worker {
   #telling: NodeJS.Timeout | undefined;
   #givingUp: NodeJS.Timeout | undefined;
   #counts: CountsReceiver | undefined;
+  readonly #exposition: Exposition;
+  /** What the libraries in the process of the service expose; undefined where none does. */
+  #libraries: ExposedSource | undefined;
   /** Undefined without mounted servers. */
   #mounts: MountSockets | undefined;
   #servedMount = false;
@@ -86,6 +92,15 @@ export class LocalWorker implements Worker {
       onChange: () => {
         this.#executions.answering();
         onAnswering();
+      },
+    });
+    this.#exposition = new Exposition({
+      onChanges: (exposed) => this.#countExposed({ exposed }),
+      onUnread: () => this.#countExposed({ unread: 1 }),
+      onLine: (line) => {
+        if (this.#process.admitLine(line.length)) {
+          options.onOutput(line, "node");
+        }
       },
     });
     const { graceMs } = options;
@@ -305,6 +320,12 @@ export class LocalWorker implements Worker {
       case "metrics":
         this.#count(message);
         break;
+      case "exposition":
+        if (this.#manifest !== undefined) {
+          this.#libraries ??= this.#exposition.source("its libraries");
+          this.#libraries.take(message.text);
+        }
+        break;
       case "pong":
         this.#heartbeat.pong();
         break;
@@ -340,11 +361,15 @@ export class LocalWorker implements Worker {
     }
   }
 
-  #count(message: Extract<WorkerMessage, { readonly type: "metrics" }>): void {
+  #count(message: MetricsMessage): void {
     const fault = this.#counts?.take(message);
     if (fault !== undefined) {
       this.#process.refuse(fault);
     }
+  }
+
+  #countExposed(changes: Pick<MetricsMessage, "exposed" | "unread">): void {
+    this.#counts?.take({ type: "metrics", changes: [], dropped: [], ...changes });
   }
 
   #ready(manifest: ServiceManifest): void {
@@ -414,6 +439,7 @@ export class LocalWorker implements Worker {
     this.#heartbeat[Symbol.dispose]();
     clearTimeout(this.#telling);
     clearTimeout(this.#givingUp);
+    this.#exposition[Symbol.dispose]();
     this.#counts?.end();
     this.#mounts?.[Symbol.dispose]();
     this.#loaded.promise.catch(() => {

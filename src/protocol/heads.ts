@@ -41,6 +41,14 @@ const NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/;
 /** A value without control characters (RFC 9110, section 5.5), in the letters that HTTP has. */
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
+/** The headers of a message of `node:http`, whose `rawHeaders` alternate names and values. */
+export function* fieldsOf(rawHeaders: readonly string[]): Generator<HeaderField> {
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const [name = "", value = ""] = rawHeaders.slice(index, index + 2);
+    yield [name, value];
+  }
+}
+
 export function isHeaderName(name: unknown): name is string {
   return typeof name === "string" && NAME.test(name);
 }

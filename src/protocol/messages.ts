@@ -256,6 +256,30 @@ export interface DroppedEvents {
   readonly events: number;
 }
 
+/** Text in which a program of a worker exposes its metrics, in the format of Prometheus. */
+export const MAX_EXPOSITION_BYTES = 1024 ** 2;
+
+/** What has changed in a metric that a program of a worker exposes, which no service declares. */
+export interface ExposedMetric {
+  readonly name: string;
+  readonly kind: "counter" | "gauge" | "histogram";
+  readonly help: string;
+  /** Of a histogram: the upper bounds in rising order, without +Inf; a summary has none. */
+  readonly buckets?: readonly number[];
+  /** Of a gauge: how the values of several workers are combined into one. */
+  readonly aggregator?: "sum" | "min" | "max" | "average";
+  readonly changes: readonly ExposedChange[];
+}
+
+/** The change of one series of such a metric. */
+export interface ExposedChange {
+  /** Names and values in turns, sorted by name. */
+  readonly labels: readonly string[];
+  /** As in `MetricChange`; absent for a gauge that is not there any more. */
+  readonly value?: number;
+  readonly counts?: readonly number[];
+}
+
 /** Where a host of another language finds the service, which it imports itself. */
 export interface ServiceEntry {
   /** The path of its source file, or the dotted name of its module. */
@@ -349,7 +373,13 @@ export type WorkerMessage =
       readonly type: "metrics";
       readonly changes: readonly MetricChange[];
       readonly dropped: readonly DroppedEvents[];
+      /** What its programs expose. The node that runs a worker finds it out; no worker sends it. */
+      readonly exposed?: readonly ExposedMetric[];
+      /** How often what its programs expose could not be read. Default: never. */
+      readonly unread?: number;
     }
+  /** What the libraries in a host expose, in the format of Prometheus: all of it, when it has changed. */
+  | { readonly type: "exposition"; readonly text: string }
   | { readonly type: "pong"; readonly sequence: number };
 
 /** True when the whole payload is in memory, as nearly all are. */

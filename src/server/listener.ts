@@ -16,7 +16,7 @@ import type { ConnectionLimit } from "./connection-limit.ts";
 import { BODY_DEADLINE_MS, boundRest } from "./http/body.ts";
 import { lingerAfter } from "./http/lingering-close.ts";
 import { answerUnreadable } from "./http/malformed-request.ts";
-import { asksForWebSocket, handleUpgrade } from "./http/upgrade.ts";
+import { asksForWebSocket, handleConnect, handleUpgrade } from "./http/upgrade.ts";
 
 const PREFACE = Buffer.from("PRI * HTTP/2.0");
 
@@ -138,17 +138,16 @@ export function createListener(
     },
   );
   http1.on("clientError", answerUnreadable);
-  http1.on("upgrade", (req, _socket, head) =>
-    handleUpgrade(req, { socket: req.socket, head }, handler),
-  );
+  http1.on("upgrade", (req, _socket, head) => handleUpgrade(req, head, handler));
   const http2 = createHttp2(
     {
-      settings: { maxConcurrentStreams: MAX_SESSION_STREAMS },
+      settings: { maxConcurrentStreams: MAX_SESSION_STREAMS, enableConnectProtocol: true },
       maxSessionMemory: MAX_SESSION_MEMORY_MB,
     },
     // The compatibility API has the same shape for what Fastify uses of it.
     handler as unknown as Parameters<typeof createHttp2>[1],
   );
+  http2.on("connect", (req, res) => handleConnect(req, res, handler));
   const sockets = new Set<Socket>();
   /** Connections that have not shown their protocol yet. */
   const silent = new Set<Socket>();

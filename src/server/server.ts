@@ -28,6 +28,7 @@ import {
 import { JSON_TYPE, sendProblem } from "./http/problem.ts";
 import { requestIdOf } from "./http/request-id.ts";
 import { writeTo } from "./http/request-log.ts";
+import { routeConnects } from "./http/upgrade.ts";
 import { createListener, type Listener } from "./listener.ts";
 import {
   mountProtocols,
@@ -112,6 +113,7 @@ export async function createServer(options: ServerOptions): Promise<HttpServer> 
     );
   });
   app.setErrorHandler(sendFrameworkError);
+  routeConnects(app);
   leaveBodies(app);
   setDefaultHeaders(app);
   if (options.accessLog !== undefined) {

@@ -8,6 +8,7 @@ import type { Socket } from "node:net";
 import { Readable } from "node:stream";
 import type { ReadableStream } from "node:stream/web";
 import { inspect } from "node:util";
+import { fieldsOf } from "../protocol/heads.ts";
 import { type FetchHandler, isServer, type ServiceMount } from "../sdk/mounts.ts";
 import type { ConnectMount } from "./restrict.ts";
 
@@ -122,8 +123,7 @@ async function answer(
 function requestOf(req: IncomingMessage, signal: AbortSignal): Request {
   const { method = "GET", url = "/", headers, rawHeaders } = req;
   const given = new Headers();
-  for (let index = 0; index < rawHeaders.length; index += 2) {
-    const [name = "", value = ""] = rawHeaders.slice(index, index + 2);
+  for (const [name, value] of fieldsOf(rawHeaders)) {
     given.append(name, value);
   }
   const host = HOST.test(headers.host ?? "") ? headers.host : "localhost";

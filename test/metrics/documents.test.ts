@@ -72,6 +72,7 @@ describe("the dashboard", () => {
         });
         digits.workerReplaced("crashed");
         digits.egressDecided("allowed");
+        digits.custom.unread(1);
         res.setHeader("content-type", "text/plain; version=0.0.4");
         for await (const chunk of expose(metrics)) {
           res.write(chunk);

@@ -6,7 +6,7 @@ import type {
   WorkerService,
 } from "../../../gen/tessera/v1/worker_pb.js";
 import { problem } from "../../errors.ts";
-import { readMetrics } from "../../pool/checks/check-metrics.ts";
+import { readExposed, readMetrics } from "../../pool/checks/check-metrics.ts";
 import { isFields, parseJson } from "../../pool/checks/untrusted.ts";
 import { Attachments } from "../../protocol/attachments.ts";
 import { type LogLevel, MAX_LOG_TEXT_CHARACTERS } from "../../protocol/messages.ts";
@@ -81,7 +81,10 @@ function takeMetrics(text: string, { worker }: WorkerSession): string | undefine
   const metrics = isFields(fields)
     ? readMetrics(fields, new Attachments(Buffer.alloc(0), { begin: 0, end: 0 }, 0))
     : undefined;
-  return metrics ? worker.counts?.take(metrics) : "it sent metrics that the protocol does not have";
+  const exposed = isFields(fields) ? readExposed(fields) : undefined;
+  return metrics && exposed
+    ? worker.counts?.take({ ...metrics, ...exposed })
+    : "it sent metrics that the protocol does not have";
 }
 
 function isJsonObject(text: string): boolean {

@@ -50,10 +50,10 @@ import { lockedPackages } from "../layers/build.ts";
 import { placed, wholePath } from "../parts.ts";
 import { currentPlatform } from "../platform.ts";
 import { probeService, type SystemFiles } from "../probe.ts";
+import { systemFor } from "../system.ts";
 import { writeFiles } from "../unpack.ts";
 import { nearestInterpreter } from "./interpreter.ts";
 import { findFile, sourcesIn } from "./service.ts";
-import { systemFor } from "./system.ts";
 import { vendoredWheels, wheelFiles } from "./wheels.ts";
 
 /** Disk space of the environments of builds. */
@@ -114,7 +114,7 @@ export async function buildPythonArtifact(
   const probed = { sources, content, own, environment, sandbox, modelStore };
   const manifest = await probe(service, probed, options).catch(async (err: unknown) => {
     // Most services load without what they need of a system, which takes a while to be there.
-    await using system = await systemFor(err, named, { ...toolchain, sandbox, python, options });
+    await using system = await systemFor(err, named, { sandbox, options: { ...options, python } });
     return await probe(service, { ...probed, system }, options);
   });
   const models = { ...named.models, ...manifest.models };

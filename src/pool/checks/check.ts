@@ -8,6 +8,7 @@ import {
   type Chunk,
   type LogLevel,
   MAX_CHUNKS_PER_MESSAGE,
+  MAX_EXPOSITION_BYTES,
   MAX_INLINE_RESULT_BYTES,
   MAX_LOG_TEXT_CHARACTERS,
   MAX_NOT_READY_CHARACTERS,
@@ -70,6 +71,10 @@ export function readWorkerMessage(
       return readLog(message, attachments);
     case "metrics":
       return readMetrics(message, attachments);
+    case "exposition": {
+      const text = attachments.text(message.text, MAX_EXPOSITION_BYTES);
+      return text === undefined ? undefined : { type: "exposition", text };
+    }
     case "pong":
       return typeof message.sequence === "number"
         ? { type: "pong", sequence: message.sequence }

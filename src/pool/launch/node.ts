@@ -13,11 +13,11 @@ const WORKER_PROGRAM = fileURLToPath(
 
 /** A worker in Node, under its permission model. */
 export function nodeProgram(options: LaunchOptions): WorkerProgram {
-  const { rights, limits, image } = options;
+  const { rights, limits, layer, image } = options;
   const command = [
     ...permissionFlags(rights),
-    // The sandbox has nothing but the image and what it was given.
-    ...(image === undefined ? [] : ["--allow-fs-read=*"]),
+    // The sandbox has nothing but its image, or its packages, and what it was given.
+    ...(image === undefined && layer === undefined ? [] : ["--allow-fs-read=*"]),
     ...(limits ? heapFlags(limits) : []),
     "--disable-warning=ExperimentalWarning",
     WORKER_PROGRAM,

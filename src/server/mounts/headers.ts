@@ -6,6 +6,7 @@ import type { IncomingMessage } from "node:http";
 import type { ContextValues } from "@connectrpc/connect";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { addressOf, isSecure, principalOf } from "../../auth/principal.ts";
+import { fieldsOf } from "../../protocol/heads.ts";
 import { SAID_TO_SERVERS } from "../../service/mounts.ts";
 import { REQUEST_ID_HEADER } from "../http/request-id.ts";
 import { ownCookie } from "../http/response-head.ts";
@@ -30,16 +31,21 @@ export function hasBody({ raw, headers }: FastifyRequest): boolean {
   return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
 }
 
-/** The headers of a request for a server, as `rawHeaders` has them. */
-export function requestHeaders(req: FastifyRequest, values: ContextValues): string[] {
+/**
+ * The headers of a request for a server, as `rawHeaders` has them. `key` is that of a WebSocket
+ * over HTTP/2, which has none.
+ */
+export function requestHeaders(req: FastifyRequest, values: ContextValues, key?: string): string[] {
   const { rawHeaders } = req.raw;
   const named = namedByConnection(req.headers.connection);
   const isUpgrade = hasUpgrade(req.raw);
   const passed = ["Host", hostOf(values)];
   let hasLength = false;
-  for (const [given, value] of pairs(rawHeaders)) {
+  for (const [given, value] of fieldsOf(rawHeaders)) {
     const name = given.toLowerCase();
-    const isFraming = name === "content-length" && isUpgrade;
+    const isFraming =
+      (name === "content-length" && isUpgrade) ||
+      (name === "sec-websocket-key" && key !== undefined);
     // CGI and WSGI take an underscore for a hyphen.
     const isSaid = SAID_TO_SERVERS.test(name.replaceAll("_", "-"));
     // Over HTTP/2, a cookie may come in several headers: they are passed as one, below.
@@ -61,6 +67,9 @@ export function requestHeaders(req: FastifyRequest, values: ContextValues): stri
   }
   if (isUpgrade) {
     passed.push("Connection", "Upgrade", "Upgrade", "websocket");
+  }
+  if (key !== undefined) {
+    passed.push("Sec-WebSocket-Key", key);
   }
   passed.push("X-Forwarded-For", addressOf(values));
   passed.push("X-Forwarded-Proto", isSecure(values) ? "https" : "http");
@@ -85,14 +94,6 @@ export function callerIn(values: ContextValues): string | undefined {
   }
 }
 
-/** The headers of a message of Node, whose `rawHeaders` alternate names and values. */
-function* pairs(rawHeaders: readonly string[]): Generator<[name: string, value: string]> {
-  for (let index = 0; index < rawHeaders.length; index += 2) {
-    const [name = "", value = ""] = rawHeaders.slice(index, index + 2);
-    yield [name, value];
-  }
-}
-
 function namedByConnection(header: string | undefined): ReadonlySet<string> {
   return new Set(header?.split(",").map((name) => name.trim().toLowerCase()));
 }
@@ -105,7 +106,7 @@ export function responseHeaders(
 ): [name: string, value: string | string[]][] {
   const named = namedByConnection(headers.connection);
   const passed = new Map<string, [name: string, values: string[]]>();
-  for (const [given, value] of pairs(rawHeaders)) {
+  for (const [given, value] of fieldsOf(rawHeaders)) {
     const name = given.toLowerCase();
     const opens = isUpgrade && (name === "connection" || name === "upgrade");
     const isPassed = opens || !(isOfConnection(name) || named.has(name) || KEPT_OUT.test(name));

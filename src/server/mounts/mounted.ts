@@ -4,6 +4,7 @@
  * reads. The platform keeps what is its own: who calls was found before, and what proved it is not
  * passed on; headers of one connection stay on it.
  */
+import { createHash, randomBytes } from "node:crypto";
 import { type ClientRequest, type IncomingMessage, request } from "node:http";
 import type { Duplex } from "node:stream";
 import { Code, type ContextValues } from "@connectrpc/connect";
@@ -116,6 +117,8 @@ interface ExchangeOptions extends MountedOptions {
 class Exchange {
   readonly #options: ExchangeOptions;
   readonly #request: ClientRequest;
+  /** That of a WebSocket over HTTP/2, which this node makes: over HTTP/1.1 it is the caller's. */
+  readonly #key: string | undefined;
   readonly #begun = Promise.withResolvers<number>();
   #timer: NodeJS.Timeout | undefined;
   #stopStanding = (): void => {};
@@ -131,11 +134,13 @@ class Exchange {
   constructor(options: ExchangeOptions) {
     const { req, values, slot } = options;
     this.#options = options;
+    const isConnect = req.method === "CONNECT";
+    this.#key = isConnect ? randomBytes(16).toString("base64") : undefined;
     this.#request = request({
       agent: slot.agent,
-      method: req.method,
+      method: isConnect ? "GET" : req.method,
       path: urlOf(req),
-      headers: requestHeaders(req, values),
+      headers: requestHeaders(req, values, this.#key),
       setHost: false,
     });
   }
@@ -154,7 +159,7 @@ class Exchange {
     sent.on("error", (err: NodeJS.ErrnoException) => {
       const isBroken = err.code === "ECONNRESET" || err.code === "EPIPE";
       const isStale = sent.reusedSocket && isBroken && this.#fault === undefined;
-      if (isStale && !isLast && SAFE.has(req.method) && !hasBody(req)) {
+      if (isStale && !isLast && SAFE.has(sent.method) && !hasBody(req)) {
         this.#begun.resolve(AGAIN);
       } else {
         this.#begun.reject(this.#fault ?? this.#lost(err));
@@ -166,7 +171,9 @@ class Exchange {
       if (!this.#isTunnel) {
         this.#stopStanding();
         slot.release();
-        discard(req.raw);
+        if (!hasUpgrade(req.raw)) {
+          discard(req.raw);
+        }
       }
     });
     reply.raw.once("close", () => {
@@ -226,6 +233,12 @@ class Exchange {
       this.#giveUp(problem("CALL_FAILED", message));
       return;
     }
+    if (this.#key !== undefined && status < 300) {
+      // To a CONNECT it would say that the WebSocket is open.
+      const message = `the server at ${mount.path} has no WebSocket here: it answered with ${status}`;
+      this.#giveUp(problem("METHOD_NOT_ALLOWED", message));
+      return;
+    }
     reply.hijack();
     const { raw } = reply;
     try {
@@ -263,24 +276,33 @@ class Exchange {
     const { req, reply, slot, mount } = this.#options;
     clearTimeout(this.#timer);
     this.#options.onHead(res);
-    const caller = takeUpgrade(req.raw);
-    if (caller === undefined || caller.socket.destroyed) {
+    const refuse = (message: string): void => {
       socket.destroy();
       slot.release();
-      const message = `the server at ${mount.path} opened a WebSocket that nobody asked for`;
-      this.#begun.reject(problem("CALL_FAILED", message));
+      this.#begun.reject(problem("CALL_FAILED", `the server at ${mount.path} ${message}`));
+    };
+    if (this.#key !== undefined && res.headers["sec-websocket-accept"] !== acceptOf(this.#key)) {
+      refuse("opened something else than the WebSocket that it was asked for");
+      return;
+    }
+    const open = takeUpgrade(req.raw);
+    if (open === undefined) {
+      refuse("opened a WebSocket that nobody asked for");
       return;
     }
     reply.hijack();
-    const lines = responseHeaders(res, reply, true).flatMap(([name, given]) =>
-      [given].flat().map((value) => `${name}: ${value}\r\n`),
-    );
-    caller.socket.write(`HTTP/1.1 101 Switching Protocols\r\n${lines.join("")}\r\n`);
-    caller.socket.write(head);
-    socket.write(caller.head);
+    let caller: Duplex;
+    try {
+      caller = open(responseHeaders(res, reply, true));
+    } catch {
+      refuse("opened a WebSocket with headers that cannot be passed on");
+      cut(req.raw);
+      return;
+    }
+    caller.write(head);
     this.#isTunnel = true;
     this.#keepStanding();
-    join(socket, caller.socket, () => {
+    join(socket, caller, () => {
       this.#stopStanding();
       slot.release();
     });
@@ -316,25 +338,29 @@ function tooLarge({ maxBodyBytes }: MountedOptions): Error {
   return bodyTooLarge(maxBodyBytes, "the limit of a body with files: send less");
 }
 
-/** Connects both directions, and ends one side with the other. */
-function join(a: Duplex, b: Duplex, onEnd: () => void): void {
-  let open = 2;
+/**
+ * Connects both directions, and ends one side with the other: not at once, since what it has not
+ * read yet would be lost. Calls back when the server's side has ended.
+ */
+function join(server: Duplex, caller: Duplex, onEnd: () => void): void {
   for (const [from, to] of [
-    [a, b],
-    [b, a],
+    [server, caller],
+    [caller, server],
   ] as const) {
     from.on("error", () => from.destroy());
     from.once("close", () => {
-      to.end(() => to.destroy());
-      // Where the other side does not read, its end is never written.
+      to.end();
+      // Where the other side does not read, or does not end, nothing else would close it.
       setTimeout(() => to.destroy(), HALF_CLOSED_MS).unref();
-      open -= 1;
-      if (open === 0) {
-        onEnd();
-      }
     });
     from.pipe(to);
   }
+  server.once("close", onEnd);
+}
+
+/** The answer to the key of a WebSocket (RFC 6455, section 4.2.2). */
+function acceptOf(key: string): string {
+  return createHash("sha1").update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest("base64");
 }
 
 /** The template of the route that a server says has answered; undefined where it says none of its own. */

@@ -46,7 +46,7 @@ describe.each(["permission", ...(noSandbox ? [] : ["kernel"])] as const)(
       const { endpoints } = await world.client.deployments.getDeployment({ deployment: "mounted" });
       expect(
         endpoints.filter(({ kind }) => kind === EndpointKind.SERVER).map(({ name }) => name),
-      ).toEqual([...["/", "/app", "/plain"]]);
+      ).toEqual(["/", "/app", "/plain", "/without"]);
     });
 
     it("gets bodies, says headers, and streams", async () => {

@@ -189,6 +189,35 @@ describe.skipIf(skipped)(`a container image of a service${skipped}`, () => {
     });
   }, 60_000);
 
+  it("is there while a service in TypeScript is built that does not load without it", async () => {
+    writeFileSync(
+      join(folder, "needs.ts"),
+      `
+        import { readFileSync } from "node:fs";
+        import { api, service } from "tessera-platform";
+        const greeting = readFileSync("/opt/acme/greeting", "utf8");
+        export default service({ name: "needs", endpoints: { read: api({}, () => greeting) } });`,
+    );
+    const options = { lockImage, python: { ...buildOptions(found, env) } };
+    await expect(buildArtifact(join(folder, "needs.ts"), options)).rejects.toThrow(
+      "/opt/acme/greeting",
+    );
+    const needs = await buildArtifact(join(folder, "needs.ts"), { ...options, image });
+    await world.deploy("needs-script", needs, { settings: { place: WorkerPlace.REMOTE } });
+    const agent = startAgent(world, {
+      token: await workerToken(world, ["needs-script"]),
+      deployment: "needs-script",
+      flags: ["--sandbox", "kernel", "--allow-egress", registry.host],
+      env,
+    });
+    await hasJoined(agent);
+    await ready("needs-script");
+    expect(await world.call("needs-script", "/read", { body: {} })).toMatchObject({
+      json: "hello from the image",
+    });
+    await agent.stop();
+  }, 120_000);
+
   it("is named by tessera.yaml, before the one that the code names", async () => {
     const project = join(folder, "project");
     mkdirSync(project);

@@ -2,19 +2,20 @@
  * Programs of system packages in the sandbox of a deployment, from Debian's archive, by the
  * packages for Python that people call them with.
  */
-import { mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { buildArtifact } from "../../../src/artifacts/build.ts";
 import type { BuiltArtifact } from "../../../src/artifacts/build-options.ts";
 import { SYSTEM_LOCK_NAME } from "../../../src/artifacts/index-file.ts";
-import { DeploymentStatus } from "../../../src/client/index.ts";
+import { DeploymentStatus, WorkerPlace } from "../../../src/client/index.ts";
 import { skipped as noApt } from "../../artifacts/layers/archive.ts";
 import { leftOut } from "../../needed.ts";
 import { skipped as noSandbox } from "../../pool/sandbox/available.ts";
-import { pythonMissing } from "../clients/python-environment.ts";
+import { pythonMissing, ROOT } from "../clients/python-environment.ts";
 import { World } from "../hosting/world.ts";
+import { hasJoined, startAgent, workerToken } from "../workers/agent-program.ts";
 import { buildOptions, type Tools, tools } from "./uv.ts";
 
 const skipped = noSandbox || noApt || leftOut(pythonMissing);
@@ -97,8 +98,9 @@ describe.skipIf(skipped)(`system packages of a service in Python${skipped}`, () 
     rmSync(folder, { recursive: true, force: true });
   });
 
-  const build = async (name: string): Promise<BuiltArtifact> =>
+  const build = async (name: string, packages: readonly string[] = []): Promise<BuiltArtifact> =>
     await buildArtifact(join(folder, name), {
+      packages,
       lockSystem: async (packages) =>
         (await world.client.deployments.lockSystemPackages({ packages: [...packages] })).lock,
       python: buildOptions(found),
@@ -141,6 +143,44 @@ describe.skipIf(skipped)(`system packages of a service in Python${skipped}`, () 
     const greeter = await build("greeter.py");
     expect(greeter.index.service.packages).toEqual(["hello"]);
   }, 120_000);
+
+  it("are there for a service in TypeScript, while it is built, too, on a worker that joined", async () => {
+    writeFileSync(
+      join(folder, "service.ts"),
+      `
+        import { execFileSync } from "node:child_process";
+        import { accessSync } from "node:fs";
+        import { api, service } from "tessera-platform";
+        accessSync("/usr/bin/hello");
+        export default service({
+          name: "script", processes: 2,
+          endpoints: { greet: api({}, () => execFileSync("hello").toString()) },
+        });`,
+    );
+    symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
+    await expect(build("service.ts")).rejects.toThrow("/usr/bin/hello");
+    const script = await build("service.ts", ["hello"]);
+    expect(script.index.files.map(({ path }) => path)).toContain(SYSTEM_LOCK_NAME);
+    await world.deploy("script", script, { settings: { place: WorkerPlace.REMOTE } });
+    const agent = startAgent(world, {
+      token: await workerToken(world, ["script"]),
+      deployment: "script",
+      flags: ["--sandbox", "kernel"],
+      env: process.env as Record<string, string>,
+    });
+    await hasJoined(agent);
+    await vi.waitFor(
+      async () => {
+        const { status } = await world.client.deployments.getDeployment({ deployment: "script" });
+        expect(status).toBe(DeploymentStatus.READY);
+      },
+      { timeout: 60_000, interval: 250 },
+    );
+    expect(await world.call("script", "/greet", { body: {} })).toMatchObject({
+      json: "Hello, world!\n",
+    });
+    await agent.stop();
+  }, 180_000);
 
   it("are named when the platform's sources do not have them", async () => {
     const locking = world.client.deployments.lockSystemPackages({ packages: ["no-such-package"] });

@@ -10,6 +10,11 @@ import type { TaskName } from "./tasks.ts";
 /** Lines that are read: more than the attempts that a task shows, and what they warned of. */
 const MAX_LINES = 500;
 
+/** Nodes write the log a moment after what it tells of. */
+const REFRESH_MS = 1_000;
+/** How long after the end of an attempt its stack may still come. */
+const WRITTEN_AFTER_MS = 10_000;
+
 /** Lines of a task's functions that are warnings or worse; those of `endedAt` and before. */
 export const stacksOf = ({ organization, deployment, taskId }: TaskName, endedAt: string) =>
   queryOptions({
@@ -27,6 +32,8 @@ export const stacksOf = ({ organization, deployment, taskId }: TaskName, endedAt
       return lines;
     },
     staleTime: Number.POSITIVE_INFINITY,
+    refetchInterval: () =>
+      Date.now() - Date.parse(endedAt) < WRITTEN_AFTER_MS ? REFRESH_MS : false,
     // Who may not read the log of the deployment sees no stack.
     retry: false,
   });

@@ -22,6 +22,7 @@ from typing import Any, NoReturn
 
 from ..version import __version__
 from .channel import Channel
+from .exposition import Exposition, own_folder
 from .failure import name_files_from
 from .frames import Attachments, Frame
 from .mounts import Mounts
@@ -57,6 +58,7 @@ def main() -> NoReturn:
         from .egress_relay import start_egress_relay
 
         start_egress_relay(relay)
+    own_folder()
     service = _load(channel, load)
     try:
         asyncio.run(_serve(channel, outputs, load, service))
@@ -189,14 +191,18 @@ async def _serve(channel: Channel, outputs: Outputs, load: dict[str, Any], servi
     channel.send({"type": "ready", "manifest": manifest}, attachments)
     await channel.start(receive)
     counting = asyncio.create_task(_send_changes(outbox))
+    exposition = Exposition(outbox)
+    exposing = asyncio.create_task(exposition.follow())
     following = None if readiness is None else asyncio.create_task(readiness.follow())
     await stopped.wait()
     counting.cancel()
+    exposing.cancel()
     if following is not None:
         following.cancel()
     if is_set_up:
         await mounts.stop()
         await service.teardown()
+    await exposition.send_last()
     outbox.flush()
     await channel.flush()
 

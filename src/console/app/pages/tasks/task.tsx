@@ -90,13 +90,15 @@ function TaskView({ name }: { readonly name: TaskName }) {
           <Attempt key={attempt.number} attempt={attempt} task={task} name={name} events={events} />
         )}
       </div>
-      {task.status === "TASK_STATUS_SUCCESS" && (
-        <Result name={name} endpoint={task.endpoint ?? ""} />
-      )}
-      {task.status !== "TASK_STATUS_SUCCESS" && events.pieces.count > 0 && (
-        <Pieces pieces={events.pieces} />
-      )}
-      <Arguments name={name} endpoint={task.endpoint ?? ""} />
+      <div className="given-and-got">
+        {task.status === "TASK_STATUS_SUCCESS" && (
+          <Result name={name} endpoint={task.endpoint ?? ""} />
+        )}
+        {task.status !== "TASK_STATUS_SUCCESS" && events.pieces.count > 0 && (
+          <Pieces pieces={events.pieces} />
+        )}
+        <Arguments name={name} endpoint={task.endpoint ?? ""} />
+      </div>
       <Facts task={task} name={name} />
     </Page>
   );

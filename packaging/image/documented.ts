@@ -87,6 +87,7 @@ export const NOT_IN_IMAGE: readonly (readonly [...Block, reason: string])[] = [
   ["docs/java.md", "", "needs Java"],
   ["docs/servers.md", "pip install", "needs packages"],
   ["docs/servers.md", "curl", "calls what needs packages"],
+  ["docs/servers.md", "echo vllm", "needs a GPU"],
   ["docs/models.md", "npx tessera model push", "needs the internet"],
   ["docs/models.md", "npx tessera deploy", "its weights are large"],
   ["docs/production.md", "certbot certonly", "needs a domain and its DNS"],

@@ -3,6 +3,7 @@ import { dirname, resolve, sep } from "node:path";
 import { AuthService } from "../../gen/tessera/v1/auth_pb.js";
 import { introspection } from "../api/principal.ts";
 import { type OpenedService, openService } from "../artifacts/open.ts";
+import { type ProgramService, withVirtualEnvironment } from "../artifacts/program.ts";
 import { allowEveryone, requireToken } from "../auth/shared-token.ts";
 import { sharedTaskAccess } from "../auth/task-access.ts";
 import type { ServeConfig, ServeSecrets } from "../config/serve.ts";
@@ -61,17 +62,19 @@ export interface StartedService {
 }
 
 /**
- * Serves one service. Rejects with one message when the service, the database
- * or the port is not usable; then nothing is left running.
+ * Serves one service: that of a file, or the program that `program` reads. Rejects with one message
+ * when the service, the database or the port is not usable; then nothing is left running.
  */
 export async function serveService(
   config: ServeConfig,
   secrets: ServeSecrets,
+  program?: () => Promise<ProgramService>,
 ): Promise<StartedService> {
   const { token, workerEnv = {} } = secrets;
   const resources = new AsyncDisposableStack();
   try {
-    const open = (): Promise<OpenedService> => openService(config.servicePath, config.python);
+    const open = async (): Promise<OpenedService> =>
+      openService((await program?.()) ?? config.servicePath, config.python);
     const bundle = await open();
     // First, and so released last: no worker may ever listen there.
     const bound = resources.use(await bindPort(config));
@@ -90,7 +93,14 @@ export async function serveService(
     const deployment = resources.use(
       new Deployment({
         ...deploymentOptions(config, node, files, maintenance),
-        workerAccess: { ...config.workerAccess, env: workerEnv },
+        workerAccess:
+          program === undefined
+            ? { ...config.workerAccess, env: workerEnv }
+            : {
+                ...config.workerAccess,
+                processes: true,
+                env: { ...programVariables(config), ...workerEnv },
+              },
         models: Object.entries(config.models).map(([name, path]) => ({ name, path })),
         onReadiness: () => {
           hindrance = deployment.ready ? undefined : hindrance;
@@ -155,6 +165,11 @@ function warnOfDatabase(
   ) {
     log.warn({ database }, "the database lies in the service's folder, which the service may read");
   }
+}
+
+/** What a program has of the shell: where programs are found, first in the environment beside it. */
+function programVariables({ servicePath, python }: ServeConfig): ServeConfig["python"]["env"] {
+  return { ...python.env, PATH: withVirtualEnvironment(servicePath, python.env.PATH) };
 }
 
 /** How many processes run the service. */

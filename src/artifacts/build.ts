@@ -44,6 +44,7 @@ import { placed, wholePath } from "./parts.ts";
 import { placePackages } from "./placement.ts";
 import { currentPlatform, platformParts } from "./platform.ts";
 import { nodeService, type ProbeOptions, probeService } from "./probe.ts";
+import { isInPython, type ProgramService, programContent } from "./program.ts";
 import { buildPythonArtifact } from "./python/build.ts";
 import { pythonTarget } from "./python/target.ts";
 import { systemFor } from "./system.ts";
@@ -54,26 +55,34 @@ import { writeFiles } from "./unpack.ts";
 const MAX_SHOWN_WARNINGS = 5;
 
 /**
- * Builds the service in a file. Throws a `ServiceFileError` when it does not
+ * Builds the service in a file, or one that is a program. Throws a `ServiceFileError` when it does not
  * compile, and an `ArtifactError` when it does not load or is too large.
  */
 export async function buildArtifact(
-  path: string,
+  target: string | ProgramService,
   options: BuildOptions = {},
 ): Promise<BuiltArtifact> {
   const { include = [], signal } = options;
-  const entry = pythonTarget(path);
+  const entry =
+    typeof target === "string"
+      ? pythonTarget(target)
+      : (await isInPython(target, options.image))
+        ? target
+        : undefined;
   if (entry !== undefined) {
     if (options.python === undefined) {
-      throw new ServiceFileError(`${path} is in Python, which is not built here`);
+      throw new ServiceFileError("it is in Python, which is not built here");
     }
     return buildPythonArtifact(entry, options.python, options);
+  }
+  if (typeof target !== "string") {
+    return buildProgram(target, options);
   }
   const onStep = (step: BuildStep): void => {
     signal?.throwIfAborted();
     options.onStep?.(step);
   };
-  const servicePath = await findService(path);
+  const servicePath = await findService(target);
   const findPackage = packageFinder(servicePath);
   const included = await includedFiles(include, dirname(servicePath));
   const gathered = await gather(servicePath, { findPackage, included, onStep });
@@ -105,6 +114,19 @@ export async function buildArtifact(
     files: new Map([...content, ...locked]),
     warnings: [...warnings, ...gathered.warnings],
   };
+}
+
+/** Builds a service that is a program, in Node. */
+async function buildProgram(
+  service: ProgramService,
+  options: BuildOptions,
+): Promise<BuiltArtifact> {
+  options.onStep?.("load");
+  const { folder: root, source } = service;
+  const content = await programContent(service, options.include ?? []);
+  const { index, locked } = await describeArtifact(content, { root, source, ...options });
+  const files = new Map([...content, ...locked]);
+  return { index, digest: digestOf(writeIndex(index)), files, warnings: [] };
 }
 
 interface Gathered {

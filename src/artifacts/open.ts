@@ -1,5 +1,6 @@
 /** Opens the service that a developer names, in whichever language it is. */
 import { bundleService, type ServiceBundle, ServiceFileError } from "./bundle.ts";
+import { openProgram, type ProgramService } from "./program.ts";
 import type { PythonOptions } from "./python/interpreter.ts";
 import { openPythonService, type PythonService } from "./python/service.ts";
 import { pythonTarget } from "./python/target.ts";
@@ -8,7 +9,13 @@ import { pythonTarget } from "./python/target.ts";
 export type OpenedService = ServiceBundle | PythonService;
 
 /** Rejects with a `ServiceFileError`. */
-export async function openService(target: string, python: PythonOptions): Promise<OpenedService> {
+export async function openService(
+  target: string | ProgramService,
+  python: PythonOptions,
+): Promise<OpenedService> {
+  if (typeof target !== "string") {
+    return openProgram(target);
+  }
   const entry = pythonTarget(target);
   if (entry !== undefined) {
     return openPythonService(entry, python);

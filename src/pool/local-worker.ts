@@ -302,6 +302,9 @@ export class LocalWorker implements Worker {
         this.#hear(message.said);
         break;
       case "refused":
+        if (this.#manifest !== undefined) {
+          this.#process.explain(message.message);
+        }
         this.#loaded.reject(new Error(message.message));
         this.#leave();
         break;

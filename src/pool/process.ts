@@ -80,6 +80,8 @@ export class ServiceProcess {
   #cpuMs = 0;
   #end: WorkerEnd | undefined;
   #exhausted: string | undefined;
+  /** Why it exits, as it said itself. */
+  #said: string | undefined;
 
   constructor(options: ServiceProcessOptions) {
     const { launch = launchNode(), limits, egress } = options;
@@ -152,6 +154,11 @@ export class ServiceProcess {
     this.#channel.send(message);
   }
 
+  /** It exits by itself, for this reason. */
+  explain(reason: string): void {
+    this.#said ??= reason;
+  }
+
   /** The first reason counts. */
   kill(message: string, cause: WorkerEnd["cause"] = "killed"): void {
     this.#end ??= { cause, message };
@@ -203,6 +210,8 @@ export class ServiceProcess {
     });
     if (exceeded !== undefined && this.#options.limits) {
       this.#ended({ cause: "memory", message: outOfMemory(exceeded, this.#options.limits) });
+    } else if (this.#said !== undefined && code !== 0) {
+      this.#ended({ cause: "crashed", message: this.#said });
     } else if (signal === "SIGABRT" && this.#options.limits) {
       // V8 aborted the process, and its last lines, which say why, may still be on their way.
       void told.then(() => {

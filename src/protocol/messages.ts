@@ -347,7 +347,7 @@ export type WorkerMessage =
    * changes later. Empty: that it is ready again.
    */
   | { readonly type: "readiness"; readonly said: string }
-  /** The service cannot be loaded; the worker exits by itself. */
+  /** The service cannot be loaded, or a program of it has ended; the worker exits by itself. */
   | { readonly type: "refused"; readonly message: string }
   | { readonly type: "results"; readonly results: readonly CallResult[] }
   /** Pieces of results, each within the window of its call and before the end of it. */

@@ -64,7 +64,13 @@ export {
   type NoMetrics,
 } from "./metrics.ts";
 export { modelPath } from "./models.ts";
-export type { FetchHandler, Mountable, MountOptions } from "./mounts.ts";
+export type {
+  AppMountOptions,
+  FetchHandler,
+  Mountable,
+  MountOptions,
+  ProgramMountOptions,
+} from "./mounts.ts";
 export type { EndpointKind, PlacementOptions, RunOptions } from "./options.ts";
 export {
   type Answered,

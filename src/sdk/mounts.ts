@@ -1,5 +1,6 @@
-/** Mounted servers of a service: applications that answer what no endpoint does. */
+/** Mounted servers of a service: applications and programs that answer what no endpoint does. */
 import type { Server } from "node:http";
+import { faultOfProgram, type Program } from "../protocol/command.ts";
 import { type Duration, formatDuration, parseDuration } from "../protocol/duration.ts";
 import {
   isRoute,
@@ -29,8 +30,21 @@ export type FetchHandler = (request: Request) => Response | Promise<Response>;
  */
 export type Mountable = FetchHandler | { readonly fetch: FetchHandler } | Server;
 
-export interface MountOptions {
+/** An application, or the program that is started in each worker. */
+export type MountOptions = AppMountOptions | ProgramMountOptions;
+
+export interface AppMountOptions extends CommonMountOptions {
   readonly app: Mountable;
+}
+
+/**
+ * A program that listens on a port of its own, such as `{ command: ["vllm", "serve", "/models/qwen",
+ * "--port", "{port}"], health: "/health" }`. Each worker starts it in the folder of the service, and
+ * ends with it. Its service may start 64 processes unless `processes` says otherwise.
+ */
+export interface ProgramMountOptions extends CommonMountOptions, Program {}
+
+interface CommonMountOptions {
   /** How long it may take until its answer begins, from 1 ms to 24 h. Default: 60 s. */
   readonly timeout?: Duration;
   /** Requests and WebSockets that one worker takes at a time, at most 10,000. Default: 100. */
@@ -53,14 +67,19 @@ export interface MountQueueOptions
 /** A mounted server, with its checked options. */
 export interface ServiceMount {
   readonly manifest: MountManifest;
-  readonly app: Mountable;
+  readonly serves: { readonly app: Mountable } | { readonly program: Program };
 }
 
-const OPTIONS: Readonly<Record<keyof MountOptions, true>> = {
-  app: true,
-  timeout: true,
-  concurrency: true,
-  queue: true,
+/** Processes that a worker may start whose service has a program, if nobody else says. */
+export const DEFAULT_PROGRAM_PROCESSES = 64;
+
+const COMMON = { timeout: true, concurrency: true, queue: true } as const;
+const APP_OPTIONS: Readonly<Record<keyof AppMountOptions, true>> = { app: true, ...COMMON };
+const PROGRAM_OPTIONS: Readonly<Record<keyof ProgramMountOptions, true>> = {
+  command: true,
+  port: true,
+  health: true,
+  ...COMMON,
 };
 const QUEUE_OPTIONS: Readonly<Record<keyof MountQueueOptions, true>> = {
   ...{ timeout: true, retries: true, retention: true, queueLimit: true, priority: true },
@@ -90,21 +109,18 @@ function checkMount(path: string, options: unknown, place: string): ServiceMount
     throw new ServiceDefinitionError(place, message);
   }
   if (typeof options !== "object" || options === null) {
-    throw new ServiceDefinitionError(place, "must be { app }, with timeout, concurrency and queue");
+    const message = "must be { app } or { command }, with timeout, concurrency and queue";
+    throw new ServiceDefinitionError(place, message);
   }
-  refuseUnknown(options, OPTIONS, place);
+  const serves =
+    "command" in options
+      ? { program: checkProgram(options, place) }
+      : { app: checkApp(options, place) };
   const {
-    app,
     timeout = DEFAULT_TIMEOUT_MS,
     concurrency = DEFAULT_CONCURRENCY,
     queue,
-  } = options as MountOptions;
-  if (!isMountable(app)) {
-    throw new ServiceDefinitionError(
-      place,
-      "app must be a function (request) => Response, an object with such a fetch, or a server of node:http",
-    );
-  }
+  } = options as CommonMountOptions;
   const timeoutMs = parseDuration(timeout);
   if (timeoutMs === undefined || timeoutMs < 1 || timeoutMs > MAX_MOUNT_TIMEOUT_MS) {
     const most = formatDuration(MAX_MOUNT_TIMEOUT_MS);
@@ -115,7 +131,7 @@ function checkMount(path: string, options: unknown, place: string): ServiceMount
     throw new ServiceDefinitionError(place, message);
   }
   const queued = checkQueue(queue, path, place);
-  return { app, manifest: { path, timeoutMs, concurrency, ...(queued && { queue: queued }) } };
+  return { serves, manifest: { path, timeoutMs, concurrency, ...(queued && { queue: queued }) } };
 }
 
 function checkQueue(queue: unknown, path: string, place: string): MountQueue | undefined {
@@ -135,6 +151,32 @@ function checkQueue(queue: unknown, path: string, place: string): MountQueue | u
     timeoutMs: resolveTaskTimeout(options.timeout, place),
     headers: checkHeaderNames(options.headers ?? [], place),
     ...resolveQueueOptions(options, place),
+  };
+}
+
+function checkApp(options: object, place: string): Mountable {
+  refuseUnknown(options, APP_OPTIONS, place);
+  const { app } = options as { readonly app?: unknown };
+  if (!isMountable(app)) {
+    throw new ServiceDefinitionError(
+      place,
+      "app must be a function (request) => Response, an object with such a fetch, or a server of node:http",
+    );
+  }
+  return app;
+}
+
+function checkProgram(options: object, place: string): Program {
+  refuseUnknown(options, PROGRAM_OPTIONS, place);
+  const { command, port, health } = options as ProgramMountOptions;
+  const fault = faultOfProgram({ command, port, health });
+  if (fault !== undefined) {
+    throw new ServiceDefinitionError(place, `${fault.option} ${fault.message}`);
+  }
+  return {
+    command: [...command],
+    ...(port !== undefined && { port }),
+    ...(health !== undefined && { health }),
   };
 }
 

@@ -17,7 +17,12 @@ import {
 import { ServiceDefinitionError } from "./errors.ts";
 import { checkMetrics } from "./metric-rules.ts";
 import type { MetricDeclarations, MetricsOf, NoMetrics } from "./metrics.ts";
-import { checkMounts, type MountOptions, type ServiceMount } from "./mounts.ts";
+import {
+  checkMounts,
+  DEFAULT_PROGRAM_PROCESSES,
+  type MountOptions,
+  type ServiceMount,
+} from "./mounts.ts";
 import {
   checkDescription,
   checkGpus,
@@ -51,7 +56,7 @@ export interface ServiceOptions<Declared extends MetricDeclarations = NoMetrics>
   readonly readyTimeout?: Duration;
   /**
    * Processes that a worker may start besides its own, by `node:child_process`, from 0 to 1,000.
-   * The deployment's setting goes before it. Default: 0.
+   * The deployment's setting goes before it. Default: 0, and 64 with a command among `mounts`.
    */
   readonly processes?: number;
   /**
@@ -80,7 +85,8 @@ export interface ServiceOptions<Declared extends MetricDeclarations = NoMetrics>
    */
   readonly models?: { readonly [name: string]: string };
   /**
-   * Servers of the service by their paths, such as `{ "/": { app } }` with an application of Hono.
+   * Servers of the service by their paths, such as `{ "/": { app } }` with an application of Hono,
+   * or `{ "/": { command, port, health } }` with a program that listens on a port of its own.
    * Each answers all requests at its path and below it that are for no endpoint. Default: none.
    */
   readonly mounts?: { readonly [path: string]: MountOptions };
@@ -191,18 +197,21 @@ export function service(options: ServiceOptions | FunctionServiceOptions): unkno
   }
   const place = checkServiceName(options.name);
   refuseUnknown(options, SERVICE_OPTIONS, place);
+  const mounts = checkMounts(options.mounts, place);
+  const startsPrograms = mounts.some(({ serves }) => "program" in serves);
+  const { processes = startsPrograms ? DEFAULT_PROGRAM_PROCESSES : undefined } = options;
   const described = {
     name: options.name,
     ...checkDescription(options.description, place),
     ...checkPlacement(options, place),
     ...checkReadyTimeout(options.readyTimeout, place),
-    ...checkProcesses(options.processes, place),
     ...checkGpus(options, place),
     ...checkPackages(options.packages, place),
     ...checkImage(options.image, place),
     ...checkModels(options.models, place),
     metrics: checkMetrics(options.metrics, place),
-    mounts: checkMounts(options.mounts, place),
+    ...checkProcesses(processes, place),
+    mounts,
   };
   const asked = checkReady((options as Partial<FunctionServiceOptions>).ready, place);
   if (!("endpoints" in options)) {

@@ -7,6 +7,7 @@
  * call has ended). An uncaught exception or unhandled rejection in user code ends
  * the process by Node's own rules, with the error on stderr and a non-zero code.
  */
+import { dirname } from "node:path";
 import { EGRESS_SOCKET_VARIABLE } from "../protocol/egress.ts";
 import { MAX_REFUSAL_CHARACTERS, type NodeMessage } from "../protocol/messages.ts";
 import { takeChannel } from "./channel.ts";
@@ -111,18 +112,25 @@ async function load({
     takeOutputOfCalls();
     const { ready } = service;
     const say = (said: string): void => channel.send({ type: "readiness", said });
+    if (service.mounts.length > 0) {
+      const { Mounts } = await import("./mounts.ts");
+      mounts = new Mounts(service.mounts, {
+        ...{ folder: dirname(servicePath), env: process.env },
+        ...{ connect: connectMount, onEnded: giveUp },
+      });
+    }
     // A build asks for the manifest; what the service is ready for is not there.
+    if (probe === undefined) {
+      await mounts?.start(say);
+    }
+    const health = mounts?.health;
     const readiness =
-      ready !== undefined && probe === undefined
-        ? new ServiceReadiness(ready, servicePath, say)
+      (ready ?? health) !== undefined && probe === undefined
+        ? new ServiceReadiness({ ready, health, servicePath }, say)
         : undefined;
     await readiness?.reached();
     loadingPath = undefined;
     executor = new Executor(service, { channel, outbox, meters, ...options });
-    if (service.mounts.length > 0) {
-      const { Mounts } = await import("./mounts.ts");
-      mounts = new Mounts(service.mounts, connectMount);
-    }
     channel.send({ type: "ready", manifest: service.manifest });
     meters.open();
     void readiness?.follow();
@@ -135,11 +143,21 @@ async function load({
   }
 }
 
+/** Ends the worker because a program of its service has ended. */
+function giveUp(reason: string): void {
+  loadingPath = undefined;
+  const message = reason.slice(0, MAX_REFUSAL_CHARACTERS);
+  channel.send({ type: "refused", message }, () => exit(1));
+}
+
 function stop(): void {
   loadingPath = undefined;
   if (executor === undefined) {
     exit(0);
   } else {
-    executor.whenIdle(() => outbox.flush(() => exit(0)));
+    executor.whenIdle(() => {
+      const stopped = mounts?.stop() ?? Promise.resolve();
+      void stopped.then(() => outbox.flush(() => exit(0)));
+    });
   }
 }

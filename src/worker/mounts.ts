@@ -9,7 +9,8 @@ import { Readable } from "node:stream";
 import type { ReadableStream } from "node:stream/web";
 import { inspect } from "node:util";
 import { fieldsOf } from "../protocol/heads.ts";
-import { type FetchHandler, isServer, type ServiceMount } from "../sdk/mounts.ts";
+import { type FetchHandler, isServer, type Mountable, type ServiceMount } from "../sdk/mounts.ts";
+import { RunningProgram } from "./program.ts";
 import type { ConnectMount } from "./restrict.ts";
 
 /** Longer than the node keeps a connection between requests, so that the node closes it first. */
@@ -23,21 +24,61 @@ const RESTART_FRAME = Buffer.from([0x88, 0x02, 0x03, 0xf4]);
 /** A name or an address, with a port; anything else would make another URL. */
 const HOST = /^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5})?$/i;
 
+interface MountsOptions {
+  /** The folder of the service. */
+  readonly folder: string;
+  /** The variables of the worker. */
+  readonly env: NodeJS.ProcessEnv;
+  /** Connects to the node for the server at an index. */
+  readonly connect: ConnectMount;
+  /** A program has ended, which ends the worker for this reason. */
+  onEnded(reason: string): void;
+}
+
 export class Mounts {
-  readonly #servers: readonly Server[];
+  readonly #servers: readonly (Server | RunningProgram)[];
   readonly #connect: ConnectMount;
   /** Connections that a server has taken over, such as those of WebSockets. */
   readonly #upgraded = new Set<Socket>();
 
-  constructor(mounts: readonly ServiceMount[], connect: ConnectMount) {
+  constructor(mounts: readonly ServiceMount[], { connect, ...options }: MountsOptions) {
     this.#connect = connect;
-    this.#servers = mounts.map(({ app }) => this.#serve(app));
+    this.#servers = mounts.map(({ serves, manifest: { path } }) =>
+      "app" in serves
+        ? this.#serve(serves.app)
+        : new RunningProgram(serves.program, { path, ...options }),
+    );
+  }
+
+  get #programs(): readonly RunningProgram[] {
+    return this.#servers.filter((server) => server instanceof RunningProgram);
+  }
+
+  /** Starts programs, and resolves when all are ready; `say` is called with what is not yet. */
+  async start(say: (said: string) => void): Promise<void> {
+    await Promise.all(this.#programs.map((program) => program.start(say)));
+  }
+
+  /** What keeps programs from taking requests; undefined where there are none. */
+  get health(): (() => Promise<string>) | undefined {
+    const programs = this.#programs;
+    return programs.length === 0
+      ? undefined
+      : async () =>
+          (await Promise.all(programs.map((program) => program.fault()))).find(Boolean) ?? "";
   }
 
   /** Connects to the node once more for the server at this index. */
   connect(index: number): void {
     this.#connect(index).then(
-      (socket) => void this.#servers[index]?.emit("connection", socket),
+      (socket) => {
+        const server = this.#servers[index];
+        if (server instanceof RunningProgram) {
+          server.relay(socket);
+        } else {
+          server?.emit("connection", socket);
+        }
+      },
       // The node has ended, or gave up waiting.
       () => {},
     );
@@ -48,9 +89,17 @@ export class Mounts {
     for (const socket of this.#upgraded) {
       socket.end(RESTART_FRAME);
     }
+    for (const program of this.#programs) {
+      program.retire(RESTART_FRAME);
+    }
   }
 
-  #serve(app: ServiceMount["app"]): Server {
+  /** Ends programs. Resolves when they have ended. */
+  async stop(): Promise<void> {
+    await Promise.all(this.#programs.map((program) => program.stop()));
+  }
+
+  #serve(app: Mountable): Server {
     const server = typeof app === "object" && isServer(app) ? app : fetchServer(app);
     server.keepAliveTimeout = IDLE_CONNECTION_TIMEOUT_MS;
     server.requestTimeout = 0;

@@ -11,9 +11,16 @@ const ASK_INTERVAL_MS = 1_000;
 /** The same while it is. */
 const READY_ASK_INTERVAL_MS = 5_000;
 
+interface Asked {
+  /** What its author asks; undefined: nothing. */
+  readonly ready: (() => unknown) | undefined;
+  /** What keeps its programs from taking requests, asked first; undefined: it has none. */
+  readonly health: (() => Promise<string>) | undefined;
+  readonly servicePath: string;
+}
+
 export class ServiceReadiness {
-  readonly #ready: () => unknown;
-  readonly #servicePath: string;
+  readonly #asked: Asked;
   readonly #onSaid: (said: string) => void;
   #last = "";
 
@@ -21,9 +28,8 @@ export class ServiceReadiness {
    * `onSaid` is called with what the service says when that changes; with an empty text when it is
    * ready again.
    */
-  constructor(ready: () => unknown, servicePath: string, onSaid: (said: string) => void) {
-    this.#ready = ready;
-    this.#servicePath = servicePath;
+  constructor(asked: Asked, onSaid: (said: string) => void) {
+    this.#asked = asked;
     this.#onSaid = onSaid;
   }
 
@@ -32,7 +38,9 @@ export class ServiceReadiness {
    * Rejects when it throws, or answers with anything but a boolean or a text.
    */
   async reached(): Promise<void> {
-    this.#say("ready has not answered");
+    if (this.#asked.ready !== undefined) {
+      this.#say("ready has not answered");
+    }
     for (let said = await this.#ask(); said !== ""; said = await this.#ask()) {
       this.#say(said);
       await wait(ASK_INTERVAL_MS);
@@ -50,20 +58,25 @@ export class ServiceReadiness {
 
   /** What it says; empty: that it is ready. */
   async #ask(): Promise<string> {
-    const said = await this.#answer();
+    const { ready, health, servicePath } = this.#asked;
+    const fault = (await health?.()) ?? "";
+    if (fault !== "" || ready === undefined) {
+      return fault;
+    }
+    const said = await this.#answer(ready);
     if (typeof said === "boolean" || typeof said === "string") {
       return said === true ? "" : `ready said ${said}`;
     }
     throw new Error(
-      `${this.#servicePath}: ready returned ${said === null ? "null" : typeof said}; it returns true, or false or a text that says why it is not ready`,
+      `${servicePath}: ready returned ${said === null ? "null" : typeof said}; it returns true, or false or a text that says why it is not ready`,
     );
   }
 
-  async #answer(): Promise<unknown> {
+  async #answer(ready: () => unknown): Promise<unknown> {
     try {
-      return await this.#ready();
+      return await ready();
     } catch (err) {
-      throw new Error(explain(err, this.#servicePath), { cause: err });
+      throw new Error(explain(err, this.#asked.servicePath), { cause: err });
     }
   }
 

@@ -17,6 +17,8 @@ export const PROGRAMS: Readonly<Record<string, string>> = {
     "skopeo of the machine, which is in the sandbox as this program is, beside the relay of its network",
   "src/artifacts/python/interpreter.ts":
     "the interpreter that a developer serves with, on the developer's machine",
+  "src/worker/program.ts":
+    "the program that is a server of the service, in the sandbox of its worker",
   "src/cli/browser.ts": "the user's browser",
   "src/pool/gpus/nvidia-smi.ts": "nvidia-smi of the driver, for the GPUs of the machine",
   "src/pool/launch/alone.ts": "workers and compilers where the operator wants no sandbox",

@@ -95,11 +95,12 @@ export const RULES: readonly Rule[] = [
     allows: (it) =>
       (isPackage(it) && (it.typeOnly || !TRANSPORT.test(it.to))) ||
       startsWithAny("src/sdk/", "src/protocol/", "src/collections/")(it) ||
-      (["channel", "egress-relay", "restrict"].some(
+      (["channel", "egress-relay", "program", "restrict"].some(
         (name) => it.from === `src/worker/${name}.ts`,
       ) &&
         it.to === "node:net") ||
-      (it.from === "src/worker/mounts.ts" && it.to === "node:http"),
+      (["mounts", "program"].some((name) => it.from === `src/worker/${name}.ts`) &&
+        it.to === "node:http"),
   },
   {
     rule: "client imports only gen, packages, and JSON with its numbers",

@@ -396,6 +396,23 @@ describe("mounted servers", () => {
     expect(await queued(false)).toBeUndefined();
   });
 
+  it("may be programs, which may start processes", async () => {
+    const manifestOf = async (processes?: number) => {
+      const exported = service({
+        name: "llm",
+        mounts: { "/v1": { command: ["./serve", "{port}"], health: "/health", timeout: "5m" } },
+        ...(processes !== undefined && { processes }),
+        endpoints: {},
+      });
+      return (await readyService(exported, definitionOf(exported))).manifest;
+    };
+    expect(await manifestOf()).toMatchObject({
+      mounts: [{ path: "/v1", timeoutMs: 300_000, concurrency: 100 }],
+      processes: 64,
+    });
+    expect(await manifestOf(3)).toMatchObject({ processes: 3 });
+  });
+
   it.each([
     [{ "/": { app, queue: "yes" } }, "mount /: queue must be true, or an object"],
     [{ "/": { app, queue: { retry: 1 } } }, "queue.retry is not an option; did you mean retries?"],
@@ -410,6 +427,15 @@ describe("mounted servers", () => {
     [{ "/": { app, timeout: "2d" } }, "timeout must be a duration from 1ms to"],
     [{ "/": { app, concurrency: 0 } }, "concurrency must be a whole number from 1 to"],
     [[app], "mount 0: its path must be"],
+    [{ "/": { command: "vllm serve" } }, "command must be a list of texts"],
+    [{ "/": { command: [] } }, "command must be a list of texts"],
+    [{ "/": { command: [""] } }, "command must be a list of texts"],
+    [{ "/": { command: ["a\0b"] } }, "without NUL"],
+    [{ "/": { command: ["a", "x".repeat(10_000)] } }, "of at most 8192 bytes"],
+    [{ "/": { command: ["a"], port: 0 } }, "port must be a whole number from 1 to 65535"],
+    [{ "/": { command: ["a"], port: 70_000 } }, "port must be a whole number from 1 to 65535"],
+    [{ "/": { command: ["a"], health: "well" } }, 'health must be a path such as "/health"'],
+    [{ "/": { command: ["a"], app } }, "app"],
   ])("are refused by name where they are wrong: %o", async (mounts, said) => {
     await expect(mounted(mounts)).rejects.toThrow(said);
   });

@@ -50,6 +50,7 @@ import { lockedPackages } from "../layers/build.ts";
 import { placed, wholePath } from "../parts.ts";
 import { currentPlatform } from "../platform.ts";
 import { probeService, type SystemFiles } from "../probe.ts";
+import { PROGRAM_MODULE, type ProgramService, pythonModule } from "../program.ts";
 import { systemFor } from "../system.ts";
 import { writeFiles } from "../unpack.ts";
 import { nearestInterpreter } from "./interpreter.ts";
@@ -67,14 +68,17 @@ const UNUSED_ENVIRONMENT_TTL_MS = 7 * 24 * 60 * 60 * 1000;
  * `ArtifactError` when it does not load.
  */
 export async function buildPythonArtifact(
-  service: ServiceEntry,
+  target: ServiceEntry | ProgramService,
   python: PythonBuildOptions,
   options: BuildOptions,
 ): Promise<BuiltArtifact> {
   const { include = [], onStep, signal } = options;
   onStep?.("lock");
-  const sources = await pythonSources(service, include);
-  const { root, entry } = sources;
+  const sources =
+    "command" in target
+      ? await programSources(target, include)
+      : await pythonSources(target, include);
+  const { service, root, entry } = sources;
   const sandbox = await findSandbox("auto", python.searchPath);
   const toolchain = await openToolchain(root, { ...python, sandbox }, signal);
   const { interpreter, run, environments, folder } = toolchain;
@@ -228,6 +232,7 @@ async function linkModels(store: string, scratchFolder: string): Promise<string[
 
 /** The source files of a service in Python, and which of them it is imported from. */
 interface PythonSources {
+  readonly service: ServiceEntry;
   /** The folder that becomes the artifact's root. */
   readonly root: string;
   /** The path of the service's file, from the root. */
@@ -238,15 +243,35 @@ interface PythonSources {
 
 /** Rejects with a `ServiceFileError` or an `ArtifactError` that names what is wrong. */
 async function pythonSources(
-  { module }: ServiceEntry,
+  service: ServiceEntry,
   include: readonly string[],
 ): Promise<PythonSources> {
+  const { module } = service;
   const isFile = module.endsWith(".py");
   const file = isFile ? await findFile(module) : undefined;
   const root = file === undefined ? await realpath(process.cwd()) : dirname(file);
   const entry = file === undefined ? fileOfModule(module, root) : basename(file);
+  const content = await contentOf(root, { [entry]: join(root, entry) }, include);
+  return { service, root, entry, content };
+}
+
+/** The same for a program, whose service is written here. */
+async function programSources(
+  program: ProgramService,
+  include: readonly string[],
+): Promise<PythonSources> {
+  const [root, entry] = [await realpath(program.folder), PROGRAM_MODULE];
+  const content = await contentOf(root, { [entry]: Buffer.from(pythonModule(program)) }, include);
+  return { service: { module: join(root, entry) }, root, entry, content };
+}
+
+async function contentOf(
+  root: string,
+  own: Readonly<Record<string, FileSource>>,
+  include: readonly string[],
+): Promise<ReadonlyMap<string, FileSource>> {
   const found = await sourcesIn(root, MAX_ARTIFACT_FILES + 1);
-  const content = new Map<string, FileSource>([[entry, join(root, entry)]]);
+  const content = new Map<string, FileSource>(Object.entries(own));
   for (const path of [...found, ...(await includedFiles(include, root))]) {
     const place = relative(root, path).split(sep).join("/");
     if (place.startsWith("../")) {
@@ -255,7 +280,7 @@ async function pythonSources(
       );
     }
     if (
-      [LOCK_NAME, SYSTEM_LOCK_NAME, IMAGE_LOCK_NAME].includes(place) ||
+      [LOCK_NAME, SYSTEM_LOCK_NAME, IMAGE_LOCK_NAME, PROGRAM_MODULE].includes(place) ||
       place.startsWith(WHEELS_FOLDER)
     ) {
       throw new ArtifactError(
@@ -264,7 +289,7 @@ async function pythonSources(
     }
     content.set(place, path);
   }
-  return { root, entry, content: await inParts(content) };
+  return await inParts(content);
 }
 
 function fileOfModule(module: string, root: string): string {

@@ -1,5 +1,6 @@
 /** What `tessera build` and `tessera deploy` share: options for Python, and words for the steps. */
 import type { BuildOptions, BuildStep, BuiltArtifact } from "../../artifacts/build-options.ts";
+import type { ProgramService } from "../../artifacts/program.ts";
 import { option } from "../command.ts";
 import { parseDuration } from "../durations.ts";
 import { usageError } from "../failure.ts";
@@ -60,7 +61,7 @@ export function readyTimeoutOf(text: string | undefined): Pick<BuildOptions, "re
 
 /** Builds a service here; how one in Python is built, its flags and the environment say. */
 export async function buildService(
-  path: string,
+  target: string | ProgramService,
   options: Omit<BuildOptions, "python">,
   { flags, env }: { readonly flags: PythonFlags; readonly env: NodeJS.ProcessEnv },
 ): Promise<BuiltArtifact> {
@@ -68,7 +69,7 @@ export async function buildService(
   const { readBuildEnvironment } = await import("../../config/build.ts");
   const { python: named, vendor = false, buildFromSource: fromSource = [] } = flags;
   const python = { ...readBuildEnvironment(env), named, vendor, fromSource };
-  return await buildArtifact(path, { ...options, python });
+  return await buildArtifact(target, { ...options, python });
 }
 
 export const BUILD_STEPS: Readonly<Record<BuildStep, string>> = {

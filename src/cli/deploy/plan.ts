@@ -3,6 +3,7 @@ import { open, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { type Duration, durationMs } from "@bufbuild/protobuf/wkt";
 import type { BuildOptions } from "../../artifacts/build-options.ts";
+import type { ProgramService } from "../../artifacts/program.ts";
 import { type PythonFlags, probeOf } from "../build/options.ts";
 import {
   type GivenSettings,
@@ -25,11 +26,16 @@ export interface DeployFlags extends SettingsFlags, PythonFlags {
   readonly wait: boolean;
 }
 
-type SourceKind = "service" | "artifact" | "manifest";
+type SourceKind = "service" | "program" | "artifact" | "manifest";
 
 export interface DeployPlan {
-  /** A service's module, an artifact file, or the manifest of a service as JSON. */
+  /**
+   * A service's module, the settings of one that is a program, an artifact file, or the manifest of
+   * a service as JSON.
+   */
   readonly source: { readonly kind: SourceKind; readonly path: string };
+  /** The service that is a program. */
+  readonly program: ProgramService | undefined;
   /** Undefined: the service's own name. */
   readonly name: string | undefined;
   readonly authorization: boolean | undefined;
@@ -63,10 +69,18 @@ export async function deployPlan(
   flags: DeployFlags,
 ): Promise<DeployPlan> {
   const { file, from } = await settingsFile(path, flags.file);
-  const servicePath = await serviceOf(path, { file, from });
-  const source = { kind: await kindOf(servicePath), path: servicePath } as const;
+  const name = flags.name ?? file.name;
+  const program = programOf({ file, from }, name);
+  if (program !== undefined && path !== undefined && (await kindOfPlace(path)) !== "folder") {
+    throw usageError(
+      `${from} has a command, and ${path} is a service of its own: leave one of them out`,
+    );
+  }
+  const servicePath = program?.source ?? (await serviceOf(path, { file, from }));
+  const kind = program === undefined ? await kindOf(servicePath) : "program";
+  const source = { kind, path: servicePath };
   const include = flags.include ?? file.include;
-  if (source.kind !== "service" && flags.include !== undefined) {
+  if (!["service", "program"].includes(kind) && flags.include !== undefined) {
     throw usageError(`--include is for building, and nothing is built of ${servicePath}`);
   }
   const settings = { ...file.settings, ...settingsOf(flags) };
@@ -78,9 +92,9 @@ export async function deployPlan(
   if (!removedSecrets.every((name) => NAME_PATTERN.test(name))) {
     throw usageError("--remove-secret takes the name of a secret");
   }
-  const name = flags.name ?? file.name;
   return {
     source,
+    program,
     name: name === undefined ? undefined : checkedName(name),
     authorization: flags.authorization ?? file.authorization,
     settings,
@@ -144,6 +158,54 @@ async function settingsFile(
   return { file: await readTesseraFile(from), from };
 }
 
+/** What is served of a file or a folder. */
+interface Served {
+  readonly servicePath: string;
+  /** Reads the service that is a program; undefined: it has code. */
+  readonly program?: () => Promise<ProgramService>;
+  /** The variables of its workers that the settings name. */
+  readonly env: { readonly [name: string]: string };
+}
+
+/** The service in a file, or what the settings of a folder say that it is. */
+export async function servedIn(path: string): Promise<Served> {
+  if ((await kindOfPlace(path)) !== "folder") {
+    return { servicePath: path, env: {} };
+  }
+  const read = () => settingsFile(path, undefined);
+  const given = await read();
+  const { env = {} } = given.file.settings;
+  const { name } = given.file;
+  const program = async (): Promise<ProgramService> =>
+    programOf(await read(), name) ?? notAProgram(given);
+  return programOf(given, name) === undefined
+    ? { servicePath: await serviceOf(path, given), env }
+    : { servicePath: resolve(path), program, env };
+}
+
+function notAProgram({ from }: Settings): never {
+  throw usageError(`${from} has no command any more: serve it anew`);
+}
+
+/** The service that is a program, as a file says. Throws a usage error for one without a name. */
+function programOf(
+  { file, from = FILE_NAME }: Settings,
+  name: string | undefined,
+): ProgramService | undefined {
+  if (file.program === undefined) {
+    return undefined;
+  }
+  if (name === undefined) {
+    throw usageError(
+      `${from} has a command and no name`,
+      "add a line such as name: llm, which is the name of the service",
+    );
+  }
+  const source = resolve(from);
+  const own = checkedName(file.name ?? name);
+  return { ...file.program, name: own, source, folder: dirname(source) };
+}
+
 async function serviceOf(path: string | undefined, { file, from }: Settings): Promise<string> {
   if (path !== undefined && (await kindOfPlace(path)) !== "folder") {
     return path;
@@ -151,7 +213,7 @@ async function serviceOf(path: string | undefined, { file, from }: Settings): Pr
   if (file.service === undefined) {
     throw usageError(
       `${from} does not say which file the service is`,
-      "add a line such as service: service.ts",
+      "add a line such as service: service.ts, or a command, such as command: [./server]",
     );
   }
   return resolve(dirname(from ?? "."), file.service);

@@ -80,7 +80,8 @@ export class Deploying {
     readonly signal: AbortSignal;
     readonly resources: AsyncDisposableStack;
   }): Promise<BuiltArtifact> {
-    const { source, include, packages, image, settings, unread, python, probing } = this.#plan;
+    const { source, program, include, packages, image, settings } = this.#plan;
+    const { unread, python, probing } = this.#plan;
     const { given, signal, resources } = options;
     if (unread !== undefined) {
       this.#call.done(`${unread} is not read: deploy its folder, or add --file`);
@@ -108,7 +109,7 @@ export class Deploying {
       ...probing,
     };
     const { env } = this.#surroundings;
-    const built = await buildService(source.path, building, { flags: python, env });
+    const built = await buildService(program ?? source.path, building, { flags: python, env });
     this.#progress.end();
     for (const warning of built.warnings) {
       this.#call.terminal.say(`warning: ${warning}`);

@@ -33,6 +33,18 @@ export interface TesseraFile {
   /** The container image that is the root of its workers. */
   readonly image?: string;
   readonly models: GivenModels;
+  /** The program that is the service, instead of a file with code. */
+  readonly program?: GivenProgram;
+}
+
+/** A program that listens on a port of its own. */
+export interface GivenProgram {
+  readonly command: readonly string[];
+  readonly port?: number;
+  readonly health?: string;
+  readonly timeout?: string;
+  readonly concurrency?: number;
+  readonly queue?: boolean;
 }
 
 /** Models by the names that the service has for them. */
@@ -47,6 +59,12 @@ export interface GivenModels {
 
 const KEYS = ["service", "name", "authorization", ...SETTINGS.map(({ key }) => key)];
 const LISTS = ["secrets", "include", "packages", "image", "models"] as const;
+/** Of a service that is a program; all others say these in their code. */
+const PROGRAM = ["command", "port", "health", "timeout", "concurrency", "queue"] as const;
+/** Port of a program. */
+const MAX_PORT = 65_535;
+/** Requests and WebSockets that one worker takes at a time, as for every mounted server. */
+const MAX_CONCURRENCY = 10_000;
 /** File `tessera.yaml` of a service. */
 const MAX_TESSERA_YAML_BYTES = 1024 * 1024;
 
@@ -94,7 +112,7 @@ export function parseTesseraFile(text: string, path: string): TesseraFile {
   if (!isMap(contents)) {
     return fail(contents ?? 0, `must have keys, such as service: ${KEYS.join(", ")}`);
   }
-  const values = entries(contents, [...KEYS, ...LISTS], fail);
+  const values = entries(contents, [...KEYS, ...LISTS, ...PROGRAM], fail);
   const read = <T>(key: string, as: (node: Node, key: string, fail: Fail) => T): T | undefined => {
     const node = values.get(key);
     return node === undefined ? undefined : as(node, key, fail);
@@ -103,6 +121,17 @@ export function parseTesseraFile(text: string, path: string): TesseraFile {
   const name = read("name", someText);
   const authorization = read("authorization", truth);
   const image = read("image", someText);
+  const given = program(read);
+  const [of, misplaced] = [...values].find(([key]) => PROGRAM.some((each) => each === key)) ?? [];
+  if (misplaced !== undefined && given === undefined) {
+    fail(misplaced, `${of} is of a program: add command, or say it in the code of the service`);
+  }
+  if (given !== undefined && service !== undefined) {
+    fail(
+      values.get("command") as Node,
+      "there is service as well as command: leave one out; code mounts a program by mounts in TypeScript, and by mount(path, command=[…]) in Python",
+    );
+  }
   return {
     ...(service !== undefined && { service }),
     ...(name !== undefined && { name }),
@@ -113,6 +142,7 @@ export function parseTesseraFile(text: string, path: string): TesseraFile {
     packages: read("packages", texts) ?? [],
     ...(image !== undefined && { image }),
     models: read("models", models) ?? {},
+    ...(given !== undefined && { program: given }),
   };
 }
 
@@ -157,6 +187,51 @@ function entries(map: YAMLMap, known: readonly string[] | undefined, fail: Fail)
     found.set(name, value as Node);
   }
   return found;
+}
+
+function program(read: Read): GivenProgram | undefined {
+  const command = read("command", commandLine);
+  const port = read("port", upTo(MAX_PORT));
+  const health = read("health", someText);
+  const timeout = read("timeout", someText);
+  const concurrency = read("concurrency", upTo(MAX_CONCURRENCY));
+  const queue = read("queue", truth);
+  return (
+    command && {
+      command,
+      ...(port !== undefined && { port }),
+      ...(health !== undefined && { health }),
+      ...(timeout !== undefined && { timeout }),
+      ...(concurrency !== undefined && { concurrency }),
+      ...(queue !== undefined && { queue }),
+    }
+  );
+}
+
+/** A program with its arguments; a number keeps its notation. */
+function commandLine(node: Node, key: string, fail: Fail): string[] {
+  const example = `${key} must be a list of the program and its arguments, such as ["vllm", "serve", "--port", "8000"]`;
+  if (!isSeq(node) || node.items.length === 0) {
+    return fail(node, example);
+  }
+  return node.items.map((item) => {
+    const { value, source } = isScalar(item) ? item : {};
+    return typeof value === "string"
+      ? value
+      : typeof value === "number"
+        ? (source ?? String(value))
+        : fail(item as Node, example);
+  });
+}
+
+/** A whole number from 1. */
+function upTo(most: number) {
+  return (node: Node, key: string, fail: Fail): number => {
+    const value = isScalar(node) ? Number(node.value) : 0;
+    return isScalar(node) && Number.isInteger(node.value) && value >= 1 && value <= most
+      ? value
+      : fail(node, `${key} must be a whole number from 1 to ${most}`);
+  };
 }
 
 /** What the platform takes for the name of a model in a service, and for where it is. */

@@ -2,6 +2,7 @@
 import { Command } from "commander";
 import type { Flags } from "../../config/settings.ts";
 import type { Surroundings } from "../command.ts";
+import { servedIn } from "../deploy/plan.ts";
 import { addSettings } from "../settings.ts";
 import { sayStopping, stopBeforeReady, stopSignal, stopWithin } from "../stopping.ts";
 import { greeting } from "./greeting.ts";
@@ -14,6 +15,7 @@ Examples:
   $ tessera serve service.ts                        serve on http://localhost:3000
   $ tessera serve service.ts --watch                reload when a source file changes
   $ tessera serve service.py --python .venv/bin/python
+  $ tessera serve .                                 what ./tessera.yaml says
   $ tessera serve service.ts --database ./tasks.db  keep tasks over restarts
   $ TESSERA_TOKEN=… tessera serve service.ts --host 0.0.0.0`;
 
@@ -32,7 +34,7 @@ export async function serveCommand(
     )
     .argument(
       "<service>",
-      "TypeScript or JavaScript file that exports a service; or in Python: file.py, file.py:Name, package.module:Name",
+      "TypeScript or JavaScript file that exports a service; in Python: file.py, file.py:Name, package.module:Name; or a folder whose tessera.yaml names one, or a command",
     )
     .action((path: string, flags: Flags) => run(path, flags, surroundings));
   addSettings(command, isDev ? others : SERVE_SETTINGS, { file: undefined });
@@ -46,10 +48,13 @@ export async function serveCommand(
 /** Serves until a signal; a second one ends the process at once. */
 async function run(path: string, flags: Flags, { env, streams }: Surroundings): Promise<void> {
   const { readServeConfig } = await import("../../config/serve.ts");
-  const { config, secrets } = readServeConfig(path, flags, env);
+  const { servicePath, program, env: variables } = await servedIn(path);
+  const read = readServeConfig(servicePath, flags, env);
+  const { config } = read;
+  const secrets = { ...read.secrets, workerEnv: { ...variables, ...read.secrets.workerEnv } };
   const signalled = stopSignal();
   const serve = async () =>
-    await (await import("../../app/serve.ts")).serveService(config, secrets);
+    await (await import("../../app/serve.ts")).serveService(config, secrets, program);
   const served = await Promise.race([serve(), signalled]);
   if (typeof served === "string") {
     // Loading a service may take minutes.

@@ -69,6 +69,42 @@ models:
     });
   });
 
+  it("may name a program instead of code", () => {
+    const text = `
+name: llm
+command: [vllm, serve, /models/qwen, --port, 8000]
+port: 8000
+health: /health
+timeout: 5m
+concurrency: 20
+queue: true
+`;
+    expect(parseTesseraFile(text, "tessera.yaml")).toMatchObject({
+      name: "llm",
+      program: {
+        command: ["vllm", "serve", "/models/qwen", "--port", "8000"],
+        port: 8000,
+        health: "/health",
+        timeout: "5m",
+        concurrency: 20,
+        queue: true,
+      },
+    });
+  });
+
+  it.each([
+    ["command: vllm serve", "1:10: command must be a list of the program and its arguments"],
+    ["command: []", "1:10: command must be a list of the program and its arguments"],
+    ["command: [a, {b: c}]", "1:14: command must be a list of the program and its arguments"],
+    ["command: [a]\nport: 0", "2:7: port must be a whole number from 1 to 65535"],
+    ["command: [a]\nport: 70000", "2:7: port must be a whole number from 1 to 65535"],
+    ["command: [a]\nconcurrency: many", "2:14: concurrency must be a whole number"],
+    ["service: a.ts\nport: 80", "2:7: port is of a program: add command"],
+    ["service: a.ts\ncommand: [a]", "2:10: there is service as well as command"],
+  ])("refuses a program that cannot be: %j", (text, message) => {
+    expect(() => parseTesseraFile(text, "tessera.yaml")).toThrow(message);
+  });
+
   it("may leave everything to its default", () => {
     expect(parseTesseraFile("workers: {max: 2}", "tessera.yaml")).toEqual({
       settings: { maxWorkers: 2 },

@@ -75,6 +75,7 @@ export const NOT_RUN: readonly (readonly [...Block, reason: string])[] = [
   ["docs/python-services.md", "npx tessera deploy", "test/e2e/python/deploy.test.ts deploys"],
   ["docs/servers.md", "pip install", "needs packages: test/e2e/python/mounts.test.ts serves such"],
   ["docs/servers.md", "curl", "calls it: test/e2e/python/mounts.test.ts calls such"],
+  ["docs/servers.md", "echo vllm", "needs a GPU: test/e2e/python/programs.test.ts deploys such"],
   ["docs/models.md", "npx tessera model push", "needs the internet: test/e2e/cli/model.test.ts"],
   ["docs/models.md", "npx tessera deploy", "its weights are large: test/e2e/python/deploy.test.ts"],
   ["docs/coming-from-bentoml.md", "npx tessera-platform", "test/e2e/clients serves such files"],

@@ -6,11 +6,14 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { buildArtifact } from "../../../src/artifacts/build.ts";
 import type { BuiltArtifact } from "../../../src/artifacts/build-options.ts";
 import { IMAGE_LOCK_NAME } from "../../../src/artifacts/index-file.ts";
+import type { ProgramService } from "../../../src/artifacts/program.ts";
+import { deployPlan } from "../../../src/cli/deploy/plan.ts";
 import { DeploymentStatus, WorkerPlace } from "../../../src/client/index.ts";
 import { leftOut } from "../../needed.ts";
 import { skipped as noSandbox } from "../../pool/sandbox/available.ts";
 import { copied, skipped as noRegistry, TestRegistry } from "../artifacts/registry.ts";
 import { Person } from "../cli/person.ts";
+import { goMissing, runGo } from "../clients/go-environment.ts";
 import { pythonMissing, ROOT } from "../clients/python-environment.ts";
 import { World } from "../hosting/world.ts";
 import { hasJoined, startAgent, workerToken } from "../workers/agent-program.ts";
@@ -18,6 +21,7 @@ import { buildOptions, type Tools, tools } from "./uv.ts";
 
 const skipped = noSandbox || noRegistry || leftOut(pythonMissing);
 const MEBIBYTE = 1024 ** 2;
+const BINARY = join(ROOT, "test/fixtures/programs/binary");
 
 const service = (image: string): string => `
 import multiprocessing, os, subprocess, sys
@@ -188,6 +192,26 @@ describe.skipIf(skipped)(`a container image of a service${skipped}`, () => {
       json: ["hello from the image", "hello from the image"],
     });
   }, 60_000);
+
+  it.skipIf(leftOut(goMissing))(
+    "is the root of a program that is a binary, and needs neither Python, Node nor a shell",
+    async () => {
+      const root = join(folder, "bare");
+      mkdirSync(join(root, "opt"), { recursive: true });
+      await runGo("go", ["build", "-o", join(root, "opt/server"), "."], { cwd: BINARY });
+      const bare = registry.build("acme/bare", root, []);
+      const home = join(folder, "program");
+      mkdirSync(home);
+      const settings = ["name: bare", "command: [/opt/server]", `image: ${bare}`];
+      writeFileSync(join(home, "tessera.yaml"), settings.join("\n"));
+      const plan = await deployPlan(home, { wait: true, output: "table" });
+      const program = plan.program as ProgramService;
+      await world.deploy("bare", await buildArtifact(program, { image: bare, lockImage }), {});
+      await ready("bare");
+      expect((await world.call("bare", "/x", { method: "GET" })).text).toBe("GET /x, shell: false");
+    },
+    120_000,
+  );
 
   it("is there while a service in TypeScript is built that does not load without it", async () => {
     writeFileSync(

@@ -9,7 +9,7 @@ tests run on the first and the last, and by hand on those between.
 | ``Service.inject_config``, ``BentoMLContainer.config`` | defaults of ``traffic`` … | all |
 | ``Service``: ``mount_apps middlewares gradio_app_startup_hook`` | mounted servers | all |
 | ``PassiveMount``, ``ContextMiddleware`` of BentoML's server | mounted servers | all |
-| ``has_custom_command``, ``create_proxy_app`` | commands | absent at first |
+| ``has_custom_command``, ``cmd``, ``__command__``, ``expand_envs`` | commands | absent at first |
 | ``APIMethod``: all its fields | endpoints | all |
 | ``Service.path_prefix`` | paths | newest |
 | ``__root_input__`` of an input spec | a parameter before ``/`` | from 1.4.0 |
@@ -36,7 +36,7 @@ from typing import Annotated, Any, get_args, get_origin
 
 from starlette.responses import Response
 
-from ..sdk.executable import IncomingCall, ServiceError
+from ..sdk.executable import IncomingCall
 from ..sdk.responses import tell
 
 OLDEST = (1, 3, 22)
@@ -114,6 +114,9 @@ def unsupported_parts(service: Any, *, is_main: bool) -> list[str]:
         # They would see the requests to methods, too.
         "middleware": service.middlewares and service.apis,
         "command": not is_main and has_command(service),
+        # Nothing is between the node and the program's port.
+        "command behind": has_command(service)
+        and (service.middlewares or any(path == "/" for path, _ in mounted(service))),
         "runner": is_legacy_runner(service),
     }
     return [name for name, present in parts.items() if present]
@@ -162,17 +165,16 @@ def has_command(service: Any) -> bool:
     return ask is not None and bool(ask())
 
 
-def command_proxy(service: Any) -> Any:
-    """BentoML's application that runs the command, and passes requests to its port."""
-    try:
-        from _bentoml_impl.server.proxy import create_proxy_app
+def command_of(service: Any) -> tuple[list[str], int, str]:
+    """The command of a service that was set up, its port, and its path for health."""
+    from bentoml import get_current_service
+    from bentoml._internal.utils import expand_envs
 
-        return create_proxy_app(service)
-    except ImportError as error:
-        raise ServiceError(
-            f"{service.name}: its command is reached through {error.name}, which is not in the "
-            f"environment of the service: add {error.name} to its requirements"
-        ) from error
+    make = getattr(get_current_service(), "__command__", None)
+    command = service.cmd if make is None else make()
+    port = service.config.get("http", {}).get("proxy_port", 8000)
+    health = service.config.get("endpoints", {}).get("livez", "/health")
+    return [expand_envs(each) for each in command], int(port), str(health)
 
 
 def route_of(service: Any, method: Any) -> str:

@@ -17,9 +17,8 @@ from bentoml.models import BentoModel, HuggingFaceModel
 from ..sdk.acceptance import accepted
 from ..sdk.adapters import is_text
 from ..sdk.batches import DEFAULT_MAX_BYTES, MAX_BATCH_SIZE
-from ..sdk.executable import Json, ServiceError
+from ..sdk.executable import PROGRAM_PROCESSES, Json, ServiceError
 from . import internals
-from .mounts import COMMAND_PROCESSES
 from .routes import check_endpoint, refuse_shared
 from .schemas import (
     Schema,
@@ -84,7 +83,7 @@ def service_manifest(
     if internals.has_command(service):
         # Each would start the command, at the same port.
         manifest["workers"] = 1
-        manifest["processes"] = COMMAND_PROCESSES
+        manifest["processes"] = PROGRAM_PROCESSES
     cors = cors_of(service.name, config)
     if cors is not None:
         manifest["cors"] = cors

@@ -1,7 +1,7 @@
 """The servers of a BentoML service: ASGI and WSGI applications, Gradio pages, and its command.
 
-They are put together as BentoML's own server does it: one application for what is mounted at the
-root, in the order of its mounts, and one for each path below.
+Applications are put together as BentoML's own server does it: one application for what is mounted
+at the root, in the order of its mounts, and one for each path below.
 """
 
 from __future__ import annotations
@@ -13,11 +13,8 @@ from typing import Any
 
 from starlette.applications import Starlette
 
-from ..sdk.executable import Json, MountedServer, ServiceError
+from ..sdk.executable import Json, MountedServer, Program, ServiceError
 from . import internals
-
-COMMAND_PROCESSES = 64
-"""Processes that a worker whose service is a command may start, if nobody else says."""
 
 _PATH = re.compile(r"(?:/[\w.~:@!$&'()*+,;=-]+)+")
 
@@ -51,23 +48,34 @@ class BentoMount(MountedServer):
             yield
 
 
-def mounts_of(service: Any, *, timeout_seconds: float, concurrency: int) -> list[BentoMount]:
+class BentoCommand(MountedServer):
+    """The command of a service, a program with a port of its own."""
+
+    def __init__(self, service: Any, manifest: Mapping[str, Json]) -> None:
+        super().__init__(manifest)
+        self._service = service
+
+    @property
+    def program(self) -> Program:
+        """The program, as the instance says."""
+        command, port, health = internals.command_of(self._service)
+        return Program(tuple(command), port, health)
+
+
+def mounts_of(service: Any, *, timeout_seconds: float, concurrency: int) -> list[MountedServer]:
     """The servers of a service. Raises ``ServiceError`` for a path that cannot be."""
+    limits = {"timeoutMs": round(timeout_seconds * 1_000), "concurrency": concurrency}
     parts = [(_checked(path, service), app) for path, app in internals.mounted(service)]
-    if internals.has_command(service):
-        parts.append(("/", internals.command_proxy(service)))
     at_root = any(path == "/" for path, _ in parts)
     groups: dict[str, list[tuple[str, Any]]] = {}
     for path, app in parts:
         groups.setdefault("/" if at_root else path, []).append((path, app))
-    return [
-        BentoMount(
-            service,
-            group,
-            {"path": path, "timeoutMs": round(timeout_seconds * 1_000), "concurrency": concurrency},
-        )
-        for path, group in groups.items()
+    mounts: list[MountedServer] = [
+        BentoMount(service, group, {"path": path, **limits}) for path, group in groups.items()
     ]
+    if internals.has_command(service):
+        mounts.append(BentoCommand(service, {"path": "/", **limits}))
+    return mounts
 
 
 def _checked(path: str, service: Any) -> str:

@@ -123,6 +123,7 @@ def _load(channel: Channel, load: dict[str, Any]) -> Any:
 
 
 def _refuse(channel: Channel, reason: str) -> NoReturn:
+    """Ends the worker, and says why: the service cannot be loaded, or a program of it has ended."""
     attachments = Attachments()
     message = attachments.text(reason[:MAX_REFUSAL_CHARACTERS])
     channel.send({"type": "refused", "message": message}, attachments)
@@ -131,7 +132,7 @@ def _refuse(channel: Channel, reason: str) -> NoReturn:
 
 async def _serve(channel: Channel, outputs: Outputs, load: dict[str, Any], service: Any) -> None:
     from .executor import Executor
-    from .readiness import NotReady, Readiness
+    from .readiness import MAX_NOT_READY_CHARACTERS, NotReady, Readiness
 
     outbox = Outbox(channel, _take_changes)
     executor = Executor(
@@ -141,20 +142,28 @@ async def _serve(channel: Channel, outputs: Outputs, load: dict[str, Any], servi
         scratch=Path(load["scratchFolder"]),
         limits=ResultLimits(load["maxFileBytes"], load["maxResultBytes"]),
     )
-    mounts = Mounts(service.mounts, Path(load["scratchFolder"]))
     stopped = asyncio.Event()
     readiness: Readiness | None = None
     # A build asks for the manifest, which the import has told.
     is_set_up = load.get("probe") != "import"
+    mounts: Mounts | None = None
     try:
         if is_set_up:
             await service.setup()
-            await mounts.start()
+            mounts = Mounts(
+                service.mounts,
+                Path(load["scratchFolder"]),
+                folder=Path(load["servicePath"]).parent,
+                on_ended=lambda reason: _refuse(channel, reason),
+            )
+
+            def say(said: str) -> None:
+                channel.send({"type": "readiness", "said": said[:MAX_NOT_READY_CHARACTERS]})
+
+            await mounts.start(say)
             # A build asks for the manifest; what the service is ready for is not there.
-            if service.ready is not None and load.get("probe") is None:
-                readiness = Readiness(
-                    service.ready, lambda said: channel.send({"type": "readiness", "said": said})
-                )
+            if load.get("probe") is None and (service.ready or mounts.health) is not None:
+                readiness = Readiness(service.ready, say, health=mounts.health)
                 await readiness.reached()
     except NotReady as error:
         if error.__cause__ is not None:
@@ -177,9 +186,9 @@ async def _serve(channel: Channel, outputs: Outputs, load: dict[str, Any], servi
             executor.abort(message["id"], message["reason"])
         elif kind == "more":
             executor.more(message["id"], message["count"])
-        elif kind == "connect":
+        elif kind == "connect" and mounts is not None:
             mounts.connect(message["mount"])
-        elif kind == "retire":
+        elif kind == "retire" and mounts is not None:
             mounts.retire()
         elif kind == "ping":
             outbox.post({"type": "pong", "sequence": message["sequence"]})
@@ -199,7 +208,7 @@ async def _serve(channel: Channel, outputs: Outputs, load: dict[str, Any], servi
     exposing.cancel()
     if following is not None:
         following.cancel()
-    if is_set_up:
+    if mounts is not None:
         await mounts.stop()
         await service.teardown()
     await exposition.send_last()

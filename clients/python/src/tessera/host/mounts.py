@@ -1,7 +1,8 @@
-"""Runs the mounted servers of a service: uvicorn, without a port.
+"""Runs the mounted servers of a service: applications in uvicorn, without a port, and programs.
 
 Where the node wants a connection, it says so, and the worker connects to a Unix socket of the node
-in its scratch folder. From then on that connection is one that uvicorn has accepted.
+in its scratch folder. From then on that connection is one that uvicorn has accepted, or it is
+relayed to the port of a program.
 """
 
 from __future__ import annotations
@@ -9,32 +10,68 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..sdk.executable import MountedServer, ServiceError
+from .programs import RunningProgram
 
 IDLE_CONNECTION_SECONDS = 120
 """Longer than the node keeps a connection, so that the node closes it first."""
 SHUTDOWN_SECONDS = 5
 _ROUTE = b"tessera-route"
 """What an answer says to the node alone."""
+RESTART_FRAME = b"\x88\x02\x03\xf4"
+"""A close frame (RFC 6455, section 5.5.1) with the code 1012: the service restarts."""
 
 
 class Mounts:
-    """The servers of one service, by their index in its manifest."""
+    """The servers of one service, by their index in its manifest.
 
-    def __init__(self, mounts: Sequence[MountedServer], scratch: Path) -> None:
+    ``on_ended`` is called with why, when a program has ended, which ends the worker.
+    """
+
+    def __init__(
+        self,
+        mounts: Sequence[MountedServer],
+        scratch: Path,
+        *,
+        folder: Path,
+        on_ended: Callable[[str], None],
+    ) -> None:
+        def serve(mounted: MountedServer, socket_path: Path) -> _Server | _ProgramServer:
+            if mounted.program is None:
+                return _Server(mounted, socket_path)
+            path = str(mounted.manifest["path"])
+            program = RunningProgram(mounted.program, path, folder=folder, on_ended=on_ended)
+            return _ProgramServer(program, socket_path)
+
         self._servers = [
-            _Server(each, scratch / f"mount-{index}") for index, each in enumerate(mounts)
+            serve(each, scratch / f"mount-{index}") for index, each in enumerate(mounts)
         ]
         self._connecting: set[asyncio.Task[None]] = set()
 
-    async def start(self) -> None:
-        """Begins the lifespan of each. Raises ``ServiceError`` for what does not start."""
+    async def start(self, say: Callable[[str], None]) -> None:
+        """Begins the lifespan of each, and starts programs, until they are ready.
+
+        ``say`` is called with what is not. Raises ``ServiceError`` for what does not start.
+        """
         for server in self._servers:
-            await server.start()
+            await server.start(say)
+
+    @property
+    def health(self) -> Callable[[], Awaitable[str]] | None:
+        """What keeps programs from taking requests; None where there are none."""
+        programs = [each.program for each in self._servers if isinstance(each, _ProgramServer)]
+
+        async def fault() -> str:
+            for each in programs:
+                if (said := await each.fault()) != "":
+                    return said
+            return ""
+
+        return fault if programs else None
 
     def connect(self, index: int) -> None:
         """Connects to the node once more for a server."""
@@ -63,7 +100,7 @@ class _Server:
         self._state: Any = None
         self._lifespan: Any = None
 
-    async def start(self) -> None:
+    async def start(self, _say: Callable[[str], None]) -> None:
         try:
             import uvicorn
             from uvicorn.server import ServerState
@@ -99,14 +136,9 @@ class _Server:
 
     async def connect(self) -> None:
         loop = asyncio.get_running_loop()
-        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        connection.setblocking(False)
-        try:
-            await loop.sock_connect(connection, self._socket_path)
+        connection = await _connected(self._socket_path)
+        if connection is not None:
             await loop.connect_accepted_socket(self._protocol, connection)
-        except OSError:
-            # The node has ended, or gave up waiting.
-            connection.close()
 
     def retire(self) -> None:
         for connection in list(self._state.connections if self._state else ()):
@@ -122,6 +154,41 @@ class _Server:
         return self._config.http_protocol_class(
             config=self._config, server_state=self._state, app_state=self._lifespan.state
         )
+
+
+class _ProgramServer:
+    def __init__(self, program: RunningProgram, socket_path: Path) -> None:
+        self.program = program
+        self._socket_path = str(socket_path)
+
+    async def start(self, say: Callable[[str], None]) -> None:
+        await self.program.start(say)
+
+    async def connect(self) -> None:
+        connection = await _connected(self._socket_path)
+        if connection is not None:
+            try:
+                await self.program.relay(connection)
+            except OSError:  # It takes no connections; the node hears that by this one's end.
+                connection.close()
+
+    def retire(self) -> None:
+        self.program.retire(RESTART_FRAME)
+
+    async def stop(self) -> None:
+        await self.program.stop()
+
+
+async def _connected(socket_path: str) -> socket.socket | None:
+    """A connection to the node; None where it has ended, or gave up waiting."""
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.setblocking(False)
+    try:
+        await asyncio.get_running_loop().sock_connect(connection, socket_path)
+    except OSError:
+        connection.close()
+        return None
+    return connection
 
 
 def _below(app: Any, path: str) -> Any:

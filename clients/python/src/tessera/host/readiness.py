@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, NoReturn
 
 ASK_INTERVAL_SECONDS = 1.0
@@ -25,8 +25,16 @@ class Readiness:
     ``on_said`` is called with that when it changes; with an empty text when it is ready again.
     """
 
-    def __init__(self, ready: Callable[[], Any], on_said: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        ready: Callable[[], Any] | None,
+        on_said: Callable[[str], None],
+        *,
+        health: Callable[[], Awaitable[str]] | None = None,
+    ) -> None:
         self._ready = ready
+        self._health = health
+        """What keeps programs of the service from taking requests, asked first."""
         self._name = getattr(ready, "__name__", "ready")
         self._on_said = on_said
         self._last = ""
@@ -36,7 +44,8 @@ class Readiness:
 
         Raises ``NotReady`` when it raises, or answers with anything but a bool or a text.
         """
-        self._say(f"{self._name} has not answered")
+        if self._ready is not None:
+            self._say(f"{self._name} has not answered")
         while (said := await self._ask()) != "":
             self._say(said)
             await asyncio.sleep(ASK_INTERVAL_SECONDS)
@@ -54,7 +63,10 @@ class Readiness:
 
     async def _ask(self) -> str:
         """What it says; empty: that it is ready."""
-        said = await self._answer()
+        fault = "" if self._health is None else await self._health()
+        if fault != "" or self._ready is None:
+            return fault
+        said = await self._answer(self._ready)
         if isinstance(said, (bool, str)):
             return "" if said is True else f"{self._name} said {said}"
         raise NotReady(
@@ -62,8 +74,7 @@ class Readiness:
             "that says why it is not ready"
         )
 
-    async def _answer(self) -> Any:
-        ready = self._ready
+    async def _answer(self, ready: Callable[[], Any]) -> Any:
         try:
             # What `setup` began on the event loop goes on meanwhile.
             said = ready() if inspect.iscoroutinefunction(ready) else await asyncio.to_thread(ready)

@@ -178,12 +178,33 @@ class Executable(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program that listens on a port of its own."""
+
+    command: tuple[str, ...]
+    """The program and its arguments, in which ``{port}`` stands for the port."""
+    port: int | None = None
+    """Where it listens; None: at a free one, which ``{port}`` and the variable ``PORT`` tell it."""
+    health: str | None = None
+    """The path at which it answers with 2xx once it is ready; None: it is when it listens."""
+
+
+PROGRAM_PROCESSES = 64
+"""Processes that a worker may start whose service has a program, if nobody else says."""
+
+
 class MountedServer:
-    """An application (ASGI) that answers requests at a path of its service."""
+    """An application (ASGI), or a program, that answers requests at a path of its service."""
 
     def __init__(self, manifest: Mapping[str, Json]) -> None:
         self.manifest = manifest
         """As ``MountManifest`` of the node has it."""
+
+    @property
+    def program(self) -> Program | None:
+        """The program, after the service was set up; None: ``application`` makes an application."""
+        return None
 
     def application(self) -> Any:
         """The application, after the service was set up."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .endpoints import ENDPOINT, EndpointDefinition
-from .executable import Executable, ServiceError
+from .executable import PROGRAM_PROCESSES, Executable, ServiceError
 from .hosted_batch import HostedBatch
 from .hosted_method import HostedMethod, HostedStream
 from .metrics import declared
@@ -30,8 +30,12 @@ class HostedClass:
         }
         if definition.ready_timeout_ms is not None:
             self.manifest["readyTimeoutMs"] = definition.ready_timeout_ms
+        at = f'service "{definition.name}"'
+        self.mounts = [ClassMount(mount, manifest, at) for mount, manifest in definition.mounts]
         if definition.processes is not None:
             self.manifest["processes"] = definition.processes
+        elif any(each.program is not None for each in self.mounts):
+            self.manifest["processes"] = PROGRAM_PROCESSES
         self.manifest.update(definition.gpus)
         if definition.packages:
             self.manifest["packages"] = list(definition.packages)
@@ -41,10 +45,9 @@ class HostedClass:
             self.manifest["models"] = dict(definition.models)
         if definition.description:
             self.manifest["description"] = definition.description
-        metrics = declared(definition.metrics, f'service "{definition.name}"')
+        metrics = declared(definition.metrics, at)
         if metrics:
             self.manifest["metrics"] = metrics
-        self.mounts = [ClassMount(mount, manifest) for mount, manifest in definition.mounts]
         if self.mounts:
             self.manifest["mounts"] = [dict(each.manifest) for each in self.mounts]
         self._instance: Any = None

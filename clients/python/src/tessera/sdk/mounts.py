@@ -1,4 +1,5 @@
-"""``mount`` puts an ASGI application behind a service: it answers what no endpoint does."""
+"""``mount`` puts an ASGI application, or a program, behind a service: it answers what no endpoint
+does."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypedDict
 
-from .executable import Json, MountedServer, ServiceError
+from .executable import Json, MountedServer, Program, ServiceError
 from .options import (
     DAY_MS,
     DEFAULT_TIMEOUTS_MS,
@@ -24,6 +25,8 @@ DEFAULT_CONCURRENCY = 100
 
 _PATH = re.compile(r"/|(?:/[\w.~:@!$&'()*+,;=-]+)+")
 _MAX_PATH_CHARACTERS = 255
+MAX_COMMAND_BYTES = 8 * 1024
+_HEALTH = re.compile(r"/[!-~]{0,254}")
 
 
 class QueueOptions(TypedDict, total=False):
@@ -45,12 +48,15 @@ class Mount:
         self,
         path: str,
         app: Any,
+        *,
+        program: Mapping[str, Any],
         timeout: Duration | None,
         concurrency: int | None,
         queue: bool | QueueOptions,
-    ):
+    ) -> None:
         self.path = path
         self.app = app
+        self._program = program
         self.method: Callable[[Any], Any] | None = None
         self._timeout = timeout
         self._concurrency = concurrency
@@ -58,7 +64,7 @@ class Mount:
 
     def __call__(self, method: Callable[[Any], Any]) -> Mount:
         """Decorates the method that makes the application."""
-        if self.app is not None or not callable(method):
+        if self.app is not None or self._program or not callable(method):
             raise ServiceError(
                 f"mount({self.path!r}) decorates a method that returns the application, "
                 "or is given the application as its second argument"
@@ -78,10 +84,11 @@ class Mount:
                 f'{place}: a server is mounted at "/", or at a path such as "/ui" without a slash '
                 f"at its end, not at {path!r:.300}"
             )
-        if self.app is None and self.method is None:
+        if self.app is None and self.method is None and not self._program:
             raise ServiceError(
                 f"{place}: mount({path!r}) has no application: give it one, as in "
-                f"mount({path!r}, app), or decorate the method that returns one"
+                f"mount({path!r}, app), or decorate the method that returns one; "
+                f'or name a program: mount({path!r}, command=["./server", "--port", "{{port}}"])'
             )
         at = f"{place}, mount({path!r})"
         timeout = DEFAULT_TIMEOUTS_MS["api"] / 1_000 if self._timeout is None else self._timeout
@@ -92,6 +99,40 @@ class Mount:
             "concurrency": whole_number(most, at, "concurrency", 1, MAX_CONCURRENCY),
             **_check_queue(self._queue, path, at),
         }
+
+    def program(self, place: str) -> Program | None:
+        """The program; None for an application. Raises ``ServiceError`` for a wrong one."""
+        if not self._program:
+            return None
+        at = f"{place}, mount({self.path!r})"
+        if self.app is not None:
+            raise ServiceError(f"{at} has an application and a program: leave one out")
+        command: Any = self._program["command"]
+        port, health = self._program["port"], self._program["health"]
+        if not _is_command(command):
+            raise ServiceError(
+                f"{at}: command must be a list of texts, first the program, such as "
+                f'["vllm", "serve", "--port", "{{port}}"], of at most {MAX_COMMAND_BYTES} bytes '
+                "together and without NUL"
+            )
+        if port is not None:
+            whole_number(port, at, "port", 1, 65_535)
+        if health is not None and not (isinstance(health, str) and _HEALTH.fullmatch(health)):
+            raise ServiceError(
+                f'{at}: health must be a path such as "/health", of at most 255 characters '
+                "without spaces"
+            )
+        return Program(tuple(command), port, health)
+
+
+def _is_command(command: Any) -> bool:
+    return (
+        isinstance(command, (list, tuple))
+        and len(command) > 0
+        and all(isinstance(each, str) and "\0" not in each for each in command)
+        and command[0] != ""
+        and len(" ".join(command).encode()) <= MAX_COMMAND_BYTES
+    )
 
 
 def _check_queue(queue: object, path: str, at: str) -> dict[str, Json]:
@@ -115,6 +156,9 @@ def mount(
     path: str,
     app: Any = None,
     *,
+    command: Sequence[str] | None = None,
+    port: int | None = None,
+    health: str | None = None,
     timeout: Duration | None = None,
     concurrency: int | None = None,
     queue: bool | QueueOptions = False,
@@ -134,6 +178,18 @@ def mount(
     runs in uvicorn, which the environment of the service has to have. Its lifespan begins after
     ``setup``. A WSGI application, such as one of Flask, is wrapped: ``a2wsgi.WSGIMiddleware(app)``.
 
+    With ``command`` it is a program that listens on a port of its own, and answers those requests::
+
+        server = mount("/v1", command=["vllm", "serve", "/models/qwen", "--port", "{port}"],
+                       health="/health")
+
+    - ``command``: the program and its arguments. Each worker starts it in the folder of the
+      service, after ``setup``, and ends with it. It may start 64 processes, unless ``processes``
+      says otherwise.
+    - ``port``: where it listens. Default: a free one, which ``{port}`` in the command and the
+      variable ``PORT`` tell it.
+    - ``health``: the path at which it answers with 2xx once it is ready. Default: it is ready when
+      it listens.
     - ``timeout``: how long it may take until an answer begins. Default: 60 s.
     - ``concurrency``: how many requests and WebSockets one worker takes at a time, at most 10,000.
       Default: 100.
@@ -144,7 +200,9 @@ def mount(
       headers that are stored and passed on besides ``accept``, ``content-type`` and
       ``content-encoding``. Default: False.
     """
-    return Mount(path, app, timeout, concurrency, queue)
+    given = {"command": command, "port": port, "health": health}
+    program = {} if all(each is None for each in given.values()) else given
+    return Mount(path, app, program=program, timeout=timeout, concurrency=concurrency, queue=queue)
 
 
 def mounts_of(cls: type, place: str) -> Sequence[tuple[Mount, Mapping[str, Json]]]:
@@ -166,10 +224,16 @@ def mounts_of(cls: type, place: str) -> Sequence[tuple[Mount, Mapping[str, Json]
 class ClassMount(MountedServer):
     """A mount of a class, which makes its application once the class is constructed."""
 
-    def __init__(self, mount: Mount, manifest: Mapping[str, Json]) -> None:
+    def __init__(self, mount: Mount, manifest: Mapping[str, Json], place: str) -> None:
         super().__init__(manifest)
+        self._program = mount.program(place)
         self._mount = mount
         self.instance: Any = None
+
+    @property
+    def program(self) -> Program | None:
+        """The program; None for an application."""
+        return self._program
 
     def application(self) -> Any:
         """What was given, or what the method returns."""

@@ -100,9 +100,11 @@ export async function checkGpus(
     );
     return `node ${nodeId} has ${gpus.length === 0 ? "none" : names.join(", ")}`;
   });
+  const isCut = known.some(({ gpus }) => gpus.some(({ slice }) => slice !== undefined));
+  const slices = need.count > 1 && isCut ? " (a program computes on one slice at most)" : "";
   throw problem(
     "NO_MATCHING_WORKER",
-    `each worker would need ${gpuNeedText(need)}, which no node has: ${there.join("; ")}: ask for less (gpus, gpu_memory), or let a machine that has it join (place remote)`,
+    `each worker would need ${gpuNeedText(need)}, which no node has: ${there.join("; ")}${slices}: ask for less (gpus, gpu_memory), or let a machine that has it join (place remote)`,
   );
 }
 

@@ -108,10 +108,12 @@ function toJson({ nodeId, url = "", startedAtMs, facts }: ListedNode): object {
       draining: facts.draining ?? false,
       gpus: (facts.gpus ?? []).map((gpu) => ({
         index: gpu.index,
+        ...(gpu.slice !== undefined && { slice: gpu.slice.index }),
         name: gpu.name,
         memory_bytes: gpu.memoryBytes,
         used_bytes: gpu.usedBytes,
         holders: gpu.holders,
+        dealt: gpu.dealt,
         left_out: gpu.leftOut ?? "",
       })),
     }),

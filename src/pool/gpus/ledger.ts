@@ -118,11 +118,11 @@ export class GpuLedger {
 
   /** Every GPU with what has it. */
   get use(): readonly GpuUse[] {
-    return this.#gpus.list.map((gpu) => ({
-      gpu,
-      grants: this.#grantsOn(gpu),
-      leftOut: this.#taken(gpu) ?? this.#leftOut(gpu),
-    }));
+    return this.#gpus.list.map((gpu) => {
+      const grants = this.#grantsOn(gpu);
+      const besides = grants.length === 0 ? this.#besides(gpu) : undefined;
+      return { gpu, grants, leftOut: this.#claimed(gpu) ?? this.#leftOut(gpu) ?? besides };
+    });
   }
 
   /** Takes what is needed; undefined while too much of it is taken. */
@@ -196,10 +196,12 @@ export class GpuLedger {
   /** For people of the asker's organization: why there is not what is needed. */
   shortage(need: GpuNeed, asker: GpuHolder): string {
     const there = this.use.map(({ gpu, grants }) => {
-      const out = this.#taken(gpu) ?? this.#leftOut(gpu, asker);
+      const out = this.#claimed(gpu) ?? this.#leftOut(gpu, asker);
       const holders = new Set(grants.map(({ holder }) => holderText(holder, asker)));
       const held = holders.size === 0 ? "free" : `held by ${[...holders].join(" and ")}`;
-      return `${gpuText(gpu)} is ${out === undefined ? held : `left out: ${out}`}`;
+      const besides = this.#besides(gpu);
+      const all = besides === undefined ? held : `${held}, and ${besides}`;
+      return `${gpuText(gpu)} is ${out === undefined ? all : `left out: ${out}`}`;
     });
     const isCut = need.count > 1 && this.#gpus.list.some(({ slice }) => slice !== undefined);
     const slices = isCut ? "; a program computes on one slice at most" : "";
@@ -288,14 +290,17 @@ export class GpuLedger {
     return claim !== undefined;
   }
 
-  /** Why it is not there for workers that would have it whole; undefined: it is. */
-  #taken(gpu: Gpu): string | undefined {
-    const foreignBytes = this.#watch.foreignBytes(gpu);
-    return this.#elsewhere.has(gpu.uuid)
+  /** Who else deals it out; undefined: nobody. */
+  #claimed({ uuid }: Gpu): string | undefined {
+    return this.#elsewhere.has(uuid)
       ? "another node, or a joined worker, on this machine has it"
-      : foreignBytes > 0
-        ? `other programs on this machine use ${gibibytes(foreignBytes)} of it`
-        : undefined;
+      : undefined;
+  }
+
+  /** What else computes on it; undefined: nothing. */
+  #besides(gpu: Gpu): string | undefined {
+    const bytes = this.#watch.foreignBytes(gpu);
+    return bytes === 0 ? undefined : `other programs on this machine use ${gibibytes(bytes)} of it`;
   }
 
   #grantsOn({ uuid }: Gpu): GpuGrant[] {

@@ -116,10 +116,12 @@ describe.skipIf(process.platform !== "linux")(
       look();
       expect(ledger.has({ count: 1 }, OF)).toBe(false);
       expect(ledger.shortage({ count: 1 }, OF)).toBe(
-        "a worker needs 1 GPU, and GPU 0 (NVIDIA H100) is left out: other programs on this machine use 30 GiB of it",
+        "a worker needs 1 GPU, and GPU 0 (NVIDIA H100) is free, and other programs on this machine use 30 GiB of it",
       );
+      expect(ledger.use[0]?.leftOut).toBe("other programs on this machine use 30 GiB of it");
       expect(ledger.take({ count: 1, memoryBytes: 51 * GIB }, OF)).toBeUndefined();
       expect(ledger.take({ count: 1, memoryBytes: 50 * GIB }, OF)).toBeDefined();
+      expect(ledger.use[0]?.leftOut).toBeUndefined();
       processes = [];
       look();
       expect(ledger.take({ count: 1, memoryBytes: 30 * GIB }, OF)).toBeDefined();

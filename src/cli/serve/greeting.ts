@@ -36,6 +36,7 @@ export function greeting(
     ...(config.workers === undefined && manifest.workers !== undefined
       ? [`  workers   ${manifest.workers}, as the service says; --workers sets another number`]
       : []),
+    ...ofSystem(manifest),
     `  callers   ${token ? "need the token, as Authorization: Bearer …" : "need no token; --token asks for one"}`,
     "",
     "Try it:",
@@ -45,6 +46,15 @@ export function greeting(
     "",
   ];
   return `${lines.join("\n")}\n`;
+}
+
+/** What the service has of a system when it is deployed. */
+function ofSystem({ image, packages = [] }: ServiceManifest): string[] {
+  const here = "when it is deployed; here it has what is on this machine";
+  return [
+    ...(image === undefined ? [] : [`  image     ${image} ${here}`]),
+    ...(packages.length === 0 ? [] : [`  packages  ${packages.join(", ")} ${here}`]),
+  ];
 }
 
 function count(number: number, noun: string): string {

@@ -155,6 +155,16 @@ describe("a greeting", () => {
     expect(chosen).not.toContain("as the service says");
   });
 
+  it("says that an image and system packages are for deployments", () => {
+    const { config } = readServeConfig("service.ts", {}, {});
+    const manifest = { name: "scanner", endpoints: [], image: "debian:12", packages: ["ffmpeg"] };
+    const served = { manifest, url: "http://localhost:1", stop: async () => {} };
+    const said = greeting(served as never, { config, token: undefined, exampleOf });
+    const here = "when it is deployed; here it has what is on this machine\n";
+    expect(said).toContain(`image     debian:12 ${here}`);
+    expect(said).toContain(`packages  ffmpeg ${here}`);
+  });
+
   it("names the file that keeps the tasks", () => {
     expect(greet({ database: "./tasks.db" })).toMatch(/storage +\.\/tasks\.db\n/);
   });

@@ -62,6 +62,7 @@ const pages = (taskId: string): readonly (readonly [name: string, path: string])
   ["metrics", "/o/acme/deployments/summarizer/metrics"],
   ["own-metrics", "/o/acme/deployments/digits/metrics"],
   ["log", "/o/acme/deployments/digits/log"],
+  ["settings", "/o/acme/deployments/digits/settings"],
   ["tasks", "/o/acme/tasks"],
   ["models", "/o/acme/models"],
   ["tokens", "/o/acme/tokens"],

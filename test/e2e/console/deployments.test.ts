@@ -60,7 +60,7 @@ describe.skipIf(skipped)(`deployments and people in the console${skipped}`, () =
     await person.go("/");
     await person.heading("acme");
     await page.keyboard.press("Control+k");
-    await page.getByRole("combobox", { name: "Search pages and deployments" }).fill("ech");
+    await page.getByRole("combobox", { name: "Search pages, endpoints and actions" }).fill("ech");
     await page.getByRole("option", { name: "echo deployment" }).waitFor();
     await person.isSound();
     await page.keyboard.press("Enter");
@@ -71,6 +71,29 @@ describe.skipIf(skipped)(`deployments and people in the console${skipped}`, () =
     await state.getByText("stopped", { exact: true }).waitFor();
     await person.press("Start");
     await state.getByText("ready", { exact: true }).waitFor();
+  });
+
+  it("are set going by first steps, with ticks for those that are done", async () => {
+    await using person = await ConsoleBrowser.open(browser, world.platform, { email: ADMIN });
+    const { page } = person;
+    await person.go("/o/acme");
+    const steps = page.getByRole("region", { name: "First steps" });
+    await steps.getByRole("heading", { name: /^Deploy it \(done\)$/ }).waitFor();
+    await steps.getByRole("link", { name: "Open the members" }).waitFor();
+    await person.isSound();
+    await page.keyboard.press("Control+k");
+    await page.getByRole("combobox", { name: "Search pages, endpoints and actions" }).fill("dark");
+    await page.keyboard.press("Enter");
+    await expect.poll(() => page.evaluate("document.documentElement.dataset.theme")).toBe("dark");
+    await page.keyboard.press("Control+k");
+    await page
+      .getByRole("combobox", { name: "Search pages, endpoints and actions" })
+      .fill("echo/say");
+    await page.getByRole("option", { name: "echo/say endpoint" }).waitFor();
+    await page.keyboard.press("Enter");
+    await person.heading("echo: playground");
+    expect(new URL(page.url()).hash).toBe("#/say");
+    await person.isSound();
   });
 
   it("show their log live", async () => {

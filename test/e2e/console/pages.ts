@@ -56,6 +56,7 @@ export const PAGES: readonly ListedPage[] = [
   { path: deployment("/revisions"), heading: /: revisions$/ },
   { path: deployment("/metrics"), heading: /: metrics$/ },
   { path: deployment("/log"), heading: /: log$/, open: text(BACKWARDS) },
+  { path: deployment("/settings"), heading: /: settings$/, open: text("No changes.") },
   { path: "/o/acme/tasks", heading: "Tasks", open: text("linger") },
   { path: "/o/acme/tasks?error=none+has+this", heading: "Tasks", open: text("No task is like") },
   { path: "/o/acme/models", heading: "Models", open: text("reader@1") },

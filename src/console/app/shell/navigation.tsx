@@ -5,7 +5,7 @@ import { signOut, titleOf, useOrganization, usePerson } from "../api/session.ts"
 import { Icon } from "../ui/icon.tsx";
 import { useShortcut } from "./keys.ts";
 import { type ConsolePlace, placesFor } from "./places.ts";
-import { applyTheme, chosenTheme, type Theme } from "./theme.ts";
+import { applyTheme, chosenTheme, THEMES } from "./theme.ts";
 
 const MENU = "person-menu";
 
@@ -101,8 +101,6 @@ function OrganizationSelect() {
     </label>
   );
 }
-
-const THEMES: readonly Theme[] = ["system", "light", "dark"];
 
 /** The profile menu: tokens, account, theme, sign-out. */
 function PersonMenu() {

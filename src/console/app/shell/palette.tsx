@@ -1,11 +1,12 @@
-/** The command palette: pages and deployments by name, with the arrow keys. */
+/** The command palette: pages, deployments, endpoints and actions by name, with the arrow keys. */
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useDeferredValue, useId, useState } from "react";
 import { deploymentsOf } from "../api/deployments.ts";
-import { useOrganization, usePerson } from "../api/session.ts";
+import { signOut, useOrganization, usePerson } from "../api/session.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { placesFor } from "./places.ts";
+import { applyTheme, THEMES } from "./theme.ts";
 import "./palette.css";
 
 /** What is shown at once: more words narrow it. */
@@ -45,6 +46,42 @@ export default function Palette({ onClose }: { onClose(): void }) {
           }),
       }),
     ),
+    ...deployments.flatMap(({ name = "", endpoints = [] }) =>
+      endpoints.map(
+        (endpoint): Entry => ({
+          label: `${name}/${endpoint.name}`,
+          kind: "endpoint",
+          open: () =>
+            void navigate({
+              to: "/o/$organization/deployments/$deployment/playground",
+              params: { organization, deployment: name },
+              hash: `/${endpoint.name}`,
+            }),
+        }),
+      ),
+    ),
+    ...deployments.map(
+      ({ name = "" }): Entry => ({
+        label: `Settings of ${name}`,
+        kind: "page",
+        open: () =>
+          void navigate({
+            to: "/o/$organization/deployments/$deployment/settings",
+            params: { organization, deployment: name },
+          }),
+      }),
+    ),
+    { label: "Account", kind: "page", open: () => void navigate({ to: "/account" }) },
+    { label: "API reference", kind: "page", open: () => void navigate({ to: "/reference" }) },
+    { label: "Documentation", kind: "page", open: () => location.assign("/docs/") },
+    ...THEMES.map(
+      (theme): Entry => ({
+        label: `Theme: ${theme}`,
+        kind: "action",
+        open: () => applyTheme(theme),
+      }),
+    ),
+    { label: "Sign out", kind: "action", open: () => void signOut() },
   ];
   const words = useDeferredValue(text).toLowerCase().split(/\s+/);
   const found = entries
@@ -65,8 +102,8 @@ export default function Palette({ onClose }: { onClose(): void }) {
         aria-expanded="true"
         aria-controls={list}
         aria-activedescendant={found.length > 0 ? `${list}-${chosen}` : undefined}
-        aria-label="Search pages and deployments"
-        placeholder="Search pages and deployments"
+        aria-label="Search pages, endpoints and actions"
+        placeholder="Search pages, endpoints and actions"
         data-autofocus
         value={text}
         onChange={(event) => {

@@ -1,6 +1,8 @@
 /** Light or dark: as the system says, or as the person chose in this browser. */
 export type Theme = "system" | "light" | "dark";
 
+export const THEMES: readonly Theme[] = ["system", "light", "dark"];
+
 const KEY = "tessera.theme";
 
 export function chosenTheme(): Theme {

@@ -13,7 +13,6 @@ import { loaded } from "../../api/loaded.ts";
 import { titleOf, useOrganization, usePerson } from "../../api/session.ts";
 import { durationMs, statsIn, taskStatsOf } from "../../api/task-stats.ts";
 import { useDeployments } from "../../api/use-deployments.ts";
-import { Command } from "../../ui/command.tsx";
 import { counted } from "../../ui/counted.ts";
 import { duration } from "../../ui/duration.ts";
 import { Loading } from "../../ui/loading.tsx";
@@ -21,6 +20,7 @@ import { Notice } from "../../ui/notice.tsx";
 import { Page } from "../../ui/page.tsx";
 import { StreamStatus } from "../../ui/stream-status.tsx";
 import { DeploymentState } from "../deployments/state.tsx";
+import { FirstSteps } from "./first-steps.tsx";
 import "./task-numbers.css";
 
 /** A task that has waited longer than this is worth a look. */
@@ -40,12 +40,16 @@ export function Overview() {
       description="What runs here."
       actions={<StreamStatus state={stream} />}
     >
-      <section aria-labelledby="attention">
-        <h2 id="attention">Needs attention</h2>
-        <Attention deployments={deployments} stats={stats} />
-      </section>
+      {deployments.length === 0 && <FirstSteps deployments={deployments} stats={stats} />}
+      {deployments.length > 0 && (
+        <section aria-labelledby="attention">
+          <h2 id="attention">Needs attention</h2>
+          <Attention deployments={deployments} stats={stats} />
+        </section>
+      )}
       <section aria-labelledby="deployments">
         <h2 id="deployments">Deployments</h2>
+        {deployments.length === 0 && <p className="secondary">None yet.</p>}
         <ul className="cards">
           {deployments.map((one) => (
             <li key={one.deploymentId} className="card">
@@ -79,15 +83,11 @@ export function Overview() {
           </Suspense>
         </section>
       )}
-      <section aria-labelledby="steps">
-        <h2 id="steps">On the command line</h2>
-        <Command text={`npx tessera-platform cloud login --endpoint ${location.origin}`} />
-        <Command text="npx tessera-platform deploy service.ts" />
-        <p className="secondary">
-          Whatever is done here can be done by programs:{" "}
-          <Link to="/reference">the reference of the API</Link>.
-        </p>
-      </section>
+      {deployments.length > 0 && <FirstSteps deployments={deployments} stats={stats} />}
+      <p className="secondary">
+        Whatever is done here can be done by programs:{" "}
+        <Link to="/reference">the reference of the API</Link>.
+      </p>
     </Page>
   );
 }

@@ -70,23 +70,30 @@ A series of a deployment ends when the deployment leaves the node. A metric has 
 
 ${ofServices()}
 
-## Of libraries
+## Of libraries and servers
 
-What a Python service, or a library in it, counts with [prometheus_client](https://prometheus.github.io/client_python/) is exported too, without a declaration: its default registry, once something has imported it. \`bentoml.metrics\` is the same.
+What programs in a worker expose in the format of Prometheus is exported too, without a declaration:
+
+- what a Python service, or a library in it, counts with [prometheus_client](https://prometheus.github.io/client_python/) in its default registry, once something has imported it. \`bentoml.metrics\` is the same;
+- what a [mounted server](servers.md) says at the path that its author names: \`mount("/", app, metrics="/metrics")\`, \`{ app, metrics: "/internal/metrics" }\`. The path is below that of the server, which decides itself whether others get an answer there. Redirects are followed within the server.
+
+A metric that several of them have is taken of the first, because they may show the same registry.
 
 | | as it is shown, with the labels \`organization\`, \`deployment\`, \`node\` |
 |---|---|
 | counter | the sum over workers; counts of workers that have ended remain |
-| gauge | the sum over the workers that are up. The average where its name ends with \`_ratio\`, \`_percent\`, \`_percentage\`, \`_perc\` or \`_celsius\`, the largest where it ends with \`_info\`, \`_timestamp\` or \`_timestamp_seconds\`, and what \`multiprocess_mode\` says where that is \`min\`, \`max\` or \`sum\`, with or without \`live\` |
+| gauge, untyped | the sum over the workers that are up. The average where its name ends with \`_ratio\`, \`_percent\`, \`_percentage\`, \`_perc\` or \`_celsius\`, the largest where it ends with \`_info\`, \`_timestamp\` or \`_timestamp_seconds\`. In Python, \`multiprocess_mode\` goes first where that is \`min\`, \`max\` or \`sum\`, with or without \`live\` |
 | histogram | the sum over workers |
 | summary | a histogram without buckets, whose \`_sum\` and \`_count\` are the sums over workers. Quantiles are left out: those of several workers cannot be put together |
 | info, enum | gauges |
 
-It is read every second, and less often where that takes more than 2 % of a worker's time; what a worker counts before it stops is counted, and the last second of one that is killed is lost. A counter that goes down has begun anew, and is added as a whole.
+The registry is read every second, and less often where that takes more than 2 % of a worker's time; a server is asked every 5 s, in a request that takes no slot, and has 5 s to answer with at most 1 MiB. What a worker counts before it stops is counted; what one that is killed has counted since it was read last is lost. A counter that goes down has begun anew, and is added as a whole.
 
-A label \`organization\`, \`deployment\`, \`node\`, \`instance\` or \`job\` is shown with \`exported_\` before its name, as in a Prometheus that scrapes it. Left out are: names with the prefixes that are reserved above, \`_created\`, what the library says of its process (\`process_…\`, \`python_gc_…\`, \`python_info\`), values that are not finite, and what has more than 20 labels, 100 buckets, or 500 characters in a value. The log of the service says once what was left out. All that is exposed in a deployment has at most ${MAX_EXPOSED_SERIES.toLocaleString("en")} series on a node, each bucket counted as one; changes beyond that are counted by \`tessera_series_dropped_total{metric="other"}\`. It is not among the metrics over time.
+A page that cannot be read, in whole or in part, fails nothing: the log of the service says once why, and \`tessera_metrics_unread_total\` counts it.
 
-Processes that a worker starts are counted together with it by [the library's multiprocess mode](https://prometheus.github.io/client_python/multiprocess/). Its folder has to be the worker's own: where \`PROMETHEUS_MULTIPROC_DIR\` is in the environment of the deployment, each worker is given a new folder within it. One that the code names itself has to be new for each process: \`os.environ["PROMETHEUS_MULTIPROC_DIR"] = tempfile.mkdtemp()\`, before prometheus_client is imported.
+A label \`organization\`, \`deployment\`, \`node\`, \`instance\` or \`job\` is shown with \`exported_\` before its name, as in a Prometheus that scrapes it. Left out are: names with the prefixes that are reserved above, \`_created\`, what a program says of its own process (\`process_…\`, \`python_gc_…\`, \`python_info\`), values that are not finite, and what has more than 20 labels, 100 buckets, or 500 characters in a value. All that is exposed in a deployment has at most ${MAX_EXPOSED_SERIES.toLocaleString("en")} series on a node, each bucket counted as one; changes beyond that are counted by \`tessera_series_dropped_total{metric="other"}\`. It is not among the metrics over time.
+
+Processes that a worker starts are counted together with it by [the multiprocess mode of prometheus_client](https://prometheus.github.io/client_python/multiprocess/). Its folder has to be the worker's own: where \`PROMETHEUS_MULTIPROC_DIR\` is in the environment of the deployment, each worker is given a new folder within it. One that the code names itself has to be new for each process: \`os.environ["PROMETHEUS_MULTIPROC_DIR"] = tempfile.mkdtemp()\`, before prometheus_client is imported.
 
 ## Of deployments
 

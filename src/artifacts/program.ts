@@ -25,6 +25,8 @@ export interface ProgramService extends Program {
   readonly concurrency?: number;
   /** Whether any request to it may be a task. Default: false. */
   readonly queue?: boolean;
+  /** The path at which it exposes metrics in the format of Prometheus. Default: none are read. */
+  readonly metrics?: string;
 }
 
 /** The module of such a service in Python. */
@@ -76,6 +78,7 @@ function mountOptions({
   timeout,
   concurrency,
   queue = false,
+  metrics,
 }: Omit<ProgramService, "name">): object {
   const fault = faultOfProgram({ command, port, health });
   if (fault !== undefined) {
@@ -88,6 +91,7 @@ function mountOptions({
     ...(timeout !== undefined && { timeout }),
     ...(concurrency !== undefined && { concurrency }),
     ...(queue && { queue }),
+    ...(metrics !== undefined && { metrics }),
   };
 }
 

@@ -5,7 +5,7 @@
  */
 
 import type { Agent } from "node:http";
-import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
+import type { EndpointManifest, MountManifest, ServiceManifest } from "../protocol/manifest.ts";
 import {
   MAX_HEADER_BYTES,
   MAX_MANIFEST_BYTES,
@@ -20,6 +20,7 @@ import { Capacity } from "./calls/slot.ts";
 import { FileTransfers, type TransferHost } from "./calls/transfers.ts";
 import { WorkerCalls } from "./calls/worker-calls.ts";
 import { type ExposedSource, Exposition } from "./exposition/exposition.ts";
+import { Scraper } from "./exposition/scrape.ts";
 import { WorkerHeartbeat } from "./heartbeat.ts";
 import { notReadyAfter } from "./limits.ts";
 import { ServiceProcess } from "./process.ts";
@@ -75,6 +76,9 @@ export class LocalWorker implements Worker {
   /** Undefined without mounted servers. */
   #mounts: MountSockets | undefined;
   #servedMount = false;
+  /** Of the mounted servers that expose metrics. */
+  #scrapers: readonly Scraper[] = [];
+  #isFinishing = false;
   /** True when the node kills the process because of one execution or of its own shutdown. */
   #sacrificed = false;
   #stopping = false;
@@ -279,9 +283,18 @@ export class LocalWorker implements Worker {
 
   /** Waits for all slots, not only for calls: a reserved slot may still become a call. */
   #finishWhenIdle(): void {
-    if (this.#stopping && this.capacity.idle) {
-      this.#process.send({ type: "stop" });
+    if (!this.#stopping || !this.capacity.idle || this.#isFinishing) {
+      return;
     }
+    this.#isFinishing = true;
+    if (this.#scrapers.length === 0) {
+      this.#process.send({ type: "stop" });
+      return;
+    }
+    // What they have counted since the last time is gone with the worker.
+    void Promise.all(this.#scrapers.map((scraper) => scraper.finish())).then(() =>
+      this.#process.send({ type: "stop" }),
+    );
   }
 
   /** Kills the process because of one execution; its other executions end as displaced. */
@@ -392,9 +405,25 @@ export class LocalWorker implements Worker {
         connect: (mount) => this.#process.send({ type: "connect", mount }),
         onFault: ({ message }) => this.kill(`its mounted servers cannot be reached: ${message}`),
       });
+      this.#scrapers = this.#scrape(manifest.mounts, this.#mounts);
     }
     this.#heartbeat.start();
     this.#loaded.resolve(manifest);
+  }
+
+  /** Reads the metrics of the mounted servers that expose some. */
+  #scrape(mounts: readonly MountManifest[], sockets: MountSockets): Scraper[] {
+    return mounts.flatMap(({ path: mount, metrics }) => {
+      const agent = sockets.agentOf(mount);
+      if (metrics === undefined || agent === undefined) {
+        return [];
+      }
+      const path = mount === "/" ? metrics : mount + metrics;
+      const source = this.#exposition.source(`the server at ${mount}`);
+      const scraper = new Scraper({ agent, path, source });
+      scraper.start();
+      return scraper;
+    });
   }
 
   /** The service says that it is not ready, or that it is again, by an empty text. */
@@ -442,6 +471,9 @@ export class LocalWorker implements Worker {
     this.#heartbeat[Symbol.dispose]();
     clearTimeout(this.#telling);
     clearTimeout(this.#givingUp);
+    for (const scraper of this.#scrapers) {
+      scraper[Symbol.dispose]();
+    }
     this.#exposition[Symbol.dispose]();
     this.#counts?.end();
     this.#mounts?.[Symbol.dispose]();

@@ -147,6 +147,8 @@ export interface MountManifest {
   readonly concurrency: number;
   /** Present when requests may be tasks. */
   readonly queue?: MountQueue;
+  /** The path below its own at which it exposes metrics in the format of Prometheus. Default: none. */
+  readonly metrics?: string;
 }
 
 /** How requests to a mounted server run as tasks; they share its slots with all others. */
@@ -255,6 +257,14 @@ const ROUTE = /^(?:\/|(?:\/[\p{L}\p{M}\p{N}._~:@!$&'()*+,;=-]+)+)$/u;
 /** Whether a value can be the path of an endpoint or of a mounted server. */
 export function isRoute(route: unknown): boolean {
   return typeof route === "string" && route.length <= MAX_ROUTE_CHARACTERS && ROUTE.test(route);
+}
+
+/** A path as it stands in a request, with its query. */
+const METRICS_PATH = /^\/[!-"$-~]*$/;
+
+/** Whether a value can be the path at which a mounted server exposes metrics. */
+export function isMetricsPath(path: unknown): path is string {
+  return typeof path === "string" && path.length <= MAX_ROUTE_CHARACTERS && METRICS_PATH.test(path);
 }
 
 /** Mounted servers that a service may have. */

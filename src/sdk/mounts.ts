@@ -3,6 +3,7 @@ import type { Server } from "node:http";
 import { faultOfProgram, type Program } from "../protocol/command.ts";
 import { type Duration, formatDuration, parseDuration } from "../protocol/duration.ts";
 import {
+  isMetricsPath,
   isRoute,
   MAX_MOUNT_CONCURRENCY,
   MAX_MOUNT_QUEUE_PATH_CHARACTERS,
@@ -51,6 +52,11 @@ interface CommonMountOptions {
   readonly concurrency?: number;
   /** `true`, or options: any request to the server may be a task. Default: false. */
   readonly queue?: boolean | MountQueueOptions;
+  /**
+   * The path below its own at which it exposes metrics in the format of Prometheus, such as
+   * `/metrics`. They are shown with those of the platform. Default: none are read.
+   */
+  readonly metrics?: string;
 }
 
 /** How requests to a mounted server run as tasks. */
@@ -73,7 +79,7 @@ export interface ServiceMount {
 /** Processes that a worker may start whose service has a program, if nobody else says. */
 export const DEFAULT_PROGRAM_PROCESSES = 64;
 
-const COMMON = { timeout: true, concurrency: true, queue: true } as const;
+const COMMON = { timeout: true, concurrency: true, queue: true, metrics: true } as const;
 const APP_OPTIONS: Readonly<Record<keyof AppMountOptions, true>> = { app: true, ...COMMON };
 const PROGRAM_OPTIONS: Readonly<Record<keyof ProgramMountOptions, true>> = {
   command: true,
@@ -109,7 +115,7 @@ function checkMount(path: string, options: unknown, place: string): ServiceMount
     throw new ServiceDefinitionError(place, message);
   }
   if (typeof options !== "object" || options === null) {
-    const message = "must be { app } or { command }, with timeout, concurrency and queue";
+    const message = "must be { app } or { command }, with timeout, concurrency, queue and metrics";
     throw new ServiceDefinitionError(place, message);
   }
   const serves =
@@ -120,6 +126,7 @@ function checkMount(path: string, options: unknown, place: string): ServiceMount
     timeout = DEFAULT_TIMEOUT_MS,
     concurrency = DEFAULT_CONCURRENCY,
     queue,
+    metrics,
   } = options as CommonMountOptions;
   const timeoutMs = parseDuration(timeout);
   if (timeoutMs === undefined || timeoutMs < 1 || timeoutMs > MAX_MOUNT_TIMEOUT_MS) {
@@ -131,7 +138,18 @@ function checkMount(path: string, options: unknown, place: string): ServiceMount
     throw new ServiceDefinitionError(place, message);
   }
   const queued = checkQueue(queue, path, place);
-  return { serves, manifest: { path, timeoutMs, concurrency, ...(queued && { queue: queued }) } };
+  if (metrics !== undefined && !isMetricsPath(metrics)) {
+    const message = 'metrics must be a path such as "/metrics", in at most 255 characters of ASCII';
+    throw new ServiceDefinitionError(place, message);
+  }
+  return {
+    serves,
+    manifest: {
+      ...{ path, timeoutMs, concurrency },
+      ...(queued && { queue: queued }),
+      ...(metrics !== undefined && { metrics }),
+    },
+  };
 }
 
 function checkQueue(queue: unknown, path: string, place: string): MountQueue | undefined {

@@ -1,11 +1,14 @@
-import { readFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { METRICS_PATH, metricsDocument } from "../../scripts/metrics.ts";
 import { METRICS } from "../../src/metrics/declarations.ts";
 import { expose } from "../../src/metrics/exposition.ts";
 import { Metrics } from "../../src/metrics/metrics.ts";
 import { Page } from "./page.ts";
-import { RealPrometheus } from "./prometheus.ts";
+import { prometheusMissing, RealPrometheus } from "./prometheus.ts";
 
 it("docs/metrics.md is what the declarations say", () => {
   // When this fails: node scripts/metrics.ts
@@ -111,3 +114,50 @@ describe("the dashboard", () => {
     expect(missing).toEqual([]);
   });
 });
+
+it.skipIf(prometheusMissing !== undefined)(
+  "the rules for BentoML's names say what is meant",
+  () => {
+    const text = readFileSync(
+      new URL("../../docs/coming-from-bentoml.md", import.meta.url),
+      "utf8",
+    );
+    const [, rules = ""] = /```yaml\n(groups:\n {2}- name: bentoml\n[\s\S]*?)```/.exec(text) ?? [];
+    const folder = mkdtempSync(join(tmpdir(), "tessera-rules-"));
+    try {
+      writeFileSync(join(folder, "rules.yaml"), rules);
+      const expected = [
+        ["ok", "200", 3],
+        ["not_found", "404", 2],
+      ];
+      const series = expected.map(([code, , value]) => ({
+        series: `tessera_requests_total{deployment="reader",endpoint="read",code="${code}"}`,
+        values: String(value),
+      }));
+      const samples = expected.map(([code, status, value]) => ({
+        labels: `bentoml_service_request_total{code="${code}",deployment="reader",endpoint="/read",http_response_code="${status}",service_name="reader"}`,
+        value,
+      }));
+      const tests = {
+        rule_files: ["rules.yaml"],
+        tests: [
+          {
+            input_series: series,
+            promql_expr_test: [
+              { expr: "bentoml_service_request_total", eval_time: "0s", exp_samples: samples },
+            ],
+          },
+        ],
+      };
+      writeFileSync(join(folder, "tests.yaml"), JSON.stringify(tests));
+      const { status, stdout, stderr } = spawnSync(
+        "promtool",
+        ["test", "rules", join(folder, "tests.yaml")],
+        { encoding: "utf8" },
+      );
+      expect([status, `${stdout}${stderr}`]).toEqual([0, expect.stringContaining("SUCCESS")]);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  },
+);

@@ -373,8 +373,13 @@ describe("mounted servers", () => {
   };
 
   it("have their options in the manifest, with defaults, and a service may have them alone", async () => {
-    expect(await mounted({ "/": { app }, "/ui": { app: { fetch: app }, timeout: "5m" } })).toEqual([
-      { path: "/", timeoutMs: 60_000, concurrency: 100 },
+    expect(
+      await mounted({
+        "/": { app, metrics: "/metrics?all" },
+        "/ui": { app: { fetch: app }, timeout: "5m" },
+      }),
+    ).toEqual([
+      { path: "/", timeoutMs: 60_000, concurrency: 100, metrics: "/metrics?all" },
       { path: "/ui", timeoutMs: 300_000, concurrency: 100 },
     ]);
     const plain = service({ name: "plain", endpoints: { go: api({}, () => 1) } });
@@ -425,6 +430,9 @@ describe("mounted servers", () => {
     [{ "/": { app: {} } }, "app must be a function"],
     [{ "/": { app, timout: 1 } }, "timout"],
     [{ "/": { app, timeout: "2d" } }, "timeout must be a duration from 1ms to"],
+    [{ "/": { app, metrics: "metrics" } }, "metrics must be a path"],
+    [{ "/": { app, metrics: "/a b" } }, "metrics must be a path"],
+    [{ "/": { app, metrics: `/${"x".repeat(255)}` } }, "metrics must be a path"],
     [{ "/": { app, concurrency: 0 } }, "concurrency must be a whole number from 1 to"],
     [[app], "mount 0: its path must be"],
     [{ "/": { command: "vllm serve" } }, "command must be a list of texts"],

@@ -27,11 +27,11 @@ def hosted(target: type) -> HostedClass:
 
 def test_a_service_may_have_servers_and_no_endpoints() -> None:
     class Pages:
-        root = mount("/", app)
+        root = mount("/", app, metrics="/metrics?all")
         ui = mount("/ui", app, timeout="5m", concurrency=1_000)
 
     assert hosted(Pages).manifest["mounts"] == [
-        {"path": "/", "timeoutMs": 60_000, "concurrency": 100},
+        {"path": "/", "timeoutMs": 60_000, "concurrency": 100, "metrics": "/metrics?all"},
         {"path": "/ui", "timeoutMs": 300_000, "concurrency": 1_000},
     ]
 
@@ -122,6 +122,8 @@ def test_a_class_below_has_the_servers_of_its_base() -> None:
         (lambda: mount("/ui"), "has no application"),
         (lambda: mount("/", app, timeout="2d"), "timeout must be"),
         (lambda: mount("/", app, concurrency=10_001), "concurrency must be"),
+        (lambda: mount("/", app, metrics="metrics"), "metrics must be a path"),
+        (lambda: mount("/", app, metrics="/a b"), "metrics must be a path"),
     ],
 )
 def test_wrong_options_are_refused_by_name(made: Any, said: str) -> None:

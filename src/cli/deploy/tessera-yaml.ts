@@ -45,6 +45,7 @@ export interface GivenProgram {
   readonly timeout?: string;
   readonly concurrency?: number;
   readonly queue?: boolean;
+  readonly metrics?: string;
 }
 
 /** Models by the names that the service has for them. */
@@ -60,7 +61,9 @@ export interface GivenModels {
 const KEYS = ["service", "name", "authorization", ...SETTINGS.map(({ key }) => key)];
 const LISTS = ["secrets", "include", "packages", "image", "models"] as const;
 /** Of a service that is a program; all others say these in their code. */
-const PROGRAM = ["command", "port", "health", "timeout", "concurrency", "queue"] as const;
+const PROGRAM = [
+  ...["command", "port", "health", "timeout", "concurrency", "queue", "metrics"],
+] as const;
 /** Port of a program. */
 const MAX_PORT = 65_535;
 /** Requests and WebSockets that one worker takes at a time, as for every mounted server. */
@@ -196,6 +199,7 @@ function program(read: Read): GivenProgram | undefined {
   const timeout = read("timeout", someText);
   const concurrency = read("concurrency", upTo(MAX_CONCURRENCY));
   const queue = read("queue", truth);
+  const metrics = read("metrics", someText);
   return (
     command && {
       command,
@@ -204,6 +208,7 @@ function program(read: Read): GivenProgram | undefined {
       ...(timeout !== undefined && { timeout }),
       ...(concurrency !== undefined && { concurrency }),
       ...(queue !== undefined && { queue }),
+      ...(metrics !== undefined && { metrics }),
     }
   );
 }

@@ -5,6 +5,7 @@ import { faultOfImage } from "../../protocol/image.ts";
 import {
   type EndpointManifest,
   faultOfGpus,
+  isMetricsPath,
   isRoute,
   MAX_ABORT_GRACE_MS,
   MAX_GPU_MEMORY_MIB,
@@ -121,7 +122,8 @@ function areMounts(mounts: unknown): boolean {
         isRoute(each.path) &&
         isWithin(each.timeoutMs, 1, MAX_MOUNT_TIMEOUT_MS) &&
         isWithin(each.concurrency, 1, MAX_MOUNT_CONCURRENCY) &&
-        (each.queue === undefined || isMountQueue(each.queue, each.path)),
+        (each.queue === undefined || isMountQueue(each.queue, each.path)) &&
+        (each.metrics === undefined || isMetricsPath(each.metrics)),
     )
   );
 }

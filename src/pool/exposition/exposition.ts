@@ -61,6 +61,7 @@ export class Exposition implements Disposable {
 
 /** A metric as a source said it last. */
 interface Known {
+  readonly metric: ExposedMetric;
   readonly shape: string;
   readonly series: ReadonlyMap<string, ExposedChange>;
 }
@@ -126,9 +127,9 @@ export class ExposedSource implements Disposable {
     try {
       const { metrics, leftOut } = parseExposition(text);
       const own = metrics.filter(({ name }) => this.#owns(name));
-      const now = new Map(own.map((metric) => [metric.name, knownOf(metric)]));
-      const changed = changesOf(own, now, this.#known);
-      this.#known = now;
+      const known = new Map(own.map((metric) => [metric.name, knownOf(metric)]));
+      const changed = changesOf(known, this.#known);
+      this.#known = known;
       if (changed.length > 0) {
         this.#options.onChanges(changed);
       }
@@ -150,8 +151,10 @@ export class ExposedSource implements Disposable {
   }
 }
 
-function knownOf({ kind, buckets, changes }: ExposedMetric): Known {
+function knownOf(metric: ExposedMetric): Known {
+  const { kind, buckets, changes } = metric;
   return {
+    metric,
     shape: JSON.stringify([kind, buckets]),
     series: new Map(changes.map((series) => [JSON.stringify(series.labels), series])),
   };
@@ -159,26 +162,32 @@ function knownOf({ kind, buckets, changes }: ExposedMetric): Known {
 
 /** What has changed since before, of the metrics in which anything has. */
 function changesOf(
-  metrics: readonly ExposedMetric[],
   known: ReadonlyMap<string, Known>,
   knownBefore: ReadonlyMap<string, Known>,
 ): ExposedMetric[] {
-  return metrics.flatMap((metric) => {
-    const { shape, series: now } = known.get(metric.name) as Known;
-    const last = knownBefore.get(metric.name);
+  const changed: ExposedMetric[] = [];
+  for (const [name, { metric, shape, series }] of known) {
+    const last = knownBefore.get(name);
     const before = last?.shape === shape ? last.series : new Map<string, ExposedChange>();
-    const changes = [...now].flatMap(
-      ([key, series]) => changeOf(metric.kind, series, before.get(key)) ?? [],
+    const changes = [...series].flatMap(
+      ([key, now]) => changeOf(metric.kind, now, before.get(key)) ?? [],
     );
-    if (metric.kind === "gauge") {
-      for (const [key, { labels }] of before) {
-        if (!now.has(key)) {
-          changes.push({ labels });
-        }
-      }
+    const gone = metric.kind === "gauge" ? goneOf(before, series) : [];
+    if (changes.length + gone.length > 0) {
+      changed.push({ ...metric, changes: [...changes, ...gone] });
     }
-    return changes.length === 0 ? [] : [{ ...metric, changes }];
-  });
+  }
+  for (const [name, { metric, series }] of knownBefore) {
+    if (metric.kind === "gauge" && !known.has(name)) {
+      changed.push({ ...metric, changes: goneOf(series, new Map()) });
+    }
+  }
+  return changed;
+}
+
+/** Gauges that are not there any more. */
+function goneOf(before: Known["series"], now: Known["series"]): ExposedChange[] {
+  return [...before].flatMap(([key, { labels }]) => (now.has(key) ? [] : { labels }));
 }
 
 /** The change of a series; undefined where nothing has changed. */

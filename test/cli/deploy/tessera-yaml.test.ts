@@ -78,6 +78,7 @@ health: /health
 timeout: 5m
 concurrency: 20
 queue: true
+metrics: /metrics
 `;
     expect(parseTesseraFile(text, "tessera.yaml")).toMatchObject({
       name: "llm",
@@ -88,6 +89,7 @@ queue: true
         timeout: "5m",
         concurrency: 20,
         queue: true,
+        metrics: "/metrics",
       },
     });
   });

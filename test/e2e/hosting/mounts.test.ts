@@ -11,6 +11,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { EndpointKind } from "../../../gen/tessera/v1/endpoint_pb.js";
 import { buildArtifact } from "../../../src/artifacts/build.ts";
 import { skipped as noSandbox } from "../../pool/sandbox/available.ts";
+import { administration, bearer } from "../start/platform.ts";
 import { type CallOptions, World } from "./world.ts";
 
 const SERVICE = fileURLToPath(new URL("../../fixtures/services/serve/mounts.ts", import.meta.url));
@@ -111,6 +112,24 @@ describe.each(["permission", ...(noSandbox ? [] : ["kernel"])] as const)(
       const { text } = await call("/metrics");
       const counted = text.match(/(?<=^tessera_requests_total\{.*endpoint=")\/plain[^"]*/gm);
       expect(new Set(counted)).toEqual(new Set(["/plain", "/plain/{id}"]));
+    });
+
+    it("exposes metrics at a path that it names, which a monitoring token reads", async () => {
+      await call("/plain/x");
+      await using operator = await administration(world.folder);
+      await operator.setMonitoring("acme", true);
+      const { value } = await world.platform.createToken(world.cookie, {
+        ...{ kind: "organization", access: ["monitoring"], organization: "acme", name: "scraper" },
+      });
+      const match = encodeURIComponent('{__name__="plain_requests_total"}');
+      const url = `${world.platform.url}/federate?match[]=${match}`;
+      const read = async () => await (await fetch(url, { headers: bearer(value) })).text();
+      await expect
+        .poll(read)
+        .toMatch(
+          /^plain_requests_total\{deployment="mounted",exported_job="x",.*\} [1-9]\d* \d+$/m,
+        );
+      expect((await call("/metrics")).text).toMatch(/^plain_requests_total\{/m);
     });
 
     it("fails its own callers only, with answers that are none", async () => {

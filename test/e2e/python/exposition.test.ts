@@ -123,3 +123,63 @@ describe.skipIf(skipped)(`prometheus_client in a service${skipped}`, () => {
     }
   });
 });
+
+describe.skipIf(skipped)(`a mounted server that exposes metrics${skipped}`, () => {
+  let program: Program;
+  let url: string;
+  beforeAll(async () => {
+    const { python } = await environment({ name: "exposition", packages: PACKAGES });
+    const args = [fixture("exposition/scraped.py"), "--python", python, "--workers", "1"];
+    ({ program, url } = await Program.serve(args, { limitMs: 600_000 }));
+  }, 300_000);
+  afterAll(() => program?.[Symbol.asyncDispose]());
+
+  const page = async () => await (await fetch(`${url}/metrics`)).text();
+  const valueOfSeries = async (pattern: RegExp): Promise<number> =>
+    Number(pattern.exec(await page())?.[1] ?? Number.NaN);
+  const mode = async (name: string) => {
+    expect((await fetch(`${url}/broken/mode/${name}`, { method: "PUT" })).status).toBe(200);
+  };
+
+  it("is read at its path, wherever that sends to, and added up over workers that end", async () => {
+    const served = /^served_total\{deployment="shop".*kind="item".*\} (\d+)$/m;
+    const counted = /^counted_total\{.*\} (\d+)$/m;
+    for (let number = 0; number < 5; number += 1) {
+      expect((await fetch(`${url}/items/${number}`)).status).toBe(200);
+    }
+    await expect.poll(() => valueOfSeries(served)).toBe(5);
+    // Both the libraries of the process and a server expose it.
+    await expect.poll(() => valueOfSeries(counted)).toBe(5);
+    expect((await fetch(`${url}/die`, { method: "POST" })).status).toBe(500);
+    await expect.poll(async () => (await fetch(`${url}/items/6`)).status).toBe(200);
+    await expect.poll(() => valueOfSeries(served)).toBe(6);
+    await expect.poll(() => valueOfSeries(counted)).toBe(6);
+    if (prometheusMissing === undefined) {
+      expect(lint(await page())).toEqual([]);
+    }
+  });
+
+  it.each([
+    ["missing", /GET .broken.metrics with 404/],
+    ["page", /line 1 has no name where one should be: .{0,4}<!doctype/],
+    ["moved", /GET .broken.metrics.again with 307/],
+    ["large", /more than 1048576 bytes/],
+    ["late", /it did not answer within 5 s/],
+    ["forged", /read in part: .{1,3}tessera_workers.{1,3} has a name of the platform/],
+  ])("fails no page where it is %s, and says so", async (name, line) => {
+    await mode(name);
+    await program.says("stderr", line);
+    const text = await page();
+    expect(text).toMatch(/^served_total\{/m);
+    expect(text).not.toMatch(/^(?:up|tessera_workers)\{.*deployment="other"/m);
+    expect(text).toMatch(/^tessera_metrics_unread_total\{.*\} [1-9]/m);
+  });
+
+  it("is read again when it is whole, with labels of its own beside the platform's", async () => {
+    await expect.poll(() => page()).toMatch(/^ok\{.*exported_node="x",node="[^x]/m);
+    await mode("fine");
+    await program.says("stderr", /the metrics of the server at .broken are read again/);
+    await expect.poll(() => page()).toMatch(/^fine\{/m);
+    expect(await page()).not.toMatch(/^ok\{/m);
+  });
+});

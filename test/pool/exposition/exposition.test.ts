@@ -65,6 +65,7 @@ describe("what a program of a worker exposes", () => {
     const { said } = exposing();
     said('left{job="a"} 1\nleft{job="b"} 2\n');
     expect(said('left{job="b"} 2\n')).toEqual([["left", { labels: ["exported_job", "a"] }]]);
+    expect(said("")).toEqual([["left", { labels: ["exported_job", "b"] }]]);
     expect(said("")).toEqual([]);
   });
 
@@ -74,7 +75,7 @@ describe("what a program of a worker exposes", () => {
     said("a 1");
     expect(said("a 1\nb 2", other)).toEqual([["b", { labels: [], value: 2 }]]);
     expect(said("a 3")).toEqual([["a", { labels: [], value: 3 }]]);
-    expect(said("b 3")).toEqual([]);
+    expect(said("a 3\nb 3")).toEqual([]);
   });
 
   it("is read twice a second at most, the newest of what was said, and at the end", () => {

@@ -27,6 +27,7 @@ _PATH = re.compile(r"/|(?:/[\w.~:@!$&'()*+,;=-]+)+")
 _MAX_PATH_CHARACTERS = 255
 MAX_COMMAND_BYTES = 8 * 1024
 _HEALTH = re.compile(r"/[!-~]{0,254}")
+_METRICS = re.compile(r"/[!-\"$-~]{0,254}")
 
 
 class QueueOptions(TypedDict, total=False):
@@ -53,6 +54,7 @@ class Mount:
         timeout: Duration | None,
         concurrency: int | None,
         queue: bool | QueueOptions,
+        metrics: str | None,
     ) -> None:
         self.path = path
         self.app = app
@@ -61,6 +63,7 @@ class Mount:
         self._timeout = timeout
         self._concurrency = concurrency
         self._queue = queue
+        self._metrics = metrics
 
     def __call__(self, method: Callable[[Any], Any]) -> Mount:
         """Decorates the method that makes the application."""
@@ -93,11 +96,18 @@ class Mount:
         at = f"{place}, mount({path!r})"
         timeout = DEFAULT_TIMEOUTS_MS["api"] / 1_000 if self._timeout is None else self._timeout
         most = DEFAULT_CONCURRENCY if self._concurrency is None else self._concurrency
+        metrics = self._metrics
+        if metrics is not None and not (isinstance(metrics, str) and _METRICS.fullmatch(metrics)):
+            raise ServiceError(
+                f'{at}: metrics must be a path such as "/metrics", in at most 255 characters of '
+                "ASCII"
+            )
         return {
             "path": path,
             "timeoutMs": milliseconds(timeout, at, "timeout", 1, DAY_MS),
             "concurrency": whole_number(most, at, "concurrency", 1, MAX_CONCURRENCY),
             **_check_queue(self._queue, path, at),
+            **({} if metrics is None else {"metrics": metrics}),
         }
 
     def program(self, place: str) -> Program | None:
@@ -162,6 +172,7 @@ def mount(
     timeout: Duration | None = None,
     concurrency: int | None = None,
     queue: bool | QueueOptions = False,
+    metrics: str | None = None,
 ) -> Any:
     """Mounts an ASGI application, such as one of FastAPI or Gradio, at a path of the service.
 
@@ -199,10 +210,20 @@ def mount(
       ``backoff``, ``retention``, ``queue_limit``, ``priority``; and ``headers``, the names of the
       headers that are stored and passed on besides ``accept``, ``content-type`` and
       ``content-encoding``. Default: False.
+    - ``metrics``: the path below its own at which it exposes metrics in the format of Prometheus,
+      such as ``"/metrics"``. They are shown with those of the platform. Default: none are read.
     """
     given = {"command": command, "port": port, "health": health}
     program = {} if all(each is None for each in given.values()) else given
-    return Mount(path, app, program=program, timeout=timeout, concurrency=concurrency, queue=queue)
+    return Mount(
+        path,
+        app,
+        program=program,
+        timeout=timeout,
+        concurrency=concurrency,
+        queue=queue,
+        metrics=metrics,
+    )
 
 
 def mounts_of(cls: type, place: str) -> Sequence[tuple[Mount, Mapping[str, Json]]]:

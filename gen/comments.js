@@ -1149,7 +1149,7 @@ export const comments = {
   "tessera.v1.FailureReason.FAILURE_REASON_TIMEOUT": "The function did not end within the endpoint's timeout.",
   "tessera.v1.FailureReason.FAILURE_REASON_EXPIRED": "The task was not started before its deadline.",
   "tessera.v1.FailureReason.FAILURE_REASON_WORKER_LOST": "The worker died while running it; a task ends so when that happened more often than allowed.",
-  "tessera.v1.FailureReason.FAILURE_REASON_OUT_OF_MEMORY": "The same, and the worker was out of memory: the message has its limit.",
+  "tessera.v1.FailureReason.FAILURE_REASON_OUT_OF_MEMORY": "The same, and the worker was out of memory, or used more of a GPU's than its share: the message has its limit.",
   "tessera.v1.FailureReason.FAILURE_REASON_NODE_LOST": "The node of the worker ended, or lost the database; a task ends so when that happened more often than allowed.",
   "tessera.v1.FailureReason.FAILURE_REASON_INTERRUPTED": "The platform returned the attempt to the queue, such as when a node was shut down. Of attempts only: it never counts against the task.",
   "tessera.v1.ResultFormat": "ResultFormat is the form of a result in the answer.",

@@ -3171,7 +3171,8 @@ export enum FailureReason {
   WORKER_LOST = 4,
 
   /**
-   * The same, and the worker was out of memory: the message has its limit.
+   * The same, and the worker was out of memory, or used more of a GPU's than its
+   * share: the message has its limit.
    *
    * @generated from enum value: FAILURE_REASON_OUT_OF_MEMORY = 5;
    */

@@ -327,7 +327,7 @@ it("deals a GPU out on a node or in a worker that has joined beside it, and neve
   const built = await artifact("gpu");
   const settings = { minWorkers: 1, maxWorkers: 1, gpus: 0.5 };
   await world.deployed("near", built, { settings });
-  await world.deploy("afar", built, { settings: { gpus: 1, place: WorkerPlace.REMOTE } });
+  await world.deploy("afar", built, { settings: { gpus: 0.5, place: WorkerPlace.REMOTE } });
   const token = await workerToken(world, ["afar"]);
   const env = { PATH: machineWith(1, folder) };
   await using agent = startAgent(world, { token, deployment: "afar", env });
@@ -335,7 +335,10 @@ it("deals a GPU out on a node or in a worker that has joined beside it, and neve
   await world.client.deployments.deleteDeployment({ deployment: "near", force: true });
   await hasJoined(agent);
   await world.until("afar", ({ status }) => status === DeploymentStatus.READY);
-  expect((await look(world, "afar")).gpu).toBe("GPU-0");
+  expect(await look(world, "afar")).toMatchObject({
+    gpu: "GPU-0",
+    memory: String(39.5 * 1024 ** 3),
+  });
   await world.deploy("near", built, { settings });
   await world.until("near", ({ statusReason }) =>
     statusReason.includes("is left out: another node, or a joined worker, on this machine has it"),

@@ -27,7 +27,9 @@ class FailureReason(str, _enum.Enum):
     WORKER_LOST = "FAILURE_REASON_WORKER_LOST"
     """The worker died while running it; a task ends so when that happened more often than allowed."""
     OUT_OF_MEMORY = "FAILURE_REASON_OUT_OF_MEMORY"
-    """The same, and the worker was out of memory: the message has its limit."""
+    """The same, and the worker was out of memory, or used more of a GPU's than its share: the
+    message has its limit.
+    """
     NODE_LOST = "FAILURE_REASON_NODE_LOST"
     """The node of the worker ended, or lost the database; a task ends so when that happened more
     often than allowed.

@@ -59,10 +59,10 @@ export interface Gpus {
   /** Calls back after each look. Absent: nobody looks. */
   onLook?(listener: () => void): void;
   /**
-   * Takes it among all programs of the machine that deal GPUs out, until the claim is disposed of or
-   * this process ends; undefined: another one has it. Absent: there is no other.
+   * Locks it for this process among all of the machine that deal GPUs out, until the lock is disposed
+   * of or the process ends; undefined: another one has it. Absent: there is no other.
    */
-  claim?(gpu: Gpu): Disposable | undefined;
+  lock?(gpu: Gpu): Disposable | undefined;
 }
 
 /** A machine without GPUs. */

@@ -5,7 +5,7 @@
  * part the part that its memory is. The parts of a GPU are together never more than 1, and the
  * memory of its shares never more than its own. `shares.ts` holds workers to them.
  *
- * A GPU that has something to do here is claimed among the programs of the machine that deal GPUs
+ * A GPU that has something to do here is locked among the programs of the machine that deal GPUs
  * out: a node and the workers of an agent beside it never have the same one at a time. What other
  * programs use of a GPU is not dealt out either.
  *
@@ -98,7 +98,7 @@ export class GpuLedger {
   readonly #watch: ShareWatch;
   readonly #grants = new Set<GpuGrant>();
   /** By the names of the GPUs that some worker has. */
-  readonly #claims = new Map<string, Disposable>();
+  readonly #locks = new Map<string, Disposable>();
   /** The names of those that another program of the machine deals out, as last seen. */
   readonly #elsewhere = new Set<string>();
   /** By the UUIDs of GPUs. */
@@ -121,7 +121,7 @@ export class GpuLedger {
     return this.#gpus.list.map((gpu) => {
       const grants = this.#grantsOn(gpu);
       const besides = grants.length === 0 ? this.#besides(gpu) : undefined;
-      return { gpu, grants, leftOut: this.#claimed(gpu) ?? this.#leftOut(gpu) ?? besides };
+      return { gpu, grants, leftOut: this.#lockedBy(gpu) ?? this.#leftOut(gpu) ?? besides };
     });
   }
 
@@ -137,7 +137,7 @@ export class GpuLedger {
     }));
     const grant = { holder, gpus };
     this.#grants.add(grant);
-    if (!gpus.every((gpu) => this.#claim(gpu))) {
+    if (!gpus.every((gpu) => this.#lock(gpu))) {
       this.give(grant);
       return undefined;
     }
@@ -155,8 +155,8 @@ export class GpuLedger {
     this.#watch.release(grant);
     for (const gpu of grant.gpus) {
       if (this.#grantsOn(gpu).length === 0) {
-        this.#claims.get(gpu.uuid)?.[Symbol.dispose]();
-        this.#claims.delete(gpu.uuid);
+        this.#locks.get(gpu.uuid)?.[Symbol.dispose]();
+        this.#locks.delete(gpu.uuid);
       }
     }
   }
@@ -196,7 +196,7 @@ export class GpuLedger {
   /** For people of the asker's organization: why there is not what is needed. */
   shortage(need: GpuNeed, asker: GpuHolder): string {
     const there = this.use.map(({ gpu, grants }) => {
-      const out = this.#claimed(gpu) ?? this.#leftOut(gpu, asker);
+      const out = this.#lockedBy(gpu) ?? this.#leftOut(gpu, asker);
       const holders = new Set(grants.map(({ holder }) => holderText(holder, asker)));
       const held = holders.size === 0 ? "free" : `held by ${[...holders].join(" and ")}`;
       const besides = this.#besides(gpu);
@@ -266,32 +266,32 @@ export class GpuLedger {
     }
   }
 
-  /** Claims it, unless it is ours; false when another program of the machine was faster. */
-  #claim(gpu: Gpu): boolean {
-    if (this.#gpus.claim === undefined || this.#claims.has(gpu.uuid)) {
+  /** Locks it, unless it is ours; false when another program of the machine was faster. */
+  #lock(gpu: Gpu): boolean {
+    if (this.#gpus.lock === undefined || this.#locks.has(gpu.uuid)) {
       return true;
     }
-    const claim = this.#gpus.claim(gpu);
-    if (claim !== undefined) {
-      this.#claims.set(gpu.uuid, claim);
+    const lock = this.#gpus.lock(gpu);
+    if (lock !== undefined) {
+      this.#locks.set(gpu.uuid, lock);
     }
-    return claim !== undefined;
+    return lock !== undefined;
   }
 
   /** True where no other program of the machine deals it out. */
   #isOurs(gpu: Gpu): boolean {
-    const isOurs = this.#claims.has(gpu.uuid) || this.#gpus.claim === undefined || this.#try(gpu);
+    const isOurs = this.#locks.has(gpu.uuid) || this.#gpus.lock === undefined || this.#try(gpu);
     this.#elsewhere[isOurs ? "delete" : "add"](gpu.uuid);
     return isOurs;
   }
 
   #try(gpu: Gpu): boolean {
-    using claim = this.#gpus.claim?.(gpu);
-    return claim !== undefined;
+    using lock = this.#gpus.lock?.(gpu);
+    return lock !== undefined;
   }
 
   /** Who else deals it out; undefined: nobody. */
-  #claimed({ uuid }: Gpu): string | undefined {
+  #lockedBy({ uuid }: Gpu): string | undefined {
     return this.#elsewhere.has(uuid)
       ? "another node, or a joined worker, on this machine has it"
       : undefined;

@@ -20,8 +20,8 @@ import type { Log } from "../../log/log.ts";
 import { LogThrottle } from "../../time/log-throttle.ts";
 import { within } from "../../time/race.ts";
 import { Timer } from "../../time/timer.ts";
-import { claimGpu } from "./claim.ts";
 import type { Gpu, GpuProcess, Gpus } from "./gpus.ts";
+import { lockGpu } from "./lock.ts";
 import { readSlices } from "./mig.ts";
 
 /** Interval at which the GPUs of a machine are looked at. */
@@ -109,8 +109,8 @@ export class NvidiaSmi implements Gpus, AsyncDisposable {
     this.#looked = listener;
   }
 
-  claim({ uuid }: Gpu): Disposable | undefined {
-    return claimGpu(uuid);
+  lock({ uuid }: Gpu): Disposable | undefined {
+    return lockGpu(uuid);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

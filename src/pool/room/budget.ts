@@ -124,7 +124,7 @@ export class NodeBudget implements Disposable {
     const need = request.need();
     const grant = need.gpus && this.#gpus.take(need.gpus, tenant);
     if (need.gpus !== undefined && grant === undefined) {
-      // Another program of the machine has just claimed one.
+      // Another program of the machine has just locked one.
       return undefined;
     }
     const room = new Room({ tenant, grant }, need, {

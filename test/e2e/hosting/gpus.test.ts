@@ -37,7 +37,7 @@ function machineWith(count: number, folder: Folder): string {
   return [folder.path, process.env.PATH].join(delimiter);
 }
 
-/** Of one test's machine alone: others that run beside it on the real one claim their own. */
+/** Of one test's machine alone: others that run beside it on the real one lock their own. */
 function uuid(index: number, folder: Folder): string {
   return `GPU-${index}.${basename(folder.path)}`;
 }

@@ -199,17 +199,17 @@ describe("a GPU on which workers end because it cannot be used any more", () => 
 });
 
 describe("the GPUs of a machine on which two programs deal them out", () => {
-  /** As the names of `claim.ts`, without a socket. */
+  /** As the names of `lock.ts`, without a socket. */
   function machine(): { readonly node: GpuLedger; readonly agent: GpuLedger } {
-    const claimed = new Set<string>();
+    const locked = new Set<string>();
     const port = (): Gpus => ({
       list: [gpu(0), gpu(1)],
-      claim: ({ uuid }) => {
-        if (claimed.has(uuid)) {
+      lock: ({ uuid }) => {
+        if (locked.has(uuid)) {
           return undefined;
         }
-        claimed.add(uuid);
-        return { [Symbol.dispose]: () => void claimed.delete(uuid) };
+        locked.add(uuid);
+        return { [Symbol.dispose]: () => void locked.delete(uuid) };
       },
     });
     return { node: new GpuLedger(port()), agent: new GpuLedger(port()) };

@@ -7,8 +7,8 @@
  */
 import { createServer } from "node:net";
 
-/** Takes the name of a GPU; undefined while another process has it. */
-export function claimGpu(uuid: string): Disposable | undefined {
+/** Locks a GPU until this is disposed of or the process ends; undefined while another process has it. */
+export function lockGpu(uuid: string): Disposable | undefined {
   if (process.platform !== "linux") {
     return { [Symbol.dispose]: () => {} };
   }

@@ -79,7 +79,7 @@ describe.skipIf(skipped)(`deployments and people in the console${skipped}`, () =
     await person.go("/o/acme");
     const steps = page.getByRole("region", { name: "First steps" });
     await steps.getByRole("heading", { name: /^Deploy it \(done\)$/ }).waitFor();
-    await steps.getByRole("link", { name: "Open the members" }).waitFor();
+    await steps.getByRole("link", { name: "Open its playground" }).waitFor();
     await person.isSound();
     await page.keyboard.press("Control+k");
     await page.getByRole("combobox", { name: "Search pages, endpoints and actions" }).fill("dark");

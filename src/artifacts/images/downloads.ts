@@ -13,8 +13,8 @@
  * A layer is kept for as long as an image that has it; see `sweep`.
  */
 import { createHash, hash, randomUUID } from "node:crypto";
-import { createReadStream, type Stats } from "node:fs";
-import { link, lstat, mkdir, readdir, rename, rm, utimes } from "node:fs/promises";
+import { constants, createReadStream, type Stats } from "node:fs";
+import { link, lstat, mkdir, open, readdir, rename, rm, utimes } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { raceAbort } from "../../time/race.ts";
@@ -128,7 +128,7 @@ export class Downloads {
       const whole = join(owner, WHOLE_NAME);
       for (const { path, name, stats } of await filesIn(whole)) {
         if (!used.has(name) && isOld(stats) && !this.#running.has(path)) {
-          await rm(path, { force: true });
+          await rm(path, { recursive: true, force: true });
         }
       }
       await this.#trim(whole, maxBytesPerOrganization);
@@ -183,7 +183,7 @@ export class Downloads {
     for (const { path, stats } of files.toSorted((a, b) => b.stats.mtimeMs - a.stats.mtimeMs)) {
       const isNeeded = this.#running.has(path);
       if (!isNeeded && bytes + stats.size > maxBytes) {
-        await rm(path, { force: true });
+        await rm(path, { recursive: true, force: true });
       } else if (!isNeeded) {
         bytes += stats.size;
       }
@@ -225,7 +225,14 @@ async function takeLayout(layout: string, { whole, layers, into }: TakenLayout):
     await rename(join(layout, name), join(into, name));
   }
   for (const digest of new Set(blobs)) {
-    await link(join(whole, digest), join(own, digest));
+    await link(join(whole, digest), join(own, digest)).catch((cause: unknown) => {
+      // Another process has swept it meanwhile, or the registry gave none.
+      throw new EnvironmentError(
+        "ENVIRONMENT_UNAVAILABLE",
+        `the layer ${digest.slice(0, 12)} of its image was fetched, and is not there: try again`,
+        { cause },
+      );
+    });
   }
 }
 
@@ -271,6 +278,7 @@ async function sizeOf(paths: readonly string[]): Promise<number> {
 
 async function digestOf(path: string, signal: AbortSignal): Promise<string> {
   const digest = createHash("sha256");
-  await pipeline(createReadStream(path), digest, { signal });
+  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+  await pipeline(createReadStream("", { fd: await open(path, flags) }), digest, { signal });
   return digest.digest("hex");
 }

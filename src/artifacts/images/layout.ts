@@ -46,10 +46,13 @@ export function digestIn(descriptor: unknown): string {
 }
 
 async function readObject(path: string): Promise<{ readonly [member: string]: unknown }> {
-  await using file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
-  const { size } = await file.stat();
+  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+  await using file = await open(path, flags);
+  const stats = await file.stat();
   const value: unknown =
-    size > MAX_IMAGE_JSON_BYTES ? undefined : JSON.parse(await file.readFile("utf8"));
+    !stats.isFile() || stats.size > MAX_IMAGE_JSON_BYTES
+      ? undefined
+      : JSON.parse(await file.readFile("utf8"));
   if (typeof value !== "object" || value === null) {
     throw invalid();
   }

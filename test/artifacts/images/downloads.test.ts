@@ -1,4 +1,5 @@
 /** The bound of what is kept of downloads of images, and waiting for those of others. */
+import { execFileSync } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
 import {
   existsSync,
@@ -145,6 +146,26 @@ describe("downloads of images", () => {
     await expect(run(downloads, { layers: one.layers, fetch: other.fetch })).rejects.toThrow(
       "another content than the digest",
     );
+  });
+
+  it("waits for no pipe in place of a layer or of the layout, and takes what is no file away", async () => {
+    const downloads = await open();
+    const { layers, fetch } = image(randomBytes(LAYER_BYTES));
+    const [{ digest } = { digest: "" }] = layers;
+    await run(downloads, image(randomBytes(LAYER_BYTES)));
+    const [owner = ""] = readdirSync(join(home, "store"));
+    execFileSync("mkfifo", [join(home, "store", owner, "sha256", digest)]);
+    mkdirSync(join(home, "store", owner, "sha256/folder/inside"), { recursive: true });
+    await run(downloads, { layers, fetch });
+    const piped = async (folders: DownloadFolders): Promise<void> => {
+      await fetch(folders);
+      const index = join(folders.layout, "index.json");
+      rmSync(index);
+      execFileSync("mkfifo", [index]);
+    };
+    await expect(run(downloads, { layers, fetch: piped })).rejects.toThrow("is not valid");
+    await downloads.sweep({ used: new Set(), unusedForMs: 0 });
+    expect(readdirSync(join(home, "store", owner, "sha256"))).toEqual([]);
   });
 
   it("follows no link in a layout", async () => {

@@ -2,6 +2,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { type Disk, openNodeFacts, readDisk } from "../../src/app/node-facts.ts";
+import { GpuLedger } from "../../src/pool/gpus/ledger.ts";
 
 const options = {
   sandbox: "kernel",
@@ -30,4 +31,25 @@ it("looks at the disk of a folder, and knows nothing of one that is not there", 
   expect(diskBytes).toBeGreaterThanOrEqual(freeDiskBytes);
   const nowhere = join(tmpdir(), "no", "such", "folder");
   expect(await readDisk(nowhere)).toEqual({ freeDiskBytes: 0, diskBytes: 0 });
+});
+
+it("tells how much of each GPU workers have, which are slices, and whose they are", async () => {
+  const gib = (count: number): number => count * 1024 ** 3;
+  const gpu = (index: number, memoryBytes: number) => ({
+    ...{ index, uuid: `GPU-${index}`, name: "NVIDIA H100", minor: index },
+    ...{ memoryBytes, usedBytes: 0 },
+  });
+  const slice = { index: 2, gpu: "GPU-1", capabilities: [] };
+  const ledger = new GpuLedger({ list: [gpu(0, gib(80)), { ...gpu(1, gib(10)), slice }] });
+  const of = (deployment: string) => ({ organization: "acme", deployment });
+  ledger.take({ count: 1, part: 0.25 }, of("a"));
+  ledger.take({ count: 1, memoryBytes: gib(20) }, of("b"));
+  const disk = async (): Promise<Disk> => ({ freeDiskBytes: 0, diskBytes: 0 });
+  const use = () => ({ ...options.use(), gpus: ledger.use });
+  const facts = await openNodeFacts({ ...options, use, disk });
+  // The smaller part goes where the least is left: into the slice.
+  expect(facts().gpus).toMatchObject([
+    { index: 0, dealt: 0.25, holders: ["acme/b"] },
+    { index: 1, slice: { index: 2 }, dealt: 0.25, holders: ["acme/a"] },
+  ]);
 });

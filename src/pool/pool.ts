@@ -6,6 +6,7 @@
  */
 
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
+import { ownIdOf } from "../tasks/worker-id.ts";
 import { type Slot, WorkerSlot } from "./calls/slot.ts";
 import { Isolation } from "./isolation.ts";
 import { JoinedWorkers } from "./joined-workers.ts";
@@ -88,9 +89,14 @@ export class Pool implements AsyncDisposable {
     return this.#serving().filter((worker) => worker.loaded).length;
   }
 
-  /** True when a worker takes calls of the endpoint, even if they have to wait for a slot. */
-  serves(endpoint: Pick<EndpointManifest, "name">): boolean {
-    return this.#serving().some((worker) => worker.loaded && worker.runs(endpoint));
+  /**
+   * True when a worker takes calls of the endpoint, even if they have to wait for a slot; with
+   * `ownId`, when the one with that id does.
+   */
+  serves(endpoint: Pick<EndpointManifest, "name">, ownId?: string): boolean {
+    return this.#serving().some(
+      (worker) => worker.loaded && worker.runs(endpoint) && isAsked(worker, ownId),
+    );
   }
 
   /** The workers on other machines. */
@@ -227,12 +233,14 @@ export class Pool implements AsyncDisposable {
 
   /**
    * Takes a slot on the least busy worker with a free one, and on one that may be blocked only
-   * where no other has one: it is often the least busy. Undefined without a free slot.
+   * where no other has one: it is often the least busy. With `ownId`, on the worker with that id
+   * alone. Undefined without a free slot.
    */
-  reserve(endpoint: EndpointManifest): Slot | undefined {
+  reserve(endpoint: EndpointManifest, ownId?: string): Slot | undefined {
     let best: Worker | undefined;
     for (const worker of this.#serving()) {
-      if (worker.freeSlots(endpoint) > 0 && (best === undefined || isBetter(worker, best))) {
+      const isFree = isAsked(worker, ownId) && worker.freeSlots(endpoint) > 0;
+      if (isFree && (best === undefined || isBetter(worker, best))) {
         best = worker;
       }
     }
@@ -479,6 +487,10 @@ export class Pool implements AsyncDisposable {
       this.#options.onCapacity();
     }
   }
+}
+
+function isAsked({ id }: Worker, ownId: string | undefined): boolean {
+  return ownId === undefined || ownId === ownIdOf(id);
 }
 
 function isBetter(worker: Worker, than: Worker): boolean {

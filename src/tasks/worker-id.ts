@@ -9,3 +9,8 @@ export function workerIdOn(node: string, id: string): string {
 export function nodeOf(workerId: string): string {
   return workerId.slice(0, Math.max(0, workerId.lastIndexOf("/")));
 }
+
+/** The id of a worker without its node, which tells callers nothing of where it runs. */
+export function ownIdOf(workerId: string): string {
+  return workerId.slice(workerId.lastIndexOf("/") + 1);
+}

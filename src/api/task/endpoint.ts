@@ -18,7 +18,7 @@ import type { Origin } from "../../tracing/context.ts";
 import { finallyReleasing, inputOf, releasingUnless, toResultMessage } from "./messages.ts";
 import { shownRequest, withRequest } from "./request-head.ts";
 import { answer } from "./result.ts";
-import { PIECE_FORMS, streamEndpoint, takesHead, wholeOf } from "./stream.ts";
+import { inNamedWorker, PIECE_FORMS, streamEndpoint, takesHead, wholeOf } from "./stream.ts";
 import { digestOfCall, idempotencyOf, noteReplay, refuseKey, scheduleText } from "./submission.ts";
 
 /** For idempotency, a synchronous call equals a submit without a schedule. */
@@ -70,7 +70,7 @@ async function call(
   const { signal } = ctx;
   if (manifest.kind === "api") {
     const { calls } = deployment;
-    const caller = { signal, origin, ...takesHead(bodies) };
+    const caller = { signal, origin, ...inNamedWorker(ctx), ...takesHead(bodies) };
     const calling = manifest.stream
       ? wholeOf(calls.stream(manifest, payload, caller), manifest)
       : calls.call(manifest, payload, caller);

@@ -15,6 +15,7 @@ import type { EndpointManifest, StreamManifest } from "../../protocol/manifest.t
 import type { Payload } from "../../protocol/messages.ts";
 import { bodyMessage } from "../../server/http/body.ts";
 import { type StreamedBodies, streamedBodies } from "../../server/http/streamed-bodies.ts";
+import { namedWorker, WORKER_HEADER } from "../../server/http/worker-header.ts";
 import { tracedStream } from "../../server/rpc/engine/caller.ts";
 import { deploymentOf } from "../../server/rpc/target.ts";
 import { pieceTypeOf } from "../../service/piece-type.ts";
@@ -54,7 +55,11 @@ export async function* streamEndpoint(
     const pieces = tracedStream(ctx, deployment, {
       endpoint: manifest.name,
       run: (origin) =>
-        deployment.calls.stream(manifest, payload, { signal, origin, ...takesHead(bodies) }),
+        deployment.calls.stream(manifest, payload, {
+          ...{ signal, origin },
+          ...inNamedWorker(ctx),
+          ...takesHead(bodies),
+        }),
     });
     let sequence = 0n;
     for await (const piece of pieces) {
@@ -67,6 +72,19 @@ export async function* streamEndpoint(
       await keeper.release(read);
     }
   }
+}
+
+/**
+ * Has a call run in the worker that its request names, and says in the answer which one it was, to
+ * who asks for it.
+ */
+export function inNamedWorker({ requestHeader, responseHeader }: HandlerContext) {
+  const header = requestHeader.get(WORKER_HEADER);
+  if (header === null) {
+    return undefined;
+  }
+  const onWorker = (id: string): void => responseHeader.set(WORKER_HEADER, id);
+  return { worker: namedWorker(header), onWorker };
 }
 
 /** Puts what the function says of its answer beside the messages, where there is a place for it. */

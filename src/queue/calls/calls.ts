@@ -15,6 +15,7 @@ import type { Pool, Slot } from "../../pool/pool.ts";
 import type { ResponseHead } from "../../protocol/heads.ts";
 import type { EndpointManifest } from "../../protocol/manifest.ts";
 import type { Payload } from "../../protocol/messages.ts";
+import { ownIdOf } from "../../tasks/worker-id.ts";
 import { loggedTrace, type Origin } from "../../tracing/context.ts";
 import type { DeploymentTracing } from "../../tracing/tracing.ts";
 import { CallBatches } from "../batches/calls.ts";
@@ -25,6 +26,9 @@ import { Reruns } from "./reruns.ts";
 
 /** Calls that may wait for a slot, over all endpoints of a deployment. */
 const MAX_WAITING_CALLS = 1_000;
+
+/** How long a call waits for a slot of the worker that it names, before it takes that of any other. */
+const NAMED_WORKER_WAIT_MS = 1_000;
 
 interface CallsOptions {
   readonly pool: Pool;
@@ -58,6 +62,7 @@ interface BegunCall {
   readonly taskId: string;
   readonly origin: Origin | undefined;
   readonly slot: Slot;
+  readonly onWorker: CalledFrom["onWorker"];
 }
 
 /** How a call ended, the last time that it ran. */
@@ -73,6 +78,13 @@ interface CalledFrom {
   /** Aborts the call when its caller has gone. */
   readonly signal: AbortSignal;
   readonly origin?: Origin;
+  /**
+   * The own id of the worker that is to run it, where that has a slot in time; the calls of a batch
+   * go to any.
+   */
+  readonly worker?: string | undefined;
+  /** The call begins in the worker of this own id; again where it runs again. */
+  onWorker?(ownId: string): void;
   /** Takes what the function of a stream says of its answer, before the first piece. */
   onResponse?(response: ResponseHead): void;
 }
@@ -95,10 +107,14 @@ interface Waits {
   readonly signal: AbortSignal;
   /** Default: as long as the endpoint allows. */
   readonly withinMs?: number;
+  /** The worker whose slot it is to be, at first. Default: any. */
+  readonly worker?: string | undefined;
 }
 
 interface Waiting {
   readonly endpoint: EndpointManifest;
+  /** The worker that it waits for; undefined for any. */
+  worker: string | undefined;
   readonly give: (slot: Slot) => void;
   readonly refuse: (err: Error) => void;
 }
@@ -173,7 +189,10 @@ export class Calls {
    * QUEUE_FULL, NO_MATCHING_WORKER or, while the node stops, SHUTTING_DOWN. `signal` aborts the
    * wait when the caller has gone.
    */
-  async hold(endpoint: EndpointManifest, signal: AbortSignal): Promise<HeldSlot> {
+  async hold(
+    endpoint: EndpointManifest,
+    { signal, worker }: Pick<CalledFrom, "signal" | "worker">,
+  ): Promise<HeldSlot> {
     const { pool } = this.#options;
     if (pool.awaits?.isWhole === true) {
       throw problem(
@@ -181,7 +200,8 @@ export class Calls {
         `the server at ${endpoint.name} runs on nodes of the platform, and the workers of this deployment are on machines that join: give it the place local`,
       );
     }
-    const slot = pool.reserve(endpoint) ?? (await this.#wait(endpoint, NOTHING, { signal }));
+    const slot =
+      this.#reserve(endpoint, worker) ?? (await this.#wait(endpoint, NOTHING, { signal, worker }));
     const { agent } = slot;
     const release = (): void => {
       slot.release();
@@ -202,7 +222,7 @@ export class Calls {
     for (const waiting of this.#waiting) {
       const slot = waiting.endpoint.batch
         ? undefined
-        : this.#options.pool.reserve(waiting.endpoint);
+        : this.#reserve(waiting.endpoint, waiting.worker);
       if (slot) {
         waiting.give(slot);
       }
@@ -249,26 +269,34 @@ export class Calls {
   #begin(
     endpoint: EndpointManifest,
     payload: Payload,
-    { signal, origin }: CalledFrom,
+    { signal, origin, worker, onWorker }: CalledFrom,
   ): BegunCall | Promise<BegunCall> {
-    const { pool, tracing, newId } = this.#options;
-    const begun = (slot: Slot) => ({ endpoint, payload, signal, taskId: newId(), origin, slot });
-    const free = endpoint.batch ? undefined : pool.reserve(endpoint);
+    const { tracing, newId } = this.#options;
+    const facts = { endpoint, payload, signal, origin, onWorker };
+    const begun = (slot: Slot): BegunCall => ({ ...facts, taskId: newId(), slot });
+    const free = endpoint.batch ? undefined : this.#reserve(endpoint, worker);
     if (free) {
       return begun(free);
     }
     const fromMs = Date.now();
-    return this.#wait(endpoint, payload, { signal }).then((slot) => {
+    return this.#wait(endpoint, payload, { signal, worker }).then((slot) => {
       const call = begun(slot);
       tracing?.waited({ ...tracedFacts(call), fromMs, toMs: Date.now() });
       return call;
     });
   }
 
+  /** Takes a free slot: of this worker, as long as that takes calls of the endpoint. */
+  #reserve(endpoint: EndpointManifest, worker: string | undefined): Slot | undefined {
+    const { pool } = this.#options;
+    const isThere = worker !== undefined && pool.serves(endpoint, worker);
+    return pool.reserve(endpoint, isThere ? worker : undefined);
+  }
+
   #wait(
     endpoint: EndpointManifest,
     payload: Payload,
-    { signal, withinMs = Number.POSITIVE_INFINITY }: Waits,
+    { signal, withinMs = Number.POSITIVE_INFINITY, worker }: Waits,
   ): Promise<Slot> {
     if (this.#closed) {
       throw shuttingDown();
@@ -296,6 +324,7 @@ export class Calls {
         this.#waiting.delete(waiting);
         this.#batches.remove(waiting);
         clearTimeout(timer);
+        clearTimeout(namedTimer);
         reject(err);
       };
       const gone = (): void => leave(callerGone());
@@ -306,11 +335,17 @@ export class Calls {
           : `no worker was free for endpoint ${endpoint.name} within its timeout of ${waitMs} ms: try again`;
         leave(problem("NO_WORKER", message, { retryAfterMs: 1_000 }));
       }, waitMs);
+      const takeAny = (): void => {
+        waiting.worker = undefined;
+        this.slotFree();
+      };
+      const namedTimer = worker && setTimeout(takeAny, NAMED_WORKER_WAIT_MS);
       const waiting: Waiting = {
-        endpoint,
+        ...{ endpoint, worker },
         give: (slot) => {
           this.#waiting.delete(waiting);
           clearTimeout(timer);
+          clearTimeout(namedTimer);
           signal.removeEventListener("abort", gone);
           resolve(slot);
         },
@@ -336,6 +371,7 @@ export class Calls {
     const reruns = new Reruns(call.endpoint);
     let running = call;
     for (;;) {
+      running.onWorker?.(ownIdOf(running.slot.workerId));
       const end = await this.#execute(running, reruns.begin(), streaming);
       const ended = { call: running, end, tries: reruns.tries };
       const isLeft = running.signal.aborted || streaming.pieces?.isUntouched === false;

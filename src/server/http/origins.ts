@@ -26,7 +26,7 @@ export type AllowedOrigins = readonly string[];
 const REQUEST_HEADERS = [
   ...["Authorization", "Content-Type", "Idempotency-Key", "Prefer", "Last-Event-ID"],
   ...["Range", "If-Range", "If-None-Match", "Tessera-Deployment", "X-Request-Id"],
-  "Tessera-Queue",
+  ...["Tessera-Queue", "Tessera-Worker"],
   ...["Connect-Protocol-Version", "Connect-Timeout-Ms", "Grpc-Timeout", "X-Grpc-Web"],
   ...["X-User-Agent", "Traceparent", "Tracestate", "Baggage", "Sentry-Trace"],
 ].join(", ");
@@ -36,7 +36,7 @@ const RESPONSE_HEADERS = [
   ...["Location", "Retry-After", "Idempotent-Replayed", "Preference-Applied", "Tessera-Task-Id"],
   ...["X-Request-Id", "WWW-Authenticate", "Allow", "Content-Disposition", "Content-Length"],
   ...["Content-Range", "Accept-Ranges", "ETag", "Grpc-Status", "Grpc-Message"],
-  ...["Grpc-Status-Details-Bin", "Tessera-Pieces"],
+  ...["Grpc-Status-Details-Bin", "Tessera-Pieces", "Tessera-Worker"],
 ].join(", ");
 
 const METHODS = "GET, HEAD, POST, PUT";

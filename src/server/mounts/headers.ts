@@ -8,9 +8,11 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { addressOf, isSecure, principalOf } from "../../auth/principal.ts";
 import { fieldsOf } from "../../protocol/heads.ts";
 import { SAID_TO_SERVERS } from "../../service/mounts.ts";
+import { ownIdOf } from "../../tasks/worker-id.ts";
 import { REQUEST_ID_HEADER } from "../http/request-id.ts";
 import { ownCookie } from "../http/response-head.ts";
 import { hasUpgrade } from "../http/upgrade.ts";
+import { WORKER_HEADER } from "../http/worker-header.ts";
 import { isOfConnection, passedValue } from "../passed-headers.ts";
 import { hostOf } from "../rpc/engine/caller.ts";
 
@@ -98,11 +100,18 @@ function namedByConnection(header: string | undefined): ReadonlySet<string> {
   return new Set(header?.split(",").map((name) => name.trim().toLowerCase()));
 }
 
-/** The headers of an answer for its caller. `isUpgrade` keeps those that open a WebSocket. */
+interface AnswerTo {
+  readonly reply: FastifyReply;
+  /** The worker that has answered. */
+  readonly worker: string;
+  /** Keeps what opens a WebSocket. */
+  readonly isUpgrade?: boolean;
+}
+
+/** The headers of an answer for its caller. */
 export function responseHeaders(
   { rawHeaders, headers }: IncomingMessage,
-  reply: FastifyReply,
-  isUpgrade = false,
+  { reply, worker, isUpgrade = false }: AnswerTo,
 ): [name: string, value: string | string[]][] {
   const named = namedByConnection(headers.connection);
   const passed = new Map<string, [name: string, values: string[]]>();
@@ -127,6 +136,7 @@ export function responseHeaders(
     }
   }
   passed.set(REQUEST_ID_HEADER, [REQUEST_ID_HEADER, [reply.request.id]]);
+  passed.set(WORKER_HEADER, [WORKER_HEADER, [ownIdOf(worker)]]);
   // Node takes several values over HTTP/2 for few names only.
   const joins = reply.request.raw.httpVersionMajor === 2;
   return [...passed.values()].map(([name, all]) => {

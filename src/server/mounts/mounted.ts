@@ -19,6 +19,7 @@ import { BODY_DEADLINE_MS, bodyTooLarge, cut, discard } from "../http/body.ts";
 import { disconnectSignal } from "../http/disconnect.ts";
 import { codeOfStatus } from "../http/error-status.ts";
 import { hasUpgrade, takeUpgrade } from "../http/upgrade.ts";
+import { namedWorker, WORKER_HEADER } from "../http/worker-header.ts";
 import { arrivalOf } from "../rpc/engine/caller.ts";
 import { hasBody, requestHeaders, responseHeaders } from "./headers.ts";
 import { urlOf } from "./queued.ts";
@@ -68,7 +69,10 @@ export async function answerMounted(
       throw tooLarge(options);
     }
     for (let isLast = false; ; isLast = true) {
-      const slot = await deployment.calls.hold(mountEndpoint(mount), disconnectSignal(reply));
+      const slot = await deployment.calls.hold(mountEndpoint(mount), {
+        signal: disconnectSignal(reply),
+        worker: namedWorker(req.headers[WORKER_HEADER]),
+      });
       const status = await begun({ req, reply, values, mount, slot, onHead, ...options }, isLast);
       if (status !== AGAIN) {
         return status;
@@ -214,7 +218,7 @@ class Exchange {
   }
 
   #answer(res: IncomingMessage): void {
-    const { req, reply, mount } = this.#options;
+    const { req, reply, mount, slot } = this.#options;
     clearTimeout(this.#timer);
     this.#options.onHead(res);
     const sent = this.#request;
@@ -242,7 +246,7 @@ class Exchange {
     reply.hijack();
     const { raw } = reply;
     try {
-      for (const [name, given] of responseHeaders(res, reply)) {
+      for (const [name, given] of responseHeaders(res, { reply, worker: slot.ranIn.worker })) {
         raw.setHeader(name, given);
       }
       raw.writeHead(status);
@@ -293,7 +297,7 @@ class Exchange {
     reply.hijack();
     let caller: Duplex;
     try {
-      caller = open(responseHeaders(res, reply, true));
+      caller = open(responseHeaders(res, { reply, worker: slot.ranIn.worker, isUpgrade: true }));
     } catch {
       refuse("opened a WebSocket with headers that cannot be passed on");
       cut(req.raw);

@@ -16,7 +16,10 @@ import { fixture } from "./hosted.ts";
 const PACKAGES = ["pydantic>=2", "fastapi", "uvicorn", "websockets", "python-multipart"];
 
 /** Headers of one connection or moment, and the platform's own. */
-const OWN = ["connection", "date", "keep-alive", "transfer-encoding", "x-request-id"];
+const OWN = [
+  ...["connection", "date", "keep-alive", "transfer-encoding"],
+  ...["tessera-worker", "x-request-id"],
+];
 
 interface Asked {
   readonly method?: string;

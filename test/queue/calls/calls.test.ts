@@ -1,4 +1,4 @@
-import { expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { ExecutionEnd } from "../../../src/pool/calls/execution.ts";
 import type { Pool, Slot } from "../../../src/pool/pool.ts";
 import type { EndpointManifest } from "../../../src/protocol/manifest.ts";
@@ -38,4 +38,81 @@ it("gives no call to another worker whose function may have begun", async () => 
 it("gives up a call whose workers end again and again", async () => {
   const ends = [UNBEGUN, UNBEGUN, UNBEGUN, RESULT];
   await expect(callOver(...ends)).rejects.toMatchObject({ reason: "WORKER_LOST" });
+});
+
+describe("a call that names a worker", () => {
+  const ENDPOINT = { name: "/", kind: "api", timeoutMs: 10_000 } as EndpointManifest;
+  const { signal } = new AbortController();
+
+  beforeEach(() => {
+    vi.useFakeTimers();
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  /** A pool of workers with so many free slots each. */
+  function poolOf(free: Record<string, number>) {
+    const calls = new Calls({
+      pool: {
+        joined: { isStarting: () => false },
+        serves: (_: unknown, id?: string) => id === undefined || id in free,
+        reserve: (_: unknown, asked?: string) => {
+          const id = Object.keys(free).find(
+            (each) => (free[each] ?? 0) > 0 && (asked === undefined || asked === each),
+          );
+          if (id === undefined) {
+            return undefined;
+          }
+          free[id] = (free[id] ?? 0) - 1;
+          const ranIn = { worker: id };
+          return { ranIn, agent: {}, release: () => (free[id] = (free[id] ?? 0) + 1) };
+        },
+      } as unknown as Pool,
+      log: { debug() {}, info() {}, warn() {}, error() {} },
+      newId: () => "a",
+    });
+    const hold = (worker?: string) => calls.hold(ENDPOINT, { signal, worker });
+    return { calls, hold };
+  }
+
+  it("runs in that one", async () => {
+    const { hold } = poolOf({ a: 3, b: 3 });
+    for (const name of ["b", "a", "b"]) {
+      expect((await hold(name)).ranIn.worker).toBe(name);
+    }
+  });
+
+  it("runs in any where that one is not there", async () => {
+    const { hold } = poolOf({ a: 1 });
+    expect((await hold("gone")).ranIn.worker).toBe("a");
+  });
+
+  it("waits for a slot of it, and lets others have those of the others", async () => {
+    const { hold } = poolOf({ a: 2, b: 1 });
+    const first = await hold("b");
+    const waiting = hold("b");
+    expect((await hold()).ranIn.worker).toBe("a");
+    vi.advanceTimersByTime(500);
+    first.release();
+    expect((await waiting).ranIn.worker).toBe("b");
+  });
+
+  it("waits no longer than a second where another one is free", async () => {
+    const { hold } = poolOf({ a: 1, b: 1 });
+    await hold("b");
+    const waiting = hold("b");
+    vi.advanceTimersByTime(1_000);
+    expect((await waiting).ranIn.worker).toBe("a");
+  });
+
+  it("goes on waiting for any where none is free", async () => {
+    const { hold } = poolOf({ a: 1, b: 1 });
+    const [first] = [await hold("a"), await hold("b")];
+    const waiting = hold("b");
+    vi.advanceTimersByTime(1_000);
+    first.release();
+    expect((await waiting).ranIn.worker).toBe("a");
+    expect(vi.getTimerCount()).toBe(0);
+  });
 });

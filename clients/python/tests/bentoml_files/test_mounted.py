@@ -18,7 +18,10 @@ pytestmark = pytest.mark.skipif(
     "TESSERA_COMMAND" not in os.environ, reason="TESSERA_COMMAND names no server"
 )
 
-OWN = {"date", "server", "connection", "keep-alive", "transfer-encoding", "x-request-id"}
+OWN = {
+    *("date", "server", "connection", "keep-alive", "transfer-encoding"),
+    *("tessera-worker", "x-request-id"),
+}
 """Headers of one connection or moment, and of either server."""
 
 MOUNTED: list[tuple[str, str, dict[str, Any]]] = [

@@ -20,7 +20,7 @@ OWN_HEADERS = frozenset(
         # Of BentoML.
         *("x-bentoml-request-id", "x-bentoml-trace-id"),
         # Of Tessera, about the call.
-        "x-request-id",
+        *("tessera-worker", "x-request-id"),
     ]
 )
 

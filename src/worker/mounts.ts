@@ -5,8 +5,10 @@
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import { constants } from "node:os";
 import { Readable } from "node:stream";
 import type { ReadableStream } from "node:stream/web";
+import { setTimeout } from "node:timers/promises";
 import { inspect } from "node:util";
 import { fieldsOf } from "../protocol/heads.ts";
 import { type FetchHandler, isServer, type Mountable, type ServiceMount } from "../sdk/mounts.ts";
@@ -15,6 +17,10 @@ import type { ConnectMount } from "./restrict.ts";
 
 /** Longer than the node keeps a connection between requests, so that the node closes it first. */
 const IDLE_CONNECTION_TIMEOUT_MS = 120_000;
+/** As long as the node waits for a connection. */
+const CONNECT_TIMEOUT_MS = 10_000;
+/** Between two tries to connect. */
+const CONNECT_RETRY_MS = 10;
 /** The node has bounded them. */
 const MAX_HEADER_BYTES = 512 * 1024;
 
@@ -70,7 +76,7 @@ export class Mounts {
 
   /** Connects to the node once more for the server at this index. */
   connect(index: number): void {
-    this.#connect(index).then(
+    this.#connected(index).then(
       (socket) => {
         const server = this.#servers[index];
         if (server instanceof RunningProgram) {
@@ -82,6 +88,22 @@ export class Mounts {
       // The node has ended, or gave up waiting.
       () => {},
     );
+  }
+
+  /** Tries again where as many connections wait for the node as the kernel lets. */
+  async #connected(index: number): Promise<Socket> {
+    const untilMs = performance.now() + CONNECT_TIMEOUT_MS;
+    for (;;) {
+      try {
+        return await this.#connect(index);
+      } catch (err) {
+        const isFull = (err as NodeJS.ErrnoException).errno === -constants.errno.EAGAIN;
+        if (!isFull || performance.now() >= untilMs) {
+          throw err;
+        }
+      }
+      await setTimeout(CONNECT_RETRY_MS);
+    }
   }
 
   /** Ends WebSockets with the code 1012. Other connections end with the node's last request. */

@@ -70,9 +70,15 @@ export function isolate(channel: object, { unixSockets }: IsolationOptions): voi
 interface ConnectRequest {
   oncomplete?: (status: number) => void;
 }
+interface NativePipe {
+  close(): void;
+}
 type NativeConnect = (this: object, request: ConnectRequest, path: string) => number;
 
-/** Connects to the socket of a mounted server by its index. */
+/**
+ * Connects to the socket of a mounted server by its index. Rejects with `errno`, which is that of
+ * the system with a minus.
+ */
 export type ConnectMount = (index: number) => Promise<Socket>;
 
 /**
@@ -81,7 +87,9 @@ export type ConnectMount = (index: number) => Promise<Socket>;
  * nothing of that, and with no other path.
  */
 export function takeConnect(channel: object): (scratchFolder: string) => ConnectMount {
-  const { _handle: handle } = channel as { _handle: { constructor: new (type: number) => object } };
+  const { _handle: handle } = channel as {
+    _handle: { constructor: new (type: number) => NativePipe };
+  };
   const { constructor: Pipe } = handle;
   const sockets = Object.getPrototypeOf(handle) as { connect: NativeConnect };
   const { connect } = sockets;
@@ -101,7 +109,10 @@ export function takeConnect(channel: object): (scratchFolder: string) => Connect
       }
       const pipe = new Pipe(0);
       const request = new NativeRequest();
-      const failed = (status: number): void => reject(new Error(`cannot connect: ${status}`));
+      const failed = (errno: number): void => {
+        pipe.close();
+        reject(Object.assign(new Error(`cannot connect: ${errno}`), { errno }));
+      };
       request.oncomplete = (status) =>
         status === 0
           ? resolve(

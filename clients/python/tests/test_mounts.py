@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tessera import api, mount, service
-from tessera.host.mounts import Mounts
+from tessera.host.mounts import Mounts, connected
 from tessera.sdk.executable import ServiceError
 from tessera.sdk.hosted import HostedClass
 from tessera.sdk.services import definition_of
@@ -145,4 +145,28 @@ def test_without_uvicorn_it_is_said_what_to_add(monkeypatch: Any, tmp_path: Path
     monkeypatch.setitem(__import__("sys").modules, "uvicorn", None)
     pages = hosted(type("Pages", (), {"root": mount("/", app)}))
     with pytest.raises(ServiceError, match=r"add uvicorn\[standard\] to its requirements"):
-        asyncio.run(Mounts(pages.mounts, tmp_path).start())
+        mounts = Mounts(pages.mounts, tmp_path, folder=tmp_path, on_ended=print)
+        asyncio.run(mounts.start(print))
+
+
+def test_connects_however_few_connections_may_wait_for_the_node(tmp_path: Path) -> None:
+    async def connect() -> None:
+        path = str(tmp_path / "socket")
+        accepted = []
+        server = await asyncio.start_unix_server(
+            lambda _reader, writer: accepted.append(writer), path, backlog=1
+        )
+        async with server:
+            connections = await asyncio.gather(*(connected(path) for _ in range(50)))
+            while len(accepted) < len(connections):
+                await asyncio.sleep(0)
+            for each in connections:
+                assert each is not None
+                assert each.getpeername() == path
+                each.close()
+
+    asyncio.run(asyncio.wait_for(connect(), 10))
+
+
+def test_does_not_wait_for_a_node_that_has_ended(tmp_path: Path) -> None:
+    assert asyncio.run(connected(str(tmp_path / "socket"))) is None

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import time
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,9 @@ from .programs import RunningProgram
 IDLE_CONNECTION_SECONDS = 120
 """Longer than the node keeps a connection, so that the node closes it first."""
 SHUTDOWN_SECONDS = 5
+CONNECT_SECONDS = 10
+"""As long as the node waits for a connection."""
+CONNECT_RETRY_SECONDS = 0.01
 _ROUTE = b"tessera-route"
 """What an answer says to the node alone."""
 RESTART_FRAME = b"\x88\x02\x03\xf4"
@@ -136,7 +140,7 @@ class _Server:
 
     async def connect(self) -> None:
         loop = asyncio.get_running_loop()
-        connection = await _connected(self._socket_path)
+        connection = await connected(self._socket_path)
         if connection is not None:
             await loop.connect_accepted_socket(self._protocol, connection)
 
@@ -165,7 +169,7 @@ class _ProgramServer:
         await self.program.start(say)
 
     async def connect(self) -> None:
-        connection = await _connected(self._socket_path)
+        connection = await connected(self._socket_path)
         if connection is not None:
             try:
                 await self.program.relay(connection)
@@ -179,16 +183,27 @@ class _ProgramServer:
         await self.program.stop()
 
 
-async def _connected(socket_path: str) -> socket.socket | None:
-    """A connection to the node; None where it has ended, or gave up waiting."""
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    connection.setblocking(False)
-    try:
-        await asyncio.get_running_loop().sock_connect(connection, socket_path)
-    except OSError:
-        connection.close()
-        return None
-    return connection
+async def connected(socket_path: str) -> socket.socket | None:
+    """A connection to the node; None where it has ended, or gave up waiting.
+
+    Tries again where as many connections wait for the node as the kernel lets. Not by the event
+    loop, which takes such a one for a connection that is under way.
+    """
+    until = time.monotonic() + CONNECT_SECONDS
+    while time.monotonic() < until:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        connection.setblocking(False)
+        try:
+            connection.connect(socket_path)
+        except BlockingIOError:
+            connection.close()
+            await asyncio.sleep(CONNECT_RETRY_SECONDS)
+        except OSError:
+            connection.close()
+            return None
+        else:
+            return connection
+    return None
 
 
 def _below(app: Any, path: str) -> Any:

@@ -28,7 +28,8 @@ export async function* expose(
   let chunk = "";
   const platform = metrics.all.map(({ declaration, groups }) => ({ ...declaration, groups }));
   for (const { name, help, kind, groups } of [...platform, ...metrics.custom.families(only)]) {
-    let heading = `# HELP ${name} ${escapeHelp(help)}\n# TYPE ${name} ${kind}\n`;
+    const about = help === "" ? "" : `# HELP ${name} ${escapeHelp(help)}\n`;
+    let heading = `${about}# TYPE ${name} ${kind}\n`;
     for (const [organizationId, group] of groups) {
       if (only !== undefined && organizationId !== only.organizationId) {
         continue;

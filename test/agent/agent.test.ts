@@ -1,13 +1,17 @@
 /** The agent with a node that the test plays. */
+import { fileURLToPath } from "node:url";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
 import { beforeAll, describe, expect, test } from "vitest";
+import { buildArtifact } from "../../src/artifacts/build.ts";
 import type { BuiltArtifact } from "../../src/artifacts/build-options.ts";
 import { readWorkerConfig } from "../../src/config/worker.ts";
 import { artifact } from "../e2e/hosting/world.ts";
 import { freePort } from "../free-port.ts";
 import { TestAgent } from "./agents.ts";
 import { FakeNode, refusal } from "./fake-node.ts";
+
+const MOUNTS = fileURLToPath(new URL("../fixtures/services/serve/mounts.ts", import.meta.url));
 
 let echo: BuiltArtifact;
 
@@ -75,6 +79,21 @@ describe("an agent", () => {
       changes: [{ metric: "said_letters_total", endpoint: "say", labels: [], value: 5 }],
       dropped: [],
     });
+  });
+
+  test("reports what mounted servers of its service expose", async () => {
+    await using node = await FakeNode.start(await buildArtifact(MOUNTS));
+    await using _agent = new TestAgent(node.url);
+    const exposed = (): unknown[] =>
+      node.reports.flatMap(({ metricsJson }) =>
+        metricsJson === "" ? [] : (JSON.parse(metricsJson).exposed ?? []),
+      );
+    await expect.poll(exposed).toEqual([
+      {
+        ...{ name: "plain_requests_total", kind: "counter", help: "" },
+        changes: [{ labels: ["exported_job", "x"], value: 0 }],
+      },
+    ]);
   });
 
   test("sends a result again until it is acknowledged", async () => {

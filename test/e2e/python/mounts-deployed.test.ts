@@ -16,7 +16,7 @@ import { leftOut } from "../../needed.ts";
 import { skipped as noSandbox } from "../../pool/sandbox/available.ts";
 import { pythonMissing } from "../clients/python-environment.ts";
 import { World } from "../hosting/world.ts";
-import { bearer } from "../start/platform.ts";
+import { administration, bearer } from "../start/platform.ts";
 import { buildOptions, type Tools, tools } from "./uv.ts";
 
 const skipped = noSandbox || leftOut(pythonMissing);
@@ -51,15 +51,29 @@ class Shop:
         os._exit(9)
 `;
 
+const COUNTING = `
+from prometheus_client import Counter
+from tessera import api, service
+
+words = Counter("words", "Words that were read", ["lang"])
+
+@service
+class Reader:
+    @api
+    def read(self, text: str) -> int:
+        words.labels("de").inc(len(text.split()))
+        return len(text.split())
+`;
+
 describe.skipIf(skipped)(`a mounted server of a deployment${skipped}`, () => {
   let found: Tools;
   let folder: string;
   let world: World;
 
-  const build = (source: string): Promise<BuiltArtifact> => {
+  const build = (source: string, packages = "uvicorn\nwebsockets\n"): Promise<BuiltArtifact> => {
     const home = mkdtempSync(join(folder, "service-"));
     writeFileSync(join(home, "service.py"), source);
-    writeFileSync(join(home, "requirements.txt"), "uvicorn\nwebsockets\n");
+    writeFileSync(join(home, "requirements.txt"), packages);
     return buildArtifact(join(home, "service.py"), {
       include: [],
       python: buildOptions(found),
@@ -179,5 +193,26 @@ describe.skipIf(skipped)(`a mounted server of a deployment${skipped}`, () => {
     const statuses = (await Promise.all(asked)).map(({ status }) => status);
     expect(statuses.every((status) => status === 200 || status === 503)).toBe(true);
     await expect.poll(async () => (await world.call("shop", "/z", options)).status).toBe(200);
+  });
+
+  it("stands beside what the libraries of a service count, for a monitoring token", async () => {
+    const packages = "prometheus_client\n";
+    await world.deployed("reader", await build(COUNTING, packages), {
+      settings: { minWorkers: 2, maxWorkers: 2 },
+    });
+    for (let number = 0; number < 6; number += 1) {
+      const { status, text } = await world.call("reader", "/read", { body: { text: "a b" } });
+      expect([status, text]).toEqual([200, "2"]);
+    }
+    await using operator = await administration(world.folder);
+    await operator.setMonitoring("acme", true);
+    const { value } = await world.platform.createToken(world.cookie, {
+      ...{ kind: "organization", access: ["monitoring"], organization: "acme", name: "scraper" },
+    });
+    const match = encodeURIComponent('{__name__="words_total"}');
+    const url = `${world.platform.url}/federate?match[]=${match}`;
+    await expect
+      .poll(async () => await (await fetch(url, { headers: bearer(value) })).text())
+      .toMatch(/^words_total\{deployment="reader",lang="de",.*\} 12 \d+$/m);
   });
 });

@@ -26,7 +26,7 @@ const LANGUAGES = { typescript: clientSource, python: pythonClientSource } satis
 const CLIENT_PACKAGE = "tessera-platform-client";
 
 interface GenerateFlags extends TargetFlags {
-  readonly language: keyof typeof LANGUAGES;
+  readonly language?: keyof typeof LANGUAGES;
 }
 
 function generateCommand(actions: CloudActions): Command {
@@ -34,9 +34,10 @@ function generateCommand(actions: CloudActions): Command {
     description: "Write a typed client of a deployment, in TypeScript or Python.",
     arguments: [["[url]", "the same as --url"]],
     options: [
-      option("--language <language>", "what it is written in")
-        .choices(Object.keys(LANGUAGES))
-        .default("typescript"),
+      option(
+        "--language <language>",
+        "what it is written in (default: python for --output *.py, else typescript)",
+      ).choices(Object.keys(LANGUAGES)),
       option(
         "--output <path>",
         "write it there (default: to standard output); Python: a file *.py, or a folder that becomes a package",
@@ -45,10 +46,11 @@ function generateCommand(actions: CloudActions): Command {
     formats: false,
     examples: [
       "tessera client generate http://localhost:3000 --output summarizer.ts",
-      "tessera client generate --deployment summarizer --language python --output summarizer.py",
+      "tessera client generate --deployment summarizer --output summarizer.py",
     ],
     run: async ({ connection, terminal, signal }, flags) => {
-      const { language, output } = flags;
+      const { output } = flags;
+      const language = flags.language ?? (output?.endsWith(".py") ? "python" : "typescript");
       const folder = output === undefined ? process.cwd() : dirname(resolve(output));
       const clientModule = isInstalled(CLIENT_PACKAGE, folder) ? CLIENT_PACKAGE : undefined;
       const schema = await fetchSchema(connection, { signal });

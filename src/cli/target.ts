@@ -65,6 +65,8 @@ interface TargetCommandOptions<Flags extends TargetFlags> {
    * own. Default: true.
    */
   readonly formats?: boolean;
+  /** Without a deployment it is about all of the organization that is logged in to. Default: false. */
+  readonly isOfAll?: boolean;
   run(target: DeploymentTarget, flags: Flags, args: readonly string[]): Promise<void>;
 }
 
@@ -88,7 +90,9 @@ export function targetCommand<Flags extends TargetFlags>(
     .action(async () => {
       const flags = command.opts<Flags>();
       using interruption = actions.streams.interruption();
-      const target = await resolve(actions, flags, interruption.signal);
+      const isOfAll =
+        options.isOfAll === true && flags.url === undefined && flags.deployment === undefined;
+      const target = await resolve(actions, { ...flags, isOfAll }, interruption.signal);
       await options.run(target, flags, command.args);
     });
 }
@@ -103,13 +107,15 @@ const TARGET_OPTIONS: readonly Option[] = [
 
 async function resolve(
   actions: CloudActions,
-  flags: TargetFlags,
+  flags: TargetFlags & { readonly isOfAll: boolean },
   signal: AbortSignal,
 ): Promise<DeploymentTarget> {
   const timeoutMs =
     flags.timeout === undefined ? undefined : parseDuration("--timeout", flags.timeout);
   const options = {
-    ...(await clientOptions(actions, flags)),
+    ...(flags.isOfAll
+      ? await organizationOptions(actions, flags)
+      : await clientOptions(actions, flags)),
     ...(timeoutMs !== undefined && { timeout: timeoutMs }),
   };
   return {
@@ -121,6 +127,16 @@ async function resolve(
     signal,
     timeoutMs,
   };
+}
+
+/** The platform that is logged in to, for what is about all deployments. */
+async function organizationOptions(
+  actions: CloudActions,
+  { token }: TargetFlags,
+): Promise<ClientOptions> {
+  const login = await currentContext(actions.readEnvironment());
+  const given = token === undefined ? undefined : parseToken("--token", token);
+  return { url: login.endpoint, token: given ?? login.apiToken };
 }
 
 /** Where and as whom the flags say to call. */

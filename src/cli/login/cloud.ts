@@ -55,7 +55,9 @@ function loginCommand(actions: CloudActions): Command {
 
 function currentContextCommand(actions: CloudActions): Command {
   return new Command("current-context")
-    .description("Show endpoint and token that commands use, as JSON.")
+    .description(
+      "Show endpoint and token that commands use, as JSON. The token is a secret: keep it out of logs and chats.",
+    )
     .addHelpText(
       "after",
       `${examplesText(["tessera cloud current-context | jq -r .endpoint"])}\n${ENVIRONMENT}`,

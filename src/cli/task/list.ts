@@ -1,4 +1,4 @@
-/** `tessera task list`: lists tasks of a deployment, newest first. */
+/** `tessera task list`: lists tasks of a deployment, or of all, newest first. */
 import { create } from "@bufbuild/protobuf";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Command } from "commander";
@@ -29,10 +29,13 @@ const STATUSES = ["queued", "running", "success", "failure", "cancelled"];
 
 export function listCommand(actions: CloudActions): Command {
   return targetCommand<TaskListFlags>("list", actions, {
-    description: "List tasks, the newest first.",
+    description:
+      "List tasks, the newest first: of a deployment, or of all of the organization that is logged in to.",
+    isOfAll: true,
     arguments: [["[endpoint]", "only of this one"]],
     options: [option("--status <status>", "only in this state").choices(STATUSES), ...LIST_OPTIONS],
     examples: [
+      "tessera task list --status failure",
       "tessera task list summarize_batch --status failure --deployment summarizer",
       "tessera task list --url http://localhost:3000 -o json | jq -r '.tasks[].task_id'",
     ],
@@ -47,11 +50,16 @@ export function listCommand(actions: CloudActions): Command {
         return;
       }
       const nowMs = target.clock.now();
-      const titles = ["TASK", "ENDPOINT", "STATUS", "AGE", "RUN TIME", "CREATED", ""];
+      const isOfAll = flags.url === undefined && flags.deployment === undefined;
+      const titles = ["ENDPOINT", "STATUS", "AGE", "RUN TIME", "CREATED", ""];
       terminal.answer(
         table(
-          titles,
-          items.map((each) => row(each, nowMs)),
+          ["TASK", ...(isOfAll ? ["DEPLOYMENT"] : []), ...titles],
+          items.map((each) => [
+            each.taskId,
+            ...(isOfAll ? [each.deployment.split("/").at(-1) ?? ""] : []),
+            ...row(each, nowMs),
+          ]),
           { empty: emptyText(endpoint, flags), drop: ["CREATED", "", "RUN TIME"] },
         ),
       );
@@ -64,24 +72,31 @@ export function listCommand(actions: CloudActions): Command {
 
 async function read(
   { options, signal }: DeploymentTarget,
-  { endpoint, status }: TaskListFlags & { readonly endpoint: string },
+  {
+    endpoint,
+    status,
+    organization = "",
+    url: flagUrl,
+  }: TaskListFlags & { readonly endpoint: string },
   page: { readonly pageSize: number; readonly pageToken: string },
 ) {
   const { url, deployment = "", token } = options;
-  const { tasks } = createTesseraClient({
+  const isOfAll = options.deployment === undefined && flagUrl === undefined;
+  const { tasks, organizationTasks } = createTesseraClient({
     url,
     timeoutMs: CLI_CALL_TIMEOUT_MS,
     ...(typeof token === "string" && { token }),
   });
-  const answer = await tasks.listTasks(
-    {
-      deployment,
-      endpoint,
-      ...page,
-      ...(status !== undefined && { status: statusOf(status) }),
-    },
-    { signal },
-  );
+  const state = status === undefined ? undefined : statusOf(status);
+  const answer = isOfAll
+    ? await organizationTasks.listOrganizationTasks(
+        { organization, endpoint, ...page, ...(state !== undefined && { statuses: [state] }) },
+        { signal },
+      )
+    : await tasks.listTasks(
+        { deployment, endpoint, ...page, ...(state !== undefined && { status: state }) },
+        { signal },
+      );
   return { items: answer.tasks, nextPageToken: answer.nextPageToken };
 }
 
@@ -90,9 +105,8 @@ function statusOf(word: string): TaskStatus {
 }
 
 function row(task: Task, nowMs: number): string[] {
-  const { taskId, endpoint, status, createdAt, failure } = task;
+  const { endpoint, status, createdAt, failure } = task;
   return [
-    taskId,
     endpoint,
     (TaskStatus[status] ?? "").toLowerCase(),
     createdAt === undefined ? "" : shortTime(Math.max(0, nowMs - timestampMs(createdAt))),

@@ -266,6 +266,22 @@ it("a deployment has a host below localhost, also where the system knows no such
   const login = { SERVICE_CLOUD_API_ENDPOINT: world.platform.url, SERVICE_CLOUD_API_KEY: value };
   const named = await ada.run(["task", "list", "--deployment", "echo"], { env: login });
   expect(named).toMatchObject({ code: 0 });
+  // Without either, of all deployments of the organization.
+  const { value: both } = await world.platform.createToken(world.cookie, {
+    name: "person",
+    access: ["developer_operations", "protected_endpoint"],
+    all_deployments: true,
+  });
+  login.SERVICE_CLOUD_API_KEY = both;
+  const all = await ada.run(["task", "list"], { env: login });
+  expect(all).toMatchObject({ code: 0, stdout: "" });
+  const { stdout } = await ada.run(["task", "list", "--json"], { env: login });
+  expect(JSON.parse(stdout)).toEqual({ tasks: [], next_page_token: "" });
+  const python = join(folder, "echo.py");
+  expect(await ada.run(["client", "generate", url, "--output", python], { env })).toMatchObject({
+    code: 0,
+  });
+  expect(readFileSync(python, "utf8")).toContain("from tessera");
 });
 
 it("the login's token goes to no other host", async () => {

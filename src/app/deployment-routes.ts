@@ -208,11 +208,16 @@ function createToServer(
   const toQueue = createQueueOfMounts({
     invoke,
     streamedBy: () => undefined,
-    bodyLimits: () => ({
-      maxBytes: maxBodyBytes,
+    bodyLimits: (_, req) => ({
+      maxBytes: isForm(req) ? maxBodyBytes : Math.min(maxBodyBytes, MAX_TEXT_BODY_BYTES),
       maxHeldBytes: MAX_INLINE_FILE_BYTES,
       said: FILE_LIMIT,
     }),
+    requestLimits: {
+      maxBytes: maxBodyBytes,
+      maxHeldBytes: MAX_INLINE_FILE_BYTES,
+      said: FILE_LIMIT,
+    },
     placeOf: (req, values, words) => {
       const manifest = runningManifest(values);
       return manifest?.mounts && queuedAt(req, pathOf(req), { manifest, values, words });

@@ -23,6 +23,11 @@ const ENDPOINT_NAME = /^[A-Za-z][A-Za-z0-9_-]{0,62}$/;
  */
 const OF_OBJECTS = new Set(["then", "toJSON", "constructor"]);
 
+/** Of an endpoint, or of a mounted server, whose name is its path. */
+function isName(name: string): boolean {
+  return name.startsWith("/") || (ENDPOINT_NAME.test(name) && !OF_OBJECTS.has(name));
+}
+
 /**
  * Creates a client of a deployment. Only calls open connections. Throws a
  * `TypeError` for invalid options.
@@ -39,10 +44,7 @@ export function createClient<Service = AnyService>(
     return made.get(name);
   };
   const client = new Proxy(Object.create(null) as object, {
-    get: (_target, name) =>
-      typeof name === "string" && ENDPOINT_NAME.test(name) && !OF_OBJECTS.has(name)
-        ? endpoint(name)
-        : undefined,
+    get: (_target, name) => (typeof name === "string" && isName(name) ? endpoint(name) : undefined),
   });
   return client as DeploymentClient<Service>;
 }

@@ -99,7 +99,9 @@ export function createEndpoint(
   facts?: EndpointFacts,
 ): TaskEndpoint<Readonly<Record<string, unknown>>, unknown> &
   StreamingEndpoint<Readonly<Record<string, unknown>>, unknown> {
-  const path = facts?.path ?? `/${encodeURIComponent(name)}`;
+  // Of a mounted server, whose requests are tasks, the name is the path.
+  const isServer = name.startsWith("/");
+  const path = facts?.path ?? (isServer ? encodeURI(name) : `/${encodeURIComponent(name)}`);
   const above = path.replace(/\/$/, "");
   const place = { connection, endpoint: name, path: above, form: facts?.result };
   const read = (response: Response) => readResult(response, facts?.result);
@@ -114,6 +116,7 @@ export function createEndpoint(
         body: make,
         headers: {
           "idempotency-key": idempotencyKey,
+          ...(isServer && { "tessera-queue": "arguments" }),
           ...(contentType !== undefined && { "content-type": contentType }),
         },
         repeatable: true,
@@ -138,7 +141,7 @@ export function createEndpoint(
     readPieces(connection, path, sendingOf(args, options));
 
   const call = async (args?: unknown, options: CallOptions = {}) => {
-    if (facts?.kind !== "task") {
+    if (facts?.kind !== "task" && !isServer) {
       // As pieces, so that a failure in the middle is told; a file comes with its type.
       return facts?.streams && facts.result !== "file"
         ? wholeOf(stream(args, options), facts.result)

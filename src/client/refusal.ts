@@ -105,9 +105,23 @@ export async function reading<T>(read: Promise<T>): Promise<T> {
 /** Reads an error response and returns the error to throw. */
 export async function refusalOf(response: Response): Promise<DeploymentError> {
   const text = await reading(response.text());
+  const taskId = response.headers.get("tessera-task-id");
+  if (taskId !== null) {
+    return serverRefused(response, taskId, text);
+  }
   const json = parseObject(text);
   const known = json && fromWire(json, retryOptions(response));
   return known ?? foreignAnswer(response, text);
+}
+
+/** The error of a task that a mounted server has answered with an error, in words of its own. */
+function serverRefused(response: Response, taskId: string, text: string): TaskFailedError {
+  const said = text === "" ? "" : `: ${text.slice(0, MAX_QUOTED_CHARACTERS)}`;
+  return new TaskFailedError(`the server answered with ${response.status}${said}`, {
+    ...retryOptions(response),
+    reason: "TASK_FAILED",
+    metadata: { task_id: taskId },
+  });
 }
 
 function retryOptions({ status, headers }: Response) {

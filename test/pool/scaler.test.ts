@@ -56,6 +56,10 @@ describe("the number of workers", () => {
     expect(node.run(1, { running: 4, due: 300 })).toBe(8);
   });
 
+  it("has a slot for each caller who waits for a server that takes tasks, too", () => {
+    expect(new Node(1, { min: 1, max: 8 }).run(1, { running: 1, waiting: 3 })).toBe(4);
+  });
+
   it.each([
     // Each slot starts three within 5 s: at once, and after 2 and 4 s.
     { due: 1_000, running: 0, meanRunMs: 2_000, queueTimeMs: 5_000, workers: 334 },

@@ -47,7 +47,8 @@ export function endpointCallCommand(actions: CloudActions): Command {
         const pieces = endpoint.stream(args, { signal });
         await writePieces(target, pieces, { ...flags, isText }).catch(explain);
       } else {
-        const isTask = route?.is_task === true;
+        // The name of a mounted server is its path; its requests are tasks.
+        const isTask = route?.is_task === true || name.startsWith("/");
         const result = await call(target, endpoint, { args, isTask }).catch(explain);
         await writeResult(target, result, flags);
       }

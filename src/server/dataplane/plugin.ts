@@ -91,12 +91,18 @@ interface RouteOptions {
   readonly tellsTask?: boolean;
 }
 
+/** What the routes of tasks of mounted servers need. */
+interface QueueRouteOptions extends RouteOptions {
+  /** How much is read of the body of a request that is to be a task. */
+  readonly requestLimits: BodyLimits;
+}
+
 /** A request to a mounted server that is to be a task. */
 export interface QueuedRequest {
   /** The path of the mount, which is the name of its endpoint. */
   readonly endpoint: string;
-  /** The arguments of the task, without the body. */
-  readonly fields: JsonObject;
+  /** The arguments of the task, without the body. Undefined where the body has all of them. */
+  readonly fields: JsonObject | undefined;
   /** The argument that is the body; undefined without one. */
   readonly body: string | undefined;
   /** The parameters of the submit. */
@@ -238,7 +244,7 @@ function createAnswer(all: readonly Route[], { bodyLimits }: RouteOptions) {
  * themselves: submits, and questions about tasks. It returns undefined for all others.
  */
 export function createQueueOfMounts(
-  options: RouteOptions & {
+  options: QueueRouteOptions & {
     readonly placeOf: (
       req: FastifyRequest,
       values: ContextValues,
@@ -526,17 +532,19 @@ async function submitRequest(
   {
     invoke,
     bodyLimits,
+    requestLimits,
     submit: { endpoint, fields, body, given, path },
-  }: RouteOptions & { readonly submit: QueuedRequest },
+  }: QueueRouteOptions & { readonly submit: QueuedRequest },
 ): Promise<void> {
   const bodies = bodiesOf(from.contextValues);
-  const input: SubmitTaskRequest["input"] =
-    body === undefined
-      ? { case: "arguments", value: fields }
-      : readFile(req, bodies, {
-          limits: bodyLimits(endpoint, req, from.contextValues),
-          beside: { argument: body, fields },
-        });
+  let input: SubmitTaskRequest["input"];
+  if (fields === undefined) {
+    input = await readInput(req, bodies, bodyLimits(endpoint, req, from.contextValues));
+  } else if (body === undefined) {
+    input = { case: "arguments", value: fields };
+  } else {
+    input = readFile(req, bodies, { limits: requestLimits, beside: { argument: body, fields } });
+  }
   return submit(req, reply, from, { invoke, bodies, endpoint, input, given, path });
 }
 

@@ -4,6 +4,7 @@
  *
  *   POST /any/path/submit                  stores POST /any/path
  *   any method, Tessera-Queue: submit      stores the request as it is, also POST /any/path/submit
+ *   POST /submit, Tessera-Queue: arguments stores the request that the body describes, as clients do
  *   /any/path/status?task_id=…             asks of a task, as do `get`, `cancel` and the others
  *
  * The parameters of a submit (`priority`, `delay` and the others) are in the query of the first
@@ -28,6 +29,8 @@ import { hasBody } from "./headers.ts";
 const QUEUE_HEADER = "tessera-queue";
 
 const SUBMIT = "/submit";
+/** The word of the header with which the body of a submit is the arguments of the task. */
+const ARGUMENTS = "arguments";
 
 /** Headers that are kept only where the author lists them by name. */
 const SECRET: ReadonlySet<string> = new Set(["authorization", "cookie"]);
@@ -58,29 +61,45 @@ export function queuedAt(
     }
     return undefined;
   }
-  if (header !== undefined) {
-    const given = headerParameters(String(header), words.parameters);
-    return { submit: toQueued(req, { mount, values, url: urlOf(req), given }) };
-  }
   const bare = path.endsWith("/") ? path.slice(0, -1) : path;
+  const given = (name: string): string | undefined => queryOf(req, name);
+  if (header === ARGUMENTS && req.method === "POST" && bare === belowMount(mount, SUBMIT)) {
+    const { endpoint, path } = placeOf(mount);
+    return { submit: { endpoint, fields: undefined, body: undefined, given, path } };
+  }
+  if (header !== undefined) {
+    const inHeader = headerParameters(String(header), words.parameters);
+    return { submit: toQueued(req, { mount, values, url: urlOf(req), given: inHeader }) };
+  }
   const [above = "", verb = ""] = split(bare);
   if (mountAt(manifest, above === "" ? "/" : above) !== mount) {
     return undefined;
   }
   const query = req.query as Readonly<Record<string, unknown>>;
   if (req.method === "POST" && `/${verb}` === SUBMIT) {
-    const given = (name: string): string | undefined => {
-      if (Array.isArray(query[name])) {
-        throw problem("REQUEST_INVALID", `${name} is given more than once`);
-      }
-      return query[name] as string | undefined;
-    };
     const url = withoutSubmit(urlOf(req), words.parameters);
     return { submit: toQueued(req, { mount, values, url, given }) };
   }
   const { task_id: taskId } = query;
   const asks = words.verbs.includes(verb) && typeof taskId === "string" && isTaskId(taskId);
   return asks ? { endpoint: mount.path, verb } : undefined;
+}
+
+function placeOf(mount: MountManifest): Pick<QueuedRequest, "endpoint" | "path"> {
+  const path = pathBelow({ name: mount.path });
+  return { endpoint: mount.path, path: path === "/" ? "" : path };
+}
+
+function belowMount({ path }: MountManifest, below: string): string {
+  return path === "/" ? below : path + below;
+}
+
+function queryOf(req: FastifyRequest, name: string): string | undefined {
+  const value = (req.query as Readonly<Record<string, unknown>>)[name];
+  if (Array.isArray(value)) {
+    throw problem("REQUEST_INVALID", `${name} is given more than once`);
+  }
+  return value as string | undefined;
 }
 
 function split(path: string): [above: string, last: string] {
@@ -108,13 +127,11 @@ function toQueued(
   }
   const named = mountTask(mount)?.request?.headers ?? [];
   const headers = keptHeaders(req, named, values);
-  const path = pathBelow({ name: mount.path });
   return {
-    endpoint: mount.path,
+    ...placeOf(mount),
     fields: { method: req.method, path: url, headers },
     body: hasBody(req) ? MOUNT_BODY : undefined,
     given,
-    path: path === "/" ? "" : path,
   };
 }
 

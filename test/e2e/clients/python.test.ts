@@ -77,7 +77,7 @@ describe.skipIf(skipped)(`the Python client${skipped}`, () => {
     "failures",
     "connections",
     "service types traces names refusals uploads acceptance status",
-    "streams task_streams watch data",
+    "streams task_streams watch data queued_requests",
   ])(
     "passes its suite: %s",
     async (names) => {

@@ -5,6 +5,7 @@ import { connect as connectHttp2 } from "node:http2";
 import { connect } from "node:net";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createClient, type TaskEndpoint } from "../../../src/client/deployment.ts";
 import { ResultFormat } from "../../../src/client/index.ts";
 import { Program } from "../cli/program.ts";
 import { start } from "../start/platform.ts";
@@ -249,6 +250,32 @@ describe("a request to a mounted server with a queue", () => {
       { method: "GET", path: "/", headers: { a: "b\r\nc: d" } },
     ]) {
       await expect(submitted(fields)).rejects.toMatchObject({ rawMessage: /argument/ });
+    }
+  });
+
+  it("is submitted, awaited and refused in words of the deployment client, too", async () => {
+    const { value: token } = await world.platform.createToken(world.cookie, {
+      ...{ access: ["protected_endpoint"], all_deployments: true },
+    });
+    const client = createClient({ url: world.platform.url, deployment: "acme/queueing", token });
+    const server = client["/"] as TaskEndpoint<object, unknown>;
+    const body = new Blob(["hello"], { type: "text/plain" });
+    const task = await server.submit({ method: "PUT", path: "/x", body }, { priority: 7 });
+    expect(await task.wait()).toMatchObject({ method: "PUT", url: "/x", body: "hello" });
+    expect(await server({ method: "GET", path: "/items?y=1" })).toMatchObject({
+      url: "/items?y=1",
+    });
+    expect(await status(task.id)).toMatchObject({ priority: 7 });
+    await expect(server({ method: "GET", path: "/status/422" })).rejects.toMatchObject({
+      ...{ name: "TaskFailedError", status: 422 },
+      message: 'the server answered with 422: {"detail":"it has no name"}',
+    });
+    await expect(server({ method: "GET", path: "x" })).rejects.toMatchObject({
+      name: "InvalidArgumentsError",
+    });
+    for (const path of ["/items", "/items/submit"]) {
+      const answer = await ask(path, { body: {}, headers: { "tessera-queue": "arguments" } });
+      expect(reasonOf(answer)).toBe("REQUEST_INVALID");
     }
   });
 

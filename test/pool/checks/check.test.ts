@@ -331,6 +331,26 @@ describe("a message of a worker", () => {
 });
 
 describe("a manifest of an index", () => {
+  const queue = {
+    ...{ timeoutMs: 1, headers: ["x-tenant", "*"], retentionMs: 1, queueLimit: 1, priority: 0 },
+    retries: { max: 0, backoffMs: 0 },
+  };
+  test.each<[path: string, given: unknown, valid: boolean]>([
+    ["/", queue, true],
+    [`/${"a".repeat(63)}`, queue, false],
+    ["/", true, false],
+    ["/", { ...queue, timeoutMs: 0 }, false],
+    ["/", { ...queue, headers: ["a b"] }, false],
+    ["/", { ...queue, headers: Array.from({ length: 101 }, () => "a") }, false],
+    ["/", { ...queue, headers: undefined }, false],
+    ["/", { ...queue, retries: undefined }, false],
+    ["/", { ...queue, retries: { max: "1", backoffMs: 0 } }, false],
+    ["/", { ...queue, queueLimit: 1.5 }, false],
+  ])("with a server at %s whose requests are tasks, by %j, is valid: %s", (path, given, valid) => {
+    const one = { ...manifest, mounts: [{ path, timeoutMs: 1, concurrency: 1, queue: given }] };
+    expect(readManifest(one)).toEqual(valid ? one : undefined);
+  });
+
   test.each([
     ["pieces of JSON", { stream: { pieces: "json" } }, true],
     ["pieces of text", { stream: { pieces: "text" } }, true],

@@ -90,7 +90,11 @@ def submit(session: Session, name: str, given: Given, options: Options) -> Steps
         "POST",
         path(session, name, "submit"),
         query={**options.query, **key_query(options.idempotency_key, options.replay)},
-        headers={"idempotency-key": options.idempotency_key or uuid.uuid4().hex},
+        headers={
+            "idempotency-key": options.idempotency_key or uuid.uuid4().hex,
+            # The name of a mounted server is its path; the arguments are a request.
+            **({"tessera-queue": "arguments"} if name.startswith("/") else {}),
+        },
         body=endpoint.body(given.args, given.named),
         harmless=True,
         what=f"submit {name}",
@@ -104,7 +108,12 @@ def _checked(session: Session, endpoint: Endpoint, request: Request) -> Steps[An
     try:
         return (yield from exchange(request, session.policy))
     except (errors.BadArguments, errors.EndpointNotFound) as err:
-        if err.reason not in {"ARGUMENTS_INVALID", "ENDPOINT_NOT_FOUND", "ENDPOINT_NOT_A_TASK"}:
+        is_server = endpoint.name.startswith("/")
+        if is_server or err.reason not in {
+            "ARGUMENTS_INVALID",
+            "ENDPOINT_NOT_FOUND",
+            "ENDPOINT_NOT_A_TASK",
+        }:
             raise
         refused: TesseraError = err
     try:

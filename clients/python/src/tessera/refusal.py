@@ -65,11 +65,20 @@ _UNAUTHENTICATED = (
     "tasks that were submitted go on meanwhile"
 )
 
+_MAX_QUOTED_CHARACTERS = 500
+
 _GATEWAY = {502, 503, 504}
 
 
 def refusal(answer: Answer, request: Request) -> TesseraError:
     """Returns the exception for a response that is not 2xx."""
+    task_id = answer.headers.get("tessera-task-id")
+    if task_id is not None:
+        # A mounted server has answered its task with an error, in words of its own.
+        quoted = answer.content.decode(errors="replace")[:_MAX_QUOTED_CHARACTERS]
+        text = f"the server answered with {answer.status}" + (f": {quoted}" if quoted else "")
+        facts = Facts(status=answer.status, reason="TASK_FAILED", metadata={"task_id": task_id})
+        return errors.TaskFailed(text, facts)
     said = _read(answer)
     if said is None:
         return _from_others(answer, request)

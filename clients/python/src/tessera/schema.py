@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 from .content import FormBody, JsonBody
 from .data import as_upload
@@ -79,6 +80,20 @@ class Endpoint:
     def _takes_files(self, name: str) -> bool:
         described = self._property(name)
         return described.get("type") == "array" and _is_file(described.get("items"))
+
+
+def server(path: str) -> Endpoint:
+    """A mounted server whose requests are tasks: their arguments are a request."""
+    names = ("method", "path", "headers")
+    properties = {**{name: {} for name in names}, "body": {"type": "file"}}
+    return Endpoint(
+        name=path,
+        route=quote(path),
+        is_task=True,
+        description="",
+        input={"properties": properties},
+        output={"type": "file"},
+    )
 
 
 @dataclass(frozen=True)

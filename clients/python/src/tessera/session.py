@@ -12,7 +12,7 @@ from . import errors
 from .errors import Facts
 from .refusal import not_tessera
 from .repeat import Policy, exchange
-from .schema import Endpoint, Schema
+from .schema import Endpoint, Schema, server
 from .wire import Answer, Pause, Request, Steps
 
 
@@ -36,6 +36,8 @@ def load_schema(session: Session, policy: Policy | None = None) -> Steps[Schema]
 
 def find(session: Session, name: str) -> Steps[Endpoint]:
     """Finds an endpoint; reads the schema again for an unknown one."""
+    if name.startswith("/"):
+        return server(name)
     if session.schema is None or name not in session.schema.endpoints:
         yield from load_schema(session)
     assert session.schema is not None
@@ -86,7 +88,9 @@ def read_result(answer: Answer, request: Request) -> Any:
     """Reads a result: a file, a JSON value, or text."""
     kind = answer.headers.get("content-type", "")
     is_text = kind.startswith("text/plain")
-    if answer.file is not None and (is_text or "content-disposition" in answer.headers):
+    # What a mounted server has answered, of any type, says of which task it is.
+    is_file = not {"content-disposition", "tessera-task-id"}.isdisjoint(answer.headers)
+    if answer.file is not None and (is_text or is_file):
         return answer.file
     if answer.file is None and is_text:
         return answer.content.decode()
@@ -98,5 +102,6 @@ def read_result(answer: Answer, request: Request) -> Any:
 def path(session: Session, endpoint: str, about: str | None = None) -> str:
     """The path of an endpoint, or below it; by its name, under which tasks are found too."""
     known = session.schema.endpoints.get(endpoint) if session.schema else None
-    first = known.route if known else f"/{quote(endpoint, safe='')}"
+    plain = quote(endpoint) if endpoint.startswith("/") else f"/{quote(endpoint, safe='')}"
+    first = known.route if known else plain
     return first if about is None else f"{first.rstrip('/')}/{about}"

@@ -1,0 +1,68 @@
+import { describe, expect, it } from "vitest";
+import type { MountManifest } from "../../src/protocol/manifest.ts";
+import { ArgumentsReader } from "../../src/service/input/arguments.ts";
+import { calledEndpoints, isKeptForTask, mountTask, takersOf } from "../../src/service/mounts.ts";
+import { openApiDocument } from "../../src/service/openapi/document.ts";
+import { endpoint } from "./manifests.ts";
+
+const queue = {
+  ...{ timeoutMs: 600_000, headers: ["x-tenant"], retentionMs: 1_000, queueLimit: 10 },
+  ...{ priority: 0, retries: { max: 0, backoffMs: 0 } },
+};
+const queued: MountManifest = { path: "/ui", timeoutMs: 1_000, concurrency: 7, queue };
+const plain: MountManifest = { path: "/", timeoutMs: 1_000, concurrency: 9 };
+const service = { name: "shop", endpoints: [endpoint({ name: "go" })], mounts: [plain, queued] };
+
+describe("a mounted server", () => {
+  it("takes slots by its path, as a task endpoint where its requests may be tasks", () => {
+    expect(takersOf(service).map(({ name, kind }) => [name, kind])).toEqual([
+      ["go", "api"],
+      ["/", "api"],
+      ["/ui", "task"],
+    ]);
+    expect(calledEndpoints(service).map(({ name }) => name)).toEqual(["go", "/ui"]);
+    expect(mountTask(queued)).toBe(mountTask(queued));
+    expect(mountTask(queued)).toMatchObject({ concurrency: 7, timeoutMs: 600_000 });
+  });
+
+  it("has arguments that are a request, without what the platform says itself", () => {
+    const reader = new ArgumentsReader(
+      mountTask(queued) as NonNullable<ReturnType<typeof mountTask>>,
+    );
+    const read = (value: object) => () =>
+      reader.read({ case: "arguments", value: value as never }, undefined as never);
+    const good = { method: "GET", path: "/ui?a=%20é".replace("é", "\u00e9"), headers: { a: "b" } };
+    expect(read(good)()).toMatchObject({ json: JSON.stringify(good) });
+    for (const wrong of [
+      {},
+      { ...good, method: "CONNECT" },
+      { ...good, path: `//${"a".repeat(9_000)}` },
+      { ...good, path: "/a#b" },
+      { ...good, path: "http://other/" },
+      { ...good, headers: { "X-Upper": "a" } },
+      { ...good, headers: { "transfer-encoding": "chunked" } },
+      { ...good, headers: { "proxy-authorization": "x" } },
+      { ...good, headers: { traceparent: "x" } },
+      { ...good, headers: { a: "☃" } },
+      { ...good, more: 1 },
+    ]) {
+      expect(read(wrong)).toThrow(/ui: argument/);
+    }
+    expect(["x-tenant", "tessera-caller", "host", "x_forwarded_for"].map(isKeptForTask)).toEqual([
+      ...[true, false, false, false],
+    ]);
+  });
+
+  it("has the paths of its tasks in OpenAPI, below those of endpoints", () => {
+    const { paths, tags } = openApiDocument(service, { version: "1", authorization: true });
+    const described = paths as Record<string, Record<string, { operationId: string }>>;
+    expect(Object.keys(described).filter((path) => path.startsWith("/ui"))).toEqual([
+      ...["submit", "status", "get", "arguments", "cancel", "retry", "access", "events"].map(
+        (verb) => `/ui/${verb}`,
+      ),
+    ]);
+    expect(described["/ui/submit"]?.post?.operationId).toBe("server-1.submit");
+    expect(described["/status"]).toBeUndefined();
+    expect((tags as { name: string }[]).map(({ name }) => name)).toContain("the server at /ui");
+  });
+});

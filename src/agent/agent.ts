@@ -155,7 +155,7 @@ class AgentWorker {
             slice: gpu.slice !== undefined,
           })),
           ...{ deployment, labels: { ...labels }, protocolMin: PROTOCOL, protocolMax: PROTOCOL },
-          features: ["batch", "stream"],
+          features: ["batch", "stream", "mounts"],
           runtime: {
             ...{ language: "agent", version, platform, pythons: [...pythons] },
             ...{ hostname: hostname(), pid: process.pid },

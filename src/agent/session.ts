@@ -9,6 +9,8 @@
  */
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { Drain, RegisterResponse, WorkResponse } from "../../gen/tessera/v1/worker_pb.js";
+import { tunnelsFor } from "../pool/remote/mounts.ts";
+import type { ServiceManifest } from "../protocol/manifest.ts";
 import type { FileKeeper } from "../storage/files/keeper.ts";
 import { Backoff } from "../time/backoff.ts";
 import { LogThrottle } from "../time/log-throttle.ts";
@@ -20,6 +22,7 @@ import { abortReason, type Request } from "./messages.ts";
 import { ReportStream } from "./reports.ts";
 import { type AgentMachine, JoinedService } from "./service.ts";
 import type { SessionNote } from "./session-notes.ts";
+import { Tunnels } from "./tunnels.ts";
 import { WorkStream } from "./work-stream.ts";
 
 /** The longest first pause before a worker tries to reach its platform again. */
@@ -78,6 +81,7 @@ export class AgentSession {
   readonly #reports = new ReportStream();
   readonly #calls: HeldCalls;
   readonly #service: JoinedService;
+  readonly #tunnels: Tunnels;
   readonly #backoff = reconnectBackoff();
   readonly #unreachable: LogThrottle;
   #current: Registration;
@@ -97,7 +101,10 @@ export class AgentSession {
       silenceMs: silenceOf(first.registered),
       now,
       sinceMs: first.sentAtMs,
-      onAbort: () => this.#calls.abortAll("shutdown"),
+      onAbort: () => {
+        this.#calls.abortAll("shutdown");
+        this.#tunnels.endAll();
+      },
       onOver: () => this.#cutOff(),
     });
     this.#calls = new HeldCalls({
@@ -110,6 +117,11 @@ export class AgentSession {
     this.#service = new JoinedService({
       ...{ machine, registered: first.registered, source, files, reports: this.#reports },
       onChange: () => this.#offer(),
+    });
+    this.#tunnels = new Tunnels({
+      access: () => this.#access,
+      service: () => this.#service,
+      onIdle: () => this.#lookLeft(),
     });
     this.#unreachable = new LogThrottle((fields, message) => machine.log.warn(fields, message));
   }
@@ -167,12 +179,13 @@ export class AgentSession {
     this.#offer();
     try {
       await running;
-      return this.#leaving && this.#calls.idle ? this.#leaving : undefined;
+      return this.#leaving && this.#isIdle ? this.#leaving : undefined;
     } catch (err) {
       return this.#endOf(err);
     } finally {
       this.#stream = undefined;
       this.#calls.disconnected();
+      this.#tunnels.endAll();
       this.#reports.disconnect();
     }
   }
@@ -181,7 +194,7 @@ export class AgentSession {
   async #resume(): Promise<AgentSessionEnd | undefined> {
     const { machine, register } = this.#options;
     while (!this.#ended.signal.aborted) {
-      if (this.#leaving && this.#calls.idle) {
+      if (this.#leaving && this.#isIdle) {
         return this.#leaving;
       }
       await this.#backoff.pause(this.#ended.signal);
@@ -225,7 +238,7 @@ export class AgentSession {
       return undefined;
     }
     const refusal = refusalOf(err, true);
-    if (this.#leaving && (this.#calls.idle || refusal !== "passing")) {
+    if (this.#leaving && (this.#isIdle || refusal !== "passing")) {
       return this.#leaving;
     }
     switch (refusal) {
@@ -259,8 +272,24 @@ export class AgentSession {
       case "drain":
         this.#drain(message.value);
         break;
+      case "connect":
+        if (this.#fence.isOpen) {
+          this.#tunnels.open(message.value);
+        }
+        break;
+      case "disconnect":
+        this.#tunnels.end(message.value.id);
+        break;
+      case "retire":
+        this.#service.process?.retire();
+        break;
       default:
     }
+  }
+
+  /** True when no call and no connection to a mounted server is left. */
+  get #isIdle(): boolean {
+    return this.#calls.idle && this.#tunnels.size === 0;
   }
 
   get #endpoints(): EndpointsByName {
@@ -276,9 +305,7 @@ export class AgentSession {
     const { worker } = this.#service;
     const takes = worker && !worker.isDraining && !worker.isBlocked && !this.#leaving;
     const manifest = takes ? this.#service.manifest : undefined;
-    const slots = Object.fromEntries(
-      (manifest?.endpoints ?? []).map(({ name, concurrency }) => [name, concurrency]),
-    );
+    const slots = manifest ? slotsOf(manifest) : {};
     const { fault = "" } = this.#service;
     this.#send({ message: { case: "offer", value: { slots, fault } } });
     if (this.#leaving) {
@@ -303,9 +330,9 @@ export class AgentSession {
 
   /** When all is done the node ends the session; a node that does not is left. */
   #lookLeft(): void {
-    if (this.#leaving && this.#calls.idle) {
+    if (this.#leaving && this.#isIdle) {
       const leave = (): void => {
-        if (this.#leaving && this.#calls.idle) {
+        if (this.#leaving && this.#isIdle) {
           this.#over.resolve(this.#leaving);
         }
       };
@@ -326,6 +353,7 @@ export class AgentSession {
     }
     this.#fence[Symbol.dispose]();
     this.#ended.abort(new Error("the session is over"));
+    this.#tunnels.endAll();
     if (this.#leaving && this.#calls.idle && !this.#fence.isOver) {
       await this.#service.stop();
     }
@@ -335,6 +363,15 @@ export class AgentSession {
     this.#reports[Symbol.dispose]();
     this.#current.connection[Symbol.dispose]();
   }
+}
+
+/** How many calls of each endpoint, and requests of each mounted server, run at a time. */
+function slotsOf({ endpoints, mounts = [] }: ServiceManifest): Record<string, number> {
+  const tunnels = tunnelsFor(mounts);
+  return Object.fromEntries([
+    ...endpoints.map(({ name, concurrency }) => [name, concurrency]),
+    ...mounts.map(({ path, concurrency }) => [path, Math.min(concurrency, tunnels)]),
+  ]);
 }
 
 function silenceOf({ silenceLimit }: RegisterResponse): number {

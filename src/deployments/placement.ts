@@ -30,7 +30,7 @@ import {
 import type { Awaited } from "../pool/worker-options.ts";
 import type { ServiceManifest } from "../protocol/manifest.ts";
 import type { PlacementManifest } from "../protocol/placement.ts";
-import { isMountName, takersOf } from "../service/mounts.ts";
+import { takersOf } from "../service/mounts.ts";
 import type { DeploymentRecord } from "../storage/accounts/organizations.ts";
 import type { DeploymentSettings, MachineLabels } from "../storage/deployment-settings.ts";
 
@@ -119,7 +119,8 @@ export function missingLabels(requires: MachineLabels, labels: MachineLabels): s
 }
 
 /**
- * The endpoints that a worker on a machine with these labels runs when it joins, by name.
+ * The endpoints that a worker on a machine with these labels runs when it joins, by name, and the
+ * mounted servers by path.
  * Throws NO_MATCHING_WORKER if it runs none; the error names the labels that the machine lacks
  * for the endpoint of which it lacks the fewest.
  */
@@ -128,7 +129,7 @@ export function joinedEndpoints(
   service: PlacedService,
   labels: MachineLabels,
 ): ReadonlySet<string> {
-  const joinable = service.endpoints
+  const joinable = takersOf(service)
     .map((endpoint) => ({
       name: endpoint.name,
       ...placementOf(service, endpoint, deployment.settings),
@@ -199,10 +200,7 @@ export function awaitedWorkers(
   const { settings } = deployment;
   const all = takersOf(service);
   for (const endpoint of all) {
-    const given = placementOf(service, endpoint, settings);
-    // Nobody else could run a mounted server.
-    const isOfNodes = isMountName(endpoint.name) && given.place === "any";
-    const placement: Placement = isOfNodes ? { ...given, place: "local" } : given;
+    const placement = placementOf(service, endpoint, settings);
     const need = gpuNeedOn(settings, service, (name) => name === endpoint.name);
     const awaited = awaitedWorker(deployment, { ...placement, need }, node);
     if (awaited !== undefined) {

@@ -7,6 +7,9 @@ import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { Worker } from "./worker.ts";
 import type { WorkerEnd } from "./worker-end.ts";
 
+/** How long calls wait for workers that were told to go, and register again for what serves now. */
+const RETURN_MS = 10_000;
+
 interface JoinedWorkersOptions {
   /** A worker is there. Attempts may be claimed for it once this resolves. */
   onReady(worker: Worker): Promise<void>;
@@ -21,6 +24,8 @@ export class JoinedWorkers {
   #workers: readonly Worker[] = [];
   /** Those whose lease is being opened: when another revision takes over, they go too. */
   readonly #entering = new Set<Worker>();
+  /** Until when those that were dismissed may come back, by `performance.now`. */
+  #returnUntilMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: JoinedWorkersOptions) {
     this.#options = options;
@@ -42,8 +47,14 @@ export class JoinedWorkers {
     ).length;
   }
 
-  /** True while one of them makes the service ready, so that calls of this endpoint may wait. */
+  /**
+   * True while one of them makes the service ready, or may come back to do so, so that calls of this
+   * endpoint may wait.
+   */
   isStarting(endpoint: EndpointManifest): boolean {
+    if (performance.now() < this.#returnUntilMs) {
+      return true;
+    }
     const starts = ({ loaded, stopping, fault }: Worker): boolean =>
       !loaded && !stopping && fault === undefined;
     return this.#workers.some((worker) => starts(worker) && worker.runs(endpoint));
@@ -81,6 +92,9 @@ export class JoinedWorkers {
   /** Removes and returns all of them: they take no more calls. */
   dismiss(): readonly Worker[] {
     const dismissed = [...this.#workers, ...this.#entering];
+    if (this.readyCount > 0) {
+      this.#returnUntilMs = performance.now() + RETURN_MS;
+    }
     this.#workers = [];
     this.#entering.clear();
     return dismissed;

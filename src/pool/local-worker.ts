@@ -15,6 +15,7 @@ import {
 } from "../protocol/messages.ts";
 import { resultIsText } from "../service/schema.ts";
 import type { ExecuteOptions, Execution, ExecutionListener } from "./calls/execution.ts";
+import { MAX_LAST_ANSWER_MS } from "./calls/mount-agents.ts";
 import { MountSockets } from "./calls/mount-sockets.ts";
 import { Capacity } from "./calls/slot.ts";
 import { FileTransfers, type TransferHost } from "./calls/transfers.ts";
@@ -37,8 +38,6 @@ const MAX_WORKER_MESSAGE_BYTES = MAX_MANIFEST_BYTES + 2 * MAX_HEADER_BYTES;
 
 /** How long a worker that has refused its service has to write why and exit. */
 const REFUSED_WORKER_EXIT_MS = 1_000;
-/** How long mounted servers of a worker that was told to finish may go on with their answers. */
-const MAX_LAST_ANSWER_MS = 300_000;
 /** Interval at which a worker that is not ready yet says so in its log. */
 const LOADING_NOTICE_INTERVAL_MS = 10_000;
 /** How long a worker may say while it serves that it is not ready; then another takes its place. */
@@ -244,6 +243,12 @@ export class LocalWorker implements Worker {
     return this.#mounts?.agentOf(mount);
   }
 
+  retire(): void {
+    if (this.#mounts !== undefined) {
+      this.#process.send({ type: "retire" });
+    }
+  }
+
   discard(message: string): void {
     if (this.#leaving === undefined) {
       this.kill(message);
@@ -256,9 +261,7 @@ export class LocalWorker implements Worker {
 
   async stop(withinMs?: number): Promise<void> {
     this.#stopping = true;
-    if (this.#mounts !== undefined) {
-      this.#process.send({ type: "retire" });
-    }
+    this.retire();
     this.#finishWhenIdle();
     if (withinMs === undefined) {
       // Calls and tasks have their own timeouts, and what a server has begun to answer has none.

@@ -80,6 +80,8 @@ export interface Worker {
   execute(call: ExecuteOptions, listener: ExecutionListener): Execution;
   /** Connections to the mounted server at this path; undefined where the worker has none. */
   agentOf(mount: string): Agent | undefined;
+  /** Ends the WebSockets of mounted servers, and each of their connections with its answer. */
+  retire(): void;
   /** Releases a slot that was taken from `capacity`. */
   release(endpoint: EndpointManifest): void;
   /**

@@ -109,7 +109,9 @@ export class Mounts {
   /** Ends WebSockets with the code 1012. Other connections end with the node's last request. */
   retire(): void {
     for (const socket of this.#upgraded) {
-      socket.end(RESTART_FRAME);
+      if (!socket.writableEnded) {
+        socket.end(RESTART_FRAME);
+      }
     }
     for (const program of this.#programs) {
       program.retire(RESTART_FRAME);

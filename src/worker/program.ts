@@ -129,8 +129,10 @@ export class RunningProgram {
   /** Ends its WebSockets with these last bytes. Other connections end with the node's last request. */
   retire(lastBytes: Buffer): void {
     for (const [node, program] of this.#upgraded) {
-      program.unpipe(node);
-      node.end(lastBytes);
+      if (!node.writableEnded) {
+        program.unpipe(node);
+        node.end(lastBytes);
+      }
     }
   }
 

@@ -14,6 +14,8 @@ import {
   type AssignmentSchema,
   type RegisterRequest,
   type ReportRequest,
+  type TunnelRequest,
+  type TunnelResponseSchema,
   WorkerService,
   type WorkRequest,
   type WorkResponseSchema,
@@ -91,10 +93,22 @@ export class FakeStream {
   }
 }
 
+type TunnelReply = MessageInitShape<typeof TunnelResponseSchema>;
+
+/** A connection to a mounted server of the worker. */
+export interface FakeTunnel {
+  /** What the node sends. */
+  readonly said: RequestQueue<TunnelReply>;
+  received: string;
+  hasEnded: boolean;
+}
+
 export class FakeNode implements AsyncDisposable {
   readonly registered: RegisterRequest[] = [];
   readonly streams: FakeStream[] = [];
   readonly reports: ReportRequest[] = [];
+  /** By their numbers. */
+  readonly tunnels = new Map<bigint, FakeTunnel>();
   /** The offsets at which files of the artifact were read. */
   readonly offsets: bigint[] = [];
   /** The settings of the next answers. */
@@ -186,6 +200,7 @@ export class FakeNode implements AsyncDisposable {
         }
         return { blobId: `blob-of-${size}`, size };
       },
+      tunnel: (requests) => this.#tunnel(requests),
     };
   }
 
@@ -217,6 +232,27 @@ export class FakeNode implements AsyncDisposable {
         maxResultCharacters: 64n * 1024n ** 2n,
       },
     };
+  }
+
+  async *#tunnel(requests: AsyncIterable<TunnelRequest>): AsyncGenerator<TunnelReply> {
+    const said = new RequestQueue<TunnelReply>();
+    const tunnel: FakeTunnel = { said, received: "", hasEnded: false };
+    const read = async (): Promise<void> => {
+      for await (const { header, data } of requests) {
+        if (header) {
+          this.tunnels.set(header.id, tunnel);
+        }
+        tunnel.received += Buffer.from(data).toString();
+      }
+    };
+    const over = read()
+      .catch(() => {})
+      .finally(() => {
+        tunnel.hasEnded = true;
+        said.end();
+      });
+    yield* said;
+    await over;
   }
 
   async *#work(requests: AsyncIterable<WorkRequest>): AsyncGenerator<Response> {

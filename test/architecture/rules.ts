@@ -151,6 +151,7 @@ export const RULES: readonly Rule[] = [
         "src/metrics/",
         "src/pool/",
         "src/protocol/",
+        "src/service/mounts.ts",
         "src/storage/accounts/",
         "src/storage/blobs.ts",
         "src/storage/deployment-settings.ts",

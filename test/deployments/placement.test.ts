@@ -283,9 +283,12 @@ describe("a service of mounted servers alone", () => {
     expect(gpuNeedOn(settings, mounted({ gpus: 1 }), () => true)).toEqual({ count: 1 });
   });
 
-  it("waits for a node with its labels, and never for a machine that joins", () => {
-    const awaited = awaitedWorkers(deployment("any", { gpu: "*" }), mounted(), node);
+  it("runs on machines that join, where these have its labels", () => {
+    const placed = deployment("any", { gpu: "*" });
+    const awaited = awaitedWorkers(placed, mounted(), node);
     expect(awaited?.isWhole).toBe(true);
-    expect(awaited?.endpoints.get("/")).toMatch(/^a node with the label gpu/);
+    expect(awaited?.endpoints.get("/")).toMatch(/^a worker with the label gpu that joins/);
+    expect(joinedEndpoints(placed, mounted(), { gpu: "h200" })).toEqual(new Set(["/"]));
+    expect(() => joinedEndpoints(placed, mounted(), {})).toThrow(/--label gpu=VALUE/);
   });
 });

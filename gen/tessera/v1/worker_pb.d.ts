@@ -40,8 +40,9 @@ export declare type RegisterRequest = Message<"tessera.v1.RegisterRequest"> & {
   protocolMax: number;
 
   /**
-   * What the worker can do besides, such as `batch` and `stream`. Endpoints
-   * that need what it cannot do are not assigned to it.
+   * What the worker can do besides: `batch`, `stream`, `mounts`. With `mounts`
+   * it serves the mounted servers of its service by Tunnel; without, it gets none
+   * of their requests.
    *
    * @generated from field: repeated string features = 4;
    */
@@ -149,8 +150,9 @@ export declare type RegisterRequestJson = {
   protocolMax?: number;
 
   /**
-   * What the worker can do besides, such as `batch` and `stream`. Endpoints
-   * that need what it cannot do are not assigned to it.
+   * What the worker can do besides: `batch`, `stream`, `mounts`. With `mounts`
+   * it serves the mounted servers of its service by Tunnel; without, it gets none
+   * of their requests.
    *
    * @generated from field: repeated string features = 4;
    */
@@ -1051,8 +1053,9 @@ export declare const HelloSchema: GenMessage<Hello, {jsonType: HelloJson}>;
  */
 export declare type Offer = Message<"tessera.v1.Offer"> & {
   /**
-   * Slots by endpoint. An endpoint that is missing has none; none has more than
-   * its manifest says.
+   * Slots by endpoint, and of mounted servers by path. One that is missing has
+   * none; none has more than its manifest says. All mounted servers together
+   * have at most 200.
    *
    * @generated from field: map<string, uint32> slots = 1;
    */
@@ -1077,8 +1080,9 @@ export declare type Offer = Message<"tessera.v1.Offer"> & {
  */
 export declare type OfferJson = {
   /**
-   * Slots by endpoint. An endpoint that is missing has none; none has more than
-   * its manifest says.
+   * Slots by endpoint, and of mounted servers by path. One that is missing has
+   * none; none has more than its manifest says. All mounted servers together
+   * have at most 200.
    *
    * @generated from field: map<string, uint32> slots = 1;
    */
@@ -1961,6 +1965,30 @@ export declare type WorkResponse = Message<"tessera.v1.WorkResponse"> & {
      */
     value: Drain;
     case: "drain";
+  } | {
+    /**
+     * Open a connection to a mounted server.
+     *
+     * @generated from field: tessera.v1.Connect connect = 8;
+     */
+    value: Connect;
+    case: "connect";
+  } | {
+    /**
+     * End a connection to a mounted server.
+     *
+     * @generated from field: tessera.v1.Disconnect disconnect = 9;
+     */
+    value: Disconnect;
+    case: "disconnect";
+  } | {
+    /**
+     * Let the connections to mounted servers end.
+     *
+     * @generated from field: tessera.v1.Retire retire = 10;
+     */
+    value: Retire;
+    case: "retire";
   } | { case: undefined; value?: undefined };
 };
 
@@ -2018,6 +2046,27 @@ export declare type WorkResponseJson = {
    * @generated from field: tessera.v1.Drain drain = 7;
    */
   drain?: DrainJson;
+
+  /**
+   * Open a connection to a mounted server.
+   *
+   * @generated from field: tessera.v1.Connect connect = 8;
+   */
+  connect?: ConnectJson;
+
+  /**
+   * End a connection to a mounted server.
+   *
+   * @generated from field: tessera.v1.Disconnect disconnect = 9;
+   */
+  disconnect?: DisconnectJson;
+
+  /**
+   * Let the connections to mounted servers end.
+   *
+   * @generated from field: tessera.v1.Retire retire = 10;
+   */
+  retire?: RetireJson;
 };
 
 /**
@@ -2744,6 +2793,114 @@ export declare type DrainJson = {
 export declare const DrainSchema: GenMessage<Drain, {jsonType: DrainJson}>;
 
 /**
+ * Connect asks for a Tunnel.
+ *
+ * @generated from message tessera.v1.Connect
+ */
+export declare type Connect = Message<"tessera.v1.Connect"> & {
+  /**
+   * Its number in the session, from 1, rising.
+   *
+   * @generated from field: uint64 id = 1;
+   */
+  id: bigint;
+
+  /**
+   * The path of the mounted server.
+   *
+   * @generated from field: string mount = 2;
+   */
+  mount: string;
+};
+
+/**
+ * Connect asks for a Tunnel.
+ *
+ * @generated from message tessera.v1.Connect
+ */
+export declare type ConnectJson = {
+  /**
+   * Its number in the session, from 1, rising.
+   *
+   * @generated from field: uint64 id = 1;
+   */
+  id?: string;
+
+  /**
+   * The path of the mounted server.
+   *
+   * @generated from field: string mount = 2;
+   */
+  mount?: string;
+};
+
+/**
+ * Describes the message tessera.v1.Connect.
+ * Use `create(ConnectSchema)` to create a new message.
+ */
+export declare const ConnectSchema: GenMessage<Connect, {jsonType: ConnectJson}>;
+
+/**
+ * Disconnect ends a Tunnel that the node has left: its end waits behind bytes
+ * that the server does not read.
+ *
+ * @generated from message tessera.v1.Disconnect
+ */
+export declare type Disconnect = Message<"tessera.v1.Disconnect"> & {
+  /**
+   * The number of its Connect.
+   *
+   * @generated from field: uint64 id = 1;
+   */
+  id: bigint;
+};
+
+/**
+ * Disconnect ends a Tunnel that the node has left: its end waits behind bytes
+ * that the server does not read.
+ *
+ * @generated from message tessera.v1.Disconnect
+ */
+export declare type DisconnectJson = {
+  /**
+   * The number of its Connect.
+   *
+   * @generated from field: uint64 id = 1;
+   */
+  id?: string;
+};
+
+/**
+ * Describes the message tessera.v1.Disconnect.
+ * Use `create(DisconnectSchema)` to create a new message.
+ */
+export declare const DisconnectSchema: GenMessage<Disconnect, {jsonType: DisconnectJson}>;
+
+/**
+ * Retire asks mounted servers to end their WebSockets with the code 1012, and
+ * each other connection with the answer that it is at.
+ *
+ * @generated from message tessera.v1.Retire
+ */
+export declare type Retire = Message<"tessera.v1.Retire"> & {
+};
+
+/**
+ * Retire asks mounted servers to end their WebSockets with the code 1012, and
+ * each other connection with the answer that it is at.
+ *
+ * @generated from message tessera.v1.Retire
+ */
+export declare type RetireJson = {
+};
+
+/**
+ * Describes the message tessera.v1.Retire.
+ * Use `create(RetireSchema)` to create a new message.
+ */
+export declare const RetireSchema: GenMessage<Retire, {jsonType: RetireJson}>;
+
+/**
  * ReportRequest is a list of reports. The first message names the session.
  *
  * @generated from message tessera.v1.ReportRequest
@@ -3424,6 +3581,150 @@ export declare type WriteBlobResponseJson = {
 export declare const WriteBlobResponseSchema: GenMessage<WriteBlobResponse, {jsonType: WriteBlobResponseJson}>;
 
 /**
+ * TunnelRequest is a part of what a mounted server sends.
+ *
+ * @generated from message tessera.v1.TunnelRequest
+ */
+export declare type TunnelRequest = Message<"tessera.v1.TunnelRequest"> & {
+  /**
+   * In the first message, and there alone: which connection it is.
+   *
+   * @generated from field: tessera.v1.TunnelHeader header = 1;
+   */
+  header?: TunnelHeader | undefined;
+
+  /**
+   * At most 64 KiB.
+   *
+   * @generated from field: bytes data = 2;
+   */
+  data: Uint8Array;
+};
+
+/**
+ * TunnelRequest is a part of what a mounted server sends.
+ *
+ * @generated from message tessera.v1.TunnelRequest
+ */
+export declare type TunnelRequestJson = {
+  /**
+   * In the first message, and there alone: which connection it is.
+   *
+   * @generated from field: tessera.v1.TunnelHeader header = 1;
+   */
+  header?: TunnelHeaderJson;
+
+  /**
+   * At most 64 KiB.
+   *
+   * @generated from field: bytes data = 2;
+   */
+  data?: string;
+};
+
+/**
+ * Describes the message tessera.v1.TunnelRequest.
+ * Use `create(TunnelRequestSchema)` to create a new message.
+ */
+export declare const TunnelRequestSchema: GenMessage<TunnelRequest, {jsonType: TunnelRequestJson}>;
+
+/**
+ * TunnelHeader says which connection a Tunnel is.
+ *
+ * @generated from message tessera.v1.TunnelHeader
+ */
+export declare type TunnelHeader = Message<"tessera.v1.TunnelHeader"> & {
+  /**
+   * The session.
+   *
+   * @generated from field: string session = 1;
+   */
+  session: string;
+
+  /**
+   * The number of the Connect that asked for it.
+   *
+   * @generated from field: uint64 id = 2;
+   */
+  id: bigint;
+};
+
+/**
+ * TunnelHeader says which connection a Tunnel is.
+ *
+ * @generated from message tessera.v1.TunnelHeader
+ */
+export declare type TunnelHeaderJson = {
+  /**
+   * The session.
+   *
+   * @generated from field: string session = 1;
+   */
+  session?: string;
+
+  /**
+   * The number of the Connect that asked for it.
+   *
+   * @generated from field: uint64 id = 2;
+   */
+  id?: string;
+};
+
+/**
+ * Describes the message tessera.v1.TunnelHeader.
+ * Use `create(TunnelHeaderSchema)` to create a new message.
+ */
+export declare const TunnelHeaderSchema: GenMessage<TunnelHeader, {jsonType: TunnelHeaderJson}>;
+
+/**
+ * TunnelResponse is a part of what a mounted server gets.
+ *
+ * @generated from message tessera.v1.TunnelResponse
+ */
+export declare type TunnelResponse = Message<"tessera.v1.TunnelResponse"> & {
+  /**
+   * At most 64 KiB.
+   *
+   * @generated from field: bytes data = 1;
+   */
+  data: Uint8Array;
+
+  /**
+   * True: nothing more comes, while what the server sends is still read.
+   *
+   * @generated from field: bool end = 2;
+   */
+  end: boolean;
+};
+
+/**
+ * TunnelResponse is a part of what a mounted server gets.
+ *
+ * @generated from message tessera.v1.TunnelResponse
+ */
+export declare type TunnelResponseJson = {
+  /**
+   * At most 64 KiB.
+   *
+   * @generated from field: bytes data = 1;
+   */
+  data?: string;
+
+  /**
+   * True: nothing more comes, while what the server sends is still read.
+   *
+   * @generated from field: bool end = 2;
+   */
+  end?: boolean;
+};
+
+/**
+ * Describes the message tessera.v1.TunnelResponse.
+ * Use `create(TunnelResponseSchema)` to create a new message.
+ */
+export declare const TunnelResponseSchema: GenMessage<TunnelResponse, {jsonType: TunnelResponseJson}>;
+
+/**
  * WorkerService joins workers on other machines to a deployment. A worker
  * registers, opens one Work stream, offers slots, and runs the calls that the
  * node assigns to them. Tasks stay with the node: a worker holds none that was
@@ -3520,6 +3821,25 @@ export declare const WorkerService: GenService<{
     methodKind: "client_streaming";
     input: typeof WriteBlobRequestSchema;
     output: typeof WriteBlobResponseSchema;
+  },
+  /**
+   * Tunnel is one connection to a mounted server at the worker, which speaks
+   * HTTP/1.1. The worker opens it over the connection of its Work stream when
+   * that asks for it by `connect`, within 10 s. What the server sends goes in the
+   * requests, and their end is the end of that. The responses are for the server;
+   * their end is that of the connection. With the Work stream, all end.
+   *
+   * Errors: NOT_FOUND (REQUEST_INVALID: nobody waits for this connection),
+   * INVALID_ARGUMENT (REQUEST_INVALID: the first message has no header or does
+   * not come, or another one has), ABORTED (WORKER_SESSION_EXPIRED),
+   * UNAUTHENTICATED (the token was revoked or has expired).
+   *
+   * @generated from rpc tessera.v1.WorkerService.Tunnel
+   */
+  tunnel: {
+    methodKind: "bidi_streaming";
+    input: typeof TunnelRequestSchema;
+    output: typeof TunnelResponseSchema;
   },
 }>;
 

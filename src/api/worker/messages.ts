@@ -61,6 +61,14 @@ export function toResponse(message: RemoteMessage): Response {
       const { reason } = message;
       return { message: { case: "drain", value: { reason, registerAgain: true } } };
     }
+    case "connect": {
+      const { id, mount } = message;
+      return { message: { case: "connect", value: { id: BigInt(id), mount } } };
+    }
+    case "disconnect":
+      return { message: { case: "disconnect", value: { id: BigInt(message.id) } } };
+    case "retire":
+      return { message: { case: "retire", value: {} } };
   }
 }
 

@@ -18,6 +18,7 @@ import type { ServiceManifest } from "../../protocol/manifest.ts";
 import { MAX_SILENCE_LIMIT_MS } from "../../protocol/silence.ts";
 import { leaseOutlasting } from "../../queue/maintenance/leases.ts";
 import { callerOf } from "../../server/rpc/engine/caller.ts";
+import { takersOf } from "../../service/mounts.ts";
 import type { LeasedTask } from "../../storage/leases.ts";
 import type { Storage } from "../../storage/storage.ts";
 import { durationFromMs } from "../../time/messages.ts";
@@ -164,17 +165,31 @@ function checkProtocol({ protocolMin, protocolMax }: RegisterRequest): void {
 }
 
 /**
- * The endpoints that the machine may run; undefined: all. Throws NO_MATCHING_WORKER where it may
- * run none.
+ * The endpoints and mounted servers that the machine may run; undefined: all. Throws
+ * NO_MATCHING_WORKER where it may run none.
  */
 function endpointsFor(
-  { labels }: RegisterRequest,
+  req: RegisterRequest,
   { facts, placement }: Joinable,
   manifest: ServiceManifest,
 ): ReadonlySet<string> | undefined {
+  const able = servesMounts(req) ? manifest : { ...manifest, mounts: [] };
+  const [all, takers] = [takersOf(manifest), takersOf(able)];
+  if (takers.length === 0 && all.length > 0) {
+    throw problem(
+      "WORKER_INCOMPATIBLE",
+      "the deployment has mounted servers alone, and the worker does not say that it serves them (`mounts` of its features): update it",
+    );
+  }
   const settings = placement?.();
-  const found = settings && joinedEndpoints({ ...facts, settings }, manifest, labels);
-  return found?.size === manifest.endpoints.length ? undefined : found;
+  const found = settings
+    ? joinedEndpoints({ ...facts, settings }, able, req.labels)
+    : new Set(takers.map(({ name }) => name));
+  return found.size === all.length ? undefined : found;
+}
+
+function servesMounts({ features }: RegisterRequest): boolean {
+  return features.includes("mounts");
 }
 
 /** What a worker takes of GPUs that runs these endpoints; undefined: all. */
@@ -258,6 +273,7 @@ async function join(options: RegisterOptions, joining: Joining) {
     machine: machineOf(req),
     revision: service?.revision?.number,
     manifest: deployment.manifest,
+    mounts: servesMounts(req) ? deployment.manifest.mounts : undefined,
     lease: { session: storedSession(secret, owner), isAdopted: isResumed, ttlMs },
     silenceMs,
     held,

@@ -7,6 +7,7 @@ import { ModelFiles, type ModelFilesOptions } from "./model-files.ts";
 import { type RegisterOptions, register } from "./register.ts";
 import { report } from "./report.ts";
 import { WorkerSessions } from "./sessions.ts";
+import { tunnel } from "./tunnel.ts";
 import { work } from "./work.ts";
 
 export type WorkerServiceOptions = Omit<RegisterOptions, "sessions" | "handed"> &
@@ -21,5 +22,6 @@ export function workerService(options: WorkerServiceOptions): ServiceImpl<typeof
     report: report(sessions),
     readBlob: readBlob(sessions, new ModelFiles(options)),
     writeBlob: writeBlob(sessions),
+    tunnel: tunnel(sessions),
   };
 }

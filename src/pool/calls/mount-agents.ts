@@ -8,6 +8,8 @@ import { Agent } from "node:http";
 import type { Duplex } from "node:stream";
 import type { MountManifest } from "../../protocol/manifest.ts";
 
+/** How long mounted servers of a worker that was told to finish may go on with their answers. */
+export const MAX_LAST_ANSWER_MS = 300_000;
 /** How long a worker may take to connect. */
 const CONNECT_TIMEOUT_MS = 10_000;
 /** How long a connection is kept between requests; servers keep theirs longer, so that the node closes first. */
@@ -21,6 +23,8 @@ interface MountAgentsOptions {
   readonly mounts: readonly MountManifest[];
   /** Asks the worker to connect once more for the server at this index, by a number of its own. */
   ask(index: number, id: number): void;
+  /** The number of a connection. Default: they count from 1. */
+  nextId?(): number;
   /** Connections of a server at a time. Default: as many as it has slots. */
   readonly maxConnections?: number;
 }
@@ -31,12 +35,13 @@ export class MountAgents implements Disposable {
   readonly #agents: readonly MountAgent[];
   readonly #indexOf: ReadonlyMap<string, number>;
 
-  constructor({ mounts, ask, maxConnections = Number.POSITIVE_INFINITY }: MountAgentsOptions) {
+  constructor(given: MountAgentsOptions) {
+    const { mounts, ask, maxConnections = Number.POSITIVE_INFINITY } = given;
     let asked = 0;
+    const { nextId = () => ++asked } = given;
     const options = (index: number): MountAgentOptions => ({
-      maxConnections,
+      ...{ maxConnections, nextId },
       ask: (id) => ask(index, id),
-      nextId: () => ++asked,
     });
     this.#agents = mounts.map((_, index) => new MountAgent(options(index)));
     this.#indexOf = new Map(mounts.map(({ path }, index) => [path, index]));

@@ -11,7 +11,13 @@ export type RemoteMessage =
   | { readonly type: "ack"; readonly ids: readonly number[]; readonly stale: readonly number[] }
   | { readonly type: "heartbeat"; readonly sequence: number }
   /** End when the calls under way have ended. */
-  | { readonly type: "drain"; readonly reason: string };
+  | { readonly type: "drain"; readonly reason: string }
+  /** Connect to a mounted server, by a tunnel of this number. */
+  | { readonly type: "connect"; readonly id: number; readonly mount: string }
+  /** End this tunnel, whatever of it is not read. */
+  | { readonly type: "disconnect"; readonly id: number }
+  /** End the WebSockets of mounted servers; each of their connections ends with its answer. */
+  | { readonly type: "retire" };
 
 /** The end of a call, as the worker tells it. */
 export type RemoteResult =

@@ -15,7 +15,8 @@
  * A call ends exactly once here. A result is acknowledged when its end is recorded, and may come
  * several times until then; one of a call that has ended already is acknowledged as stale.
  */
-import type { EndpointManifest, ServiceManifest } from "../../protocol/manifest.ts";
+import type { Agent } from "node:http";
+import type { EndpointManifest, MountManifest, ServiceManifest } from "../../protocol/manifest.ts";
 import type { Call, Chunk, NodeMessage } from "../../protocol/messages.ts";
 import { isMountName } from "../../service/mounts.ts";
 import {
@@ -24,6 +25,7 @@ import {
   type Execution,
   type ExecutionListener,
 } from "../calls/execution.ts";
+import { MAX_LAST_ANSWER_MS } from "../calls/mount-agents.ts";
 import { Capacity } from "../calls/slot.ts";
 import type { TransferHost } from "../calls/transfers.ts";
 import { WorkerCalls } from "../calls/worker-calls.ts";
@@ -33,7 +35,9 @@ import type { WorkerEnd } from "../worker-end.ts";
 import type { CountsReceiver } from "../worker-options.ts";
 import { Acknowledgements, acknowledging } from "./acknowledgements.ts";
 import type { HeldCall, RemoteResult, RemoteStream } from "./messages.ts";
+import { RemoteMounts } from "./mounts.ts";
 import { RemoteTransfers, type RemoteTransfersOptions } from "./transfers.ts";
+import type { Tunnel } from "./tunnel.ts";
 
 /**
  * How much longer than its grace period an aborted call may take to end: the worker ends it by
@@ -61,6 +65,13 @@ export class RemoteWorker implements Worker {
   readonly #exited = Promise.withResolvers<WorkerEnd>();
   readonly counts: CountsReceiver | undefined;
   #stream: RemoteStream | undefined;
+  /** Of the stream; undefined without one, and without mounted servers that it serves. */
+  #mounts: RemoteMounts | undefined;
+  #servedMount = false;
+  /** Connections to mounted servers that it was asked for. */
+  #asked = 0;
+  /** Ends what mounted servers have not answered by then. */
+  #lastAnswer: NodeJS.Timeout | undefined;
   /** How many calls of each endpoint it runs at a time. */
   #slots: ReadonlyMap<string, number> = new Map();
   readonly #assigned = new AssignedCalls();
@@ -117,7 +128,7 @@ export class RemoteWorker implements Worker {
   }
 
   get busyness(): number {
-    return this.#executions.size;
+    return this.#executions.size + this.capacity.mounted - this.#executions.requests;
   }
 
   /** False while the service does not run at the worker. */
@@ -126,7 +137,7 @@ export class RemoteWorker implements Worker {
   }
 
   get used(): boolean {
-    return this.#executions.begun > 0;
+    return this.#executions.begun > 0 || this.#servedMount;
   }
 
   get stopping(): boolean {
@@ -172,9 +183,14 @@ export class RemoteWorker implements Worker {
     return Math.max(0, slots - this.capacity.taken(endpoint));
   }
 
-  /** Servers are reached on the machine of the node alone. */
-  agentOf(): undefined {
-    return undefined;
+  agentOf(mount: string): Agent | undefined {
+    this.#servedMount = true;
+    return this.#mounts?.agentOf(mount);
+  }
+
+  /** It brings a connection to a mounted server. False where nobody waits for it. */
+  takeTunnel(id: number, tunnel: Tunnel): boolean {
+    return this.#mounts?.take(id, tunnel) === true;
   }
 
   execute(call: ExecuteOptions, listener: ExecutionListener): Execution {
@@ -211,8 +227,18 @@ export class RemoteWorker implements Worker {
     this.#finishWhenIdle();
   }
 
+  /** It has a last time for answers that have begun. */
+  retire(): void {
+    if (this.#mounts !== undefined && this.#lastAnswer === undefined) {
+      this.#stream?.send({ type: "retire" });
+      const cutOff = (): void => this.#mounts?.[Symbol.dispose]();
+      this.#lastAnswer = setTimeout(cutOff, MAX_LAST_ANSWER_MS).unref();
+    }
+  }
+
   async stop(withinMs?: number): Promise<void> {
     this.#isStopping = true;
+    this.retire();
     if (withinMs === undefined) {
       this.#stream?.send({ type: "drain", reason: "the deployment has another revision" });
       this.#finishWhenIdle();
@@ -245,7 +271,16 @@ export class RemoteWorker implements Worker {
   /** Its stream is open. One that was open before ends. */
   connect(stream: RemoteStream): void {
     this.#stream?.end("the session goes on over another stream");
+    this.#mounts?.[Symbol.dispose]();
     this.#stream = stream;
+    const { mounts } = this.#options;
+    this.#mounts =
+      mounts &&
+      new RemoteMounts({
+        mounts,
+        send: (message) => stream.send(message),
+        nextId: () => ++this.#asked,
+      });
     this.heard();
     if (this.#isStopping) {
       stream.send({ type: "drain", reason: "the deployment has another revision" });
@@ -265,6 +300,8 @@ export class RemoteWorker implements Worker {
       return;
     }
     this.#stream = undefined;
+    this.#mounts?.[Symbol.dispose]();
+    this.#mounts = undefined;
     const isBroken = ({ isStreamed, call }: Execution) => isStreamed || isMountName(call.endpoint);
     this.#executions.displaceWhere(isBroken, "its stream broke");
     if (this.#isStopping && this.busyness === 0) {
@@ -308,6 +345,7 @@ export class RemoteWorker implements Worker {
   /** It takes no more calls. */
   drains(): void {
     this.#isStopping = true;
+    this.retire();
     this.#finishWhenIdle();
   }
 
@@ -392,7 +430,8 @@ export class RemoteWorker implements Worker {
   #finishWhenIdle(): void {
     if (this.#isParting) {
       const ids = this.#executions.ids();
-      if (ids.every((id) => outlivesNode(this.#executions.get(id)))) {
+      const outlive = ids.every((id) => outlivesNode(this.#executions.get(id)));
+      if (this.capacity.mounted === 0 && outlive) {
         this.#part();
       }
       return;
@@ -415,6 +454,9 @@ export class RemoteWorker implements Worker {
   #end(reason: string): void {
     this.#endedFor = reason;
     clearInterval(this.#watch);
+    clearTimeout(this.#lastAnswer);
+    this.#mounts?.[Symbol.dispose]();
+    this.#mounts = undefined;
     this.#executions.stopWatching();
     this.counts?.end();
     this.#acks.flush();
@@ -465,6 +507,8 @@ interface RemoteWorkerOptions extends RemoteTransfersOptions {
   readonly machine: WorkerMachine;
   readonly revision: number | undefined;
   readonly manifest: ServiceManifest;
+  /** The mounted servers that it serves; undefined: none. */
+  readonly mounts?: readonly MountManifest[] | undefined;
   readonly lease: WorkerLease;
   /** Time between an abort and the end of a call by force, at the worker. */
   readonly graceMs: number;

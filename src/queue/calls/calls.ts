@@ -193,13 +193,6 @@ export class Calls {
     endpoint: EndpointManifest,
     { signal, worker }: Pick<CalledFrom, "signal" | "worker">,
   ): Promise<HeldSlot> {
-    const { pool } = this.#options;
-    if (pool.awaits?.isWhole === true) {
-      throw problem(
-        "NO_MATCHING_WORKER",
-        `the server at ${endpoint.name} runs on nodes of the platform, and the workers of this deployment are on machines that join: give it the place local`,
-      );
-    }
     const slot =
       this.#reserve(endpoint, worker) ?? (await this.#wait(endpoint, NOTHING, { signal, worker }));
     const { agent } = slot;
@@ -210,7 +203,10 @@ export class Calls {
     };
     if (agent === undefined) {
       release();
-      throw new Error(`the worker has no server at ${endpoint.name}`);
+      throw problem("WORKER_LOST", `the worker of the server at ${endpoint.name} was cut off`, {
+        code: Code.Unavailable,
+        retryAfterMs: 1_000,
+      });
     }
     return { agent, ranIn: slot.ranIn, release };
   }

@@ -1,4 +1,4 @@
-/** Mounted servers of services in TypeScript, in each sandbox. */
+/** Mounted servers of services in TypeScript, in each sandbox, on the node and on a joined machine. */
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { createServer, request } from "node:http";
@@ -10,23 +10,40 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { EndpointKind } from "../../../gen/tessera/v1/endpoint_pb.js";
 import { buildArtifact } from "../../../src/artifacts/build.ts";
+import { DeploymentStatus, WorkerPlace } from "../../../src/client/index.ts";
 import { skipped as noSandbox } from "../../pool/sandbox/available.ts";
+import type { Program } from "../cli/program.ts";
 import { administration, bearer } from "../start/platform.ts";
+import { startAgent, workerToken } from "../workers/agent-program.ts";
 import { type CallOptions, World } from "./world.ts";
 
 const SERVICE = fileURLToPath(new URL("../../fixtures/services/serve/mounts.ts", import.meta.url));
 
-describe.each(["permission", ...(noSandbox ? [] : ["kernel"])] as const)(
-  "a server mounted by a service in TypeScript, in the sandbox %s",
-  (sandbox) => {
+describe.each([
+  ["permission", "the node"],
+  ...(noSandbox ? [] : [["kernel", "the node"] as const]),
+  ["permission", "a machine that has joined"],
+] as const)(
+  "a server mounted by a service in TypeScript, in the sandbox %s on %s",
+  (sandbox, machine) => {
     let world: World;
+    let agent: Program | undefined;
     beforeAll(async () => {
       world = await World.start({ env: { TESSERA_SANDBOX: sandbox } });
-      await world.deployed("mounted", await buildArtifact(SERVICE), {
-        settings: { minWorkers: 1, maxWorkers: 1 },
+      const isJoined = machine !== "the node";
+      await world.deploy("mounted", await buildArtifact(SERVICE), {
+        settings: isJoined ? { place: WorkerPlace.REMOTE } : { minWorkers: 1, maxWorkers: 1 },
       });
+      if (isJoined) {
+        const token = await workerToken(world, ["mounted"]);
+        agent = startAgent(world, { token, deployment: "mounted" });
+      }
+      await world.until("mounted", ({ status }) => status === DeploymentStatus.READY);
     }, 120_000);
-    afterAll(() => world?.[Symbol.asyncDispose]());
+    afterAll(async () => {
+      await agent?.[Symbol.asyncDispose]();
+      await world?.[Symbol.asyncDispose]();
+    });
 
     const call = (path: string, options?: CallOptions) => world.call("mounted", path, options);
 

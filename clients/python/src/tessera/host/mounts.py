@@ -84,7 +84,7 @@ class Mounts:
         task.add_done_callback(self._connecting.discard)
 
     def retire(self) -> None:
-        """Ends WebSockets with the code 1012, and other connections with their answers."""
+        """Ends WebSockets with the code 1012. Other connections end with the node's last request."""
         for server in self._servers:
             server.retire()
 
@@ -146,8 +146,10 @@ class _Server:
 
     def retire(self) -> None:
         for connection in list(self._state.connections if self._state else ()):
-            with contextlib.suppress(Exception):
-                connection.shutdown()
+            # A connection that is kept may have the next request on its way.
+            if not isinstance(connection, self._config.http_protocol_class):
+                with contextlib.suppress(Exception):
+                    connection.shutdown()
 
     async def stop(self) -> None:
         if self._lifespan is not None:

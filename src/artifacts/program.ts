@@ -4,7 +4,7 @@
  * environment of packages, and otherwise one in Node, which needs nothing else of its sandbox.
  */
 import { existsSync } from "node:fs";
-import { readFile, realpath } from "node:fs/promises";
+import { readdir, readFile, realpath } from "node:fs/promises";
 import { join, relative, sep } from "node:path";
 import { faultOfProgram, type Program } from "../protocol/command.ts";
 import { ArtifactError } from "./artifact-error.ts";
@@ -31,6 +31,9 @@ export interface ProgramService extends Program {
 
 /** The module of such a service in Python. */
 export const PROGRAM_MODULE = "tessera_program.py";
+
+/** Files in the folder of a program, for `--watch`. */
+const MAX_WATCHED_FILES = 2_000;
 
 /** Files that say which packages of Python a service needs. */
 const REQUIREMENTS = ["uv.lock", "requirements.txt"];
@@ -98,12 +101,12 @@ function mountOptions({
 /** The service as `tessera serve` runs it, in its folder, with what is on this machine. */
 export async function openProgram(service: ProgramService): Promise<ServiceBundle> {
   const servicePath = await realpath(service.source);
-  return {
-    code: nodeModule(service),
-    servicePath,
-    watchFiles: [servicePath],
-    warnings: [],
-  };
+  const beside = await readdir(service.folder, { withFileTypes: true });
+  const watchFiles = beside
+    .filter((entry) => entry.isFile())
+    .slice(0, MAX_WATCHED_FILES)
+    .map(({ name }) => join(service.folder, name));
+  return { code: nodeModule(service), servicePath, watchFiles, warnings: [] };
 }
 
 /** The folders of programs for one that is served in its folder: first those of `.venv` there. */

@@ -9,7 +9,7 @@ const HEALTH = /^\/[!-~]*$/;
 
 /** A program that listens on a port of its own. */
 export interface Program {
-  /** The program and its arguments, in which `{port}` stands for the port. */
+  /** The program and its arguments. `{port}` stands for the port, `{model:NAME}` for a model's folder. */
   readonly command: readonly string[];
   /** Where it listens. Default: a free port, which `{port}` and the variable `PORT` tell it. */
   readonly port?: number;

@@ -65,9 +65,9 @@ export class Mounts {
     await Promise.all(this.#programs.map((program) => program.start(say)));
   }
 
-  /** What keeps programs from taking requests; undefined where there are none. */
+  /** What keeps programs from taking requests; undefined where none says it. */
   get health(): (() => Promise<string>) | undefined {
-    const programs = this.#programs;
+    const programs = this.#programs.filter(({ hasHealth }) => hasHealth);
     return programs.length === 0
       ? undefined
       : async () =>

@@ -13,6 +13,9 @@ import { createConnection, createServer, type Socket } from "node:net";
 import { dirname } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import type { Program } from "../protocol/command.ts";
+import { modelPath } from "../sdk/models.ts";
+import { messageOf } from "./failure.ts";
+import { deniedMessage } from "./permission-errors.ts";
 
 /** Where it may listen: the loopback of its sandbox, or of the machine. */
 const HOSTS = ["127.0.0.1", "::1"] as const;
@@ -25,6 +28,9 @@ const HEALTH_TIMEOUT_MS = 30_000;
 const CONNECT_TIMEOUT_MS = 5_000;
 /** How long a program may take to end after SIGTERM, before SIGKILL. */
 const STOP_TIMEOUT_MS = 10_000;
+
+/** Stands in a command for the folder of a model. */
+const MODEL = /\{model:([^{}]*)\}/g;
 
 /** The beginning of an answer that opens a WebSocket. */
 const UPGRADED = Buffer.from("HTTP/1.1 101 ");
@@ -77,7 +83,7 @@ export class RunningProgram {
     this.#port = port ?? (await freePort());
     this.#spawn();
     for (let last = ""; ; await wait(LOOK_INTERVAL_MS)) {
-      const said = await this.fault();
+      const said = (await this.#silence()) || (await this.fault());
       if (said === "") {
         return;
       }
@@ -88,18 +94,14 @@ export class RunningProgram {
     }
   }
 
-  /** Why it cannot take requests; empty: it can. */
+  /** Whether it says by its health that it takes requests. */
+  get hasHealth(): boolean {
+    return this.#program.health !== undefined;
+  }
+
+  /** Why its health takes no requests; empty: it does, or has none. */
   async fault(): Promise<string> {
     const { health } = this.#program;
-    const host = await this.#listensAt(this.#port);
-    if (host === undefined) {
-      const where =
-        this.#program.port === undefined
-          ? `port ${this.#port}, which {port} in its command and the variable PORT name`
-          : `its port ${this.#port}`;
-      return `${this.#name} does not listen on ${where}`;
-    }
-    this.#host = host;
     const fault = health === undefined ? undefined : await this.#sickness(health);
     return fault === undefined ? "" : `${this.#name} ${fault}`;
   }
@@ -152,7 +154,9 @@ export class RunningProgram {
   #spawn(): void {
     const { folder, env } = this.#options;
     const [name = "", ...args] = this.#program.command.map((each) =>
-      each.replaceAll("{port}", String(this.#port)),
+      each
+        .replaceAll("{port}", String(this.#port))
+        .replaceAll(MODEL, (_, model: string) => modelPath(model)),
     );
     const child = spawnFree(name, args, {
       cwd: folder,
@@ -184,6 +188,20 @@ export class RunningProgram {
       const hint = how.endsWith("code 0") ? ": it has to stay in the foreground" : "";
       this.#options.onEnded(`${this.#name} ${how}${hint}`);
     }
+  }
+
+  /** Why it is not reached at its port; empty: it is. */
+  async #silence(): Promise<string> {
+    const host = await this.#listensAt(this.#port);
+    if (host !== undefined) {
+      this.#host = host;
+      return "";
+    }
+    const where =
+      this.#program.port === undefined
+        ? `port ${this.#port}, which {port} in its command and the variable PORT name`
+        : `its port ${this.#port}`;
+    return `${this.#name} does not listen on ${where}`;
   }
 
   /** The address at which something accepts at a port; undefined: nothing does. */
@@ -228,6 +246,8 @@ function spawnFree(name: string, args: readonly string[], options: SpawnOptions)
   const flags = process.execArgv.splice(0);
   try {
     return spawn(name, args, options);
+  } catch (err) {
+    throw new Error(deniedMessage(err) ?? messageOf(err), { cause: err });
   } finally {
     process.execArgv.push(...flags);
   }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ import pytest
 
 from tessera import api, mount, service
 from tessera.host.mounts import Mounts, connected
-from tessera.sdk.executable import ServiceError
+from tessera.host.programs import RunningProgram
+from tessera.sdk.executable import Program, ServiceError
 from tessera.sdk.hosted import HostedClass
 from tessera.sdk.services import definition_of
 
@@ -145,8 +147,120 @@ def test_without_uvicorn_it_is_said_what_to_add(monkeypatch: Any, tmp_path: Path
     monkeypatch.setitem(__import__("sys").modules, "uvicorn", None)
     pages = hosted(type("Pages", (), {"root": mount("/", app)}))
     with pytest.raises(ServiceError, match=r"add uvicorn\[standard\] to its requirements"):
-        mounts = Mounts(pages.mounts, tmp_path, folder=tmp_path, on_ended=print)
-        asyncio.run(mounts.start(print))
+        asyncio.run(_mounts(pages, tmp_path).start(lambda _: None))
+
+
+def test_a_program_may_start_processes_and_is_no_application() -> None:
+    class Assistant:
+        model = mount("/v1", command=["serve", "--port", "{port}"], health="/health", timeout="5m")
+
+    assistant = hosted(Assistant)
+    assert assistant.manifest["mounts"] == [
+        {"path": "/v1", "timeoutMs": 300_000, "concurrency": 100}
+    ]
+    assert assistant.manifest["processes"] == 64
+    assert assistant.mounts[0].program == Program(("serve", "--port", "{port}"), None, "/health")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"command": "vllm serve"}, "command must be a list of texts"),
+        ({"command": []}, "command must be a list of texts"),
+        ({"command": ["a\0b"]}, "without NUL"),
+        ({"command": ["a", "x" * 10_000]}, "of at most 8192 bytes"),
+        ({"command": ["a"], "port": 0}, "port must be a whole number from 1 to 65,535"),
+        ({"command": ["a"], "port": 70_000}, "port must be a whole number from 1 to 65,535"),
+        ({"command": ["a"], "health": "well"}, "health must be a path"),
+        ({"port": 80}, "command must be a list of texts"),
+        ({"app": app, "command": ["a"]}, "an application and a program"),
+    ],
+)
+def test_a_wrong_program_is_refused_by_name(options: Any, said: str) -> None:
+    with pytest.raises(ServiceError, match=said):
+        hosted(type("Pages", (), {"root": mount("/", **options)}))
+
+
+ECHO = """
+import os, socketserver, sys
+
+class Handler(socketserver.StreamRequestHandler):
+    def handle(self):
+        for line in self.rfile:
+            self.wfile.write(line.upper())
+            if line == b"die\\n":
+                os._exit(3)
+
+class Server(socketserver.ThreadingTCPServer):
+    allow_reuse_address = True
+
+Server(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+"""
+
+
+def test_connections_are_relayed_to_a_program_until_it_ends(tmp_path: Path) -> None:
+    async def run() -> tuple[list[bytes], list[str]]:
+        ended: list[str] = []
+        program = RunningProgram(
+            Program(("python", "-c", ECHO, "{port}")), "/", folder=tmp_path, on_ended=ended.append
+        )
+        await program.start(lambda _: None)
+        assert await program.fault() == ""
+        ours, theirs = socket.socketpair()
+        theirs.setblocking(False)
+        await program.relay(theirs)
+        reader, writer = await asyncio.open_connection(sock=ours)
+        large = b"x" * 1_000_000 + b"\n"
+        writer.write(large)
+        said = [await reader.readexactly(len(large))]
+        writer.write(b"HTTP/1.1 101 x\n")
+        said.append(await reader.readline())
+        # The program answered by what opens a WebSocket.
+        program.retire(b"last")
+        said.append(await reader.read())
+        ours, theirs = socket.socketpair()
+        theirs.setblocking(False)
+        await program.relay(theirs)
+        reader, writer = await asyncio.open_connection(sock=ours)
+        writer.write(b"die\n")
+        said.append(await reader.read())
+        while not ended:
+            await asyncio.sleep(0.01)
+        return said, ended
+
+    said, ended = asyncio.run(run())
+    assert said == [b"X" * 1_000_000 + b"\n", b"HTTP/1.1 101 X\n", b"last", b"DIE\n"]
+    assert ended == ['the program "python" at / ended with code 3']
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (("nowhere-to-be-found",), "is not there, or the program in its first line is not"),
+        (("./app.py",), "may not be executed"),
+    ],
+)
+def test_a_program_that_cannot_be_started_is_refused(
+    tmp_path: Path, command: tuple[str, ...], said: str
+) -> None:
+    (tmp_path / "app.py").write_text("")
+    program = RunningProgram(Program(command), "/", folder=tmp_path, on_ended=pytest.fail)
+    with pytest.raises(ServiceError, match=said):
+        asyncio.run(program.start(lambda _: None))
+
+
+def test_a_port_that_is_taken_is_refused(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        program = RunningProgram(
+            Program(("python", "-V"), port), "/", folder=tmp_path, on_ended=pytest.fail
+        )
+        with pytest.raises(ServiceError, match=f"cannot have port {port}"):
+            asyncio.run(program.start(lambda _: None))
+
+
+def _mounts(of: HostedClass, folder: Path) -> Mounts:
+    return Mounts(of.mounts, folder, folder=folder, on_ended=pytest.fail)
 
 
 def test_connects_however_few_connections_may_wait_for_the_node(tmp_path: Path) -> None:

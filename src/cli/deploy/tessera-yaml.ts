@@ -221,6 +221,9 @@ function commandLine(node: Node, key: string, fail: Fail): string[] {
   }
   return node.items.map((item) => {
     const { value, source } = isScalar(item) ? item : {};
+    if (isMap(item) && isScalar(item.items[0]?.key) && item.items[0].key.value === "port") {
+      fail(item, `${key}: {port} needs quotes, as "{port}"`);
+    }
     return typeof value === "string"
       ? value
       : typeof value === "number"

@@ -98,6 +98,7 @@ metrics: /metrics
     ["command: vllm serve", "1:10: command must be a list of the program and its arguments"],
     ["command: []", "1:10: command must be a list of the program and its arguments"],
     ["command: [a, {b: c}]", "1:14: command must be a list of the program and its arguments"],
+    ["command: [a, {port}]", '1:14: command: {port} needs quotes, as "{port}"'],
     ["command: [a]\nport: 0", "2:7: port must be a whole number from 1 to 65535"],
     ["command: [a]\nport: 70000", "2:7: port must be a whole number from 1 to 65535"],
     ["command: [a]\nconcurrency: many", "2:14: concurrency must be a whole number"],

@@ -94,6 +94,37 @@ describe.skipIf(skipped)(`a program that is deployed${skipped}`, () => {
     await expect.poll(async () => (await get("/who")).status, { timeout: 20_000 }).toBe(200);
   });
 
+  it("gets no requests while its health says no", async () => {
+    await get("/sick");
+    const said = async (): Promise<number> => {
+      let lines = 0;
+      const asked = { deployment: "web", search: "answers /health with 503" };
+      for await (const _ of world.client.deployments.watchDeploymentLogs(asked)) {
+        lines += 1;
+      }
+      return lines;
+    };
+    await expect.poll(said, { timeout: 20_000 }).toBeGreaterThan(0);
+    // It waits until the health says yes again.
+    expect((await get("/who")).status).toBe(200);
+  }, 60_000);
+
+  it("runs its requests as tasks where they may be", async () => {
+    const folderOf = {
+      "concurrency: 50": "concurrency: 50\nqueue: true",
+      "name: web": "name: queued",
+    };
+    await world.deployed("queued", await build(folderOf));
+    const submitted = await world.call("queued", "/body/submit", { body: { text: "a task" } });
+    expect(submitted.status).toBe(202);
+    const { task_id: id } = submitted.json;
+    await expect
+      .poll(
+        async () => (await world.call("queued", `/body/get?task_id=${id}`, { method: "GET" })).text,
+      )
+      .toBe("17");
+  }, 60_000);
+
   it("loses no request of a rolling update, and its WebSockets hear 1012", async () => {
     const open = await socket();
     open.write("as it is");

@@ -37,25 +37,29 @@ describe("tessera serve of a program", () => {
 
   it("gives each worker a port of its own, and ends the programs with it", async () => {
     const home = folderWith(
-      'command: [node, server.js, --port, "{port}"]',
+      'command: [node, server.js, --port, "{port}", "{model:weights}/file"]',
       "health: /health",
       "env: { GREETING: hello }",
     );
     const pids = new Set<number>();
     {
-      const { program, url } = await Program.serve([home, "--workers", "2"]);
+      const { program, url } = await Program.serve([
+        ...[home, "--workers", "2", "--model", `weights=${home}`],
+      ]);
       await using _ = program;
       const ports = new Set<string>();
       await expect
         .poll(async () => {
           const asked = Array.from({ length: 20 }, () => fetch(`${url}/who`));
           for (const answer of await Promise.all(asked)) {
-            const { pid, port, cwd } = (await answer.json()) as {
+            const { pid, port, cwd, args } = (await answer.json()) as {
+              readonly args: readonly string[];
               readonly pid: number;
               readonly port: string;
               readonly cwd: string;
             };
             expect(cwd).toBe(home);
+            expect(args).toEqual([`${home}/file`]);
             pids.add(pid);
             ports.add(port);
           }

@@ -595,6 +595,22 @@ def test_refuses_features_with_a_reason_each() -> None:
     assert second.startswith("Part: it has ASGI middlewares and methods")
 
 
+@pytest.mark.skipif(bentoml.__version__.startswith("1.3."), reason="it has no commands yet")
+def test_refuses_a_command_behind_what_its_program_does_not_pass() -> None:
+    async def page(scope: Any, receive: Any, send: Any) -> None:
+        """An ASGI application."""
+
+    @bentoml.service(cmd=["serve"])
+    class Commanded:
+        """Answers by its command."""
+
+    bentoml.mount_asgi_app(page, path="/below")(Commanded)
+    assert [each.manifest["path"] for each in adapt(Commanded).mounts] == ["/below", "/"]
+    bentoml.mount_asgi_app(page, path="/")(Commanded)
+    with pytest.raises(ServiceError, match="Commanded: it is a command"):
+        adapt(Commanded)
+
+
 def test_mounts_applications_by_their_paths() -> None:
     async def page(scope: Any, receive: Any, send: Any) -> None:
         """An ASGI application."""

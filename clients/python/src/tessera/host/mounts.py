@@ -66,8 +66,9 @@ class Mounts:
 
     @property
     def health(self) -> Callable[[], Awaitable[str]] | None:
-        """What keeps programs from taking requests; None where there are none."""
-        programs = [each.program for each in self._servers if isinstance(each, _ProgramServer)]
+        """What keeps programs from taking requests; None where none says it."""
+        all_programs = [each.program for each in self._servers if isinstance(each, _ProgramServer)]
+        programs = [each for each in all_programs if each.has_health]
 
         async def fault() -> str:
             for each in programs:

@@ -13,6 +13,7 @@ import asyncio
 import contextlib
 import http.client
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -21,6 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..sdk.executable import Program, ServiceError
+from ..sdk.models import model_path
 
 HOSTS = ("127.0.0.1", "::1")
 """Where it may listen: the loopback of its sandbox, or of the machine."""
@@ -33,6 +35,9 @@ CONNECT_TIMEOUT_SECONDS = 5.0
 STOP_TIMEOUT_SECONDS = 10.0
 """How long it may take to end after SIGTERM, before SIGKILL."""
 MAX_FIRST_LINE_BYTES = 4096
+
+_MODEL = re.compile(r"\{model:([^{}]*)\}")
+"""Stands in a command for the folder of a model."""
 
 _UPGRADED = b"HTTP/1.1 101 "
 """The beginning of an answer that opens a WebSocket."""
@@ -76,26 +81,22 @@ class RunningProgram:
         self._port = _free_port() if port is None else port
         await self._spawn()
         last = ""
-        while (said := await self.fault()) != "":
+        while (said := await self._silence() or await self.fault()) != "":
             if said != last:
                 say(said)
                 last = said
             await asyncio.sleep(LOOK_INTERVAL_SECONDS)
 
+    @property
+    def has_health(self) -> bool:
+        """Whether it says by its health that it takes requests."""
+        return self._program.health is not None
+
     async def fault(self) -> str:
-        """Why it cannot take requests; empty: it can."""
-        host = await _listens_at(self._port)
-        if host is None:
-            where = (
-                f"port {self._port}, which {{port}} in its command and the variable PORT name"
-                if self._program.port is None
-                else f"its port {self._port}"
-            )
-            return f"{self._name} does not listen on {where}"
-        self._host = host
+        """Why its health takes no requests; empty: it does, or has none."""
         if self._program.health is None:
             return ""
-        sick = await asyncio.to_thread(_sickness, host, self._port, self._program.health)
+        sick = await asyncio.to_thread(_sickness, self._host, self._port, self._program.health)
         return "" if sick is None else f"{self._name} {sick}"
 
     async def relay(self, connection: socket.socket) -> None:
@@ -132,8 +133,26 @@ class RunningProgram:
                 process.kill()
             await process.wait()
 
+    async def _silence(self) -> str:
+        """Why it is not reached at its port; empty: it is."""
+        host = await _listens_at(self._port)
+        if host is not None:
+            self._host = host
+            return ""
+        where = (
+            f"port {self._port}, which {{port}} in its command and the variable PORT name"
+            if self._program.port is None
+            else f"its port {self._port}"
+        )
+        return f"{self._name} does not listen on {where}"
+
     async def _spawn(self) -> None:
-        command = [each.replace("{port}", str(self._port)) for each in self._program.command]
+        command = [
+            _MODEL.sub(
+                lambda found: str(model_path(found[1])), each.replace("{port}", str(self._port))
+            )
+            for each in self._program.command
+        ]
         folders = [str(Path(sys.executable).parent), os.environ.get("PATH", "")]
         env = {
             **os.environ,

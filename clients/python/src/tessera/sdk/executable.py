@@ -183,7 +183,10 @@ class Program:
     """A program that listens on a port of its own."""
 
     command: tuple[str, ...]
-    """The program and its arguments, in which ``{port}`` stands for the port."""
+    """The program and its arguments.
+
+    ``{port}`` stands for the port, ``{model:NAME}`` for the folder of a model.
+    """
     port: int | None = None
     """Where it listens; None: at a free one, which ``{port}`` and the variable ``PORT`` tell it."""
     health: str | None = None

@@ -63,50 +63,45 @@ def _remove(folder: str, made_by: int) -> None:
 
 
 class Exposition:
-    """Sends the registry when it has changed."""
+    """Sends the registry when it has changed, until it is stopped."""
 
     def __init__(self, outbox: Outbox) -> None:
         self._outbox = outbox
         self._thread: ThreadPoolExecutor | None = None
-        self._looking: asyncio.Future[str | None] | None = None
         self._next_look = 0.0
         self._sent = ""
         self._complained = False
+        self._following = asyncio.create_task(self._follow())
 
-    async def follow(self) -> None:
-        """Sends what has changed, again and again."""
+    async def stop(self) -> None:
+        """Sends what has changed since the last time, and nothing afterwards."""
+        self._following.cancel()
+        await asyncio.wait([self._following])
+        self._next_look = 0.0
+        try:
+            await asyncio.wait_for(self._send(), LAST_LOOK_SECONDS)
+        except asyncio.TimeoutError:
+            print("the last metrics of prometheus_client were not there in time", file=sys.stderr)
+
+    async def _follow(self) -> None:
         while True:
             await asyncio.sleep(INTERVAL_SECONDS)
-            await self.send()
+            await self._send()
 
-    async def send(self) -> None:
-        """Sends what has changed since the last time, unless looking at it takes too long."""
-        if "prometheus_client" not in sys.modules or self._looking is not None:
-            return
+    async def _send(self) -> None:
         begun = time.monotonic()
-        if begun < self._next_look:
+        if "prometheus_client" not in sys.modules or begun < self._next_look:
             return
-        # In a thread of its own: collectors may be slow, and the registry may be large.
-        self._thread = self._thread or ThreadPoolExecutor(1, "exposition")
-        self._looking = asyncio.get_running_loop().run_in_executor(self._thread, self._read)
-        try:
-            text = await self._looking
-        finally:
-            self._looking = None
+        if self._thread is None:
+            # In a thread of its own: collectors may be slow, and the registry may be large.
+            self._thread = ThreadPoolExecutor(1, "exposition")
+        text = await asyncio.get_running_loop().run_in_executor(self._thread, self._read)
         self._next_look = begun + (time.monotonic() - begun) / SHARE_OF_TIME
         if text is not None and text != self._sent:
             self._sent = text
             attachments = Attachments()
             header = {"type": "exposition", "text": attachments.add(text)}
             self._outbox.post(header, attachments)
-
-    async def send_last(self) -> None:
-        """The same, at the end of the worker: it may not have been long since the last time."""
-        self._next_look = 0.0
-        try:
-            await asyncio.wait_for(self.send(), LAST_LOOK_SECONDS)
-        except asyncio.TimeoutError:
-            print("the last metrics of prometheus_client were not there in time", file=sys.stderr)
 
     def _read(self) -> str | None:
         """The text; None where there is none, which is said once."""
@@ -122,7 +117,7 @@ class Exposition:
 
                 collected = prometheus_client.CollectorRegistry()
                 MultiProcessCollector(collected, folder)
-            text = lines + prometheus_client.generate_latest(_Own(collected)).decode()
+            text: str = lines + prometheus_client.generate_latest(_Own(collected)).decode()
             if len(text.encode()) > MAX_BYTES:
                 raise ValueError(f"they have more than {MAX_BYTES} bytes: use fewer labels")
             return text
@@ -146,9 +141,9 @@ class _Own:
                 yield metric
 
 
-def _aggregators(registry: Any, gauge: type) -> Iterator[str]:
+def _aggregators(registry: Any, gauge: Any) -> Iterator[str]:
     """How gauges say that processes are combined, which is right for workers, too."""
     for collector in list(getattr(registry, "_collector_to_names", ())):
         mode = str(getattr(collector, "_multiprocess_mode", "")).removeprefix("live")
         if isinstance(collector, gauge) and mode in _AGGREGATORS:
-            yield f"# AGGREGATOR {collector._name} {mode}\n"  # type: ignore[attr-defined]
+            yield f"# AGGREGATOR {collector._name} {mode}\n"

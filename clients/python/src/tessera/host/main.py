@@ -201,17 +201,15 @@ async def _serve(channel: Channel, outputs: Outputs, load: dict[str, Any], servi
     await channel.start(receive)
     counting = asyncio.create_task(_send_changes(outbox))
     exposition = Exposition(outbox)
-    exposing = asyncio.create_task(exposition.follow())
     following = None if readiness is None else asyncio.create_task(readiness.follow())
     await stopped.wait()
     counting.cancel()
-    exposing.cancel()
     if following is not None:
         following.cancel()
     if mounts is not None:
         await mounts.stop()
         await service.teardown()
-    await exposition.send_last()
+    await exposition.stop()
     outbox.flush()
     await channel.flush()
 

@@ -23,6 +23,7 @@ import { isForm } from "../server/http/body.ts";
 import { sendCompressed, vary } from "../server/http/compression.ts";
 import { JSON_TYPE } from "../server/http/problem.ts";
 import { sendText } from "../server/monitoring/send.ts";
+import { mountDocuments } from "../server/mounts/described.ts";
 import { answerMounted, type MountedOptions } from "../server/mounts/mounted.ts";
 import { queuedAt } from "../server/mounts/queued.ts";
 import type { PluginContext, ServerPlugin } from "../server/protocols.ts";
@@ -295,12 +296,16 @@ function described({ version, platform }: ServingOptions): ServerPlugin {
         }
         const values = await targetValues(req, EndpointService.method.listEndpoints);
         const { facts, deployment } = locatedOf({ values });
-        const { manifest } = deployment();
+        const found = deployment();
+        const { manifest } = found;
         const isSchema = path === SCHEMA_PATH;
         const text =
           isSchema && isBentomlClient(req.headers["user-agent"])
             ? writeForBentoml(manifest)
-            : write(manifest, facts.authorization);
+            : write(manifest, {
+                authorization: facts.authorization,
+                servers: isSchema ? undefined : await mountDocuments(found, manifest),
+              });
         if (isSchema) {
           vary(reply, "user-agent");
         }

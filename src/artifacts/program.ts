@@ -27,6 +27,8 @@ export interface ProgramService extends Program {
   readonly queue?: boolean;
   /** The path at which it exposes metrics in the format of Prometheus. Default: none are read. */
   readonly metrics?: string;
+  /** The path at which it has its OpenAPI document. Default: `/openapi.json`. */
+  readonly openapi?: string;
 }
 
 /** The module of such a service in Python. */
@@ -82,6 +84,7 @@ function mountOptions({
   concurrency,
   queue = false,
   metrics,
+  openapi,
 }: Omit<ProgramService, "name">): object {
   const fault = faultOfProgram({ command, port, health });
   if (fault !== undefined) {
@@ -95,6 +98,7 @@ function mountOptions({
     ...(concurrency !== undefined && { concurrency }),
     ...(queue && { queue }),
     ...(metrics !== undefined && { metrics }),
+    ...(openapi !== undefined && { openapi }),
   };
 }
 

@@ -149,7 +149,15 @@ export interface MountManifest {
   readonly queue?: MountQueue;
   /** The path below its own at which it exposes metrics in the format of Prometheus. Default: none. */
   readonly metrics?: string;
+  /**
+   * Where it has its OpenAPI document, below its own path; empty: nowhere. Default:
+   * `DEFAULT_OPENAPI_PATH`.
+   */
+  readonly openapi?: string;
 }
+
+/** Where FastAPI and many others have their OpenAPI documents. */
+export const DEFAULT_OPENAPI_PATH = "/openapi.json";
 
 /** How requests to a mounted server run as tasks; they share its slots with all others. */
 export interface MountQueue
@@ -260,11 +268,11 @@ export function isRoute(route: unknown): boolean {
 }
 
 /** A path as it stands in a request, with its query. */
-const METRICS_PATH = /^\/[!-"$-~]*$/;
+const PAGE_PATH = /^\/[!-"$-~]*$/;
 
 /** Whether a value can be the path at which a mounted server exposes metrics. */
-export function isMetricsPath(path: unknown): path is string {
-  return typeof path === "string" && path.length <= MAX_ROUTE_CHARACTERS && METRICS_PATH.test(path);
+export function isPagePath(path: unknown): path is string {
+  return typeof path === "string" && path.length <= MAX_ROUTE_CHARACTERS && PAGE_PATH.test(path);
 }
 
 /** Mounted servers that a service may have. */

@@ -3,7 +3,7 @@ import type { Server } from "node:http";
 import { faultOfProgram, type Program } from "../protocol/command.ts";
 import { type Duration, formatDuration, parseDuration } from "../protocol/duration.ts";
 import {
-  isMetricsPath,
+  isPagePath,
   isRoute,
   MAX_MOUNT_CONCURRENCY,
   MAX_MOUNT_QUEUE_PATH_CHARACTERS,
@@ -57,6 +57,11 @@ interface CommonMountOptions {
    * `/metrics`. They are shown with those of the platform. Default: none are read.
    */
   readonly metrics?: string;
+  /**
+   * Where the server has its OpenAPI document, as a path below its own: its operations are part of
+   * the deployment's `/docs.json`. `false`: it has none. Default: `/openapi.json`.
+   */
+  readonly openapi?: string | false;
 }
 
 /** How requests to a mounted server run as tasks. */
@@ -79,7 +84,13 @@ export interface ServiceMount {
 /** Processes that a worker may start whose service has a program, if nobody else says. */
 export const DEFAULT_PROGRAM_PROCESSES = 64;
 
-const COMMON = { timeout: true, concurrency: true, queue: true, metrics: true } as const;
+const COMMON = {
+  timeout: true,
+  concurrency: true,
+  queue: true,
+  metrics: true,
+  openapi: true,
+} as const;
 const APP_OPTIONS: Readonly<Record<keyof AppMountOptions, true>> = { app: true, ...COMMON };
 const PROGRAM_OPTIONS: Readonly<Record<keyof ProgramMountOptions, true>> = {
   command: true,
@@ -115,7 +126,8 @@ function checkMount(path: string, options: unknown, place: string): ServiceMount
     throw new ServiceDefinitionError(place, message);
   }
   if (typeof options !== "object" || options === null) {
-    const message = "must be { app } or { command }, with timeout, concurrency, queue and metrics";
+    const message =
+      "must be { app } or { command }, with timeout, concurrency, queue, metrics and openapi";
     throw new ServiceDefinitionError(place, message);
   }
   const serves =
@@ -127,6 +139,7 @@ function checkMount(path: string, options: unknown, place: string): ServiceMount
     concurrency = DEFAULT_CONCURRENCY,
     queue,
     metrics,
+    openapi,
   } = options as CommonMountOptions;
   const timeoutMs = parseDuration(timeout);
   if (timeoutMs === undefined || timeoutMs < 1 || timeoutMs > MAX_MOUNT_TIMEOUT_MS) {
@@ -137,8 +150,12 @@ function checkMount(path: string, options: unknown, place: string): ServiceMount
     const message = `concurrency must be a whole number from 1 to ${MAX_MOUNT_CONCURRENCY}`;
     throw new ServiceDefinitionError(place, message);
   }
+  if (openapi !== undefined && openapi !== false && !isPagePath(openapi)) {
+    const message = 'openapi must be a path below that of the server, such as "/doc", or false';
+    throw new ServiceDefinitionError(place, message);
+  }
   const queued = checkQueue(queue, path, place);
-  if (metrics !== undefined && !isMetricsPath(metrics)) {
+  if (metrics !== undefined && !isPagePath(metrics)) {
     const message = 'metrics must be a path such as "/metrics", in at most 255 characters of ASCII';
     throw new ServiceDefinitionError(place, message);
   }
@@ -148,6 +165,7 @@ function checkMount(path: string, options: unknown, place: string): ServiceMount
       ...{ path, timeoutMs, concurrency },
       ...(queued && { queue: queued }),
       ...(metrics !== undefined && { metrics }),
+      ...(openapi !== undefined && { openapi: openapi || "" }),
     },
   };
 }

@@ -1,9 +1,18 @@
 import type { ServiceManifest } from "../protocol/manifest.ts";
 import { openApiDocument } from "./openapi/document.ts";
+import type { MountDocument } from "./openapi/mounted.ts";
 import { bentomlDocument, schemaDocument } from "./schema.ts";
 
-/** Writes a document about a service as JSON text. `authorization`: callers need a token. */
-type Writer = (manifest: ServiceManifest, authorization: boolean) => string;
+/** What a document says besides the manifest. */
+interface DocumentFacts {
+  /** Callers need a token. */
+  readonly authorization: boolean;
+  /** What the mounted servers say of themselves. A text is written once for the same list. */
+  readonly servers?: readonly MountDocument[] | undefined;
+}
+
+/** Writes a document about a service as JSON text. */
+type Writer = (manifest: ServiceManifest, facts: DocumentFacts) => string;
 
 /** The path of an OpenAPI document. */
 export const OPENAPI_PATH = "/docs.json";
@@ -20,23 +29,31 @@ export const writeForBentoml: (manifest: ServiceManifest) => string = once(
 export function documents({ version }: { readonly version: string }): {
   readonly [path: string]: Writer;
 } {
-  const open = once((manifest) => openApiDocument(manifest, { version, authorization: false }));
-  const closed = once((manifest) => openApiDocument(manifest, { version, authorization: true }));
+  const openApi = (authorization: boolean) =>
+    once((manifest, servers = []) =>
+      openApiDocument(manifest, { version, authorization, documents: servers }),
+    );
+  const [open, closed] = [openApi(false), openApi(true)];
+  const schema = once(schemaDocument);
   return {
-    [SCHEMA_PATH]: once(schemaDocument),
-    [OPENAPI_PATH]: (manifest, authorization) => (authorization ? closed : open)(manifest),
+    [SCHEMA_PATH]: (manifest) => schema(manifest),
+    [OPENAPI_PATH]: (manifest, { authorization, servers }) =>
+      (authorization ? closed : open)(manifest, servers),
   };
 }
 
+type Servers = DocumentFacts["servers"];
+
 function once(
-  describe: (manifest: ServiceManifest) => unknown,
-): (manifest: ServiceManifest) => string {
-  const written = new WeakMap<ServiceManifest, string>();
-  return (manifest) => {
-    let text = written.get(manifest);
+  describe: (manifest: ServiceManifest, servers?: Servers) => unknown,
+): (manifest: ServiceManifest, servers?: Servers) => string {
+  const written = new WeakMap<object, string>();
+  return (manifest, servers) => {
+    const key = servers ?? manifest;
+    let text = written.get(key);
     if (text === undefined) {
-      text = JSON.stringify(describe(manifest));
-      written.set(manifest, text);
+      text = JSON.stringify(describe(manifest, servers));
+      written.set(key, text);
     }
     return text;
   };

@@ -375,12 +375,12 @@ describe("mounted servers", () => {
   it("have their options in the manifest, with defaults, and a service may have them alone", async () => {
     expect(
       await mounted({
-        "/": { app, metrics: "/metrics?all" },
-        "/ui": { app: { fetch: app }, timeout: "5m" },
+        "/": { app, metrics: "/metrics?all", openapi: "/doc" },
+        "/ui": { app: { fetch: app }, timeout: "5m", openapi: false },
       }),
     ).toEqual([
-      { path: "/", timeoutMs: 60_000, concurrency: 100, metrics: "/metrics?all" },
-      { path: "/ui", timeoutMs: 300_000, concurrency: 100 },
+      { path: "/", timeoutMs: 60_000, concurrency: 100, metrics: "/metrics?all", openapi: "/doc" },
+      { path: "/ui", timeoutMs: 300_000, concurrency: 100, openapi: "" },
     ]);
     const plain = service({ name: "plain", endpoints: { go: api({}, () => 1) } });
     expect((await readyService(plain, definitionOf(plain))).manifest).not.toHaveProperty("mounts");
@@ -433,6 +433,8 @@ describe("mounted servers", () => {
     [{ "/": { app, metrics: "metrics" } }, "metrics must be a path"],
     [{ "/": { app, metrics: "/a b" } }, "metrics must be a path"],
     [{ "/": { app, metrics: `/${"x".repeat(255)}` } }, "metrics must be a path"],
+    [{ "/": { app, openapi: "doc" } }, "openapi must be a path below"],
+    [{ "/": { app, openapi: true } }, "openapi must be a path below"],
     [{ "/": { app, concurrency: 0 } }, "concurrency must be a whole number from 1 to"],
     [[app], "mount 0: its path must be"],
     [{ "/": { command: "vllm serve" } }, "command must be a list of texts"],

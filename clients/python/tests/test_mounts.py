@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -29,11 +29,17 @@ def hosted(target: type) -> HostedClass:
 
 def test_a_service_may_have_servers_and_no_endpoints() -> None:
     class Pages:
-        root = mount("/", app, metrics="/metrics?all")
+        root = mount("/", app, metrics="/metrics?all", openapi="/doc")
         ui = mount("/ui", app, timeout="5m", concurrency=1_000)
 
     assert hosted(Pages).manifest["mounts"] == [
-        {"path": "/", "timeoutMs": 60_000, "concurrency": 100, "metrics": "/metrics?all"},
+        {
+            "path": "/",
+            "timeoutMs": 60_000,
+            "concurrency": 100,
+            "metrics": "/metrics?all",
+            "openapi": "/doc",
+        },
         {"path": "/ui", "timeoutMs": 300_000, "concurrency": 1_000},
     ]
 
@@ -126,6 +132,8 @@ def test_a_class_below_has_the_servers_of_its_base() -> None:
         (lambda: mount("/", app, concurrency=10_001), "concurrency must be"),
         (lambda: mount("/", app, metrics="metrics"), "metrics must be a path"),
         (lambda: mount("/", app, metrics="/a b"), "metrics must be a path"),
+        (lambda: mount("/", app, openapi="doc"), "openapi must be a path"),
+        (lambda: mount("/", app, openapi=cast("Any", True)), "openapi must be a path"),
     ],
 )
 def test_wrong_options_are_refused_by_name(made: Any, said: str) -> None:

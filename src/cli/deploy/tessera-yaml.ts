@@ -46,6 +46,7 @@ export interface GivenProgram {
   readonly concurrency?: number;
   readonly queue?: boolean;
   readonly metrics?: string;
+  readonly openapi?: string;
 }
 
 /** Models by the names that the service has for them. */
@@ -62,7 +63,7 @@ const KEYS = ["service", "name", "authorization", ...SETTINGS.map(({ key }) => k
 const LISTS = ["secrets", "include", "packages", "image", "models"] as const;
 /** Of a service that is a program; all others say these in their code. */
 const PROGRAM = [
-  ...["command", "port", "health", "timeout", "concurrency", "queue", "metrics"],
+  ...["command", "port", "health", "timeout", "concurrency", "queue", "metrics", "openapi"],
 ] as const;
 /** Port of a program. */
 const MAX_PORT = 65_535;
@@ -200,6 +201,7 @@ function program(read: Read): GivenProgram | undefined {
   const concurrency = read("concurrency", upTo(MAX_CONCURRENCY));
   const queue = read("queue", truth);
   const metrics = read("metrics", someText);
+  const openapi = read("openapi", someText);
   return (
     command && {
       command,
@@ -209,6 +211,7 @@ function program(read: Read): GivenProgram | undefined {
       ...(concurrency !== undefined && { concurrency }),
       ...(queue !== undefined && { queue }),
       ...(metrics !== undefined && { metrics }),
+      ...(openapi !== undefined && { openapi }),
     }
   );
 }

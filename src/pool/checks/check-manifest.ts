@@ -5,7 +5,7 @@ import { faultOfImage } from "../../protocol/image.ts";
 import {
   type EndpointManifest,
   faultOfGpus,
-  isMetricsPath,
+  isPagePath,
   isRoute,
   MAX_ABORT_GRACE_MS,
   MAX_GPU_MEMORY_MIB,
@@ -123,7 +123,8 @@ function areMounts(mounts: unknown): boolean {
         isWithin(each.timeoutMs, 1, MAX_MOUNT_TIMEOUT_MS) &&
         isWithin(each.concurrency, 1, MAX_MOUNT_CONCURRENCY) &&
         (each.queue === undefined || isMountQueue(each.queue, each.path)) &&
-        (each.metrics === undefined || isMetricsPath(each.metrics)),
+        (each.metrics === undefined || isPagePath(each.metrics)) &&
+        (each.openapi === undefined || each.openapi === "" || isPagePath(each.openapi)),
     )
   );
 }

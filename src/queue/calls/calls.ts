@@ -211,6 +211,11 @@ export class Calls {
     return { agent, ranIn: slot.ranIn, release };
   }
 
+  /** Whether a worker is ready for calls of an endpoint, or for requests to a server. */
+  isServed(endpoint: EndpointManifest): boolean {
+    return this.#options.pool.serves(endpoint);
+  }
+
   /** A slot became free or a worker ready: hands slots to the waiting calls, in order. */
   slotFree(): void {
     this.#lone.wake();

@@ -9,8 +9,9 @@ import { SCHEMAS } from "./components.ts";
 import { endpointSchemas } from "./endpoint.ts";
 import { failureComponents, failures } from "./failures.ts";
 import { componentReference } from "./hoist.ts";
+import { type MountDocument, withMounted } from "./mounted.ts";
 import { PARAMETERS } from "./parameters.ts";
-import { endpointPaths, queuePaths } from "./paths.ts";
+import { endpointPaths, queuePaths, tagOfQueue } from "./paths.ts";
 
 interface OpenApiOptions {
   /** The address of the deployment. Default: that of the document. */
@@ -19,14 +20,16 @@ interface OpenApiOptions {
   readonly version: string;
   /** True when calls need a bearer token. */
   readonly authorization: boolean;
+  /** What its mounted servers say of themselves. Default: they were not asked. */
+  readonly documents?: readonly MountDocument[];
 }
 
 /** Describes the data plane of a service. */
 export function openApiDocument(manifest: ServiceManifest, options: OpenApiOptions): JsonSchema {
-  const { serverUrl = "/", version, authorization } = options;
+  const { serverUrl = "/", version, authorization, documents = [] } = options;
   const { endpoints, mounts = [] } = manifest;
   const queues = mounts.flatMap((mount) => mountTask(mount) ?? []);
-  return {
+  const own = {
     openapi: "3.1.0",
     info: {
       title: manifest.name,
@@ -40,8 +43,8 @@ export function openApiDocument(manifest: ServiceManifest, options: OpenApiOptio
         ...(description ? { description } : {}),
       })),
       ...queues.map(({ name }) => ({
-        name: `the server at ${name}`,
-        description: "Its requests as tasks. What it answers itself, it describes itself.",
+        name: tagOfQueue(name),
+        description: "Requests to the server as tasks.",
       })),
       { name: "the server", description: "Health and descriptions." },
     ],
@@ -59,6 +62,7 @@ export function openApiDocument(manifest: ServiceManifest, options: OpenApiOptio
       ...(authorization ? { securitySchemes: { token: TOKEN } } : {}),
     },
   };
+  return withMounted(own, manifest, documents, authorization);
 }
 
 const TOKEN = {

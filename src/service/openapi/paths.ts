@@ -87,6 +87,11 @@ export function endpointPaths(endpoint: EndpointManifest, authorization: boolean
   };
 }
 
+/** The tag of the tasks of a mounted server, by its path. */
+export function tagOfQueue(path: string): string {
+  return `tasks of the server at ${path}`;
+}
+
 /**
  * The paths of the tasks of a mounted server, whose requests they are. `number`: of the server in
  * its service, from 1.
@@ -94,7 +99,7 @@ export function endpointPaths(endpoint: EndpointManifest, authorization: boolean
 export function queuePaths(endpoint: EndpointManifest, number: number, authorization: boolean) {
   const any = { "*/*": { schema: {} } };
   const described = {
-    ...{ endpoint, name: `server-${number}`, tag: `the server at ${endpoint.name}` },
+    ...{ endpoint, name: `server-${number}`, tag: tagOfQueue(endpoint.name) },
     submits: "Queue a request to the server",
     about:
       "Stores `POST` of the path before `/submit`, which may be any path of the server, with its query and body. A request of any method is stored as it is by the header `Tessera-Queue: submit`. Answers as soon as the task is stored, or with the result if `Prefer` asks.",

@@ -79,6 +79,7 @@ timeout: 5m
 concurrency: 20
 queue: true
 metrics: /metrics
+openapi: /doc
 `;
     expect(parseTesseraFile(text, "tessera.yaml")).toMatchObject({
       name: "llm",
@@ -90,6 +91,7 @@ metrics: /metrics
         concurrency: 20,
         queue: true,
         metrics: "/metrics",
+        openapi: "/doc",
       },
     });
   });

@@ -423,6 +423,22 @@ describe.skipIf(skipped)(`a mounted server${skipped}`, () => {
     expect(body).not.toMatch(/endpoint="\/(?:path|missing)\/[ab]/);
   });
 
+  it("describes its operations in the document of the service, after its endpoints", async () => {
+    const { body } = await ask(url, "/docs.json");
+    const { paths, tags } = JSON.parse(body);
+    expect(paths["/path/{rest}"].get).toMatchObject({
+      tags: ["the server at /"],
+      operationId: expect.stringMatching(/^server\./),
+    });
+    expect(paths["/double"].post).toMatchObject({ operationId: "double" });
+    const descriptions = tags.flatMap((tag: Record<string, string>) =>
+      tag["x-tessera-mount"] === "/raw" ? [tag.description] : [],
+    );
+    expect(descriptions).toEqual([
+      "A mounted server. Its operations are not here: its document is no JSON of at most 50000 values.",
+    ]);
+  });
+
   it("closes WebSockets with 1012 when it stops, and ends its lifespan", async () => {
     const args = [fixture("mounts/service.py"), "--python", python, "--workers", "1"];
     const { program: stopping, url: base } = await Program.serve(args);

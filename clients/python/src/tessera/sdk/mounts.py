@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from .executable import Json, MountedServer, Program, ServiceError
 from .options import (
@@ -27,7 +27,7 @@ _PATH = re.compile(r"/|(?:/[\w.~:@!$&'()*+,;=-]+)+")
 _MAX_PATH_CHARACTERS = 255
 MAX_COMMAND_BYTES = 8 * 1024
 _HEALTH = re.compile(r"/[!-~]{0,254}")
-_METRICS = re.compile(r"/[!-\"$-~]{0,254}")
+_PAGE = re.compile(r"/[!-\"$-~]{0,254}")
 
 
 class QueueOptions(TypedDict, total=False):
@@ -55,6 +55,7 @@ class Mount:
         concurrency: int | None,
         queue: bool | QueueOptions,
         metrics: str | None,
+        openapi: str | Literal[False] | None,
     ) -> None:
         self.path = path
         self.app = app
@@ -64,6 +65,7 @@ class Mount:
         self._concurrency = concurrency
         self._queue = queue
         self._metrics = metrics
+        self._openapi = openapi
 
     def __call__(self, method: Callable[[Any], Any]) -> Mount:
         """Decorates the method that makes the application."""
@@ -97,7 +99,7 @@ class Mount:
         timeout = DEFAULT_TIMEOUTS_MS["api"] / 1_000 if self._timeout is None else self._timeout
         most = DEFAULT_CONCURRENCY if self._concurrency is None else self._concurrency
         metrics = self._metrics
-        if metrics is not None and not (isinstance(metrics, str) and _METRICS.fullmatch(metrics)):
+        if metrics is not None and not (isinstance(metrics, str) and _PAGE.fullmatch(metrics)):
             raise ServiceError(
                 f'{at}: metrics must be a path such as "/metrics", in at most 255 characters of '
                 "ASCII"
@@ -108,6 +110,7 @@ class Mount:
             "concurrency": whole_number(most, at, "concurrency", 1, MAX_CONCURRENCY),
             **_check_queue(self._queue, path, at),
             **({} if metrics is None else {"metrics": metrics}),
+            **_check_openapi(self._openapi, at),
         }
 
     def program(self, place: str) -> Program | None:
@@ -162,6 +165,20 @@ def _check_queue(queue: object, path: str, at: str) -> dict[str, Json]:
     return {"queue": {**{name: resolved[name] for name in taken}, "headers": headers}}
 
 
+def _check_openapi(openapi: object, at: str) -> dict[str, Json]:
+    """The option ``openapi`` as the manifest has it."""
+    if openapi is None:
+        return {}
+    if openapi is False:
+        return {"openapi": ""}
+    if not isinstance(openapi, str) or not _PAGE.fullmatch(openapi):
+        raise ServiceError(
+            f'{at}: openapi must be a path below that of the server, such as "/doc", or False, '
+            f"not {openapi!r:.300}"
+        )
+    return {"openapi": openapi}
+
+
 def mount(
     path: str,
     app: Any = None,
@@ -173,6 +190,7 @@ def mount(
     concurrency: int | None = None,
     queue: bool | QueueOptions = False,
     metrics: str | None = None,
+    openapi: str | Literal[False] | None = None,
 ) -> Any:
     """Mounts an ASGI application, such as one of FastAPI or Gradio, at a path of the service.
 
@@ -212,6 +230,9 @@ def mount(
       ``content-encoding``. Default: False.
     - ``metrics``: the path below its own at which it exposes metrics in the format of Prometheus,
       such as ``"/metrics"``. They are shown with those of the platform. Default: none are read.
+    - ``openapi``: the path below its own at which it has its OpenAPI document: its operations are
+      part of the deployment's ``/docs.json``. False: it has none. Default: ``"/openapi.json"``, as
+      FastAPI has it.
     """
     given = {"command": command, "port": port, "health": health}
     program = {} if all(each is None for each in given.values()) else given
@@ -223,6 +244,7 @@ def mount(
         concurrency=concurrency,
         queue=queue,
         metrics=metrics,
+        openapi=openapi,
     )
 
 

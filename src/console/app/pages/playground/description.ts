@@ -47,7 +47,15 @@ interface Post {
 
 export interface DescriptionDocuments {
   readonly schema: { readonly name: string; readonly routes: readonly Route[] };
-  readonly docs: { readonly paths: Readonly<Record<string, { readonly post: Post }>> };
+  readonly docs: {
+    readonly tags?: readonly {
+      readonly name: string;
+      readonly description?: string;
+      /** The path of the mounted server that it is of. */
+      readonly "x-tessera-mount"?: string;
+    }[];
+    readonly paths: Readonly<Record<string, { readonly post?: Post }>>;
+  };
 }
 
 /** `route` is of `/schema.json`, `docs` is `/docs.json`. */

@@ -1,6 +1,6 @@
 /**
- * The playground of a deployment: its endpoints, each with the form of its arguments. The address
- * names the endpoint and the task that are shown: `#/endpoint/task`.
+ * The playground of a deployment: its endpoints, each with the form of its arguments, and its
+ * mounted servers. The address names the endpoint and the task that are shown: `#/endpoint/task`.
  */
 import { Activity, useEffect, useId, useRef, useState } from "react";
 import { Button } from "../../ui/button.tsx";
@@ -9,6 +9,8 @@ import { Loading } from "../../ui/loading.tsx";
 import { CallFailure } from "./call-failure.tsx";
 import type { PlaygroundEndpoint } from "./description.ts";
 import { EndpointView, KindBadge } from "./endpoint-view.tsx";
+import { MountView } from "./mount-view.tsx";
+import type { PlaygroundMount } from "./mounts.ts";
 import { hashOf, RecentTasks } from "./recent.tsx";
 import type { PlaygroundTarget } from "./target.ts";
 import { useDescription } from "./use-description.ts";
@@ -51,19 +53,28 @@ export function Playground({ target, hash, isPage = false }: PlaygroundProps) {
 interface EndpointsProps extends Required<PlaygroundProps> {
   readonly name: string;
   readonly endpoints: readonly PlaygroundEndpoint[];
+  readonly mounts: readonly PlaygroundMount[];
+  /** The document that references in schemas point into. */
+  readonly document: object;
 }
 
-function Endpoints({ name: service, endpoints, target, hash, isPage }: EndpointsProps) {
+function Endpoints(props: EndpointsProps) {
+  const { name: service, endpoints, mounts, document: docs, target, hash, isPage } = props;
   const place = usePlace(hash);
   const [wanted = "", taskId] = place.slice("#/".length).split("/").map(decoded);
-  const current = endpoints.find(({ name }) => name === wanted) ?? endpoints[0];
+  const named = mounts.find(({ path }) => path === wanted);
+  const first = endpoints.length === 0 ? mounts[0] : undefined;
+  const endpoint = endpoints.find(({ name }) => name === wanted) ?? endpoints[0];
+  const mount = named ?? first;
+  const current = mount === undefined ? endpoint : undefined;
+  const title = mount?.path ?? current?.name;
   const visited = useRef(new Set<string>());
   visited.current.add(current?.name ?? "");
   useEffect(() => {
     if (isPage) {
-      document.title = [current?.name, service].filter(Boolean).join(" · ");
+      document.title = [title, service].filter(Boolean).join(" · ");
     }
-  }, [isPage, current?.name, service]);
+  }, [isPage, title, service]);
   // Hidden endpoints have no effects, and their calls go on: they end with the page.
   const leaving = useRef<AbortSignal>(undefined);
   useEffect(() => {
@@ -75,11 +86,23 @@ function Endpoints({ name: service, endpoints, target, hash, isPage }: Endpoints
   return (
     <>
       <div className="playground-side">
-        <EndpointList endpoints={endpoints} current={current} />
+        {(endpoints.length > 0 || mounts.length === 0) && (
+          <EndpointList endpoints={endpoints} current={current} />
+        )}
+        {mounts.length > 0 && <MountList mounts={mounts} current={mount} />}
         <RecentTasks target={target.name} hash={place} />
       </div>
       <Main {...(isPage && { id: "main", tabIndex: -1 })} className="playground-main">
-        {current === undefined && <p className="secondary">This service has no endpoints.</p>}
+        {title === undefined && <p className="secondary">This service has no endpoints.</p>}
+        {mount && (
+          <MountView
+            key={mount.path}
+            target={target}
+            mount={mount}
+            document={docs}
+            heading={isPage ? "h1" : "h2"}
+          />
+        )}
         {endpoints
           .filter(({ name }) => visited.current.has(name))
           .map((endpoint) => (
@@ -156,6 +179,30 @@ function EndpointList({ endpoints, current }: EndpointListProps) {
               </a>
             </li>
           ))}
+      </ul>
+    </nav>
+  );
+}
+
+interface MountListProps {
+  readonly mounts: readonly PlaygroundMount[];
+  readonly current: PlaygroundMount | undefined;
+}
+
+function MountList({ mounts, current }: MountListProps) {
+  const heading = useId();
+  return (
+    <nav aria-labelledby={heading}>
+      <h2 id={heading}>Servers</h2>
+      <ul>
+        {mounts.map((mount) => (
+          <li key={mount.path}>
+            <a href={hashOf(mount.path)} aria-current={mount === current ? "page" : undefined}>
+              <bdi>{mount.path}</bdi>
+              <span className="endpoint-kind">server</span>
+            </a>
+          </li>
+        ))}
       </ul>
     </nav>
   );

@@ -57,10 +57,10 @@ export function snippet(
 const isList = ({ arguments: all }: PlaygroundEndpoint, argument: string): boolean =>
   all.find(({ name }) => name === argument)?.file?.isList ?? false;
 
-const BEARER = '-H "authorization: Bearer $TESSERA_TOKEN"';
+export const BEARER = '-H "authorization: Bearer $TESSERA_TOKEN"';
 
 /** One part a line. */
-const lines = (...parts: readonly string[]): string => parts.filter(Boolean).join(" \\\n  ");
+export const lines = (...parts: readonly string[]): string => parts.filter(Boolean).join(" \\\n  ");
 
 function curl(call: SnippetCall): string {
   const { endpoint, url, needsToken } = call;
@@ -210,5 +210,5 @@ const pythonOf = (value: unknown): string => literals(value, (one) => CONSTANTS[
 const formFileName = (name: string): string => (/[;,"]/.test(name) ? JSON.stringify(name) : name);
 
 /** A word of a POSIX shell. */
-const quote = (word: string): string =>
+export const quote = (word: string): string =>
   /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;

@@ -1,9 +1,10 @@
 /** Reads what a deployment says of itself. */
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { type DescriptionDocuments, readEndpoint } from "./description.ts";
+import { readMounts } from "./mounts.ts";
 import type { PlaygroundTarget } from "./target.ts";
 
-/** The name of the service and its endpoints; a form goes on while those of a new revision are read. */
+/** The name of the service, its endpoints and its servers; a form goes on while those of a new revision are read. */
 export const useDescription = ({ name, version, send }: PlaygroundTarget) =>
   useQuery({
     queryKey: ["description", name, version],
@@ -12,7 +13,7 @@ export const useDescription = ({ name, version, send }: PlaygroundTarget) =>
       const schema: DescriptionDocuments["schema"] = await read("/schema.json");
       const docs: DescriptionDocuments["docs"] = await read("/docs.json");
       const endpoints = schema.routes.map((route) => readEndpoint(route, docs));
-      return { name: schema.name, endpoints };
+      return { name: schema.name, endpoints, mounts: readMounts(docs), document: docs };
     },
     staleTime: Number.POSITIVE_INFINITY,
     placeholderData: keepPreviousData,

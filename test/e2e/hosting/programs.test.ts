@@ -10,8 +10,9 @@ import { buildArtifact } from "../../../src/artifacts/build.ts";
 import type { BuiltArtifact } from "../../../src/artifacts/build-options.ts";
 import type { ProgramService } from "../../../src/artifacts/program.ts";
 import { deployPlan } from "../../../src/cli/deploy/plan.ts";
-import { DeploymentStatus } from "../../../src/client/index.ts";
+import { DeploymentStatus, WorkerPlace } from "../../../src/client/index.ts";
 import { skipped } from "../../pool/sandbox/available.ts";
+import { startAgent, workerToken } from "../workers/agent-program.ts";
 import { type CallOptions, World } from "./world.ts";
 
 const WEB = fileURLToPath(new URL("../../fixtures/programs/web", import.meta.url));
@@ -147,6 +148,19 @@ describe.skipIf(skipped)(`a program that is deployed${skipped}`, () => {
     await Promise.all(callers);
     agent.destroy();
     expect(Object.keys(counts).sort()).toEqual(["200 1", "200 2"]);
+  }, 60_000);
+
+  it("runs on a machine that has joined", async () => {
+    const settings = { place: WorkerPlace.REMOTE };
+    await world.deploy("away", await build({ "name: web": "name: away" }), { settings });
+    await using agent = startAgent(world, {
+      ...{ token: await workerToken(world, ["away"]), deployment: "away" },
+      flags: ["--sandbox", "kernel"],
+    });
+    await world.until("away", ({ status }) => status === DeploymentStatus.READY);
+    const answer = await world.call("away", "/who", { method: "GET" });
+    expect(answer.json).toMatchObject({ revision: expect.any(Number), options: "" });
+    expect(agent.pid).toBeGreaterThan(0);
   }, 60_000);
 
   it.each([

@@ -354,6 +354,8 @@ function join(server: Duplex, caller: Duplex, onEnd: () => void): void {
     from.on("error", () => from.destroy());
     from.once("close", () => {
       to.end();
+      // Its last bytes would be lost on the way to a side that is not read any more.
+      to.resume();
       // Where the other side does not read, or does not end, nothing else would close it.
       setTimeout(() => to.destroy(), HALF_CLOSED_MS).unref();
     });

@@ -24,7 +24,7 @@ const MEBIBYTE = 1024 ** 2;
 
 const SERVICE = `
 import json, os
-from tessera import api, mount, service
+from tessera import api, mount, service, socket
 
 JSON = [(b"content-type", b"application/json")]
 
@@ -45,6 +45,11 @@ async def app(scope, receive, send):
 @service
 class Shop:
     server = mount("/", app, concurrency=50)
+
+    @socket
+    async def talk(self, ctx) -> None:
+        async for message in ctx.socket:
+            await ctx.socket.send(ctx.request.headers["tessera-caller"])
 
     @api
     def die(self) -> None:
@@ -108,10 +113,10 @@ describe.skipIf(skipped)(`a mounted server of a deployment${skipped}`, () => {
     });
 
   /** A WebSocket of the deployment, and what its caller hears of its end. */
-  async function socket(value: string) {
+  async function socket(value: string, path = "/live") {
     const { port } = new URL(world.platform.url);
     const sent = request({
-      ...{ port, host: "127.0.0.1", path: "/live", agent: false },
+      ...{ port, host: "127.0.0.1", path, agent: false },
       headers: {
         ...{
           host: `shop.acme.apps.localhost:${port}`,
@@ -151,6 +156,22 @@ describe.skipIf(skipped)(`a mounted server of a deployment${skipped}`, () => {
     expect(performance.now() - startMs).toBeLessThan(1_000);
     expect(kept.opened.destroyed).toBe(false);
     kept.opened.destroy();
+  });
+
+  it("has functions that speak through WebSockets, for whoever may call it", async () => {
+    const asked = await world.call("shop", "/talk", { method: "GET" });
+    expect(asked.status).toBe(401);
+    const made = await token();
+    const plain = await world.call("shop", "/talk", { method: "GET", token: made.value });
+    expect(plain.status).toBe(426);
+    const { opened, closed, bytes } = await socket(made.value, "/talk");
+    // A masked text without content.
+    opened.write(Buffer.from([0x81, 0x80, 0, 0, 0, 0]));
+    await expect.poll(() => String(bytes())).toMatch(/token="[^"]+", organization="acme"$/);
+    const startMs = performance.now();
+    await world.client.tokens.deleteToken({ tokenId: made.id });
+    await closed;
+    expect(performance.now() - startMs).toBeLessThan(1_000);
   });
 
   it("answers each request of a rolling update, and closes WebSockets with 1012", async () => {

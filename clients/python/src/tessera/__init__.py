@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from .sdk.mounts import mount
     from .sdk.options import Duration
     from .sdk.services import service
+    from .sdk.sockets import SocketContext, socket
     from .status import Attempt, Progress, TaskStatus
     from .sync_client import SyncEndpoint, SyncHTTPClient, SyncTask
     from .task_events import LogEvent, ProgressEvent, StateEvent, TaskEvent
@@ -119,6 +120,7 @@ _MODULES = {
     "sdk.mounts": ["mount"],
     "sdk.options": ["Duration"],
     "sdk.services": ["service"],
+    "sdk.sockets": ["SocketContext", "socket"],
     "status": ["Attempt", "Progress", "TaskStatus"],
     "sync_client": ["SyncEndpoint", "SyncHTTPClient", "SyncTask"],
     "task_events": ["LogEvent", "ProgressEvent", "StateEvent", "TaskEvent"],
@@ -181,6 +183,7 @@ __all__ = [
     "SchemaChanged",
     "ServerError",
     "ServerNotReached",
+    "SocketContext",
     "StateEvent",
     "SyncEndpoint",
     "SyncHTTPClient",
@@ -207,6 +210,7 @@ __all__ = [
     "model_path",
     "mount",
     "service",
+    "socket",
     "task",
     "to_numpy",
     "to_pandas",

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..sdk.executable import MountedServer, ServiceError
+from .lingering import lingering
 from .programs import RunningProgram
 
 IDLE_CONNECTION_SECONDS = 120
@@ -24,6 +25,8 @@ SHUTDOWN_SECONDS = 5
 CONNECT_SECONDS = 10
 """As long as the node waits for a connection."""
 CONNECT_RETRY_SECONDS = 0.01
+PING_SECONDS = 30
+"""When a WebSocket of a function is pinged, and how long its caller has to answer."""
 _ROUTE = b"tessera-route"
 """What an answer says to the node alone."""
 RESTART_FRAME = b"\x88\x02\x03\xf4"
@@ -85,7 +88,7 @@ class Mounts:
         task.add_done_callback(self._connecting.discard)
 
     def retire(self) -> None:
-        """Ends WebSockets with the code 1012. Other connections end with the node's last request."""
+        """Ends WebSockets with the code 1012. Others end with the last request of the node."""
         for server in self._servers:
             server.retire()
 
@@ -117,11 +120,12 @@ class _Server:
         app = self._mounted.application()
         if not callable(app):
             raise ServiceError(f"the server at {self._path} is no ASGI application, but {app!r}")
+        max_message = self._mounted.max_message
         self._config = uvicorn.Config(
             _below(app, self._path),
             # Chosen already: that of the worker.
             loop="none",
-            lifespan="auto",
+            lifespan="auto" if max_message is None else "off",
             log_config=None,
             access_log=False,
             # Callers and schemes are those that the node tells; nobody else connects.
@@ -130,8 +134,16 @@ class _Server:
             # The node says it.
             date_header=False,
             timeout_keep_alive=IDLE_CONNECTION_SECONDS,
+            **({} if max_message is None else _of_function(max_message)),
         )
         self._config.load()
+        if max_message is not None:
+            if self._config.ws_protocol_class is None:
+                raise ServiceError(
+                    f"the WebSocket at {self._path} needs a library for it, which is not in the "
+                    "environment of the service: add uvicorn[standard] to its requirements"
+                )
+            self._config.ws_protocol_class = lingering(self._config.ws_protocol_class)
         self._state = ServerState()
         self._state.default_headers = list(self._config.encoded_headers)
         self._lifespan = self._config.lifespan_class(self._config)
@@ -207,6 +219,20 @@ async def connected(socket_path: str) -> socket.socket | None:
         else:
             return connection
     return None
+
+
+def _of_function(max_message: int) -> dict[str, Any]:
+    """What uvicorn holds a function's WebSocket to.
+
+    Of messages that wait, it keeps two, or what it has read at once: compressed ones could unfold.
+    """
+    return {
+        "ws_max_size": max_message,
+        "ws_max_queue": 1,
+        "ws_ping_interval": PING_SECONDS,
+        "ws_ping_timeout": PING_SECONDS,
+        "ws_per_message_deflate": False,
+    }
 
 
 def _below(app: Any, path: str) -> Any:

@@ -209,6 +209,11 @@ class MountedServer:
         """The program, after the service was set up; None: ``application`` makes an application."""
         return None
 
+    @property
+    def max_message(self) -> int | None:
+        """Bytes that a message of a function's WebSocket may have; None: it is no such function."""
+        return None
+
     def application(self) -> Any:
         """The application, after the service was set up."""
         raise NotImplementedError

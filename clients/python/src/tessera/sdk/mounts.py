@@ -45,6 +45,8 @@ class QueueOptions(TypedDict, total=False):
 class Mount:
     """A mounted server of a service, as ``mount`` returns it."""
 
+    max_message: int | None = None
+
     def __init__(
         self,
         path: str,
@@ -277,6 +279,11 @@ class ClassMount(MountedServer):
     def program(self) -> Program | None:
         """The program; None for an application."""
         return self._program
+
+    @property
+    def max_message(self) -> int | None:
+        """That of ``socket``; None for any other server."""
+        return self._mount.max_message
 
     def application(self) -> Any:
         """What was given, or what the method returns."""

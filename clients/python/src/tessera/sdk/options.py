@@ -265,15 +265,19 @@ def _max_json(value: object, place: str) -> dict[str, int]:
     """The size limit of JSON bodies, if one is given."""
     if value is None:
         return {}
+    return {"maxJsonBytes": byte_count(value, place, "max_json", MAX_JSON_BYTES)}
+
+
+def byte_count(value: object, place: str, name: str, most: int) -> int:
+    """A size of at least 1 KiB. Raises ``ServiceError`` that names the option."""
     match = _SIZE.fullmatch(value) if isinstance(value, str) else None
     size = value if match is None else int(match[1]) * _SIZE_UNITS[match[2]]
-    is_size = isinstance(size, int) and not isinstance(size, bool)
-    if not is_size or not 1024 <= size <= MAX_JSON_BYTES:  # type: ignore[operator]
+    if not isinstance(size, int) or isinstance(size, bool) or not 1024 <= size <= most:
         raise ServiceError(
-            f'{place}: max_json must be bytes or a size such as "512KiB" or "64MiB", '
-            f"from 1KiB to 256MiB, not {value!r}"
+            f'{place}: {name} must be bytes or a size such as "512KiB" or "2MiB", '
+            f"from 1KiB to {most // 1024**2}MiB, not {value!r}"
         )
-    return {"maxJsonBytes": size}  # type: ignore[dict-item]
+    return size
 
 
 def milliseconds(value: object, place: str, name: str, least: int, most: int) -> int:

@@ -23,6 +23,7 @@ from .options import (
     check_ready_timeout,
 )
 from .placement import Place, check_placement
+from .sockets import SocketMount
 from .unknown import known_options
 
 Class = TypeVar("Class", bound=type)
@@ -176,6 +177,7 @@ def service(
         root = check_image(image, at)
         mounts = mounts_of(cls, at)
         endpoints = _endpoints(cls, at, is_optional=len(mounts) > 0)
+        _check_sockets(mounts, endpoints, at)
         weights = check_models(models, at)
         definition = ServiceDefinition(
             chosen,
@@ -241,6 +243,21 @@ def _endpoints(cls: type, place: str, *, is_optional: bool) -> Sequence[Endpoint
             "or mount a server"
         )
     return found
+
+
+def _check_sockets(
+    mounts: Sequence[tuple[Mount, Any]], endpoints: Sequence[EndpointDefinition], place: str
+) -> None:
+    """Refuses paths of sockets at which something else would answer."""
+    taken = RESERVED_NAMES | {each.name for each in endpoints}
+    for mount, _ in mounts:
+        name = mount.path[1:]
+        if isinstance(mount, SocketMount) and name in taken:
+            holder = "the server" if name in RESERVED_NAMES else "the endpoint of this name"
+            raise ServiceError(
+                f"{place}: a socket cannot be at {mount.path}, which is for {holder}; "
+                'choose another path, as in @socket(route="/live")'
+            )
 
 
 def _kebab(name: str) -> str:

@@ -97,8 +97,9 @@ export class GpuLedger {
   readonly #onLeftOut: GpuLedgerOptions["onLeftOut"];
   readonly #watch: ShareWatch;
   readonly #grants = new Set<GpuGrant>();
-  /** By the names of the GPUs that some worker has. */
+  /** By the names of the GPUs that some worker has, or may get in this turn. */
   readonly #locks = new Map<string, Disposable>();
+  #unlocking: NodeJS.Immediate | undefined;
   /** The names of those that another program of the machine deals out, as last seen. */
   readonly #elsewhere = new Set<string>();
   /** By the UUIDs of GPUs. */
@@ -137,10 +138,6 @@ export class GpuLedger {
     }));
     const grant = { holder, gpus };
     this.#grants.add(grant);
-    if (!gpus.every((gpu) => this.#lock(gpu))) {
-      this.give(grant);
-      return undefined;
-    }
     return grant;
   }
 
@@ -153,12 +150,7 @@ export class GpuLedger {
   give(grant: GpuGrant): void {
     this.#grants.delete(grant);
     this.#watch.release(grant);
-    for (const gpu of grant.gpus) {
-      if (this.#grantsOn(gpu).length === 0) {
-        this.#locks.get(gpu.uuid)?.[Symbol.dispose]();
-        this.#locks.delete(gpu.uuid);
-      }
-    }
+    this.#unlockSoon();
   }
 
   /** True when there is what is needed once the `gone` have ended. */
@@ -266,28 +258,34 @@ export class GpuLedger {
     }
   }
 
-  /** Locks it, unless it is ours; false when another program of the machine was faster. */
-  #lock(gpu: Gpu): boolean {
-    if (this.#gpus.lock === undefined || this.#locks.has(gpu.uuid)) {
-      return true;
-    }
-    const lock = this.#gpus.lock(gpu);
-    if (lock !== undefined) {
-      this.#locks.set(gpu.uuid, lock);
-    }
-    return lock !== undefined;
-  }
-
-  /** True where no other program of the machine deals it out. */
+  /** Locks it until nobody needs it here; false where another program of the machine deals it out. */
   #isOurs(gpu: Gpu): boolean {
-    const isOurs = this.#locks.has(gpu.uuid) || this.#gpus.lock === undefined || this.#try(gpu);
-    this.#elsewhere[isOurs ? "delete" : "add"](gpu.uuid);
-    return isOurs;
+    const { uuid } = gpu;
+    if (this.#gpus.lock !== undefined && !this.#locks.has(uuid)) {
+      const lock = this.#gpus.lock(gpu);
+      if (lock === undefined) {
+        this.#elsewhere.add(uuid);
+        return false;
+      }
+      this.#locks.set(uuid, lock);
+      this.#unlockSoon();
+    }
+    this.#elsewhere.delete(uuid);
+    return true;
   }
 
-  #try(gpu: Gpu): boolean {
-    using lock = this.#gpus.lock?.(gpu);
-    return lock !== undefined;
+  /** Not at once: what one worker gives another takes in the same turn, and nobody comes between. */
+  #unlockSoon(): void {
+    this.#unlocking ??= setImmediate(() => {
+      this.#unlocking = undefined;
+      const held = new Set([...this.#grants].flatMap(({ gpus }) => gpus.map(({ uuid }) => uuid)));
+      for (const [uuid, lock] of this.#locks) {
+        if (!held.has(uuid)) {
+          lock[Symbol.dispose]();
+          this.#locks.delete(uuid);
+        }
+      }
+    });
   }
 
   /** Who else deals it out; undefined: nobody. */

@@ -123,10 +123,6 @@ export class NodeBudget implements Disposable {
     const { tenant } = request;
     const need = request.need();
     const grant = need.gpus && this.#gpus.take(need.gpus, tenant);
-    if (need.gpus !== undefined && grant === undefined) {
-      // Another program of the machine has just locked one.
-      return undefined;
-    }
     const room = new Room({ tenant, grant }, need, {
       onMeasured: (measured, beforeBytes) => this.#measured(measured, beforeBytes),
       onLeft: (left) => this.#left(left),

@@ -200,7 +200,8 @@ class Page {
   }
 
   comment(line: string): void {
-    const [, keyword, name = "", rest = ""] = /^#\s*(\S+)\s+(\S+)\s*(.*)$/.exec(line) ?? [];
+    // What the last part did not match would be looked for again from each character: it takes all.
+    const [, keyword, name = "", rest = ""] = /^#\s*(\S+)\s+(\S+)\s*(.*)/s.exec(line) ?? [];
     switch (keyword) {
       case "TYPE":
         this.#types.set(name, typeOf(rest.trim()));

@@ -95,15 +95,24 @@ export class Scraper implements Disposable {
           "accept-encoding": "identity",
         },
       });
-      sent.once("response", resolve);
-      sent.once("error", (err) => {
-        // The server may have ended a kept connection at any time; the next one may be new.
-        if (sent.reusedSocket && !signal.aborted) {
-          resolve(this.#get(path, signal));
-        } else {
-          reject(err);
+      let isOver = false;
+      const end = (settle: () => void): void => {
+        if (!isOver) {
+          isOver = true;
+          settle();
         }
-      });
+      };
+      sent.once("response", (res) => end(() => resolve(res)));
+      // An answer that has begun may break, too, of which its reader hears.
+      sent.on("error", (err) =>
+        end(() => {
+          // The server may have ended a kept connection at any time; the next one may be new.
+          const isStale = sent.reusedSocket && !signal.aborted;
+          return isStale ? resolve(this.#get(path, signal)) : reject(err);
+        }),
+      );
+      // Of an answer that changes the protocol nothing else is heard.
+      sent.once("close", () => end(() => reject(new Error("its answer is none of HTTP"))));
       sent.end();
     });
   }

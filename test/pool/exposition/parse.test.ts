@@ -177,6 +177,7 @@ describe("the text format of Prometheus", () => {
       `x{a="${'\\"'.repeat(most / 2)}"} 1`,
       `# HELP ${"a ".repeat(most / 2)}`,
       `#${" ".repeat(most)}x`,
+      `# a ${"b".repeat(most)} x\rx`,
       `x ${" ".repeat(most)}1 #`,
       "{".repeat(most),
       `x{${'a="1",'.repeat(most / 6)}} 1`,

@@ -25,7 +25,7 @@ import { JSON_TYPE } from "../server/http/problem.ts";
 import { sendText } from "../server/monitoring/send.ts";
 import { mountDocuments } from "../server/mounts/described.ts";
 import { answerMounted, type MountedOptions } from "../server/mounts/mounted.ts";
-import { queuedAt } from "../server/mounts/queued.ts";
+import { queuedAt, queuedAtRest } from "../server/mounts/queued.ts";
 import type { PluginContext, ServerPlugin } from "../server/protocols.ts";
 import { register } from "../server/rpc/engine/invoker.ts";
 import { DEPLOYMENT_HEADER, deploymentOf, locatedOf } from "../server/rpc/target.ts";
@@ -221,7 +221,10 @@ function createToServer(
     },
     placeOf: (req, values, words) => {
       const manifest = runningManifest(values);
-      return manifest?.mounts && queuedAt(req, pathOf(req), { manifest, values, words });
+      if (manifest === undefined) {
+        return queuedAtRest(req, pathOf(req), words);
+      }
+      return manifest.mounts && queuedAt(req, pathOf(req), { manifest, values, words });
     },
   });
   const { callEndpoint: method } = EndpointService.method;

@@ -75,14 +75,32 @@ export function queuedAt(
   if (mountAt(manifest, above === "" ? "/" : above) !== mount) {
     return undefined;
   }
-  const query = req.query as Readonly<Record<string, unknown>>;
   if (req.method === "POST" && `/${verb}` === SUBMIT) {
     const url = withoutSubmit(urlOf(req), words.parameters);
     return { submit: toQueued(req, { mount, values, url, given }) };
   }
-  const { task_id: taskId } = query;
-  const asks = words.verbs.includes(verb) && typeof taskId === "string" && isTaskId(taskId);
-  return asks ? { endpoint: mount.path, verb } : undefined;
+  return asksOfTask(req, verb, words.verbs) ? { endpoint: mount.path, verb } : undefined;
+}
+
+/**
+ * The same where nothing of the deployment runs, and nobody knows its mounts: its tasks can be read
+ * all the same, below the path of their mount, unless that might be the name of an endpoint.
+ */
+export function queuedAtRest(
+  req: FastifyRequest,
+  path: string,
+  { verbs }: QueueWords,
+): QueuedPlace | undefined {
+  const [above = "", verb = ""] = split(path.endsWith("/") ? path.slice(0, -1) : path);
+  const isOfEndpoint = above.lastIndexOf("/") === 0;
+  return !isOfEndpoint && asksOfTask(req, verb, verbs)
+    ? { endpoint: above === "" ? "/" : above, verb }
+    : undefined;
+}
+
+function asksOfTask({ query }: FastifyRequest, verb: string, verbs: readonly string[]): boolean {
+  const { task_id: taskId } = query as Readonly<Record<string, unknown>>;
+  return verbs.includes(verb) && typeof taskId === "string" && isTaskId(taskId);
 }
 
 function placeOf(mount: MountManifest): Pick<QueuedRequest, "endpoint" | "path"> {

@@ -56,6 +56,14 @@ export interface MountRequestsOptions {
   readonly maxFileBytes: number;
 }
 
+/** The calls of the worker. */
+interface MountRequestHost {
+  /** Removes an execution from those under way; undefined when it has already ended. */
+  settle(id: number): Execution | undefined;
+  /** Whether the process of the servers has ended since then, and its worker has not. */
+  hasRestartedSince(ms: number): boolean;
+}
+
 /** A task for a mounted server, which its worker's agent connects to. */
 type MountCall = Pick<ExecuteOptions, "endpoint" | "taskId" | "attempt" | "trace" | "arguments"> & {
   readonly agent: Agent;
@@ -77,13 +85,15 @@ interface Answer {
 
 export class MountRequests {
   readonly #options: MountRequestsOptions;
-  readonly #settle: (id: number) => Execution | undefined;
+  readonly #host: MountRequestHost;
   readonly #underWay = new Map<number, AbortController>();
 
-  /** `settle` removes an execution from those under way; undefined when it has already ended. */
-  constructor(options: MountRequestsOptions, settle: (id: number) => Execution | undefined) {
+  /** Those whose connection has ended. */
+  #broken = 0;
+
+  constructor(options: MountRequestsOptions, host: MountRequestHost) {
     this.#options = options;
-    this.#settle = settle;
+    this.#host = host;
   }
 
   get size(): number {
@@ -118,9 +128,9 @@ export class MountRequests {
       return;
     }
     if (status < 400 && payload !== undefined) {
-      this.#settle(id)?.succeed(payload);
+      this.#host.settle(id)?.succeed(payload);
     } else {
-      this.#settle(id)?.fail(failureOf(endpoint, status, payload), {
+      this.#host.settle(id)?.fail(failureOf(endpoint, status, payload), {
         answer: payload,
         isFinal: status < 500 && !WORTH_RETRYING.has(status),
       });
@@ -133,7 +143,7 @@ export class MountRequests {
     }
     const isOurs = thrown instanceof Problem || thrown instanceof BlobMissing;
     if (isOurs || thrown instanceof TypeError) {
-      endWith(this.#settle(id), thrown);
+      endWith(this.#host.settle(id), thrown);
       return;
     }
     const { code = "", message } = thrown as NodeJS.ErrnoException;
@@ -144,8 +154,20 @@ export class MountRequests {
       ...{ code: "unavailable", reason: "CALL_FAILED" as const },
       message: `the server at ${endpoint} ${said}`,
     };
-    const fail = setTimeout(() => this.#settle(id)?.fail(failure), WORKER_END_NOTICE_MS);
-    ended.addEventListener("abort", () => clearTimeout(fail), { once: true });
+    this.#broken += 1;
+    const alone = this.#broken === 1 && this.size === 1;
+    const sinceMs = performance.now() - WORKER_END_NOTICE_MS;
+    const told = setTimeout(() => {
+      if (this.#host.hasRestartedSince(sinceMs)) {
+        this.#host.settle(id)?.lose({ message: "its process ended", alone, outOfMemory: false });
+      } else {
+        this.#host.settle(id)?.fail(failure);
+      }
+    }, WORKER_END_NOTICE_MS);
+    ended.addEventListener("abort", () => {
+      this.#broken -= 1;
+      clearTimeout(told);
+    });
   }
 
   async #answer(call: MountCall, signal: AbortSignal): Promise<Answer> {

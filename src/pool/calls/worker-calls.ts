@@ -51,6 +51,8 @@ interface CallExecutor {
   isBlocked(): boolean;
   /** True while nothing reaches it, so that it cannot hear an abort; it ends its calls by itself. */
   isCutOff?(): boolean;
+  /** Whether the process of its service has ended since then, by `performance.now()`, and the worker has not. */
+  hasRestartedSince?(ms: number): boolean;
   /** `isDraining` has changed. Undefined: it cannot drain, and is ended instead. */
   readonly onDraining?: () => void;
 }
@@ -84,7 +86,10 @@ export class WorkerCalls implements ExecutionHost {
         sacrifice: (message) => target.sacrifice(message),
         onDraining,
       });
-    this.#requests = new MountRequests(mounts, (id) => this.#settle(id));
+    this.#requests = new MountRequests(mounts, {
+      settle: (id) => this.#settle(id),
+      hasRestartedSince: (ms) => target.hasRestartedSince?.(ms) === true,
+    });
     this.#transfers = transfers({
       settle: (callId) => this.#settle(callId),
       isUnderWay: (callId) => this.#executions.has(callId),

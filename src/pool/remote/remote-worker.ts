@@ -80,6 +80,8 @@ export class RemoteWorker implements Worker {
     () => this.#finishWhenIdle(),
   );
   #heardMs = performance.now();
+  /** When it last said that it takes no calls, as it does when its process has ended. */
+  #withdrawnMs = Number.NEGATIVE_INFINITY;
   #watch: NodeJS.Timeout;
   #usage: WorkerUsage = { cpuMs: 0, memoryBytes: 0 };
   #endedFor: string | undefined;
@@ -115,6 +117,7 @@ export class RemoteWorker implements Worker {
         },
         isBlocked: () => false,
         isCutOff: () => this.#stream === undefined && !this.ended,
+        hasRestartedSince: (ms) => this.#withdrawnMs > ms,
       },
     );
     this.transfers = transfers[0] as RemoteTransfers;
@@ -329,6 +332,9 @@ export class RemoteWorker implements Worker {
   }
 
   offers(slots: ReadonlyMap<string, number>, fault?: string): void {
+    if (slots.size === 0) {
+      this.#withdrawnMs = performance.now();
+    }
     this.#slots = slots;
     this.fault = fault;
     this.#options.onCapacity();

@@ -385,6 +385,23 @@ describe("a request to a mounted server with a queue", () => {
 });
 
 describe("queued requests", () => {
+  it("can be read where nothing of their deployment runs", async () => {
+    await using world = await World.start();
+    await world.deployed("queueing", await artifact("queueing"));
+    const { json } = await world.call("queueing", "/items/submit", { method: "POST" });
+    const path = `/get?task_id=${(json as Sent).task_id}&wait=30`;
+    expect((await world.call("queueing", path)).status).toBe(200);
+    await world.client.deployments.stopDeployment({ deployment: "queueing" });
+    expect((await world.call("queueing", path)).json.url).toBe("/items");
+    await world.platform[Symbol.asyncDispose]();
+    await using again = await start(world.folder);
+    const read = await until(
+      () => call(again, "queueing", path),
+      ({ status }) => status !== 503,
+    );
+    expect([read.status, read.json.url]).toEqual([200, "/items"]);
+  }, 90_000);
+
   it(`have one answer each when their server is killed amid ${MANY} of them, and none is lost with the node`, async () => {
     await using world = await World.start({ env: { TESSERA_SANDBOX: "permission" } });
     await world.deployed("queueing", await artifact("queueing"), {

@@ -300,6 +300,29 @@ describe.skipIf(skipped)(`a mounted server in Python at an agent${skipped}`, () 
     await expect.poll(async () => (await call("/x", options)).status).toBe(200);
   });
 
+  it("that dies amid queued requests answers each of them in the end", async () => {
+    const { value } = await token();
+    const kept = new Agent({ keepAlive: true, maxSockets: 10 });
+    const asked = { token: value, agent: kept };
+    const ids = await Promise.all(
+      Array.from({ length: 60 }, async (_, n) => {
+        const { json } = await call("/slow/submit", { method: "POST", ...asked });
+        if (n === 30) {
+          await call("/die", { body: {}, ...asked });
+        }
+        return json.task_id;
+      }),
+    );
+    const answers = await Promise.all(
+      ids.map(async (id) => {
+        const found = await call(`/slow/get?task_id=${id}&wait=60`, { method: "GET", ...asked });
+        return [found.status, found.json.headers?.["tessera-task-id"]];
+      }),
+    );
+    kept.destroy();
+    expect(answers).toEqual(ids.map((id) => [200, id]));
+  }, 180_000);
+
   it("whose agent is killed amid requests answers each, and its WebSockets end", async () => {
     const { value } = await token();
     const options = { method: "GET", token: value } as const;

@@ -63,6 +63,8 @@ describe("a mounted server", () => {
     ]);
     expect(described["/ui/submit"]?.post?.operationId).toBe("server-1.submit");
     expect(described["/status"]).toBeUndefined();
-    expect((tags as { name: string }[]).map(({ name }) => name)).toContain("the server at /ui");
+    expect((tags as { name: string }[]).map(({ name }) => name)).toContain(
+      "tasks of the server at /ui",
+    );
   });
 });

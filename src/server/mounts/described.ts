@@ -138,6 +138,8 @@ async function documentOf(
     const res = await new Promise<IncomingMessage>((resolve, reject) => {
       sent.once("response", resolve);
       sent.on("error", reject);
+      // Of an answer that changes the protocol nothing else is heard.
+      sent.once("close", () => reject(new NoDocument(`${said} was not answered in HTTP`)));
       sent.end();
     });
     try {

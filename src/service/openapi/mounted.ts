@@ -444,7 +444,9 @@ function withoutReferences(examples: Members): Members {
 function hasWholePaths({ servers, paths }: Members, mounted: string): boolean {
   const [server] = Array.isArray(servers) ? servers : [];
   const url = isMembers(server) && typeof server.url === "string" ? server.url : "";
-  const [, base = ""] = /^(?:https?:\/\/[^/]*)?(\/.*?)\/*$/s.exec(url) ?? [];
+  // The expression takes the square of their number for slashes, and no longer path can be meant.
+  const given = url.slice(0, MAX_PATH_CHARACTERS);
+  const [, base = ""] = /^(?:https?:\/\/[^/]*)?(\/.*?)\/*$/s.exec(given) ?? [];
   const below = Object.keys(paths as Members);
   return (
     base !== mounted && below.every((path) => path === mounted || path.startsWith(`${mounted}/`))

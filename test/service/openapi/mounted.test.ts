@@ -244,4 +244,11 @@ describe("the document of a mounted server, in that of its deployment", () => {
     merged({ "/": describes(paths, { components: { schemas } }) });
     expect(took()).toBeLessThan(1_500);
   });
+
+  it("is merged in little time where it says of its server nothing but slashes", () => {
+    const servers = [{ url: `${"/".repeat(1024 ** 2)}x` }];
+    const took = threadTimer();
+    merged({ "/ui": describes({ "/items": { get: OK } }, { servers }) });
+    expect(took()).toBeLessThan(1_500);
+  });
 });

@@ -7,11 +7,14 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { buildArtifact } from "../../../src/artifacts/build.ts";
 import { leftOut } from "../../needed.ts";
 import { Program } from "../cli/program.ts";
+import { World } from "../hosting/world.ts";
 import { chromiumMissing, launchChromium } from "./chromium.ts";
-import { axeFinds } from "./console-browser.ts";
+import { axeFinds, ConsoleBrowser } from "./console-browser.ts";
 
+const EMAIL = "ada@example.com";
 const skipped = leftOut(chromiumMissing);
 
 /** A server with a document, in which something is wrong, and one without. */
@@ -88,7 +91,7 @@ describe.skipIf(skipped)(`mounted servers in a browser${skipped}`, { timeout: 60
     await page.goto(`${url}/#/%2Fui`);
     await page.getByText(/GET \/ui\/openapi.json|its document is no JSON/).waitFor();
     const opened = page.waitForEvent("popup");
-    await page.getByRole("link", { name: "Open its page" }).click();
+    await page.getByRole("link", { name: "Open /ui" }).click();
     expect(await (await opened).locator("body").innerText()).toBe("its own page");
   });
 
@@ -98,5 +101,20 @@ describe.skipIf(skipped)(`mounted servers in a browser${skipped}`, { timeout: 60
     await phone.getByText("PUT /shop/items/{number}").click();
     expect(await phone.evaluate("document.documentElement.scrollWidth")).toBe(390);
     await phone.close();
+  });
+
+  it("stand in the playground of the console, which calls as the person who looks", async () => {
+    await using world = await World.start();
+    await world.deployed("shop", await buildArtifact(join(folder, "service.js")), {
+      authorization: true,
+      settings: { minWorkers: 1 },
+    });
+    await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
+    await person.go("/o/acme/deployments/shop/playground#/%2Fshop");
+    await person.page.getByText("PUT /shop/items/{number}").click();
+    await person.page.getByText('-H "authorization: Bearer $TESSERA_TOKEN"').first().waitFor();
+    const link = person.page.getByRole("link", { name: "Open /shop" });
+    expect(await link.getAttribute("href")).toMatch(/^http:\/\/shop\.acme\..*\/shop$/);
+    await person.isSoundInAllWindows("playground-mount");
   });
 });

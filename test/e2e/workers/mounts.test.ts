@@ -66,6 +66,8 @@ async def app(scope, receive, send):
             pass
         left.append(scope["query_string"].decode())
         return
+    if path == "/openapi.json":
+        return await answer(send, {"openapi": "3.1.0", "paths": {"/slow": {"get": {}}}})
     if path == "/slow":
         await asyncio.sleep(0.2)
     headers = {name.decode(): value.decode() for name, value in scope["headers"]}
@@ -176,6 +178,8 @@ describe.skipIf(skipped)(`a mounted server in Python at an agent${skipped}`, () 
     expect(json.headers).not.toHaveProperty("authorization");
     const { endpoints } = await world.client.deployments.getDeployment({ deployment: "shop" });
     expect(endpoints.map(({ name }) => name)).toEqual(["die", "/"]);
+    const docs = await call("/docs.json", { method: "GET", token: value });
+    expect(docs.json.paths["/slow"].get.tags).toEqual(["the server at /"]);
   });
 
   it("answers piece by piece, and hears that its caller has left", async () => {

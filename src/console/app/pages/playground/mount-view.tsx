@@ -31,7 +31,7 @@ export function MountView({ target, mount, document, heading: Heading }: MountVi
             target="_blank"
             rel="noreferrer"
           >
-            Open its page
+            Open <bdi>{path}</bdi>
           </a>
         </div>
         <p className="description">{description}</p>

@@ -2,6 +2,7 @@
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { buildArtifact } from "../../../src/artifacts/build.ts";
+import { DeploymentStatus } from "../../../src/client/index.ts";
 import { World } from "./world.ts";
 
 const SERVICE = fileURLToPath(
@@ -67,4 +68,28 @@ describe("the OpenAPI documents of mounted servers", () => {
     expect((await call("/named/asked")).json).toBe(1);
     expect(performance.now() - fromMs).toBeLessThan(2_500);
   });
+
+  it("are not worth a worker to a deployment that sleeps", async () => {
+    const deployment = "sleeps";
+    const { deployments } = world.client;
+    await world.deployed(deployment, await buildArtifact(SERVICE), {
+      settings: { minWorkers: 0, maxWorkers: 1 },
+    });
+    await deployments.stopDeployment({ deployment });
+    await world.until(
+      deployment,
+      ({ status, workers }) => status === DeploymentStatus.STOPPED && workers === 0,
+    );
+    await deployments.startDeployment({ deployment });
+    await world.until(deployment, ({ status }) => status === DeploymentStatus.READY);
+    const { tags } = (await world.call("sleeps", "/docs.json")).json as Docs;
+    expect(tags.at(-1)?.description).toBe(
+      "A mounted server. Its operations are not here: no worker is running that could be asked.",
+    );
+    expect((await deployments.getDeployment({ deployment })).workers).toBe(0);
+    // It is asked as soon as one runs.
+    await world.call("sleeps", "/double", { body: { number: 1 } });
+    const woken = (await world.call("sleeps", "/docs.json")).json as Docs;
+    expect(woken.paths).toHaveProperty(["/items/{number}"]);
+  }, 60_000);
 });

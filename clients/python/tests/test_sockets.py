@@ -28,8 +28,8 @@ def test_it_is_a_mounted_server_at_the_name_of_its_method_or_at_its_route() -> N
     assert definition is not None
     hosted = HostedClass(definition)
     assert hosted.manifest["mounts"] == [
-        {"path": "/live", "timeoutMs": 60_000, "concurrency": 100},
-        {"path": "/v1/live", "timeoutMs": 60_000, "concurrency": 1_000},
+        {"path": "/live", "timeoutMs": 60_000, "concurrency": 100, "openapi": ""},
+        {"path": "/v1/live", "timeoutMs": 60_000, "concurrency": 1_000, "openapi": ""},
     ]
     assert [each.max_message for each in hosted.mounts] == [1024**2, 4 * 1024**2]
 

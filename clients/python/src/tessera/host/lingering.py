@@ -26,6 +26,14 @@ def lingering(protocol: Any) -> Any:
             if not self._ending.has_ended:
                 super().data_received(data)
 
+        def keepalive_timeout(self) -> None:
+            # Behind what its method has not read yet, the answer to a ping cannot be seen.
+            if self._ending.is_paused:
+                self.pong_timer = None
+                self.schedule_ping()
+            else:
+                super().keepalive_timeout()
+
     return Lingering
 
 
@@ -35,6 +43,7 @@ class _EndingTransport:
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
         self.has_ended = False
+        self.is_paused = False
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
@@ -48,7 +57,12 @@ class _EndingTransport:
 
     def pause_reading(self) -> None:
         if not self.has_ended:
+            self.is_paused = True
             self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        self.is_paused = False
+        self._transport.resume_reading()
 
     def close(self) -> None:
         if self.is_closing():

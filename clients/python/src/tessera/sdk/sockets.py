@@ -133,6 +133,7 @@ class SocketMount(Mount):
             concurrency=concurrency,
             queue=False,
             metrics=None,
+            openapi=False,
         )
         at = f"@socket {function.__name__}"
         size = DEFAULT_MESSAGE_BYTES if max_message is None else max_message

@@ -169,8 +169,8 @@ describe("a request to a mounted server with a queue", () => {
   it("is cancelled, and its server hears that the caller has left", async () => {
     const taskId = await submit("/slow/submit?ms=20000&n=left");
     await until(
-      () => status(taskId),
-      (found) => found.status === "running",
+      () => ask("/seen"),
+      ({ text }) => text.includes("/slow?ms=20000&n=left"),
     );
     const early = await ask(`/cancel?task_id=${taskId}`, { method: "POST" });
     expect(reasonOf(early)).toBe("TASK_ALREADY_STARTED");

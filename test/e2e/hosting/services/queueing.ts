@@ -5,9 +5,11 @@ import { api, service, task } from "tessera-platform";
 import * as z from "zod";
 
 let answers = 0;
+const seen: string[] = [];
 const left: string[] = [];
 
 const server = createServer(async (req, res) => {
+  seen.push(req.url ?? "");
   const { pathname, searchParams } = new URL(req.url ?? "", "http://server");
   res.once("close", () => {
     if (!res.writableFinished) {
@@ -17,6 +19,9 @@ const server = createServer(async (req, res) => {
   const body = await buffer(req);
   answers += 1;
   switch (pathname) {
+    case "/seen":
+      res.end(JSON.stringify(seen));
+      return;
     case "/left":
       res.end(JSON.stringify(left));
       return;

@@ -167,7 +167,7 @@ def has_command(service: Any) -> bool:
 
 def command_of(service: Any) -> tuple[list[str], int, str]:
     """The command of a service that was set up, its port, and its path for health."""
-    from bentoml import get_current_service
+    from bentoml import get_current_service  # pyright: ignore[reportAttributeAccessIssue]
     from bentoml._internal.utils import expand_envs
 
     make = getattr(get_current_service(), "__command__", None)

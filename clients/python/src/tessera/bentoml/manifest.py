@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, get_args, get_origin
 
-from bentoml import Model as StoredModel
+from bentoml import Model as StoredModel  # pyright: ignore[reportAttributeAccessIssue]
 from bentoml.models import BentoModel, HuggingFaceModel
 
 from ..sdk.acceptance import accepted

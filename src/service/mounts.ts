@@ -64,7 +64,8 @@ export const SAID_TO_SERVERS = new RegExp(`^(?:${SAID_BY_PLATFORM})$`);
 /** What a caller cannot say with a task: the above, what is of one connection or of a body's length, and the trace. */
 const NOT_OF_TASKS = `${SAID_BY_PLATFORM}|connection|content-length|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|traceparent|tracestate`;
 
-const TASK_INPUT: JsonSchema = {
+/** The arguments of a task for the server at a path: a request of that path, or of one below it. */
+const taskInput = (mounted: string): JsonSchema => ({
   type: "object",
   required: ["method", "path"],
   additionalProperties: false,
@@ -72,7 +73,8 @@ const TASK_INPUT: JsonSchema = {
     method: { type: "string", enum: TASK_METHODS, description: "The method of the request." },
     path: {
       type: "string",
-      pattern: '^/[!-"$-~\\x80-\\xff]*$',
+      pattern:
+        mounted === "/" ? `^/${IN_URL}*$` : `^${literal(encodeURI(mounted))}(?:[/?]${IN_URL}*)?$`,
       maxLength: 8_192,
       description: "The path of the request, with its query, as in a URL.",
     },
@@ -90,7 +92,15 @@ const TASK_INPUT: JsonSchema = {
     },
     [MOUNT_BODY]: { type: "string", format: "binary", description: "Its body." },
   },
-};
+});
+
+/** What a URL may have. */
+const IN_URL = '[!-"$-~\\x80-\\xff]';
+
+/** A text as an expression that matches it alone. */
+function literal(text: string): string {
+  return text.replaceAll(/[$()*+.]/g, "\\$&");
+}
 
 /**
  * A task endpoint that stands for a mounted server with a queue: its arguments are a request, its
@@ -106,7 +116,7 @@ export function mountTask(mount: MountManifest): EndpointManifest | undefined {
         name: path,
         kind: "task",
         description: `Requests to the server at ${path}.`,
-        input: TASK_INPUT,
+        input: taskInput(path),
         files: { [MOUNT_BODY]: { required: false, array: false } },
         output: {},
         outputFile: {},

@@ -39,6 +39,10 @@ describe("a mounted server", () => {
       { ...good, path: `//${"a".repeat(9_000)}` },
       { ...good, path: "/a#b" },
       { ...good, path: "http://other/" },
+      { ...good, path: "/" },
+      { ...good, path: "/admin" },
+      { ...good, path: "/uis" },
+      { ...good, path: "/u/ui" },
       { ...good, headers: { "X-Upper": "a" } },
       { ...good, headers: { "transfer-encoding": "chunked" } },
       { ...good, headers: { "proxy-authorization": "x" } },
@@ -51,6 +55,17 @@ describe("a mounted server", () => {
     expect(["x-tenant", "tessera-caller", "host", "x_forwarded_for"].map(isKeptForTask)).toEqual([
       ...[true, false, false, false],
     ]);
+  });
+
+  it.each([
+    ["/", "/any?x=1", "/"],
+    ["/v1.0", "/v1.0", "/v1.0/a", "/v1.0?a"],
+    ["/grüße/($)", "/gr%C3%BC%C3%9Fe/($)/a"],
+  ])("takes tasks for its own paths alone: those of %s", (path, ...own) => {
+    const { input } = mountTask({ ...queued, path }) ?? {};
+    const { pattern } = (input as { properties: { path: { pattern: string } } }).properties.path;
+    expect(own.filter((each) => !new RegExp(pattern, "u").test(each))).toEqual([]);
+    expect(new RegExp(pattern, "u").test("/v1x0/a")).toBe(path === "/");
   });
 
   it("has the paths of its tasks in OpenAPI, below those of endpoints", () => {

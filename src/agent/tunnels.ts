@@ -8,7 +8,8 @@ import { once } from "node:events";
 import type { Agent, ClientRequestArgs } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Connect } from "../../gen/tessera/v1/worker_pb.js";
-import { MAX_FRAME_BYTES } from "../pool/remote/tunnel.ts";
+import { framesOf } from "../pool/remote/tunnel.ts";
+import { Turns } from "../pool/remote/turns.ts";
 import { mountEndpoint } from "../service/mounts.ts";
 import type { SessionAccess } from "./files.ts";
 import type { JoinedService } from "./service.ts";
@@ -27,6 +28,7 @@ interface TunnelsOptions {
 export class Tunnels {
   readonly #options: TunnelsOptions;
   readonly #open = new Map<bigint, AbortController>();
+  readonly #turns = new Turns();
 
   constructor(options: TunnelsOptions) {
     this.#options = options;
@@ -47,7 +49,8 @@ export class Tunnels {
       worker?.capacity.take(endpoint);
     }
     const server = connectionOf(worker?.agentOf(path));
-    void carry(server, { ...this.#options.access(), id, signal: ended.signal }).finally(() => {
+    const carried = { ...this.#options.access(), turns: this.#turns, id, signal: ended.signal };
+    void carry(server, carried).finally(() => {
       this.#open.delete(id);
       if (endpoint) {
         worker?.release(endpoint);
@@ -84,7 +87,15 @@ function connectionOf(agent: Agent | undefined): Promise<Duplex> {
   });
 }
 
+/** What a server sends, in frames. */
+async function* sentBy(server: Duplex): AsyncGenerator<{ readonly data: Uint8Array }> {
+  for await (const chunk of server.iterator({ destroyOnReturn: false })) {
+    yield* framesOf(chunk);
+  }
+}
+
 interface Carried extends SessionAccess {
+  readonly turns: Turns;
   readonly id: bigint;
   readonly signal: AbortSignal;
 }
@@ -92,15 +103,11 @@ interface Carried extends SessionAccess {
 /** Passes bytes both ways until one side has ended. Never rejects. */
 async function carry(
   server: Promise<Duplex>,
-  { client, session, id, signal }: Carried,
+  { client, session, turns, id, signal }: Carried,
 ): Promise<void> {
   const sent = (async function* () {
     yield { header: { session, id } };
-    for await (const chunk of (await server).iterator({ destroyOnReturn: false })) {
-      for (let at = 0; at < chunk.length; at += MAX_FRAME_BYTES) {
-        yield { data: chunk.subarray(at, at + MAX_FRAME_BYTES) };
-      }
-    }
+    yield* turns.inTurn(sentBy(await server));
   })();
   server.catch(() => {
     // Who waits for it hears that.

@@ -19,7 +19,7 @@ export function tunnel(sessions: WorkerSessions): ServiceImpl<typeof WorkerServi
     }
     const { session, id } = first.header;
     const { worker } = sessions.get(session, principal);
-    const connection = new Tunnel(dataOf(first, messages));
+    const connection = new Tunnel(dataOf(first, messages), worker.turns);
     // Nobody may listen yet, and its end is that of the call.
     connection.on("error", () => {});
     const leave = (): void => {

@@ -38,6 +38,7 @@ import type { HeldCall, RemoteResult, RemoteStream } from "./messages.ts";
 import { RemoteMounts } from "./mounts.ts";
 import { RemoteTransfers, type RemoteTransfersOptions } from "./transfers.ts";
 import type { Tunnel } from "./tunnel.ts";
+import { Turns } from "./turns.ts";
 
 /**
  * How much longer than its grace period an aborted call may take to end: the worker ends it by
@@ -60,6 +61,8 @@ export class RemoteWorker implements Worker {
   readonly isDraining = false;
   fault: string | undefined;
   readonly transfers: RemoteTransfers;
+  /** Of what its tunnels are sent. */
+  readonly turns = new Turns();
   readonly #options: RemoteWorkerOptions;
   readonly #executions: WorkerCalls;
   readonly #exited = Promise.withResolvers<WorkerEnd>();

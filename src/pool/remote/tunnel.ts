@@ -4,9 +4,10 @@
  * told to be so when it was sent, so a slow side holds up this connection alone.
  */
 import { Duplex } from "node:stream";
+import type { Turns } from "./turns.ts";
 
-/** Bytes of one frame. */
-export const MAX_FRAME_BYTES = 64 * 1024;
+/** Bytes of one frame; the protocol takes 64 KiB. */
+const MAX_FRAME_BYTES = 16 * 1024;
 
 /** What goes to the worker: bytes or, once, that no more of them come. */
 export type TunnelFrame = { readonly data: Uint8Array } | { readonly end: true };
@@ -21,6 +22,7 @@ export class Tunnel extends Duplex {
   /** After this silence it emits `timeout`, as a socket; 0: never. */
   timeout = 0;
   readonly #received: AsyncIterator<Uint8Array>;
+  readonly #turns: Turns;
   #isReading = false;
   /** What is wrong with what came. */
   #fault: { readonly error: unknown } | undefined;
@@ -30,8 +32,9 @@ export class Tunnel extends Duplex {
   #idle: NodeJS.Timeout | undefined;
 
   /** @param received what the worker sends. */
-  constructor(received: AsyncIterator<Uint8Array>) {
+  constructor(received: AsyncIterator<Uint8Array>, turns: Turns) {
     super({ allowHalfOpen: false });
+    this.#turns = turns;
     this.#received = received;
   }
 
@@ -43,9 +46,8 @@ export class Tunnel extends Duplex {
         const last = this.#last;
         if (write !== undefined) {
           this.#write = undefined;
-          for (const data of framesOf(write.chunks)) {
-            yield { data };
-          }
+          // Small chunks go together.
+          yield* this.#turns.inTurn(framesOf(Buffer.concat(write.chunks)));
           write.done();
         } else if (last !== undefined) {
           this.#last = undefined;
@@ -154,11 +156,9 @@ export class Tunnel extends Duplex {
   }
 }
 
-/** Cuts chunks, of which small ones go together. */
-function* framesOf(chunks: readonly Buffer[]): Generator<Uint8Array> {
-  const [first] = chunks;
-  const all = chunks.length === 1 && first !== undefined ? first : Buffer.concat(chunks);
-  for (let at = 0; at < all.length; at += MAX_FRAME_BYTES) {
-    yield all.subarray(at, at + MAX_FRAME_BYTES);
+/** Cuts bytes into frames. */
+export function* framesOf(bytes: Uint8Array): Generator<{ readonly data: Uint8Array }> {
+  for (let at = 0; at < bytes.length; at += MAX_FRAME_BYTES) {
+    yield { data: bytes.subarray(at, at + MAX_FRAME_BYTES) };
   }
 }

@@ -222,9 +222,10 @@ describe.skipIf(skipped)(`a mounted server in Python at an agent${skipped}`, () 
   it("holds up nobody but the caller who does not read", async () => {
     const { value } = await token();
     const slow = await Promise.all(
-      Array.from({ length: 20 }, async () => {
+      Array.from({ length: 80 }, async () => {
         const asked = sent("/bytes", value).end();
         const [res] = (await once(asked, "response")) as [IncomingMessage];
+        expect(res.statusCode).toBe(200);
         return { asked, res: res.pause() };
       }),
     );

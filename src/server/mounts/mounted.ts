@@ -52,7 +52,8 @@ export interface MountedOptions {
 
 /**
  * Passes a request to a mounted server. Resolves when the answer has begun. Rejects with
- * BODY_TOO_LARGE, CALL_TIMEOUT, CALL_FAILED, WORKER_LOST and what `Calls.hold` rejects with.
+ * BODY_TOO_LARGE, CALL_TIMEOUT, CALL_FAILED, WORKER_LOST, and what `Deployment.admit` and
+ * `Calls.hold` refuse with.
  */
 export async function answerMounted(
   req: FastifyRequest,
@@ -65,6 +66,7 @@ export async function answerMounted(
     route = saidRoute(res, mount);
   };
   const begin = async (): Promise<number> => {
+    deployment.admit();
     if (Number(req.headers["content-length"] ?? 0) > options.maxBodyBytes) {
       throw tooLarge(options);
     }

@@ -393,6 +393,11 @@ describe("queued requests", () => {
     expect((await world.call("queueing", path)).status).toBe(200);
     await world.client.deployments.stopDeployment({ deployment: "queueing" });
     expect((await world.call("queueing", path)).json.url).toBe("/items");
+    // Requests that are not queued are refused then, as calls are, instead of waiting for a worker.
+    await until(
+      () => world.call("queueing", "/items"),
+      (answer) => reasonOf(answer) === "DEPLOYMENT_STOPPED",
+    );
     await world.platform[Symbol.asyncDispose]();
     await using again = await start(world.folder);
     const read = await until(

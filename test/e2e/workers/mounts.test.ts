@@ -68,6 +68,8 @@ async def app(scope, receive, send):
         return
     if path == "/openapi.json":
         return await answer(send, {"openapi": "3.1.0", "paths": {"/slow": {"get": {}}}})
+    if path == "/hang":
+        await asyncio.sleep(30)
     if path == "/slow":
         await asyncio.sleep(0.2)
     headers = {name.decode(): value.decode() for name, value in scope["headers"]}
@@ -332,7 +334,7 @@ describe.skipIf(skipped)(`a mounted server in Python at an agent${skipped}`, () 
     const { value } = await token();
     const options = { method: "GET", token: value } as const;
     const open = await socket(value);
-    const asked = Array.from({ length: 100 }, () => call("/slow", options));
+    const asked = Array.from({ length: 100 }, () => call("/hang", options));
     await call("/x", options);
     agent.send("SIGKILL");
     await open.closed;

@@ -22,6 +22,9 @@ import { isMountName } from "../../service/mounts.ts";
 /** Headers that a stored request has only where its endpoint names them. */
 const SECRET: ReadonlySet<string> = new Set(["authorization", "cookie"]);
 
+/** Who calls, as the platform knows it. */
+const CALLER = "tessera-caller";
+
 type Context = Pick<HandlerContext, "requestHeader" | "requestMethod" | "url" | "values">;
 
 /** The request, if the endpoint is shown it. Errors: REQUEST_INVALID for too many headers. */
@@ -34,7 +37,7 @@ export function shownRequest(ctx: Context, endpoint: EndpointManifest): RequestH
   }
   // The request is its arguments; beside them is what its server is told of the caller.
   const caller = callerIn(ctx.values);
-  const headers: HeaderField[] = caller === undefined ? [] : [["tessera-caller", caller]];
+  const headers: HeaderField[] = caller === undefined ? [] : [[CALLER, caller]];
   return { ...requestHead(ctx, endpoint, []), headers };
 }
 
@@ -50,7 +53,15 @@ function requestHead(
 ): RequestHead {
   const headers: HeaderField[] = [];
   const takesAll = named.includes("*");
+  const caller = callerIn(values);
+  if (caller !== undefined && (takesAll || named.includes(CALLER))) {
+    headers.push([CALLER, caller]);
+  }
   for (const [name, value] of requestHeader) {
+    if (name === CALLER) {
+      // The platform alone says who calls.
+      continue;
+    }
     const isNamed = named.includes(name) || (takesAll && !(kind === "task" && SECRET.has(name)));
     const shown = isNamed ? passedValue(name, value, values) : undefined;
     if (shown !== undefined) {

@@ -45,6 +45,15 @@ describe("the head of a request", () => {
     expect(JSON.stringify(answer.json)).not.toContain(TOKEN);
   });
 
+  test("says who calls as the platform knows it, and as nobody else says", async () => {
+    const forged = { "tessera-caller": 'token="forged", organization="acme"' };
+    for (const path of ["/who", "/all"]) {
+      const answer = await served.post(path, {}, forged);
+      expect(answer.status).toBe(200);
+      expect(JSON.stringify(answer.json)).not.toContain("forged");
+    }
+  });
+
   test("is stored with a task: what it names, and of all the rest no secret", async () => {
     const sent = { "x-tenant": "acme", "x-other": "no", authorization: "Basic eDp5" };
     expect(headersOf(await served.post("/tenant", {}, sent))).toEqual({

@@ -10,9 +10,11 @@ import { defineConfig, type MarkdownRenderer } from "vitepress";
 import { inlineScripts } from "./inline-scripts.ts";
 import { PAGES, ROOT, resolveLink, sidebar, slugify } from "./pages.ts";
 
-const OUTSIDE = readdirSync(ROOT, { withFileTypes: true })
+const FOLDERS = readdirSync(ROOT, { withFileTypes: true })
   .filter((entry) => entry.isDirectory() && !["docs", "bench"].includes(entry.name))
   .map(({ name }) => `${name}/**`);
+/** The README is for those who have no site yet. */
+const OUTSIDE = ["README.md", ...FOLDERS];
 
 /** Turns links between documents into links between pages; names of sources stay as text. */
 function linkPages(md: MarkdownRenderer): void {

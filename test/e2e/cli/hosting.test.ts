@@ -167,7 +167,7 @@ describe("a service on a platform", () => {
         }
       },
     });
-    expect(stdout).toMatch(/^2\S+ \S+Z r\d+ \S+\/\S+ {3}asked for heard$/m);
+    expect(stdout).toMatch(/^2\S+ \S+Z r\d+ \S+\/\S+ .*word: asked for heard$/m);
     expect(await run("deployment", "logs", "nothing")).toMatchObject({ code: 4 });
   });
 

@@ -174,7 +174,7 @@ describe("a deployment", () => {
     await world.call("echo", "/say", { body: { text: "for the log" } });
     await until(
       async () => lines,
-      () => lines.includes("said for the log"),
+      () => lines.includes("say: said for the log"),
     );
     controller.abort();
     await following;

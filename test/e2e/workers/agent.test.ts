@@ -154,7 +154,7 @@ describe("an agent", () => {
       },
       (text) => /afar_copied_bytes_total\{[^}]*\} \d+/.test(text),
     );
-    await hasLine("a copy of 77 bytes");
+    await hasLine("keep: a copy of 77 bytes");
   });
 
   it("that is killed and started again tells so, and nobody waits for its silence limit", async () => {

@@ -147,12 +147,16 @@ interface LogFields {
   readonly taskId?: string;
   readonly endpoint?: string;
   readonly reason?: string;
+  readonly skipped?: number;
   readonly fields?: object;
   readonly err?: unknown;
 }
 
 /** The line for the owners; undefined for a line that only the operator sees. */
-function textOf({ endpoint, reason, fields, err }: LogFields, message: string): string | undefined {
+function textOf(
+  { endpoint, reason, skipped, fields, err }: LogFields,
+  message: string,
+): string | undefined {
   if (err instanceof Error) {
     return undefined;
   }
@@ -161,6 +165,7 @@ function textOf({ endpoint, reason, fields, err }: LogFields, message: string): 
     ...(reason === undefined ? [] : [`: ${reason}`]),
     ...(fields === undefined ? [] : [` ${JSON.stringify(fields)}`]),
     ...(err === undefined ? [] : [`: ${stack ?? thrown}`]),
+    ...(skipped === undefined ? [] : [` (${skipped} lines before it were dropped)`]),
   ];
   return `${endpoint === undefined ? "" : `${endpoint}: `}${message}${more.join("")}`;
 }

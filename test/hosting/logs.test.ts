@@ -64,10 +64,12 @@ describe("the log of a deployment", () => {
       { endpoint: "say", err: { message: "no", stack: "Error: no\n at say" } },
       "a function failed",
     );
+    log.info({ endpoint: "say", skipped: 7 }, "line 9");
     await lines[Symbol.asyncDispose]();
     expect(written.map(({ text }) => text)).toEqual([
       "a worker ended: it was killed by SIGKILL",
       "say: a function failed: Error: no\n at say",
+      "say: line 9 (7 lines before it were dropped)",
     ]);
   });
 });

@@ -152,7 +152,7 @@ async function settingsFile(
   if (given === undefined && (await kindOfPlace(from)) !== "file") {
     throw usageError(
       `there is no ${from}`,
-      "name the service, such as tessera deploy service.ts, or write that file",
+      "name the service, such as service.ts, or write that file",
     );
   }
   return { file: await readTesseraFile(from), from };

@@ -86,7 +86,6 @@ describe("a service file that cannot be served", { timeout: PROCESS_MS }, () => 
   it.each([
     ["is missing", "nothing-here.ts", /service file nothing-here\.ts does not exist/],
     ["lies in no folder", `${fine}/x.ts`, /service file .*x\.ts does not exist/],
-    ["is a folder", folder, /service file .* is a folder/],
     ["exports nothing", "no-service.ts", /no-service\.ts exports no service/],
     ["exports it by name", "named-export.ts", /named-export\.ts exports its service as mine/],
     [
@@ -106,6 +105,11 @@ describe("a service file that cannot be served", { timeout: PROCESS_MS }, () => 
   ])("is refused with the place: one that %s", async (_, name, words) => {
     const path = name.includes("/") || name.startsWith("nothing") ? name : refused(name);
     expectRefusal(await run(["serve", path, "--port", "0"]), words);
+  });
+
+  it("is refused when it is a folder that says of no service", async () => {
+    const ended = await run(["serve", folder, "--port", "0"]);
+    expectRefusal(ended, /there is no .*tessera\.yaml\nname the service, such as service\.ts/, 2);
   });
 
   it("is refused with line and column when it does not compile", async () => {

@@ -143,7 +143,7 @@ describe.skipIf(skipped)(`the pages in a browser${skipped}`, () => {
     await heading("Set up this platform");
     await picture("setup");
     await setUp();
-    await page.getByText("npx tessera-platform cloud login --endpoint").waitFor();
+    await page.getByText("npx tessera cloud login --endpoint").waitFor();
     await picture("home");
 
     await click("ada@example.com");

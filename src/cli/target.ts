@@ -47,6 +47,8 @@ export interface DeploymentTarget {
   readonly terminal: Terminal;
   readonly clock: Clock;
   readonly output: OutputFormat;
+  /** It is about all deployments of the organization. */
+  readonly isOfAll: boolean;
   /** Ctrl-C. */
   readonly signal: AbortSignal;
   /** `--timeout`, for commands that wait. */
@@ -124,6 +126,7 @@ async function resolve(
     terminal: new Terminal(actions.streams),
     clock: actions.clock,
     output: flags.output === "json" ? "json" : "table",
+    isOfAll: flags.isOfAll,
     signal,
     timeoutMs,
   };

@@ -32,8 +32,9 @@ export class OutputLines {
   }
 
   write(level: "info" | "warn", text: string): void {
-    const [rest = "", ...lines] = `${this.#partial[level]}${text}`.split("\n").reverse();
-    for (const line of lines.reverse()) {
+    const lines = `${this.#partial[level]}${text}`.split("\n");
+    const rest = lines.pop() ?? "";
+    for (const line of lines) {
       this.#log(level, shown(line));
     }
     const isLong = rest.length > MAX_PARTIAL_CHARACTERS;

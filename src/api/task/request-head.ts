@@ -35,7 +35,7 @@ export function shownRequest(ctx: Context, endpoint: EndpointManifest): RequestH
   if (!isMountName(endpoint.name)) {
     return requestHead(ctx, endpoint, endpoint.request.headers);
   }
-  // The request is its arguments; beside them is what its server is told of the caller.
+  // The arguments hold the request itself; the head adds only who calls.
   const caller = callerIn(ctx.values);
   const headers: HeaderField[] = caller === undefined ? [] : [[CALLER, caller]];
   return { ...requestHead(ctx, endpoint, []), headers };

@@ -43,14 +43,13 @@ export function listCommand(actions: CloudActions): Command {
       const { items, nextPageToken } = await readPages(flags, (page) =>
         read(target, { ...flags, endpoint }, page),
       );
-      const { terminal, output } = target;
+      const { terminal, output, isOfAll } = target;
       if (output === "json") {
         const all = create(ListTasksResponseSchema, { tasks: [...items], nextPageToken });
         terminal.answer(jsonText(ListTasksResponseSchema, all));
         return;
       }
       const nowMs = target.clock.now();
-      const isOfAll = flags.url === undefined && flags.deployment === undefined;
       const titles = ["ENDPOINT", "STATUS", "AGE", "RUN TIME", "CREATED", ""];
       terminal.answer(
         table(
@@ -71,17 +70,11 @@ export function listCommand(actions: CloudActions): Command {
 }
 
 async function read(
-  { options, signal }: DeploymentTarget,
-  {
-    endpoint,
-    status,
-    organization = "",
-    url: flagUrl,
-  }: TaskListFlags & { readonly endpoint: string },
+  { options, signal, isOfAll }: DeploymentTarget,
+  { endpoint, status, organization = "" }: TaskListFlags & { readonly endpoint: string },
   page: { readonly pageSize: number; readonly pageToken: string },
 ) {
   const { url, deployment = "", token } = options;
-  const isOfAll = options.deployment === undefined && flagUrl === undefined;
   const { tasks, organizationTasks } = createTesseraClient({
     url,
     timeoutMs: CLI_CALL_TIMEOUT_MS,

@@ -41,7 +41,7 @@ export function driverLibraries(
       };
 }
 
-/** Memory of a share that libraries are not told of: a context of CUDA takes it beside what they count. */
+/** Memory of a share that is left for a CUDA context: libraries do not count it, so they are told of the rest alone. */
 const CUDA_CONTEXT_BYTES = 512 * 1024 ** 2;
 /** Least part of a share that libraries are told. */
 const MIN_TOLD_PART = 0.5;

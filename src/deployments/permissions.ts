@@ -31,13 +31,15 @@ interface RightsOptions {
 
 /** The source folders that a worker loads: its program, the SDK and their dependencies. */
 const WORKER_FOLDERS = ["collections", "protocol", "sdk", "worker"];
+/** The package that it loads, for functions with a WebSocket. */
+const WORKER_PACKAGE = "ws";
 
 /** Packages searched for links to other folders, in one `node_modules`. */
 const MAX_SCANNED_PACKAGES = 5000;
 
 /**
  * The rights of a worker: it writes its scratch folder and its cache, and reads
- * - the worker's own program with the SDK, and the `package.json` that says
+ * - the worker's own program with the SDK, the package that it needs, and the `package.json` that says
  *   that its files are ES modules;
  * - the service's folder;
  * - every `node_modules` and `package.json` from there up, for resolution, and the
@@ -53,7 +55,7 @@ export function workerRights(
 ): WorkerRights {
   const source = realpathSync(fileURLToPath(new URL("../", import.meta.url)));
   const own = WORKER_FOLDERS.map((name) => join(source, name));
-  const allowed = [...own, ...nearestPackage(source)];
+  const allowed = [...own, ...nearestPackage(source), ...installed(WORKER_PACKAGE, source)];
   const serviceFolder = dirname(servicePath);
   allowed.push(serviceFolder);
   for (const folder of selfContained ? [] : upwards(serviceFolder)) {
@@ -73,6 +75,17 @@ export function workerRights(
     processes: access?.processes ?? false,
     sqlite,
   };
+}
+
+/** The folder of a package that is found from a folder; where it is a link, that, too. */
+function installed(name: string, from: string): string[] {
+  for (const current of upwards(from)) {
+    const found = existing(join(current, "node_modules", name));
+    if (found.length > 0) {
+      return [...found, ...found.map((path) => realpathSync(path))];
+    }
+  }
+  return [];
 }
 
 function nearestPackage(folder: string): string[] {

@@ -15,6 +15,7 @@ import {
   type ServiceDefinition,
   type ServiceEndpoint,
 } from "./service.ts";
+import type { SocketFunction } from "./sockets.ts";
 
 /** An endpoint ready to be called. */
 export interface Executable {
@@ -54,7 +55,7 @@ export async function readyService(
   const { readyTimeoutMs, processes, gpus, gpuMemoryMib, packages, image, models } = definition;
   return {
     endpoints,
-    mounts,
+    mounts: mounts.map((mount) => boundMount(mount, instance)),
     ready: definition.ready ?? hookOf(instance, definition, "ready"),
     manifest: {
       name,
@@ -85,6 +86,17 @@ function hookOf(
   return typeof hook === "function" && !endpoints.some(({ method }) => method === name)
     ? hook.bind(instance)
     : undefined;
+}
+
+/** A mounted server; a method with a WebSocket is bound to its instance. */
+function boundMount(mount: ServiceMount, instance: object | undefined): ServiceMount {
+  const { serves } = mount;
+  if (!("socket" in serves) || serves.socket.method === undefined) {
+    return mount;
+  }
+  const { method } = serves.socket;
+  const run: SocketFunction = (ctx) => (instance as Record<string, SocketFunction>)[method]?.(ctx);
+  return { ...mount, serves: { socket: { ...serves.socket, run } } };
 }
 
 async function describeEndpoint(

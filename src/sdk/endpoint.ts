@@ -17,6 +17,7 @@ import type {
   OutputSchema,
   Returnable,
 } from "./schema.ts";
+import { socketOn } from "./sockets.ts";
 import { ENDPOINT, ENDPOINT_METHODS } from "./symbols.ts";
 
 // biome-ignore lint/complexity/noBannedTypes: a record with no members is exactly what is meant
@@ -263,6 +264,12 @@ function decorator(definition: EndpointDefinition) {
       typeof context.name === "symbol"
     ) {
       throw new ServiceDefinitionError(at, "can only be put on a public method of the instance");
+    }
+    if (socketOn(method) !== undefined) {
+      throw new ServiceDefinitionError(
+        at,
+        "speaks through a WebSocket: a method is one or the other",
+      );
     }
     if (isKnown(context) || Object.hasOwn(method, ENDPOINT)) {
       throw new ServiceDefinitionError(

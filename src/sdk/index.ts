@@ -93,4 +93,15 @@ export {
   type ServiceOptions,
   service,
 } from "./service.ts";
+export {
+  type Socket,
+  type SocketContext,
+  type SocketDecorator,
+  type SocketFunction,
+  type SocketMessage,
+  type SocketMethodOptions,
+  type SocketMount,
+  type SocketOptions,
+  socket,
+} from "./sockets.ts";
 export { type StreamSchema, stream } from "./stream.ts";

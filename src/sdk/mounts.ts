@@ -19,6 +19,7 @@ import {
   resolveQueueOptions,
   resolveTaskTimeout,
 } from "./options.ts";
+import { checkSocket, type ServedSocket, type SocketMount, socketOn } from "./sockets.ts";
 import { refuseUnknown } from "./unknown.ts";
 
 /** A handler of the Fetch API (https://fetch.spec.whatwg.org). */
@@ -31,8 +32,8 @@ export type FetchHandler = (request: Request) => Response | Promise<Response>;
  */
 export type Mountable = FetchHandler | { readonly fetch: FetchHandler } | Server;
 
-/** An application, or the program that is started in each worker. */
-export type MountOptions = AppMountOptions | ProgramMountOptions;
+/** An application, the program that is started in each worker, or a function with a WebSocket. */
+export type MountOptions = AppMountOptions | ProgramMountOptions | SocketMount;
 
 export interface AppMountOptions extends CommonMountOptions {
   readonly app: Mountable;
@@ -78,7 +79,10 @@ export interface MountQueueOptions
 /** A mounted server, with its checked options. */
 export interface ServiceMount {
   readonly manifest: MountManifest;
-  readonly serves: { readonly app: Mountable } | { readonly program: Program };
+  readonly serves:
+    | { readonly app: Mountable }
+    | { readonly program: Program }
+    | { readonly socket: ServedSocket };
 }
 
 /** Processes that a worker may start whose service has a program, if nobody else says. */
@@ -120,27 +124,39 @@ export function checkMounts(mounts: unknown, place: string): readonly ServiceMou
   return given.map(([path, options]) => checkMount(path, options, `${place}, mount ${path}`));
 }
 
-function checkMount(path: string, options: unknown, place: string): ServiceMount {
+/**
+ * A server at a path. Throws a `ServiceDefinitionError` for a wrong one. `method`: it is a function
+ * with a WebSocket that is a method of this name.
+ */
+export function checkMount(
+  path: string,
+  options: unknown,
+  place: string,
+  method?: string,
+): ServiceMount {
   if (!isRoute(path)) {
     const message = 'its path must be "/", or one such as "/ui" without a slash at its end';
     throw new ServiceDefinitionError(place, message);
   }
   if (typeof options !== "object" || options === null) {
     const message =
-      "must be { app } or { command }, with timeout, concurrency, queue, metrics and openapi";
+      "must be { app } or { command }, with timeout, concurrency, queue, metrics and openapi, or socket(function)";
     throw new ServiceDefinitionError(place, message);
   }
+  const socket = socketOn(options);
   const serves =
-    "command" in options
-      ? { program: checkProgram(options, place) }
-      : { app: checkApp(options, place) };
+    socket !== undefined
+      ? { socket: checkSocket(socket, place, method) }
+      : "command" in options
+        ? { program: checkProgram(options, place) }
+        : { app: checkApp(options, place) };
   const {
     timeout = DEFAULT_TIMEOUT_MS,
     concurrency = DEFAULT_CONCURRENCY,
     queue,
     metrics,
     openapi,
-  } = options as CommonMountOptions;
+  }: CommonMountOptions = socket === undefined ? options : { openapi: false, ...socket.options };
   const timeoutMs = parseDuration(timeout);
   if (timeoutMs === undefined || timeoutMs < 1 || timeoutMs > MAX_MOUNT_TIMEOUT_MS) {
     const most = formatDuration(MAX_MOUNT_TIMEOUT_MS);

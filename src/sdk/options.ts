@@ -176,7 +176,13 @@ export function resolveOptions(
       max: 1000,
     }),
     ...resolveQueueOptions(options, place),
-    ...(options.maxJson !== undefined && { maxJsonBytes: bytesOf(options.maxJson, place) }),
+    ...(options.maxJson !== undefined && {
+      maxJsonBytes: bytesOf(options.maxJson, {
+        place,
+        name: "maxJson",
+        max: MAX_JSON_OPTION_BYTES,
+      }),
+    }),
   };
 }
 
@@ -419,13 +425,14 @@ function integer(value: number, { place, name, min, max }: Bounds): number {
 
 const SIZE = /^(\d{1,9})(KiB|MiB)$/;
 
-function bytesOf(size: Size, place: string): number {
+/** The bytes of a size from 1 KiB on. */
+export function bytesOf(size: Size, { place, name, max }: Omit<Bounds, "min">): number {
   const [, amount, unit] = typeof size === "string" ? (SIZE.exec(size) ?? []) : [];
   const bytes = amount === undefined ? size : Number(amount) * (unit === "MiB" ? 1024 ** 2 : 1024);
-  if (!Number.isInteger(bytes) || Number(bytes) < 1024 || Number(bytes) > MAX_JSON_OPTION_BYTES) {
+  if (!Number.isInteger(bytes) || Number(bytes) < 1024 || Number(bytes) > max) {
     throw new ServiceDefinitionError(
       place,
-      `maxJson must be bytes or a size such as "512KiB" or "64MiB", from 1KiB to 256MiB, not ${show(size)}`,
+      `${name} must be bytes or a size such as "512KiB" or "4MiB", from 1KiB to ${max / 1024 ** 2}MiB, not ${show(size)}`,
     );
   }
   return Number(bytes);

@@ -5,7 +5,7 @@
  */
 
 import type { Duration } from "../protocol/duration.ts";
-import type { MetricManifest, ServiceManifest } from "../protocol/manifest.ts";
+import { MAX_MOUNTS, type MetricManifest, type ServiceManifest } from "../protocol/manifest.ts";
 import type { PlacementManifest } from "../protocol/placement.ts";
 import {
   type CallTypes,
@@ -18,6 +18,7 @@ import { ServiceDefinitionError } from "./errors.ts";
 import { checkMetrics } from "./metric-rules.ts";
 import type { MetricDeclarations, MetricsOf, NoMetrics } from "./metrics.ts";
 import {
+  checkMount,
   checkMounts,
   DEFAULT_PROGRAM_PROCESSES,
   type MountOptions,
@@ -36,8 +37,9 @@ import {
   type ResolvedOptions,
   resolveOptions,
 } from "./options.ts";
+import { socketOn } from "./sockets.ts";
 import { isAsyncGenerator } from "./stream.ts";
-import { ENDPOINT, SERVICE } from "./symbols.ts";
+import { ENDPOINT, SERVICE, SOCKET } from "./symbols.ts";
 import { refuseUnknown } from "./unknown.ts";
 
 export interface ServiceOptions<Declared extends MetricDeclarations = NoMetrics>
@@ -86,7 +88,8 @@ export interface ServiceOptions<Declared extends MetricDeclarations = NoMetrics>
   readonly models?: { readonly [name: string]: string };
   /**
    * Servers of the service by their paths, such as `{ "/": { app } }` with an application of Hono,
-   * or `{ "/": { command, port, health } }` with a program that listens on a port of its own.
+   * `{ "/": { command, port, health } }` with a program that listens on a port of its own, or
+   * `{ "/live": socket(async (ctx) => …) }` with a function that speaks through WebSockets.
    * Each answers all requests at its path and below it that are for no endpoint. Default: none.
    */
   readonly mounts?: { readonly [path: string]: MountOptions };
@@ -221,6 +224,7 @@ export function service(options: ServiceOptions | FunctionServiceOptions): unkno
     return classDecorator(described, place);
   }
   const endpoints = functionEndpoints(options.endpoints, place, described.mounts.length > 0);
+  checkPaths(mounts, endpoints, place);
   return { [SERVICE]: { ...described, ...asked, endpoints } };
 }
 
@@ -259,8 +263,10 @@ function classDecorator(described: Omit<ServiceDefinition, "endpoints">, place: 
           "a service of functions needs endpoints: service({ name, endpoints })",
       );
     }
-    const endpoints = classEndpoints(target.prototype, place, described.mounts.length > 0);
-    const definition: ServiceDefinition = { ...described, endpoints };
+    const mounts = [...described.mounts, ...classSockets(target.prototype, place)];
+    const endpoints = classEndpoints(target.prototype, place, mounts.length > 0);
+    checkPaths(mounts, endpoints, place);
+    const definition: ServiceDefinition = { ...described, mounts, endpoints };
     Object.defineProperty(target, SERVICE, { value: definition });
   };
 }
@@ -288,20 +294,66 @@ function functionEndpoints(endpoints: unknown, place: string, mayLack: boolean):
 
 /** The decorated methods of a class and its superclasses; an override replaces its original. */
 function classEndpoints(prototype: object, place: string, mayLack: boolean): ServiceEndpoint[] {
-  const found = new Map<string, { name: string; definition: EndpointDefinition; method: string }>();
-  const seen = new Set<string>();
+  const found = [...membersOf(prototype)].flatMap(([method, value]) => {
+    const definition = definitionOn(value);
+    return definition === undefined
+      ? []
+      : [{ name: definition.options.name ?? method, definition, method }];
+  });
+  return checkEndpoints(found, place, mayLack);
+}
+
+/** The methods of a class and its superclasses that speak through WebSockets. */
+function classSockets(prototype: object, place: string): ServiceMount[] {
+  return [...membersOf(prototype)].flatMap(([method, value]) => {
+    const definition = socketOn(value);
+    const path = definition?.options.route ?? `/${method}`;
+    const at = `${place}, @socket ${method}`;
+    return definition === undefined ? [] : [checkMount(path, { [SOCKET]: definition }, at, method)];
+  });
+}
+
+/** The members of a prototype and of those above it by their names; an override replaces its original. */
+function membersOf(prototype: object): ReadonlyMap<string, unknown> {
+  const members = new Map<string, unknown>();
   let current: object | null = prototype;
   while (current !== null && current !== Object.prototype) {
-    for (const [method, descriptor] of Object.entries(Object.getOwnPropertyDescriptors(current))) {
-      const definition = definitionOn(descriptor.value);
-      if (definition !== undefined && !seen.has(method)) {
-        found.set(method, { name: definition.options.name ?? method, definition, method });
+    for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(current))) {
+      if (!members.has(name)) {
+        members.set(name, value);
       }
-      seen.add(method);
     }
     current = Object.getPrototypeOf(current);
   }
-  return checkEndpoints([...found.values()], place, mayLack);
+  return members;
+}
+
+/** Refuses too many servers, two at a path, and sockets at paths at which something else would answer. */
+function checkPaths(
+  mounts: readonly ServiceMount[],
+  endpoints: readonly ServiceEndpoint[],
+  place: string,
+): void {
+  if (mounts.length > MAX_MOUNTS) {
+    throw new ServiceDefinitionError(place, `mounts at most ${MAX_MOUNTS} servers`);
+  }
+  const taken = new Set<string>();
+  for (const { serves, manifest } of mounts) {
+    const { path } = manifest;
+    if (taken.has(path)) {
+      throw new ServiceDefinitionError(place, `two servers at ${path}`);
+    }
+    taken.add(path);
+    const name = path.slice(1);
+    const isReserved = RESERVED_NAMES.has(name);
+    if ("socket" in serves && (isReserved || endpoints.some((each) => each.name === name))) {
+      const holder = isReserved ? "the server" : "the endpoint of this name";
+      throw new ServiceDefinitionError(
+        place,
+        `a socket cannot be at ${path}, which is for ${holder}; choose another path, such as /live`,
+      );
+    }
+  }
 }
 
 function definitionOn(value: unknown): EndpointDefinition | undefined {

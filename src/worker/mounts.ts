@@ -10,10 +10,11 @@ import { Readable } from "node:stream";
 import type { ReadableStream } from "node:stream/web";
 import { setTimeout } from "node:timers/promises";
 import { inspect } from "node:util";
-import { fieldsOf } from "../protocol/heads.ts";
 import { type FetchHandler, isServer, type Mountable, type ServiceMount } from "../sdk/mounts.ts";
 import { RunningProgram } from "./program.ts";
+import { headersOf, MAX_HEADER_BYTES, urlOf } from "./requests.ts";
 import type { ConnectMount } from "./restrict.ts";
+import { socketServer } from "./sockets.ts";
 
 /** Longer than the node keeps a connection between requests, so that the node closes it first. */
 const IDLE_CONNECTION_TIMEOUT_MS = 120_000;
@@ -21,14 +22,8 @@ const IDLE_CONNECTION_TIMEOUT_MS = 120_000;
 const CONNECT_TIMEOUT_MS = 10_000;
 /** Between two tries to connect. */
 const CONNECT_RETRY_MS = 10;
-/** The node has bounded them. */
-const MAX_HEADER_BYTES = 512 * 1024;
-
 /** A close frame (RFC 6455, section 5.5.1) with the code 1012: the service restarts. */
 const RESTART_FRAME = Buffer.from([0x88, 0x02, 0x03, 0xf4]);
-
-/** A name or an address, with a port; anything else would make another URL. */
-const HOST = /^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5})?$/i;
 
 interface MountsOptions {
   /** The folder of the service. */
@@ -50,9 +45,9 @@ export class Mounts {
   constructor(mounts: readonly ServiceMount[], { connect, ...options }: MountsOptions) {
     this.#connect = connect;
     this.#servers = mounts.map(({ serves, manifest: { path } }) =>
-      "app" in serves
-        ? this.#serve(serves.app)
-        : new RunningProgram(serves.program, { path, ...options }),
+      "program" in serves
+        ? new RunningProgram(serves.program, { path, ...options })
+        : this.#serve("app" in serves ? serves.app : socketServer(serves.socket, path)),
     );
   }
 
@@ -194,17 +189,11 @@ async function answer(
 }
 
 function requestOf(req: IncomingMessage, signal: AbortSignal): Request {
-  const { method = "GET", url = "/", headers, rawHeaders } = req;
-  const given = new Headers();
-  for (const [name, value] of fieldsOf(rawHeaders)) {
-    given.append(name, value);
-  }
-  const host = HOST.test(headers.host ?? "") ? headers.host : "localhost";
-  const address = `${headers["x-forwarded-proto"] ?? "http"}://${host}${url}`;
+  const { method = "GET" } = req;
   const hasBody = method !== "GET" && method !== "HEAD";
-  return new Request(address, {
+  return new Request(urlOf(req), {
     method,
-    headers: given,
+    headers: headersOf(req),
     signal,
     ...(hasBody && { body: Readable.toWeb(req) as ReadableStream<Uint8Array>, duplex: "half" }),
   } as RequestInit);

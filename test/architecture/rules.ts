@@ -99,7 +99,9 @@ export const RULES: readonly Rule[] = [
         (name) => it.from === `src/worker/${name}.ts`,
       ) &&
         it.to === "node:net") ||
-      (["mounts", "program"].some((name) => it.from === `src/worker/${name}.ts`) &&
+      (["mounts", "program", "requests", "sockets"].some(
+        (name) => it.from === `src/worker/${name}.ts`,
+      ) &&
         it.to === "node:http"),
   },
   {

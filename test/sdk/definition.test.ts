@@ -12,11 +12,16 @@ import {
   file,
   type InputSchema,
   type OutputSchema,
+  type SocketContext,
+  type SocketDecorator,
   service,
+  socket,
   task,
   withJsonSchema,
 } from "../../src/sdk/index.ts";
+import type { ServiceMount } from "../../src/sdk/mounts.ts";
 import { type ServiceDefinition, serviceDefinitionOf } from "../../src/sdk/service.ts";
+import type { ServedSocket } from "../../src/sdk/sockets.ts";
 
 async function describeOne<In extends InputSchema, Out extends OutputSchema>(
   options: EndpointOptions<In, Out>,
@@ -114,7 +119,7 @@ describe("the options of an endpoint", () => {
     [{ retries: 3 }, "retries must be an object"],
     [{ queueLimit: "many" }, 'queueLimit must be a whole number from 1 to 10000000, not "many"'],
     [{ priority: Number.NaN }, "priority must be"],
-    [{ maxJson: "4MB" }, 'maxJson must be bytes or a size such as "512KiB" or "64MiB"'],
+    [{ maxJson: "4MB" }, 'maxJson must be bytes or a size such as "512KiB" or "4MiB"'],
     [{ maxJson: 100 }, "maxJson must be"],
     [{ maxJson: "1024MiB" }, "maxJson must be"],
     [{ description: 7 }, "description must be a string"],
@@ -367,6 +372,26 @@ it("an error for bad input is an invalid argument", () => {
 
 describe("mounted servers", () => {
   const app = () => new Response("hello");
+  const talking = async (_ctx: SocketContext): Promise<void> => {};
+  const mountedAt = (mounts: object) =>
+    service({ name: "shop", mounts: mounts as never, endpoints: { go: api({}, () => 1) } });
+  const classWith = (options: object, ...decorators: readonly SocketDecorator[]) => {
+    class Talks {
+      readonly word = "hello";
+
+      async live(ctx: SocketContext): Promise<void> {
+        await ctx.socket.send(this.word);
+      }
+    }
+    const about = { kind: "method", name: "live", static: false, private: false };
+    for (const decorator of decorators) {
+      decorator(Talks.prototype.live, about as ClassMethodDecoratorContext<unknown>);
+    }
+    service({ name: "shop", mounts: { "/ui": { app } }, ...options })(Talks, {
+      kind: "class",
+    } as ClassDecoratorContext<typeof Talks>);
+    return Talks;
+  };
   const mounted = async (mounts: object) => {
     const exported = service({ name: "shop", mounts: mounts as never, endpoints: {} });
     return (await readyService(exported, definitionOf(exported))).manifest.mounts;
@@ -416,6 +441,44 @@ describe("mounted servers", () => {
       processes: 64,
     });
     expect(await manifestOf(3)).toMatchObject({ processes: 3 });
+  });
+
+  it("may be functions with WebSockets, by their paths or as methods", async () => {
+    expect(await mounted({ "/live": socket(talking) })).toEqual([
+      { path: "/live", timeoutMs: 60_000, concurrency: 100, openapi: "" },
+    ]);
+    const route = "/v1/live";
+    const Talks = classWith({}, socket({ route, concurrency: 1_000, maxMessage: "4MiB" }));
+    const { manifest, mounts } = await readyService(Talks, definitionOf(Talks));
+    expect(manifest.mounts?.map(({ path, concurrency }) => [path, concurrency])).toEqual([
+      ["/ui", 100],
+      ["/v1/live", 1_000],
+    ]);
+    const { serves } = mounts[1] as ServiceMount;
+    const { run, maxMessageBytes } = (serves as { readonly socket: ServedSocket }).socket;
+    expect(maxMessageBytes).toBe(4 * 1024 ** 2);
+    const sent: unknown[] = [];
+    await run?.({ socket: { send: async (said: unknown) => sent.push(said) } } as never);
+    expect(sent).toEqual(["hello"]);
+  });
+
+  it.each<[made: () => unknown, said: string]>([
+    [() => socket("x" as never), "the first parameter must be options or a function"],
+    [() => socket({}, "x" as never), "the second parameter must be a function"],
+    [() => (socket as (...given: unknown[]) => unknown)(talking, {}), "it is @socket()"],
+    [() => mountedAt({ "/": socket() }), "or socket(function)"],
+    [() => mountedAt({ "/": socket({ route: "/a" } as object, talking) }), "remove route"],
+    [() => mountedAt({ "/": socket({ max: 1 } as object, talking) }), "max is not an option"],
+    [() => mountedAt({ "/": socket({ maxMessage: "17MiB" }, talking) }), "from 1KiB to 16MiB"],
+    [() => mountedAt({ "/": socket({ concurrency: 0 }, talking) }), "concurrency must be a whole"],
+    [() => mountedAt({ "/metrics": socket(talking) }), "which is for the server"],
+    [() => mountedAt({ "/go": socket(talking) }), "which is for the endpoint of this name"],
+    [() => classWith({}, socket({ route: "/ui" })), "two servers at /ui"],
+    [() => classWith({}, socket({ route: "ui" })), "@socket live: its path must be"],
+    [() => classWith({}, socket(), api({}) as unknown as SocketDecorator), "one or the other"],
+    [() => classWith({}, api({}) as unknown as SocketDecorator, socket()), "one or the other"],
+  ])("refuse a socket that could not be reached or not run: %o", (made, said) => {
+    expect(made).toThrow(said);
   });
 
   it.each([

@@ -16,7 +16,10 @@ import {
   type Output,
   type ResultOf,
   type SetupContext,
+  type SocketContext,
+  type SocketMessage,
   service,
+  socket,
   stream,
   type TaskContext,
   task,
@@ -246,3 +249,40 @@ export class UndeclaredClass {
     return text;
   }
 }
+
+service({
+  name: "talks",
+  endpoints: {},
+  mounts: {
+    "/live": socket(async (ctx) => {
+      holds<Equal<typeof ctx, SocketContext>>();
+      for await (const message of ctx.socket) {
+        holds<Equal<typeof message, SocketMessage>>();
+        await ctx.socket.send(message);
+      }
+    }),
+    "/bytes": socket({ maxMessage: "4MiB" }, async ({ socket, signal }) => {
+      const { value } = await socket.next();
+      holds<Equal<typeof value, SocketMessage | undefined>>();
+      signal.throwIfAborted();
+      // @ts-expect-error a message is a text or bytes
+      await socket.send({ text: "no" });
+    }),
+    // @ts-expect-error its path is its key
+    "/route": socket({ route: "/x" }, async () => {}),
+  },
+});
+
+class Talks {
+  @socket()
+  async live(ctx: SocketContext): Promise<void> {
+    ctx.socket.close(4001, "enough");
+  }
+
+  // @ts-expect-error its parameter is the context
+  @socket({ route: "/v1/live" })
+  async wrong(text: string): Promise<void> {
+    void text;
+  }
+}
+void Talks;

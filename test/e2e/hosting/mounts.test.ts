@@ -14,6 +14,7 @@ import { DeploymentStatus, WorkerPlace } from "../../../src/client/index.ts";
 import { skipped as noSandbox } from "../../pool/sandbox/available.ts";
 import type { Program } from "../cli/program.ts";
 import { administration, bearer } from "../start/platform.ts";
+import { CLOSE, frames, open, text } from "../websockets/client.ts";
 import { startAgent, workerToken } from "../workers/agent-program.ts";
 import { type CallOptions, World } from "./world.ts";
 
@@ -64,7 +65,7 @@ describe.each([
       const { endpoints } = await world.client.deployments.getDeployment({ deployment: "mounted" });
       expect(
         endpoints.filter(({ kind }) => kind === EndpointKind.SERVER).map(({ name }) => name),
-      ).toEqual(["/", "/app", "/plain", "/without"]);
+      ).toEqual(["/", "/app", "/plain", "/without", "/talk"]);
     });
 
     it("gets bodies, says headers, and streams", async () => {
@@ -114,6 +115,25 @@ describe.each([
       });
       expect((await last)[0]).toEqual(Buffer.from([0x88, 0x02, 0x03, 0xf4]));
       socket.destroy();
+    });
+
+    it("may be a function with a WebSocket, which closes with 1012 when its worker stops", async () => {
+      const { port } = new URL(world.platform.url);
+      const headers = { host: `mounted.acme.apps.localhost:${port}` };
+      const talk = await open(world.platform.url, { path: "/talk", headers });
+      expect(talk.status).toBe(101);
+      const heard = frames(talk.stream);
+      talk.stream.write(text("hello"));
+      const answer = (await heard.next()).value;
+      expect(String(answer?.payload)).toBe("/talk heard hello");
+      await world.deployed("mounted", await buildArtifact(SERVICE), {
+        settings: { maxWorkers: 2 },
+      });
+      expect((await heard.next()).value).toMatchObject({
+        opcode: CLOSE,
+        payload: Buffer.from([0x03, 0xf4]),
+      });
+      talk.stream.destroy();
     });
 
     it("says which of its routes has answered, for metrics alone", async () => {

@@ -376,13 +376,16 @@ export class Pool implements AsyncDisposable {
 
   /**
    * Ends a worker for good: its deployment gets another when it needs one. One that has calls, which
-   * goes for a roll-out alone, has the time that they take.
+   * goes for a roll-out alone, has the time that they take. What goes for the GPUs of the
+   * deployment's own roll-out is replaced by that, so that as many workers are wanted as before.
    */
   #evict(worker: Worker): void {
     this.#workers.splice(this.#workers.indexOf(worker), 1);
-    this.#size = Math.max(0, this.#size - 1);
     this.#retire(worker, worker.capacity.idle ? EVICTED_WORKER_EXIT_MS : undefined);
-    this.#options.onEvicted?.();
+    if (!this.#room.rolloutWaitsForGpus) {
+      this.#size = Math.max(0, this.#size - 1);
+      this.#options.onEvicted?.();
+    }
   }
 
   #sizeOf(manifest: ServiceManifest): number {

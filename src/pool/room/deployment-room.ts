@@ -68,6 +68,13 @@ export class DeploymentRoom implements Tenant {
     return request && this.#shortage(request);
   }
 
+  /** True while the first worker of a roll-out waits for GPUs, which old workers may have to leave. */
+  get rolloutWaitsForGpus(): boolean {
+    return [...this.#waiting].some(
+      (request) => request.isRollout === true && request.need().gpus !== undefined,
+    );
+  }
+
   /** The service whose workers are asked for from now on. */
   serve(service: ServiceCode): void {
     this.#service = service;
@@ -76,7 +83,7 @@ export class DeploymentRoom implements Tenant {
 
   /** Room for one more worker; undefined while the node is full, and `again` is called later. */
   tryEnter(): Room | undefined {
-    if (this.#rolloutWaitsForGpus) {
+    if (this.rolloutWaitsForGpus) {
       // They become free for it, and no old worker takes them.
       this.forget();
       return undefined;
@@ -168,12 +175,6 @@ export class DeploymentRoom implements Tenant {
     for (const worker of ready) {
       yield { ...worker, isKept: spare-- <= 0 };
     }
-  }
-
-  get #rolloutWaitsForGpus(): boolean {
-    return [...this.#waiting].some(
-      (request) => request.isRollout === true && request.need().gpus !== undefined,
-    );
   }
 
   #need(service: ServiceCode | undefined): RoomNeed {

@@ -8,6 +8,7 @@ import { pino } from "pino";
 import { Deployment } from "../../../src/deployments/deployment.ts";
 import type { DeploymentOptions } from "../../../src/deployments/options.ts";
 import type { OutputSource } from "../../../src/deployments/workers.ts";
+import type { GpuNeed } from "../../../src/pool/gpus/ledger.ts";
 import { DEFAULT_LIMITS, type WorkerLimits } from "../../../src/pool/limits.ts";
 import type { WorkerImage } from "../../../src/pool/sandbox/image.ts";
 import type { ServiceCode } from "../../../src/pool/worker-options.ts";
@@ -31,6 +32,7 @@ export interface RevisionSettings extends Partial<WorkerLimits> {
   readonly env?: { readonly [name: string]: string };
   readonly platform?: string;
   readonly image?: WorkerImage;
+  readonly gpus?: GpuNeed;
 }
 
 export class Hosting implements AsyncDisposable {
@@ -78,7 +80,7 @@ export class Hosting implements AsyncDisposable {
   /** The next revision, from TypeScript source that may import zod. */
   async revision(source: string, settings: RevisionSettings = {}): Promise<ServiceCode> {
     this.#revision += 1;
-    const { env = {}, platform, image, ...limits } = settings;
+    const { env = {}, platform, image, gpus, ...limits } = settings;
     return {
       servicePath: join(this.folder, "service.js"),
       code: await bundled({ stdin: { contents: source, resolveDir: ROOT, loader: "ts" } }),
@@ -90,6 +92,7 @@ export class Hosting implements AsyncDisposable {
         network: { access: "open", hosts: [] },
         ...(platform !== undefined && { platform }),
         ...(image !== undefined && { image }),
+        ...(gpus !== undefined && { gpus }),
       },
     };
   }

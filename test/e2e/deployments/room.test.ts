@@ -1,6 +1,7 @@
 import { afterEach, expect, it } from "vitest";
+import { GpuLedger } from "../../../src/pool/gpus/ledger.ts";
 import { NodeBudget } from "../../../src/pool/room/budget.ts";
-import { Hosting, source } from "./hosting.ts";
+import { Hosting, type RevisionSettings, source } from "./hosting.ts";
 
 const resources = new AsyncDisposableStack();
 let hosting: Hosting;
@@ -9,9 +10,17 @@ afterEach(() => hosting[Symbol.asyncDispose]());
 const SOURCE = source("say: api({}, () => process.pid)");
 
 /** A node with room for so many workers. */
-function node(workers: number): NodeBudget {
+function node(workers: number, gpus = new GpuLedger()): NodeBudget {
   const all = { workers, memoryBytes: 1024 ** 4 };
-  return resources.use(new NodeBudget({ node: all, organization: all }));
+  const options = { gpus, gpuStayMs: 0 };
+  return resources.use(new NodeBudget({ node: all, organization: all }, options));
+}
+
+/** A node with one GPU, which every revision of this needs. */
+function nodeWithGpu(): { readonly budget: NodeBudget; readonly settings: RevisionSettings } {
+  const name = "NVIDIA H100";
+  const gpu = { ...{ index: 0, uuid: "GPU-0", name, minor: 0 }, memoryBytes: 1e10, usedBytes: 0 };
+  return { budget: node(8, new GpuLedger({ list: [gpu] })), settings: { gpus: { count: 1 } } };
 }
 
 it("a call that waits for a worker without room is refused after its time and that of a start, and says why", async () => {
@@ -59,4 +68,13 @@ it("a roll-out that is given up while it waits for room leaves nothing behind", 
   await expect(deployed).rejects.toThrow("something else is wanted");
   expect(budget.use).toMatchObject({ workers: 1, waiting: 0 });
   expect(hosting.hosted.rolloutWaits).toBeUndefined();
+});
+
+it("a roll-out has as many workers as there were before it took their GPU", async () => {
+  const { budget, settings } = nodeWithGpu();
+  hosting = await Hosting.start({ budget });
+  await hosting.deploy(SOURCE, settings);
+  await hosting.deploy(SOURCE, settings);
+  expect(hosting.hosted.status).toMatchObject({ state: "ready", revision: 2, ready: 1, wanted: 1 });
+  expect(budget.use).toMatchObject({ workers: 1, waiting: 0, evictions: 1 });
 });

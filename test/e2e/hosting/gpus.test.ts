@@ -10,6 +10,9 @@ import { artifact, reasonOf, World } from "./world.ts";
 
 const OPERATOR = "of-the-operator";
 
+/** How long tests wait for what takes a start of a worker or two. */
+const WAIT = { timeout: 60_000, interval: 250 };
+
 interface Seen {
   readonly version: string;
   readonly worker: string;
@@ -101,9 +104,14 @@ describe("a node with one GPU", () => {
     expect(status).toBe(DeploymentStatus.DEGRADED);
     expect(await measured(world, 'tessera_node_gpus{gpu_state="held"')).toBe(1);
     // A call waits for it, and so does a task.
-    const [, task] = await Promise.all([look(world, "first"), submit(world, "second")]);
+    expect((await look(world, "first")).gpu).toBe("GPU-0");
+    const task = await submit(world, "second");
     expect((await result(world, "second", task)).gpu).toBe("GPU-0");
     const busy = await submit(world, "first", { forMs: 3_000 });
+    await vi.waitUntil(async () => {
+      const { json } = await world.call("first", `/learn/status?task_id=${busy}`);
+      return json.status === "running";
+    }, WAIT);
     const waiting = await look(world, "second");
     expect(waiting.sinceMs).toBeGreaterThan((await result(world, "first", busy)).untilMs);
   }, 120_000);
@@ -242,15 +250,12 @@ describe("a node with one GPU that workers share", () => {
         join(folder.path, "apps"),
         [...uses("greedy", 60_000), ...uses("modest", 41_000)].join(""),
       );
-      const attempt = await vi.waitUntil(
-        async () => {
-          const { attempts } = await world.client.tasks.getTask({
-            ...{ deployment: "acme/greedy", taskId: task },
-          });
-          return attempts.find(({ failure }) => failure !== undefined);
-        },
-        { timeout: 60_000, interval: 250 },
-      );
+      const attempt = await vi.waitUntil(async () => {
+        const { attempts } = await world.client.tasks.getTask({
+          ...{ deployment: "acme/greedy", taskId: task },
+        });
+        return attempts.find(({ failure }) => failure !== undefined);
+      }, WAIT);
       expect(attempt?.failure?.reason).toBe(FailureReason.OUT_OF_MEMORY);
       expect(attempt?.failure?.message).toMatch(
         /out of GPU memory: it used 60000 MiB of 40960 MiB of GPU 0 \(NVIDIA H100\)/,

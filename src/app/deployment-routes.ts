@@ -199,8 +199,7 @@ function dataPlane({ fileBodyBytes, taskAccess, ...limits }: ServingOptions): Se
 }
 
 /**
- * Answers a request by the mounted server at its path, or by the queue before it; undefined where
- * there is none.
+ * Answers a request by the mounted server at its path, or by the queue before it; undefined without one.
  */
 function createToServer(
   maxBodyBytes: number,

@@ -27,7 +27,7 @@ export function bentoStore(env: NodeJS.ProcessEnv): string {
   return join(env.BENTOML_HOME || join(env.HOME || homedir(), "bentoml"), "models");
 }
 
-/** The name and the version of `bentoml://NAME:VERSION`, `latest` without one; undefined: it is none. */
+/** The name and the version of `bentoml://NAME:VERSION`, `latest` without one; undefined for other text. */
 export function parseBentoSource(
   source: string,
 ): { readonly name: string; readonly version: string } | undefined {
@@ -51,7 +51,7 @@ export async function findBentoModel(
   );
   const found = (version: string): BentoModel => ({ name, version, folder: join(folder, version) });
   if (versions.length === 0) {
-    throw new ArtifactError(`BentoML has no model ${name} here: there is none in ${store}`);
+    throw new ArtifactError(`BentoML has no model ${name} here: ${store} does not have it`);
   }
   if (version === "latest") {
     const newest = versions.length === 1 ? versions[0] : await latestIn(folder);
@@ -67,7 +67,7 @@ export async function findBentoModel(
   if (only === undefined || (only !== version && matching.length > 1)) {
     throw new ArtifactError(
       only === undefined
-        ? `BentoML has no version ${version} of the model ${name} here: there is none in ${folder}`
+        ? `BentoML has no version ${version} of the model ${name} here: ${folder} does not have it`
         : `several versions of the model ${name} begin with ${version}: ${matching.toSorted().join(", ")}`,
     );
   }

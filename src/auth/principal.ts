@@ -4,48 +4,17 @@
  * the principal may do.
  */
 import { type ContextValues, createContextKey } from "@connectrpc/connect";
-import type { Membership, Role } from "../storage/accounts/people.ts";
+import type { SessionRecord } from "../storage/accounts/people.ts";
+import type { TokenCredential } from "../storage/accounts/tokens.ts";
 
 /** A person who is signed in. */
-export interface SessionPrincipal {
-  readonly kind: "session";
-  readonly sessionId: string;
-  readonly userId: string;
-  readonly email: string;
-  /** Empty if the person gave none. */
-  readonly displayName: string;
-  readonly memberships: readonly Membership[];
-  /** Whether the person is an operator of the platform. */
-  readonly operator: boolean;
-  /** When the person last authenticated. */
-  readonly authenticatedAtMs: number;
-  readonly expiresAtMs: number;
-}
+export type SessionPrincipal = Omit<SessionRecord, "createdAtMs" | "usedAtMs">;
 
-/** An API token. */
-export interface TokenPrincipal {
-  readonly kind: "token";
-  readonly tokenId: string;
-  readonly tokenKind: "personal" | "organization";
-  readonly tokenName: string;
-  readonly organizationId: string;
-  readonly organization: string;
-  readonly access: {
-    readonly developerOperations: boolean;
-    readonly protectedEndpoint: boolean;
-    readonly monitoring: boolean;
-    readonly worker: boolean;
-  };
-  readonly allDeployments: boolean;
-  readonly deployments: readonly { readonly deploymentId: string; readonly name: string }[];
-  readonly expiresAtMs: number;
-  /** In CIDR notation; empty: from anywhere. */
-  readonly allowedNetworks: readonly string[];
-  /** The owner of a personal token. */
-  readonly user:
-    | { readonly userId: string; readonly email: string; readonly role: Role }
-    | undefined;
-}
+/** An API token, without what only its verification needs. */
+export type TokenPrincipal = Omit<
+  TokenCredential,
+  "digest" | "digestKeyId" | "notBeforeMs" | "monitoringEnabled"
+>;
 
 export type Principal =
   | SessionPrincipal

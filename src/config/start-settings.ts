@@ -462,7 +462,7 @@ export const START_SETTINGS = {
     repeatable: true,
     parse: values.machineLabels,
     summary:
-      "a label of this machine, such as gpu=h200, or several with commas; repeatable: deployments that require labels run only on nodes and workers that have them",
+      "a label of this machine, such as gpu=h200, or several with commas; repeatable: deployments that require labels run only on machines that have them",
     reason: "none: a deployment that requires no label runs on every node",
   }),
   externalLabels: setting({

@@ -41,16 +41,7 @@ export const WORKER_SETTINGS = {
     summary: "number of workers, each a process with the limits of the deployment",
     reason: "a model often takes a whole GPU; more where the machine has room for several",
   }),
-  labels: setting({
-    flag: "--label <label=value>",
-    variable: "TESSERA_LABELS",
-    fallback: "",
-    repeatable: true,
-    parse: values.machineLabels,
-    summary:
-      "a label of this machine, such as gpu=h200, or several with commas; repeatable: deployments that require labels run only on machines that have them",
-    reason: "none: a deployment that requires no label runs everywhere",
-  }),
+  labels: START_SETTINGS.labels,
   silenceLimit: optional({
     flag: "--silence-limit <time>",
     variable: "TESSERA_SILENCE_LIMIT",

@@ -20,7 +20,7 @@ interface CustomFamiliesOptions {
   readonly onDropped: (owner: Owner, metric: string, events: number) => void;
 }
 
-/** What is told of one deployment. */
+/** What `/metrics` says of one deployment. */
 interface CustomListener {
   /** What programs of a worker expose could not be read. */
   readonly onUnread: (times: number) => void;

@@ -11,7 +11,7 @@
  * deployment at once, and it writes all text in one piece.
  */
 import { CustomFamilies } from "./custom-families.ts";
-import { type Declaration, METRICS, type MetricKey } from "./declarations.ts";
+import { type Declaration, type LABELS, METRICS, type MetricKey } from "./declarations.ts";
 import { DeploymentMetrics, type OwnedTable } from "./deployment.ts";
 import { type Group, Metric, type Owner } from "./metric.ts";
 
@@ -56,13 +56,7 @@ interface ObservedBudget {
   }[];
 }
 
-type TokenVerification =
-  | "valid"
-  | "invalid"
-  | "expired"
-  | "network"
-  | "rate_limited"
-  | "unavailable";
+type TokenVerification = (typeof LABELS.verification.values)[number];
 
 export class Metrics {
   readonly node: string;

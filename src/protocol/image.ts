@@ -1,7 +1,7 @@
 /**
  * The names of container images, which authors of services write, as Docker has them: a registry, a
- * repository in it, and a tag, a digest or both. They become arguments of skopeo, so what is an
- * option, a path or another transport is none.
+ * repository in it, and a tag, a digest or both. They become arguments of skopeo, so an
+ * option, a path or another transport is refused.
  */
 
 /** Characters of the name of an image. */
@@ -25,7 +25,7 @@ export interface ImageName {
   readonly digest: string | undefined;
 }
 
-/** The parts of an image's name; undefined for what is none. */
+/** The parts of an image's name; undefined for other text. */
 export function parseImage(text: string): ImageName | undefined {
   const groups = text.length > MAX_IMAGE_CHARACTERS ? undefined : IMAGE.exec(text)?.groups;
   if (groups?.path === undefined) {

@@ -1,6 +1,6 @@
 /**
  * The names of system packages, which authors of services write. They become arguments of apt, so
- * what is an option, a path, an address or a pattern is none.
+ * an option, a path, an address or a pattern is refused.
  */
 
 /** System packages that a service may name. */

@@ -1,6 +1,6 @@
 /** Where a worker finds the models of its service. */
 
-/** The variable in which a worker is told of them: a JSON object of folders by names. */
+/** The variable in which a worker finds them: a JSON object of folders by names. */
 const MODELS_VARIABLE = "TESSERA_MODELS";
 
 /**

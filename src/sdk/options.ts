@@ -3,6 +3,7 @@ import { type Duration, formatDuration, parseDuration } from "../protocol/durati
 import { isHeaderName, MAX_HEAD_FIELDS } from "../protocol/heads.ts";
 import { faultOfImage } from "../protocol/image.ts";
 import {
+  type EndpointManifest,
   faultOfGpus,
   MAX_ABORT_GRACE_MS,
   MAX_GPU_MEMORY_MIB,
@@ -15,7 +16,6 @@ import {
   MODEL_NAME,
   MODEL_SOURCE,
   type RequestManifest,
-  type RetryPolicy,
   type ServiceManifest,
 } from "../protocol/manifest.ts";
 import { faultOfPlacement, type PlacementManifest } from "../protocol/placement.ts";
@@ -104,19 +104,21 @@ export interface RunOptions extends PlacementOptions {
   readonly headers?: readonly string[];
 }
 
-export interface ResolvedOptions extends PlacementManifest {
-  readonly description?: string;
-  readonly request?: RequestManifest;
-  readonly timeoutMs: number;
-  readonly abortGraceMs?: number;
-  readonly idempotent?: true;
-  readonly concurrency: number;
-  readonly retentionMs: number;
-  readonly retries: RetryPolicy;
-  readonly queueLimit: number;
-  readonly priority: number;
-  readonly maxJsonBytes?: number;
-}
+export type ResolvedOptions = PlacementManifest &
+  Pick<
+    EndpointManifest,
+    | "description"
+    | "request"
+    | "timeoutMs"
+    | "abortGraceMs"
+    | "idempotent"
+    | "concurrency"
+    | "retentionMs"
+    | "retries"
+    | "queueLimit"
+    | "priority"
+    | "maxJsonBytes"
+  >;
 
 /** A size: a number of bytes, or a text with a unit such as `"512KiB"` or `"64MiB"`. */
 export type Size = number | `${number}${"KiB" | "MiB"}`;

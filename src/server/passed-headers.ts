@@ -8,24 +8,8 @@
 import type { ContextValues } from "@connectrpc/connect";
 import { isPlatformCookie } from "../auth/cookies.ts";
 import { principalOf } from "../auth/principal.ts";
+import { isOfConnection } from "../protocol/connection-headers.ts";
 import { PROXY_SECRET_HEADER } from "./proxies.ts";
-
-/** What is of one connection (RFC 9110, section 7.6.1). */
-const OF_CONNECTION: ReadonlySet<string> = new Set([
-  "connection",
-  "keep-alive",
-  "proxy-authorization",
-  "proxy-connection",
-  "te",
-  "trailer",
-  "transfer-encoding",
-  "upgrade",
-]);
-
-/** Whether a header is of one connection alone, by its name in lower case. */
-export function isOfConnection(name: string): boolean {
-  return OF_CONNECTION.has(name);
-}
 
 /** The value of a header, without what the platform was told; undefined when nothing is left. */
 export function passedValue(

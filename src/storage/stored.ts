@@ -2,6 +2,7 @@
 import type { RequestHead, ResponseHead } from "../protocol/heads.ts";
 import type { Heads, Payload, StoredFile } from "../protocol/messages.ts";
 import { NONE_RETURNED } from "../tasks/attempt.ts";
+import type { TaskEvent, TaskEventBody } from "../tasks/event.ts";
 import { endedBadly, hasExpired, type Task } from "../tasks/task.ts";
 import type { NewTask, TaskKey } from "./storage.ts";
 
@@ -35,6 +36,16 @@ export function asStored(task: NewTask, claimed: boolean): Task {
     failure: undefined,
     trace,
     lastSequence: claimed ? 2 : 1,
+  };
+}
+
+/** The event of a row of `task_events`, of either database. */
+export function toEvent(row: { readonly [column: string]: unknown }): TaskEvent {
+  return {
+    sequence: Number(row.sequence),
+    timeMs: Number(row.time_ms),
+    attempt: Number(row.attempt),
+    body: JSON.parse(String(row.body)) as TaskEventBody,
   };
 }
 

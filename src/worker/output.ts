@@ -71,7 +71,7 @@ function take(stream: NodeJS.WriteStream, level: "info" | "warn"): void {
     output.write(level, typeof chunk === "string" ? chunk : Buffer.from(chunk).toString());
     const done = given.findLast((one) => typeof one === "function");
     if (done !== undefined) {
-      // Whoever writes on when it is done leaves the event loop its turns.
+      // A writer that goes on when it is done leaves the event loop its turns.
       setImmediate(done as () => void);
     }
     return true;

@@ -38,15 +38,15 @@ it.each([
 });
 
 it.each([
-  ["bentoml://none:v1", "BentoML has no model none here: there is none in /models"],
-  ["bentoml://odd", "BentoML has no model odd here: there is none in /models"],
+  ["bentoml://none:v1", "BentoML has no model none here: /models does not have it"],
+  ["bentoml://odd", "BentoML has no model odd here: /models does not have it"],
   [
     "bentoml://reader:v2",
-    "BentoML has no version v2 of the model reader here: there is none in /models/reader",
+    "BentoML has no version v2 of the model reader here: /models/reader does not have it",
   ],
   [
     "bentoml://only:v",
-    "BentoML has no version v of the model only here: there is none in /models/only",
+    "BentoML has no version v of the model only here: /models/only does not have it",
   ],
   ["bentoml://stale", "/models/stale/latest does not say which version of stale is the latest"],
   ["bentoml://reader:v", "several versions of the model reader begin with v: v1, v10"],

@@ -201,7 +201,7 @@ export function revisionHandlers(
   };
 }
 
-/** A lock, with why there is none as callers are told. */
+/** A lock, or the reason why it could not be made, as callers see it. */
 async function told(locking: Promise<string>): Promise<string> {
   try {
     return await locking;

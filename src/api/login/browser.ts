@@ -7,7 +7,13 @@ import { actorOf, callerOf, deed, memberIn } from "../../server/rpc/engine/calle
 import type { Logins, RedeemOutcome } from "../../storage/accounts/logins.ts";
 import { tooManyTokens } from "../token/visible.ts";
 import { challengeOf, checkAuthorization } from "./request.ts";
-import { type LoginTokenOptions, loginInvalid, loginResponse, newLoginToken } from "./token.ts";
+import {
+  isInvalid,
+  type LoginTokenOptions,
+  loginInvalid,
+  loginResponse,
+  newLoginToken,
+} from "./token.ts";
 
 /** How long the code of a browser login is valid: the browser carries it to the program at once. */
 const LOGIN_CODE_LIFETIME_MS = 60_000;
@@ -59,11 +65,7 @@ export function browserLoginHandlers(
             })
           : { outcome: "invalid" };
       const { address } = callerOf(ctx);
-      const redeemed = await limiter.attempt(
-        address,
-        attempt,
-        ({ outcome }) => outcome === "invalid",
-      );
+      const redeemed = await limiter.attempt(address, attempt, isInvalid);
       if (redeemed.outcome !== "redeemed") {
         const { outcome } = redeemed;
         throw outcome === "invalid" ? loginInvalid() : tooManyTokens(outcome);

@@ -241,7 +241,7 @@ function ownerName(organizationId: string): string {
   return hash("sha256", organizationId, "hex").slice(0, 32);
 }
 
-/** The paths in a folder; none where there is none. */
+/** The paths in a folder; none without the folder. */
 async function entriesOf(folder: string): Promise<string[]> {
   return (await readdir(folder).catch(() => [])).map((name) => join(folder, name));
 }

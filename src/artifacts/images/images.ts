@@ -138,7 +138,7 @@ export class Images {
         { isFinal: true },
       );
     }
-    // With its name: whoever knows a digest has not thereby been given the image by its registry.
+    // With its name: who knows a digest has not thereby been given the image by its registry.
     const digest = hash("sha256", `image\n${name}@sha256:${pinned.digest}`, "hex");
     const held = await this.#folders.hold(
       digest,

@@ -30,7 +30,7 @@ export function ownArchitecture(): ImageArchitecture {
   return process.arch === "arm64" ? "arm64" : "amd64";
 }
 
-/** The image of a lock. Throws an `EnvironmentError` for a text that is none. */
+/** The image of a lock. Throws an `EnvironmentError` for other text. */
 export function readImageLock(text: string): PinnedImage {
   const groups = LINE.exec(text)?.groups;
   const { image = "", architecture, size } = groups ?? {};

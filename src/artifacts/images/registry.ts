@@ -34,7 +34,7 @@ const MAX_SHOWN_CHARACTERS = 500;
 /** What skopeo says when a registry has it wait for 5 s or more, as it does up to five times. */
 const LONG_WAIT = /Too many requests to \S+: sleeping for (?:[5-9]|\d{2,})\./;
 
-/** What skopeo is told of the operator's: certificates, and credentials of registries. */
+/** The operator's part of skopeo's options: certificates, and credentials of registries. */
 const PASSED = ["SSL_CERT_FILE", "SSL_CERT_DIR", "REGISTRY_AUTH_FILE"];
 
 export interface RegistryOptions {
@@ -221,7 +221,7 @@ function parse(text: Buffer, name: string): Json {
   } catch {
     // Said below.
   }
-  throw refused(`the registry gives a manifest of ${name} that is none`);
+  throw refused(`the registry gives a manifest of ${name} that is not valid`);
 }
 
 /** The digest in a list of manifests that is for this machine. */
@@ -283,7 +283,7 @@ function unread(name: string): EnvironmentError {
   );
 }
 
-/** The name of a pinned image. Throws an `EnvironmentError` for what is none. */
+/** The name of a pinned image. Throws an `EnvironmentError` for other text. */
 function pinnedName(name: string, digest: string): ImageName {
   const image = parseImage(`${name}@sha256:${digest}`);
   if (image === undefined) {

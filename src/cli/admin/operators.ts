@@ -53,7 +53,9 @@ function changeCommand(actions: AdminActions, verb: "add" | "remove"): Command {
       const terminal = new Terminal(actions.streams);
       terminal.say(`${email} is ${isAdded ? "an operator now" : "no operator any more"}`);
       if (isAdded && !emailVerified) {
-        terminal.say("The address is not proved: the account is that of whoever opened its link.");
+        terminal.say(
+          "The address is not proved: the account belongs to the person who opened its link.",
+        );
       }
     });
 }

@@ -7,14 +7,11 @@ import {
   type CloudActions,
   callCommand,
   group,
-  LIST_OPTIONS,
-  type ListFlags,
-  mentionMore,
   option,
-  readPages,
   YES,
   type YesFlags,
 } from "../command.ts";
+import { LIST_OPTIONS, type ListFlags, mentionMore, readPages } from "../lists.ts";
 import { confirmSecretsCommand } from "./confirm-secrets.ts";
 import { logsCommand } from "./logs.ts";
 import { metricsCommand } from "./metrics.ts";

@@ -7,17 +7,9 @@ import {
   CompareRevisionsResponseSchema,
   ListRevisionsResponseSchema,
 } from "../../client/index.ts";
-import {
-  type CallFlags,
-  type CloudActions,
-  callCommand,
-  LIST_OPTIONS,
-  type ListFlags,
-  mentionMore,
-  option,
-  readPages,
-} from "../command.ts";
+import { type CallFlags, type CloudActions, callCommand, option } from "../command.ts";
 import { usageError } from "../failure.ts";
+import { LIST_OPTIONS, type ListFlags, mentionMore, readPages } from "../lists.ts";
 import { plain } from "../plain.ts";
 import { inUnits } from "../sizes.ts";
 import { finishRollout, NO_WAIT, type WaitFlags } from "./state.ts";

@@ -7,14 +7,11 @@ import {
   type CloudActions,
   callCommand,
   group,
-  LIST_OPTIONS,
-  type ListFlags,
-  mentionMore,
-  readPages,
   type Surroundings,
   YES,
   type YesFlags,
 } from "../command.ts";
+import { LIST_OPTIONS, type ListFlags, mentionMore, readPages } from "../lists.ts";
 import { parseVersion, pullCommand, pushCommand } from "./files.ts";
 import { importCommand } from "./import.ts";
 import { modelTable, versionTable } from "./view.ts";

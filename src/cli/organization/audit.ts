@@ -3,17 +3,9 @@ import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Command } from "commander";
 import { ListAuditEventsResponseSchema } from "../../client/index.ts";
-import {
-  type CloudActions,
-  callCommand,
-  group,
-  LIST_OPTIONS,
-  type ListFlags,
-  mentionMore,
-  option,
-  readPages,
-} from "../command.ts";
+import { type CloudActions, callCommand, group, option } from "../command.ts";
 import { parseDuration } from "../durations.ts";
+import { LIST_OPTIONS, type ListFlags, mentionMore, readPages } from "../lists.ts";
 import { moment } from "../output.ts";
 import { table } from "../table.ts";
 

@@ -13,17 +13,13 @@ import {
   type CommandRun,
   callCommand,
   group,
-  LIST_OPTIONS,
-  type ListFlags,
-  type ListPage,
-  mentionMore,
   option,
-  readPages,
   YES,
   type YesFlags,
 } from "../command.ts";
 import { contextPath, environmentContext, removeContext } from "../context.ts";
 import { CliError, ExitCode } from "../failure.ts";
+import { LIST_OPTIONS, type ListFlags, type ListPage, mentionMore, readPages } from "../lists.ts";
 import { fields, moment } from "../output.ts";
 import {
   SESSION_NOTE,

@@ -8,15 +8,9 @@ import {
   type Task,
   TaskStatus,
 } from "../../client/index.ts";
-import {
-  CLI_CALL_TIMEOUT_MS,
-  type CloudActions,
-  LIST_OPTIONS,
-  type ListFlags,
-  option,
-  readPages,
-} from "../command.ts";
+import { CLI_CALL_TIMEOUT_MS, type CloudActions, option } from "../command.ts";
 import { shortTime } from "../durations.ts";
+import { LIST_OPTIONS, type ListFlags, readPages } from "../lists.ts";
 import { jsonText, moment } from "../output.ts";
 import { table } from "../table.ts";
 import { type DeploymentTarget, type TargetFlags, targetCommand } from "../target.ts";

@@ -1,7 +1,8 @@
 /** Finds tokens: lists them in pages, or resolves one by id or name. */
 import { type Token, TokenKind } from "../../client/index.ts";
-import { type CommandRun, type ListFlags, type ListPage, readPages } from "../command.ts";
+import type { CommandRun } from "../command.ts";
 import { CliError, ExitCode, usageError } from "../failure.ts";
+import { type ListFlags, type ListPage, readPages } from "../lists.ts";
 import { KINDS } from "./flags.ts";
 
 /** The argument of commands about one token. */

@@ -7,13 +7,12 @@ import {
   type CloudActions,
   callCommand,
   group,
-  LIST_OPTIONS,
-  mentionMore,
   option,
   YES,
   type YesFlags,
 } from "../command.ts";
 import { contextPath, environmentContext, removeContext } from "../context.ts";
+import { LIST_OPTIONS, mentionMore } from "../lists.ts";
 import { createCommand, updateCommand } from "./edit.ts";
 import { findToken, type ListTokensFlags, readTokens, TOKEN } from "./find.ts";
 import { KINDS } from "./flags.ts";

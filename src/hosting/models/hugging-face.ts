@@ -83,7 +83,7 @@ async function filesOf(first: URL, asked: Asked): Promise<SourceFile[]> {
     const answer = await ask(url, asked);
     const page = await readJson(answer, url.host);
     if (!Array.isArray(page) || pages === MAX_TREE_PAGES) {
-      throw sourceRefused(`the list of files of ${asked.repository} is none, or has no end`);
+      throw sourceRefused(`the list of files of ${asked.repository} is not valid, or has no end`);
     }
     files.push(...page.flatMap((entry) => fileOf(entry, asked.repository)));
     if (files.length > MAX_MODEL_FILES) {

@@ -41,7 +41,7 @@ export async function openRemote(
   throw refusal(answer, url);
 }
 
-/** The error for an answer that is none of success. */
+/** The error for an answer without success. */
 export function refusal({ statusCode = 0 }: IncomingMessage, url: URL): Error {
   const message = `${url.host} answers ${statusCode} for ${url.pathname}`;
   return statusCode === 429 || statusCode >= 500

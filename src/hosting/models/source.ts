@@ -110,7 +110,7 @@ export async function pinSource(
   const adapter = sources.find((each) => each.takes(source));
   if (adapter === undefined) {
     throw invalidSource(
-      "is none of hf://OWNER/NAME, s3://BUCKET/PREFIX and https://HOST/PATH#sha256=DIGEST",
+      "is not hf://OWNER/NAME, s3://BUCKET/PREFIX or https://HOST/PATH#sha256=DIGEST",
     );
   }
   const pinned = await adapter.pin(source, options);

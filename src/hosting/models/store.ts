@@ -235,7 +235,7 @@ export class ModelStore implements AsyncDisposable {
     }
   }
 
-  /** Removes what was not used for longest, until there is room. Rejects where there is none. */
+  /** Removes what was not used for longest, until there is room. Rejects where there is too little. */
   #makeRoom(digest: string, bytes: number): Promise<void> {
     const making = this.#making.then(async () => {
       const { maxBytes } = this.#options;
@@ -249,7 +249,7 @@ export class ModelStore implements AsyncDisposable {
           break;
         }
         const [path, gone] = [join(this.#folder, name), join(this.#folder, `${name}${GONE}`)];
-        // Nothing may hold it from here on: whoever comes now brings it again.
+        // Nothing may hold it from here on: the next caller brings it again.
         if ((this.#holders.get(name.replace(PARTIAL, "")) ?? 0) > 0) {
           continue;
         }
@@ -410,7 +410,7 @@ function tell(
   }
 }
 
-/** Of the files in a folder; 0 where there is none. */
+/** Of the files in a folder; 0 without the folder. */
 async function bytesIn(folder: string): Promise<number> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
   const sizes = entries

@@ -3,7 +3,7 @@
  * metric of the platform. The recorder and the reader of what nodes kept go by
  * this table.
  */
-import type { MetricKey } from "../declarations.ts";
+import { LABELS, type MetricKey } from "../declarations.ts";
 
 export interface Measure {
   readonly metric: MetricKey;
@@ -26,20 +26,7 @@ const SERVER_ERRORS = [
   "data_loss",
 ];
 
-const ERRORS = [
-  ...SERVER_ERRORS,
-  "canceled",
-  "invalid_argument",
-  "not_found",
-  "already_exists",
-  "permission_denied",
-  "resource_exhausted",
-  "failed_precondition",
-  "aborted",
-  "out_of_range",
-  "unauthenticated",
-  "other",
-];
+const ERRORS = [...LABELS.code.values.filter((code) => code !== "ok"), "other"];
 
 const finished = (...outcomes: readonly string[]) =>
   ({

@@ -228,7 +228,10 @@ export class MountRequests {
     const response = headOf(res);
     const fault = faultOfHead(response);
     if (fault !== undefined) {
-      throw problem("CALL_FAILED", `the answer of the server at ${endpoint} is none: ${fault}`);
+      throw problem(
+        "CALL_FAILED",
+        `the answer of the server at ${endpoint} is not valid: ${fault}`,
+      );
     }
     const contentType = res.headers["content-type"] || "application/octet-stream";
     const { keepers, maxFileBytes } = this.#options;

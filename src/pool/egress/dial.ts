@@ -8,6 +8,11 @@ import { type Asked, EgressFailedError, EgressRefusedError } from "./refusals.ts
 /** Returns the addresses of a name, in the order in which they are tried. */
 export type Resolve = (name: string) => Promise<readonly string[]>;
 
+export interface DialOptions {
+  readonly policy: EgressPolicy;
+  readonly resolve?: Resolve | undefined;
+}
+
 /** How long one address may take to accept a connection. */
 const CONNECT_TIMEOUT_MS = 10_000;
 /** Addresses of one name that are tried. */
@@ -20,10 +25,7 @@ const MAX_TRIED_ADDRESSES = 4;
  */
 export async function dial(
   asked: Asked,
-  {
-    policy,
-    resolve = resolveName,
-  }: { readonly policy: EgressPolicy; readonly resolve?: Resolve | undefined },
+  { policy, resolve = resolveName }: DialOptions,
 ): Promise<Socket> {
   const admitted = policy.admit(asked);
   const found =

@@ -5,23 +5,11 @@
 import { type IncomingMessage, request, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { pipeline } from "node:stream";
+import { isOfConnection } from "../../protocol/connection-headers.ts";
 import { type Asked, EgressFailedError, ProxyRequestError, refusalOf } from "./refusals.ts";
 
 /** Headers of one request to the egress proxy, and of one answer through it. */
 export const MAX_PROXY_HEADER_BYTES = 64 * 1024;
-
-/** Headers for one connection only (RFC 9110, section 7.6.1). */
-const HOP_BY_HOP = [
-  "connection",
-  "keep-alive",
-  "proxy-authenticate",
-  "proxy-authorization",
-  "proxy-connection",
-  "te",
-  "trailer",
-  "transfer-encoding",
-  "upgrade",
-];
 
 interface ForwardOptions {
   readonly open: (asked: Asked) => Promise<Socket>;
@@ -97,7 +85,7 @@ function targetOf(text: string): URL {
 
 /** Names and values, alternating, without those for one connection only. */
 function endToEnd(raw: readonly string[], ...without: readonly string[]): string[] {
-  const dropped = new Set([...HOP_BY_HOP, ...without]);
+  const dropped = new Set(["proxy-authenticate", ...without]);
   for (let index = 0; index < raw.length; index += 2) {
     if (raw[index]?.toLowerCase() === "connection") {
       for (const name of raw[index + 1]?.split(",") ?? []) {
@@ -107,5 +95,8 @@ function endToEnd(raw: readonly string[], ...without: readonly string[]): string
   }
   // Without its length, a message could end in another place than its sender said.
   dropped.delete("content-length");
-  return raw.filter((_, index) => !dropped.has(raw[index - (index % 2)]?.toLowerCase() ?? ""));
+  return raw.filter((_, index) => {
+    const name = raw[index - (index % 2)]?.toLowerCase() ?? "";
+    return !dropped.has(name) && !isOfConnection(name);
+  });
 }

@@ -9,9 +9,8 @@ import { request } from "node:http";
 import { connect, type Socket } from "node:net";
 import { parseAddress } from "../../collections/networks.ts";
 import { within } from "../../time/race.ts";
-import { type Resolve, resolveName } from "./dial.ts";
+import { type DialOptions, resolveName } from "./dial.ts";
 import { MAX_PROXY_HEADER_BYTES } from "./forward.ts";
-import type { EgressPolicy } from "./policy.ts";
 import { type Asked, EgressRefusedError } from "./refusals.ts";
 import { type HostRule, matchesAddress, matchesName, normalName, parseRule } from "./rules.ts";
 
@@ -57,10 +56,7 @@ export function upstreamProxies(env: NodeJS.ProcessEnv): FindUpstream | undefine
 export async function dialThrough(
   via: UpstreamProxy,
   asked: Asked,
-  {
-    policy,
-    resolve = resolveName,
-  }: { readonly policy: EgressPolicy; readonly resolve?: Resolve | undefined },
+  { policy, resolve = resolveName }: DialOptions,
 ): Promise<Socket> {
   const admitted = policy.admit(asked);
   const known =

@@ -398,7 +398,7 @@ class ShownLabels {
       if (!isExposedValue(value)) {
         return `a value of the label ${shown(name)} that is too long`;
       }
-      // As in Prometheus, an empty value is none.
+      // As in Prometheus, a label with an empty value is not there.
       if (value !== "") {
         pairs.push([own, value]);
       }

@@ -112,7 +112,7 @@ export class Scraper implements Disposable {
         }),
       );
       // Of an answer that changes the protocol nothing else is heard.
-      sent.once("close", () => end(() => reject(new Error("its answer is none of HTTP"))));
+      sent.once("close", () => end(() => reject(new Error("its answer is not HTTP"))));
       sent.end();
     });
   }

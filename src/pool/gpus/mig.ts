@@ -21,7 +21,7 @@ interface SliceFacts {
   readonly driverFolder: string;
 }
 
-/** Reads all slices, in the order of their GPUs. Throws for what is none. */
+/** Reads all slices, in the order of their GPUs. Throws for other text. */
 export function readSlices(
   { names, facts, driverFolder }: SliceFacts,
   gpus: readonly { readonly gpu: Gpu; readonly isCut: boolean }[],

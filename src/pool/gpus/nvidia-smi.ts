@@ -10,7 +10,7 @@
  * Of a GPU that is cut (MIG), its slices are listed in its place (`mig.ts`).
  *
  * The ids of programs on GPUs are those of the machine. A node in a container has other ones, and
- * then nothing can be told of what its workers use.
+ * then nothing is known of what its workers use.
  */
 import { spawn } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
@@ -257,7 +257,7 @@ interface ListedGpu {
   readonly isCut: boolean;
 }
 
-/** Reads the answer, one GPU a line. Throws for what is none. */
+/** Reads the answer, one GPU a line. Throws for other text. */
 export function readGpus(answer: string, driverFolder: string): ListedGpu[] {
   const minors = deviceNumbers(join(driverFolder, "nvidia", "gpus"));
   return linesOf(answer)

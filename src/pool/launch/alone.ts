@@ -9,7 +9,7 @@ import { enterOrEnd, type MemoryGroups } from "../sandbox/memory-groups.ts";
 import { type Launch, type ProgramOf, withMemoryGroup } from "./launch.ts";
 import { withProcessLimits } from "./process-limits.ts";
 
-/** The programs of util-linux that it starts workers by; undefined where there is none. */
+/** The programs of util-linux that it starts workers by; undefined where they are missing. */
 export interface LaunchTools {
   readonly setpriv?: string | undefined;
   readonly prlimit?: string | undefined;

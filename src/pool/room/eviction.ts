@@ -8,7 +8,7 @@
  * worker of another deployment: there are often fewer GPUs than deployments that would keep one.
  *
  * A roll-out that needs GPUs which its own deployment has takes those of the old workers, also of
- * busy ones, which end their calls first: two models are seldom in one GPU at a time.
+ * busy ones, which end their calls first: two models are rarely in one GPU at a time.
  */
 
 import type { GpuLedger } from "../gpus/ledger.ts";

@@ -45,7 +45,7 @@ export interface SandboxContents {
   readonly writable: readonly [string, ...string[]];
   /** Device files that may be used, by absolute paths below `/dev`. Default: none. */
   readonly devices?: readonly string[];
-  /** Size of `/dev/shm`, in bytes, which may be written then. Default: there is none. */
+  /** Size of `/dev/shm`, in bytes, which may be written then. Default: workers have no `/dev/shm`. */
   readonly sharedMemoryBytes?: number;
   /** Files that have another path inside. */
   readonly mounted?: readonly Mount[];

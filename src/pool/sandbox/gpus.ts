@@ -27,7 +27,7 @@ const DRIVER_FOLDERS = [
 const DRIVER = "libcuda.so.1";
 const DRIVER_LIBRARY = /^lib(?:cuda|cudadebugger|nvcuvid|nvidia-[\w-]+|nvoptix)\.so(?:\.[\d.]+)?$/;
 
-/** The libraries of the driver, in one folder; undefined where there is none. */
+/** The libraries of the driver, in one folder; undefined without a driver. */
 export function driverLibraries(
   folders: readonly string[] = DRIVER_FOLDERS,
 ): { readonly folder: string; readonly files: readonly string[] } | undefined {
@@ -41,7 +41,7 @@ export function driverLibraries(
       };
 }
 
-/** Memory of a share that is left for a CUDA context: libraries do not count it, so they are told of the rest alone. */
+/** Memory of a share that is left for a CUDA context: libraries do not count it, so they are given the rest alone. */
 const CUDA_CONTEXT_BYTES = 512 * 1024 ** 2;
 /** Least part of a share that libraries are told. */
 const MIN_TOLD_PART = 0.5;

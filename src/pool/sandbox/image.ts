@@ -177,7 +177,7 @@ function replaced(
     );
 }
 
-/** The release of a C library, as a number to compare; 0 for what is none. */
+/** The release of a C library, as a number to compare; 0 for other text. */
 function releaseOf(path: string): number {
   if (statSync(path).size > MAX_C_LIBRARY_BYTES) {
     return 0;
@@ -194,7 +194,7 @@ interface Place {
   readonly cover?: string;
 }
 
-/** Where a path is in a root, with a place to mount at, which is made if there is none. */
+/** Where a path is in a root, with a place to mount at, which is made if it is missing. */
 function makePlace(root: string, path: string, isFolder: boolean): Place {
   const { at, missing, isEmpty } = follow(root, path);
   const [first] = missing;

@@ -122,7 +122,7 @@ export class MemoryGroups {
   }
 
   /**
-   * Makes the group of a worker, with at most so many processes and threads where groups bound
+   * Makes the group of a worker, with at most `maxTasks` processes and threads where groups bound
    * them. Throws what the kernel says against it.
    */
   make({ memoryBytes }: Pick<WorkerLimits, "memoryBytes">, maxTasks?: number): MemoryGroup {

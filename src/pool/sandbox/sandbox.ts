@@ -36,7 +36,7 @@ export interface KernelSandbox {
   readonly level: "kernel";
   /** The path of `bwrap`. */
   readonly bubblewrap: string;
-  /** The path of `prlimit`, which sets limits of a process; undefined: there is none. */
+  /** The path of `prlimit`, which sets limits of a process; undefined: the machine has not got it. */
   readonly prlimit: string | undefined;
   /** The control groups of workers, one for the memory of each; undefined on a machine without groups. */
   readonly memoryGroups: MemoryGroups | undefined;
@@ -48,7 +48,7 @@ export interface KernelSandbox {
 
 export interface PermissionSandbox {
   readonly level: "permission";
-  /** The path of `setpriv`, which has the kernel end workers with their node; undefined: there is none. */
+  /** The path of `setpriv`, which has the kernel end workers with their node; undefined: the machine has not got it. */
   readonly setpriv: string | undefined;
   /** As for the other level. */
   readonly prlimit: string | undefined;
@@ -83,7 +83,7 @@ export async function findSandbox(mode: SandboxMode, path: string): Promise<Sand
   return { level: "permission", setpriv, ...(await processHolders(path)), shortfall };
 }
 
-/** The sandbox, or why there is none. */
+/** The sandbox, or why workers cannot have one. */
 async function kernelSandbox(path: string): Promise<KernelSandbox | string> {
   if (process.platform !== "linux" || !ARCHITECTURES.includes(process.arch)) {
     return "it needs Linux on x64 or arm64";
@@ -214,7 +214,7 @@ async function processHolders(
   };
 }
 
-/** The path of a program in the folders of a `PATH`; undefined where there is none. */
+/** The path of a program in the folders of a `PATH`; undefined where it is missing. */
 export function findProgram(name: string, path: string): string | undefined {
   return path
     .split(delimiter)

@@ -86,7 +86,7 @@ export function spawnSandboxed(options: SandboxedProgram): SandboxedProcess {
 
 /**
  * The kernel ends all processes of a namespace with its first one, and lets that one go last.
- * Before bubblewrap has told of that one, its group is ended: a child that waits for it would
+ * Before bubblewrap has named that one, its group is ended: a child that waits for it would
  * wait for ever.
  */
 function killInside({ pid, exitCode, signalCode }: ChildProcess, init: number | undefined): void {

@@ -33,7 +33,7 @@ interface AliasOptions<Route extends NamedRoute> {
     reply: FastifyReply,
     values: ContextValues,
   ) => Promise<void>;
-  /** Answers by the mounted server at the path of a request; undefined where there is none. */
+  /** Answers by the mounted server at the path of a request; undefined without one. */
   readonly toServer: (
     req: FastifyRequest,
     reply: FastifyReply,

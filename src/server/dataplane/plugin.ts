@@ -129,7 +129,7 @@ interface DataPlaneOptions extends RouteOptions {
   readonly contextValues: (req: FastifyRequest) => ContextValues | Promise<ContextValues>;
   /** The endpoint at a path, such as `/v1/predict`; undefined for others, and where nothing runs. */
   readonly endpointAt: (path: string, values: ContextValues) => string | undefined;
-  /** Answers by the mounted server at the path of a request; undefined where there is none. */
+  /** Answers by the mounted server at the path of a request; undefined without one. */
   readonly toServer: (
     req: FastifyRequest,
     reply: FastifyReply,

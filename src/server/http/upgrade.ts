@@ -2,7 +2,7 @@
  * Requests that ask for a WebSocket: over HTTP/1.1 by an upgrade of their connection (RFC 6455),
  * which Node gives away with the request, and over HTTP/2 by an extended CONNECT (RFC 8441), whose
  * stream is one. They take the way of all others, with an answer of their own, so that access,
- * limits and errors are the same; whoever serves the WebSocket takes the connection or the stream.
+ * limits and errors are the same; the handler of the WebSocket takes the connection or the stream.
  *
  * Over HTTP/2 the method stays CONNECT: only what serves WebSockets has routes of it. To such a
  * request any status of 200 to 299 says that the WebSocket is open.

@@ -6,6 +6,7 @@ import type { IncomingMessage } from "node:http";
 import type { ContextValues } from "@connectrpc/connect";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { addressOf, isSecure, principalOf } from "../../auth/principal.ts";
+import { isOfConnection } from "../../protocol/connection-headers.ts";
 import { fieldsOf } from "../../protocol/heads.ts";
 import { SAID_TO_SERVERS } from "../../service/mounts.ts";
 import { ownIdOf } from "../../tasks/worker-id.ts";
@@ -13,7 +14,7 @@ import { REQUEST_ID_HEADER } from "../http/request-id.ts";
 import { ownCookie } from "../http/response-head.ts";
 import { hasUpgrade } from "../http/upgrade.ts";
 import { WORKER_HEADER } from "../http/worker-header.ts";
-import { isOfConnection, passedValue } from "../passed-headers.ts";
+import { passedValue } from "../passed-headers.ts";
 import { hostOf } from "../rpc/engine/caller.ts";
 
 /** What is said of a whole host is the operator's, and of a connection is the node's. */

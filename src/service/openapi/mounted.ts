@@ -12,7 +12,7 @@ import { endpointAt } from "../routes.ts";
 /** What a mounted server answered where its OpenAPI document would be. */
 export interface MountDocument {
   readonly mount: MountManifest;
-  /** An OpenAPI document as JSON text, or why there is none. */
+  /** An OpenAPI document as JSON text, or why it has not one. */
   readonly found: { readonly text: string } | { readonly fault: string };
 }
 

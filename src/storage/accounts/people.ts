@@ -36,6 +36,7 @@ export interface SessionRecord {
   /** Empty if the person gave none. */
   readonly displayName: string;
   readonly memberships: readonly Membership[];
+  /** Whether the person is an operator of the platform. */
   readonly operator: boolean;
   readonly createdAtMs: number;
   /** When the person last authenticated. */

@@ -24,7 +24,7 @@ export interface TokenRecord {
   readonly deployments: readonly { readonly deploymentId: string; readonly name: string }[];
   readonly expiresAtMs: number;
   readonly notBeforeMs: number | undefined;
-  /** In CIDR notation. */
+  /** In CIDR notation; empty: from anywhere. */
   readonly allowedNetworks: readonly string[];
   readonly createdAtMs: number;
   readonly createdBy: string;
@@ -52,22 +52,25 @@ export interface NewSecret {
 }
 
 /** All that verification needs to know about a value, from one query. */
-export interface TokenCredential {
+export interface TokenCredential
+  extends Pick<
+    TokenRecord,
+    | "tokenId"
+    | "organizationId"
+    | "organization"
+    | "access"
+    | "allDeployments"
+    | "deployments"
+    | "notBeforeMs"
+    | "allowedNetworks"
+  > {
   readonly kind: "token";
   readonly digest: string;
   readonly digestKeyId: string;
-  readonly tokenId: string;
   readonly tokenKind: TokenKind;
   readonly tokenName: string;
-  readonly organizationId: string;
-  readonly organization: string;
-  readonly access: TokenGrants;
-  readonly allDeployments: boolean;
-  readonly deployments: readonly { readonly deploymentId: string; readonly name: string }[];
   /** When the token ends, or the grace period of this value, whichever is earlier. */
   readonly expiresAtMs: number;
-  readonly notBeforeMs: number | undefined;
-  readonly allowedNetworks: readonly string[];
   /** The owner of a personal token. */
   readonly user:
     | { readonly userId: string; readonly email: string; readonly role: Role }

@@ -180,7 +180,7 @@ export interface ModelStorage {
 
   /**
    * Finds what a ready version of the organization has of this origin, sorted by path: a file or
-   * its parts, and as often as the version has it; empty when there is none.
+   * its parts, and as often as the version has it; empty without such a version.
    */
   findImported(parameters: {
     readonly organizationId: string;

@@ -25,16 +25,17 @@ export function countedAs(source: string, sign: "+" | "-"): string {
     FROM ${source} GROUP BY deployment_id, endpoint`;
 }
 
-const COUNT = prepared(
-  "count",
-  `SELECT deployment_id, endpoint, sum(queued)::bigint AS queued, sum(running)::bigint AS running
-   FROM (
-     SELECT deployment_id, endpoint, queued, running FROM queue_counts
+/** SQL that selects all counts and deltas of the deployments `$1`. */
+export const COUNTED = `SELECT deployment_id, endpoint, queued, running FROM queue_counts
      WHERE deployment_id = ANY ($1::text[])
      UNION ALL
      SELECT deployment_id, endpoint, queued, running FROM queue_count_deltas
-     WHERE deployment_id = ANY ($1::text[])
-   ) AS counted GROUP BY deployment_id, endpoint`,
+     WHERE deployment_id = ANY ($1::text[])`;
+
+const COUNT = prepared(
+  "count",
+  `SELECT deployment_id, endpoint, sum(queued)::bigint AS queued, sum(running)::bigint AS running
+   FROM (${COUNTED}) AS counted GROUP BY deployment_id, endpoint`,
 );
 
 /** Answers several calls, in order, by one query. */

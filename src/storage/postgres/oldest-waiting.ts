@@ -1,6 +1,7 @@
 /** Finds the longest-waiting task of each endpoint, and the lengths of their queues. */
 import type { OldestWaiting, QueueState } from "../queues.ts";
 import type { Storage } from "../storage.ts";
+import { COUNTED } from "./counts.ts";
 import { STATUS } from "./schema.ts";
 import { prepared, type Session } from "./session.ts";
 
@@ -14,13 +15,7 @@ const QUEUES = prepared(
   "queue_states",
   `WITH RECURSIVE counted AS MATERIALIZED (
      SELECT deployment_id, endpoint, sum(queued)::bigint AS queued, sum(running)::bigint AS running
-     FROM (
-       SELECT deployment_id, endpoint, queued, running FROM queue_counts
-       WHERE deployment_id = ANY ($1::text[])
-       UNION ALL
-       SELECT deployment_id, endpoint, queued, running FROM queue_count_deltas
-       WHERE deployment_id = ANY ($1::text[])
-     ) AS parts GROUP BY deployment_id, endpoint HAVING sum(queued) > 0 OR sum(running) > 0
+     FROM (${COUNTED}) AS parts GROUP BY deployment_id, endpoint HAVING sum(queued) > 0 OR sum(running) > 0
    ), waiting AS (
      SELECT deployment_id, endpoint FROM counted WHERE queued > 0
    ), ready AS (

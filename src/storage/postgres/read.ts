@@ -1,8 +1,9 @@
 /** Reads of tasks: state, arguments, result and history. */
 import type { Payload } from "../../protocol/messages.ts";
-import type { TaskEvent, TaskEventBody, TaskHistory } from "../../tasks/event.ts";
+import type { TaskHistory } from "../../tasks/event.ts";
 import type { Task } from "../../tasks/task.ts";
 import type { TaskKey } from "../storage.ts";
+import { toEvent } from "../stored.ts";
 import { readPayload } from "./payloads.ts";
 import { nameOf, TASK_COLUMNS, toKeys, toTask } from "./rows.ts";
 import { STATUS } from "./schema.ts";
@@ -85,14 +86,7 @@ export async function readHistory(
     row && {
       task: toTask(row),
       startedSequence: Number(row.started_sequence),
-      stored: (row.events as readonly PostgresRow[]).map(
-        (event): TaskEvent => ({
-          sequence: Number(event.sequence),
-          timeMs: Number(event.time_ms),
-          attempt: Number(event.attempt),
-          body: JSON.parse(String(event.body)) as TaskEventBody,
-        }),
-      ),
+      stored: (row.events as readonly PostgresRow[]).map(toEvent),
       lastPiece: Number(row.last_piece ?? 0),
     }
   );

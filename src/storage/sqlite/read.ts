@@ -1,8 +1,9 @@
 /** Reads of single tasks: state, arguments, result and history. */
 import type { Payload } from "../../protocol/messages.ts";
-import type { TaskEvent, TaskEventBody, TaskHistory } from "../../tasks/event.ts";
+import type { TaskHistory } from "../../tasks/event.ts";
 import type { Task } from "../../tasks/task.ts";
 import type { TaskKey } from "../storage.ts";
+import { toEvent } from "../stored.ts";
 import type { SqliteDatabase } from "./database.ts";
 import { readPayload } from "./payloads.ts";
 import { TASK_COLUMNS, toTask } from "./rows.ts";
@@ -71,14 +72,7 @@ export function readHistory(
   return {
     task: toTask(row),
     startedSequence: Number(row.started_sequence),
-    stored: events.map(
-      (event): TaskEvent => ({
-        sequence: Number(event.sequence),
-        timeMs: Number(event.time_ms),
-        attempt: Number(event.attempt),
-        body: JSON.parse(String(event.body)) as TaskEventBody,
-      }),
-    ),
+    stored: events.map(toEvent),
     lastPiece: Number(row.last_piece ?? 0),
   };
 }

@@ -64,6 +64,6 @@ describe("the metrics of a mounted server", () => {
     const agent = await serving(
       () => "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n",
     );
-    expect(await read(agent)).toEqual([expect.stringContaining("its answer is none of HTTP")]);
+    expect(await read(agent)).toEqual([expect.stringContaining("its answer is not HTTP")]);
   });
 });

@@ -80,7 +80,7 @@ export async function migrate(
   }, MIGRATION_TIMEOUT_MS);
 }
 
-/** What the database says of its schema; version 0 when there is none yet. */
+/** What the database says of its schema; version 0 before the first. */
 export async function readSchema(
   session: Pick<Session, "query">,
   schema: string,

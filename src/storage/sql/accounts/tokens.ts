@@ -1,13 +1,10 @@
 /** Creates, lists, changes and deletes tokens. */
 import type { Accounts } from "../../accounts/accounts.ts";
-import type { Deed } from "../../accounts/deed.ts";
 import type { OrganizationRecord } from "../../accounts/organizations.ts";
 import type { Page } from "../../accounts/page.ts";
 import type {
-  NewSecret,
   TokenFields,
   TokenGrants,
-  TokenKind,
   TokenRecord,
   Tokens,
   TokenUpdate,
@@ -36,14 +33,7 @@ export function* createToken(
 /** Creates a token. Requires the organization's lock. */
 export function* addToken(
   organization: OrganizationRecord,
-  token: Deed & {
-    readonly tokenId: string;
-    readonly kind: TokenKind;
-    readonly userId: string | undefined;
-    readonly fields: TokenFields;
-    readonly secret: NewSecret;
-    readonly limit: number;
-    readonly personalLimit: number;
+  token: Omit<Parameters<Accounts["createToken"]>[0], "organizationId"> & {
     /** How it was created, for the audit log. */
     readonly origin?: string;
   },

@@ -9,6 +9,7 @@ import { Command } from "../../ui/command.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Field } from "../../ui/field.tsx";
 import { formMessage, violationOf } from "../../ui/form.ts";
+import { FormActions } from "../../ui/form-actions.tsx";
 import { Notice } from "../../ui/notice.tsx";
 
 export default function Invite({ onClose }: { onClose(): void }) {
@@ -74,12 +75,7 @@ export default function Invite({ onClose }: { onClose(): void }) {
           )}
         </Field>
         {message && <Notice kind="error">{message}</Notice>}
-        <div className="dialog-actions">
-          <Button onClick={onClose}>Cancel</Button>
-          <Button kind="primary" type="submit" isBusy={inviting.isPending}>
-            Invite
-          </Button>
-        </div>
+        <FormActions action="Invite" isBusy={inviting.isPending} onClose={onClose} />
       </form>
     </Dialog>
   );

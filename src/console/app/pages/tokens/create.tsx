@@ -8,6 +8,7 @@ import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Field } from "../../ui/field.tsx";
 import { formMessage, violationOf } from "../../ui/form.ts";
+import { FormActions } from "../../ui/form-actions.tsx";
 import { Notice } from "../../ui/notice.tsx";
 import { AskForMonitoring } from "./ask-for-monitoring.tsx";
 import { FIELDS, Fields, type TokenForm } from "./fields.tsx";
@@ -140,12 +141,7 @@ function CreateForm({ worker, onCreated, onClose }: CreateFormProps) {
         onChange={setExpiresAt}
       />
       {message && <Notice kind="error">{message}</Notice>}
-      <div className="dialog-actions">
-        <Button onClick={onClose}>Cancel</Button>
-        <Button kind="primary" type="submit" isBusy={creating.isPending}>
-          Submit
-        </Button>
-      </div>
+      <FormActions action="Submit" isBusy={creating.isPending} onClose={onClose} />
     </form>
   );
 }

@@ -1,19 +1,13 @@
 /** Deletes a token. */
 import { useQueryClient } from "@tanstack/react-query";
-import type { TokenJson } from "../../../../../gen/tessera/v1/token_pb.js";
 import { tokens } from "../../api/clients.ts";
 import { useOrganization } from "../../api/session.ts";
 import { Confirm } from "../../ui/confirm.tsx";
 import { Time } from "../../ui/time.tsx";
 import { useToast } from "../../ui/toasts.tsx";
+import type { TokenDialogProps } from "./fields.tsx";
 
-export default function DeleteToken({
-  token,
-  onClose,
-}: {
-  readonly token: TokenJson;
-  onClose(): void;
-}) {
+export default function DeleteToken({ token, onClose }: TokenDialogProps) {
   const organization = useOrganization();
   const queryClient = useQueryClient();
   const toast = useToast();

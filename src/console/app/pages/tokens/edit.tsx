@@ -1,24 +1,17 @@
 /** Changes a token's name, description, access and deployments. */
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import type { TokenJson } from "../../../../../gen/tessera/v1/token_pb.js";
 import { tokens } from "../../api/clients.ts";
 import { useOrganization } from "../../api/session.ts";
 import { type Access, isOrganizations } from "../../api/tokens.ts";
-import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { formMessage } from "../../ui/form.ts";
+import { FormActions } from "../../ui/form-actions.tsx";
 import { Notice } from "../../ui/notice.tsx";
 import { useToast } from "../../ui/toasts.tsx";
-import { FIELDS, Fields, type TokenForm } from "./fields.tsx";
+import { FIELDS, Fields, type TokenDialogProps, type TokenForm } from "./fields.tsx";
 
-export default function EditToken({
-  token,
-  onClose,
-}: {
-  readonly token: TokenJson;
-  onClose(): void;
-}) {
+export default function EditToken({ token, onClose }: TokenDialogProps) {
   const organization = useOrganization();
   const queryClient = useQueryClient();
   const toast = useToast();
@@ -64,12 +57,7 @@ export default function EditToken({
           onChange={setFields}
         />
         {message && <Notice kind="error">{message}</Notice>}
-        <div className="dialog-actions">
-          <Button onClick={onClose}>Cancel</Button>
-          <Button kind="primary" type="submit" isBusy={saving.isPending}>
-            Save
-          </Button>
-        </div>
+        <FormActions action="Save" isBusy={saving.isPending} onClose={onClose} />
       </form>
     </Dialog>
   );

@@ -1,10 +1,18 @@
 /** The fields that a new and a changed token share. */
+
 import { useQuery } from "@tanstack/react-query";
+import type { TokenJson } from "../../../../../gen/tessera/v1/token_pb.js";
 import { deploymentsOf } from "../../api/deployments.ts";
 import { useOrganization } from "../../api/session.ts";
 import { ACCESS, type Access, isAlone, isForDeployments } from "../../api/tokens.ts";
 import { Field } from "../../ui/field.tsx";
 import { violationOf } from "../../ui/form.ts";
+
+/** What the dialogs of one token are given. */
+export interface TokenDialogProps {
+  readonly token: TokenJson;
+  onClose(): void;
+}
 
 export interface TokenForm {
   readonly name: string;

@@ -1,23 +1,17 @@
 /** Shows the value of an organization's token again, after the admin has confirmed their presence. */
 import { useMutation } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
-import type { TokenJson } from "../../../../../gen/tessera/v1/token_pb.js";
 import { auth, tokens } from "../../api/clients.ts";
 import { CallError, messageOf } from "../../api/errors.ts";
 import { useOrganization } from "../../api/session.ts";
-import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Field } from "../../ui/field.tsx";
+import { FormActions } from "../../ui/form-actions.tsx";
 import { Notice } from "../../ui/notice.tsx";
+import type { TokenDialogProps } from "./fields.tsx";
 import { TokenValue } from "./value.tsx";
 
-export default function RevealToken({
-  token,
-  onClose,
-}: {
-  readonly token: TokenJson;
-  onClose(): void;
-}) {
+export default function RevealToken({ token, onClose }: TokenDialogProps) {
   const organization = useOrganization();
   const [password, setPassword] = useState("");
   const { mutate, ...revealing } = useMutation({
@@ -64,12 +58,7 @@ export default function RevealToken({
             </a>
             .
           </p>
-          <div className="dialog-actions">
-            <Button onClick={onClose}>Cancel</Button>
-            <Button kind="primary" type="submit" isBusy={revealing.isPending}>
-              Show
-            </Button>
-          </div>
+          <FormActions action="Show" isBusy={revealing.isPending} onClose={onClose} />
         </form>
       )}
     </Dialog>

@@ -1,15 +1,16 @@
 /** Gives a token a new value; the old one stays valid for a while. */
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import type { TokenJson } from "../../../../../gen/tessera/v1/token_pb.js";
 import { tokens } from "../../api/clients.ts";
 import { messageOf } from "../../api/errors.ts";
 import { useOrganization } from "../../api/session.ts";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Field } from "../../ui/field.tsx";
+import { FormActions } from "../../ui/form-actions.tsx";
 import { isolated } from "../../ui/isolated.ts";
 import { Notice } from "../../ui/notice.tsx";
+import type { TokenDialogProps } from "./fields.tsx";
 import { TokenValue } from "./value.tsx";
 
 /** How long the old value may stay valid; the API allows 7 days. */
@@ -20,13 +21,7 @@ const GRACES = [
   ["604800s", "For 7 days"],
 ] as const;
 
-export default function RotateToken({
-  token,
-  onClose,
-}: {
-  readonly token: TokenJson;
-  onClose(): void;
-}) {
+export default function RotateToken({ token, onClose }: TokenDialogProps) {
   const organization = useOrganization();
   const queryClient = useQueryClient();
   const [grace, setGrace] = useState("86400s");
@@ -72,12 +67,7 @@ export default function RotateToken({
           )}
         </Field>
         {rotating.error && <Notice kind="error">{messageOf(rotating.error)}</Notice>}
-        <div className="dialog-actions">
-          <Button onClick={onClose}>Cancel</Button>
-          <Button kind="primary" type="submit" isBusy={rotating.isPending}>
-            Rotate
-          </Button>
-        </div>
+        <FormActions action="Rotate" isBusy={rotating.isPending} onClose={onClose} />
       </form>
     </Dialog>
   );

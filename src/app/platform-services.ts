@@ -46,7 +46,7 @@ interface PlatformServicesPorts {
   readonly hosting: HostingStorage;
   readonly tasks: Pick<
     Storage,
-    "searchTasks" | "queueStates" | "describeDatabase" | "adoptLease" | "closeLease"
+    "searchTasks" | "countStates" | "queueStates" | "describeDatabase" | "adoptLease" | "closeLease"
   >;
   readonly directory: Pick<Directory, "find" | "workersHere">;
   readonly artifactOf: WorkerServiceOptions["artifactOf"];

@@ -23,6 +23,15 @@ export interface TaskSearchQuery {
   readonly statuses?: readonly TaskStatus[];
   /** Failed with a message that contains this text; letters from A to Z match in either case. */
   readonly errorContains?: string;
+  /**
+   * With this text in their id, their endpoint, their arguments or their failure; letters from A
+   * to Z match in either case. Arguments that do not stand in the row are known by their beginning.
+   */
+  readonly text?: string;
+  /** Tasks that retry this one. */
+  readonly retryOf?: string;
+  /** Queued, with a time of their start that is to come, or without one. */
+  readonly waiting?: { readonly scheduled: boolean; readonly nowMs: number };
   /** Only tasks with a smaller id. */
   readonly before?: string;
   /** Only tasks with this id or a greater one. */
@@ -30,8 +39,32 @@ export interface TaskSearchQuery {
   readonly limit: number;
 }
 
+/** What of a search is counted: all but its states, between its ids. */
+export interface TaskCountQuery
+  extends Omit<TaskSearchQuery, "limit" | "statuses" | "waiting" | "retryOf"> {
+  readonly nowMs: number;
+}
+
+/** How many tasks are in a state. */
+export interface StateCount {
+  readonly count: number;
+  /** There may be more: a bounded number of rows was looked at. */
+  readonly isPartial: boolean;
+}
+
+/** The states of tasks as lists tell them apart: those with a time to come are not `queued`. */
+export type CountedState = TaskStatus | "scheduled";
+
+export type StateCounts = Readonly<Record<CountedState, StateCount>>;
+
+/** A task that a search has found. */
+export interface FoundTask extends Task {
+  /** How the JSON of its arguments begins, as it was stored. */
+  readonly argumentsPreview: string;
+}
+
 export interface TaskSearchPage {
-  readonly tasks: Task[];
+  readonly tasks: FoundTask[];
   /** Undefined on the last page. */
   readonly nextBefore: string | undefined;
 }

@@ -25,7 +25,13 @@ import type { RestorableStorage } from "./backup.ts";
 import type { DatabaseFacts } from "./database-facts.ts";
 import type { HostingStorage } from "./hosting/hosting.ts";
 import type { LeasedTask, LeaseStorage } from "./leases.ts";
-import type { TaskListing, TaskSearchPage, TaskSearchQuery } from "./listing.ts";
+import type {
+  StateCounts,
+  TaskCountQuery,
+  TaskListing,
+  TaskSearchPage,
+  TaskSearchQuery,
+} from "./listing.ts";
 import type { MetricsStorage } from "./metrics/metrics.ts";
 import type { PieceStorage } from "./pieces.ts";
 import type { DueCount, OldestWaiting, QueueCount, QueueState } from "./queues.ts";
@@ -313,6 +319,13 @@ export interface Storage extends RestorableStorage, PieceStorage, LeaseStorage, 
    * call scans a bounded number of rows of all of them together.
    */
   searchTasks(parameters: TaskSearchQuery): Promise<TaskSearchPage>;
+
+  /**
+   * Counts the tasks of several deployments by state. It looks at a bounded number of the newest
+   * rows of those that live, that failed or were cancelled, and that finished; where there are
+   * more, the count is what was found.
+   */
+  countStates(parameters: TaskCountQuery): Promise<StateCounts>;
 
   /**
    * Counts the tasks that would be claimed before this one, up to `limit`;

@@ -67,6 +67,14 @@ export function keyHeldBy(
 /** Adapters know the protocol by its types alone. */
 export { isBare } from "../protocol/messages.ts";
 
+/** Characters of arguments that stand in the row of a task whose arguments are elsewhere. */
+const MAX_PREVIEW_CHARACTERS = 500;
+
+/** How the JSON of a payload begins, by which lists show and find it. */
+export function previewOf({ json }: Payload): string {
+  return json.slice(0, MAX_PREVIEW_CHARACTERS).toWellFormed();
+}
+
 /** The head of a payload as it is stored beside its text; null for nearly all. */
 export function headText({ request, response }: Heads): string | null {
   const head = request ?? response;

@@ -86,6 +86,32 @@ export declare type ListOrganizationTasksRequest = Message<"tessera.v1.ListOrgan
    * @generated from field: string page_token = 9;
    */
   pageToken: string;
+
+  /**
+   * Only tasks with this text in their id, their endpoint, their arguments or
+   * the message of their failure. Letters from A to Z match in either case. Of
+   * arguments beyond 2,048 characters, or with files, the first 500 characters
+   * are searched. The whole id of a task finds that task alone, at once.
+   *
+   * @generated from field: string text = 10;
+   */
+  text: string;
+
+  /**
+   * Only queued tasks with a `run_at` that is to come (true), or without
+   * (false). Lists of the console name the former `scheduled`.
+   *
+   * @generated from field: optional bool scheduled = 11;
+   */
+  scheduled?: boolean | undefined;
+
+  /**
+   * Only tasks that retry this one, which they name in `retry_of`: what it was
+   * "retried as". An index finds them.
+   *
+   * @generated from field: string retry_of = 12;
+   */
+  retryOf: string;
 };
 
 /**
@@ -160,6 +186,32 @@ export declare type ListOrganizationTasksRequestJson = {
    * @generated from field: string page_token = 9;
    */
   pageToken?: string;
+
+  /**
+   * Only tasks with this text in their id, their endpoint, their arguments or
+   * the message of their failure. Letters from A to Z match in either case. Of
+   * arguments beyond 2,048 characters, or with files, the first 500 characters
+   * are searched. The whole id of a task finds that task alone, at once.
+   *
+   * @generated from field: string text = 10;
+   */
+  text?: string;
+
+  /**
+   * Only queued tasks with a `run_at` that is to come (true), or without
+   * (false). Lists of the console name the former `scheduled`.
+   *
+   * @generated from field: optional bool scheduled = 11;
+   */
+  scheduled?: boolean;
+
+  /**
+   * Only tasks that retry this one, which they name in `retry_of`: what it was
+   * "retried as". An index finds them.
+   *
+   * @generated from field: string retry_of = 12;
+   */
+  retryOf?: string;
 };
 
 /**
@@ -290,6 +342,32 @@ export declare type WatchTasksRequest = Message<"tessera.v1.WatchTasksRequest"> 
    * @generated from field: google.protobuf.Duration follow_for = 9;
    */
   followFor?: Duration | undefined;
+
+  /**
+   * Only tasks with this text in their id, their endpoint, their arguments or
+   * the message of their failure. Letters from A to Z match in either case. Of
+   * arguments beyond 2,048 characters, or with files, the first 500 characters
+   * are searched. The whole id of a task finds that task alone, at once.
+   *
+   * @generated from field: string text = 10;
+   */
+  text: string;
+
+  /**
+   * Only queued tasks with a `run_at` that is to come (true), or without
+   * (false). Lists of the console name the former `scheduled`.
+   *
+   * @generated from field: optional bool scheduled = 11;
+   */
+  scheduled?: boolean | undefined;
+
+  /**
+   * Only tasks that retry this one, which they name in `retry_of`: what it was
+   * "retried as". An index finds them.
+   *
+   * @generated from field: string retry_of = 12;
+   */
+  retryOf: string;
 };
 
 /**
@@ -364,6 +442,32 @@ export declare type WatchTasksRequestJson = {
    * @generated from field: google.protobuf.Duration follow_for = 9;
    */
   followFor?: DurationJson;
+
+  /**
+   * Only tasks with this text in their id, their endpoint, their arguments or
+   * the message of their failure. Letters from A to Z match in either case. Of
+   * arguments beyond 2,048 characters, or with files, the first 500 characters
+   * are searched. The whole id of a task finds that task alone, at once.
+   *
+   * @generated from field: string text = 10;
+   */
+  text?: string;
+
+  /**
+   * Only queued tasks with a `run_at` that is to come (true), or without
+   * (false). Lists of the console name the former `scheduled`.
+   *
+   * @generated from field: optional bool scheduled = 11;
+   */
+  scheduled?: boolean;
+
+  /**
+   * Only tasks that retry this one, which they name in `retry_of`: what it was
+   * "retried as". An index finds them.
+   *
+   * @generated from field: string retry_of = 12;
+   */
+  retryOf?: string;
 };
 
 /**
@@ -498,6 +602,24 @@ export declare type TaskFilter = Message<"tessera.v1.TaskFilter"> & {
    * @generated from field: bool all = 7;
    */
   all: boolean;
+
+  /**
+   * Only tasks with this text in their id, their endpoint, their arguments or
+   * the message of their failure. Letters from A to Z match in either case. Of
+   * arguments beyond 2,048 characters, or with files, the first 500 characters
+   * are searched. The whole id of a task finds that task alone, at once.
+   *
+   * @generated from field: string text = 8;
+   */
+  text: string;
+
+  /**
+   * Only queued tasks with a `run_at` that is to come (true), or without
+   * (false). Lists of the console name the former `scheduled`.
+   *
+   * @generated from field: optional bool scheduled = 9;
+   */
+  scheduled?: boolean | undefined;
 };
 
 /**
@@ -558,6 +680,24 @@ export declare type TaskFilterJson = {
    * @generated from field: bool all = 7;
    */
   all?: boolean;
+
+  /**
+   * Only tasks with this text in their id, their endpoint, their arguments or
+   * the message of their failure. Letters from A to Z match in either case. Of
+   * arguments beyond 2,048 characters, or with files, the first 500 characters
+   * are searched. The whole id of a task finds that task alone, at once.
+   *
+   * @generated from field: string text = 8;
+   */
+  text?: string;
+
+  /**
+   * Only queued tasks with a `run_at` that is to come (true), or without
+   * (false). Lists of the console name the former `scheduled`.
+   *
+   * @generated from field: optional bool scheduled = 9;
+   */
+  scheduled?: boolean;
 };
 
 /**
@@ -881,6 +1021,286 @@ export declare type SkippedTasksJson = {
  * Use `create(SkippedTasksSchema)` to create a new message.
  */
 export declare const SkippedTasksSchema: GenMessage<SkippedTasks, {jsonType: SkippedTasksJson}>;
+
+/**
+ * CountTasksRequest is the filter of a count, as in
+ * ListOrganizationTasksRequest.
+ *
+ * @generated from message tessera.v1.CountTasksRequest
+ */
+export declare type CountTasksRequest = Message<"tessera.v1.CountTasksRequest"> & {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization: string;
+
+  /**
+   * Only tasks of these deployments, by name without the organization.
+   *
+   * @generated from field: repeated string deployments = 2;
+   */
+  deployments: string[];
+
+  /**
+   * Only tasks of this endpoint.
+   *
+   * @generated from field: string endpoint = 3;
+   */
+  endpoint: string;
+
+  /**
+   * Only tasks accepted at this time or later.
+   *
+   * @generated from field: google.protobuf.Timestamp created_from = 4;
+   */
+  createdFrom?: Timestamp | undefined;
+
+  /**
+   * Only tasks accepted before this time.
+   *
+   * @generated from field: google.protobuf.Timestamp created_before = 5;
+   */
+  createdBefore?: Timestamp | undefined;
+
+  /**
+   * Only failed tasks whose message contains this text. Letters from A to Z
+   * match in either case.
+   *
+   * @generated from field: string error_contains = 6;
+   */
+  errorContains: string;
+
+  /**
+   * Only tasks with this text in their id, their endpoint, their arguments or
+   * the message of their failure. Letters from A to Z match in either case. Of
+   * arguments beyond 2,048 characters, or with files, the first 500 characters
+   * are searched. The whole id of a task finds that task alone, at once.
+   *
+   * @generated from field: string text = 7;
+   */
+  text: string;
+};
+
+/**
+ * CountTasksRequest is the filter of a count, as in
+ * ListOrganizationTasksRequest.
+ *
+ * @generated from message tessera.v1.CountTasksRequest
+ */
+export declare type CountTasksRequestJson = {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization?: string;
+
+  /**
+   * Only tasks of these deployments, by name without the organization.
+   *
+   * @generated from field: repeated string deployments = 2;
+   */
+  deployments?: string[];
+
+  /**
+   * Only tasks of this endpoint.
+   *
+   * @generated from field: string endpoint = 3;
+   */
+  endpoint?: string;
+
+  /**
+   * Only tasks accepted at this time or later.
+   *
+   * @generated from field: google.protobuf.Timestamp created_from = 4;
+   */
+  createdFrom?: TimestampJson;
+
+  /**
+   * Only tasks accepted before this time.
+   *
+   * @generated from field: google.protobuf.Timestamp created_before = 5;
+   */
+  createdBefore?: TimestampJson;
+
+  /**
+   * Only failed tasks whose message contains this text. Letters from A to Z
+   * match in either case.
+   *
+   * @generated from field: string error_contains = 6;
+   */
+  errorContains?: string;
+
+  /**
+   * Only tasks with this text in their id, their endpoint, their arguments or
+   * the message of their failure. Letters from A to Z match in either case. Of
+   * arguments beyond 2,048 characters, or with files, the first 500 characters
+   * are searched. The whole id of a task finds that task alone, at once.
+   *
+   * @generated from field: string text = 7;
+   */
+  text?: string;
+};
+
+/**
+ * Describes the message tessera.v1.CountTasksRequest.
+ * Use `create(CountTasksRequestSchema)` to create a new message.
+ */
+export declare const CountTasksRequestSchema: GenMessage<CountTasksRequest, {jsonType: CountTasksRequestJson}>;
+
+/**
+ * CountTasksResponse has the number of tasks in each state.
+ *
+ * @generated from message tessera.v1.CountTasksResponse
+ */
+export declare type CountTasksResponse = Message<"tessera.v1.CountTasksResponse"> & {
+  /**
+   * Queued, with a `run_at` that is to come.
+   *
+   * @generated from field: tessera.v1.StateCount scheduled = 1;
+   */
+  scheduled?: StateCount | undefined;
+
+  /**
+   * Queued, and could start.
+   *
+   * @generated from field: tessera.v1.StateCount queued = 2;
+   */
+  queued?: StateCount | undefined;
+
+  /**
+   * Running.
+   *
+   * @generated from field: tessera.v1.StateCount running = 3;
+   */
+  running?: StateCount | undefined;
+
+  /**
+   * Ended with a result.
+   *
+   * @generated from field: tessera.v1.StateCount success = 4;
+   */
+  success?: StateCount | undefined;
+
+  /**
+   * Failed.
+   *
+   * @generated from field: tessera.v1.StateCount failure = 5;
+   */
+  failure?: StateCount | undefined;
+
+  /**
+   * Cancelled.
+   *
+   * @generated from field: tessera.v1.StateCount cancelled = 6;
+   */
+  cancelled?: StateCount | undefined;
+};
+
+/**
+ * CountTasksResponse has the number of tasks in each state.
+ *
+ * @generated from message tessera.v1.CountTasksResponse
+ */
+export declare type CountTasksResponseJson = {
+  /**
+   * Queued, with a `run_at` that is to come.
+   *
+   * @generated from field: tessera.v1.StateCount scheduled = 1;
+   */
+  scheduled?: StateCountJson;
+
+  /**
+   * Queued, and could start.
+   *
+   * @generated from field: tessera.v1.StateCount queued = 2;
+   */
+  queued?: StateCountJson;
+
+  /**
+   * Running.
+   *
+   * @generated from field: tessera.v1.StateCount running = 3;
+   */
+  running?: StateCountJson;
+
+  /**
+   * Ended with a result.
+   *
+   * @generated from field: tessera.v1.StateCount success = 4;
+   */
+  success?: StateCountJson;
+
+  /**
+   * Failed.
+   *
+   * @generated from field: tessera.v1.StateCount failure = 5;
+   */
+  failure?: StateCountJson;
+
+  /**
+   * Cancelled.
+   *
+   * @generated from field: tessera.v1.StateCount cancelled = 6;
+   */
+  cancelled?: StateCountJson;
+};
+
+/**
+ * Describes the message tessera.v1.CountTasksResponse.
+ * Use `create(CountTasksResponseSchema)` to create a new message.
+ */
+export declare const CountTasksResponseSchema: GenMessage<CountTasksResponse, {jsonType: CountTasksResponseJson}>;
+
+/**
+ * StateCount is the number of tasks in a state.
+ *
+ * @generated from message tessera.v1.StateCount
+ */
+export declare type StateCount = Message<"tessera.v1.StateCount"> & {
+  /**
+   * How many were found.
+   *
+   * @generated from field: int32 count = 1;
+   */
+  count: number;
+
+  /**
+   * There may be more: only the newest tasks were looked at.
+   *
+   * @generated from field: bool is_partial = 2;
+   */
+  isPartial: boolean;
+};
+
+/**
+ * StateCount is the number of tasks in a state.
+ *
+ * @generated from message tessera.v1.StateCount
+ */
+export declare type StateCountJson = {
+  /**
+   * How many were found.
+   *
+   * @generated from field: int32 count = 1;
+   */
+  count?: number;
+
+  /**
+   * There may be more: only the newest tasks were looked at.
+   *
+   * @generated from field: bool is_partial = 2;
+   */
+  isPartial?: boolean;
+};
+
+/**
+ * Describes the message tessera.v1.StateCount.
+ * Use `create(StateCountSchema)` to create a new message.
+ */
+export declare const StateCountSchema: GenMessage<StateCount, {jsonType: StateCountJson}>;
 
 /**
  * GetTaskStatsRequest chooses deployments and a time.
@@ -1422,6 +1842,23 @@ export declare const OrganizationTaskService: GenService<{
     methodKind: "server_streaming";
     input: typeof WatchTasksRequestSchema;
     output: typeof WatchTasksResponseSchema;
+  },
+  /**
+   * CountTasks counts the tasks that match every part of the filter by their
+   * state. It looks at a bounded number of tasks, the newest first: 10,000 of
+   * those that wait or run, as many of those that failed or were cancelled, and
+   * of all; with `text` or `error_contains`, 2,000. Where there are more, it says
+   * that a count is partial. Answers are shared by all who ask, and are up to two
+   * seconds old.
+   *
+   * Errors: those of ListOrganizationTasks.
+   *
+   * @generated from rpc tessera.v1.OrganizationTaskService.CountTasks
+   */
+  countTasks: {
+    methodKind: "unary";
+    input: typeof CountTasksRequestSchema;
+    output: typeof CountTasksResponseSchema;
   },
   /**
    * GetTaskStats counts the tasks of an organization and says how long they

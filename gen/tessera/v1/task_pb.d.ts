@@ -167,6 +167,14 @@ export declare type Task = Message<"tessera.v1.Task"> & {
    * @generated from field: string waits_for = 19;
    */
   waitsFor: string;
+
+  /**
+   * How its arguments begin: the first 200 characters of their JSON, as they
+   * came. Answers of ListOrganizationTasks and WatchTasks have it.
+   *
+   * @generated from field: string arguments_preview = 20;
+   */
+  argumentsPreview: string;
 };
 
 /**
@@ -320,6 +328,14 @@ export declare type TaskJson = {
    * @generated from field: string waits_for = 19;
    */
   waitsFor?: string;
+
+  /**
+   * How its arguments begin: the first 200 characters of their JSON, as they
+   * came. Answers of ListOrganizationTasks and WatchTasks have it.
+   *
+   * @generated from field: string arguments_preview = 20;
+   */
+  argumentsPreview?: string;
 };
 
 /**

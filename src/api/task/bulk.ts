@@ -212,13 +212,24 @@ class Outcome {
 
 /** Throws REQUEST_INVALID for a filter that chooses everything without saying so. */
 function checked(filter: TaskFilter | undefined): TaskFilter {
-  const { deployments, endpoint, statuses, createdFrom, createdBefore, errorContains, all } =
-    filter as TaskFilter;
+  const {
+    deployments,
+    endpoint,
+    statuses,
+    createdFrom,
+    createdBefore,
+    errorContains,
+    all,
+    text,
+    scheduled,
+  } = filter as TaskFilter;
   const restricts =
     deployments.length > 0 ||
     endpoint !== "" ||
     statuses.length > 0 ||
     errorContains !== "" ||
+    text !== "" ||
+    scheduled !== undefined ||
     createdFrom !== undefined ||
     createdBefore !== undefined;
   if (!restricts && !all) {

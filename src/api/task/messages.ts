@@ -83,6 +83,7 @@ export function toTaskMessage(task: Task, deployment: string, place?: QueuePosit
     startBy: toTimestamp(task.startByMs),
     attempts: [],
     waitsFor: place?.awaited ?? "",
+    argumentsPreview: "",
   };
 }
 

@@ -5,21 +5,26 @@ import type {
   OrganizationTaskService,
 } from "../../../gen/tessera/v1/organization_task_pb.js";
 import type { Member } from "../../server/rpc/engine/caller.ts";
-import { hasExpired, type Task } from "../../tasks/task.ts";
+import type { FoundTask, StateCounts } from "../../storage/listing.ts";
+import { hasExpired } from "../../tasks/task.ts";
+import { SharedReads } from "../../time/shared-reads.ts";
 import { pageSizeOf } from "../page.ts";
 import { type BulkOptions, bulkHandlers } from "./bulk.ts";
-import { toTaskMessage } from "./messages.ts";
-import { OrganizationSearch, readerOf, type SearchPorts } from "./search.ts";
+import { keyOfSearch, OrganizationSearch, readerOf, type SearchPorts } from "./search.ts";
 import { type StatsOptions, statsHandlers } from "./stats.ts";
 import { watchTasks } from "./watch.ts";
 
 /** Queries for one page of tasks, each of which looks at a bounded number of them. */
 const MAX_QUERIES_PER_PAGE = 5;
 
+/** How old counts in an answer may be. */
+const COUNTS_TTL_MS = 2_000;
+
 /** OrganizationTaskService over the accounts, the tasks and the queues of deployments. */
 export function organizationTaskService(
   options: BulkOptions & StatsOptions,
 ): Partial<ServiceImpl<typeof OrganizationTaskService>> {
+  const counts = new SharedReads<StateCounts>({ maxAgeMs: COUNTS_TTL_MS, now: options.now });
   return {
     ...bulkHandlers(options),
     watchTasks: watchTasks(options),
@@ -27,6 +32,14 @@ export function organizationTaskService(
 
     async listOrganizationTasks(req, ctx) {
       return listTasks(req, readerOf(req, ctx), options);
+    },
+
+    async countTasks(req, ctx) {
+      const reader = readerOf(req, ctx);
+      return counts.get(keyOfSearch(req, reader), async () => {
+        const request = { ...req, pageToken: "", method: "CountTasks" };
+        return (await OrganizationSearch.begin(options, reader, request)).counts();
+      });
     },
   };
 }
@@ -37,7 +50,7 @@ async function listTasks(req: ListOrganizationTasksRequest, reader: Member, port
     method: "ListOrganizationTasks",
   });
   const pageSize = pageSizeOf(req);
-  const found: Task[] = [];
+  const found: FoundTask[] = [];
   for (let query = 0; query < MAX_QUERIES_PER_PAGE; query++) {
     const tasks = await search.next(pageSize - found.length);
     const nowMs = ports.now();
@@ -47,7 +60,7 @@ async function listTasks(req: ListOrganizationTasksRequest, reader: Member, port
     }
   }
   return {
-    tasks: found.map((task) => toTaskMessage(task, search.deploymentOf(task))),
+    tasks: found.map((task) => search.messageOf(task)),
     nextPageToken: search.pageToken,
   };
 }

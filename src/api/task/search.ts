@@ -1,21 +1,23 @@
 /** Searches of an organization's tasks: who may, in which deployments, and from page to page. */
 import type { HandlerContext } from "@connectrpc/connect";
 import type { ListOrganizationTasksRequest } from "../../../gen/tessera/v1/organization_task_pb.js";
+import type { Task as TaskMessage } from "../../../gen/tessera/v1/task_pb.js";
 import { deploymentUnknown, readsTasks } from "../../auth/permissions.ts";
 import { problem } from "../../errors.ts";
 import { callerOf, type Member, memberIn } from "../../server/rpc/engine/caller.ts";
 import type { DeploymentRecord, Organizations } from "../../storage/accounts/organizations.ts";
-import type { TaskSearchQuery } from "../../storage/listing.ts";
+import type { FoundTask, StateCounts, TaskSearchQuery } from "../../storage/listing.ts";
 import type { Storage } from "../../storage/storage.ts";
 import { idBoundary, isTaskId } from "../../tasks/id.ts";
 import type { Task } from "../../tasks/task.ts";
 import { deploymentsOf } from "../deployments-of.ts";
 import { PageTokens } from "../page.ts";
 import { bounded, WORDS } from "./list.ts";
+import { toTaskMessage } from "./messages.ts";
 
 export interface SearchPorts {
   readonly accounts: Pick<Organizations, "listDeployments">;
-  readonly tasks: Pick<Storage, "searchTasks">;
+  readonly tasks: Pick<Storage, "searchTasks" | "countStates">;
   readonly now: () => number;
 }
 
@@ -23,8 +25,11 @@ export interface SearchPorts {
 interface SearchRequest
   extends Pick<
     ListOrganizationTasksRequest,
-    "deployments" | "endpoint" | "statuses" | "errorContains" | "createdFrom" | "createdBefore"
+    "deployments" | "endpoint" | "errorContains" | "createdFrom" | "createdBefore" | "text"
   > {
+  readonly statuses?: ListOrganizationTasksRequest["statuses"];
+  readonly scheduled?: boolean | undefined;
+  readonly retryOf?: string;
   readonly pageToken: string;
   /** The method, whose page tokens those of others are not. */
   readonly method: string;
@@ -51,6 +56,7 @@ export class OrganizationSearch {
   readonly #names: ReadonlyMap<string, string>;
   readonly #query: Omit<TaskSearchQuery, "before" | "limit">;
   readonly #tokens: PageTokens;
+  readonly #now: () => number;
   #before: string | undefined;
   #isOver = false;
 
@@ -59,34 +65,43 @@ export class OrganizationSearch {
    * REQUEST_INVALID for a page token of another search.
    */
   static async begin(
-    { accounts, tasks }: SearchPorts,
+    { accounts, tasks, now }: SearchPorts,
     reader: Member,
     request: SearchRequest,
   ): Promise<OrganizationSearch> {
-    const filter = filterOf(request);
+    const filter = filterOf(request, now());
     const names = [...new Set(request.deployments)].sort();
     const [from, end] = [boundary(request.createdFrom), boundary(request.createdBefore)];
     const tokens = new PageTokens({
       method: request.method,
       filter: [
         ...[reader.organizationId, names.join(), filter.endpoint, filter.statuses?.join()],
-        ...[filter.errorContains, from, end],
+        ...[filter.errorContains, from, end, filter.text, filter.retryOf],
+        ...[request.scheduled === undefined ? undefined : String(request.scheduled)],
       ],
       isEnd: isTaskId,
     });
-    const before = request.pageToken === "" ? end : tokens.open(request.pageToken);
+    const start = request.pageToken === "" ? end : tokens.open(request.pageToken);
     const deployments = await readable(accounts, reader, names);
+    const deploymentIds = deployments.map(({ deploymentId }) => deploymentId);
+    const { text = "" } = filter;
+    const own = ownId(text, { from, end });
+    const isFound =
+      own !== undefined &&
+      (await tasks.searchTasks({ deploymentIds, ...own, limit: 1 })).tasks.length > 0;
+    const { text: _found, ...others } = filter;
     return new OrganizationSearch({
       tasks,
       tokens,
-      before,
+      now,
+      before: isFound && request.pageToken === "" ? own.before : start,
       names: new Map(
         deployments.map((one) => [one.deploymentId, `${reader.organization}/${one.name}`]),
       ),
       query: {
-        ...filter,
-        deploymentIds: deployments.map(({ deploymentId }) => deploymentId),
-        ...(from !== undefined && { from }),
+        ...(isFound ? others : filter),
+        deploymentIds,
+        ...(isFound ? { from: own.from } : from !== undefined && { from }),
       },
     });
   }
@@ -96,12 +111,14 @@ export class OrganizationSearch {
     readonly names: ReadonlyMap<string, string>;
     readonly query: Omit<TaskSearchQuery, "before" | "limit">;
     readonly tokens: PageTokens;
+    readonly now: () => number;
     readonly before: string | undefined;
   }) {
     this.#tasks = parts.tasks;
     this.#names = parts.names;
     this.#query = parts.query;
     this.#tokens = parts.tokens;
+    this.#now = parts.now;
     this.#before = parts.before;
   }
 
@@ -109,7 +126,7 @@ export class OrganizationSearch {
    * The next tasks, `limit` at most. There may be fewer, even none, although more follow: it looks
    * at a bounded number.
    */
-  async next(limit: number): Promise<readonly Task[]> {
+  async next(limit: number): Promise<readonly FoundTask[]> {
     const before = this.#before;
     const page = await this.#tasks.searchTasks({
       ...this.#query,
@@ -119,6 +136,16 @@ export class OrganizationSearch {
     this.#before = page.nextBefore;
     this.#isOver = page.nextBefore === undefined;
     return page.tasks;
+  }
+
+  /** How many tasks are in each state, from where the search is, as far as they are looked at. */
+  counts(): Promise<StateCounts> {
+    const { statuses: _all, waiting: _any, retryOf: _none, ...query } = this.#query;
+    return this.#tasks.countStates({
+      ...query,
+      ...(this.#before !== undefined && { before: this.#before }),
+      nowMs: this.#now(),
+    });
   }
 
   /** True when no task is left. */
@@ -135,16 +162,57 @@ export class OrganizationSearch {
   deploymentOf({ deploymentId }: Task): string {
     return this.#names.get(deploymentId) ?? "";
   }
+
+  /** A task that was found, as lists have it. */
+  messageOf(task: FoundTask): TaskMessage {
+    return {
+      ...toTaskMessage(task, this.deploymentOf(task)),
+      argumentsPreview: task.argumentsPreview.toWellFormed(),
+    };
+  }
 }
 
-type Filter = Pick<TaskSearchQuery, "endpoint" | "statuses" | "errorContains">;
+/** Between which ids the task stands whose id the text is; undefined for other text. */
+function ownId(
+  text: string,
+  { from = "", end = "~" }: { readonly from: string | undefined; readonly end: string | undefined },
+): { readonly from: string; readonly before: string } | undefined {
+  return isTaskId(text) && text >= from && text < end
+    ? { from: text, before: `${text}~` }
+    : undefined;
+}
 
-function filterOf({ endpoint, statuses, errorContains }: SearchRequest): Filter {
+/** The same for callers who see the same tasks: all members, and each token for itself. */
+export function keyOfSearch(
+  {
+    deployments,
+    createdFrom,
+    createdBefore,
+    ...request
+  }: Omit<SearchRequest, "pageToken" | "method">,
+  { organizationId, principal }: Member,
+): string {
+  const who = principal.kind === "token" ? principal.tokenId : "";
+  const times = [createdFrom, createdBefore].map((time) => time && `${time.seconds}.${time.nanos}`);
+  const { endpoint, statuses, errorContains, text, scheduled, retryOf } = request;
+  return JSON.stringify([
+    ...[organizationId, who, deployments, endpoint, statuses, times, errorContains],
+    ...[text, scheduled, retryOf],
+  ]);
+}
+
+type Filter = Omit<TaskSearchQuery, "deploymentIds" | "before" | "from" | "limit">;
+
+function filterOf(request: SearchRequest, nowMs: number): Filter {
+  const { endpoint, statuses = [], errorContains, text, retryOf = "", scheduled } = request;
   const words = new Set([...statuses].sort().flatMap((status) => WORDS.get(status) ?? []));
   return {
     ...(endpoint !== "" && { endpoint }),
     ...(words.size > 0 && { statuses: [...words] }),
     ...(errorContains !== "" && { errorContains }),
+    ...(text !== "" && { text }),
+    ...(retryOf !== "" && { retryOf }),
+    ...(scheduled !== undefined && { waiting: { scheduled, nowMs } }),
   };
 }
 

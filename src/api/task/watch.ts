@@ -15,8 +15,7 @@ import type { Member } from "../../server/rpc/engine/caller.ts";
 import { hasExpired } from "../../tasks/task.ts";
 import { differences, Followers, type ShownById, shownById, type Telling } from "../follow.ts";
 import { pageSizeOf } from "../page.ts";
-import { toTaskMessage } from "./messages.ts";
-import { OrganizationSearch, readerOf, type SearchPorts } from "./search.ts";
+import { keyOfSearch, OrganizationSearch, readerOf, type SearchPorts } from "./search.ts";
 
 /** Tasks on a page that is followed. */
 const MAX_FOLLOWED_TASKS = 200;
@@ -48,7 +47,13 @@ export function watchTasks(ports: SearchPorts): WatchTasks {
     const { signal } = ctx;
     const { organizationId } = reader;
     yield* followers.follow(
-      { organizationId, key: keyOf(req, reader), read, forMs, signal },
+      {
+        organizationId,
+        key: `${keyOfSearch(req, reader)} ${pageSizeOf(req)}`,
+        read,
+        forMs,
+        signal,
+      },
       TELLING,
     );
   };
@@ -66,20 +71,9 @@ async function readPage(
   const nowMs = ports.now();
   const messages = found
     .filter((task) => !hasExpired(task, nowMs))
-    .map((task) => [task.taskId, toTaskMessage(task, search.deploymentOf(task))] as const);
+    .map((task) => [task.taskId, search.messageOf(task)] as const);
   return {
     tasks: shownById(TaskSchema, messages, before?.tasks),
     nextPageToken: search.pageToken,
   };
-}
-
-/** The same for callers who see the same page: all members, and each token for itself. */
-function keyOf(req: WatchTasksRequest, { organizationId, principal }: Member): string {
-  const { deployments, endpoint, statuses, createdFrom, createdBefore, errorContains } = req;
-  const who = principal.kind === "token" ? principal.tokenId : "";
-  const times = [createdFrom, createdBefore].map((time) => time && `${time.seconds}.${time.nanos}`);
-  return JSON.stringify([
-    ...[organizationId, who, deployments, endpoint, statuses, times, errorContains],
-    pageSizeOf(req),
-  ]);
 }

@@ -56,11 +56,11 @@ const FINISH = prepared(
      INSERT INTO finished_tasks (deployment_id, task_id, endpoint, status, created_at_ms,
        started_at_ms, finished_at_ms, expires_at_ms, attempt, failed_attempts, lease_id,
        started_sequence, last_sequence, progress, retry_of, idempotency_key, failure, arguments,
-       result, priority, run_at_ms, start_by_ms, trace, returned)
+       result, priority, run_at_ms, start_by_ms, trace, returned, arguments_preview)
      SELECT deployment_id, task_id, endpoint, final, created_at_ms, started_at_ms, now_ms,
        greatest(expires_at_ms, now_ms + retention_ms), attempt, failed_attempts, lease_id,
        started_sequence, last_sequence + 1, progress, retry_of, idempotency_key, failure,
-       arguments, result, priority, run_at_ms, start_by_ms, trace, returned
+       arguments, result, priority, run_at_ms, start_by_ms, trace, returned, arguments_preview
      FROM gone
    ), counted AS (${countedAs("gone", "-")})
    SELECT n, deployment_id, task_id, endpoint, final AS status, created_at_ms, started_at_ms,

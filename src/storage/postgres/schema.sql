@@ -59,6 +59,8 @@ CREATE TABLE live_tasks (
   lost_nodes integer NOT NULL DEFAULT 0,
   -- True once the worker of an attempt died: it runs alone in a worker, until it has not ended one.
   suspect boolean NOT NULL DEFAULT false,
+  -- How arguments begin that do not stand in the row; null for nearly all.
+  arguments_preview text,
   PRIMARY KEY (deployment_id, task_id)
 ) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
   autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 5000);
@@ -73,6 +75,9 @@ CREATE INDEX live_tasks_scheduled_by_endpoint ON live_tasks (deployment_id, endp
   WHERE status = 0;
 CREATE INDEX live_tasks_suspect ON live_tasks (deployment_id, endpoint)
   WHERE suspect AND status = 1;
+-- What retries a task.
+CREATE INDEX live_tasks_retries ON live_tasks (deployment_id, retry_of, task_id)
+  WHERE retry_of IS NOT NULL;
 
 CREATE TABLE finished_tasks (
   deployment_id text COLLATE "C" NOT NULL,
@@ -101,26 +106,29 @@ CREATE TABLE finished_tasks (
   start_by_ms bigint,
   trace text,
   returned text[],
+  arguments_preview text,
   PRIMARY KEY (deployment_id, task_id)
 );
 CREATE INDEX finished_tasks_expiry ON finished_tasks (expires_at_ms);
 -- Failed and cancelled tasks by age, without reading the many that succeeded.
 CREATE INDEX finished_tasks_unsuccessful ON finished_tasks (deployment_id, task_id)
   WHERE status >= 4;
+CREATE INDEX finished_tasks_retries ON finished_tasks (deployment_id, retry_of, task_id)
+  WHERE retry_of IS NOT NULL;
 
 CREATE VIEW tasks AS
   SELECT deployment_id, task_id, endpoint, status, created_at_ms, started_at_ms,
     NULL::bigint AS finished_at_ms, expires_at_ms, attempt, failed_attempts,
     CASE WHEN status = 2 THEN started_sequence ELSE 0 END AS started_sequence, last_sequence,
     progress, retry_of, NULL::text AS failure, arguments, NULL::text AS result,
-    priority, run_at_ms, start_by_ms, trace, lease_id, returned
+    priority, run_at_ms, start_by_ms, trace, lease_id, returned, arguments_preview
   FROM live_tasks
   UNION ALL
   SELECT deployment_id, task_id, endpoint, status, created_at_ms, started_at_ms,
     finished_at_ms, expires_at_ms, attempt, failed_attempts,
     started_sequence, last_sequence,
     progress, retry_of, failure, arguments, result,
-    priority, run_at_ms, start_by_ms, trace, lease_id, returned
+    priority, run_at_ms, start_by_ms, trace, lease_id, returned, arguments_preview
   FROM finished_tasks;
 
 -- Arguments and results that are files, or too large to stand in the row.

@@ -1,21 +1,58 @@
-/** Searches tasks of several deployments, with a bounded scan per page (`task-search.ts`). */
+/** Searches tasks of several deployments, and counts them, with bounded scans (`task-search.ts`). */
 import type { TaskStatus } from "../../tasks/task.ts";
-import type { TaskSearchPage, TaskSearchQuery } from "../listing.ts";
-import { pageOf, scannedRows, sourceOf, storedText } from "../task-search.ts";
+import type { StateCounts, TaskCountQuery, TaskSearchPage, TaskSearchQuery } from "../listing.ts";
+import {
+  countedRows,
+  countsOf,
+  MAX_SHOWN_CHARACTERS,
+  pageOf,
+  scannedRows,
+  sourceOf,
+  storedErrorText,
+  storedText,
+} from "../task-search.ts";
 import { columnsOf, TASK_COLUMNS, toTask } from "./rows.ts";
 import { STATUS } from "./schema.ts";
 import { prepared, type Session } from "./session.ts";
 
-/** The statement for tasks of one source; `error` is the column of its failures. */
-function search(name: string, source: string, error: string) {
+// Statements of this file have the same numbers for the same values.
+
+/**
+ * Whether a row has the endpoint of $5, the error of $6, and the text of $7 (in JSON $8). `failure`
+ * is the column of failures.
+ */
+const fits = (failure: string) => `($5::text IS NULL OR endpoint = $5)
+  AND ($6::text IS NULL OR strpos(lower(${failure} COLLATE "C"), $6) > 0)
+  AND ($7::text IS NULL OR strpos(task_id, $7) > 0 OR strpos(lower(endpoint), $7) > 0
+    OR strpos(lower(coalesce(arguments, arguments_preview) COLLATE "C"), $7) > 0
+    OR strpos(lower(coalesce(arguments, arguments_preview) COLLATE "C"), $8) > 0
+    OR strpos(lower(substr(${failure}, strpos(${failure}, '"message":') + 10) COLLATE "C"), $8) > 0)`;
+
+function fitting({
+  endpoint,
+  errorContains,
+  text,
+}: Pick<TaskSearchQuery, "text" | "errorContains" | "endpoint">) {
+  const stored = storedText(text);
+  return [
+    endpoint ?? null,
+    storedErrorText(errorContains),
+    stored?.plain ?? null,
+    stored?.json ?? null,
+  ];
+}
+
+/** The statement for tasks of one source; `failure` is the column of its failures. */
+function search(name: string, source: string, failure: string) {
   return prepared(
     name,
     `WITH scanned AS MATERIALIZED (
        SELECT wanted.id AS deployment_id, one.task_id, one.fits
        FROM unnest($1::text[]) AS wanted(id) CROSS JOIN LATERAL (
-         SELECT task_id, ($5::text IS NULL OR endpoint = $5)
-           AND ($6::integer[] IS NULL OR status = ANY ($6))
-           AND ($7::text IS NULL OR strpos(lower(${error} COLLATE "C"), $7) > 0) AS fits
+         SELECT task_id, coalesce(${fits(failure)}, false)
+           AND ($9::integer[] IS NULL OR status = ANY ($9))
+           AND ($10::bigint IS NULL OR status < ${STATUS.running} AND (run_at_ms > $10) = $11::boolean)
+           AS fits
          FROM ${source} deployment_id = wanted.id AND task_id < $2 AND task_id >= $3
          ORDER BY task_id DESC LIMIT $4
        ) AS one
@@ -26,10 +63,11 @@ function search(name: string, source: string, error: string) {
      ), keys AS MATERIALIZED (
        SELECT deployment_id, task_id FROM scanned, bounds
        WHERE fits AND (floor IS NULL OR task_id >= floor)
-       ORDER BY task_id DESC LIMIT $8
+       ORDER BY task_id DESC LIMIT $12
      )
      SELECT bounds.floor, found.* FROM bounds LEFT JOIN (
-       SELECT ${columnsOf("tasks", TASK_COLUMNS)}
+       SELECT ${columnsOf("tasks", TASK_COLUMNS)},
+         substr(coalesce(arguments, arguments_preview), 1, ${MAX_SHOWN_CHARACTERS}) AS preview
        FROM keys JOIN tasks ON tasks.deployment_id = keys.deployment_id
          AND tasks.task_id = keys.task_id
      ) AS found ON true
@@ -45,28 +83,97 @@ const SEARCH = {
     "finished_tasks WHERE status >= 4 AND",
     "failure",
   ),
+  retries: search("search_retries", "tasks WHERE retry_of = $13 AND", "failure"),
 };
 
 export async function searchTasks(
   session: Session,
   asked: TaskSearchQuery,
 ): Promise<TaskSearchPage> {
+  const { waiting, retryOf } = asked;
   const rows = await session.query(
     SEARCH[sourceOf(asked)],
     asked.deploymentIds,
     asked.before ?? "~",
     asked.from ?? "",
     scannedRows(asked),
-    asked.endpoint ?? null,
+    ...fitting(asked),
     asked.statuses?.flatMap(storedStatuses) ?? null,
-    storedText(asked),
+    waiting?.nowMs ?? null,
+    waiting?.scheduled ?? null,
     asked.limit + 1,
+    ...(retryOf === undefined ? [] : [retryOf]),
   );
-  const found = rows.filter((row) => row.task_id !== null).map(toTask);
+  const found = rows
+    .filter((row) => row.task_id !== null)
+    .map((row) => ({ ...toTask(row), argumentsPreview: String(row.preview ?? "") }));
   const floor = rows[0]?.floor;
   return pageOf(asked, found, typeof floor === "string" ? floor : undefined);
 }
 
 function storedStatuses(status: TaskStatus): number[] {
   return status === "queued" ? [STATUS.scheduled, STATUS.ready] : [STATUS[status]];
+}
+
+/** Counts what fits of the newest rows of each deployment in one source, and all that were read. */
+const counted = (source: string, failure: string, sums: string) => `(
+  SELECT wanted.id, count(*) AS scanned, ${sums}
+  FROM unnest($1::text[]) AS wanted(id) CROSS JOIN LATERAL (
+    SELECT status, ${source.startsWith("live") ? "run_at_ms" : "0"} AS run_at_ms,
+      coalesce(${fits(failure)}, false) AS fits
+    FROM ${source} deployment_id = wanted.id AND task_id < $2 AND task_id >= $3
+    ORDER BY task_id DESC LIMIT $4
+  ) AS one GROUP BY wanted.id)`;
+
+const sum = (name: string, condition: string) =>
+  `count(*) FILTER (WHERE fits AND ${condition}) AS ${name}`;
+
+const COUNT = prepared(
+  "count_states",
+  `SELECT 'live' AS source, scanned, scheduled, queued, running, NULL::bigint AS success,
+     NULL::bigint AS failure, NULL::bigint AS cancelled
+   FROM ${counted(
+     "live_tasks WHERE",
+     "NULL::text",
+     [
+       sum("scheduled", `status < ${STATUS.running} AND run_at_ms > $9`),
+       sum("queued", `status < ${STATUS.running} AND run_at_ms <= $9`),
+       sum("running", `status = ${STATUS.running}`),
+     ].join(", "),
+   )} AS live
+   UNION ALL
+   SELECT 'unsuccessful', scanned, NULL, NULL, NULL, NULL, failure, cancelled
+   FROM ${counted(
+     "finished_tasks WHERE status >= 4 AND",
+     "failure",
+     [
+       sum("failure", `status = ${STATUS.failure}`),
+       sum("cancelled", `status = ${STATUS.cancelled}`),
+     ].join(", "),
+   )} AS unsuccessful
+   UNION ALL
+   SELECT 'succeeded', scanned, NULL, NULL, NULL, success, NULL, NULL
+   FROM ${counted(
+     "finished_tasks WHERE",
+     "failure",
+     sum("success", `status = ${STATUS.success}`),
+   )} AS succeeded`,
+);
+
+export async function countStates(session: Session, asked: TaskCountQuery): Promise<StateCounts> {
+  const most = countedRows(asked);
+  const rows = await session.query(
+    COUNT,
+    asked.deploymentIds,
+    asked.before ?? "~",
+    asked.from ?? "",
+    most,
+    ...fitting(asked),
+    asked.nowMs,
+  );
+  const of = (source: string) => rows.filter((row) => row.source === source);
+  return countsOf(
+    { live: of("live"), unsuccessful: of("unsuccessful"), succeeded: of("succeeded") },
+    most,
+  );
 }

@@ -54,7 +54,7 @@ import { queuePosition } from "./position.ts";
 import { pruneDeleted, pruneFinished } from "./prune.ts";
 import { readArguments, readHistory, readResult, readTask, readTasks } from "./read.ts";
 import { nameOf } from "./rows.ts";
-import { searchTasks } from "./search.ts";
+import { countStates, searchTasks } from "./search.ts";
 import { type Session, statement } from "./session.ts";
 import { submitTasks } from "./submit.ts";
 import { survey } from "./survey.ts";
@@ -247,6 +247,7 @@ export class PostgresStorage implements Storage {
   findBlobs = async () => findBlobs(this.#open);
   listTasks = this.#question(listTasks);
   searchTasks = this.#question(searchTasks);
+  countStates = this.#question(countStates);
   queuePosition = this.#question(queuePosition);
   countTasks = (asked: ParametersOf<"countTasks">) => this.#counts.add(asked);
   countDue = this.#question(countDue);

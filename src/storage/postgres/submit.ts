@@ -11,7 +11,7 @@
  * Together they can exceed it by what they submit at that moment.
  */
 import type { NewTask, SubmitOutcome } from "../storage.ts";
-import { asStored, keyHeldBy } from "../stored.ts";
+import { asStored, keyHeldBy, previewOf } from "../stored.ts";
 import { countedAs } from "./counts.ts";
 import { inlineText, isInline, writePayload } from "./payloads.ts";
 import { readTasks } from "./read.ts";
@@ -38,7 +38,7 @@ const INSERT = prepared(
        deployment_id text, task_id text, endpoint text, status smallint, priority integer,
        run_at_ms bigint, start_by_ms bigint, created_at_ms bigint, expires_at_ms bigint,
        retention_ms bigint, lease_id text, retry_of text, idempotency_key text, digest text,
-       trace text, arguments text, replaces text)
+       trace text, arguments text, arguments_preview text, replaces text)
    ), open AS MATERIALIZED (
      SELECT lease_id FROM leases WHERE lease_id = ANY ($2) FOR KEY SHARE
    ), able AS MATERIALIZED (
@@ -62,13 +62,14 @@ const INSERT = prepared(
    ), stored AS (
      INSERT INTO live_tasks (deployment_id, task_id, endpoint, status, priority, run_at_ms,
        start_by_ms, created_at_ms, started_at_ms, expires_at_ms, retention_ms, attempt, lease_id,
-       started_sequence, last_sequence, retry_of, idempotency_key, trace, arguments)
+       started_sequence, last_sequence, retry_of, idempotency_key, trace, arguments,
+       arguments_preview)
      SELECT deployment_id, task_id, endpoint, status, priority, run_at_ms, start_by_ms,
        created_at_ms, CASE WHEN lease_id IS NOT NULL THEN created_at_ms END, expires_at_ms,
        retention_ms, CASE WHEN lease_id IS NOT NULL THEN 1 ELSE 0 END, lease_id,
        CASE WHEN lease_id IS NOT NULL THEN 2 ELSE 0 END,
        CASE WHEN lease_id IS NOT NULL THEN 2 ELSE 1 END, retry_of, idempotency_key, trace,
-       arguments
+       arguments, arguments_preview
      FROM able WHERE idempotency_key IS NULL
        OR (deployment_id, task_id) IN (SELECT deployment_id, task_id FROM keyed
          UNION ALL SELECT deployment_id, task_id FROM rekeyed)
@@ -220,5 +221,6 @@ function toRow(task: NewTask) {
     digest: task.idempotency?.digest,
     trace: task.trace,
     arguments: inlineText(task.arguments),
+    arguments_preview: isInline(task.arguments) ? undefined : previewOf(task.arguments),
   };
 }

@@ -23,7 +23,7 @@ import { appendPieces, readPieces } from "./pieces.ts";
 import { queuePosition } from "./position.ts";
 import { pruneDeleted, pruneFinished } from "./prune.ts";
 import { readArguments, readHistory, readResult, readTask } from "./read.ts";
-import { searchTasks } from "./search.ts";
+import { countStates, searchTasks } from "./search.ts";
 import { submitTask } from "./submit.ts";
 import { survey } from "./survey.ts";
 
@@ -93,6 +93,7 @@ export const OPERATIONS: Operations = {
   findBlobs,
   listTasks,
   searchTasks,
+  countStates,
   queuePosition,
   countTasks: (db, { deploymentId }) => db.counts.list(deploymentId),
   countDue,

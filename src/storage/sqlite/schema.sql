@@ -49,6 +49,8 @@ CREATE TABLE tasks (
   lost_nodes integer NOT NULL DEFAULT 0,
   -- True once the worker of an attempt died: it runs alone in a worker, until it has not ended one.
   suspect integer NOT NULL DEFAULT 0,
+  -- How arguments begin that do not stand in the row; null for nearly all.
+  arguments_preview text,
   PRIMARY KEY (deployment_id, task_id)
 ) WITHOUT ROWID;
 CREATE INDEX tasks_ready ON tasks (deployment_id, endpoint, priority DESC, run_at_ms, task_id)
@@ -64,6 +66,9 @@ CREATE INDEX tasks_scheduled_by_endpoint ON tasks (deployment_id, endpoint, run_
 CREATE INDEX tasks_unsuccessful ON tasks (deployment_id, task_id, status, endpoint)
   WHERE status >= 4;
 CREATE INDEX tasks_suspect ON tasks (deployment_id, endpoint) WHERE suspect = 1 AND status = 1;
+-- What retries a task.
+CREATE INDEX tasks_retries ON tasks (deployment_id, retry_of, task_id)
+  WHERE retry_of IS NOT NULL;
 
 -- Tasks that wait or run.
 CREATE VIEW live_tasks AS SELECT deployment_id, task_id, status FROM tasks WHERE status <= 2;

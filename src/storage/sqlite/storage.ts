@@ -148,6 +148,7 @@ export class SqliteStorage implements Storage {
   findBlobs = () => this.#operation("findBlobs")(undefined);
   listTasks = this.#operation("listTasks");
   searchTasks = this.#operation("searchTasks");
+  countStates = this.#operation("countStates");
   queuePosition = this.#operation("queuePosition");
   countTasks = this.#operation("countTasks");
   countDue = this.#operation("countDue");

@@ -1,6 +1,6 @@
 /** Stores one task, with idempotency. */
 import type { NewTask, SubmitOutcome } from "../storage.ts";
-import { asStored, keyHeldBy } from "../stored.ts";
+import { asStored, keyHeldBy, previewOf } from "../stored.ts";
 import type { SqliteDatabase } from "./database.ts";
 import { isLeaseOpen } from "./leases.ts";
 import { hasBlobs, isInline, writePayload } from "./payloads.ts";
@@ -87,8 +87,9 @@ function insert(db: SqliteDatabase, task: NewTask, claimed: boolean): boolean {
   const inserted = db.run(
     `INSERT INTO tasks (deployment_id, task_id, endpoint, status, priority, run_at_ms,
        start_by_ms, created_at_ms, started_at_ms, expires_at_ms, retention_ms, attempt, lease_id,
-       started_sequence, last_sequence, retry_of, idempotency_key, trace, arguments)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+       started_sequence, last_sequence, retry_of, idempotency_key, trace, arguments,
+       arguments_preview)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT DO NOTHING`,
     deploymentId,
     taskId,
@@ -109,6 +110,7 @@ function insert(db: SqliteDatabase, task: NewTask, claimed: boolean): boolean {
     idempotency?.key ?? null,
     task.trace ?? null,
     inline ? task.arguments.json : null,
+    inline ? null : previewOf(task.arguments),
   );
   if (inserted === 0) {
     return false;

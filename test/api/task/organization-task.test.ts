@@ -13,7 +13,7 @@ import { TestPlatform } from "../../server/rpc/platform.ts";
 import { type Company, newCompany, newMember, newToken } from "../../server/rpc/world.ts";
 import { type App, CALLS, OrganizationTasks } from "./organization-tasks.ts";
 
-const { listOrganizationTasks: method } = OrganizationTaskService.method;
+const { listOrganizationTasks: method, countTasks } = OrganizationTaskService.method;
 describe.each(DATABASES)("tasks of an organization on $database", ({ open }) => {
   let platform: TestPlatform;
   let company: Company;
@@ -50,6 +50,68 @@ describe.each(DATABASES)("tasks of an organization on $database", ({ open }) => 
       { taskId: b, deployment: `${company.name}/${second.name}` },
       { taskId: a, deployment: `${company.name}/${first.name}` },
     ]);
+  });
+
+  it("are found by one text, and at once by a whole id", async () => {
+    const json = '{"city":"Nürnberg"}';
+    const [a, b, c] = await tasks.queue(
+      first,
+      { ...second, arguments: { json, files: [] } },
+      { ...first, endpoint: "resize" },
+    );
+    const failed = await tasks.fail(second, "disk full");
+    expect(await idsOf({ text: "NÜRN" })).toEqual([]);
+    expect(await idsOf({ text: "nürnBERG" })).toEqual([b]);
+    expect(await idsOf({ text: "size" })).toEqual([c]);
+    expect(await idsOf({ text: "DISK" })).toEqual([failed]);
+    expect(await idsOf({ text: a })).toEqual([a]);
+    expect(await idsOf({ text: a?.slice(-12) })).toEqual([a]);
+    expect(await idsOf({ text: a, deployments: [second.name] })).toEqual([]);
+    expect(await idsOf({ text: a, statuses: ["TASK_STATUS_FAILURE"] })).toEqual([]);
+    const { body } = await ask({ text: "city" });
+    expect(body.tasks).toMatchObject([{ taskId: b, argumentsPreview: json }]);
+  });
+
+  it("are found by the task that they retry, and as scheduled ones", async () => {
+    const [a = "", b] = await tasks.queue(first, {
+      ...first,
+      retryOf: "0190a1b2-0000-7000-8000-000000000000",
+      runAtMs: platform.now() + 60_000,
+    });
+    expect(await idsOf({ retryOf: "0190a1b2-0000-7000-8000-000000000000" })).toEqual([b]);
+    expect(await idsOf({ retryOf: a })).toEqual([]);
+    expect(await idsOf({ scheduled: true })).toEqual([b]);
+    expect(await idsOf({ scheduled: false })).toEqual([a]);
+    expect(await idsOf({ scheduled: true, statuses: ["TASK_STATUS_RUNNING"] })).toEqual([]);
+  });
+
+  it("are counted by state, those of a token's deployments alone", async () => {
+    await tasks.queue(first, second, { ...first, runAtMs: platform.now() + 60_000 });
+    await tasks.fail(first, "disk full");
+    const count = async (
+      request: object,
+      headers: Record<string, string> = company.admin.headers,
+    ) =>
+      (await platform.call(countTasks, { organization: company.name, ...request }, { headers }))
+        .body;
+    expect(await count({})).toEqual({
+      scheduled: { count: 1 },
+      queued: { count: 2 },
+      running: {},
+      success: {},
+      failure: { count: 1 },
+      cancelled: {},
+    });
+    expect(await count({ text: "full" })).toMatchObject({ queued: {}, failure: { count: 1 } });
+    const { headers } = await newToken(platform, company, {
+      access: CALLS,
+      deployments: [second.name],
+    });
+    expect(await count({}, headers)).toMatchObject({ queued: { count: 1 }, failure: {} });
+    const refused = { organization: company.name, deployments: [first.name] };
+    expect(await platform.call(countTasks, refused, { headers })).toMatchObject({
+      outcome: "DEPLOYMENT_NOT_FOUND",
+    });
   });
 
   it("are none where there is no deployment", async () => {

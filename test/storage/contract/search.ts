@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import type { TaskSearchQuery } from "../../../src/storage/listing.ts";
+import type { TaskCountQuery, TaskSearchQuery } from "../../../src/storage/listing.ts";
 import type { Storage } from "../../../src/storage/storage.ts";
 import type { Contract } from "../contract.ts";
 import {
@@ -61,7 +61,9 @@ export function searchContract({ it }: Contract): void {
     expect(await searchAll(storage, { deploymentIds: [OTHER] })).toEqual(["b"]);
     expect(await searchAll(storage, { deploymentIds: [] })).toEqual([]);
     const { tasks } = await storage.searchTasks({ deploymentIds: [DEPLOYMENT], limit: 1 });
-    expect(tasks).toEqual([await storage.getTask(key("c"))]);
+    expect(tasks).toEqual([
+      { ...(await storage.getTask(key("c"))), argumentsPreview: '{"taskId":"c"}' },
+    ]);
   });
 
   it("searches between two ids, the first included and the second not", async (storage) => {
@@ -111,6 +113,136 @@ export function searchContract({ it }: Contract): void {
     expect(await searchAll(storage, { errorContains: "full", statuses: ["cancelled"] })).toEqual(
       [],
     );
+  });
+
+  it("searches ids, endpoints, arguments and failures for one text, in either case", async (storage) => {
+    await fail(storage, { "id-77": 'Disk "FULL"', b: "no" });
+    const payload = (json: string) => ({ json, files: [] });
+    await submit(
+      storage,
+      newTask("c", { arguments: payload('{"city":"Nürnberg","say":"\\"hi\\""}') }),
+      newTask("d", { arguments: payload(`{"first":"Alpha","rest":"${"x".repeat(5_000)}omega"}`) }),
+      newTask("e", { endpoint: "Resize", deploymentId: OTHER }),
+    );
+    const having = (text: string) => searchAll(storage, { text });
+    expect(await having("d-77")).toEqual(["id-77"]);
+    expect(await having('disk "full"')).toEqual(["id-77"]);
+    expect(await having("Nürn")).toEqual(["c"]);
+    expect(await having('"hi"')).toEqual(["c"]);
+    expect(await having('"city":"n')).toEqual(["c"]);
+    expect(await having("alpha")).toEqual(["d"]);
+    expect(await having("omega")).toEqual([]);
+    expect(await having("resize")).toEqual(["e"]);
+    expect(await having("reason")).toEqual([]);
+    expect(await having("%")).toEqual([]);
+    expect(await searchAll(storage, { text: "full", statuses: ["queued"] })).toEqual([]);
+  });
+
+  it("shows how arguments begin, also of a task that has ended and of arguments without end", async (storage) => {
+    await openLease(storage);
+    const json = `{"text":"${"😀".repeat(5_000)}"}`;
+    await submit(
+      storage,
+      newTask("large", { leaseId: LEASE, arguments: { json, files: [] } }),
+      newTask("small", { arguments: { json: '{"a":1}', files: [] } }),
+    );
+    const previews = async () =>
+      (await storage.searchTasks({ deploymentIds: [DEPLOYMENT], limit: 9 })).tasks.map(
+        ({ argumentsPreview }) => argumentsPreview,
+      );
+    const before = await previews();
+    expect(before[0]).toBe('{"a":1}');
+    expect(before[1]).toMatch(/^\{"text":"😀{90}/u);
+    expect(before[1]?.length).toBeLessThan(500);
+    await endAttempt(storage, { ...key("large"), leaseId: LEASE, attempt: 1 }, success(1));
+    await storage.cancelTask({ ...key("small"), nowMs: NOW_MS });
+    expect(await previews()).toEqual(before);
+  });
+
+  it("tells queued tasks with a time to come from those that could start", async (storage) => {
+    await submit(
+      storage,
+      newTask("soon", { runAtMs: NOW_MS + 1_000 }),
+      newTask("waiting"),
+      newTask("later", { runAtMs: NOW_MS + 9_000, deploymentId: OTHER }),
+    );
+    const waiting = (scheduled: boolean, nowMs: number) =>
+      searchAll(storage, { waiting: { scheduled, nowMs } });
+    expect(await waiting(true, NOW_MS)).toEqual(["soon", "later"]);
+    expect(await waiting(false, NOW_MS)).toEqual(["waiting"]);
+    expect(await waiting(true, NOW_MS + 1_000)).toEqual(["later"]);
+    expect(await waiting(false, NOW_MS + 1_000)).toEqual(["waiting", "soon"]);
+  });
+
+  it("finds what retries a task, waiting or ended", async (storage) => {
+    await submit(
+      storage,
+      newTask("a"),
+      newTask("b", { retryOf: "a" }),
+      newTask("c", { retryOf: "a" }),
+      newTask("d", { retryOf: "b" }),
+    );
+    await storage.cancelTask({ ...key("c"), nowMs: NOW_MS });
+    const retries = (retryOf: string, more: Partial<TaskSearchQuery> = {}) =>
+      searchAll(storage, { retryOf, limit: 1, ...more });
+    expect(await retries("a")).toEqual(["c", "b"]);
+    expect(await retries("a", { statuses: ["queued"] })).toEqual(["b"]);
+    expect(await retries("a", { deploymentIds: [OTHER] })).toEqual([]);
+    expect(await retries("d")).toEqual([]);
+  });
+
+  it("counts tasks by state, as a filter and ids restrict them", async (storage) => {
+    await fail(storage, { f1: "disk full", f2: "no" });
+    await submit(
+      storage,
+      ...["done-1", "done-2", "running"].map((taskId) => newTask(taskId, { leaseId: LEASE })),
+      newTask("delayed", { runAtMs: NOW_MS + 1_000 }),
+      newTask("waiting", { endpoint: "other", deploymentId: OTHER }),
+      newTask("cancelled"),
+      newTask("elsewhere", { deploymentId: "deployment-3" }),
+    );
+    for (const taskId of ["done-1", "done-2"]) {
+      await endAttempt(storage, { ...key(taskId), leaseId: LEASE, attempt: 1 }, success(1));
+    }
+    await storage.cancelTask({ ...key("cancelled"), nowMs: NOW_MS });
+    const counts = async (more: Partial<TaskCountQuery> = {}) => {
+      const asked = { deploymentIds: [DEPLOYMENT, OTHER], nowMs: NOW_MS, ...more };
+      const states = Object.entries(await storage.countStates(asked));
+      expect(states.some(([, { isPartial }]) => isPartial)).toBe(false);
+      return Object.fromEntries(
+        states.flatMap(([state, { count }]) => (count > 0 ? [[state, count]] : [])),
+      );
+    };
+    const [scheduled, queued, running, cancelled] = [1, 1, 1, 1];
+    const all = { scheduled, queued, running, success: 2, failure: 2, cancelled };
+    expect(await counts()).toEqual(all);
+    expect(await counts({ nowMs: NOW_MS + 1_000 })).toEqual({
+      ...all,
+      queued: 2,
+      scheduled: undefined,
+    });
+    expect(await counts({ deploymentIds: [OTHER] })).toEqual({ queued });
+    expect(await counts({ deploymentIds: [] })).toEqual({});
+    expect(await counts({ endpoint: "other" })).toEqual({ queued });
+    expect(await counts({ text: "DONE" })).toEqual({ success: 2 });
+    expect(await counts({ errorContains: "full" })).toEqual({ failure: 1 });
+    expect(await counts({ from: "done-2", before: "f2" })).toEqual({ success: 1, failure: 1 });
+  });
+
+  it("counts as far as it looks, and says so", async (storage) => {
+    const many = Array.from({ length: 11_000 }, (_, index) =>
+      newTask(`t${String(index).padStart(5, "0")}`, { queueLimit: 20_000 }),
+    );
+    for (let first = 0; first < many.length; first += 1_000) {
+      await submit(storage, ...many.slice(first, first + 1_000));
+    }
+    const { queued, running, failure } = await storage.countStates({
+      deploymentIds: [DEPLOYMENT],
+      nowMs: NOW_MS,
+    });
+    expect(queued).toEqual({ count: 10_000, isPartial: true });
+    expect(running.count).toBe(0);
+    expect(failure).toEqual({ count: 0, isPartial: false });
   });
 
   it("finds what is rare among many of several deployments", async (storage) => {

@@ -5,6 +5,7 @@ from .organization import AuditEvent
 from .organization_task import BulkTasksResponse
 from .deployment import ChangeKind
 from .deployment import CompareRevisionsResponse
+from .organization_task import CountTasksResponse
 from .token import CreateTokenResponse
 from .deployment import Deployment
 from .deployment import DeploymentEndpoint
@@ -51,6 +52,7 @@ from .organization import Role
 from .token import RotateTokenResponse
 from .metrics import ServiceMetric
 from .organization_task import SkippedTasks
+from .organization_task import StateCount
 from .metrics import Statistic
 from .organization import StorageUse
 from .endpoint import StreamEndpointResponse
@@ -94,6 +96,7 @@ __all__ = [
     "BulkTasksResponse",
     "ChangeKind",
     "CompareRevisionsResponse",
+    "CountTasksResponse",
     "CreateTokenResponse",
     "Deployment",
     "DeploymentEndpoint",
@@ -140,6 +143,7 @@ __all__ = [
     "RotateTokenResponse",
     "ServiceMetric",
     "SkippedTasks",
+    "StateCount",
     "Statistic",
     "StorageUse",
     "StreamEndpointResponse",

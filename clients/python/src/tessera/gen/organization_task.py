@@ -25,6 +25,24 @@ class BulkTasksResponse:
 
 
 @_dc.dataclass(kw_only=True)
+class CountTasksResponse:
+    """CountTasksResponse has the number of tasks in each state."""
+
+    scheduled: StateCount | None = None
+    """Queued, with a `run_at` that is to come."""
+    queued: StateCount | None = None
+    """Queued, and could start."""
+    running: StateCount | None = None
+    """Running."""
+    success: StateCount | None = None
+    """Ended with a result."""
+    failure: StateCount | None = None
+    """Failed."""
+    cancelled: StateCount | None = None
+    """Cancelled."""
+
+
+@_dc.dataclass(kw_only=True)
 class DeploymentTaskStats:
     """DeploymentTaskStats has the numbers of one deployment."""
 
@@ -81,6 +99,16 @@ class SkippedTasks:
 
 
 @_dc.dataclass(kw_only=True)
+class StateCount:
+    """StateCount is the number of tasks in a state."""
+
+    count: int = 0
+    """How many were found."""
+    is_partial: bool = False
+    """There may be more: only the newest tasks were looked at."""
+
+
+@_dc.dataclass(kw_only=True)
 class TaskFilter:
     """TaskFilter chooses tasks of an organization. A field that is not set does not restrict the
     choice.
@@ -105,6 +133,16 @@ class TaskFilter:
     all: bool = False
     """All tasks of the organization that the method can change. A filter without any other part
     has to say so.
+    """
+    text: str = ""
+    """Only tasks with this text in their id, their endpoint, their arguments or the message of
+    their failure. Letters from A to Z match in either case. Of arguments beyond 2,048
+    characters, or with files, the first 500 characters are searched. The whole id of a task
+    finds that task alone, at once.
+    """
+    scheduled: bool | None = None
+    """Only queued tasks with a `run_at` that is to come (true), or without (false). Lists of the
+    console name the former `scheduled`.
     """
 
 
@@ -191,6 +229,9 @@ class SyncOrganizationTaskService(_rpc.SyncService):
         created_before: _dt.datetime | None = None,
         error_contains: str = "",
         page_size: int = 0,
+        text: str = "",
+        scheduled: bool | None = None,
+        retry_of: str = "",
     ) -> Iterator[_task.Task]:
         """ListOrganizationTasks lists the tasks that match every part of the filter, newest first.
         It leaves out tasks that were deleted after their retention.
@@ -209,6 +250,9 @@ class SyncOrganizationTaskService(_rpc.SyncService):
             "created_before": created_before,
             "error_contains": error_contains,
             "page_size": page_size,
+            "text": text,
+            "scheduled": scheduled,
+            "retry_of": retry_of,
         }
         call = _rpc.Call("tessera.v1.OrganizationTaskService/ListOrganizationTasks", message, harmless=True)
         return self._pages(call, _task.Task, "tasks")
@@ -225,6 +269,9 @@ class SyncOrganizationTaskService(_rpc.SyncService):
         error_contains: str = "",
         page_size: int = 0,
         follow_for: _dt.timedelta | None = None,
+        text: str = "",
+        scheduled: bool | None = None,
+        retry_of: str = "",
     ) -> Iterator[WatchTasksResponse]:
         """WatchTasks follows the first page of ListOrganizationTasks: the first message has the
         whole page, later ones what has changed on it, at most once a second, so that a task
@@ -243,9 +290,43 @@ class SyncOrganizationTaskService(_rpc.SyncService):
             "error_contains": error_contains,
             "page_size": page_size,
             "follow_for": follow_for,
+            "text": text,
+            "scheduled": scheduled,
+            "retry_of": retry_of,
         }
         call = _rpc.Call("tessera.v1.OrganizationTaskService/WatchTasks", message, harmless=True)
         return self._stream(call, WatchTasksResponse)
+
+    def count_tasks(
+        self,
+        *,
+        organization: str = "",
+        deployments: Sequence[str] = (),
+        endpoint: str = "",
+        created_from: _dt.datetime | None = None,
+        created_before: _dt.datetime | None = None,
+        error_contains: str = "",
+        text: str = "",
+    ) -> CountTasksResponse:
+        """CountTasks counts the tasks that match every part of the filter by their state. It looks
+        at a bounded number of tasks, the newest first: 10,000 of those that wait or run, as
+        many of those that failed or were cancelled, and of all; with `text` or
+        `error_contains`, 2,000. Where there are more, it says that a count is partial. Answers
+        are shared by all who ask, and are up to two seconds old.
+
+        Errors: those of ListOrganizationTasks.
+        """
+        message: dict[str, _t.Any] = {
+            "organization": organization,
+            "deployments": deployments,
+            "endpoint": endpoint,
+            "created_from": created_from,
+            "created_before": created_before,
+            "error_contains": error_contains,
+            "text": text,
+        }
+        call = _rpc.Call("tessera.v1.OrganizationTaskService/CountTasks", message, harmless=True)
+        return self._unary(call, CountTasksResponse)
 
     def get_task_stats(
         self,
@@ -344,6 +425,9 @@ class AsyncOrganizationTaskService(_rpc.AsyncService):
         created_before: _dt.datetime | None = None,
         error_contains: str = "",
         page_size: int = 0,
+        text: str = "",
+        scheduled: bool | None = None,
+        retry_of: str = "",
     ) -> AsyncIterator[_task.Task]:
         """ListOrganizationTasks lists the tasks that match every part of the filter, newest first.
         It leaves out tasks that were deleted after their retention.
@@ -362,6 +446,9 @@ class AsyncOrganizationTaskService(_rpc.AsyncService):
             "created_before": created_before,
             "error_contains": error_contains,
             "page_size": page_size,
+            "text": text,
+            "scheduled": scheduled,
+            "retry_of": retry_of,
         }
         call = _rpc.Call("tessera.v1.OrganizationTaskService/ListOrganizationTasks", message, harmless=True)
         return self._pages(call, _task.Task, "tasks")
@@ -378,6 +465,9 @@ class AsyncOrganizationTaskService(_rpc.AsyncService):
         error_contains: str = "",
         page_size: int = 0,
         follow_for: _dt.timedelta | None = None,
+        text: str = "",
+        scheduled: bool | None = None,
+        retry_of: str = "",
     ) -> AsyncIterator[WatchTasksResponse]:
         """WatchTasks follows the first page of ListOrganizationTasks: the first message has the
         whole page, later ones what has changed on it, at most once a second, so that a task
@@ -396,9 +486,43 @@ class AsyncOrganizationTaskService(_rpc.AsyncService):
             "error_contains": error_contains,
             "page_size": page_size,
             "follow_for": follow_for,
+            "text": text,
+            "scheduled": scheduled,
+            "retry_of": retry_of,
         }
         call = _rpc.Call("tessera.v1.OrganizationTaskService/WatchTasks", message, harmless=True)
         return self._stream(call, WatchTasksResponse)
+
+    async def count_tasks(
+        self,
+        *,
+        organization: str = "",
+        deployments: Sequence[str] = (),
+        endpoint: str = "",
+        created_from: _dt.datetime | None = None,
+        created_before: _dt.datetime | None = None,
+        error_contains: str = "",
+        text: str = "",
+    ) -> CountTasksResponse:
+        """CountTasks counts the tasks that match every part of the filter by their state. It looks
+        at a bounded number of tasks, the newest first: 10,000 of those that wait or run, as
+        many of those that failed or were cancelled, and of all; with `text` or
+        `error_contains`, 2,000. Where there are more, it says that a count is partial. Answers
+        are shared by all who ask, and are up to two seconds old.
+
+        Errors: those of ListOrganizationTasks.
+        """
+        message: dict[str, _t.Any] = {
+            "organization": organization,
+            "deployments": deployments,
+            "endpoint": endpoint,
+            "created_from": created_from,
+            "created_before": created_before,
+            "error_contains": error_contains,
+            "text": text,
+        }
+        call = _rpc.Call("tessera.v1.OrganizationTaskService/CountTasks", message, harmless=True)
+        return await self._unary(call, CountTasksResponse)
 
     async def get_task_stats(
         self,

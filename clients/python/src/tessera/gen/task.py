@@ -209,6 +209,10 @@ class Task:
     joins. Another node may have one. In the answers that have a `queue_position`; empty
     otherwise.
     """
+    arguments_preview: str = ""
+    """How its arguments begin: the first 200 characters of their JSON, as they came. Answers of
+    ListOrganizationTasks and WatchTasks have it.
+    """
 
 
 @_dc.dataclass(kw_only=True)

@@ -67,7 +67,10 @@ export interface ArtifactFiles {
     parameters: OfOrganization & { readonly sha256: string },
   ): Promise<{ readonly blobId: string } | undefined>;
 
-  /** Marks a failed upload for sweeping. A finished file stays. */
+  /**
+   * Marks a failed upload for sweeping; it counts for nothing from now on, because a write that
+   * fails leaves no bytes. A finished file stays.
+   */
   abandonFile(parameters: BlobKey & { readonly nowMs: number }): Promise<void>;
 
   /** Lists an artifact's files with their blobs, each file once; with `sha256` only that one. */

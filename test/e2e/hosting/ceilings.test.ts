@@ -158,6 +158,8 @@ it("an organization stores no more than the operator allows, and reads by what",
   expect(Number(usedBytes)).toBe(size);
   expect(Number(unusedBytes)).toBe(0);
 
+  const usedBytesNow = async () =>
+    Number((await world.client.organizations.getStorageUse({})).usedBytes);
   const { deployments: client } = world.client;
   async function* upload() {
     const header = { sha256: "a".repeat(64), sizeBytes: BigInt(MEBIBYTE) };
@@ -166,6 +168,20 @@ it("an organization stores no more than the operator allows, and reads by what",
   const [reason, message] = await refusal(client.uploadFile(upload()));
   expect(reason).toBe("LIMIT_REACHED");
   expect(message).toMatch(/larger than 1048576 bytes together, .*--max-organization-storage/);
+
+  // What is broken off counts for nothing, long before anybody sweeps.
+  const half = Buffer.alloc(MEBIBYTE / 4);
+  const broken = new AbortController();
+  async function* breakingOff() {
+    const header = { sha256: "b".repeat(64), sizeBytes: BigInt(MEBIBYTE / 2) };
+    yield { part: { case: "header" as const, value: header } };
+    yield { part: { case: "chunk" as const, value: half } };
+    await expect.poll(usedBytesNow).toBe(size + MEBIBYTE / 2);
+    broken.abort();
+  }
+  const [brokenOff] = await refusal(client.uploadFile(breakingOff(), { signal: broken.signal }));
+  expect(brokenOff).not.toBe("ok");
+  await expect.poll(usedBytesNow).toBe(size);
 
   // One content at many paths takes its space once there, and each time on a node.
   const [file] = echo.index.files;

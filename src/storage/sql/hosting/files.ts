@@ -165,8 +165,18 @@ export function* abandonFile({
   nowMs,
 }: Parameters<HostingStorage["abandonFile"]>[0]): Operation<void> {
   yield* lockOrganization(organizationId);
+  const [file] = yield* query<{ size_bytes: number }>(
+    `SELECT size_bytes FROM artifact_files
+     WHERE organization_id = ? AND blob_id = ? AND state = 'uploading'`,
+    organizationId,
+    blobId,
+  );
+  if (file === undefined) {
+    return;
+  }
+  yield* addUsage(organizationId, -file.size_bytes);
   yield* query(
-    `UPDATE artifact_files SET delete_after_ms = ?
+    `UPDATE artifact_files SET delete_after_ms = ?, size_bytes = 0
      WHERE organization_id = ? AND blob_id = ? AND state = 'uploading'`,
     nowMs,
     organizationId,

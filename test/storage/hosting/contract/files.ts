@@ -94,10 +94,24 @@ export function filesContract(it: It): void {
     const failed = platform.newId("blob");
     await platform.register("one", failed);
     const finished = await platform.upload("two");
-    for (const blobId of [failed, finished]) {
+    for (const blobId of [failed, finished, failed]) {
       await hosting.abandonFile({ organizationId, blobId, nowMs });
     }
+    // What is left of it counts for nothing: another may have all that is not taken.
+    const [sizeBytes, maxBytes] = [3, 2 * "two".length];
+    const another = { blobId: platform.newId("blob"), sha256: sha256("six"), sizeBytes, maxBytes };
+    const { keptUntilMs } = platform;
+    expect(await hosting.registerFile({ organizationId, ...another, keptUntilMs })).toEqual({
+      outcome: "registered",
+    });
     expect(await platform.sweep()).toEqual([failed]);
+    expect(await hosting.readStorageUse({ organizationId, limit: 1 })).toMatchObject({
+      usedBytes: 6,
+    });
+    const more = { ...another, blobId: platform.newId("blob"), sizeBytes: 1, maxBytes };
+    expect(await hosting.registerFile({ organizationId, ...more, keptUntilMs })).toEqual({
+      outcome: "limit",
+    });
   });
 
   it("gives what was taken and not forgotten to the next one, and to no revision", async (platform) => {

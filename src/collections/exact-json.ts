@@ -7,13 +7,15 @@
 /** The parts of JSON that TypeScript's library does not have yet: https://tc39.es/ecma262/#sec-json.rawjson */
 interface ExactJson {
   rawJSON(text: string): object;
+  isRawJSON(value: unknown): boolean;
   parse(
     text: string,
     reviver: (key: string, value: unknown, context: { readonly source?: string }) => unknown,
   ): unknown;
 }
 
-const { rawJSON, parse } = JSON as unknown as Partial<ExactJson> & Pick<ExactJson, "parse">;
+const { rawJSON, isRawJSON, parse } = JSON as unknown as Partial<ExactJson> &
+  Pick<ExactJson, "parse">;
 
 /** Parses a text for `JSON.stringify`, which gives the same numbers back. Throws a `SyntaxError`. */
 export function parseExactly(text: string): unknown {
@@ -24,6 +26,9 @@ export function parseExactly(text: string): unknown {
       : value,
   );
 }
+
+/** True for a number that `parseExactly` has kept as it was written; it is an object otherwise. */
+export const isExactNumber = (value: unknown): boolean => isRawJSON?.(value) ?? false;
 
 /** Numbers that Python writes and JSON does not have, and strings, in which they are text. */
 const CONSTANTS = /"(?:[^"\\]|\\.)*"|NaN|-?Infinity/g;

@@ -73,11 +73,12 @@ describe.skipIf(skipped)(`much to show in the console${skipped}`, () => {
     await person.heading("hostile: tasks");
   });
 
-  it("is an argument of 4 MB, the most that calls take: its beginning, and the rest to download", async () => {
+  it("is an argument of 4 MB, the most that calls take: folded, and to download", async () => {
     await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
     const { page } = person;
     await person.go(await submit("swallow", { text: "x".repeat(4_000_000) }));
-    await page.getByText(/3\.8 MiB; the page shows the beginning/).waitFor();
+    await page.getByRole("treeitem", { name: /^text: .* 4,000,000 characters$/ }).waitFor();
+    await page.getByText("application/json, 3.8 MiB").waitFor();
     const [download] = await Promise.all([
       page.waitForEvent("download"),
       page.getByRole("region", { name: "Arguments" }).getByRole("link").click(),

@@ -8,13 +8,23 @@ import { queryOptions } from "@tanstack/react-query";
 import { send } from "./send.ts";
 import { fullName, type TaskName } from "./tasks.ts";
 
-/** A larger result is not loaded into the page. */
-const MAX_LOADED_BYTES = 64 * 1024 * 1024;
+/** Of a longer text or JSON the page loads the beginning: its browser would stand still over it. */
+const MAX_TEXT_BYTES = 4 * 1024 * 1024;
+/** Of what is shown by the browser itself, such as a picture, and of what is only told of. */
+const MAX_MEDIA_BYTES = 64 * 1024 * 1024;
+
+/** The most that an answer of a type loads into a page. */
+export type MaxBytes = (type: string) => number;
+
+const maxShownBytes: MaxBytes = (type) =>
+  /^(?:image|audio|video)\//.test(type) ? MAX_MEDIA_BYTES : MAX_TEXT_BYTES;
 
 export interface LoadedResult {
-  /** With its content type. Undefined for one that is too large. */
-  readonly blob: Blob | undefined;
-  readonly bytes: number;
+  /** With its content type. Of one that is too large, its beginning. */
+  readonly blob: Blob;
+  readonly isWhole: boolean;
+  /** Undefined where the beginning does not tell. */
+  readonly bytes: number | undefined;
   /** Empty if the function gave none. */
   readonly filename: string;
 }
@@ -40,13 +50,13 @@ export interface TaskArguments {
   }[];
 }
 
-/** The arguments of a task; undefined where they are too large for a page. */
+/** The arguments of a task; null where they are too large for a page. */
 export const argumentsOf = (name: TaskName, endpoint: string) =>
   queryOptions({
     queryKey: ["arguments", name.organization, name.deployment, name.taskId],
     queryFn: async ({ signal }) => {
-      const { blob } = await load(name, pathOf(endpoint, "arguments"), signal);
-      return blob === undefined ? null : partsOf(await blob.text());
+      const { blob, isWhole } = await load(name, pathOf(endpoint, "arguments"), signal);
+      return isWhole ? partsOf(await blob.text()) : null;
     },
     staleTime: Number.POSITIVE_INFINITY,
   });
@@ -76,27 +86,59 @@ export function pathOf(endpoint: string, verb: string): string {
   return `${path === "/" ? "" : path}/${verb}`;
 }
 
-async function load(
+/** The whole result of a task, or a file of its arguments, to be saved. */
+export const wholeOf =
+  (name: TaskName, endpoint: string, file?: number) => async (): Promise<Blob> =>
+    (
+      await ask(
+        name,
+        pathOf(endpoint, file === undefined ? "get" : "arguments"),
+        file === undefined ? {} : { file: String(file) },
+      )
+    ).blob();
+
+function ask(
+  name: TaskName,
+  path: string,
+  more: Readonly<Record<string, string>>,
+  signal?: AbortSignal,
+): Promise<Response> {
+  const query = new URLSearchParams({ task_id: name.taskId, ...more });
+  const headers = { "tessera-deployment": fullName(name) };
+  return send(`${path}?${query}`, { headers, ...(signal && { signal }) });
+}
+
+const load = async (
   name: TaskName,
   path: string,
   signal: AbortSignal,
   more: Readonly<Record<string, string>> = {},
-): Promise<LoadedResult> {
-  const query = new URLSearchParams({ task_id: name.taskId, ...more });
-  const headers = { "tessera-deployment": fullName(name) };
-  return loadedFrom(await send(`${path}?${query}`, { headers, signal }), MAX_LOADED_BYTES);
-}
+): Promise<LoadedResult> => loadedFrom(await ask(name, path, more, signal), maxShownBytes);
 
-/** The body of an answer with the name that it has as a file. */
-export async function loadedFrom(response: Response, maxBytes: number): Promise<LoadedResult> {
-  const filename = filenameOf(response.headers.get("content-disposition") ?? "");
-  const bytes = Number(response.headers.get("content-length") ?? 0);
-  if (bytes > maxBytes) {
-    await response.body?.cancel();
-    return { blob: undefined, bytes, filename };
+/** The body of an answer, or its beginning, with the name that it has as a file. */
+export async function loadedFrom(response: Response, maxBytes: MaxBytes): Promise<LoadedResult> {
+  const { headers, body } = response;
+  const filename = filenameOf(headers.get("content-disposition") ?? "");
+  const type = headers.get("content-type") ?? "";
+  const max = maxBytes(type);
+  const parts: Uint8Array<ArrayBuffer>[] = [];
+  let bytes = 0;
+  const reader = body?.getReader();
+  // A compressed answer does not tell its length: it is counted.
+  for (;;) {
+    const { value } = (await reader?.read()) ?? {};
+    if (value === undefined) {
+      return { blob: new Blob(parts, { type }), isWhole: true, bytes, filename };
+    }
+    parts.push(value.subarray(0, max - bytes));
+    bytes += value.length;
+    if (bytes > max) {
+      void reader?.cancel();
+      const told = headers.has("content-encoding") ? null : headers.get("content-length");
+      const length = told === null ? undefined : Number(told);
+      return { blob: new Blob(parts, { type }), isWhole: false, bytes: length, filename };
+    }
   }
-  const blob = await response.blob();
-  return { blob, bytes: blob.size, filename };
 }
 
 /** The file name of a `Content-Disposition` (RFC 6266); the extended form goes before. */

@@ -52,6 +52,10 @@ export default service({
       { input: { length: z.int().default(1) }, output: z.string(), concurrency: 64 },
       async ({ length }) => MARKUP.repeat(length),
     ),
+    rows: task({ input: { count: z.int() }, output: z.any() }, async ({ count }) => ({
+      total: count,
+      rows: Array.from({ length: count }, (_, at) => ({ at, text: MARKUP, имя: "名前" })),
+    })),
     quick: task(
       { input: { take: z.int() }, queueLimit: 100_000, concurrency: 64 },
       async () => null,

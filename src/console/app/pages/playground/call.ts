@@ -49,7 +49,7 @@ export async function* called(
       }
       yield { kind: "pieces", text: "", count: 0, ...pieces, tookMs: Date.now() - startedMs };
     } else {
-      const result = await loadedFrom(response, Number.POSITIVE_INFINITY);
+      const result = await loadedFrom(response, () => Number.POSITIVE_INFINITY);
       yield { kind: "result", result, tookMs: Date.now() - startedMs };
     }
   } catch (error) {

@@ -3,7 +3,7 @@ import { CopyButton } from "../../ui/copy-button.tsx";
 import { counted } from "../../ui/counted.ts";
 import { duration } from "../../ui/duration.ts";
 import { useNow } from "../../ui/use-now.ts";
-import { Content } from "../tasks/content.tsx";
+import { Content, extensionOf } from "../tasks/content.tsx";
 import type { CallOutput } from "./call.ts";
 import { CallFailure } from "./call-failure.tsx";
 import type { PlaygroundEndpoint } from "./description.ts";
@@ -69,7 +69,13 @@ function Shown({ target, endpoint, output }: Omit<OutputProps, "startedMs">) {
     case "result": {
       const { blob, filename } = output.result;
       return (
-        blob && <Content blob={blob} label="Result" filename={filename || fileNameOf(blob.type)} />
+        blob && (
+          <Content
+            blob={blob}
+            label="Result"
+            filename={filename || `result${extensionOf(blob.type) || ".bin"}`}
+          />
+        )
       );
     }
     case "pieces":
@@ -106,10 +112,6 @@ function Pieces({ text }: { readonly text: string }) {
     </div>
   );
 }
-
-/** The name of a result that has none. */
-const fileNameOf = (type: string): string =>
-  `result.${/^\w+\/(?:[^;+]*\+)?([^;+]+)/.exec(type)?.[1] ?? "bin"}`;
 
 function invitation({ isTask, streams }: PlaygroundEndpoint): string {
   if (isTask) {

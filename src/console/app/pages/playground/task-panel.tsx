@@ -97,7 +97,10 @@ function useTask(props: TaskPanelProps) {
   const result = useQuery({
     queryKey: ["playground-result", target.name, taskId],
     queryFn: async ({ signal }) =>
-      loadedFrom(await target.send(pathTo(props, "get"), { signal }), Number.POSITIVE_INFINITY),
+      loadedFrom(
+        await target.send(pathTo(props, "get"), { signal }),
+        () => Number.POSITIVE_INFINITY,
+      ),
     enabled: hasEnded({ status }) && status !== "TASK_STATUS_CANCELLED",
     staleTime: Number.POSITIVE_INFINITY,
   });

@@ -5,7 +5,13 @@ import { useMemo, useState } from "react";
 import { jsonTypeOf } from "../../../../client/arguments.ts";
 import { parseLenient } from "../../../../collections/exact-json.ts";
 import { messageOf } from "../../api/errors.ts";
-import { argumentFileOf, argumentsOf, pathOf, type TaskArguments } from "../../api/results.ts";
+import {
+  argumentFileOf,
+  argumentsOf,
+  pathOf,
+  type TaskArguments,
+  wholeOf,
+} from "../../api/results.ts";
 import { fullName, type TaskName } from "../../api/tasks.ts";
 import { Button } from "../../ui/button.tsx";
 import { Command } from "../../ui/command.tsx";
@@ -78,10 +84,16 @@ function ArgumentFile({ name, endpoint, number, title }: ArgumentFileProps) {
       </p>
       {error && <Notice kind="error">{messageOf(error)}</Notice>}
       {isShown && data === undefined && !error && <Loading />}
-      {data?.blob && (
-        <Content blob={data.blob} label={title} filename={data.filename || `file-${number}`} />
+      {data && (
+        <Content
+          blob={data.blob}
+          label={title}
+          filename={data.filename || `file-${number}`}
+          {...(!data.isWhole && {
+            beginning: { bytes: data.bytes, whole: wholeOf(name, endpoint, number) },
+          })}
+        />
       )}
-      {data && !data.blob && <Notice>It is too large for a page: fetch it with a program.</Notice>}
     </>
   );
 }

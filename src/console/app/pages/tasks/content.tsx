@@ -1,13 +1,18 @@
 /** What a function took or returned: JSON and text as such, pictures, sound and video; all to download. */
 import { useEffect, useMemo, useState } from "react";
 import { parseExactly } from "../../../../collections/exact-json.ts";
+import { messageOf } from "../../api/errors.ts";
+import { Button } from "../../ui/button.tsx";
 import { CopyButton } from "../../ui/copy-button.tsx";
+import { useToast } from "../../ui/toasts.tsx";
+import { JsonView, MAX_SHOWN_CHARS } from "./json-view.tsx";
 import "./content.css";
 
-/** Of longer texts the page shows the beginning. */
-const MAX_SHOWN_CHARS = 100_000;
-/** Longer JSON has one colour: each name and value of it in another is an element. */
-const MAX_COLOURED_CHARS = 50_000;
+/** Longer JSON is not read: the page would stand still over it. */
+const MAX_READ_BYTES = 4 * 1024 * 1024;
+
+/** How long the address of what is saved stays. */
+const REVOKE_AFTER_MS = 60_000;
 
 /** Pictures that may hold scripts, which run where such a picture is opened by itself. */
 const SVG = "image/svg";
@@ -18,10 +23,19 @@ interface ContentProps {
   readonly label: string;
   /** Under which it is saved. */
   readonly filename: string;
+  /** Where the blob is only the beginning. */
+  readonly beginning?: Beginning;
 }
 
-export function Content({ blob, label, filename }: ContentProps) {
-  const text = useText(blob);
+/** That a blob is the beginning of what is too large for a page. */
+export interface Beginning {
+  /** Of the whole, where it is known. */
+  readonly bytes: number | undefined;
+  readonly whole: () => Promise<Blob>;
+}
+
+export function Content({ blob, label, filename, beginning }: ContentProps) {
+  const shown = useShown(blob, beginning === undefined);
   const isMedia = /^(?:image|audio|video)\//.test(blob.type) && !blob.type.startsWith(SVG);
   // Under a type that runs nothing: a page of ours must not run what a service wrote.
   const kept = useMemo(
@@ -30,29 +44,80 @@ export function Content({ blob, label, filename }: ContentProps) {
   );
   const url = useObjectUrl(kept);
   const drawing = useDrawing(blob);
-  const isCut = text !== undefined && text.length > MAX_SHOWN_CHARS;
-  return (
-    <div className="content copied-from">
-      <Media type={blob.type} source={isMedia ? url : drawing} name={`${label} ${filename}`} />
-      {text !== undefined && (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
-        <section className="result-text" tabIndex={0} aria-label={`Content of ${label}`}>
-          {blob.type.includes("json") && text.length <= MAX_COLOURED_CHARS
-            ? coloured(text)
-            : text.slice(0, MAX_SHOWN_CHARS)}
-        </section>
-      )}
-      <p className="result-line">
-        {text !== undefined && <CopyButton text={text} what={label} />}
-        <a className="button" href={url} download={filename} aria-label={`Download ${label}`}>
+  const actions = (
+    <>
+      {shown !== undefined && !shown.isCut && <CopyButton text={shown.text} what={label} />}
+      {beginning === undefined ? (
+        <a className="button quiet" href={url} download={filename} aria-label={`Download ${label}`}>
           Download
         </a>
-        <span className="secondary">
-          {blob.type || "bytes"}, {sizeOf(blob.size)}
-          {isCut && "; the page shows the beginning"}
-        </span>
-      </p>
+      ) : (
+        <DownloadWhole whole={beginning.whole} filename={filename} label={label} />
+      )}
+      <span className="secondary">
+        {blob.type.split(";")[0] || "bytes"}, {sizeOfWhole(blob, beginning)}
+        {shown?.isCut && "; the page shows the beginning"}
+      </span>
+    </>
+  );
+  return (
+    <div className="content copied-from">
+      {shown === undefined ? (
+        <div className="result-line">{actions}</div>
+      ) : (
+        <JsonView value={shown.value} text={shown.text} label={label}>
+          {actions}
+        </JsonView>
+      )}
+      {beginning === undefined && (
+        <Media type={blob.type} source={isMedia ? url : drawing} name={`${label} ${filename}`} />
+      )}
     </div>
+  );
+}
+
+function sizeOfWhole(blob: Blob, beginning: Beginning | undefined): string {
+  if (beginning === undefined) {
+    return sizeOf(blob.size);
+  }
+  return beginning.bytes === undefined ? `more than ${sizeOf(blob.size)}` : sizeOf(beginning.bytes);
+}
+
+interface DownloadWholeProps {
+  readonly whole: () => Promise<Blob>;
+  readonly filename: string;
+  readonly label: string;
+}
+
+/** Loads what the page has only the beginning of, and saves it. */
+function DownloadWhole({ whole, filename, label }: DownloadWholeProps) {
+  const [isLoading, setLoading] = useState(false);
+  const toast = useToast();
+  const save = async (): Promise<void> => {
+    setLoading(true);
+    try {
+      const blob = await whole();
+      const link = document.createElement("a");
+      // Under a type that runs nothing, as above.
+      link.href = URL.createObjectURL(new Blob([blob], { type: "application/octet-stream" }));
+      link.download = filename;
+      link.click();
+      // The browser has begun to save it by then.
+      setTimeout(() => URL.revokeObjectURL(link.href), REVOKE_AFTER_MS);
+    } catch (err) {
+      toast(messageOf(err));
+    }
+    setLoading(false);
+  };
+  return (
+    <Button
+      kind="quiet"
+      isBusy={isLoading}
+      onClick={() => void save()}
+      aria-label={`Download ${label}`}
+    >
+      Download
+    </Button>
   );
 }
 
@@ -80,7 +145,7 @@ function Media({ type, source, name }: MediaProps) {
 /** What is read of a blob that changes; undefined until it is read, and where nothing is. */
 function useRead<Value>(
   blob: Blob,
-  read: (blob: Blob) => Promise<Value> | undefined,
+  read: (blob: Blob) => Promise<Value | undefined> | undefined,
 ): Value | undefined {
   const [value, setValue] = useState<Value>();
   // biome-ignore lint/correctness/useExhaustiveDependencies: another blob is read, not another way
@@ -95,13 +160,26 @@ function useRead<Value>(
   return value;
 }
 
-/** The text of what is text, JSON with line breaks; undefined for the rest. */
-const useText = (blob: Blob): string | undefined =>
-  useRead(blob, (one) =>
-    /^text\/|[/+]json\b/.test(one.type)
-      ? one.text().then((text) => indented(text, one.type))
-      : undefined,
-  );
+interface Shown {
+  /** Undefined for what is no JSON. */
+  readonly value: unknown;
+  /** JSON with line breaks, and any other text as it is. */
+  readonly text: string;
+  /** The text is only the beginning. */
+  readonly isCut: boolean;
+}
+
+/** What is JSON or another text; undefined for the rest, and until it is read. */
+const useShown = (blob: Blob, isWhole: boolean): Shown | undefined =>
+  useRead(blob, async (one) => {
+    if (!/^text\/|[/+]json\b/.test(one.type)) {
+      return undefined;
+    }
+    if (isWhole && one.size <= MAX_READ_BYTES) {
+      return { ...readJson(await one.text(), one.type), isCut: false };
+    }
+    return { value: undefined, text: await one.slice(0, MAX_SHOWN_CHARS).text(), isCut: true };
+  });
 
 /** A drawing as a URL from which browsers open no page. */
 const useDrawing = (blob: Blob): string | undefined =>
@@ -116,32 +194,14 @@ const useDrawing = (blob: Blob): string | undefined =>
     });
   });
 
-function indented(text: string, type: string): string {
+function readJson(text: string, type: string): Omit<Shown, "isCut"> {
   try {
-    return type.includes("json") ? JSON.stringify(parseExactly(text), undefined, 2) : text;
+    const value = type.includes("json") ? parseExactly(text) : undefined;
+    return { value, text: value === undefined ? text : JSON.stringify(value, undefined, 2) };
   } catch {
     // A file that only says that it is JSON.
-    return text;
+    return { value: undefined, text };
   }
-}
-
-const TOKEN = /(?<text>"(?:[^"\\]|\\.)*")(?<colon>\s*:)?|\b(?:true|false|null)\b|-?\d[\d.eE+-]*/g;
-
-/** JSON with its names and values in colours. */
-function coloured(json: string) {
-  let end = 0;
-  const parts = [...json.matchAll(TOKEN)].map(({ 0: whole, index, groups = {} }) => {
-    const kind = groups.colon ? "name" : groups.text ? "string" : "literal";
-    const between = json.slice(end, index);
-    end = index + whole.length;
-    return [
-      between,
-      <span key={index} className={`json-${kind}`}>
-        {whole}
-      </span>,
-    ];
-  });
-  return [...parts.flat(), json.slice(end)];
 }
 
 function useObjectUrl(blob: Blob): string | undefined {
@@ -153,6 +213,12 @@ function useObjectUrl(blob: Blob): string | undefined {
   }, [blob]);
   return url;
 }
+
+/** The end of the name of a file of such a type: `.json`; nothing where it does not tell. */
+export const extensionOf = (type: string): string =>
+  ({ "text/plain": ".txt", "application/octet-stream": ".bin" })[type.split(";")[0] ?? ""] ??
+  /^\w+\/(?:[^;+]*\+)?(\w{1,8})(?:;|$)/.exec(type)?.[1]?.replace(/^/, ".") ??
+  "";
 
 export function sizeOf(bytes: number): string {
   const kib = bytes / 1_024;

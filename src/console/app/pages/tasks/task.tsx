@@ -4,7 +4,7 @@ import { getRouteApi, Link } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import type { TaskJson, TaskService } from "../../../../../gen/tessera/v1/task_pb.js";
 import { messageOf } from "../../api/errors.ts";
-import { resultOf } from "../../api/results.ts";
+import { resultOf, wholeOf } from "../../api/results.ts";
 import { useOrganization } from "../../api/session.ts";
 import { watch } from "../../api/stream.ts";
 import { fullName, type TaskName, taskOf } from "../../api/tasks.ts";
@@ -19,7 +19,7 @@ import { useFollowing } from "../../ui/use-following.ts";
 import { TaskActions } from "./actions.tsx";
 import { Arguments } from "./arguments.tsx";
 import { Attempt } from "./attempt.tsx";
-import { Content, sizeOf } from "./content.tsx";
+import { Content, extensionOf } from "./content.tsx";
 import { Progress } from "./progress.tsx";
 import { AlikeFailures } from "./related.tsx";
 import { reasonOf, TaskStatus } from "./state.tsx";
@@ -185,11 +185,15 @@ function Result({ name, endpoint }: { readonly name: TaskName; readonly endpoint
       <h2 id="result">Result</h2>
       {error && <Notice kind="error">{messageOf(error)}</Notice>}
       {data === undefined && !error && <Loading />}
-      {data?.blob && (
-        <Content blob={data.blob} label="Result" filename={data.filename || name.taskId} />
-      )}
-      {data && !data.blob && (
-        <Notice>{`It has ${sizeOf(data.bytes)}, too much for a page: fetch it with a program.`}</Notice>
+      {data && (
+        <Content
+          blob={data.blob}
+          label="Result"
+          filename={data.filename || `${name.taskId}${extensionOf(data.blob.type)}`}
+          {...(!data.isWhole && {
+            beginning: { bytes: data.bytes, whole: wholeOf(name, endpoint) },
+          })}
+        />
       )}
     </section>
   );

@@ -4,7 +4,6 @@ import { PYTHON_SETTINGS } from "./python.ts";
 import { optional, type Settings, setting } from "./settings.ts";
 import { SANDBOX_SETTING, START_SETTINGS } from "./start-settings.ts";
 import * as values from "./values.ts";
-import { LOG_LEVELS } from "./values.ts";
 
 /** Every setting of `tessera worker`, in the order in which they are shown. */
 export const WORKER_SETTINGS = {
@@ -66,12 +65,8 @@ export const WORKER_SETTINGS = {
   sandbox: SANDBOX_SETTING,
   ...PYTHON_SETTINGS,
   allowEgress: START_SETTINGS.allowEgress,
-  logLevel: setting({
-    flag: "--log-level <level>",
-    variable: "TESSERA_LOG_LEVEL",
-    fallback: "info",
-    parse: values.oneOf(LOG_LEVELS),
-    summary: `${LOG_LEVELS.join(", ")}`,
+  logLevel: {
+    ...START_SETTINGS.logLevel,
     reason: "what the service itself writes is in the platform's log",
-  }),
+  },
 } as const satisfies Settings;

@@ -3,8 +3,83 @@ import type { RequestHead, ResponseHead } from "../protocol/heads.ts";
 import type { Heads, Payload, StoredFile } from "../protocol/messages.ts";
 import { NONE_RETURNED } from "../tasks/attempt.ts";
 import type { TaskEvent, TaskEventBody } from "../tasks/event.ts";
-import { endedBadly, hasExpired, type Task } from "../tasks/task.ts";
+import {
+  endedBadly,
+  hasExpired,
+  type ReturnedAttempt,
+  type Task,
+  type TaskFailure,
+  type TaskProgress,
+  type TaskStatus,
+} from "../tasks/task.ts";
 import type { NewTask, TaskKey } from "./storage.ts";
+
+/** How the status of a task is stored. A queued task that is not yet due is `scheduled`. */
+export const STATUS = {
+  scheduled: 0,
+  ready: 1,
+  running: 2,
+  success: 3,
+  failure: 4,
+  cancelled: 5,
+} as const;
+
+const STATUSES: readonly TaskStatus[] = [
+  "queued",
+  "queued",
+  "running",
+  "success",
+  "failure",
+  "cancelled",
+];
+
+/** The status of a task by the number that is stored. */
+export function statusOf(stored: unknown): TaskStatus {
+  return STATUSES[Number(stored)] ?? "queued";
+}
+
+/** The task of a row, of either database, with what each stores in its own way. */
+export function taskOf(
+  row: { readonly [column: string]: unknown },
+  progress: TaskProgress | undefined,
+  returned: readonly ReturnedAttempt[],
+): Task {
+  return {
+    deploymentId: String(row.deployment_id),
+    taskId: String(row.task_id),
+    endpoint: String(row.endpoint),
+    status: statusOf(row.status),
+    priority: Number(row.priority),
+    createdAtMs: Number(row.created_at_ms),
+    runAtMs: Number(row.run_at_ms),
+    startByMs: optionalNumber(row.start_by_ms),
+    startedAtMs: optionalNumber(row.started_at_ms),
+    finishedAtMs: optionalNumber(row.finished_at_ms),
+    expiresAtMs: Number(row.expires_at_ms),
+    attempt: Number(row.attempt),
+    worker: optionalText(row.lease_id),
+    returned,
+    failedAttempts: Number(row.failed_attempts),
+    progress,
+    retryOf: optionalText(row.retry_of),
+    failure: fromJson<TaskFailure>(row.failure),
+    trace: optionalText(row.trace),
+    lastSequence: Number(row.last_sequence),
+  };
+}
+
+function optionalNumber(value: unknown): number | undefined {
+  return typeof value === "number" ? value : undefined;
+}
+
+function optionalText(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined;
+}
+
+/** The value of a column of JSON text; undefined for NULL. */
+export function fromJson<Value>(text: unknown): Value | undefined {
+  return typeof text === "string" ? (JSON.parse(text) as Value) : undefined;
+}
 
 /** Identifies one payload of a task. */
 export interface PayloadKey extends TaskKey {

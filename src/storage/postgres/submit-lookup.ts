@@ -2,8 +2,8 @@
 
 import type { Task } from "../../tasks/task.ts";
 import type { NewTask, TaskKey } from "../storage.ts";
-import { keyHeldBy } from "../stored.ts";
-import { nameOf, statusOf } from "./rows.ts";
+import { keyHeldBy, statusOf } from "../stored.ts";
+import { nameOf } from "./rows.ts";
 import { prepared, type Session } from "./session.ts";
 
 /** A task to store, with its index in the call. */

@@ -2,15 +2,7 @@
 import { readFileSync } from "node:fs";
 import { expand, type Migration } from "../migration.ts";
 
-/** How the status of a task is stored. A queued task that is not yet due is `scheduled`. */
-export const STATUS = {
-  scheduled: 0,
-  ready: 1,
-  running: 2,
-  success: 3,
-  failure: 4,
-  cancelled: 5,
-} as const;
+export { STATUS } from "../stored.ts";
 
 /**
  * The migrations, in their order. A released one never changes: digests of all of them are in

@@ -1,4 +1,4 @@
-/** The buttons of a form in a dialog. */
+/** The buttons of a form in a dialog, and the one of what it made. */
 import { Button } from "./button.tsx";
 
 interface FormActionsProps {
@@ -14,6 +14,16 @@ export function FormActions({ action, isBusy, onClose }: FormActionsProps) {
       <Button onClick={onClose}>Cancel</Button>
       <Button kind="primary" type="submit" isBusy={isBusy}>
         {action}
+      </Button>
+    </div>
+  );
+}
+
+export function Done({ onClose }: Pick<FormActionsProps, "onClose">) {
+  return (
+    <div className="dialog-actions">
+      <Button kind="primary" data-autofocus onClick={onClose}>
+        Done
       </Button>
     </div>
   );

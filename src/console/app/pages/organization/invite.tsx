@@ -4,12 +4,11 @@ import { useState } from "react";
 import type { RoleJson } from "../../../../../gen/tessera/v1/organization_pb.js";
 import { organizations } from "../../api/clients.ts";
 import { useOrganization } from "../../api/session.ts";
-import { Button } from "../../ui/button.tsx";
 import { Command } from "../../ui/command.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Field } from "../../ui/field.tsx";
 import { formMessage, violationOf } from "../../ui/form.ts";
-import { FormActions } from "../../ui/form-actions.tsx";
+import { Done, FormActions } from "../../ui/form-actions.tsx";
 import { Notice } from "../../ui/notice.tsx";
 
 export default function Invite({ onClose }: { onClose(): void }) {
@@ -32,11 +31,7 @@ export default function Invite({ onClose }: { onClose(): void }) {
             <Command text={url} />
           </>
         )}
-        <div className="dialog-actions">
-          <Button kind="primary" data-autofocus onClick={onClose}>
-            Done
-          </Button>
-        </div>
+        <Done onClose={onClose} />
       </Dialog>
     );
   }

@@ -4,11 +4,10 @@ import { useState } from "react";
 import type { CreateTokenResponseJson } from "../../../../../gen/tessera/v1/token_pb.js";
 import { tokens } from "../../api/clients.ts";
 import { useOrganization, usePerson } from "../../api/session.ts";
-import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Field } from "../../ui/field.tsx";
 import { formMessage, violationOf } from "../../ui/form.ts";
-import { FormActions } from "../../ui/form-actions.tsx";
+import { Done, FormActions } from "../../ui/form-actions.tsx";
 import { Notice } from "../../ui/notice.tsx";
 import { AskForMonitoring } from "./ask-for-monitoring.tsx";
 import { FIELDS, Fields, type TokenForm } from "./fields.tsx";
@@ -47,11 +46,7 @@ export default function CreateToken({ worker, onClose }: CreateTokenProps) {
         value={created.value ?? ""}
         loginCommand={created.loginCommand}
       />
-      <div className="dialog-actions">
-        <Button kind="primary" onClick={onClose}>
-          Done
-        </Button>
-      </div>
+      <Done onClose={onClose} />
     </Dialog>
   );
 }

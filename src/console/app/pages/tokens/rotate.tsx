@@ -4,10 +4,9 @@ import { useState } from "react";
 import { tokens } from "../../api/clients.ts";
 import { messageOf } from "../../api/errors.ts";
 import { useOrganization } from "../../api/session.ts";
-import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Field } from "../../ui/field.tsx";
-import { FormActions } from "../../ui/form-actions.tsx";
+import { Done, FormActions } from "../../ui/form-actions.tsx";
 import { isolated } from "../../ui/isolated.ts";
 import { Notice } from "../../ui/notice.tsx";
 import type { TokenDialogProps } from "./fields.tsx";
@@ -38,11 +37,7 @@ export default function RotateToken({ token, onClose }: TokenDialogProps) {
     return (
       <Dialog title={`${isolated(token.name)} has a new value`} onClose={onClose}>
         <TokenValue token={rotating.data.token ?? token} value={rotating.data.value ?? ""} />
-        <div className="dialog-actions">
-          <Button kind="primary" onClick={onClose}>
-            Done
-          </Button>
-        </div>
+        <Done onClose={onClose} />
       </Dialog>
     );
   }

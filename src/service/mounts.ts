@@ -11,8 +11,12 @@ import {
   type ServiceManifest,
 } from "../protocol/manifest.ts";
 
-/** The server that answers at a decoded path: of several, the one whose own path is longest. */
-export function mountAt({ mounts }: ServiceManifest, path: string): MountManifest | undefined {
+/**
+ * The server that answers at a decoded path: of several, the one whose own path is longest. What
+ * `..` leads to counts, as in other proxies: the server at `/ui` gets nothing at `/ui/../x`.
+ */
+export function mountAt({ mounts }: ServiceManifest, given: string): MountManifest | undefined {
+  const path = withoutDots(given);
   let best: MountManifest | undefined;
   for (const mount of mounts ?? []) {
     if (isBelow(path, mount.path) && mount.path.length >= (best?.path.length ?? 0)) {
@@ -20,6 +24,22 @@ export function mountAt({ mounts }: ServiceManifest, path: string): MountManifes
     }
   }
   return best;
+}
+
+/** A path without its segments `.` and `..` (RFC 3986, section 5.2.4). */
+function withoutDots(path: string): string {
+  if (!path.includes("/.")) {
+    return path;
+  }
+  const kept: string[] = [];
+  for (const segment of path.split("/").slice(1)) {
+    if (segment === "..") {
+      kept.pop();
+    } else if (segment !== ".") {
+      kept.push(segment);
+    }
+  }
+  return `/${kept.join("/")}`;
 }
 
 /** Whether a path is that of a mounted server, or below it. */
@@ -74,7 +94,9 @@ const taskInput = (mounted: string): JsonSchema => ({
     path: {
       type: "string",
       pattern:
-        mounted === "/" ? `^/${IN_URL}*$` : `^${literal(encodeURI(mounted))}(?:[/?]${IN_URL}*)?$`,
+        mounted === "/"
+          ? `^/${IN_URL}*$`
+          : `^${NO_DOTS}${literal(encodeURI(mounted))}(?:[/?]${IN_URL}*)?$`,
       maxLength: 8_192,
       description: "The path of the request, with its query, as in a URL.",
     },
@@ -93,6 +115,9 @@ const taskInput = (mounted: string): JsonSchema => ({
     [MOUNT_BODY]: { type: "string", format: "binary", description: "Its body." },
   },
 });
+
+/** No segment of the path leads elsewhere. */
+const NO_DOTS = "(?![^?]*/(?:\\.|%2[Ee]){1,2}(?:[/?]|$))";
 
 /** What a URL may have. */
 const IN_URL = '[!-"$-~\\x80-\\xff]';

@@ -32,7 +32,7 @@ const STOP_TIMEOUT_MS = 10_000;
 /** Stands in a command for the folder of a model. */
 const MODEL = /\{model:([^{}]*)\}/g;
 
-/** The beginning of an answer that opens a WebSocket. */
+/** How the first answer on a connection begins if that is a WebSocket, which has one of its own. */
 const UPGRADED = Buffer.from("HTTP/1.1 101 ");
 
 /**
@@ -109,6 +109,7 @@ export class RunningProgram {
   /** Joins a connection of the node with one of the program. */
   relay(node: Socket): void {
     const program = createConnection({ host: this.#host, port: this.#port, noDelay: true });
+    const upgraded = this.#upgraded;
     // An error of one side is the end of both.
     for (const [one, other] of [
       [node, program],
@@ -121,9 +122,14 @@ export class RunningProgram {
       this.#upgraded.delete(node);
       program.destroy();
     });
-    program.on("data", (bytes: Buffer) => {
-      if (bytes.subarray(0, UPGRADED.length).equals(UPGRADED)) {
-        this.#upgraded.set(node, program);
+    let beginning = Buffer.alloc(0);
+    program.on("data", function look(bytes: Buffer) {
+      beginning = Buffer.concat([beginning, bytes.subarray(0, UPGRADED.length - beginning.length)]);
+      if (beginning.length === UPGRADED.length) {
+        program.off("data", look);
+        if (beginning.equals(UPGRADED)) {
+          upgraded.set(node, program);
+        }
       }
     });
   }
@@ -226,6 +232,10 @@ export class RunningProgram {
           resolve(isWell ? undefined : `answers ${path} with ${statusCode}`);
         },
       );
+      asked.once("upgrade", (_res, socket) => {
+        socket.destroy();
+        resolve(`answers ${path} with 101, which opens something else than an answer`);
+      });
       asked.once("timeout", () => {
         resolve(`does not answer ${path} within ${HEALTH_TIMEOUT_MS / 1_000} s`);
         asked.destroy();

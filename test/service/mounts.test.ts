@@ -1,7 +1,13 @@
 import { describe, expect, it } from "vitest";
 import type { MountManifest } from "../../src/protocol/manifest.ts";
 import { ArgumentsReader } from "../../src/service/input/arguments.ts";
-import { calledEndpoints, isKeptForTask, mountTask, takersOf } from "../../src/service/mounts.ts";
+import {
+  calledEndpoints,
+  isKeptForTask,
+  mountAt,
+  mountTask,
+  takersOf,
+} from "../../src/service/mounts.ts";
 import { openApiDocument } from "../../src/service/openapi/document.ts";
 import { endpoint } from "./manifests.ts";
 
@@ -25,6 +31,19 @@ describe("a mounted server", () => {
     expect(mountTask(queued)).toMatchObject({ concurrency: 7, timeoutMs: 600_000 });
   });
 
+  it.each([
+    ["/ui/../items", "/"],
+    ["/items/../ui/x", "/ui"],
+    ["/ui/./x", "/ui"],
+    ["/ui/..", "/"],
+    ["/../../ui", "/ui"],
+    ["/ui/.hidden", "/ui"],
+    ["/ui/...", "/ui"],
+    ["/ui..", "/"],
+  ])("answers at the path that its dots lead to: %s", (path, expected) => {
+    expect(mountAt(service, path)?.path).toBe(expected);
+  });
+
   it("has arguments that are a request, without what the platform says itself", () => {
     const reader = new ArgumentsReader(
       mountTask(queued) as NonNullable<ReturnType<typeof mountTask>>,
@@ -43,6 +62,9 @@ describe("a mounted server", () => {
       { ...good, path: "/admin" },
       { ...good, path: "/uis" },
       { ...good, path: "/u/ui" },
+      { ...good, path: "/ui/../admin" },
+      { ...good, path: "/ui/%2e%2E?a" },
+      { ...good, path: "/ui/x/." },
       { ...good, headers: { "X-Upper": "a" } },
       { ...good, headers: { "transfer-encoding": "chunked" } },
       { ...good, headers: { "proxy-authorization": "x" } },
@@ -51,6 +73,9 @@ describe("a mounted server", () => {
       { ...good, more: 1 },
     ]) {
       expect(read(wrong)).toThrow(/ui: argument/);
+    }
+    for (const right of ["/ui/.hidden", "/ui/a..b", "/ui?x=/../y"]) {
+      expect(read({ ...good, path: right })()).toBeDefined();
     }
     expect(["x-tenant", "tessera-caller", "host", "x_forwarded_for"].map(isKeptForTask)).toEqual([
       ...[true, false, false, false],

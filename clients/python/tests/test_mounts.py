@@ -221,11 +221,19 @@ def test_connections_are_relayed_to_a_program_until_it_ends(tmp_path: Path) -> N
         large = b"x" * 1_000_000 + b"\n"
         writer.write(large)
         said = [await reader.readexactly(len(large))]
+        # What opens a WebSocket stands here in the midst of another answer.
         writer.write(b"HTTP/1.1 101 x\n")
         said.append(await reader.readline())
-        # The program answered by what opens a WebSocket.
+        ours, theirs = socket.socketpair()
+        theirs.setblocking(False)
+        await program.relay(theirs)
+        live, opened = await asyncio.open_connection(sock=ours)
+        opened.write(b"HTTP/1.1 101 y\n")
+        said.append(await live.readline())
         program.retire(b"last")
-        said.append(await reader.read())
+        said.append(await live.read())
+        writer.write(b"more\n")
+        said.append(await reader.readline())
         ours, theirs = socket.socketpair()
         theirs.setblocking(False)
         await program.relay(theirs)
@@ -237,7 +245,11 @@ def test_connections_are_relayed_to_a_program_until_it_ends(tmp_path: Path) -> N
         return said, ended
 
     said, ended = asyncio.run(run())
-    assert said == [b"X" * 1_000_000 + b"\n", b"HTTP/1.1 101 X\n", b"last", b"DIE\n"]
+    assert said[0] == b"X" * 1_000_000 + b"\n"
+    assert said[1:] == [
+        *(b"HTTP/1.1 101 X\n", b"HTTP/1.1 101 Y\n"),
+        *(b"last", b"MORE\n", b"DIE\n"),
+    ]
     assert ended == ['the program "python" at / ended with code 3']
 
 

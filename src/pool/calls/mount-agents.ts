@@ -3,8 +3,11 @@
  * listens nowhere. When the node wants a connection it asks the worker for one, which comes over a
  * Unix socket (`mount-sockets.ts`) or, from another machine, through a stream (`remote/mounts.ts`).
  * Connections that nobody asked for are refused.
+ *
+ * A request for a WebSocket gets a connection of its own, which no other request uses before or
+ * after it: so the first bytes that a program sends on a connection say whether it is a WebSocket.
  */
-import { Agent } from "node:http";
+import { Agent, type RequestOptions } from "node:http";
 import type { Duplex } from "node:stream";
 import type { MountManifest } from "../../protocol/manifest.ts";
 
@@ -18,6 +21,12 @@ const IDLE_CONNECTION_TIMEOUT_MS = 30_000;
 const MAX_ASKED = 128;
 /** Connections of a server that are kept between requests. */
 const MAX_IDLE_CONNECTIONS = 64;
+
+/** Options of a request to a mounted server. */
+export interface MountRequestOptions extends RequestOptions {
+  /** It asks for a WebSocket. Such a request is the only one of its connection. */
+  readonly isUpgrade: boolean;
+}
 
 interface MountAgentsOptions {
   readonly mounts: readonly MountManifest[];
@@ -109,6 +118,10 @@ class MountAgent extends Agent {
     this.#options = options;
   }
 
+  override getName(options?: MountRequestOptions): string {
+    return options?.isUpgrade === true ? "upgrade" : "";
+  }
+
   override createConnection(_options: object, settle?: OnConnected): undefined {
     if (settle === undefined) {
       throw new TypeError("a connection of a worker comes by a callback");
@@ -117,6 +130,7 @@ class MountAgent extends Agent {
       this.#refuse(settle, this.#fault);
       return;
     }
+    this.#makeRoom();
     const id = this.#options.nextId();
     const timer = setTimeout(() => {
       this.#waiting.delete(id);
@@ -156,6 +170,16 @@ class MountAgent extends Agent {
   override destroy(): void {
     super.destroy();
     this.end(new Error("the worker has ended"));
+  }
+
+  /** Ends an idle connection where there are as many as there may be: slots bound those in use. */
+  #makeRoom(): void {
+    const idle = Object.values(this.freeSockets).flatMap((sockets = []) => sockets);
+    const used = Object.values(this.sockets).flatMap((sockets = []) => sockets);
+    const wanted = this.#waiting.size + this.#asked.size;
+    if (idle.length + used.length + wanted >= this.#options.maxConnections) {
+      idle[0]?.destroy();
+    }
   }
 
   #askMore(): void {

@@ -49,6 +49,7 @@ export class RemoteMounts implements Disposable {
     tunnel.once("left", () => this.#open.delete(tunnel));
     tunnel.once("close", () => {
       const unread = setTimeout(() => this.#send({ type: "disconnect", id }), UNREAD_END_MS);
+      unread.unref();
       tunnel.once("left", () => clearTimeout(unread));
     });
     return true;

@@ -11,9 +11,14 @@ import { sendProblem } from "../http/problem.ts";
 
 const ENDPOINT = "/:endpoint";
 
+/** The header that makes a task of a request to a mounted server. */
+export const QUEUE_HEADER = "tessera-queue";
+
 /** A route by name, such as `/:endpoint/submit`. */
 interface NamedRoute {
   readonly path: string;
+  /** It calls a function. */
+  readonly isCall?: boolean;
 }
 
 /** What a path means. */
@@ -48,7 +53,10 @@ export function named(req: FastifyRequest, endpoint: string): FastifyRequest {
   return req;
 }
 
-/** What the path of a request means, with or without a slash at its end; undefined if nothing. */
+/**
+ * What the path of a request means, with or without a slash at its end; undefined if nothing.
+ * Throws REQUEST_INVALID for a call with the header that makes tasks of requests to servers.
+ */
 export function placeOf<Route extends NamedRoute>(
   req: FastifyRequest,
   routes: readonly Route[],
@@ -61,6 +69,10 @@ export function placeOf<Route extends NamedRoute>(
     if (bare.endsWith(below)) {
       const endpoint = endpointAt(bare.slice(0, bare.length - below.length) || "/");
       if (endpoint !== undefined) {
+        if (route.isCall && req.headers[QUEUE_HEADER] !== undefined) {
+          const message = `${endpoint} is a function, and the header Tessera-Queue is for mounted servers: leave it out, and POST ${bare.slice(0, bare.length - below.length)}/submit where the function is a task`;
+          throw problem("REQUEST_INVALID", message);
+        }
         return { route, endpoint };
       }
     }

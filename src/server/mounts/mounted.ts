@@ -12,6 +12,7 @@ import { codeToString } from "@connectrpc/connect/protocol-connect";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Deployment } from "../../deployments/deployment.ts";
 import { type Problem, problem, toProblem } from "../../errors.ts";
+import type { MountRequestOptions } from "../../pool/calls/mount-agents.ts";
 import type { MountManifest } from "../../protocol/manifest.ts";
 import type { HeldSlot } from "../../queue/calls/calls.ts";
 import { isBelow, mountEndpoint } from "../../service/mounts.ts";
@@ -142,13 +143,15 @@ class Exchange {
     this.#options = options;
     const isConnect = req.method === "CONNECT";
     this.#key = isConnect ? randomBytes(16).toString("base64") : undefined;
-    this.#request = request({
+    const asked: MountRequestOptions = {
       agent: slot.agent,
+      isUpgrade: hasUpgrade(req.raw),
       method: isConnect ? "GET" : req.method,
       path: urlOf(req),
       headers: requestHeaders(req, values, this.#key),
       setHost: false,
-    });
+    };
+    this.#request = request(asked);
   }
 
   /** The status of the answer, when it begins; `AGAIN` where it is worth another try. */

@@ -20,13 +20,11 @@ import type { MountManifest, ServiceManifest } from "../../protocol/manifest.ts"
 import { isKeptForTask, MOUNT_BODY, mountAt, mountTask } from "../../service/mounts.ts";
 import { pathBelow } from "../../service/routes.ts";
 import { isTaskId } from "../../tasks/id.ts";
+import { QUEUE_HEADER } from "../dataplane/aliases.ts";
 import type { QueuedPlace, QueuedRequest, QueueWords } from "../dataplane/plugin.ts";
 import { hasUpgrade } from "../http/upgrade.ts";
 import { passedValue } from "../passed-headers.ts";
 import { hasBody } from "./headers.ts";
-
-/** The header that makes a task of a request. */
-const QUEUE_HEADER = "tessera-queue";
 
 const SUBMIT = "/submit";
 /** The word of the header with which the body of a submit is the arguments of the task. */

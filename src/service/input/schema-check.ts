@@ -151,8 +151,11 @@ function withoutFiles({ input: described, check: input = described, files }: Che
   };
 }
 
+/** A longer pattern is not shown to who has not met it: it says nothing to a reader. */
+const MAX_SHOWN_PATTERN_CHARACTERS = 80;
+
 function toViolation(error: ErrorObject): FieldViolation {
-  const { instancePath, keyword, message, params, parentSchema } = error;
+  const { instancePath, keyword, message, params, parentSchema, propertyName } = error;
   const path = instancePath.split("/").slice(1).map(unescapePointer);
   switch (keyword) {
     case "required":
@@ -174,6 +177,16 @@ function toViolation(error: ErrorObject): FieldViolation {
       // A check that takes more types than the endpoint describes says which one it describes.
       const kind = [parentSchema?.describedAs ?? params.type].flat().join(" or ");
       return { field: path.join("."), description: `must be ${kind}` };
+    }
+    case "pattern": {
+      const name = propertyName === undefined ? [] : [propertyName];
+      const isShown = name.length === 0 && params.pattern.length <= MAX_SHOWN_PATTERN_CHARACTERS;
+      const description =
+        name.length > 0
+          ? "is no name that this endpoint takes here"
+          : `must have the form that the schema of this endpoint says`;
+      const field = [...path, ...name].join(".");
+      return { field, description: isShown ? (message ?? description) : description };
     }
     default: {
       const description = sizeText(keyword, params.limit) ?? message;

@@ -68,6 +68,14 @@ describe.each([
       ).toEqual(["/", "/app", "/plain", "/without", "/talk"]);
     });
 
+    it("is chosen by the path that dots lead to, which it gets as it came", async () => {
+      expect((await call("/app/../plain/x", { method: "DELETE" })).text).toBe(
+        "DELETE /app/../plain/x",
+      );
+      expect((await call("/plain/%2e%2e/app/x")).text).toBe("app /app/x");
+      expect((await call("/plain/../headers")).json).toHaveProperty("x-forwarded-for");
+    });
+
     it("gets bodies, says headers, and streams", async () => {
       expect((await call("/body", { body: { text: "x".repeat(100_000) } })).json).toEqual({
         method: "POST",

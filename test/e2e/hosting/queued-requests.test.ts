@@ -289,6 +289,13 @@ describe("a request to a mounted server with a queue", () => {
       200,
       expect.stringMatching(/^off POST .*\/off\/a\/submit$/),
     ]);
+    for (const path of ["/work", "/work/submit"]) {
+      const headers = { "tessera-queue": "submit" };
+      const refused = await ask(path, { body: { number: 2 }, headers });
+      expect(reasonOf(refused)).toBe("REQUEST_INVALID");
+      expect(refused.text).toContain("work is a function");
+      expect(refused.text).toContain("POST /work/submit where");
+    }
     const { json } = await ask("/work/submit", { body: { number: 2 } });
     expect((await ask(`/work/get?task_id=${json.task_id}&wait=20`)).text).toBe("6");
     // A task of a function is none of the server's, wherever it is asked for.

@@ -66,8 +66,12 @@ describe.each([
     beforeAll(async () => {
       const served = await serve();
       const [command = "", ...args] = served.alone;
-      alone = spawn(command, args, { stdio: ["ignore", "pipe", "ignore"], timeout: 600_000 });
-      const [port] = await once(alone.stdout as Readable, "data");
+      alone = spawn(command, args, { stdio: ["ignore", "pipe", "inherit"], timeout: 600_000 });
+      const ended = once(alone, "exit").then(([code]) => {
+        throw new Error(`the server alone ended with ${code}, before it listened`);
+      });
+      const [port] = await Promise.race([once(alone.stdout as Readable, "data"), ended]);
+      ended.catch(() => {});
       aloneUrl = `http://127.0.0.1:${String(port).trim()}`;
       ({ program, url } = await Program.serve([...served.args, "--workers", "1"], {
         limitMs: 600_000,

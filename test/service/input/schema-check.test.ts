@@ -42,6 +42,34 @@ describe("the check of arguments", () => {
     expect(check({ numbers: Array(20_000).fill("123") }).count).toBe(1);
   });
 
+  it("shows a pattern that can be read, and no long one", () => {
+    const long = `^(?!${"a|".repeat(100)}z)`;
+    const strange = createSchemaCheck(
+      endpoint({
+        name: "go",
+        input: {
+          type: "object",
+          properties: {
+            year: { type: "string", pattern: "^[0-9]{4}$" },
+            word: { type: "string", pattern: long },
+            names: { type: "object", propertyNames: { pattern: long } },
+          },
+        },
+      }),
+    );
+    expect(strange({ year: "x" }).violations[0]?.description).toBe(
+      'must match pattern "^[0-9]{4}$"',
+    );
+    expect(strange({ word: "a" }).violations[0]).toEqual({
+      field: "word",
+      description: "must have the form that the schema of this endpoint says",
+    });
+    expect(strange({ names: { abc: 1 } }).violations[0]).toEqual({
+      field: "names.abc",
+      description: "is no name that this endpoint takes here",
+    });
+  });
+
   it("gives up a pattern that would hold up the node, once and for all of its calls", () => {
     const slow = createSchemaCheck(
       endpoint({

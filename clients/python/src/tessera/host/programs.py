@@ -40,7 +40,7 @@ _MODEL = re.compile(r"\{model:([^{}]*)\}")
 """Stands in a command for the folder of a model."""
 
 _UPGRADED = b"HTTP/1.1 101 "
-"""The beginning of an answer that opens a WebSocket."""
+"""How the first answer on a connection begins if that is a WebSocket, which has one of its own."""
 
 _WATCHDOG = 'read _; kill -KILL -"$1"'
 """A shell that kills the group of the program when the worker has ended, however that came: its
@@ -105,7 +105,7 @@ class RunningProgram:
         node, program = _Side(), _Side()
         await loop.create_connection(lambda: program, self._host, self._port)
         node.other, program.other = program, node
-        program.on_first_bytes = lambda: self._upgraded.add(node)
+        program.on_upgrade = lambda: self._upgraded.add(node)
         node.on_lost = lambda: self._upgraded.discard(node)
         try:
             await loop.create_connection(lambda: node, sock=connection)
@@ -210,9 +210,11 @@ class _Side(asyncio.Protocol):
 
     def __init__(self) -> None:
         self.other: _Side | None = None
-        self.on_first_bytes: Callable[[], None] = lambda: None
-        """Called when an answer that opens a WebSocket begins."""
+        self.on_upgrade: Callable[[], None] | None = None
+        """Called where the first bytes open a WebSocket."""
         self.on_lost: Callable[[], None] = lambda: None
+        self._beginning = b""
+        """The first bytes, as many as say whether it is a WebSocket."""
         self._transport: asyncio.Transport | None = None
         self._early: list[bytes] = []
         """What is to be sent before it is connected."""
@@ -225,8 +227,10 @@ class _Side(asyncio.Protocol):
         self._early.clear()
 
     def data_received(self, data: bytes) -> None:
-        if data.startswith(_UPGRADED):
-            self.on_first_bytes()
+        if len(self._beginning) < len(_UPGRADED):
+            self._beginning += data[: len(_UPGRADED) - len(self._beginning)]
+            if self._beginning == _UPGRADED and self.on_upgrade is not None:
+                self.on_upgrade()
         if self.other is not None:
             self.other.write(data)
 

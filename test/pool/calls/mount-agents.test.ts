@@ -1,0 +1,91 @@
+/** Connections of a node to the mounted servers of a worker. */
+import { once } from "node:events";
+import { createServer, request, type Server } from "node:http";
+import { type AddressInfo, connect } from "node:net";
+import { text } from "node:stream/consumers";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { MountAgents, type MountRequestOptions } from "../../../src/pool/calls/mount-agents.ts";
+
+let server: Server;
+/** Which connection each request came on, by their order. */
+let seen: [path: string | undefined, connection: number][];
+beforeEach(async () => {
+  seen = [];
+  const connections = new Map<object, number>();
+  server = createServer((req, res) => {
+    seen.push([req.url, connections.get(req.socket) ?? 0]);
+    res.end("well");
+  });
+  server.on("connection", (socket) => connections.set(socket, connections.size + 1));
+  server.on("upgrade", (req, socket) => {
+    seen.push([req.url, connections.get(socket) ?? 0]);
+    socket
+      .on("error", () => {})
+      .on("end", () => socket.end())
+      .resume();
+    socket.write("HTTP/1.1 101 Odd\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n");
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+});
+afterEach(() => server.close());
+
+/** Agents for one server, to which as many connections may be as said. */
+function agentsTo(maxConnections: number): MountAgents {
+  const agents: MountAgents = new MountAgents({
+    mounts: [{ path: "/", timeoutMs: 1_000, concurrency: 10 }],
+    maxConnections,
+    ask: (_, id) => {
+      const { port } = server.address() as AddressInfo;
+      agents.take(id, connect(port, "127.0.0.1"));
+    },
+  });
+  return agents;
+}
+
+function asking(agents: MountAgents, path: string, isUpgrade = false) {
+  const options: MountRequestOptions = {
+    ...{ path, isUpgrade, agent: agents.agentOf("/"), host: "x" },
+    ...(isUpgrade && { headers: { connection: "Upgrade", upgrade: "x" } }),
+  };
+  return request(options).end();
+}
+
+async function answered(agents: MountAgents, path: string): Promise<void> {
+  const sent = asking(agents, path);
+  const [res] = await once(sent, "response");
+  await text(res);
+  await new Promise(setImmediate);
+}
+
+async function upgraded(agents: MountAgents, path: string) {
+  const [, socket] = await once(asking(agents, path, true), "upgrade");
+  return socket;
+}
+
+it("are kept between requests, but for WebSockets, which have one of their own", async () => {
+  using agents = agentsTo(10);
+  await answered(agents, "/1");
+  await answered(agents, "/2");
+  const socket = await upgraded(agents, "/live");
+  await answered(agents, "/3");
+  expect(seen).toEqual([
+    ["/1", 1],
+    ["/2", 1],
+    ["/live", 2],
+    ["/3", 1],
+  ]);
+  socket.destroy();
+});
+
+it("are no more than they may be: an idle one makes room for a WebSocket", async () => {
+  using agents = agentsTo(1);
+  await answered(agents, "/1");
+  const socket = await upgraded(agents, "/live");
+  const left = () => new Promise((resolve) => server.getConnections((_, count) => resolve(count)));
+  await expect.poll(left).toBe(1);
+  socket.destroy();
+  await expect.poll(left).toBe(0);
+  await answered(agents, "/2");
+  expect(seen.map(([, connection]) => connection)).toEqual([1, 2, 3]);
+});

@@ -7,13 +7,7 @@ import { actorOf, callerOf, deed, memberIn } from "../../server/rpc/engine/calle
 import type { Logins, RedeemOutcome } from "../../storage/accounts/logins.ts";
 import { tooManyTokens } from "../token/visible.ts";
 import { challengeOf, checkAuthorization } from "./request.ts";
-import {
-  isInvalid,
-  type LoginTokenOptions,
-  loginInvalid,
-  loginResponse,
-  newLoginToken,
-} from "./token.ts";
+import { type LoginTokenOptions, loginInvalid, loginResponse, newLoginToken } from "./token.ts";
 
 /** How long the code of a browser login is valid: the browser carries it to the program at once. */
 const LOGIN_CODE_LIFETIME_MS = 60_000;
@@ -65,7 +59,7 @@ export function browserLoginHandlers(
             })
           : { outcome: "invalid" };
       const { address } = callerOf(ctx);
-      const redeemed = await limiter.attempt(address, attempt, isInvalid);
+      const redeemed = await limiter.attempt(address, attempt, (it) => it.outcome === "invalid");
       if (redeemed.outcome !== "redeemed") {
         const { outcome } = redeemed;
         throw outcome === "invalid" ? loginInvalid() : tooManyTokens(outcome);

@@ -17,13 +17,7 @@ import { durationFromMs, timestampFromMs } from "../../time/messages.ts";
 import { tooManyTokens } from "../token/visible.ts";
 import { refuse, violationsOf } from "../violations.ts";
 import { faultOfHostName } from "./request.ts";
-import {
-  isInvalid,
-  type LoginTokenOptions,
-  loginInvalid,
-  loginResponse,
-  newLoginToken,
-} from "./token.ts";
+import { type LoginTokenOptions, loginInvalid, loginResponse, newLoginToken } from "./token.ts";
 
 /**
  * How long the code of a device login is valid. RFC 8628 leaves the times to the server; these
@@ -153,7 +147,7 @@ export function deviceLoginHandlers(
             })
           : { outcome: "invalid" };
       const { address } = callerOf(ctx);
-      const redeemed = await limiter.attempt(address, attempt, isInvalid);
+      const redeemed = await limiter.attempt(address, attempt, (it) => it.outcome === "invalid");
       switch (redeemed.outcome) {
         case "redeemed":
           return loginResponse(redeemed, value);

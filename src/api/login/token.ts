@@ -48,11 +48,6 @@ export function loginResponse(
   return { token: toTokenMessage(token), value, organization, email };
 }
 
-/** Whether a code was wrong, which counts as a failure of its address. */
-export function isInvalid({ outcome }: { readonly outcome: string }): boolean {
-  return outcome === "invalid";
-}
-
 /** The same error for every invalid code. */
 export function loginInvalid(): Problem {
   return problem(

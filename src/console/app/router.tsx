@@ -18,6 +18,7 @@ import { readComparison } from "./pages/deployments/comparison-search.ts";
 import { readLogSearch } from "./pages/deployments/log-search.ts";
 import { readRange } from "./pages/metrics/range.ts";
 import { hideCode } from "./pages/people/secret.ts";
+import { rememberList } from "./pages/tasks/last-list.ts";
 import { readSearch } from "./pages/tasks/search.ts";
 import { Failure, Missing } from "./ui/failure.tsx";
 import { Loading } from "./ui/loading.tsx";
@@ -159,6 +160,7 @@ const deploymentTasks = createRoute({
   getParentRoute: () => deployment,
   path: "/tasks",
   validateSearch: readSearch,
+  onLeave: ({ params, search }) => rememberList({ ...params, search }),
   component: lazyRouteComponent(
     () => loaded(import("./pages/deployments/tasks.tsx")),
     "DeploymentTasks",
@@ -213,6 +215,7 @@ const taskList = createRoute({
   getParentRoute: () => organization,
   path: "/tasks",
   validateSearch: readSearch,
+  onLeave: ({ params, search }) => rememberList({ ...params, search }),
   component: lazyRouteComponent(() => loaded(import("./pages/tasks/tasks.tsx")), "Tasks"),
 });
 const memberList = page(

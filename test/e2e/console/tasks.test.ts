@@ -123,12 +123,16 @@ describe.skipIf(skipped)(`tasks in the console${skipped}`, () => {
     await person.isSound();
     await person.picture("task-ended");
     await person.press("Retry");
-    await page.getByRole("link", { name: id }).waitFor();
+    const earlier = page.getByRole("link", { name: id.slice(-12) });
+    await page.getByText(`retry of ${id.slice(-12)}`).waitFor();
     await page.getByText("25 % recording").waitFor();
     await person.press("Cancel task");
     await page.getByRole("dialog").getByRole("button", { name: "Cancel task" }).click();
     await page.getByText("The task is cancelled").waitFor();
     await page.getByText("cancelled", { exact: true }).first().waitFor();
+    const retry = new URL(page.url()).pathname.slice(-12);
+    await earlier.click();
+    await page.getByText(`retried as ${retry}`).waitFor();
     await person.isSound();
   });
 
@@ -184,8 +188,19 @@ describe.skipIf(skipped)(`tasks in the console${skipped}`, () => {
     await person.go(`${TASKS}/${label}`);
     await page.getByRole("heading", { name: "Arguments" }).waitFor();
     await page.getByRole("treeitem", { name: "length: 3" }).waitFor();
-    await page.getByText(`/label/submit' -H 'tessera-deployment: acme/tape'`).waitFor();
+    await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+    await person.press("Copy as curl: this call");
+    const copied = () => page.evaluate<string>("navigator.clipboard.readText()");
+    expect(await copied()).toContain(`/label/submit' -H 'tessera-deployment: acme/tape'`);
+    await page.getByRole("button", { name: /Copy the id$/ }).click();
+    expect(await copied()).toBe(label);
     await person.isSound();
+    await page.keyboard.press("r");
+    const raw = page.getByRole("dialog", { name: "The task as JSON" });
+    await raw.getByText(`"task_id": "${label}"`).waitFor();
+    await person.isSound();
+    await page.keyboard.press("Escape");
+    await raw.waitFor({ state: "detached" });
     const cover = `data:image/png;base64,${PIXEL}`;
     const { status, json } = await world.platform.call(
       "/api/v1/tasks",
@@ -196,7 +211,7 @@ describe.skipIf(skipped)(`tasks in the console${skipped}`, () => {
     const { task_id } = json.task as { task_id: string };
     await person.go(`${TASKS}/${task_id}`);
     await page.getByRole("treeitem", { name: `text: "it's red"` }).waitFor();
-    expect(await page.getByText("/mark/submit").count()).toBe(0);
+    expect(await page.getByRole("button", { name: /curl/ }).count()).toBe(0);
     await person.press("Show");
     await page.getByRole("img", { name: /^cover/ }).waitFor();
     await person.isSound();
@@ -366,7 +381,8 @@ describe.skipIf(skipped)(`tasks in the console${skipped}`, () => {
     await person.picture("tasks");
     await page.getByRole("rowheader").first().getByRole("link").click();
     await person.heading("Task of hiss");
-    await page.goBack();
+    await page.reload();
+    await page.getByRole("link", { name: "Tasks: failure, hiss" }).click();
     await page.getByRole("rowheader").first().waitFor();
     expect(new URL(page.url()).search).toBe("?status=failure&endpoint=hiss");
   });

@@ -76,6 +76,22 @@ export const failuresLike = ({ organization, deployment, taskId }: TaskName, tas
     enabled: errorTextOf(task) !== "",
   });
 
+/** Retries of a task that are told apart; of more, the newest. */
+const MAX_RETRIES_SHOWN = 3;
+
+/** The tasks that retry one which has ended, newest first. */
+export const retriesOf = ({ organization, deployment, taskId }: TaskName) =>
+  queryOptions({
+    queryKey: ["retries", organization, deployment, taskId],
+    queryFn: async ({ signal }) => {
+      const { tasks = [] } = await organizationTasks.listOrganizationTasks(
+        { organization, retryOf: taskId, pageSize: MAX_RETRIES_SHOWN },
+        { signal },
+      );
+      return tasks;
+    },
+  });
+
 /** The organization and the filter, as requests have them. */
 export const requestOf = (
   organization: string,

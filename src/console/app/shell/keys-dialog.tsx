@@ -7,6 +7,7 @@ export default function KeysDialog({ onClose }: { onClose(): void }) {
     ["Ctrl K", "Search or go to"],
     ["?", "Show these keys"],
     ["x", "Select the task in focus"],
+    ["r", "Show the task of the page as JSON"],
     ...PLACES.map(({ key, label }) => [`g ${key}`, `Go to ${label}`]),
   ];
   return (

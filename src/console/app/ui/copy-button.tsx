@@ -1,4 +1,4 @@
-/** A button that puts a text on the clipboard, and says so. */
+/** Buttons that put a text on the clipboard, and say so. */
 import { useEffect, useState } from "react";
 import { Button } from "./button.tsx";
 
@@ -10,10 +10,55 @@ interface CopyButtonProps {
   readonly label?: string;
   /** What it is, for who does not see the text beside it. */
   readonly what: string;
+  /** Default: a button without an outline. */
+  readonly isOutlined?: boolean;
 }
 
-export function CopyButton({ text, label = "Copy", what }: CopyButtonProps) {
-  const [copied, setCopied] = useState<"no" | "yes" | "failed">("no");
+export function CopyButton({ text, label = "Copy", what, isOutlined = false }: CopyButtonProps) {
+  const { copied, copy } = useCopy(text);
+  return (
+    <Button
+      {...(!isOutlined && { kind: "quiet" as const })}
+      onClick={({ currentTarget }) => void copy(currentTarget)}
+      aria-label={`${SAID[copied] ?? label}: ${what}`}
+    >
+      {SAID[copied] ?? label}
+    </Button>
+  );
+}
+
+interface CopyChipProps {
+  readonly text: string;
+  /** What is shown of it. Default: all. */
+  readonly shown?: string;
+  readonly what: string;
+}
+
+/** A short text, such as an id, that is copied where it is clicked. */
+export function CopyChip({ text, shown = text, what }: CopyChipProps) {
+  const { copied, copy } = useCopy(text);
+  return (
+    <button
+      type="button"
+      className="chip copied-from"
+      title={`Copy ${what}: ${text}`}
+      onClick={({ currentTarget }) => void copy(currentTarget)}
+    >
+      <code>{shown}</code>
+      <span className="hidden">Copy {what}</span>
+      <span className="chip-said" role="status">
+        {SAID[copied]}
+      </span>
+    </button>
+  );
+}
+
+type Copied = "no" | "yes" | "failed";
+
+const SAID: Partial<Record<Copied, string>> = { yes: "Copied", failed: "Press Ctrl+C" };
+
+function useCopy(text: string) {
+  const [copied, setCopied] = useState<Copied>("no");
   useEffect(() => {
     if (copied !== "no") {
       const timer = setTimeout(() => setCopied("no"), SAID_MS);
@@ -25,7 +70,10 @@ export function CopyButton({ text, label = "Copy", what }: CopyButtonProps) {
       await navigator.clipboard.writeText(text);
       setCopied("yes");
     } catch {
-      // Without a secure context there is no clipboard: the text beside the button is selected.
+      if (copySelected(text, button)) {
+        setCopied("yes");
+        return;
+      }
       const shown = button.closest(".copied-from")?.querySelector("code, .result-text");
       if (shown) {
         getSelection()?.selectAllChildren(shown);
@@ -33,13 +81,22 @@ export function CopyButton({ text, label = "Copy", what }: CopyButtonProps) {
       setCopied("failed");
     }
   };
-  return (
-    <Button
-      kind="quiet"
-      onClick={({ currentTarget }) => void copy(currentTarget)}
-      aria-label={`${label}: ${what}`}
-    >
-      {copied === "yes" ? "Copied" : copied === "failed" ? "Press Ctrl+C" : label}
-    </Button>
-  );
+  return { copied, copy };
+}
+
+/** The way of pages without a secure context, which have no clipboard: a field with the text. */
+function copySelected(text: string, button: Element): boolean {
+  const focused = document.activeElement;
+  const field = document.createElement("textarea");
+  field.value = text;
+  field.className = "hidden";
+  // Beside the button: an open dialog takes the focus from all that is outside of it.
+  button.after(field);
+  field.select();
+  const isCopied = document.execCommand("copy");
+  field.remove();
+  if (focused instanceof HTMLElement) {
+    focused.focus();
+  }
+  return isCopied;
 }

@@ -1,15 +1,24 @@
-/** Durations as people say them: `340 ms`, `2.4 s`, `3 min 20 s`, `2 h 5 min`. */
+/** Durations as people say them, in two units at most: `340 ms`, `2.4 s`, `3 min 20 s`, `2 h 5 min`, `3 d 4 h`. */
 export function duration(ms: number): string {
   const seconds = ms / 1_000;
   if (seconds < 1) {
     return `${Math.max(0, Math.round(ms))} ms`;
   }
-  if (seconds < 60) {
+  if (seconds < 59.5) {
     return `${seconds.toFixed(seconds < 10 ? 1 : 0)} s`;
   }
-  const [whole, small, large] =
-    seconds < 3_600 ? [Math.round(seconds), "s", "min"] : [Math.round(seconds / 60), "min", "h"];
-  return `${Math.floor(whole / 60)} ${large} ${whole % 60} ${small}`;
+  if (Math.round(seconds) < 3_600) {
+    return both(seconds, 60, ["min", "s"]);
+  }
+  const minutes = seconds / 60;
+  return Math.round(minutes) < 1_440
+    ? both(minutes, 60, ["h", "min"])
+    : both(minutes / 60, 24, ["d", "h"]);
+}
+
+function both(amount: number, size: number, [large, small]: readonly [string, string]): string {
+  const whole = Math.round(amount);
+  return `${Math.floor(whole / size)} ${large} ${whole % size} ${small}`;
 }
 
 /** The duration between two times of the API; to now where the second has not come. */

@@ -4,12 +4,14 @@ import { useOrganization } from "../api/session.ts";
 
 interface PageProps {
   readonly title: string;
+  /** The way to the page, above its title. */
+  readonly crumbs?: ReactNode;
   readonly description?: ReactNode;
   readonly actions?: ReactNode;
   readonly children: ReactNode;
 }
 
-export function Page({ title, description, actions, children }: PageProps) {
+export function Page({ title, crumbs, description, actions, children }: PageProps) {
   const organization = useOrganization();
   useEffect(() => {
     document.title = `${title} · ${organization} · Tessera`;
@@ -18,6 +20,11 @@ export function Page({ title, description, actions, children }: PageProps) {
     <div className="page">
       <header className="page-header">
         <div>
+          {crumbs !== undefined && (
+            <nav className="crumbs" aria-label="Breadcrumb">
+              {crumbs}
+            </nav>
+          )}
           <h1>{title}</h1>
           {description !== undefined && <p className="page-description">{description}</p>}
         </div>

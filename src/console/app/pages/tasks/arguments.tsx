@@ -14,7 +14,7 @@ import {
 } from "../../api/results.ts";
 import { fullName, type TaskName } from "../../api/tasks.ts";
 import { Button } from "../../ui/button.tsx";
-import { Command } from "../../ui/command.tsx";
+import { CopyButton } from "../../ui/copy-button.tsx";
 import { Loading } from "../../ui/loading.tsx";
 import { Notice } from "../../ui/notice.tsx";
 import { Content } from "./content.tsx";
@@ -43,7 +43,6 @@ export function Arguments({ name, endpoint }: ArgumentsProps) {
 function Given({ given, name, endpoint }: ArgumentsProps & { readonly given: TaskArguments }) {
   const { text } = given;
   const blob = useMemo(() => new Blob([text], { type: "application/json" }), [text]);
-  const command = given.files.length === 0 ? curl(name, endpoint, text) : undefined;
   return (
     <>
       <Content blob={blob} label="Arguments" filename={`${name.taskId}-arguments.json`} />
@@ -57,11 +56,18 @@ function Given({ given, name, endpoint }: ArgumentsProps & { readonly given: Tas
           title={[file.argument, file.filename].filter(Boolean).join(": ") || `File ${number}`}
         />
       ))}
-      {command !== undefined && command.length <= MAX_COMMAND_CHARS && (
-        <Command text={command} label="Copy as curl" />
-      )}
     </>
   );
+}
+
+/** Copies a command that makes the call of the task again; nothing where that is no line to copy. */
+export function CopyAsCurl({ name, endpoint }: ArgumentsProps) {
+  const { data } = useQuery(argumentsOf(name, endpoint));
+  if (!data || data.files.length > 0 || data.text.length > MAX_COMMAND_CHARS) {
+    return null;
+  }
+  const command = curl(name, endpoint, data.text);
+  return <CopyButton text={command} label="Copy as curl" what="this call" isOutlined />;
 }
 
 interface ArgumentFileProps extends ArgumentsProps {

@@ -1,20 +1,24 @@
 /** One attempt of a task: how it ended, where in the author's code, and what it wrote. */
 import { useQuery } from "@tanstack/react-query";
+import { useMemo } from "react";
 import type { TaskAttemptJson, TaskJson } from "../../../../../gen/tessera/v1/task_pb.js";
 import { stacksOf } from "../../api/stacks.ts";
 import type { TaskName } from "../../api/tasks.ts";
-import { CopyButton } from "../../ui/copy-button.tsx";
+import { CopyButton, CopyChip } from "../../ui/copy-button.tsx";
 import { counted } from "../../ui/counted.ts";
 import { between } from "../../ui/duration.ts";
 import { Status, type Tone } from "../../ui/status.tsx";
 import { Time } from "../../ui/time.tsx";
 import { TaskLog } from "./log.tsx";
-import { ownPlace, type StackPart, stackIn } from "./stack.ts";
+import { hasFrame, ownPlace, type StackPart, stackIn } from "./stack.ts";
 import { reasonOf } from "./state.tsx";
 import type { TaskEvents } from "./use-task-events.ts";
 
 /** A stack that is written a moment after the end of its attempt. */
 const MAX_STACK_DELAY_MS = 5_000;
+
+/** Parts of a stack that are seen at once; a deep one folds the rest. */
+const MAX_PARTS = 12;
 
 interface AttemptProps {
   readonly attempt: TaskAttemptJson;
@@ -39,9 +43,8 @@ export function Attempt({ attempt, task, name, events }: AttemptProps) {
       {failure !== undefined && <Failure attempt={attempt} name={name} />}
       <p className="secondary attempt-where">
         {worker && (
-          <span className="copied-from">
-            Worker <code title={worker}>{shortWorker(worker)}</code>
-            <CopyButton text={worker} what="the worker" />
+          <span>
+            Worker <CopyChip text={worker} shown={shortWorker(worker)} what="the worker" />
           </span>
         )}
         {node && <span>on node {node}</span>}
@@ -59,19 +62,20 @@ export function Attempt({ attempt, task, name, events }: AttemptProps) {
 function Failure({ attempt, name }: Pick<AttemptProps, "attempt" | "name">) {
   const { worker, startedAt = "", endedAt = "", failure } = attempt;
   const message = failure?.message ?? "";
-  const { data: lines = [] } = useQuery(stacksOf(name, endedAt));
-  const found = lines.find(({ time = "", worker: of, text = "" }) => {
-    const ms = Date.parse(time);
-    const isOfAttempt =
-      ms >= Date.parse(startedAt) && ms <= Date.parse(endedAt) + MAX_STACK_DELAY_MS;
-    return of === worker && isOfAttempt && stackIn(text).length > 0;
-  });
-  const text = found?.text ?? "";
-  // The message is above already.
-  const parts = stackIn(text).filter(
-    (part) => part.kind !== "text" || !isMessage(part.text, message),
-  );
-  const place = ownPlace(parts, text);
+  const { data: lines } = useQuery(stacksOf(name, endedAt));
+  // Up to 500 lines are read for it, which change only when they are asked for again.
+  const { text, parts, place } = useMemo(() => {
+    const toMs = Date.parse(endedAt) + MAX_STACK_DELAY_MS;
+    const found = lines?.find(({ time = "", worker: of, text = "" }) => {
+      const ms = Date.parse(time);
+      return of === worker && ms >= Date.parse(startedAt) && ms <= toMs && hasFrame(text);
+    });
+    const text = found?.text ?? "";
+    const all = stackIn(text);
+    // The message is above already.
+    const parts = all.filter((part) => part.kind !== "text" || !isMessage(part.text, message));
+    return { text, parts, place: ownPlace(parts, text) };
+  }, [lines, worker, startedAt, endedAt, message]);
   return (
     <>
       <div className="attempt-failure copied-from">
@@ -91,13 +95,22 @@ function Stack({ parts, text }: { readonly parts: readonly StackPart[]; readonly
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
     <section className="stack copied-from" aria-label="Stack" tabIndex={0}>
       <CopyButton text={text} what="the stack" />
-      {parts.map((part, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: the parts of a stack never change
-        <Part key={index} part={part} />
-      ))}
+      <Parts parts={parts.slice(0, MAX_PARTS)} />
+      {parts.length > MAX_PARTS && (
+        <details>
+          <summary>{counted(parts.length - MAX_PARTS, "more frame")}</summary>
+          <Parts parts={parts.slice(MAX_PARTS)} />
+        </details>
+      )}
     </section>
   );
 }
+
+const Parts = ({ parts }: { readonly parts: readonly StackPart[] }) =>
+  parts.map((part, index) => (
+    // biome-ignore lint/suspicious/noArrayIndexKey: the parts of a stack never change
+    <Part key={index} part={part} />
+  ));
 
 function Part({ part }: { readonly part: StackPart }) {
   return part.kind === "library" ? (

@@ -1,11 +1,20 @@
-/** The log lines of a task's function, with a search. */
+/** The log lines of a task's function, with a search and the least level. */
 import { Fragment, useId, useState } from "react";
 import type { TaskEventJson } from "../../../../../gen/tessera/v1/task_pb.js";
+import { Button } from "../../ui/button.tsx";
 import { counted } from "../../ui/counted.ts";
+import { Segments } from "../../ui/segments.tsx";
 import { StreamStatus } from "../../ui/stream-status.tsx";
 import { useFollowing } from "../../ui/use-following.ts";
 import type { TaskEvents } from "./use-task-events.ts";
 import "../../ui/log.css";
+
+/** Of a longer line the beginning is shown until it is asked for. */
+const MAX_LINE_CHARS = 1_000;
+
+/** What is shown, and how many of the levels, the least first, that leaves out. */
+const CHOICES = { All: 0, Info: 1, Warnings: 2, Errors: 3 } as const;
+const LEVELS = ["debug", "info", "warn", "error"];
 
 interface TaskLogProps {
   readonly events: Pick<TaskEvents, "lines" | "state">;
@@ -14,8 +23,12 @@ interface TaskLogProps {
 export function TaskLog({ events: { lines, state } }: TaskLogProps) {
   const heading = useId();
   const [search, setSearch] = useState("");
+  const [least, setLeast] = useState<keyof typeof CHOICES>("All");
   const wanted = search.toLowerCase();
-  const shown = lines.filter((line) => textOf(line).toLowerCase().includes(wanted));
+  const isFiltered = wanted !== "" || least !== "All";
+  const shown = lines.filter(
+    (line) => rankOf(line) >= CHOICES[least] && textOf(line).toLowerCase().includes(wanted),
+  );
   const box = useFollowing(shown.length);
   return (
     <section className="log" aria-labelledby={heading}>
@@ -28,31 +41,60 @@ export function TaskLog({ events: { lines, state } }: TaskLogProps) {
           value={search}
           onChange={(event) => setSearch(event.target.value)}
         />
+        <Segments
+          label="Least level"
+          choices={Object.keys(CHOICES) as (keyof typeof CHOICES)[]}
+          value={least}
+          onChange={(choice) => setLeast(choice)}
+        />
         <StreamStatus state={state} />
       </div>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
       <section className="log-lines short" ref={box} tabIndex={0} aria-label="Lines">
         {shown.map((line, index) => (
           <Fragment key={line.sequence}>
-            <LeftOut count={wanted === "" ? missingLines(line, shown[index - 1]) : 0} />
-            <p className={`log-line ${line.log?.level}`}>
-              <time dateTime={line.time}>{line.time?.slice(11, 23)}</time>
-              <span className="log-worker">{line.log?.level}</span>
-              <span>{textOf(line)}</span>
-            </p>
+            <LeftOut count={isFiltered ? 0 : missingLines(line, shown[index - 1])} />
+            <Line line={line} />
           </Fragment>
         ))}
-        {shown.length === 0 && (
-          <p className="secondary">
-            {lines.length === 0
-              ? "No lines yet: functions write them with ctx.log."
-              : "No line has this text."}
-          </p>
-        )}
+        {shown.length === 0 && <p className="secondary">{emptyText(lines.length, state.kind)}</p>}
       </section>
     </section>
   );
 }
+
+function emptyText(lines: number, state: TaskEvents["state"]["kind"]): string {
+  if (lines > 0) {
+    return "No line is like this.";
+  }
+  return state === "ended"
+    ? "It wrote no lines: functions write them with ctx.log, console.log and print."
+    : "No lines yet: functions write them with ctx.log, console.log and print.";
+}
+
+function Line({ line }: { readonly line: TaskEventJson }) {
+  const { time, log } = line;
+  const [isWhole, setWhole] = useState(false);
+  const text = textOf(line);
+  const isCut = text.length > MAX_LINE_CHARS && !isWhole;
+  return (
+    <p className={`log-line ${log?.level}`}>
+      <time dateTime={time}>{time?.slice(11, 23)}</time>
+      <span className="log-worker">{log?.level}</span>
+      <span>
+        {isCut ? text.slice(0, MAX_LINE_CHARS) : text}
+        {isCut && (
+          <Button kind="quiet" onClick={() => setWhole(true)}>
+            … show all {text.length.toLocaleString("en")} characters
+          </Button>
+        )}
+      </span>
+    </p>
+  );
+}
+
+/** How bad a line is: the place of its level. */
+const rankOf = ({ log }: TaskEventJson): number => LEVELS.indexOf(log?.level ?? "");
 
 /** In the place of lines that a long log does not keep. */
 function LeftOut({ count }: { readonly count: number }) {

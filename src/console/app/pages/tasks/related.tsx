@@ -1,17 +1,55 @@
-/** What else failed as a task did. */
+/** Tasks that a task is related to: retries, and others that failed as it did. */
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { TaskJson } from "../../../../../gen/tessera/v1/task_pb.js";
-import { errorTextOf, failuresLike, MAX_TASKS_PER_PAGE, type TaskName } from "../../api/tasks.ts";
+import {
+  errorTextOf,
+  failuresLike,
+  hasEnded,
+  MAX_TASKS_PER_PAGE,
+  retriesOf,
+  type TaskName,
+} from "../../api/tasks.ts";
 import { counted } from "../../ui/counted.ts";
 
-interface AlikeFailuresProps {
+interface RelatedProps {
   readonly name: TaskName;
   readonly task: TaskJson;
 }
 
-/** A line with how many tasks failed with the same message in the last hour; nothing for none. */
-export function AlikeFailures({ name, task }: AlikeFailuresProps) {
+/** What a task retries, and the tasks that retry it. */
+export function Retries({ name, task }: RelatedProps) {
+  const { data: retries = [] } = useQuery({ ...retriesOf(name), enabled: hasEnded(task) });
+  return (
+    <>
+      {task.retryOf && (
+        <span>
+          retry of <TaskLink name={{ ...name, taskId: task.retryOf }} />
+        </span>
+      )}
+      {retries.map(({ taskId = "" }) => (
+        <span key={taskId}>
+          retried as <TaskLink name={{ ...name, taskId }} />
+        </span>
+      ))}
+    </>
+  );
+}
+
+function TaskLink({ name: { taskId, ...params } }: { readonly name: TaskName }) {
+  return (
+    <Link
+      to="/o/$organization/deployments/$deployment/tasks/$task"
+      params={{ ...params, task: taskId }}
+      title={taskId}
+    >
+      <code>{taskId.slice(-12)}</code>
+    </Link>
+  );
+}
+
+/** How many tasks failed with the same message in the last hour, with the way to them; nothing for none. */
+export function AlikeFailures({ name, task }: RelatedProps) {
   const { organization, deployment } = name;
   const { data: count = 0 } = useQuery(failuresLike(name, task));
   if (count === 0) {
@@ -22,15 +60,12 @@ export function AlikeFailures({ name, task }: AlikeFailuresProps) {
       ? counted(count, "other task")
       : `${MAX_TASKS_PER_PAGE - 1} other tasks or more`;
   return (
-    <p className="secondary">
-      <Link
-        to="/o/$organization/tasks"
-        params={{ organization }}
-        search={{ status: "failure", deployment, error: errorTextOf(task) }}
-      >
-        {others}
-      </Link>{" "}
-      failed so in the last hour.
-    </p>
+    <Link
+      to="/o/$organization/tasks"
+      params={{ organization }}
+      search={{ status: "failure", deployment, error: errorTextOf(task) }}
+    >
+      {others} failed so in the last hour
+    </Link>
   );
 }

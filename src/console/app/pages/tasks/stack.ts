@@ -12,6 +12,10 @@ const V8_FRAME = /^\s+at (?:.*\()?([^()\s]+?:\d+:\d+)\)?$/;
 const V8_LINE = /^\s+at /;
 const PYTHON_FRAME = /^\s*File "([^"]+)", line (\d+)/;
 
+/** Whether a text has a frame: the first one is looked for, not all. */
+export const hasFrame = (text: string): boolean =>
+  text.split("\n").some((line) => placeOf(line) !== undefined);
+
 /** The parts from the first frame on; none where the text has no frame. */
 export function stackIn(text: string): readonly StackPart[] {
   const parts: StackPart[] = [];

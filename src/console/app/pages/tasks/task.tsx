@@ -7,21 +7,24 @@ import { messageOf } from "../../api/errors.ts";
 import { resultOf, wholeOf } from "../../api/results.ts";
 import { useOrganization } from "../../api/session.ts";
 import { watch } from "../../api/stream.ts";
-import { fullName, type TaskName, taskOf } from "../../api/tasks.ts";
+import { fullName, hasEnded, type TaskName, taskOf } from "../../api/tasks.ts";
 import { usePresent } from "../../api/use-present.ts";
-import { CopyButton } from "../../ui/copy-button.tsx";
+import { CopyChip } from "../../ui/copy-button.tsx";
 import { counted } from "../../ui/counted.ts";
+import { between } from "../../ui/duration.ts";
 import { Loading } from "../../ui/loading.tsx";
 import { Notice } from "../../ui/notice.tsx";
 import { Page } from "../../ui/page.tsx";
 import { Time } from "../../ui/time.tsx";
 import { useFollowing } from "../../ui/use-following.ts";
 import { TaskActions } from "./actions.tsx";
-import { Arguments } from "./arguments.tsx";
+import { Arguments, CopyAsCurl } from "./arguments.tsx";
 import { Attempt } from "./attempt.tsx";
 import { Content, extensionOf } from "./content.tsx";
+import { lastList } from "./last-list.ts";
 import { Progress } from "./progress.tsx";
-import { AlikeFailures } from "./related.tsx";
+import { Raw } from "./raw.tsx";
+import { AlikeFailures, Retries } from "./related.tsx";
 import { reasonOf, TaskStatus } from "./state.tsx";
 import type { TaskPieces } from "./task-pieces.ts";
 import { useTaskEvents } from "./use-task-events.ts";
@@ -38,7 +41,6 @@ export function Task() {
 }
 
 function TaskView({ name }: { readonly name: TaskName }) {
-  const { organization, deployment } = name;
   const task = usePresent(taskOf(name));
   // Until somebody chooses one, the last is shown, whichever that is.
   const [chosen, setChosen] = useState<number>();
@@ -58,20 +60,15 @@ function TaskView({ name }: { readonly name: TaskName }) {
   return (
     <Page
       title={`Task of ${task.endpoint}`}
-      description={
-        <span className="task-about copied-from">
-          <TaskStatus status={task.status} />
-          <Link
-            to="/o/$organization/deployments/$deployment/tasks"
-            params={{ organization, deployment }}
-          >
-            {deployment}
-          </Link>
-          <code>{name.taskId}</code>
-          <CopyButton text={name.taskId} label="Copy the id" what={name.taskId} />
-        </span>
+      crumbs={<Crumbs name={name} />}
+      description={<About task={task} name={name} />}
+      actions={
+        <>
+          <CopyAsCurl name={name} endpoint={task.endpoint ?? ""} />
+          <Raw name={name} />
+          <TaskActions task={task} name={name} />
+        </>
       }
-      actions={<TaskActions task={task} name={name} />}
     >
       {task.status === "TASK_STATUS_RUNNING" && (
         <Progress progress={events.progress ?? task.progress} />
@@ -81,7 +78,6 @@ function TaskView({ name }: { readonly name: TaskName }) {
           {`It failed (${reasonOf(task.failure.reason)}): ${task.failure.message}`}
         </Notice>
       )}
-      {task.failure !== undefined && <AlikeFailures name={name} task={task} />}
       <div className="run">
         <Waterfall task={task} chosen={attempt?.number} onChoose={setChosen} />
         {attempt === undefined ? (
@@ -99,16 +95,64 @@ function TaskView({ name }: { readonly name: TaskName }) {
         )}
         <Arguments name={name} endpoint={task.endpoint ?? ""} />
       </div>
-      <Facts task={task} name={name} />
+      <Facts task={task} />
     </Page>
   );
 }
 
-function Facts({ task, name }: { readonly task: TaskJson; readonly name: TaskName }) {
-  const { organization, deployment } = name;
+/** The way here: the list that somebody came from, as it was, and the deployment. */
+function Crumbs({ name: { organization, deployment } }: { readonly name: TaskName }) {
+  const [list] = useState(() => lastList(organization, deployment));
+  const words = Object.values(list.search).join(", ");
+  const title = words === "" ? "Tasks" : `Tasks: ${words}`;
+  const ofDeployment = (
+    <Link to="/o/$organization/deployments/$deployment" params={{ organization, deployment }}>
+      {deployment}
+    </Link>
+  );
+  return list.deployment === undefined ? (
+    <>
+      <Link to="/o/$organization/tasks" params={{ organization }} search={list.search}>
+        {title}
+      </Link>
+      {ofDeployment}
+    </>
+  ) : (
+    <>
+      {ofDeployment}
+      <Link
+        to="/o/$organization/deployments/$deployment/tasks"
+        params={{ organization, deployment }}
+        search={list.search}
+      >
+        {title}
+      </Link>
+    </>
+  );
+}
+
+/** What the task is and how far it has come, in a line. */
+function About({ task, name }: { readonly task: TaskJson; readonly name: TaskName }) {
+  const { status, createdAt = "", finishedAt, attempt = 0 } = task;
+  return (
+    <span className="task-about">
+      <TaskStatus status={status} />
+      {attempt > 0 && <span>{counted(attempt, "attempt")}</span>}
+      {finishedAt !== undefined && <span>took {between(createdAt, finishedAt, 0)}</span>}
+      <span>
+        submitted <Time at={createdAt} />
+      </span>
+      <CopyChip text={name.taskId} what="the id" />
+      <Retries name={name} task={task} />
+      {task.failure !== undefined && <AlikeFailures name={name} task={task} />}
+    </span>
+  );
+}
+
+function Facts({ task }: { readonly task: TaskJson }) {
   const times = [
     ["Submitted", task.createdAt],
-    ["Starts not before", task.runAt],
+    ["Starts not before", hasEnded(task) ? undefined : task.runAt],
     ["Has to start by", task.startBy],
     ["Expected to start", task.estimatedStart],
     ["Last attempt began", task.startedAt],
@@ -118,8 +162,8 @@ function Facts({ task, name }: { readonly task: TaskJson; readonly name: TaskNam
   const waiting = task.queuePosition;
   return (
     <section aria-labelledby="facts">
-      <h2 id="facts">About it</h2>
-      <dl className="facts">
+      <h2 id="facts">Details</h2>
+      <dl className="task-facts">
         {times.map(
           ([term, at]) =>
             at !== undefined && (
@@ -133,16 +177,6 @@ function Facts({ task, name }: { readonly task: TaskJson; readonly name: TaskNam
         )}
         {task.waitsFor && <Fact term="Waits for">{task.waitsFor}</Fact>}
         <Fact term="Priority">{task.priority ?? 0}</Fact>
-        {task.retryOf && (
-          <Fact term="Retries">
-            <Link
-              to="/o/$organization/deployments/$deployment/tasks/$task"
-              params={{ organization, deployment, task: task.retryOf }}
-            >
-              {task.retryOf}
-            </Link>
-          </Fact>
-        )}
       </dl>
     </section>
   );

@@ -1,5 +1,6 @@
 /** The life of a task as a waterfall, in which an attempt is chosen. */
 import type { TaskJson } from "../../../../../gen/tessera/v1/task_pb.js";
+import { useShortcut } from "../../shell/keys.ts";
 import { counted } from "../../ui/counted.ts";
 import { duration } from "../../ui/duration.ts";
 import { useNow } from "../../ui/use-now.ts";
@@ -23,15 +24,30 @@ export function Waterfall({ task, chosen, onChoose }: WaterfallProps) {
   const spans = spansOf(task, Math.max(nowMs, Date.now()));
   const fromMs = spans[0]?.fromMs ?? 0;
   const lengthMs = Math.max(1, ...spans.map(({ toMs }) => toMs - fromMs));
+  const numbers = spans.flatMap(({ attempt }) => attempt?.number ?? []);
+  const step = (by: number): void => {
+    const next = numbers[numbers.indexOf(chosen ?? 0) + by];
+    if (next !== undefined) {
+      onChoose(next);
+    }
+  };
+  useShortcut("j", () => step(1));
+  useShortcut("k", () => step(-1));
   const share = (ms: number): string => `${(100 * ms) / lengthMs}%`;
   return (
     <section className="waterfall" aria-labelledby="waterfall">
-      <h2 id="waterfall">Timeline</h2>
+      <div className="attempt-line">
+        <h2 id="waterfall">Timeline</h2>
+        {spans.length > 1 && <span className="secondary">{duration(lengthMs)} in all</span>}
+      </div>
       <ol>
-        {spans.map((span) => {
+        {spans.map((span, index) => {
           const { attempt } = span;
+          // An error that comes again is read once.
+          const before = spans.slice(0, index).findLast((one) => one.attempt)?.attempt?.failure;
           const bar = {
-            marginInlineStart: share(span.fromMs - fromMs),
+            // The last one is seen as well, however short it is.
+            marginInlineStart: `min(${share(span.fromMs - fromMs)}, 100% - 0.25rem)`,
             width: share(span.toMs - span.fromMs),
           };
           const line = (
@@ -59,7 +75,11 @@ export function Waterfall({ task, chosen, onChoose }: WaterfallProps) {
                 >
                   {line}
                   {attempt.failure !== undefined && (
-                    <span className="waterfall-error">{attempt.failure.message}</span>
+                    <span className="waterfall-error">
+                      {attempt.failure.message === before?.message
+                        ? "the same error"
+                        : attempt.failure.message}
+                    </span>
                   )}
                 </button>
               )}
@@ -67,7 +87,6 @@ export function Waterfall({ task, chosen, onChoose }: WaterfallProps) {
           );
         })}
       </ol>
-      {spans.length > 1 && <p className="secondary">{duration(lengthMs)} in all</p>}
     </section>
   );
 }

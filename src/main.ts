@@ -57,6 +57,8 @@ export async function main(
       "Serves functions over HTTP, Connect and gRPC, and runs the slow ones as durable tasks.",
     )
     .version(version)
+    // What follows the name of a command is for that command.
+    .enablePositionalOptions()
     .addHelpText("after", EXAMPLES);
   let ran: Command | undefined;
   program.hook("preAction", (_program, command) => {

@@ -36,6 +36,8 @@ interface PlatformHostingOptions {
   readonly keys: KeyRing;
   readonly changes: ChangeFeed;
   readonly port: number;
+  /** Where people reach the platform. */
+  readonly platformUrl: string;
   readonly sandbox: Sandbox;
   readonly python: PythonHosting | undefined;
   readonly gpus: Gpus;
@@ -102,6 +104,7 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
       shared: capabilities.shared,
       url: localUrl({ port, host: reachable(config.host) }),
       facts: await openNodeFacts({
+        platformUrl: options.platformUrl,
         sandbox: sandbox.level,
         limit: config.budget.node,
         use: () => budget.use,

@@ -14,6 +14,8 @@ import { version } from "../version.ts";
 export type Disk = Pick<NodeFacts, "freeDiskBytes" | "diskBytes">;
 
 interface NodeFactsOptions {
+  /** Where people reach the platform. */
+  readonly platformUrl: string;
   readonly sandbox: SandboxLevel;
   /** What the node's workers may take together. */
   readonly limit: { readonly workers: number; readonly memoryBytes: number };
@@ -25,7 +27,7 @@ interface NodeFactsOptions {
 
 /** Looks at the disk; then answers what tells the facts of now, at once. */
 export async function openNodeFacts(options: NodeFactsOptions): Promise<() => NodeFacts> {
-  const { sandbox, limit, use, isDraining } = options;
+  const { platformUrl, sandbox, limit, use, isDraining } = options;
   let disk = await options.disk();
   let isLooking = false;
   const look = async (): Promise<void> => {
@@ -40,6 +42,7 @@ export async function openNodeFacts(options: NodeFactsOptions): Promise<() => No
     const { workers, memoryBytes, waiting, gpus } = use();
     return {
       version,
+      platformUrl,
       sandbox,
       workers,
       maxWorkers: limit.workers,

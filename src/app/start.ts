@@ -128,6 +128,7 @@ export async function startPlatform(
         keys,
         changes: identity.changes,
         port,
+        platformUrl: url,
         sandbox,
         python,
         gpus,

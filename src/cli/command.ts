@@ -162,7 +162,15 @@ export function callCommand<Flags extends CallFlags>(
     .action(async (...given: readonly unknown[]) => {
       const command = given.at(-1) as Command;
       const flags = command.opts<Flags>();
-      await options.run(await CommandRun.begin(actions, flags), flags, command.args);
+      const call = await CommandRun.begin(actions, flags);
+      try {
+        await options.run(call, flags, command.args);
+      } catch (err) {
+        const { withNearestDeployment } = await import("./nearest-deployment.ts");
+        const { deployment } = command.opts<{ readonly deployment?: unknown }>();
+        const words = [...command.args, deployment].filter((word) => typeof word === "string");
+        throw await withNearestDeployment(err, words, call);
+      }
     });
 }
 

@@ -31,14 +31,16 @@ export function describeFailure(thrown: unknown, command?: Command): Failure {
     return describeCall(thrown, command);
   }
   if (thrown instanceof DeploymentError) {
-    return describeDeployment(thrown);
+    return describeDeployment(thrown, command);
   }
   const { name, message } = thrown instanceof Error ? thrown : new Error(String(thrown));
   // Ctrl-C at a prompt (Inquirer's own error), or while the command waited.
   if (name === "ExitPromptError" || name === "AbortError") {
     return { message: undefined, hint: undefined, exitCode: ExitCode.interrupted };
   }
-  return { message, hint: undefined, exitCode: ExitCode.failed };
+  // A setting of this machine: a flag, a variable, or a line of a file of settings.
+  const exitCode = name === "ConfigError" ? ExitCode.usage : ExitCode.failed;
+  return { message, hint: undefined, exitCode };
 }
 
 /**
@@ -73,7 +75,7 @@ function describeCall(err: ConnectError, command: Command | undefined): Failure 
   if (reason === undefined) {
     return describeTransport(err);
   }
-  const hint = HINTS[reason] ?? retryText(retryAfterMs);
+  const hint = named(HINTS[reason], command) ?? retryText(retryAfterMs);
   const words = new FlagWords(command);
   if (reason === "REQUEST_INVALID" && violations.length > 0) {
     // The server's sentence is mostly the first of the violations.
@@ -83,6 +85,18 @@ function describeCall(err: ConnectError, command: Command | undefined): Failure 
     return { message, hint, exitCode: ExitCode.usage };
   }
   return { message: plain(err.rawMessage), hint, exitCode: exitCodeOf(err.code) };
+}
+
+/** The hint with what was given to the command: its deployment for `<name>`, and so on. */
+function named(hint: string | undefined, command: Command | undefined): string | undefined {
+  const { deployment, name } = command?.opts<Readonly<Record<string, string>>>() ?? {};
+  const given = new Map(
+    command?.registeredArguments.map((each, index) => [each.name(), command.args[index]]),
+  );
+  const known = new Map([["name", deployment ?? given.get("name") ?? name], ...given]);
+  return hint?.replace(/<([a-z]+)>/g, (placeholder, key: string) =>
+    plain(known.get(key) ?? placeholder),
+  );
 }
 
 function retryText(retryAfterMs: number | undefined): string | undefined {
@@ -105,7 +119,7 @@ function exitCodeOf(code: Code): number {
 const GIVE_TOKEN = "tessera cloud login, or give a token by --token or TESSERA_TOKEN";
 
 /** Converts an error of the deployment client, whose message says what to do. */
-function describeDeployment(err: DeploymentError): Failure {
+function describeDeployment(err: DeploymentError, command: Command | undefined): Failure {
   const { reason = "", retryAfterMs } = err;
   // Advice for programs.
   const [message = ""] = err.message.split(/; if it (?:was|worked) /);
@@ -129,7 +143,11 @@ function describeDeployment(err: DeploymentError): Failure {
         : err instanceof InvalidArgumentsError
           ? ExitCode.usage
           : ExitCode.failed;
-  return { message: plain(message), hint: hints[reason] ?? retryText(retryAfterMs), exitCode };
+  return {
+    message: plain(message),
+    hint: named(hints[reason], command) ?? retryText(retryAfterMs),
+    exitCode,
+  };
 }
 
 const UNREACHABLE: Readonly<Record<string, string>> = {

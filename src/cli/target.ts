@@ -101,7 +101,10 @@ export function targetCommand<Flags extends TargetFlags>(
 
 const TARGET_OPTIONS: readonly Option[] = [
   option("--url <url>", "the address of the deployment, or of tessera serve"),
-  option("-d, --deployment <name>", "a deployment of the platform that is logged in to"),
+  option(
+    "-d, --deployment <name>",
+    "a deployment of the platform that is logged in to (default: the name in ./tessera.yaml)",
+  ),
   option("--organization <name>", "whose deployment it is (default: the token's own)"),
   option("--token <token>", "the token to call with (default: TESSERA_TOKEN, else the login's)"),
   option("--timeout <duration>", "give up after so long, such as 30s (default: 5m for a call)"),
@@ -147,14 +150,11 @@ export async function clientOptions(
   actions: CloudActions,
   flags: TargetFlags,
 ): Promise<ClientOptions> {
-  const { url, deployment, organization } = flags;
-  if ((url === undefined) === (deployment === undefined)) {
-    throw usageError(
-      url === undefined
-        ? "it is not said which deployment: give --deployment <name>, or --url <url>"
-        : "--url and --deployment are two ways to say which deployment: give one",
-    );
+  const { url, organization } = flags;
+  if (url !== undefined && flags.deployment !== undefined) {
+    throw usageError("--url and --deployment are two ways to say which deployment: give one");
   }
+  const deployment = flags.deployment ?? (url === undefined ? await deploymentOfFolder() : "");
   const environment = actions.readEnvironment();
   const given =
     flags.token === undefined
@@ -170,10 +170,23 @@ export async function clientOptions(
     return { url: address, ...(token !== undefined && { token }) };
   }
   const login = await currentContext(environment);
-  const name = deployment?.includes("/")
+  const name = deployment.includes("/")
     ? deployment
     : `${organization ?? (await ownOrganization(login))}/${deployment}`;
   return { url: login.endpoint, deployment: name, token: given ?? login.apiToken };
+}
+
+/** What nobody has named. */
+async function deploymentOfFolder(): Promise<string> {
+  const { deploymentHere } = await import("./here.ts");
+  const name = await deploymentHere();
+  if (name === undefined) {
+    throw usageError(
+      "it is not said which deployment: give --deployment <name>, or --url <url>",
+      "a tessera.yaml in this folder with a line such as name: summarizer says it, too",
+    );
+  }
+  return name;
 }
 
 /** Asks over plain HTTP: a call starts sooner without the platform's client. */

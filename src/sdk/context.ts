@@ -116,7 +116,7 @@ export interface BatchContext<Declared extends MetricDeclarations = NoMetrics> {
   readonly metrics: MetricsOf<Declared>;
 }
 
-/** The parameter of `setup()` in a service class. */
+/** The parameter of `setup()`: a method of a service class, or `service({ setup })`. */
 export interface SetupContext<Declared extends MetricDeclarations = NoMetrics> {
   /** As in a call, but counted for no endpoint. */
   readonly metrics: MetricsOf<Declared>;

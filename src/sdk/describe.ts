@@ -45,7 +45,8 @@ export async function readyService(
   context: SetupContext = { metrics: {} },
 ): Promise<ReadyService> {
   const instance = typeof exported === "function" ? new (exported as ServiceClass)() : undefined;
-  await hookOf(instance, definition, "setup")?.(context);
+  const setup = definition.setup ?? hookOf(instance, definition, "setup");
+  await setup?.(context);
   const endpoints = new Map<string, Executable>();
   for (const endpoint of definition.endpoints) {
     const described = await describeEndpoint(definition.name, endpoint, instance);

@@ -27,27 +27,50 @@ export const ERROR_CODES = [
 export type ErrorCode = (typeof ERROR_CODES)[number];
 
 /**
- * Throw it from an endpoint to fail with a code of your choice. The caller gets the
- * message; the stack trace and the `cause` stay in the log.
+ * Throw it from an endpoint to fail with a code of your choice, with `new` or without. The caller
+ * gets the message; the stack trace and the `cause` stay in the log.
  */
-export class EndpointError extends Error {
-  override readonly name: string = "EndpointError";
-  readonly code: ErrorCode;
+export const EndpointError = withoutNew(
+  class EndpointError extends Error {
+    override readonly name: string = "EndpointError";
+    readonly code: ErrorCode;
 
-  constructor(code: ErrorCode, message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.code = code;
-    Object.defineProperty(this, ERROR_CODE, { value: code });
-  }
-}
+    constructor(code: ErrorCode, message: string, options?: ErrorOptions) {
+      super(message, options);
+      this.code = code;
+      Object.defineProperty(this, ERROR_CODE, { value: code });
+    }
+  },
+);
+export type EndpointError = InstanceType<typeof EndpointError>;
 
-/** Throw it from an endpoint when its arguments are wrong: `invalid_argument`, HTTP 400. */
-export class BadInput extends EndpointError {
-  override readonly name = "BadInput";
+/**
+ * Throw it from an endpoint when its arguments are wrong, with `new` or without:
+ * `invalid_argument`, HTTP 400.
+ */
+export const BadInput = withoutNew(
+  class BadInput extends EndpointError {
+    override readonly name = "BadInput";
 
-  constructor(message: string, options?: ErrorOptions) {
-    super("invalid_argument", message, options);
-  }
+    constructor(message: string, options?: ErrorOptions) {
+      super("invalid_argument", message, options);
+    }
+  },
+);
+export type BadInput = InstanceType<typeof BadInput>;
+
+/** The same class of errors, which makes one when it is called as a function, too. */
+function withoutNew<Args extends readonly unknown[], Made extends Error>(
+  of: new (...args: Args) => Made,
+): { new (...args: Args): Made; (...args: Args): Made } {
+  const apply = (made: typeof of, _this: unknown, args: unknown[]): Made => {
+    const error = new made(...(args as unknown as Args));
+    // The stack begins where it was thrown.
+    Error.captureStackTrace(error, apply);
+    return error;
+  };
+  const callable: unknown = new Proxy(of, { apply });
+  return callable as { new (...args: Args): Made; (...args: Args): Made };
 }
 
 /** The code of an `EndpointError`; undefined for any other thrown value. */

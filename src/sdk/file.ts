@@ -6,6 +6,7 @@
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from "@standard-schema/spec";
 import { sharePlace } from "../protocol/file-place.ts";
 import type { FileSpec, JsonSchema } from "../protocol/manifest.ts";
+import { OWN_VENDOR } from "./schema.ts";
 import { unknownOption } from "./unknown.ts";
 
 /** The bytes of a file, as a function may return them. A `Buffer` is a `Uint8Array`. */
@@ -148,7 +149,7 @@ function standard<In, Out>(
   jsonSchema: JsonSchema,
 ): StandardSchemaV1.Props<In, Out> & StandardJSONSchemaV1.Props<In, Out> {
   const converter = { input: () => ({ ...jsonSchema }), output: () => ({ ...jsonSchema }) };
-  return { version: 1, vendor: "tessera", validate, jsonSchema: converter };
+  return { version: 1, vendor: OWN_VENDOR, validate, jsonSchema: converter };
 }
 
 function validateFile(value: unknown, spec: FileSpec): StandardSchemaV1.Result<File> {

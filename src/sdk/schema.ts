@@ -6,6 +6,9 @@ import type { StandardJSONSchemaV1, StandardSchemaV1 } from "@standard-schema/sp
 import type { JsonSchema } from "../protocol/manifest.ts";
 import type { StreamSchema } from "./stream.ts";
 
+/** The vendor of `file()`. */
+export const OWN_VENDOR = "tessera";
+
 /** One schema per argument, by name. */
 export type ArgumentRecord = { readonly [argument: string]: StandardSchemaV1 };
 
@@ -143,6 +146,14 @@ export function jsonSchemaOf(schema: StandardSchemaV1, side: "input" | "output")
     converted = standard.jsonSchema[side]({ target: "draft-2020-12" });
   } catch (err) {
     const detail = err instanceof Error ? err.message : String(err);
+    const file = fileWithin(schema);
+    if (file !== undefined) {
+      throw new Error(
+        `"${file}" is a file() inside a schema of ${standard.vendor}, which knows only its own: ` +
+          `write z.file() there, or name each argument: input: { ${file}: file(), … }`,
+        { cause: err },
+      );
+    }
     throw new Error(
       `no JSON Schema can be made of the ${side} side of a schema of ${standard.vendor} ` +
         `(${detail}); change it, or wrap it: withJsonSchema(schema, { input, output })`,
@@ -151,6 +162,15 @@ export function jsonSchemaOf(schema: StandardSchemaV1, side: "input" | "output")
   }
   const { $schema: _, "~standard": __, ...plain } = JSON.parse(JSON.stringify(converted));
   return plain;
+}
+
+/** The first member of an object's schema that is a `file()` of ours; undefined: there is none. */
+function fileWithin(schema: StandardSchemaV1): string | undefined {
+  const { shape = {} } = schema as { readonly shape?: Readonly<Record<string, unknown>> };
+  const found = Object.entries(shape).find(
+    ([, member]) => isStandardSchema(member) && member["~standard"].vendor === OWN_VENDOR,
+  );
+  return found?.[0];
 }
 
 const VALIBOT_HINT = ", or toStandardJsonSchema(schema) of @valibot/to-json-schema";

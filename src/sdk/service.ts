@@ -7,6 +7,7 @@
 import type { Duration } from "../protocol/duration.ts";
 import { MAX_MOUNTS, type MetricManifest, type ServiceManifest } from "../protocol/manifest.ts";
 import type { PlacementManifest } from "../protocol/placement.ts";
+import type { SetupContext } from "./context.ts";
 import {
   type CallTypes,
   ENDPOINT_OPTIONS,
@@ -112,6 +113,11 @@ export interface FunctionServiceOptions<
    * no calls. Default: ready when it has loaded.
    */
   readonly ready?: Ready;
+  /**
+   * Awaited in each worker before `ready` is asked and its first call comes, for what is loaded
+   * once: weights, connections. An error refuses the service. Default: nothing.
+   */
+  readonly setup?: (context: SetupContext<Declared>) => unknown;
 }
 
 /** Whether a worker may take calls: true, or false or a text that says why not yet. */
@@ -139,6 +145,8 @@ export interface ServiceDefinition
   readonly mounts: readonly ServiceMount[];
   /** Of the function form; a class has a method. */
   readonly ready?: Ready;
+  /** The same. */
+  readonly setup?: (context: SetupContext) => unknown;
 }
 
 /** A service of the function form. Export it as default. */
@@ -216,16 +224,17 @@ export function service(options: ServiceOptions | FunctionServiceOptions): unkno
     ...checkProcesses(processes, place),
     mounts,
   };
-  const asked = checkReady((options as Partial<FunctionServiceOptions>).ready, place);
+  const hooks = checkHooks(options as Partial<FunctionServiceOptions>, place);
   if (!("endpoints" in options)) {
-    if (asked.ready !== undefined) {
-      throw new ServiceDefinitionError(place, "a class says that it is ready by a method, ready()");
+    const [hook] = Object.keys(hooks);
+    if (hook !== undefined) {
+      throw new ServiceDefinitionError(place, `a class has a method for it, ${hook}()`);
     }
     return classDecorator(described, place);
   }
   const endpoints = functionEndpoints(options.endpoints, place, described.mounts.length > 0);
   checkPaths(mounts, endpoints, place);
-  return { [SERVICE]: { ...described, ...asked, endpoints } };
+  return { [SERVICE]: { ...described, ...hooks, endpoints } };
 }
 
 const SERVICE_OPTIONS: Readonly<Record<keyof FunctionServiceOptions, true>> = {
@@ -243,14 +252,26 @@ const SERVICE_OPTIONS: Readonly<Record<keyof FunctionServiceOptions, true>> = {
   models: true,
   mounts: true,
   ready: true,
+  setup: true,
   endpoints: true,
 };
 
-function checkReady(ready: unknown, place: string): Pick<ServiceDefinition, "ready"> {
-  if (ready !== undefined && typeof ready !== "function") {
-    throw new ServiceDefinitionError(place, "ready must be a function that returns true or false");
+type Hooks = Pick<ServiceDefinition, "setup" | "ready">;
+
+function checkHooks(options: Partial<Record<keyof Hooks, unknown>>, place: string): Hooks {
+  const hooks: Partial<Record<keyof Hooks, () => never>> = {};
+  for (const name of ["setup", "ready"] as const) {
+    const hook = options[name];
+    if (hook === undefined) {
+      continue;
+    }
+    if (typeof hook !== "function") {
+      const what = name === "ready" ? "a function that returns true or false" : "a function";
+      throw new ServiceDefinitionError(place, `${name} must be ${what}`);
+    }
+    hooks[name] = hook as () => never;
   }
-  return ready === undefined ? {} : { ready: ready as Ready };
+  return hooks;
 }
 
 function classDecorator(described: Omit<ServiceDefinition, "endpoints">, place: string) {

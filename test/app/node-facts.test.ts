@@ -5,6 +5,7 @@ import { type Disk, openNodeFacts, readDisk } from "../../src/app/node-facts.ts"
 import { GpuLedger } from "../../src/pool/gpus/ledger.ts";
 
 const options = {
+  platformUrl: "https://tessera.example.com",
   sandbox: "kernel",
   limit: { workers: 8, memoryBytes: 1_000 },
   use: () => ({ workers: 3, memoryBytes: 400, waiting: 1, gpus: [] }),

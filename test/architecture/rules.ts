@@ -26,7 +26,12 @@ const TRANSCODING = [
 ];
 
 /** What imports nothing: browsers and commands have it, too. */
-const SELF_CONTAINED = ["src/collections/exact-json.ts", "src/time/backoff.ts", "src/time/race.ts"];
+const SELF_CONTAINED = [
+  "src/collections/exact-json.ts",
+  "src/collections/nearest.ts",
+  "src/time/backoff.ts",
+  "src/time/race.ts",
+];
 
 /**
  * What commands load when they run something on this machine, by who loads it. All others speak to

@@ -8,10 +8,12 @@ import {
   api,
   BadInput,
   type EndpointDecorator,
+  EndpointError,
   type EndpointOptions,
   file,
   type InputSchema,
   type OutputSchema,
+  type SetupContext,
   type SocketContext,
   type SocketDecorator,
   service,
@@ -368,6 +370,40 @@ it("an error for bad input is an invalid argument", () => {
     message: "no",
     name: "BadInput",
   });
+});
+
+it("errors are made with new or without, and begin where they are thrown", () => {
+  const bad = BadInput("no", { cause: "why" });
+  expect(bad).toBeInstanceOf(BadInput);
+  expect(bad).toBeInstanceOf(EndpointError);
+  expect(bad).toMatchObject({ code: "invalid_argument", message: "no", cause: "why" });
+  expect(bad.stack?.split("\n")[1]).toContain("definition.test.ts");
+  expect(EndpointError("not_found", "gone")).toMatchObject({ code: "not_found" });
+  class Worse extends BadInput {}
+  expect(new Worse("no")).toBeInstanceOf(Worse);
+});
+
+it("a file inside an object of another library is refused with what to write there", async () => {
+  const input = z.object({ count: z.int(), image: file() as never });
+  await expect(describeOne({ input })).rejects.toThrow(
+    'endpoint "go": "image" is a file() inside a schema of zod, which knows only its own: write z.file() there, or name each argument: input: { image: file(), … }',
+  );
+});
+
+it("a service of functions sets up before its schemas are asked for, and calls come", async () => {
+  const done: unknown[] = [];
+  const setup = async (context: SetupContext) => done.push(context);
+  const exported = service({ name: "one", setup, endpoints: { go: api({}, () => done.length) } });
+  const context = { metrics: {} };
+  await readyService(exported, definitionOf(exported), context);
+  expect(done).toEqual([context]);
+  const endpoints = { go: api({}, () => 1) };
+  expect(() => service({ name: "one", setup: 3 as never, endpoints })).toThrow(
+    'service "one": setup must be a function',
+  );
+  expect(() => service({ name: "one", setup } as never)).toThrow(
+    'service "one": a class has a method for it, setup()',
+  );
 });
 
 describe("mounted servers", () => {

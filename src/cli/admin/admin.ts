@@ -49,10 +49,18 @@ export async function adminCommand(surroundings: Surroundings): Promise<Command>
     .addCommand(rotateKeysCommand(actions));
 }
 
-const next = (program: string): string => `
-Next, with the platform running and its address for http://localhost:3000:
+/** `url` is where the platform runs; undefined: it does not. */
+const next = (program: string, url: string | undefined): string =>
+  url === undefined
+    ? `
+Next, start the platform, and log in at the address that it names:
 
-  ${program} cloud login --endpoint http://localhost:3000`;
+  ${program} start
+  ${program} cloud login --endpoint http://localhost:3000`
+    : `
+Next:
+
+  ${program} cloud login --endpoint ${url}`;
 
 interface PasswordFlags extends Flags {
   readonly name?: string;
@@ -89,7 +97,8 @@ function setupCommand(actions: AdminActions): Command {
       });
       terminal.say(`Made the organization ${organization} with its admin ${made.email}`);
       tellPassword(terminal, made);
-      terminal.say(next(actions.program));
+      const [node] = await administration.nodes();
+      terminal.say(next(actions.program, node?.facts?.platformUrl));
     });
 }
 

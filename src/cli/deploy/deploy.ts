@@ -40,7 +40,7 @@ export function deployCommand(surroundings: Surroundings): Command {
       "tessera deploy service.py --memory 2Gi",
       "tessera deploy service.py --place remote --require gpu=*",
       "tessera deploy manifest.json --name digits",
-      "tessera deploy .                      what ./tessera.yaml says",
+      "tessera deploy                        what ./tessera.yaml says",
     ],
     run: async (call, flags, [path]) => {
       const plan = await deployPlan(path, flags);

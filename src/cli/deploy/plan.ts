@@ -12,8 +12,9 @@ import {
   settingsOf,
 } from "../deployment/settings.ts";
 import { usageError } from "../failure.ts";
+import { FILE_NAME } from "../here.ts";
 import { type SecretSource, secretSources } from "./secrets.ts";
-import { FILE_NAME, type GivenModels, readTesseraFile, type TesseraFile } from "./tessera-yaml.ts";
+import { type GivenModels, readTesseraFile, type TesseraFile } from "./tessera-yaml.ts";
 
 export interface DeployFlags extends SettingsFlags, PythonFlags {
   readonly name?: string;
@@ -56,7 +57,7 @@ export interface DeployPlan {
   /** Secrets that the service needs, set now or earlier. */
   readonly neededSecrets: readonly string[];
   readonly removedSecrets: readonly string[];
-  /** A `tessera.yaml` beside the service that is not used. */
+  /** A `tessera.yaml` beside the service that is not used, because it is for another one. */
   readonly unread: string | undefined;
 }
 
@@ -68,7 +69,7 @@ export async function deployPlan(
   path: string | undefined,
   flags: DeployFlags,
 ): Promise<DeployPlan> {
-  const { file, from } = await settingsFile(path, flags.file);
+  const { file, from, unread } = await settingsFile(path, flags.file);
   const name = flags.name ?? file.name;
   const program = programOf({ file, from }, name);
   if (program !== undefined && path !== undefined && (await kindOfPlace(path)) !== "folder") {
@@ -107,7 +108,7 @@ export async function deployPlan(
     secrets: secretSources(flags.secret ?? []),
     neededSecrets: [...new Set([...file.secrets, ...tokensOf(file.models)])],
     removedSecrets,
-    unread: from === undefined ? await besides(servicePath) : undefined,
+    unread,
   };
 }
 
@@ -137,18 +138,26 @@ interface Settings {
   readonly file: TesseraFile;
   /** Undefined when no file is used. */
   readonly from: string | undefined;
+  /** A file beside the service that is for another one. */
+  readonly unread?: string;
 }
+
+const NO_SETTINGS: TesseraFile = {
+  settings: {},
+  secrets: [],
+  include: [],
+  packages: [],
+  models: {},
+};
 
 async function settingsFile(
   path: string | undefined,
   given: string | undefined,
 ): Promise<Settings> {
-  const isFolder = path !== undefined && (await kindOfPlace(path)) === "folder";
-  const from =
-    given ?? (path === undefined ? FILE_NAME : isFolder ? join(path, FILE_NAME) : undefined);
-  if (from === undefined) {
-    return { file: { settings: {}, secrets: [], include: [], packages: [], models: {} }, from };
+  if (given === undefined && path !== undefined && (await kindOfPlace(path)) !== "folder") {
+    return await settingsBeside(path);
   }
+  const from = given ?? join(path ?? ".", FILE_NAME);
   if (given === undefined && (await kindOfPlace(from)) !== "file") {
     throw usageError(
       `there is no ${from}`,
@@ -156,6 +165,18 @@ async function settingsFile(
     );
   }
   return { file: await readTesseraFile(from), from };
+}
+
+/** The settings in the folder of a service, where they are for this one. */
+async function settingsBeside(path: string): Promise<Settings> {
+  const from = join(dirname(path), FILE_NAME);
+  if ((await kindOfPlace(from)) !== "file") {
+    return { file: NO_SETTINGS, from: undefined };
+  }
+  const file = await readTesseraFile(from);
+  return file.service !== undefined && resolve(dirname(path), file.service) === resolve(path)
+    ? { file, from }
+    : { file: NO_SETTINGS, from: undefined, unread: from };
 }
 
 /** What is served of a file or a folder. */
@@ -167,11 +188,8 @@ interface Served {
   readonly env: { readonly [name: string]: string };
 }
 
-/** The service in a file, or what the settings of a folder say that it is. */
+/** The service in a file, with its settings beside it, or what those of a folder say that it is. */
 export async function servedIn(path: string): Promise<Served> {
-  if ((await kindOfPlace(path)) !== "folder") {
-    return { servicePath: path, env: {} };
-  }
   const read = () => settingsFile(path, undefined);
   const given = await read();
   const { env = {} } = given.file.settings;
@@ -217,11 +235,6 @@ async function serviceOf(path: string | undefined, { file, from }: Settings): Pr
     );
   }
   return resolve(dirname(from ?? "."), file.service);
-}
-
-async function besides(servicePath: string): Promise<string | undefined> {
-  const path = join(dirname(servicePath), FILE_NAME);
-  return (await kindOfPlace(path)) === "file" ? path : undefined;
 }
 
 async function kindOfPlace(path: string): Promise<"file" | "folder" | undefined> {

@@ -84,7 +84,7 @@ export class Deploying {
     const { unread, python, probing } = this.#plan;
     const { given, signal, resources } = options;
     if (unread !== undefined) {
-      this.#call.done(`${unread} is not read: deploy its folder, or add --file`);
+      this.#call.done(`${unread} is for another service, and is not read`);
     }
     if (source.kind === "artifact") {
       this.#progress.step("reading the artifact");

@@ -15,9 +15,8 @@ import {
   SETTINGS,
 } from "../deployment/settings.ts";
 import { CliError, ExitCode, usageError } from "../failure.ts";
+import { MAX_TESSERA_YAML_BYTES } from "../here.ts";
 import { plain } from "../plain.ts";
-
-export const FILE_NAME = "tessera.yaml";
 
 /** The parsed file; paths are relative to it. */
 export interface TesseraFile {
@@ -69,8 +68,6 @@ const PROGRAM = [
 const MAX_PORT = 65_535;
 /** Requests and WebSockets that one worker takes at a time, as for every mounted server. */
 const MAX_CONCURRENCY = 10_000;
-/** File `tessera.yaml` of a service. */
-const MAX_TESSERA_YAML_BYTES = 1024 * 1024;
 
 /** Reads the file. Throws a usage error that names the faulty line. */
 export async function readTesseraFile(path: string): Promise<TesseraFile> {

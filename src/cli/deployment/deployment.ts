@@ -11,6 +11,7 @@ import {
   YES,
   type YesFlags,
 } from "../command.ts";
+import { NAME_OR_HERE, nameOrHere } from "../here.ts";
 import { LIST_OPTIONS, type ListFlags, mentionMore, readPages } from "../lists.ts";
 import { confirmSecretsCommand } from "./confirm-secrets.ts";
 import { logsCommand } from "./logs.ts";
@@ -97,10 +98,11 @@ function listCommand(actions: CloudActions): Command {
 function getCommand(actions: CloudActions): Command {
   return callCommand<CallFlags>("get", actions, {
     description: "Show how a deployment fares, how it runs and where it is called.",
-    arguments: [NAME],
+    arguments: [NAME_OR_HERE],
     examples: ["tessera deployment get summarizer"],
-    run: async (call, _flags, [name = ""]) => {
+    run: async (call, _flags, [given]) => {
       const { organization } = call;
+      const name = await nameOrHere(given);
       showDeployment(
         call,
         await call.client.deployments.getDeployment({ organization, deployment: name }),

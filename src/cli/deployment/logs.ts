@@ -13,11 +13,11 @@ import {
   callCommand,
   option,
 } from "../command.ts";
+import { NAME_OR_HERE, nameOrHere } from "../here.ts";
 import { jsonText } from "../output.ts";
 import { plain } from "../plain.ts";
 import { followStream, type StreamProgress } from "../reconnect.ts";
 import { parsePastMoment } from "../times.ts";
-import { NAME } from "./view.ts";
 
 interface LogsFlags extends CallFlags {
   readonly follow?: boolean;
@@ -38,7 +38,7 @@ const LEVELS = ["info", "warn", "error"];
 export function logsCommand(actions: CloudActions): Command {
   return callCommand<LogsFlags>("logs", actions, {
     description: "Show what the workers of a deployment write; the newest 10,000 lines are kept.",
-    arguments: [NAME],
+    arguments: [NAME_OR_HERE],
     options: [
       option("-f, --follow", "go on with the lines to come, until Ctrl-C"),
       option("--tail <count>", "how many of the last lines").default(100).argParser(tailOf),
@@ -55,7 +55,8 @@ export function logsCommand(actions: CloudActions): Command {
       "tessera deployment logs summarizer --search timeout --since 2h",
       "tessera deployment logs summarizer --output json | jq .text",
     ],
-    run: async (call, flags, [name = ""]) => {
+    run: async (call, flags, [given]) => {
+      const name = await nameOrHere(given);
       using interruption = call.terminal.streams.interruption();
       await new Reading(call, name, interruption.signal).run(flags, filterOf(flags, call));
     },
@@ -143,10 +144,12 @@ class Reading {
   }
 }
 
-/** `08:30:12.345 r3 1a2b/0 text`: time, revision, node and worker, text. */
+/** `08:30:12.345 r3 n1/1a2b text`: time, revision, the worker with its node, text. */
 function logText({ time, revision, node, worker, stream, text }: DeploymentLogLine): string {
   const at = time === undefined ? "" : new Date(timestampMs(time)).toISOString().slice(0, 23);
-  const where = worker === "" ? node : `${node}/${worker}`;
+  // The id of a worker begins with the name of its node, but for one that has joined.
+  const isNamed = worker.startsWith(`${node}/`);
+  const where = worker === "" ? node : isNamed ? worker : `${node}/${worker}`;
   const mark = stream === "stdout" ? " " : stream === "stderr" ? "!" : "*";
   return `${at.replace("T", " ")}Z r${revision} ${plain(where)} ${mark} ${plain(text)}`;
 }

@@ -9,6 +9,7 @@ import {
 } from "../../client/index.ts";
 import { type CallFlags, type CloudActions, callCommand, option } from "../command.ts";
 import { usageError } from "../failure.ts";
+import { NAME_OR_HERE, nameOrHere } from "../here.ts";
 import { LIST_OPTIONS, type ListFlags, mentionMore, readPages } from "../lists.ts";
 import { plain } from "../plain.ts";
 import { inUnits } from "../sizes.ts";
@@ -18,10 +19,11 @@ import { NAME, revisionTable } from "./view.ts";
 export function revisionsCommand(actions: CloudActions): Command {
   return callCommand<ListFlags>("revisions", actions, {
     description: "List what was deployed, newest first.",
-    arguments: [NAME],
+    arguments: [NAME_OR_HERE],
     options: LIST_OPTIONS,
     examples: ["tessera deployment revisions summarizer"],
-    run: async (call, flags, [name = ""]) => {
+    run: async (call, flags, [given]) => {
+      const name = await nameOrHere(given);
       const { organization, client } = call;
       const { items, nextPageToken } = await readPages(flags, async (page) => {
         const request = { organization, deployment: name, ...page };

@@ -29,7 +29,7 @@ export async function logInByDevice(options: LoginOptions, clock: Clock): Promis
   const { signal } = interruption;
   const started = await client.login.startDeviceLogin({ hostName }, { signal });
   terminal.say(
-    `Open this page in any browser, sign in, and type the code:\n\n  ${plain(started.verificationUrl)}\n  ${plain(started.userCode)}\n\nWaiting for your answer there (Ctrl-C gives up) …`,
+    `Open this page in any browser, and allow it there if it shows the code ${plain(started.userCode)}:\n\n  ${plain(started.verificationUrlComplete)}\n\nWaiting for your answer there (Ctrl-C gives up) …`,
   );
   const { interval } = started;
   let waitMs =

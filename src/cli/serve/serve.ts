@@ -2,7 +2,6 @@
 import { Command } from "commander";
 import type { Flags } from "../../config/settings.ts";
 import type { Surroundings } from "../command.ts";
-import { servedIn } from "../deploy/plan.ts";
 import { addSettings } from "../settings.ts";
 import { sayStopping, stopBeforeReady, stopSignal, stopWithin } from "../stopping.ts";
 import { greeting } from "./greeting.ts";
@@ -15,7 +14,7 @@ Examples:
   $ tessera serve service.ts                        serve on http://localhost:3000
   $ tessera serve service.ts --watch                reload when a source file changes
   $ tessera serve service.py --python .venv/bin/python
-  $ tessera serve .                                 what ./tessera.yaml says
+  $ tessera serve                                   what ./tessera.yaml says
   $ tessera serve service.ts --database ./tasks.db  keep tasks over restarts
   $ TESSERA_TOKEN=… tessera serve service.ts --host 0.0.0.0`;
 
@@ -33,10 +32,10 @@ export async function serveCommand(
         : "Serve one service from its source file, for developing it.",
     )
     .argument(
-      "<service>",
-      "TypeScript or JavaScript file that exports a service; in Python: file.py, file.py:Name, package.module:Name; or a folder whose tessera.yaml names one, or a command",
+      "[service]",
+      "TypeScript or JavaScript file that exports a service; in Python: file.py, file.py:Name, package.module:Name; or a folder whose tessera.yaml names one, or a command (default: what ./tessera.yaml says)",
     )
-    .action((path: string, flags: Flags) => run(path, flags, surroundings));
+    .action((path: string | undefined, flags: Flags) => run(path ?? ".", flags, surroundings));
   addSettings(command, isDev ? others : SERVE_SETTINGS, { file: undefined });
   if (isDev) {
     // Commander gives watch then, true unless this flag is there.
@@ -48,9 +47,12 @@ export async function serveCommand(
 /** Serves until a signal; a second one ends the process at once. */
 async function run(path: string, flags: Flags, { env, streams }: Surroundings): Promise<void> {
   const { readServeConfig } = await import("../../config/serve.ts");
+  const read = readServeConfig(path, flags, env);
+  // Before what takes longer to load than this.
+  streams.stderr.write(`Loading ${path === "." ? "what ./tessera.yaml says" : path} …\n`);
+  const { servedIn } = await import("../deploy/plan.ts");
   const { servicePath, program, env: variables } = await servedIn(path);
-  const read = readServeConfig(servicePath, flags, env);
-  const { config } = read;
+  const config = { ...read.config, servicePath };
   const secrets = { ...read.secrets, workerEnv: { ...variables, ...read.secrets.workerEnv } };
   const signalled = stopSignal();
   const serve = async () =>

@@ -1,9 +1,16 @@
 /** `tessera token create` and `update`. */
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Command } from "commander";
-import { CreateTokenResponseSchema, TokenAccess, TokenKind } from "../../client/index.ts";
+import {
+  CreateTokenResponseSchema,
+  type Deployment,
+  type Token,
+  TokenAccess,
+  TokenKind,
+} from "../../client/index.ts";
 import { type CloudActions, type CommandRun, callCommand, option } from "../command.ts";
 import { CliError, usageError } from "../failure.ts";
+import { plain } from "../plain.ts";
 import {
   ELEVATED_NOTE,
   SESSION_OPTIONS,
@@ -88,11 +95,47 @@ async function createToken(
     intro: `Made token ${name} (${created.token?.tokenId}).`,
     login: created.loginCommand,
   });
+  await tellUse(call, created.token);
   if (created.token?.access.includes(TokenAccess.MONITORING)) {
     const { terminal, context } = call;
     const value = terminal.interactive ? created.value : undefined;
     terminal.say(`\nFor the configuration of your Prometheus:\n`);
     terminal.say(scrapeConfig(context.endpoint, value));
+  }
+}
+
+/** Says what to do with a token that is for a deployment: call it, or join a machine. */
+async function tellUse(call: CommandRun, token: Token | undefined): Promise<void> {
+  const { access = [], allDeployments = false, deployments: [named] = [] } = token ?? {};
+  if (token === undefined || (named === undefined && !allDeployments)) {
+    return;
+  }
+  const found = await exampleOf(call, token);
+  const name = plain(found?.name ?? named ?? "<deployment>");
+  const endpoint = plain(found?.endpoints[0]?.name ?? "<endpoint>");
+  call.terminal.say(
+    access.includes(TokenAccess.WORKER)
+      ? `Join a machine with it, as TESSERA_WORKER_TOKEN: tessera worker --join ${call.context.endpoint} --deployment ${name}`
+      : `Call with it, as TESSERA_TOKEN: tessera call ${endpoint} ${found === undefined ? `--deployment ${name}` : `--url ${plain(found.url)}`}`,
+  );
+}
+
+/** A deployment that the token is for; undefined where this login sees none. */
+async function exampleOf(
+  { client, loggedIn }: CommandRun,
+  { organization, deployments: [deployment] }: Token,
+): Promise<Deployment | undefined> {
+  if (!loggedIn) {
+    return undefined;
+  }
+  try {
+    if (deployment !== undefined) {
+      return await client.deployments.getDeployment({ organization, deployment });
+    }
+    return (await client.deployments.listDeployments({ organization, pageSize: 1 })).deployments[0];
+  } catch {
+    // It is only an example: a token may make others and see no deployments.
+    return undefined;
   }
 }
 

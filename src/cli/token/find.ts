@@ -1,8 +1,11 @@
 /** Finds tokens: lists them in pages, or resolves one by id or name. */
+
 import { type Token, TokenKind } from "../../client/index.ts";
+import { nearest } from "../../collections/nearest.ts";
 import type { CommandRun } from "../command.ts";
 import { CliError, ExitCode, usageError } from "../failure.ts";
 import { type ListFlags, type ListPage, readPages } from "../lists.ts";
+import { plain } from "../plain.ts";
 import { KINDS } from "./flags.ts";
 
 /** The argument of commands about one token. */
@@ -40,9 +43,16 @@ export async function findToken(call: CommandRun, text: string): Promise<Token> 
   const { items } = await readTokens(call, { limit: MAX_SEARCHED_TOKENS });
   const [found, ...others] = items.filter(({ name }) => name === text);
   if (found === undefined) {
+    const meant = nearest(
+      text,
+      items.map(({ name }) => name),
+    );
     throw new CliError(`no token has the id or name ${JSON.stringify(text)}`, {
       exitCode: ExitCode.notFound,
-      hint: "tessera token list shows those that you may see",
+      hint:
+        meant === undefined
+          ? "tessera token list shows those that you may see"
+          : `did you mean ${plain(meant)}?`,
     });
   }
   if (others.length > 0) {

@@ -10,6 +10,8 @@ import type { EndpointSummary } from "./revisions.ts";
 /** What a node says of itself with each heartbeat. */
 export interface NodeFacts {
   readonly version: string;
+  /** Where people reach the platform; undefined for a node of an earlier version. */
+  readonly platformUrl?: string;
   /** What holds the workers of deployments: `kernel` or `permission`. */
   readonly sandbox: string;
   /** Workers that run, and how many may. */

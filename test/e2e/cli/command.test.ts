@@ -72,7 +72,6 @@ describe("what is not a command", { timeout: PROCESS_MS }, () => {
   it.each([
     ["an unknown command", ["srve"], "unknown command 'srve'"],
     ["an unknown option", ["serve", fine, "--prot", "1"], "unknown option '--prot'"],
-    ["no service", ["serve"], "missing required argument 'service'"],
     ["two services", ["serve", fine, fine], "too many arguments"],
     ["an option without its value", ["serve", fine, "--port"], "argument missing"],
   ])("is refused with a hint at the help: %s", async (_, args, words) => {
@@ -112,6 +111,17 @@ describe("a service file that cannot be served", { timeout: PROCESS_MS }, () => 
     expectRefusal(ended, /there is no .*tessera\.yaml\nname the service, such as service\.ts/, 2);
   });
 
+  it("is that of ./tessera.yaml where none is named, and said before it is loaded", async () => {
+    const ended = await run(["serve", "--port", "0"], { cwd: folder });
+    expectRefusal(
+      ended,
+      /^Loading what .\/tessera.yaml says …\ntessera: there is no tessera.yaml/,
+      2,
+    );
+    const named = await run(["serve", "nothing.ts", "--port", "0"], { cwd: folder });
+    expectRefusal(named, /^Loading nothing\.ts …\n/);
+  });
+
   it("is refused with line and column when it does not compile", async () => {
     const path = written(
       "broken.ts",
@@ -140,32 +150,33 @@ function refused(name: string): string {
 
 describe("a configuration that cannot be", { timeout: PROCESS_MS }, () => {
   it.each([
-    ["--port", "x", /--port must be a whole number from 0 to 65535, not "x"/],
-    ["--workers", "0", /--workers must be a whole number from 1/],
-    ["--host", "203.0.113.9", /cannot listen on 203\.0\.113\.9:\d+: .*check --host/],
-    ["--token", "short", /must have 8 to 1024 characters/],
-    ["--database", join(folder, "nowhere", "x.db"), /folder .*nowhere does not exist/],
-    ["--database", folder, /it is a folder/],
+    ["--port", "x", /--port must be a whole number from 0 to 65535, not "x"/, 2],
+    ["--workers", "0", /--workers must be a whole number from 1/, 2],
+    ["--host", "203.0.113.9", /cannot listen on 203\.0\.113\.9:\d+: .*check --host/, 1],
+    ["--token", "short", /must have 8 to 1024 characters/, 2],
+    ["--database", join(folder, "nowhere", "x.db"), /folder .*nowhere does not exist/, 1],
+    ["--database", folder, /it is a folder/, 1],
     [
       "--database",
       written("notes.db", "not a database ".repeat(100)),
       /notes\.db: it is a file of another kind/,
+      1,
     ],
-  ])("is refused: %s %j", async (option, value, words) => {
-    expectRefusal(await run(["serve", fine, option, value]), words);
+  ])("is refused: %s %j", async (option, value, words, code) => {
+    expectRefusal(await run(["serve", fine, option, value]), words, code);
   });
 
   it("is refused without showing the password: an unknown kind of database", async () => {
     const ended = await run(["serve", fine, "--database", "mongodb://me:secret@host/db"]);
-    expectRefusal(ended, /the scheme mongodb:\/\/ is not known/);
+    expectRefusal(ended, /the scheme mongodb:\/\/ is not known/, 2);
     expect(ended.stderr).not.toContain("secret");
   });
 
   it("is refused when it comes from the environment", async () => {
     const token = await run(["serve", fine], { env: { TESSERA_TOKEN: "short" } });
-    expectRefusal(token, /TESSERA_TOKEN/);
+    expectRefusal(token, /TESSERA_TOKEN/, 2);
     const level = await run(["serve", fine], { env: { TESSERA_LOG_LEVEL: "loud" } });
-    expectRefusal(level, /TESSERA_LOG_LEVEL must be one of debug, info/);
+    expectRefusal(level, /TESSERA_LOG_LEVEL must be one of debug, info/, 2);
   });
 });
 

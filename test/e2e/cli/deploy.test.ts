@@ -116,6 +116,28 @@ describe("tessera deploy", { timeout: BUILD_MS }, () => {
     expect(to.revisions).toHaveLength(1);
   });
 
+  it("reads tessera.yaml beside a service that is named, where it is for that one", async () => {
+    const deployed = async (yaml: string) => {
+      file("tessera.yaml", yaml);
+      const { code, stderr } = await to.run(["deploy", source]);
+      expect({ code, stderr }).toEqual({ code: 0, stderr });
+      return stderr;
+    };
+    const source = file(
+      "service.mjs",
+      'import { service, api } from "tessera-platform";\nexport default service({ name: "tiny", endpoints: { hello: api({}, () => 1) } });\n',
+    );
+    expect(await deployed("service: service.mjs\nname: small\nmemory: 256Mi\n")).not.toContain(
+      "is not read",
+    );
+    expect(to.revisions[0]).toMatchObject({ deployment: "small", settings: { memoryMib: 256 } });
+    to.states = [{ status: DeploymentStatus.READY, revision: 2 }];
+    expect(await deployed("service: other.mjs\nname: other\n")).toContain(
+      "is for another service, and is not read",
+    );
+    expect(to.revisions[1]?.deployment).not.toBe("other");
+  });
+
   it("does what tessera.yaml says, unless flags say otherwise", async () => {
     file(
       "service.js",

@@ -43,6 +43,7 @@ async function platform(
         deviceCode: "secret-code",
         userCode: "BCDF-GHJK",
         verificationUrl: "https://tessera.example.com/device",
+        verificationUrlComplete: "https://tessera.example.com/device?user_code=BCDF-GHJK",
         interval: { seconds: 2n, nanos: 500_000_000 },
       }),
       redeemDeviceLogin: ({ deviceCode }) => {
@@ -77,7 +78,7 @@ describe("a login with a code", () => {
       code: 0,
       stdout: "Logged in to organization acme as ada@example.com\n",
     });
-    expect(stderr).toContain("https://tessera.example.com/device\n  BCDF-GHJK\n");
+    expect(stderr).toMatch(/the code BCDF-GHJK:\n\n {2}https:\S+\/device\?user_code=BCDF-GHJK\n/);
     expect(stderr).not.toContain("secret-code");
     expect(stderr).not.toContain(VALUE);
     expect(person.waitsMs).toEqual([2500, 2500, 2500]);

@@ -44,6 +44,9 @@ describe("where workers run, on the command line", () => {
     await bring(readFileSync(MANIFEST, "utf8"));
     await worker.open({ is_prime: 1, count: 1 });
     const listed = await at.ada.run(["worker", "list"]);
+    const other = await at.ada.run(["worker", "list", "--deployment", "prime"]);
+    expect(other).toMatchObject({ code: 4, stdout: "" });
+    expect(other.stderr).toContain('"prime" does not exist\ndid you mean primes?');
     expect(listed.stdout).toMatch(/^\S+ +primes +1 +ready +0 +gpu-7 \(linux-x64\) +zone=b +\S/m);
   });
 

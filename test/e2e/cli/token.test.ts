@@ -38,6 +38,21 @@ describe("token create", () => {
     expect(await at.platform.whoIs(bearer(stdout.trim()))).toBe(200);
   });
 
+  it("says what to do next with a token for a deployment", async () => {
+    const { url } = json(await at.ada.run(["deployment", "get", "summarizer", "--json"]));
+    const next = async (...args: string[]) => {
+      const given = ["token", "create", "next", ...args, "--password-stdin"];
+      const made = await at.ada.run(given, { input: PASSWORD });
+      return made.stderr.trim().split("\n").at(-1);
+    };
+    expect(await next("--deployment", "summarizer")).toBe(
+      `Call with it, as TESSERA_TOKEN: tessera call <endpoint> --url ${url}`,
+    );
+    expect(await next("--worker", "--deployment", "summarizer")).toBe(
+      `Join a machine with it, as TESSERA_WORKER_TOKEN: tessera worker --join ${at.platform.url} --deployment summarizer`,
+    );
+  });
+
   it("shows a person at a terminal the command that logs in, which works", async () => {
     const { stdout, stderr } = await at.ada.run(
       ["token", "create", "desk", "--developer-operations"],

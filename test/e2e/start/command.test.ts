@@ -41,6 +41,8 @@ describe("tessera start", () => {
 
     const setup = await cli(...args);
     expect(setup.stderr).toContain(`Made the organization acme with its admin ${EMAIL}`);
+    const at = url.replace("127.0.0.1", "localhost");
+    expect(setup.stderr).toMatch(new RegExp(`cloud login --endpoint ${at}\\n`));
     const password = setup.stdout.trim();
     expect(password).toMatch(/^\w{20}$/);
 
@@ -133,15 +135,15 @@ describe("tessera start", () => {
   });
 
   it.each([
-    ["what is no database", "mysql://me:hidden@host/db", "DATABASE_URL takes the path"],
-    ["what is no address", "postgres://me:hidden@:x/db", "not a valid address"],
-    ["where nothing listens", "postgres://me:hidden@127.0.0.1:1/db", "nothing listens there"],
-    ["a folder that is not there", "/nowhere/at/all.db", "the folder /nowhere/at does not exist"],
-  ])("says what is wrong with DATABASE_URL: %s", async (_what, database, message) => {
+    ["what is no database", "mysql://me:hidden@host/db", "DATABASE_URL takes the path", 2],
+    ["what is no address", "postgres://me:hidden@:x/db", "not a valid address", 2],
+    ["where nothing listens", "postgres://me:hidden@127.0.0.1:1/db", "nothing listens there", 1],
+    ["a folder not there", "/nowhere/at/all.db", "the folder /nowhere/at does not exist", 1],
+  ])("says what is wrong with DATABASE_URL: %s", async (_what, database, message, code) => {
     using folder = new Folder();
     const env = { DATABASE_URL: database, TESSERA_DATABASE_WAIT: "0s" };
     const ended = await run(["start"], { cwd: folder.path, env });
-    expect(ended.code).toBe(1);
+    expect(ended.code).toBe(code);
     expect(ended.stderr).toContain(message);
     expect(ended.stderr).not.toContain("hidden");
     expect(ended.stderr.trim().split("\n")).toHaveLength(1);

@@ -140,6 +140,7 @@ function commandLoader(of: Surroundings): LoadCommand {
     org: async () => (await import("./cli/organization/organization.ts")).orgCommand(of),
     member: async () => (await import("./cli/organization/member.ts")).memberCommand(of),
     deployment: async () => (await import("./cli/deployment/deployment.ts")).deploymentCommand(of),
+    secret: async () => (await import("./cli/secret/secret.ts")).secretCommand(of),
     model: async () => (await import("./cli/model/model.ts")).modelCommand(of),
     audit: async () => (await import("./cli/organization/audit.ts")).auditCommand(of),
     completion: async () => (await import("./cli/completion/completion.ts")).completionCommand(of),

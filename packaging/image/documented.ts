@@ -68,6 +68,7 @@ export const NOT_IN_IMAGE: readonly (readonly [...Block, reason: string])[] = [
   ["docs/platform.md", "npx tessera admin setup", "the command of docs/install.md, which runs"],
   ["docs/platform.md", "npx tessera cloud login", "a person confirms it in a browser"],
   ["docs/platform.md", "TESSERA_SMTP_URL=", "needs a mail server"],
+  ["docs/deploy.md", "npx tessera secret set", "asks for a value in a terminal"],
   ["docs/deploy.md", "npx tessera token create gpu-1", "needs a machine with that name and label"],
   ["docs/backup.md", "pg_dump", "needs Postgres and its programs"],
   ["docs/backup.md", "createdb", "needs Postgres and its programs"],

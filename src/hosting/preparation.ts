@@ -393,13 +393,14 @@ export function releaseLater({ index, release }: HeldArtifact): void {
 
 /** Identifies how a deployment runs: records with equal keys need no roll-out between them. */
 export function keyOf(record: DesiredDeployment): string {
-  const { targetRevision, digest, settings, secretsSince, secretsConfirmed } = record;
+  const { targetRevision, digest, settings, secretsConfirmed } = record;
+  const { secretsSince, secretsVersion } = record;
   const { memoryMib, cpu, env, network, requires, place, readyTimeoutMs, processes } = settings;
   const { gpus, gpuMemoryMib } = settings;
   return JSON.stringify([
     [targetRevision, digest, memoryMib, cpu, Object.entries(env).toSorted(), network],
     [Object.entries(requires).toSorted(), place, readyTimeoutMs, processes, gpus, gpuMemoryMib],
-    [secretsSince, secretsConfirmed],
+    [secretsSince, secretsVersion, secretsConfirmed],
   ]);
 }
 

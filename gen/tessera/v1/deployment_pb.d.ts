@@ -430,8 +430,8 @@ export declare type DeploymentSettings = Message<"tessera.v1.DeploymentSettings"
 
   /**
    * The names of the secrets, which workers find in their environment too. In
-   * answers only: CreateRevision sets secrets, and their values are never
-   * shown.
+   * answers only: UpdateSecrets and CreateRevision set secrets, and their values
+   * are never shown.
    *
    * @generated from field: repeated string secret_names = 6;
    */
@@ -583,8 +583,8 @@ export declare type DeploymentSettingsJson = {
 
   /**
    * The names of the secrets, which workers find in their environment too. In
-   * answers only: CreateRevision sets secrets, and their values are never
-   * shown.
+   * answers only: UpdateSecrets and CreateRevision set secrets, and their values
+   * are never shown.
    *
    * @generated from field: repeated string secret_names = 6;
    */
@@ -2484,6 +2484,264 @@ export declare type RollBackDeploymentRequestJson = {
 export declare const RollBackDeploymentRequestSchema: GenMessage<RollBackDeploymentRequest, {jsonType: RollBackDeploymentRequestJson}>;
 
 /**
+ * ListSecretsRequest names a deployment.
+ *
+ * @generated from message tessera.v1.ListSecretsRequest
+ */
+export declare type ListSecretsRequest = Message<"tessera.v1.ListSecretsRequest"> & {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization: string;
+
+  /**
+   * The deployment's name.
+   *
+   * @generated from field: string deployment = 2;
+   */
+  deployment: string;
+};
+
+/**
+ * ListSecretsRequest names a deployment.
+ *
+ * @generated from message tessera.v1.ListSecretsRequest
+ */
+export declare type ListSecretsRequestJson = {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization?: string;
+
+  /**
+   * The deployment's name.
+   *
+   * @generated from field: string deployment = 2;
+   */
+  deployment?: string;
+};
+
+/**
+ * Describes the message tessera.v1.ListSecretsRequest.
+ * Use `create(ListSecretsRequestSchema)` to create a new message.
+ */
+export declare const ListSecretsRequestSchema: GenMessage<ListSecretsRequest, {jsonType: ListSecretsRequestJson}>;
+
+/**
+ * ListSecretsResponse has the secrets of a deployment.
+ *
+ * @generated from message tessera.v1.ListSecretsResponse
+ */
+export declare type ListSecretsResponse = Message<"tessera.v1.ListSecretsResponse"> & {
+  /**
+   * The secrets, by name; at most 100.
+   *
+   * @generated from field: repeated tessera.v1.Secret secrets = 1;
+   */
+  secrets: Secret[];
+};
+
+/**
+ * ListSecretsResponse has the secrets of a deployment.
+ *
+ * @generated from message tessera.v1.ListSecretsResponse
+ */
+export declare type ListSecretsResponseJson = {
+  /**
+   * The secrets, by name; at most 100.
+   *
+   * @generated from field: repeated tessera.v1.Secret secrets = 1;
+   */
+  secrets?: SecretJson[];
+};
+
+/**
+ * Describes the message tessera.v1.ListSecretsResponse.
+ * Use `create(ListSecretsResponseSchema)` to create a new message.
+ */
+export declare const ListSecretsResponseSchema: GenMessage<ListSecretsResponse, {jsonType: ListSecretsResponseJson}>;
+
+/**
+ * Secret is a sealed value that the workers of a deployment find in their
+ * environment, as it is told: without the value.
+ *
+ * @generated from message tessera.v1.Secret
+ */
+export declare type Secret = Message<"tessera.v1.Secret"> & {
+  /**
+   * Its name.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * When its value was set last.
+   *
+   * @generated from field: google.protobuf.Timestamp set_at = 2;
+   */
+  setAt?: Timestamp | undefined;
+
+  /**
+   * Who set it: an e-mail address, or `token <name>`.
+   *
+   * @generated from field: string set_by = 3;
+   */
+  setBy: string;
+
+  /**
+   * Whether workers of the target revision do not get it until somebody confirms
+   * it; see ConfirmSecrets.
+   *
+   * @generated from field: bool withheld = 4;
+   */
+  withheld: boolean;
+};
+
+/**
+ * Secret is a sealed value that the workers of a deployment find in their
+ * environment, as it is told: without the value.
+ *
+ * @generated from message tessera.v1.Secret
+ */
+export declare type SecretJson = {
+  /**
+   * Its name.
+   *
+   * @generated from field: string name = 1;
+   */
+  name?: string;
+
+  /**
+   * When its value was set last.
+   *
+   * @generated from field: google.protobuf.Timestamp set_at = 2;
+   */
+  setAt?: TimestampJson;
+
+  /**
+   * Who set it: an e-mail address, or `token <name>`.
+   *
+   * @generated from field: string set_by = 3;
+   */
+  setBy?: string;
+
+  /**
+   * Whether workers of the target revision do not get it until somebody confirms
+   * it; see ConfirmSecrets.
+   *
+   * @generated from field: bool withheld = 4;
+   */
+  withheld?: boolean;
+};
+
+/**
+ * Describes the message tessera.v1.Secret.
+ * Use `create(SecretSchema)` to create a new message.
+ */
+export declare const SecretSchema: GenMessage<Secret, {jsonType: SecretJson}>;
+
+/**
+ * UpdateSecretsRequest changes secrets.
+ *
+ * @generated from message tessera.v1.UpdateSecretsRequest
+ */
+export declare type UpdateSecretsRequest = Message<"tessera.v1.UpdateSecretsRequest"> & {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization: string;
+
+  /**
+   * The deployment's name.
+   *
+   * @generated from field: string deployment = 2;
+   */
+  deployment: string;
+
+  /**
+   * Secrets to set, by name. They are stored sealed and never shown again. Other
+   * secrets stay unchanged.
+   *
+   * @generated from field: map<string, string> secrets = 3;
+   */
+  secrets: { [key: string]: string };
+
+  /**
+   * Names of secrets to delete; unknown names, and those that are set as well,
+   * are ignored.
+   *
+   * @generated from field: repeated string remove_secrets = 4;
+   */
+  removeSecrets: string[];
+
+  /**
+   * If it is not 0, the `version` of the deployment as it was read: nothing is
+   * changed where somebody else has changed it since.
+   *
+   * @generated from field: int32 version = 5;
+   */
+  version: number;
+};
+
+/**
+ * UpdateSecretsRequest changes secrets.
+ *
+ * @generated from message tessera.v1.UpdateSecretsRequest
+ */
+export declare type UpdateSecretsRequestJson = {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization?: string;
+
+  /**
+   * The deployment's name.
+   *
+   * @generated from field: string deployment = 2;
+   */
+  deployment?: string;
+
+  /**
+   * Secrets to set, by name. They are stored sealed and never shown again. Other
+   * secrets stay unchanged.
+   *
+   * @generated from field: map<string, string> secrets = 3;
+   */
+  secrets?: { [key: string]: string };
+
+  /**
+   * Names of secrets to delete; unknown names, and those that are set as well,
+   * are ignored.
+   *
+   * @generated from field: repeated string remove_secrets = 4;
+   */
+  removeSecrets?: string[];
+
+  /**
+   * If it is not 0, the `version` of the deployment as it was read: nothing is
+   * changed where somebody else has changed it since.
+   *
+   * @generated from field: int32 version = 5;
+   */
+  version?: number;
+};
+
+/**
+ * Describes the message tessera.v1.UpdateSecretsRequest.
+ * Use `create(UpdateSecretsRequestSchema)` to create a new message.
+ */
+export declare const UpdateSecretsRequestSchema: GenMessage<UpdateSecretsRequest, {jsonType: UpdateSecretsRequestJson}>;
+
+/**
  * ConfirmSecretsRequest names what is confirmed.
  *
  * @generated from message tessera.v1.ConfirmSecretsRequest
@@ -3759,6 +4017,38 @@ export declare const DeploymentService: GenService<{
   rollBackDeployment: {
     methodKind: "unary";
     input: typeof RollBackDeploymentRequestSchema;
+    output: typeof DeploymentSchema;
+  },
+  /**
+   * ListSecrets lists the secrets of a deployment, by name, without their values,
+   * which are never shown.
+   *
+   * Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND).
+   *
+   * @generated from rpc tessera.v1.DeploymentService.ListSecrets
+   */
+  listSecrets: {
+    methodKind: "unary";
+    input: typeof ListSecretsRequestSchema;
+    output: typeof ListSecretsResponseSchema;
+  },
+  /**
+   * UpdateSecrets sets and removes secrets of a deployment without new code. New
+   * workers with the secrets replace the running ones, one after another, so no
+   * call fails; a stopped deployment stays stopped. Where a caller may not use
+   * the deployment's secrets, workers have only those that this very call set,
+   * until somebody confirms them; see ConfirmSecrets.
+   *
+   * Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND), INVALID_ARGUMENT (REQUEST_INVALID),
+   * RESOURCE_EXHAUSTED (LIMIT_REACHED: more than 100 secrets, or too large
+   * together with the variables), ABORTED (VERSION_CONFLICT when `version` is
+   * given and is not the current one).
+   *
+   * @generated from rpc tessera.v1.DeploymentService.UpdateSecrets
+   */
+  updateSecrets: {
+    methodKind: "unary";
+    input: typeof UpdateSecretsRequestSchema;
     output: typeof DeploymentSchema;
   },
   /**

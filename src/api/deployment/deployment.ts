@@ -6,11 +6,11 @@ import { problem } from "../../errors.ts";
 import { deed, type Member, memberOf, type Sources } from "../../server/rpc/engine/caller.ts";
 import type { DeploymentRecord, Organizations } from "../../storage/accounts/organizations.ts";
 import type { HostingStorage } from "../../storage/hosting/hosting.ts";
+import { timestampFromMs } from "../../time/messages.ts";
 import { PageTokens } from "../page.ts";
 import { type UploadFileOptions, uploadFile } from "../upload.ts";
 import { refuse, violationsOf } from "../violations.ts";
 import { compareRevisions } from "./compare.ts";
-import { confirmSecrets } from "./confirm-secrets.ts";
 import { type DescribeOptions, describer } from "./describe.ts";
 import { type DeploymentLogsOptions, watchDeploymentLogs } from "./logs.ts";
 import {
@@ -21,6 +21,7 @@ import {
   tooManyDeployments,
 } from "./refusals.ts";
 import { type RevisionOptions, revisionHandlers } from "./revision.ts";
+import { confirmSecrets, type SecretsOptions, updateSecrets } from "./secrets.ts";
 import { updateDeployment } from "./update.ts";
 import { watchDeployments } from "./watch.ts";
 import { type ListWorkersOptions, listWorkers } from "./workers.ts";
@@ -30,6 +31,7 @@ export interface DeploymentServiceOptions
     DescribeOptions,
     UploadFileOptions,
     RevisionOptions,
+    SecretsOptions,
     ListWorkersOptions,
     DeploymentLogsOptions {
   readonly accounts: Organizations;
@@ -119,6 +121,20 @@ export function deploymentService(
           );
         }
       }
+    },
+
+    async listSecrets({ deployment: name }, ctx) {
+      const secrets = await hosting.listSecrets(
+        await findDeployment(accounts, memberOf(ctx), name),
+      );
+      return {
+        secrets: secrets.map(({ setAtMs, ...it }) => ({ ...it, setAt: timestampFromMs(setAtMs) })),
+      };
+    },
+
+    async updateSecrets(req, ctx) {
+      const member = memberOf(ctx);
+      return describeOne(member, await updateSecrets(req, member, options));
     },
 
     async confirmSecrets(req, ctx) {

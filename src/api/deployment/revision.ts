@@ -19,7 +19,7 @@ import {
 } from "../../artifacts/index-file.ts";
 import { LAYERS_UNAVAILABLE, type Layers } from "../../artifacts/layers/layers.ts";
 import { mayUseSecrets, openableBy } from "../../auth/grants.ts";
-import { deploymentSecretContext, type KeyRing } from "../../auth/keys.ts";
+import type { KeyRing } from "../../auth/keys.ts";
 import { faultOfName } from "../../auth/names.ts";
 import type { Ceilings } from "../../deployments/ceilings.ts";
 import {
@@ -54,13 +54,11 @@ import {
   tooManyDeployments,
   workersContradict,
 } from "./refusals.ts";
+import { MAX_DEPLOYMENT_SECRETS, sealedSecrets, tooManySecrets } from "./secrets.ts";
 import { faultsOfEnvironment, settingsOf } from "./settings.ts";
 
 /** Revisions of a deployment that can be gone back to. */
 const MAX_KEPT_REVISIONS = 20;
-
-/** Secrets of a deployment. */
-const MAX_DEPLOYMENT_SECRETS = 100;
 
 /**
  * Attempts to create a deployment that is made and deleted under the same name again and again
@@ -242,12 +240,6 @@ async function createRevision(
   await checkEnvironment(hosting, found, { env: settings.env, secrets, removeSecrets });
   let deploymentId = found?.deploymentId ?? newId();
   for (let tries = 0; tries < MAX_CREATE_ATTEMPTS; tries += 1) {
-    // Secrets are sealed for one deployment id: another deployment of the same name could not open them.
-    const context = (secret: string) =>
-      deploymentSecretContext({ organizationId, deploymentId, name: secret });
-    const sealed = Object.entries(secrets).map(([secret, value]) => {
-      return [secret, keys.seal(value, context(secret))] as const;
-    });
     const created = await hosting.createRevision({
       ...deed(by, options),
       organizationId,
@@ -259,7 +251,7 @@ async function createRevision(
       ...(authorization !== undefined && { authorization }),
       openable: openableBy(principal),
       usesSecrets: mayUseSecrets(principal, organizationId),
-      secrets: Object.fromEntries(sealed),
+      secrets: sealedSecrets(secrets, { keys, organizationId, deploymentId }),
       limit: ceilings.deployments,
       maxSecrets: MAX_DEPLOYMENT_SECRETS,
       keptRevisions: MAX_KEPT_REVISIONS,
@@ -291,10 +283,7 @@ async function createRevision(
       case "limit":
         throw tooManyDeployments(organization, ceilings.deployments);
       case "too_many_secrets":
-        throw problem(
-          "LIMIT_REACHED",
-          `deployment ${name} would have more than ${MAX_DEPLOYMENT_SECRETS} secrets: remove some`,
-        );
+        throw tooManySecrets(name);
       case "not_openable":
         throw notOpenable(name);
       case "workers_contradict":

@@ -39,6 +39,7 @@ const FILES = /^(?:path|file|folder|place|glob|service)$/;
 const FILES_AFTER_AT: { readonly [name: string]: RegExp } = {
   arguments: /^(?:[^@=]+=)?@/,
   "--secret": /^[^@=]+=@/,
+  NAME: /^[^@=]+=@/,
 };
 
 function filesAfterOf(place: ValuePlace): string | undefined {

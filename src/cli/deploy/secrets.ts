@@ -23,7 +23,7 @@ export function secretSources(given: readonly string[]): SecretSource[] {
     if (name === undefined || !NAME_PATTERN.test(name)) {
       // Not quoted, because it may be the secret itself.
       throw usageError(
-        "--secret takes a NAME, whose value is asked for, or NAME=@file",
+        "a secret is given as NAME, whose value is asked for, or as NAME=@file",
         "its value does not belong on the command line, where others can see it",
       );
     }
@@ -41,7 +41,7 @@ export async function readSecrets(
     const names = asked.map(({ name }) => name).join(", ");
     throw usageError(
       `only one secret can come from standard input, and ${names} would`,
-      "give the others as --secret NAME=@file",
+      "give the others as NAME=@file",
     );
   }
   const values: Record<string, string> = {};

@@ -18,7 +18,7 @@ interface UpdateFlags extends SettingsFlags, SessionFlags {}
 export function updateCommand(actions: CloudActions): Command {
   return callCommand<UpdateFlags>("update", actions, {
     description:
-      "Change how a deployment runs, and whether callers need a token. Secrets are set by tessera deploy. --no-authorization asks for your password where the login's token may not call the deployment itself.",
+      "Change how a deployment runs, and whether callers need a token. Secrets are set by tessera secret. --no-authorization asks for your password where the login's token may not call the deployment itself.",
     arguments: [NAME],
     options: [...SETTINGS_OPTIONS, ...CLEAR_OPTIONS, ...SESSION_OPTIONS],
     examples: [

@@ -75,6 +75,8 @@ export interface DeploymentRecord {
    * the secrets, and nobody has confirmed it yet. Workers have only the secrets set with it.
    */
   readonly secretsSince: number;
+  /** The version at which a secret was set or removed last; 0: none was. Workers start anew for it. */
+  readonly secretsVersion: number;
 }
 
 export interface AuditRecord {

@@ -6,6 +6,7 @@ import type { Deed } from "../accounts/deed.ts";
 import type { DeploymentRecord, DesiredState, Openable } from "../accounts/organizations.ts";
 import type { Page, PageQuery } from "../accounts/page.ts";
 import type { MachineLabels, SettingsUpdate, WorkerPlace } from "../deployment-settings.ts";
+import type { SecretsUpdate } from "./secrets.ts";
 
 export interface EndpointSummary {
   readonly name: string;
@@ -84,7 +85,8 @@ export interface Revisions {
    */
   createRevision(
     parameters: Deed &
-      NamedDeployment & {
+      NamedDeployment &
+      SecretsUpdate & {
         readonly deploymentId: string;
         readonly artifact: NewArtifact;
         /** Undefined: stays as it is, and false for a new deployment. */
@@ -93,13 +95,8 @@ export interface Revisions {
         /** Whether the caller may use the deployment's secrets. Default: they may not. */
         readonly usesSecrets?: boolean;
         readonly settings?: SettingsUpdate;
-        /** Sealed values to set, by name. */
-        readonly secrets?: { readonly [name: string]: string };
-        readonly removeSecrets?: readonly string[];
         /** Refused when the organization has this many deployments. */
         readonly limit: number;
-        /** Refused when the deployment would have more secrets. */
-        readonly maxSecrets: number;
         /**
          * How many of the newest revisions are kept; revisions that nodes serve now are
          * kept too.

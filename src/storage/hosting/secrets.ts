@@ -9,6 +9,25 @@ export interface SealedSecret extends DeploymentKey {
   readonly sealed: string;
 }
 
+/** What is told of a secret. */
+export interface SecretRecord {
+  readonly name: string;
+  readonly setAtMs: number;
+  readonly setBy: string;
+  /** Whether workers of the target revision do not get it; see `getRevisionSecrets`. */
+  readonly withheld: boolean;
+}
+
+/** Secrets to set and to remove. */
+export interface SecretsUpdate {
+  /** Sealed values to set, by name. */
+  readonly secrets?: { readonly [name: string]: string };
+  /** One that is set as well is set. */
+  readonly removeSecrets?: readonly string[];
+  /** Refused when the deployment would have more secrets. */
+  readonly maxSecrets: number;
+}
+
 /** The secrets of a deployment as its workers get them, sorted by name. */
 export interface RevisionSecrets {
   readonly given: readonly SealedSecret[];
@@ -30,6 +49,30 @@ export interface SecretStorage {
   getRevisionSecrets(
     parameters: DeploymentKey & { readonly revision: number },
   ): Promise<RevisionSecrets>;
+
+  /** Returns the secrets of a deployment without their values, sorted by name. */
+  listSecrets(parameters: DeploymentKey): Promise<SecretRecord[]>;
+
+  /**
+   * Sets and removes secrets of a deployment; unknown names to remove are
+   * ignored, and where nothing is left to do nothing changes. Secrets are sealed
+   * for `deploymentId`: `not_found` also where the name belongs to another one by
+   * now. A caller who may not use the secrets leaves a mark; see
+   * `getRevisionSecrets`. `version`, if given, is the deployment's version that
+   * the caller has seen.
+   */
+  updateSecrets(
+    parameters: Deed &
+      DeploymentKey &
+      SecretsUpdate & {
+        readonly name: string;
+        readonly usesSecrets?: boolean;
+        readonly version?: number;
+      },
+  ): Promise<
+    | { readonly outcome: "updated"; readonly deployment: DeploymentRecord }
+    | { readonly outcome: "not_found" | "version_conflict" | "too_many_secrets" }
+  >;
 
   /**
    * Confirms that the code of the target revision and the variables may have

@@ -347,6 +347,8 @@ CREATE TABLE deployments (
   version integer NOT NULL DEFAULT 1,
   -- Workers have only the secrets that were set at this version of the deployment; 0: all.
   secrets_since integer NOT NULL DEFAULT 0,
+  -- The version of the deployment at which a secret was set or removed last; 0: none was.
+  secrets_version integer NOT NULL DEFAULT 0,
   -- Where the workers of a deployment may connect to: access and hosts, as JSON.
   network text COLLATE "C" NOT NULL DEFAULT '{"access":"open","hosts":[]}',
   -- Required labels, as a JSON object.
@@ -492,6 +494,8 @@ CREATE TABLE deployment_secrets (
   sealed text COLLATE "C" NOT NULL,
   -- The version of the deployment that set it.
   version integer NOT NULL DEFAULT 0,
+  set_at_ms bigint NOT NULL,
+  set_by text COLLATE "C" NOT NULL,
   PRIMARY KEY (organization_id, deployment_id, name)
 );
 

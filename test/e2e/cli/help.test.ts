@@ -19,6 +19,7 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
     ...["create", "list", "get", "watch", "update", "delete"],
     ...["revisions", "rollback", "confirm-secrets", "stop", "start", "logs"],
   ],
+  secret: ["list", "set", "delete"],
   audit: ["list"],
 };
 

@@ -52,6 +52,11 @@ export const NOT_RUN: readonly (readonly [...Block, reason: string])[] = [
   ["docs/platform.md", "npx tessera cloud login", "a person confirms it in a browser"],
   ["docs/platform.md", "TESSERA_SMTP_URL=", "needs a mail server: test/e2e/start has its own"],
   ["docs/deploy.md", "npx tessera deployment update", "asks for a password in a terminal"],
+  [
+    "docs/deploy.md",
+    "npx tessera secret set",
+    "asks for a value in a terminal: test/e2e/cli/secret.test.ts",
+  ],
   ["docs/deploy.md", "npx tessera token create gpu-1", "needs a machine with that name and label"],
   ["CONTRIBUTING.md", "npm ci ", "they are what CI and contributors run"],
   ["CONTRIBUTING.md", "TESSERA_FUZZ_SECONDS", "an hour; CI runs a minute of it"],

@@ -337,6 +337,19 @@ export const ROWS: readonly Row[] = [
     except: { [FOREIGN]: "DEPLOYMENT_NOT_FOUND" },
   },
   {
+    method: deployment.listSecrets,
+    request: deploymentOf,
+    except: { [FOREIGN]: "DEPLOYMENT_NOT_FOUND" },
+  },
+  {
+    method: deployment.updateSecrets,
+    request: async (platform, cast) => ({
+      ...(await deploymentOf(platform, cast)),
+      removeSecrets: ["KEY"],
+    }),
+    except: { [FOREIGN]: "DEPLOYMENT_NOT_FOUND" },
+  },
+  {
     method: deployment.confirmSecrets,
     request: async (platform, cast) => ({ ...(await deploymentOf(platform, cast)), version: 1 }),
     outcome: "NO_REVISION",

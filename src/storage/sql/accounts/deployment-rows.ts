@@ -22,13 +22,14 @@ export interface DeploymentRow {
   readonly target_revision: number | null;
   readonly version: number;
   readonly secrets_since: number;
+  readonly secrets_version: number;
   /** Of a setting. */
   readonly [column: string]: unknown;
 }
 
 export const DEPLOYMENT_COLUMNS = `d.deployment_id, d.organization_id, o.name AS organization, d.name,
     d.requires_token, d.created_at_ms, d.created_by, d.updated_at_ms, d.desired_state,
-    d.target_revision, d.version, d.secrets_since,
+    d.target_revision, d.version, d.secrets_since, d.secrets_version,
     ${SETTING_COLUMNS.map((column) => `d.${column}`).join(", ")}`;
 
 export const SELECT_DEPLOYMENTS = `SELECT ${DEPLOYMENT_COLUMNS}
@@ -49,6 +50,7 @@ export function toDeployment(row: DeploymentRow): DeploymentRecord {
     settings: readSettings(row),
     version: row.version,
     secretsSince: row.secrets_since,
+    secretsVersion: row.secrets_version,
   };
 }
 
@@ -91,6 +93,7 @@ export function newDeployment({
     settings: DEFAULT_SETTINGS,
     version: 1,
     secretsSince: 0,
+    secretsVersion: 0,
   };
 }
 
@@ -102,6 +105,7 @@ const CHANGING = {
   target_revision: ({ targetRevision }) => targetRevision,
   version: ({ version }) => version,
   secrets_since: ({ secretsSince }) => secretsSince,
+  secrets_version: ({ secretsVersion }) => secretsVersion,
 } as const satisfies Record<
   string,
   (deployment: DeploymentRecord) => string | number | boolean | undefined

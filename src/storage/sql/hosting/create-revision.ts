@@ -18,7 +18,7 @@ import { lockOrganization } from "../accounts/locks.ts";
 import { type Operation, query } from "../operation.ts";
 import { addArtifact, missingModels } from "./artifacts.ts";
 import { addRevision } from "./revisions.ts";
-import { secretNames, storeSecrets, withheldDetail } from "./secrets.ts";
+import { changeOfSecrets, secretDetails, storeSecrets, withheldDetail } from "./secrets.ts";
 
 type Requested = Parameters<HostingStorage["createRevision"]>[0];
 type Answer = Awaited<ReturnType<Revisions["createRevision"]>>;
@@ -44,11 +44,12 @@ export function* createRevision(parameters: Requested): Operation<Answer> {
     found ??
     newDeployment({ ...parameters, authorization: false, organization: organization.name });
   const version = found === undefined ? 1 : found.version + 1;
-  const wanted = yield* changed(before, parameters, version);
+  const secrets = yield* changeOfSecrets(parameters, parameters);
+  const wanted = changed(before, parameters, { version, changesSecrets: secrets.changes });
   if (wanted.settings.minWorkers > wanted.settings.maxWorkers) {
     return { outcome: "workers_contradict" };
   }
-  if (yield* hasTooManySecrets(parameters)) {
+  if (secrets.tooMany) {
     return { outcome: "too_many_secrets" };
   }
   const missing = yield* missingModels(organizationId, artifact.models ?? []);
@@ -86,17 +87,13 @@ function* isDeleted(deploymentId: string): Operation<boolean> {
   return rows.length > 0;
 }
 
-function* changed(
+function changed(
   before: DeploymentRecord,
   parameters: Requested,
-  version: number,
-): Operation<DeploymentRecord> {
+  { version, changesSecrets }: { readonly version: number; readonly changesSecrets: boolean },
+): DeploymentRecord {
   const { authorization = before.authorization, nowMs, usesSecrets = false } = parameters;
-  const { secrets = {}, removeSecrets = [] } = parameters;
   const settings = { ...before.settings, ...parameters.settings };
-  const there = yield* secretNames(parameters);
-  const changesSecrets =
-    Object.keys(secrets).length > 0 || removeSecrets.some((name) => there.includes(name));
   return {
     ...before,
     authorization,
@@ -104,23 +101,12 @@ function* changed(
     updatedAtMs: nowMs,
     version,
     secretsSince: secretsSince(before, { settings, version }, { usesSecrets, changesSecrets }),
+    ...(changesSecrets && { secretsVersion: version }),
   };
 }
 
-function* hasTooManySecrets(parameters: Requested): Operation<boolean> {
-  const { secrets = {}, removeSecrets = [], maxSecrets } = parameters;
-  const names = new Set(yield* secretNames(parameters));
-  for (const name of removeSecrets) {
-    names.delete(name);
-  }
-  for (const name of Object.keys(secrets)) {
-    names.add(name);
-  }
-  return names.size > maxSecrets;
-}
-
 function detailsOf(
-  { secrets = {}, removeSecrets = [], artifact }: Requested,
+  parameters: Requested,
   deployments: {
     readonly found: DeploymentRecord | undefined;
     readonly before: DeploymentRecord;
@@ -128,15 +114,13 @@ function detailsOf(
   },
 ): { readonly [name: string]: string } {
   const { found, before, deployment } = deployments;
-  const names = Object.keys(secrets);
   return {
     revision: String(deployment.targetRevision),
-    digest: artifact.digest,
+    digest: parameters.artifact.digest,
     ...(found?.authorization !== deployment.authorization && {
       authorization: String(deployment.authorization),
     }),
     ...changedSettings(before.settings, deployment.settings),
-    ...(names.length > 0 && { secrets: names.join(" ") }),
-    ...(removeSecrets.length > 0 && { removed_secrets: removeSecrets.join(" ") }),
+    ...secretDetails(parameters),
   };
 }

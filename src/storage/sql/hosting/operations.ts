@@ -41,9 +41,11 @@ import {
   getRevisionSecrets,
   getSecrets,
   listSealedSecrets,
+  listSecrets,
   replaceSealedSecret,
 } from "./secrets.ts";
 import { describeDeployments } from "./state.ts";
+import { updateSecrets } from "./update-secrets.ts";
 
 /** Operations with a single statement; they need no transaction. */
 export const SINGLE = {
@@ -84,6 +86,8 @@ export const HOSTING_OPERATIONS: OperationsOf<HostingStorage> = {
   createRevision,
   rollBack,
   confirmSecrets,
+  listSecrets,
+  updateSecrets,
   setDesiredState,
   findMissingFiles,
   registerFile,

@@ -8,10 +8,16 @@
  * and secrets. Where a mark stands, only secrets that came with that very
  * change are given, by the version of the deployment: their setter knew them.
  */
+import type { Deed } from "../../accounts/deed.ts";
 import type { Page } from "../../accounts/page.ts";
 import type { DeploymentKey } from "../../hosting/deployment-key.ts";
 import type { HostingStorage } from "../../hosting/hosting.ts";
-import type { RevisionSecrets, SealedSecret } from "../../hosting/secrets.ts";
+import type {
+  RevisionSecrets,
+  SealedSecret,
+  SecretRecord,
+  SecretsUpdate,
+} from "../../hosting/secrets.ts";
 import { toPage } from "../accounts/rows.ts";
 import { type Operation, placeholders, query } from "../operation.ts";
 
@@ -108,6 +114,22 @@ export function* secretNamesOf(
   return found;
 }
 
+export function* listSecrets({
+  organizationId,
+  deploymentId,
+}: DeploymentKey): Operation<SecretRecord[]> {
+  const names = (yield* secretNamesOf(organizationId, [deploymentId])).get(deploymentId);
+  const rows = yield* query<{ name: string; set_at_ms: number; set_by: string }>(
+    `SELECT name, set_at_ms, set_by FROM deployment_secrets
+     WHERE organization_id = ? AND deployment_id = ? ORDER BY name`,
+    organizationId,
+    deploymentId,
+  );
+  return rows.map(({ name, set_at_ms: setAtMs, set_by: setBy }) => {
+    return { name, setAtMs, setBy, withheld: names?.withheld.includes(name) ?? false };
+  });
+}
+
 /** For the audit log: the secrets that the target revision of a deployment does not have. */
 export function* withheldDetail({
   organizationId,
@@ -122,6 +144,34 @@ export function* secretNames(deployment: DeploymentKey): Operation<string[]> {
   return (yield* getSecrets(deployment)).map(({ name }) => name);
 }
 
+/** What an update would do to the secrets that are there. */
+export interface SecretsChange {
+  readonly changes: boolean;
+  readonly tooMany: boolean;
+}
+
+export function* changeOfSecrets(
+  deployment: DeploymentKey,
+  { secrets = {}, removeSecrets = [], maxSecrets }: SecretsUpdate,
+): Operation<SecretsChange> {
+  const there = yield* secretNames(deployment);
+  const set = Object.keys(secrets);
+  const left = new Set([...there.filter((name) => !removeSecrets.includes(name)), ...set]);
+  return {
+    changes: set.length > 0 || there.some((name) => !left.has(name)),
+    tooMany: left.size > maxSecrets,
+  };
+}
+
+/** For the audit log: the names of the secrets that an update sets and removes. */
+export function secretDetails({ secrets = {}, removeSecrets = [] }: SecretsUpdate) {
+  const names = Object.keys(secrets);
+  return {
+    ...(names.length > 0 && { secrets: names.join(" ") }),
+    ...(removeSecrets.length > 0 && { removed_secrets: removeSecrets.join(" ") }),
+  };
+}
+
 /** Removes and sets secrets at this version of the deployment; a secret in both lists is set. */
 export function* storeSecrets(
   {
@@ -129,7 +179,9 @@ export function* storeSecrets(
     deploymentId,
     secrets = {},
     removeSecrets = [],
-  }: Parameters<HostingStorage["createRevision"]>[0],
+    nowMs,
+    by,
+  }: Omit<Deed, "eventId"> & DeploymentKey & SecretsUpdate,
   version: number,
 ): Operation<void> {
   for (const name of removeSecrets) {
@@ -142,14 +194,18 @@ export function* storeSecrets(
   }
   for (const [name, sealed] of Object.entries(secrets)) {
     yield* query(
-      `INSERT INTO deployment_secrets (${COLUMNS}, version) VALUES (?, ?, ?, ?, ?)
+      `INSERT INTO deployment_secrets (${COLUMNS}, version, set_at_ms, set_by)
+       VALUES (?, ?, ?, ?, ?, ?, ?)
        ON CONFLICT (organization_id, deployment_id, name)
-         DO UPDATE SET sealed = excluded.sealed, version = excluded.version`,
+         DO UPDATE SET sealed = excluded.sealed, version = excluded.version,
+           set_at_ms = excluded.set_at_ms, set_by = excluded.set_by`,
       organizationId,
       deploymentId,
       name,
       sealed,
       version,
+      nowMs,
+      by.name,
     );
   }
 }

@@ -43,6 +43,7 @@ export function deploymentsContract(it: It): void {
       },
       version: 1,
       secretsSince: 0,
+      secretsVersion: 0,
     };
     expect(created).toEqual({ outcome: "created", deployment });
     expect(await create("summarizer")).toEqual({ outcome: "name_taken" });

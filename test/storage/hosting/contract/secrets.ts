@@ -22,6 +22,87 @@ export function secretsContract(it: It): void {
     expect(event?.details).toMatchObject({ secrets: "D E", removed_secrets: "B" });
   });
 
+  it("are set and removed without a revision, and start its workers anew", async (platform) => {
+    const { hosting, organizationId } = platform;
+    const deploymentId = "summarizer-id";
+    const key = { organizationId, deploymentId };
+    await platform.deploy(["one"], { usesSecrets: true, secrets: { A: "a", B: "b" } });
+    const before = await hosting.getHosted({ deploymentId });
+    const { version = 0 } = before ?? {};
+    const update = (rest: object) =>
+      hosting.updateSecrets({
+        ...platform.deed("root@example.com"),
+        ...key,
+        name: "summarizer",
+        maxSecrets: 3,
+        usesSecrets: true,
+        ...rest,
+      });
+    platform.nowMs += 1_000;
+    const changes = await platform.changesOf(async () => {
+      const change = { secrets: { A: "a2", C: "c" }, removeSecrets: ["B"], version };
+      expect(await update(change)).toMatchObject({
+        outcome: "updated",
+        deployment: { version: version + 1, secretsVersion: version + 1, targetRevision: 1 },
+      });
+    });
+    expect(changes).toEqual([`deployment ${deploymentId}`]);
+    const after = await hosting.getHosted({ deploymentId });
+    expect(after).toMatchObject({
+      targetRevision: 1,
+      secretsVersion: version + 1,
+      secretsSince: 0,
+    });
+    expect((await hosting.getSecrets(key)).map(({ sealed }) => sealed)).toEqual(["a2", "c"]);
+    const set = { setAtMs: platform.nowMs, setBy: "root@example.com", withheld: false };
+    expect(await hosting.listSecrets(key)).toEqual([
+      { name: "A", ...set },
+      { name: "C", ...set },
+    ]);
+    const [event] = await platform.audit(organizationId);
+    expect(event).toMatchObject({
+      action: "deployment.update_secrets",
+      details: { secrets: "A C", removed_secrets: "B" },
+    });
+
+    expect(await update({ secrets: { A: "a3" }, version })).toEqual({
+      outcome: "version_conflict",
+    });
+    expect(await update({ secrets: { D: "d", E: "e" } })).toEqual({ outcome: "too_many_secrets" });
+    expect(await update({ name: "nobody" })).toEqual({ outcome: "not_found" });
+    expect(await update({ deploymentId: "another", secrets: { A: "x" } })).toEqual({
+      outcome: "not_found",
+    });
+    // What is not there is not removed, and nothing starts anew for it.
+    expect(await update({ removeSecrets: ["B"] })).toMatchObject({
+      outcome: "updated",
+      deployment: { version: version + 1 },
+    });
+    const events = await platform.audit(organizationId);
+    expect(events[0]?.eventId).toBe(event?.eventId);
+  });
+
+  it("are withheld, but for those that somebody has set who may not use the others", async (platform) => {
+    const { hosting, organizationId } = platform;
+    const key = { organizationId, deploymentId: "summarizer-id" };
+    await platform.deploy(["one"], { usesSecrets: true, secrets: { A: "a", B: "b" } });
+    const updated = await hosting.updateSecrets({
+      ...platform.deed(),
+      ...key,
+      name: "summarizer",
+      maxSecrets: 3,
+      secrets: { B: "mine" },
+    });
+    expect(updated).toMatchObject({ outcome: "updated" });
+    const listed = await hosting.listSecrets(key);
+    expect(listed.map(({ name, withheld }) => [name, withheld])).toEqual([
+      ["A", true],
+      ["B", false],
+    ]);
+    const [event] = await platform.audit(organizationId);
+    expect(event?.details).toEqual({ secrets: "B", secrets_withheld: "A" });
+  });
+
   it("are gone with their deployment at once", async (platform) => {
     const { hosting, organizationId } = platform;
     await platform.deploy(["one"], { secrets: { A: "sealed" } });

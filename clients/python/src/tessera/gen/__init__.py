@@ -31,6 +31,7 @@ from .endpoint import ListEndpointsResponse
 from .organization import ListInvitationsResponse
 from .metrics import ListMetricsResponse
 from .organization import ListOrganizationsResponse
+from .deployment import ListSecretsResponse
 from .deployment import ListWorkersResponse
 from .deployment import LockImageResponse
 from .deployment import LockSystemPackagesResponse
@@ -50,6 +51,7 @@ from .task import ResultFormat
 from .deployment import Revision
 from .organization import Role
 from .token import RotateTokenResponse
+from .deployment import Secret
 from .metrics import ServiceMetric
 from .organization_task import SkippedTasks
 from .organization_task import StateCount
@@ -122,6 +124,7 @@ __all__ = [
     "ListInvitationsResponse",
     "ListMetricsResponse",
     "ListOrganizationsResponse",
+    "ListSecretsResponse",
     "ListWorkersResponse",
     "LockImageResponse",
     "LockSystemPackagesResponse",
@@ -141,6 +144,7 @@ __all__ = [
     "Revision",
     "Role",
     "RotateTokenResponse",
+    "Secret",
     "ServiceMetric",
     "SkippedTasks",
     "StateCount",

@@ -226,7 +226,7 @@ class DeploymentSettings:
     """
     secret_names: list[str] = _dc.field(default_factory=list)
     """The names of the secrets, which workers find in their environment too. In answers only:
-    CreateRevision sets secrets, and their values are never shown.
+    UpdateSecrets and CreateRevision set secrets, and their values are never shown.
     """
     network: NetworkSettings | None = None
     """Where the workers may connect to. Default: `open`. In a request, it replaces the former one
@@ -351,6 +351,14 @@ class FindMissingFilesResponse:
 
 
 @_dc.dataclass(kw_only=True)
+class ListSecretsResponse:
+    """ListSecretsResponse has the secrets of a deployment."""
+
+    secrets: list[Secret] = _dc.field(default_factory=list)
+    """The secrets, by name; at most 100."""
+
+
+@_dc.dataclass(kw_only=True)
 class ListWorkersResponse:
     """ListWorkersResponse has the workers of a deployment."""
 
@@ -426,6 +434,24 @@ class Revision:
     """
     secrets_confirmed_at: _dt.datetime | None = None
     """When that was."""
+
+
+@_dc.dataclass(kw_only=True)
+class Secret:
+    """Secret is a sealed value that the workers of a deployment find in their environment, as it
+    is told: without the value.
+    """
+
+    name: str = ""
+    """Its name."""
+    set_at: _dt.datetime | None = None
+    """When its value was set last."""
+    set_by: str = ""
+    """Who set it: an e-mail address, or `token <name>`."""
+    withheld: bool = False
+    """Whether workers of the target revision do not get it until somebody confirms it; see
+    ConfirmSecrets.
+    """
 
 
 @_dc.dataclass(kw_only=True)
@@ -745,6 +771,54 @@ class SyncDeploymentService(_rpc.SyncService):
             "revision": revision,
         }
         call = _rpc.Call("tessera.v1.DeploymentService/RollBackDeployment", message, harmless=False)
+        return self._unary(call, Deployment)
+
+    def list_secrets(
+        self,
+        *,
+        organization: str = "",
+        deployment: str = "",
+    ) -> ListSecretsResponse:
+        """ListSecrets lists the secrets of a deployment, by name, without their values, which are
+        never shown.
+
+        Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND).
+        """
+        message: dict[str, _t.Any] = {
+            "organization": organization,
+            "deployment": deployment,
+        }
+        call = _rpc.Call("tessera.v1.DeploymentService/ListSecrets", message, harmless=True)
+        return self._unary(call, ListSecretsResponse)
+
+    def update_secrets(
+        self,
+        *,
+        organization: str = "",
+        deployment: str = "",
+        secrets: Mapping[str, str] | None = None,
+        remove_secrets: Sequence[str] = (),
+        version: int = 0,
+    ) -> Deployment:
+        """UpdateSecrets sets and removes secrets of a deployment without new code. New workers
+        with the secrets replace the running ones, one after another, so no call fails; a
+        stopped deployment stays stopped. Where a caller may not use the deployment's secrets,
+        workers have only those that this very call set, until somebody confirms them; see
+        ConfirmSecrets.
+
+        Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND), INVALID_ARGUMENT (REQUEST_INVALID),
+        RESOURCE_EXHAUSTED (LIMIT_REACHED: more than 100 secrets, or too large together with the
+        variables), ABORTED (VERSION_CONFLICT when `version` is given and is not the current
+        one).
+        """
+        message: dict[str, _t.Any] = {
+            "organization": organization,
+            "deployment": deployment,
+            "secrets": secrets,
+            "remove_secrets": remove_secrets,
+            "version": version,
+        }
+        call = _rpc.Call("tessera.v1.DeploymentService/UpdateSecrets", message, harmless=False)
         return self._unary(call, Deployment)
 
     def confirm_secrets(
@@ -1160,6 +1234,54 @@ class AsyncDeploymentService(_rpc.AsyncService):
             "revision": revision,
         }
         call = _rpc.Call("tessera.v1.DeploymentService/RollBackDeployment", message, harmless=False)
+        return await self._unary(call, Deployment)
+
+    async def list_secrets(
+        self,
+        *,
+        organization: str = "",
+        deployment: str = "",
+    ) -> ListSecretsResponse:
+        """ListSecrets lists the secrets of a deployment, by name, without their values, which are
+        never shown.
+
+        Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND).
+        """
+        message: dict[str, _t.Any] = {
+            "organization": organization,
+            "deployment": deployment,
+        }
+        call = _rpc.Call("tessera.v1.DeploymentService/ListSecrets", message, harmless=True)
+        return await self._unary(call, ListSecretsResponse)
+
+    async def update_secrets(
+        self,
+        *,
+        organization: str = "",
+        deployment: str = "",
+        secrets: Mapping[str, str] | None = None,
+        remove_secrets: Sequence[str] = (),
+        version: int = 0,
+    ) -> Deployment:
+        """UpdateSecrets sets and removes secrets of a deployment without new code. New workers
+        with the secrets replace the running ones, one after another, so no call fails; a
+        stopped deployment stays stopped. Where a caller may not use the deployment's secrets,
+        workers have only those that this very call set, until somebody confirms them; see
+        ConfirmSecrets.
+
+        Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND), INVALID_ARGUMENT (REQUEST_INVALID),
+        RESOURCE_EXHAUSTED (LIMIT_REACHED: more than 100 secrets, or too large together with the
+        variables), ABORTED (VERSION_CONFLICT when `version` is given and is not the current
+        one).
+        """
+        message: dict[str, _t.Any] = {
+            "organization": organization,
+            "deployment": deployment,
+            "secrets": secrets,
+            "remove_secrets": remove_secrets,
+            "version": version,
+        }
+        call = _rpc.Call("tessera.v1.DeploymentService/UpdateSecrets", message, harmless=False)
         return await self._unary(call, Deployment)
 
     async def confirm_secrets(

@@ -74,6 +74,51 @@ describe.skipIf(skipped)(`the settings of a deployment in the console${skipped}`
     expect(await page.getByLabel("Queue time").inputValue()).toBe("1s");
   });
 
+  it("have secrets that are set, set anew and deleted, with what starts anew, and a history", async () => {
+    await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
+    const { page } = person;
+    await person.go(PAGE);
+    await page.getByRole("button", { name: "Set a secret" }).focus();
+    await page.keyboard.press("Enter");
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Name").fill("NODE_OPTIONS");
+    await dialog.getByLabel("Value").fill("sesame");
+    await dialog.getByText("worker is replaced, and no call fails").waitFor();
+    await dialog.getByRole("button", { name: "Set", exact: true }).click();
+    await dialog.getByText("so NODE_* may not be set").waitFor();
+    await dialog.getByLabel("Name").fill("API_KEY");
+    await person.isSound({ answers: [400] });
+    await dialog.getByLabel("Name").press("Enter");
+    await page.getByText("API_KEY is set").waitFor();
+    expect((await stored()).settings).toMatchObject({ secret_names: ["API_KEY"] });
+    expect(JSON.stringify(await stored())).not.toContain("sesame");
+
+    const history = page.getByRole("region", { name: "History" });
+    await history.getByText("Set secrets API_KEY").waitFor();
+    await person.isSoundInAllWindows("deployment-secrets", { answers: [400] });
+    await page.setViewportSize({ width: 1280, height: 800 });
+
+    await person.press("Actions for API_KEY");
+    await page.getByRole("menuitem", { name: "Set anew" }).click();
+    await dialog.getByLabel("Value").fill("barley");
+    // Somebody else is first.
+    const { version } = await world.client.deployments.updateSecrets({
+      deployment: "tape",
+      secrets: { API_KEY: "rye" },
+    });
+    await dialog.getByRole("button", { name: "Set", exact: true }).click();
+    await dialog.getByText("Somebody else has changed this deployment meanwhile").waitFor();
+    await dialog.getByRole("button", { name: "Set", exact: true }).click();
+    await page.getByText("API_KEY is set").last().waitFor();
+    await expect.poll(async () => (await stored()).version).toBe(version + 1);
+
+    await person.press("Actions for API_KEY");
+    await page.getByRole("menuitem", { name: "Delete" }).click();
+    await dialog.getByRole("button", { name: "Delete" }).click();
+    await page.getByText("API_KEY is deleted").waitFor();
+    await history.getByText("Deleted secrets API_KEY").waitFor();
+  });
+
   it("of two people who change them at once both are told, and neither change is lost", async () => {
     await using one = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
     await using other = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });

@@ -23,6 +23,14 @@ export const deploymentOf = (organization: string, name: string) =>
       deployments.getDeployment({ organization, deployment: name }, { signal }),
   });
 
+/** The secrets of a deployment at a version of it. */
+export const secretsOf = (organization: string, deployment: string, version: number) =>
+  queryOptions({
+    queryKey: ["secrets", organization, deployment, version],
+    queryFn: async ({ signal }) =>
+      (await deployments.listSecrets({ organization, deployment }, { signal })).secrets ?? [],
+  });
+
 /** How often the workers of a deployment are read while somebody looks at them. */
 const WORKERS_REFRESH_MS = 5_000;
 

@@ -251,7 +251,7 @@ export const SETTING_FIELDS: readonly SettingField[] = [
     name: "env",
     path: "env",
     label: "Variables",
-    hint: "NAME=value, one on a line. They are shown to everybody who sees this page: secrets are set by tessera deploy --secret NAME.",
+    hint: "NAME=value, one on a line. Everybody who sees this page reads them: for a key or a password, set a secret.",
     group: "Environment",
     kind: "lines",
     replacesWorkers: true,

@@ -1,6 +1,5 @@
 /** The settings of a deployment, and their change. */
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import type {
   DeploymentJson,
@@ -14,6 +13,8 @@ import { formMessage, violationOf } from "../../ui/form.ts";
 import { Notice } from "../../ui/notice.tsx";
 import { useToast } from "../../ui/toasts.tsx";
 import { DeploymentFrame } from "./frame.tsx";
+import { History } from "./history.tsx";
+import { Secrets } from "./secrets.tsx";
 import {
   changedFields,
   SETTING_FIELDS,
@@ -32,14 +33,26 @@ const violated = (field: SettingField): string => `deployment.settings.${field.p
 export function DeploymentSettings() {
   return (
     <DeploymentFrame title="Settings">
-      {(deployment) => <SettingsForm deployment={deployment} />}
+      {(deployment) => <SettingsPage deployment={deployment} />}
     </DeploymentFrame>
+  );
+}
+
+function SettingsPage({ deployment }: { readonly deployment: DeploymentJson }) {
+  const { isAdmin } = usePerson();
+  return (
+    <div className="settings-page">
+      <SettingsForm deployment={deployment} />
+      <div className="settings-aside">
+        <Secrets deployment={deployment} />
+        {isAdmin && <History deployment={deployment} />}
+      </div>
+    </div>
   );
 }
 
 function SettingsForm({ deployment }: { readonly deployment: DeploymentJson }) {
   const organization = useOrganization();
-  const { isAdmin } = usePerson();
   const queryClient = useQueryClient();
   const toast = useToast();
   const { name = "", settings = {}, authorization = false, version = 0 } = deployment;
@@ -125,7 +138,6 @@ function SettingsForm({ deployment }: { readonly deployment: DeploymentJson }) {
               }}
             />
           ))}
-          {group === "Environment" && <Secrets deployment={deployment} />}
         </fieldset>
       ))}
       {isBehind && (
@@ -145,11 +157,6 @@ function SettingsForm({ deployment }: { readonly deployment: DeploymentJson }) {
                   .map(({ label }) => label.toLowerCase())
                   .join("; ")}.`}
         </p>
-        {isAdmin && (
-          <Link to="/o/$organization/audit" params={{ organization }} search={{ subject: name }}>
-            History
-          </Link>
-        )}
         <Button
           disabled={!isDirty}
           onClick={() => {
@@ -235,30 +242,5 @@ function Setting({ field, text, error, onChange }: SettingProps) {
         }
       }}
     </Field>
-  );
-}
-
-/** The secrets that its workers find in their environment; their values are shown to nobody. */
-function Secrets({ deployment }: { readonly deployment: DeploymentJson }) {
-  const { secretNames = [] } = deployment.settings ?? {};
-  const { secretsWithheld = [] } = deployment;
-  return (
-    <div className="field">
-      <p className="field-title">Secrets</p>
-      {secretNames.length === 0 ? (
-        <p className="secondary">None.</p>
-      ) : (
-        <ul>
-          {secretNames.map((secret) => (
-            <li key={secret}>
-              <code>{secret}</code>
-              {secretsWithheld.includes(secret) && (
-                <span className="secondary"> withheld until an admin confirms the code</span>
-              )}
-            </li>
-          ))}
-        </ul>
-      )}
-    </div>
   );
 }

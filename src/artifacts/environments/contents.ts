@@ -4,12 +4,14 @@
  */
 import { createHash, hash } from "node:crypto";
 import { constants, createReadStream } from "node:fs";
-import { lstat, open, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { link, lstat, open, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
 const LIST_NAME = "contents.json";
 /** Bytes that are read at a time. */
 const READ_CHUNK_BYTES = 256 * 1024;
+/** Smaller files are not shared between folders: to look for them costs more than they take. */
+const MIN_SHARED_FILE_BYTES = 1024 ** 2;
 /** Files that are verified at a time: most are small, and wait for the disk. */
 const MAX_PARALLEL_READS = 8;
 
@@ -42,6 +44,49 @@ export async function writeContents(folder: string): Promise<Contents> {
 /** The list of a complete environment. Rejects when it is not there. */
 export async function readContents(folder: string): Promise<Contents> {
   return JSON.parse(await readFile(join(folder, LIST_NAME), "utf8")) as Contents;
+}
+
+/**
+ * Replaces large files of a folder that is being made by links to equal ones of another folder, so
+ * that both have them once on the disk, and once in the memory of the machine. What became of the
+ * other's file since it was listed is looked at first.
+ */
+export async function shareContents(
+  { folder, sha256 }: Pick<Contents, "sha256"> & { readonly folder: string },
+  other: Pick<Contents, "sha256"> & { readonly folder: string },
+): Promise<void> {
+  const there = new Map(Object.entries(other.sha256).map(([path, digest]) => [digest, path]));
+  for (const [path, digest] of Object.entries(sha256)) {
+    const equal = there.get(digest);
+    if (equal !== undefined) {
+      await share(join(folder, path), join(other.folder, equal), {
+        digest,
+        beside: join(folder, LIST_NAME),
+      });
+    }
+  }
+}
+
+async function share(
+  path: string,
+  equal: string,
+  { digest, beside }: { readonly digest: string; readonly beside: string },
+): Promise<void> {
+  const own = await lstat(path);
+  if (own.size < MIN_SHARED_FILE_BYTES) {
+    return;
+  }
+  const unnamed = `${beside}.link`;
+  try {
+    const { ino, mode } = await lstat(equal);
+    if (ino !== own.ino && mode === own.mode && (await digestOf(equal)) === digest) {
+      await link(equal, unnamed);
+      await rename(unnamed, path);
+    }
+  } catch {
+    // It was removed meanwhile, or this file system has no links: each has its own.
+    await rm(unnamed, { force: true });
+  }
 }
 
 /** Rejects when a file is not as the list says. */

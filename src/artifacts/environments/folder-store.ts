@@ -6,7 +6,8 @@
  *   <folder>/<digest>.*.partial  being made, or left unfinished
  *
  * A folder from before this process started is trusted only after its files were compared
- * with its list of contents, before the first worker that uses it.
+ * with its list of contents, before the first worker that uses it. Large files that several
+ * folders have are there once, as links.
  */
 import { randomUUID } from "node:crypto";
 import { mkdir, readdir, rename, rm, stat, utimes } from "node:fs/promises";
@@ -14,7 +15,13 @@ import { join } from "node:path";
 import type { Log } from "../../log/log.ts";
 import { raceAbort } from "../../time/race.ts";
 import { Semaphore } from "../../time/semaphore.ts";
-import { type Contents, readContents, verifyContents, writeContents } from "./contents.ts";
+import {
+  type Contents,
+  readContents,
+  shareContents,
+  verifyContents,
+  writeContents,
+} from "./contents.ts";
 import { OversizedError } from "./environment.ts";
 import { overQuota } from "./install.ts";
 
@@ -262,6 +269,7 @@ export class FolderStore {
       if (contents.bytes > maxBytes) {
         throw overQuota(maxBytes);
       }
+      await this.#share(unfinished, contents);
       await rename(unfinished, folder).catch(async (err) => {
         // Another process may have been faster.
         await readContents(folder).catch(() => {
@@ -273,6 +281,20 @@ export class FolderStore {
       return { folder, contents, verified: Promise.resolve() };
     } finally {
       await rm(unfinished, { recursive: true, force: true });
+    }
+  }
+
+  /** Shares what others have of it, whoever they are of: all of its content is its own by now. */
+  async #share(unfinished: string, { sha256 }: Contents): Promise<void> {
+    const { folder: home } = this.#options;
+    for (const name of await readdir(home)) {
+      const folder = join(home, name);
+      const other = DIGEST.test(name)
+        ? await readContents(folder).catch(() => undefined)
+        : undefined;
+      if (other !== undefined) {
+        await shareContents({ folder: unfinished, sha256 }, { folder, sha256: other.sha256 });
+      }
     }
   }
 

@@ -42,7 +42,8 @@ const RUN_HERE: readonly (readonly [command: string, ...loads: readonly string[]
   ["src/cli/start/start.ts", "src/config/", "src/app/start.ts"],
   ["src/cli/worker/worker.ts", "src/config/", "src/app/worker.ts"],
   ["src/cli/admin/", "src/config/", "src/app/operate/"],
-  ["src/cli/build/", "src/config/build.ts", "src/artifacts/"],
+  ["src/cli/build/", "src/artifacts/"],
+  ["src/cli/building.ts", "src/config/build.ts", "src/artifacts/"],
   // Of what is built here; what it is deployed to, it reaches as all others do.
   ["src/cli/model/files.ts", "src/artifacts/"],
   ["src/cli/push-model.ts", "src/artifacts/"],

@@ -3,11 +3,7 @@ import { statSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
 import { Command } from "commander";
 import type { BuildStep, BuiltArtifact } from "../../artifacts/build-options.ts";
-import type { Surroundings } from "../command.ts";
-import { usageError } from "../failure.ts";
-import { fields } from "../output.ts";
-import { inUnits } from "../sizes.ts";
-import { table } from "../table.ts";
+import type { ServiceManifest } from "../../protocol/manifest.ts";
 import {
   BUILD_STEPS,
   buildService,
@@ -17,7 +13,13 @@ import {
   probeOf,
   READY_TIMEOUT_OPTION,
   readyTimeoutOf,
-} from "./options.ts";
+} from "../building.ts";
+import type { Surroundings } from "../command.ts";
+import { deployPlan } from "../deploy/plan.ts";
+import { usageError } from "../failure.ts";
+import { fields } from "../output.ts";
+import { inUnits } from "../sizes.ts";
+import { table } from "../table.ts";
 
 interface BuildFlags extends PythonFlags {
   readonly output?: string;
@@ -38,6 +40,7 @@ Examples:
   $ tessera build service.ts                          writes summarizer-0f3a….tessera here
   $ tessera build service.ts --output dist/           writes it into a folder
   $ tessera build service.ts --include 'models/*.onnx'  adds files that only running code can name
+  $ tessera build llm/                                of a folder, what its tessera.yaml names
   $ tessera build service.ts --json                   for scripts: name, digest, file, sizes, endpoints`;
 
 export function buildCommand(surroundings: Surroundings): Command {
@@ -47,7 +50,10 @@ export function buildCommand(surroundings: Surroundings): Command {
   }
   return command
     .description("Build one self-contained artifact of a service, for deploying it.")
-    .argument("<service>", "file that exports a service: TypeScript, JavaScript or Python")
+    .argument(
+      "<service>",
+      "file that exports a service: TypeScript, JavaScript or Python; or a folder with a tessera.yaml",
+    )
     .option("-o, --output <path>", "file, or folder, to write to (default: the current folder)")
     .option(
       "--include <glob>",
@@ -81,12 +87,16 @@ async function run(
       streams.stderr.write(`${text} …\n`);
     }
   };
-  const env = environment(flags.env ?? []);
-  const include = flags.include ?? [];
+  const { source, program, include, packages, image, settings } = await deployPlan(path, {
+    ...{ wait: true, output: "table" },
+    ...(flags.include !== undefined && { include: flags.include }),
+  });
+  const env = { ...settings.env, ...environment(flags.env ?? []) };
   const probing = { ...readyTimeoutOf(flags.readyTimeout), probe: probeOf(flags.probe) };
   const onStep = (step: BuildStep): void => say(BUILD_STEPS[step]);
-  const options = { include, env, onStep, signal, ...probing };
-  const built = await buildService(path, options, { flags, env: variables });
+  const named = { include, packages, ...(image !== undefined && { image }) };
+  const options = { ...named, env, onStep, signal, ...probing };
+  const built = await buildService(program ?? source.path, options, { flags, env: variables });
   for (const warning of built.warnings) {
     streams.stderr.write(`warning: ${warning}\n`);
   }
@@ -135,9 +145,14 @@ function asJson({ index, digest }: BuiltArtifact, { file, size }: Written): stri
     files: files.length,
     unpacked_size: totalOf(files),
     ...(platform !== undefined && { platform }),
-    endpoints: service.endpoints.map(({ name, kind }) => ({ name, kind })),
+    endpoints: offered(service).map(({ name, kind }) => ({ name, kind })),
   };
   return JSON.stringify(answer, null, 2);
+}
+
+/** The endpoints of a service, and its servers by their paths. */
+function offered({ endpoints, mounts = [] }: ServiceManifest) {
+  return [...endpoints, ...mounts.map((mount) => ({ ...mount, name: mount.path, kind: "server" }))];
 }
 
 function asText({ index, digest }: BuiltArtifact, { file, size }: Written): string {
@@ -149,11 +164,8 @@ function asText({ index, digest }: BuiltArtifact, { file, size }: Written): stri
     ["size", `${inUnits(size)}, unpacked ${inUnits(totalOf(files))} in ${files.length} files`],
     ["platform", platform],
   ]);
-  const rows = service.endpoints.map((endpoint) => [
-    endpoint.name,
-    endpoint.kind,
-    `${endpoint.timeoutMs / 1000} s`,
-    String(endpoint.concurrency),
+  const rows = offered(service).map(({ name, kind, timeoutMs, concurrency }) => [
+    ...[name, kind, `${timeoutMs / 1000} s`, String(concurrency)],
   ]);
   return `${facts}\n\n${table(["ENDPOINT", "KIND", "TIMEOUT", "CONCURRENCY"], rows, { empty: "" }).text()}`;
 }

@@ -4,7 +4,7 @@
  * the revision with one call; until that call nothing has changed.
  */
 import type { Command } from "commander";
-import { PROBE_OPTION, PYTHON_OPTIONS } from "../build/options.ts";
+import { PROBE_OPTION, PYTHON_OPTIONS } from "../building.ts";
 import { callCommand, option, repeatable, type Surroundings } from "../command.ts";
 import { SETTINGS_OPTIONS } from "../deployment/settings.ts";
 import { type DeployFlags, deployPlan } from "./plan.ts";

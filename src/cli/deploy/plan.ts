@@ -4,7 +4,7 @@ import { dirname, join, resolve } from "node:path";
 import { type Duration, durationMs } from "@bufbuild/protobuf/wkt";
 import type { BuildOptions } from "../../artifacts/build-options.ts";
 import type { ProgramService } from "../../artifacts/program.ts";
-import { type PythonFlags, probeOf } from "../build/options.ts";
+import { type PythonFlags, probeOf } from "../building.ts";
 import {
   type GivenSettings,
   NAME_PATTERN,

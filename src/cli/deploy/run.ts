@@ -9,7 +9,7 @@ import {
   errorFacts,
 } from "../../client/index.ts";
 import type { ServiceManifest } from "../../protocol/manifest.ts";
-import { BUILD_STEPS, buildService } from "../build/options.ts";
+import { BUILD_STEPS, buildService } from "../building.ts";
 import type { CommandRun, Surroundings } from "../command.ts";
 import { CURL_AUTHORIZATION, curlBody, curlPath } from "../curl.ts";
 import { waitForRollout } from "../deployment/rollout.ts";

@@ -12,7 +12,7 @@ import {
   type NetworkSettings,
   WorkerPlace,
 } from "../../client/index.ts";
-import { MAX_READY_TIMEOUT_MS } from "../build/options.ts";
+import { MAX_READY_TIMEOUT_MS } from "../building.ts";
 import { type CallFlags, option, repeatable } from "../command.ts";
 import { shortTime } from "../durations.ts";
 import { usageError } from "../failure.ts";

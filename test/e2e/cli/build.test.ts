@@ -1,4 +1,4 @@
-import { readdirSync, statSync } from "node:fs";
+import { cpSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,6 +11,7 @@ import { main } from "../../../src/main.ts";
 import { run } from "./program.ts";
 
 const DIGITS = fileURLToPath(new URL("../../../examples/digits/service.ts", import.meta.url));
+const WEB = fileURLToPath(new URL("../../fixtures/programs/web", import.meta.url));
 const ENDLESS = fileURLToPath(new URL("services/endless.ts", import.meta.url));
 
 let folder: string;
@@ -46,6 +47,28 @@ describe("tessera build", () => {
       files: 3,
       endpoints: [{ name: "classify", kind: "api" }, { kind: "task" }, { kind: "task" }],
     });
+  });
+
+  it("builds what the tessera.yaml of a folder says, also where that is a program alone", async () => {
+    const web = join(folder, "web");
+    cpSync(WEB, web, { recursive: true });
+    const { code, stdout, stderr } = await run(["build", web, "--json"], { cwd: folder });
+    expect([code, stderr]).toEqual([0, ""]);
+    const { file, digest, endpoints } = JSON.parse(stdout);
+    expect(endpoints).toEqual([{ name: "/", kind: "server" }]);
+    await unpackArtifact(file, join(folder, "unpacked"), { digest });
+    expect(readdirSync(join(folder, "unpacked"))).toContain("server.js");
+    const text = await run(["build", web], { cwd: folder });
+    expect(text.stdout).toMatch(/^\/ +server +60 s +50$/m);
+
+    writeFileSync(join(web, "tessera.yaml"), "name: web\n");
+    const empty = await run(["build", web], { cwd: folder });
+    expect([empty.code, empty.stderr]).toEqual([
+      2,
+      expect.stringContaining("does not say which file the service is"),
+    ]);
+    const none = await run(["build", folder], { cwd: folder });
+    expect([none.code, none.stderr]).toEqual([2, expect.stringContaining("tessera.yaml")]);
   });
 
   it("fails with what is wrong, and leaves nothing", async () => {

@@ -1,9 +1,9 @@
 /** What `tessera build` and `tessera deploy` share: options for Python, and words for the steps. */
-import type { BuildOptions, BuildStep, BuiltArtifact } from "../../artifacts/build-options.ts";
-import type { ProgramService } from "../../artifacts/program.ts";
-import { option } from "../command.ts";
-import { parseDuration } from "../durations.ts";
-import { usageError } from "../failure.ts";
+import type { BuildOptions, BuildStep, BuiltArtifact } from "../artifacts/build-options.ts";
+import type { ProgramService } from "../artifacts/program.ts";
+import { option } from "./command.ts";
+import { parseDuration } from "./durations.ts";
+import { usageError } from "./failure.ts";
 
 /** The longest time that a service may be given to load; as for workers. */
 export const MAX_READY_TIMEOUT_MS = 24 * 3_600_000;
@@ -65,8 +65,8 @@ export async function buildService(
   options: Omit<BuildOptions, "python">,
   { flags, env }: { readonly flags: PythonFlags; readonly env: NodeJS.ProcessEnv },
 ): Promise<BuiltArtifact> {
-  const { buildArtifact } = await import("../../artifacts/build.ts");
-  const { readBuildEnvironment } = await import("../../config/build.ts");
+  const { buildArtifact } = await import("../artifacts/build.ts");
+  const { readBuildEnvironment } = await import("../config/build.ts");
   const { python: named, vendor = false, buildFromSource: fromSource = [] } = flags;
   const python = { ...readBuildEnvironment(env), named, vendor, fromSource };
   return await buildArtifact(target, { ...options, python });

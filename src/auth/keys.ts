@@ -7,29 +7,12 @@
  * kind makes new ones; the others still verify and open old ones. So keys can
  * be added while all nodes run, and a key can be removed when no digest and no
  * sealed value names it any more.
- *
- * Sealed text is `<key id>.<base64url of nonce, ciphertext and tag>`:
- * AES-256-GCM with a random nonce of 96 bits (NIST SP 800-38D, which allows
- * 2^32 of them under one key). The owning row is authenticated with it (as
- * associated data), so a sealed value that was moved to another row does not
- * open.
  */
-import {
-  createCipheriv,
-  createDecipheriv,
-  createHmac,
-  createSecretKey,
-  hkdfSync,
-  type KeyObject,
-  randomBytes,
-} from "node:crypto";
+import { createHmac, createSecretKey, hkdfSync, type KeyObject } from "node:crypto";
 import { createKeysFile, type KeyList, parseKeys, readKeysFile } from "./keys-file.ts";
+import { type Key, seal, unseal } from "./seal.ts";
 
 export { rotateKeys, writeKeysFile } from "./keys-file.ts";
-
-const CIPHER = "aes-256-gcm";
-const NONCE_BYTES = 12;
-const TAG_BYTES = 16;
 
 /**
  * Least time between two reads of the keys because of an unknown key id: anyone may send a
@@ -48,11 +31,6 @@ type KeysSource =
       readonly create?: boolean;
     }
   | { readonly env: string };
-
-interface Key {
-  readonly id: string;
-  readonly key: KeyObject;
-}
 
 /** A digest of a token's value, and the key that made it. */
 interface KeyedDigest {
@@ -101,12 +79,6 @@ export function modelTokenContext(organizationId: string, model: string, pinned:
   return `model/${organizationId}/${model}/${pinned}`;
 }
 
-/** The size in bytes of the plain text of a sealed value. */
-export function sealedBytes(sealed: string): number {
-  const text = sealed.slice(sealed.indexOf(".") + 1);
-  return Math.max(0, Buffer.byteLength(text, "base64url") - NONCE_BYTES - TAG_BYTES);
-}
-
 export class KeyRing {
   readonly #read: () => KeyList;
   #digestKeys: readonly Key[] = [];
@@ -152,12 +124,7 @@ export class KeyRing {
 
   /** Seals a text for one context. */
   seal(plain: string, context: string): string {
-    const { id, key } = orThrow(this.#sealKeys[0]);
-    const nonce = randomBytes(NONCE_BYTES);
-    const cipher = createCipheriv(CIPHER, key, nonce, { authTagLength: TAG_BYTES });
-    cipher.setAAD(associatedData(id, context));
-    const sealed = [nonce, cipher.update(plain, "utf8"), cipher.final(), cipher.getAuthTag()];
-    return `${id}.${Buffer.concat(sealed).toString("base64url")}`;
+    return seal(orThrow(this.#sealKeys[0]), plain, context);
   }
 
   /**
@@ -165,18 +132,12 @@ export class KeyRing {
    * context, or its key is gone.
    */
   unseal(sealed: string, context: string): string {
-    const [id = "", text = ""] = sealed.split(".");
+    const id = sealed.split(".", 1)[0] ?? "";
     const found = this.#findSealKey(id);
-    const bytes = Buffer.from(text, "base64url");
-    if (found === undefined || bytes.length < NONCE_BYTES + TAG_BYTES) {
+    if (found === undefined) {
       throw new Error(`no key opens this sealed value: it names the key ${JSON.stringify(id)}`);
     }
-    const nonce = bytes.subarray(0, NONCE_BYTES);
-    const decipher = createDecipheriv(CIPHER, found.key, nonce, { authTagLength: TAG_BYTES });
-    decipher.setAAD(associatedData(id, context));
-    decipher.setAuthTag(bytes.subarray(-TAG_BYTES));
-    const plain = decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES));
-    return Buffer.concat([plain, decipher.final()]).toString("utf8");
+    return unseal(found, sealed, context);
   }
 
   /** An unknown key may be newer than this node's last read, so the keys are reloaded once. */
@@ -208,10 +169,6 @@ function importKey({ id, key }: { readonly id: string; readonly key: Buffer }): 
 
 function hmac(key: KeyObject, text: string): string {
   return createHmac("sha256", key).update(text).digest("base64url");
-}
-
-function associatedData(keyId: string, context: string): Buffer {
-  return Buffer.from(`${keyId}/${context}`, "utf8");
 }
 
 /** `parseKeys` guarantees a key of each kind. */

@@ -21,6 +21,7 @@ import { toProblem } from "../errors.ts";
 import { appOf, type HostKind } from "../hosting/hosts.ts";
 import type { Protocol } from "../metrics/deployment.ts";
 import type { ReaderThreads } from "../service/input/threads.ts";
+import { DEFAULT_MAX_BODY_BYTES } from "./http/body-limits.ts";
 import { createReadLarge, createRewriteLarge } from "./large-messages.ts";
 import { restPlugin } from "./rest/plugin.ts";
 import { hostOf, requestValues } from "./rpc/engine/caller.ts";
@@ -40,9 +41,6 @@ import { createStandingInterceptor, questionOf } from "./rpc/interceptors/standi
 import { createValidateInterceptor } from "./rpc/interceptors/validate.ts";
 import { createReflectionServices } from "./rpc/reflection.ts";
 import { createLocate, DEPLOYMENT_HEADER, locatedOf } from "./rpc/target.ts";
-
-/** RPC message, unless its service says otherwise: the usual limit. */
-const DEFAULT_MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
 
 export interface ProtocolOptions {
   /** Served on every host, in addition to health and reflection. Every method needs the option `access`. */
@@ -192,7 +190,7 @@ export async function mountProtocols(
       services,
       interceptors,
       invoker: invoke,
-      readMaxBytes: DEFAULT_MAX_MESSAGE_BYTES,
+      readMaxBytes: DEFAULT_MAX_BODY_BYTES,
       shutdownSignal,
       readLarge,
       rewriteLarge,
@@ -203,7 +201,7 @@ export async function mountProtocols(
       invoke,
       contextValues: valuesOver("rest"),
       readLarge,
-      maxBodyBytes: ({ parent }) => limits.get(parent) ?? DEFAULT_MAX_MESSAGE_BYTES,
+      maxBodyBytes: ({ parent }) => limits.get(parent) ?? DEFAULT_MAX_BODY_BYTES,
     });
     return invoke;
   };

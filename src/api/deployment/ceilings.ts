@@ -1,6 +1,6 @@
 /** Checks of a deployment's settings and environment against the limits of the operator and the system. */
 
-import { sealedBytes } from "../../auth/keys.ts";
+import { sealedBytes } from "../../auth/seal.ts";
 import { type Ceilings, faultOfCeilings, lowered } from "../../deployments/ceilings.ts";
 import { environmentBytes, MAX_ENVIRONMENT_BYTES } from "../../deployments/environment.ts";
 import { networkFault } from "../../deployments/network.ts";

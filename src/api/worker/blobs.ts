@@ -8,7 +8,7 @@ import type {
 import { problem } from "../../errors.ts";
 import { workerToken } from "./caller.ts";
 import type { ModelFiles } from "./model-files.ts";
-import type { WorkerSession, WorkerSessions } from "./sessions.ts";
+import type { WorkerSession, WorkerSessions } from "./remote-sessions.ts";
 
 /** Bytes of one message. */
 const MAX_CHUNK_BYTES = 256 * 1024;

@@ -25,7 +25,6 @@ import { durationFromMs } from "../../time/messages.ts";
 import { workerToken } from "./caller.ts";
 import type { HandedSecrets } from "./handed-secrets.ts";
 import { heldCalls } from "./messages.ts";
-import { Reports } from "./reports.ts";
 import {
   leaseOf,
   newSessionSecret,
@@ -35,7 +34,8 @@ import {
   storedSession,
   type WorkerSession,
   type WorkerSessions,
-} from "./sessions.ts";
+} from "./remote-sessions.ts";
+import { Reports } from "./reports.ts";
 
 /** The version of WorkerService that a node speaks. */
 const PROTOCOL = 1;

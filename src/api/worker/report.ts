@@ -11,7 +11,7 @@ import { isFields, parseJson } from "../../pool/checks/untrusted.ts";
 import { Attachments } from "../../protocol/attachments.ts";
 import { type LogLevel, MAX_LOG_TEXT_CHARACTERS } from "../../protocol/messages.ts";
 import { workerToken } from "./caller.ts";
-import type { WorkerSession, WorkerSessions } from "./sessions.ts";
+import type { WorkerSession, WorkerSessions } from "./remote-sessions.ts";
 
 /** Values in the metrics of one report. */
 const MAX_METRICS_VALUES = 50_000;

@@ -4,7 +4,7 @@ import type { TunnelRequest, WorkerService } from "../../../gen/tessera/v1/worke
 import { problem } from "../../errors.ts";
 import { Tunnel } from "../../pool/remote/tunnel.ts";
 import { workerToken } from "./caller.ts";
-import type { WorkerSessions } from "./sessions.ts";
+import type { WorkerSessions } from "./remote-sessions.ts";
 
 /** How long a worker has to say which connection it brings. */
 const HEADER_TIMEOUT_MS = 10_000;

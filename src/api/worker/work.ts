@@ -16,7 +16,7 @@ import { problem } from "../../errors.ts";
 import type { RemoteStream } from "../../pool/remote/messages.ts";
 import { workerToken } from "./caller.ts";
 import { remoteChunk, remoteResults, toResponse } from "./messages.ts";
-import { sessionExpired, type WorkerSession, type WorkerSessions } from "./sessions.ts";
+import { sessionExpired, type WorkerSession, type WorkerSessions } from "./remote-sessions.ts";
 
 /** Messages that a worker has not read yet. An honest one has a few for each of its slots. */
 const MAX_UNREAD_MESSAGES = 20_000;

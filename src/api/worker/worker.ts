@@ -5,8 +5,8 @@ import { readBlob, writeBlob } from "./blobs.ts";
 import { HandedSecrets, type HandedSecretsOptions } from "./handed-secrets.ts";
 import { ModelFiles, type ModelFilesOptions } from "./model-files.ts";
 import { type RegisterOptions, register } from "./register.ts";
+import { WorkerSessions } from "./remote-sessions.ts";
 import { report } from "./report.ts";
-import { WorkerSessions } from "./sessions.ts";
 import { tunnel } from "./tunnel.ts";
 import { work } from "./work.ts";
 

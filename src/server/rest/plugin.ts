@@ -11,6 +11,7 @@ import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import type { ContextValues } from "@connectrpc/connect";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { problem, toProblem } from "../../errors.ts";
+import { DEFAULT_MAX_BODY_BYTES } from "../http/body-limits.ts";
 import { readDecoded } from "../http/decoded-body.ts";
 import { disconnectSignal } from "../http/disconnect.ts";
 import { sendFrameworkError } from "../http/framework.ts";
@@ -44,9 +45,6 @@ export interface RestOptions {
     method: DescMethod,
   ) => ContextValues | Promise<ContextValues>;
 }
-
-/** REST body, unless its method says otherwise. */
-const DEFAULT_MAX_BODY_BYTES = 4 * 1024 * 1024;
 
 /** The Fastify plugin, for a server that leaves bodies to handlers. Throws at start if a binding is wrong, or two match the same paths. */
 export async function restPlugin(app: FastifyInstance, options: RestOptions): Promise<void> {

@@ -8,7 +8,7 @@ import {
   type RegisterOptions,
   register,
 } from "../../../src/api/worker/register.ts";
-import { WorkerSessions } from "../../../src/api/worker/sessions.ts";
+import { WorkerSessions } from "../../../src/api/worker/remote-sessions.ts";
 import { setPrincipal, type TokenPrincipal } from "../../../src/auth/principal.ts";
 import { JoinedWorkers } from "../../../src/pool/joined-workers.ts";
 import { DEFAULT_LIMITS } from "../../../src/pool/limits.ts";

@@ -23,6 +23,7 @@ import { compressionGzip } from "@connectrpc/connect-node";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { problem, toProblem } from "../../../errors.ts";
 import { boundedChunks, discard } from "../../http/body.ts";
+import { DEFAULT_MAX_BODY_BYTES } from "../../http/body-limits.ts";
 import { sendFrameworkError } from "../../http/framework.ts";
 import type { ReadLarge } from "../../http/large-json.ts";
 import { lingerAfterRefusal } from "../../http/lingering-close.ts";
@@ -40,9 +41,6 @@ import { createErrorsInterceptor, type ReportProblem } from "./errors.ts";
 import type { Invoker, ServiceRegistration } from "./invoker.ts";
 import { isWhole, type RewriteLarge, type ScanOptions, scannedBody, scanQuery } from "./scan.ts";
 import { Scope } from "./scope.ts";
-
-/** RPC message that the engine reads by default, which is gRPC's own. */
-const DEFAULT_READ_MAX_BYTES = 4 * 1024 * 1024;
 
 /**
  * How much longer a message may become when its arguments become a body: numbers of 8 bytes are
@@ -72,7 +70,7 @@ interface RpcOptions {
 
 /** The Fastify plugin, for a server that leaves bodies to handlers. */
 export async function rpcPlugin(app: FastifyInstance, options: RpcOptions): Promise<void> {
-  const { readMaxBytes = DEFAULT_READ_MAX_BYTES } = options;
+  const { readMaxBytes = DEFAULT_MAX_BODY_BYTES } = options;
   app.setErrorHandler(sendFrameworkError);
   const report: ReportProblem =
     options.report ??

@@ -41,6 +41,7 @@ const GROUPS: readonly (readonly [title: string, pages: readonly string[]])[] = 
       "models",
       "servers",
       "scaling",
+      "logs",
       "metrics",
       "tracing",
       "coming-from-bentoml",

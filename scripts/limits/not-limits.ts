@@ -104,6 +104,12 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     "src/storage/sqlite/oldest-waiting.ts ABOVE_ALL",
   ],
   "how high something is on a page": [
+    "src/console/app/pages/deployments/log-histogram.tsx BAR_PX",
+    "src/console/app/pages/deployments/log-list.tsx AT_END_PX",
+    "src/console/app/pages/deployments/log-list.tsx MORE_ROWS",
+    "src/console/app/pages/deployments/log-list.tsx NARROW_ROW_PX",
+    "src/console/app/pages/deployments/log-list.tsx REVEAL_PX",
+    "src/console/app/pages/deployments/log-list.tsx ROW_PX",
     "src/console/app/pages/metrics/chart.tsx NEAR_PX",
     "src/console/app/pages/metrics/plot.ts HEIGHT_PX",
     "src/console/app/pages/tasks/table.tsx ROW_PX",

@@ -16,12 +16,12 @@ import { loaded } from "./api/loaded.ts";
 import { me, preferredOrganization, rememberOrganization } from "./api/session.ts";
 import { readComparison } from "./pages/deployments/comparison-search.ts";
 import { readLogSearch } from "./pages/deployments/log-search.ts";
-import { readRange } from "./pages/metrics/range.ts";
 import { hideCode } from "./pages/people/secret.ts";
 import { rememberList } from "./pages/tasks/last-list.ts";
 import { readSearch } from "./pages/tasks/search.ts";
 import { Failure, Missing } from "./ui/failure.tsx";
 import { Loading } from "./ui/loading.tsx";
+import { readRange } from "./ui/time-range.ts";
 
 interface Context {
   readonly queryClient: QueryClient;

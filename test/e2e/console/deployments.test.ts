@@ -96,27 +96,6 @@ describe.skipIf(skipped)(`deployments and people in the console${skipped}`, () =
     await person.isSound();
   });
 
-  it("show their log live", async () => {
-    await using person = await ConsoleBrowser.open(browser, world.platform, { email: ADMIN });
-    const { page } = person;
-    await person.go("/o/acme/deployments/echo/log");
-    await page.getByText("live", { exact: true }).waitFor();
-    await world.call("echo", "/say", { body: { text: "written while you look" } });
-    await page.getByText("written while you look").waitFor();
-    await person.isSound();
-    const search = page.getByRole("searchbox", { name: "Search" });
-    await search.fill("WHILE you");
-    await search.press("Enter");
-    await page.locator("mark").getByText("while you").first().waitFor();
-    expect(new URL(page.url()).searchParams.get("search")).toBe("WHILE you");
-    await world.call("echo", "/say", { body: { text: "one more, while you search" } });
-    await page.getByText("one more,").waitFor();
-    await person.isSound();
-    await page.getByLabel("Level").selectOption("errors");
-    await page.getByText("No line is like this.").waitFor();
-    expect(new URL(page.url()).searchParams.get("level")).toBe("error");
-  });
-
   it("are called in their playground, with the session and without a token", async () => {
     await world.deployed("closed", await artifact(), { authorization: true });
     await using person = await ConsoleBrowser.open(browser, world.platform, { email: MEMBER });
@@ -151,8 +130,8 @@ describe.skipIf(skipped)(`deployments and people in the console${skipped}`, () =
       .toContainEqual(expect.stringMatching(/^0?\.?\d+\/s$/));
     await person.isSound();
     await person.picture("metrics");
-    await page.getByRole("link", { name: "Week" }).click();
-    await page.locator('a[aria-current="page"]', { hasText: "Week" }).waitFor();
+    await page.getByRole("link", { name: "Last 7 d" }).click();
+    await page.locator(".ranges a[aria-current]", { hasText: "7 d" }).waitFor();
     expect(new URL(page.url()).search).toBe("?range=7d");
     await person.go("/o/acme");
     await page.getByRole("heading", { name: "Over the last hour", exact: true }).waitFor();

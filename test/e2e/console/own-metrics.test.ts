@@ -71,8 +71,8 @@ describe.skipIf(skipped)(`what a service counts itself, in the console${skipped}
     expect(load.lines).toEqual(["half are below", "95 % are below", "99 % are below"]);
     await chart("unused_total").getByText("Nothing was measured in this time.").waitFor();
     await person.isSound();
-    await person.page.getByRole("link", { name: "Week" }).click();
-    await person.page.locator('a[aria-current="page"]', { hasText: "Week" }).waitFor();
+    await person.page.getByRole("link", { name: "Last 7 d" }).click();
+    await person.page.locator(".ranges a[aria-current]", { hasText: "7 d" }).waitFor();
     await words.getByText("Counter: increase per second").waitFor();
     await person.isSound();
   });

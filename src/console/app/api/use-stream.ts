@@ -46,27 +46,32 @@ export function useStream<Message>(
       return undefined;
     }
     const leaving = new AbortController();
-    const { signal } = leaving;
+    let attempt = new AbortController();
+    // A connection without a network is silent, as one is on which nothing happens.
+    const onOffline = (): void => attempt.abort();
+    addEventListener("offline", onOffline, { signal: leaving.signal });
     const onOpen = (): void => setState({ kind: "live" });
     setState({ kind: "connecting" });
     void (async () => {
       const backoff = new Backoff(MIN_BACKOFF_MS, MAX_BACKOFF_MS);
-      while (!signal.aborted) {
+      while (!leaving.signal.aborted) {
+        attempt = new AbortController();
+        const signal = AbortSignal.any([leaving.signal, attempt.signal]);
         const quiet = setTimeout(onOpen, QUIET_AFTER_MS);
         try {
           for await (const message of latest.current.open({ signal, onOpen })) {
             backoff.reset();
             latest.current.onMessage(message);
           }
-          if (!signal.aborted && latest.current.isOver()) {
+          if (!leaving.signal.aborted && latest.current.isOver()) {
             setState({ kind: "ended" });
             return;
           }
         } catch (err) {
-          if (signal.aborted) {
+          if (leaving.signal.aborted) {
             return;
           }
-          if (isSignedOut(err) || !isTransient(err)) {
+          if (!attempt.signal.aborted && (isSignedOut(err) || !isTransient(err))) {
             setState({ kind: "failed", message: messageOf(err) });
             if (isSignedOut(err)) {
               // The page that asks who is signed in leads to the sign-in.
@@ -78,7 +83,7 @@ export function useStream<Message>(
         } finally {
           clearTimeout(quiet);
         }
-        await backoff.pause(signal);
+        await backoff.pause(leaving.signal);
       }
     })();
     return () => leaving.abort();

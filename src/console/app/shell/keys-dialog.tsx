@@ -8,6 +8,8 @@ export default function KeysDialog({ onClose }: { onClose(): void }) {
     ["?", "Show these keys"],
     ["x", "Select the task in focus"],
     ["r", "Show the task of the page as JSON"],
+    ["/", "Search the log"],
+    ["f", "Follow the log, or pause"],
     ...PLACES.map(({ key, label }) => [`g ${key}`, `Go to ${label}`]),
   ];
   return (

@@ -13,9 +13,11 @@ interface MenuProps {
   readonly id: string;
   readonly label: string;
   readonly items: readonly MenuItem[];
+  /** The path of its icon. Default: three points. */
+  readonly icon?: string;
 }
 
-export function Menu({ id, label, items }: MenuProps) {
+export function Menu({ id, label, items, icon = "M3 8h.01M8 8h.01M13 8h.01" }: MenuProps) {
   const menu = useRef<HTMLDivElement>(null);
   const button = useRef<HTMLButtonElement>(null);
   const move = (event: KeyboardEvent): void => {
@@ -42,7 +44,7 @@ export function Menu({ id, label, items }: MenuProps) {
         aria-haspopup="menu"
         popoverTarget={id}
       >
-        <Icon path="M3 8h.01M8 8h.01M13 8h.01" />
+        <Icon path={icon} />
       </button>
       <div
         ref={menu}

@@ -1,218 +1,294 @@
-/** The log of a deployment, live. */
-import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
-import { Fragment, useRef, useState } from "react";
-import type {
-  DeploymentLogLineJson,
-  DeploymentService,
-} from "../../../../../gen/tessera/v1/deployment_pb.js";
+/** The log of a deployment, live: what it is searched by, how much there was of it, and its lines. */
+import { getRouteApi, useNavigate } from "@tanstack/react-router";
+import { useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
 import { useOrganization } from "../../api/session.ts";
-import { watch } from "../../api/stream.ts";
-import { useStream } from "../../api/use-stream.ts";
-import { Field } from "../../ui/field.tsx";
-import { SearchField } from "../../ui/search-field.tsx";
+import { useShortcut } from "../../shell/keys.ts";
+import { Button } from "../../ui/button.tsx";
+import { counted } from "../../ui/counted.ts";
+import { Menu } from "../../ui/menu.tsx";
+import { count } from "../../ui/quantity.ts";
+import { RangePicker } from "../../ui/range-picker.tsx";
+import { save } from "../../ui/save.ts";
+import { Status } from "../../ui/status.tsx";
 import { StreamStatus } from "../../ui/stream-status.tsx";
-import { useFollowing } from "../../ui/use-following.ts";
+import { boundsIn, RANGES, type TimeBounds } from "../../ui/time-range.ts";
+import { useNow } from "../../ui/use-now.ts";
 import { DeploymentFrame, useDeploymentName } from "./frame.tsx";
-import { LEAST_LEVELS, type LogSearch, logFilterAt, PERIODS, readLogSearch } from "./log-search.ts";
-import "../../ui/log.css";
+import { LogHistogram } from "./log-histogram.tsx";
+import {
+  filtered,
+  jsonLinesOf,
+  LEVELS,
+  type LevelCounts,
+  type ShownLevel,
+  type ShownLine,
+  textOf,
+} from "./log-lines.ts";
+import { LogList } from "./log-list.tsx";
+import { type LogSearch, levelsIn, readLogSearch } from "./log-search.ts";
+import { type LogName, useLogLines } from "./use-log-lines.ts";
+import "./log.css";
 
-/** Lines that the page begins with. */
-const MAX_TAIL_LINES = 500;
+/** How long nothing is typed until what is searched for goes into the address. */
+const TYPED_MS = 300;
 
-/** Lines that the page keeps. */
-const MAX_LINES = 5_000;
+/** How often a range that ends now is moved on. */
+const MOVE_MS = 5_000;
 
-/** Places that are marked in one line. */
-const MAX_MARKS = 20;
+const LEVEL_WORDS = { error: "Errors", warn: "Warnings", info: "Info" } as const;
+
+const EARLIER_WORDS = {
+  reading: " so far",
+  read: "",
+  failed: ". Earlier ones could not be read: load the page again",
+} as const;
+
+const DOWNLOADS = [
+  ["Download as text", ".log", "text/plain", textOf],
+  ["Download as JSON lines", ".jsonl", "application/jsonl", jsonLinesOf],
+] as const;
+
+const whole = new Intl.NumberFormat("en");
 
 const route = getRouteApi("/signed-in/o/$organization/deployments/$deployment/log");
 
 export function Log() {
-  const search: LogSearch = route.useSearch();
+  const organization = useOrganization();
+  const deployment = useDeploymentName();
   return (
     <DeploymentFrame title="Log" hasStream>
-      {() => (
-        <>
-          <LogFilter search={search} />
-          {/* Another filter is another list of lines. */}
-          <LogView key={JSON.stringify(search)} search={search} />
-        </>
+      {({ endpoints = [] }) => (
+        <LogView
+          key={deployment}
+          name={{ organization, deployment }}
+          apis={endpoints
+            .filter(({ kind }) => kind === "ENDPOINT_KIND_API")
+            .map((endpoint) => endpoint.name ?? "")}
+        />
       )}
     </DeploymentFrame>
   );
 }
 
-function LogView({ search }: { readonly search: LogSearch }) {
-  const organization = useOrganization();
-  const name = useDeploymentName();
-  const { lines, add, last } = useLines();
-  const state = useStream(
-    `${organization}/${name}`,
-    (options) =>
-      watch<typeof DeploymentService.method.watchDeploymentLogs>(
-        "/tessera.v1.DeploymentService/WatchDeploymentLogs",
-        {
-          organization,
-          deployment: name,
-          follow: true,
-          ...logFilterAt(search, Date.now()),
-          ...(last.current === undefined
-            ? { tail: MAX_TAIL_LINES }
-            : { afterSequence: last.current }),
-        },
-        options,
-      ),
-    add,
-  );
-  const box = useFollowing(lines.length);
-  const isFiltered = Object.keys(search).length > 0;
-  return (
-    <section className="log" aria-label="Log">
-      <StreamStatus state={state} />
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
-      <section className="log-lines" ref={box} tabIndex={0} aria-label="Lines">
-        {lines.map((line) => (
-          <Line key={line.sequence} line={line} search={search.search ?? ""} />
-        ))}
-        {lines.length === 0 && (
-          <p className="secondary">{isFiltered ? "No line is like this." : "No lines yet."}</p>
-        )}
-      </section>
-    </section>
-  );
+interface LogViewProps {
+  readonly name: LogName;
+  /** Endpoints whose calls are no tasks. */
+  readonly apis: readonly string[];
 }
 
-interface LineProps {
-  readonly line: DeploymentLogLineJson;
-  readonly search: string;
-}
-
-function Line({ line: { time = "", worker, level, taskId, text = "" }, search }: LineProps) {
-  const organization = useOrganization();
-  const deployment = useDeploymentName();
-  return (
-    <p className={`log-line ${level}`}>
-      <time dateTime={time} title={time}>
-        {time.slice(11, 23)}
-      </time>
-      <span className="log-worker">{worker || "node"}</span>
-      {taskId && (
-        <Link
-          to="/o/$organization/deployments/$deployment/tasks/$task"
-          params={{ organization, deployment, task: taskId }}
-          aria-label={`Task ${taskId.slice(-12)}`}
-        >
-          {taskId.slice(-12)}
-        </Link>
-      )}
-      <span>
-        <Marked text={text} search={search} />
-      </span>
-    </p>
-  );
-}
-
-/** A text with each place marked that has what was searched for. */
-function Marked({ text, search }: { readonly text: string; readonly search: string }) {
-  const places = placesOf(text, search);
-  return places.length === 0 ? (
-    text
-  ) : (
-    <>
-      {places.map((at, index) => (
-        <Fragment key={at}>
-          {text.slice(index === 0 ? 0 : (places[index - 1] ?? 0) + search.length, at)}
-          <mark>{text.slice(at, at + search.length)}</mark>
-        </Fragment>
-      ))}
-      {text.slice((places.at(-1) ?? 0) + search.length)}
-    </>
-  );
-}
-
-/** Where a text has another, whatever the case; the first few. */
-function placesOf(text: string, search: string): number[] {
-  const [whole, wanted] = [text.toLowerCase(), search.toLowerCase()];
-  const places: number[] = [];
-  // A letter may be longer in lower case, and then the places are not those of the text.
-  if (wanted === "" || whole.length !== text.length) {
-    return places;
-  }
-  for (let at = whole.indexOf(wanted); at !== -1 && places.length < MAX_MARKS; ) {
-    places.push(at);
-    at = whole.indexOf(wanted, at + wanted.length);
-  }
-  return places;
-}
-
-/** The newest lines, added once per frame however many come. */
-function useLines() {
-  const [lines, setLines] = useState<readonly DeploymentLogLineJson[]>([]);
-  const arriving = useRef<DeploymentLogLineJson[]>([]);
-  const last = useRef<string>(undefined);
-  const add = (line: DeploymentLogLineJson): void => {
-    last.current = String(line.sequence);
-    if (arriving.current.push(line) === 1) {
-      requestAnimationFrame(() => {
-        const added = arriving.current;
-        arriving.current = [];
-        setLines((before) => [...before, ...added].slice(-MAX_LINES));
-      });
-    }
-  };
-  return { lines, add, last };
-}
-
-/** The choices by which the log of a deployment is filtered. */
-function LogFilter({ search }: { readonly search: LogSearch }) {
+function LogView({ name, apis }: LogViewProps) {
+  const search: LogSearch = route.useSearch();
   const navigate = useNavigate();
-  const change = (changed: Readonly<Record<string, string>>) =>
-    void navigate({ to: ".", search: readLogSearch({ ...search, ...changed }), replace: true });
+  const go = (to: LogSearch, replace = false) =>
+    void navigate({ to: ".", search: readLogSearch({ ...to }), replace, resetScroll: false });
+  const { lines: all, state, earlier } = useLogLines(name);
+  const [typed, setTyped] = useTyped(search.search ?? "", (text) =>
+    go({ ...search, search: text }, true),
+  );
+  const text = useDeferredValue(typed);
+  const task = search.task ?? "";
+  const levels = useMemo(() => levelsIn(search.level ?? ""), [search.level]);
+  const nowMs = useNow(MOVE_MS);
+  const { fromMs, toMs } = rangeAt(search, nowMs);
+  const { lines, counts } = useMemo(
+    () => filtered(all, { search: text, task, levels, range: { fromMs, toMs } }),
+    [all, text, task, levels, fromMs, toMs],
+  );
+  const [isFollowing, setFollowing] = useState(true);
+  /** The newest line when the log was last followed. */
+  const seen = useRef(0);
+  if (isFollowing) {
+    seen.current = all.at(-1)?.sequence ?? 0;
+  }
+  const newest = isFollowing ? 0 : countAfter(lines, seen.current);
+  const isFiltered = text !== "" || task !== "" || levels.length > 0 || fromMs !== undefined;
+  useShortcut("f", () => setFollowing(!isFollowing));
+  useShortcut("Escape", () => isFiltered && go({}));
   return (
-    <section className="filters" aria-label="Filter">
-      <SearchField
-        label="Search"
-        value={search.search}
-        onChange={(text) => change({ search: text })}
+    <section className="log-page" aria-label="Log">
+      <div className="log-tools">
+        <LogSearchField value={typed} onType={setTyped} />
+        <Levels
+          counts={counts}
+          chosen={levels}
+          onChoose={(chosen) => go({ ...search, level: chosen.join(",") })}
+        />
+        <RangePicker search={search} standard="all" />
+        <Menu
+          id="log-download"
+          label="Download"
+          icon="M8 2.5v7.5M4.75 7 8 10.25 11.25 7M3 13h10"
+          items={DOWNLOADS.map(([label, ending, type, write]) => ({
+            label,
+            run: () => save(write(lines), `${name.deployment}${ending}`, type),
+          }))}
+        />
+      </div>
+      <LogHistogram
+        lines={lines}
+        bounds={{
+          fromMs: fromMs ?? all[0]?.timeMs ?? nowMs - 60_000,
+          toMs: toMs ?? Math.max(nowMs, (all.at(-1)?.timeMs ?? 0) + 1),
+        }}
+        onChoose={(bounds) => {
+          setFollowing(false);
+          go({ ...search, from: bounds.fromMs, to: bounds.toMs });
+        }}
       />
-      <Field label="Level">
-        {(control) => (
-          <select
-            {...control}
-            value={search.level ?? ""}
-            onChange={({ target }) => change({ level: target.value })}
-          >
-            <option value="">any</option>
-            {Object.entries(LEAST_LEVELS).map(([level, label]) => (
-              <option key={level} value={level}>
-                {label}
-              </option>
-            ))}
-          </select>
+      <div className="log-state">
+        <span className="secondary">
+          {isFiltered && `${whole.format(lines.length)} of `}
+          {whole.format(all.length)} {all.length === 1 ? "line" : "lines"}
+          {EARLIER_WORDS[earlier]}
+        </span>
+        {task !== "" && (
+          <Button className="log-filter" onClick={() => go({ ...search, task: "" })}>
+            Only {task.slice(-6)} <span aria-hidden="true">×</span>
+          </Button>
         )}
-      </Field>
-      <Field label="Written in">
-        {(control) => (
-          <select
-            {...control}
-            value={search.since ?? ""}
-            onChange={({ target }) => change({ since: target.value })}
-          >
-            <option value="">any time</option>
-            {Object.entries(PERIODS).map(([since, [label]]) => (
-              <option key={since} value={since}>
-                {label}
-              </option>
-            ))}
-          </select>
+        <span className="log-follow">
+          {isFollowing || state.kind !== "live" || toMs !== undefined ? (
+            <StreamStatus state={state} />
+          ) : (
+            <p role="status">
+              <Status tone="idle">paused</Status>
+            </p>
+          )}
+          {toMs === undefined ? (
+            <Button kind="quiet" onClick={() => setFollowing(!isFollowing)}>
+              {isFollowing ? "Pause" : "Follow"} <kbd>f</kbd>
+            </Button>
+          ) : (
+            <Button
+              kind="quiet"
+              onClick={() => {
+                setFollowing(true);
+                const { from, to, ...rest } = search;
+                go(rest);
+              }}
+            >
+              Back to now
+            </Button>
+          )}
+        </span>
+      </div>
+      <div className="log-box">
+        <LogList
+          name={name}
+          apis={apis}
+          lines={lines}
+          search={text}
+          isWhole={!isFiltered}
+          isFollowing={isFollowing}
+          onFollow={setFollowing}
+          onNarrow={(wanted) => go(wanted === "" ? {} : { task: wanted })}
+          empty={
+            all.length === 0
+              ? "No lines yet: what the service prints, and what happens to its workers, comes here."
+              : "No line is like this."
+          }
+        />
+        {newest > 0 && (
+          <Button kind="primary" className="log-new" onClick={() => setFollowing(true)}>
+            {counted(newest, "new line")} <span aria-hidden="true">↓</span>
+          </Button>
         )}
-      </Field>
-      <SearchField
-        label="Task"
-        value={search.task}
-        maxLength={64}
-        onChange={(task) => change({ task: task.trim() })}
-      />
+      </div>
     </section>
+  );
+}
+
+/** What is shown of the log now: all without a range. */
+function rangeAt(search: LogSearch, nowMs: number): Partial<TimeBounds> {
+  return (
+    boundsIn(search) ??
+    (search.range === undefined ? {} : { fromMs: nowMs - RANGES[search.range][1] * 1_000 })
+  );
+}
+
+function countAfter(lines: readonly ShownLine[], sequence: number): number {
+  const at = lines.findLastIndex((line) => line.sequence <= sequence);
+  return lines.length - 1 - at;
+}
+
+/** What is typed, which goes into the address once nothing is typed for a moment. */
+function useTyped(value: string, onRest: (text: string) => void) {
+  const [typed, setTyped] = useState(value);
+  const known = useRef(value);
+  const latest = useRef(onRest);
+  latest.current = onRest;
+  useEffect(() => {
+    if (value !== known.current) {
+      known.current = value;
+      setTyped(value);
+    }
+  }, [value]);
+  useEffect(() => {
+    if (typed !== known.current) {
+      const timer = setTimeout(() => {
+        known.current = typed;
+        latest.current(typed);
+      }, TYPED_MS);
+      return () => clearTimeout(timer);
+    }
+  }, [typed]);
+  return [typed, setTyped] as const;
+}
+
+interface LogSearchFieldProps {
+  readonly value: string;
+  onType(text: string): void;
+}
+
+function LogSearchField({ value, onType }: LogSearchFieldProps) {
+  const input = useRef<HTMLInputElement>(null);
+  useShortcut("/", () => input.current?.select());
+  return (
+    <input
+      ref={input}
+      type="search"
+      aria-label="Search"
+      placeholder="Search   /"
+      maxLength={200}
+      value={value}
+      onChange={({ target }) => onType(target.value)}
+      onKeyDown={({ key, currentTarget }) => {
+        if (key === "Escape") {
+          onType("");
+          currentTarget.blur();
+        }
+      }}
+    />
+  );
+}
+
+interface LevelsProps {
+  readonly counts: LevelCounts;
+  /** None: all are shown. */
+  readonly chosen: readonly ShownLevel[];
+  onChoose(chosen: readonly ShownLevel[]): void;
+}
+
+function Levels({ counts, chosen, onChoose }: LevelsProps) {
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset belongs to a form, and these buttons are in no form
+    <div className="log-levels" role="group" aria-label="Levels">
+      {LEVELS.map((level) => {
+        const isChosen = chosen.includes(level);
+        return (
+          <button
+            key={level}
+            type="button"
+            className={level}
+            aria-pressed={isChosen}
+            onClick={() =>
+              onChoose(isChosen ? chosen.filter((one) => one !== level) : [...chosen, level])
+            }
+          >
+            {LEVEL_WORDS[level]} <span>{count(counts[level])}</span>
+          </button>
+        );
+      })}
+    </div>
   );
 }

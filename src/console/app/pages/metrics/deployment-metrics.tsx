@@ -1,42 +1,29 @@
 /** What was measured of a deployment in the last hour, day or week. */
 import { useSuspenseQuery } from "@tanstack/react-query";
-import { getRouteApi, Link } from "@tanstack/react-router";
+import { getRouteApi } from "@tanstack/react-router";
 import { metricsOf } from "../../api/metrics.ts";
 import { useOrganization } from "../../api/session.ts";
+import { RangePicker } from "../../ui/range-picker.tsx";
+import { RANGES, type RangeSearch } from "../../ui/time-range.ts";
 import { DeploymentFrame } from "../deployments/frame.tsx";
 import { CHARTS, Charts, metricsFor } from "./charts.tsx";
 import { OwnMetrics } from "./own-metrics.tsx";
-import { type ChartRange, RANGES, type RangeSearch } from "./range.ts";
 
 const route = getRouteApi("/signed-in/o/$organization/deployments/$deployment/metrics");
 
 const METRICS = metricsFor(CHARTS.all);
 
-const WORDS: Readonly<Record<ChartRange, string>> = { "1h": "Hour", "24h": "Day", "7d": "Week" };
-
 export function DeploymentMetrics() {
-  const { range = "1h" }: RangeSearch = route.useSearch();
+  const search: RangeSearch = route.useSearch();
+  const seconds = RANGES[search.range ?? "1h"][1];
   return (
     <DeploymentFrame title="Metrics">
       {({ name = "" }) => (
         <>
-          <nav className="ranges" aria-label="Range">
-            {(Object.keys(RANGES) as ChartRange[]).map((one) => (
-              <Link
-                key={one}
-                to="."
-                search={{ range: one }}
-                replace
-                aria-current={one === range ? "page" : undefined}
-                activeOptions={{ exact: true, includeSearch: true }}
-              >
-                {WORDS[one]}
-              </Link>
-            ))}
-          </nav>
+          <RangePicker search={search} standard="1h" />
           <h2 className="hidden">Charts</h2>
-          <Measured deployment={name} range={range} />
-          <OwnMetrics deployment={name} seconds={RANGES[range]} />
+          <Measured deployment={name} seconds={seconds} />
+          <OwnMetrics deployment={name} seconds={seconds} />
         </>
       )}
     </DeploymentFrame>
@@ -45,14 +32,14 @@ export function DeploymentMetrics() {
 
 function Measured({
   deployment,
-  range,
+  seconds,
 }: {
   readonly deployment: string;
-  readonly range: ChartRange;
+  readonly seconds: number;
 }) {
   const organization = useOrganization();
   const { data } = useSuspenseQuery(
-    metricsOf({ organization, deployment, metrics: METRICS, seconds: RANGES[range] }),
+    metricsOf({ organization, deployment, metrics: METRICS, seconds }),
   );
   return <Charts charts={CHARTS.all} measured={data} />;
 }

@@ -11,6 +11,7 @@ import { Button } from "../../ui/button.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
 import { Empty } from "../../ui/empty.tsx";
 import { Page } from "../../ui/page.tsx";
+import { save } from "../../ui/save.ts";
 import { SearchField } from "../../ui/search-field.tsx";
 import { Time } from "../../ui/time.tsx";
 
@@ -86,20 +87,15 @@ function Events({ search }: { readonly search: AuditSearch }) {
             Show more
           </Button>
         )}
-        <Button kind="quiet" onClick={() => save(csvOf(events), `${organization}-audit.csv`)}>
+        <Button
+          kind="quiet"
+          onClick={() => save(csvOf(events), `${organization}-audit.csv`, "text/csv")}
+        >
           Save as CSV
         </Button>
       </div>
     </>
   );
-}
-
-function save(text: string, filename: string): void {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
-  link.download = filename;
-  link.click();
-  URL.revokeObjectURL(link.href);
 }
 
 function Subject({ event: { subject, details = {} } }: { readonly event: AuditEventJson }) {

@@ -5,15 +5,15 @@ import { metricsOf } from "../../api/metrics.ts";
 import { useOrganization } from "../../api/session.ts";
 import { Loading } from "../../ui/loading.tsx";
 import { Notice } from "../../ui/notice.tsx";
+import { RANGES } from "../../ui/time-range.ts";
 import { CHARTS, Charts, metricsFor } from "../metrics/charts.tsx";
-import { RANGES } from "../metrics/range.ts";
 
 const METRICS = metricsFor(CHARTS.few);
 
 export default function LastHour() {
   const organization = useOrganization();
   const { data, error } = useQuery(
-    metricsOf({ organization, metrics: METRICS, seconds: RANGES["1h"] }),
+    metricsOf({ organization, metrics: METRICS, seconds: RANGES["1h"][1] }),
   );
   if (data === undefined) {
     return error ? <Notice kind="error">{messageOf(error)}</Notice> : <Loading />;

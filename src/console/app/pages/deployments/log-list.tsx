@@ -1,0 +1,434 @@
+/**
+ * The lines of a log, of which only those in view are in the document: all have one height, but for
+ * the one that is open. The list keeps to its end while it is followed, and otherwise keeps what is
+ * in view where it is, whatever comes before it or goes.
+ */
+import { Link } from "@tanstack/react-router";
+import {
+  Fragment,
+  type KeyboardEvent,
+  memo,
+  useEffect,
+  useLayoutEffect,
+  useRef,
+  useState,
+  useSyncExternalStore,
+} from "react";
+import { Button } from "../../ui/button.tsx";
+import { CopyButton } from "../../ui/copy-button.tsx";
+import { counted } from "../../ui/counted.ts";
+import { Facts } from "../../ui/facts.tsx";
+import { dayText, secondText } from "../../ui/time-range.ts";
+import { folded, placesOf, type ShownLine } from "./log-lines.ts";
+import type { LogName } from "./use-log-lines.ts";
+
+/** Heights of a line, as the style sheet has them: on narrow screens it takes two rows. */
+const ROW_PX = 24;
+const NARROW_ROW_PX = 48;
+const NARROW = matchMedia("(max-width: 48rem)");
+
+/** Lines beyond the view that are in the document. */
+const MORE_ROWS = 12;
+
+/** Nearer to the end than this, the view is at the end. */
+const AT_END_PX = 4;
+
+/** How far below the top of the view a line is brought. */
+const REVEAL_PX = 96;
+
+const exact = new Intl.DateTimeFormat(undefined, {
+  year: "numeric",
+  month: "short",
+  day: "numeric",
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+  fractionalSecondDigits: 3,
+  hourCycle: "h23",
+  timeZoneName: "short",
+});
+
+interface LogListProps {
+  readonly name: LogName;
+  /** Endpoints whose calls are no tasks. */
+  readonly apis: readonly string[];
+  readonly lines: readonly ShownLine[];
+  readonly search: string;
+  /** No filter leaves lines out: what is missing between two is gone. */
+  readonly isWhole: boolean;
+  readonly isFollowing: boolean;
+  readonly empty: string;
+  onFollow(isFollowing: boolean): void;
+  /** Shows the lines of a task alone, or all lines. */
+  onNarrow(task: string): void;
+}
+
+export function LogList(props: LogListProps) {
+  const { lines, search, isWhole, name, apis, isFollowing, onFollow, onNarrow, empty } = props;
+  const box = useRef<HTMLElement>(null);
+  const [view, setView] = useState({ top: 0, height: 0 });
+  const [open, setOpen] = useState<number>();
+  const [openPx, setOpenPx] = useState(0);
+  const [current, setCurrent] = useState<number>();
+  /** What is at the top of the view, and is to stay there. */
+  const anchor = useRef({ sequence: 0, top: 0 });
+  /** A line that is to come into view with the next lines. */
+  const reveal = useRef<number>(undefined);
+  /** A line that was opened just now. */
+  const opened = useRef<number>(undefined);
+  const lastTop = useRef(0);
+  const rowPx = useSyncExternalStore(onNarrowChange, () =>
+    NARROW.matches ? NARROW_ROW_PX : ROW_PX,
+  );
+  const openAt = open === undefined ? -1 : indexOf(lines, open);
+  const isOpenShown = lines[openAt]?.sequence === open && open !== undefined;
+  const morePx = isOpenShown ? openPx : 0;
+  const topOf = (index: number) => index * rowPx + (isOpenShown && index > openAt ? morePx : 0);
+  const indexAt = (top: number) => {
+    const openEnd = (openAt + 1) * rowPx;
+    const inRows = isOpenShown && top > openEnd ? Math.max(top - morePx, openEnd - 1) : top;
+    return Math.max(0, Math.floor(inRows / rowPx));
+  };
+  const totalPx = topOf(lines.length);
+  const from = Math.max(0, indexAt(view.top) - MORE_ROWS);
+  const to = Math.min(lines.length, indexAt(view.top + view.height) + 1 + MORE_ROWS);
+
+  const look = (): void => {
+    const element = box.current;
+    if (element !== null) {
+      const { scrollTop, clientHeight } = element;
+      const index = indexAt(scrollTop);
+      anchor.current = { sequence: lines[index]?.sequence ?? 0, top: topOf(index) };
+      setView({ top: scrollTop, height: clientHeight });
+    }
+  };
+  const latestLook = useRef(look);
+  latestLook.current = look;
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: other lines and heights move the view
+  useLayoutEffect(() => {
+    const element = box.current;
+    if (element === null) {
+      return;
+    }
+    const { sequence, top } = anchor.current;
+    if (isFollowing) {
+      element.scrollTop = element.scrollHeight;
+    } else if (reveal.current !== undefined) {
+      element.scrollTop = topOf(indexOf(lines, reveal.current)) - REVEAL_PX;
+    } else {
+      element.scrollTop += topOf(indexOf(lines, sequence)) - top;
+    }
+    if (opened.current !== undefined && openPx > 0) {
+      // All of it, as far as there is room, and its first row in any case.
+      const end = topOf(openAt) + rowPx + openPx;
+      const toEnd = Math.max(element.scrollTop, end - element.clientHeight);
+      element.scrollTop = Math.min(toEnd, topOf(openAt));
+      opened.current = undefined;
+    }
+    reveal.current = undefined;
+    lastTop.current = element.scrollTop;
+    latestLook.current();
+  }, [lines, isFollowing, morePx, rowPx, view.height]);
+
+  useEffect(() => {
+    const resizing = new ResizeObserver(() => latestLook.current());
+    if (box.current) {
+      resizing.observe(box.current);
+    }
+    return () => resizing.disconnect();
+  }, []);
+
+  const onScroll = (): void => {
+    const element = box.current;
+    if (element === null) {
+      return;
+    }
+    const { scrollTop, scrollHeight, clientHeight } = element;
+    if (scrollHeight - scrollTop - clientHeight < AT_END_PX) {
+      onFollow(true);
+    } else if (scrollTop < lastTop.current) {
+      onFollow(false);
+    }
+    lastTop.current = scrollTop;
+    look();
+  };
+
+  /** Opens a line, or closes it; what is read stays where it is. */
+  const toggle = (sequence: number): void => {
+    setCurrent(sequence);
+    setOpen(sequence === open ? undefined : sequence);
+    setOpenPx(0);
+    opened.current = sequence === open ? undefined : sequence;
+    onFollow(false);
+  };
+  const focusOn = (index: number): void => {
+    const at = Math.max(0, Math.min(index, lines.length - 1));
+    const line = lines[at];
+    const element = box.current;
+    if (line === undefined || element === null) {
+      return;
+    }
+    onFollow(false);
+    setCurrent(line.sequence);
+    const { scrollTop, clientHeight } = element;
+    const [top, end] = [topOf(at), topOf(at) + rowPx];
+    if (top < scrollTop || end > scrollTop + clientHeight) {
+      element.scrollTop = top < scrollTop ? top : end - clientHeight;
+    }
+  };
+  const onKeyDown = (event: KeyboardEvent): void => {
+    const step = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1 }[event.key];
+    if (step !== undefined && !event.ctrlKey && !event.metaKey && !event.altKey) {
+      event.preventDefault();
+      const at = current === undefined ? -1 : indexOf(lines, current);
+      focusOn(at === -1 ? indexAt(view.top + view.height) - 1 : at + step);
+    } else if (event.key === "Escape" && open !== undefined) {
+      event.stopPropagation();
+      setOpen(undefined);
+    }
+  };
+  useEffect(() => {
+    if (current !== undefined && box.current?.contains(document.activeElement)) {
+      box.current
+        .querySelector<HTMLElement>(`[data-sequence="${current}"] > .log-open`)
+        ?.focus({ preventScroll: true });
+    }
+  }, [current]);
+
+  const isOneDay = lines.length === 0 || dayText(lines[0]?.timeMs ?? 0) === dayText(Date.now());
+  return (
+    <section
+      className="log-list"
+      ref={box}
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
+      tabIndex={0}
+      aria-label="Lines"
+      onScroll={onScroll}
+      onKeyDown={onKeyDown}
+    >
+      {lines.length === 0 && <p className="secondary log-empty">{empty}</p>}
+      <div style={{ height: totalPx }}>
+        <div style={{ transform: `translateY(${topOf(from)}px)` }}>
+          {lines.slice(from, to).map((line, index) => (
+            <Fragment key={line.sequence}>
+              <Row
+                line={line}
+                missing={isWhole ? missingBefore(line, lines[from + index - 1]) : 0}
+                search={search}
+                name={name}
+                task={taskOf(line, apis)}
+                isOneDay={isOneDay}
+                isOpen={line.sequence === open}
+                isCurrent={line.sequence === current}
+                onToggle={toggle}
+              />
+              {line.sequence === open && (
+                <Details
+                  line={line}
+                  search={search}
+                  name={name}
+                  task={taskOf(line, apis)}
+                  onHeight={setOpenPx}
+                  onNarrow={(task) => {
+                    reveal.current = line.sequence;
+                    onNarrow(task);
+                  }}
+                />
+              )}
+            </Fragment>
+          ))}
+        </div>
+      </div>
+    </section>
+  );
+}
+
+function onNarrowChange(onChange: () => void): () => void {
+  NARROW.addEventListener("change", onChange);
+  return () => NARROW.removeEventListener("change", onChange);
+}
+
+/** Where a line is among others, or the first after it. */
+function indexOf(lines: readonly ShownLine[], sequence: number): number {
+  let [low, high] = [0, lines.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((lines[middle]?.sequence ?? 0) < sequence) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+interface RowProps {
+  readonly line: ShownLine;
+  /** Lines before it that nobody keeps any more. */
+  readonly missing: number;
+  readonly search: string;
+  readonly name: LogName;
+  /** The id of the task whose function wrote it. */
+  readonly task: string;
+  readonly isOneDay: boolean;
+  readonly isOpen: boolean;
+  readonly isCurrent: boolean;
+  onToggle(sequence: number): void;
+}
+
+const Row = memo(function Row(props: RowProps) {
+  const { line, missing, search, name, task, isOneDay, isOpen, isCurrent, onToggle } = props;
+  const { sequence, timeMs, level, text, sent } = line;
+  const { text: shown, more } = folded(text, search);
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: for the pointer; keys have the button in it
+    // biome-ignore lint/a11y/useKeyWithClickEvents: as above
+    <div
+      className={`log-row ${level}${isOpen ? " is-open" : ""}${isCurrent ? " is-current" : ""}`}
+      data-sequence={sequence}
+      onClick={({ target }) => {
+        const isLink = target instanceof Element && target.closest("a, button") !== null;
+        // Who has drawn over a text wants to copy it.
+        if (!isLink && getSelection()?.isCollapsed !== false) {
+          onToggle(sequence);
+        }
+      }}
+    >
+      <button
+        type="button"
+        className="log-open"
+        tabIndex={-1}
+        aria-expanded={isOpen}
+        aria-label={`Line ${sequence}`}
+        onClick={() => onToggle(sequence)}
+      />
+      <time dateTime={sent.time} title={exact.format(timeMs)}>
+        {!isOneDay && `${dayText(timeMs)} `}
+        {secondText(timeMs)}
+      </time>
+      <span className="log-level">{level === "info" ? "" : level}</span>
+      <span className="log-text">
+        {missing > 0 && <span className="chip">{counted(missing, "line")} before it not kept</span>}
+        <bdi>
+          <Marked text={shown} search={search} />
+        </bdi>
+      </span>
+      {more !== "" && <span className="log-more secondary">{more}</span>}
+      {task !== "" && <TaskLink name={name} task={task} />}
+      <span className="log-worker" title={sent.worker || `node ${sent.node}`}>
+        {shortWorker(sent.worker)}
+      </span>
+    </div>
+  );
+});
+
+function TaskLink({ name, task }: { readonly name: LogName; readonly task: string }) {
+  return (
+    <Link
+      className="chip"
+      to="/o/$organization/deployments/$deployment/tasks/$task"
+      params={{ ...name, task }}
+      tabIndex={-1}
+      title={`Task ${task}`}
+      aria-label={`Task ${task.slice(-6)}`}
+    >
+      task {task.slice(-6)}
+    </Link>
+  );
+}
+
+/** The task whose function wrote a line; none where that was a call, which is told by its endpoint. */
+function taskOf({ text, sent: { taskId = "" } }: ShownLine, apis: readonly string[]): string {
+  return apis.some((name) => text.startsWith(`${name}: `)) ? "" : taskId;
+}
+
+/** The end of a worker's id, which tells it from others. */
+const shortWorker = (worker = ""): string => worker.split("/").at(-1)?.slice(-6) || "node";
+
+function missingBefore({ sequence }: ShownLine, before: ShownLine | undefined): number {
+  return before === undefined ? 0 : sequence - before.sequence - 1;
+}
+
+interface DetailsProps {
+  readonly line: ShownLine;
+  readonly search: string;
+  readonly name: LogName;
+  readonly task: string;
+  onHeight(px: number): void;
+  onNarrow(task: string): void;
+}
+
+/** All of a line, below it. */
+function Details({ line, search, name, task, onHeight, onNarrow }: DetailsProps) {
+  const box = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    const element = box.current;
+    if (element !== null) {
+      onHeight(element.offsetHeight);
+      const resizing = new ResizeObserver(() => onHeight(element.offsetHeight));
+      resizing.observe(element);
+      return () => resizing.disconnect();
+    }
+  }, [onHeight]);
+  const { text, level, timeMs, sequence, sent } = line;
+  const { worker, node = "", revision, stream = "", taskId = "" } = sent;
+  return (
+    <div ref={box} className="log-details copied-from">
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
+      <pre className="result-text" tabIndex={0}>
+        <Marked text={text} search={search} />
+      </pre>
+      <Facts
+        entries={{
+          Time: exact.format(timeMs),
+          Level: level,
+          "Written to": stream === "node" ? "the log of the node" : stream,
+          ...(worker && { Worker: worker }),
+          Node: node,
+          ...(revision ? { Revision: String(revision) } : {}),
+          ...(taskId && { [task ? "Task" : "Call"]: taskId }),
+          Line: String(sequence),
+        }}
+      />
+      <div className="log-actions">
+        <CopyButton text={text} what="the line" />
+        {task !== "" && (
+          <Link
+            className="button quiet"
+            to="/o/$organization/deployments/$deployment/tasks/$task"
+            params={{ ...name, task }}
+          >
+            Open task
+          </Link>
+        )}
+        {taskId !== "" && (
+          <Button kind="quiet" onClick={() => onNarrow(taskId)}>
+            Only this {task ? "task" : "call"}
+          </Button>
+        )}
+        <Button kind="quiet" onClick={() => onNarrow("")}>
+          Show around it
+        </Button>
+      </div>
+    </div>
+  );
+}
+
+/** A text with each place marked that has what was searched for. */
+function Marked({ text, search }: { readonly text: string; readonly search: string }) {
+  const places = placesOf(text, search);
+  return places.length === 0 ? (
+    text
+  ) : (
+    <>
+      {places.map((at, index) => (
+        <Fragment key={at}>
+          {text.slice(index === 0 ? 0 : (places[index - 1] ?? 0) + search.length, at)}
+          <mark>{text.slice(at, at + search.length)}</mark>
+        </Fragment>
+      ))}
+      {text.slice((places.at(-1) ?? 0) + search.length)}
+    </>
+  );
+}

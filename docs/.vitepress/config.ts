@@ -86,6 +86,7 @@ export default defineConfig({
     },
   },
   themeConfig: {
+    logo: { src: "/favicon.svg", alt: "" },
     search: { provider: "local" },
     outline: [2, 3],
     sidebar: sidebar(),

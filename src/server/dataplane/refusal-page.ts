@@ -11,6 +11,9 @@ import { sendProblem } from "../http/problem.ts";
 const HEADER = "<code>Authorization: Bearer &lt;token&gt;</code>";
 const EXTENSION = `A browser sends no token by itself: an extension that adds headers, such as ModHeader, sends ${HEADER} with what you open here. The page at <a href="/">/</a> asks for a token, too, and calls with it.`;
 
+const NOT_FOUND =
+  'The address may be mistyped, or you may not see what is there. <a href="/">The page at /</a> shows what there is.';
+
 /** What is said, by reason; other refusals have no page. */
 const PAGES: {
   readonly [reason in Reason]?: { readonly title: string; readonly text: string };
@@ -24,11 +27,13 @@ const PAGES: {
     title: "The token may not do this",
     text: `The person who gave it to you can give you one that may call this deployment: <code>tessera token create NAME --deployment DEPLOYMENT</code>. ${EXTENSION}`,
   },
+  DEPLOYMENT_NOT_FOUND: { title: "There is no such page", text: NOT_FOUND },
+  ENDPOINT_NOT_FOUND: { title: "There is no such page", text: NOT_FOUND },
 };
 
 const STYLE = `:root{color-scheme:light dark;font:16px/1.5 system-ui,sans-serif}
 body{max-width:36rem;margin:15vh auto;padding:0 1.5rem}
-h1{font-size:1.375rem}code{font:.875em ui-monospace,monospace}`;
+h1{font-size:1.375rem}code{font:.875em ui-monospace,monospace}a{color:light-dark(#4f46c8,#a7a1ff)}`;
 
 const POLICY = styledPagePolicy(STYLE);
 

@@ -15,6 +15,11 @@ const TEXTS: { readonly [format: string]: string } = {
   uri: "https://example.com/",
   url: "https://example.com/",
   uuid: "123e4567-e89b-42d3-a456-426614174000",
+  base64: "dGV4dA==",
+  cidrv4: "192.0.2.0/24",
+  cidrv6: "2001:db8::/32",
+  e164: "+12025550123",
+  "json-string": "{}",
 };
 
 /** Items of an array in a made-up example. */
@@ -33,8 +38,8 @@ interface Place {
 
 /**
  * An example value for a schema: its own example, default or constant where it has one,
- * otherwise the smallest value within its bounds, of the first alternative. Patterns are
- * ignored, so what shows an example checks that it is one.
+ * otherwise a plain value such as 1 or "text", moved into its bounds, of the first alternative.
+ * Patterns are ignored, so what shows an example checks that it is one.
  */
 export function exampleOf(schema: JsonSchema): unknown {
   return made(schema, { root: schema, followed: 0 });
@@ -109,6 +114,10 @@ function exampleOfObject(schema: JsonSchema, at: Place): JsonSchema {
   const properties = Object.entries((schema.properties ?? {}) as JsonSchema).filter(
     ([name]) => at.followed < 2 || required.has(name),
   );
+  const { additionalProperties: others } = schema;
+  if (properties.length === 0 && required.size === 0 && isSchema(others) && at.followed < 2) {
+    return { key: made(others, at) };
+  }
   return Object.fromEntries(properties.map(([name, property]) => [name, made(property, at)]));
 }
 
@@ -129,18 +138,42 @@ function exampleOfText(schema: JsonSchema): string {
     .slice(0, number(schema.maxLength) ?? MAX_EXAMPLE_TEXT_CHARACTERS);
 }
 
-function exampleOfNumber(schema: JsonSchema, step: number): number {
+/** `usual`, or what is nearest to it within the bounds. */
+function exampleOfNumber(schema: JsonSchema, usual: number): number {
+  const isWhole = usual === 1;
+  const [least, most] = isWhole ? wholeBounds(schema) : bounds(schema, usual);
+  const value = Math.max(least, Math.min(most, usual));
   const multiple = number(schema.multipleOf);
-  const least = number(schema.minimum) ?? above(schema.exclusiveMinimum, step);
-  const most = number(schema.maximum) ?? above(schema.exclusiveMaximum, -step);
-  const value = least ?? Math.min(step, most ?? step);
-  return multiple ? Math.ceil(value / multiple) * multiple : value;
+  if (!multiple) {
+    return value;
+  }
+  const next = Math.ceil(value / multiple) * multiple;
+  return next <= most ? next : Math.floor(most / multiple) * multiple;
 }
 
-function above(bound: unknown, step: number): number | undefined {
-  const value = number(bound);
-  return value === undefined ? undefined : value + step;
+/** The smallest and the largest integer. */
+function wholeBounds(schema: JsonSchema): readonly [least: number, most: number] {
+  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum } = schema;
+  return [
+    Math.max(Math.ceil(low(minimum)), Math.floor(low(exclusiveMinimum)) + 1),
+    Math.min(Math.floor(high(maximum)), Math.ceil(high(exclusiveMaximum)) - 1),
+  ];
 }
+
+/** The smallest and the largest number, off the bounds that do not belong to them. */
+function bounds(schema: JsonSchema, step: number): readonly [least: number, most: number] {
+  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum } = schema;
+  const least = Math.max(low(minimum), low(exclusiveMinimum));
+  const most = Math.min(high(maximum), high(exclusiveMaximum));
+  const off = Math.min(step, (most - least) / 2);
+  return [
+    low(exclusiveMinimum) === least ? least + off : least,
+    high(exclusiveMaximum) === most ? most - off : most,
+  ];
+}
+
+const low = (bound: unknown): number => number(bound) ?? Number.NEGATIVE_INFINITY;
+const high = (bound: unknown): number => number(bound) ?? Number.POSITIVE_INFINITY;
 
 function number(value: unknown): number | undefined {
   return typeof value === "number" ? value : undefined;

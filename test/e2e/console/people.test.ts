@@ -1,6 +1,7 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { leftOut } from "../../needed.ts";
+import { joinedMember } from "../start/member.ts";
 import { cookieOf, Folder, PASSWORD, type Platform, start } from "../start/platform.ts";
 import { chromiumMissing, launchChromium } from "./chromium.ts";
 import { ConsoleBrowser } from "./console-browser.ts";
@@ -207,6 +208,24 @@ describe.skipIf(skipped)(`the pages of people in the console${skipped}`, () => {
     await page.getByText("Your name is saved").waitFor();
     await page.reload();
     await expect.poll(() => page.getByLabel("Your name").inputValue()).toBe("Ada");
+  });
+
+  it("are asked before a role changes, and told what it means", async () => {
+    await joinedMember(platform, session, { email: "grace@example.com" });
+    const person = await open({ email: EMAIL });
+    const { page } = person;
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await person.go("/o/acme/members");
+    const role = page.getByLabel("Role of grace@example.com");
+    await role.selectOption("admin");
+    await page.getByText("Make grace@example.com an admin?").waitFor();
+    await person.isSound();
+    await person.press("Cancel");
+    expect(await role.inputValue()).toBe("ROLE_MEMBER");
+    await role.selectOption("admin");
+    await person.press("Make admin");
+    await page.getByText("grace@example.com is an admin now").waitFor();
+    await expect.poll(() => role.inputValue()).toBe("ROLE_ADMIN");
   });
 
   it("give a program its state back, character by character", async () => {

@@ -73,6 +73,23 @@ describe.skipIf(skipped)(`API tokens in the console${skipped}`, () => {
     }
   });
 
+  it("say what is to choose until it is chosen", async () => {
+    await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
+    const { page } = person;
+    await person.go("/o/acme/tokens");
+    await person.press("Create token");
+    await person.fill("Name", "undecided");
+    await page.getByLabel("Developer operations").uncheck();
+    await person.press("Submit");
+    await page.getByText("Choose at least one kind of access").waitFor();
+    await page.getByLabel("Protected endpoint").check();
+    await person.press("Submit");
+    await page.getByText("Choose at least one deployment").waitFor();
+    await person.isSound({ answers: [400] });
+    await page.getByLabel("echo").check();
+    await expect.poll(() => page.locator(".field-error").count()).toBe(0);
+  });
+
   it("with monitoring access are asked for, and the operator sees it", async () => {
     await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
     const { page } = person;

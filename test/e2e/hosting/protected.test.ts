@@ -66,6 +66,25 @@ describe("a protected deployment", () => {
     expect([known.status, reasonOf(known)]).toEqual([404, "TASK_NOT_FOUND"]);
   });
 
+  it("has a page for who opens what is not there in a browser, as the platform has", async () => {
+    const headers = { accept: "text/html,application/xhtml+xml,*/*;q=0.8" };
+    const own = await world.call("echo", "/nonsense", {
+      method: "GET",
+      headers: { ...headers, authorization: `Bearer ${good}` },
+    });
+    const { url } = world.platform;
+    const platforms = await fetch(`${url}/nonsense`, { headers });
+    for (const [status, text] of [
+      [own.status, own.text],
+      [platforms.status, await platforms.text()],
+    ]) {
+      expect([status, text]).toEqual([404, expect.stringContaining("There is no such page")]);
+      expect(text).toContain('<a href="/">');
+    }
+    const program = await fetch(`${url}/nonsense`);
+    expect(await program.json()).toMatchObject({ code: "not_found" });
+  });
+
   it("answers tokens that are for it, and tells those that may see it what they lack", async () => {
     expect(await say({ token: good })).toMatchObject({ status: 200, text: "one x" });
     expect(await say({ token: await token({ all_deployments: true }) })).toMatchObject({

@@ -245,12 +245,26 @@ describe("an example", () => {
     expect(exampleOf({ type: "integer", exclusiveMinimum: 7 })).toBe(8);
     expect(exampleOf({ type: "number", maximum: -1 })).toBe(-1);
     expect(exampleOf({ type: "integer", minimum: 4, multipleOf: 5 })).toBe(5);
+    expect(exampleOf({ type: "integer", minimum: -10, exclusiveMaximum: 0 })).toBe(-1);
+    expect(exampleOf({ type: "number", exclusiveMinimum: 0, maximum: 0.2 })).toBe(0.2);
+    expect(exampleOf({ type: "number", exclusiveMinimum: 2 })).toBe(2.5);
+    expect(exampleOf({ type: "integer", maximum: 12, minimum: 9, multipleOf: 4 })).toBe(12);
     expect(exampleOf({ type: "string", minLength: 6 })).toHaveLength(6);
     expect(exampleOf({ type: "string", maxLength: 2 })).toHaveLength(2);
     expect(exampleOf({ type: "array", items: { type: "boolean" }, minItems: 2 })).toEqual([
       true,
       true,
     ]);
+  });
+
+  it("is a plain value within wide bounds, not their end", () => {
+    const { MIN_SAFE_INTEGER: minimum, MAX_SAFE_INTEGER: maximum } = Number;
+    expect(exampleOf({ type: "integer", minimum, maximum })).toBe(1);
+    expect(exampleOf({ type: "integer", minimum: 0, maximum })).toBe(1);
+    expect(exampleOf({ type: "number", minimum: -1e9 })).toBe(0.5);
+    const count = { type: "integer", minimum, maximum };
+    expect(exampleOf({ type: "object", additionalProperties: count })).toEqual({ key: 1 });
+    expect(exampleOf({ type: "string", format: "cidrv4" })).toBe("192.0.2.0/24");
   });
 
   it("is of the first alternative, and has the items of a tuple", () => {

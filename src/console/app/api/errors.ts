@@ -77,12 +77,21 @@ export function unreachable(cause: unknown): CallError {
   return new CallError("The server cannot be reached. It may be restarting.", { cause });
 }
 
+/** A fault as a sentence: `Max workers must be at most 100`. */
+export function sentenceOf({ field, description }: FieldFault): string {
+  const name = field.slice(field.lastIndexOf(".") + 1).replaceAll("_", " ");
+  const joins = /^(?:must|may|is|are|has|have|cannot|needs?)\b/.test(description) ? " " : ": ";
+  return capitalized(name === "" ? description : `${name}${joins}${description}`);
+}
+
+export function capitalized(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
 /** What to show of anything that was thrown. */
 export function messageOf(err: unknown): string {
   if (err instanceof CallError) {
-    return err.violations.length > 0
-      ? err.violations.map(({ field, description }) => `${field}: ${description}`).join("\n")
-      : err.message;
+    return err.violations.length > 0 ? err.violations.map(sentenceOf).join("\n") : err.message;
   }
   return err instanceof Error ? err.message : String(err);
 }

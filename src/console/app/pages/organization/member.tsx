@@ -3,7 +3,6 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import type { MemberJson, RoleJson } from "../../../../../gen/tessera/v1/organization_pb.js";
 import { organizations } from "../../api/clients.ts";
-import { messageOf } from "../../api/errors.ts";
 import { roleName } from "../../api/members.ts";
 import { useOrganization, usePerson } from "../../api/session.ts";
 import { Button } from "../../ui/button.tsx";
@@ -25,26 +24,48 @@ export function MemberName({ member: { email, displayName } }: MemberProps) {
 
 export function MemberRole({ member: { userId = "", email = "", role } }: MemberProps) {
   const organization = useOrganization();
-  const { isAdmin } = usePerson();
+  const { isAdmin, person } = usePerson();
   const changed = useChanged();
+  const [wanted, setWanted] = useState<RoleJson>();
   if (!isAdmin) {
     return roleName(role);
   }
-  const setRole = (wanted: RoleJson) =>
-    organizations.updateMember({ organization, userId, role: wanted }).then(
-      () => changed(`${email} is ${roleName(wanted)} now`),
-      (err: unknown) => changed(messageOf(err)),
-    );
+  const article = wanted === "ROLE_ADMIN" ? "an" : "a";
   return (
-    <select
-      aria-label={`Role of ${email}`}
-      value={role}
-      onChange={(event) => void setRole(event.target.value as RoleJson)}
-    >
-      <option value="ROLE_MEMBER">member</option>
-      <option value="ROLE_ADMIN">admin</option>
-    </select>
+    <>
+      <select
+        aria-label={`Role of ${email}`}
+        value={role}
+        onChange={(event) => setWanted(event.target.value as RoleJson)}
+      >
+        <option value="ROLE_MEMBER">member</option>
+        <option value="ROLE_ADMIN">admin</option>
+      </select>
+      {wanted !== undefined && (
+        <Confirm
+          title={`Make ${email} ${article} ${roleName(wanted)}?`}
+          action={`Make ${roleName(wanted)}`}
+          run={() => organizations.updateMember({ organization, userId, role: wanted })}
+          onDone={() => {
+            setWanted(undefined);
+            changed(`${email} is ${article} ${roleName(wanted)} now`);
+          }}
+          onClose={() => setWanted(undefined)}
+        >
+          <p>{consequenceOf(wanted, userId === person.userId)}</p>
+        </Confirm>
+      )}
+    </>
   );
+}
+
+function consequenceOf(wanted: RoleJson, isSelf: boolean): string {
+  if (wanted === "ROLE_ADMIN") {
+    return "Admins invite and remove people, change their roles, and see, change and delete all tokens of the organization.";
+  }
+  return isSelf
+    ? "You can no longer manage people and the organization's tokens, and only another admin can give you the role back."
+    : "They can no longer manage people and the organization's tokens. Their own tokens stay.";
 }
 
 /** Of everybody but the person who looks. */

@@ -150,7 +150,7 @@ function sampleOf(docs: object, given: FormSchema, name: string, depth = 0): unk
   switch (Array.isArray(type) ? type[0] : type) {
     case "integer":
     case "number":
-      return schema.minimum ?? 1;
+      return numberOf(schema);
     case "boolean":
       return true;
     case "array":
@@ -170,4 +170,11 @@ function sampleOf(docs: object, given: FormSchema, name: string, depth = 0): unk
       );
     }
   }
+}
+
+/** 1, or what is nearest to it within the bounds. */
+function numberOf({ minimum, maximum, exclusiveMinimum, exclusiveMaximum }: FormSchema): number {
+  const least = minimum ?? (exclusiveMinimum ?? Number.NEGATIVE_INFINITY) + 1;
+  const most = maximum ?? (exclusiveMaximum ?? Number.POSITIVE_INFINITY) - 1;
+  return least > most ? (least + most) / 2 : Math.max(least, Math.min(most, 1));
 }

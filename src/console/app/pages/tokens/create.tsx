@@ -127,7 +127,11 @@ function CreateForm({ worker, onCreated, onClose }: CreateFormProps) {
         value={fields}
         isOrganizations={isOrganizations}
         error={creating.error}
-        onChange={setFields}
+        onChange={(changed) => {
+          // What was wrong was so of the form as it was sent.
+          creating.reset();
+          setFields(changed);
+        }}
       />
       {fields.access.includes("TOKEN_ACCESS_MONITORING") && <AskForMonitoring />}
       <Expiry

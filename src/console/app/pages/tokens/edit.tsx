@@ -54,7 +54,11 @@ export default function EditToken({ token, onClose }: TokenDialogProps) {
           value={fields}
           isOrganizations={isOrganizations(token)}
           error={saving.error}
-          onChange={setFields}
+          onChange={(changed) => {
+            // What was wrong was so of the form as it was sent.
+            saving.reset();
+            setFields(changed);
+          }}
         />
         {message && <Notice kind="error">{message}</Notice>}
         <FormActions action="Save" isBusy={saving.isPending} onClose={onClose} />

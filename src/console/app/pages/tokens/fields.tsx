@@ -41,6 +41,7 @@ export interface FieldsProps {
 export function Fields({ value, isOrganizations, error, onChange }: FieldsProps) {
   const set = (changed: Partial<TokenForm>) => onChange({ ...value, ...changed });
   const namesDeployments = isForDeployments(value.access);
+  const accessFault = violationOf(error, "access", "token.access");
   return (
     <>
       <Field label="Name" error={violationOf(error, "name", "token.name")}>
@@ -85,8 +86,10 @@ export function Fields({ value, isOrganizations, error, onChange }: FieldsProps)
               </span>
             </label>
           ))}
-        {violationOf(error, "access", "token.access") && (
-          <p className="field-error">{violationOf(error, "access", "token.access")}</p>
+        {accessFault && (
+          <p className="field-error">
+            {value.access.length === 0 ? "Choose at least one kind of access" : accessFault}
+          </p>
         )}
       </fieldset>
       {namesDeployments && <DeploymentChoice value={value} error={error} onChange={set} />}
@@ -110,6 +113,7 @@ function DeploymentChoice({ value, error, onChange }: DeploymentChoiceProps) {
   const { data: known = [] } = useQuery(deploymentsOf(useOrganization()));
   const names = [...new Set([...known.map(({ name = "" }) => name), ...value.deployments])];
   const fault = violationOf(error, "deployments", "token.deployments", "all_deployments");
+  const isChosen = value.allDeployments || value.deployments.length > 0;
   return (
     <fieldset className="choices">
       <legend>
@@ -149,7 +153,9 @@ function DeploymentChoice({ value, error, onChange }: DeploymentChoiceProps) {
           {names.length === 0 && <p className="hint">There are no deployments yet.</p>}
         </div>
       )}
-      {fault && <p className="field-error">{fault}</p>}
+      {fault && (
+        <p className="field-error">{isChosen ? fault : "Choose at least one deployment"}</p>
+      )}
     </fieldset>
   );
 }

@@ -3,6 +3,7 @@ import { Link, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { signOut, titleOf, useOrganization, usePerson } from "../api/session.ts";
 import { Icon } from "../ui/icon.tsx";
+import { Brand } from "./brand.tsx";
 import { useShortcut } from "./keys.ts";
 import { type ConsolePlace, placesFor } from "./places.ts";
 import { applyTheme, chosenTheme, THEMES } from "./theme.ts";
@@ -30,12 +31,13 @@ export function Navigation({ isOpen, onToggle, onSearch }: NavigationProps) {
         >
           <Icon path="M2 4h12M2 8h12M2 12h12" />
         </button>
-        <span className="shell-brand">Tessera</span>
+        <Brand />
         <button type="button" className="icon-button" aria-label="Search" onClick={onSearch}>
           <Icon path="M7 12A5 5 0 1 0 7 2a5 5 0 0 0 0 10zM10.7 10.7L14 14" />
         </button>
       </header>
       <aside className="navigation" id="navigation">
+        <Brand />
         <OrganizationSelect />
         <button type="button" className="navigation-search" onClick={onSearch}>
           <Icon path="M7 12A5 5 0 1 0 7 2a5 5 0 0 0 0 10zM10.7 10.7L14 14" />

@@ -3,8 +3,9 @@ import { Link } from "@tanstack/react-router";
 import { type ReactNode, useEffect } from "react";
 import type { PrincipalJson } from "../../../../gen/tessera/v1/auth_pb.js";
 import { signOut } from "../api/session.ts";
-import favicon from "../favicon.svg";
 import { Button } from "../ui/button.tsx";
+import { Brand } from "./brand.tsx";
+
 import "./single-page.css";
 
 interface SinglePageProps {
@@ -23,10 +24,7 @@ export function SinglePage({ title, description, person, isWide, children }: Sin
   return (
     <>
       <header className="single-bar">
-        <Link to="/" className="single-brand">
-          <img src={favicon} alt="" width="20" height="20" />
-          Tessera
-        </Link>
+        <Brand />
         {person !== undefined && (
           <nav aria-label="Account">
             <span className="person-email" title={person.email}>

@@ -39,7 +39,7 @@ export function ServicePage() {
         Skip to the endpoint
       </a>
       <header className="single-bar">
-        <a className="single-brand" href="#/">
+        <a className="brand" href="#/">
           <img src={favicon} alt="" width="20" height="20" />
           <bdi>{service?.name ?? "Playground"}</bdi>
         </a>

@@ -111,6 +111,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     "src/console/app/pages/deployments/log-list.tsx REVEAL_PX",
     "src/console/app/pages/deployments/log-list.tsx ROW_PX",
     "src/console/app/pages/metrics/chart.tsx NEAR_PX",
+    "src/console/app/pages/metrics/plot.ts DRAWN_PX",
     "src/console/app/pages/metrics/plot.ts HEIGHT_PX",
     "src/console/app/pages/tasks/table.tsx ROW_PX",
   ],

@@ -34,7 +34,7 @@ describe("the charts of a service's own metrics", () => {
   it("have no lines where nothing was counted, and one where there is one label set", () => {
     expect(ownCharts([TOKENS], {})).toMatchObject([{ name: "tokens_total", lines: [], more: 0 }]);
     const [chart] = ownCharts([TOKENS], { series: [rate({ endpoint: "read" }, 1)] });
-    expect(chart?.lines.map(({ name }) => name)).toEqual(["per second"]);
+    expect(chart?.lines.map(({ name }) => name)).toEqual(["increase"]);
   });
 
   it("show percentiles of one label set, and the 95th of several", () => {
@@ -44,23 +44,34 @@ describe("the charts of a service's own metrics", () => {
       });
     const declared: ServiceMetricJson[] = [{ name: "score", kind: "METRIC_KIND_HISTOGRAM" }];
     const [one] = ownCharts(declared, { series: score("read") });
-    expect(one?.lines.map(({ values }) => values)).toEqual([[0], [1], [2]]);
+    expect(one?.lines.map(({ values }) => values)).toEqual([[2], [1], [0]]);
     const [several] = ownCharts(declared, { series: [...score("read"), ...score("write")] });
     expect(several?.lines.map(({ name, values }) => [bare(name), values])).toEqual([
       ["endpoint=read", [1]],
       ["endpoint=write", [1]],
     ]);
-    expect(several?.detail).toBe("Histogram: 95 % are below");
+    expect(several?.detail).toBe("Histogram: p95");
   });
 
-  it("continue over a change of the metric, and show what only an earlier revision declares", () => {
+  it("continue over a change of the metric, and tell what the newest revision does not declare", () => {
     const series = [rate({}, 1, "NaN", 3), rate({}, "NaN", 2, "NaN")];
     const [chart] = ownCharts([TOKENS], { series });
     expect(chart?.lines.map(({ values }) => values)).toEqual([[1, 2, 3]]);
     const [earlier] = ownCharts([], { series });
-    expect(earlier?.help).toBe("The newest revision does not declare it any more.");
-    expect(earlier?.detail).toBe("Counter: increase per second");
+    expect(earlier).toMatchObject({ isDeclared: false, help: "" });
+    expect(earlier?.detail).toBe("Counter: increase per minute");
   });
+});
+
+it("tells metrics that nobody declared with the unit that ends their names", () => {
+  const series = ["time_seconds", "read_bytes_total", "things"].map((name): MetricSeriesJson => {
+    return { name, statistic: "STATISTIC_AVERAGE", values: [1_024] };
+  });
+  expect(ownCharts([], { series }).map(({ detail, format }) => [detail, format(1_024)])).toEqual([
+    ["Gauge in seconds", "1.02k s"],
+    ["Gauge in bytes", "1 KiB"],
+    ["Gauge", "1.02k"],
+  ]);
 });
 
 it.each([

@@ -127,12 +127,30 @@ describe.skipIf(skipped)(`deployments and people in the console${skipped}`, () =
     await calls.locator("canvas").waitFor({ timeout: 30_000 });
     await expect
       .poll(() => calls.getByRole("cell").allTextContents(), { timeout: 30_000 })
-      .toContainEqual(expect.stringMatching(/^0?\.?\d+\/s$/));
+      .toContainEqual(expect.stringMatching(/^[1-9]\d*\/min$/));
     await person.isSound();
     await person.picture("metrics");
     await page.getByRole("link", { name: "Last 7 d" }).click();
     await page.locator(".ranges a[aria-current]", { hasText: "7 d" }).waitFor();
     expect(new URL(page.url()).search).toBe("?range=7d");
+    await page.goBack();
+    const plot = calls.locator(".u-over");
+    const { x = 0, y = 0, width = 0 } = (await plot.boundingBox()) ?? {};
+    await page.mouse.move(x + width / 4, y + 50);
+    await page.mouse.down();
+    await page.mouse.move(x + width / 2, y + 50, { steps: 4 });
+    await page.mouse.up();
+    const lengthMs = () => {
+      const [from, to] = ["from", "to"].map((name) => new URL(page.url()).searchParams.get(name));
+      return Number(to) - Number(from);
+    };
+    await expect.poll(() => Math.round(lengthMs() / 60_000)).toBe(15);
+    await page.getByRole("button", { name: "Zoom out" }).press("Enter");
+    await expect.poll(() => Math.round(lengthMs() / 60_000)).toBeGreaterThan(20);
+    await calls.getByText("No node measured in this time.").waitFor();
+    await person.isSound();
+    await person.go(`/o/acme/deployments/echo/metrics?from=1000&to=2000000`);
+    await page.getByText("metrics are kept for 7 days").first().waitFor();
     await person.go("/o/acme");
     await page.getByRole("heading", { name: "Over the last hour", exact: true }).waitFor();
     await page.getByRole("region", { name: "Calls" }).locator("canvas").waitFor();

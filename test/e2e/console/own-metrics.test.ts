@@ -57,7 +57,7 @@ describe.skipIf(skipped)(`what a service counts itself, in the console${skipped}
     const words = chart("words_total");
     await words.locator("canvas").waitFor({ timeout: MEASURED_MS });
     await words.getByText("Words that were <b>said</b>").waitFor();
-    await words.getByText("Counter: increase per second").waitFor();
+    await words.getByText("Counter: increase per minute").waitFor();
     await words.getByText("and 2 more with lower values.").waitFor();
     const { lines } = await table(words);
     expect(lines).toHaveLength(6);
@@ -68,12 +68,12 @@ describe.skipIf(skipped)(`what a service counts itself, in the console${skipped}
     await chart("cache_bytes").getByText("Gauge in bytes").waitFor();
     expect((await table(chart("cache_bytes"))).values).toEqual(["3 MiB"]);
     const load = await table(chart("load_seconds"));
-    expect(load.lines).toEqual(["half are below", "95 % are below", "99 % are below"]);
+    expect(load.lines).toEqual(["p99", "p95", "p50"]);
     await chart("unused_total").getByText("Nothing was measured in this time.").waitFor();
     await person.isSound();
     await person.page.getByRole("link", { name: "Last 7 d" }).click();
     await person.page.locator(".ranges a[aria-current]", { hasText: "7 d" }).waitFor();
-    await words.getByText("Counter: increase per second").waitFor();
+    await words.getByText("Counter: increase per minute").waitFor();
     await person.isSound();
   });
 

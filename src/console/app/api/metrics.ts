@@ -26,27 +26,29 @@ export interface AskedMetrics {
   /** All deployments of the organization together without one. */
   readonly deployment?: string;
   readonly metrics: NonNullable<QueryMetricsRequestJson["metrics"]>;
-  /** How far back, in seconds. */
-  readonly seconds: number;
+  readonly range: MetricsRange;
 }
 
-/** The metrics of a range that ends now. */
-export const metricsOf = ({ organization, deployment = "", seconds, ...asked }: AskedMetrics) =>
+/** How many seconds back from now, or between two times. */
+export type MetricsRange = number | { readonly fromMs: number; readonly toMs: number };
+
+/** The metrics of a range. */
+export const metricsOf = ({ organization, deployment = "", range, metrics: names }: AskedMetrics) =>
   queryOptions({
-    queryKey: ["metrics", organization, deployment, seconds, asked.metrics],
-    queryFn: ({ signal }) => query({ ...asked, organization, deployment }, seconds, signal),
-    refetchInterval: refreshMs(seconds),
+    queryKey: ["metrics", organization, deployment, range, names],
+    queryFn: ({ signal }) => query({ metrics: names, organization, deployment }, range, signal),
+    refetchInterval: refreshMs(range),
   });
 
 type AskedOwnMetrics = Required<Omit<AskedMetrics, "metrics">>;
 
-/** What the service of a deployment counted itself, in a range that ends now. */
-export const ownMetricsOf = ({ organization, deployment, seconds }: AskedOwnMetrics) =>
+/** What the service of a deployment counted itself, and what libraries and servers in it did. */
+export const ownMetricsOf = ({ organization, deployment, range }: AskedOwnMetrics) =>
   queryOptions({
-    queryKey: ["metrics", organization, deployment, seconds, "own"],
+    queryKey: ["metrics", organization, deployment, range, "own"],
     queryFn: ({ signal }) =>
-      query({ organization, deployment, selectors: [ALL_OWN] }, seconds, signal),
-    refetchInterval: refreshMs(seconds),
+      query({ organization, deployment, selectors: [ALL_OWN] }, range, signal),
+    refetchInterval: refreshMs(range),
   });
 
 /** What the newest revision of a deployment declares that it counts. */
@@ -59,12 +61,22 @@ export const declaredMetricsOf = (of: Pick<AskedOwnMetrics, "organization" | "de
 
 function query(
   asked: QueryMetricsRequestJson,
-  seconds: number,
+  range: MetricsRange,
   signal: AbortSignal,
 ): Promise<QueryMetricsResponseJson> {
-  const startTime = new Date(Date.now() - seconds * 1_000).toISOString();
-  return metrics.queryMetrics({ ...asked, startTime, maxPoints: MAX_POINTS }, { signal });
+  const times =
+    typeof range === "number"
+      ? { startTime: timeOf(Date.now() - range * 1_000) }
+      : { startTime: timeOf(range.fromMs), endTime: timeOf(range.toMs) };
+  return metrics.queryMetrics({ ...asked, ...times, maxPoints: MAX_POINTS }, { signal });
 }
 
-const refreshMs = (seconds: number): number =>
-  seconds <= FINE_SECONDS ? FINE_REFRESH_MS : COARSE_REFRESH_MS;
+const timeOf = (ms: number): string => new Date(ms).toISOString();
+
+/** What is between two times does not change. */
+function refreshMs(range: MetricsRange): number | false {
+  if (typeof range !== "number") {
+    return false;
+  }
+  return range <= FINE_SECONDS ? FINE_REFRESH_MS : COARSE_REFRESH_MS;
+}

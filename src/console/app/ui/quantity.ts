@@ -58,6 +58,12 @@ export function formatOf(unit: string): Format {
   return symbol === undefined ? count : (value) => `${count(value)} ${symbol}`;
 }
 
+/** Counters are told per second, and counts are understood per minute: one in five minutes is not 0/s. */
+export const perMinute =
+  (format: Format): Format =>
+  (value) =>
+    `${format(value * 60)}/min`;
+
 export const perSecond =
   (format: Format): Format =>
   (value) =>

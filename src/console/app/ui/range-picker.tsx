@@ -37,8 +37,7 @@ function RangeLink({ range, isCurrent, children }: RangeLinkProps) {
       to="."
       search={(before: object) => ({ ...before, range, from: undefined, to: undefined })}
       aria-label={range === undefined ? children : `Last ${children}`}
-      // The router would say so of every range: their paths are the same.
-      activeProps={{ "aria-current": isCurrent ? "true" : undefined }}
+      aria-current={isCurrent ? "true" : undefined}
     >
       {children}
     </Link>

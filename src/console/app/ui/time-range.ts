@@ -46,6 +46,12 @@ export function boundsIn({ from, to }: RangeSearch): TimeBounds | undefined {
   return from === undefined || to === undefined ? undefined : { fromMs: from, toMs: to };
 }
 
+/** A range of at least this length, around the same middle. */
+export function atLeast({ fromMs, toMs }: TimeBounds, lengthMs: number): TimeBounds {
+  const moreMs = Math.max(0, lengthMs - (toMs - fromMs)) / 2;
+  return { fromMs: Math.floor(fromMs - moreMs), toMs: Math.ceil(toMs + moreMs) };
+}
+
 const day = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
 const minute = new Intl.DateTimeFormat(undefined, {
   hour: "2-digit",

@@ -21,16 +21,23 @@ interface ChartProps extends Plotted {
   readonly detail?: string;
   /** What is not in the chart. */
   readonly note?: string | undefined;
+  readonly numbers?: readonly ChartNumber[];
+  /** What did not happen where there is no line. */
+  readonly empty?: string;
 }
 
+/** A number that a chart is looked at for, and what it is. */
+export type ChartNumber = readonly [value: string, words: string];
+
 export function Chart(props: ChartProps) {
-  const { title, help, detail, note, times, lines, format } = props;
+  const { title, help, detail, note, times, lines, format, numbers = [], marks } = props;
+  const { empty = "Nothing was measured in this time." } = props;
   const id = useId();
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<UPlot>(undefined);
   const latest = useRef(props);
   latest.current = props;
-  const names = lines.map(({ name }) => name).join("\n");
+  const names = [...lines, ...(marks ?? [])].map(({ name }) => name).join("\n");
   // biome-ignore lint/correctness/useExhaustiveDependencies: other lines are another plot
   useEffect(() => {
     const element = box.current;
@@ -62,9 +69,21 @@ export function Chart(props: ChartProps) {
   return (
     <section className="chart card" aria-labelledby={id}>
       <h3 id={id}>{title}</h3>
-      {help !== undefined && <p>{help}</p>}
+      {help && <p>{help}</p>}
       {detail !== undefined && <p className="secondary">{detail}</p>}
-      {isEmpty && <p className="secondary">Nothing was measured in this time.</p>}
+      {isEmpty ? (
+        <p className="secondary">{empty}</p>
+      ) : (
+        numbers.length > 0 && (
+          <p className="chart-numbers">
+            {numbers.map(([value, words]) => (
+              <span key={words}>
+                <strong>{value}</strong> {words}
+              </span>
+            ))}
+          </p>
+        )
+      )}
       <div ref={box} className={isEmpty ? "plot empty-plot" : "plot"} aria-hidden="true" />
       {note !== undefined && <p className="secondary">{note}</p>}
       {!isEmpty && (

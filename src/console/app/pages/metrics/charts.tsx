@@ -1,12 +1,14 @@
 /** The charts of a deployment, or of an organization: what each shows, and in which unit. */
+import { useMemo } from "react";
 import type {
   MetricSeriesJson,
   QueryMetricsResponseJson,
 } from "../../../../../gen/tessera/v1/metrics_pb.js";
 import type { AskedMetrics } from "../../api/metrics.ts";
-import { bytes, count, type Format, perSecond, seconds } from "../../ui/quantity.ts";
-import { Chart } from "./chart.tsx";
-import { type Line, numbersOf } from "./line.ts";
+import { bytes, count, type Format, perMinute, seconds } from "../../ui/quantity.ts";
+import { Chart, type ChartNumber } from "./chart.tsx";
+import { highest, type Line, latest, numbersOf, totalOf } from "./line.ts";
+import type { Plotted } from "./plot.ts";
 
 type Metric = AskedMetrics["metrics"][number];
 
@@ -22,19 +24,32 @@ interface Shown {
     colour: string,
   ])[];
   readonly metrics: readonly Metric[];
+  /** The numbers that it is looked at for, from its lines, with what they are. */
+  numbers(of: readonly Line["values"][], stepS: number): readonly ChartNumber[];
+  /** What did not happen where it has no line. */
+  readonly empty: string;
 }
 
+/** The lowest last, so that it is drawn over the others. */
 const percentiles = (series: string): Shown["lines"] => [
-  [series, "STATISTIC_P50", "half are faster", "--good"],
-  [series, "STATISTIC_P95", "95 % are faster", "--warning"],
-  [series, "STATISTIC_P99", "99 % are faster", "--bad"],
+  [series, "STATISTIC_P99", "p99", "--high"],
+  [series, "STATISTIC_P95", "p95", "--middle"],
+  [series, "STATISTIC_P50", "p50", "--low"],
 ];
+
+/** The worst of 95 % in any step: percentiles of steps have no average. */
+const worst: Shown["numbers"] = ([, p95 = []]) => [[highest(p95, seconds), "peak p95"]];
 
 const CALLS: readonly Shown[] = [
   {
     title: "Calls",
-    format: perSecond(count),
+    format: perMinute(count),
     metrics: ["METRIC_CALLS", "METRIC_CALL_ERRORS"],
+    numbers: ([calls = [], errors = []], stepS) => [
+      [count(totalOf(calls, stepS)), "calls"],
+      [shareOf(totalOf(errors, stepS), totalOf(calls, stepS)), "errors"],
+    ],
+    empty: "No node measured in this time.",
     lines: [
       ["calls", "", "calls", "--accent"],
       ["call_errors", "", "errors", "--bad"],
@@ -44,6 +59,8 @@ const CALLS: readonly Shown[] = [
     title: "Time to answer",
     format: seconds,
     metrics: ["METRIC_CALL_SECONDS"],
+    numbers: worst,
+    empty: "No call was answered in this time.",
     lines: percentiles("call_seconds"),
   },
 ];
@@ -51,8 +68,13 @@ const CALLS: readonly Shown[] = [
 const TASKS: readonly Shown[] = [
   {
     title: "Tasks",
-    format: perSecond(count),
+    format: perMinute(count),
     metrics: ["METRIC_TASKS_SUBMITTED", "METRIC_TASKS_SUCCEEDED", "METRIC_TASKS_FAILED"],
+    numbers: ([submitted = [], , failed = []], stepS) => [
+      [count(totalOf(submitted, stepS)), "submitted"],
+      [count(totalOf(failed, stepS)), "failed"],
+    ],
+    empty: "No node measured in this time.",
     lines: [
       ["tasks_submitted", "", "submitted", "--accent"],
       ["tasks_succeeded", "", "succeeded", "--good"],
@@ -63,6 +85,11 @@ const TASKS: readonly Shown[] = [
     title: "Queue",
     format: count,
     metrics: ["METRIC_TASKS_QUEUED", "METRIC_TASKS_RUNNING"],
+    numbers: ([queued = []]) => [
+      [latest(queued, rounded), "waiting"],
+      [highest(queued, rounded), "at most"],
+    ],
+    empty: "No node measured in this time.",
     lines: [
       ["tasks_queued", "", "waiting", "--warning"],
       ["tasks_running", "", "running", "--accent"],
@@ -72,12 +99,16 @@ const TASKS: readonly Shown[] = [
     title: "Time in the queue",
     format: seconds,
     metrics: ["METRIC_QUEUE_SECONDS"],
+    numbers: worst,
+    empty: "No task began in this time.",
     lines: percentiles("queue_seconds"),
   },
   {
     title: "Run time of tasks",
     format: seconds,
     metrics: ["METRIC_RUN_SECONDS"],
+    numbers: worst,
+    empty: "No task ended in this time.",
     lines: percentiles("run_seconds"),
   },
 ];
@@ -87,6 +118,8 @@ const WORKERS: readonly Shown[] = [
     title: "Workers",
     format: count,
     metrics: ["METRIC_WORKERS", "METRIC_WORKERS_STARTING", "METRIC_WORKERS_DESIRED"],
+    numbers: ([, ready = []]) => [[latest(ready, rounded), "ready"]],
+    empty: "No node measured in this time.",
     lines: [
       ["workers_desired", "", "desired", "--warning"],
       ["workers", "", "ready", "--good"],
@@ -98,6 +131,8 @@ const WORKERS: readonly Shown[] = [
     format: bytes,
     binary: true,
     metrics: ["METRIC_WORKER_MEMORY_BYTES"],
+    numbers: ([memory = []]) => [[latest(memory, bytes), ""]],
+    empty: "No worker was up in this time.",
     lines: [["worker_memory_bytes", "", "all workers", "--accent"]],
   },
 ];
@@ -112,33 +147,39 @@ export const CHARTS = {
 export const metricsFor = (charts: readonly Shown[]): Metric[] =>
   charts.flatMap(({ metrics }) => metrics);
 
-export function Charts({
-  charts,
-  measured,
-}: {
+interface ChartsProps extends Pick<Plotted, "marks" | "onZoom"> {
   readonly charts: readonly Shown[];
   readonly measured: QueryMetricsResponseJson;
-}) {
-  const { times = [], series = [] } = measured;
+}
+
+export function Charts({ charts, measured, ...rest }: ChartsProps) {
+  const drawn = useMemo(() => {
+    const { times: texts = [], series = [], step = "0s" } = measured;
+    const times = texts.map(Number);
+    return charts.map(({ lines: named, numbers, ...chart }) => {
+      const lines = named.map(([name, statistic, label, colour]): Line => {
+        const values = valuesOf(series, { name, statistic, points: times.length });
+        return { name: label, colour, values };
+      });
+      const values = lines.map((line) => line.values);
+      return { ...chart, times, lines, numbers: numbers(values, Number.parseFloat(step)) };
+    });
+  }, [charts, measured]);
   return (
     <div className="charts">
-      {charts.map(({ title, format, binary, lines }) => (
-        <Chart
-          key={title}
-          title={title}
-          times={times.map(Number)}
-          format={format}
-          binary={binary}
-          lines={lines.map(([name, statistic, label, colour]) => ({
-            name: label,
-            colour,
-            values: valuesOf(series, { name, statistic, points: times.length }),
-          }))}
-        />
+      {drawn.map((chart) => (
+        <Chart key={chart.title} {...chart} {...rest} />
       ))}
     </div>
   );
 }
+
+/** Averages of what can be counted: a half is told, a hundredth is not. */
+const rounded: Format = (value) => count(Math.round(value * 10) / 10);
+
+/** A part of a whole, such as `0.4 %`. */
+const shareOf = (part: number, whole: number): string =>
+  `${Number(((part / Math.max(whole, 1)) * 100).toPrecision(2))} %`;
 
 function valuesOf(
   all: readonly MetricSeriesJson[],

@@ -1,45 +1,124 @@
-/** What was measured of a deployment in the last hour, day or week. */
-import { useSuspenseQuery } from "@tanstack/react-query";
-import { getRouteApi } from "@tanstack/react-router";
+/** What was measured of a deployment over a range of time, with its roll-outs. */
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { getRouteApi, useNavigate } from "@tanstack/react-router";
+import { useMemo } from "react";
+import { revisionsOf } from "../../api/deployments.ts";
+import { messageOf } from "../../api/errors.ts";
 import { metricsOf } from "../../api/metrics.ts";
 import { useOrganization } from "../../api/session.ts";
+import { Button } from "../../ui/button.tsx";
+import { Loading } from "../../ui/loading.tsx";
+import { Notice } from "../../ui/notice.tsx";
 import { RangePicker } from "../../ui/range-picker.tsx";
-import { RANGES, type RangeSearch } from "../../ui/time-range.ts";
+import {
+  atLeast,
+  boundsIn,
+  RANGES,
+  type RangeSearch,
+  type TimeBounds,
+} from "../../ui/time-range.ts";
 import { DeploymentFrame } from "../deployments/frame.tsx";
 import { CHARTS, Charts, metricsFor } from "./charts.tsx";
 import { OwnMetrics } from "./own-metrics.tsx";
+import type { Mark } from "./plot.ts";
 
 const route = getRouteApi("/signed-in/o/$organization/deployments/$deployment/metrics");
 
 const METRICS = metricsFor(CHARTS.all);
 
+/** The shortest range of charts: nodes store what they measured every ten seconds. */
+const MIN_RANGE_MS = 60_000;
+
+/** The longest: as long as it is kept. */
+const MAX_RANGE_MS = 604_800_000;
+
 export function DeploymentMetrics() {
-  const search: RangeSearch = route.useSearch();
-  const seconds = RANGES[search.range ?? "1h"][1];
   return (
     <DeploymentFrame title="Metrics">
-      {({ name = "" }) => (
-        <>
-          <RangePicker search={search} standard="1h" />
-          <h2 className="hidden">Charts</h2>
-          <Measured deployment={name} seconds={seconds} />
-          <OwnMetrics deployment={name} seconds={seconds} />
-        </>
-      )}
+      {({ name = "" }) => <MetricsView deployment={name} />}
     </DeploymentFrame>
   );
 }
 
-function Measured({
-  deployment,
-  seconds,
-}: {
-  readonly deployment: string;
-  readonly seconds: number;
-}) {
+function MetricsView({ deployment }: { readonly deployment: string }) {
+  const search: RangeSearch = route.useSearch();
+  const navigate = useNavigate();
   const organization = useOrganization();
-  const { data } = useSuspenseQuery(
-    metricsOf({ organization, deployment, metrics: METRICS, seconds }),
+  const bounds = boundsIn(search);
+  const range = bounds ?? RANGES[search.range ?? "1h"][1];
+  const zoom = (to: TimeBounds): void => {
+    const { fromMs, toMs } = atLeast(to, MIN_RANGE_MS);
+    void navigate({ to: ".", search: { from: fromMs, to: toMs }, resetScroll: false });
+  };
+  const { data, error, isPlaceholderData } = useQuery({
+    ...metricsOf({ organization, deployment, metrics: METRICS, range }),
+    placeholderData: keepPreviousData,
+  });
+  const revisions = useQuery(revisionsOf(organization, deployment)).data;
+  const marks = useMemo(
+    () =>
+      (revisions ?? [])
+        .map(({ revision, createdAt = "" }): Mark => {
+          return { timeMs: Date.parse(createdAt), name: `r${revision}` };
+        })
+        .reverse(),
+    [revisions],
   );
-  return <Charts charts={CHARTS.all} measured={data} />;
+  return (
+    <>
+      <div className="metrics-range">
+        <RangePicker search={search} standard="1h" />
+        <Moves range={bounds ?? lastOf(range as number)} onMove={zoom} />
+      </div>
+      <h2 className="hidden">Charts</h2>
+      {error !== null && <Notice kind="error">{messageOf(error)}</Notice>}
+      {data === undefined ? (
+        error === null && <Loading />
+      ) : (
+        <div aria-busy={isPlaceholderData} className="measured">
+          <Charts charts={CHARTS.all} measured={data} marks={marks} onZoom={zoom} />
+        </div>
+      )}
+      <OwnMetrics deployment={deployment} range={range} marks={marks} onZoom={zoom} />
+    </>
+  );
+}
+
+function lastOf(seconds: number): TimeBounds {
+  const toMs = Date.now();
+  return { fromMs: toMs - seconds * 1_000, toMs };
+}
+
+interface MovesProps {
+  readonly range: TimeBounds;
+  onMove(to: TimeBounds): void;
+}
+
+/** What a pointer does on a chart, by keys: earlier, later, nearer, farther. */
+function Moves({ range: { fromMs, toMs }, onMove }: MovesProps) {
+  const halfMs = (toMs - fromMs) / 2;
+  const by = (beginMs: number, endMs: number) => () =>
+    onMove({ fromMs: Math.floor(fromMs + beginMs), toMs: Math.ceil(toMs + endMs) });
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset belongs to a form, and these buttons are in no form
+    <div className="moves" role="group" aria-label="Move the time range">
+      <Button kind="quiet" onClick={by(-halfMs, -halfMs)}>
+        Earlier
+      </Button>
+      <Button kind="quiet" disabled={toMs + halfMs > Date.now()} onClick={by(halfMs, halfMs)}>
+        Later
+      </Button>
+      <Button kind="quiet" disabled={halfMs < MIN_RANGE_MS} onClick={by(halfMs / 2, -halfMs / 2)}>
+        Zoom in
+      </Button>
+      <Button
+        kind="quiet"
+        disabled={halfMs * 4 > MAX_RANGE_MS}
+        onClick={by(-halfMs, toMs + halfMs > Date.now() ? 0 : halfMs)}
+      >
+        Zoom out
+      </Button>
+      <span className="secondary moves-hint">or draw over a chart</span>
+    </div>
+  );
 }

@@ -5,7 +5,7 @@ import type {
   ServiceMetricJson,
 } from "../../../../../gen/tessera/v1/metrics_pb.js";
 import { isolated } from "../../ui/isolated.ts";
-import { type Format, formatOf, perSecond } from "../../ui/quantity.ts";
+import { type Format, formatOf, perMinute, perSecond } from "../../ui/quantity.ts";
 import { type Line, numbersOf } from "./line.ts";
 
 type Kind = NonNullable<ServiceMetricJson["kind"]>;
@@ -16,6 +16,8 @@ const COLOURS = ["--line-1", "--line-2", "--line-3", "--line-4", "--line-5", "--
 export interface OwnChart {
   readonly name: string;
   readonly help: string;
+  /** The newest revision declares it. Otherwise a library or a server exposes it, or an earlier one did. */
+  readonly isDeclared: boolean;
   /** What its lines are, in which unit. */
   readonly detail: string;
   readonly format: Format;
@@ -33,29 +35,36 @@ const KINDS: Readonly<Record<string, Kind>> = {
 };
 
 const PERCENTILES = [
-  ["STATISTIC_P50", "half are below"],
-  ["STATISTIC_P95", "95 % are below"],
-  ["STATISTIC_P99", "99 % are below"],
+  ["STATISTIC_P50", "p50", "--low"],
+  ["STATISTIC_P95", "p95", "--middle"],
+  ["STATISTIC_P99", "p99", "--high"],
 ] as const;
 
-/** In the order of their declaration, then those that only an earlier revision declares. */
+/** Units that end the names of metrics which nobody declared. */
+const ENDINGS = /_(seconds|bytes|ratio|percent|celsius)(_total)?$/;
+
+/** In the order of their declaration, then those that the newest revision does not declare. */
 export function ownCharts(
   declared: readonly ServiceMetricJson[],
   { series = [], leftOut = {} }: QueryMetricsResponseJson,
 ): readonly OwnChart[] {
   const byName = Map.groupBy(series, ({ name = "" }) => name);
-  const earlier = [...byName]
+  const undeclared = [...byName]
     .filter(([name]) => declared.every((metric) => metric.name !== name))
-    .map(([name, [first]]): ServiceMetricJson => ({ name, kind: kindOf(first) }));
-  return [...declared, ...earlier].map((metric): OwnChart => {
+    .map(([name, [first]]): ServiceMetricJson => {
+      const [, unit = ""] = ENDINGS.exec(name) ?? [];
+      return { name, kind: kindOf(first), unit };
+    });
+  return [...declared, ...undeclared].map((metric): OwnChart => {
     const { name = "", kind = "METRIC_KIND_GAUGE", help, unit = "" } = metric;
     const sets = setsOf(byName.get(name) ?? [], kind);
     const several = sets.size > 1;
     return {
       name,
-      help: help ?? "The newest revision does not declare it any more.",
+      help: help ?? "",
+      isDeclared: declared.includes(metric),
       detail: detailOf({ kind, unit, several }),
-      format: kind === "METRIC_KIND_COUNTER" ? perSecond(formatOf(unit)) : formatOf(unit),
+      format: formatIn(kind, unit),
       binary: unit === "bytes",
       lines: several ? linesOf(sets) : percentilesOf(sets),
       more: Math.max(0, sets.size - COLOURS.length),
@@ -67,6 +76,15 @@ export function ownCharts(
 const kindOf = (series: MetricSeriesJson | undefined): Kind =>
   KINDS[series?.statistic ?? ""] ?? "METRIC_KIND_HISTOGRAM";
 
+function formatIn(kind: Kind, unit: string): Format {
+  const format = formatOf(unit);
+  return kind !== "METRIC_KIND_COUNTER"
+    ? format
+    : unit === ""
+      ? perMinute(format)
+      : perSecond(format);
+}
+
 function detailOf(of: {
   readonly kind: Kind;
   readonly unit: string;
@@ -75,9 +93,9 @@ function detailOf(of: {
   const unit = of.unit === "" ? "" : ` in ${of.unit}`;
   switch (of.kind) {
     case "METRIC_KIND_COUNTER":
-      return `Counter${unit}: increase per second`;
+      return `Counter${unit}: increase per ${unit === "" ? "minute" : "second"}`;
     case "METRIC_KIND_HISTOGRAM":
-      return `Histogram${unit}: ${of.several ? "95 % are below" : "percentiles"}`;
+      return `Histogram${unit}: ${of.several ? "p95" : "percentiles"}`;
     default:
       return `Gauge${unit}`;
   }
@@ -128,13 +146,12 @@ function linesOf(sets: ReadonlyMap<string, LabelSet>): readonly Line[] {
 function percentilesOf(sets: ReadonlyMap<string, LabelSet>): readonly Line[] {
   const [only] = sets.values();
   const values: Values = only?.values ?? new Map();
-  return [...values].map(([statistic, numbers], index) => ({
-    name:
-      PERCENTILES.find(([one]) => one === statistic)?.[1] ??
-      (statistic === "STATISTIC_RATE" ? "per second" : "average"),
-    colour: COLOURS[index] ?? COLOURS[0],
-    values: numbers,
-  }));
+  // The lowest is drawn over the others.
+  return [...values].reverse().map(([statistic, numbers]) => {
+    const [, name, colour] = PERCENTILES.find(([one]) => one === statistic) ?? [];
+    const only = statistic === "STATISTIC_RATE" ? "increase" : "average";
+    return { name: name ?? only, colour: colour ?? COLOURS[0], values: numbers };
+  });
 }
 
 /** The labels that tell a set from the others. */

@@ -1,35 +1,28 @@
 /** Charts of what the service counts itself, under a heading of their own. */
-import { useQuery } from "@tanstack/react-query";
-import { useId, useMemo } from "react";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { type ReactNode, useId, useMemo } from "react";
 import { messageOf } from "../../api/errors.ts";
-import { declaredMetricsOf, ownMetricsOf } from "../../api/metrics.ts";
+import { declaredMetricsOf, type MetricsRange, ownMetricsOf } from "../../api/metrics.ts";
 import { useOrganization } from "../../api/session.ts";
 import { Command } from "../../ui/command.tsx";
 import { Loading } from "../../ui/loading.tsx";
 import { Notice } from "../../ui/notice.tsx";
 import { Chart } from "./chart.tsx";
 import { type OwnChart, ownCharts } from "./own-lines.ts";
+import type { Plotted } from "./plot.ts";
 
-interface OwnMetricsProps {
+interface OwnMetricsProps extends Pick<Plotted, "marks" | "onZoom"> {
   readonly deployment: string;
-  /** How far back, in seconds. */
-  readonly seconds: number;
+  readonly range: MetricsRange;
 }
 
-export function OwnMetrics(props: OwnMetricsProps) {
-  const id = useId();
-  return (
-    <section className="own-metrics" aria-labelledby={id}>
-      <h2 id={id}>The service's own metrics</h2>
-      <OwnCharts {...props} />
-    </section>
-  );
-}
-
-function OwnCharts({ deployment, seconds }: OwnMetricsProps) {
+export function OwnMetrics({ deployment, range, ...rest }: OwnMetricsProps) {
   const organization = useOrganization();
   const declared = useQuery(declaredMetricsOf({ organization, deployment }));
-  const measured = useQuery(ownMetricsOf({ organization, deployment, seconds }));
+  const measured = useQuery({
+    ...ownMetricsOf({ organization, deployment, range }),
+    placeholderData: keepPreviousData,
+  });
   const metrics = declared.data?.metrics;
   const answer = measured.data;
   const times = useMemo(() => (answer?.times ?? []).map(Number), [answer]);
@@ -37,13 +30,53 @@ function OwnCharts({ deployment, seconds }: OwnMetricsProps) {
     () => (metrics && answer ? ownCharts(metrics, answer) : undefined),
     [metrics, answer],
   );
-  if (charts === undefined) {
-    const error = declared.error ?? measured.error;
-    return error ? <Notice kind="error">{messageOf(error)}</Notice> : <Loading />;
-  }
-  if (charts.length === 0) {
-    return <NoMetrics />;
-  }
+  const error = declared.error ?? measured.error;
+  const own = charts?.filter(({ isDeclared }) => isDeclared) ?? [];
+  const others = charts?.filter(({ isDeclared }) => !isDeclared) ?? [];
+  const shown = { times, ...rest };
+  return (
+    <>
+      <Group title="The service's own metrics">
+        {charts !== undefined ? (
+          own.length > 0 ? (
+            <OwnCharts charts={own} shown={shown} />
+          ) : (
+            <NoMetrics />
+          )
+        ) : error ? (
+          <Notice kind="error">{messageOf(error)}</Notice>
+        ) : (
+          <Loading />
+        )}
+      </Group>
+      {others.length > 0 && (
+        <Group title="Of libraries and servers">
+          <p className="secondary">
+            What they expose in the format of Prometheus, and what earlier revisions declared.
+          </p>
+          <OwnCharts charts={others} shown={shown} />
+        </Group>
+      )}
+    </>
+  );
+}
+
+function Group({ title, children }: { readonly title: string; readonly children: ReactNode }) {
+  const id = useId();
+  return (
+    <section className="own-metrics" aria-labelledby={id}>
+      <h2 id={id}>{title}</h2>
+      {children}
+    </section>
+  );
+}
+
+interface OwnChartsProps {
+  readonly charts: readonly OwnChart[];
+  readonly shown: Pick<Plotted, "times" | "marks" | "onZoom">;
+}
+
+function OwnCharts({ charts, shown }: OwnChartsProps) {
   return (
     <div className="charts">
       {charts.map((chart) => (
@@ -52,7 +85,7 @@ function OwnCharts({ deployment, seconds }: OwnMetricsProps) {
           title={chart.name}
           help={chart.help}
           detail={chart.detail}
-          times={times}
+          {...shown}
           lines={chart.lines}
           format={chart.format}
           binary={chart.binary}

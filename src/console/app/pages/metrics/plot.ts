@@ -2,6 +2,7 @@
 import UPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import type { Format } from "../../ui/quantity.ts";
+import { type TimeBounds, tickText } from "../../ui/time-range.ts";
 import type { Line } from "./line.ts";
 
 /** The height of a chart without its legend. */
@@ -19,7 +20,23 @@ export interface Plotted {
   readonly binary?: boolean | undefined;
   /** Writes a value with its unit. */
   readonly format: Format;
+  /** When which revision was deployed. */
+  readonly marks?: readonly Mark[];
+  /** Called with a range that was drawn over the chart. */
+  readonly onZoom?: ((range: TimeBounds) => void) | undefined;
 }
+
+/** A moment on a chart, with its name. */
+export interface Mark {
+  readonly timeMs: number;
+  readonly name: string;
+}
+
+/** All charts of a page have one cursor: what happened here, and elsewhere at the same time. */
+const CURSOR = "charts";
+
+/** A range is not drawn over a chart by a hand that trembles. */
+const DRAWN_PX = 8;
 
 /** Draws into an element, as wide as that is. */
 export function plotIn(element: HTMLElement, plotted: Plotted): UPlot {
@@ -33,19 +50,7 @@ export const shown = (value: number | null | undefined, format: Format): string 
 const latestOf = (values: UPlot.AlignedData[number] | undefined): number | null | undefined =>
   Array.from(values ?? []).findLast((value) => value !== null);
 
-const day = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
-const minute = new Intl.DateTimeFormat(undefined, {
-  hour: "2-digit",
-  minute: "2-digit",
-  hourCycle: "h23",
-});
 const moment = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
-
-/** The time of day, and the day at midnight. */
-function tickText(at: number): string {
-  const date = new Date(at * 1_000);
-  return date.getHours() === 0 && date.getMinutes() === 0 ? day.format(date) : minute.format(date);
-}
 
 export const dataOf = ({ times, lines }: Pick<Plotted, "times" | "lines">): UPlot.AlignedData => [
   [...times],
@@ -71,19 +76,70 @@ const alone: UPlot.Series.Points.Filter = (plot, series) => {
 const colour = (name: string) => () =>
   getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-function optionsOf({ lines, format, binary = false }: Plotted, width: number): UPlot.Options {
+/** Draws the marks behind the lines: a dashed line from top to bottom, with its name where there is room. */
+function drawMarks(plot: UPlot, marks: readonly Mark[]): void {
+  const { ctx, bbox } = plot;
+  const { min = 0, max = 0 } = plot.scales.x ?? {};
+  ctx.save();
+  ctx.strokeStyle = colour("--line-strong")();
+  ctx.fillStyle = colour("--text-secondary")();
+  ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
+  ctx.textBaseline = "top";
+  ctx.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio]);
+  ctx.lineWidth = devicePixelRatio;
+  let freeFrom = Number.NEGATIVE_INFINITY;
+  for (const { timeMs, name } of marks) {
+    if (timeMs / 1_000 < min || timeMs / 1_000 > max) {
+      continue;
+    }
+    const at = Math.round(plot.valToPos(timeMs / 1_000, "x", true));
+    ctx.beginPath();
+    ctx.moveTo(at, bbox.top);
+    ctx.lineTo(at, bbox.top + bbox.height);
+    ctx.stroke();
+    const width = ctx.measureText(name).width + 8 * devicePixelRatio;
+    const isLast = at + width > bbox.left + bbox.width;
+    const from = isLast ? at - width : at;
+    if (from >= freeFrom) {
+      ctx.fillText(name, from + 4 * devicePixelRatio, bbox.top);
+      freeFrom = from + width;
+    }
+  }
+  ctx.restore();
+}
+
+function optionsOf(plotted: Plotted, width: number): UPlot.Options {
+  const { lines, format, binary = false, marks = [], onZoom } = plotted;
   const axis = { stroke: colour("--text-secondary"), grid: { stroke: colour("--line"), width: 1 } };
   return {
     width,
     height: HEIGHT_PX,
-    cursor: { points: { size: 6 }, drag: { x: false, y: false } },
+    cursor: {
+      points: { size: 6 },
+      drag: { x: onZoom !== undefined, y: false, setScale: false, dist: DRAWN_PX },
+      // Each chart takes what is drawn over it alone.
+      sync: { key: CURSOR, filters: { pub: (type) => type !== "mousedown" && type !== "mouseup" } },
+    },
+    hooks: {
+      drawClear: [(plot) => drawMarks(plot, marks)],
+      setSelect: [
+        (plot) => {
+          const { left, width: drawn } = plot.select;
+          if (drawn >= DRAWN_PX) {
+            const timeAt = (px: number) => Math.round(plot.posToVal(px, "x") * 1_000);
+            onZoom?.({ fromMs: timeAt(left), toMs: timeAt(left + drawn) });
+            plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+          }
+        },
+      ],
+    },
     scales: { y: { range: (_plot, min, max) => rangeOf(min, max) } },
     axes: [
       {
         ...axis,
         size: 32,
         ticks: { show: false },
-        values: (_plot, splits) => splits.map(tickText),
+        values: (_plot, splits) => splits.map((at) => tickText(at * 1_000)),
       },
       {
         ...axis,

@@ -13,7 +13,7 @@ const METRICS = metricsFor(CHARTS.few);
 export default function LastHour() {
   const organization = useOrganization();
   const { data, error } = useQuery(
-    metricsOf({ organization, metrics: METRICS, seconds: RANGES["1h"][1] }),
+    metricsOf({ organization, metrics: METRICS, range: RANGES["1h"][1] }),
   );
   if (data === undefined) {
     return error ? <Notice kind="error">{messageOf(error)}</Notice> : <Loading />;

@@ -1,0 +1,47 @@
+import { describe, expect, it } from "vitest";
+import { highest, latest, totalOf } from "../../src/console/app/pages/metrics/line.ts";
+import { count, perMinute } from "../../src/console/app/ui/quantity.ts";
+import { atLeast, rangeText, readRange } from "../../src/console/app/ui/time-range.ts";
+
+describe("a range of time", () => {
+  it.each([
+    [{ range: "15m" }, { range: "15m" }],
+    [
+      { from: 1, to: 2, range: "15m" },
+      { from: 1, to: 2 },
+    ],
+    [{ from: 2, to: 2 }, {}],
+    [{ from: -1, to: 2 }, {}],
+    [{ from: 0.5, to: 2 }, {}],
+    [{ from: 1, to: Number.MAX_SAFE_INTEGER }, {}],
+    [{ from: 1 }, {}],
+    [{ range: "toString" }, {}],
+  ])("is read from the address %j", (given, wanted) => {
+    expect(readRange(given)).toEqual(wanted);
+  });
+
+  it("has a length at least, around its middle", () => {
+    expect(atLeast({ fromMs: 100, toMs: 102 }, 10)).toEqual({ fromMs: 96, toMs: 106 });
+    expect(atLeast({ fromMs: 100, toMs: 200 }, 10)).toEqual({ fromMs: 100, toMs: 200 });
+  });
+
+  it("is told without the day where that is today", () => {
+    const noonMs = new Date(2026, 0, 2, 12).getTime();
+    const range = { fromMs: noonMs, toMs: noonMs + 61_000 };
+    expect(rangeText(range, noonMs)).toBe("12:00:00 – 12:01:01");
+    expect(rangeText(range, noonMs + 86_400_000)).toBe("Jan 2, 12:00:00 – 12:01:01");
+    expect(rangeText({ ...range, toMs: noonMs + 86_400_000 }, noonMs)).toBe(
+      "Jan 2, 12:00:00 – Jan 3, 12:00:00",
+    );
+  });
+});
+
+describe("the numbers of a chart", () => {
+  it("are totals, the last and the highest of what is known", () => {
+    expect(totalOf([0.1, null, 0.25], 10)).toBe(4);
+    expect(latest([1, 3, null], count)).toBe("3");
+    expect(highest([null, 1, 3, 2], count)).toBe("3");
+    expect([latest([null], count), highest([], count)]).toEqual(["none", "none"]);
+    expect(perMinute(count)(1 / 60)).toBe("1/min");
+  });
+});

@@ -69,7 +69,8 @@ export function bentomlDocument(manifest: ServiceManifest): JsonSchema | undefin
     ...document,
     routes: document.routes.map((described: JsonSchema) => ({
       ...described,
-      route: routes.get(String(described?.name)),
+      // Of a method whose name is not in ASCII, the endpoint has another one.
+      route: routes.get(String(described?.name)) ?? described?.route,
     })),
   };
 }

@@ -49,6 +49,14 @@ class Routed:
     def size(self, x: int) -> str:
         return f"size {x}"
 
+    @bentoml.api
+    def _hidden(self, x: int) -> str:
+        return f"hidden {x}"
+
+    @bentoml.api
+    def länge(self, x: int) -> str:
+        return f"length {x}"
+
     @bentoml.api(route="/slash/")
     def slash(self, x: int) -> str:
         return f"slash {x}"

@@ -132,7 +132,19 @@ def compare(case: Case, ours: httpx.Client, theirs: httpx.Client) -> None:
     [
         *("/", "/predict", "/predict/", "/v1/predict", "/predict_v2", "/job", "/v1/job", "/job_v2"),
         *("/api/v1/score", "/metrics/daily", "/v1/model:predict", "/v1%2Fmodel%3Apredict"),
-        *("/v1.0", "/v1/submit", "/größe", "/size", "/slash", "/slash/", "/slash//"),
+        *(
+            "/v1.0",
+            "/v1/submit",
+            "/größe",
+            "/size",
+            "/_hidden",
+            "/x_hidden",
+            "/länge",
+            "/l%C3%A4nge",
+            "/slash",
+            "/slash/",
+            "/slash//",
+        ),
         *(f"/{'long' * 30}", "/plain", "/plain/", "/verb", "/v1", "/api/v1/other"),
     ],
 )

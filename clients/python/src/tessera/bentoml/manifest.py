@@ -19,7 +19,7 @@ from ..sdk.adapters import is_text
 from ..sdk.batches import DEFAULT_MAX_BYTES, MAX_BATCH_SIZE
 from ..sdk.executable import PROGRAM_PROCESSES, Json, ServiceError
 from . import internals
-from .routes import check_endpoint, refuse_shared
+from .routes import check_endpoint, endpoint_name, refuse_shared
 from .schemas import (
     Schema,
     describe_file,
@@ -165,6 +165,9 @@ def _described(service: Any) -> Json | None:
     """BentoML's description; None where it is too large, or a model in it contains itself."""
     try:
         described = service.schema()
+        routes = {each.name: internals.route_of(service, each) for each in service.apis.values()}
+        for each in described["routes"]:
+            each["route"] = routes.get(each["name"], each.get("route"))
         text = json.dumps(described, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
         return None
@@ -259,9 +262,10 @@ def endpoint_manifest(
     method: Any, shape: Shape, config: Mapping[str, Any], *, asynchronous: bool, route: str
 ) -> dict[str, Json]:
     """``EndpointManifest`` of the node. ``config`` has the defaults of BentoML."""
-    check_endpoint(method.name, route)
+    name = endpoint_name(method.name)
+    check_endpoint(name, route)
     manifest: dict[str, Json] = {
-        "name": method.name,
+        "name": name,
         "kind": "task" if method.is_task else "api",
         "input": shape.input,
         "check": shape.check,
@@ -287,7 +291,7 @@ def endpoint_manifest(
         manifest["stream"] = {"pieces": shape.pieces}
     if shape.root is not None:
         manifest["rootArgument"] = shape.root
-    if route != f"/{method.name}":
+    if route != f"/{name}":
         manifest["route"] = route
     if shape.quoted:
         manifest["quoted"] = True

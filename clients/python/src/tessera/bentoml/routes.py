@@ -35,12 +35,20 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
 _ROUTE = re.compile(r"/|(?:/[\w.~:@!$&'()*+,;=-]+)+")
 
 
+def endpoint_name(method: str) -> str:
+    """The name of the endpoint of a method, in letters of ASCII: ``_score`` is ``x_score``.
+
+    Its path stays that of the method. Characters of other alphabets are ``u`` and their number.
+    """
+    name = "".join(each if each.isascii() else f"u{ord(each):x}" for each in method)
+    return name if name[0].isalpha() else f"x{name}"
+
+
 def check_endpoint(name: str, route: str) -> None:
     """Raises ``ServiceError``, in one line, for what cannot be served as it is written."""
     if not _NAME.fullmatch(name):
         raise ServiceError(
-            f"endpoint {name}: the name must begin with a letter and have only the letters of "
-            "ASCII, digits and _, at most 63: "
+            f"endpoint {name}: the name has more than 63 characters: "
             f'rename the method, and give it route="{route}" if its path is to stay'
         )
     if "{" in route:
@@ -59,6 +67,10 @@ def check_endpoint(name: str, route: str) -> None:
 def refuse_shared(endpoints: Sequence[Json]) -> None:
     """Raises ``ServiceError`` for two endpoints of which one could not be reached."""
     taken: dict[str, str] = {}
+    names = [each["name"] for each in endpoints]
+    for name in set(names):
+        if names.count(name) > 1:
+            raise ServiceError(f"endpoint {name}: two methods have this name: rename one")
     for each in endpoints:
         route = each.get("route", f"/{each['name']}")
         if route in taken:

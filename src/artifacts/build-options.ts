@@ -3,7 +3,15 @@ import type { Probe } from "../protocol/messages.ts";
 import type { FileSource } from "./content.ts";
 import type { ArtifactIndex } from "./index-file.ts";
 
-export type BuildStep = "compile" | "trace" | "lock" | "install" | "load" | "packages" | "image";
+export type BuildStep =
+  | "compile"
+  | "trace"
+  | "lock"
+  | "install"
+  | "read"
+  | "load"
+  | "packages"
+  | "image";
 
 export interface BuildOptions {
   /** Files that tracing does not find, as glob patterns from the service's folder. Default: none. */

@@ -30,17 +30,17 @@ import {
   isNative,
   type Layout,
   layOut,
-  openSource,
   packagesOf,
   placesOf,
   withDescriptions,
+  writeContent,
 } from "./content.ts";
 import { lockedImage } from "./images/build.ts";
 import { includedFiles } from "./include.ts";
 import { type ArtifactIndex, createIndex, digestOf, ENTRY_NAME, writeIndex } from "./index-file.ts";
 import { lockedPackages } from "./layers/build.ts";
 import { type FindPackage, packageFinder } from "./packages.ts";
-import { placed, wholePath } from "./parts.ts";
+import { wholePath } from "./parts.ts";
 import { placePackages } from "./placement.ts";
 import { currentPlatform, platformParts } from "./platform.ts";
 import { nodeService, type ProbeOptions, probeService } from "./probe.ts";
@@ -49,7 +49,6 @@ import { buildPythonArtifact } from "./python/build.ts";
 import { pythonTarget } from "./python/target.ts";
 import { systemFor } from "./system.ts";
 import { type Dependency, traceFiles } from "./trace.ts";
-import { writeFiles } from "./unpack.ts";
 
 /** Warnings that a build shows; it counts the rest. */
 const MAX_SHOWN_WARNINGS = 5;
@@ -231,7 +230,7 @@ async function describeArtifact(
   const temporary = await mkdtemp(join(tmpdir(), "tessera-build-"));
   try {
     const folder = join(temporary, "artifact");
-    await writeFiles(placed(files), ({ path }) => openSource(content.get(path) ?? ""), folder);
+    await writeContent(files, content, folder);
     const scratchFolder = await realpath(await mkdtemp(join(temporary, "scratch-")));
     const probe = { root, source, env, readyTimeoutMs, ...(signal && { signal }) };
     const probed = await nodeService(folder, { native, scratchFolder });

@@ -1,13 +1,17 @@
 /** The content of an artifact: lays out files and packages by path, and indexes them. */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { stat } from "node:fs/promises";
+import { link, realpath, stat } from "node:fs/promises";
 import { relative, sep } from "node:path";
 import { Readable } from "node:stream";
 import { ArtifactError, quoted } from "./artifact-error.ts";
 import { ENTRY_NAME, INDEX_NAME, type IndexedFile, MAX_ARTIFACT_FILE_BYTES } from "./index-file.ts";
 import { descriptionsOf, type FindPackage, type InstalledPackage } from "./packages.ts";
-import { MAX_PART_BYTES, PARTS_FOLDER, partPath } from "./parts.ts";
+import { MAX_PART_BYTES, PARTS_FOLDER, partPath, placed } from "./parts.ts";
+import { writeFiles } from "./unpack.ts";
+
+/** Smaller files are copied for a probe: a link saves nothing there. */
+const MIN_LINKED_FILE_BYTES = 1024 ** 2;
 
 /** A file's bytes, the path of a file with them, or a part of such a file. */
 export type FileSource = string | Uint8Array | FilePart;
@@ -27,6 +31,41 @@ export function openSource(source: FileSource): Readable {
   return "path" in source
     ? createReadStream(source.path, { start: source.start, end: source.end - 1 })
     : Readable.from([source]);
+}
+
+/**
+ * Writes content into a folder, which must not exist yet, to be read and then removed. Large files
+ * are links to the author's own where both are on one file system.
+ */
+export async function writeContent(
+  files: readonly IndexedFile[],
+  content: ReadonlyMap<string, FileSource>,
+  folder: string,
+): Promise<void> {
+  const sourceOf = ({ path }: IndexedFile): FileSource => content.get(path) ?? "";
+  const open = (file: IndexedFile) => openSource(sourceOf(file));
+  await writeFiles(placed(files), open, folder, async (parts, path) => {
+    const [first] = parts;
+    return first !== undefined && (await linkLarge(parts, sourceOf(first), path));
+  });
+}
+
+async function linkLarge(
+  parts: readonly IndexedFile[],
+  source: FileSource,
+  path: string,
+): Promise<boolean> {
+  const size = parts.reduce((sum, part) => sum + part.size, 0);
+  if (source instanceof Uint8Array || size < MIN_LINKED_FILE_BYTES) {
+    return false;
+  }
+  try {
+    await link(await realpath(typeof source === "string" ? source : source.path), path);
+    return true;
+  } catch {
+    // Another file system, or a file of somebody else: it is copied.
+    return false;
+  }
 }
 
 /** Determines the path of each file in the artifact. */

@@ -77,6 +77,7 @@ export const BUILD_STEPS: Readonly<Record<BuildStep, string>> = {
   trace: "looking for the files that it reads",
   lock: "locking its packages",
   install: "installing its packages",
+  read: "reading its files",
   load: "loading it in a worker",
   packages: "locking its system packages",
   image: "asking the registry for its image",

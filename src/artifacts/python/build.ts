@@ -23,7 +23,14 @@ import {
   type PythonBuildOptions,
 } from "../build-options.ts";
 import { ServiceFileError } from "../bundle.ts";
-import { type FileSource, indexFiles, inParts, isNative, openSource } from "../content.ts";
+import {
+  type FileSource,
+  indexFiles,
+  inParts,
+  isNative,
+  openSource,
+  writeContent,
+} from "../content.ts";
 import { systemNeeds } from "../environments/bentoml.ts";
 import { collectWheels } from "../environments/collect.ts";
 import type { HeldEnvironment } from "../environments/environment.ts";
@@ -47,12 +54,11 @@ import {
   writeIndex,
 } from "../index-file.ts";
 import { lockedPackages } from "../layers/build.ts";
-import { placed, wholePath } from "../parts.ts";
+import { wholePath } from "../parts.ts";
 import { currentPlatform } from "../platform.ts";
 import { probeService, type SystemFiles } from "../probe.ts";
 import { PROGRAM_MODULE, type ProgramService, pythonModule } from "../program.ts";
 import { systemFor } from "../system.ts";
-import { writeFiles } from "../unpack.ts";
 import { nearestInterpreter } from "./interpreter.ts";
 import { findFile, sourcesIn } from "./service.ts";
 import { vendoredWheels, wheelFiles } from "./wheels.ts";
@@ -100,6 +106,7 @@ export async function buildPythonArtifact(
         ),
       })
     : { lock: needed.text, paths: [] };
+  onStep?.("read");
   const wheels = await wheelFiles(paths);
   const content = new Map([...sources.content, [LOCK_NAME, Buffer.from(lock)] as const]);
   const own = await indexFiles(content);
@@ -169,7 +176,7 @@ async function probe(
   const temporary = await realpath(await mkdtemp(join(tmpdir(), "tessera-build-")));
   try {
     const folder = join(temporary, "artifact");
-    await writeFiles(placed(own), ({ path }) => openSource(content.get(path) ?? ""), folder);
+    await writeContent(own, content, folder);
     const scratchFolder = await mkdtemp(join(temporary, "scratch-"));
     const models = await linkModels(modelStore, scratchFolder);
     const servicePath = join(folder, sources.entry);

@@ -1,12 +1,14 @@
 /**
  * `npm run screenshots`: runs the platform with both examples, calls them, and takes a picture of
- * each page of the console in light and dark, wide and narrow. A contact sheet has them all.
+ * each page of the console in light and dark, wide and narrow. A contact sheet has them all. With
+ * `--docs` it takes those of the documentation alone, which needs ffmpeg.
  */
+import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Browser } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { launchChromium } from "../test/e2e/console/chromium.ts";
 import { ExamplePlatform } from "./example-platform.ts";
 import { readArguments, USAGE_EXIT_CODE, UsageError } from "./usage.ts";
@@ -20,6 +22,7 @@ Options:
   --out <folder>     where they go (default: ./screenshots)
   --minutes <count>  how long the examples are called, so that charts have something to show
                      (default: 0.6)
+  --docs             takes the pictures of the documentation, into docs/pictures
   --help             shows this help
 `;
 
@@ -75,6 +78,47 @@ const pages = (taskId: string): readonly (readonly [name: string, path: string])
   ["sign-in", "/sign-in"],
 ];
 
+/** Those that the documentation shows, in light and wide, with their heights. */
+const IN_DOCS: ReadonlyMap<string, number> = new Map([
+  ["overview", 800],
+  ["task", 800],
+  ["playground", 800],
+  ["metrics", 800],
+  ["tokens", 420],
+]);
+const DOCS_FOLDER = "docs/pictures";
+
+/** Takes the pictures of the documentation, as WebP. */
+async function photographForDocs(
+  browser: Browser,
+  platform: ExamplePlatform,
+  { folder, minutes }: { readonly folder: string; readonly minutes: number },
+): Promise<number> {
+  const taskId = await callExamples(platform, minutes);
+  const page = await browser.newPage({ viewport: SIZES.wide, reducedMotion: "reduce" });
+  await platform.signIn(page);
+  for (const [name, path] of pages(taskId)) {
+    const height = IN_DOCS.get(name);
+    if (height === undefined) {
+      continue;
+    }
+    const file = join(folder, `${name}.png`);
+    await page.setViewportSize({ ...SIZES.wide, height });
+    await open(page, platform.url + path);
+    await page.screenshot({ path: file });
+    const made = join(DOCS_FOLDER, `${name}.webp`);
+    execFileSync("ffmpeg", ["-v", "error", "-y", "-i", file, "-quality", "80", made]);
+  }
+  return IN_DOCS.size;
+}
+
+async function open(page: Page, url: string): Promise<void> {
+  await page.goto(url);
+  await page.getByRole("heading", { level: 1 }).first().waitFor();
+  // Streams never end, so there is no moment when nothing is loaded any more.
+  await sleep(700);
+}
+
 async function photograph(
   browser: Browser,
   platform: ExamplePlatform,
@@ -88,10 +132,7 @@ async function photograph(
       const page = await context.newPage();
       await platform.signIn(page);
       for (const [name, path] of pages(taskId)) {
-        await page.goto(platform.url + path);
-        await page.getByRole("heading", { level: 1 }).first().waitFor();
-        // Streams never end, so there is no moment when nothing is loaded any more.
-        await sleep(700);
+        await open(page, platform.url + path);
         const file = `${name}-${colorScheme}-${size}.png`;
         await page.screenshot({ path: join(out, file) });
         files.push(file);
@@ -123,6 +164,7 @@ async function main(): Promise<number> {
     options: {
       out: { type: "string", default: "./screenshots" },
       minutes: { type: "string", default: String(DEFAULT_CALLS_MINUTES) },
+      docs: { type: "boolean", default: false },
       help: { type: "boolean", default: false },
     },
   });
@@ -134,14 +176,19 @@ async function main(): Promise<number> {
   if (!(minutes > 0 && minutes <= 600)) {
     throw new UsageError(`--minutes ${values.minutes}: write a number from 0.1 to 600`);
   }
-  const out = resolve(values.out);
-  mkdirSync(out, { recursive: true });
   await using stack = new AsyncDisposableStack();
   const data = mkdtempSync(join(tmpdir(), "tessera-screenshots-"));
   stack.defer(() => rmSync(data, { recursive: true, force: true }));
   const platform = stack.use(await ExamplePlatform.start(join(data, "data")));
   const browser = await launchChromium();
   stack.defer(() => browser.close());
+  if (values.docs) {
+    const count = await photographForDocs(browser, platform, { folder: data, minutes });
+    process.stdout.write(`${count} pictures are in ${DOCS_FOLDER}\n`);
+    return 0;
+  }
+  const out = resolve(values.out);
+  mkdirSync(out, { recursive: true });
   const files = await photograph(browser, platform, { out, minutes });
   await contactSheet(browser, files, out);
   process.stdout.write(`${files.length} pictures and contact-sheet.png are in ${out}\n`);

@@ -49,7 +49,18 @@ const GROUPS: readonly (readonly [title: string, pages: readonly string[]])[] = 
   ],
   [
     "Call a service",
-    ["calls", "http", "typescript", "python", "grpc", "go", "java", "rust", "troubleshooting"],
+    [
+      "calls",
+      "tokens",
+      "http",
+      "typescript",
+      "python",
+      "grpc",
+      "go",
+      "java",
+      "rust",
+      "troubleshooting",
+    ],
   ],
   ["Come from a queue", ["coming-from-celery", "coming-from-bullmq"]],
   [

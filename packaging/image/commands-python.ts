@@ -13,7 +13,7 @@ export async function runPythonCommands(archive: string, environment: string): P
   writeProject(trial.work, environment);
   for (const [page, start] of [
     ["README.md", "npx tessera serve service.py"],
-    ["docs/coming-from-bentoml.md", "npx tessera-platform"],
+    ["docs/coming-from-bentoml.md", "npx tessera"],
     ["docs/python-services.md", "npx tessera serve"],
   ] as const) {
     // One a line, of which each runs until it is stopped.

@@ -39,7 +39,7 @@ export const SMALL: readonly Block[] = [
 /** What it runs with the image that has Python. */
 export const PYTHON: readonly Block[] = [
   ["README.md", "npx tessera serve service.py"],
-  ["docs/coming-from-bentoml.md", "npx tessera-platform"],
+  ["docs/coming-from-bentoml.md", "npx tessera"],
   ["docs/install.md", "npm run package:image -- --python"],
   ["docs/python-services.md", "npx tessera serve"],
 ];
@@ -69,6 +69,10 @@ export const NOT_IN_IMAGE: readonly (readonly [...Block, reason: string])[] = [
   ["docs/platform.md", "npx tessera cloud login", "a person confirms it in a browser"],
   ["docs/platform.md", "TESSERA_SMTP_URL=", "needs a mail server"],
   ["docs/deploy.md", "npx tessera secret set", "asks for a value in a terminal"],
+  ["docs/calls.md", 'curl "http://localhost:3000/summarize_batch', "a minute later, by its delay"],
+  ["docs/tokens.md", "npx tessera token create", "asks for a password in a terminal"],
+  ["docs/tokens.md", "curl", "docs/deploy.md has the same call"],
+  ["docs/tokens.md", "npx tessera token rotate", "needs the token that was made before"],
   ["docs/deploy.md", "npx tessera token create gpu-1", "needs a machine with that name and label"],
   ["docs/backup.md", "pg_dump", "needs Postgres and its programs"],
   ["docs/backup.md", "createdb", "needs Postgres and its programs"],

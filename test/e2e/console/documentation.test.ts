@@ -110,6 +110,19 @@ describe.skipIf(skipped)(`a reader of the documentation${skipped}`, () => {
     await reader.isSound();
   });
 
+  it.each([
+    ["rotate token", "/docs/tokens.html#rotate-a-token"],
+    ["secrets", "/docs/deploy.html#secrets"],
+    ["schedule", "/docs/calls.html#schedule-a-task"],
+  ])("finds the guide before the reference: %s", async (words, guide) => {
+    await using reader = await ConsoleBrowser.open(browser, platform);
+    await reader.go("/docs/");
+    await reader.page.getByRole("button", { name: "Search" }).first().click();
+    await reader.page.getByRole("searchbox").fill(words);
+    const first = reader.page.locator("a.result").first();
+    await expect.poll(() => first.getAttribute("href")).toBe(guide);
+  });
+
   it("leads to the reference of the API, also where that was once", async () => {
     await using reader = await ConsoleBrowser.open(browser, platform);
     await reader.go("/docs");

@@ -309,7 +309,7 @@ describe.skipIf(skipped)(`tasks in the console${skipped}`, () => {
     for (const [name, text] of [
       ["Succeeded", /ended per minute$/],
       ["Failed", /Failed[1-9]/],
-      ["Run time", /95 % within .*, 99 % within/],
+      ["Run time", /p50 · p95 .+ · p99 /],
     ] as const) {
       await numbers.filter({ hasText: name }).filter({ hasText: text }).waitFor();
     }

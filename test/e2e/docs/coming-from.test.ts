@@ -91,7 +91,7 @@ describe.each(PAGES)("docs/%s", (page) => {
   });
 
   const all = claims(page);
-  const commands = all.filter((code) => /^(?:npx tessera-platform|tessera) [a-z]/.test(code));
+  const commands = all.filter((code) => /^(?:npx tessera|tessera) [a-z]/.test(code));
   const paths = all.filter((code) => /^[A-Z]+ \//.test(code));
   const flags = all.filter((code) => code.startsWith("--"));
   const files = all.filter((code) => /^tessera\.\w+$/.test(code));
@@ -103,7 +103,7 @@ describe.each(PAGES)("docs/%s", (page) => {
   });
 
   it.each([...new Set(commands)])("names a command that is there: %s", async (code) => {
-    const words = code.replace(/^(?:npx tessera-platform|tessera) /, "").split(" ");
+    const words = code.replace(/^(?:npx tessera|tessera) /, "").split(" ");
     const help = await helpOf(words);
     for (const flag of words.filter((word) => word.startsWith("--"))) {
       expect(help).toMatch(new RegExp(`${flag}\\b`));

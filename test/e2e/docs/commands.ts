@@ -51,6 +51,14 @@ export const NOT_RUN: readonly (readonly [...Block, reason: string])[] = [
   ["docs/platform.md", "npx tessera admin setup", "asks for a password in a terminal"],
   ["docs/platform.md", "npx tessera cloud login", "a person confirms it in a browser"],
   ["docs/platform.md", "TESSERA_SMTP_URL=", "needs a mail server: test/e2e/start has its own"],
+  [
+    "docs/calls.md",
+    'curl "http://localhost:3000/summarize_batch',
+    "runs a minute later: test/e2e/serve/schedule.test.ts",
+  ],
+  ["docs/tokens.md", "npx tessera token create", "asks for a password in a terminal"],
+  ["docs/tokens.md", "curl", "needs such a token: docs/deploy.md has the same call"],
+  ["docs/tokens.md", "npx tessera token rotate", "test/e2e/cli/token.test.ts rotates such"],
   ["docs/deploy.md", "npx tessera deployment update", "asks for a password in a terminal"],
   [
     "docs/deploy.md",
@@ -83,7 +91,7 @@ export const NOT_RUN: readonly (readonly [...Block, reason: string])[] = [
   ["docs/servers.md", "echo vllm", "needs a GPU: test/e2e/python/programs.test.ts deploys such"],
   ["docs/models.md", "npx tessera model push", "needs the internet: test/e2e/cli/model.test.ts"],
   ["docs/models.md", "npx tessera deploy", "its weights are large: test/e2e/python/deploy.test.ts"],
-  ["docs/coming-from-bentoml.md", "npx tessera-platform", "test/e2e/clients serves such files"],
+  ["docs/coming-from-bentoml.md", "npx tessera", "test/e2e/clients serves such files"],
   ["docs/sandbox.md", "apt install bubblewrap", "changes the machine: .ci/run installs it"],
   ["docs/tracing.md", "OTEL_EXPORTER", "runs until it is stopped: test/e2e/tracing does it"],
   ["docs/tracing.md", "docker run", "needs Docker"],

@@ -148,14 +148,14 @@ function TaskNumbers({ stats }: { readonly stats: TaskStatsJson }) {
 const counts = new Intl.NumberFormat("en");
 const rates = new Intl.NumberFormat("en", { maximumSignificantDigits: 2 });
 
-/** The median, with what 95 and 99 of a hundred tasks took at most. */
+/** What half of the tasks took at most, with 95 and 99 of a hundred. */
 function percentiles(found: TaskPercentilesJson | undefined): Omit<TaskNumber, "name"> {
   const { p50, p95, p99 } = found ?? {};
   if (p50 === undefined || p95 === undefined || p99 === undefined) {
     return { value: "none yet" };
   }
   const [half = "", most, nearlyAll] = [p50, p95, p99].map((one) => duration(durationMs(one)));
-  return { value: half, more: `95 % within ${most}, 99 % within ${nearlyAll}` };
+  return { value: half, more: `p50 · p95 ${most} · p99 ${nearlyAll}` };
 }
 
 /** What needs attention: deployments that do not run well, and their tasks. */

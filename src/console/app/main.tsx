@@ -12,6 +12,7 @@ import { Connection } from "./ui/connection.tsx";
 import { Toasts } from "./ui/toasts.tsx";
 import "./styles/tokens.css";
 import "./styles/base.css";
+import "./styles/skeleton.css";
 
 /**
  * A session that ended leads to the sign-in, and back to the same page. Before a page opens, its

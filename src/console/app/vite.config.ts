@@ -5,16 +5,36 @@
  */
 import { fileURLToPath } from "node:url";
 import react from "@vitejs/plugin-react";
-import { defineConfig } from "vite";
+import { defineConfig, type Plugin } from "vite";
 
 const pathOf = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
+
+/** What is seen of an organization's page before any script has run. */
+const SKELETON = `<div class="skeleton" aria-hidden="true">
+      <div class="skeleton-navigation">${"<i></i>".repeat(6)}</div>
+      <div class="skeleton-page">${"<i></i>".repeat(4)}</div>
+    </div>`;
+
+/** Writes the document of the pages of organizations: the same, with what is seen first. */
+const organizationDocument = (): Plugin => ({
+  name: "organization-document",
+  enforce: "post",
+  generateBundle(_options, bundle) {
+    const document = bundle["index.html"];
+    if (document?.type === "asset") {
+      const [before, behind] = String(document.source).split("<noscript>");
+      const source = `${before}${SKELETON}\n    <noscript>${behind}`;
+      this.emitFile({ type: "asset", fileName: "organization.html", source });
+    }
+  },
+});
 
 export default defineConfig(({ mode }) => {
   const isPlayground = mode === "playground";
   return {
     root: pathOf("."),
     base: isPlayground ? "./" : "/console/",
-    plugins: [react()],
+    plugins: [react(), ...(isPlayground ? [] : [organizationDocument()])],
     build: {
       outDir: pathOf(`../../../dist/console/${isPlayground ? "playground" : "app"}/`),
       emptyOutDir: true,

@@ -15,7 +15,6 @@ const FOLDER = new URL("../../../dist/console/app/", import.meta.url);
 /** The document selects the page by its path. */
 const PATHS = [
   "/",
-  "/o/*",
   "/setup",
   "/sign-in",
   "/invitation",
@@ -26,8 +25,14 @@ const PATHS = [
   "/reference",
 ];
 
+/** That of organizations shows their frame before any script has run. */
+const PATHS_OF: Readonly<Record<string, readonly string[]>> = {
+  "index.html": PATHS,
+  "organization.html": ["/o/*"],
+};
+
 export const consolePages: FastifyPluginAsync = async (app) => {
-  await serveAssets(app, FOLDER, (name) => (name === "index.html" ? PATHS : []));
+  await serveAssets(app, FOLDER, (name) => PATHS_OF[name] ?? []);
   await app.register(documentation);
   await app.register(fastifyStatic, {
     root: fileURLToPath(new URL("assets/", FOLDER)),

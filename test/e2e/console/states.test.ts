@@ -117,4 +117,34 @@ describe.skipIf(skipped)(`what is lost while somebody looks at the console${skip
       expect(new URL(person.page.url()).pathname).toBe(path);
     }
   });
+
+  const openMembers = ({ page }: ConsoleBrowser) =>
+    page.getByRole("link", { name: "Members" }).first().click();
+  const openPalette = ({ page }: ConsoleBrowser) => page.keyboard.press("Control+k");
+
+  it.each([
+    ["page", openMembers, "Members"],
+    ["dialog", openPalette, "Deployments"],
+  ])(
+    "is the version that was opened: a %s that was not loaded comes with the new one",
+    async (_, open, heading) => {
+      await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
+      const { page } = person;
+      // Another version has other files: those of the one before are gone.
+      let isGone = false;
+      await page.route("**/console/assets/**", (route) =>
+        isGone ? route.fulfill({ status: 404, body: "not here" }) : route.continue(),
+      );
+      page.on("request", (request) => {
+        isGone &&= request.resourceType() !== "document";
+      });
+      await person.go("/o/acme/deployments");
+      await page.getByRole("rowheader", { name: "echo" }).waitFor();
+      isGone = true;
+      await Promise.all([page.waitForEvent("load"), open(person)]);
+      await person.heading(heading);
+      await page.getByRole("rowheader").first().waitFor();
+      await person.isSound({ answers: [404] });
+    },
+  );
 });

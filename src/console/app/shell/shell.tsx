@@ -1,18 +1,18 @@
 /** The frame of an organization's pages: navigation, the page, and what is announced. */
 
 import { useSuspenseQuery } from "@tanstack/react-query";
-import { Outlet, useLocation } from "@tanstack/react-router";
-import { lazy, Suspense, useEffect, useState } from "react";
+import { lazyRouteComponent, Outlet, useLocation } from "@tanstack/react-router";
+import { Suspense, useEffect, useState } from "react";
 import { loaded } from "../api/loaded.ts";
 import { me, useOrganization } from "../api/session.ts";
 import { Missing } from "../ui/failure.tsx";
-import { Loading } from "../ui/loading.tsx";
+import { LoadingPage } from "../ui/loading.tsx";
 import { useShortcut } from "./keys.ts";
 import { Navigation } from "./navigation.tsx";
 import "./shell.css";
 
-const Palette = lazy(() => loaded(import("./palette.tsx")));
-const Keys = lazy(() => loaded(import("./keys-dialog.tsx")));
+const Palette = lazyRouteComponent(() => loaded(import("./palette.tsx")));
+const Keys = lazyRouteComponent(() => loaded(import("./keys-dialog.tsx")));
 
 /** How often a page that is looked at asks whether its session has not ended. */
 const SESSION_CHECK_INTERVAL_MS = 120_000;
@@ -43,7 +43,7 @@ export function Shell() {
         onSearch={() => setDialog("palette")}
       />
       <main id="main" tabIndex={-1}>
-        <Suspense fallback={<Loading />}>{isMember ? <Outlet /> : <Missing />}</Suspense>
+        <Suspense fallback={<LoadingPage />}>{isMember ? <Outlet /> : <Missing />}</Suspense>
       </main>
       <Suspense>
         {dialog === "palette" && <Palette onClose={() => setDialog(undefined)} />}

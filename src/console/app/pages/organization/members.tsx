@@ -1,7 +1,8 @@
 /** The people of an organization, and who is invited. */
 
 import { useQuery, useQueryClient, useSuspenseQuery } from "@tanstack/react-query";
-import { lazy, Suspense, useState } from "react";
+import { lazyRouteComponent } from "@tanstack/react-router";
+import { Suspense, useState } from "react";
 import type { InvitationJson } from "../../../../../gen/tessera/v1/organization_pb.js";
 import { organizations } from "../../api/clients.ts";
 import { messageOf } from "../../api/errors.ts";
@@ -15,7 +16,7 @@ import { Time } from "../../ui/time.tsx";
 import { useToast } from "../../ui/toasts.tsx";
 import { MemberName, MemberRole, RemoveMember } from "./member.tsx";
 
-const Invite = lazy(() => loaded(import("./invite.tsx")));
+const Invite = lazyRouteComponent(() => loaded(import("./invite.tsx")));
 
 export function Members() {
   const organization = useOrganization();

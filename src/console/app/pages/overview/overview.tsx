@@ -1,7 +1,7 @@
 /** The first page of an organization: what runs, what needs attention, and the first steps. */
 import { useQuery } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
-import { lazy, Suspense } from "react";
+import { Link, lazyRouteComponent } from "@tanstack/react-router";
+import { Suspense } from "react";
 import type { DeploymentJson } from "../../../../../gen/tessera/v1/deployment_pb.js";
 import type {
   GetTaskStatsResponseJson,
@@ -27,7 +27,7 @@ import "./task-numbers.css";
 const LONG_WAIT_MS = 300_000;
 
 /** With what draws charts, which other pages do not need. */
-const LastHour = lazy(() => loaded(import("./last-hour.tsx")));
+const LastHour = lazyRouteComponent(() => loaded(import("./last-hour.tsx")));
 
 export function Overview() {
   const name = useOrganization();

@@ -1,8 +1,8 @@
 /** API tokens: the list of both kinds, and what can be done with each. */
 
 import { useSuspenseInfiniteQuery } from "@tanstack/react-query";
-import { getRouteApi } from "@tanstack/react-router";
-import { lazy, Suspense, useState } from "react";
+import { getRouteApi, lazyRouteComponent } from "@tanstack/react-router";
+import { Suspense, useState } from "react";
 import type { TokenJson } from "../../../../../gen/tessera/v1/token_pb.js";
 import { loaded } from "../../api/loaded.ts";
 import { useOrganization, usePerson } from "../../api/session.ts";
@@ -16,11 +16,11 @@ import { TokenTable } from "./table.tsx";
 import "./tokens.css";
 
 // Opened by a press only: the list comes without them.
-const CreateToken = lazy(() => loaded(import("./create.tsx")));
-const EditToken = lazy(() => loaded(import("./edit.tsx")));
-const RotateToken = lazy(() => loaded(import("./rotate.tsx")));
-const DeleteToken = lazy(() => loaded(import("./delete.tsx")));
-const RevealToken = lazy(() => loaded(import("./reveal.tsx")));
+const CreateToken = lazyRouteComponent(() => loaded(import("./create.tsx")));
+const EditToken = lazyRouteComponent(() => loaded(import("./edit.tsx")));
+const RotateToken = lazyRouteComponent(() => loaded(import("./rotate.tsx")));
+const DeleteToken = lazyRouteComponent(() => loaded(import("./delete.tsx")));
+const RevealToken = lazyRouteComponent(() => loaded(import("./reveal.tsx")));
 
 const route = getRouteApi("/signed-in/o/$organization/tokens");
 

@@ -104,6 +104,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     "src/storage/sqlite/oldest-waiting.ts ABOVE_ALL",
   ],
   "how high something is on a page": [
+    "src/console/app/api/use-task-page.ts TOP_PX",
     "src/console/app/pages/deployments/log-histogram.tsx BAR_PX",
     "src/console/app/pages/deployments/log-list.tsx AT_END_PX",
     "src/console/app/pages/deployments/log-list.tsx MORE_ROWS",
@@ -113,6 +114,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     "src/console/app/pages/metrics/chart.tsx NEAR_PX",
     "src/console/app/pages/metrics/plot.ts DRAWN_PX",
     "src/console/app/pages/metrics/plot.ts HEIGHT_PX",
+    "src/console/app/pages/tasks/table.tsx BLOCK_PX",
     "src/console/app/pages/tasks/table.tsx ROW_PX",
   ],
   "how wide something is on a terminal": [

@@ -136,6 +136,11 @@ const organization = createRoute({
 const page = <Path extends string>(path: Path, component: ReturnType<typeof lazyRouteComponent>) =>
   createRoute({ getParentRoute: () => organization, path, component });
 
+interface TokenSearch {
+  readonly worker?: string;
+  readonly create?: true;
+}
+
 const overview = page(
   "/",
   lazyRouteComponent(() => loaded(import("./pages/overview/overview.tsx")), "Overview"),
@@ -239,9 +244,11 @@ const modelList = page(
 const tokenList = createRoute({
   getParentRoute: () => organization,
   path: "/tokens",
-  /** With a deployment, a token that joins workers to it is to be created. */
-  validateSearch: ({ worker }: Record<string, unknown>): { readonly worker?: string } =>
-    typeof worker === "string" && worker !== "" ? { worker } : {},
+  /** A token is to be created; with a deployment, one that joins workers to it. */
+  validateSearch: ({ worker, create }: Record<string, unknown>): TokenSearch => ({
+    ...(typeof worker === "string" && worker !== "" && { worker }),
+    ...(create === true && { create }),
+  }),
   component: lazyRouteComponent(() => loaded(import("./pages/tokens/tokens.tsx")), "Tokens"),
 });
 

@@ -48,6 +48,11 @@ describe.skipIf(skipped)(`deployments and people in the console${skipped}`, () =
     const { usedBytes, deployments } = await world.client.organizations.getStorageUse({});
     const inKibibytes = (size: bigint | undefined) =>
       `${Number((Number(size) / 1_024).toPrecision(3))} KiB`;
+    // The keys of all tables.
+    await page.keyboard.press("j");
+    await page.keyboard.press("Enter");
+    await person.heading("echo");
+    await page.goBack();
     const row = page.getByRole("row", { name: /^echo/ });
     await row.getByRole("cell", { name: inKibibytes(deployments[0]?.bytes) }).waitFor();
     await page.getByText(`${inKibibytes(usedBytes)} of 20 GiB`, { exact: true }).waitFor();
@@ -60,7 +65,9 @@ describe.skipIf(skipped)(`deployments and people in the console${skipped}`, () =
     await person.go("/");
     await person.heading("acme");
     await page.keyboard.press("Control+k");
-    await page.getByRole("combobox", { name: "Search pages, endpoints and actions" }).fill("ech");
+    await page
+      .getByRole("combobox", { name: "Search pages, endpoints, tasks and actions" })
+      .fill("ech");
     await page.getByRole("option", { name: "echo deployment" }).waitFor();
     await person.isSound();
     await page.keyboard.press("Enter");
@@ -82,12 +89,14 @@ describe.skipIf(skipped)(`deployments and people in the console${skipped}`, () =
     await steps.getByRole("link", { name: "Open its playground" }).waitFor();
     await person.isSound();
     await page.keyboard.press("Control+k");
-    await page.getByRole("combobox", { name: "Search pages, endpoints and actions" }).fill("dark");
+    await page
+      .getByRole("combobox", { name: "Search pages, endpoints, tasks and actions" })
+      .fill("dark");
     await page.keyboard.press("Enter");
     await expect.poll(() => page.evaluate("document.documentElement.dataset.theme")).toBe("dark");
     await page.keyboard.press("Control+k");
     await page
-      .getByRole("combobox", { name: "Search pages, endpoints and actions" })
+      .getByRole("combobox", { name: "Search pages, endpoints, tasks and actions" })
       .fill("echo/say");
     await page.getByRole("option", { name: "echo/say endpoint" }).waitFor();
     await page.keyboard.press("Enter");

@@ -1,9 +1,9 @@
 /** Cancels and retries many tasks: those that were selected, or all that a filter chooses. */
 import type { BulkTasksResponseJson } from "../../../../gen/tessera/v1/organization_task_pb.js";
-import type { TaskJson, TaskStatusJson } from "../../../../gen/tessera/v1/task_pb.js";
+import type { TaskJson } from "../../../../gen/tessera/v1/task_pb.js";
 import { organizationTasks, tasks } from "./clients.ts";
 import { messageOf } from "./errors.ts";
-import { hasEnded, type TaskFilter } from "./tasks.ts";
+import { hasEnded, requestOf, type TaskFilter } from "./tasks.ts";
 
 export type BulkVerb = "cancel" | "retry";
 
@@ -22,9 +22,11 @@ const MAX_CALLS_AT_ONCE = 6;
 export const admits = (verb: BulkVerb, task: TaskJson): boolean =>
   hasEnded(task) === (verb === "retry");
 
-/** True where the verb can change tasks that a filter for this state chooses. */
-export const admitsState = (verb: BulkVerb, status: TaskStatusJson | undefined): boolean =>
-  status === undefined || admits(verb, { status } as TaskJson);
+/** True where the verb can change tasks that the filter chooses: an error is one of failed tasks. */
+export const admitsFilter = (verb: BulkVerb, { status, error }: TaskFilter): boolean =>
+  status === undefined
+    ? error === undefined || verb === "retry"
+    : admits(verb, { status } as TaskJson);
 
 interface ChosenTasks {
   readonly organization: string;
@@ -44,20 +46,13 @@ export async function changeChosen(
   { organization, filter, abort }: ChosenTasks,
   { dryRun = false } = {},
 ): Promise<BulkOutcome> {
-  const { status, endpoint = "", deployment, error = "" } = filter;
-  const parts = {
-    endpoint,
-    errorContains: error,
-    ...(status !== undefined && { statuses: [status] }),
-    ...(deployment !== undefined && { deployments: [deployment] }),
-    all: true,
-  };
+  const { organization: _own, ...parts } = requestOf(organization, filter);
   const idempotencyKey = crypto.randomUUID();
   let [changed, skipped] = [0, 0];
   let why: string | undefined;
   let pageToken = "";
   do {
-    const asked = { organization, filter: parts, dryRun, pageToken };
+    const asked = { organization, filter: { ...parts, all: true }, dryRun, pageToken };
     const answer: BulkTasksResponseJson =
       verb === "cancel"
         ? await organizationTasks.cancelTasks({ ...asked, abort })

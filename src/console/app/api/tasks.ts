@@ -1,10 +1,16 @@
 /** Reads of tasks, shared by pages. */
-import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
+import { infiniteQueryOptions, keepPreviousData, queryOptions } from "@tanstack/react-query";
 import type { TaskJson, TaskStatusJson } from "../../../../gen/tessera/v1/task_pb.js";
 import { organizationTasks, tasks } from "./clients.ts";
 
 /** Tasks that one call lists. */
 export const MAX_TASKS_PER_PAGE = 100;
+
+/** Tasks of each call that goes on where a list was scrolled to. */
+const MAX_FURTHER_TASKS = 1_000;
+
+/** How often the tasks of each state are counted again. */
+const COUNT_INTERVAL_MS = 3_000;
 
 /** How often a task is read again that has not ended: its events tell the rest. */
 const REFRESH_MS = 5_000;
@@ -23,6 +29,14 @@ export interface TaskFilter {
   readonly deployment?: string | undefined;
   /** Text of the error that a task failed with. */
   readonly error?: string | undefined;
+  /** Text of its id, endpoint, arguments or error. */
+  readonly text?: string | undefined;
+  /** Of queued tasks those with a time to come, or those without. */
+  readonly scheduled?: boolean | undefined;
+  /** Accepted at this time or later. */
+  readonly createdFrom?: string | undefined;
+  /** Accepted before this time. */
+  readonly createdBefore?: string | undefined;
 }
 
 /** The name of a deployment in calls: `organization/name`. */
@@ -95,11 +109,11 @@ export const retriesOf = ({ organization, deployment, taskId }: TaskName) =>
 /** The organization and the filter, as requests have them. */
 export const requestOf = (
   organization: string,
-  { status, endpoint, deployment, error }: TaskFilter,
+  { status, deployment, error, ...rest }: TaskFilter,
 ) => ({
+  ...rest,
   organization,
   ...(status !== undefined && { statuses: [status] }),
-  ...(endpoint !== undefined && { endpoint }),
   ...(deployment !== undefined && { deployments: [deployment] }),
   ...(error !== undefined && { errorContains: error }),
 });
@@ -111,10 +125,40 @@ export const tasksOfAll = (organization: string, filter: TaskFilter) => {
     queryKey: ["tasks", organization, request],
     queryFn: ({ pageParam, signal }) =>
       organizationTasks.listOrganizationTasks(
-        { ...request, pageSize: MAX_TASKS_PER_PAGE, pageToken: pageParam },
+        {
+          ...request,
+          pageSize: pageParam === "" ? MAX_TASKS_PER_PAGE : MAX_FURTHER_TASKS,
+          pageToken: pageParam,
+        },
         { signal },
       ),
     initialPageParam: "",
     getNextPageParam: ({ nextPageToken }) => nextPageToken || undefined,
   });
 };
+
+/** How many of the tasks are in each state, whatever state the filter has. */
+export const countsOf = (organization: string, filter: TaskFilter) => {
+  const { status: _status, scheduled: _scheduled, ...others } = filter;
+  const request = requestOf(organization, others);
+  return queryOptions({
+    queryKey: ["task-counts", organization, request],
+    queryFn: ({ signal }) => organizationTasks.countTasks(request, { signal }),
+    refetchInterval: COUNT_INTERVAL_MS,
+    placeholderData: keepPreviousData,
+  });
+};
+
+/** Newer tasks with this text in their id, of all deployments. */
+export const tasksHaving = (organization: string, text: string) =>
+  queryOptions({
+    queryKey: ["tasks-having", organization, text],
+    queryFn: async ({ signal }) => {
+      const request = { organization, text, pageSize: MAX_TASKS_PER_PAGE };
+      const { tasks: found = [] } = await organizationTasks.listOrganizationTasks(request, {
+        signal,
+      });
+      return found.filter(({ taskId = "" }) => taskId.includes(text));
+    },
+    placeholderData: keepPreviousData,
+  });

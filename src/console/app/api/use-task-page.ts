@@ -13,9 +13,13 @@ import { type StreamState, useStream } from "./use-stream.ts";
 
 type List = InfiniteData<ListOrganizationTasksResponseJson, string>;
 
+/** How far a page may be scrolled and still show the newest tasks. */
+const TOP_PX = 200;
+
 /**
  * Follows the newest page of the list. Where only that page is loaded it is replaced, else the
- * tasks that are shown change in their places: who has gone far back does not look at the newest.
+ * tasks that are shown change in their places, and new ones come before them while the page is at
+ * its top: who has gone far back does not look at the newest.
  */
 export function useTaskPage(organization: string, filter: TaskFilter): StreamState {
   const queryClient = useQueryClient();
@@ -40,7 +44,10 @@ export function useTaskPage(organization: string, filter: TaskFilter): StreamSta
         newest.current.delete(taskId);
       }
       const page = { tasks: [...newest.current.values()].sort(newestFirst), nextPageToken };
-      queryClient.setQueryData<List>(queryKey, (list) => list && follow(list, page, tasks));
+      queryClient.setQueryData<List>(
+        queryKey,
+        (list) => list && follow(list, page, removedTaskIds),
+      );
     },
   );
 }
@@ -48,17 +55,36 @@ export function useTaskPage(organization: string, filter: TaskFilter): StreamSta
 function follow(
   list: List,
   page: ListOrganizationTasksResponseJson,
-  changed: readonly TaskJson[],
+  removedTaskIds: readonly string[],
 ): List {
-  if (list.pages.length === 1) {
-    return { ...list, pages: [page] };
+  const newest = page.tasks ?? [];
+  const loaded = new Set(list.pages.flatMap((one) => one.tasks ?? []).map(({ taskId }) => taskId));
+  const added = newest.filter(({ taskId }) => !loaded.has(taskId));
+  const isAtTop = scrollY < TOP_PX;
+  // Without a task in common, others may be between the page and what is loaded.
+  if (list.pages.length === 1 || (isAtTop && added.length === newest.length)) {
+    return { pages: [page], pageParams: list.pageParams.slice(0, 1) };
   }
-  const byId = new Map(changed.map((task) => [task.taskId, task]));
-  const pages = list.pages.map((one) =>
-    one.tasks?.some(({ taskId }) => byId.has(taskId))
-      ? { ...one, tasks: one.tasks.map((task) => byId.get(task.taskId) ?? task) }
-      : one,
-  );
+  // All of them, not those of this message alone: a page that arrived meanwhile may be older.
+  const byId = new Map(newest.map((task) => [task.taskId, task]));
+  const last = newest.at(-1)?.taskId ?? "";
+  // What newer ones have pushed off the page is still in the list.
+  const gone = new Set(removedTaskIds.filter((taskId) => taskId > last));
+  const changed = (one: TaskJson) => byId.has(one.taskId) || gone.has(one.taskId ?? "");
+  const pages = list.pages.map((one, index) => {
+    const before = index === 0 && isAtTop ? added : [];
+    return before.length > 0 || one.tasks?.some(changed)
+      ? {
+          ...one,
+          tasks: [
+            ...before,
+            ...(one.tasks ?? [])
+              .filter(({ taskId = "" }) => !gone.has(taskId))
+              .map((task) => byId.get(task.taskId) ?? task),
+          ],
+        }
+      : one;
+  });
   return pages.some((one, index) => one !== list.pages[index]) ? { ...list, pages } : list;
 }
 

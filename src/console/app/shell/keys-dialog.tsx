@@ -6,9 +6,13 @@ export default function KeysDialog({ onClose }: { onClose(): void }) {
   const keys = [
     ["Ctrl K", "Search or go to"],
     ["?", "Show these keys"],
-    ["x", "Select the task in focus"],
+    ["/", "Search the log, or the list of tasks"],
+    ["j", "Go to the next row of a table"],
+    ["k", "Go to the row before"],
+    ["Enter", "Open the row"],
+    ["x", "Select the row, where rows can be selected"],
+    ["Esc", "Leave the table"],
     ["r", "Show the task of the page as JSON"],
-    ["/", "Search the log"],
     ["f", "Follow the log, or pause"],
     ...PLACES.map(({ key, label }) => [`g ${key}`, `Go to ${label}`]),
   ];

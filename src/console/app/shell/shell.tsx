@@ -9,6 +9,7 @@ import { Missing } from "../ui/failure.tsx";
 import { LoadingPage } from "../ui/loading.tsx";
 import { useShortcut } from "./keys.ts";
 import { Navigation } from "./navigation.tsx";
+import { useRowKeys } from "./row-keys.ts";
 import "./shell.css";
 
 const Palette = lazyRouteComponent(() => loaded(import("./palette.tsx")));
@@ -26,6 +27,7 @@ export function Shell() {
   const [isOpen, setOpen] = useState(false);
   useShortcut("mod+k", () => setDialog("palette"));
   useShortcut("?", () => setDialog("keys"));
+  useRowKeys();
   useEffect(() => {
     if (pathname) {
       setOpen(false);

@@ -40,7 +40,7 @@ export function DataTable<Item>({ label, columns, items, keyOf, actions }: DataT
         </thead>
         <tbody>
           {items.map((item) => (
-            <tr key={keyOf(item)}>
+            <tr key={keyOf(item)} data-row tabIndex={-1}>
               {columns.map(({ name, cell }, index) =>
                 index === 0 ? (
                   <th key={name} scope="row">

@@ -4,11 +4,13 @@ import { Field } from "./field.tsx";
 interface SearchFieldProps {
   readonly label: string;
   readonly value: string | undefined;
+  readonly placeholder?: string;
   readonly maxLength?: number;
   onChange(value: string): void;
 }
 
-export function SearchField({ label, value = "", maxLength = 200, onChange }: SearchFieldProps) {
+export function SearchField(props: SearchFieldProps) {
+  const { label, placeholder, value = "", maxLength = 200, onChange } = props;
   return (
     <Field label={label}>
       {(control) => (
@@ -17,6 +19,7 @@ export function SearchField({ label, value = "", maxLength = 200, onChange }: Se
           key={value}
           type="search"
           maxLength={maxLength}
+          placeholder={placeholder}
           defaultValue={value}
           onBlur={({ target }) => target.value !== value && onChange(target.value)}
           onKeyDown={(event) => event.key === "Enter" && onChange(event.currentTarget.value)}

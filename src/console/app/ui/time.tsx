@@ -1,4 +1,4 @@
-/** A time: relative to now in the page, absolute on hover and for machines. */
+/** A time: relative to now in the page, absolute with its zone on hover and for machines. */
 import { useNow } from "./use-now.ts";
 
 const UNITS: readonly (readonly [unit: Intl.RelativeTimeFormatUnit, seconds: number])[] = [
@@ -12,22 +12,33 @@ const UNITS: readonly (readonly [unit: Intl.RelativeTimeFormatUnit, seconds: num
 /** How often relative times are written again. */
 const REFRESH_MS = 10_000;
 
-const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "long" });
-const absolute = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const STYLES = {
+  long: new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "long" }),
+  /** Where there is little room. */
+  narrow: new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "narrow" }),
+};
+const absolute = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
 
 /** Such as `3 hours ago` and `in 2 days`. */
-function relativeTime(toMs: number, nowMs: number): string {
+function relativeTime(toMs: number, nowMs: number, style: keyof typeof STYLES): string {
   const seconds = (toMs - nowMs) / 1_000;
   const [unit, size] = UNITS.find(([, one]) => Math.abs(seconds) >= one) ?? ["second", 1];
-  return Math.abs(seconds) < 5 ? "just now" : relative.format(Math.trunc(seconds / size), unit);
+  return Math.abs(seconds) < 5
+    ? "just now"
+    : STYLES[style].format(Math.trunc(seconds / size), unit);
 }
 
-export function Time({ at }: { readonly at: string }) {
+interface TimeProps {
+  readonly at: string;
+  readonly style?: keyof typeof STYLES;
+}
+
+export function Time({ at, style = "long" }: TimeProps) {
   const nowMs = useNow(REFRESH_MS);
   const date = new Date(at);
   return (
     <time dateTime={at} title={absolute.format(date)}>
-      {relativeTime(date.getTime(), Math.max(nowMs, Date.now()))}
+      {relativeTime(date.getTime(), Math.max(nowMs, Date.now()), style)}
     </time>
   );
 }

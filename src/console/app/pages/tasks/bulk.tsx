@@ -3,7 +3,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import {
   admits,
-  admitsState,
+  admitsFilter,
   type BulkOutcome,
   type BulkVerb,
   changeChosen,
@@ -50,7 +50,7 @@ export function BulkActions({ selection, filter }: BulkActionsProps) {
               )
             );
           })
-        : VERBS.filter((verb) => admitsState(verb, filter.status)).map((verb) => (
+        : VERBS.filter((verb) => admitsFilter(verb, filter)).map((verb) => (
             <Button key={verb} onClick={() => setAsked({ verb, all: true })}>
               {WORDS[verb].action} all…
             </Button>

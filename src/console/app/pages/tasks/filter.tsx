@@ -1,8 +1,11 @@
 /** The choices by which a list of tasks is filtered. */
 import { useNavigate } from "@tanstack/react-router";
+import { useRef, useState } from "react";
+import { useShortcut } from "../../shell/keys.ts";
+import { Button } from "../../ui/button.tsx";
 import { Field } from "../../ui/field.tsx";
 import { SearchField } from "../../ui/search-field.tsx";
-import { readSearch, type TaskSearch, WORDS } from "./search.ts";
+import { MAX_TEXT_CHARACTERS, PERIODS, readSearch, type TaskSearch } from "./search.ts";
 
 interface TaskFiltersProps {
   readonly search: TaskSearch;
@@ -11,50 +14,111 @@ interface TaskFiltersProps {
   readonly deployments?: readonly string[];
 }
 
+const CUSTOM = "custom";
+
 export function TaskFilters({ search, endpoints, deployments }: TaskFiltersProps) {
   const navigate = useNavigate();
+  const box = useRef<HTMLElement>(null);
+  const { text, endpoint, deployment, error, since, from, until } = search;
+  const [isCustom, setCustom] = useState(from !== undefined || until !== undefined);
   const change = (changed: { readonly [Name in keyof TaskSearch]: TaskSearch[Name] | undefined }) =>
     void navigate({ to: ".", search: readSearch({ ...search, ...changed }), replace: true });
+  useShortcut("/", () => box.current?.querySelector("input")?.focus());
   return (
-    <section className="filters" aria-label="Filter">
-      <Field label="State">
+    <section className="filters task-filters" aria-label="Filter" ref={box}>
+      <SearchField
+        label="Search"
+        placeholder="Id, argument, endpoint or error"
+        maxLength={MAX_TEXT_CHARACTERS}
+        value={text}
+        onChange={(written) => change({ text: written })}
+      />
+      <Field label="Time range">
         {(control) => (
           <select
             {...control}
-            value={search.status ?? ""}
-            onChange={({ target }) => change({ status: target.value })}
+            value={isCustom ? CUSTOM : (since ?? "")}
+            onChange={({ target: { value } }) => {
+              setCustom(value === CUSTOM);
+              if (value !== CUSTOM) {
+                change({ since: value as keyof typeof PERIODS, from: undefined, until: undefined });
+              }
+            }}
           >
-            <option value="">any</option>
-            {WORDS.map(([, word]) => (
-              <option key={word}>{word}</option>
+            <option value="">Any time</option>
+            {Object.entries(PERIODS).map(([word, [label]]) => (
+              <option key={word} value={word}>
+                {label}
+              </option>
             ))}
+            <option value={CUSTOM}>From … until …</option>
           </select>
         )}
       </Field>
+      {isCustom && (
+        <>
+          <Moment
+            label="From"
+            value={from}
+            onChange={(time) => change({ since: undefined, from: time })}
+          />
+          <Moment
+            label="Until"
+            value={until}
+            onChange={(time) => change({ since: undefined, until: time })}
+          />
+        </>
+      )}
+      {deployments !== undefined && (
+        <Choice
+          label="Deployment"
+          all={deployments}
+          value={deployment}
+          onChange={(name) => change({ deployment: name })}
+        />
+      )}
       {endpoints !== undefined && (
         <Choice
           label="Endpoint"
           all={endpoints}
-          value={search.endpoint}
-          onChange={(endpoint) => change({ endpoint })}
+          value={endpoint}
+          onChange={(name) => change({ endpoint: name })}
         />
       )}
-      {deployments !== undefined && (
-        <>
-          <Choice
-            label="Deployment"
-            all={deployments}
-            value={search.deployment}
-            onChange={(deployment) => change({ deployment })}
-          />
-          <SearchField
-            label="Error contains"
-            value={search.error}
-            onChange={(error) => change({ error })}
-          />
-        </>
+      {error !== undefined && (
+        <Button
+          className="task-error-filter"
+          title={error}
+          aria-label={`Any error, not only ${error}`}
+          onClick={() => change({ error: undefined })}
+        >
+          <span>Error: {error}</span> ×
+        </Button>
       )}
     </section>
+  );
+}
+
+interface MomentProps {
+  readonly label: string;
+  readonly value: string | undefined;
+  onChange(time: string): void;
+}
+
+/** A time in the zone of the browser. */
+function Moment({ label, value = "", onChange }: MomentProps) {
+  return (
+    <Field label={label}>
+      {(control) => (
+        <input
+          {...control}
+          type="datetime-local"
+          defaultValue={value}
+          onBlur={({ target }) => target.value !== value && onChange(target.value)}
+          onKeyDown={(event) => event.key === "Enter" && onChange(event.currentTarget.value)}
+        />
+      )}
+    </Field>
   );
 }
 
@@ -70,7 +134,7 @@ function Choice({ label, all, value = "", onChange }: ChoiceProps) {
     <Field label={label}>
       {(control) => (
         <select {...control} value={value} onChange={({ target }) => onChange(target.value)}>
-          <option value="">any</option>
+          <option value="">All {label.toLowerCase()}s</option>
           {all.map((one) => (
             <option key={one}>{one}</option>
           ))}

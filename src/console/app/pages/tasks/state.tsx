@@ -1,5 +1,9 @@
 /** The state of a task, and why one failed, in words. */
-import type { FailureReasonJson, TaskStatusJson } from "../../../../../gen/tessera/v1/task_pb.js";
+import type {
+  FailureReasonJson,
+  TaskJson,
+  TaskStatusJson,
+} from "../../../../../gen/tessera/v1/task_pb.js";
 import { Status, type Tone } from "../../ui/status.tsx";
 
 /** The states, in the order of a task's life. */
@@ -25,6 +29,22 @@ const REASONS: Partial<Record<FailureReasonJson, string>> = {
 
 export const reasonOf = (reason: FailureReasonJson | undefined): string =>
   REASONS[reason ?? "FAILURE_REASON_UNSPECIFIED"] ?? "failed";
+
+/** What a queued task is whose time to start is to come. */
+export const SCHEDULED = "scheduled";
+
+/** True for a task that is queued, with a time to come. */
+export const isScheduled = ({ status, runAt }: TaskJson): boolean =>
+  status === "TASK_STATUS_QUEUED" && runAt !== undefined && Date.parse(runAt) > Date.now();
+
+/** The state of a task in a list, where those that are scheduled have a word of their own. */
+export function ListedStatus({ task }: { readonly task: TaskJson }) {
+  return isScheduled(task) ? (
+    <Status tone="idle">{SCHEDULED}</Status>
+  ) : (
+    <TaskStatus status={task.status} />
+  );
+}
 
 export function TaskStatus({ status }: { readonly status: TaskStatusJson | undefined }) {
   const [tone, word] = STATES[status as ShownState] ?? ["idle", "unknown"];

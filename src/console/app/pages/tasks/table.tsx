@@ -1,50 +1,57 @@
 /** A table of tasks, of which only the rows in view are in the document. */
 import { Link } from "@tanstack/react-router";
 import { useWindowVirtualizer } from "@tanstack/react-virtual";
-import { useLayoutEffect, useRef, useState } from "react";
+import { useEffect, useLayoutEffect, useRef, useState } from "react";
 import type { TaskJson } from "../../../../../gen/tessera/v1/task_pb.js";
 import { useOrganization } from "../../api/session.ts";
-import { useShortcut } from "../../shell/keys.ts";
 import { between } from "../../ui/duration.ts";
 import { Time } from "../../ui/time.tsx";
+import { useIsNarrow } from "../../ui/use-is-narrow.ts";
 import type { TaskSelection } from "./selection.ts";
-import { reasonOf, TaskStatus } from "./state.tsx";
+import { isScheduled, ListedStatus, reasonOf } from "./state.tsx";
 
-/** The height of a row, as the style sheet has it. */
+/** The heights of a row, as the style sheet has them: one line, and a block on a narrow screen. */
 const ROW_PX = 41;
+const BLOCK_PX = 88;
 
 /** Rows beyond the view that are there before they are scrolled to. */
 const MAX_OVERSCAN = 12;
 
-/** Those of the table with the column of the deployment. */
-const MAX_COLUMNS = 8;
+/** So many rows before the end, more are asked for. */
+const MIN_ROWS_AHEAD = 100;
+
+const COLUMNS = ["Task", "State", "Endpoint", "Arguments", "Outcome", "Submitted", "Ran for"];
 
 interface TaskTableProps {
   readonly selection: TaskSelection;
   readonly tasks: readonly TaskJson[];
-  /** They are of several deployments, which a column names. */
-  readonly ofSeveral?: boolean;
+  /** They are of several deployments, which are named before the endpoint. */
+  readonly ofSeveral: boolean;
+  /** The end is near: what follows may be loaded. */
+  onEnd(): void;
 }
 
-export function TaskTable({ tasks, selection, ofSeveral = false }: TaskTableProps) {
+export function TaskTable({ tasks, selection, ofSeveral, onEnd }: TaskTableProps) {
   const box = useRef<HTMLElement>(null);
   const [scrollMargin, setScrollMargin] = useState(0);
+  const rowPx = useIsNarrow() ? BLOCK_PX : ROW_PX;
   useLayoutEffect(() => setScrollMargin(box.current?.offsetTop ?? 0), []);
   const virtualizer = useWindowVirtualizer({
     count: tasks.length,
-    estimateSize: () => ROW_PX,
+    estimateSize: () => rowPx,
     overscan: MAX_OVERSCAN,
     scrollMargin,
   });
-  useShortcut("x", () => {
-    const row = document.activeElement?.closest<HTMLElement>("[data-task]");
-    if (row?.dataset.task !== undefined) {
-      selection.toggle(row.dataset.task, false);
-    }
-  });
+  // biome-ignore lint/correctness/useExhaustiveDependencies: rows of another height are measured anew
+  useLayoutEffect(() => virtualizer.measure(), [rowPx]);
   const rows = virtualizer.getVirtualItems();
   const first = rows[0]?.index ?? 0;
   const last = rows.at(-1)?.index ?? -1;
+  useEffect(() => {
+    if (last >= tasks.length - MIN_ROWS_AHEAD) {
+      onEnd();
+    }
+  });
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
     <section className="table-box" aria-label="Tasks" tabIndex={0} ref={box}>
@@ -55,7 +62,7 @@ export function TaskTable({ tasks, selection, ofSeveral = false }: TaskTableProp
               <input
                 type="checkbox"
                 aria-label="Select all that are shown"
-                checked={selection.size === tasks.length}
+                checked={selection.size > 0 && selection.size === tasks.length}
                 ref={(input) => {
                   if (input !== null) {
                     input.indeterminate = selection.size > 0 && selection.size < tasks.length;
@@ -64,17 +71,15 @@ export function TaskTable({ tasks, selection, ofSeveral = false }: TaskTableProp
                 onChange={selection.toggleAll}
               />
             </td>
-            <th scope="col">Task</th>
-            <th scope="col">State</th>
-            {ofSeveral && <th scope="col">Deployment</th>}
-            <th scope="col">Endpoint</th>
-            <th scope="col">Submitted</th>
-            <th scope="col">Ran for</th>
-            <th scope="col">Attempt</th>
+            {COLUMNS.map((name) => (
+              <th key={name} scope="col">
+                {name}
+              </th>
+            ))}
           </tr>
         </thead>
         <tbody>
-          <Gap rows={first} />
+          <Gap px={first * rowPx} />
           {tasks.slice(first, last + 1).map((task, index) => (
             <TaskRow
               key={task.taskId}
@@ -84,7 +89,7 @@ export function TaskTable({ tasks, selection, ofSeveral = false }: TaskTableProp
               selection={selection}
             />
           ))}
-          <Gap rows={tasks.length - last - 1} />
+          <Gap px={(tasks.length - last - 1) * rowPx} />
         </tbody>
       </table>
     </section>
@@ -92,10 +97,10 @@ export function TaskTable({ tasks, selection, ofSeveral = false }: TaskTableProp
 }
 
 /** In the place of rows out of view. */
-function Gap({ rows }: { readonly rows: number }) {
-  return rows > 0 ? (
-    <tr>
-      <td className="gap" colSpan={MAX_COLUMNS} style={{ height: rows * ROW_PX }} />
+function Gap({ px }: { readonly px: number }) {
+  return px > 0 ? (
+    <tr className="gap">
+      <td colSpan={COLUMNS.length + 1} style={{ height: px }} />
     </tr>
   ) : null;
 }
@@ -110,11 +115,12 @@ interface TaskRowProps {
 
 function TaskRow({ task, row, ofSeveral, selection }: TaskRowProps) {
   const organization = useOrganization();
-  const { taskId = "", status, endpoint, createdAt, startedAt, finishedAt, failure } = task;
+  const { taskId = "", endpoint, createdAt, startedAt, finishedAt, argumentsPreview = "" } = task;
+  const { attempt = 0 } = task;
   const deployment = task.deployment?.split("/")[1] ?? "";
   const isSelected = selection.has(taskId);
   return (
-    <tr aria-rowindex={row} data-task={taskId} data-selected={isSelected || undefined}>
+    <tr aria-rowindex={row} data-row tabIndex={-1} data-selected={isSelected || undefined}>
       <td className="task-check">
         <input
           type="checkbox"
@@ -125,7 +131,7 @@ function TaskRow({ task, row, ofSeveral, selection }: TaskRowProps) {
           }
         />
       </td>
-      <th scope="row">
+      <th scope="row" className="task-id">
         <Link
           to="/o/$organization/deployments/$deployment/tasks/$task"
           params={{ organization, deployment, task: taskId }}
@@ -133,19 +139,51 @@ function TaskRow({ task, row, ofSeveral, selection }: TaskRowProps) {
           <code>{taskId.slice(-12)}</code>
         </Link>
       </th>
-      <td>
-        <TaskStatus status={status} />
-        {failure !== undefined && (
-          <span className="task-failure" title={failure.message}>
-            {failure.message || reasonOf(failure.reason)}
-          </span>
-        )}
+      <td className="task-state">
+        <ListedStatus task={task} />
+        {attempt > 1 && <span title={`${attempt} attempts`}> ×{attempt}</span>}
       </td>
-      {ofSeveral && <td>{deployment}</td>}
-      <td>{endpoint}</td>
-      <td>{createdAt !== undefined && <Time at={createdAt} />}</td>
-      <td>{startedAt !== undefined && between(startedAt, finishedAt, Date.now())}</td>
-      <td>{task.attempt || ""}</td>
+      <td className="task-endpoint" title={`${deployment}/${endpoint}`}>
+        {ofSeveral && <span className="task-deployment">{deployment}/</span>}
+        {endpoint}
+      </td>
+      <td className="task-arguments" title={argumentsPreview}>
+        <code>{argumentsPreview === "{}" ? "" : argumentsPreview}</code>
+      </td>
+      <td className="task-outcome">
+        <Outcome task={task} />
+      </td>
+      <td className="task-time">
+        {createdAt !== undefined && <Time at={createdAt} style="narrow" />}
+      </td>
+      <td className="task-took">
+        {startedAt !== undefined && between(startedAt, finishedAt, Date.now())}
+      </td>
     </tr>
   );
+}
+
+/** The error, or how far a task is that has not ended. */
+function Outcome({ task }: { readonly task: TaskJson }) {
+  const { failure, status, progress, runAt } = task;
+  if (failure !== undefined) {
+    const text = failure.message || reasonOf(failure.reason);
+    return (
+      <span className="task-error" title={text}>
+        {text}
+      </span>
+    );
+  }
+  if (isScheduled(task) && runAt !== undefined) {
+    return (
+      <>
+        starts <Time at={runAt} />
+      </>
+    );
+  }
+  if (status === "TASK_STATUS_RUNNING" && progress !== undefined) {
+    const { fraction, message = "" } = progress;
+    return `${typeof fraction === "number" ? `${Math.round(fraction * 100)} % ` : ""}${message}`;
+  }
+  return null;
 }

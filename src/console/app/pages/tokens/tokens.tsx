@@ -29,8 +29,8 @@ export function Tokens() {
   const { person } = usePerson();
   const list = useSuspenseInfiniteQuery(tokensOf(organization));
   const navigate = route.useNavigate();
-  const { worker } = route.useSearch();
-  const [isCreating, setCreating] = useState(worker !== undefined);
+  const { worker, create: isAsked = worker !== undefined } = route.useSearch();
+  const [isCreating, setCreating] = useState(false);
   const [chosen, setChosen] = useState<{ readonly act: Act; readonly token: TokenJson }>();
   const tokens = list.data.pages.flatMap((page) => page.tokens ?? []);
   const close = () => setChosen(undefined);
@@ -64,7 +64,7 @@ export function Tokens() {
         </Button>
       )}
       <Suspense>
-        {isCreating && (
+        {(isCreating || isAsked) && (
           <CreateToken
             worker={worker}
             onClose={() => {

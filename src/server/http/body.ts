@@ -46,7 +46,14 @@ export function leaveBodies(app: FastifyInstance): void {
 export function readBody(
   { raw, headers, bodyShare }: FastifyRequest,
   maxBytes: number,
-  deadlineMs = raw.httpVersionMajor === 1 ? undefined : BODY_DEADLINE_MS,
+  {
+    deadlineMs = raw.httpVersionMajor === 1 ? undefined : BODY_DEADLINE_MS,
+    announced,
+  }: {
+    readonly deadlineMs?: number | undefined;
+    /** The length of the body by its first chunk, for a body that begins with its length. */
+    readonly announced?: (first: Buffer) => number;
+  } = {},
 ): Promise<Buffer> {
   if (raw.readableEnded && !announcesBody(headers)) {
     // There will be no event for its end (`listener.ts`).
@@ -54,7 +61,14 @@ export function readBody(
   }
   const announcedBytes = Number(headers["content-length"] ?? 0);
   return new Promise((resolve, reject) => {
-    const reading = new BodyReading({ raw, share: bodyShare, maxBytes, resolve, reject });
+    const reading = new BodyReading({
+      raw,
+      share: bodyShare,
+      maxBytes,
+      announced,
+      resolve,
+      reject,
+    });
     reading.begin(announcedBytes, deadlineMs);
   });
 }
@@ -70,6 +84,7 @@ interface BodyReadingOptions {
   readonly raw: RawRequest;
   readonly share: BodyShare | undefined;
   readonly maxBytes: number;
+  readonly announced: ((first: Buffer) => number) | undefined;
   readonly resolve: (body: Buffer) => void;
   readonly reject: (err: unknown) => void;
 }
@@ -91,10 +106,7 @@ class BodyReading {
 
   begin(announcedBytes: number, deadlineMs: number | undefined): void {
     const { raw } = this.#options;
-    this.#hold(announcedBytes);
-    if (announcedBytes > LONG_BODY_BYTES && !this.#refused) {
-      this.#whole = Buffer.allocUnsafeSlow(announcedBytes);
-    }
+    this.#expect(announcedBytes);
     if (deadlineMs !== undefined) {
       this.#deadline = setTimeout(() => this.#late(deadlineMs), deadlineMs);
     }
@@ -109,7 +121,18 @@ class BodyReading {
     }
   }
 
+  #expect(bytes: number): void {
+    this.#hold(bytes);
+    if (bytes > LONG_BODY_BYTES && !this.#refused) {
+      this.#whole = Buffer.allocUnsafeSlow(bytes);
+    }
+  }
+
   #take(chunk: Buffer): void {
+    const { announced } = this.#options;
+    if (this.#size === 0 && announced !== undefined) {
+      this.#expect(announced(chunk));
+    }
     this.#size += chunk.length;
     if (this.#size > MAX_DISCARDED_BYTES) {
       cut(this.#options.raw);

@@ -23,7 +23,7 @@ async function start(http2: boolean): Promise<number> {
   leaveBodies(app);
   app.post("/", async (req, reply) => {
     try {
-      return String((await readBody(req, 10, DEADLINE_MS)).length);
+      return String((await readBody(req, 10, { deadlineMs: DEADLINE_MS })).length);
     } catch (err) {
       return sendProblem(reply, toProblem(err));
     }

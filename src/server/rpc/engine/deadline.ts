@@ -100,6 +100,12 @@ const GRPC_UNITS_MS: Readonly<Record<string, number>> = {
   n: 0.000_001,
 };
 
+/** The time that `grpc-timeout` allows; undefined for other text. */
+export function grpcTimeoutOf(text: string): number | undefined {
+  const [, amount, unit = ""] = /^(\d{1,8})([HMSmun])$/.exec(text) ?? [];
+  return amount === undefined ? undefined : Number(amount) * (GRPC_UNITS_MS[unit] ?? 0);
+}
+
 /**
  * Reads the time that the caller allows, at most as long as a timer runs, and puts a longer one
  * down to that in the headers: the library would end such a call at once. Undefined: there is
@@ -109,10 +115,8 @@ const GRPC_UNITS_MS: Readonly<Record<string, number>> = {
  * https://connectrpc.com/docs/protocol#unary-request (Timeout)
  */
 export function clampTimeout(header: Headers): number | undefined {
-  const [, amount, unit = ""] =
-    /^(\d{1,8})([HMSmun])$/.exec(header.get("grpc-timeout") ?? "") ?? [];
-  if (amount !== undefined) {
-    const timeoutMs = Number(amount) * (GRPC_UNITS_MS[unit] ?? 0);
+  const timeoutMs = grpcTimeoutOf(header.get("grpc-timeout") ?? "");
+  if (timeoutMs !== undefined) {
     if (timeoutMs > MAX_TIMER_MS) {
       header.set("grpc-timeout", `${Math.floor(MAX_TIMER_MS / 1_000)}S`);
     }
@@ -122,7 +126,7 @@ export function clampTimeout(header: Headers): number | undefined {
   if (!/^\d{1,10}$/.test(connect)) {
     return undefined;
   }
-  const timeoutMs = Math.min(Number(connect), MAX_TIMER_MS);
-  header.set("connect-timeout-ms", String(timeoutMs));
-  return timeoutMs;
+  const connectMs = Math.min(Number(connect), MAX_TIMER_MS);
+  header.set("connect-timeout-ms", String(connectMs));
+  return connectMs;
 }

@@ -30,7 +30,7 @@ export function createErrorsInterceptor(report?: ReportProblem): Interceptor {
 }
 
 /** Adds the id of the request to an error. */
-function told(found: Problem, requestId: string): Problem {
+export function told(found: Problem, requestId: string): Problem {
   const isInfo = (detail: Problem["details"][number]): boolean =>
     "desc" in detail && detail.desc === RequestInfoSchema;
   found.details = [...found.details.filter((each) => !isInfo(each)), requestInfo(requestId)];

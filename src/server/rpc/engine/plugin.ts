@@ -2,10 +2,10 @@
  * The routes of all RPCs on one Fastify instance:
  * `POST /<package.Service>/<Method>`.
  *
- * `fastifyConnectPlugin` mounts them, and serves gRPC, gRPC-Web, binary Connect,
- * Connect streams and Connect GET. Around it, each route hands it the body of its
- * request bounded and scanned, and unary Connect calls in JSON go to the invoker
- * instead, which is several times faster.
+ * `fastifyConnectPlugin` mounts them, and serves streams, gRPC-Web, binary Connect,
+ * Connect GET and gRPC in JSON. Around it, each route hands it the body of its
+ * request bounded and scanned; unary calls of gRPC, and of Connect in JSON, go to the
+ * invoker instead, which is several times faster.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { constants, type ServerHttp2Stream } from "node:http2";
@@ -38,6 +38,7 @@ import {
 } from "./connect.ts";
 import { clampTimeout, createDeadlineInterceptor, untilAborted } from "./deadline.ts";
 import { createErrorsInterceptor, type ReportProblem } from "./errors.ts";
+import { createGrpcHandler, isGrpc } from "./grpc.ts";
 import type { Invoker, ServiceRegistration } from "./invoker.ts";
 import { isWhole, type RewriteLarge, type ScanOptions, scannedBody, scanQuery } from "./scan.ts";
 import { Scope } from "./scope.ts";
@@ -117,7 +118,7 @@ export async function rpcPlugin(app: FastifyInstance, options: RpcOptions): Prom
         for (const handler of router.handlers.splice(first)) {
           const { method, requestPath, allowedMethods } = handler;
           router.handlers.push(untilDeadline(handler, onBroken));
-          const serve = around(method, maxMessageBytes, { ...options, registry, values });
+          const serve = around(method, maxMessageBytes, { ...options, registry, values, report });
           routes.set(requestPath, { methods: [...allowedMethods], serve });
         }
       }
@@ -140,7 +141,11 @@ function around(
     contextValues,
     readLarge,
     rewriteLarge,
-  }: RpcOptions & { readonly registry: Registry } & Pick<HandOver, "values">,
+    report,
+  }: RpcOptions & {
+    readonly registry: Registry;
+    readonly report: ReportProblem;
+  } & Pick<HandOver, "values">,
 ): Around {
   const scan: ScanOptions = { input: method.input, readMaxBytes, rewriteLarge };
   const viaInvoker =
@@ -153,6 +158,10 @@ function around(
           registry,
         })
       : undefined;
+  const viaGrpc =
+    method.methodKind === "unary"
+      ? createGrpcHandler(method as DescMethodUnary, { invoker, scan, contextValues, report })
+      : undefined;
   return (viaLibrary) => (req, reply) => {
     const refused = req.method === "POST" ? unreadable(req) : undefined;
     if (refused !== undefined) {
@@ -161,7 +170,7 @@ function around(
     if (viaInvoker !== undefined && isConnectJson(req)) {
       return viaInvoker(req, reply);
     }
-    return handOver(req, reply, { scan, method, values, contextValues, viaLibrary });
+    return handOver(req, reply, { scan, method, values, contextValues, viaGrpc, viaLibrary });
   };
 }
 
@@ -171,14 +180,16 @@ interface HandOver {
   /** Where the library's handler finds the context of a request. */
   readonly values: WeakMap<FastifyRequest, ContextValues>;
   readonly contextValues: RpcOptions["contextValues"];
+  /** The handler of unary gRPC; undefined for other methods. */
+  readonly viaGrpc: ReturnType<typeof createGrpcHandler> | undefined;
   readonly viaLibrary: Handle;
 }
 
-/** Hands a request over to the library, with its body bounded and scanned. */
+/** Hands a request over to its handler, that of the library with its body bounded and scanned. */
 async function handOver(
   req: FastifyRequest,
   reply: FastifyReply,
-  { scan, method, values, contextValues, viaLibrary }: HandOver,
+  { scan, method, values, contextValues, viaGrpc, viaLibrary }: HandOver,
 ): Promise<unknown> {
   try {
     requireAuthority(req);
@@ -195,6 +206,9 @@ async function handOver(
   }
   endWithAnswer(req.raw, reply.raw);
   try {
+    if (viaGrpc !== undefined && isGrpc(req)) {
+      return await viaGrpc(req, reply);
+    }
     values.set(req, contextValues?.(req) ?? createContextValues());
     const { methodKind } = method;
     // A streaming client may send indefinitely; the library bounds each message.

@@ -4,7 +4,7 @@
  * because a decoder makes objects of many times their size. Large ones pass on with
  * their arguments as a body, all others as they came, unpacked.
  */
-import { type DescMessage, fromBinary } from "@bufbuild/protobuf";
+import { type DescMessage, fromBinary, type Message } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import {
   type EnvelopedMessage,
@@ -20,7 +20,7 @@ import { bodyTooLarge } from "../../http/body.ts";
 import { maxValuesOf } from "../../http/large-json.ts";
 
 /** Flag of an envelope whose message is compressed. */
-const COMPRESSED = 0b1;
+export const COMPRESSED = 0b1;
 
 /** A message as it is encoded. */
 interface EncodedMessage {
@@ -72,13 +72,42 @@ export async function* scannedBody(
   }
   const encoding = headers["grpc-encoding"] ?? headers["connect-content-encoding"];
   for await (const { flags, data } of envelopes(readMaxBytes, chunks)) {
-    const isPacked = (flags & COMPRESSED) !== 0;
-    if (isPacked && encoding !== "gzip") {
-      const message = "the message is marked as compressed, and the headers do not say how";
-      throw problem("BODY_MALFORMED", message);
-    }
-    const plain = isPacked ? await unpacked(data, encoding, options) : data;
+    const plain = await unpackedEnvelope({ flags, data }, encoding, options);
     yield encodeEnvelope(flags & ~COMPRESSED, await scanned(plain, isJson, options));
+  }
+}
+
+/** The message of an envelope, unpacked. Rejects with BODY_MALFORMED and BODY_TOO_LARGE. */
+export function unpackedEnvelope(
+  { flags, data }: EnvelopedMessage,
+  encoding: string | string[] | undefined,
+  options: ScanOptions,
+): Uint8Array | Promise<Uint8Array> {
+  if ((flags & COMPRESSED) === 0) {
+    return data;
+  }
+  if (encoding !== "gzip") {
+    const message = "the message is marked as compressed, and the headers do not say how";
+    throw problem("BODY_MALFORMED", message);
+  }
+  return unpacked(data, encoding, options);
+}
+
+/** Decodes a message in binary form within the bounds. Rejects with BODY_MALFORMED and SERVER_BUSY. */
+export async function decodedBinary(data: Uint8Array, options: ScanOptions): Promise<Message> {
+  const { input, rewriteLarge } = options;
+  const rewriting = rewriteLarge?.({ data, input, isJson: false });
+  if (rewriting !== undefined) {
+    return fromBinary(input, await rewriting);
+  }
+  const fault = faultOfBinary(data, input, maxValuesOf(input));
+  if (fault !== undefined) {
+    throw problem("BODY_MALFORMED", `the message ${fault}`);
+  }
+  try {
+    return fromBinary(input, data);
+  } catch (err) {
+    throw problem("BODY_MALFORMED", `the message ${notRead(input, err)}`);
   }
 }
 
@@ -159,8 +188,12 @@ function unreadable(data: Uint8Array, input: DescMessage): string | undefined {
     fromBinary(input, data, { readUnknownFields: false });
     return undefined;
   } catch (err) {
-    return `is no ${input.typeName}: ${err instanceof Error ? err.message : err}`;
+    return notRead(input, err);
   }
+}
+
+function notRead({ typeName }: DescMessage, err: unknown): string {
+  return `is no ${typeName}: ${err instanceof Error ? err.message : err}`;
 }
 
 /** The whole body. Throws BODY_TOO_LARGE. */

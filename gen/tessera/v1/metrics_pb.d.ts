@@ -39,7 +39,8 @@ export declare type QueryMetricsRequest = Message<"tessera.v1.QueryMetricsReques
   metrics: Metric[];
 
   /**
-   * Selectors of PromQL for the metrics that the service counts itself, such as
+   * Selectors of PromQL for the metrics that the service counts itself, and that
+   * libraries and servers in its workers expose, such as
    * `tokens_total{model="small"}`, or `{__name__=~".+"}` for all. They need a
    * deployment. At most 100 series are returned.
    *
@@ -97,7 +98,8 @@ export declare type QueryMetricsRequestJson = {
   metrics?: MetricJson[];
 
   /**
-   * Selectors of PromQL for the metrics that the service counts itself, such as
+   * Selectors of PromQL for the metrics that the service counts itself, and that
+   * libraries and servers in its workers expose, such as
    * `tokens_total{model="small"}`, or `{__name__=~".+"}` for all. They need a
    * deployment. At most 100 series are returned.
    *
@@ -172,8 +174,8 @@ export declare type QueryMetricsResponse = Message<"tessera.v1.QueryMetricsRespo
    * How many series of each selected metric of the service are left out, at least:
    * those beyond what an answer holds, and those that nodes do not keep. A node
    * keeps 100 series of a deployment in about 16 KB, the first of each metric in
-   * turns. Series without room are counted by the name of their metric, whichever
-   * labels are selected.
+   * turns, and what is exposed in the room that is left. Series without room are
+   * counted by the name of their metric, whichever labels are selected.
    *
    * @generated from field: map<string, int32> left_out = 5;
    */
@@ -219,8 +221,8 @@ export declare type QueryMetricsResponseJson = {
    * How many series of each selected metric of the service are left out, at least:
    * those beyond what an answer holds, and those that nodes do not keep. A node
    * keeps 100 series of a deployment in about 16 KB, the first of each metric in
-   * turns. Series without room are counted by the name of their metric, whichever
-   * labels are selected.
+   * turns, and what is exposed in the room that is left. Series without room are
+   * counted by the name of their metric, whichever labels are selected.
    *
    * @generated from field: map<string, int32> left_out = 5;
    */
@@ -247,7 +249,7 @@ export declare type MetricSeries = Message<"tessera.v1.MetricSeries"> & {
   name: string;
 
   /**
-   * Whether the service counts it itself.
+   * Whether the service counts it itself, or something in its workers exposes it.
    *
    * @generated from field: bool custom = 2;
    */
@@ -291,7 +293,7 @@ export declare type MetricSeriesJson = {
   name?: string;
 
   /**
-   * Whether the service counts it itself.
+   * Whether the service counts it itself, or something in its workers exposes it.
    *
    * @generated from field: bool custom = 2;
    */

@@ -23,7 +23,7 @@ export interface Interval {
   readonly tasks?: TaskTally;
 }
 
-/** One series of a service's own metric. */
+/** One series of a service's own metric, or of what a library or a server in its workers exposes. */
 export interface CustomValue {
   readonly metric: CustomShape;
   /** Values of the labels, in the order of the metric. */
@@ -54,14 +54,19 @@ const MAX_KEPT_CUSTOM_CHARACTERS = 16_000;
 export class CustomRoom {
   #series = MAX_KEPT_CUSTOM_SERIES;
   #characters = MAX_KEPT_CUSTOM_CHARACTERS;
+  /** Metrics whose series are kept: each is described once. */
+  readonly #shapes = new Set<string>();
 
-  take({ labels, value }: Pick<CustomValue, "labels" | "value">): boolean {
+  take({ metric, labels, value }: CustomValue): boolean {
     const numbers = typeof value === "number" ? 1 : value.length;
+    const shape = shapeKey(metric);
+    const described = this.#shapes.has(shape) ? 0 : shape.length;
     // A number has about eight.
-    const characters = labels.join("").length + numbers * 8;
+    const characters = labels.join("").length + numbers * 8 + described;
     if (this.#series === 0 || characters > this.#characters) {
       return false;
     }
+    this.#shapes.add(shape);
     this.#series -= 1;
     this.#characters -= characters;
     return true;
@@ -157,7 +162,7 @@ export class IntervalSum {
     if (before !== undefined) {
       before.value = plus(before.value, weighted);
       before.weight += coveredMs;
-    } else if (this.#room.take({ labels, value })) {
+    } else if (this.#room.take({ metric, labels, value })) {
       this.#custom.set(key, { metric, labels, value: weighted, weight: coveredMs });
     } else {
       return false;

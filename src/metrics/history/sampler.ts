@@ -2,19 +2,11 @@
  * The sampler: what a deployment's metrics on this node have done since they
  * were looked at last, as an interval.
  */
-import type { CustomMetric } from "../custom-metric.ts";
 import type { DeploymentMetrics } from "../deployment.ts";
-import { labelOf } from "../labels.ts";
+import { labelOf, toRecord } from "../labels.ts";
 import type { AnySeries } from "../metric.ts";
 import { CounterSeries, GaugeSeries, type SampleSeries } from "../series.ts";
-import {
-  CustomRoom,
-  type CustomShape,
-  type CustomValue,
-  type Interval,
-  type Measurement,
-  plus,
-} from "./interval.ts";
+import { CustomRoom, type CustomValue, type Interval, type Measurement, plus } from "./interval.ts";
 import { MEASURE_NAMES, MEASURES, type Measure, type MeasureName } from "./measures.ts";
 import { COUNTED_AS, NO_TASKS, sumOf, type TaskSums } from "./task-tally.ts";
 
@@ -120,7 +112,14 @@ function tasksOf(
   return tasks;
 }
 
-/** As many series as are kept: the oldest of each metric in turns, so that none takes all the room. */
+/** Labels that every series of a deployment has, and that of a bucket: they tell no series from another. */
+const COMMON_LABELS: ReadonlySet<string> = new Set(["organization", "deployment", "node", "le"]);
+
+/**
+ * As many series as are kept: the oldest of each metric in turns, so that none takes all the room.
+ * What programs in the workers expose, which nobody chose, has the room that is left; of it, only
+ * metrics that are kept in part are counted as left out, for there may be 2,000.
+ */
 function customOf(
   metrics: DeploymentMetrics,
   read: (series: AnySeries) => Measurement | undefined,
@@ -128,35 +127,52 @@ function customOf(
   const room = new CustomRoom();
   const custom: CustomValue[] = [];
   const leftOut = new Map<string, number>();
-  for (const [metric, series] of inTurns(metrics.custom.all)) {
+  /** Whether there was room for a series that has a value. */
+  const keep = (series: AnySeries, of: Pick<CustomValue, "metric" | "labels">): boolean => {
     // Read in any case, so that its increase is that of one interval when there is room again.
     const value = read(series);
-    if (value === undefined) {
-      continue;
+    const hasRoom = value === undefined || room.take({ ...of, value });
+    if (value !== undefined && hasRoom) {
+      custom.push({ ...of, value });
     }
-    const labels = metric.labels.map((name) => labelOf(labelsOf(series), name));
-    if (room.take({ labels, value })) {
-      custom.push({ metric, labels, value });
-    } else {
-      leftOut.set(metric.name, (leftOut.get(metric.name) ?? 0) + 1);
+    return hasRoom;
+  };
+  const miss = (name: string) => leftOut.set(name, (leftOut.get(name) ?? 0) + 1);
+  for (const [{ declaration }, series] of inTurns(metrics.custom.all)) {
+    const { help, ...metric } = declaration;
+    const names = metric.kind === "gauge" ? metric.labels : ["endpoint", ...metric.labels];
+    const labels = names.map((name) => labelOf(labelsOf(series), name));
+    if (!keep(series, { metric: { ...metric, labels: names }, labels })) {
+      miss(metric.name);
+    }
+  }
+  const exposed = new Set<string>();
+  for (const [{ declaration }, series] of inTurns(metrics.custom.exposed)) {
+    const { help, ...metric } = declaration;
+    const own = Object.entries(toRecord(labelsOf(series))).filter(
+      ([name]) => !COMMON_LABELS.has(name),
+    );
+    const labels = own.map(([, value]) => value);
+    if (keep(series, { metric: { ...metric, labels: own.map(([name]) => name) }, labels })) {
+      exposed.add(metric.name);
+    } else if (exposed.has(metric.name)) {
+      miss(metric.name);
     }
   }
   return { custom, leftOut };
 }
 
 /** The first series of each metric, then the second of each, and so on. */
-function* inTurns(metrics: Iterable<CustomMetric>): Generator<readonly [CustomShape, AnySeries]> {
-  const lists = Array.from(metrics, ({ declaration, series }) => {
-    const { help, ...metric } = declaration;
-    const labels = metric.kind === "gauge" ? metric.labels : ["endpoint", ...metric.labels];
-    return [{ ...metric, labels }, series] as const;
-  });
+function* inTurns<Metric extends { readonly series: readonly AnySeries[] }>(
+  metrics: Iterable<Metric>,
+): Generator<readonly [Metric, AnySeries]> {
+  const lists = Array.from(metrics, (metric) => [metric, metric.series] as const);
   const longest = Math.max(0, ...lists.map(([, series]) => series.length));
   for (let turn = 0; turn < longest; turn += 1) {
-    for (const [shape, series] of lists) {
+    for (const [metric, series] of lists) {
       const one = series[turn];
       if (one !== undefined) {
-        yield [shape, one];
+        yield [metric, one];
       }
     }
   }

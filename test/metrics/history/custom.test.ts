@@ -154,6 +154,65 @@ describe.each(DATABASES)("a service's own metrics over time on $database", ({ op
     expect([...minutes.leftOut]).toEqual([["tokens_total", 51]]);
   });
 
+  it("come before what libraries and servers expose, which has the room that is left", async () => {
+    const { clock, of, node, custom } = begun();
+    for (let index = 0; index < 90; index += 1) {
+      custom.count("w1", TOKENS, { endpoint: "read", labels: [`model-${index}`], value: 1 });
+    }
+    const expose = (name: string, kind: "counter" | "gauge", series: number) =>
+      custom.countExposed("w1", {
+        name,
+        kind,
+        help: "",
+        changes: Array.from({ length: series }, (_, index) => ({
+          labels: ["engine", `${index}`],
+          value: 20,
+        })),
+      });
+    expose("vllm:requests_total", "counter", 30);
+    expose("vllm:cache_ratio", "gauge", 1);
+    custom.countExposed("w1", {
+      name: "read_seconds",
+      kind: "histogram",
+      help: "",
+      buckets: [1, 2],
+      changes: [{ labels: [], value: 15, counts: [0, 10, 0] }],
+    });
+    clock.nowMs += TICK_MS;
+    await node.recorder.record();
+    const { series, leftOut } = await read(of, '{__name__=~".+"}', { lengthMs: TICK_MS });
+    const others = series.filter(({ name }) => name !== "tokens_total");
+    expect(series).toHaveLength(100 + 2);
+    expect(
+      others.slice(0, 5).map(({ name, statistic, labels, values }) => {
+        return [name, statistic, labels, ...values];
+      }),
+    ).toEqual([
+      ["read_seconds", "p50", {}, 1.5],
+      ["read_seconds", "p95", {}, 1.95],
+      ["read_seconds", "p99", {}, 1.99],
+      ["vllm:cache_ratio", "average", { engine: "0" }, 20],
+      ["vllm:requests_total", "rate", { engine: "0" }, 2],
+    ]);
+    expect([...leftOut]).toEqual([["vllm:requests_total", 22]]);
+  });
+
+  it("take no more room for what is exposed, however it is described", async () => {
+    const { clock, of, node, custom } = begun();
+    for (let index = 0; index < 200; index += 1) {
+      const name = `${"n".repeat(150)}_${index}`;
+      const labels = [`label_${index}`, "x".repeat(100)];
+      custom.countExposed("w1", { name, kind: "gauge", help: "", changes: [{ labels, value: 1 }] });
+    }
+    clock.nowMs += TICK_MS;
+    await node.recorder.record();
+    const question = { organizationId: of.organizationId, deploymentId: "digits", limit: 10 };
+    const range = { resolutionMs: TICK_MS, fromMs: BEGAN_MS, toMs: clock.nowMs, withCustom: true };
+    const [row] = await metrics.readHistory({ ...question, ...range });
+    expect(row?.custom.length).toBeGreaterThan(10_000);
+    expect(row?.custom.length).toBeLessThan(20_000);
+  });
+
   it("are left out of an answer when nodes together have more series than it holds", async () => {
     const { clock, of, node, custom } = begun();
     const other = new MeasuringNode(metrics, of);

@@ -109,7 +109,7 @@ class MetricSeries:
     name: str = ""
     """The metric: `calls`, or the name that the service gave it."""
     custom: bool = False
-    """Whether the service counts it itself."""
+    """Whether the service counts it itself, or something in its workers exposes it."""
     statistic: Statistic = Statistic.UNSPECIFIED
     """What its values are."""
     labels: dict[str, str] = _dc.field(default_factory=dict)
@@ -137,8 +137,9 @@ class QueryMetricsResponse:
     left_out: dict[str, int] = _dc.field(default_factory=dict)
     """How many series of each selected metric of the service are left out, at least: those beyond
     what an answer holds, and those that nodes do not keep. A node keeps 100 series of a
-    deployment in about 16 KB, the first of each metric in turns. Series without room are
-    counted by the name of their metric, whichever labels are selected.
+    deployment in about 16 KB, the first of each metric in turns, and what is exposed in the
+    room that is left. Series without room are counted by the name of their metric, whichever
+    labels are selected.
     """
 
 

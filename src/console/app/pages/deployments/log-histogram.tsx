@@ -1,8 +1,11 @@
 /** How many lines there were over the shown time, by level. A bar, or bars that are drawn over, narrow it. */
 import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
 import { counted } from "../../ui/counted.ts";
-import { rangeText, type TimeBounds, tickText } from "../../ui/time-range.ts";
+import { rangeText, secondText, type TimeBounds, tickText } from "../../ui/time-range.ts";
 import { type Bar, barsOf, LEVELS, type ShownLine } from "./log-lines.ts";
+
+/** Ticks of a shorter range have seconds. */
+const SECONDS_BELOW_MS = 600_000;
 
 /** Room of a bar. */
 const BAR_PX = 10;
@@ -95,7 +98,7 @@ export function LogHistogram({ lines, bounds, onChoose }: LogHistogramProps) {
       </div>
       <p className="log-ticks secondary" aria-hidden="true">
         {ticksOf(bars, width).map((ms) => (
-          <span key={ms}>{tickText(ms)}</span>
+          <span key={ms}>{(toMs - fromMs < SECONDS_BELOW_MS ? secondText : tickText)(ms)}</span>
         ))}
       </p>
     </div>

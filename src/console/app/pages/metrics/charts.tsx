@@ -89,7 +89,7 @@ const TASKS: readonly Shown[] = [
       [latest(queued, rounded), "waiting"],
       [highest(queued, rounded), "at most"],
     ],
-    empty: "No node measured in this time.",
+    empty: "No task waited or ran in this time.",
     lines: [
       ["tasks_queued", "", "waiting", "--warning"],
       ["tasks_running", "", "running", "--accent"],

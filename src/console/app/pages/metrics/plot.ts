@@ -155,7 +155,7 @@ function optionsOf(plotted: Plotted, width: number): UPlot.Options {
         label: name,
         stroke: colour(variable),
         width: 1.5,
-        points: { show: false, size: 3, filter: alone },
+        points: { show: false, size: 5, filter: alone },
         value: (plot: UPlot, value: number | null, series: number, index: number | null) =>
           shown(index === null ? latestOf(plot.data[series]) : value, format),
       })),

@@ -163,7 +163,7 @@ describe.skipIf(skipped)(`deployments and people in the console${skipped}`, () =
     await person.go("/o/acme");
     await page.getByRole("heading", { name: "Over the last hour", exact: true }).waitFor();
     await page.getByRole("region", { name: "Calls" }).locator("canvas").waitFor();
-    await person.isSound();
+    await person.isSound({ answers: [400] });
     await person.picture("overview-charts");
   });
 

@@ -104,8 +104,8 @@ describe.skipIf(skipped)(`the log of a deployment in the console${skipped}`, () 
     await person.go("/o/acme/deployments/hostile/log");
     await page.getByRole("button", { name: "Errors 1", exact: true }).press("Enter");
     await expect.poll(() => list(page).locator(".log-row").count()).toBe(1);
-    await list(page).focus();
     await page.keyboard.press("k");
+    await list(page).locator(".is-current").waitFor();
     await page.keyboard.press("Enter");
     const details = page.locator(".log-details");
     await details.getByText(id, { exact: true }).waitFor();

@@ -7,7 +7,7 @@ export default function KeysDialog({ onClose }: { onClose(): void }) {
     ["Ctrl K", "Search or go to"],
     ["?", "Show these keys"],
     ["/", "Search the log, or the list of tasks"],
-    ["j", "Go to the next row of a table"],
+    ["j", "Go to the next row of a table, or line of a log"],
     ["k", "Go to the row before"],
     ["Enter", "Open the row"],
     ["x", "Select the row, where rows can be selected"],

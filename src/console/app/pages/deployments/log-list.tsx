@@ -14,6 +14,7 @@ import {
   useState,
   useSyncExternalStore,
 } from "react";
+import { useShortcut } from "../../shell/keys.ts";
 import { Button } from "../../ui/button.tsx";
 import { CopyButton } from "../../ui/copy-button.tsx";
 import { counted } from "../../ui/counted.ts";
@@ -171,18 +172,26 @@ export function LogList(props: LogListProps) {
     }
     onFollow(false);
     setCurrent(line.sequence);
+    if (!element.contains(document.activeElement)) {
+      element.focus({ preventScroll: true });
+    }
     const { scrollTop, clientHeight } = element;
     const [top, end] = [topOf(at), topOf(at) + rowPx];
     if (top < scrollTop || end > scrollTop + clientHeight) {
       element.scrollTop = top < scrollTop ? top : end - clientHeight;
     }
   };
+  const go = (step: number): void => {
+    const at = current === undefined ? -1 : indexOf(lines, current);
+    focusOn(at === -1 ? indexAt(view.top + view.height) - 1 : at + step);
+  };
+  useShortcut("j", () => go(1));
+  useShortcut("k", () => go(-1));
   const onKeyDown = (event: KeyboardEvent): void => {
-    const step = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1 }[event.key];
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step !== undefined && !event.ctrlKey && !event.metaKey && !event.altKey) {
       event.preventDefault();
-      const at = current === undefined ? -1 : indexOf(lines, current);
-      focusOn(at === -1 ? indexAt(view.top + view.height) - 1 : at + step);
+      go(step);
     } else if (event.key === "Escape" && open !== undefined) {
       event.stopPropagation();
       setOpen(undefined);

@@ -48,12 +48,19 @@ export function greeting(
   return `${lines.join("\n")}\n`;
 }
 
-/** What the service has of a system when it is deployed. */
+/** What the service has of a system when it is deployed, and what to do about it here. */
 function ofSystem({ image, packages = [] }: ServiceManifest): string[] {
-  const here = "when it is deployed; here it has what is on this machine";
   return [
-    ...(image === undefined ? [] : [`  image     ${image} ${here}`]),
-    ...(packages.length === 0 ? [] : [`  packages  ${packages.join(", ")} ${here}`]),
+    ...(image === undefined
+      ? []
+      : [
+          `  image     ${image} when it is deployed; here it has the programs of this machine: tessera start, and tessera deploy to it, run it in its image`,
+        ]),
+    ...(packages.length === 0
+      ? []
+      : [
+          `  packages  ${packages.join(", ")} when it is deployed; here it has those of this machine: apt install ${packages.join(" ")}`,
+        ]),
   ];
 }
 

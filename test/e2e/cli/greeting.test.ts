@@ -160,9 +160,12 @@ describe("a greeting", () => {
     const manifest = { name: "scanner", endpoints: [], image: "debian:12", packages: ["ffmpeg"] };
     const served = { manifest, url: "http://localhost:1", stop: async () => {} };
     const said = greeting(served as never, { config, token: undefined, exampleOf });
-    const here = "when it is deployed; here it has what is on this machine\n";
-    expect(said).toContain(`image     debian:12 ${here}`);
-    expect(said).toContain(`packages  ffmpeg ${here}`);
+    expect(said).toContain(
+      "image     debian:12 when it is deployed; here it has the programs of this machine: tessera start, and tessera deploy to it, run it in its image\n",
+    );
+    expect(said).toContain(
+      "packages  ffmpeg when it is deployed; here it has those of this machine: apt install ffmpeg\n",
+    );
   });
 
   it("names the file that keeps the tasks", () => {

@@ -282,6 +282,26 @@ describe.skipIf(skipped)(`tasks in the console${skipped}`, () => {
     expect((await stat(await download.path())).size).toBe(Buffer.byteLength(text));
   });
 
+  it("with sixty attempts, a stack of 500 frames and a line of 1 MB are shown in part", async () => {
+    await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
+    const { page } = person;
+    const sunk = await submit("sink");
+    await ended("sink", sunk);
+    await person.go(`${TASKS}/${sunk}`);
+    await page.getByText(/^4[01] attempts not kept$/).waitFor();
+    const last = page.getByRole("region", { name: "Attempt 61" });
+    await last.getByText("the tape is at the bottom").waitFor();
+    const stack = last.getByRole("region", { name: "Stack" });
+    await stack.getByText(/^\d+ more frames$/).waitFor();
+    expect(await stack.locator("pre:visible").count()).toBeLessThan(20);
+    await last.getByRole("button", { name: /^… show all [\d,]+ characters$/ }).waitFor();
+    await page.keyboard.press("k");
+    await page.getByRole("region", { name: "Attempt 60" }).getByText("attempt 60 sank").waitFor();
+    await page.keyboard.press("j");
+    await last.waitFor();
+    await person.isSoundInAllWindows("task-of-many-attempts");
+  });
+
   it("are found over all deployments by their state and by one text, and kept as a view", async () => {
     await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
     const { page } = person;

@@ -10,6 +10,14 @@ const MARKUP = "<script>document.title = 'taken'</script>";
 const PIXEL =
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
 
+/** Throws below so many frames of its own. */
+const sink = (depth: number): number => {
+  if (depth === 0) {
+    throw new Error("the tape is at the bottom");
+  }
+  return sink(depth - 1) + 1;
+};
+
 /** Tasks of every kind that a page has to show. */
 export default service({
   name: "tape",
@@ -56,6 +64,17 @@ export default service({
       total: count,
       rows: Array.from({ length: count }, (_, at) => ({ at, text: MARKUP, имя: "名前" })),
     })),
+    sink: task(
+      { output: z.int(), retries: { max: 60, backoff: 0 } },
+      async (_: object, ctx: TaskContext) => {
+        if (ctx.attempt <= 60) {
+          throw new Error(`attempt ${ctx.attempt} sank`);
+        }
+        ctx.log.info("m".repeat(1_000_000));
+        Error.stackTraceLimit = 500;
+        return sink(500);
+      },
+    ),
     quick: task(
       { input: { take: z.int() }, queueLimit: 100_000, concurrency: 64 },
       async () => null,

@@ -66,9 +66,12 @@ function Failure({ attempt, name }: Pick<AttemptProps, "attempt" | "name">) {
   // Up to 500 lines are read for it, which change only when they are asked for again.
   const { text, parts, place } = useMemo(() => {
     const toMs = Date.parse(endedAt) + MAX_STACK_DELAY_MS;
+    // Attempts may be quicker than the log: the message tells whose stack it is.
+    const [said = ""] = message.split("\n");
     const found = lines?.find(({ time = "", worker: of, text = "" }) => {
       const ms = Date.parse(time);
-      return of === worker && ms >= Date.parse(startedAt) && ms <= toMs && hasFrame(text);
+      const isInTime = ms >= Date.parse(startedAt) && ms <= toMs;
+      return of === worker && isInTime && text.includes(said) && hasFrame(text);
     });
     const text = found?.text ?? "";
     const all = stackIn(text);

@@ -55,7 +55,7 @@ export function Content({ blob, label, filename, beginning }: ContentProps) {
         <DownloadWhole whole={beginning.whole} filename={filename} label={label} />
       )}
       <span className="secondary">
-        {blob.type.split(";")[0] || "bytes"}, {sizeOfWhole(blob, beginning)}
+        {nameOf(blob.type)}, {sizeOfWhole(blob, beginning)}
         {shown?.isCut && "; the page shows the beginning"}
       </span>
     </>
@@ -74,6 +74,12 @@ export function Content({ blob, label, filename, beginning }: ContentProps) {
       )}
     </div>
   );
+}
+
+/** How a type is said. */
+function nameOf(type: string): string {
+  const [name = ""] = type.split(";");
+  return name === "application/json" ? "JSON" : name || "bytes";
 }
 
 function sizeOfWhole(blob: Blob, beginning: Beginning | undefined): string {

@@ -37,7 +37,7 @@ export const SCHEDULED = "scheduled";
 export const isScheduled = ({ status, runAt }: TaskJson): boolean =>
   status === "TASK_STATUS_QUEUED" && runAt !== undefined && Date.parse(runAt) > Date.now();
 
-/** The state of a task in a list, where those that are scheduled have a word of their own. */
+/** The state of a task, where those that are scheduled have a word of their own. */
 export function ListedStatus({ task }: { readonly task: TaskJson }) {
   return isScheduled(task) ? (
     <Status tone="idle">{SCHEDULED}</Status>

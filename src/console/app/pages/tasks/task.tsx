@@ -25,7 +25,7 @@ import { lastList } from "./last-list.ts";
 import { Progress } from "./progress.tsx";
 import { Raw } from "./raw.tsx";
 import { AlikeFailures, Retries } from "./related.tsx";
-import { reasonOf, TaskStatus } from "./state.tsx";
+import { ListedStatus, reasonOf } from "./state.tsx";
 import type { TaskPieces } from "./task-pieces.ts";
 import { useTaskEvents } from "./use-task-events.ts";
 import { Waterfall } from "./waterfall.tsx";
@@ -81,7 +81,7 @@ function TaskView({ name }: { readonly name: TaskName }) {
       <div className="run">
         <Waterfall task={task} chosen={attempt?.number} onChoose={setChosen} />
         {attempt === undefined ? (
-          <p className="secondary">It has not started yet.</p>
+          <Waiting task={task} />
         ) : (
           <Attempt key={attempt.number} attempt={attempt} task={task} name={name} events={events} />
         )}
@@ -133,10 +133,10 @@ function Crumbs({ name: { organization, deployment } }: { readonly name: TaskNam
 
 /** What the task is and how far it has come, in a line. */
 function About({ task, name }: { readonly task: TaskJson; readonly name: TaskName }) {
-  const { status, createdAt = "", finishedAt, attempt = 0 } = task;
+  const { createdAt = "", finishedAt, attempt = 0 } = task;
   return (
     <span className="task-about">
-      <TaskStatus status={status} />
+      <ListedStatus task={task} />
       {attempt > 0 && <span>{counted(attempt, "attempt")}</span>}
       {finishedAt !== undefined && <span>took {between(createdAt, finishedAt, 0)}</span>}
       <span>
@@ -149,17 +149,44 @@ function About({ task, name }: { readonly task: TaskJson; readonly name: TaskNam
   );
 }
 
+/** In the place of an attempt before the first: what the task waits for. */
+function Waiting({ task }: { readonly task: TaskJson }) {
+  const { runAt, queuePosition, estimatedStart, waitsFor } = task;
+  return (
+    <section className="attempt" aria-labelledby="waiting">
+      <h2 id="waiting">{hasEnded(task) ? "It never started" : "It has not started yet"}</h2>
+      {!hasEnded(task) && runAt !== undefined && Date.parse(runAt) > Date.now() && (
+        <p>
+          It is scheduled, and starts <Time at={runAt} />.
+        </p>
+      )}
+      {queuePosition !== undefined && (
+        <p>
+          {queuePosition === 0
+            ? "It is the next to start"
+            : `${queuePosition < 1_000 ? counted(queuePosition, "task") : "1,000 tasks or more"} before it`}
+          {estimatedStart !== undefined && (
+            <>
+              , expected <Time at={estimatedStart} />
+            </>
+          )}
+          .
+        </p>
+      )}
+      {waitsFor && <p>{waitsFor}</p>}
+    </section>
+  );
+}
+
 function Facts({ task }: { readonly task: TaskJson }) {
   const times = [
     ["Submitted", task.createdAt],
     ["Starts not before", hasEnded(task) ? undefined : task.runAt],
     ["Has to start by", task.startBy],
-    ["Expected to start", task.estimatedStart],
     ["Last attempt began", task.startedAt],
     ["Ended", task.finishedAt],
     ["Kept until", task.expiresAt],
   ] as const;
-  const waiting = task.queuePosition;
   return (
     <section aria-labelledby="facts">
       <h2 id="facts">Details</h2>
@@ -172,10 +199,6 @@ function Facts({ task }: { readonly task: TaskJson }) {
               </Fact>
             ),
         )}
-        {waiting !== undefined && (
-          <Fact term="Before it in the queue">{waiting < 1_000 ? waiting : "1,000 or more"}</Fact>
-        )}
-        {task.waitsFor && <Fact term="Waits for">{task.waitsFor}</Fact>}
         <Fact term="Priority">{task.priority ?? 0}</Fact>
       </dl>
     </section>

@@ -6,6 +6,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { Readable } from "node:stream";
+import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { leftOut } from "../../needed.ts";
@@ -66,9 +67,10 @@ describe.each([
     beforeAll(async () => {
       const served = await serve();
       const [command = "", ...args] = served.alone;
-      alone = spawn(command, args, { stdio: ["ignore", "pipe", "inherit"], timeout: 600_000 });
-      const ended = once(alone, "exit").then(([code]) => {
-        throw new Error(`the server alone ended with ${code}, before it listened`);
+      alone = spawn(command, args, { stdio: "pipe", timeout: 600_000 });
+      const said = text(alone.stderr as Readable);
+      const ended = once(alone, "exit").then(async ([code]) => {
+        throw new Error(`the server alone ended with ${code} before it listened: ${await said}`);
       });
       const [port] = await Promise.race([once(alone.stdout as Readable, "data"), ended]);
       ended.catch(() => {});

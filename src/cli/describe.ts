@@ -89,14 +89,17 @@ function describeCall(err: ConnectError, command: Command | undefined): Failure 
 
 /** The hint with what was given to the command: its deployment for `<name>`, and so on. */
 function named(hint: string | undefined, command: Command | undefined): string | undefined {
-  const { deployment, name } = command?.opts<Readonly<Record<string, string>>>() ?? {};
-  const given = new Map(
-    command?.registeredArguments.map((each, index) => [each.name(), command.args[index]]),
-  );
-  const known = new Map([["name", deployment ?? given.get("name") ?? name], ...given]);
-  return hint?.replace(/<([a-z]+)>/g, (placeholder, key: string) =>
-    plain(known.get(key) ?? placeholder),
-  );
+  const { deployment, name } = command?.opts<Readonly<Record<string, unknown>>>() ?? {};
+  const given = new Map<string, unknown>([
+    ["name", deployment ?? name],
+    ...(command?.registeredArguments ?? []).map(
+      (each, index) => [each.name(), command?.args[index]] as const,
+    ),
+  ]);
+  return hint?.replace(/<([a-z]+)>/g, (placeholder, key: string) => {
+    const word = given.get(key);
+    return typeof word === "string" ? plain(word) : placeholder;
+  });
 }
 
 function retryText(retryAfterMs: number | undefined): string | undefined {

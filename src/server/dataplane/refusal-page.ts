@@ -12,7 +12,7 @@ const HEADER = "<code>Authorization: Bearer &lt;token&gt;</code>";
 const EXTENSION = `A browser sends no token by itself: an extension that adds headers, such as ModHeader, sends ${HEADER} with what you open here. The page at <a href="/">/</a> asks for a token, too, and calls with it.`;
 
 const NOT_FOUND =
-  'The address may be mistyped, or you may not see what is there. <a href="/">The page at /</a> shows what there is.';
+  'The address may be mistyped, or you may not see what is there. <a href="/">Go to the first page</a>, from where all others are reached.';
 
 /** What is said, by reason; other refusals have no page. */
 const PAGES: {
@@ -30,6 +30,9 @@ const PAGES: {
   DEPLOYMENT_NOT_FOUND: { title: "There is no such page", text: NOT_FOUND },
   ENDPOINT_NOT_FOUND: { title: "There is no such page", text: NOT_FOUND },
 };
+
+/** That of the console, src/console/app/favicon.svg: the page loads nothing. */
+const LOGO = `<svg viewBox="0 0 16 16" width="24" height="24" aria-hidden="true"><rect x="1" y="1" width="6" height="6" rx="1.4" fill="#b4472a"/><rect x="9" y="1" width="6" height="6" rx="1.4" fill="#d99a6c"/><rect x="1" y="9" width="6" height="6" rx="1.4" fill="#3f7f86"/><rect x="9" y="9" width="6" height="6" rx="1.4" fill="#b4472a"/></svg>`;
 
 const STYLE = `:root{color-scheme:light dark;font:16px/1.5 system-ui,sans-serif}
 body{max-width:36rem;margin:15vh auto;padding:0 1.5rem}
@@ -58,7 +61,7 @@ export function sendProblemOrPage(
       vary: "Accept",
     })
     .send(
-      `<!doctype html>\n<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${page.title}</title><style>${STYLE}</style>\n<h1>${page.title}</h1>\n<p>${page.text}</p>\n</html>\n`,
+      `<!doctype html>\n<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${page.title}</title><style>${STYLE}</style>\n${LOGO}\n<h1>${page.title}</h1>\n<p>${page.text}</p>\n</html>\n`,
     );
 }
 

@@ -108,7 +108,7 @@ describe("a service on a platform", () => {
     expect(await ask("word")).toMatch(/^503 .*DEPLOYMENT_STOPPED/);
     const refused = await run("deployment", "delete", "words", "--yes");
     expect(refused).toMatchObject({ code: 1, stdout: "" });
-    expect(refused.stderr).toMatch(/has 1 queued .*\n.*--force\n$/);
+    expect(refused.stderr).toMatch(/has 1 queued .*\n.*deployment delete words --force\n$/);
 
     const started = await run("deployment", "start", "words");
     expect(started).toMatchObject({ code: 0 });

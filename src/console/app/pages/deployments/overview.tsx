@@ -121,7 +121,10 @@ function Facts({ deployment }: { readonly deployment: DeploymentJson }) {
   const { queueTime, readyTimeout = "0s", processes = 0 } = settings;
   const access = ACCESS[network?.access ?? ""] ?? "public addresses";
   const facts = [
-    ["Callers", deployment.authorization ? "need a token" : "anybody may call"],
+    [
+      "Callers",
+      deployment.authorization ? "Protected: they need a token" : "Public: anybody may call",
+    ],
     [
       "Workers",
       settings.place === "WORKER_PLACE_REMOTE"

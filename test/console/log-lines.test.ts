@@ -8,11 +8,13 @@ import {
   MAX_LINES,
   placesOf,
   readLine,
-  type ShownLevel,
   type ShownLine,
   textOf,
 } from "../../src/console/app/pages/deployments/log-lines.ts";
-import { readLogSearch } from "../../src/console/app/pages/deployments/log-search.ts";
+import {
+  readLogSearch,
+  type ShownLevel,
+} from "../../src/console/app/pages/deployments/log-search.ts";
 
 /** A line, so many seconds after 1970. */
 const line = (

@@ -48,12 +48,15 @@ export default defineConfig(({ mode }) => {
             output: { entryFileNames: "assets/[name].js", assetFileNames: "assets/[name].[ext]" },
           }
         : {
-            // What every form and every list is of is one file: each costs a request and its headers.
+            // What every form is of is one file, and what every page: each costs a request and its headers.
             output: {
               codeSplitting: {
                 groups: [
                   { name: "form", test: /ui.(field|fields-form|form|notice)\.tsx$/ },
-                  { name: "list", test: /ui.(data-table|menu|page|icon|time)\.tsx$/ },
+                  {
+                    name: "list",
+                    test: /(ui.(data-table|menu|page|icon|time|status)|shell.(brand|keys)|tasks.state)\.tsx?$|useLocation\.js$/,
+                  },
                 ],
               },
             },

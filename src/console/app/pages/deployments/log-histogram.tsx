@@ -2,7 +2,8 @@
 import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
 import { counted } from "../../ui/counted.ts";
 import { rangeText, secondText, type TimeBounds, tickText } from "../../ui/time-range.ts";
-import { type Bar, barsOf, LEVELS, type ShownLine } from "./log-lines.ts";
+import { type Bar, barsOf, type ShownLine } from "./log-lines.ts";
+import { LEVELS } from "./log-search.ts";
 
 /** Ticks of a shorter range have seconds. */
 const SECONDS_BELOW_MS = 600_000;

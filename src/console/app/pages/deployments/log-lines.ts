@@ -2,10 +2,7 @@
 import type { DeploymentLogLineJson } from "../../../../../gen/tessera/v1/deployment_pb.js";
 import { counted } from "../../ui/counted.ts";
 import type { TimeBounds } from "../../ui/time-range.ts";
-
-/** The worst first. */
-export const LEVELS = ["error", "warn", "info"] as const;
-export type ShownLevel = (typeof LEVELS)[number];
+import { LEVELS, type ShownLevel } from "./log-search.ts";
 
 export type LevelCounts = Readonly<Record<ShownLevel, number>>;
 

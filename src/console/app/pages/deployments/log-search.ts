@@ -1,6 +1,9 @@
 /** The filter of a deployment's log, which is in the address: a link shows the same. */
 import { type RangeSearch, readRange } from "../../ui/time-range.ts";
-import { LEVELS, type ShownLevel } from "./log-lines.ts";
+
+/** The worst first. */
+export const LEVELS = ["error", "warn", "info"] as const;
+export type ShownLevel = (typeof LEVELS)[number];
 
 export interface LogSearch extends RangeSearch {
   readonly search?: string;

@@ -15,17 +15,9 @@ import { boundsIn, RANGES, type TimeBounds } from "../../ui/time-range.ts";
 import { useNow } from "../../ui/use-now.ts";
 import { DeploymentFrame, useDeploymentName } from "./frame.tsx";
 import { LogHistogram } from "./log-histogram.tsx";
-import {
-  filtered,
-  jsonLinesOf,
-  LEVELS,
-  type LevelCounts,
-  type ShownLevel,
-  type ShownLine,
-  textOf,
-} from "./log-lines.ts";
+import { filtered, jsonLinesOf, type LevelCounts, type ShownLine, textOf } from "./log-lines.ts";
 import { LogList } from "./log-list.tsx";
-import { type LogSearch, levelsIn, readLogSearch } from "./log-search.ts";
+import { LEVELS, type LogSearch, levelsIn, readLogSearch, type ShownLevel } from "./log-search.ts";
 import { type LogName, useLogLines } from "./use-log-lines.ts";
 import "./log.css";
 

@@ -146,7 +146,7 @@ async function film(browser: Browser, platform: ExamplePlatform, out: string): P
     await frames.take(page);
     await sleep(1_000 / FRAMES_PER_SECOND / 2);
   }
-  await page.getByRole("region", { name: "Content of Result" }).waitFor();
+  await page.getByLabel(/^(?:Content|Table) of Result/).waitFor();
   await frames.take(page, 8);
   await page.getByRole("button", { name: /^Attempt 1/ }).click();
   await page.getByRole("region", { name: "Stack" }).waitFor();

@@ -78,3 +78,15 @@ describe("the site of the documents", () => {
     expect(links.length).toBe(pages.length);
   });
 });
+
+describe("pages of the documentation", () => {
+  it("have one title each, which no other page has", () => {
+    const titles = [...PAGES.keys()].map((path) => [
+      path,
+      ...[...prose(path).matchAll(/^# (.*)$/gm)].map(([, title]) => title),
+    ]);
+    expect(titles.filter(({ length }) => length !== 2)).toEqual([]);
+    const all = titles.map(([, title]) => title);
+    expect(all.filter((title, index) => all.indexOf(title) !== index)).toEqual([]);
+  });
+});

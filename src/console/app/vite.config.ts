@@ -55,7 +55,7 @@ export default defineConfig(({ mode }) => {
                   { name: "form", test: /ui.(field|fields-form|form|notice)\.tsx$/ },
                   {
                     name: "list",
-                    test: /(ui.(data-table|menu|page|icon|time|status)|shell.(brand|keys)|tasks.state)\.tsx?$|useLocation\.js$/,
+                    test: /(ui.(data-table|menu|page|icon|time|status)|shell.(brand|keys)|tasks.state)\.tsx?$|(useLocation|useSuspenseInfiniteQuery|infiniteQueryObserver)\.js$/,
                   },
                 ],
               },

@@ -46,7 +46,7 @@ describe.skipIf(skipped)(`a list of tasks in the console${skipped}`, () => {
       world.cookie,
     );
     expect(status).toBe(200);
-    await page.getByRole("cell", { name: "queued" }).waitFor();
+    await page.getByRole("cell", { name: "scheduled" }).waitFor();
     await page.getByRole("cell", { name: "success" }).waitFor();
   });
 
@@ -100,7 +100,7 @@ describe.skipIf(skipped)(`a list of tasks in the console${skipped}`, () => {
       });
       const newest = tasks[0]?.taskId.slice(-12) ?? "";
       await page.getByRole("rowheader", { name: newest }).waitFor();
-      await page.getByText("running", { exact: true }).nth(1).waitFor({ state: "detached" });
+      await page.getByRole("cell", { name: "running" }).first().waitFor({ state: "detached" });
       for (let row = 1; row <= 20; row += 1) {
         const text = await page.getByRole("row").nth(row).innerText();
         expect(text).toContain(tasks[row - 1]?.taskId.slice(-12));

@@ -89,10 +89,10 @@ export function TaskFilters({ search, endpoints, deployments }: TaskFiltersProps
         <Button
           className="task-error-filter"
           title={error}
-          aria-label={`Any error, not only ${error}`}
           onClick={() => change({ error: undefined })}
         >
-          <span>Error: {error}</span> ×
+          <span>Error: {error}</span>
+          <span className="hidden">(show others, too)</span> ×
         </Button>
       )}
     </section>

@@ -1,7 +1,7 @@
 /** A table of tasks, of which only the rows in view are in the document. */
 import { Link } from "@tanstack/react-router";
 import { useWindowVirtualizer } from "@tanstack/react-virtual";
-import { useEffect, useLayoutEffect, useRef, useState } from "react";
+import { memo, useEffect, useLayoutEffect, useRef, useState } from "react";
 import type { TaskJson } from "../../../../../gen/tessera/v1/task_pb.js";
 import { useOrganization } from "../../api/session.ts";
 import { between } from "../../ui/duration.ts";
@@ -17,8 +17,8 @@ const BLOCK_PX = 88;
 /** Rows beyond the view that are there before they are scrolled to. */
 const MAX_OVERSCAN = 12;
 
-/** So many rows before the end, more are asked for. */
-const MIN_ROWS_AHEAD = 100;
+/** So many rows before the end, more are asked for: not of a first page that nobody scrolls. */
+const MIN_ROWS_AHEAD = 30;
 
 const COLUMNS = ["Task", "State", "Endpoint", "Arguments", "Outcome", "Submitted", "Ran for"];
 
@@ -113,7 +113,8 @@ interface TaskRowProps {
   readonly selection: TaskSelection;
 }
 
-function TaskRow({ task, row, ofSeveral, selection }: TaskRowProps) {
+/** Rows that stay in view while others come are not made again. */
+const TaskRow = memo(function TaskRow({ task, row, ofSeveral, selection }: TaskRowProps) {
   const organization = useOrganization();
   const { taskId = "", endpoint, createdAt, startedAt, finishedAt, argumentsPreview = "" } = task;
   const { attempt = 0 } = task;
@@ -161,7 +162,7 @@ function TaskRow({ task, row, ofSeveral, selection }: TaskRowProps) {
       </td>
     </tr>
   );
-}
+});
 
 /** The error, or how far a task is that has not ended. */
 function Outcome({ task }: { readonly task: TaskJson }) {

@@ -55,6 +55,7 @@ export class Hosting implements Directory, AsyncDisposable {
     this.#reporter = new StatusReporter({
       hosting,
       nodeId: nodes.nodeId,
+      now: options.common.now,
       log,
       reportOf: (deploymentId) => this.#deployments.get(deploymentId)?.reconciler.report(),
     });

@@ -18,6 +18,7 @@ const STATUS_RETRY_PAUSE_MS = 2_000;
 interface StatusReporterOptions {
   readonly hosting: Pick<NodeStorage, "reportDeployments" | "withdrawReports">;
   readonly nodeId: string;
+  readonly now: () => number;
   readonly log: Log;
   /** The current report of a deployment; undefined when it is gone. */
   readonly reportOf: (deploymentId: string) => DeploymentReport | undefined;
@@ -78,7 +79,7 @@ export class StatusReporter implements AsyncDisposable {
   }
 
   async #write(): Promise<void> {
-    const { hosting, nodeId, log, reportOf } = this.#options;
+    const { hosting, nodeId, now, log, reportOf } = this.#options;
     const ids = [...this.#changed];
     this.#changed.clear();
     const reports = ids.flatMap((deploymentId) => reportOf(deploymentId) ?? []);
@@ -89,7 +90,7 @@ export class StatusReporter implements AsyncDisposable {
       return;
     }
     try {
-      await hosting.reportDeployments({ nodeId, reports: news });
+      await hosting.reportDeployments({ nowMs: now(), nodeId, reports: news });
       for (const report of news) {
         this.#reported.set(report.deploymentId, JSON.stringify(report));
       }

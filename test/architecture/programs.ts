@@ -19,6 +19,7 @@ export const PROGRAMS: Readonly<Record<string, string>> = {
     "the interpreter that a developer serves with, on the developer's machine",
   "src/worker/program.ts":
     "the program that is a server of the service, in the sandbox of its worker",
+  "src/cli/deploy/git.ts": "git, which says what commit the code is of",
   "src/cli/browser.ts": "the user's browser",
   "src/pool/gpus/nvidia-smi.ts": "nvidia-smi of the driver, for the GPUs of the machine",
   "src/pool/launch/alone.ts": "workers and compilers where the operator wants no sandbox",

@@ -911,6 +911,22 @@ export declare type Revision = Message<"tessera.v1.Revision"> & {
    * @generated from field: google.protobuf.Timestamp secrets_confirmed_at = 10;
    */
   secretsConfirmedAt?: Timestamp | undefined;
+
+  /**
+   * Where its code was in git, as who deployed it has told; absent if they have
+   * not. A revision that restored another has that one's.
+   *
+   * @generated from field: tessera.v1.RevisionSource source = 11;
+   */
+  source?: RevisionSource | undefined;
+
+  /**
+   * When a node first served it: since `created_at`, that is how long its
+   * roll-out took. Absent: none has yet.
+   *
+   * @generated from field: google.protobuf.Timestamp served_at = 12;
+   */
+  servedAt?: Timestamp | undefined;
 };
 
 /**
@@ -992,6 +1008,22 @@ export declare type RevisionJson = {
    * @generated from field: google.protobuf.Timestamp secrets_confirmed_at = 10;
    */
   secretsConfirmedAt?: TimestampJson;
+
+  /**
+   * Where its code was in git, as who deployed it has told; absent if they have
+   * not. A revision that restored another has that one's.
+   *
+   * @generated from field: tessera.v1.RevisionSource source = 11;
+   */
+  source?: RevisionSourceJson;
+
+  /**
+   * When a node first served it: since `created_at`, that is how long its
+   * roll-out took. Absent: none has yet.
+   *
+   * @generated from field: google.protobuf.Timestamp served_at = 12;
+   */
+  servedAt?: TimestampJson;
 };
 
 /**
@@ -999,6 +1031,84 @@ export declare type RevisionJson = {
  * Use `create(RevisionSchema)` to create a new message.
  */
 export declare const RevisionSchema: GenMessage<Revision, {jsonType: RevisionJson}>;
+
+/**
+ * RevisionSource says where code was in git when it was deployed. It is for
+ * people: nothing checks it.
+ *
+ * @generated from message tessera.v1.RevisionSource
+ */
+export declare type RevisionSource = Message<"tessera.v1.RevisionSource"> & {
+  /**
+   * The commit, in hex.
+   *
+   * @generated from field: string commit = 1;
+   */
+  commit: string;
+
+  /**
+   * The branch; empty if none was checked out.
+   *
+   * @generated from field: string branch = 2;
+   */
+  branch: string;
+
+  /**
+   * The first line of the commit's message.
+   *
+   * @generated from field: string message = 3;
+   */
+  message: string;
+
+  /**
+   * Whether files had changes that were not committed.
+   *
+   * @generated from field: bool dirty = 4;
+   */
+  dirty: boolean;
+};
+
+/**
+ * RevisionSource says where code was in git when it was deployed. It is for
+ * people: nothing checks it.
+ *
+ * @generated from message tessera.v1.RevisionSource
+ */
+export declare type RevisionSourceJson = {
+  /**
+   * The commit, in hex.
+   *
+   * @generated from field: string commit = 1;
+   */
+  commit?: string;
+
+  /**
+   * The branch; empty if none was checked out.
+   *
+   * @generated from field: string branch = 2;
+   */
+  branch?: string;
+
+  /**
+   * The first line of the commit's message.
+   *
+   * @generated from field: string message = 3;
+   */
+  message?: string;
+
+  /**
+   * Whether files had changes that were not committed.
+   *
+   * @generated from field: bool dirty = 4;
+   */
+  dirty?: boolean;
+};
+
+/**
+ * Describes the message tessera.v1.RevisionSource.
+ * Use `create(RevisionSourceSchema)` to create a new message.
+ */
+export declare const RevisionSourceSchema: GenMessage<RevisionSource, {jsonType: RevisionSourceJson}>;
 
 /**
  * CreateDeploymentRequest describes a new deployment.
@@ -1938,6 +2048,13 @@ export declare type CreateRevisionRequest = Message<"tessera.v1.CreateRevisionRe
    * @generated from field: optional bool authorization = 7;
    */
   authorization?: boolean | undefined;
+
+  /**
+   * Where the code was in git. Not set: not told.
+   *
+   * @generated from field: tessera.v1.RevisionSource source = 8;
+   */
+  source?: RevisionSource | undefined;
 };
 
 /**
@@ -1997,6 +2114,13 @@ export declare type CreateRevisionRequestJson = {
    * @generated from field: optional bool authorization = 7;
    */
   authorization?: boolean;
+
+  /**
+   * Where the code was in git. Not set: not told.
+   *
+   * @generated from field: tessera.v1.RevisionSource source = 8;
+   */
+  source?: RevisionSourceJson;
 };
 
 /**
@@ -2420,6 +2544,144 @@ export declare type EndpointChangeJson = {
  * Use `create(EndpointChangeSchema)` to create a new message.
  */
 export declare const EndpointChangeSchema: GenMessage<EndpointChange, {jsonType: EndpointChangeJson}>;
+
+/**
+ * GetRevisionFileRequest names a file of a revision.
+ *
+ * @generated from message tessera.v1.GetRevisionFileRequest
+ */
+export declare type GetRevisionFileRequest = Message<"tessera.v1.GetRevisionFileRequest"> & {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization: string;
+
+  /**
+   * The deployment's name.
+   *
+   * @generated from field: string deployment = 2;
+   */
+  deployment: string;
+
+  /**
+   * The revision.
+   *
+   * @generated from field: int32 revision = 3;
+   */
+  revision: number;
+
+  /**
+   * The path of the file in the artifact.
+   *
+   * @generated from field: string path = 4;
+   */
+  path: string;
+};
+
+/**
+ * GetRevisionFileRequest names a file of a revision.
+ *
+ * @generated from message tessera.v1.GetRevisionFileRequest
+ */
+export declare type GetRevisionFileRequestJson = {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization?: string;
+
+  /**
+   * The deployment's name.
+   *
+   * @generated from field: string deployment = 2;
+   */
+  deployment?: string;
+
+  /**
+   * The revision.
+   *
+   * @generated from field: int32 revision = 3;
+   */
+  revision?: number;
+
+  /**
+   * The path of the file in the artifact.
+   *
+   * @generated from field: string path = 4;
+   */
+  path?: string;
+};
+
+/**
+ * Describes the message tessera.v1.GetRevisionFileRequest.
+ * Use `create(GetRevisionFileRequestSchema)` to create a new message.
+ */
+export declare const GetRevisionFileRequestSchema: GenMessage<GetRevisionFileRequest, {jsonType: GetRevisionFileRequestJson}>;
+
+/**
+ * RevisionFile is a file of a revision.
+ *
+ * @generated from message tessera.v1.RevisionFile
+ */
+export declare type RevisionFile = Message<"tessera.v1.RevisionFile"> & {
+  /**
+   * Its path in the artifact.
+   *
+   * @generated from field: string path = 1;
+   */
+  path: string;
+
+  /**
+   * Its size in bytes.
+   *
+   * @generated from field: int64 size_bytes = 2;
+   */
+  sizeBytes: bigint;
+
+  /**
+   * Its text. Absent where it is no text in UTF-8, or larger than 512 KiB.
+   *
+   * @generated from field: optional string text = 3;
+   */
+  text?: string | undefined;
+};
+
+/**
+ * RevisionFile is a file of a revision.
+ *
+ * @generated from message tessera.v1.RevisionFile
+ */
+export declare type RevisionFileJson = {
+  /**
+   * Its path in the artifact.
+   *
+   * @generated from field: string path = 1;
+   */
+  path?: string;
+
+  /**
+   * Its size in bytes.
+   *
+   * @generated from field: int64 size_bytes = 2;
+   */
+  sizeBytes?: string;
+
+  /**
+   * Its text. Absent where it is no text in UTF-8, or larger than 512 KiB.
+   *
+   * @generated from field: optional string text = 3;
+   */
+  text?: string;
+};
+
+/**
+ * Describes the message tessera.v1.RevisionFile.
+ * Use `create(RevisionFileSchema)` to create a new message.
+ */
+export declare const RevisionFileSchema: GenMessage<RevisionFile, {jsonType: RevisionFileJson}>;
 
 /**
  * RollBackDeploymentRequest names the revision to restore.
@@ -4001,6 +4263,22 @@ export declare const DeploymentService: GenService<{
     methodKind: "unary";
     input: typeof CompareRevisionsRequestSchema;
     output: typeof CompareRevisionsResponseSchema;
+  },
+  /**
+   * GetRevisionFile reads a file of a revision's artifact as text, as people look
+   * at it: what runs of TypeScript is one module, compiled, with the names of its
+   * sources above their parts.
+   *
+   * Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND, REVISION_NOT_FOUND: it never
+   * existed, is too old to be kept, or has no such file), UNAVAILABLE
+   * (STORAGE_UNAVAILABLE).
+   *
+   * @generated from rpc tessera.v1.DeploymentService.GetRevisionFile
+   */
+  getRevisionFile: {
+    methodKind: "unary";
+    input: typeof GetRevisionFileRequestSchema;
+    output: typeof RevisionFileSchema;
   },
   /**
    * RollBackDeployment makes an earlier revision the target again, as a new

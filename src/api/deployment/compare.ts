@@ -9,7 +9,7 @@ import {
 import type { ArtifactIndex, IndexedFile } from "../../artifacts/index-file.ts";
 import { placementOf } from "../../deployments/placement.ts";
 import { problem } from "../../errors.ts";
-import { memberOf } from "../../server/rpc/engine/caller.ts";
+import { type Member, memberOf } from "../../server/rpc/engine/caller.ts";
 import type { Organizations } from "../../storage/accounts/organizations.ts";
 import { DEFAULT_SETTINGS } from "../../storage/deployment-settings.ts";
 import type { RevisionRecord, Revisions } from "../../storage/hosting/revisions.ts";
@@ -22,23 +22,28 @@ const MAX_LOOKED_AT_REVISIONS = 100;
 /** Files in one answer. */
 const MAX_CHANGED_FILES = 1_000;
 
-interface CompareOptions {
+export interface CompareOptions {
   readonly accounts: Pick<Organizations, "findDeployment">;
   readonly hosting: Pick<Revisions, "listRevisions" | "getIndex">;
 }
 
 type CompareRevisions = ServiceImpl<typeof DeploymentService>["compareRevisions"];
 
-/** The implementation of CompareRevisions. */
-export function compareRevisions({ accounts, hosting }: CompareOptions): CompareRevisions {
-  return async ({ deployment: name, revision: wanted, base: other }, ctx) => {
-    const { organizationId, deploymentId } = await findDeployment(accounts, memberOf(ctx), name);
-    const { items } = await hosting.listRevisions({
-      organizationId,
-      deploymentId,
-      limit: MAX_LOOKED_AT_REVISIONS,
-    });
-    const find = (number: number): RevisionRecord => {
+/** Reads revisions of a deployment. Throws DEPLOYMENT_NOT_FOUND. */
+export async function revisionReader(
+  { accounts, hosting }: CompareOptions,
+  { organizationId }: Pick<Member, "organizationId">,
+  name: string,
+) {
+  const { deploymentId } = await findDeployment(accounts, { organizationId }, name);
+  const { items } = await hosting.listRevisions({
+    organizationId,
+    deploymentId,
+    limit: MAX_LOOKED_AT_REVISIONS,
+  });
+  return {
+    /** Throws REVISION_NOT_FOUND. */
+    find(number: number): RevisionRecord {
       const found = items.find((one) => one.revision === number);
       if (found === undefined) {
         throw problem(
@@ -47,17 +52,25 @@ export function compareRevisions({ accounts, hosting }: CompareOptions): Compare
         );
       }
       return found;
-    };
-    const [revision, base] = [find(wanted), find(other || wanted - 1)];
-    const read = async ({ digest, revision: number }: RevisionRecord): Promise<ArtifactIndex> => {
+    },
+    /** The index of its artifact. Throws REVISION_NOT_FOUND. */
+    async index({ digest, revision: number }: RevisionRecord): Promise<ArtifactIndex> {
       const text = await hosting.getIndex({ organizationId, digest });
       if (text === undefined) {
         throw problem("REVISION_NOT_FOUND", `revision ${number} of ${name} is gone by now`);
       }
       // It was verified before it was stored.
       return JSON.parse(text) as ArtifactIndex;
-    };
-    const [after, before] = [await read(revision), await read(base)];
+    },
+  };
+}
+
+/** The implementation of CompareRevisions. */
+export function compareRevisions(options: CompareOptions): CompareRevisions {
+  return async ({ deployment: name, revision: wanted, base: other }, ctx) => {
+    const reader = await revisionReader(options, memberOf(ctx), name);
+    const [revision, base] = [reader.find(wanted), reader.find(other || wanted - 1)];
+    const [after, before] = [await reader.index(revision), await reader.index(base)];
     const files = changesOf(after.files, before.files, ({ path }) => path);
     const endpoints = changesOf(
       placedEndpoints(after),

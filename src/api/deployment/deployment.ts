@@ -5,6 +5,7 @@ import { faultOfName } from "../../auth/names.ts";
 import { problem } from "../../errors.ts";
 import { deed, type Member, memberOf, type Sources } from "../../server/rpc/engine/caller.ts";
 import type { DeploymentRecord, Organizations } from "../../storage/accounts/organizations.ts";
+import type { BlobStore } from "../../storage/blobs.ts";
 import type { HostingStorage } from "../../storage/hosting/hosting.ts";
 import { timestampFromMs } from "../../time/messages.ts";
 import { PageTokens } from "../page.ts";
@@ -21,6 +22,7 @@ import {
   tooManyDeployments,
 } from "./refusals.ts";
 import { type RevisionOptions, revisionHandlers } from "./revision.ts";
+import { getRevisionFile, type RevisionFileOptions } from "./revision-file.ts";
 import { confirmSecrets, type SecretsOptions, updateSecrets } from "./secrets.ts";
 import { updateDeployment } from "./update.ts";
 import { watchDeployments } from "./watch.ts";
@@ -32,10 +34,12 @@ export interface DeploymentServiceOptions
     UploadFileOptions,
     RevisionOptions,
     SecretsOptions,
+    RevisionFileOptions,
     ListWorkersOptions,
     DeploymentLogsOptions {
   readonly accounts: Organizations;
   readonly hosting: HostingStorage;
+  readonly blobs: Pick<BlobStore, "read" | "write">;
 }
 
 /** DeploymentService over the accounts and the hosting storage. */
@@ -155,6 +159,7 @@ export function deploymentService(
     watchDeployments: watchDeployments(accounts, describe),
     watchDeploymentLogs: watchDeploymentLogs(options),
     compareRevisions: compareRevisions(options),
+    getRevisionFile: getRevisionFile(options),
     listWorkers: listWorkers(options),
   };
 

@@ -75,6 +75,8 @@ export function toRevisionMessage(record: RevisionRecord): MessageInitShape<type
     endpoints: record.endpoints.map((each) => toEndpoint(each, DEFAULT_SETTINGS)),
     secretsConfirmedBy: confirmed?.by ?? "",
     ...(confirmed && { secretsConfirmedAt: timestampFromMs(confirmed.atMs) }),
+    ...(record.source && { source: record.source }),
+    ...(record.servedAtMs !== undefined && { servedAt: timestampFromMs(record.servedAtMs) }),
   };
 }
 

@@ -5,6 +5,7 @@ import type {
   CreateRevisionRequest,
   DeploymentSchema,
   DeploymentService,
+  RevisionSource,
 } from "../../../gen/tessera/v1/deployment_pb.js";
 import { ArtifactError } from "../../artifacts/artifact-error.ts";
 import { EnvironmentError, PYTHON_UNAVAILABLE } from "../../artifacts/environments/environment.ts";
@@ -39,7 +40,12 @@ import type { DeploymentRecord, Organizations } from "../../storage/accounts/org
 import { DEFAULT_SETTINGS } from "../../storage/deployment-settings.ts";
 import type { ArtifactFiles } from "../../storage/hosting/files.ts";
 import type { NodeStorage } from "../../storage/hosting/nodes.ts";
-import type { EndpointSummary, NewArtifact, Revisions } from "../../storage/hosting/revisions.ts";
+import type {
+  EndpointSummary,
+  NewArtifact,
+  Revisions,
+  RevisionSource as StoredSource,
+} from "../../storage/hosting/revisions.ts";
 import type { SecretStorage } from "../../storage/hosting/secrets.ts";
 import { PageTokens } from "../page.ts";
 import { artifactInvalid, UPLOADED_FILE_TTL_MS } from "../upload.ts";
@@ -214,7 +220,7 @@ async function createRevision(
   req: CreateRevisionRequest,
 ): Promise<DeploymentRecord> {
   const { accounts, hosting, keys, newId, ceilings, sandbox } = options;
-  const { deployment: name, secrets, removeSecrets, authorization } = req;
+  const { deployment: name, secrets, removeSecrets, authorization, source } = req;
   refuse(violationsOf({ deployment: faultOfName(name) }));
   refuse(faultsOfEnvironment("secrets", secrets));
   const requested = settingsOf(req.settings);
@@ -248,6 +254,7 @@ async function createRevision(
       artifact,
       settings,
       removeSecrets,
+      ...(source && { source: sourceOf(source) }),
       ...(authorization !== undefined && { authorization }),
       openable: openableBy(principal),
       usesSecrets: mayUseSecrets(principal, organizationId),
@@ -291,6 +298,10 @@ async function createRevision(
     }
   }
   throw problem("VERSION_CONFLICT", `deployment ${name} is made and deleted by others: try again`);
+}
+
+function sourceOf({ commit, branch, message, dirty }: RevisionSource): StoredSource {
+  return { commit, branch, message, dirty };
 }
 
 interface ReadOptions

@@ -88,7 +88,7 @@ async function run(
     }
   };
   const { source, program, include, packages, image, settings } = await deployPlan(path, {
-    ...{ wait: true, output: "table" },
+    ...{ wait: true, git: false, output: "table" },
     ...(flags.include !== undefined && { include: flags.include }),
   });
   const env = { ...settings.env, ...environment(flags.env ?? []) };

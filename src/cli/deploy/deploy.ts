@@ -31,6 +31,7 @@ export function deployCommand(surroundings: Surroundings): Command {
       ...PYTHON_OPTIONS,
       PROBE_OPTION,
       option("-f, --file <path>", "file of settings (default: tessera.yaml of the folder)"),
+      option("--no-git", "do not tell the platform the commit, the branch and its message"),
       option("--no-wait", "do not wait until it is ready"),
     ],
     examples: [
@@ -44,7 +45,7 @@ export function deployCommand(surroundings: Surroundings): Command {
     ],
     run: async (call, flags, [path]) => {
       const plan = await deployPlan(path, flags);
-      await new Deploying(call, plan, surroundings).run({ wait: flags.wait });
+      await new Deploying(call, plan, surroundings).run({ wait: flags.wait, git: flags.git });
     },
   });
 }

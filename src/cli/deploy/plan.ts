@@ -23,6 +23,8 @@ export interface DeployFlags extends SettingsFlags, PythonFlags {
   readonly probe?: string;
   readonly secret?: readonly string[];
   readonly removeSecret?: readonly string[];
+  /** False with `--no-git`. */
+  readonly git: boolean;
   /** False with `--no-wait`. */
   readonly wait: boolean;
 }

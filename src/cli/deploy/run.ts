@@ -20,8 +20,9 @@ import { plain } from "../plain.ts";
 import { ProgressLine } from "../progress.ts";
 import { inUnits } from "../sizes.ts";
 import { uploadMissing } from "../upload.ts";
+import { gitSource } from "./git.ts";
 import { pinModels } from "./models.ts";
-import { checkedName, type DeployPlan } from "./plan.ts";
+import { checkedName, type DeployFlags, type DeployPlan } from "./plan.ts";
 import { readSecrets } from "./secrets.ts";
 
 interface Storing {
@@ -45,7 +46,7 @@ export class Deploying {
     this.#progress = new ProgressLine(call.terminal.streams, { quiet: call.output === "json" });
   }
 
-  async run({ wait }: { readonly wait: boolean }): Promise<void> {
+  async run({ wait, git }: Pick<DeployFlags, "wait" | "git">): Promise<void> {
     const { terminal } = this.#call;
     using interruption = terminal.streams.interruption();
     const { signal } = interruption;
@@ -58,7 +59,7 @@ export class Deploying {
       const name = this.#plan.name ?? checkedName(made.index.name);
       const secrets = { ...given, ...(await this.#neededSecrets(name, given)) };
       const built = await this.#pinned(made, { name, secrets, signal });
-      const stored = await this.#upload(built, { name, secrets, signal });
+      const stored = await this.#upload(built, { name, secrets, git, signal });
       await this.#finish(stored, { built, wait, signal });
     } finally {
       this.#progress.end();
@@ -200,10 +201,17 @@ export class Deploying {
     }
   }
 
-  async #upload(built: BuiltArtifact, options: Storing): Promise<Deployment> {
+  async #upload(
+    built: BuiltArtifact,
+    options: Storing & Pick<DeployFlags, "git">,
+  ): Promise<Deployment> {
     const { organization, terminal } = this.#call;
     const { name, secrets, signal } = options;
     const { settings, authorization, removedSecrets } = this.#plan;
+    const { env } = this.#surroundings;
+    const source = options.git
+      ? await gitSource(this.#plan.source.path, { env, signal })
+      : undefined;
     const { writeIndex } = await import("../../artifacts/index-file.ts");
     const request = create(CreateRevisionRequestSchema, {
       organization,
@@ -212,6 +220,7 @@ export class Deploying {
       settings,
       secrets,
       removeSecrets: removedSecrets.filter((secret) => !(secret in secrets)),
+      ...(source && { source }),
       ...(authorization !== undefined && { authorization }),
     });
     try {

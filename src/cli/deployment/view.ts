@@ -95,7 +95,7 @@ export function revisionTable(
 ): Table {
   const hasSecrets = (settings?.secretNames.length ?? 0) > 0;
   return table(
-    ["REVISION", "DIGEST", "FILES", "SIZE", "CREATED", "BY", ""],
+    ["REVISION", "DIGEST", "FILES", "SIZE", "CREATED", "BY", "COMMIT", ""],
     revisions.map((one) => [
       String(one.revision),
       one.digest.slice(0, 12),
@@ -103,10 +103,21 @@ export function revisionTable(
       `${(Number(one.sizeBytes) / 1024).toFixed(0)} KiB`,
       moment(one.createdAt),
       one.createdBy,
+      commitText(one),
       noteOf(one, { serving, hasSecrets }),
     ]),
     { empty: "Nothing has been deployed yet", drop: ["FILES", "SIZE", "DIGEST"] },
   );
+}
+
+/** `1a2b3c4d main: Read faster`, with a plus where files were changed since. */
+function commitText({ source }: Revision): string {
+  if (source === undefined) {
+    return "";
+  }
+  const { commit, branch, message, dirty } = source;
+  const on = branch === "" ? "" : ` ${branch}`;
+  return plain(`${commit.slice(0, 8)}${dirty ? "+" : ""}${on}: ${message}`);
 }
 
 function noteOf(

@@ -153,8 +153,12 @@ export interface NodeStorage {
   /** Removes a node that shuts down, with its reports. */
   endNode(parameters: { readonly nodeId: string }): Promise<void>;
 
-  /** Replaces the node's reports about these deployments; drops reports about deleted ones. */
+  /**
+   * Replaces the node's reports about these deployments; drops reports about deleted ones. The
+   * first that says that a target revision serves is noted with the revision.
+   */
   reportDeployments(parameters: {
+    readonly nowMs: number;
     readonly nodeId: string;
     readonly reports: readonly DeploymentReport[];
   }): Promise<void>;

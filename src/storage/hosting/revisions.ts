@@ -36,6 +36,18 @@ export interface ArtifactFile {
   readonly sizeBytes: number;
 }
 
+/** Where the code of a revision was in git, as its author's machine told it. */
+export interface RevisionSource {
+  /** In hex. */
+  readonly commit: string;
+  /** Empty: none was checked out. */
+  readonly branch: string;
+  /** The first line of the commit's message. */
+  readonly message: string;
+  /** Whether files had changes that were not committed. */
+  readonly dirty: boolean;
+}
+
 export interface RevisionRecord {
   /** Counted from 1. */
   readonly revision: number;
@@ -48,6 +60,9 @@ export interface RevisionRecord {
   readonly endpoints: readonly EndpointSummary[];
   /** Who confirmed that its code may have the deployment's secrets; undefined: nobody. */
   readonly secretsConfirmed: SecretsConfirmation | undefined;
+  readonly source: RevisionSource | undefined;
+  /** When a node first served it; undefined: none has. */
+  readonly servedAtMs: number | undefined;
 }
 
 export interface SecretsConfirmation {
@@ -89,6 +104,8 @@ export interface Revisions {
       SecretsUpdate & {
         readonly deploymentId: string;
         readonly artifact: NewArtifact;
+        /** Default: not told. A roll-back has that of the revision that it restores. */
+        readonly source?: RevisionSource;
         /** Undefined: stays as it is, and false for a new deployment. */
         readonly authorization?: boolean;
         readonly openable?: Openable;

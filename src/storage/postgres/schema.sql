@@ -524,6 +524,10 @@ CREATE TABLE revisions (
   -- Who confirmed that its code may have the secrets; null: nobody.
   secrets_confirmed_by text COLLATE "C",
   secrets_confirmed_at_ms bigint,
+  -- Where its code was in git, as JSON; null: not told.
+  source text COLLATE "C",
+  -- When a node first served it; null: none has.
+  served_at_ms bigint,
   PRIMARY KEY (organization_id, deployment_id, revision)
 );
 CREATE INDEX revisions_by_artifact ON revisions (organization_id, digest);

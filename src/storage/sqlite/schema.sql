@@ -452,6 +452,10 @@ CREATE TABLE revisions (
   -- Who confirmed that its code may have the secrets; null: nobody.
   secrets_confirmed_by text,
   secrets_confirmed_at_ms bigint,
+  -- Where its code was in git, as JSON; null: not told.
+  source text,
+  -- When a node first served it; null: none has.
+  served_at_ms bigint,
   PRIMARY KEY (organization_id, deployment_id, revision)
 );
 CREATE INDEX revisions_by_artifact ON revisions (organization_id, digest);

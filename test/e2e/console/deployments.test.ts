@@ -11,6 +11,12 @@ const skipped = leftOut(chromiumMissing);
 const ADMIN = "ada@example.com";
 /** Another revision of the service. */
 const REVISED = Object.fromEntries([['VERSION = "one"', 'VERSION = "two"']]);
+const SOURCE = {
+  commit: "8f3c2a41d7e64b0f9a1c5d2e8b7a6f3e4d5c6b7a",
+  branch: "faster",
+  message: "Say two",
+  dirty: false,
+};
 const MEMBER = "grace@example.com";
 
 describe.skipIf(skipped)(`deployments and people in the console${skipped}`, () => {
@@ -21,7 +27,7 @@ describe.skipIf(skipped)(`deployments and people in the console${skipped}`, () =
     browser = await launchChromium();
     world = await World.start();
     await world.deployed("echo", await artifact());
-    await world.deployed("echo", await artifact("echo", REVISED));
+    await world.deployed("echo", await artifact("echo", REVISED), { source: SOURCE });
     const invited = await world.platform.call(
       "/api/v1/members:invite",
       { email: MEMBER },
@@ -190,18 +196,33 @@ describe.skipIf(skipped)(`deployments and people in the console${skipped}`, () =
     await using person = await ConsoleBrowser.open(browser, world.platform, { email: ADMIN });
     const { page } = person;
     await person.go("/o/acme/deployments/echo/revisions");
-    await page.getByRole("link", { name: "since 1" }).click();
-    await page.getByRole("rowheader", { name: "service.js" }).waitFor();
-    await page.getByText("changed", { exact: true }).first().waitFor();
-    await person.isSound();
+    const second = page.getByRole("row", { name: /^2/ });
+    await second.getByText("Say two").waitFor();
+    await second.getByText("8f3c2a41 on faster").waitFor();
+    expect(await second.textContent()).toMatch(/\d (?:ms|s)/);
+    await page.getByRole("link", { name: "since 1, and log" }).focus();
+    await page.keyboard.press("Enter");
+    const lines = page.getByRole("region", { name: "Changes of service.js", exact: true });
+    await lines.getByText('VERSION = "one"').waitFor();
+    await lines.getByText('VERSION = "two"').waitFor();
+    expect(await lines.getByText("lines the same").count()).toBeGreaterThan(0);
+    await page.getByRole("heading", { name: "The log of its roll-out" }).waitFor();
+    await person.isSoundInAllWindows("comparison");
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await lines.getByRole("button", { name: "lines the same" }).first().focus();
+    await page.keyboard.press("Enter");
+    await lines.getByText("// node_modules/zod").first().waitFor();
     await page.getByLabel("Compared with").selectOption("2");
-    await page.getByText("Their code is the same.").waitFor();
+    await page.getByRole("heading", { name: "Revision 2" }).waitFor();
     expect(Object.fromEntries(new URL(page.url()).searchParams)).toEqual({
       revision: "2",
       base: "2",
     });
     await page.getByRole("button", { name: "Roll back to 1" }).click();
-    await page.getByRole("dialog").getByRole("button", { name: "Roll back" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("of the code become").waitFor();
+    await dialog.getByText("worker will be replaced, and no call fails").waitFor();
+    await dialog.getByRole("button", { name: "Roll back" }).click();
     await page.getByText("brought back 1").waitFor();
   });
 

@@ -331,6 +331,16 @@ export const ROWS: readonly Row[] = [
     except: { [FOREIGN]: "DEPLOYMENT_NOT_FOUND" },
   },
   {
+    method: deployment.getRevisionFile,
+    request: async (platform, cast) => ({
+      ...(await deploymentOf(platform, cast)),
+      revision: 1,
+      path: "service.js",
+    }),
+    outcome: "REVISION_NOT_FOUND",
+    except: { [FOREIGN]: "DEPLOYMENT_NOT_FOUND" },
+  },
+  {
     method: deployment.rollBackDeployment,
     request: deploymentOf,
     outcome: "REVISION_NOT_FOUND",

@@ -1,6 +1,12 @@
 /** Reads of deployments, shared by pages. */
 import { queryOptions } from "@tanstack/react-query";
+import type {
+  DeploymentLogLineJson,
+  DeploymentService,
+  RevisionJson,
+} from "../../../../gen/tessera/v1/deployment_pb.js";
 import { deployments } from "./clients.ts";
+import { watch } from "./stream.ts";
 
 /** The most that one call lists. */
 const MAX_PAGE = 1_000;
@@ -62,5 +68,52 @@ export const revisionsOf = (organization: string, deployment: string) =>
     queryFn: async ({ signal }) => {
       const request = { organization, deployment, pageSize: MAX_PAGE };
       return (await deployments.listRevisions(request, { signal })).revisions ?? [];
+    },
+  });
+
+/** A file of a revision. What was deployed does not change any more. */
+export const revisionFileOf = (
+  organization: string,
+  deployment: string,
+  { revision, path }: { readonly revision: number; readonly path: string },
+) =>
+  queryOptions({
+    queryKey: ["revision-file", organization, deployment, revision, path],
+    queryFn: ({ signal }) =>
+      deployments.getRevisionFile({ organization, deployment, revision, path }, { signal }),
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+
+/** Lines of a roll-out's log that are read. */
+const MAX_ROLLOUT_LINES = 200;
+
+/** How long after a roll-out its log ends, so that its last line is there. */
+const ROLLOUT_TAIL_MS = 2_000;
+
+/** What a revision wrote until it served; while it does not, its newest lines. */
+export const rolloutLogOf = (
+  organization: string,
+  deployment: string,
+  { revision = 0, servedAt }: RevisionJson,
+) =>
+  queryOptions({
+    queryKey: ["rollout-log", organization, deployment, revision, servedAt],
+    queryFn: async ({ signal }) => {
+      const request = {
+        ...{ organization, deployment, revision, tail: MAX_ROLLOUT_LINES },
+        ...(servedAt !== undefined && {
+          endTime: new Date(Date.parse(servedAt) + ROLLOUT_TAIL_MS).toISOString(),
+        }),
+      };
+      const lines: DeploymentLogLineJson[] = [];
+      const path = "/tessera.v1.DeploymentService/WatchDeploymentLogs";
+      for await (const line of watch<typeof DeploymentService.method.watchDeploymentLogs>(
+        path,
+        request,
+        { signal, onOpen: () => {} },
+      )) {
+        lines.push(line);
+      }
+      return lines;
     },
   });

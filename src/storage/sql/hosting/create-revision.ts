@@ -63,7 +63,9 @@ export function* createRevision(parameters: Requested): Operation<Answer> {
   const { usesSecrets = false, by, keptRevisions: kept } = parameters;
   const confirmed = usesSecrets ? { by: by.name, atMs: nowMs } : undefined;
   const { digest } = artifact;
-  const deployment = yield* addRevision(wanted, { digest, createdBy: by.name, kept, confirmed });
+  const source = parameters.source && JSON.stringify(parameters.source);
+  const revision = { digest, source, createdBy: by.name, kept, confirmed };
+  const deployment = yield* addRevision(wanted, revision);
   yield* found === undefined ? insertDeployment(deployment) : storeDeployment(deployment);
   yield* storeSecrets(parameters, version);
   yield* record(parameters, organizationId, {

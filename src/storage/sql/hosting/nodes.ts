@@ -76,6 +76,7 @@ function ordered<Key extends DeploymentKey>(keys: readonly Key[]): Key[] {
 export function* reportDeployments({
   nodeId,
   reports,
+  nowMs,
 }: Parameters<HostingStorage["reportDeployments"]>[0]): Operation<void> {
   for (const report of ordered(reports)) {
     yield* query(
@@ -96,6 +97,17 @@ export function* reportDeployments({
       report.organizationId,
       report.deploymentId,
     );
+    const isServed = report.status === "ready" || report.status === "degraded";
+    if (isServed && report.revision !== undefined && report.revision === report.targetRevision) {
+      yield* query(
+        `UPDATE revisions SET served_at_ms = ?
+         WHERE organization_id = ? AND deployment_id = ? AND revision = ? AND served_at_ms IS NULL`,
+        nowMs,
+        report.organizationId,
+        report.deploymentId,
+        report.revision,
+      );
+    }
   }
 }
 

@@ -23,6 +23,8 @@ export function* addRevision(
   revision: {
     readonly digest: string;
     readonly rolledBackTo?: number;
+    /** As JSON. */
+    readonly source?: string | undefined;
     readonly createdBy: string;
     readonly kept: number;
     /** Default: as the newest confirmed revision of the same artifact, if there is one. */
@@ -35,8 +37,8 @@ export function* addRevision(
   const confirmed = revision.confirmed ?? (yield* confirmationOf(deployment, revision.digest));
   yield* query(
     `INSERT INTO revisions (organization_id, deployment_id, revision, digest, rolled_back_to,
-       created_at_ms, created_by, version, secrets_confirmed_by, secrets_confirmed_at_ms)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       created_at_ms, created_by, version, secrets_confirmed_by, secrets_confirmed_at_ms, source)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     organizationId,
     deploymentId,
     targetRevision,
@@ -47,6 +49,7 @@ export function* addRevision(
     deployment.version,
     confirmed?.by,
     confirmed?.atMs,
+    revision.source,
   );
   const dropped = yield* query<{ digest: string }>(
     `DELETE FROM revisions WHERE organization_id = ? AND deployment_id = ? AND revision <= ?
@@ -97,8 +100,8 @@ export function* rollBack(
     parameters.revision === undefined
       ? ["<", before.targetRevision ?? 0]
       : ["=", parameters.revision];
-  const [earlier] = yield* query<{ revision: number; digest: string }>(
-    `SELECT revision, digest FROM revisions
+  const [earlier] = yield* query<Pick<RevisionRow, "revision" | "digest" | "source">>(
+    `SELECT revision, digest, source FROM revisions
      WHERE organization_id = ? AND deployment_id = ? AND revision ${operator} ?
      ORDER BY revision DESC LIMIT 1`,
     organizationId,
@@ -108,10 +111,10 @@ export function* rollBack(
   if (earlier === undefined) {
     return { outcome: "revision_not_found" };
   }
-  const { digest, revision: rolledBackTo } = earlier;
+  const { digest, revision: rolledBackTo, source } = earlier;
   const deployment = yield* addRevision(
     { ...before, updatedAtMs: nowMs, version: before.version + 1 },
-    { digest, rolledBackTo, createdBy: by.name, kept },
+    { digest, rolledBackTo, source: source ?? undefined, createdBy: by.name, kept },
   );
   yield* storeDeployment(deployment);
   yield* record(parameters, organizationId, {
@@ -167,6 +170,8 @@ interface RevisionRow {
   readonly endpoints: string;
   readonly secrets_confirmed_by: string | null;
   readonly secrets_confirmed_at_ms: number | null;
+  readonly source: string | null;
+  readonly served_at_ms: number | null;
 }
 
 export function* listRevisions({
@@ -177,7 +182,7 @@ export function* listRevisions({
 }: Parameters<HostingStorage["listRevisions"]>[0]): Operation<Page<RevisionRecord>> {
   const rows = yield* query<RevisionRow>(
     `SELECT r.revision, r.digest, r.rolled_back_to, r.created_at_ms, r.created_by, a.files,
-       a.size_bytes, a.endpoints, r.secrets_confirmed_by, r.secrets_confirmed_at_ms
+       a.size_bytes, a.endpoints, r.secrets_confirmed_by, r.secrets_confirmed_at_ms, r.source, r.served_at_ms
      FROM revisions r JOIN artifacts a
        ON a.organization_id = r.organization_id || '' AND a.digest = r.digest
      WHERE r.organization_id = ? AND r.deployment_id = ? AND r.revision < ?
@@ -205,6 +210,8 @@ function toRevision(row: RevisionRow): RevisionRecord {
     sizeBytes: row.size_bytes,
     endpoints: JSON.parse(row.endpoints) as RevisionRecord["endpoints"],
     secretsConfirmed: by === null || atMs === null ? undefined : { by, atMs },
+    source: row.source === null ? undefined : (JSON.parse(row.source) as RevisionRecord["source"]),
+    servedAtMs: row.served_at_ms ?? undefined,
   };
 }
 

@@ -23,7 +23,7 @@ async function say({ hosting, organizationId }: HostingPlatform, ...said: readon
     const { revision = 1, targetRevision = 1 } = revisions;
     const key = { organizationId, deploymentId: "summarizer-id" };
     const report = { ...key, status, reason, workers, revision, targetRevision };
-    await hosting.reportDeployments({ nodeId, reports: [report] });
+    await hosting.reportDeployments({ nowMs: 0, nodeId, reports: [report] });
   }
 }
 

@@ -167,6 +167,7 @@ export function racesContract(it: It): void {
         platform.missing("one", "two", `file ${index}`),
         hosting.createRevision(platform.newRevision(artifactOf("one"), { keptRevisions: 1 })),
         hosting.reportDeployments({
+          nowMs: 0,
           nodeId: `node-${index}`,
           reports: index % 2 ? reports : reports.reverse(),
         }),

@@ -201,7 +201,7 @@ export function revisionsContract(it: It): void {
     }
     const report = { status: "ready", reason: "", targetRevision: 4, workers: 1 } as const;
     const reports = [{ ...deployment, ...report, revision: 1 }];
-    await hosting.reportDeployments({ nodeId: "node", reports });
+    await hosting.reportDeployments({ nowMs: platform.nowMs, nodeId: "node", reports });
     await platform.deploy(["four", "common"], { keptRevisions: 2 });
     const { items } = await hosting.listRevisions({ ...deployment, limit: 10 });
     expect(items.map(({ revision }) => revision)).toEqual([4, 3, 1]);
@@ -264,5 +264,37 @@ export function revisionsContract(it: It): void {
       ["acme", "summarizer", artifactOf("one").digest],
     ]);
     expect(await hosting.getHosted({ deploymentId: "none" })).toBeUndefined();
+  });
+
+  it("say where their code was in git, and when they were served first", async (platform) => {
+    const { hosting, organizationId } = platform;
+    const key = { organizationId, deploymentId: "summarizer-id" };
+    const source = { commit: "a".repeat(40), branch: "main", message: "Read faster", dirty: true };
+    await platform.deploy(["one"], { source });
+    await platform.deploy(["two"]);
+    const list = async () => (await hosting.listRevisions({ ...key, limit: 10 })).items;
+    expect((await list()).map((one) => one.source)).toEqual([undefined, source]);
+    await hosting.rollBack({
+      ...platform.deed(),
+      organizationId,
+      name: "summarizer",
+      revision: 1,
+      keptRevisions: 10,
+    });
+    expect((await list())[0]).toMatchObject({ revision: 3, source, servedAtMs: undefined });
+
+    const report = { ...key, reason: "", workers: 1, targetRevision: 3 };
+    const say = (nowMs: number, status: "starting" | "ready", revision: number) =>
+      hosting.reportDeployments({
+        nowMs,
+        nodeId: "node",
+        reports: [{ ...report, status, revision }],
+      });
+    await say(1_000, "starting", 2);
+    await say(2_000, "ready", 2);
+    expect((await list())[0]?.servedAtMs).toBeUndefined();
+    await say(3_000, "ready", 3);
+    await say(4_000, "ready", 3);
+    expect((await list()).map((one) => one.servedAtMs)).toEqual([3_000, undefined, undefined]);
   });
 }

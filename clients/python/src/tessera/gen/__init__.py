@@ -49,6 +49,8 @@ from .metrics import QueryMetricsResponse
 from .task import Replay
 from .task import ResultFormat
 from .deployment import Revision
+from .deployment import RevisionFile
+from .deployment import RevisionSource
 from .organization import Role
 from .token import RotateTokenResponse
 from .deployment import Secret
@@ -142,6 +144,8 @@ __all__ = [
     "Replay",
     "ResultFormat",
     "Revision",
+    "RevisionFile",
+    "RevisionSource",
     "Role",
     "RotateTokenResponse",
     "Secret",

@@ -434,6 +434,42 @@ class Revision:
     """
     secrets_confirmed_at: _dt.datetime | None = None
     """When that was."""
+    source: RevisionSource | None = None
+    """Where its code was in git, as who deployed it has told; absent if they have not. A revision
+    that restored another has that one's.
+    """
+    served_at: _dt.datetime | None = None
+    """When a node first served it: since `created_at`, that is how long its roll-out took. Absent:
+    none has yet.
+    """
+
+
+@_dc.dataclass(kw_only=True)
+class RevisionFile:
+    """RevisionFile is a file of a revision."""
+
+    path: str = ""
+    """Its path in the artifact."""
+    size_bytes: int = 0
+    """Its size in bytes."""
+    text: str | None = None
+    """Its text. Absent where it is no text in UTF-8, or larger than 512 KiB."""
+
+
+@_dc.dataclass(kw_only=True)
+class RevisionSource:
+    """RevisionSource says where code was in git when it was deployed. It is for people: nothing
+    checks it.
+    """
+
+    commit: str = ""
+    """The commit, in hex."""
+    branch: str = ""
+    """The branch; empty if none was checked out."""
+    message: str = ""
+    """The first line of the commit's message."""
+    dirty: bool = False
+    """Whether files had changes that were not committed."""
 
 
 @_dc.dataclass(kw_only=True)
@@ -683,6 +719,7 @@ class SyncDeploymentService(_rpc.SyncService):
         secrets: Mapping[str, str] | None = None,
         remove_secrets: Sequence[str] = (),
         authorization: bool | None = None,
+        source: RevisionSource | None = None,
     ) -> Deployment:
         """CreateRevision makes an artifact the deployment's next revision, and creates the
         deployment if it does not exist. It answers once the revision is stored; the roll-out
@@ -703,6 +740,7 @@ class SyncDeploymentService(_rpc.SyncService):
             "secrets": secrets,
             "remove_secrets": remove_secrets,
             "authorization": authorization,
+            "source": source,
         }
         call = _rpc.Call("tessera.v1.DeploymentService/CreateRevision", message, harmless=False)
         return self._unary(call, Deployment)
@@ -749,6 +787,30 @@ class SyncDeploymentService(_rpc.SyncService):
         }
         call = _rpc.Call("tessera.v1.DeploymentService/CompareRevisions", message, harmless=True)
         return self._unary(call, CompareRevisionsResponse)
+
+    def get_revision_file(
+        self,
+        *,
+        organization: str = "",
+        deployment: str = "",
+        revision: int = 0,
+        path: str = "",
+    ) -> RevisionFile:
+        """GetRevisionFile reads a file of a revision's artifact as text, as people look at it:
+        what runs of TypeScript is one module, compiled, with the names of its sources above
+        their parts.
+
+        Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND, REVISION_NOT_FOUND: it never existed, is too
+        old to be kept, or has no such file), UNAVAILABLE (STORAGE_UNAVAILABLE).
+        """
+        message: dict[str, _t.Any] = {
+            "organization": organization,
+            "deployment": deployment,
+            "revision": revision,
+            "path": path,
+        }
+        call = _rpc.Call("tessera.v1.DeploymentService/GetRevisionFile", message, harmless=True)
+        return self._unary(call, RevisionFile)
 
     def roll_back_deployment(
         self,
@@ -1146,6 +1208,7 @@ class AsyncDeploymentService(_rpc.AsyncService):
         secrets: Mapping[str, str] | None = None,
         remove_secrets: Sequence[str] = (),
         authorization: bool | None = None,
+        source: RevisionSource | None = None,
     ) -> Deployment:
         """CreateRevision makes an artifact the deployment's next revision, and creates the
         deployment if it does not exist. It answers once the revision is stored; the roll-out
@@ -1166,6 +1229,7 @@ class AsyncDeploymentService(_rpc.AsyncService):
             "secrets": secrets,
             "remove_secrets": remove_secrets,
             "authorization": authorization,
+            "source": source,
         }
         call = _rpc.Call("tessera.v1.DeploymentService/CreateRevision", message, harmless=False)
         return await self._unary(call, Deployment)
@@ -1212,6 +1276,30 @@ class AsyncDeploymentService(_rpc.AsyncService):
         }
         call = _rpc.Call("tessera.v1.DeploymentService/CompareRevisions", message, harmless=True)
         return await self._unary(call, CompareRevisionsResponse)
+
+    async def get_revision_file(
+        self,
+        *,
+        organization: str = "",
+        deployment: str = "",
+        revision: int = 0,
+        path: str = "",
+    ) -> RevisionFile:
+        """GetRevisionFile reads a file of a revision's artifact as text, as people look at it:
+        what runs of TypeScript is one module, compiled, with the names of its sources above
+        their parts.
+
+        Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND, REVISION_NOT_FOUND: it never existed, is too
+        old to be kept, or has no such file), UNAVAILABLE (STORAGE_UNAVAILABLE).
+        """
+        message: dict[str, _t.Any] = {
+            "organization": organization,
+            "deployment": deployment,
+            "revision": revision,
+            "path": path,
+        }
+        call = _rpc.Call("tessera.v1.DeploymentService/GetRevisionFile", message, harmless=True)
+        return await self._unary(call, RevisionFile)
 
     async def roll_back_deployment(
         self,

@@ -1,6 +1,7 @@
 /** What a revision changed in the code since another one, which the address names. */
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
+import { useState } from "react";
 import type {
   ChangeKindJson,
   CompareRevisionsResponseJson,
@@ -18,7 +19,9 @@ import { Notice } from "../../ui/notice.tsx";
 import { bytes } from "../../ui/quantity.ts";
 import { Status, type Tone } from "../../ui/status.tsx";
 import { type ComparisonSearch, readComparison } from "./comparison-search.ts";
+import { FileDiff } from "./file-diff.tsx";
 import { useDeploymentName } from "./frame.tsx";
+import { RolloutLog } from "./rollout-log.tsx";
 
 interface ComparisonProps {
   readonly revisions: readonly RevisionJson[];
@@ -30,18 +33,29 @@ export function Comparison({ revisions, revision, base }: ComparisonProps) {
   const organization = useOrganization();
   const name = useDeploymentName();
   const { data, error } = useQuery(comparisonOf(organization, name, { revision, base }));
+  const asked = revisions.find((one) => one.revision === revision);
   const numbers = revisions.map((one) => one.revision ?? 0);
   return (
     <section aria-labelledby="comparison">
       <h2 id="comparison">
-        What revision {revision} changed since {base}
+        {revision === base
+          ? `Revision ${revision}`
+          : `What revision ${revision} changed since ${base}`}
       </h2>
       <div className="filters">
         <Choice label="Revision" value={revision} numbers={numbers} name="revision" />
         <Choice label="Compared with" value={base} numbers={numbers} name="base" />
       </div>
       {error && <Notice kind="error">{messageOf(error)}</Notice>}
-      {data === undefined ? error === null && <Loading /> : <Changes found={data} />}
+      {data === undefined
+        ? error === null && <Loading />
+        : revision !== base && <Changes found={data} />}
+      {asked !== undefined && (
+        <>
+          <h3>The log of its roll-out</h3>
+          <RolloutLog of={asked} />
+        </>
+      )}
     </section>
   );
 }
@@ -97,20 +111,48 @@ function Changes({ found }: { readonly found: CompareRevisionsResponseJson }) {
           ]}
         />
       )}
-      <DataTable
-        label="Files that differ"
-        items={files}
-        keyOf={({ path = "" }) => path}
-        columns={[
-          { name: "File", cell: ({ path }) => <code>{path}</code> },
-          { name: "Change", cell: ({ kind }) => <Change kind={kind} /> },
-          { name: "Size", cell: sizesOf },
-        ]}
-      />
+      <div className="changed-files">
+        {files.map((file) => (
+          <ChangedFile key={file.path} file={file} found={found} />
+        ))}
+      </div>
       {changedFiles > files.length && (
         <p className="secondary">and {counted(changedFiles - files.length, "more file")}</p>
       )}
     </>
+  );
+}
+
+/** A file that differs: with the first look at it, its lines. */
+function ChangedFile({
+  file,
+  found,
+}: {
+  readonly file: FileChangeJson;
+  readonly found: CompareRevisionsResponseJson;
+}) {
+  const { path = "" } = file;
+  // The map of a compiled module is for machines.
+  const [isOpen, setOpen] = useState(!path.endsWith(".map") && (found.files ?? []).length <= 3);
+  return (
+    <details
+      className="changed-file"
+      open={isOpen}
+      onToggle={({ currentTarget }) => setOpen(currentTarget.open)}
+    >
+      <summary>
+        <code>{path}</code>
+        <Change kind={file.kind} />
+        <span className="secondary">{sizesOf(file)}</span>
+      </summary>
+      {isOpen && (
+        <FileDiff
+          file={file}
+          revision={found.revision?.revision ?? 0}
+          base={found.base?.revision ?? 0}
+        />
+      )}
+    </details>
   );
 }
 

@@ -8,13 +8,18 @@ import { revisionsOf } from "../../api/deployments.ts";
 import { useOrganization } from "../../api/session.ts";
 import { Button } from "../../ui/button.tsx";
 import { Confirm } from "../../ui/confirm.tsx";
+import { counted } from "../../ui/counted.ts";
 import { DataTable } from "../../ui/data-table.tsx";
+import { between } from "../../ui/duration.ts";
+import { bytes } from "../../ui/quantity.ts";
 import { Status } from "../../ui/status.tsx";
 import { Time } from "../../ui/time.tsx";
 import { useToast } from "../../ui/toasts.tsx";
 import { Comparison } from "./comparison.tsx";
 import type { ComparisonSearch } from "./comparison-search.ts";
 import { DeploymentFrame } from "./frame.tsx";
+import { RollbackPreview } from "./rollback-preview.tsx";
+import { DeploymentState } from "./state.tsx";
 
 const route = getRouteApi("/signed-in/o/$organization/deployments/$deployment/revisions");
 
@@ -54,26 +59,29 @@ function RevisionTable({ deployment }: { readonly deployment: DeploymentJson }) 
           },
           { name: "Code", cell: (one) => <Code revision={one} /> },
           {
-            name: "Endpoints",
-            cell: ({ endpoints }) => endpoints?.map((endpoint) => endpoint.name).join(", "),
+            name: "Deployed",
+            cell: ({ createdAt, createdBy }) => (
+              <>
+                {createdAt !== undefined && <Time at={createdAt} />}
+                <span className="secondary">{createdBy}</span>
+              </>
+            ),
           },
-          { name: "By", cell: ({ createdBy }) => createdBy },
-          {
-            name: "When",
-            cell: ({ createdAt }) => createdAt !== undefined && <Time at={createdAt} />,
-          },
+          { name: "Roll-out", cell: (one) => <Rollout of={one} deployment={deployment} /> },
           {
             name: "Changes",
-            cell: ({ revision = 0 }) =>
-              revisions.some((one) => one.revision === revision - 1) && (
+            cell: ({ revision = 0 }) => {
+              const hasBase = revisions.some((one) => one.revision === revision - 1);
+              return (
                 <Link
                   to="/o/$organization/deployments/$deployment/revisions"
                   params={{ organization, deployment: name }}
-                  search={{ revision, base: revision - 1 }}
+                  search={{ revision, base: hasBase ? revision - 1 : revision }}
                 >
-                  since {revision - 1}
+                  {hasBase ? `since ${revision - 1}, and log` : "log"}
                 </Link>
-              ),
+              );
+            },
           },
         ]}
         actions={(one) =>
@@ -106,20 +114,64 @@ function RevisionTable({ deployment }: { readonly deployment: DeploymentJson }) 
           }}
           onClose={() => setChosen(undefined)}
         >
-          <p>Its code runs again as a new revision. Callers notice nothing while it takes over.</p>
+          <RollbackPreview
+            revision={chosen.revision ?? 0}
+            base={deployment.targetRevision ?? 0}
+            deployment={deployment}
+          />
         </Confirm>
       )}
     </>
   );
 }
 
-function Code({ revision: { digest, files, sizeBytes } }: { readonly revision: RevisionJson }) {
+/** What was deployed: its commit, where one was told, or else its artifact. */
+function Code({ revision: { digest, files = 0, sizeBytes, source } }: CodeProps) {
+  const size = `${counted(files, "file")}, ${bytes(Number(sizeBytes ?? 0))}`;
+  if (source === undefined) {
+    return (
+      <>
+        <code>{digest?.slice(0, 12)}</code>
+        <span className="secondary">{size}</span>
+      </>
+    );
+  }
+  const { commit = "", branch, message, dirty = false } = source;
   return (
     <>
-      <code>{digest?.slice(0, 12)}</code>
+      <bdi>{message || "no message"}</bdi>
       <span className="secondary">
-        {files} files, {Math.ceil(Number(sizeBytes ?? 0) / 1024)} KiB
+        <code title={commit}>{commit.slice(0, 8)}</code>
+        {branch && (
+          <>
+            {" "}
+            on <bdi>{branch}</bdi>
+          </>
+        )}
+        {dirty && ", and more that is not committed"}
       </span>
     </>
+  );
+}
+
+interface CodeProps {
+  readonly revision: RevisionJson;
+}
+
+/** How long it took until the revision served, or where it is. */
+function Rollout({
+  of: { revision, createdAt = "", servedAt },
+  deployment,
+}: {
+  readonly of: RevisionJson;
+  readonly deployment: DeploymentJson;
+}) {
+  if (servedAt !== undefined) {
+    return between(createdAt, servedAt, 0);
+  }
+  return revision === deployment.targetRevision ? (
+    <DeploymentState deployment={deployment} />
+  ) : (
+    <span className="secondary">never served</span>
   );
 }

@@ -241,6 +241,10 @@ const modelList = page(
   "/models",
   lazyRouteComponent(() => loaded(import("./pages/models/models.tsx")), "Models"),
 );
+const machineList = page(
+  "/machines",
+  lazyRouteComponent(() => loaded(import("./pages/machines/machines.tsx")), "Machines"),
+);
 const tokenList = createRoute({
   getParentRoute: () => organization,
   path: "/tokens",
@@ -278,6 +282,7 @@ const routeTree = root.addChildren([
       ]),
       taskList,
       modelList,
+      machineList,
       tokenList,
       memberList,
       auditLog,

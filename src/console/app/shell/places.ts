@@ -14,6 +14,7 @@ const PATHS = [
   "/o/$organization/deployments",
   "/o/$organization/tasks",
   "/o/$organization/models",
+  "/o/$organization/machines",
   "/o/$organization/tokens",
   "/o/$organization/members",
   "/o/$organization/audit",
@@ -45,6 +46,12 @@ export const PLACES: readonly ConsolePlace[] = [
     to: "/o/$organization/models",
     key: "w",
     icon: "M8 1.8c3 0 5.5.9 5.5 2.2S11 6.2 8 6.2 2.5 5.3 2.5 4 5 1.8 8 1.8zM2.5 4v8c0 1.3 2.5 2.2 5.5 2.2s5.5-.9 5.5-2.2V4M2.5 8c0 1.3 2.5 2.2 5.5 2.2s5.5-.9 5.5-2.2",
+  },
+  {
+    label: "Machines",
+    to: "/o/$organization/machines",
+    key: "h",
+    icon: "M2.5 3h11v7.5h-11zM5.5 13.5h5M8 10.5v3M5 5.5h3",
   },
   {
     label: "API Tokens",

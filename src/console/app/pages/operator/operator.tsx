@@ -1,8 +1,9 @@
 /** The platform as its operators see it: nodes, organizations and the database. */
 import { useSuspenseInfiniteQuery, useSuspenseQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
 import type { OperatedOrganizationJson } from "../../../../../gen/tessera/v1/operator_pb.js";
 import { allOrganizations, platform } from "../../api/operator.ts";
-import { usePerson } from "../../api/session.ts";
+import { useOrganization, usePerson } from "../../api/session.ts";
 import { Button } from "../../ui/button.tsx";
 import { Command } from "../../ui/command.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
@@ -11,15 +12,21 @@ import { Facts } from "../../ui/facts.tsx";
 import { Page } from "../../ui/page.tsx";
 import { bytes } from "../../ui/quantity.ts";
 import { Time } from "../../ui/time.tsx";
-import { Nodes } from "./nodes.tsx";
 
 export function Operator() {
   const { isOperator } = usePerson();
+  const organization = useOrganization();
   return (
-    <Page title="Platform" description="What runs it, and who is on it.">
+    <Page title="Platform" description="Who is on it, and its database.">
       {isOperator ? (
         <>
-          <Nodes />
+          <p className="secondary">
+            Its nodes are among the{" "}
+            <Link to="/o/$organization/machines" params={{ organization }}>
+              machines
+            </Link>
+            .
+          </p>
           <Organizations />
           <Database />
         </>

@@ -63,7 +63,8 @@ export function Deployments() {
             },
             {
               name: "Changed",
-              cell: ({ updatedAt }) => updatedAt !== undefined && <Time at={updatedAt} />,
+              cell: ({ updatedAt }) =>
+                updatedAt !== undefined && <Time at={updatedAt} style="narrow" />,
             },
           ]}
         />
@@ -103,4 +104,7 @@ function DeploymentLink({ name }: { readonly name: string }) {
 
 /** Such as `1 of 1–4`. */
 const workersOf = ({ workers = 0, settings }: DeploymentJson): string =>
-  `${workers} of ${settings?.minWorkers ?? 0}–${settings?.maxWorkers ?? 0}`;
+  `${workers} of ${settings?.minWorkers ?? 0}–${settings?.maxWorkers ?? 0}`.replaceAll(
+    " ",
+    "\u00a0",
+  );

@@ -94,8 +94,13 @@ export function revisionTable(
   { revision: serving, settings }: Deployment,
 ): Table {
   const hasSecrets = (settings?.secretNames.length ?? 0) > 0;
+  const hasCommits = revisions.some(({ source }) => source !== undefined);
   return table(
-    ["REVISION", "DIGEST", "FILES", "SIZE", "CREATED", "BY", "COMMIT", ""],
+    [
+      ...["REVISION", "DIGEST", "FILES", "SIZE", "CREATED", "BY"],
+      ...(hasCommits ? ["COMMIT"] : []),
+      "",
+    ],
     revisions.map((one) => [
       String(one.revision),
       one.digest.slice(0, 12),
@@ -103,7 +108,7 @@ export function revisionTable(
       `${(Number(one.sizeBytes) / 1024).toFixed(0)} KiB`,
       moment(one.createdAt),
       one.createdBy,
-      commitText(one),
+      ...(hasCommits ? [commitText(one)] : []),
       noteOf(one, { serving, hasSecrets }),
     ]),
     { empty: "Nothing has been deployed yet", drop: ["FILES", "SIZE", "DIGEST"] },

@@ -14,9 +14,13 @@ const ENCODINGS = {
 /** Smallest text that is compressed: pages of the console load many that are small. */
 const MIN_TEXT_BYTES = 256;
 
-/** Writes compressed copies beside the texts of a folder and of those below it. */
-export function compress(folder: string, encodings: readonly (keyof typeof ENCODINGS)[]): void {
-  for (const name of globSync("**/*.{html,js,css,svg}", { cwd: folder })) {
+/** Writes compressed copies beside the texts of a folder and of those below it, but for those excluded. */
+export function compress(
+  folder: string,
+  encodings: readonly (keyof typeof ENCODINGS)[],
+  exclude: readonly string[] = [],
+): void {
+  for (const name of globSync("**/*.{html,js,css,svg}", { cwd: folder, exclude })) {
     const path = join(folder, name);
     const content = readFileSync(path);
     for (const encoding of content.length < MIN_TEXT_BYTES ? [] : encodings) {

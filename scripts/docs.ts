@@ -8,8 +8,9 @@ const FOLDER = "dist/docs";
 export async function buildDocumentation(): Promise<void> {
   await build("docs");
   copyFileSync("src/console/app/favicon.svg", `${FOLDER}/favicon.svg`);
-  // Every browser takes it; a second encoding would only make the package larger.
-  compress(FOLDER, ["gz"]);
+  // Every browser takes it; a second encoding would only make the package larger, as would a second
+  // copy of the decisions, a tenth of the package, which few people read.
+  compress(FOLDER, ["gz"], ["decisions/**", "assets/decisions_*"]);
 }
 
 if (import.meta.main) {

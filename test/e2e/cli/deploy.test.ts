@@ -342,7 +342,7 @@ describe("the command line of tessera deploy", () => {
   ])("refuses %s %s before anything is done", async (flag, value) => {
     const { code, stdout, stderr } = await to.run(["deploy", SUMMARIZER, flag, value]);
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
-    expect(stderr).toMatch(new RegExp(`^tessera: .*(?:${flag}|name)`));
+    expect(stderr).toMatch(new RegExp(`^tessera: .*(?:${flag}|name)`, "i"));
     expect(stderr).not.toContain("sesame");
   });
 

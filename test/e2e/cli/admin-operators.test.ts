@@ -31,7 +31,7 @@ it("lists nodes and operators, makes a person one, and says when the address is 
   expect(added).toMatchObject({ code: 0 });
   expect(added.stderr).toBe(
     "bob@example.com is an operator now\n" +
-      "The address is not proved: the account is that of whoever opened its link.\n",
+      "The address is not proved: the account belongs to the person who opened its link.\n",
   );
   const both = await admin("operators", "list", "--output", "json");
   expect(JSON.parse(both.stdout)).toMatchObject([

@@ -94,7 +94,7 @@ it.each([
       env: { ...process.env, ...env },
       timeout: 60_000,
     }).catch((err) => err);
-    expect(failed.code).toBe(1);
+    expect(failed.code).toBe(2);
     expect(failed.stderr).toContain(hint);
     expect(failed.stderr).not.toContain("    at ");
   },

@@ -33,6 +33,11 @@ const STATUSES: readonly TaskStatus[] = [
   "cancelled",
 ];
 
+/** The numbers by which a status is stored. */
+export function storedStatuses(status: TaskStatus): number[] {
+  return status === "queued" ? [STATUS.scheduled, STATUS.ready] : [STATUS[status]];
+}
+
 /** The status of a task by the number that is stored. */
 export function statusOf(stored: unknown): TaskStatus {
   return STATUSES[Number(stored)] ?? "queued";
@@ -142,7 +147,7 @@ export function keyHeldBy(
 /** Adapters know the protocol by its types alone. */
 export { isBare } from "../protocol/messages.ts";
 
-/** Characters of arguments that stand in the row of a task whose arguments are elsewhere. */
+/** Characters of the arguments that the row of a task keeps, where the arguments are stored elsewhere. */
 const MAX_PREVIEW_CHARACTERS = 500;
 
 /** How the JSON of a payload begins, by which lists show and find it. */

@@ -41,7 +41,7 @@ export function getRevisionFile(options: RevisionFileOptions): GetRevisionFile {
   };
 }
 
-/** The text of a file; undefined for one that is none, or too large to be shown. */
+/** The text of a file; undefined for a file that is binary, or too large to be shown. */
 async function readText(
   { sha256, size }: IndexedFile,
   {

@@ -1,21 +1,12 @@
 /** Lists tasks in pages, with a bounded scan per page. */
 import type { TaskListing } from "../listing.ts";
 import type { Storage } from "../storage.ts";
+import { storedStatuses } from "../stored.ts";
 import { TASK_COLUMNS, toTask } from "./rows.ts";
-import { STATUS } from "./schema.ts";
 import { prepared, type Session } from "./session.ts";
 
 /** Rows scanned for one page, so that a filter with few matches does not read them all. */
 const MAX_SCANNED_ROWS = 5_000;
-
-/** The stored values of each status. */
-const STORED = {
-  queued: [STATUS.scheduled, STATUS.ready],
-  running: [STATUS.running],
-  success: [STATUS.success],
-  failure: [STATUS.failure],
-  cancelled: [STATUS.cancelled],
-};
 
 const LIST = prepared(
   "list_tasks",
@@ -46,7 +37,7 @@ export async function listTasks(
     before ?? "~",
     hasFilter(listing) ? Math.max(MAX_SCANNED_ROWS, limit + 1) : limit + 1,
     endpoint ?? null,
-    status === undefined ? null : STORED[status],
+    status === undefined ? null : storedStatuses(status),
     createdFromMs ?? null,
     createdBeforeMs ?? null,
     limit + 1,

@@ -1,6 +1,6 @@
 /** Searches tasks of several deployments, and counts them, with bounded scans (`task-search.ts`). */
-import type { TaskStatus } from "../../tasks/task.ts";
 import type { StateCounts, TaskCountQuery, TaskSearchPage, TaskSearchQuery } from "../listing.ts";
+import { storedStatuses } from "../stored.ts";
 import {
   countedRows,
   countsOf,
@@ -109,10 +109,6 @@ export async function searchTasks(
     .map((row) => ({ ...toTask(row), argumentsPreview: String(row.preview ?? "") }));
   const floor = rows[0]?.floor;
   return pageOf(asked, found, typeof floor === "string" ? floor : undefined);
-}
-
-function storedStatuses(status: TaskStatus): number[] {
-  return status === "queued" ? [STATUS.scheduled, STATUS.ready] : [STATUS[status]];
 }
 
 /** Counts what fits of the newest rows of each deployment in one source, and all that were read. */

@@ -1,8 +1,8 @@
 /** Searches tasks of several deployments, and counts them, with bounded scans (`task-search.ts`). */
 import type { SQLInputValue } from "node:sqlite";
-import type { TaskStatus } from "../../tasks/task.ts";
 import type { StateCounts, TaskCountQuery, TaskSearchPage, TaskSearchQuery } from "../listing.ts";
 import type { TaskKey } from "../storage.ts";
+import { storedStatuses } from "../stored.ts";
 import {
   countedRows,
   countsOf,
@@ -114,10 +114,6 @@ export function searchTasks(db: SqliteDatabase, search: TaskSearchQuery): TaskSe
     argumentsPreview: String(row.preview ?? ""),
   }));
   return pageOf(search, tasks, floor);
-}
-
-function storedStatuses(status: TaskStatus): number[] {
-  return status === "queued" ? [STATUS.scheduled, STATUS.ready] : [STATUS[status]];
 }
 
 /** What is counted, by the smallest index that has it. Tasks that live are few, and in any order. */

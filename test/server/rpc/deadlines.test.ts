@@ -207,6 +207,33 @@ describe("a deadline beyond the longest timer is clamped", () => {
     expect(status ?? trailers["grpc-status"] ?? head["grpc-status"]).toBe("0");
   });
 
+  it.each([
+    ["gRPC", { "content-type": "application/grpc+proto", "grpc-timeout": "99999999H" }],
+    ["gRPC-Web", { "content-type": "application/grpc-web+proto", "grpc-timeout": "99999999H" }],
+  ])("over %s, also while its message arrives in parts", async (_name, headers) => {
+    const stream = session.request({
+      ":method": "POST",
+      ":path": `${SERVICE}/GetTask`,
+      te: "trailers",
+      ...headers,
+    });
+    const responded = once(stream, "response");
+    const body = encodeEnvelope(0, getTask("a"));
+    stream.write(body.subarray(0, 3));
+    if (session.connecting) {
+      await once(session, "connect");
+    }
+    // A timer of the shortest time would have fired by then.
+    for (const untilMs = performance.now() + 20; performance.now() < untilMs; ) {
+      await new Promise((answered) => session.ping(answered));
+    }
+    stream.end(body.subarray(3));
+    const [head] = (await responded) as [IncomingHttpHeaders];
+    const chunks: Buffer[] = await stream.toArray();
+    expect(head["grpc-status"] ?? "0").toBe("0");
+    expect(Buffer.concat(chunks).subarray(5).toString()).toContain("a");
+  });
+
   it.each(["application/proto", "application/json"])("over Connect in %s", async (contentType) => {
     const headers = { "content-type": contentType, "connect-timeout-ms": "9999999999" };
     const body = contentType.endsWith("json") ? Buffer.from('{"taskId":"a"}') : getTask("a");

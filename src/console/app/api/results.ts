@@ -10,7 +10,7 @@ import { fullName, type TaskName } from "./tasks.ts";
 
 /** Of a longer text or JSON the page loads the beginning: its browser would stand still over it. */
 const MAX_TEXT_BYTES = 4 * 1024 * 1024;
-/** Of what is shown by the browser itself, such as a picture, and of what is only told of. */
+/** A picture, a sound or a film, which the browser shows by itself. */
 const MAX_MEDIA_BYTES = 64 * 1024 * 1024;
 
 /** The most that an answer of a type loads into a page. */

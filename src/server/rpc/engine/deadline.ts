@@ -100,10 +100,12 @@ const GRPC_UNITS_MS: Readonly<Record<string, number>> = {
   n: 0.000_001,
 };
 
-/** The time that `grpc-timeout` allows; undefined for other text. */
+/** The time that `grpc-timeout` allows, at most as long as a timer runs; undefined for other text. */
 export function grpcTimeoutOf(text: string): number | undefined {
   const [, amount, unit = ""] = /^(\d{1,8})([HMSmun])$/.exec(text) ?? [];
-  return amount === undefined ? undefined : Number(amount) * (GRPC_UNITS_MS[unit] ?? 0);
+  return amount === undefined
+    ? undefined
+    : Math.min(Number(amount) * (GRPC_UNITS_MS[unit] ?? 0), MAX_TIMER_MS);
 }
 
 /**
@@ -117,10 +119,10 @@ export function grpcTimeoutOf(text: string): number | undefined {
 export function clampTimeout(header: Headers): number | undefined {
   const timeoutMs = grpcTimeoutOf(header.get("grpc-timeout") ?? "");
   if (timeoutMs !== undefined) {
-    if (timeoutMs > MAX_TIMER_MS) {
+    if (timeoutMs === MAX_TIMER_MS) {
       header.set("grpc-timeout", `${Math.floor(MAX_TIMER_MS / 1_000)}S`);
     }
-    return Math.min(timeoutMs, MAX_TIMER_MS);
+    return timeoutMs;
   }
   const connect = header.get("connect-timeout-ms") ?? "";
   if (!/^\d{1,10}$/.test(connect)) {

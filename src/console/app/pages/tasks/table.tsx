@@ -17,7 +17,7 @@ const BLOCK_PX = 88;
 /** Rows beyond the view that are there before they are scrolled to. */
 const MAX_OVERSCAN = 12;
 
-/** So many rows before the end, more are asked for: not of a first page that nobody scrolls. */
+/** The table asks for more when this many rows are left below the view, and not before anybody scrolls. */
 const MIN_ROWS_AHEAD = 30;
 
 const COLUMNS = ["Task", "State", "Endpoint", "Arguments", "Outcome", "Submitted", "Ran for"];

@@ -10,6 +10,7 @@
  * Builds are reproducible: nothing in the artifact depends on the service's path on
  * this machine, on the time of the build or on the user.
  */
+
 import { mkdtemp, realpath, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
@@ -38,6 +39,7 @@ import {
 import { lockedImage } from "./images/build.ts";
 import { includedFiles } from "./include.ts";
 import { type ArtifactIndex, createIndex, digestOf, ENTRY_NAME, writeIndex } from "./index-file.ts";
+import { KnownDigests } from "./known-digests.ts";
 import { lockedPackages } from "./layers/build.ts";
 import { type FindPackage, packageFinder } from "./packages.ts";
 import { wholePath } from "./parts.ts";
@@ -224,8 +226,10 @@ async function describeArtifact(
   content: ReadonlyMap<string, FileSource>,
   options: BuildOptions & Pick<ProbeOptions, "root" | "source">,
 ): Promise<Described> {
-  const { root, source, env = {}, readyTimeoutMs = PROBE_READY_TIMEOUT_MS, signal } = options;
-  const files = await indexFiles(content);
+  const { root, source, env = {}, python, signal } = options;
+  const { readyTimeoutMs = PROBE_READY_TIMEOUT_MS } = options;
+  const known = python && (await KnownDigests.read(python.cacheFolder));
+  const files = await indexFiles(content, known);
   const native = files.some(({ path }) => isNative(wholePath(path)));
   const temporary = await mkdtemp(join(tmpdir(), "tessera-build-"));
   try {
@@ -236,7 +240,7 @@ async function describeArtifact(
     const probed = await nodeService(folder, { native, scratchFolder });
     const service = await probeService(probed, scratchFolder, probe).catch(async (err: unknown) => {
       // Most services load without what they need of a system, which takes a while to be there.
-      const sandbox = await findSandbox("auto", options.python?.searchPath ?? "");
+      const sandbox = await findSandbox("auto", python?.searchPath ?? "");
       await using system = await systemFor(err, NOTHING_READ, { sandbox, options });
       const launch = launchersFor(sandbox)(probed);
       return await probeService({ ...probed, launch, system }, scratchFolder, probe);

@@ -6,6 +6,7 @@ import { relative, sep } from "node:path";
 import { Readable } from "node:stream";
 import { ArtifactError, quoted } from "./artifact-error.ts";
 import { ENTRY_NAME, INDEX_NAME, type IndexedFile, MAX_ARTIFACT_FILE_BYTES } from "./index-file.ts";
+import type { KnownDigests } from "./known-digests.ts";
 import { descriptionsOf, type FindPackage, type InstalledPackage } from "./packages.ts";
 import { MAX_PART_BYTES, PARTS_FOLDER, partPath, placed } from "./parts.ts";
 import { writeFiles } from "./unpack.ts";
@@ -162,16 +163,26 @@ export function addParts(
   }
 }
 
-/** Reads every file once to get its size and digest. */
-export async function indexFiles(content: ReadonlyMap<string, FileSource>): Promise<IndexedFile[]> {
+/**
+ * Reads every file once to get its size and digest, but for the parts of large files whose digests
+ * are `known`.
+ */
+export async function indexFiles(
+  content: ReadonlyMap<string, FileSource>,
+  known?: KnownDigests,
+): Promise<IndexedFile[]> {
   const files: IndexedFile[] = [];
   for (const [path, source] of content) {
-    files.push({ path, ...(await factsOf(source)) });
+    files.push({ path, ...(await factsOf(source, known)) });
   }
+  await known?.save();
   return files;
 }
 
-async function factsOf(source: FileSource): Promise<Omit<IndexedFile, "path">> {
+async function factsOf(
+  source: FileSource,
+  known: KnownDigests | undefined,
+): Promise<Omit<IndexedFile, "path">> {
   const hash = createHash("sha256");
   if (source instanceof Uint8Array) {
     const sha256 = hash.update(source).digest("hex");
@@ -185,12 +196,17 @@ async function factsOf(source: FileSource): Promise<Omit<IndexedFile, "path">> {
       `${path} has ${announced} bytes; a file in an artifact may have at most ${MAX_ARTIFACT_FILE_BYTES}`,
     );
   }
-  let size = 0;
-  for await (const chunk of openSource(source)) {
-    hash.update(chunk);
-    size += chunk.length;
-  }
-  return { size, sha256: hash.digest("hex"), executable: (mode & 0o100) !== 0 };
+  let size = isPart ? source.end - source.start : 0;
+  const read = async (): Promise<string> => {
+    size = 0;
+    for await (const chunk of openSource(source)) {
+      hash.update(chunk);
+      size += chunk.length;
+    }
+    return hash.digest("hex");
+  };
+  const sha256 = isPart && known ? await known.digestOf(source, read) : await read();
+  return { size, sha256, executable: (mode & 0o100) !== 0 };
 }
 
 /** True for the name of native code, which runs on one platform only. */

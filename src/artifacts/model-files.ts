@@ -7,6 +7,7 @@ import { dirname, join, relative, resolve, sep } from "node:path";
 import { ArtifactError, quoted } from "./artifact-error.ts";
 import { type FileSource, indexFiles, inParts, openSource } from "./content.ts";
 import type { IndexedFile } from "./index-file.ts";
+import type { KnownDigests } from "./known-digests.ts";
 import { type CheckedModelIndex, createModelIndex, MAX_MODEL_FILES } from "./model-index.ts";
 import { verified } from "./verified.ts";
 
@@ -18,8 +19,11 @@ export interface ModelFolder extends CheckedModelIndex {
   open(file: IndexedFile): AsyncIterable<Uint8Array>;
 }
 
-/** Reads a folder, each file once. Rejects with an `ArtifactError` for what a model may not have. */
-export async function readModelFolder(folder: string): Promise<ModelFolder> {
+/**
+ * Reads a folder, each file once, but for what is `known`. Rejects with an `ArtifactError` for what
+ * a model may not have.
+ */
+export async function readModelFolder(folder: string, known?: KnownDigests): Promise<ModelFolder> {
   const root = resolve(folder);
   const content = new Map<string, FileSource>();
   for await (const path of filesIn(root)) {
@@ -39,7 +43,7 @@ export async function readModelFolder(folder: string): Promise<ModelFolder> {
     }
   }
   const parted = await inParts(content);
-  const checked = createModelIndex(await indexFiles(parted));
+  const checked = createModelIndex(await indexFiles(parted, known));
   return {
     ...checked,
     open: (file) => {

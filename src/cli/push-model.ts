@@ -25,9 +25,11 @@ export async function pushFolder(
   const { client, organization, terminal, clock } = call;
   progress.step(`reading ${folder} …`);
   const { ArtifactError } = await import("../artifacts/artifact-error.ts");
+  const { KnownDigests } = await import("../artifacts/known-digests.ts");
   const { readModelFolder } = await import("../artifacts/model-files.ts");
   try {
-    const read = await readModelFolder(folder);
+    const known = await KnownDigests.read(call.environment.cacheFolder);
+    const read = await readModelFolder(folder, known);
     const upload = async (): Promise<void> => {
       const done = await uploadMissing({
         ...{ client, organization, index: read.index, signal },

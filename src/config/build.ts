@@ -1,6 +1,5 @@
 /** The environment of `tessera build` and `tessera deploy`, for services in Python. */
-import { homedir } from "node:os";
-import { isAbsolute, join } from "node:path";
+import { cacheFolderOf } from "./cloud.ts";
 
 export interface BuildEnvironment {
   /** `VIRTUAL_ENV`: the virtual environment that is active in the shell. */
@@ -17,13 +16,10 @@ export interface BuildEnvironment {
 
 /** Reads the environment of a build. */
 export function readBuildEnvironment(env: NodeJS.ProcessEnv): BuildEnvironment {
-  const named = env.XDG_CACHE_HOME ?? "";
-  // The specification says to ignore relative paths.
-  const cacheHome = isAbsolute(named) ? named : join(env.HOME || homedir(), ".cache");
   return Object.freeze({
     activeEnvironment: env.VIRTUAL_ENV || undefined,
     uv: env.TESSERA_UV || undefined,
-    cacheFolder: join(cacheHome, "tessera"),
+    cacheFolder: cacheFolderOf(env),
     searchPath: env.PATH ?? "",
     env,
   });

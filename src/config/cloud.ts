@@ -14,6 +14,11 @@ export interface CloudEnvironment {
    * (XDG Base Directory Specification), on Windows `%APPDATA%\tessera`.
    */
   readonly configFolder: string;
+  /**
+   * Kept for the next command, and free to be lost: `$XDG_CACHE_HOME/tessera` or
+   * `~/.cache/tessera`.
+   */
+  readonly cacheFolder: string;
   /** Whether the person who typed the command would see a browser opened here. */
   readonly canOpenBrowser: boolean;
 }
@@ -33,8 +38,16 @@ export function readCloudEnvironment(
     apiEndpoint: env.SERVICE_CLOUD_API_ENDPOINT || undefined,
     token: env.TESSERA_TOKEN || undefined,
     configFolder: join(configHome(env, platform), "tessera"),
+    cacheFolder: cacheFolderOf(env),
     canOpenBrowser: canOpenBrowser(env, platform),
   });
+}
+
+/** The folder for what the next command can use, and which may be lost. */
+export function cacheFolderOf(env: NodeJS.ProcessEnv): string {
+  const named = env.XDG_CACHE_HOME ?? "";
+  // The specification says to ignore relative paths.
+  return join(isAbsolute(named) ? named : join(env.HOME || homedir(), ".cache"), "tessera");
 }
 
 function configHome(env: NodeJS.ProcessEnv, platform: NodeJS.Platform): string {

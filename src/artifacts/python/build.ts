@@ -53,6 +53,7 @@ import {
   WHEELS_FOLDER,
   writeIndex,
 } from "../index-file.ts";
+import { KnownDigests } from "../known-digests.ts";
 import { lockedPackages } from "../layers/build.ts";
 import { wholePath } from "../parts.ts";
 import { currentPlatform } from "../platform.ts";
@@ -109,7 +110,7 @@ export async function buildPythonArtifact(
   onStep?.("read");
   const wheels = await wheelFiles(paths);
   const content = new Map([...sources.content, [LOCK_NAME, Buffer.from(lock)] as const]);
-  const own = await indexFiles(content);
+  const own = await indexFiles(content, await KnownDigests.read(python.cacheFolder));
   const brought = await indexFiles(wheels);
   const open = ({ path }: IndexedFile) => openSource(wheels.get(path) ?? "");
   const environment = await environments.hold(

@@ -15,10 +15,11 @@ import { benchPython } from "./python/compare.ts";
 import { benchRate } from "./rate.ts";
 import { benchRemote } from "./remote.ts";
 import { benchScrapes } from "./scrapes.ts";
+import { benchStatements } from "./statements.ts";
 import { machine } from "./table.ts";
 import { benchTokens } from "./tokens.ts";
 
-const { figures, peers, connections, database, quick, number } = options();
+const { figures, peers, connections, database, against, quick, number } = options();
 
 /** Parses the options; exits on a usage error or for help. */
 function options(): BenchOptions {
@@ -145,6 +146,13 @@ for (const name of figures) {
           aborts: quick ? 20 : 300,
           idleSeconds: quick ? 10 : 60,
         },
+        write,
+      );
+      break;
+    case "statements":
+      await benchStatements(
+        backends,
+        { rounds: number("rounds", 5, 1), batches: quick ? 40 : 120, against },
         write,
       );
       break;

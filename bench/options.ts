@@ -13,6 +13,7 @@ const FIGURES: Readonly<Record<string, string>> = {
   python: "services in Python, beside bentoml serve",
   remote: "workers that join, beside the node's own",
   scrapes: "what callers wait longer while a Prometheus reads",
+  statements: "what a task costs a Postgres, by the size of batches",
 };
 
 const DATABASES = ["sqlite", "postgres"];
@@ -35,6 +36,7 @@ Options:
   --rounds <n>        how often (default: 5; of scrapes 3)
   --seconds <n>       how long each time (default: 4; of rate 15, backlog 3, idle 60, scrapes 5)
   --tasks <n>         size of backlog (default: 100000) and of memory (default: 200000)
+  --against <rev>     a git revision, whose statements are measured beside these
   --database <name>   sqlite or postgres, for all but lifecycles, which have both (default: sqlite)
   --quick             less of everything, to see whether it works
   --help              shows this
@@ -48,6 +50,7 @@ export interface BenchOptions {
   readonly peers: string[];
   readonly connections: number[];
   readonly database: string;
+  readonly against: string | undefined;
   readonly quick: boolean;
   /** Returns a flag's value, or the default for a usual or a quick run. */
   number(flag: "rounds" | "seconds" | "tasks", usual: number, short: number): number;
@@ -64,11 +67,12 @@ export function readOptions(): BenchOptions | undefined {
       seconds: { type: "string" },
       tasks: { type: "string" },
       database: { type: "string", default: "sqlite" },
+      against: { type: "string" },
       quick: { type: "boolean", default: false },
       help: { type: "boolean", default: false },
     },
   });
-  const { quick, database } = values;
+  const { quick, database, against } = values;
   if (values.help) {
     return undefined;
   }
@@ -91,6 +95,7 @@ export function readOptions(): BenchOptions | undefined {
     peers,
     connections: values.connections.split(",").map((text) => positive("connections", text)),
     database,
+    against,
     quick,
     number: (flag, usual, short) => numbers[flag] ?? (quick ? short : usual),
   };

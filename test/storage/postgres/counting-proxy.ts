@@ -12,6 +12,7 @@ export class CountingProxy implements AsyncDisposable {
   readonly #asking = new Set<number>();
   #connections = 0;
   #trips = 0;
+  #requests = 0;
 
   constructor(target: URL) {
     this.#server = createServer((near) => {
@@ -20,6 +21,7 @@ export class CountingProxy implements AsyncDisposable {
       const far = open(Number(target.port), target.hostname);
       near.on("data", (data) => {
         this.#trips += this.#asking.size === 0 ? 1 : 0;
+        this.#requests += this.#asking.has(id) ? 0 : 1;
         this.#asking.add(id);
         far.write(data);
       });
@@ -50,6 +52,11 @@ export class CountingProxy implements AsyncDisposable {
   /** The connections that were opened. */
   get connections(): number {
     return this.#connections;
+  }
+
+  /** The round trips of each connection, together. */
+  get requests(): number {
+    return this.#requests;
   }
 
   /** How many round trips `work` takes. */

@@ -57,9 +57,11 @@ export class Attempts implements AsyncDisposable {
       log,
       now,
       events: new EventWriter({ storage, log, onStored }),
-      onEnd: (running, end) => {
-        this.#running.take(running.begun.task.taskId);
-        return onEnd(running, end);
+      onEnd: async (running, end) => {
+        const record = await onEnd(running, end);
+        // Where its end was given up, nobody else has said so.
+        this.over(running.begun.task);
+        return record;
       },
     };
   }
@@ -84,12 +86,22 @@ export class Attempts implements AsyncDisposable {
     this.#running.set(begun.task.taskId, running);
   }
 
-  /** A task that runs here, as it was claimed. */
+  /**
+   * The end of an attempt is recorded, or somebody else has ended it. Until then it stands as
+   * running: callers that wait for it would otherwise ask the storage, which knows no more.
+   */
+  over({ taskId, attempt }: Pick<Attempt, "taskId" | "attempt">): void {
+    if (this.get(taskId)?.attempt === attempt) {
+      this.#running.take(taskId);
+    }
+  }
+
+  /** A task that runs here, or whose end is being recorded, as it was claimed. */
   get(taskId: string): Task | undefined {
     return this.#running.get(taskId)?.begun.task;
   }
 
-  /** True while the attempt runs here. */
+  /** True while the attempt runs here, or its end is being recorded. */
   has({ taskId, attempt }: Attempt): boolean {
     return this.get(taskId)?.attempt === attempt;
   }
@@ -143,6 +155,8 @@ export class RunningAttempt implements ExecutionListener, PieceSource {
   /** Made on first use, as the next one: few functions report anything. */
   #events: AttemptEvents | undefined;
   #rateLimit: EventRateLimit | undefined;
+  /** Its end may still have to be recorded. */
+  #ended = false;
   /** Why no more of its pieces are taken. */
   #refused: CallFailure | undefined;
 
@@ -152,7 +166,9 @@ export class RunningAttempt implements ExecutionListener, PieceSource {
   }
 
   cancel(): void {
-    this.execution?.abort("cancelled");
+    if (!this.#ended) {
+      this.execution?.abort("cancelled");
+    }
   }
 
   /** Takes what it reported and no write has stored; undefined when it reported nothing. */
@@ -162,6 +178,7 @@ export class RunningAttempt implements ExecutionListener, PieceSource {
   }
 
   onEnd(end: ExecutionEnd): Promise<EndRecord> {
+    this.#ended = true;
     const failure = end.kind === "aborted" ? this.#refused : undefined;
     return this.#listener.onEnd(this, failure ? { kind: "failure", failure } : end);
   }

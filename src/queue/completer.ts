@@ -34,7 +34,7 @@ interface CompleterOptions {
   /** The end is stored, and the task is as it left it. `ran` is undefined when it never ran. */
   onRecorded(task: Task, end: AttemptEnd, ran: RanAttempt | undefined): void;
   /** The end was refused, because somebody else has ended the attempt. */
-  onStale(taskId: string): void;
+  onStale(attempt: Attempt): void;
 }
 
 /** An end that is known only later. Rejects when `givenUp` aborts, and never otherwise. */
@@ -154,7 +154,7 @@ export class Completer {
             logged(attempt, ran),
             "the end of an attempt was refused: its lease had been lost",
           );
-          onStale(attempt.taskId);
+          onStale(attempt);
           return "stale";
         }
         onRecorded(task, end, ran);

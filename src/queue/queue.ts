@@ -96,7 +96,10 @@ export class Queue implements Disposable {
       ...options,
       onRecorded: (task, end, ran) => this.#recorded(task, end, ran),
       // The node that ended it may not have notified the callers that wait here.
-      onStale: (taskId) => changes.publish(taskId),
+      onStale: (attempt) => {
+        this.#attempts.over(attempt);
+        changes.publish(attempt.taskId);
+      },
     });
     const attempts = new Attempts({
       ...options,
@@ -450,6 +453,7 @@ export class Queue implements Disposable {
 
   /** The end of an attempt is stored: its task has ended, or waits for another attempt. */
   #recorded(task: Task, end: AttemptEnd, ran: RanAttempt | undefined): void {
+    this.#attempts.over(task);
     if (end.status === "success") {
       this.tasks.remember(task, end.result);
     }

@@ -45,7 +45,7 @@ async function running(retries = 1) {
     return storage.getTask(key(taskId));
   };
   const dispose = () => storage[Symbol.asyncDispose]();
-  return { queue, taskId, end, [Symbol.asyncDispose]: dispose };
+  return { queue, storage, taskId, end, [Symbol.asyncDispose]: dispose };
 }
 
 it("ends a task with what its function returned", async () => {
@@ -54,6 +54,28 @@ it("ends a task with what its function returned", async () => {
   expect(task).toMatchObject({ status: "success", attempt: 1 });
   const { result } = await it.queue.tasks.result({ taskId: it.taskId });
   expect(result?.json).toBe("7");
+});
+
+it("answers who waits for a task from memory while its end is being recorded", async () => {
+  await using it = await running();
+  let reads = 0;
+  const { storage } = it;
+  const [getTask, endAttempts] = [storage.getTask.bind(storage), storage.endAttempts.bind(storage)];
+  const held = Promise.withResolvers<void>();
+  storage.endAttempts = async (ends) => {
+    await held.promise;
+    return endAttempts(ends);
+  };
+  storage.getTask = (asked) => {
+    reads += 1;
+    return getTask(asked);
+  };
+  const ended = it.end({ kind: "result", result: { json: "7", files: [] } });
+  const waiting = it.queue.tasks.result({ taskId: it.taskId, waitMs: 10_000 });
+  held.resolve();
+  expect((await waiting).result?.json).toBe("7");
+  expect(reads).toBe(0);
+  await ended;
 });
 
 it("tries a failed task again after its backoff, and fails it when it has no tries left", async () => {

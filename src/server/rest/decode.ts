@@ -70,13 +70,12 @@ function locate(desc: DescMessage, json: JsonObject, place: Place): FieldViolati
         )}`,
       };
     }
-    const cause = failure(desc, { [key]: value }, registry);
-    if (cause !== undefined) {
+    if (failure(desc, { [key]: value }, registry) !== undefined) {
       const path = `${prefix}${field.name}`;
       return (
         locateInside(field, value, { prefix: path, registry }) ?? {
           field: path,
-          description: wanted(field, value, cause),
+          description: wanted(field, value),
         }
       );
     }
@@ -92,19 +91,39 @@ function locateInside(
   if (field.fieldKind === "message" && isObject(value)) {
     return locate(field.message, value, { prefix: `${prefix}.`, registry });
   }
-  if (field.fieldKind !== "list" || field.message === undefined || !Array.isArray(value)) {
-    return undefined;
-  }
   const { message } = field;
-  for (const [index, item] of value.entries()) {
-    const found = isObject(item)
-      ? locate(message, item, { prefix: `${prefix}[${index}].`, registry })
-      : undefined;
+  for (const { at, item, alone } of itemsOf(field, value)) {
+    const path = `${prefix}[${at}]`;
+    const found =
+      message !== undefined && isObject(item)
+        ? locate(message, item, { prefix: `${path}.`, registry })
+        : undefined;
     if (found !== undefined) {
       return found;
     }
+    if (failure(field.parent, { [field.name]: alone }, registry) !== undefined) {
+      return { field: path, description: `must be ${expectation(field)}, not ${shortened(item)}` };
+    }
   }
   return undefined;
+}
+
+interface Item {
+  /** Its number or its key. */
+  readonly at: number | string;
+  readonly item: JsonValue;
+  /** The field with this item alone. */
+  readonly alone: JsonValue;
+}
+
+/** The items of a list or a map; of any other value none. */
+function itemsOf(field: DescField, value: JsonValue): Item[] {
+  if (field.fieldKind === "list" && Array.isArray(value)) {
+    return value.map((item, at) => ({ at, item, alone: [item] }));
+  }
+  return field.fieldKind === "map" && isObject(value)
+    ? Object.entries(value).map(([at, item]) => ({ at, item, alone: { [at]: item } }))
+    : [];
 }
 
 /** Finds two members of a oneof, or one field under both of its names. */
@@ -137,12 +156,15 @@ function failure(desc: DescMessage, json: JsonObject, registry: Registry | undef
   }
 }
 
-function wanted(field: DescField, value: JsonValue, cause: unknown): string {
-  if (field.fieldKind === "list" || field.fieldKind === "map") {
-    return reason(cause);
-  }
-  return `must be ${expectation(field)}, not ${shortened(value)}`;
+function wanted(field: DescField, value: JsonValue): string {
+  const what = WANTED_KINDS.get(field.fieldKind) ?? expectation(field);
+  return `must be ${what}, not ${shortened(value)}`;
 }
+
+const WANTED_KINDS: ReadonlyMap<string, string> = new Map([
+  ["list", "a list"],
+  ["map", "an object"],
+]);
 
 function shortened(value: JsonValue): string {
   const text = JSON.stringify(value);

@@ -160,6 +160,12 @@ describe("what is refused", () => {
     ["PATCH /lib/v1/nested/a?book.title=x", {}, "book.title", /given in the body/],
     ["POST /lib/v1/books", { colour: "red" }, "colour", /unknown field/],
     ["POST /lib/v1/books", { book: { pages: "x" } }, "book.pages", /integer of 32 bits, not "x"/],
+    ["POST /lib/v1/books", { genres: ["poetry", { a: 1 }] }, "genres[1]", /one of .*, not {"a":1}/],
+    ["POST /lib/v1/books", { genres: 7 }, "genres", /a list, not 7/],
+    ["POST /lib/v1/books", { tags: ["a", 1] }, "tags[1]", /a string, not 1/],
+    ["POST /lib/v1/books", { books: [{}, 7] }, "books[1]", /a Book, not 7/],
+    ["POST /lib/v1/books", { labels: { a: "prose" } }, "labels[a]", /one of .*, not "prose"/],
+    ["POST /lib/v1/books", { labels: ["a"] }, "labels", /an object, not \["a"\]/],
     ["POST /lib/v1/books", { dueTime: null, due_time: null }, "due_time", /given twice/],
     ["DELETE /lib/v1/books/a", {}, "", /takes no body/],
   ])("%s with %j names %s", async (line, body, field, description) => {

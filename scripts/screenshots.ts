@@ -1,13 +1,15 @@
 /**
  * `npm run screenshots`: runs the platform with both examples, calls them, and takes a picture of
- * each page of the console in light and dark, wide and narrow. A contact sheet has them all. With
+ * each page of the console in light and dark, narrow, wide and very wide. A contact sheet has them all. With
  * `--docs` it takes those of the documentation alone, which needs ffmpeg.
  */
-import { execFileSync } from "node:child_process";
+import { execFile, execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import type { Browser, Page } from "playwright-core";
 import { launchChromium } from "../test/e2e/console/chromium.ts";
 import { ExamplePlatform } from "./example-platform.ts";
@@ -16,7 +18,7 @@ import { readArguments, USAGE_EXIT_CODE, UsageError } from "./usage.ts";
 const USAGE = `Usage: npm run screenshots -- [options]
 
 Runs the platform with both examples, calls them for a while, and takes a picture of each
-page of the console: light and dark, wide and narrow.
+page of the console: light and dark, narrow, wide and very wide.
 
 Options:
   --out <folder>     where they go (default: ./screenshots)
@@ -26,17 +28,29 @@ Options:
   --help             shows this help
 `;
 
-const SIZES = { wide: { width: 1280, height: 800 }, narrow: { width: 390, height: 844 } } as const;
+const SIZES = {
+  narrow: { width: 390, height: 844 },
+  wide: { width: 1280, height: 800 },
+  huge: { width: 2560, height: 1440 },
+} as const;
 /** Longer than two samples of the metrics. */
 const DEFAULT_CALLS_MINUTES = 0.6;
 const CALL_INTERVAL_MS = 150;
 /** For all pictures of the contact sheet. */
 const LOAD_TIMEOUT_MS = 120_000;
 /** Pictures of the contact sheet beside each other. */
-const MAX_COLUMNS = 5;
+const MAX_COLUMNS = 6;
 
-/** Calls the examples as people would; answers the id of a task that has run. */
-async function callExamples(platform: ExamplePlatform, minutes: number): Promise<string> {
+/** Tasks whose pages are shown. */
+interface Shown {
+  readonly succeeded: string;
+  /** One that failed in each of its attempts. */
+  readonly failed: string;
+}
+
+/** Calls the examples as people would. */
+async function callExamples(platform: ExamplePlatform, minutes: number): Promise<Shown> {
+  const failed = await submitForecast(platform);
   let taskId = "";
   const untilMs = performance.now() + minutes * 60_000;
   for (let round = 0; performance.now() < untilMs; round += 1) {
@@ -50,16 +64,36 @@ async function callExamples(platform: ExamplePlatform, minutes: number): Promise
   }
   const got = await platform.summarizer(`/summarize_batch/get?task_id=${taskId}&wait=30`);
   await got.bytes();
-  return taskId;
+  return { succeeded: taskId, failed };
+}
+
+/** Deploys the forecast, and asks it for a city without a station; answers the id of the task. */
+async function submitForecast(platform: ExamplePlatform): Promise<string> {
+  const service = fileURLToPath(new URL("tour/forecast.ts", import.meta.url));
+  await promisify(execFile)(
+    process.execPath,
+    ["bin/tessera.js", "deploy", service, "--name", "forecast"],
+    { env: { ...process.env, ...platform.developerVariables() } },
+  );
+  const submitted = await fetch(`${platform.url}/predict/submit`, {
+    method: "POST",
+    headers: { "tessera-deployment": "acme/forecast", "content-type": "application/json" },
+    body: JSON.stringify({ city: "Atlantis" }),
+  });
+  return ((await submitted.json()) as { task_id: string }).task_id;
 }
 
 /** The pages with the names of their pictures. */
-const pages = (taskId: string): readonly (readonly [name: string, path: string])[] => [
+const pages = ({
+  succeeded,
+  failed,
+}: Shown): readonly (readonly [name: string, path: string])[] => [
   ["overview", "/o/acme"],
   ["deployments", "/o/acme/deployments"],
   ["deployment", "/o/acme/deployments/summarizer"],
   ["deployment-tasks", "/o/acme/deployments/summarizer/tasks"],
-  ["task", `/o/acme/deployments/summarizer/tasks/${taskId}`],
+  ["task", `/o/acme/deployments/summarizer/tasks/${succeeded}`],
+  ["failed-task", `/o/acme/deployments/forecast/tasks/${failed}`],
   ["playground", "/o/acme/deployments/summarizer/playground"],
   ["revisions", "/o/acme/deployments/summarizer/revisions"],
   ["metrics", "/o/acme/deployments/summarizer/metrics"],
@@ -68,6 +102,7 @@ const pages = (taskId: string): readonly (readonly [name: string, path: string])
   ["settings", "/o/acme/deployments/digits/settings"],
   ["tasks", "/o/acme/tasks"],
   ["models", "/o/acme/models"],
+  ["machines", "/o/acme/machines"],
   ["tokens", "/o/acme/tokens"],
   ["members", "/o/acme/members"],
   ["audit", "/o/acme/audit"],
@@ -94,10 +129,10 @@ async function photographForDocs(
   platform: ExamplePlatform,
   { folder, minutes }: { readonly folder: string; readonly minutes: number },
 ): Promise<number> {
-  const taskId = await callExamples(platform, minutes);
+  const shown = await callExamples(platform, minutes);
   const page = await browser.newPage({ viewport: SIZES.wide, reducedMotion: "reduce" });
   await platform.signIn(page);
-  for (const [name, path] of pages(taskId)) {
+  for (const [name, path] of pages(shown)) {
     const height = IN_DOCS.get(name);
     if (height === undefined) {
       continue;
@@ -124,14 +159,14 @@ async function photograph(
   platform: ExamplePlatform,
   { out, minutes }: { readonly out: string; readonly minutes: number },
 ): Promise<string[]> {
-  const taskId = await callExamples(platform, minutes);
+  const shown = await callExamples(platform, minutes);
   const files: string[] = [];
   for (const colorScheme of ["light", "dark"] as const) {
     for (const [size, viewport] of Object.entries(SIZES)) {
       const context = await browser.newContext({ colorScheme, viewport, reducedMotion: "reduce" });
       const page = await context.newPage();
       await platform.signIn(page);
-      for (const [name, path] of pages(taskId)) {
+      for (const [name, path] of pages(shown)) {
         await open(page, platform.url + path);
         const file = `${name}-${colorScheme}-${size}.png`;
         await page.screenshot({ path: join(out, file) });

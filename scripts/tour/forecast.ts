@@ -1,4 +1,7 @@
-/** What the moving picture of the README deploys: its task fails once, and succeeds when it is tried again. */
+/**
+ * What the moving picture of the README and the pictures of the console deploy: its task fails once,
+ * and succeeds when it is tried again; of a city without a station it fails.
+ */
 import { service, task } from "tessera-platform";
 import * as z from "zod";
 
@@ -7,6 +10,9 @@ const output = z.array(z.object({ day: z.int(), celsius: z.number() }));
 
 /** Its station is late now and then. */
 function readings(city: string, attempt: number): number {
+  if (city === "Atlantis") {
+    throw new Error(`there is no station in ${city}: the nearest is in Lisbon`);
+  }
   if (attempt === 1) {
     throw new Error(`the station of ${city} sent no readings yet`);
   }

@@ -124,6 +124,7 @@ export const comments = {
   "tessera.v1.Deployment.version": "Counts its changes, from 1.",
   "tessera.v1.Deployment.secrets_withheld": "The names of the secrets that workers of the target revision do not get until somebody confirms it; see ConfirmSecrets.",
   "tessera.v1.Deployment.placements": "Where it runs, or is to: the living nodes, by id. In answers only.",
+  "tessera.v1.Deployment.observed_version": "The version that the status is about: the lowest that a living node has reported on. A change is through when this is at least the version that the change answered, and the status is READY. In answers only.",
   "tessera.v1.DeploymentPlacement": "DeploymentPlacement is the share of a deployment on one node.",
   "tessera.v1.DeploymentPlacement.node": "The node's id, as in its log lines.",
   "tessera.v1.DeploymentPlacement.status": "The state on this node.",

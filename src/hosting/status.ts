@@ -47,6 +47,7 @@ export function reportOf({ record, status: running, ...facts }: StatusFacts): De
     organizationId,
     deploymentId,
     targetRevision,
+    version: record.version,
     status,
     reason:
       reason.length > MAX_STATUS_REASON_CHARACTERS

@@ -111,7 +111,9 @@ it("reports a failure until something else is wanted, and tries again what is st
   expect(report()).toEqual(["starting", "revision 1 is starting", 1]);
   await expect.poll(report).toEqual(failed);
   expect(held.length).toBe(2);
-  resident.want({ ...running, targetRevision: 2, digest: "b".repeat(64) });
+  resident.want({ ...running, version: 2 });
+  expect(resident.report().version).toBe(2);
+  resident.want({ ...running, version: 3, targetRevision: 2, digest: "b".repeat(64) });
   expect(report()).toEqual(["starting", "revision 2 is starting", 2]);
 });
 

@@ -154,6 +154,15 @@ export declare type Deployment = Message<"tessera.v1.Deployment"> & {
    * @generated from field: repeated tessera.v1.DeploymentPlacement placements = 19;
    */
   placements: DeploymentPlacement[];
+
+  /**
+   * The version that the status is about: the lowest that a living node has
+   * reported on. A change is through when this is at least the version that the
+   * change answered, and the status is READY. In answers only.
+   *
+   * @generated from field: int32 observed_version = 20;
+   */
+  observedVersion: number;
 };
 
 /**
@@ -298,6 +307,15 @@ export declare type DeploymentJson = {
    * @generated from field: repeated tessera.v1.DeploymentPlacement placements = 19;
    */
   placements?: DeploymentPlacementJson[];
+
+  /**
+   * The version that the status is about: the lowest that a living node has
+   * reported on. A change is through when this is at least the version that the
+   * change answered, and the status is READY. In answers only.
+   *
+   * @generated from field: int32 observed_version = 20;
+   */
+  observedVersion?: number;
 };
 
 /**

@@ -32,7 +32,7 @@ export function toDeploymentMessage(
 ): MessageInitShape<typeof DeploymentSchema> {
   const { deploymentId, organization, name, authorization, createdBy, version } = record;
   const { status, reason, revision, workers, nodes, endpoints } = state;
-  const { placements, secretNames, withheldSecrets } = state;
+  const { placements, secretNames, withheldSecrets, observedVersion } = state;
   return {
     deploymentId,
     organization,
@@ -51,6 +51,7 @@ export function toDeploymentMessage(
     settings: { ...settingsMessage(record.settings), secretNames: [...secretNames] },
     endpoints: endpoints.map((each) => toEndpoint(each, record.settings)),
     version,
+    observedVersion,
     secretsWithheld: [...withheldSecrets],
     placements: placements.map((one) => ({
       node: one.nodeId,

@@ -298,7 +298,7 @@ export class Deploying {
     },
   ): Promise<void> {
     const { built, wait, signal } = options;
-    const { name, targetRevision: revision } = stored;
+    const { name, targetRevision: revision, version } = stored;
     const { terminal } = this.#call;
     // Before the wait: without them, it may not start.
     sayWithheld(this.#call, stored);
@@ -315,7 +315,7 @@ export class Deploying {
         const state = `revision ${revision}: ${statusText(status)}`;
         this.#progress.step(why === "" ? state : `${state}, ${why}`);
       };
-      const ready = await waitForRollout(this.#call, { name, revision, onState, signal });
+      const ready = await waitForRollout(this.#call, { name, revision, version, onState, signal });
       this.#progress.end();
       await this.#show(ready, built);
       if (ready.status === DeploymentStatus.DEGRADED) {

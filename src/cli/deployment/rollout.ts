@@ -29,6 +29,8 @@ interface RolloutWaitOptions {
   readonly name: string;
   /** The revision to wait for. */
   readonly revision: number;
+  /** The version of the deployment that nodes must have taken up. */
+  readonly version: number;
   /** Called with each state of the deployment. */
   readonly onState: (deployment: Deployment) => void;
   readonly signal: AbortSignal;
@@ -95,14 +97,19 @@ async function getDeployment(
 
 async function isDone(
   call: CommandRun,
-  { status, statusReason, targetRevision, revision: serving, workers }: Deployment,
-  { name, revision, signal }: RolloutWaitOptions,
+  deployment: Deployment,
+  { name, revision, version, signal }: RolloutWaitOptions,
 ): Promise<boolean> {
+  const { status, statusReason, targetRevision, revision: serving, workers } = deployment;
   if (targetRevision !== revision) {
     throw new CliError(
       `revision ${targetRevision} has taken the place of revision ${revision} before that was ready`,
       { hint: `tessera deployment revisions ${name} shows who deployed it` },
     );
+  }
+  if (deployment.observedVersion < version && status !== DeploymentStatus.STOPPED) {
+    // What is reported is of before the change.
+    return false;
   }
   switch (status) {
     case DeploymentStatus.READY:

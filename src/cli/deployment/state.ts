@@ -64,14 +64,14 @@ export async function finishRollout(
     return;
   }
   const { streams } = call.terminal;
-  const { name, targetRevision: revision } = changed;
+  const { name, targetRevision: revision, version } = changed;
   using interruption = streams.interruption();
   const { signal } = interruption;
   const progress = new ProgressLine(streams, { quiet: call.output === "json" });
   try {
     const onState = ({ status }: Deployment): void =>
       progress.step(`revision ${revision}: ${statusText(status)}`);
-    const ready = await waitForRollout(call, { name, revision, onState, signal });
+    const ready = await waitForRollout(call, { name, revision, version, onState, signal });
     progress.end();
     showDeployment(call, ready);
   } catch (err) {

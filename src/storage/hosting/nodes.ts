@@ -74,6 +74,8 @@ export interface DeploymentReport extends DeploymentKey {
   readonly revision: number | undefined;
   /** The revision that the report is about. */
   readonly targetRevision: number | undefined;
+  /** The version of the deployment that the report is about. */
+  readonly version: number;
   /** Ready workers. */
   readonly workers: number;
 }
@@ -124,6 +126,8 @@ export interface DeploymentState {
   readonly workers: number;
   /** Nodes that serve it. */
   readonly nodes: number;
+  /** The version of the deployment that all living nodes have reported on; 0 without reports. */
+  readonly observedVersion: number;
   /** Sorted by node. */
   readonly placements: readonly DeploymentPlacement[];
   readonly secretNames: readonly string[];

@@ -665,6 +665,7 @@ CREATE TABLE deployment_reports (
   reason text COLLATE "C" NOT NULL,
   revision integer,
   target_revision integer,
+  version integer NOT NULL,
   workers integer NOT NULL,
   -- The workers of the node, as JSON; null until the node reports some.
   running text COLLATE "C",

@@ -593,6 +593,7 @@ CREATE TABLE deployment_reports (
   reason text NOT NULL,
   revision integer,
   target_revision integer,
+  version integer NOT NULL,
   workers integer NOT NULL,
   -- The workers of the node, as JSON; null until the node reports some.
   running text,

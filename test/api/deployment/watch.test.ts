@@ -104,7 +104,14 @@ describe.each(DATABASES)("deployments that are followed on $database", ({ open }
       deployments: [{ targetRevision: 1, revision: 0, status: DeploymentStatus.STARTING }],
     });
     await hosting.beat({ nodeId, nowMs: platform.now(), ttlMs: 60_000 });
-    const report = { organizationId, deploymentId, revision: 1, targetRevision: 1, workers: 2 };
+    const report = {
+      organizationId,
+      deploymentId,
+      revision: 1,
+      targetRevision: 1,
+      version: 1,
+      workers: 2,
+    };
     const reports = [{ ...report, status: "degraded", reason: "worker 3 crashes" }] as const;
     await hosting.reportDeployments({ nowMs: Date.now(), nodeId, reports });
     expect(await followed.next()).toMatchObject({

@@ -59,7 +59,8 @@ it("a secret is set anew by standard input, and workers with it replace the othe
   expect(set).toMatchObject({ code: 0 });
   expect(set.stderr).toContain("Set KEY of words");
   expect(set.stdout + set.stderr).not.toContain("barley");
-  await answers("barley undefined");
+  // The command has waited until a worker with it has taken over.
+  expect(await (await call()).json()).toBe("barley undefined");
   const listed = await run("secret", "list", "words");
   expect(listed.stdout).toMatch(/^KEY +\S+.* +ada@example\.com/m);
   const shown = await run("secret", "list", "words", "--json");

@@ -81,18 +81,20 @@ export function* reportDeployments({
   for (const report of ordered(reports)) {
     yield* query(
       `INSERT INTO deployment_reports (organization_id, deployment_id, node_id, status, reason,
-         revision, target_revision, workers)
+         revision, target_revision, version, workers)
        SELECT organization_id, deployment_id, ?, ?, ?, CAST(? AS integer), CAST(? AS integer),
-         CAST(? AS integer)
+         CAST(? AS integer), CAST(? AS integer)
        FROM deployments WHERE organization_id = ? AND deployment_id = ?
        ON CONFLICT (organization_id, deployment_id, node_id) DO UPDATE
          SET status = excluded.status, reason = excluded.reason, revision = excluded.revision,
-           target_revision = excluded.target_revision, workers = excluded.workers`,
+           target_revision = excluded.target_revision, version = excluded.version,
+           workers = excluded.workers`,
       nodeId,
       report.status,
       report.reason.slice(0, MAX_REPORT_REASON_CHARACTERS),
       report.revision,
       report.targetRevision,
+      report.version,
       report.workers,
       report.organizationId,
       report.deploymentId,
@@ -179,6 +181,7 @@ interface ReportRow {
   readonly reason: string;
   readonly revision: number | null;
   readonly target_revision: number | null;
+  readonly version: number;
   readonly workers: number;
 }
 
@@ -194,7 +197,8 @@ export function* liveReports(
   const reports = new Map<string, LiveReport[]>();
   for (const piece of pieces(deploymentIds, MAX_REPORTS_PER_STATEMENT)) {
     const rows = yield* query<ReportRow>(
-      `SELECT r.deployment_id, r.node_id, r.status, r.reason, r.revision, r.target_revision, r.workers
+      `SELECT r.deployment_id, r.node_id, r.status, r.reason, r.revision, r.target_revision, r.version,
+         r.workers
        FROM deployment_reports r JOIN nodes n ON n.node_id = r.node_id || ''
        WHERE r.organization_id = ? AND r.deployment_id IN ${placeholders(1, piece.length)}
          AND n.expires_at_ms > ?
@@ -221,6 +225,7 @@ function toReport(organizationId: string, row: ReportRow): LiveReport {
     reason: row.reason,
     revision: row.revision ?? undefined,
     targetRevision: row.target_revision ?? undefined,
+    version: row.version,
     workers: row.workers,
   };
 }

@@ -58,6 +58,7 @@ function aggregate(deployment: DeploymentRecord, reports: readonly LiveReport[])
     revision: revisions.length > 0 ? Math.min(...revisions) : undefined,
     workers: reports.reduce((sum, { workers }) => sum + workers, 0),
     nodes: serving.length,
+    observedVersion: reports.length === 0 ? 0 : Math.min(...reports.map(({ version }) => version)),
     placements: reports.filter(isPlaced).map(({ nodeId, status, revision, workers }) => ({
       nodeId,
       status: status === "waiting" ? "degraded" : status,

@@ -14,15 +14,16 @@ interface Said {
   readonly status: ReportedStatus;
   readonly revision?: number;
   readonly targetRevision?: number;
+  readonly version?: number;
   readonly workers?: number;
   readonly reason?: string;
 }
 
 async function say({ hosting, organizationId }: HostingPlatform, ...said: readonly Said[]) {
-  for (const { nodeId, status, reason = "", workers = 1, ...revisions } of said) {
-    const { revision = 1, targetRevision = 1 } = revisions;
+  for (const { nodeId, status, reason = "", workers = 1, ...about } of said) {
+    const { revision = 1, targetRevision = 1, version = 1 } = about;
     const key = { organizationId, deploymentId: "summarizer-id" };
-    const report = { ...key, status, reason, workers, revision, targetRevision };
+    const report = { ...key, status, reason, workers, revision, targetRevision, version };
     await hosting.reportDeployments({ nowMs: 0, nodeId, reports: [report] });
   }
 }
@@ -87,6 +88,7 @@ export function nodesContract(it: It): void {
       revision: 1,
       workers: 3,
       nodes: 2,
+      observedVersion: 1,
       placements: [
         { nodeId: "a", status: "ready", revision: 1, workers: 2 },
         { nodeId: "b", status: "ready", revision: 1, workers: 1 },
@@ -194,6 +196,19 @@ export function nodesContract(it: It): void {
       targetRevision: 2,
     });
     expect(await state(platform)).toMatchObject({ status: "failed", reason: "of two" });
+  });
+
+  it("says which version of a deployment all living nodes have reported on", async (platform) => {
+    await platform.deploy(["one"]);
+    expect(await state(platform)).toMatchObject({ observedVersion: 0 });
+    await beat(platform, "a");
+    await beat(platform, "b");
+    await say(platform, { nodeId: "a", status: "ready", version: 3 });
+    expect(await state(platform)).toMatchObject({ observedVersion: 3 });
+    await say(platform, { nodeId: "b", status: "ready", version: 2 });
+    expect(await state(platform)).toMatchObject({ observedVersion: 2 });
+    await say(platform, { nodeId: "b", status: "ready", version: 4 });
+    expect(await state(platform)).toMatchObject({ observedVersion: 3 });
   });
 
   it("keeps what living nodes tell of their workers", async (platform) => {

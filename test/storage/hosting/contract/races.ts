@@ -161,7 +161,11 @@ export function racesContract(it: It): void {
     const { nowMs, keptUntilMs } = platform;
     const later = nowMs + 3 * HOUR_MS;
     const calls: Promise<unknown>[] = times(8, (index) => {
-      const reports = [report, other].map((each) => ({ ...each, targetRevision: index }));
+      const reports = [report, other].map((each) => ({
+        ...each,
+        targetRevision: index,
+        version: index,
+      }));
       return [
         platform.upload(`file ${index}`),
         platform.missing("one", "two", `file ${index}`),

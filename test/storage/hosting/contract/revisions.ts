@@ -199,7 +199,13 @@ export function revisionsContract(it: It): void {
     for (const content of ["one", "two", "three"]) {
       await platform.deploy([content, "common"]);
     }
-    const report = { status: "ready", reason: "", targetRevision: 4, workers: 1 } as const;
+    const report = {
+      status: "ready",
+      reason: "",
+      targetRevision: 4,
+      version: 4,
+      workers: 1,
+    } as const;
     const reports = [{ ...deployment, ...report, revision: 1 }];
     await hosting.reportDeployments({ nowMs: platform.nowMs, nodeId: "node", reports });
     await platform.deploy(["four", "common"], { keptRevisions: 2 });
@@ -283,7 +289,7 @@ export function revisionsContract(it: It): void {
     });
     expect((await list())[0]).toMatchObject({ revision: 3, source, servedAtMs: undefined });
 
-    const report = { ...key, reason: "", workers: 1, targetRevision: 3 };
+    const report = { ...key, reason: "", workers: 1, targetRevision: 3, version: 3 };
     const say = (nowMs: number, status: "starting" | "ready", revision: number) =>
       hosting.reportDeployments({
         nowMs,

@@ -144,6 +144,11 @@ class Deployment:
     """
     placements: list[DeploymentPlacement] = _dc.field(default_factory=list)
     """Where it runs, or is to: the living nodes, by id. In answers only."""
+    observed_version: int = 0
+    """The version that the status is about: the lowest that a living node has reported on. A
+    change is through when this is at least the version that the change answered, and the status
+    is READY. In answers only.
+    """
 
 
 @_dc.dataclass(kw_only=True)

@@ -92,13 +92,17 @@ export async function buildArtifact(
   const root = commonFolder(own);
   const places = placePackages(packagesOf(files, findPackage), dependencies);
   const layout: Layout = { root, findPackage, places };
-  const { code, sourceMap, warnings } = await compileService({
-    servicePath,
-    root,
-    findPackage,
-    external,
-    placeOf: (file) => placesOf(file, layout)[0] ?? "",
-  });
+  // Where nothing stays outside, and the root is the service's folder, it would be the same again.
+  const { code, sourceMap, warnings } =
+    external.size === 0 && root === dirname(servicePath)
+      ? gathered.compiled
+      : await compileService({
+          servicePath,
+          root,
+          findPackage,
+          external,
+          placeOf: (file) => placesOf(file, layout)[0] ?? "",
+        });
   const compiled = new Map([
     [ENTRY_NAME, Buffer.from(code)],
     [MAP_NAME, Buffer.from(sourceMap)],
@@ -131,6 +135,8 @@ async function buildProgram(
 }
 
 interface Gathered {
+  /** The service, compiled in its folder. */
+  readonly compiled: CompiledCode;
   /** The service's own modules, which are in the bundle. */
   readonly modules: readonly string[];
   /** All files that the artifact needs in addition to the bundle. */
@@ -173,7 +179,7 @@ async function gather(
       const direct = imported.map((to) => ({ from: undefined, name: to.name, to }));
       const dependencies = [...direct, ...traced.dependencies, ...parts.dependencies];
       const warnings = leftBehind(traced.leftOut, { root, included });
-      return { modules, files, dependencies, external, warnings };
+      return { compiled, modules, files, dependencies, external, warnings };
     }
     addAll(external, twice);
   }

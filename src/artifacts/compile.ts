@@ -63,7 +63,7 @@ const BANNER = [
 
 /** Compiles a service. Rejects with a `ServiceFileError` that says where the fault is. */
 export async function compileService(options: CompileOptions): Promise<CompiledCode> {
-  const { servicePath, root, findPackage } = options;
+  const { servicePath, root, findPackage, external } = options;
   const seen = new Seen();
   try {
     const result = await build({
@@ -87,7 +87,8 @@ export async function compileService(options: CompileOptions): Promise<CompiledC
       plugins: [
         sdkStaysOutside,
         refusesFormerName,
-        packages(options, seen),
+        // A question for each import takes four times as long as all else: only where one can stay outside.
+        ...(external.size > 0 ? [packages(options, seen)] : []),
         ownPlaces(options, seen),
       ],
     });
@@ -96,6 +97,7 @@ export async function compileService(options: CompileOptions): Promise<CompiledC
       (end) => result.outputFiles.find(({ path }) => path.endsWith(end))?.text ?? "",
     );
     const places = placesOf(result.metafile, root, findPackage);
+    noteImports(result.metafile, root, seen);
     return {
       code: `${withPlaces(code ?? "", places)}//# sourceMappingURL=${MAP_NAME}\n`,
       sourceMap: mapWithPlaces(map ?? "", places),
@@ -142,7 +144,7 @@ function faultyPackages(
   return packages.length === errors.length ? new Set(packages) : undefined;
 }
 
-/** The imports and entries that the plugins have seen. */
+/** What the plugins and the compiler have seen. */
 class Seen {
   readonly imports = new Set<string>();
   readonly entries = new Set<string>();
@@ -157,6 +159,7 @@ function packages({ findPackage, external, placeOf }: CompileOptions, seen: Seen
         if (args.pluginData === NESTED || args.kind === "entry-point") {
           return undefined;
         }
+        // The metafile names only what it becomes.
         seen.imports.add(`${args.importer}\n${args.path}`);
         const { path, namespace, errors } = await context.resolve(args.path, asked(args));
         const found = namespace === "file" && errors.length === 0 ? findPackage(path) : undefined;
@@ -223,6 +226,14 @@ function placesOf(
       return [input, slashed(place ?? input)];
     }),
   );
+}
+
+function noteImports({ inputs }: Metafile, root: string, { imports }: Seen): void {
+  for (const [input, { imports: found }] of Object.entries(inputs)) {
+    for (const { original, path } of found) {
+      imports.add(`${resolve(root, input)}\n${original ?? path}`);
+    }
+  }
 }
 
 /**

@@ -516,6 +516,7 @@ export const comments = {
   "tessera.v1.ErrorReason.ERROR_REASON_MODEL_IN_USE": "Revisions of deployments have the version of the model.",
   "tessera.v1.ErrorReason.ERROR_REASON_SOURCE_REFUSED": "The source of a model refuses it, or has what a model may not have.",
   "tessera.v1.ErrorReason.ERROR_REASON_SOURCE_UNAVAILABLE": "The source of a model does not answer.",
+  "tessera.v1.ErrorReason.ERROR_REASON_WEBHOOK_NOT_FOUND": "The deployment has no such webhook, or no such delivery of one.",
   "tessera.v1.FederateRequest": "FederateRequest selects series.",
   "tessera.v1.FederateRequest.match": "Instant vector selectors of PromQL, such as `{__name__=~\"tessera_.*\",deployment=\"digits\"}`. An empty list selects nothing.",
   "tessera.v1.FederationService": "FederationService gives an organization its metrics, for a Prometheus of its own. Prometheus itself uses `GET /federate` with a monitoring token; this is the same for programs.",

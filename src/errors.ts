@@ -98,6 +98,7 @@ export const CATALOGUE = {
   MODEL_IN_USE: Code.FailedPrecondition,
   SOURCE_REFUSED: Code.FailedPrecondition,
   SOURCE_UNAVAILABLE: Code.Unavailable,
+  WEBHOOK_NOT_FOUND: Code.NotFound,
 } as const satisfies Record<string, Code>;
 
 export type Reason = keyof typeof CATALOGUE;

@@ -114,4 +114,6 @@ export const REMEDIES = {
   SOURCE_REFUSED:
     "The message says what is wrong with the source. A gated repository needs the token of an account that may read it.",
   SOURCE_UNAVAILABLE: "Try again: what was stored is kept. The node's log has the details.",
+  WEBHOOK_NOT_FOUND:
+    "Name a webhook of the deployment (`tessera webhook list`). Deliveries are kept for three days.",
 } as const satisfies Readonly<Record<Reason, string>>;

@@ -14,6 +14,7 @@ import { startImporter } from "../hosting/models/importer.ts";
 import type { ModelSource } from "../hosting/models/source.ts";
 import { ModelStore } from "../hosting/models/store.ts";
 import { Routing } from "../hosting/routing.ts";
+import { Deliverer } from "../hosting/webhooks/deliverer.ts";
 import type { Gpus } from "../pool/gpus/gpus.ts";
 import { GpuLedger, SHARES_UNTOLD } from "../pool/gpus/ledger.ts";
 import { launchersFor } from "../pool/launchers.ts";
@@ -193,6 +194,13 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
     startImporter({
       ...{ hosting: records, blobs, sources: options.sources, keys, now, newId, log },
       maxBytes: config.ceilings.storageBytes,
+    }),
+  );
+  resources.use(
+    new Deliverer({
+      ...{ hosting: records, storage, changes, keys, now, newId, log },
+      platformUrl: options.platformUrl,
+      allowedEgress: config.allowedEgress,
     }),
   );
   const started = resources.move();

@@ -79,6 +79,19 @@ export function modelTokenContext(organizationId: string, model: string, pinned:
   return `model/${organizationId}/${model}/${pinned}`;
 }
 
+/** What the secrets of a webhook are sealed for. */
+export function webhookContext({
+  organizationId,
+  deploymentId,
+  webhookId,
+}: {
+  readonly organizationId: string;
+  readonly deploymentId: string;
+  readonly webhookId: string;
+}): string {
+  return `webhook/${organizationId}/${deploymentId}/${webhookId}`;
+}
+
 export class KeyRing {
   readonly #read: () => KeyList;
   #digestKeys: readonly Key[] = [];

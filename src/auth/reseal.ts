@@ -2,14 +2,16 @@
 import type { Page, PageQuery } from "../storage/accounts/page.ts";
 import type { Tokens } from "../storage/accounts/tokens.ts";
 import type { SecretStorage } from "../storage/hosting/secrets.ts";
-import { deploymentSecretContext, type KeyRing, sealingContext } from "./keys.ts";
+import type { WebhookStorage } from "../storage/hosting/webhooks.ts";
+import { deploymentSecretContext, type KeyRing, sealingContext, webhookContext } from "./keys.ts";
 
 /** Rows read at once when secrets are sealed with a new key. */
 const MAX_RESEALED_ROWS = 100;
 
 interface ResealOptions {
   readonly accounts: Pick<Tokens, "listSealed" | "replaceSealed">;
-  readonly hosting: Pick<SecretStorage, "listSealedSecrets" | "replaceSealedSecret">;
+  readonly hosting: Pick<SecretStorage, "listSealedSecrets" | "replaceSealedSecret"> &
+    Pick<WebhookStorage, "listSealedWebhooks" | "replaceSealedWebhook">;
   readonly keys: KeyRing;
 }
 
@@ -65,6 +67,14 @@ async function* everySealed(
       sealed,
       context: deploymentSecretContext(key),
       replace: (to) => hosting.replaceSealedSecret({ ...key, from: sealed, to }),
+    };
+  }
+  for await (const webhook of everyItem((query) => hosting.listSealedWebhooks(query))) {
+    const { sealed, ...key } = webhook;
+    yield {
+      sealed,
+      context: webhookContext(key),
+      replace: (to) => hosting.replaceSealedWebhook({ ...key, from: sealed, to }),
     };
   }
 }

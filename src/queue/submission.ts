@@ -19,6 +19,8 @@ export interface SubmissionOptions {
   readonly startByMs?: number;
   /** How long the task is kept after its end. Default: the deployment's or the endpoint's. */
   readonly retentionMs?: number | undefined;
+  /** The webhook of the deployment, by name, that is told of the end. */
+  readonly webhook?: string | undefined;
   /** The request that asked for it. */
   readonly origin?: Origin;
   /** The trace of the task that this one retries. */
@@ -64,7 +66,7 @@ export function toNewTask(
   const keptMs = options.retentionMs ?? (retention.ownMs || endpoint.retentionMs);
   const retentionMs = Math.min(keptMs, retention.maxMs);
   const trace = (span ?? options.origin)?.trace;
-  const { retryOf, idempotency, startByMs, priority = endpoint.priority } = options;
+  const { retryOf, idempotency, startByMs, priority = endpoint.priority, webhook } = options;
   return {
     deploymentId,
     taskId,
@@ -80,10 +82,20 @@ export function toNewTask(
     retryOf,
     idempotency,
     trace,
+    webhook,
   };
 }
 
-/** The stored task, or IDEMPOTENCY_KEY_REUSED, STORAGE_UNAVAILABLE or QUEUE_FULL. */
+/** The deployment has no webhook of that name. */
+export function webhookNotFound(name: string): Problem {
+  return problem(
+    "WEBHOOK_NOT_FOUND",
+    `this deployment has no webhook ${JSON.stringify(name)}: name one that it has (tessera webhook list), or create it (tessera webhook create)`,
+    { violations: [{ field: "webhook", description: "names no webhook of the deployment" }] },
+  );
+}
+
+/** The stored task, or IDEMPOTENCY_KEY_REUSED, STORAGE_UNAVAILABLE, WEBHOOK_NOT_FOUND or QUEUE_FULL. */
 export function toSubmitted(
   outcome: SubmitOutcome,
   { endpoint, options }: Submission,
@@ -105,6 +117,8 @@ export function toSubmitted(
         "the files of the arguments were deleted before the task was stored: send them again",
         { retryAfterMs: 1_000 },
       );
+    case "webhook_unknown":
+      return webhookNotFound(options?.webhook ?? "");
     case "queue_full":
       return problem(
         "QUEUE_FULL",

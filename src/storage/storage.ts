@@ -74,6 +74,8 @@ export interface NewTask {
    * `queueLimit`.
    */
   readonly leaseId?: string;
+  /** The webhook of its deployment, by name, that is told of its end even if only of named ones. */
+  readonly webhook?: string | undefined;
 }
 
 export type SubmitOutcome =
@@ -83,7 +85,9 @@ export type SubmitOutcome =
   | { readonly outcome: "key_reused" }
   | { readonly outcome: "queue_full"; readonly queued: number }
   /** Files of its arguments were deleted before the submit; see `registerBlobs`. */
-  | { readonly outcome: "blobs_gone" };
+  | { readonly outcome: "blobs_gone" }
+  /** Its deployment has no webhook of that name. */
+  | { readonly outcome: "webhook_unknown" };
 
 /** A claimed task with its arguments. */
 export interface ClaimedTask extends LeasedTask {

@@ -5,12 +5,10 @@
  */
 import { type IncomingMessage, request } from "node:http";
 import type { Socket } from "node:net";
-import { connect as connectTls } from "node:tls";
 import { Problem } from "../../errors.ts";
-import { dial } from "../../pool/egress/dial.ts";
+import { dialUrl } from "../../pool/egress/dial-url.ts";
 import type { EgressPolicy } from "../../pool/egress/policy.ts";
 import { EgressRefusedError } from "../../pool/egress/refusals.ts";
-import { raceAbort } from "../../time/race.ts";
 import { version } from "../../version.ts";
 import { sourceRefused, sourceUnavailable } from "./source.ts";
 
@@ -97,45 +95,13 @@ async function connected(
   url: URL,
   { policy, signal }: Pick<GetOptions, "policy" | "signal">,
 ): Promise<Socket> {
-  const isTls = url.protocol === "https:";
-  const host = url.hostname.replace(/^\[|\]$/g, "");
-  const port = Number(url.port) || (isTls ? 443 : 80);
-  let socket: Socket;
   try {
-    const dialing = dial({ host, port }, { policy });
-    socket = await raceAbort(dialing, signal).catch((err: unknown) => {
-      dialing.then(
-        (late) => late.destroy(),
-        () => {},
-      );
-      throw err;
-    });
+    return await dialUrl(url, { policy, signal, idleMs: SOURCE_IDLE_TIMEOUT_MS });
   } catch (err) {
     signal.throwIfAborted();
     throw err instanceof EgressRefusedError
       ? sourceRefused(err.message, err)
       : sourceUnavailable(`${url.host} cannot be reached`, err);
-  }
-  if (!isTls) {
-    // The request listens to it, and sets none for a socket that it did not make.
-    return socket.setTimeout(SOURCE_IDLE_TIMEOUT_MS);
-  }
-  const secure = connectTls({ socket, servername: host, ALPNProtocols: ["http/1.1"] });
-  const leave = (): void => void secure.destroy(new Error("nobody waits for it"));
-  signal.addEventListener("abort", leave);
-  try {
-    await new Promise((settle, reject) => {
-      secure.once("secureConnect", settle);
-      secure.once("error", reject);
-      secure.setTimeout(SOURCE_IDLE_TIMEOUT_MS, () => reject(new Error("no handshake")));
-    });
-    return secure;
-  } catch (err) {
-    secure.destroy();
-    signal.throwIfAborted();
-    throw sourceUnavailable(`${url.host} makes no secure connection`, err);
-  } finally {
-    signal.removeEventListener("abort", leave);
   }
 }
 

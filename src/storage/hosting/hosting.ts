@@ -1,6 +1,6 @@
 /**
  * The hosting port: the desired revision of every deployment, its files,
- * secrets and logs, and the reports of the nodes that run it.
+ * secrets, logs and webhooks, and the reports of the nodes that run it.
  *
  * It keeps the promises of the accounts port. Deployments themselves are
  * created, changed and deleted there; a change to one here also writes its
@@ -18,6 +18,7 @@ import type { ModelStorage } from "./models.ts";
 import type { NodeStorage } from "./nodes.ts";
 import type { Revisions } from "./revisions.ts";
 import type { SecretStorage } from "./secrets.ts";
+import type { WebhookStorage } from "./webhooks.ts";
 
 export interface HostingStorage
   extends Revisions,
@@ -25,7 +26,8 @@ export interface HostingStorage
     ArtifactFiles,
     NodeStorage,
     Logs,
-    ModelStorage {
+    ModelStorage,
+    WebhookStorage {
   /**
    * Deletes the remains of deleted deployments, and nodes that died long ago:
    * at most `limit` rows of each kind. Returns how many it deleted; 0 when

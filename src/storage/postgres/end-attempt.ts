@@ -18,6 +18,7 @@ import { inlineText, isInline, writePayload } from "./payloads.ts";
 import { columnsOf, LIVE_COLUMNS, nameOf, TASK_COLUMNS, toKeys, toTask } from "./rows.ts";
 import { STATUS } from "./schema.ts";
 import { type BoundStatement, prepared, type Session, type Statement } from "./session.ts";
+import { toldOf } from "./webhooks.ts";
 
 /** An attempt, how it ended, and when. */
 export interface Ending {
@@ -62,6 +63,7 @@ const FINISH = prepared(
        started_sequence, last_sequence + 1, progress, retry_of, idempotency_key, failure,
        arguments, result, priority, run_at_ms, start_by_ms, trace, returned, arguments_preview
      FROM gone
+   ), told AS (${toldOf({ status: "gone.final", finishedAt: "gone.now_ms" })}
    ), counted AS (${countedAs("gone", "-")})
    SELECT n, deployment_id, task_id, endpoint, final AS status, created_at_ms, started_at_ms,
      now_ms AS finished_at_ms, greatest(expires_at_ms, now_ms + retention_ms) AS expires_at_ms,

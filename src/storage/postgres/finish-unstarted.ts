@@ -1,6 +1,7 @@
 import { countedAs } from "./counts.ts";
 import { TASK_COLUMNS } from "./rows.ts";
 import { STATUS } from "./schema.ts";
+import { toldOf } from "./webhooks.ts";
 
 /**
  * SQL that ends tasks which have not started: moves them from `live_tasks` to
@@ -15,6 +16,7 @@ export function finishUnstarted(parameters: {
   const { which, status, failure } = parameters;
   return `WITH gone AS (
       DELETE FROM live_tasks WHERE status < ${STATUS.running} AND ${which} RETURNING *
+    ), told AS (${toldOf({ status: String(status), finishedAt: "$1" })}
     ), counted AS (${countedAs("gone", "-")})
     INSERT INTO finished_tasks (deployment_id, task_id, endpoint, status, created_at_ms,
       started_at_ms, finished_at_ms, expires_at_ms, attempt, failed_attempts, started_sequence,

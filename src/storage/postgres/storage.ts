@@ -58,6 +58,7 @@ import { countStates, searchTasks } from "./search.ts";
 import { type Session, statement } from "./session.ts";
 import { submitTasks } from "./submit.ts";
 import { survey } from "./survey.ts";
+import { withoutWebhook } from "./webhooks.ts";
 
 /** Connections of a node to the database by default. */
 const DEFAULT_STORAGE_CONNECTIONS = 10;
@@ -179,6 +180,17 @@ export class PostgresStorage implements Storage {
 
   async submitTasks({ tasks }: ParametersOf<"submitTasks">): Promise<SubmitOutcome[]> {
     const [task] = tasks;
+    const named = tasks.some(({ webhook }) => webhook !== undefined);
+    const refused = named ? await withoutWebhook(this.#open, tasks) : new Set();
+    if (refused.size > 0) {
+      const others = tasks.filter((one) => !refused.has(one));
+      const stored = (
+        others.length === 0 ? [] : await this.submitTasks({ tasks: others })
+      ).values();
+      return tasks.map((one) =>
+        refused.has(one) ? { outcome: "webhook_unknown" } : (stored.next().value as SubmitOutcome),
+      );
+    }
     return task && tasks.length === 1 && isInline(task.arguments)
       ? [await this.#submits.add(task)]
       : this.#largeSubmits.add(tasks);

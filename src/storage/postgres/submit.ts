@@ -38,7 +38,7 @@ const INSERT = prepared(
        deployment_id text, task_id text, endpoint text, status smallint, priority integer,
        run_at_ms bigint, start_by_ms bigint, created_at_ms bigint, expires_at_ms bigint,
        retention_ms bigint, lease_id text, retry_of text, idempotency_key text, digest text,
-       trace text, arguments text, arguments_preview text, replaces text)
+       trace text, arguments text, arguments_preview text, replaces text, webhook text)
    ), open AS MATERIALIZED (
      SELECT lease_id FROM leases WHERE lease_id = ANY ($2) FOR KEY SHARE
    ), able AS MATERIALIZED (
@@ -63,13 +63,13 @@ const INSERT = prepared(
      INSERT INTO live_tasks (deployment_id, task_id, endpoint, status, priority, run_at_ms,
        start_by_ms, created_at_ms, started_at_ms, expires_at_ms, retention_ms, attempt, lease_id,
        started_sequence, last_sequence, retry_of, idempotency_key, trace, arguments,
-       arguments_preview)
+       arguments_preview, webhook)
      SELECT deployment_id, task_id, endpoint, status, priority, run_at_ms, start_by_ms,
        created_at_ms, CASE WHEN lease_id IS NOT NULL THEN created_at_ms END, expires_at_ms,
        retention_ms, CASE WHEN lease_id IS NOT NULL THEN 1 ELSE 0 END, lease_id,
        CASE WHEN lease_id IS NOT NULL THEN 2 ELSE 0 END,
        CASE WHEN lease_id IS NOT NULL THEN 2 ELSE 1 END, retry_of, idempotency_key, trace,
-       arguments, arguments_preview
+       arguments, arguments_preview, webhook
      FROM able WHERE idempotency_key IS NULL
        OR (deployment_id, task_id) IN (SELECT deployment_id, task_id FROM keyed
          UNION ALL SELECT deployment_id, task_id FROM rekeyed)
@@ -222,5 +222,6 @@ function toRow(task: NewTask) {
     trace: task.trace,
     arguments: inlineText(task.arguments),
     arguments_preview: isInline(task.arguments) ? undefined : previewOf(task.arguments),
+    webhook: task.webhook,
   };
 }

@@ -4,6 +4,7 @@ import type { SqliteDatabase } from "./database.ts";
 import { readTask } from "./read.ts";
 import { TASK_COLUMNS, toTask } from "./rows.ts";
 import { STATUS } from "./schema.ts";
+import { tellOfEnd } from "./webhooks.ts";
 
 export function cancelTask(
   db: SqliteDatabase,
@@ -23,6 +24,7 @@ export function cancelTask(
     const task = toTask(row);
     db.live.take(task);
     db.counts.add(deploymentId, task.endpoint, { queued: -1 });
+    tellOfEnd(db, task);
     return { outcome: "cancelled", task };
   }
   const task = readTask(db, { deploymentId, taskId });

@@ -5,6 +5,7 @@ import { QueueCounts } from "./counts.ts";
 import { LiveTasks } from "./live-tasks.ts";
 import { migrate, type SqliteMigrationOptions } from "./migration/migrate.ts";
 import type { SqliteRow, Statements } from "./rows.ts";
+import { WebhookOwners } from "./webhooks.ts";
 
 /**
  * SQLite's page cache: the pages that are worked on, and no more. After a page of a B-tree was
@@ -22,6 +23,7 @@ export class SqliteDatabase implements Statements {
   readonly #statements = new Map<string, StatementSync>();
   readonly counts: QueueCounts;
   readonly live = new LiveTasks();
+  readonly webhookOwners = new WebhookOwners(this);
   /** A cache of which leases are open, for one transaction. */
   readonly openLeases = new Map<string, boolean>();
   /** `PRAGMA data_version`; it changes when another connection has changed the file. */
@@ -97,6 +99,7 @@ export class SqliteDatabase implements Statements {
   #forget(): void {
     this.counts.forget();
     this.live.forgetAll();
+    this.webhookOwners.forget();
   }
 
   #prepare(sql: string): StatementSync {

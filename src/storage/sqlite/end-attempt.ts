@@ -20,6 +20,7 @@ import { hasBlobs, isInline, writePayload } from "./payloads.ts";
 import { readTask } from "./read.ts";
 import { TASK_COLUMNS, toReturned, toTask } from "./rows.ts";
 import { STATUS } from "./schema.ts";
+import { tellOfEnd } from "./webhooks.ts";
 
 /** The fence: only the running attempt with this lease and this number may write. */
 const CURRENT = `deployment_id = ?1 AND task_id = ?2 AND lease_id = ?3 AND attempt = ?4
@@ -97,6 +98,7 @@ function finish(
   const task = known ? asFinished(known, end, nowMs) : readTask(db, attempt);
   if (task) {
     db.counts.add(deploymentId, task.endpoint, { running: -1 });
+    tellOfEnd(db, attempt);
   }
   return task;
 }

@@ -3,6 +3,7 @@ import type { Task } from "../../tasks/task.ts";
 import type { SqliteDatabase } from "./database.ts";
 import { TASK_COLUMNS, toTask } from "./rows.ts";
 import { STATUS } from "./schema.ts";
+import { tellOfEnd } from "./webhooks.ts";
 
 export function expireTasks(
   db: SqliteDatabase,
@@ -24,6 +25,7 @@ export function expireTasks(
     const task = toTask(row);
     db.live.take(task);
     db.counts.add(task.deploymentId, task.endpoint, { queued: -1 });
+    tellOfEnd(db, task);
     return task;
   });
 }

@@ -238,6 +238,7 @@ function packNewTask(out: unknown[], task: NewTask): void {
     task.queueLimit,
     task.leaseId,
     task.trace,
+    task.webhook,
     toValue(task.arguments),
   );
 }
@@ -258,6 +259,7 @@ function unpackNewTask(values: ValueReader): NewTask {
     queueLimit: values.next(),
     leaseId: values.next(),
     trace: values.next(),
+    webhook: values.next(),
     arguments: toPayload(values.next<string | Payload>()),
   };
   return task;

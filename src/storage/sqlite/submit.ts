@@ -7,6 +7,7 @@ import { hasBlobs, isInline, writePayload } from "./payloads.ts";
 import { readTask } from "./read.ts";
 import type { SqliteRow } from "./rows.ts";
 import { STATUS } from "./schema.ts";
+import { hasWebhook } from "./webhooks.ts";
 
 /**
  * Stores a task, unless its idempotency key or its id was stored before.
@@ -33,6 +34,9 @@ export function submitTask(
   if (task.arguments.files.length > 0 && !hasBlobs(db, task.arguments)) {
     const stored = readTask(db, task);
     return stored ? { outcome: "stored", task: stored } : { outcome: "blobs_gone" };
+  }
+  if (task.webhook !== undefined && !hasWebhook(db, deploymentId, task.webhook)) {
+    return { outcome: "webhook_unknown" };
   }
   const claimed = task.leaseId !== undefined && isLeaseOpen(db, task.leaseId);
   const queued = db.counts.queued(deploymentId, endpoint);
@@ -88,8 +92,8 @@ function insert(db: SqliteDatabase, task: NewTask, claimed: boolean): boolean {
     `INSERT INTO tasks (deployment_id, task_id, endpoint, status, priority, run_at_ms,
        start_by_ms, created_at_ms, started_at_ms, expires_at_ms, retention_ms, attempt, lease_id,
        started_sequence, last_sequence, retry_of, idempotency_key, trace, arguments,
-       arguments_preview)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+       arguments_preview, webhook)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT DO NOTHING`,
     deploymentId,
     taskId,
@@ -111,6 +115,7 @@ function insert(db: SqliteDatabase, task: NewTask, claimed: boolean): boolean {
     task.trace ?? null,
     inline ? task.arguments.json : null,
     inline ? null : previewOf(task.arguments),
+    task.webhook ?? null,
   );
   if (inserted === 0) {
     return false;

@@ -3,6 +3,7 @@ import { expectSame, steps } from "../commands.ts";
 import type { Contract } from "../contract.ts";
 import { QueueModel } from "../model.ts";
 import { type Real, world } from "../step.ts";
+import { expectTold, tellEnds } from "../told.ts";
 
 /**
  * TESSERA_PROPERTY_RUNS sets how many sequences are tried, from a random seed
@@ -27,10 +28,12 @@ export function propertyContract({ it, createDatabase }: Contract): void {
         async (commands) => {
           await using database = await createDatabase();
           const real: Real = { database, storage: await database.open() };
+          const organizationId = await tellEnds(real.storage);
           const model = world(new QueueModel());
           try {
             await fc.asyncModelRun(() => ({ model, real }), commands);
             await expectSame(model, real.storage);
+            await expectTold(model, real.storage, organizationId);
           } finally {
             await real.storage[Symbol.asyncDispose]();
           }

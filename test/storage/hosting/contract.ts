@@ -13,6 +13,7 @@ import { nodesContract } from "./contract/nodes.ts";
 import { racesContract } from "./contract/races.ts";
 import { revisionsContract } from "./contract/revisions.ts";
 import { secretsContract } from "./contract/secrets.ts";
+import { webhooksContract } from "./contract/webhooks.ts";
 import { HostingPlatform } from "./fixtures.ts";
 
 /** Declares a test on a platform with one organization, `acme`. */
@@ -33,6 +34,7 @@ export function hostingContract(name: string, createDatabase: CreateDatabase): v
     describe("nodes", () => nodesContract(it));
     describe("logs", () => logsContract(it));
     describe("models", () => modelsContract(it));
+    describe("webhooks", () => webhooksContract(it));
     describe("deleted deployments", () => deletedContract(it));
     describe("races", () => racesContract(it));
   });

@@ -142,7 +142,7 @@ export function* deleteDeployment(
   if (!force && queued + running > 0) {
     return { outcome: "has_tasks", queued, running };
   }
-  for (const table of ["deployments", "token_deployments", "deployment_secrets"]) {
+  for (const table of ["deployments", "token_deployments", "deployment_secrets", "webhooks"]) {
     yield* query(
       `DELETE FROM ${table} WHERE organization_id = ? AND deployment_id = ?`,
       organizationId,

@@ -3,6 +3,16 @@ import type { HostingStorage } from "../../hosting/hosting.ts";
 import type { OperationsOf } from "../operation.ts";
 import { confirmSecrets } from "./confirm-secrets.ts";
 import { createRevision } from "./create-revision.ts";
+import {
+  addTestDelivery,
+  getDelivery,
+  listDeliveries,
+  pruneDeliveries,
+  recordDelivery,
+  redeliver,
+  takeDeliveries,
+  usesWebhooks,
+} from "./deliveries.ts";
 import { getHosted, listHosted } from "./desired.ts";
 import {
   abandonFile,
@@ -46,6 +56,16 @@ import {
 } from "./secrets.ts";
 import { describeDeployments } from "./state.ts";
 import { updateSecrets } from "./update-secrets.ts";
+import {
+  createWebhook,
+  deleteWebhook,
+  getSealedWebhook,
+  listSealedWebhooks,
+  listWebhooks,
+  replaceSealedWebhook,
+  rotateWebhook,
+  updateWebhook,
+} from "./webhooks.ts";
 
 /** Operations with a single statement; they need no transaction. */
 export const SINGLE = {
@@ -65,6 +85,13 @@ export const SINGLE = {
   findFile,
   listImported,
   failImport,
+  listWebhooks,
+  getSealedWebhook,
+  listSealedWebhooks,
+  replaceSealedWebhook,
+  getDelivery,
+  listDeliveries,
+  usesWebhooks,
 } as const satisfies Partial<OperationsOf<HostingStorage>>;
 
 /**
@@ -78,6 +105,8 @@ export const BY_ONE_CLOCK: ReadonlySet<keyof HostingStorage> = new Set([
   "describeDeployments",
   "takeImport",
   "reportImport",
+  "takeDeliveries",
+  "recordDelivery",
 ]);
 
 /** All operations of the port. */
@@ -113,4 +142,13 @@ export const HOSTING_OPERATIONS: OperationsOf<HostingStorage> = {
   reportImport,
   findImported,
   finishImport,
+  createWebhook,
+  updateWebhook,
+  deleteWebhook,
+  rotateWebhook,
+  addTestDelivery,
+  redeliver,
+  takeDeliveries,
+  recordDelivery,
+  pruneDeliveries,
 };

@@ -73,6 +73,7 @@ function* deleteRest(
     ["deployment_logs", "sequence"],
     ["deployment_reports", "node_id"],
     ["metric_history", "began_at_ms"],
+    ["webhook_deliveries", "delivery_id"],
   ] as const;
   for (const [table, key] of tables) {
     const rows = yield* query(

@@ -1,0 +1,270 @@
+/**
+ * The deliverer: sends what waits in the outbox of webhooks, on every node.
+ *
+ * A node takes a few deliveries that are due, each for a time of its own, sends them at the same time,
+ * and records what was answered. It looks again as soon as one has ended, and otherwise every half
+ * second, but only while there is a webhook or a delivery: without, it asks nothing, and hears of the
+ * first webhook by the change event that is written with it.
+ *
+ * - Delivered at least once: a node that dies before it has recorded the answer leaves its delivery
+ *   due again, under the same `webhook-id`. Receivers know copies by it.
+ * - A receiver that fails is tried one delivery at a time; after five failures in a row it is paused,
+ *   for longer each time. What waits for it keeps its attempts.
+ * - One webhook has at most eight deliveries under way here, and one organization three quarters of
+ *   what the node does at a time.
+ */
+
+import type { ChangeFeed } from "../../auth/change-feed.ts";
+import { type KeyRing, webhookContext } from "../../auth/keys.ts";
+import { SharedBound } from "../../collections/shared-bound.ts";
+import type { Log } from "../../log/log.ts";
+import type { Resolve } from "../../pool/egress/dial.ts";
+import { EgressPolicy } from "../../pool/egress/policy.ts";
+import type {
+  DeliveryAnswer,
+  DeliveryState,
+  TakenDelivery,
+  WebhookStorage,
+} from "../../storage/hosting/webhooks.ts";
+import type { Storage } from "../../storage/storage.ts";
+import { Timer } from "../../time/timer.ts";
+import { eventBody } from "./event.ts";
+import { post } from "./post.ts";
+import { readSecrets, signedHeaders } from "./signature.ts";
+
+/** Deliveries that one node sends at a time. */
+const MAX_PARALLEL_DELIVERIES = 64;
+/** Of them, those of one webhook. */
+const MAX_DELIVERIES_PER_WEBHOOK = 8;
+/** Interval at which a node looks for deliveries that are due, while there are webhooks. */
+const DELIVERY_POLL_INTERVAL_MS = 500;
+/** How long a delivery is its node's; then that is taken for dead. Longer than an attempt. */
+const DELIVERY_CLAIM_MS = 60_000;
+/** Pauses before each next attempt; after the last one, a delivery has failed. */
+export const DELIVERY_RETRY_PAUSES_MS = [
+  5_000, 30_000, 120_000, 600_000, 3_600_000, 21_600_000, 86_400_000,
+] as const;
+/** Part of a pause that is left to chance, so that what failed together does not return together. */
+const MAX_RETRY_JITTER = 0.2;
+/** The breaker: for how long a webhook is paused, by its failures in a row. */
+const BREAKER_PAUSES_MS = [0, 0, 0, 0, 30_000, 60_000, 120_000, 300_000, 600_000] as const;
+/** Answers that are kept of a delivery: one more than the retries. */
+const MAX_KEPT_ANSWERS = 8;
+/** How long deliveries are kept, and a receiver that is down is waited for. */
+export const DELIVERY_RETENTION_MS = 3 * 86_400_000;
+/** Deliveries that wait for a webhook that fails; at more, it is disabled. */
+const MAX_WAITING_DELIVERIES = 100_000;
+/** Interval at which old deliveries are deleted. */
+const DELIVERY_PRUNE_INTERVAL_MS = 60_000;
+/** Old deliveries that are deleted at once. */
+const MAX_PRUNED_DELIVERIES = 1_000;
+
+export interface DelivererOptions {
+  readonly hosting: Pick<
+    WebhookStorage,
+    "usesWebhooks" | "takeDeliveries" | "recordDelivery" | "pruneDeliveries"
+  >;
+  readonly storage: Pick<Storage, "getResult">;
+  readonly changes: Pick<ChangeFeed, "listen">;
+  readonly keys: Pick<KeyRing, "unseal">;
+  /** Where people reach the platform. */
+  readonly platformUrl: string;
+  /** Host rules of the operator: what is reached although it is not public. */
+  readonly allowedEgress: readonly string[];
+  readonly now: () => number;
+  readonly newId: () => string;
+  readonly log: Log;
+  /** Default: the resolver of the operating system. */
+  readonly resolve?: Resolve;
+  /** How long an attempt may take. Default: 15 s. */
+  readonly timeoutMs?: number;
+  /** Default: `DELIVERY_RETRY_PAUSES_MS`. */
+  readonly retryPausesMs?: readonly number[];
+}
+
+export class Deliverer implements AsyncDisposable {
+  readonly #options: DelivererOptions;
+  readonly #policy: EgressPolicy;
+  readonly #bound = new SharedBound(MAX_PARALLEL_DELIVERIES);
+  /** How many of each webhook are under way. */
+  readonly #underWay = new Map<string, number>();
+  readonly #sending = new Set<Promise<void>>();
+  readonly #stopping = new AbortController();
+  readonly #timers: readonly Timer[];
+  readonly #unlisten: () => void;
+  /** Whether there may be something to look for. */
+  #inUse = true;
+  #looking: Promise<void> | undefined;
+  #lookAgain = false;
+
+  constructor(options: DelivererOptions) {
+    const { changes, log, allowedEgress } = options;
+    this.#options = options;
+    this.#policy = new EgressPolicy({
+      network: { access: "open", hosts: [] },
+      allowed: allowedEgress,
+    });
+    const failed = (err: unknown): void =>
+      log.error({ err }, "the deliveries of webhooks could not be read");
+    this.#timers = [
+      new Timer(DELIVERY_POLL_INTERVAL_MS, async () => this.#inUse && this.look(), failed),
+      new Timer(DELIVERY_PRUNE_INTERVAL_MS, async () => this.#inUse && this.#prune(), failed),
+    ];
+    this.#unlisten = changes.listen((forgotten) => {
+      this.#inUse ||= forgotten.some(({ kind }) => kind === "deployment" || kind === "everything");
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#unlisten();
+    this.#stopping.abort();
+    await Promise.all(this.#timers.map((timer) => timer[Symbol.asyncDispose]()));
+    await this.#looking?.catch(() => undefined);
+    await Promise.all(this.#sending);
+  }
+
+  /** Takes what is due and there is room for; one look at a time. */
+  look(): Promise<void> {
+    this.#lookAgain = true;
+    this.#looking ??= this.#lookWhileAsked().finally(() => {
+      this.#looking = undefined;
+    });
+    return this.#looking;
+  }
+
+  async #lookWhileAsked(): Promise<void> {
+    while (this.#lookAgain && !this.#stopping.signal.aborted) {
+      this.#lookAgain = false;
+      await this.#takeDue();
+    }
+  }
+
+  async #takeDue(): Promise<void> {
+    const { hosting, newId, now } = this.#options;
+    const limit = MAX_PARALLEL_DELIVERIES - this.#bound.taken;
+    if (limit === 0) {
+      return;
+    }
+    const claim = newId();
+    const taken = await hosting.takeDeliveries({
+      ...{ claim, nowMs: now(), ttlMs: DELIVERY_CLAIM_MS, limit },
+      perWebhook: MAX_DELIVERIES_PER_WEBHOOK,
+      withoutOrganizations: this.#bound.full,
+      // One whose deliveries are under way waits for their ends, which bounds and orders them.
+      withoutWebhooks: [...this.#underWay.keys()],
+    });
+    for (const delivery of taken) {
+      this.#begin(delivery, claim);
+    }
+    if (taken.length === 0 && this.#sending.size === 0) {
+      // Before the question: a change that comes while it is asked counts.
+      this.#inUse = false;
+      const uses = await hosting.usesWebhooks({});
+      this.#inUse ||= uses;
+    }
+  }
+
+  #begin(delivery: TakenDelivery, claim: string): void {
+    const { organizationId, webhookId } = delivery;
+    // One organization may pass its share by what one look has found, and has none until it is below.
+    const isCounted = this.#bound.take(organizationId);
+    this.#underWay.set(webhookId, (this.#underWay.get(webhookId) ?? 0) + 1);
+    const sending = this.#deliver(delivery, claim)
+      .catch((err: unknown) => {
+        const { deliveryId } = delivery;
+        // Its claim ends, and it is sent again.
+        this.#options.log.error({ err, deliveryId }, "a delivery of a webhook was not recorded");
+      })
+      .then(() => {
+        if (isCounted) {
+          this.#bound.give(organizationId);
+        }
+        const left = (this.#underWay.get(webhookId) ?? 1) - 1;
+        if (left === 0) {
+          this.#underWay.delete(webhookId);
+        } else {
+          this.#underWay.set(webhookId, left);
+        }
+        this.#sending.delete(sending);
+        if (left === 0 && !this.#stopping.signal.aborted) {
+          this.look().catch(() => undefined); // The timer looks again, and reports.
+        }
+      });
+    this.#sending.add(sending);
+  }
+
+  async #deliver(delivery: TakenDelivery, claim: string): Promise<void> {
+    const { hosting, keys, now, log, resolve, timeoutMs } = this.#options;
+    const { signal } = this.#stopping;
+    const body = delivery.body ?? (await eventBody(delivery, this.#options));
+    const secrets = readSecrets(keys.unseal(delivery.sealed, webhookContext(delivery)));
+    const atMs = now();
+    const id = delivery.deliveryId;
+    const answered = await post(
+      new URL(delivery.url),
+      { headers: signedHeaders({ id, body, nowMs: atMs }, secrets), body },
+      { policy: this.#policy, resolve, signal, timeoutMs },
+    );
+    if (signal.aborted && answered.status === 0) {
+      // The node stops: another one sends it, and the receiver is not to blame.
+      return;
+    }
+    const answer: DeliveryAnswer = { atMs, tookMs: Math.max(0, now() - atMs), ...answered };
+    const next = this.#next(delivery, answer);
+    const { deploymentId, organizationId, webhookId, webhook } = delivery;
+    await hosting.recordDelivery({
+      ...{ deploymentId, organizationId, webhookId, deliveryId: id, claim, nowMs: now() },
+      ...next,
+      answers: [...delivery.answers, answer].slice(-MAX_KEPT_ANSWERS),
+      body,
+    });
+    if (next.disable !== undefined) {
+      log.warn({ webhook, deploymentId }, `a webhook was disabled: ${next.disable}`);
+    }
+  }
+
+  /** What becomes of a delivery after this answer. */
+  #next(
+    { attempts }: TakenDelivery,
+    { status }: DeliveryAnswer,
+  ): {
+    readonly state: DeliveryState;
+    readonly nextInMs: number;
+    readonly pausesMs: readonly number[];
+    readonly disable?: string;
+  } {
+    if (status >= 200 && status < 300) {
+      return { state: "delivered", nextInMs: 0, pausesMs: [] };
+    }
+    const pausesMs = BREAKER_PAUSES_MS;
+    if (status === 410) {
+      const disable = "it answered 410: it wants no more of them";
+      return { state: "failed", nextInMs: 0, pausesMs, disable };
+    }
+    const { retryPausesMs = DELIVERY_RETRY_PAUSES_MS } = this.#options;
+    const pauseMs = retryPausesMs[attempts];
+    return pauseMs === undefined
+      ? { state: "failed", nextInMs: 0, pausesMs }
+      : {
+          state: "waiting",
+          nextInMs: Math.round(
+            pauseMs * (1 - MAX_RETRY_JITTER / 2 + Math.random() * MAX_RETRY_JITTER),
+          ),
+          pausesMs,
+        };
+  }
+
+  async #prune(): Promise<void> {
+    const { hosting, now } = this.#options;
+    for (;;) {
+      const nowMs = now();
+      const deleted = await hosting.pruneDeliveries({
+        ...{ nowMs, beforeMs: nowMs - DELIVERY_RETENTION_MS, limit: MAX_PRUNED_DELIVERIES },
+        maxWaiting: MAX_WAITING_DELIVERIES,
+      });
+      if (deleted < MAX_PRUNED_DELIVERIES) {
+        return;
+      }
+    }
+  }
+}

@@ -1,0 +1,253 @@
+/**
+ * The part of the hosting port for webhooks: addresses that are told how tasks end, and the outbox
+ * of what they are told.
+ *
+ * Every way in which a task ends (`endAttempts`, `cancelTask`, `expireTasks`, and the leases that
+ * are lost) writes, in its own transaction, one delivery for each webhook of the deployment that
+ * wants that end. A node then takes deliveries for a time (a lease), sends them, and records the
+ * answer under its claim (the fence). A node that dies loses nothing: its deliveries are due again
+ * when their time is over, under the same id.
+ */
+import type { Deed } from "../accounts/deed.ts";
+import type { Page, PageQuery } from "../accounts/page.ts";
+import type { DeploymentKey } from "./deployment-key.ts";
+
+/** How a task may end, of which a webhook is told. */
+export type TaskEnd = "success" | "failure" | "cancelled";
+
+/** What its owner says of a webhook. */
+export interface WebhookSettings {
+  readonly url: string;
+  /** The ends that it is told of; at least one. */
+  readonly ends: readonly TaskEnd[];
+  /** The one endpoint whose tasks it is told of; empty: all. */
+  readonly endpoint: string;
+  /** Whether it is told only of tasks whose submit has named it. */
+  readonly namedOnly: boolean;
+}
+
+export interface WebhookRecord extends WebhookSettings {
+  readonly name: string;
+  readonly webhookId: string;
+  readonly createdAtMs: number;
+  readonly createdBy: string;
+  /** Since when nothing is sent, and why; undefined while it is enabled. */
+  readonly disabled: { readonly atMs: number; readonly reason: string } | undefined;
+  /** Attempts that failed since one worked. */
+  readonly failures: number;
+  /** The breaker: nothing is sent before. */
+  readonly pausedUntilMs: number;
+  /** Until when what it is sent has the signature of the secret before, too; 0: it has not. */
+  readonly rotatedUntilMs: number;
+  /** Deliveries that wait, counted up to 1,000. */
+  readonly waiting: number;
+}
+
+/** What an attempt to deliver got. */
+export interface DeliveryAnswer {
+  readonly atMs: number;
+  readonly tookMs: number;
+  /** The status of HTTP; 0 without an answer. */
+  readonly status: number;
+  /** How the body of the answer begins. */
+  readonly text: string;
+  /** Why there is no answer; empty where there is one. */
+  readonly error: string;
+}
+
+/** `waiting` for its next attempt, `delivered`, or given up. */
+export type DeliveryState = "waiting" | "delivered" | "failed";
+
+export interface DeliveryRecord {
+  /** The same for every copy. */
+  readonly deliveryId: string;
+  readonly webhookId: string;
+  /** The name of the webhook; empty when it is gone. */
+  readonly webhook: string;
+  /** Undefined for a test. */
+  readonly end: TaskEnd | undefined;
+  /** Empty for a test, as `endpoint`. */
+  readonly taskId: string;
+  readonly endpoint: string;
+  readonly createdAtMs: number;
+  readonly state: DeliveryState;
+  readonly attempts: number;
+  /** When the next attempt is due; of use while it waits. */
+  readonly nextAtMs: number;
+  /** Of the latest attempts, oldest first. */
+  readonly answers: readonly DeliveryAnswer[];
+  /** What was sent; undefined before the first attempt, and in lists. */
+  readonly body: string | undefined;
+}
+
+/** The task that a delivery tells of, as it ended. */
+export interface EndedTask {
+  readonly createdAtMs: number;
+  readonly startedAtMs: number | undefined;
+  readonly finishedAtMs: number;
+  readonly attempt: number;
+  readonly retryOf: string | undefined;
+  /** JSON text. */
+  readonly failure: string | undefined;
+  /** JSON text of a result that stands in its row. */
+  readonly result: string | undefined;
+  /** Bytes of a result that is elsewhere; undefined for one with files, or a part that is a blob. */
+  readonly resultBytes: number | undefined;
+}
+
+/** A delivery for the node that has taken it. */
+export interface TakenDelivery extends DeploymentKey {
+  readonly organization: string;
+  readonly deployment: string;
+  readonly webhookId: string;
+  readonly webhook: string;
+  readonly url: string;
+  /** The secrets, sealed. */
+  readonly sealed: string;
+  readonly deliveryId: string;
+  readonly end: TaskEnd | undefined;
+  readonly taskId: string;
+  readonly endpoint: string;
+  readonly createdAtMs: number;
+  readonly attempts: number;
+  readonly answers: readonly DeliveryAnswer[];
+  /** Undefined before the first attempt has been recorded. */
+  readonly body: string | undefined;
+  /** Undefined for a test, where `body` is there, and for a task that was deleted. */
+  readonly task: EndedTask | undefined;
+}
+
+export interface SealedWebhook extends DeploymentKey {
+  readonly webhookId: string;
+  readonly sealed: string;
+}
+
+interface WebhookKey extends DeploymentKey {
+  readonly name: string;
+}
+
+export interface WebhookStorage {
+  /** Registers a webhook. `sealed` are its secrets, sealed for `webhookId`. */
+  createWebhook(
+    parameters: Deed &
+      WebhookKey &
+      WebhookSettings & {
+        readonly webhookId: string;
+        readonly sealed: string;
+        /** Refused when the deployment has this many. */
+        readonly limit: number;
+      },
+  ): Promise<
+    | { readonly outcome: "created"; readonly webhook: WebhookRecord }
+    | { readonly outcome: "name_taken" | "limit" | "not_found" }
+  >;
+
+  /** Lists the webhooks of a deployment, by name. */
+  listWebhooks(parameters: DeploymentKey): Promise<WebhookRecord[]>;
+
+  /** Changes what is given. What waits goes to the new address; to enable one ends its pause. */
+  updateWebhook(
+    parameters: Deed & WebhookKey & Partial<WebhookSettings> & { readonly enabled?: boolean },
+  ): Promise<WebhookRecord | undefined>;
+
+  /** Deletes a webhook; what waits is not sent. False: there is none. */
+  deleteWebhook(parameters: Deed & WebhookKey): Promise<boolean>;
+
+  /** Reads the sealed secrets of a webhook. */
+  getSealedWebhook(parameters: WebhookKey): Promise<SealedWebhook | undefined>;
+
+  /** Replaces the secrets if they still are `from`; undefined where they are not, or it is gone. */
+  rotateWebhook(
+    parameters: Deed &
+      WebhookKey & {
+        readonly from: string;
+        readonly to: string;
+        readonly rotatedUntilMs: number;
+      },
+  ): Promise<WebhookRecord | undefined>;
+
+  /** Lists the sealed secrets of all webhooks, for resealing after a key rotation. */
+  listSealedWebhooks(parameters: PageQuery): Promise<Page<SealedWebhook>>;
+
+  /** Replaces sealed secrets if they still are `from` (compare-and-swap). */
+  replaceSealedWebhook(
+    parameters: Omit<SealedWebhook, "sealed"> & { readonly from: string; readonly to: string },
+  ): Promise<void>;
+
+  /** Adds a test, which is due at once whatever the breaker says; undefined: no such webhook. */
+  addTestDelivery(
+    parameters: Deed & WebhookKey & { readonly deliveryId: string; readonly body: string },
+  ): Promise<DeliveryRecord | undefined>;
+
+  /** Has a delivery sent again from its first attempt; undefined where it or its webhook is gone. */
+  redeliver(
+    parameters: Deed & DeploymentKey & { readonly deliveryId: string },
+  ): Promise<DeliveryRecord | undefined>;
+
+  /** Lists deliveries, newest first, of a webhook, of a task, or of all. */
+  listDeliveries(
+    parameters: DeploymentKey &
+      PageQuery & {
+        readonly webhook?: string;
+        readonly taskId?: string;
+        readonly state?: DeliveryState;
+      },
+  ): Promise<Page<DeliveryRecord>>;
+
+  /** Reads one delivery, with what was sent. */
+  getDelivery(
+    parameters: DeploymentKey & { readonly deliveryId: string },
+  ): Promise<DeliveryRecord | undefined>;
+
+  /** Whether there is any webhook, or any delivery: without, nothing has to be looked for. */
+  usesWebhooks(parameters: Record<never, never>): Promise<boolean>;
+
+  /**
+   * Takes deliveries that are due, for `ttlMs`: of each webhook at most `perWebhook`, and one only
+   * while its last attempts have failed. None of disabled webhooks, of those whose pause is not
+   * over, nor of those named.
+   */
+  takeDeliveries(parameters: {
+    readonly claim: string;
+    readonly nowMs: number;
+    readonly ttlMs: number;
+    readonly limit: number;
+    readonly perWebhook: number;
+    readonly withoutOrganizations: readonly string[];
+    readonly withoutWebhooks: readonly string[];
+  }): Promise<TakenDelivery[]>;
+
+  /**
+   * Records what an attempt got, and what was sent. False, and nothing changes, where the claim is
+   * another's by now. A webhook that failed this many times in a row is paused: `pauseMs` says how
+   * long.
+   */
+  recordDelivery(
+    parameters: DeploymentKey & {
+      readonly webhookId: string;
+      readonly deliveryId: string;
+      readonly claim: string;
+      readonly nowMs: number;
+      readonly state: DeliveryState;
+      /** From now to the next attempt, in milliseconds. */
+      readonly nextInMs: number;
+      readonly answers: readonly DeliveryAnswer[];
+      readonly body: string;
+      /** The pause by how often it has failed in a row; empty: the attempt worked. */
+      readonly pausesMs: readonly number[];
+      /** The receiver wants no more of them. */
+      readonly disable?: string;
+    },
+  ): Promise<boolean>;
+
+  /**
+   * Deletes at most `limit` deliveries from before `beforeMs`, and disables webhooks for which more
+   * than `maxWaiting` wait. Returns how many it deleted.
+   */
+  pruneDeliveries(parameters: {
+    readonly nowMs: number;
+    readonly beforeMs: number;
+    readonly limit: number;
+    readonly maxWaiting: number;
+  }): Promise<number>;
+}

@@ -1,0 +1,49 @@
+/** What the ends of tasks write into the outbox of webhooks, in the statement of the ends. */
+import { isTold, TOLD_COLUMNS } from "../sql/hosting/webhooks.ts";
+import type { NewTask } from "../storage.ts";
+import { prepared, type Session } from "./session.ts";
+
+/**
+ * SQL that adds a delivery for each webhook that is told of the end of a task in `gone`, rows of
+ * `live_tasks`; `status` and `finishedAt` are SQL for how and when it ended.
+ */
+export function toldOf({
+  status,
+  finishedAt,
+}: {
+  readonly status: string;
+  readonly finishedAt: string;
+}): string {
+  const task = { status, endpoint: "gone.endpoint", webhook: "gone.webhook" };
+  return `INSERT INTO webhook_deliveries (${TOLD_COLUMNS})
+    SELECT w.organization_id, w.deployment_id, w.webhook_id, gone.task_id || '-' || w.name, ${status},
+      gone.endpoint, gone.task_id, ${finishedAt}
+    FROM gone JOIN webhooks w ON w.deployment_id = gone.deployment_id WHERE ${isTold(task)}
+    ON CONFLICT DO NOTHING`;
+}
+
+const FIND = prepared(
+  "find_webhooks",
+  `SELECT deployment_id, name FROM webhooks
+   JOIN json_to_recordset($1) AS given (deployment_id text, name text) USING (deployment_id, name)`,
+);
+
+/** Those of the tasks that name a webhook which their deployment does not have. */
+export async function withoutWebhook(
+  session: Session,
+  tasks: readonly NewTask[],
+): Promise<ReadonlySet<NewTask>> {
+  const naming = tasks.filter(({ webhook }) => webhook !== undefined);
+  if (naming.length === 0) {
+    return new Set();
+  }
+  const asked = naming.map(({ deploymentId, webhook }) => ({
+    deployment_id: deploymentId,
+    name: webhook,
+  }));
+  const rows = await session.query(FIND, JSON.stringify(asked));
+  const there = new Set(rows.map((row) => `${row.deployment_id}/${row.name}`));
+  return new Set(
+    naming.filter(({ deploymentId, webhook }) => !there.has(`${deploymentId}/${webhook}`)),
+  );
+}

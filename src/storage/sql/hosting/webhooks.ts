@@ -1,0 +1,336 @@
+/** Webhooks of deployments: registered, changed, rotated and deleted. */
+import type { Page } from "../../accounts/page.ts";
+import type { DeploymentKey } from "../../hosting/deployment-key.ts";
+import type { HostingStorage } from "../../hosting/hosting.ts";
+import type {
+  SealedWebhook,
+  TaskEnd,
+  WebhookRecord,
+  WebhookSettings,
+  WebhookStorage,
+} from "../../hosting/webhooks.ts";
+import { record } from "../accounts/audit.ts";
+import { announce } from "../accounts/changes.ts";
+import { lockOrganization } from "../accounts/locks.ts";
+import { toPage } from "../accounts/rows.ts";
+import { type Operation, query } from "../operation.ts";
+
+/** Deliveries that wait are counted up to this many. */
+const MAX_COUNTED_WAITING = 1_000;
+
+/** The numbers by which both databases store how tasks end. */
+const STATUS = { success: 3, failure: 4, cancelled: 5 } as const;
+
+const ENDS: readonly TaskEnd[] = ["success", "failure", "cancelled"];
+
+/** The end of a stored number; undefined for that of a test. */
+export function endOf(event: number): TaskEnd | undefined {
+  return ENDS.find((end) => STATUS[end] === event);
+}
+
+/**
+ * SQL: whether a webhook `w` is told of a task. The values are SQL for the status that it ends with,
+ * its endpoint, and the webhook that its submit has named.
+ */
+export function isTold(task: {
+  readonly status: string;
+  readonly endpoint: string;
+  readonly webhook: string;
+}): string {
+  return `w.disabled_at_ms IS NULL AND ((w.events >> ${task.status}) & 1) = 1
+    AND (w.endpoint = '' OR w.endpoint = ${task.endpoint})
+    AND (w.named_only = 0 OR w.name = ${task.webhook})`;
+}
+
+/** The columns that an end of a task writes; the others have defaults. */
+export const TOLD_COLUMNS =
+  "organization_id, deployment_id, webhook_id, delivery_id, event, endpoint, task_id, created_at_ms";
+
+interface WebhookRow {
+  readonly name: string;
+  readonly webhook_id: string;
+  readonly url: string;
+  readonly events: number;
+  readonly endpoint: string;
+  readonly named_only: number;
+  readonly created_at_ms: number;
+  readonly created_by: string;
+  readonly disabled_at_ms: number | null;
+  readonly disabled_reason: string | null;
+  readonly failures: number;
+  readonly paused_until_ms: number;
+  readonly rotated_until_ms: number;
+  readonly waiting: number;
+}
+
+const SELECT = `SELECT w.name, w.webhook_id, w.url, w.events, w.endpoint, w.named_only,
+    w.created_at_ms, w.created_by, w.disabled_at_ms, w.disabled_reason, w.failures,
+    w.paused_until_ms, w.rotated_until_ms,
+    (SELECT count(*) FROM (SELECT 1 FROM webhook_deliveries d
+       WHERE d.webhook_id = w.webhook_id AND d.state = 0 LIMIT ${MAX_COUNTED_WAITING}) AS counted
+    ) AS waiting
+  FROM webhooks w`;
+
+function toWebhook(row: WebhookRow): WebhookRecord {
+  const { disabled_at_ms: atMs, disabled_reason: reason } = row;
+  return {
+    name: row.name,
+    webhookId: row.webhook_id,
+    url: row.url,
+    ends: ENDS.filter((end) => ((row.events >> STATUS[end]) & 1) === 1),
+    endpoint: row.endpoint,
+    namedOnly: row.named_only === 1,
+    createdAtMs: row.created_at_ms,
+    createdBy: row.created_by,
+    disabled: atMs === null ? undefined : { atMs, reason: reason ?? "" },
+    failures: row.failures,
+    pausedUntilMs: row.paused_until_ms,
+    rotatedUntilMs: row.rotated_until_ms,
+    waiting: row.waiting,
+  };
+}
+
+function eventsOf(ends: readonly TaskEnd[]): number {
+  return ends.reduce((bits, end) => bits | (1 << STATUS[end]), 0);
+}
+
+/** What the audit log says of a webhook; its address without what may be a secret in it. */
+function detailsOf({ url, ends, endpoint, namedOnly }: WebhookSettings) {
+  return {
+    address: new URL(url).origin,
+    events: ends.map((end) => `task.${end}`).join(" "),
+    ...(endpoint !== "" && { endpoint }),
+    ...(namedOnly && { named_only: "true" }),
+  };
+}
+
+export function* createWebhook(
+  parameters: Parameters<HostingStorage["createWebhook"]>[0],
+): Operation<Awaited<ReturnType<WebhookStorage["createWebhook"]>>> {
+  const { organizationId, deploymentId, name, nowMs } = parameters;
+  yield* lockOrganization(organizationId);
+  const deployment = yield* query(
+    "SELECT 1 AS there FROM deployments WHERE organization_id = ? AND deployment_id = ?",
+    organizationId,
+    deploymentId,
+  );
+  if (deployment.length === 0) {
+    return { outcome: "not_found" };
+  }
+  const there = yield* listWebhooks(parameters);
+  if (there.some((each) => each.name === name)) {
+    return { outcome: "name_taken" };
+  }
+  if (there.length >= parameters.limit) {
+    return { outcome: "limit" };
+  }
+  yield* query(
+    `INSERT INTO webhooks (organization_id, deployment_id, name, webhook_id, url, events, endpoint,
+       named_only, sealed, created_at_ms, created_by)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    organizationId,
+    deploymentId,
+    name,
+    parameters.webhookId,
+    parameters.url,
+    eventsOf(parameters.ends),
+    parameters.endpoint,
+    parameters.namedOnly,
+    parameters.sealed,
+    nowMs,
+    parameters.by.name,
+  );
+  yield* record(parameters, organizationId, {
+    ...{ action: "webhook.create", subjectId: parameters.webhookId, subject: name },
+    details: detailsOf(parameters),
+  });
+  // Nodes that had no webhook to look after begin to.
+  yield* announce(nowMs, { kind: "deployment", id: deploymentId });
+  const webhook = yield* findWebhook(parameters);
+  if (webhook === undefined) {
+    throw new Error("the webhook that was just stored is not there");
+  }
+  return { outcome: "created", webhook };
+}
+
+export function* listWebhooks({
+  organizationId,
+  deploymentId,
+}: DeploymentKey): Operation<WebhookRecord[]> {
+  const rows = yield* query<WebhookRow>(
+    `${SELECT} WHERE w.organization_id = ? AND w.deployment_id = ? ORDER BY w.name`,
+    organizationId,
+    deploymentId,
+  );
+  return rows.map(toWebhook);
+}
+
+type Named = DeploymentKey & { readonly name: string };
+
+function* findWebhook({
+  organizationId,
+  deploymentId,
+  name,
+}: Named): Operation<WebhookRecord | undefined> {
+  const [row] = yield* query<WebhookRow>(
+    `${SELECT} WHERE w.organization_id = ? AND w.deployment_id = ? AND w.name = ?`,
+    organizationId,
+    deploymentId,
+    name,
+  );
+  return row && toWebhook(row);
+}
+
+export function* updateWebhook(
+  parameters: Parameters<HostingStorage["updateWebhook"]>[0],
+): Operation<WebhookRecord | undefined> {
+  const { organizationId, deploymentId, name, nowMs, enabled } = parameters;
+  yield* lockOrganization(organizationId);
+  const before = yield* findWebhook(parameters);
+  if (before === undefined) {
+    return undefined;
+  }
+  const { url = before.url, ends = before.ends } = parameters;
+  const { endpoint = before.endpoint, namedOnly = before.namedOnly } = parameters;
+  const isReset = enabled === true || url !== before.url;
+  const disabled =
+    enabled === false
+      ? (before.disabled ?? { atMs: nowMs, reason: `disabled by ${parameters.by.name}` })
+      : enabled === true
+        ? undefined
+        : before.disabled;
+  yield* query(
+    `UPDATE webhooks SET url = ?, events = ?, endpoint = ?, named_only = ?, disabled_at_ms = ?,
+       disabled_reason = ?, failures = ?, paused_until_ms = ?
+     WHERE deployment_id = ? AND name = ?`,
+    url,
+    eventsOf(ends),
+    endpoint,
+    namedOnly,
+    disabled?.atMs,
+    disabled?.reason,
+    isReset ? 0 : before.failures,
+    isReset ? 0 : before.pausedUntilMs,
+    deploymentId,
+    name,
+  );
+  yield* record(parameters, organizationId, {
+    ...{ action: "webhook.update", subjectId: before.webhookId, subject: name },
+    details: {
+      ...detailsOf({ url, ends, endpoint, namedOnly }),
+      ...(enabled !== undefined && { enabled: String(enabled) }),
+    },
+  });
+  return yield* findWebhook(parameters);
+}
+
+export function* deleteWebhook(
+  parameters: Parameters<HostingStorage["deleteWebhook"]>[0],
+): Operation<boolean> {
+  const { organizationId, deploymentId, name } = parameters;
+  yield* lockOrganization(organizationId);
+  const [gone] = yield* query<{ webhook_id: string }>(
+    `DELETE FROM webhooks WHERE organization_id = ? AND deployment_id = ? AND name = ?
+     RETURNING webhook_id`,
+    organizationId,
+    deploymentId,
+    name,
+  );
+  if (gone === undefined) {
+    return false;
+  }
+  yield* record(parameters, organizationId, {
+    action: "webhook.delete",
+    subjectId: gone.webhook_id,
+    subject: name,
+  });
+  return true;
+}
+
+interface SealedRow {
+  readonly organization_id: string;
+  readonly deployment_id: string;
+  readonly webhook_id: string;
+  readonly sealed: string;
+}
+
+const SEALED_COLUMNS = "organization_id, deployment_id, webhook_id, sealed";
+
+function toSealed(row: SealedRow): SealedWebhook {
+  const { organization_id: organizationId, deployment_id: deploymentId } = row;
+  return { organizationId, deploymentId, webhookId: row.webhook_id, sealed: row.sealed };
+}
+
+export function* getSealedWebhook({
+  organizationId,
+  deploymentId,
+  name,
+}: Named): Operation<SealedWebhook | undefined> {
+  const [row] = yield* query<SealedRow>(
+    `SELECT ${SEALED_COLUMNS} FROM webhooks
+     WHERE organization_id = ? AND deployment_id = ? AND name = ?`,
+    organizationId,
+    deploymentId,
+    name,
+  );
+  return row && toSealed(row);
+}
+
+export function* rotateWebhook(
+  parameters: Parameters<HostingStorage["rotateWebhook"]>[0],
+): Operation<WebhookRecord | undefined> {
+  const { organizationId, deploymentId, name, from, to, rotatedUntilMs } = parameters;
+  yield* lockOrganization(organizationId);
+  const [rotated] = yield* query<{ webhook_id: string }>(
+    `UPDATE webhooks SET sealed = ?, rotated_until_ms = ?
+     WHERE organization_id = ? AND deployment_id = ? AND name = ? AND sealed = ?
+     RETURNING webhook_id`,
+    to,
+    rotatedUntilMs,
+    organizationId,
+    deploymentId,
+    name,
+    from,
+  );
+  if (rotated === undefined) {
+    return undefined;
+  }
+  const graceMs = Math.max(0, rotatedUntilMs - parameters.nowMs);
+  yield* record(parameters, organizationId, {
+    ...{ action: "webhook.rotate", subjectId: rotated.webhook_id, subject: name },
+    details: { grace_seconds: String(graceMs / 1_000) },
+  });
+  return yield* findWebhook(parameters);
+}
+
+export function* listSealedWebhooks({
+  limit,
+  after = "/",
+}: Parameters<HostingStorage["listSealedWebhooks"]>[0]): Operation<Page<SealedWebhook>> {
+  const rows = yield* query<SealedRow>(
+    `SELECT ${SEALED_COLUMNS} FROM webhooks WHERE (deployment_id, webhook_id) > (?, ?)
+     ORDER BY deployment_id, webhook_id LIMIT ?`,
+    ...after.split("/"),
+    limit + 1,
+  );
+  return toPage(
+    rows.map(toSealed),
+    limit,
+    ({ deploymentId, webhookId }) => `${deploymentId}/${webhookId}`,
+  );
+}
+
+export function* replaceSealedWebhook({
+  deploymentId,
+  webhookId,
+  from,
+  to,
+}: Parameters<HostingStorage["replaceSealedWebhook"]>[0]): Operation<void> {
+  yield* query(
+    "UPDATE webhooks SET sealed = ? WHERE deployment_id = ? AND webhook_id = ? AND sealed = ?",
+    to,
+    deploymentId,
+    webhookId,
+    from,
+  );
+}

@@ -4,7 +4,6 @@
  * endless loop in user code affects this worker only.
  */
 
-import type { Agent } from "node:http";
 import type { EndpointManifest, MountManifest, ServiceManifest } from "../protocol/manifest.ts";
 import {
   MAX_HEADER_BYTES,
@@ -15,6 +14,7 @@ import {
 } from "../protocol/messages.ts";
 import { resultIsText } from "../service/schema.ts";
 import type { ExecuteOptions, Execution, ExecutionListener } from "./calls/execution.ts";
+import type { MountAgent } from "./calls/mount-agents.ts";
 import { MAX_LAST_ANSWER_MS } from "./calls/mount-agents.ts";
 import { MountSockets } from "./calls/mount-sockets.ts";
 import { Capacity } from "./calls/slot.ts";
@@ -237,7 +237,7 @@ export class LocalWorker implements Worker {
     return execution;
   }
 
-  agentOf(mount: string): Agent | undefined {
+  agentOf(mount: string): MountAgent | undefined {
     this.#servedMount = true;
     this.#heartbeat.wake();
     return this.#mounts?.agentOf(mount);

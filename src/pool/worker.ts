@@ -3,9 +3,10 @@
  * service and executes its calls. Where it runs, and by which protocol it is spoken
  * to, is known to who starts it only; `LocalWorker` is a process on this machine.
  */
-import type { Agent } from "node:http";
+
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
 import type { ExecuteOptions, Execution, ExecutionListener } from "./calls/execution.ts";
+import type { MountAgent } from "./calls/mount-agents.ts";
 import type { Capacity } from "./calls/slot.ts";
 import type { WorkerUsage } from "./usage.ts";
 import type { WorkerEnd } from "./worker-end.ts";
@@ -79,7 +80,7 @@ export interface Worker {
   /** Begins a call; the listener's `onEnd` is called exactly once. */
   execute(call: ExecuteOptions, listener: ExecutionListener): Execution;
   /** Connections to the mounted server at this path; undefined where the worker has none. */
-  agentOf(mount: string): Agent | undefined;
+  agentOf(mount: string): MountAgent | undefined;
   /** Ends the WebSockets of mounted servers, and each of their connections with its answer. */
   retire(): void;
   /** Releases a slot that was taken from `capacity`. */

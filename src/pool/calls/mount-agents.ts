@@ -1,15 +1,17 @@
 /**
- * HTTP/1.1 connections to the mounted servers of a worker, as agents of `node:http`. A worker
- * listens nowhere. When the node wants a connection it asks the worker for one, which comes over a
- * Unix socket (`mount-sockets.ts`) or, from another machine, through a stream (`remote/mounts.ts`).
- * Connections that nobody asked for are refused.
+ * HTTP/1.1 connections to the mounted servers of a worker: those of callers
+ * (`mount-connection.ts`), and an agent of `node:http` for what the node itself asks of a server. A
+ * worker listens nowhere. When the node wants a connection it asks the worker for one, which comes
+ * over a Unix socket (`mount-sockets.ts`) or, from another machine, through a stream
+ * (`remote/mounts.ts`). Connections that nobody asked for are refused.
  *
  * A request for a WebSocket gets a connection of its own, which no other request uses before or
  * after it: so the first bytes that a program sends on a connection say whether it is a WebSocket.
  */
-import { Agent, type RequestOptions } from "node:http";
+import { Agent } from "node:http";
 import type { Duplex } from "node:stream";
 import type { MountManifest } from "../../protocol/manifest.ts";
+import { MountConnection } from "./mount-connection.ts";
 
 /** How long mounted servers of a worker that was told to finish may go on with their answers. */
 export const MAX_LAST_ANSWER_MS = 300_000;
@@ -19,14 +21,8 @@ const CONNECT_TIMEOUT_MS = 10_000;
 const IDLE_CONNECTION_TIMEOUT_MS = 30_000;
 /** Connections that a worker is asked for at a time: less than the kernel lets wait for a socket. */
 const MAX_ASKED = 128;
-/** Connections of a server that are kept between requests. */
-const MAX_IDLE_CONNECTIONS = 64;
-
-/** Options of a request to a mounted server. */
-export interface MountRequestOptions extends RequestOptions {
-  /** It asks for a WebSocket. Such a request is the only one of its connection. */
-  readonly isUpgrade: boolean;
-}
+/** Connections of a server that are kept between requests: as many as it takes at a time by default. */
+const MAX_IDLE_CONNECTIONS = 100;
 
 interface MountAgentsOptions {
   readonly mounts: readonly MountManifest[];
@@ -57,7 +53,7 @@ export class MountAgents implements Disposable {
   }
 
   /** The agent for the server at a path. */
-  agentOf(path: string): Agent | undefined {
+  agentOf(path: string): MountAgent | undefined {
     return this.#agents[this.#indexOf.get(path) ?? -1];
   }
 
@@ -99,8 +95,14 @@ interface MountAgentOptions {
   nextId(): number;
 }
 
-class MountAgent extends Agent {
+/** The connections to one server. */
+export class MountAgent extends Agent {
   readonly #options: MountAgentOptions;
+  /** Connections of callers, the one that was used last at the end. */
+  readonly #idle: MountConnection[] = [];
+  /** All connections of callers, WebSockets too. */
+  readonly #open = new Set<MountConnection>();
+  #idleTimer: NodeJS.Timeout | undefined;
   /** Connections that the worker was not asked for yet, the oldest first. */
   readonly #waiting = new Map<number, Wanted>();
   /** Connections that it was asked for, the oldest first. */
@@ -118,14 +120,70 @@ class MountAgent extends Agent {
     this.#options = options;
   }
 
-  override getName(options?: MountRequestOptions): string {
-    return options?.isUpgrade === true ? "upgrade" : "";
+  /** A connection for one request of a caller; with `isNew`, one that had no other. */
+  connection({ isNew = false } = {}): MountConnection | Promise<MountConnection> {
+    const idle = isNew ? undefined : this.#idle.pop();
+    return idle ?? this.#connect();
   }
+
+  #connect(): Promise<MountConnection> {
+    return new Promise((resolve, reject) => {
+      this.#ask((err, stream) => {
+        if (err !== null) {
+          reject(err);
+          return;
+        }
+        const connection = new MountConnection(stream, this.#ends);
+        this.#open.add(connection);
+        resolve(connection);
+      });
+    });
+  }
+
+  /** Takes back a connection that was not used. */
+  giveBack(connection: MountConnection): void {
+    this.#ends.onIdle(connection);
+  }
+
+  readonly #ends = {
+    onIdle: (connection: MountConnection): void => {
+      if (this.#idle.length >= MAX_IDLE_CONNECTIONS) {
+        connection.destroy();
+        return;
+      }
+      connection.idleSinceMs = performance.now();
+      this.#idle.push(connection);
+      this.#idleTimer ??= setTimeout(this.#endIdle, IDLE_CONNECTION_TIMEOUT_MS).unref();
+    },
+    onClosed: (connection: MountConnection): void => {
+      this.#open.delete(connection);
+      const index = this.#idle.indexOf(connection);
+      if (index >= 0) {
+        this.#idle.splice(index, 1);
+      }
+    },
+  };
+
+  /** Ends connections that nobody has used for long. */
+  readonly #endIdle = (): void => {
+    const sinceMs = performance.now() - IDLE_CONNECTION_TIMEOUT_MS;
+    while (this.#idle[0] !== undefined && this.#idle[0].idleSinceMs <= sinceMs) {
+      this.#idle.shift()?.destroy();
+    }
+    const [oldest] = this.#idle;
+    this.#idleTimer =
+      oldest && setTimeout(this.#endIdle, Math.ceil(oldest.idleSinceMs - sinceMs)).unref();
+  };
 
   override createConnection(_options: object, settle?: OnConnected): undefined {
     if (settle === undefined) {
       throw new TypeError("a connection of a worker comes by a callback");
     }
+    this.#ask(settle);
+  }
+
+  /** Asks the worker for a connection. */
+  #ask(settle: OnConnected): void {
     if (this.#fault !== undefined) {
       this.#refuse(settle, this.#fault);
       return;
@@ -169,6 +227,10 @@ class MountAgent extends Agent {
 
   override destroy(): void {
     super.destroy();
+    clearTimeout(this.#idleTimer);
+    for (const connection of this.#open) {
+      connection.workerEnded();
+    }
     this.end(new Error("the worker has ended"));
   }
 
@@ -177,8 +239,9 @@ class MountAgent extends Agent {
     const idle = Object.values(this.freeSockets).flatMap((sockets = []) => sockets);
     const used = Object.values(this.sockets).flatMap((sockets = []) => sockets);
     const wanted = this.#waiting.size + this.#asked.size;
-    if (idle.length + used.length + wanted >= this.#options.maxConnections) {
-      idle[0]?.destroy();
+    const open = this.#open.size + idle.length + used.length;
+    if (open + wanted >= this.#options.maxConnections) {
+      (this.#idle.shift() ?? idle[0])?.destroy();
     }
   }
 

@@ -3,12 +3,12 @@
  * the worker's scratch folder, to which the worker connects when it is asked to, and hands the
  * connection to that server as one that was accepted.
  */
-import type { Agent } from "node:http";
+
 import { createServer, type Server } from "node:net";
 import { join } from "node:path";
 import type { MountManifest } from "../../protocol/manifest.ts";
 import { mountSocketName } from "../../protocol/messages.ts";
-import { MountAgents } from "./mount-agents.ts";
+import { type MountAgent, MountAgents } from "./mount-agents.ts";
 
 interface MountSocketsOptions {
   readonly mounts: readonly MountManifest[];
@@ -39,7 +39,7 @@ export class MountSockets implements Disposable {
   }
 
   /** Connections to the server at a path. */
-  agentOf(path: string): Agent | undefined {
+  agentOf(path: string): MountAgent | undefined {
     return this.#agents.agentOf(path);
   }
 

@@ -1,8 +1,9 @@
 /** Slots: the right to run one call of an endpoint in a worker, and how many a worker has. */
-import type { Agent } from "node:http";
+
 import type { EndpointManifest } from "../../protocol/manifest.ts";
 import { isMountName } from "../../service/mounts.ts";
 import type { ExecuteOptions, Execution, ExecutionListener } from "./execution.ts";
+import type { MountAgent } from "./mount-agents.ts";
 
 /** The worker and revision that ran a call, for the log. */
 interface RanIn {
@@ -16,7 +17,7 @@ interface SlotOwner {
   readonly id: string;
   readonly revision: number | undefined;
   readonly capacity: Capacity;
-  agentOf(mount: string): Agent | undefined;
+  agentOf(mount: string): MountAgent | undefined;
   execute(call: ExecuteOptions, listener: ExecutionListener): Execution;
   release(endpoint: EndpointManifest): void;
 }
@@ -38,7 +39,7 @@ export interface Slot {
   /** True when nothing else runs in the worker meanwhile. */
   readonly alone: boolean;
   /** Connections to the mounted server that the slot is of; undefined for an endpoint. */
-  readonly agent: Agent | undefined;
+  readonly agent: MountAgent | undefined;
   execute(call: SlotCall, listener: ExecutionListener): Execution;
   /** Releases the slot; a second call does nothing. */
   release(): void;
@@ -61,7 +62,7 @@ export class WorkerSlot implements Slot {
     return this.#onOpen !== undefined;
   }
 
-  get agent(): Agent | undefined {
+  get agent(): MountAgent | undefined {
     return this.#worker.agentOf(this.#endpoint.name);
   }
 

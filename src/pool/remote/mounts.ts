@@ -3,9 +3,8 @@
  * on its stream and brings it as a tunnel. They end with the stream, and a worker that comes back
  * over another one brings others.
  */
-import type { Agent } from "node:http";
 import type { MountManifest } from "../../protocol/manifest.ts";
-import { MountAgents } from "../calls/mount-agents.ts";
+import { type MountAgent, MountAgents } from "../calls/mount-agents.ts";
 import type { RemoteMessage } from "./messages.ts";
 import type { Tunnel } from "./tunnel.ts";
 
@@ -36,7 +35,7 @@ export class RemoteMounts implements Disposable {
   }
 
   /** Connections to the server at a path. */
-  agentOf(path: string): Agent | undefined {
+  agentOf(path: string): MountAgent | undefined {
     return this.#agents.agentOf(path);
   }
 

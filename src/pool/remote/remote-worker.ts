@@ -15,7 +15,7 @@
  * A call ends exactly once here. A result is acknowledged when its end is recorded, and may come
  * several times until then; one of a call that has ended already is acknowledged as stale.
  */
-import type { Agent } from "node:http";
+
 import type { EndpointManifest, MountManifest, ServiceManifest } from "../../protocol/manifest.ts";
 import type { Call, Chunk, NodeMessage } from "../../protocol/messages.ts";
 import { isMountName } from "../../service/mounts.ts";
@@ -25,6 +25,7 @@ import {
   type Execution,
   type ExecutionListener,
 } from "../calls/execution.ts";
+import type { MountAgent } from "../calls/mount-agents.ts";
 import { MAX_LAST_ANSWER_MS } from "../calls/mount-agents.ts";
 import { Capacity } from "../calls/slot.ts";
 import type { TransferHost } from "../calls/transfers.ts";
@@ -189,7 +190,7 @@ export class RemoteWorker implements Worker {
     return Math.max(0, slots - this.capacity.taken(endpoint));
   }
 
-  agentOf(mount: string): Agent | undefined {
+  agentOf(mount: string): MountAgent | undefined {
     this.#servedMount = true;
     return this.#mounts?.agentOf(mount);
   }

@@ -4,12 +4,12 @@
  * queue, each no longer than the endpoint's timeout.
  */
 
-import type { Agent } from "node:http";
 import { Code } from "@connectrpc/connect";
 import { codeFromString } from "@connectrpc/connect/protocol-connect";
 import { problem, shuttingDown } from "../../errors.ts";
 import { type Log, logFailure, logLine } from "../../log/log.ts";
 import type { ExecutionEnd } from "../../pool/calls/execution.ts";
+import type { MountAgent } from "../../pool/calls/mount-agents.ts";
 import type { Piece } from "../../pool/calls/received-chunks.ts";
 import type { Pool, Slot } from "../../pool/pool.ts";
 import type { ResponseHead } from "../../protocol/heads.ts";
@@ -97,7 +97,7 @@ interface Streaming {
 
 /** A slot of a mounted server, for one request. */
 export interface HeldSlot extends Pick<Slot, "ranIn"> {
-  readonly agent: Agent;
+  readonly agent: MountAgent;
   /** Gives the slot back; a second call does nothing. */
   release(): void;
 }

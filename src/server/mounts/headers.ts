@@ -2,10 +2,10 @@
  * The headers of requests and answers between callers and mounted servers. All pass, but those of
  * one connection, and what the platform says itself: who calls, from where, and for whole hosts.
  */
-import type { IncomingMessage } from "node:http";
 import type { ContextValues } from "@connectrpc/connect";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { addressOf, isSecure, principalOf } from "../../auth/principal.ts";
+import type { AnswerHead } from "../../pool/calls/mount-connection.ts";
 import { isOfConnection } from "../../protocol/connection-headers.ts";
 import { fieldsOf } from "../../protocol/heads.ts";
 import { SAID_TO_SERVERS } from "../../service/mounts.ts";
@@ -34,54 +34,82 @@ export function hasBody({ raw, headers }: FastifyRequest): boolean {
   return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
 }
 
-/**
- * The headers of a request for a server, as `rawHeaders` has them. `key` is that of a WebSocket
- * over HTTP/2, which has none.
- */
-export function requestHeaders(req: FastifyRequest, values: ContextValues, key?: string): string[] {
+/** What no value of a header has, such as the end of a line (RFC 9110, section 5.5). */
+const NOT_IN_VALUE = /[^\t\x20-\x7e\x80-\xff]/;
+/** What no path of a request line has. */
+const NOT_IN_PATH = /[^\x21-\xff]/;
+
+interface RequestLine {
+  readonly method: string;
+  readonly path: string;
+  /** That of a WebSocket over HTTP/2, which has none. */
+  readonly key: string | undefined;
+}
+
+/** The head of a request for a server. */
+interface HeadForServer {
+  /** Request line and headers, with the empty line behind them. */
+  readonly text: string;
+  /** Of the body; undefined without a body, and for one that goes in chunks. */
+  readonly length: number | undefined;
+}
+
+/** The head of a request for a server. Throws `TypeError` for what a head cannot have. */
+export function requestHead(
+  req: FastifyRequest,
+  values: ContextValues,
+  { method, path, key }: RequestLine,
+): HeadForServer {
+  if (NOT_IN_PATH.test(path)) {
+    throw new TypeError("the path has characters that a request cannot have");
+  }
   const { rawHeaders } = req.raw;
   const named = namedByConnection(req.headers.connection);
   const isUpgrade = hasUpgrade(req.raw);
-  const passed = ["Host", hostOf(values)];
-  let hasLength = false;
-  for (const [given, value] of fieldsOf(rawHeaders)) {
+  let fields = "";
+  let length: number | undefined;
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const given = rawHeaders[index] ?? "";
+    const value = rawHeaders[index + 1] ?? "";
     const name = given.toLowerCase();
     const isFraming =
       (name === "content-length" && isUpgrade) ||
       (name === "sec-websocket-key" && key !== undefined);
     // CGI and WSGI take an underscore for a hyphen.
-    const isSaid = SAID_TO_SERVERS.test(name.replaceAll("_", "-"));
+    const isSaid = SAID_TO_SERVERS.test(name.includes("_") ? name.replaceAll("_", "-") : name);
     // Over HTTP/2, a cookie may come in several headers: they are passed as one, below.
     if (!isSaid && !isFraming && name !== "cookie" && !named.has(name)) {
       const own = passedValue(name, value, values);
       if (own !== undefined) {
-        passed.push(given, own);
-        hasLength ||= name === "content-length";
+        fields += field(given, own);
+        length = name === "content-length" ? Number(own) : length;
       }
     }
   }
   const { cookie } = req.headers;
   const own = cookie === undefined ? undefined : passedValue("cookie", cookie, values);
-  if (own !== undefined) {
-    passed.push("Cookie", own);
-  }
-  if (hasBody(req) && !hasLength) {
-    passed.push("Transfer-Encoding", "chunked");
+  fields += own === undefined ? "" : field("Cookie", own);
+  if (hasBody(req) && length === undefined) {
+    fields += "Transfer-Encoding: chunked\r\n";
   }
   if (isUpgrade) {
-    passed.push("Connection", "Upgrade", "Upgrade", "websocket");
+    fields += "Connection: Upgrade\r\nUpgrade: websocket\r\n";
   }
-  if (key !== undefined) {
-    passed.push("Sec-WebSocket-Key", key);
-  }
-  passed.push("X-Forwarded-For", addressOf(values));
-  passed.push("X-Forwarded-Proto", isSecure(values) ? "https" : "http");
-  passed.push("X-Request-Id", req.id);
+  fields += key === undefined ? "" : field("Sec-WebSocket-Key", key);
+  fields += field("X-Forwarded-For", addressOf(values));
+  fields += field("X-Forwarded-Proto", isSecure(values) ? "https" : "http");
+  fields += field("X-Request-Id", req.id);
   const caller = callerIn(values);
-  if (caller !== undefined) {
-    passed.push("Tessera-Caller", caller);
+  fields += caller === undefined ? "" : field("Tessera-Caller", caller);
+  const text = `${method} ${path} HTTP/1.1\r\n${field("Host", hostOf(values))}${fields}\r\n`;
+  return { text, length };
+}
+
+function field(name: string, value: string): string {
+  if (NOT_IN_VALUE.test(value)) {
+    throw new TypeError(`the header ${name} has characters that a request cannot have`);
   }
-  return passed;
+  return `${name}: ${value}\r\n`;
 }
 
 /** Who calls, as a dictionary of RFC 8941; undefined where nobody said. */
@@ -97,8 +125,13 @@ export function callerIn(values: ContextValues): string | undefined {
   }
 }
 
+const NONE: ReadonlySet<string> = new Set();
+
 function namedByConnection(header: string | undefined): ReadonlySet<string> {
-  return new Set(header?.split(",").map((name) => name.trim().toLowerCase()));
+  if (header === undefined || header === "keep-alive" || header === "close") {
+    return NONE;
+  }
+  return new Set(header.split(",").map((name) => name.trim().toLowerCase()));
 }
 
 interface AnswerTo {
@@ -109,40 +142,54 @@ interface AnswerTo {
   readonly isUpgrade?: boolean;
 }
 
-/** The headers of an answer for its caller. */
+/** The headers of an answer for its caller: names and values in turn. */
 export function responseHeaders(
-  { rawHeaders, headers }: IncomingMessage,
+  { rawHeaders, connection }: AnswerHead,
   { reply, worker, isUpgrade = false }: AnswerTo,
-): [name: string, value: string | string[]][] {
-  const named = namedByConnection(headers.connection);
-  const passed = new Map<string, [name: string, values: string[]]>();
-  for (const [given, value] of fieldsOf(rawHeaders)) {
+): string[] {
+  const named = namedByConnection(connection);
+  const passed: string[] = [];
+  const names = new Set<string>();
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const given = rawHeaders[index] ?? "";
+    const value = rawHeaders[index + 1] ?? "";
     const name = given.toLowerCase();
     const opens = isUpgrade && (name === "connection" || name === "upgrade");
     const isPassed = opens || !(isOfConnection(name) || named.has(name) || KEPT_OUT.test(name));
     const own = name === "set-cookie" ? ownCookie(value) : value;
     if (isPassed && own !== undefined) {
-      const [, all] = passed.get(name) ?? [given, []];
-      passed.set(name, [given, [...all, own]]);
+      passed.push(given, own);
+      names.add(name);
     }
   }
   const before = reply.getHeaders();
-  for (const [name, value] of Object.entries(before)) {
+  for (const name in before) {
     // Where the operator or the author lets pages of other sites call, and the server says nothing.
-    if (name.startsWith("access-control-") && !passed.has(name)) {
-      passed.set(name, [name, [String(value)]]);
-    } else if (name === "vary") {
-      const [given, all] = passed.get(name) ?? [name, []];
-      passed.set(name, [given, [...all, String(value)]]);
+    const isOpen = name.startsWith("access-control-") && !names.has(name);
+    if (isOpen || name === "vary") {
+      passed.push(name, String(before[name]));
     }
   }
-  passed.set(REQUEST_ID_HEADER, [REQUEST_ID_HEADER, [reply.request.id]]);
-  passed.set(WORKER_HEADER, [WORKER_HEADER, [ownIdOf(worker)]]);
+  passed.push(REQUEST_ID_HEADER, reply.request.id, WORKER_HEADER, ownIdOf(worker));
+  return passed;
+}
+
+/** The same by name, as HTTP/2 and what opens WebSockets take them. */
+export function byName(
+  fields: readonly string[],
+  { joins }: { readonly joins: boolean },
+): [name: string, value: string | string[]][] {
+  const all = new Map<string, [name: string, values: string[]]>();
+  for (const [given, value] of fieldsOf(fields)) {
+    const name = given.toLowerCase();
+    const known = all.get(name);
+    known?.[1].push(value);
+    all.set(name, known ?? [given, [value]]);
+  }
   // Node takes several values over HTTP/2 for few names only.
-  const joins = reply.request.raw.httpVersionMajor === 2;
-  return [...passed.values()].map(([name, all]) => {
-    const [first = "", ...others] = all;
+  return [...all.values()].map(([name, values]) => {
+    const [first = "", ...others] = values;
     const isJoined = joins && name.toLowerCase() !== "set-cookie";
-    return [name, others.length === 0 ? first : isJoined ? all.join(", ") : all];
+    return [name, others.length === 0 ? first : isJoined ? values.join(", ") : values];
   });
 }

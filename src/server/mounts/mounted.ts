@@ -5,14 +5,18 @@
  * passed on; headers of one connection stay on it.
  */
 import { createHash, randomBytes } from "node:crypto";
-import { type ClientRequest, type IncomingMessage, request } from "node:http";
 import type { Duplex } from "node:stream";
 import { Code, type ContextValues } from "@connectrpc/connect";
 import { codeToString } from "@connectrpc/connect/protocol-connect";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Deployment } from "../../deployments/deployment.ts";
 import { type Problem, problem, toProblem } from "../../errors.ts";
-import type { MountRequestOptions } from "../../pool/calls/mount-agents.ts";
+import type {
+  AnswerHead,
+  AnswerListener,
+  ConnectionFault,
+  MountConnection,
+} from "../../pool/calls/mount-connection.ts";
 import type { MountManifest } from "../../protocol/manifest.ts";
 import type { HeldSlot } from "../../queue/calls/calls.ts";
 import { isBelow, mountEndpoint } from "../../service/mounts.ts";
@@ -22,7 +26,7 @@ import { codeOfStatus } from "../http/error-status.ts";
 import { hasUpgrade, takeUpgrade } from "../http/upgrade.ts";
 import { namedWorker, WORKER_HEADER } from "../http/worker-header.ts";
 import { arrivalOf } from "../rpc/engine/caller.ts";
-import { hasBody, requestHeaders, responseHeaders } from "./headers.ts";
+import { byName, hasBody, requestHead, responseHeaders } from "./headers.ts";
 import { urlOf } from "./queued.ts";
 
 /** How long one side of a WebSocket has to take what the other one sent before it left. */
@@ -31,6 +35,9 @@ const HALF_CLOSED_MS = 1_000;
 /** How a server says which of its routes has answered, for metrics. It is not passed on. */
 const ROUTE_HEADER = "tessera-route";
 const ROUTE_TEMPLATE = /^\/[\x21-\x7e]{0,199}$/;
+
+/** Body of an answer that is sent with its head as one text, which is one write. */
+const MAX_JOINED_BYTES = 16 * 1024;
 
 /** Methods whose requests may be sent again where the server may have seen them. */
 const SAFE: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"]);
@@ -63,8 +70,8 @@ export async function answerMounted(
   { deployment, mount, ...options }: Mounted & MountedOptions,
 ): Promise<void> {
   let route: string | undefined;
-  const onHead = (res: IncomingMessage): void => {
-    route = saidRoute(res, mount);
+  const onHead = (head: AnswerHead): void => {
+    route = saidRoute(head, mount);
   };
   const begin = async (): Promise<number> => {
     deployment.admit();
@@ -117,127 +124,147 @@ interface ExchangeOptions extends MountedOptions {
   readonly mount: MountManifest;
   readonly slot: HeldSlot;
   /** The head of the answer has come. */
-  onHead(res: IncomingMessage): void;
+  onHead(head: AnswerHead): void;
 }
 
 /** One request to a server, and its answer. */
-class Exchange {
+class Exchange implements AnswerListener {
   readonly #options: ExchangeOptions;
-  readonly #request: ClientRequest;
+  readonly #method: string;
+  readonly #text: string;
+  /** Of the body, where its caller has said it. */
+  readonly #length: number | undefined;
+  readonly #hasBody: boolean;
   /** That of a WebSocket over HTTP/2, which this node makes: over HTTP/1.1 it is the caller's. */
   readonly #key: string | undefined;
   readonly #begun = Promise.withResolvers<number>();
+  #connection: MountConnection | undefined;
   #timer: NodeJS.Timeout | undefined;
   #stopStanding = (): void => {};
-  /** A WebSocket is open, which has the slot until its end. */
-  #isTunnel = false;
+  /** The head of the answer has gone to the caller. */
+  #isAnswered = false;
   /** The server has said all. */
   #isWhole = false;
+  /** The slot is given back. */
+  #isOver = false;
+  #isLast = false;
   #bodyTimer: NodeJS.Timeout | undefined;
   #sentBytes = 0;
-  /** Why the answer is given up before it has begun. */
-  #fault: Error | undefined;
 
   constructor(options: ExchangeOptions) {
-    const { req, values, slot } = options;
+    const { req, values } = options;
     this.#options = options;
     const isConnect = req.method === "CONNECT";
     this.#key = isConnect ? randomBytes(16).toString("base64") : undefined;
-    const asked: MountRequestOptions = {
-      agent: slot.agent,
-      isUpgrade: hasUpgrade(req.raw),
-      method: isConnect ? "GET" : req.method,
-      path: urlOf(req),
-      headers: requestHeaders(req, values, this.#key),
-      setHost: false,
-    };
-    this.#request = request(asked);
+    this.#method = isConnect ? "GET" : req.method;
+    this.#hasBody = hasBody(req);
+    const line = { method: this.#method, path: urlOf(req), key: this.#key };
+    const { text, length } = requestHead(req, values, line);
+    this.#text = text;
+    this.#length = length;
   }
 
   /** The status of the answer, when it begins; `AGAIN` where it is worth another try. */
   begin(isLast: boolean): Promise<number> {
     const { req, reply, mount, slot } = this.#options;
     const { timeoutMs, path } = mount;
-    const sent = this.#request;
+    this.#isLast = isLast;
     this.#timer = setTimeout(() => {
       const message = `the server at ${path} did not begin its answer within ${timeoutMs} ms`;
       this.#giveUp(problem("CALL_TIMEOUT", message));
     }, timeoutMs);
-    sent.on("response", (res) => this.#answer(res));
-    sent.on("upgrade", (res, socket, head) => this.#tunnel(res, socket, head));
-    sent.on("error", (err: NodeJS.ErrnoException) => {
-      const isBroken = err.code === "ECONNRESET" || err.code === "EPIPE";
-      const isStale = sent.reusedSocket && isBroken && this.#fault === undefined;
-      if (isStale && !isLast && SAFE.has(sent.method) && !hasBody(req)) {
-        this.#begun.resolve(AGAIN);
-      } else {
-        this.#begun.reject(this.#fault ?? this.#lost(err));
-      }
-    });
-    sent.once("close", () => {
-      clearTimeout(this.#timer);
-      clearTimeout(this.#bodyTimer);
-      if (!this.#isTunnel) {
-        this.#stopStanding();
-        slot.release();
-        if (!hasUpgrade(req.raw)) {
-          discard(req.raw);
-        }
-      }
-    });
     reply.raw.once("close", () => {
       // Over HTTP/2 a stream that was reset looks as if all had been written.
       if (!this.#isWhole) {
-        sent.destroy();
+        this.#giveUp(this.#lost(undefined));
       }
     });
-    this.#sendBody();
+    const connection = slot.agent.connection({ isNew: hasUpgrade(req.raw) });
+    if (connection instanceof Promise) {
+      connection.then(
+        (given) => this.#send(given),
+        () => this.#giveUp(this.#lost(undefined)),
+      );
+    } else {
+      this.#send(connection);
+    }
     return this.#begun.promise;
   }
 
-  #sendBody(): void {
-    const { req } = this.#options;
-    const { raw } = req;
-    const sent = this.#request;
-    if (!hasBody(req)) {
-      sent.end();
+  #send(connection: MountConnection): void {
+    const { req, slot } = this.#options;
+    if (this.#isOver) {
+      slot.agent.giveBack(connection);
       return;
     }
+    this.#connection = connection;
+    const isLast = hasUpgrade(req.raw);
+    const head = { method: this.#method, text: this.#text };
+    if (!this.#hasBody) {
+      connection.send({ ...head, hasBody: false }, this, isLast);
+      return;
+    }
+    const { raw } = req;
+    const all: Buffer | null = raw.readableLength === this.#length ? raw.read() : null;
+    if (all !== null) {
+      // The body has come with the head, and goes with it.
+      raw.resume();
+      const text = `${head.text}${all.toString("latin1")}`;
+      connection.send({ method: head.method, text, hasBody: false }, this, isLast);
+      return;
+    }
+    connection.send({ ...head, hasBody: true }, this, isLast);
+    this.#sendBody(connection);
+  }
+
+  #sendBody(connection: MountConnection): void {
+    const { raw } = this.#options.req;
+    const length = this.#length;
     raw.on("data", (chunk: Buffer) => {
       this.#sentBytes += chunk.length;
+      if (this.#isOver) {
+        return;
+      }
       if (this.#sentBytes > this.#options.maxBodyBytes) {
         this.#giveUp(tooLarge(this.#options));
-      } else if (!sent.destroyed && !sent.write(chunk)) {
+      } else if (length !== undefined && this.#sentBytes > length) {
+        // What is too much would be read as the next request.
+        this.#leave();
+      } else if (!connection.write(length === undefined ? chunkOf(chunk) : chunk)) {
         raw.pause();
       }
     });
-    sent.on("drain", () => raw.resume());
-    // Over HTTP/2 a stream that was reset ends, too.
-    raw.on("end", () => (raw.aborted ? sent.destroy() : sent.end()));
-    raw.on("aborted", () => sent.destroy());
-    raw.on("error", () => sent.destroy());
+    raw.on("end", () => {
+      // Over HTTP/2 a stream that was reset ends, too.
+      if (raw.aborted || (length !== undefined && this.#sentBytes !== length)) {
+        this.#leave();
+      } else if (!this.#isOver) {
+        connection.end(length === undefined ? LAST_CHUNK : undefined);
+      }
+    });
+    raw.on("aborted", () => this.#leave());
+    raw.on("error", () => this.#leave());
     if (raw.httpVersionMajor === 2) {
       // Over HTTP/1.1 Node sees to that.
       this.#bodyTimer = setTimeout(() => !raw.complete && cut(raw), BODY_DEADLINE_MS);
     }
   }
 
-  #answer(res: IncomingMessage): void {
+  onDrain(): void {
+    this.#options.req.raw.resume();
+  }
+
+  onHead(head: AnswerHead, whole: Buffer | undefined): void {
     const { req, reply, mount, slot } = this.#options;
     clearTimeout(this.#timer);
-    this.#options.onHead(res);
-    const sent = this.#request;
-    const { statusCode: status = 0 } = res;
-    if (status >= 500 || hasUpgrade(req.raw)) {
-      // Servers end a connection on which an application has failed, just after they say so; and
-      // what one made of an upgrade that it did not want, nobody knows.
-      sent.shouldKeepAlive = false;
-    }
-    if (reply.raw.headersSent || reply.raw.destroyed || this.#fault !== undefined) {
-      sent.destroy();
+    this.#options.onHead(head);
+    const { status } = head;
+    const { raw } = reply;
+    if (raw.headersSent || raw.destroyed) {
+      this.#giveUp(this.#lost(undefined));
       return;
     }
-    if (status < 200 || status > 599) {
+    if (status > 599) {
       const message = `the server at ${mount.path} answered with ${status}, which is no status`;
       this.#giveUp(problem("CALL_FAILED", message));
       return;
@@ -249,48 +276,73 @@ class Exchange {
       return;
     }
     reply.hijack();
-    const { raw } = reply;
     try {
-      for (const [name, given] of responseHeaders(res, { reply, worker: slot.ranIn.worker })) {
-        raw.setHeader(name, given);
+      const fields = responseHeaders(head, { reply, worker: slot.ranIn.worker });
+      if (raw.req.httpVersionMajor === 2) {
+        raw.writeHead(status, Object.fromEntries(byName(fields, { joins: true })));
+      } else {
+        raw.writeHead(status, fields);
       }
-      raw.writeHead(status);
     } catch (cause) {
       const message = `the headers of the server at ${mount.path} cannot be passed on`;
       this.#giveUp(problem("CALL_FAILED", message, { cause }));
       cut(req.raw);
       return;
     }
-    this.#keepStanding();
-    res.once("end", () => {
+    this.#isAnswered = true;
+    if (whole === undefined) {
+      this.#keepStanding();
+    } else {
       this.#isWhole = true;
-      // The server has answered before the end of the body, which it will not get.
-      if (!sent.writableFinished) {
-        sent.destroy();
-      }
-    });
-    res.on("error", () => cut(req.raw));
-    res.on("close", () => {
-      if (!res.complete) {
-        // Its end would look like that of the whole.
-        cut(req.raw);
-      }
-    });
-    res.pipe(raw);
+      sendWhole(raw, whole);
+    }
     this.#begun.resolve(status);
   }
 
+  onData(chunk: Buffer): void {
+    const { raw } = this.#options.reply;
+    if (!raw.write(chunk)) {
+      const connection = this.#connection;
+      connection?.pause();
+      raw.once("drain", () => connection?.resume());
+    }
+  }
+
+  onEnd(): void {
+    if (!this.#isWhole) {
+      this.#isWhole = true;
+      this.#options.reply.raw.end();
+    }
+    this.#finish();
+  }
+
+  onFault({ malformed }: ConnectionFault): void {
+    const { req } = this.#options;
+    if (this.#isAnswered) {
+      // Its end would look like that of the whole.
+      cut(req.raw);
+      this.#finish();
+      return;
+    }
+    const isStale = this.#connection?.isReused === true && malformed === undefined;
+    if (isStale && !this.#isLast && SAFE.has(this.#method) && !this.#hasBody) {
+      this.#begun.resolve(AGAIN);
+    } else {
+      this.#begun.reject(this.#lost(malformed));
+    }
+    this.#finish();
+  }
+
   /** Passes the bytes of a WebSocket in both directions until one side has ended. */
-  #tunnel(res: IncomingMessage, socket: Duplex, head: Buffer): void {
+  onUpgrade(head: AnswerHead, socket: Duplex, first: Buffer): void {
     const { req, reply, slot, mount } = this.#options;
     clearTimeout(this.#timer);
-    this.#options.onHead(res);
+    this.#options.onHead(head);
     const refuse = (message: string): void => {
       socket.destroy();
-      slot.release();
-      this.#begun.reject(problem("CALL_FAILED", `the server at ${mount.path} ${message}`));
+      this.#giveUp(problem("CALL_FAILED", `the server at ${mount.path} ${message}`));
     };
-    if (this.#key !== undefined && res.headers["sec-websocket-accept"] !== acceptOf(this.#key)) {
+    if (this.#key !== undefined && headerOf(head, ACCEPT) !== acceptOf(this.#key)) {
       refuse("opened something else than the WebSocket that it was asked for");
       return;
     }
@@ -302,14 +354,18 @@ class Exchange {
     reply.hijack();
     let caller: Duplex;
     try {
-      caller = open(responseHeaders(res, { reply, worker: slot.ranIn.worker, isUpgrade: true }));
+      const to = { reply, worker: slot.ranIn.worker, isUpgrade: true };
+      caller = open(byName(responseHeaders(head, to), { joins: this.#key !== undefined }));
     } catch {
       refuse("opened a WebSocket with headers that cannot be passed on");
       cut(req.raw);
       return;
     }
-    caller.write(head);
-    this.#isTunnel = true;
+    caller.write(first);
+    this.#isAnswered = true;
+    // Its end is that of both sides, and not of an answer.
+    this.#isWhole = true;
+    this.#isOver = true;
     this.#keepStanding();
     join(socket, caller, () => {
       this.#stopStanding();
@@ -321,25 +377,67 @@ class Exchange {
   #keepStanding(): void {
     const { req, values, keepStanding } = this.#options;
     this.#stopStanding = keepStanding(req, values, () => {
-      this.#request.destroy();
+      this.#connection?.destroy();
       cut(req.raw);
+      this.#finish();
     });
   }
 
-  #giveUp(fault: Error): void {
-    this.#fault ??= fault;
-    this.#begun.reject(fault);
-    this.#request.destroy();
+  /** The caller has left before all of the request was there. */
+  #leave(): void {
+    this.#giveUp(this.#lost(undefined));
   }
 
-  #lost({ code = "", message }: NodeJS.ErrnoException): Problem {
+  #giveUp(fault: Error): void {
+    this.#begun.reject(fault);
+    this.#connection?.destroy();
+    this.#finish();
+  }
+
+  /** Gives the slot back. */
+  #finish(): void {
+    if (this.#isOver) {
+      return;
+    }
+    this.#isOver = true;
+    const { req, slot } = this.#options;
+    clearTimeout(this.#timer);
+    clearTimeout(this.#bodyTimer);
+    this.#stopStanding();
+    slot.release();
+    if (!hasUpgrade(req.raw)) {
+      discard(req.raw);
+    }
+  }
+
+  #lost(malformed: string | undefined): Problem {
     const { path } = this.#options.mount;
-    return code.startsWith("HPE_")
-      ? problem("CALL_FAILED", `the server at ${path} answered what is not HTTP: ${message}`)
+    return malformed !== undefined
+      ? problem("CALL_FAILED", `the server at ${path} answered what is not HTTP: ${malformed}`)
       : problem("WORKER_LOST", `the server at ${path} ended the connection before it answered`, {
           code: Code.Unavailable,
           retryAfterMs: 1_000,
         });
+  }
+}
+
+const LAST_CHUNK = "0\r\n\r\n";
+
+/** A chunk of a body whose length nobody knows (RFC 9112, section 7.1). */
+function chunkOf(data: Buffer): Buffer {
+  return Buffer.concat([Buffer.from(`${data.length.toString(16)}\r\n`), data, LINE_END]);
+}
+
+const LINE_END = Buffer.from("\r\n");
+
+/** Ends an answer whose head is written. */
+function sendWhole(raw: FastifyReply["raw"], body: Buffer): void {
+  if (body.length === 0) {
+    raw.end();
+  } else if (body.length <= MAX_JOINED_BYTES && raw.req.httpVersionMajor === 1) {
+    raw.end(body.toString("latin1"), "latin1");
+  } else {
+    raw.end(body);
   }
 }
 
@@ -374,10 +472,25 @@ function acceptOf(key: string): string {
   return createHash("sha1").update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest("base64");
 }
 
+const ACCEPT = "sec-websocket-accept";
+
+/** The value of a header of an answer, by its name in lower case; undefined without one, and of several. */
+function headerOf({ rawHeaders }: AnswerHead, name: string): string | undefined {
+  let found: string | undefined;
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const given = rawHeaders[index] ?? "";
+    if (given.length === name.length && given.toLowerCase() === name) {
+      if (found !== undefined) {
+        return undefined;
+      }
+      found = rawHeaders[index + 1];
+    }
+  }
+  return found;
+}
+
 /** The template of the route that a server says has answered; undefined where it says none of its own. */
-function saidRoute({ headers }: IncomingMessage, { path }: MountManifest): string | undefined {
-  const said = headers[ROUTE_HEADER];
-  return typeof said === "string" && ROUTE_TEMPLATE.test(said) && isBelow(said, path)
-    ? said
-    : undefined;
+function saidRoute(head: AnswerHead, { path }: MountManifest): string | undefined {
+  const said = headerOf(head, ROUTE_HEADER);
+  return said !== undefined && ROUTE_TEMPLATE.test(said) && isBelow(said, path) ? said : undefined;
 }

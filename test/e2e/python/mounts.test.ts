@@ -13,7 +13,10 @@ import { Program } from "../cli/program.ts";
 import { environment, pythonMissing } from "../clients/python-environment.ts";
 import { fixture } from "./hosted.ts";
 
-const PACKAGES = ["pydantic>=2", "fastapi", "uvicorn", "websockets", "python-multipart"];
+const PACKAGES = [
+  ...["pydantic>=2", "fastapi", "uvicorn", "httptools", "uvloop", "websockets"],
+  "python-multipart",
+];
 
 /** Headers of one connection or moment, and the platform's own. */
 const OWN = [

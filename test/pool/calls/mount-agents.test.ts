@@ -1,10 +1,10 @@
 /** Connections of a node to the mounted servers of a worker. */
 import { once } from "node:events";
-import { createServer, request, type Server } from "node:http";
+import { createServer, type Server } from "node:http";
 import { type AddressInfo, connect } from "node:net";
-import { text } from "node:stream/consumers";
+import type { Duplex } from "node:stream";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { MountAgents, type MountRequestOptions } from "../../../src/pool/calls/mount-agents.ts";
+import { MountAgents } from "../../../src/pool/calls/mount-agents.ts";
 
 let server: Server;
 /** Which connection each request came on, by their order. */
@@ -43,24 +43,35 @@ function agentsTo(maxConnections: number): MountAgents {
   return agents;
 }
 
-function asking(agents: MountAgents, path: string, isUpgrade = false) {
-  const options: MountRequestOptions = {
-    ...{ path, isUpgrade, agent: agents.agentOf("/"), host: "x" },
-    ...(isUpgrade && { headers: { connection: "Upgrade", upgrade: "x" } }),
-  };
-  return request(options).end();
+/** Sends a request as for a caller, and hears how it goes on. */
+async function asked(agents: MountAgents, path: string, isUpgrade = false) {
+  const agent = agents.agentOf("/");
+  const connection = await agent?.connection({ isNew: isUpgrade });
+  const fields = isUpgrade ? "connection: Upgrade\r\nupgrade: x\r\n" : "";
+  const text = `GET ${path} HTTP/1.1\r\nhost: x\r\n${fields}\r\n`;
+  return new Promise<Duplex | undefined>((resolve, reject) => {
+    const listener = {
+      onHead: () => {},
+      onData: () => {},
+      onDrain: () => {},
+      onEnd: () => resolve(undefined),
+      onUpgrade: (_: unknown, stream: Duplex) => resolve(stream),
+      onFault: reject,
+    };
+    connection?.send({ method: "GET", text, hasBody: false }, listener, isUpgrade);
+  });
 }
 
 async function answered(agents: MountAgents, path: string): Promise<void> {
-  const sent = asking(agents, path);
-  const [res] = await once(sent, "response");
-  await text(res);
-  await new Promise(setImmediate);
+  await asked(agents, path);
 }
 
-async function upgraded(agents: MountAgents, path: string) {
-  const [, socket] = await once(asking(agents, path, true), "upgrade");
-  return socket;
+async function upgraded(agents: MountAgents, path: string): Promise<Duplex> {
+  const stream = await asked(agents, path, true);
+  if (stream === undefined) {
+    throw new Error("the server did not switch protocols");
+  }
+  return stream;
 }
 
 it("are kept between requests, but for WebSockets, which have one of their own", async () => {

@@ -56,6 +56,10 @@ class BentoCommand(MountedServer):
         self._service = service
 
     @property
+    def is_program(self) -> bool:
+        return True
+
+    @property
     def program(self) -> Program:
         """The program, as the instance says."""
         command, port, health = internals.command_of(self._service)

@@ -17,8 +17,9 @@ import platform
 import signal
 import sys
 import traceback
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from ..version import __version__
 from .channel import Channel
@@ -61,11 +62,24 @@ def main() -> NoReturn:
     own_folder()
     service = _load(channel, load)
     try:
-        asyncio.run(_serve(channel, outputs, load, service))
+        _runner(service)(_serve(channel, outputs, load, service))
     except BaseException as error:  # Nothing else can tell the node why.
         traceback.print_exception(error)
         _exit(1)
     _exit(0)
+
+
+def _runner(service: Any) -> Callable[[Coroutine[Any, Any, None]], None]:
+    """What runs the event loop: uvloop, where the service mounts an application and has it.
+
+    So does uvicorn by itself, whose default installation brings it. Functions alone keep asyncio's.
+    """
+    if not all(each.is_program for each in service.mounts):
+        with contextlib.suppress(ImportError):
+            import uvloop
+
+            return cast("Callable[[Coroutine[Any, Any, None]], None]", uvloop.run)
+    return asyncio.run
 
 
 def _leave_ends_to_node() -> None:

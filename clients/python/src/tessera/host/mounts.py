@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..sdk.executable import MountedServer, ServiceError
+from .joining import joining
 from .lingering import lingering
 from .programs import RunningProgram
 
@@ -29,6 +30,9 @@ PING_SECONDS = 30
 """When a WebSocket of a function is pinged, and how long its caller has to answer."""
 _ROUTE = b"tessera-route"
 """What an answer says to the node alone."""
+_CLIENT = b"x-forwarded-for"
+_SCHEME = b"x-forwarded-proto"
+"""What a request says of its caller: one of each, by the node."""
 RESTART_FRAME = b"\x88\x02\x03\xf4"
 """A close frame (RFC 6455, section 5.5.1) with the code 1012: the service restarts."""
 
@@ -128,15 +132,15 @@ class _Server:
             lifespan="auto" if max_message is None else "off",
             log_config=None,
             access_log=False,
-            # Callers and schemes are those that the node tells; nobody else connects.
-            proxy_headers=True,
-            forwarded_allow_ips="*",
+            # The application is told what the node says, below.
+            proxy_headers=False,
             # The node says it.
             date_header=False,
             timeout_keep_alive=IDLE_CONNECTION_SECONDS,
             **({} if max_message is None else _of_function(max_message)),
         )
         self._config.load()
+        self._config.http_protocol_class = joining(self._config.http_protocol_class)
         if max_message is not None:
             if self._config.ws_protocol_class is None:
                 raise ServiceError(
@@ -236,7 +240,8 @@ def _of_function(max_message: int) -> dict[str, Any]:
 
 
 def _below(app: Any, path: str) -> Any:
-    """The application, which is told where it is mounted (``root_path`` of ASGI).
+    """The application, which is told where it is mounted (``root_path`` of ASGI), and who calls it
+    by which scheme, as the node says: nobody else connects.
 
     Its answers say which of its routes they are of, for the metrics of the node.
     """
@@ -247,8 +252,15 @@ def _below(app: Any, path: str) -> Any:
         if kind == "lifespan":
             await app(scope, receive, send)
             return
+        # The scope is uvicorn's own, of this request alone.
         if root:
-            scope = {**scope, "root_path": scope.get("root_path", "") + root}
+            scope["root_path"] = scope.get("root_path", "") + root
+        for name, value in scope["headers"]:
+            if name == _CLIENT:
+                scope["client"] = (value.decode("latin-1"), 0)
+            elif name == _SCHEME:
+                scheme = value.decode("latin-1")
+                scope["scheme"] = scheme if kind == "http" else scheme.replace("http", "ws")
         head = "http.response.start" if kind == "http" else "websocket.accept"
 
         async def say(message: MutableMapping[str, Any]) -> None:

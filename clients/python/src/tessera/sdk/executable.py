@@ -210,6 +210,11 @@ class MountedServer:
         return None
 
     @property
+    def is_program(self) -> bool:
+        """True for a program, before the service was set up, too."""
+        return self.program is not None
+
+    @property
     def max_message(self) -> int | None:
         """Bytes that a message of a function's WebSocket may have; None: it is no such function."""
         return None

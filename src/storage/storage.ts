@@ -76,6 +76,11 @@ export interface NewTask {
   readonly leaseId?: string;
   /** The webhook of its deployment, by name, that is told of its end even if only of named ones. */
   readonly webhook?: string | undefined;
+  /**
+   * The same submit may have been carried out before, and its answer lost. Default: the id is new.
+   * An id that was stored before and is not said to be may be stored anew after its task has ended.
+   */
+  readonly repeated?: boolean;
 }
 
 export type SubmitOutcome =

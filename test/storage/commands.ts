@@ -72,7 +72,8 @@ const submitSteps = fc
 const repeatSteps = fc.array(index, { minLength: 1, maxLength: 3 }).map((picks) =>
   ask(({ offered }) => {
     const tasks = picks.flatMap((number) => pickRecent(offered, number) ?? []);
-    return { name: "submitTasks", parameters: { tasks } };
+    const repeated = tasks.map((task) => ({ ...task, repeated: true }));
+    return { name: "submitTasks", parameters: { tasks: repeated } };
   }),
 );
 

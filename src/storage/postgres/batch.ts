@@ -16,8 +16,11 @@ interface Waiting<Call, Answer> {
 }
 
 interface BatchesOptions<Call, Answer> {
-  /** Runs a batch; returns one answer per call, in order. */
-  readonly run: (calls: Call[]) => Promise<Answer[]>;
+  /**
+   * Runs a batch; returns one answer per call, in order. With `repeated`, a part of it may have
+   * been carried out before.
+   */
+  readonly run: (calls: Call[], repeated: boolean) => Promise<Answer[]>;
   /** Calls per batch: bounds how long one can take. */
   readonly maxCalls: number;
 }
@@ -64,16 +67,19 @@ export class CallBatcher<Call, Answer> {
    * fail at once. When it does not respond, the waiting calls fail too: each
    * would only wait as long.
    */
-  async #carryOut(batch: readonly Waiting<Call, Answer>[]): Promise<void> {
+  async #carryOut(batch: readonly Waiting<Call, Answer>[], repeated = false): Promise<void> {
     try {
-      const answers = await this.#options.run(batch.map(({ call }) => call));
+      const answers = await this.#options.run(
+        batch.map(({ call }) => call),
+        repeated,
+      );
       for (const [index, { resolve }] of batch.entries()) {
         resolve(answers[index] as Answer);
       }
     } catch (err) {
       if (batch.length > 1 && !isUnavailable(err)) {
         for (const waiting of batch) {
-          await this.#carryOut([waiting]);
+          await this.#carryOut([waiting], true);
         }
         return;
       }

@@ -110,7 +110,7 @@ export class PostgresStorage implements Storage {
 
   readonly #submits = new CallBatcher<NewTask, SubmitOutcome>({
     maxCalls: MAX_BATCH_CALLS,
-    run: (tasks) => this.#moved(submitTasks(this.#open, tasks)),
+    run: (tasks, repeated) => this.#moved(submitTasks(this.#open, marked(tasks, repeated))),
   });
   readonly #largeSubmits = new CallBatcher<readonly NewTask[], SubmitOutcome[]>({
     maxCalls: MAX_LARGE_BATCH_CALLS,
@@ -313,6 +313,11 @@ export class PostgresStorage implements Storage {
 }
 
 const NOTIFY = statement("SELECT pg_notify($1, '')");
+
+/** Tasks of a batch that failed after a part of it was stored. */
+function marked(tasks: readonly NewTask[], repeated: boolean): readonly NewTask[] {
+  return repeated ? tasks.map((task) => ({ ...task, repeated })) : tasks;
+}
 
 /** Runs all calls in one transaction; each is stored atomically. */
 async function submitLarge(

@@ -79,7 +79,7 @@ const INSERT = prepared(
 );
 
 /**
- * A repeated id (after a lost answer) normally conflicts with the first row in
+ * For tasks that may have been stored before. The id of one (after a lost answer) normally conflicts with the first row in
  * `live_tasks`. When that task has ended since, the repeated insert succeeds,
  * and this statement deletes it before another transaction can see it. (It has
  * to be a separate statement: INSERT cannot see what ended while it ran.)
@@ -187,10 +187,12 @@ async function insert(session: Session, candidates: readonly Candidate[]): Promi
   const tasks = candidates.map(({ task }) => task);
   const rows = candidates.map(({ task, replaces }) => ({ ...toRow(task), replaces }));
   const leaseIds = new Set(tasks.flatMap(({ leaseId }) => leaseId ?? []));
-  const [stored = [], withdrawn = []] = await session.together(
-    [INSERT, JSON.stringify(rows), [...leaseIds]],
-    [WITHDRAW, toKeys(tasks)],
-  );
+  const storing = [INSERT, JSON.stringify(rows), [...leaseIds]] as const;
+  const repeated = tasks.filter((task) => task.repeated);
+  const [stored = [], withdrawn = []] =
+    repeated.length === 0
+      ? [await session.query(...storing)]
+      : await session.together(storing, [WITHDRAW, toKeys(repeated)]);
   const names = new Set(stored.map(toName));
   for (const row of withdrawn) {
     names.delete(toName(row));

@@ -244,7 +244,9 @@ function packNewTask(out: unknown[], task: NewTask): void {
 }
 
 function unpackNewTask(values: ValueReader): NewTask {
-  const task: { readonly [Name in keyof Required<NewTask>]: NewTask[Name] } = {
+  // SQLite finds every repetition, also one that nobody said to be one.
+  type Packed = Omit<NewTask, "repeated">;
+  const task: { readonly [Name in keyof Required<Packed>]: Packed[Name] } = {
     deploymentId: values.next(),
     taskId: values.next(),
     endpoint: values.next(),

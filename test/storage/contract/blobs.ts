@@ -128,13 +128,14 @@ export function blobsContract({ it }: Contract): void {
     await register(storage, "a", "b");
     await openLease(storage);
     const task = newTask("t", { arguments: withFiles("a") });
+    const again = { ...task, repeated: true };
     await submit(storage, task);
-    await submit(storage, task);
+    await submit(storage, again);
     await claim(storage);
     const end = { status: "success", result: withFiles("b") } as const;
     expect(await endAttempt(storage, attempt("t"), end)).toMatchObject({ status: "success" });
     expect(await endAttempt(storage, attempt("t"), end)).toMatchObject({ status: "success" });
-    await submit(storage, task);
+    await submit(storage, again);
     await storage.pruneFinished({ nowMs: LATER_MS, limit: 10 });
     expect(await dead(storage, LATER_MS)).toEqual(["a", "b"]);
   });

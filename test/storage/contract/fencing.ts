@@ -110,7 +110,8 @@ export function fencingContract({ it }: Contract): void {
   it("never changes a task that has ended", async (storage) => {
     const running = await startTask(storage, "a");
     const ended = await endAttempt(storage, running, success(1));
-    await storage.submitTasks({ tasks: [newTask("a", { arguments: json("other") })] });
+    const again = newTask("a", { arguments: json("other"), repeated: true });
+    await storage.submitTasks({ tasks: [again] });
     await storage.cancelTask({ ...key("a"), nowMs: NOW_MS + 1 });
     await storage.closeLease({ leaseId: LEASE, nowMs: NOW_MS + 1 });
     await storage.rescueExpired({ nowMs: NOW_MS + 1, all: true });

@@ -133,7 +133,9 @@ export function submitContract({ it }: Contract): void {
       const tasks = [newTask("b", IDEMPOTENT), newTask("c", IDEMPOTENT)];
       expect(brief(await storage.submitTasks({ tasks }))).toEqual(["stored b", "replayed b"]);
       // A repeated call whose answer was lost is about its own task.
-      const [own] = await storage.submitTasks({ tasks: [newTask("a", IDEMPOTENT)] });
+      const [own] = await storage.submitTasks({
+        tasks: [newTask("a", { ...IDEMPOTENT, repeated: true })],
+      });
       expect(own).toMatchObject({ outcome: "stored", task: { taskId: "a" } });
       const nowMs = NOW_MS + RETENTION_MS;
       expect(await storage.pruneFinished({ nowMs, limit: 10 })).toBe(1);
@@ -243,9 +245,18 @@ export function submitContract({ it }: Contract): void {
       newTask("keyed", IDEMPOTENT),
     ];
     const first = await storage.submitTasks({ tasks });
-    expect(await storage.submitTasks({ tasks })).toEqual(first);
+    const repeated = tasks.map((task) => ({ ...task, repeated: true }));
+    expect(await storage.submitTasks({ tasks: repeated })).toEqual(first);
     expect(await counts(storage)).toEqual([{ endpoint: ENDPOINT, queued: 2, running: 1 }]);
     expect(await claim(storage)).toHaveLength(2);
+  });
+
+  it("answers a repeated call with the task that has ended since", async (storage) => {
+    await endAttempt(storage, await startTask(storage, "a"), success(1));
+    const tasks = [newTask("a", { leaseId: LEASE, repeated: true }), newTask("b")];
+    const outcomes = await storage.submitTasks({ tasks });
+    expect(outcomes[0]).toMatchObject({ outcome: "stored", task: { status: "success" } });
+    expect(await counts(storage)).toEqual([{ endpoint: ENDPOINT, queued: 1, running: 0 }]);
   });
 
   it("answers a repeated call as the first time although the queue is full now", async (storage) => {

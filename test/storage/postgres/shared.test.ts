@@ -74,7 +74,8 @@ test("a submit repeated while its task runs and ends elsewhere stores it once", 
           }
         }
       })();
-      const repeats = Array.from({ length: 6 }, () => a.submitTasks({ tasks: [task] }));
+      const again = { ...task, repeated: true };
+      const repeats = Array.from({ length: 6 }, () => a.submitTasks({ tasks: [again] }));
       await Promise.all([first, live, ...repeats]);
       expect(await a.getTask(key(task.taskId))).toMatchObject({ status: "success" });
       expect(await counts(a)).toEqual([]);

@@ -12,7 +12,9 @@ import pg from "pg";
 import { connectionConfig } from "../src/storage/postgres/connection.ts";
 import type { PostgresStorage } from "../src/storage/postgres/storage.ts";
 import type { Attempt, NewTask } from "../src/storage/storage.ts";
+import { asStored } from "../src/storage/stored.ts";
 import { createIdSource } from "../src/tasks/id.ts";
+import type { Task } from "../src/tasks/task.ts";
 import { CountingProxy } from "../test/storage/postgres/counting-proxy.ts";
 import type { Backends } from "./backends.ts";
 import { figure, median, table } from "./table.ts";
@@ -184,10 +186,10 @@ function checkOut(revision: string, folder: string, stack: AsyncDisposableStack)
 }
 
 /** Tasks in a storage: each step submits a batch, claims those that wait, and ends those that run. */
-class StoredTasks implements Contender {
+export class StoredTasks implements Contender {
   readonly title: string;
   readonly #storage: PostgresStorage;
-  #running: Attempt[] = [];
+  #running: { readonly attempt: Attempt; readonly task: Task }[] = [];
 
   private constructor(title: string, storage: PostgresStorage) {
     this.title = title;
@@ -215,16 +217,19 @@ class StoredTasks implements Contender {
     const [claimed] = await Promise.all([
       waits ? storage.claimTasks({ deploymentId: DEPLOYMENT, nowMs, claims }) : [],
       ...tasks.map((task) => storage.submitTasks({ tasks: [task] })),
-      ...ends.map((attempt) =>
+      ...ends.map(({ attempt, task }) =>
         storage.endAttempts({
           nowMs,
-          ends: [{ attempt, end: { status: "success", result: PAYLOAD } }],
+          ends: [{ attempt, task, end: { status: "success", result: PAYLOAD } }],
         }),
       ),
     ]);
-    const started = waits ? claimed.map(({ task }) => task) : tasks;
-    this.#running = started.map(({ deploymentId, taskId }) => {
-      return { deploymentId, taskId, leaseId: LEASE, attempt: 1 };
+    const started = waits
+      ? claimed.map(({ task }) => task)
+      : tasks.map((task) => asStored(task, true));
+    this.#running = started.map((task) => {
+      const { deploymentId, taskId, attempt } = task;
+      return { task, attempt: { deploymentId, taskId, leaseId: LEASE, attempt } };
     });
   }
 

@@ -42,8 +42,9 @@ export type LaterEnd = (givenUp: AbortSignal) => Promise<AttemptEnd>;
 
 /** An attempt that ran. */
 export interface RanAttempt {
+  /** As it was claimed. */
+  readonly task: Task;
   readonly runSeconds: number;
-  readonly trace: string | undefined;
   /** Takes what it reported and is not stored yet. Absent: it reported nothing. */
   readonly takeEvents: (() => Promise<readonly NewEvent[]>) | undefined;
   /** It was alone in its worker, as suspects are. */
@@ -143,13 +144,15 @@ export class Completer {
   /** Retries until the end is recorded or the attempt has lost its lease. Never rejects. */
   async #tryToRecord(attempt: Attempt, end: AttemptEnd, ran?: RanAttempt): Promise<EndRecord> {
     const { storage, now, log, onRecorded, onStale } = this.#options;
+    const task = ran?.task;
     let events = ran?.takeEvents && (await ran.takeEvents());
     // The same time in every try: the storage recognizes a repeated end by it.
     const nowMs = now();
     for (;;) {
       try {
-        const [task] = await storage.endAttempts({ nowMs, ends: [{ attempt, end, events }] });
-        if (task === undefined) {
+        const ends = [{ attempt, end, events, task }];
+        const [ended] = await storage.endAttempts({ nowMs, ends });
+        if (ended === undefined) {
           log.warn(
             logged(attempt, ran),
             "the end of an attempt was refused: its lease had been lost",
@@ -157,7 +160,7 @@ export class Completer {
           onStale(attempt);
           return "stale";
         }
-        onRecorded(task, end, ran);
+        onRecorded(ended, end, ran);
         return "recorded";
       } catch (err) {
         log.error({ err, ...logged(attempt, ran) }, "the end of an attempt could not be recorded");
@@ -216,5 +219,5 @@ export function countedAs({ status }: Task, end: AttemptEnd): TaskOutcome {
 
 /** The log fields of an attempt that has ended. */
 function logged(attempt: Attempt, ran: RanAttempt | undefined): object {
-  return { ...attempt, ...loggedTrace(ran?.trace) };
+  return { ...attempt, ...loggedTrace(ran?.task.trace) };
 }

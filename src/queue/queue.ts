@@ -402,7 +402,7 @@ export class Queue implements Disposable {
     const outcome = this.#outcome(end, begun);
     span?.end(attemptEnd(end, outcome));
     const { takeEvents } = running;
-    const ran = { runSeconds: runMs / 1_000, trace: task.trace, takeEvents, alone: slot.alone };
+    const ran = { task, runSeconds: runMs / 1_000, takeEvents, alone: slot.alone };
     return this.#completer.record(attemptOf(begun), this.#attempts.toRecord(running, outcome), ran);
   }
 

@@ -231,6 +231,8 @@ export interface Storage extends RestorableStorage, PieceStorage, LeaseStorage, 
       readonly attempt: Attempt;
       readonly end: AttemptEnd;
       readonly events?: readonly NewEvent[] | undefined;
+      /** The task as it was claimed for this attempt, so that it need not be read again. */
+      readonly task?: Task | undefined;
     }[];
   }): Promise<(Task | undefined)[]>;
 

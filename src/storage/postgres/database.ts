@@ -12,6 +12,7 @@ import { Hosts } from "../postgres-address.ts";
 import { unavailable } from "../unavailable.ts";
 import { type ConnectionOptions, connectionConfig, QUERY_TIMEOUT_MARGIN_MS } from "./connection.ts";
 import { toStorageError } from "./errors.ts";
+import { pipelined } from "./pipeline.ts";
 import type { BoundStatement, PostgresRow, Session, Statement } from "./session.ts";
 import { examineSession, keepsPrepared, type SessionFacts } from "./session-check.ts";
 
@@ -90,14 +91,7 @@ export class PostgresDatabase implements Session, AsyncDisposable {
   }
 
   together(...asked: readonly BoundStatement[]): Promise<PostgresRow[][]> {
-    return this.#use(async (client) => {
-      const [, ...answers] = await Promise.all([
-        this.#ask(client, BEGIN, []),
-        ...asked.map(([statement, ...values]) => this.#ask(client, statement, values)),
-        this.#ask(client, COMMIT, []),
-      ]);
-      return answers.slice(0, -1);
-    });
+    return this.#use((client) => pipelined(client, asked, this.#named));
   }
 
   /** Runs `work` as one transaction; rolls back and rethrows when it throws. */

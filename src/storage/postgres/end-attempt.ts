@@ -10,14 +10,21 @@ import { MAX_FIRST_ATTEMPTS, MAX_LAST_ATTEMPTS, returnedAttempt } from "../../ta
 import { returnEvent } from "../../tasks/event.ts";
 import { NODES_LOST, workersLost } from "../../tasks/failure.ts";
 import { MAX_LOST_NODES, MAX_LOST_WORKERS, restartAfterLostNode } from "../../tasks/lost.ts";
-import type { Task, TaskFailure } from "../../tasks/task.ts";
+import type { Task, TaskFailure, TaskProgress } from "../../tasks/task.ts";
 import type { Attempt, AttemptEnd, NewEvent } from "../storage.ts";
+import { fromJson, statusOf } from "../stored.ts";
 import { countedAs } from "./counts.ts";
 import { type AttemptEvent, recordingOf } from "./events.ts";
 import { inlineText, isInline, writePayload } from "./payloads.ts";
-import { columnsOf, LIVE_COLUMNS, nameOf, TASK_COLUMNS, toKeys, toTask } from "./rows.ts";
+import { column, columnsOf, LIVE_COLUMNS, nameOf, TASK_COLUMNS, toKeys, toTask } from "./rows.ts";
 import { STATUS } from "./schema.ts";
-import { type BoundStatement, prepared, type Session, type Statement } from "./session.ts";
+import {
+  type BoundStatement,
+  type PostgresRow,
+  prepared,
+  type Session,
+  type Statement,
+} from "./session.ts";
 import { toldOf } from "./webhooks.ts";
 
 /** An attempt, how it ended, and when. */
@@ -26,11 +33,14 @@ export interface Ending {
   readonly end: AttemptEnd;
   /** What it reported last. */
   readonly events?: readonly NewEvent[] | undefined;
+  /** The task as it was claimed, which need not be read again then. */
+  readonly task?: Task | undefined;
   readonly nowMs: number;
 }
 
 type FinalEnd = Extract<AttemptEnd, { status: "success" | "failure" | "cancelled" }>;
 
+/** Ends that are rare, as JSON. */
 const GIVEN = `WITH given AS MATERIALIZED (
   SELECT * FROM json_to_recordset($1) AS given (n integer, deployment_id text, task_id text,
     lease_id text, attempt integer, status smallint, now_ms bigint, run_at_ms bigint,
@@ -42,35 +52,48 @@ const CURRENT = `live_tasks.deployment_id = given.deployment_id
   AND live_tasks.task_id = given.task_id AND live_tasks.lease_id = given.lease_id
   AND live_tasks.attempt = given.attempt`;
 
+/** What an ended task keeps as it was. */
+const KEPT_COLUMNS =
+  "deployment_id, task_id, endpoint, created_at_ms, started_at_ms, attempt, failed_attempts, " +
+  "lease_id, started_sequence, progress, retry_of, idempotency_key, arguments, priority, " +
+  "run_at_ms, start_by_ms, trace, returned, arguments_preview";
+
 /**
  * Moves tasks from `live_tasks` to `finished_tasks`; tasks of lost workers only
- * when that happened too often.
+ * when that happened too often. Each parameter is a column of the ends (see `submit.ts` for the
+ * first one).
  */
-const FINISH = prepared(
-  "finish_attempts",
-  `${GIVEN}, gone AS (
-     DELETE FROM live_tasks USING given
-     WHERE ${CURRENT} AND (given.lost = 0 OR live_tasks.lost_workers >= ${MAX_LOST_WORKERS})
-     RETURNING live_tasks.*, given.n, given.status AS final, given.now_ms, given.result,
-       given.failure
+const finishOf = (name: string, answered: string) =>
+  prepared(
+    name,
+    `WITH gone AS (
+     DELETE FROM live_tasks USING unnest((SELECT $1::integer[]), $2::text[], $3::text[], $4::text[],
+       $5::integer[], $6::smallint[], $7::bigint[], $8::text[], $9::text[], $10::integer[])
+       AS given (n, deployment_id, task_id, lease_id, attempt, final, now_ms, result, failure, lost)
+     WHERE ${CURRENT} AND (given.lost IS NULL OR live_tasks.lost_workers >= ${MAX_LOST_WORKERS})
+     RETURNING given.n, given.final, given.now_ms, given.result, given.failure,
+       greatest(expires_at_ms, given.now_ms + retention_ms) AS expires_at_ms,
+       last_sequence + 1 AS last_sequence, live_tasks.status, webhook, ${columnsOf("live_tasks", KEPT_COLUMNS)}
    ), finished AS (
-     INSERT INTO finished_tasks (deployment_id, task_id, endpoint, status, created_at_ms,
-       started_at_ms, finished_at_ms, expires_at_ms, attempt, failed_attempts, lease_id,
-       started_sequence, last_sequence, progress, retry_of, idempotency_key, failure, arguments,
-       result, priority, run_at_ms, start_by_ms, trace, returned, arguments_preview)
-     SELECT deployment_id, task_id, endpoint, final, created_at_ms, started_at_ms, now_ms,
-       greatest(expires_at_ms, now_ms + retention_ms), attempt, failed_attempts, lease_id,
-       started_sequence, last_sequence + 1, progress, retry_of, idempotency_key, failure,
-       arguments, result, priority, run_at_ms, start_by_ms, trace, returned, arguments_preview
+     INSERT INTO finished_tasks (status, finished_at_ms, result, failure, expires_at_ms,
+       last_sequence, ${KEPT_COLUMNS})
+     SELECT final, now_ms, result, failure, expires_at_ms, last_sequence, ${KEPT_COLUMNS}
      FROM gone
    ), told AS (${toldOf({ status: "gone.final", finishedAt: "gone.now_ms" })}
    ), counted AS (${countedAs("gone", "-")})
-   SELECT n, deployment_id, task_id, endpoint, final AS status, created_at_ms, started_at_ms,
-     now_ms AS finished_at_ms, greatest(expires_at_ms, now_ms + retention_ms) AS expires_at_ms,
-     attempt, failed_attempts, progress, retry_of, failure, last_sequence + 1 AS last_sequence,
-     priority, run_at_ms, start_by_ms, trace, lease_id, returned
-   FROM gone`,
+   SELECT n, final AS status, now_ms AS finished_at_ms, failure, expires_at_ms, last_sequence,
+     progress${answered} FROM gone`,
+  );
+
+const FINISH = finishOf(
+  "finish_attempts",
+  `, ${TASK_COLUMNS.split(", ")
+    .filter((column) => KEPT_COLUMNS.includes(column) && column !== "progress")
+    .join(", ")}`,
 );
+
+/** Answers only what is not known of a task that its node has in memory. */
+const FINISH_KNOWN = finishOf("finish_known_attempts", "");
 
 /** Finds ends that the same call has recorded before: its first answer was lost. */
 const REPEATED = prepared(
@@ -208,7 +231,7 @@ async function endOnce(
   const lost = returns.filter(({ end }) => end.status === "worker_lost");
   const ended = await record(
     session,
-    [...statementFor(FINISH, [...finals, ...lost]), ...statementFor(REQUEUE, returns)],
+    [...toFinish([...finals, ...lost]), ...statementFor(REQUEUE, returns)],
     recordingOf(endings.flatMap(toEvents)),
   );
   for (const { index, attempt, end } of finals) {
@@ -219,24 +242,64 @@ async function endOnce(
   }
   const unknown = finals.filter(({ index }) => !ended.has(index));
   const repeated = await record(session, statementFor(REPEATED, unknown));
-  return new Map([...ended, ...repeated]);
+  const known = new Map(endings.map(({ index, task }) => [index, task]));
+  return new Map(
+    [...ended, ...repeated].map(([index, row]) => [index, toEnded(row, known.get(index))]),
+  );
 }
 
 function toEvents({ attempt, events = [] }: Ending): AttemptEvent[] {
   return events.map((event) => ({ attempt, ...event }));
 }
 
-/** One of the statements above, for these ends; none for no ends. */
+/** The statement that ends tasks; none for no ends. */
+function toFinish(endings: readonly NumberedEnding[]): BoundStatement[] {
+  if (endings.length === 0) {
+    return [];
+  }
+  const rows = endings.map(toRow);
+  const columns = [
+    column(rows, ({ n }) => n),
+    column(rows, ({ deployment_id }) => deployment_id),
+    column(rows, ({ task_id }) => task_id),
+    column(rows, ({ lease_id }) => lease_id),
+    column(rows, ({ attempt }) => attempt),
+    column(rows, ({ status }) => status),
+    column(rows, ({ now_ms }) => now_ms),
+    column(rows, ({ result }) => result),
+    column(rows, ({ failure }) => failure),
+    column(rows, ({ lost }) => lost || null),
+  ];
+  return [[endings.every(({ task }) => task) ? FINISH_KNOWN : FINISH, ...columns]];
+}
+
+/** One of the other statements above, for these ends; none for no ends. */
 function statementFor(statement: Statement, endings: readonly NumberedEnding[]): BoundStatement[] {
   return endings.length === 0 ? [] : [[statement, JSON.stringify(endings.map(toRow))]];
 }
 
-/** Runs statements that end attempts, after those `before` them; returns the changed tasks. */
+/** The task of a row that answers all of it, or only what is not `known`. */
+function toEnded(row: PostgresRow, known: Task | undefined): Task {
+  if (row.task_id !== undefined || known === undefined) {
+    return toTask(row);
+  }
+  return {
+    ...known,
+    status: statusOf(row.status),
+    finishedAtMs: Number(row.finished_at_ms),
+    expiresAtMs: Number(row.expires_at_ms),
+    lastSequence: Number(row.last_sequence),
+    progress: fromJson<TaskProgress>(row.progress),
+    failure: fromJson<TaskFailure>(row.failure),
+  };
+}
+
+/** Runs statements that end attempts, after those `before` them; returns their rows by number. */
 async function record(
   session: Session,
   ends: readonly BoundStatement[],
   before: readonly BoundStatement[] = [],
-): Promise<Map<number, Task>> {
+): Promise<Map<number, PostgresRow>> {
   const asked = [...before, ...ends];
   const [first] = asked;
   if (first === undefined) {
@@ -245,10 +308,30 @@ async function record(
   const answers =
     asked.length === 1 ? [await session.query(...first)] : await session.together(...asked);
   const rows = answers.slice(before.length).flat();
-  return new Map(rows.map((row) => [Number(row.n), toTask(row)]));
+  return new Map(rows.map((row) => [Number(row.n), row]));
 }
 
-function toRow({ index, attempt, end, nowMs, lostNode }: NumberedEnding) {
+/** An end as a row of the statements above. */
+interface EndRow {
+  readonly n: number;
+  readonly deployment_id: string;
+  readonly task_id: string;
+  readonly lease_id: string;
+  readonly attempt: number;
+  readonly now_ms: number;
+  readonly failed: number;
+  readonly lost: number;
+  readonly lost_node: number;
+  readonly status?: number;
+  readonly result?: string | null;
+  readonly failure?: string;
+  readonly run_at_ms?: number | undefined;
+  readonly suspect?: boolean | null;
+  readonly record?: string;
+  readonly event?: string;
+}
+
+function toRow({ index, attempt, end, nowMs, lostNode }: NumberedEnding): EndRow {
   const row = {
     n: index,
     deployment_id: attempt.deploymentId,

@@ -41,3 +41,25 @@ export function toKeys(tasks: readonly TaskKey[]): string {
     tasks.map(({ deploymentId, taskId }) => ({ deployment_id: deploymentId, task_id: taskId })),
   );
 }
+
+/**
+ * One column of many rows, as the text of an array parameter; the empty array where no row has a
+ * value, which `unnest` fills up with nulls beside longer ones.
+ */
+export function column<Row>(
+  rows: readonly Row[],
+  read: (row: Row) => string | number | null | undefined,
+): string {
+  let text = "";
+  let isEmpty = true;
+  for (const row of rows) {
+    const value = read(row) ?? null;
+    isEmpty &&= value === null;
+    text += `${text === "" ? "" : ","}${typeof value === "string" ? quoted(value) : (value ?? "NULL")}`;
+  }
+  return isEmpty ? "{}" : `{${text}}`;
+}
+
+function quoted(value: string): string {
+  return /["\\]/.test(value) ? `"${value.replaceAll(/["\\]/g, "\\$&")}"` : `"${value}"`;
+}

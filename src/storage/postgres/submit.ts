@@ -15,9 +15,9 @@ import { asStored, keyHeldBy, previewOf } from "../stored.ts";
 import { countedAs } from "./counts.ts";
 import { inlineText, isInline, writePayload } from "./payloads.ts";
 import { readTasks } from "./read.ts";
-import { nameOf, toKeys } from "./rows.ts";
+import { column, nameOf, toKeys } from "./rows.ts";
 import { STATUS } from "./schema.ts";
-import { type PostgresRow, prepared, type Session } from "./session.ts";
+import { type BoundStatement, type PostgresRow, prepared, type Session } from "./session.ts";
 import { type Candidate, look } from "./submit-lookup.ts";
 
 /**
@@ -27,22 +27,56 @@ import { type Candidate, look } from "./submit-lookup.ts";
 const MAX_SUBMIT_ROUNDS = 20;
 
 /**
- * Inserts a task as claimed only under an open lease. The lease is locked until
+ * The columns of tasks to store, each an array with a value for each task, or empty: all null. The
+ * length of one is hidden from the planner, which would otherwise plan anew for every batch,
+ * because it knows how short that is.
+ */
+const GIVEN = `unnest((SELECT $2::text[]), $3::text[], $4::text[], $5::smallint[], $6::integer[], $7::bigint[],
+     $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::text[], $13::text[], $14::text[],
+     $15::text[], $16::text[], $17::text[]`;
+
+const GIVEN_COLUMNS = `deployment_id, task_id, endpoint, status, priority, run_at_ms, start_by_ms,
+     created_at_ms, expires_at_ms, retention_ms, lease_id, retry_of, trace, arguments,
+     arguments_preview, webhook`;
+
+/**
+ * Inserts a task as claimed only under an open lease (of `$1`). The lease is locked until
  * the end of the transaction: a transaction that closes it waits and then sees
  * the attempt.
  */
+const OPEN = `SELECT lease_id FROM leases WHERE lease_id = ANY ($1::text[]) FOR KEY SHARE`;
+const IS_ABLE = "(lease_id IS NULL OR lease_id IN (SELECT lease_id FROM open))";
+
+/** SQL that stores the tasks of `source`, a FROM clause. */
+const stores = (source: string, key: string) => `
+     INSERT INTO live_tasks (deployment_id, task_id, endpoint, status, priority, run_at_ms,
+       start_by_ms, created_at_ms, started_at_ms, expires_at_ms, retention_ms, attempt, lease_id,
+       started_sequence, last_sequence, retry_of, trace, arguments, arguments_preview, webhook,
+       idempotency_key)
+     SELECT deployment_id, task_id, endpoint, status, priority, run_at_ms, start_by_ms,
+       created_at_ms, CASE WHEN lease_id IS NOT NULL THEN created_at_ms END, expires_at_ms,
+       retention_ms, CASE WHEN lease_id IS NOT NULL THEN 1 ELSE 0 END, lease_id,
+       CASE WHEN lease_id IS NOT NULL THEN 2 ELSE 0 END,
+       CASE WHEN lease_id IS NOT NULL THEN 2 ELSE 1 END, retry_of, trace, arguments,
+       arguments_preview, webhook, ${key}
+     FROM ${source}
+     ON CONFLICT DO NOTHING RETURNING deployment_id, task_id, endpoint, status`;
+
+/** Stores tasks without idempotency keys, as nearly all are. */
 const INSERT = prepared(
   "insert_tasks",
-  `WITH given AS (
-     SELECT * FROM json_to_recordset($1) AS given (
-       deployment_id text, task_id text, endpoint text, status smallint, priority integer,
-       run_at_ms bigint, start_by_ms bigint, created_at_ms bigint, expires_at_ms bigint,
-       retention_ms bigint, lease_id text, retry_of text, idempotency_key text, digest text,
-       trace text, arguments text, arguments_preview text, replaces text, webhook text)
-   ), open AS MATERIALIZED (
-     SELECT lease_id FROM leases WHERE lease_id = ANY ($2) FOR KEY SHARE
-   ), able AS MATERIALIZED (
-     SELECT * FROM given WHERE lease_id IS NULL OR lease_id IN (SELECT lease_id FROM open)
+  `WITH open AS MATERIALIZED (${OPEN}), stored AS (
+     ${stores(`${GIVEN}) AS given (${GIVEN_COLUMNS}) WHERE ${IS_ABLE}`, "NULL")}
+   ), counted AS (${countedAs("stored", "+")})
+   SELECT deployment_id, task_id FROM stored`,
+);
+
+/** Stores tasks, some of which have idempotency keys. */
+const INSERT_KEYED = prepared(
+  "insert_keyed_tasks",
+  `WITH open AS MATERIALIZED (${OPEN}), able AS MATERIALIZED (
+     SELECT * FROM ${GIVEN}, $18::text[], $19::text[], $20::text[])
+       AS given (${GIVEN_COLUMNS}, idempotency_key, digest, replaces) WHERE ${IS_ABLE}
    ), keyed AS (
      INSERT INTO idempotency_keys (deployment_id, endpoint, key, digest, task_id)
      SELECT deployment_id, endpoint, idempotency_key, digest, task_id FROM able
@@ -60,20 +94,12 @@ const INSERT = prepared(
          WHERE there.deployment_id = able.deployment_id AND there.task_id = able.task_id)
      RETURNING own.deployment_id, own.task_id
    ), stored AS (
-     INSERT INTO live_tasks (deployment_id, task_id, endpoint, status, priority, run_at_ms,
-       start_by_ms, created_at_ms, started_at_ms, expires_at_ms, retention_ms, attempt, lease_id,
-       started_sequence, last_sequence, retry_of, idempotency_key, trace, arguments,
-       arguments_preview, webhook)
-     SELECT deployment_id, task_id, endpoint, status, priority, run_at_ms, start_by_ms,
-       created_at_ms, CASE WHEN lease_id IS NOT NULL THEN created_at_ms END, expires_at_ms,
-       retention_ms, CASE WHEN lease_id IS NOT NULL THEN 1 ELSE 0 END, lease_id,
-       CASE WHEN lease_id IS NOT NULL THEN 2 ELSE 0 END,
-       CASE WHEN lease_id IS NOT NULL THEN 2 ELSE 1 END, retry_of, idempotency_key, trace,
-       arguments, arguments_preview, webhook
-     FROM able WHERE idempotency_key IS NULL
+     ${stores(
+       `able WHERE idempotency_key IS NULL
        OR (deployment_id, task_id) IN (SELECT deployment_id, task_id FROM keyed
-         UNION ALL SELECT deployment_id, task_id FROM rekeyed)
-     ON CONFLICT DO NOTHING RETURNING deployment_id, task_id, endpoint, status
+         UNION ALL SELECT deployment_id, task_id FROM rekeyed)`,
+       "idempotency_key",
+     )}
    ), counted AS (${countedAs("stored", "+")})
    SELECT deployment_id, task_id FROM stored`,
 );
@@ -185,9 +211,7 @@ async function insert(session: Session, candidates: readonly Candidate[]): Promi
     return new Set();
   }
   const tasks = candidates.map(({ task }) => task);
-  const rows = candidates.map(({ task, replaces }) => ({ ...toRow(task), replaces }));
-  const leaseIds = new Set(tasks.flatMap(({ leaseId }) => leaseId ?? []));
-  const storing = [INSERT, JSON.stringify(rows), [...leaseIds]] as const;
+  const storing = toInsert(candidates);
   const repeated = tasks.filter((task) => task.repeated);
   const [stored = [], withdrawn = []] =
     repeated.length === 0
@@ -204,26 +228,41 @@ function toName(row: PostgresRow): string {
   return nameOf({ deploymentId: String(row.deployment_id), taskId: String(row.task_id) });
 }
 
-function toRow(task: NewTask) {
-  const waiting = task.runAtMs > task.createdAtMs ? STATUS.scheduled : STATUS.ready;
-  return {
-    deployment_id: task.deploymentId,
-    task_id: task.taskId,
-    endpoint: task.endpoint,
-    status: task.leaseId === undefined ? waiting : STATUS.running,
-    priority: task.priority,
-    run_at_ms: task.runAtMs,
-    start_by_ms: task.startByMs,
-    created_at_ms: task.createdAtMs,
-    expires_at_ms: task.expiresAtMs,
-    retention_ms: task.retentionMs,
-    lease_id: task.leaseId,
-    retry_of: task.retryOf,
-    idempotency_key: task.idempotency?.key,
-    digest: task.idempotency?.digest,
-    trace: task.trace,
-    arguments: inlineText(task.arguments),
-    arguments_preview: isInline(task.arguments) ? undefined : previewOf(task.arguments),
-    webhook: task.webhook,
-  };
+/** The statement that stores these tasks. */
+function toInsert(candidates: readonly Candidate[]): BoundStatement {
+  const tasks = candidates.map(({ task }) => task);
+  const leaseIds = new Set(tasks.flatMap(({ leaseId }) => leaseId ?? []));
+  const of = (read: (task: NewTask) => string | number | null | undefined) => column(tasks, read);
+  const columns = [
+    of(({ deploymentId }) => deploymentId),
+    of(({ taskId }) => taskId),
+    of(({ endpoint }) => endpoint),
+    of(statusOf),
+    of(({ priority }) => priority),
+    of(({ runAtMs }) => runAtMs),
+    of(({ startByMs }) => startByMs),
+    of(({ createdAtMs }) => createdAtMs),
+    of(({ expiresAtMs }) => expiresAtMs),
+    of(({ retentionMs }) => retentionMs),
+    of(({ leaseId }) => leaseId),
+    of(({ retryOf }) => retryOf),
+    of(({ trace }) => trace),
+    of((task) => inlineText(task.arguments)),
+    of((task) => (isInline(task.arguments) ? undefined : previewOf(task.arguments))),
+    of(({ webhook }) => webhook),
+  ];
+  if (tasks.every(({ idempotency }) => idempotency === undefined)) {
+    return [INSERT, [...leaseIds], ...columns];
+  }
+  const keys = [
+    of(({ idempotency }) => idempotency?.key),
+    of(({ idempotency }) => idempotency?.digest),
+    column(candidates, ({ replaces }) => replaces),
+  ];
+  return [INSERT_KEYED, [...leaseIds], ...columns, ...keys];
+}
+
+function statusOf({ leaseId, runAtMs, createdAtMs }: NewTask): number {
+  const waiting = runAtMs > createdAtMs ? STATUS.scheduled : STATUS.ready;
+  return leaseId === undefined ? waiting : STATUS.running;
 }

@@ -56,7 +56,9 @@ import { readArguments, readHistory, readResult, readTask, readTasks } from "./r
 import { nameOf } from "./rows.ts";
 import { countStates, searchTasks } from "./search.ts";
 import { type Session, statement } from "./session.ts";
+import { sideBySide } from "./side-by-side.ts";
 import { submitTasks } from "./submit.ts";
+import { needsLook } from "./submit-lookup.ts";
 import { survey } from "./survey.ts";
 import { withoutWebhook } from "./webhooks.ts";
 
@@ -108,6 +110,7 @@ export class PostgresStorage implements Storage {
   #db: PostgresDatabase | undefined;
   #folder: CountFolder | undefined;
 
+  /** Submits that have something to look up first: a key, or the length of a queue. */
   readonly #submits = new CallBatcher<NewTask, SubmitOutcome>({
     maxCalls: MAX_BATCH_CALLS,
     run: (tasks, repeated) => this.#moved(submitTasks(this.#open, marked(tasks, repeated))),
@@ -116,9 +119,10 @@ export class PostgresStorage implements Storage {
     maxCalls: MAX_LARGE_BATCH_CALLS,
     run: (calls) => this.#moved(submitLarge(this.#open, calls)),
   });
-  readonly #ends = new CallBatcher<Ending, Task | undefined>({
+  /** Ends, and submits that start at once: each batch is one transaction and one round trip. */
+  readonly #writes = new CallBatcher<Write, Written>({
     maxCalls: MAX_BATCH_CALLS,
-    run: (endings) => this.#moved(endAttempts(this.#open, endings)),
+    run: (writes, repeated) => this.#moved(write(this.#open, writes, repeated)),
   });
   readonly #largeEnds = new CallBatcher<Ending, Task | undefined>({
     maxCalls: MAX_LARGE_BATCH_CALLS,
@@ -191,9 +195,14 @@ export class PostgresStorage implements Storage {
         refused.has(one) ? { outcome: "webhook_unknown" } : (stored.next().value as SubmitOutcome),
       );
     }
-    return task && tasks.length === 1 && isInline(task.arguments)
-      ? [await this.#submits.add(task)]
-      : this.#largeSubmits.add(tasks);
+    if (task === undefined || tasks.length > 1 || !isInline(task.arguments)) {
+      return this.#largeSubmits.add(tasks);
+    }
+    return [
+      needsLook(task)
+        ? await this.#submits.add(task)
+        : ((await this.#writes.add({ task })) as SubmitOutcome),
+    ];
   }
 
   endAttempts({ nowMs, ends }: ParametersOf<"endAttempts">): Promise<(Task | undefined)[]> {
@@ -203,8 +212,11 @@ export class PostgresStorage implements Storage {
       const result = resultOf(end);
       return result === undefined || isInline(result);
     });
-    const batches = small ? this.#ends : this.#largeEnds;
-    return Promise.all(ends.map((ended) => batches.add({ ...ended, nowMs })));
+    const add = (ending: Ending): Promise<Task | undefined> =>
+      small
+        ? (this.#writes.add({ ending }) as Promise<Task | undefined>)
+        : this.#largeEnds.add(ending);
+    return Promise.all(ends.map((ended) => add({ ...ended, nowMs })));
   }
 
   recordEvents({ events }: ParametersOf<"recordEvents">): Promise<(number | undefined)[]> {
@@ -283,7 +295,7 @@ export class PostgresStorage implements Storage {
     const db = this.#db;
     this.#db = undefined;
     const lanes = [
-      ...[this.#submits, this.#largeSubmits, this.#ends, this.#largeEnds],
+      ...[this.#submits, this.#largeSubmits, this.#writes, this.#largeEnds],
       ...[this.#events, this.#counts],
     ];
     await Promise.all(lanes.map((lane) => lane.close()));
@@ -313,6 +325,38 @@ export class PostgresStorage implements Storage {
 }
 
 const NOTIFY = statement("SELECT pg_notify($1, '')");
+
+/** A small write: a submit without anything to look up, or an end. */
+type Write = { readonly task: NewTask } | { readonly ending: Ending };
+
+/** What a write answers: of a submit its outcome, of an end the task. */
+type Written = SubmitOutcome | Task | undefined;
+
+/**
+ * Carries out writes of both kinds. Submits go first: they lock their leases, and whoever closes a
+ * lease locks that before its attempts.
+ */
+async function write(
+  db: PostgresDatabase,
+  writes: readonly Write[],
+  repeated: boolean,
+): Promise<Written[]> {
+  const tasks = writes.flatMap((each) => ("task" in each ? each.task : []));
+  const endings = writes.flatMap((each) => ("ending" in each ? each.ending : []));
+  const submit = (session: Session) => submitTasks(session, marked(tasks, repeated));
+  const end = (session: Session) => endAttempts(session, endings);
+  let outcomes: readonly SubmitOutcome[] = [];
+  let ended: readonly (Task | undefined)[] = [];
+  if (endings.length === 0) {
+    outcomes = await submit(db);
+  } else if (tasks.length === 0) {
+    ended = await end(db);
+  } else {
+    [outcomes, ended] = await sideBySide(db, submit, end);
+  }
+  const [stored, tasksNow] = [outcomes.values(), ended.values()];
+  return writes.map((each) => ("task" in each ? stored.next().value : tasksNow.next().value));
+}
 
 /** Tasks of a batch that failed after a part of it was stored. */
 function marked(tasks: readonly NewTask[], repeated: boolean): readonly NewTask[] {

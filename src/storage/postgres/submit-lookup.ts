@@ -59,6 +59,11 @@ interface UsedKey {
   readonly ended: Pick<Task, "status" | "expiresAtMs"> | undefined;
 }
 
+/** Whether anything has to be looked up before a task is stored. */
+export function needsLook({ leaseId, idempotency }: NewTask): boolean {
+  return leaseId === undefined || idempotency !== undefined;
+}
+
 interface Known {
   readonly queued: Map<string, number>;
   readonly keys: Map<string, UsedKey>;

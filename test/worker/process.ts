@@ -23,8 +23,8 @@ import {
   unpackPayload,
   type WorkerMessage,
 } from "../../src/protocol/messages.ts";
+import { WORKER_PROGRAM } from "../stripped-worker.ts";
 
-const HOST = fileURLToPath(new URL("../../src/worker/main.ts", import.meta.url));
 const SERVICES = new URL("../fixtures/services/", import.meta.url);
 
 export function servicePath(name: string): string {
@@ -43,7 +43,7 @@ export class WorkerProcess implements AsyncDisposable {
 
   constructor(path: string) {
     const rights = workerRights({ servicePath: path, scratchFolder: "/nowhere" });
-    this.process = spawn(process.execPath, [...permissionFlags(rights), HOST], {
+    this.process = spawn(process.execPath, [...permissionFlags(rights), WORKER_PROGRAM], {
       stdio: ["ignore", "pipe", "pipe", "pipe"],
       env: {},
     });

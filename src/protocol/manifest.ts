@@ -259,8 +259,12 @@ export interface ServiceManifest extends PlacementManifest {
 
 /** Path of an endpoint or of a mounted server. */
 const MAX_ROUTE_CHARACTERS = 255;
-/** The root, or segments of letters of all alphabets and what URLs have besides. */
-const ROUTE = /^(?:\/|(?:\/[\p{L}\p{M}\p{N}._~:@!$&'()*+,;=-]+)+)$/u;
+/**
+ * The root, or what begins with one slash and ends with none, of characters that can be seen, and
+ * spaces. It is decoded: `%` is one of its characters, which URLs have as `%25`.
+ */
+const ROUTE =
+  /^\/(?:[^\p{C}\p{Zl}\p{Zp}/?#{}\\](?:[^\p{C}\p{Zl}\p{Zp}?#{}\\]*[^\p{C}\p{Zl}\p{Zp}/?#{}\\])?)?$/u;
 
 /** Whether a value can be the path of an endpoint or of a mounted server. */
 export function isRoute(route: unknown): boolean {

@@ -89,4 +89,5 @@ class Mounted:
 
 
 Mounted.mount_asgi_app(bare, path="/bare")
+Mounted.mount_asgi_app(bare, path="/an odd//path 100%")
 Mounted.mount_wsgi_app(old, path="/old")

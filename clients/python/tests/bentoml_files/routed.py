@@ -57,6 +57,22 @@ class Routed:
     def länge(self, x: int) -> str:
         return f"length {x}"
 
+    @bentoml.api(route="/with a space")
+    def space(self, x: int) -> str:
+        return f"space {x}"
+
+    @bentoml.api(route="/empty//segment")
+    def empty(self, x: int) -> str:
+        return f"empty {x}"
+
+    @bentoml.task(route='/100% "odd" <|>^`[1]')
+    def odd(self, x: int) -> str:
+        return f"odd {x}"
+
+    @bentoml.api(route="/a%20b")
+    def escaped(self, x: int) -> str:
+        return f"escaped {x}"
+
     @bentoml.api(route="/slash/")
     def slash(self, x: int) -> str:
         return f"slash {x}"

@@ -627,8 +627,8 @@ def test_mounts_applications_by_their_paths() -> None:
         {"path": "/page", "timeoutMs": 5_000, "concurrency": 15},
         {"path": "/other", "timeoutMs": 5_000, "concurrency": 15},
     ]
-    Mounted.mount_asgi_app(page, path="/a b")
-    with pytest.raises(ServiceError, match="cannot be mounted at '/a b'"):
+    Mounted.mount_asgi_app(page, path="/{a}")
+    with pytest.raises(ServiceError, match=re.escape("cannot be mounted at '/{a}'")):
         adapt(Mounted)
 
 
@@ -702,9 +702,9 @@ def test_keeps_the_paths_of_methods() -> None:
     ("route", "why"),
     [
         ("/items/{item}", "make it an argument"),
-        ("/a b", "it must be segments"),
-        ("/a//b", "it must be segments"),
-        ("/a%20b", "it must be segments"),
+        ("/a?b", "it must begin with one slash"),
+        ("/a\\b", "it must begin with one slash"),
+        ("/a\u2028b", "it must begin with one slash"),
         (f"/{'a' * 255}", "at most 255 characters"),
         ("/metrics", "the node answers this path itself"),
         ("/schema.json", "the node answers this path itself"),

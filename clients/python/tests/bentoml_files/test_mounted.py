@@ -36,6 +36,7 @@ MOUNTED: list[tuple[str, str, dict[str, Any]]] = [
     ("GET", "/bare/deep/down", {"params": {"a": "1"}}),
     ("DELETE", "/bare/x", {}),
     ("GET", "/bare", {}),
+    ("GET", "/an%20odd//path%20100%25/deep%20down", {}),
     ("POST", "/old/x", {"content": b"body"}),
 ]
 

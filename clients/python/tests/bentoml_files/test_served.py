@@ -144,6 +144,13 @@ def compare(case: Case, ours: httpx.Client, theirs: httpx.Client) -> None:
             "/slash",
             "/slash/",
             "/slash//",
+            "/with a space",
+            "/with%20a%20space/",
+            "/empty//segment",
+            "/empty/segment",
+            "/100%25 %22odd%22 %3C%7C%3E%5E%60%5B1%5D",
+            "/a%2520b",
+            "/a%20b",
         ),
         *(f"/{'long' * 30}", "/plain", "/plain/", "/verb", "/v1", "/api/v1/other"),
     ],
@@ -166,7 +173,7 @@ def test_runs_the_task_at_a_path_that_bentoml_serve_runs(
 
 
 def test_finds_a_task_where_its_answers_say(hosted_routed: httpx.Client) -> None:
-    for route in ("", "/v1/job"):
+    for route in ("", "/v1/job", "/100%25%20%22odd%22%20%3C%7C%3E%5E%60%5B1%5D"):
         submitted = hosted_routed.post(f"{route}/submit", json={"x": 3})
         assert submitted.headers["location"].startswith(f"{route}/status?task_id=")
         assert hosted_routed.get(submitted.headers["location"]).status_code == 200

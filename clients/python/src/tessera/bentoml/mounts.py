@@ -7,16 +7,14 @@ at the root, in the order of its mounts, and one for each path below.
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from starlette.applications import Starlette
 
 from ..sdk.executable import Json, MountedServer, Program, ServiceError
+from ..sdk.mounts import MAX_PATH_CHARACTERS, is_path
 from . import internals
-
-_PATH = re.compile(r"(?:/[\w.~:@!$&'()*+,;=-]+)+")
 
 
 class BentoMount(MountedServer):
@@ -84,9 +82,10 @@ def mounts_of(service: Any, *, timeout_seconds: float, concurrency: int) -> list
 
 def _checked(path: str, service: Any) -> str:
     bare = "/" + path.strip("/")
-    if bare != "/" and not _PATH.fullmatch(bare):
+    if not is_path(bare):
         raise ServiceError(
-            f"{service.name}: an application cannot be mounted at {path!r}: "
-            "write letters, digits and -._~:@!$&'()*+,;="
+            f"{service.name}: an application cannot be mounted at {path!r}: it must begin with one "
+            f"slash, and have no line breaks and none of ?#{{}}\\, in at most "
+            f"{MAX_PATH_CHARACTERS} characters"
         )
     return bare

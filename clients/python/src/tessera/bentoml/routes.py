@@ -6,8 +6,7 @@ import re
 from collections.abc import Sequence
 
 from ..sdk.executable import Json, ServiceError
-
-MAX_ROUTE_CHARACTERS = 255
+from ..sdk.mounts import MAX_PATH_CHARACTERS, is_path
 
 TAKEN = frozenset(
     [
@@ -32,7 +31,6 @@ VERBS = ("submit", "status", "get", "arguments", "cancel", "retry", "events", "s
 """What is below the path of a task."""
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
-_ROUTE = re.compile(r"/|(?:/[\w.~:@!$&'()*+,;=-]+)+")
 
 
 def endpoint_name(method: str) -> str:
@@ -53,12 +51,12 @@ def check_endpoint(name: str, route: str) -> None:
         )
     if "{" in route:
         raise _refused(name, route, "no method is given what {…} stands for: make it an argument")
-    if not _ROUTE.fullmatch(route) or len(route) > MAX_ROUTE_CHARACTERS:
+    if not is_path(route):
         raise _refused(
             name,
             route,
-            "it must be segments of letters, digits and -._~:@!$&'()*+,;= after a slash each, "
-            f"at most {MAX_ROUTE_CHARACTERS} characters: give it another route",
+            "it must begin with one slash, and have no line breaks and none of ?#{}\\, in at most "
+            f"{MAX_PATH_CHARACTERS} characters: give it another route",
         )
     if _is_taken(route):
         raise _refused(name, route, "the node answers this path itself: give it another route")
@@ -101,4 +99,5 @@ def _is_taken(route: str) -> bool:
 
 
 def _refused(name: str, route: str, why: str) -> ServiceError:
-    return ServiceError(f"endpoint {name}: the path {route}: {why}")
+    shown = route if route.isprintable() else ascii(route)
+    return ServiceError(f"endpoint {name}: the path {shown}: {why}")

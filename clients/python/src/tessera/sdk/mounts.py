@@ -23,8 +23,8 @@ MAX_QUEUE_PATH_CHARACTERS = 63
 MAX_CONCURRENCY = 10_000
 DEFAULT_CONCURRENCY = 100
 
-_PATH = re.compile(r"/|(?:/[\w.~:@!$&'()*+,;=-]+)+")
-_MAX_PATH_CHARACTERS = 255
+_PATH = re.compile(r"/(?:[^/?#{}\\](?:[^?#{}\\]*[^/?#{}\\])?)?")
+MAX_PATH_CHARACTERS = 255
 MAX_COMMAND_BYTES = 8 * 1024
 _HEALTH = re.compile(r"/[!-~]{0,254}")
 _PAGE = re.compile(r"/[!-\"$-~]{0,254}")
@@ -40,6 +40,15 @@ class QueueOptions(TypedDict, total=False):
     queue_limit: int
     priority: int
     headers: Sequence[str]
+
+
+def is_path(path: str) -> bool:
+    """Whether an endpoint or a server can be at a path, which is decoded, as the node has it."""
+    return (
+        len(path) <= MAX_PATH_CHARACTERS
+        and _PATH.fullmatch(path) is not None
+        and path.isprintable()
+    )
 
 
 class Mount:
@@ -82,11 +91,7 @@ class Mount:
     def manifest(self, place: str) -> dict[str, Json]:
         """``MountManifest`` of the node. Raises ``ServiceError`` for wrong options."""
         path = self.path
-        if (
-            not isinstance(path, str)
-            or len(path) > _MAX_PATH_CHARACTERS
-            or not _PATH.fullmatch(path)
-        ):
+        if not isinstance(path, str) or not is_path(path):
             raise ServiceError(
                 f'{place}: a server is mounted at "/", or at a path such as "/ui" without a slash '
                 f"at its end, not at {path!r:.300}"

@@ -58,6 +58,14 @@ COMMANDED: list[tuple[str, str, dict[str, Any]]] = [
     ("GET", "/missing", {}),
 ]
 
+BEHIND: list[tuple[str, str, dict[str, Any]]] = [
+    *COMMANDED,
+    ("GET", "/own", {}),
+    ("POST", "/own", {"content": b"a body"}),
+    ("GET", "/own", {"params": {"refuse": "1"}}),
+    ("GET", "/x", {"params": {"refuse": "1"}}),
+]
+
 Both = tuple[httpx.Client, httpx.Client]
 
 
@@ -127,6 +135,21 @@ def test_commands_answer_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             queries.append(told.removesuffix(" b''"))
     assert answers[0] == answers[1]
     assert queries == ["%25C3%25BC", "%C3%BC"]
+
+
+@pytest.mark.skipif(bentoml.__version__.startswith("1.3."), reason="it has no commands yet")
+def test_commands_answer_the_same_behind_middlewares_and_applications(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = []
+    for number, serve in enumerate((bentoml_serve, tessera_serve)):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            monkeypatch.setenv("COMMANDED_PORT", str(free.getsockname()[1]))
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        with serve("commanded_behind.py:Commanded", folder) as client:
+            answers.append([shown(client, *each) for each in BEHIND])
+    assert answers[0] == answers[1]
 
 
 def compare(clients: Both, method: str, path: str, options: dict[str, Any]) -> None:

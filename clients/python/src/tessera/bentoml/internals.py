@@ -31,7 +31,7 @@ import importlib.metadata
 import inspect
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Annotated, Any, get_args, get_origin
 
 from starlette.responses import Response
@@ -114,9 +114,9 @@ def unsupported_parts(service: Any, *, is_main: bool) -> list[str]:
         # They would see the requests to methods, too.
         "middleware": service.middlewares and service.apis,
         "command": not is_main and has_command(service),
-        # Nothing is between the node and the program's port.
         "command behind": has_command(service)
-        and (service.middlewares or any(path == "/" for path, _ in mounted(service))),
+        and (service.middlewares or any(path == "/" for path, _ in mounted(service)))
+        and not _proxy_leaves_start(),
         "runner": is_legacy_runner(service),
     }
     return [name for name, present in parts.items() if present]
@@ -175,6 +175,37 @@ def command_of(service: Any) -> tuple[list[str], int, str]:
     port = service.config.get("http", {}).get("proxy_port", 8000)
     health = service.config.get("endpoints", {}).get("livez", "/health")
     return [expand_envs(each) for each in command], int(port), str(health)
+
+
+def proxy(service: Any) -> Any:
+    """BentoML's own proxy before the command of a service, which something else has started."""
+    from _bentoml_impl.server.proxy import create_proxy_app
+    from bentoml import server_context
+
+    app = create_proxy_app(service)
+    begin = app.router.lifespan_context
+
+    @contextlib.asynccontextmanager
+    async def lifespan(given: Any) -> AsyncIterator[Any]:
+        index = server_context.worker_index
+        # It starts the command in the first worker alone.
+        server_context.worker_index = 2
+        async with contextlib.AsyncExitStack() as stack:
+            try:
+                await stack.enter_async_context(begin(given))
+            finally:
+                server_context.worker_index = index
+            yield
+
+    app.router.lifespan_context = lifespan
+    return app
+
+
+def _proxy_leaves_start() -> bool:
+    """Whether BentoML's proxy starts commands in one worker, and otherwise finds them started."""
+    from _bentoml_impl.server import proxy as module
+
+    return "worker_index" in inspect.getsource(module)
 
 
 def route_of(service: Any, method: Any) -> str:

@@ -60,8 +60,34 @@ class BentoCommand(MountedServer):
     @property
     def program(self) -> Program:
         """The program, as the instance says."""
-        command, port, health = internals.command_of(self._service)
-        return Program(tuple(command), port, health)
+        return _program_of(self._service)
+
+
+class BentoCommandBehind(BentoMount):
+    """The command of a service behind its middlewares and applications, and BentoML's proxy."""
+
+    @property
+    def program(self) -> Program:
+        """The program, as the instance says."""
+        return _program_of(self._service)
+
+    @property
+    def is_program(self) -> bool:
+        return False
+
+    @property
+    def stands_before_program(self) -> bool:
+        return True
+
+    def application(self) -> Any:
+        """The applications, and behind them the proxy."""
+        self._parts = [*self._parts, ("/", internals.proxy(self._service))]
+        return super().application()
+
+
+def _program_of(service: Any) -> Program:
+    command, port, health = internals.command_of(service)
+    return Program(tuple(command), port, health)
 
 
 def mounts_of(service: Any, *, timeout_seconds: float, concurrency: int) -> list[MountedServer]:
@@ -75,9 +101,11 @@ def mounts_of(service: Any, *, timeout_seconds: float, concurrency: int) -> list
     mounts: list[MountedServer] = [
         BentoMount(service, group, {"path": path, **limits}) for path, group in groups.items()
     ]
-    if internals.has_command(service):
-        mounts.append(BentoCommand(service, {"path": "/", **limits}))
-    return mounts
+    if not internals.has_command(service):
+        return mounts
+    if at_root or service.middlewares:
+        return [BentoCommandBehind(service, parts, {"path": "/", **limits})]
+    return [*mounts, BentoCommand(service, {"path": "/", **limits})]
 
 
 def _checked(path: str, service: Any) -> str:

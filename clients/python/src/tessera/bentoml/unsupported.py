@@ -12,9 +12,9 @@ _WHY = {
     "put them before the node, or around an application that is mounted",
     "command": "others depend on it, and it is a command (cmd, __command__), not methods: "
     "deploy it by itself, and depend on its address",
-    "command behind": "it is a command (cmd, __command__), whose program answers all requests "
-    "itself, with ASGI middlewares or an application at / before it: mount the application below "
-    "a path",
+    "command behind": "it is a command (cmd, __command__) with ASGI middlewares or an application "
+    "at / before it, which this version of BentoML starts itself: install a newer one, or mount "
+    "the application below a path",
     "runner": "it is a legacy runner (bentoml.Runner): make it a class with @bentoml.service",
     "legacy": "it is a legacy bentoml.Service with runners: make it a class with @bentoml.service",
     "multipart result": "a model that contains files cannot be a result, in BentoML neither: "

@@ -56,6 +56,8 @@ class Mounts:
                 return _Server(mounted, socket_path)
             path = str(mounted.manifest["path"])
             program = RunningProgram(mounted.program, path, folder=folder, on_ended=on_ended)
+            if mounted.stands_before_program:
+                return _Server(mounted, socket_path, program)
             return _ProgramServer(program, socket_path)
 
         self._servers = [
@@ -74,8 +76,8 @@ class Mounts:
     @property
     def health(self) -> Callable[[], Awaitable[str]] | None:
         """What keeps programs from taking requests; None where none says it."""
-        all_programs = [each.program for each in self._servers if isinstance(each, _ProgramServer)]
-        programs = [each for each in all_programs if each.has_health]
+        all_programs = [each.program for each in self._servers]
+        programs = [each for each in all_programs if each is not None and each.has_health]
 
         async def fault() -> str:
             for each in programs:
@@ -104,7 +106,11 @@ class Mounts:
 
 
 class _Server:
-    def __init__(self, mounted: MountedServer, socket_path: Path) -> None:
+    def __init__(
+        self, mounted: MountedServer, socket_path: Path, program: RunningProgram | None = None
+    ) -> None:
+        self.program = program
+        """What the application sends requests on to."""
         self._mounted = mounted
         self._path = str(mounted.manifest["path"])
         self._socket_path = str(socket_path)
@@ -112,7 +118,9 @@ class _Server:
         self._state: Any = None
         self._lifespan: Any = None
 
-    async def start(self, _say: Callable[[str], None]) -> None:
+    async def start(self, say: Callable[[str], None]) -> None:
+        if self.program is not None:
+            await self.program.start(say)
         try:
             import uvicorn
             from uvicorn.server import ServerState
@@ -172,6 +180,8 @@ class _Server:
         if self._lifespan is not None:
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._lifespan.shutdown(), SHUTDOWN_SECONDS)
+        if self.program is not None:
+            await self.program.stop()
 
     def _protocol(self) -> Any:
         return self._config.http_protocol_class(

@@ -215,6 +215,11 @@ class MountedServer:
         return self.program is not None
 
     @property
+    def stands_before_program(self) -> bool:
+        """True for an application whose requests may go on to its ``program``, by itself."""
+        return False
+
+    @property
     def max_message(self) -> int | None:
         """Bytes that a message of a function's WebSocket may have; None: it is no such function."""
         return None

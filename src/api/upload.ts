@@ -2,11 +2,13 @@
  * UploadFile: streams one file of an artifact into the blob store and verifies
  * its digest on the way. A file that does not match its header is swept.
  */
+
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { DeploymentService, UploadFileRequest } from "../../gen/tessera/v1/deployment_pb.js";
 import { ArtifactError } from "../artifacts/artifact-error.ts";
 import { verified } from "../artifacts/verified.ts";
 import { SharedBound } from "../collections/shared-bound.ts";
+import { inUnits } from "../collections/sizes.ts";
 import type { Ceilings } from "../deployments/ceilings.ts";
 import { type Problem, problem } from "../errors.ts";
 import { memberOf, type Sources } from "../server/rpc/engine/caller.ts";
@@ -75,7 +77,7 @@ export function uploadFile({
         case "limit":
           throw problem(
             "LIMIT_REACHED",
-            `the files of organization ${organization} would be larger than ${ceilings.storageBytes} bytes together, which is what the operator of this platform allows (tessera start --max-organization-storage): delete deployments and models that are not needed`,
+            `the files of organization ${organization} would be larger than ${inUnits(ceilings.storageBytes)} together, which is what the operator of this platform allows (tessera start --max-organization-storage): delete deployments and models that are not needed`,
           );
         case "registered":
       }

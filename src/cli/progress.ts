@@ -1,8 +1,8 @@
 /** Progress display: one changing line on a terminal, otherwise a few lines. */
 
+import { inUnits } from "../collections/sizes.ts";
 import { shortTime } from "./durations.ts";
 import { plain } from "./plain.ts";
-import { inUnits } from "./sizes.ts";
 import type { Streams } from "./terminal.ts";
 import type { UploadProgress } from "./upload.ts";
 

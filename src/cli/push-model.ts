@@ -1,9 +1,9 @@
 /** Pushes a folder as a version of a model, for the commands that make one. */
 import { errorFacts, type ModelVersion } from "../client/index.ts";
+import { inUnits } from "../collections/sizes.ts";
 import type { CommandRun } from "./command.ts";
 import { CliError } from "./failure.ts";
 import type { ProgressLine } from "./progress.ts";
-import { inUnits } from "./sizes.ts";
 import { uploadMissing } from "./upload.ts";
 
 interface Push {

@@ -1,4 +1,5 @@
 /** The methods of DeploymentService about revisions. */
+
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import type {
@@ -22,6 +23,7 @@ import { LAYERS_UNAVAILABLE, type Layers } from "../../artifacts/layers/layers.t
 import { mayUseSecrets, openableBy } from "../../auth/grants.ts";
 import type { KeyRing } from "../../auth/keys.ts";
 import { faultOfName } from "../../auth/names.ts";
+import { inUnits } from "../../collections/sizes.ts";
 import type { Ceilings } from "../../deployments/ceilings.ts";
 import {
   gpuNeedOf,
@@ -363,7 +365,7 @@ function checkSize({ files }: NewArtifact, { storageBytes }: Ceilings): void {
   if (total > storageBytes) {
     throw problem(
       "LIMIT_REACHED",
-      `the files of the artifact have ${total} bytes together, and the operator of this platform allows an organization ${storageBytes} (tessera start --max-organization-storage): leave out what the service does not need`,
+      `the files of the artifact have ${inUnits(total)} together, and the operator of this platform allows an organization ${inUnits(storageBytes)} (tessera start --max-organization-storage): leave out what the service does not need`,
     );
   }
 }

@@ -1,4 +1,5 @@
 /** ModelService: models of an organization, pushed, listed, read and deleted. */
+
 import { create } from "@bufbuild/protobuf";
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
@@ -18,6 +19,7 @@ import {
 import { mayUseSecrets } from "../../auth/grants.ts";
 import { deploymentSecretContext, type KeyRing, modelTokenContext } from "../../auth/keys.ts";
 import { SharedBound } from "../../collections/shared-bound.ts";
+import { inUnits } from "../../collections/sizes.ts";
 import type { Ceilings } from "../../deployments/ceilings.ts";
 import { type Problem, problem } from "../../errors.ts";
 import { type ModelSource, pinSource, sourceUnavailable } from "../../hosting/models/source.ts";
@@ -322,7 +324,7 @@ function checkSize(bytes: number, { storageBytes }: Ceilings): void {
   if (bytes > storageBytes) {
     throw problem(
       "LIMIT_REACHED",
-      `the files of the model have ${bytes} bytes together, and the operator of this platform allows an organization ${storageBytes} (tessera start --max-organization-storage)`,
+      `the files of the model have ${inUnits(bytes)} together, and the operator of this platform allows an organization ${inUnits(storageBytes)} (tessera start --max-organization-storage)`,
     );
   }
 }

@@ -6,6 +6,7 @@
  *
  * is a line of a lock: name, version, architecture, bytes, SHA-256.
  */
+import { inUnits } from "../../collections/sizes.ts";
 import { isRelease } from "../../protocol/system-packages.ts";
 import { EnvironmentError } from "../environments/environment.ts";
 
@@ -50,7 +51,7 @@ export function readSystemLock(text: string): readonly LockedSystemPackage[] {
   const bytes = bytesOfLock(packages);
   if (bytes > MAX_LOCKED_SYSTEM_BYTES) {
     throw invalid(
-      `its packages have ${bytes} bytes together; at most ${MAX_LOCKED_SYSTEM_BYTES} may be: name fewer`,
+      `its packages have ${inUnits(bytes)} together; at most ${inUnits(MAX_LOCKED_SYSTEM_BYTES)} may be: name fewer`,
     );
   }
   return packages;

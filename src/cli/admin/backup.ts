@@ -1,13 +1,13 @@
 /** `tessera admin backup`, `backup verify` and `restore`. */
 import { Command } from "commander";
 import type { BackupProgress, BackupTaken } from "../../app/operate/backup/take.ts";
+import { inUnits } from "../../collections/sizes.ts";
 import type { Flags } from "../../config/settings.ts";
 import { examplesText } from "../command.ts";
 import { ExitCode } from "../failure.ts";
 import { choosePassphrase, findPassphrase, noPassphrase, passphraseOption } from "../passphrase.ts";
 import { ProgressLine } from "../progress.ts";
 import { addSettings } from "../settings.ts";
-import { inUnits } from "../sizes.ts";
 import { type Streams, Terminal } from "../terminal.ts";
 import type { AdminActions } from "./command.ts";
 

@@ -1,11 +1,11 @@
 /** `tessera admin migrate`: migrates the database to the schema of this version. */
 import { Command } from "commander";
 import type { MigrationAnswer } from "../../app/operate/migrate.ts";
+import { inUnits } from "../../collections/sizes.ts";
 import type { Flags } from "../../config/settings.ts";
 import { jsonOption, outputOption } from "../command.ts";
 import type { OutputFormat } from "../output.ts";
 import { addSettings } from "../settings.ts";
-import { inUnits } from "../sizes.ts";
 import { table } from "../table.ts";
 import { Terminal } from "../terminal.ts";
 import type { AdminActions } from "./command.ts";

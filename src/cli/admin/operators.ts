@@ -1,10 +1,10 @@
 /** The commands of `tessera admin` about operators and nodes. */
 import { Command } from "commander";
 import type { ListedNode } from "../../app/operate/administration.ts";
+import { inUnits } from "../../collections/sizes.ts";
 import type { Flags } from "../../config/settings.ts";
 import { examplesText, jsonOption, outputOption } from "../command.ts";
 import type { OutputFormat } from "../output.ts";
-import { inUnits } from "../sizes.ts";
 import { table } from "../table.ts";
 import { Terminal } from "../terminal.ts";
 import { type AdminActions, adminOf, open } from "./command.ts";

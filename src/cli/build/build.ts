@@ -3,6 +3,7 @@ import { statSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
 import { Command } from "commander";
 import type { BuildStep, BuiltArtifact } from "../../artifacts/build-options.ts";
+import { inUnits } from "../../collections/sizes.ts";
 import type { ServiceManifest } from "../../protocol/manifest.ts";
 import {
   BUILD_STEPS,
@@ -18,7 +19,6 @@ import type { Surroundings } from "../command.ts";
 import { deployPlan } from "../deploy/plan.ts";
 import { usageError } from "../failure.ts";
 import { fields } from "../output.ts";
-import { inUnits } from "../sizes.ts";
 import { table } from "../table.ts";
 
 interface BuildFlags extends PythonFlags {

@@ -10,9 +10,9 @@ import { pipeline } from "node:stream/promises";
 import { stripVTControlCharacters } from "node:util";
 import type { OpenResult } from "../../client/deployment.ts";
 import { parseExactly } from "../../collections/exact-json.ts";
+import { inUnits } from "../../collections/sizes.ts";
 import { option } from "../command.ts";
 import { CliError } from "../failure.ts";
-import { inUnits } from "../sizes.ts";
 import type { DeploymentTarget } from "../target.ts";
 
 export interface ResultFlags {

@@ -4,12 +4,12 @@
  */
 import type { PinnedModel } from "../../artifacts/index-file.ts";
 import { ModelState, type ModelVersion } from "../../client/index.ts";
+import { inUnits } from "../../collections/sizes.ts";
 import type { CommandRun } from "../command.ts";
 import { CliError, usageError } from "../failure.ts";
 import { plain } from "../plain.ts";
 import { type ProgressLine, rateText } from "../progress.ts";
 import { pushFolder } from "../push-model.ts";
-import { inUnits } from "../sizes.ts";
 import type { GivenModels } from "./tessera-yaml.ts";
 
 /** A version of a model of the platform, such as `model://reader@3`; without one, the newest that is ready. */

@@ -8,6 +8,7 @@ import {
   DeploymentStatus,
   errorFacts,
 } from "../../client/index.ts";
+import { inUnits } from "../../collections/sizes.ts";
 import type { ServiceManifest } from "../../protocol/manifest.ts";
 import { BUILD_STEPS, buildService } from "../building.ts";
 import type { CommandRun, Surroundings } from "../command.ts";
@@ -18,7 +19,6 @@ import { describeFailure } from "../describe.ts";
 import { CliError, usageError } from "../failure.ts";
 import { plain } from "../plain.ts";
 import { ProgressLine } from "../progress.ts";
-import { inUnits } from "../sizes.ts";
 import { uploadMissing } from "../upload.ts";
 import { gitSource } from "./git.ts";
 import { pinModels } from "./models.ts";
@@ -319,7 +319,8 @@ export class Deploying {
       this.#progress.end();
       await this.#show(ready, built);
       if (ready.status === DeploymentStatus.DEGRADED) {
-        terminal.say(`warning: it serves, but is degraded: ${plain(ready.statusReason)}`);
+        const state = ready.workers > 0 ? "it serves, but is degraded" : "it takes no calls yet";
+        terminal.say(`warning: ${state}: ${plain(ready.statusReason)}`);
       }
       if (ready.status === DeploymentStatus.STOPPED) {
         this.#call.done(`It is stopped, and stays so: tessera deployment start ${name}`);

@@ -8,10 +8,10 @@ import {
   QueryMetricsResponseSchema,
   Statistic,
 } from "../../client/index.ts";
+import { inUnits } from "../../collections/sizes.ts";
 import { type CallFlags, type CloudActions, callCommand, option, repeatable } from "../command.ts";
 import { parseDuration } from "../durations.ts";
 import { usageError } from "../failure.ts";
-import { inUnits } from "../sizes.ts";
 import { type Table, table } from "../table.ts";
 
 interface MetricsFlags extends CallFlags {

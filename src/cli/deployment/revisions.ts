@@ -7,12 +7,12 @@ import {
   CompareRevisionsResponseSchema,
   ListRevisionsResponseSchema,
 } from "../../client/index.ts";
+import { inUnits } from "../../collections/sizes.ts";
 import { type CallFlags, type CloudActions, callCommand, option } from "../command.ts";
 import { usageError } from "../failure.ts";
 import { NAME_OR_HERE, nameOrHere } from "../here.ts";
 import { LIST_OPTIONS, type ListFlags, mentionMore, readPages } from "../lists.ts";
 import { plain } from "../plain.ts";
-import { inUnits } from "../sizes.ts";
 import { finishRollout, NO_WAIT, type WaitFlags } from "./state.ts";
 import { NAME, revisionTable } from "./view.ts";
 

@@ -1,4 +1,5 @@
 /** Formats deployments for people. */
+
 import {
   type Deployment,
   type DeploymentEndpoint,
@@ -8,6 +9,7 @@ import {
   EndpointKind,
   type Revision,
 } from "../../client/index.ts";
+import { inUnits } from "../../collections/sizes.ts";
 import type { CommandRun } from "../command.ts";
 import { fields, moment } from "../output.ts";
 import { plain } from "../plain.ts";
@@ -105,7 +107,7 @@ export function revisionTable(
       String(one.revision),
       one.digest.slice(0, 12),
       String(one.files),
-      `${(Number(one.sizeBytes) / 1024).toFixed(0)} KiB`,
+      inUnits(Number(one.sizeBytes)),
       moment(one.createdAt),
       one.createdBy,
       ...(hasCommits ? [commitText(one)] : []),

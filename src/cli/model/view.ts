@@ -1,8 +1,8 @@
 /** Models and their versions for people. */
 import { type Model, ModelState, type ModelVersion } from "../../client/index.ts";
+import { inUnits } from "../../collections/sizes.ts";
 import { fields, moment } from "../output.ts";
 import { rateText } from "../progress.ts";
-import { inUnits } from "../sizes.ts";
 import { type Table, table } from "../table.ts";
 
 const STATES: Readonly<Record<ModelState, string>> = {

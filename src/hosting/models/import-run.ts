@@ -8,10 +8,12 @@
  * import, by its digest at the source, is not fetched at all. Each file is proven as a whole, by
  * what its source says of it, before the version is ready.
  */
+
 import { createHash } from "node:crypto";
 import { ByteReader } from "../../artifacts/bytes.ts";
 import { createModelIndex } from "../../artifacts/model-index.ts";
 import { wholePath } from "../../artifacts/parts.ts";
+import { inUnits } from "../../collections/sizes.ts";
 import { problem, toProblem } from "../../errors.ts";
 import type { BlobStore } from "../../storage/blobs.ts";
 import type { ArtifactFiles } from "../../storage/hosting/files.ts";
@@ -257,7 +259,7 @@ export class ImportRun {
     if (registered.outcome === "limit") {
       throw problem(
         "LIMIT_REACHED",
-        `the files of the organization would be larger than ${maxBytes} bytes together, which is what the operator of this platform allows (tessera start --max-organization-storage): delete models and deployments that are not needed, and import it again`,
+        `the files of the organization would be larger than ${inUnits(maxBytes)} together, which is what the operator of this platform allows (tessera start --max-organization-storage): delete models and deployments that are not needed, and import it again`,
       );
     }
     const hash = createHash("sha256");

@@ -250,7 +250,7 @@ describe("tessera deploy", { timeout: BUILD_MS }, () => {
     const start = Date.now();
     to.person.now = () => start + to.person.waitsMs.reduce((sum, ms) => sum + ms, 0);
     const statusReason = "1 of 2 workers is ready";
-    to.states = [{ status: DeploymentStatus.DEGRADED, revision: 1, statusReason }];
+    to.states = [{ status: DeploymentStatus.DEGRADED, revision: 1, workers: 1, statusReason }];
     const degraded = await to.run(["deploy", SUMMARIZER]);
     expect(degraded).toMatchObject({ code: 0, stdout: expect.stringMatching(/^http:/) });
     expect(degraded.stderr).toContain("warning: it serves, but is degraded: 1 of 2 workers is");

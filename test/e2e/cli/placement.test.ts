@@ -21,7 +21,7 @@ describe("where workers run, on the command line", () => {
     const deployed = await at.ada.run(["deploy", MANIFEST, ...flags]);
     expect(deployed).toMatchObject({ code: 0 });
     expect(deployed.stderr).toMatch(
-      /warning: it serves, but is degraded: waits for a worker with the label zone=b that brings/,
+      /warning: it takes no calls yet: waits for a worker with the label zone=b that brings/,
     );
     const shown = await at.ada.run(["deployment", "get", "primes"]);
     expect(shown.stdout).toMatch(/^place +remote, with zone=b$/m);

@@ -167,7 +167,7 @@ it("an organization stores no more than the operator allows, and reads by what",
   }
   const [reason, message] = await refusal(client.uploadFile(upload()));
   expect(reason).toBe("LIMIT_REACHED");
-  expect(message).toMatch(/larger than 1048576 bytes together, .*--max-organization-storage/);
+  expect(message).toMatch(/larger than 1\.0 MiB together, .*--max-organization-storage/);
 
   // What is broken off counts for nothing, long before anybody sweeps.
   const half = Buffer.alloc(MEBIBYTE / 4);
@@ -190,5 +190,5 @@ it("an organization stores no more than the operator allows, and reads by what",
   const bytes = Buffer.from(writeIndex(index));
   const [again, why] = await refusal(client.createRevision({ deployment: "second", index: bytes }));
   expect(again).toBe("LIMIT_REACHED");
-  expect(why).toMatch(/the files of the artifact have \d+ bytes together, .*leave out/);
+  expect(why).toMatch(/the files of the artifact have [\d.]+ MiB together, .*leave out/);
 });

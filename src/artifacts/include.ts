@@ -1,12 +1,13 @@
 import { glob, realpath, stat } from "node:fs/promises";
-import { isAbsolute, resolve } from "node:path";
+import { isAbsolute, join, resolve } from "node:path";
 import { ArtifactError } from "./artifact-error.ts";
 import { MAX_ARTIFACT_FILES } from "./index-file.ts";
 
 /**
  * The files that match glob patterns from a folder, for files that tracing cannot
  * find. A folder includes everything in it. Rejects with an `ArtifactError` for a
- * pattern without a match.
+ * pattern without a match, and for a file outside the folder, also through a link: a folder that
+ * somebody else made would bring what is on this machine to the platform.
  */
 export async function includedFiles(
   patterns: readonly string[],
@@ -25,7 +26,7 @@ export async function includedFiles(
     })) {
       const path = resolve(folder, name);
       if ((await stat(path)).isFile()) {
-        files.add(await located(path));
+        files.add(await located(path, folder));
       }
       if (files.size > MAX_ARTIFACT_FILES) {
         throw new ArtifactError(`--include ${pattern} fits more than ${MAX_ARTIFACT_FILES} files`);
@@ -41,6 +42,24 @@ export async function includedFiles(
 }
 
 /** The path under which a file is known: the real path for files of packages. */
-async function located(path: string): Promise<string> {
-  return path.includes("/node_modules/") ? await realpath(path) : path;
+async function located(path: string, folder: string): Promise<string> {
+  const real = await realpath(path);
+  if (path.includes("/node_modules/")) {
+    return real;
+  }
+  if (!isWithin(path, folder)) {
+    throw new ArtifactError(
+      `${path} is outside ${folder}, the folder of the service: copy it there`,
+    );
+  }
+  if (!isWithin(real, await realpath(folder))) {
+    throw new ArtifactError(
+      `${path} is, or is under, a link to ${real}, outside the folder of the service: put the file itself there (a hard link takes no space), or push weights by tessera model push`,
+    );
+  }
+  return path;
+}
+
+function isWithin(path: string, folder: string): boolean {
+  return path.startsWith(join(folder, "/"));
 }

@@ -5,9 +5,8 @@
  */
 import { existsSync } from "node:fs";
 import { readdir, readFile, realpath } from "node:fs/promises";
-import { join, relative, sep } from "node:path";
+import { join } from "node:path";
 import { faultOfProgram, type Program } from "../protocol/command.ts";
-import { ArtifactError } from "./artifact-error.ts";
 import { type ServiceBundle, ServiceFileError } from "./bundle.ts";
 import { type FileSource, inParts, layOut } from "./content.ts";
 import { includedFiles } from "./include.ts";
@@ -126,13 +125,6 @@ export async function programContent(
 ): Promise<ReadonlyMap<string, FileSource>> {
   const { folder } = service;
   const files = await includedFiles(include, folder);
-  const placeOf = (file: string): string => relative(folder, file).split(sep).join("/");
-  const outside = files.find((file) => placeOf(file).startsWith("../"));
-  if (outside !== undefined) {
-    throw new ArtifactError(
-      `${outside} is outside ${folder}, the folder of the service; copy it there`,
-    );
-  }
   const code = new Map([[ENTRY_NAME, Buffer.from(nodeModule(service))]]);
   const layout = { root: folder, findPackage: () => undefined, places: new Map() };
   return await inParts(layOut(files, code, layout));

@@ -282,11 +282,6 @@ async function contentOf(
   const content = new Map<string, FileSource>(Object.entries(own));
   for (const path of [...found, ...(await includedFiles(include, root))]) {
     const place = relative(root, path).split(sep).join("/");
-    if (place.startsWith("../")) {
-      throw new ArtifactError(
-        `${path} is outside ${root}, the folder of the service; copy it there`,
-      );
-    }
     if (
       [LOCK_NAME, SYSTEM_LOCK_NAME, IMAGE_LOCK_NAME, PROGRAM_MODULE].includes(place) ||
       place.startsWith(WHEELS_FOLDER)

@@ -1,0 +1,46 @@
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { includedFiles } from "../../src/artifacts/include.ts";
+
+let base: string;
+let folder: string;
+beforeEach(() => {
+  base = mkdtempSync(join(tmpdir(), "tessera-include-"));
+  folder = join(base, "service");
+  mkdirSync(join(folder, "weights"), { recursive: true });
+  mkdirSync(join(base, "home"));
+  writeFileSync(join(base, "home/key"), "secret");
+  writeFileSync(join(folder, "weights/a.bin"), "a");
+});
+afterEach(() => rmSync(base, { recursive: true, force: true }));
+
+describe("files that are included by patterns", () => {
+  it("are found with links to others in the folder, also where the folder is a link itself", async () => {
+    symlinkSync("a.bin", join(folder, "weights/b.bin"));
+    symlinkSync(folder, join(base, "linked"));
+    const linked = join(base, "linked");
+    expect((await includedFiles(["weights"], linked)).sort()).toEqual([
+      join(linked, "weights/a.bin"),
+      join(linked, "weights/b.bin"),
+    ]);
+  });
+
+  it("are refused outside the folder", async () => {
+    await expect(includedFiles(["../home/*"], folder)).rejects.toThrow(
+      /key is outside \S+service, /,
+    );
+  });
+
+  it.each([
+    ["a link", "weights/key", "../../home/key", "weights/*"],
+    ["a link to a folder", "keys", "../home", "keys/*"],
+    ["an absolute link", "key.txt", "", "*.txt"],
+  ])("are refused where %s leads out of the folder", async (_, name, target, pattern) => {
+    symlinkSync(target || join(base, "home/key"), join(folder, name));
+    await expect(includedFiles([pattern], folder)).rejects.toThrow(
+      /is, or is under, a link to \S+home\/key, outside the folder of the service/,
+    );
+  });
+});

@@ -29,6 +29,7 @@ const TRANSCODING = [
 const SELF_CONTAINED = [
   "src/collections/exact-json.ts",
   "src/collections/nearest.ts",
+  "src/collections/sizes.ts",
   "src/time/backoff.ts",
   "src/time/race.ts",
 ];

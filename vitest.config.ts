@@ -24,12 +24,20 @@ process.env.NODE_COMPILE_CACHE ??= source("./node_modules/.cache/compile");
 
 /** What takes longest first, so that none of it is left to run alone at the end. */
 const LONGEST = [
+  "./test/e2e/clients/bentoml-files.test.ts",
+  "./test/e2e/clients/python.test.ts",
+  "./test/e2e/workers/faults.test.ts",
+  "./test/e2e/clients/java-rust.test.ts",
+  "./test/pool/local-worker.test.ts",
+  "./test/e2e/hosting/gpus.test.ts",
+  "./test/e2e/console/pages.test.ts",
+  "./test/pool/remote-worker.test.ts",
+  "./test/e2e/docs/first-hour.test.ts",
   "./test/e2e/clients/",
   "./test/e2e/workers/",
+  "./test/e2e/python/",
   "./test/storage/sqlite.test.ts",
   "./test/storage/postgres.test.ts",
-  "./test/pool/local-worker.test.ts",
-  "./test/pool/remote-worker.test.ts",
   "./test/e2e/",
 ].map(source);
 
@@ -67,8 +75,8 @@ export default defineConfig({
     expect: { poll: { timeout: 30_000 } },
     // On machines that are shared, once more; the report says which had to. Elsewhere a race shows.
     retry: process.env.CI === undefined ? 0 : 1,
-    // Two cores are common, and a third of the time files wait for processes of their own.
-    maxWorkers: 3,
+    // Two cores are common, and most files wait for processes of their own half of the time or longer.
+    maxWorkers: 5,
     sequence: { sequencer: LongestFirst },
     projects: [
       {

@@ -8,6 +8,27 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 const ENTRY = fileURLToPath(new URL("entry.ts", import.meta.url));
 const HOOKS = new URL("loading-hooks.ts", import.meta.url).href;
+const BUILT = fileURLToPath(new URL("../../../bin/tessera.js", import.meta.url));
+
+/** Has a program write the processor time of its process, all threads together, as it exits. */
+const TIMED = `data:text/javascript,${encodeURIComponent(
+  'import{writeSync}from"node:fs";process.on("exit",()=>{' +
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is the code of the program
+    "const{user,system}=process.cpuUsage();writeSync(2,`microseconds:${user+system}`)})",
+)}`;
+
+/** The processor time of a run of Node, in ms: the least of five, for others use the machine, too. */
+async function processorMs(args: readonly string[]): Promise<number> {
+  const env = { PATH: process.env.PATH, XDG_CONFIG_HOME: "/nonexistent" };
+  const runs: number[] = [];
+  for (let run = 0; run < 5; run += 1) {
+    const { stderr } = await promisify(execFile)(process.execPath, ["--import", TIMED, ...args], {
+      env,
+    });
+    runs.push(Number(/microseconds:(\d+)/.exec(stderr)?.[1]) / 1_000);
+  }
+  return Math.min(...runs);
+}
 
 /** Runs a command; resolves with the modules that it has loaded, from the root of the project. */
 async function loaded(args: readonly string[]): Promise<string[]> {
@@ -64,5 +85,13 @@ describe("tessera call", () => {
     expect([...foldersOf(modules)].toSorted()).toEqual(["cli", "client", "collections", "config"]);
     expect(modules.filter((path) => path.startsWith("gen/"))).toEqual([]);
     expect(modules.length).toBeLessThanOrEqual(80);
+  });
+
+  it("takes at most 200 ms of processor time more than Node alone, as it is built", async () => {
+    const { port } = server.address() as AddressInfo;
+    const node = await processorMs(["--eval", "0"]);
+    const called = await processorMs([BUILT, "call", "greet", "--url", `http://127.0.0.1:${port}`]);
+    expect(called - node).toBeLessThan(200);
+    expect((await processorMs([BUILT, "call", "--help"])) - node).toBeLessThan(100);
   });
 });

@@ -17,7 +17,7 @@ const text = z
   .string()
   .min(1)
   .max(MAX_TEXT_LENGTH)
-  .describe("The text; paragraphs are parted by empty lines.")
+  .describe("The text; paragraphs are separated by empty lines.")
   .meta({ examples: [EXAMPLE] });
 const sentences = z
   .int()

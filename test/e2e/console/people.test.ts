@@ -125,7 +125,7 @@ describe.skipIf(skipped)(`the pages of people in the console${skipped}`, () => {
     }
     await tabTo(page, "Sign in");
     await page.keyboard.press("Enter");
-    await person.heading("API Tokens");
+    await person.heading("API tokens");
   });
 
   it("lead a session that ended to the sign-in, and back to the same link", async () => {
@@ -188,7 +188,7 @@ describe.skipIf(skipped)(`the pages of people in the console${skipped}`, () => {
     await person.isSound();
     session = cookieOf(await platform.signIn(EMAIL));
     await page.getByRole("link", { name: "My tokens in acme" }).click();
-    await person.heading("API Tokens");
+    await person.heading("API tokens");
   });
 
   it("give a person another name, which others see at once", async () => {

@@ -43,8 +43,8 @@ describe.skipIf(skipped)(`API tokens in the console${skipped}`, () => {
     await person.go("/");
     await person.heading("acme");
     await page.getByRole("button", { name: EMAIL }).click();
-    await page.locator("#person-menu").getByRole("link", { name: "API Tokens" }).click();
-    await person.heading("API Tokens");
+    await page.locator("#person-menu").getByRole("link", { name: "API tokens" }).click();
+    await person.heading("API tokens");
     await person.press("Create token");
     await person.isSound();
     await person.fill("Name", "laptop");
@@ -119,9 +119,9 @@ describe.skipIf(skipped)(`API tokens in the console${skipped}`, () => {
     await person.heading("acme");
     await focus(page, EMAIL);
     await keyboard.press("Enter");
-    await focus(page, "API Tokens");
+    await focus(page, "API tokens");
     await keyboard.press("Enter");
-    await person.heading("API Tokens");
+    await person.heading("API tokens");
     await focus(page, "Create token");
     await keyboard.press("Enter");
     const name = page.getByLabel("Name", { exact: true }).and(page.locator(":focus"));
@@ -137,7 +137,7 @@ describe.skipIf(skipped)(`API tokens in the console${skipped}`, () => {
     await person.heading("acme");
     await keyboard.press("g");
     await keyboard.press("k");
-    await person.heading("API Tokens");
+    await person.heading("API tokens");
     await keyboard.press("c");
     await name.waitFor();
     await keyboard.type("gateway");
@@ -169,7 +169,7 @@ describe.skipIf(skipped)(`API tokens in the console${skipped}`, () => {
   it("load with at most 120 kB", async () => {
     await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
     await person.go("/o/acme/tokens");
-    await person.heading("API Tokens");
+    await person.heading("API tokens");
     const bytes = (await person.page.evaluate(TRANSFERRED)) as number;
     expect(bytes).toBeGreaterThan(50_000);
     expect(bytes).toBeLessThan(120_000);

@@ -38,7 +38,7 @@ describe.skipIf(skipped)(`workers in the console${skipped}`, () => {
     await page.getByText(command("TOKEN")).waitFor();
     await person.isSoundInAllWindows("workers-none");
     await page.getByRole("link", { name: "a worker token" }).click();
-    await person.heading("API Tokens");
+    await person.heading("API tokens");
     expect(await page.getByRole("checkbox", { name: /^Worker/ }).isChecked()).toBe(true);
     expect(await page.getByRole("checkbox", { name: "away" }).isChecked()).toBe(true);
     await person.isSound();

@@ -17,6 +17,15 @@ const MAX_BACKOFF_MS = 10_000;
  */
 const QUIET_AFTER_MS = 2_000;
 
+/**
+ * How long a stream may be silent. A connection can be cut without a word, by a machine that is
+ * gone or by a network in between, and looks then as one does on which nothing happens: the page
+ * asks whether the server is there, and follows it anew over a connection that works.
+ */
+const MAX_SILENCE_MS = 45_000;
+/** How long the server may take to say that it is there. */
+const PROBE_TIMEOUT_MS = 5_000;
+
 /** How the stream is: following, waiting to begin again, at its end, or broken for good. */
 export type StreamState =
   | { readonly kind: "connecting" }
@@ -58,8 +67,10 @@ export function useStream<Message>(
         attempt = new AbortController();
         const signal = AbortSignal.any([leaving.signal, attempt.signal]);
         const quiet = setTimeout(onOpen, QUIET_AFTER_MS);
+        const silence = new Silence(attempt);
         try {
           for await (const message of latest.current.open({ signal, onOpen })) {
+            silence.begin();
             backoff.reset();
             latest.current.onMessage(message);
           }
@@ -79,9 +90,13 @@ export function useStream<Message>(
             }
             return;
           }
+          if (silence.isAnswered) {
+            continue;
+          }
           setState({ kind: "reconnecting" });
         } finally {
           clearTimeout(quiet);
+          silence.end();
         }
         await backoff.pause(leaving.signal);
       }
@@ -89,4 +104,37 @@ export function useStream<Message>(
     return () => leaving.abort();
   }, [key]);
   return state;
+}
+
+/** Ends an attempt that has been silent for too long, and knows whether the server is there. */
+class Silence {
+  /** The attempt was ended though the server answers: its connection was old, and no more. */
+  isAnswered = false;
+  readonly #attempt: AbortController;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(attempt: AbortController) {
+    this.#attempt = attempt;
+    this.begin();
+  }
+
+  /** The silence begins, or begins anew. */
+  begin(): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => void this.#probe(), MAX_SILENCE_MS);
+  }
+
+  end(): void {
+    clearTimeout(this.#timer);
+  }
+
+  async #probe(): Promise<void> {
+    const timeout = AbortSignal.timeout(PROBE_TIMEOUT_MS);
+    const signal = AbortSignal.any([timeout, this.#attempt.signal]);
+    this.isAnswered = await fetch("/livez", { signal, cache: "no-store" }).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+    this.#attempt.abort();
+  }
 }

@@ -123,7 +123,7 @@ function PersonMenu() {
           params={{ organization: organization?.name ?? "" }}
           onClick={() => document.getElementById(MENU)?.hidePopover()}
         >
-          API Tokens
+          API tokens
         </Link>
         <Link to="/account" onClick={() => document.getElementById(MENU)?.hidePopover()}>
           Account

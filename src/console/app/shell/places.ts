@@ -54,7 +54,7 @@ export const PLACES: readonly ConsolePlace[] = [
     icon: "M2.5 3h11v7.5h-11zM5.5 13.5h5M8 10.5v3M5 5.5h3",
   },
   {
-    label: "API Tokens",
+    label: "API tokens",
     to: "/o/$organization/tokens",
     key: "k",
     icon: "M10.2 9.3a3.5 3.5 0 1 0-3.4-2.6L2 11.5V14h2.5v-1.6H6v-1.6h1.6l.9-.9c.5.3 1.1.4 1.7.4zM11 5h.01",

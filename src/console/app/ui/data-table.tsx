@@ -6,6 +6,8 @@ export interface Column<Item> {
   readonly name: string;
   /** What the row has there. The first column's cell is the row's heading. */
   cell(item: Item): ReactNode;
+  /** Its values are numbers, which stand below each other from their end. */
+  readonly isNumber?: boolean;
 }
 
 interface DataTableProps<Item> {
@@ -26,8 +28,8 @@ export function DataTable<Item>({ label, columns, items, keyOf, actions }: DataT
       <table>
         <thead>
           <tr>
-            {columns.map(({ name }) => (
-              <th key={name} scope="col">
+            {columns.map(({ name, isNumber }) => (
+              <th key={name} scope="col" className={isNumber ? "number" : undefined}>
                 {name}
               </th>
             ))}
@@ -41,13 +43,13 @@ export function DataTable<Item>({ label, columns, items, keyOf, actions }: DataT
         <tbody>
           {items.map((item) => (
             <tr key={keyOf(item)} data-row tabIndex={-1}>
-              {columns.map(({ name, cell }, index) =>
+              {columns.map(({ name, cell, isNumber }, index) =>
                 index === 0 ? (
                   <th key={name} scope="row">
                     {cell(item)}
                   </th>
                 ) : (
-                  <td key={name} data-column={name}>
+                  <td key={name} data-column={name} className={isNumber ? "number" : undefined}>
                     <div>{cell(item)}</div>
                   </td>
                 ),

@@ -2,9 +2,12 @@
 import { type KeyboardEvent, useRef } from "react";
 import { Icon } from "./icon.tsx";
 
+const ENABLED = "button:not(:disabled)";
+
 interface MenuItem {
   readonly label: string;
   readonly isDangerous?: boolean;
+  readonly isDisabled?: boolean;
   run(): void;
 }
 
@@ -17,11 +20,16 @@ interface MenuProps {
   readonly icon?: string;
 }
 
-export function Menu({ id, label, items, icon = "M3 8h.01M8 8h.01M13 8h.01" }: MenuProps) {
+export function Menu({
+  id,
+  label,
+  items,
+  icon = "M3.2 8a.2.2 0 1 0-.4 0 .2.2 0 1 0 .4 0M8.2 8a.2.2 0 1 0-.4 0 .2.2 0 1 0 .4 0M13.2 8a.2.2 0 1 0-.4 0 .2.2 0 1 0 .4 0",
+}: MenuProps) {
   const menu = useRef<HTMLDivElement>(null);
   const button = useRef<HTMLButtonElement>(null);
   const move = (event: KeyboardEvent): void => {
-    const buttons = [...(menu.current?.querySelectorAll("button") ?? [])];
+    const buttons = [...(menu.current?.querySelectorAll<HTMLButtonElement>(ENABLED) ?? [])];
     const at = buttons.indexOf(document.activeElement as HTMLButtonElement);
     const next = {
       ArrowDown: (at + 1) % buttons.length,
@@ -58,15 +66,16 @@ export function Menu({ id, label, items, icon = "M3 8h.01M8 8h.01M13 8h.01" }: M
         onToggle={({ newState }) => {
           if (newState === "open") {
             place(menu.current, button.current);
-            menu.current?.querySelector("button")?.focus();
+            (menu.current?.querySelector<HTMLElement>(ENABLED) ?? menu.current)?.focus();
           }
         }}
       >
-        {items.map(({ label: name, isDangerous, run }) => (
+        {items.map(({ label: name, isDangerous, isDisabled, run }) => (
           <button
             key={name}
             type="button"
             role="menuitem"
+            disabled={isDisabled}
             className={isDangerous ? "dangerous" : ""}
             onClick={() => {
               menu.current?.hidePopover();

@@ -4,6 +4,8 @@ import { useOrganization } from "../api/session.ts";
 
 interface PageProps {
   readonly title: string;
+  /** Which of several pages with this title it is: its tab shows it to who sees the page. */
+  readonly part?: string | undefined;
   /** The way to the page, above its title. */
   readonly crumbs?: ReactNode;
   readonly description?: ReactNode;
@@ -11,11 +13,12 @@ interface PageProps {
   readonly children: ReactNode;
 }
 
-export function Page({ title, crumbs, description, actions, children }: PageProps) {
+export function Page({ title, part, crumbs, description, actions, children }: PageProps) {
   const organization = useOrganization();
   useEffect(() => {
-    document.title = `${title} · ${organization} · Tessera`;
-  }, [title, organization]);
+    const whole = part === undefined ? title : `${title}: ${part}`;
+    document.title = `${whole} · ${organization} · Tessera`;
+  }, [title, part, organization]);
   return (
     <div className="page">
       <header className="page-header">
@@ -25,7 +28,10 @@ export function Page({ title, crumbs, description, actions, children }: PageProp
               {crumbs}
             </nav>
           )}
-          <h1>{title}</h1>
+          <h1>
+            {title}
+            {part !== undefined && <span className="hidden">: {part}</span>}
+          </h1>
           {description !== undefined && <p className="page-description">{description}</p>}
         </div>
         {actions !== undefined && <div className="page-actions">{actions}</div>}

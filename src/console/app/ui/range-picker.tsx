@@ -1,7 +1,6 @@
 /** Chooses the range of time that a page shows: one that ends now, or back from one between two times. */
 import { Link } from "@tanstack/react-router";
 import { boundsIn, RANGES, type RangeName, type RangeSearch, rangeText } from "./time-range.ts";
-import "./range-picker.css";
 
 interface RangePickerProps {
   readonly search: RangeSearch;
@@ -13,7 +12,7 @@ export function RangePicker({ search, standard }: RangePickerProps) {
   const bounds = boundsIn(search);
   const chosen = bounds === undefined ? (search.range ?? standard) : undefined;
   return (
-    <nav className="ranges" aria-label="Time range">
+    <nav className="segments" aria-label="Time range">
       {bounds !== undefined && <RangeLink isCurrent>{rangeText(bounds, Date.now())}</RangeLink>}
       {standard === "all" && <RangeLink isCurrent={chosen === "all"}>All</RangeLink>}
       {(Object.keys(RANGES) as RangeName[]).map((name) => (

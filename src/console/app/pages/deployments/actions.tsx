@@ -33,7 +33,7 @@ export function Actions({ deployment }: { readonly deployment: DeploymentJson })
   return (
     <>
       <a className="button" href={url}>
-        Open its page
+        Open
       </a>
       {isStopped ? (
         <Button isBusy={starting.isPending} onClick={() => starting.mutate()}>

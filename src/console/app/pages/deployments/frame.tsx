@@ -7,6 +7,7 @@ import { useDeployment } from "../../api/use-deployments.ts";
 import { Empty } from "../../ui/empty.tsx";
 import { Page } from "../../ui/page.tsx";
 import { StreamStatus } from "../../ui/stream-status.tsx";
+import { Strip } from "../../ui/strip.tsx";
 import { Actions } from "./actions.tsx";
 import { DeploymentState } from "./state.tsx";
 import "./deployment.css";
@@ -44,7 +45,8 @@ export function DeploymentFrame({
   }
   return (
     <Page
-      title={title === "Overview" ? name : `${name}: ${title.toLowerCase()}`}
+      title={name}
+      part={title === "Overview" ? undefined : title.toLowerCase()}
       description={<DeploymentState deployment={deployment} />}
       actions={
         <>
@@ -53,7 +55,7 @@ export function DeploymentFrame({
         </>
       }
     >
-      <nav className="tabs" aria-label={`Pages of ${name}`}>
+      <Strip className="tabs" label={`Pages of ${name}`} current={title}>
         {TABS.map(([label, to]) => (
           <Link
             key={to}
@@ -64,7 +66,7 @@ export function DeploymentFrame({
             {label}
           </Link>
         ))}
-      </nav>
+      </Strip>
       {children(deployment)}
     </Page>
   );

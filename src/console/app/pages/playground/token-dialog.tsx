@@ -33,7 +33,7 @@ export function TokenDialog({ reason, onClose }: TokenDialogProps) {
         <p>
           {reason ?? "Sent as a bearer token with every call, and kept until this tab is closed."}
         </p>
-        <Field label="Token" hint="On a platform, tokens are made in its console under API Tokens.">
+        <Field label="Token" hint="On a platform, tokens are made in its console under API tokens.">
           {(control) => (
             <input
               {...control}

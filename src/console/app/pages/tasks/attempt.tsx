@@ -140,6 +140,6 @@ export function outcomeOf(attempt: TaskAttemptJson, task: TaskJson): readonly [T
     return ["working", "running"];
   }
   return number === task.attempt && task.status === "TASK_STATUS_SUCCESS"
-    ? ["good", "succeeded"]
+    ? ["done", "success"]
     : ["warning", "cancelled"];
 }

@@ -10,7 +10,7 @@ import { Status, type Tone } from "../../ui/status.tsx";
 export const STATES = {
   TASK_STATUS_QUEUED: ["idle", "queued"],
   TASK_STATUS_RUNNING: ["working", "running"],
-  TASK_STATUS_SUCCESS: ["good", "success"],
+  TASK_STATUS_SUCCESS: ["done", "success"],
   TASK_STATUS_FAILURE: ["bad", "failure"],
   TASK_STATUS_CANCELLED: ["warning", "cancelled"],
 } as const satisfies Partial<Record<TaskStatusJson, readonly [Tone, string]>>;

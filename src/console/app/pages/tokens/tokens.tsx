@@ -42,7 +42,7 @@ export function Tokens() {
   );
   return (
     <Page
-      title="API Tokens"
+      title="API tokens"
       description="For the command line, for calls of protected deployments, and for your own Prometheus."
       actions={create}
     >

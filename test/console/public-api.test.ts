@@ -98,7 +98,8 @@ describe("what the console does", () => {
       [...readFileSync(file, "utf8").matchAll(/\b(?:fetch|EventSource)\(/g)].map(() => file),
     );
     expect(fetched.toSorted()).toEqual([
-      // The ways to sign in, before there is anybody to ask for, and the document of the API.
+      // The ways to sign in, before there is anybody to ask for, the document of the API, and
+      // whether the server is alive.
       "src/console/app/api/get-json.ts",
       // Whether the server answers, where a part of the console did not come.
       "src/console/app/api/loaded.ts",

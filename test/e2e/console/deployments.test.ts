@@ -146,7 +146,7 @@ describe.skipIf(skipped)(`deployments and people in the console${skipped}`, () =
     await person.isSound();
     await person.picture("metrics");
     await page.getByRole("link", { name: "Last 7 d" }).click();
-    await page.locator(".ranges a[aria-current]", { hasText: "7 d" }).waitFor();
+    await page.locator('[aria-label="Time range"] a[aria-current]', { hasText: "7 d" }).waitFor();
     expect(new URL(page.url()).search).toBe("?range=7d");
     await page.goBack();
     const plot = calls.locator(".u-over");

@@ -72,7 +72,9 @@ describe.skipIf(skipped)(`what a service counts itself, in the console${skipped}
     await chart("unused_total").getByText("Nothing was measured in this time.").waitFor();
     await person.isSound();
     await person.page.getByRole("link", { name: "Last 7 d" }).click();
-    await person.page.locator(".ranges a[aria-current]", { hasText: "7 d" }).waitFor();
+    await person.page
+      .locator('[aria-label="Time range"] a[aria-current]', { hasText: "7 d" })
+      .waitFor();
     await words.getByText("Counter: increase per minute").waitFor();
     await person.isSound();
   });

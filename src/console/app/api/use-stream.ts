@@ -3,6 +3,7 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import { Backoff } from "../../../time/backoff.ts";
 import { isSignedOut, isTransient, messageOf } from "./errors.ts";
+import { getJson } from "./get-json.ts";
 import { me } from "./session.ts";
 import type { StreamOptions } from "./stream.ts";
 
@@ -131,8 +132,8 @@ class Silence {
   async #probe(): Promise<void> {
     const timeout = AbortSignal.timeout(PROBE_TIMEOUT_MS);
     const signal = AbortSignal.any([timeout, this.#attempt.signal]);
-    this.isAnswered = await fetch("/livez", { signal, cache: "no-store" }).then(
-      ({ ok }) => ok,
+    this.isAnswered = await getJson("/livez", signal).then(
+      () => true,
       () => false,
     );
     this.#attempt.abort();

@@ -15,10 +15,10 @@ interface PageProps {
 
 export function Page({ title, part, crumbs, description, actions, children }: PageProps) {
   const organization = useOrganization();
+  const whole = part === undefined ? title : `${title}: ${part}`;
   useEffect(() => {
-    const whole = part === undefined ? title : `${title}: ${part}`;
     document.title = `${whole} · ${organization} · Tessera`;
-  }, [title, part, organization]);
+  }, [whole, organization]);
   return (
     <div className="page">
       <header className="page-header">
@@ -28,10 +28,7 @@ export function Page({ title, part, crumbs, description, actions, children }: Pa
               {crumbs}
             </nav>
           )}
-          <h1>
-            {title}
-            {part !== undefined && <span className="hidden">: {part}</span>}
-          </h1>
+          <h1 aria-label={part && whole}>{title}</h1>
           {description !== undefined && <p className="page-description">{description}</p>}
         </div>
         {actions !== undefined && <div className="page-actions">{actions}</div>}

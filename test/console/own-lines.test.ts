@@ -19,14 +19,14 @@ function rate(
 const bare = (text: string) => text.replaceAll(/[\u2068\u2069]/g, "");
 
 describe("the charts of a service's own metrics", () => {
-  it("have the six label sets with the highest values as lines, by name", () => {
+  it("have the six label sets with the highest values as lines, the highest first", () => {
     const series = [5, 1, 8, 3, 7, 2, 9, 6].map((value) => {
       return rate({ endpoint: "read", model: `m${value}` }, value, "NaN");
     });
     const [chart] = ownCharts([TOKENS], { series, leftOut: { tokens_total: 4 } });
     const names = chart?.lines.map(({ name }) => bare(name));
-    expect(names).toEqual(["m3", "m5", "m6", "m7", "m8", "m9"].map((model) => `model=${model}`));
-    expect(chart?.lines[0]?.values).toEqual([3, null]);
+    expect(names).toEqual(["m9", "m8", "m7", "m6", "m5", "m3"].map((model) => `model=${model}`));
+    expect(chart?.lines[0]?.values).toEqual([9, null]);
     expect(new Set(chart?.lines.map(({ colour }) => colour)).size).toBe(6);
     expect([chart?.more, chart?.leftOut]).toEqual([2, 4]);
   });
@@ -37,6 +37,12 @@ describe("the charts of a service's own metrics", () => {
     expect(chart?.lines.map(({ name }) => name)).toEqual(["increase"]);
   });
 
+  it("tell of counters how much there was in the whole time", () => {
+    const series = [rate({ endpoint: "read" }, 1.5, "NaN", 2)];
+    const [chart] = ownCharts([TOKENS], { series, step: "10s" });
+    expect(chart?.lines.map(({ summary }) => summary)).toEqual(["35 in total"]);
+  });
+
   it("show percentiles of one label set, and the 95th of several", () => {
     const score = (endpoint: string): MetricSeriesJson[] =>
       (["STATISTIC_P50", "STATISTIC_P95", "STATISTIC_P99"] as const).map((statistic, index) => {
@@ -44,7 +50,7 @@ describe("the charts of a service's own metrics", () => {
       });
     const declared: ServiceMetricJson[] = [{ name: "score", kind: "METRIC_KIND_HISTOGRAM" }];
     const [one] = ownCharts(declared, { series: score("read") });
-    expect(one?.lines.map(({ values }) => values)).toEqual([[2], [1], [0]]);
+    expect(one?.lines.map(({ values }) => values)).toEqual([[0], [1], [2]]);
     const [several] = ownCharts(declared, { series: [...score("read"), ...score("write")] });
     expect(several?.lines.map(({ name, values }) => [bare(name), values])).toEqual([
       ["endpoint=read", [1]],

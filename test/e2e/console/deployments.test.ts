@@ -167,7 +167,7 @@ describe.skipIf(skipped)(`deployments and people in the console${skipped}`, () =
     await person.go(`/o/acme/deployments/echo/metrics?from=1000&to=2000000`);
     await page.getByText("metrics are kept for 7 days").first().waitFor();
     await person.go("/o/acme");
-    await page.getByRole("heading", { name: "Over the last hour", exact: true }).waitFor();
+    await page.getByRole("heading", { name: "Trends", exact: true }).waitFor();
     await page.getByRole("region", { name: "Calls" }).locator("canvas").waitFor();
     await person.isSound({ answers: [400] });
     await person.picture("overview-charts");

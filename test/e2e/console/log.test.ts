@@ -89,7 +89,7 @@ describe.skipIf(skipped)(`the log of a deployment in the console${skipped}`, () 
     await row(page, "one more,").waitFor();
     expect(await row(page, "not this one").count()).toBe(0);
     await page.getByRole("button", { name: /^Errors/ }).click();
-    await page.getByText("No line is like this.").waitFor();
+    await page.getByText("No lines match.").waitFor();
     expect(addressOf(page).get("level")).toBe("error");
     await page.keyboard.press("Escape");
     await row(page, "not this one").waitFor();

@@ -68,7 +68,7 @@ describe.skipIf(skipped)(`what a service counts itself, in the console${skipped}
     await chart("cache_bytes").getByText("Gauge in bytes").waitFor();
     expect((await table(chart("cache_bytes"))).values).toEqual(["3 MiB"]);
     const load = await table(chart("load_seconds"));
-    expect(load.lines).toEqual(["p99", "p95", "p50"]);
+    expect(load.lines).toEqual(["p50", "p95", "p99"]);
     await chart("unused_total").getByText("Nothing was measured in this time.").waitFor();
     await person.isSound();
     await person.page.getByRole("link", { name: "Last 7 d" }).click();

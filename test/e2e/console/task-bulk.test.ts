@@ -42,15 +42,16 @@ describe.skipIf(skipped)(`several tasks in the console${skipped}`, () => {
     await person.go("/o/acme/tasks?status=scheduled");
     await page.getByRole("table").waitFor();
     await person.isSound();
-    expect(await page.getByRole("button", { name: "Retry all…" }).count()).toBe(0);
-    await person.press("Cancel all…");
+    await person.press("All tasks of this list");
+    expect(await page.getByRole("menuitem", { name: /^Retry/ }).count()).toBe(0);
+    await page.getByRole("menuitem", { name: /^Cancel [1-9][\d,]*\+? tasks…$/ }).click();
     const dialog = page.getByRole("dialog");
-    await dialog.getByText(`${MANY} tasks are like this, of all pages.`).waitFor();
+    await dialog.getByText(`${MANY} tasks match, on all pages.`).waitFor();
     await person.isSound();
     await person.picture("tasks-cancel-all");
     await dialog.getByRole("button", { name: `Cancel ${MANY} tasks` }).click();
     await page.getByText(`${MANY} tasks cancelled`).waitFor();
-    await page.getByText("No task is like this").waitFor();
+    await page.getByText("No tasks match").waitFor();
   });
 
   it("are selected by keyboard and by mouse, and retried", async () => {
@@ -86,7 +87,9 @@ describe.skipIf(skipped)(`several tasks in the console${skipped}`, () => {
     await page.getByLabel("Select all that are shown").click();
     await page.getByText("5 tasks selected").waitFor();
     await person.press("Select none");
-    await page.getByRole("button", { name: "Retry all…" }).waitFor();
+    await page.getByText("5 tasks selected").waitFor({ state: "detached" });
+    await person.press("All tasks of this list");
+    await page.getByRole("menuitem", { name: "Retry 5 tasks…" }).waitFor();
   });
 
   it("that run are cancelled where that is asked for", async () => {
@@ -95,11 +98,14 @@ describe.skipIf(skipped)(`several tasks in the console${skipped}`, () => {
     const { page } = person;
     await person.go("/o/acme/deployments/tape/tasks?endpoint=record");
     await page.getByRole("cell", { name: "running" }).waitFor();
-    await person.press("Cancel all…");
+    await person.press("All tasks of this list");
+    await page.getByRole("menuitem", { name: "Cancel 1 task…" }).click();
     const dialog = page.getByRole("dialog");
-    await dialog.getByText("No task is like this.").waitFor();
+    // None waits: those that run are meant, until somebody says otherwise.
+    await dialog.getByText("1 task matches, on all pages.").waitFor();
+    await dialog.getByLabel("Also tasks that run").uncheck();
+    await dialog.getByText("No tasks match.").waitFor();
     await dialog.getByLabel("Also tasks that run").check();
-    await dialog.getByText("1 task is like this, of all pages.").waitFor();
     await dialog.getByRole("button", { name: "Cancel 1 task" }).click();
     await page.getByText("1 task cancelled").waitFor();
     await page.getByRole("cell", { name: "cancelled" }).waitFor();

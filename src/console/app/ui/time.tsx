@@ -23,9 +23,9 @@ const absolute = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeS
 function relativeTime(toMs: number, nowMs: number, style: keyof typeof STYLES): string {
   const seconds = (toMs - nowMs) / 1_000;
   const [unit, size] = UNITS.find(([, one]) => Math.abs(seconds) >= one) ?? ["second", 1];
-  return Math.abs(seconds) < 5
-    ? "just now"
-    : STYLES[style].format(Math.trunc(seconds / size), unit);
+  // What is kept for a day from now on is kept for 24 hours, a second later as well.
+  const amount = seconds > 0 ? Math.round(seconds / size) : Math.trunc(seconds / size);
+  return Math.abs(seconds) < 5 ? "just now" : STYLES[style].format(amount, unit);
 }
 
 interface TimeProps {
@@ -39,6 +39,32 @@ export function Time({ at, style = "long" }: TimeProps) {
   return (
     <time dateTime={at} title={absolute.format(date)}>
       {relativeTime(date.getTime(), Math.max(nowMs, Date.now()), style)}
+    </time>
+  );
+}
+
+/** A time to the millisecond with its zone, as records of what happened have it. */
+export const exactText = (ms: number): string => exact.format(ms);
+
+const exact = new Intl.DateTimeFormat(undefined, {
+  year: "numeric",
+  month: "short",
+  day: "numeric",
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+  fractionalSecondDigits: 3,
+  hourCycle: "h23",
+  timeZoneName: "short",
+});
+
+/** The other way round than `Time`: absolute in the page, relative to now on hover. */
+export function ExactTime({ at }: { readonly at: string }) {
+  const nowMs = useNow(REFRESH_MS);
+  const ms = Date.parse(at);
+  return (
+    <time dateTime={at} title={relativeTime(ms, Math.max(nowMs, Date.now()), "long")}>
+      {exactText(ms)}
     </time>
   );
 }

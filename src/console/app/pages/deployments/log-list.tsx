@@ -8,6 +8,7 @@ import {
   Fragment,
   type KeyboardEvent,
   memo,
+  type ReactNode,
   useEffect,
   useLayoutEffect,
   useRef,
@@ -19,6 +20,7 @@ import { Button } from "../../ui/button.tsx";
 import { CopyButton } from "../../ui/copy-button.tsx";
 import { counted } from "../../ui/counted.ts";
 import { Facts } from "../../ui/facts.tsx";
+import { exactText } from "../../ui/time.tsx";
 import { dayText, secondText } from "../../ui/time-range.ts";
 import { folded, placesOf, type ShownLine } from "./log-lines.ts";
 import type { LogName } from "./use-log-lines.ts";
@@ -37,18 +39,6 @@ const AT_END_PX = 4;
 /** How far below the top of the view a line is brought. */
 const REVEAL_PX = 96;
 
-const exact = new Intl.DateTimeFormat(undefined, {
-  year: "numeric",
-  month: "short",
-  day: "numeric",
-  hour: "2-digit",
-  minute: "2-digit",
-  second: "2-digit",
-  fractionalSecondDigits: 3,
-  hourCycle: "h23",
-  timeZoneName: "short",
-});
-
 interface LogListProps {
   readonly name: LogName;
   /** Endpoints whose calls are no tasks. */
@@ -58,7 +48,8 @@ interface LogListProps {
   /** No filter leaves lines out: what is missing between two is gone. */
   readonly isWhole: boolean;
   readonly isFollowing: boolean;
-  readonly empty: string;
+  /** In the place of lines. */
+  readonly empty: ReactNode;
   onFollow(isFollowing: boolean): void;
   /** Shows the lines of a task alone, or all lines. */
   onNarrow(task: string): void;
@@ -216,7 +207,7 @@ export function LogList(props: LogListProps) {
       onScroll={onScroll}
       onKeyDown={onKeyDown}
     >
-      {lines.length === 0 && <p className="secondary log-empty">{empty}</p>}
+      {lines.length === 0 && <div className="log-empty">{empty}</div>}
       <div style={{ height: totalPx }}>
         <div style={{ transform: `translateY(${topOf(from)}px)` }}>
           {lines.slice(from, to).map((line, index) => (
@@ -312,7 +303,7 @@ const Row = memo(function Row(props: RowProps) {
         aria-label={`Line ${sequence}`}
         onClick={() => onToggle(sequence)}
       />
-      <time dateTime={sent.time} title={exact.format(timeMs)}>
+      <time dateTime={sent.time} title={exactText(timeMs)}>
         {!isOneDay && `${dayText(timeMs)} `}
         {secondText(timeMs)}
       </time>
@@ -390,7 +381,7 @@ function Details({ line, search, name, task, onHeight, onNarrow }: DetailsProps)
       </pre>
       <Facts
         entries={{
-          Time: exact.format(timeMs),
+          Time: exactText(timeMs),
           Level: level,
           "Written to": stream === "node" ? "the log of the node" : stream,
           ...(worker && { Worker: worker }),

@@ -4,6 +4,7 @@ import { useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
 import { useOrganization } from "../../api/session.ts";
 import { useShortcut } from "../../shell/keys.ts";
 import { Button } from "../../ui/button.tsx";
+import { Command } from "../../ui/command.tsx";
 import { counted } from "../../ui/counted.ts";
 import { Menu } from "../../ui/menu.tsx";
 import { count } from "../../ui/quantity.ts";
@@ -94,17 +95,20 @@ function LogView({ name, apis }: LogViewProps) {
   }
   const newest = isFollowing ? 0 : countAfter(lines, seen.current);
   const isFiltered = text !== "" || task !== "" || levels.length > 0 || fromMs !== undefined;
+  const hasLines = all.length > 0;
   useShortcut("f", () => setFollowing(!isFollowing));
   useShortcut("Escape", () => isFiltered && go({}));
   return (
     <section className="log-page" aria-label="Log">
       <div className="log-tools">
         <LogSearchField value={typed} onType={setTyped} />
-        <Levels
-          counts={counts}
-          chosen={levels}
-          onChoose={(chosen) => go({ ...search, level: chosen.join(",") })}
-        />
+        {hasLines && (
+          <Levels
+            counts={counts}
+            chosen={levels}
+            onChoose={(chosen) => go({ ...search, level: chosen.join(",") })}
+          />
+        )}
         <RangePicker search={search} standard="all" />
         <Menu
           id="log-download"
@@ -116,23 +120,27 @@ function LogView({ name, apis }: LogViewProps) {
           }))}
         />
       </div>
-      <LogHistogram
-        lines={lines}
-        bounds={{
-          fromMs: fromMs ?? all[0]?.timeMs ?? nowMs - 60_000,
-          toMs: toMs ?? Math.max(nowMs, (all.at(-1)?.timeMs ?? 0) + 1),
-        }}
-        onChoose={(bounds) => {
-          setFollowing(false);
-          go({ ...search, from: bounds.fromMs, to: bounds.toMs });
-        }}
-      />
+      {hasLines && (
+        <LogHistogram
+          lines={lines}
+          bounds={{
+            fromMs: fromMs ?? all[0]?.timeMs ?? nowMs - 60_000,
+            toMs: toMs ?? Math.max(nowMs, (all.at(-1)?.timeMs ?? 0) + 1),
+          }}
+          onChoose={(bounds) => {
+            setFollowing(false);
+            go({ ...search, from: bounds.fromMs, to: bounds.toMs });
+          }}
+        />
+      )}
       <div className="log-state">
-        <span className="secondary">
-          {isFiltered && `${whole.format(lines.length)} of `}
-          {whole.format(all.length)} {all.length === 1 ? "line" : "lines"}
-          {EARLIER_WORDS[earlier]}
-        </span>
+        {hasLines && (
+          <span className="secondary">
+            {isFiltered && `${whole.format(lines.length)} of `}
+            {whole.format(all.length)} {all.length === 1 ? "line" : "lines"}
+            {EARLIER_WORDS[earlier]}
+          </span>
+        )}
         {task !== "" && (
           <Button className="log-filter" onClick={() => go({ ...search, task: "" })}>
             Only {task.slice(-6)} <span aria-hidden="true">×</span>
@@ -165,21 +173,21 @@ function LogView({ name, apis }: LogViewProps) {
         </span>
       </div>
       <div className="log-box">
-        <LogList
-          name={name}
-          apis={apis}
-          lines={lines}
-          search={text}
-          isWhole={!isFiltered}
-          isFollowing={isFollowing}
-          onFollow={setFollowing}
-          onNarrow={(wanted) => go(wanted === "" ? {} : { task: wanted })}
-          empty={
-            all.length === 0
-              ? "No lines yet: what the service prints, and what happens to its workers, comes here."
-              : "No line is like this."
-          }
-        />
+        {state.kind === "connecting" && !hasLines ? (
+          <LogSkeleton />
+        ) : (
+          <LogList
+            name={name}
+            apis={apis}
+            lines={lines}
+            search={text}
+            isWhole={!isFiltered}
+            isFollowing={isFollowing}
+            onFollow={setFollowing}
+            onNarrow={(wanted) => go(wanted === "" ? {} : { task: wanted })}
+            empty={hasLines ? <p className="secondary">No lines match.</p> : <NoLines />}
+          />
+        )}
         {newest > 0 && (
           <Button kind="primary" className="log-new" onClick={() => setFollowing(true)}>
             {counted(newest, "new line")} <span aria-hidden="true">↓</span>
@@ -189,6 +197,28 @@ function LogView({ name, apis }: LogViewProps) {
     </section>
   );
 }
+
+/** In the place of lines until the log is followed. */
+const LogSkeleton = () => (
+  <div className="log-list log-skeleton" aria-hidden="true">
+    {Array.from({ length: 12 }, (_, index) => (
+      // biome-ignore lint/suspicious/noArrayIndexKey: they never change
+      <i key={index} />
+    ))}
+  </div>
+);
+
+/** How the first lines come. */
+const NoLines = () => (
+  <>
+    <p>
+      <strong>No lines yet.</strong> What the service prints appears here, and what happens to its
+      workers. In a function:
+    </p>
+    <Command text='console.log("Hello from the service");' />
+    <Command text='print("Hello from the service")' />
+  </>
+);
 
 /** What is shown of the log now: all without a range. */
 function rangeAt(search: LogSearch, nowMs: number): Partial<TimeBounds> {
@@ -236,21 +266,24 @@ function LogSearchField({ value, onType }: LogSearchFieldProps) {
   const input = useRef<HTMLInputElement>(null);
   useShortcut("/", () => input.current?.select());
   return (
-    <input
-      ref={input}
-      type="search"
-      aria-label="Search"
-      placeholder="Search   /"
-      maxLength={200}
-      value={value}
-      onChange={({ target }) => onType(target.value)}
-      onKeyDown={({ key, currentTarget }) => {
-        if (key === "Escape") {
-          onType("");
-          currentTarget.blur();
-        }
-      }}
-    />
+    <div className="log-search">
+      <input
+        ref={input}
+        type="search"
+        aria-label="Search"
+        placeholder="Search"
+        maxLength={200}
+        value={value}
+        onChange={({ target }) => onType(target.value)}
+        onKeyDown={({ key, currentTarget }) => {
+          if (key === "Escape") {
+            onType("");
+            currentTarget.blur();
+          }
+        }}
+      />
+      {value === "" && <kbd>/</kbd>}
+    </div>
   );
 }
 
@@ -264,7 +297,7 @@ interface LevelsProps {
 function Levels({ counts, chosen, onChoose }: LevelsProps) {
   return (
     // biome-ignore lint/a11y/useSemanticElements: a fieldset belongs to a form, and these buttons are in no form
-    <div className="log-levels" role="group" aria-label="Levels">
+    <div className="pills log-levels" role="group" aria-label="Levels">
       {LEVELS.map((level) => {
         const isChosen = chosen.includes(level);
         return (

@@ -1,6 +1,7 @@
 /** The tasks of a deployment, newest first. */
 import { getRouteApi } from "@tanstack/react-router";
 import type { DeploymentJson } from "../../../../../gen/tessera/v1/deployment_pb.js";
+import { AllActions } from "../tasks/bulk.tsx";
 import { TaskFilters } from "../tasks/filter.tsx";
 import { TaskList } from "../tasks/list.tsx";
 import { type TaskSearch, useFilter } from "../tasks/search.ts";
@@ -20,7 +21,9 @@ export function DeploymentTasks() {
         return (
           <>
             <StateTabs search={search} filter={filter} />
-            <TaskFilters search={search} endpoints={taskEndpoints(deployment)} />
+            <TaskFilters search={search} endpoints={taskEndpoints(deployment)}>
+              <AllActions filter={filter} />
+            </TaskFilters>
             <TaskList isFiltered={Object.keys(search).length > 0} filter={filter} />
           </>
         );

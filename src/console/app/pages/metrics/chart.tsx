@@ -72,7 +72,7 @@ export function Chart(props: ChartProps) {
       {help && <p>{help}</p>}
       {detail !== undefined && <p className="secondary">{detail}</p>}
       {isEmpty ? (
-        <p className="secondary">{empty}</p>
+        <p className="secondary chart-empty">{empty}</p>
       ) : (
         numbers.length > 0 && (
           <p className="chart-numbers">

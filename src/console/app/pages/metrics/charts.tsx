@@ -16,6 +16,7 @@ interface Shown {
   readonly title: string;
   readonly format: Format;
   readonly binary?: true;
+  readonly isWhole?: true;
   /** The name of a series, its statistic where it has several, what it is called, and its colour. */
   readonly lines: readonly (readonly [
     series: string,
@@ -30,11 +31,10 @@ interface Shown {
   readonly empty: string;
 }
 
-/** The lowest last, so that it is drawn over the others. */
 const percentiles = (series: string): Shown["lines"] => [
-  [series, "STATISTIC_P99", "p99", "--high"],
-  [series, "STATISTIC_P95", "p95", "--middle"],
   [series, "STATISTIC_P50", "p50", "--low"],
+  [series, "STATISTIC_P95", "p95", "--middle"],
+  [series, "STATISTIC_P99", "p99", "--high"],
 ];
 
 /** The worst of 95 % in any step: percentiles of steps have no average. */
@@ -72,22 +72,22 @@ const TASKS: readonly Shown[] = [
     metrics: ["METRIC_TASKS_SUBMITTED", "METRIC_TASKS_SUCCEEDED", "METRIC_TASKS_FAILED"],
     numbers: ([submitted = [], , failed = []], stepS) => [
       [count(totalOf(submitted, stepS)), "submitted"],
-      [count(totalOf(failed, stepS)), "failed"],
+      [count(totalOf(failed, stepS)), "failure"],
     ],
     empty: "No node measured in this time.",
     lines: [
       ["tasks_submitted", "", "submitted", "--accent"],
-      ["tasks_succeeded", "", "succeeded", "--good"],
-      ["tasks_failed", "", "failed", "--bad"],
+      ["tasks_succeeded", "", "success", "--good"],
+      ["tasks_failed", "", "failure", "--bad"],
     ],
   },
   {
     title: "Queue",
     format: count,
+    isWhole: true,
     metrics: ["METRIC_TASKS_QUEUED", "METRIC_TASKS_RUNNING"],
     numbers: ([queued = []]) => [
-      [latest(queued, rounded), "waiting"],
-      [highest(queued, rounded), "at most"],
+      [latest(queued, rounded), `waiting, peak ${highest(queued, rounded)}`],
     ],
     empty: "No task waited or ran in this time.",
     lines: [
@@ -117,6 +117,7 @@ const WORKERS: readonly Shown[] = [
   {
     title: "Workers",
     format: count,
+    isWhole: true,
     metrics: ["METRIC_WORKERS", "METRIC_WORKERS_STARTING", "METRIC_WORKERS_DESIRED"],
     numbers: ([, ready = []]) => [[latest(ready, rounded), "ready"]],
     empty: "No node measured in this time.",

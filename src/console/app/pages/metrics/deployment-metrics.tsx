@@ -1,12 +1,13 @@
 /** What was measured of a deployment over a range of time, with its roll-outs. */
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
-import { useMemo } from "react";
+import { type ButtonHTMLAttributes, useMemo } from "react";
 import { revisionsOf } from "../../api/deployments.ts";
 import { messageOf } from "../../api/errors.ts";
 import { metricsOf } from "../../api/metrics.ts";
 import { useOrganization } from "../../api/session.ts";
 import { Button } from "../../ui/button.tsx";
+import { Icon } from "../../ui/icon.tsx";
 import { Loading } from "../../ui/loading.tsx";
 import { Notice } from "../../ui/notice.tsx";
 import { RangePicker } from "../../ui/range-picker.tsx";
@@ -64,13 +65,31 @@ function MetricsView({ deployment }: { readonly deployment: string }) {
         .reverse(),
     [revisions],
   );
+  const newest = marks.at(-1);
+  const shown = bounds ?? lastOf(range as number);
+  const isYoung =
+    newest !== undefined &&
+    newest.timeMs - shown.fromMs > (shown.toMs - shown.fromMs) / 2 &&
+    newest.timeMs < shown.toMs;
   return (
     <>
       <div className="metrics-range">
-        <RangePicker search={search} standard="1h" />
-        <Moves range={bounds ?? lastOf(range as number)} onMove={zoom} />
+        <div className="moves">
+          <RangePicker search={search} standard="1h" />
+          {isYoung && newest !== undefined && (
+            <Button kind="quiet" onClick={() => zoom({ fromMs: newest.timeMs, toMs: Date.now() })}>
+              Since {newest.name}
+            </Button>
+          )}
+          <a className="button quiet" href="#own-metrics">
+            Service metrics ↓
+          </a>
+        </div>
+        <Moves range={shown} onMove={zoom} />
       </div>
-      <h2 className="hidden">Charts</h2>
+      <h2 className="hidden" id="platform-metrics">
+        Charts
+      </h2>
       {error !== null && <Notice kind="error">{messageOf(error)}</Notice>}
       {data === undefined ? (
         error === null && <Loading />
@@ -102,23 +121,39 @@ function Moves({ range: { fromMs, toMs }, onMove }: MovesProps) {
   return (
     // biome-ignore lint/a11y/useSemanticElements: a fieldset belongs to a form, and these buttons are in no form
     <div className="moves" role="group" aria-label="Move the time range">
-      <Button kind="quiet" onClick={by(-halfMs, -halfMs)}>
-        Earlier
-      </Button>
-      <Button kind="quiet" disabled={toMs + halfMs > Date.now()} onClick={by(halfMs, halfMs)}>
-        Later
-      </Button>
-      <Button kind="quiet" disabled={halfMs < MIN_RANGE_MS} onClick={by(halfMs / 2, -halfMs / 2)}>
-        Zoom in
-      </Button>
-      <Button
-        kind="quiet"
+      <Move label="Earlier" icon="M10 3 5 8l5 5" onClick={by(-halfMs, -halfMs)} />
+      <Move
+        label="Later"
+        icon="m6 3 5 5-5 5"
+        disabled={toMs + halfMs > Date.now()}
+        onClick={by(halfMs, halfMs)}
+      />
+      <Move
+        label="Zoom in"
+        icon="M8 3v10M3 8h10"
+        disabled={halfMs < MIN_RANGE_MS}
+        onClick={by(halfMs / 2, -halfMs / 2)}
+      />
+      <Move
+        label="Zoom out"
+        icon="M3 8h10"
         disabled={halfMs * 4 > MAX_RANGE_MS}
         onClick={by(-halfMs, toMs + halfMs > Date.now() ? 0 : halfMs)}
-      >
-        Zoom out
-      </Button>
-      <span className="secondary moves-hint">or draw over a chart</span>
+      />
+      <span className="secondary moves-hint">or drag over a chart</span>
     </div>
+  );
+}
+
+interface MoveProps extends ButtonHTMLAttributes<HTMLButtonElement> {
+  readonly label: string;
+  readonly icon: string;
+}
+
+function Move({ label, icon, ...rest }: MoveProps) {
+  return (
+    <button type="button" className="icon-button" aria-label={label} title={label} {...rest}>
+      <Icon path={icon} />
+    </button>
   );
 }

@@ -7,6 +7,8 @@ export interface Line {
   readonly name: string;
   /** A variable of the style sheet. */
   readonly colour: string;
+  /** What the legend says of it while nothing is pointed at. Default: its latest value. */
+  readonly summary?: string;
   /** One for each time; null where nothing was measured. */
   readonly values: readonly (number | null)[];
 }

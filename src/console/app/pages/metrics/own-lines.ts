@@ -6,7 +6,7 @@ import type {
 } from "../../../../../gen/tessera/v1/metrics_pb.js";
 import { isolated } from "../../ui/isolated.ts";
 import { type Format, formatOf, perMinute, perSecond } from "../../ui/quantity.ts";
-import { type Line, numbersOf } from "./line.ts";
+import { type Line, numbersOf, totalOf } from "./line.ts";
 
 type Kind = NonNullable<ServiceMetricJson["kind"]>;
 
@@ -46,7 +46,7 @@ const ENDINGS = /_(seconds|bytes|ratio|percent|celsius)(_total)?$/;
 /** In the order of their declaration, then those that the newest revision does not declare. */
 export function ownCharts(
   declared: readonly ServiceMetricJson[],
-  { series = [], leftOut = {} }: QueryMetricsResponseJson,
+  { series = [], leftOut = {}, step = "0s" }: QueryMetricsResponseJson,
 ): readonly OwnChart[] {
   const byName = Map.groupBy(series, ({ name = "" }) => name);
   const undeclared = [...byName]
@@ -66,12 +66,18 @@ export function ownCharts(
       detail: detailOf({ kind, unit, several }),
       format: formatIn(kind, unit),
       binary: unit === "bytes",
-      lines: several ? linesOf(sets) : percentilesOf(sets),
+      lines: (several ? linesOf(sets) : percentilesOf(sets)).map((line) =>
+        kind === "METRIC_KIND_COUNTER" ? { ...line, summary: totalText(line, unit, step) } : line,
+      ),
       more: Math.max(0, sets.size - COLOURS.length),
       leftOut: leftOut[name] ?? 0,
     };
   });
 }
+
+/** What a counter is looked at for: how much there was in the whole time. */
+const totalText = ({ values }: Line, unit: string, step: string): string =>
+  `${formatOf(unit)(totalOf(values, Number.parseFloat(step)))} in total`;
 
 const kindOf = (series: MetricSeriesJson | undefined): Kind =>
   KINDS[series?.statistic ?? ""] ?? "METRIC_KIND_HISTOGRAM";
@@ -126,28 +132,29 @@ function setsOf(series: readonly MetricSeriesJson[], kind: Kind): ReadonlyMap<st
   return sets;
 }
 
-/** Those of the highest values, by name. */
+/** Those of the highest values, the highest first, in colours by name, which stay when others pass. */
 function linesOf(sets: ReadonlyMap<string, LabelSet>): readonly Line[] {
   const all = [...sets.values()];
   const named = all.map(({ labels, values }) => ({
     name: nameOf(labels, all),
     values: values.get("STATISTIC_P95") ?? values.values().next().value ?? [],
   }));
-  return named
+  const lines = named
     .map((line) => ({ line, average: averageOf(line.values) }))
     .sort((one, other) => other.average - one.average)
     .slice(0, COLOURS.length)
-    .map(({ line }) => line)
-    .sort((one, other) => (one.name < other.name ? -1 : 1))
-    .map((line, index) => ({ ...line, colour: COLOURS[index] ?? COLOURS[0] }));
+    .map(({ line }) => line);
+  const names = lines.map(({ name }) => name).sort();
+  return lines.map((line) => {
+    return { ...line, colour: COLOURS[names.indexOf(line.name)] ?? COLOURS[0] };
+  });
 }
 
 /** The only label set: a line, or one for each percentile. */
 function percentilesOf(sets: ReadonlyMap<string, LabelSet>): readonly Line[] {
   const [only] = sets.values();
   const values: Values = only?.values ?? new Map();
-  // The lowest is drawn over the others.
-  return [...values].reverse().map(([statistic, numbers]) => {
+  return [...values].map(([statistic, numbers]) => {
     const [, name, colour] = PERCENTILES.find(([one]) => one === statistic) ?? [];
     const only = statistic === "STATISTIC_RATE" ? "increase" : "average";
     return { name: name ?? only, colour: colour ?? COLOURS[0], values: numbers };

@@ -36,7 +36,7 @@ export function OwnMetrics({ deployment, range, ...rest }: OwnMetricsProps) {
   const shown = { times, ...rest };
   return (
     <>
-      <Group title="The service's own metrics">
+      <Group title="The service's own metrics" anchor="own-metrics">
         {charts !== undefined ? (
           own.length > 0 ? (
             <OwnCharts charts={own} shown={shown} />
@@ -61,11 +61,21 @@ export function OwnMetrics({ deployment, range, ...rest }: OwnMetricsProps) {
   );
 }
 
-function Group({ title, children }: { readonly title: string; readonly children: ReactNode }) {
+interface GroupProps {
+  readonly title: string;
+  /** What leads to it. */
+  readonly anchor?: string;
+  readonly children: ReactNode;
+}
+
+function Group({ title, anchor, children }: GroupProps) {
   const id = useId();
   return (
-    <section className="own-metrics" aria-labelledby={id}>
-      <h2 id={id}>{title}</h2>
+    <section className="own-metrics" id={anchor} aria-labelledby={id}>
+      <div className="own-metrics-title">
+        <h2 id={id}>{title}</h2>
+        <a href="#platform-metrics">Platform metrics ↑</a>
+      </div>
       {children}
     </section>
   );

@@ -11,6 +11,14 @@ export const HEIGHT_PX = 180;
 /** Steps of an axis of bytes: from one byte to a pebibyte. */
 const BINARY_STEPS = Array.from({ length: 51 }, (_, power) => 2 ** power);
 
+/** Steps of an axis of things that are counted. */
+const WHOLE_STEPS = Array.from({ length: 12 }, (_, power) =>
+  [1, 2, 5].map((digit) => digit * 10 ** power),
+).flat();
+
+/** Less than this part of the width without data is not told. */
+const MIN_EMPTY_SHARE = 0.15;
+
 /** What a chart draws. */
 export interface Plotted {
   /** Seconds since 1970. */
@@ -18,6 +26,8 @@ export interface Plotted {
   readonly lines: readonly Line[];
   /** Its axis has steps of powers of two, as sizes in bytes have. */
   readonly binary?: boolean | undefined;
+  /** Its axis counts things, of which there is no half. */
+  readonly isWhole?: boolean | undefined;
   /** Writes a value with its unit. */
   readonly format: Format;
   /** When which revision was deployed. */
@@ -108,8 +118,29 @@ function drawMarks(plot: UPlot, marks: readonly Mark[]): void {
   ctx.restore();
 }
 
+/** Shades the time before anything was measured, which is no time in which nothing happened. */
+function drawNothing(plot: UPlot): void {
+  const { ctx, bbox, data } = plot;
+  const [times, ...lines] = data;
+  const first = times.findIndex((_, index) => lines.some((values) => values[index] != null));
+  const width = first < 0 ? 0 : plot.valToPos(times[first] ?? 0, "x", true) - bbox.left;
+  if (width < bbox.width * MIN_EMPTY_SHARE) {
+    return;
+  }
+  ctx.save();
+  ctx.globalAlpha = 0.5;
+  ctx.fillStyle = colour("--hover")();
+  ctx.fillRect(bbox.left, bbox.top, width, bbox.height);
+  ctx.globalAlpha = 1;
+  ctx.fillStyle = colour("--text-secondary")();
+  ctx.font = `${12 * devicePixelRatio}px system-ui, sans-serif`;
+  ctx.textAlign = "center";
+  ctx.fillText("no data", bbox.left + width / 2, bbox.top + bbox.height / 2);
+  ctx.restore();
+}
+
 function optionsOf(plotted: Plotted, width: number): UPlot.Options {
-  const { lines, format, binary = false, marks = [], onZoom } = plotted;
+  const { lines, format, binary = false, isWhole = false, marks = [], onZoom } = plotted;
   const axis = { stroke: colour("--text-secondary"), grid: { stroke: colour("--line"), width: 1 } };
   return {
     width,
@@ -121,7 +152,9 @@ function optionsOf(plotted: Plotted, width: number): UPlot.Options {
       sync: { key: CURSOR, filters: { pub: (type) => type !== "mousedown" && type !== "mouseup" } },
     },
     hooks: {
-      drawClear: [(plot) => drawMarks(plot, marks)],
+      drawClear: [drawNothing, (plot) => drawMarks(plot, marks)],
+      // The legend has a time while one is pointed at.
+      setCursor: [({ root, cursor }) => root.classList.toggle("is-pointed", cursor.idx != null)],
       setSelect: [
         (plot) => {
           const { left, width: drawn } = plot.select;
@@ -132,6 +165,12 @@ function optionsOf(plotted: Plotted, width: number): UPlot.Options {
           }
         },
       ],
+    },
+    legend: {
+      markers: {
+        width: 0,
+        fill: (_plot, series) => colour(lines[series - 1]?.colour ?? "--text")(),
+      },
     },
     scales: { y: { range: (_plot, min, max) => rangeOf(min, max) } },
     axes: [
@@ -146,18 +185,21 @@ function optionsOf(plotted: Plotted, width: number): UPlot.Options {
         size: 64,
         ticks: { show: false },
         ...(binary && { incrs: BINARY_STEPS }),
+        ...(isWhole && { incrs: WHOLE_STEPS }),
         values: (_plot, splits) => splits.map((value) => format(value)),
       },
     ],
     series: [
-      { value: (_plot, at) => (at ? moment.format(at * 1_000) : "latest") },
-      ...lines.map(({ name, colour: variable }) => ({
+      { label: "", value: (_plot, at) => (at ? moment.format(at * 1_000) : "") },
+      ...lines.map(({ name, summary, colour: variable }) => ({
         label: name,
         stroke: colour(variable),
         width: 1.5,
         points: { show: false, size: 5, filter: alone },
         value: (plot: UPlot, value: number | null, series: number, index: number | null) =>
-          shown(index === null ? latestOf(plot.data[series]) : value, format),
+          index === null
+            ? (summary ?? shown(latestOf(plot.data[series]), format))
+            : shown(value, format),
       })),
     ],
   };

@@ -13,15 +13,20 @@ import { loaded } from "../../api/loaded.ts";
 import { titleOf, useOrganization, usePerson } from "../../api/session.ts";
 import { durationMs, statsIn, taskStatsOf } from "../../api/task-stats.ts";
 import { useDeployments } from "../../api/use-deployments.ts";
+import { type FailedCalls, useFailedCalls } from "../../api/use-failed-calls.ts";
 import { counted } from "../../ui/counted.ts";
 import { duration } from "../../ui/duration.ts";
 import { Loading } from "../../ui/loading.tsx";
 import { Notice } from "../../ui/notice.tsx";
 import { Page } from "../../ui/page.tsx";
+import { Status } from "../../ui/status.tsx";
 import { StreamStatus } from "../../ui/stream-status.tsx";
 import { DeploymentState } from "../deployments/state.tsx";
 import { FirstSteps } from "./first-steps.tsx";
 import "./task-numbers.css";
+
+/** Of calls that failed, this share is worth more than a warning. */
+const BAD_SHARE = 0.05;
 
 /** A task that has waited longer than this is worth a look. */
 const LONG_WAIT_MS = 300_000;
@@ -37,7 +42,7 @@ export function Overview() {
   return (
     <Page
       title={titleOf(organization ?? { name })}
-      description="What runs here."
+      description={summaryOf(deployments)}
       actions={<StreamStatus state={stream} />}
     >
       {deployments.length === 0 && <FirstSteps deployments={deployments} stats={stats} />}
@@ -50,23 +55,26 @@ export function Overview() {
       <section aria-labelledby="deployments">
         <h2 id="deployments">Deployments</h2>
         {deployments.length === 0 && <p className="secondary">None yet.</p>}
-        <ul className="cards">
-          {deployments.map((one) => (
-            <li key={one.deploymentId} className="card">
-              <Link
-                to="/o/$organization/deployments/$deployment"
-                params={{ organization: name, deployment: one.name ?? "" }}
-              >
-                {one.name}
-              </Link>
-              <DeploymentState deployment={one} />
-              <span className="secondary">
-                {counted(one.workers, "worker")} on {counted(one.nodes, "node")}
-              </span>
-              <span className="secondary">{queueText(statsIn(stats, one.name))}</span>
-            </li>
-          ))}
-        </ul>
+        {deployments.length > 0 && (
+          <ul className="rows">
+            {deployments.map((one) => (
+              <li key={one.deploymentId}>
+                <Link
+                  to="/o/$organization/deployments/$deployment"
+                  params={{ organization: name, deployment: one.name ?? "" }}
+                >
+                  {one.name}
+                </Link>
+                <span className="row-state">
+                  <DeploymentState deployment={one} />
+                </span>
+                <span className="secondary row-end">
+                  {counted(one.workers, "worker")} · {queueText(statsIn(stats, one.name))}
+                </span>
+              </li>
+            ))}
+          </ul>
+        )}
       </section>
       {deployments.length > 0 && (
         <section aria-labelledby="tasks">
@@ -77,7 +85,7 @@ export function Overview() {
       )}
       {deployments.length > 0 && (
         <section aria-labelledby="hour">
-          <h2 id="hour">Over the last hour</h2>
+          <h2 id="hour">Trends</h2>
           <Suspense fallback={<Loading />}>
             <LastHour />
           </Suspense>
@@ -92,11 +100,21 @@ export function Overview() {
   );
 }
 
-/** Such as `12 tasks wait, 3 run`. */
+/** Such as `3 deployments, all ready`. */
+function summaryOf(deployments: readonly DeploymentJson[]): string {
+  const ready = deployments.filter(({ status }) => status === "DEPLOYMENT_STATUS_READY").length;
+  const all = counted(deployments.length, "deployment");
+  if (deployments.length === 0) {
+    return "No deployments yet.";
+  }
+  return ready === deployments.length
+    ? `${all}, ${ready === 1 ? "" : "all "}ready`
+    : `${all}, ${ready} ready`;
+}
+
+/** Such as `12 queued, 3 running`. */
 function queueText({ queued = 0, running = 0 }: TaskStatsJson): string {
-  return queued + running === 0
-    ? "no task waits or runs"
-    : `${counted(queued, "task")} ${queued === 1 ? "waits" : "wait"}, ${running} ${running === 1 ? "runs" : "run"}`;
+  return queued + running === 0 ? "idle" : `${queued} queued, ${running} running`;
 }
 
 /** The tasks of an organization in numbers: now, and in the last hour. */
@@ -104,7 +122,7 @@ interface TaskNumber {
   readonly name: string;
   readonly value: string;
   /** What else is known of it, in small letters. */
-  readonly more?: string | undefined;
+  readonly more?: readonly string[] | undefined;
   readonly isBad?: boolean;
 }
 
@@ -113,20 +131,23 @@ function TaskNumbers({ stats }: { readonly stats: TaskStatsJson }) {
   const { succeeded = 0, failed = 0, cancelled = 0, queueTime, runTime } = stats;
   const numbers: readonly TaskNumber[] = [
     {
-      name: "Waiting",
+      name: "Queued",
       value: counts.format(queued),
-      more: oldestQueuedAge && `the oldest for ${duration(durationMs(oldestQueuedAge))}`,
+      more:
+        oldestQueuedAge === undefined
+          ? undefined
+          : [`oldest for ${duration(durationMs(oldestQueuedAge))}`],
     },
     { name: "Running", value: counts.format(running) },
     {
-      name: "Succeeded",
+      name: "Success",
       value: counts.format(succeeded),
-      more: `${rates.format(Number(finishedPerMinute))} ended per minute`,
+      more: [`${rates.format(Number(finishedPerMinute))} per minute`],
     },
     {
-      name: "Failed",
+      name: "Failure",
       value: counts.format(failed),
-      more: cancelled > 0 ? `${counts.format(cancelled)} cancelled` : undefined,
+      more: cancelled > 0 ? [`${counts.format(cancelled)} cancelled`] : undefined,
       isBad: failed > 0,
     },
     { name: "Time in the queue", ...percentiles(queueTime) },
@@ -138,7 +159,13 @@ function TaskNumbers({ stats }: { readonly stats: TaskStatsJson }) {
         <div key={name} className="card">
           <dt>{name}</dt>
           <dd className={isBad ? "task-number bad" : "task-number"}>{value}</dd>
-          {more && <dd className="secondary">{more}</dd>}
+          {more && (
+            <dd className="secondary">
+              {more.map((one) => (
+                <span key={one}>{one}</span>
+              ))}
+            </dd>
+          )}
         </div>
       ))}
     </dl>
@@ -155,14 +182,15 @@ function percentiles(found: TaskPercentilesJson | undefined): Omit<TaskNumber, "
     return { value: "none yet" };
   }
   const [half = "", most, nearlyAll] = [p50, p95, p99].map((one) => duration(durationMs(one)));
-  return { value: half, more: `p50 · p95 ${most} · p99 ${nearlyAll}` };
+  return { value: half, more: ["median", `p95 ${most}`, `p99 ${nearlyAll}`] };
 }
 
-/** What needs attention: deployments that do not run well, and their tasks. */
+/** What needs attention: deployments that do not run well, their calls and their tasks. */
 interface Concern {
   readonly deployment: DeploymentJson;
   readonly isUnwell: boolean;
   readonly failed: number;
+  readonly calls: FailedCalls | undefined;
   /** Undefined while no task waits for long. */
   readonly waitedMs: number | undefined;
 }
@@ -174,49 +202,78 @@ function Attention({
   readonly deployments: readonly DeploymentJson[];
   readonly stats: GetTaskStatsResponseJson;
 }) {
+  const calls = useFailedCalls(deployments.map(({ name = "" }) => name));
   const concerns = deployments
-    .map((deployment) => concernOf(deployment, stats))
-    .filter(({ isUnwell, failed, waitedMs }) => isUnwell || failed > 0 || waitedMs !== undefined);
+    .map((deployment) => concernOf(deployment, stats, calls))
+    .filter(
+      ({ isUnwell, failed, calls: of, waitedMs }) =>
+        isUnwell || failed > 0 || of !== undefined || waitedMs !== undefined,
+    );
   if (concerns.length === 0) {
     return <p className="secondary">Nothing: all deployments run well.</p>;
   }
   return (
-    <ul className="cards">
+    <ul className="rows">
       {concerns.map((one) => (
-        <li key={one.deployment.deploymentId} className="card">
-          <strong>{one.deployment.name}</strong>
-          {one.isUnwell && <DeploymentState deployment={one.deployment} />}
-          {one.failed > 0 && <Failed name={one.deployment.name ?? ""} count={one.failed} />}
-          {one.waitedMs !== undefined && (
-            <span>The oldest task has been waiting for {duration(one.waitedMs)}</span>
-          )}
+        <li key={one.deployment.deploymentId}>
+          <Status tone={isBad(one) ? "bad" : "warning"}>{one.deployment.name ?? ""}</Status>
+          <Why concern={one} />
         </li>
       ))}
     </ul>
   );
 }
 
-function Failed({ name, count }: { readonly name: string; readonly count: number }) {
-  const organization = useOrganization();
+const isBad = ({ deployment: { status }, failed, calls }: Concern): boolean =>
+  status === "DEPLOYMENT_STATUS_FAILED" || failed > 0 || (calls?.share ?? 0) >= BAD_SHARE;
+
+function Why({ concern: { deployment, isUnwell, failed, calls, waitedMs } }: { concern: Concern }) {
+  const params = { organization: useOrganization(), deployment: deployment.name ?? "" };
   return (
-    <Link
-      to="/o/$organization/tasks"
-      params={{ organization }}
-      search={{ deployment: name, status: "failure" }}
-    >
-      {counted(count, "task")} failed in the last hour
-    </Link>
+    <span className="row-why">
+      {isUnwell && <DeploymentState deployment={deployment} />}
+      {calls !== undefined && (
+        <Link to="/o/$organization/deployments/$deployment/metrics" params={params}>
+          {shareText(calls.share)} of calls failed in the last hour
+        </Link>
+      )}
+      {failed > 0 && (
+        <Link
+          to="/o/$organization/tasks"
+          params={params}
+          search={{ deployment: params.deployment, status: "failure" }}
+        >
+          {counted(failed, "task")} failed in the last hour
+        </Link>
+      )}
+      {waitedMs !== undefined && (
+        <Link
+          to="/o/$organization/tasks"
+          params={params}
+          search={{ deployment: params.deployment, status: "queued" }}
+        >
+          The oldest task has waited for {duration(waitedMs)}
+        </Link>
+      )}
+    </span>
   );
 }
 
-function concernOf(deployment: DeploymentJson, all: GetTaskStatsResponseJson): Concern {
-  const { status, name } = deployment;
+const shareText = (share: number): string => `${Number((share * 100).toPrecision(2))} %`;
+
+function concernOf(
+  deployment: DeploymentJson,
+  all: GetTaskStatsResponseJson,
+  calls: ReadonlyMap<string, FailedCalls>,
+): Concern {
+  const { status, name = "" } = deployment;
   const { failed = 0, oldestQueuedAge } = statsIn(all, name);
   const waitedMs = oldestQueuedAge === undefined ? 0 : durationMs(oldestQueuedAge);
   return {
     deployment,
     isUnwell: status === "DEPLOYMENT_STATUS_FAILED" || status === "DEPLOYMENT_STATUS_DEGRADED",
     failed,
+    calls: calls.get(name),
     waitedMs: waitedMs > LONG_WAIT_MS ? waitedMs : undefined,
   };
 }

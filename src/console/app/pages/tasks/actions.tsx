@@ -11,10 +11,20 @@ import { Confirm } from "../../ui/confirm.tsx";
 import { useToast } from "../../ui/toasts.tsx";
 
 export function TaskActions({ task, name }: { readonly task: TaskJson; readonly name: TaskName }) {
-  return hasEnded(task) ? <Retry name={name} /> : <Cancel task={task} name={name} />;
+  return hasEnded(task) ? (
+    <Retry name={name} isFailed={task.status === "TASK_STATUS_FAILURE"} />
+  ) : (
+    <Cancel task={task} name={name} />
+  );
 }
 
-function Retry({ name }: { readonly name: TaskName }) {
+interface RetryProps {
+  readonly name: TaskName;
+  /** What most people are here for. */
+  readonly isFailed: boolean;
+}
+
+function Retry({ name, isFailed }: RetryProps) {
   const navigate = useNavigate();
   const toast = useToast();
   const { taskId, ...params } = name;
@@ -32,7 +42,11 @@ function Retry({ name }: { readonly name: TaskName }) {
     onError: (err) => toast(messageOf(err)),
   });
   return (
-    <Button isBusy={retrying.isPending} onClick={() => retrying.mutate()}>
+    <Button
+      {...(isFailed && { kind: "primary" as const })}
+      isBusy={retrying.isPending}
+      onClick={() => retrying.mutate()}
+    >
       Retry
     </Button>
   );

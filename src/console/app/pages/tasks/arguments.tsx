@@ -19,7 +19,7 @@ import { Loading } from "../../ui/loading.tsx";
 import { Notice } from "../../ui/notice.tsx";
 import { Content } from "./content.tsx";
 
-/** Longer arguments are not a line that anybody copies. */
+/** Longer arguments are no line that anybody copies: the command reads the file that the page saves. */
 const MAX_COMMAND_CHARS = 4_000;
 
 interface ArgumentsProps {
@@ -45,7 +45,7 @@ function Given({ given, name, endpoint }: ArgumentsProps & { readonly given: Tas
   const blob = useMemo(() => new Blob([text], { type: "application/json" }), [text]);
   return (
     <>
-      <Content blob={blob} label="Arguments" filename={`${name.taskId}-arguments.json`} />
+      <Content blob={blob} label="Arguments" filename={filenameOf(name)} />
       {given.files.map((file, number) => (
         <ArgumentFile
           // biome-ignore lint/suspicious/noArrayIndexKey: a file is known by its number
@@ -63,12 +63,14 @@ function Given({ given, name, endpoint }: ArgumentsProps & { readonly given: Tas
 /** Copies a command that makes the call of the task again; nothing where that is no line to copy. */
 export function CopyAsCurl({ name, endpoint }: ArgumentsProps) {
   const { data } = useQuery(argumentsOf(name, endpoint));
-  if (!data || data.files.length > 0 || data.text.length > MAX_COMMAND_CHARS) {
+  if (!data || data.files.length > 0) {
     return null;
   }
   const command = curl(name, endpoint, data.text);
   return <CopyButton text={command} label="Copy as curl" what="this call" isOutlined />;
 }
+
+const filenameOf = ({ taskId }: TaskName): string => `${taskId}-arguments.json`;
 
 interface ArgumentFileProps extends ArgumentsProps {
   readonly number: number;
@@ -130,6 +132,6 @@ function curl(name: TaskName, endpoint: string, json: string): string {
     `curl ${quoted(location.origin + pathOf(endpoint, "submit"))}`,
     ...called,
     `-H 'content-type: ${jsonTypeOf(Object.entries(parseLenient(json).value as object))}'`,
-    `-d ${quoted(json)}`,
+    `-d ${quoted(json.length > MAX_COMMAND_CHARS ? `@${filenameOf(name)}` : json)}`,
   ].join(" ");
 }

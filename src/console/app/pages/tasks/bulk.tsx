@@ -1,6 +1,10 @@
 /** Cancels and retries the selected tasks, or all that the filter of a list chooses. */
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
+import type {
+  CountTasksResponseJson,
+  StateCountJson,
+} from "../../../../../gen/tessera/v1/organization_task_pb.js";
 import {
   admits,
   admitsFilter,
@@ -12,12 +16,14 @@ import {
 } from "../../api/bulk.ts";
 import { messageOf } from "../../api/errors.ts";
 import { useOrganization } from "../../api/session.ts";
-import type { TaskFilter } from "../../api/tasks.ts";
+import { countsOf, type TaskFilter } from "../../api/tasks.ts";
 import { Button } from "../../ui/button.tsx";
 import { Confirm } from "../../ui/confirm.tsx";
 import { counted } from "../../ui/counted.ts";
+import { Menu } from "../../ui/menu.tsx";
 import { useToast } from "../../ui/toasts.tsx";
 import type { TaskSelection } from "./selection.ts";
+import { SCHEDULED, type ShownState, STATES } from "./state.tsx";
 
 const VERBS: readonly BulkVerb[] = ["cancel", "retry"];
 
@@ -26,45 +32,86 @@ const WORDS = {
   retry: { action: "Retry", past: "retried", dismiss: "Not now" },
 } as const;
 
-interface BulkActionsProps {
-  readonly selection: TaskSelection;
-  /** Of the list: what "all" means. */
-  readonly filter: TaskFilter;
+/** A menu of what can be done with all tasks that the filter of a list chooses. */
+export function AllActions({ filter }: { readonly filter: TaskFilter }) {
+  const [asked, setAsked] = useState<BulkVerb>();
+  const { data: counts } = useQuery(countsOf(useOrganization(), filter));
+  const items = VERBS.filter((verb) => admitsFilter(verb, filter)).map((verb) => {
+    const { total, isPartial } = totalIn(counts, statesFor(verb, filter));
+    const many = isPartial ? `${total.toLocaleString("en")}+` : total.toLocaleString("en");
+    const kind = verb === "retry" && filter.status === undefined ? "failed task" : "task";
+    return {
+      label: `${WORDS[verb].action} ${many} ${kind}${total === 1 ? "" : "s"}…`,
+      isDisabled: total === 0,
+      run: () => setAsked(verb),
+    };
+  });
+  return (
+    <>
+      <Menu id="all-tasks" label="All tasks of this list" items={items} />
+      {asked !== undefined && (
+        <AskAll
+          verb={asked}
+          filter={filter}
+          // Where none waits, those that run are meant.
+          ofRunning={totalIn(counts, ["queued", SCHEDULED]).total === 0}
+          onClose={() => setAsked(undefined)}
+        />
+      )}
+    </>
+  );
 }
 
-export function BulkActions({ selection, filter }: BulkActionsProps) {
-  const [asked, setAsked] = useState<{ readonly verb: BulkVerb; readonly all: boolean }>();
-  const close = () => setAsked(undefined);
+/** The states of tasks that a verb changes, of those that the filter chooses. */
+function statesFor(verb: BulkVerb, { status, scheduled }: TaskFilter): readonly string[] {
+  if (status !== undefined) {
+    return [scheduled === true ? SCHEDULED : STATES[status as ShownState][1]];
+  }
+  return verb === "retry" ? ["failure"] : [SCHEDULED, "queued", "running"];
+}
+
+function totalIn(counts: CountTasksResponseJson | undefined, states: readonly string[]) {
+  const all = states.map((state): StateCountJson => {
+    const found = counts?.[state as keyof CountTasksResponseJson];
+    return typeof found === "object" ? (found as StateCountJson) : {};
+  });
+  return {
+    total: all.reduce((sum, { count = 0 }) => sum + count, 0),
+    isPartial: all.some(({ isPartial }) => isPartial),
+  };
+}
+
+/** What can be done with the selected tasks; nothing while there are none. */
+export function SelectionActions({ selection }: { readonly selection: TaskSelection }) {
+  const [asked, setAsked] = useState<BulkVerb>();
   const { size } = selection;
   return (
-    <section className="task-bulk" aria-label="Several tasks">
-      <span role="status">{size > 0 && `${counted(size, "task")} selected`}</span>
-      {size > 0
-        ? VERBS.map((verb) => {
+    <>
+      <span role="status" className="hidden">
+        {size > 0 && `${counted(size, "task")} selected`}
+      </span>
+      {size > 0 && (
+        <section className="task-bulk" aria-label="Several tasks">
+          <span aria-hidden="true">{size} selected</span>
+          {VERBS.map((verb) => {
             const { length } = selection.tasks.filter((task) => admits(verb, task));
             return (
               length > 0 && (
-                <Button key={verb} onClick={() => setAsked({ verb, all: false })}>
+                <Button key={verb} onClick={() => setAsked(verb)}>
                   {WORDS[verb].action} {length}
                 </Button>
               )
             );
-          })
-        : VERBS.filter((verb) => admitsFilter(verb, filter)).map((verb) => (
-            <Button key={verb} onClick={() => setAsked({ verb, all: true })}>
-              {WORDS[verb].action} all…
-            </Button>
-          ))}
-      {size > 0 && (
-        <Button kind="quiet" onClick={selection.clear}>
-          Select none
-        </Button>
+          })}
+          <Button kind="quiet" onClick={selection.clear}>
+            Select none
+          </Button>
+        </section>
       )}
-      {asked?.all === true && <AskAll verb={asked.verb} filter={filter} onClose={close} />}
-      {asked?.all === false && (
-        <AskSelected verb={asked.verb} selection={selection} onClose={close} />
+      {asked !== undefined && (
+        <AskSelected verb={asked} selection={selection} onClose={() => setAsked(undefined)} />
       )}
-    </section>
+    </>
   );
 }
 
@@ -96,11 +143,16 @@ function AskSelected({
   );
 }
 
-function AskAll({ verb, filter, onClose }: AskProps & { readonly filter: TaskFilter }) {
+interface AskAllProps extends AskProps {
+  readonly filter: TaskFilter;
+  /** Begins with tasks that run as well. */
+  readonly ofRunning: boolean;
+}
+
+function AskAll({ verb, filter, ofRunning, onClose }: AskAllProps) {
   const organization = useOrganization();
   const tell = useTell(verb, onClose);
-  const runsOnly = filter.status === "TASK_STATUS_RUNNING";
-  const [abort, setAbort] = useState(runsOnly);
+  const [abort, setAbort] = useState(ofRunning);
   const chosen = { organization, filter, abort };
   const counting = useQuery({
     queryKey: ["bulk", verb, organization, filter, abort],
@@ -142,10 +194,10 @@ function amount(verb: BulkVerb, tasks: number | undefined, { status }: TaskFilte
   if (tasks === undefined) {
     return undefined;
   }
-  const failed = verb === "retry" && status === undefined ? " that failed" : "";
+  const noun = verb === "retry" && status === undefined ? "failed task" : "task";
   return tasks === 0
-    ? `No task${failed} is like this.`
-    : `${counted(tasks, "task")}${failed} ${tasks === 1 ? "is" : "are"} like this, of all pages.`;
+    ? `No ${noun}s match.`
+    : `${counted(tasks, noun)} ${tasks === 1 ? "matches" : "match"}, on all pages.`;
 }
 
 function consequence(verb: BulkVerb, abort: boolean): string {

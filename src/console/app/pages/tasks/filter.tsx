@@ -1,6 +1,6 @@
 /** The choices by which a list of tasks is filtered. */
 import { useNavigate } from "@tanstack/react-router";
-import { useRef, useState } from "react";
+import { type ReactNode, useRef, useState } from "react";
 import { useShortcut } from "../../shell/keys.ts";
 import { Button } from "../../ui/button.tsx";
 import { Field } from "../../ui/field.tsx";
@@ -12,20 +12,28 @@ interface TaskFiltersProps {
   /** To choose from; none are offered without. */
   readonly endpoints?: readonly string[];
   readonly deployments?: readonly string[];
+  /** What can be done with all that is chosen, at the end of the row. */
+  readonly children: ReactNode;
 }
 
 const CUSTOM = "custom";
 
-export function TaskFilters({ search, endpoints, deployments }: TaskFiltersProps) {
+export function TaskFilters({ search, endpoints, deployments, children }: TaskFiltersProps) {
   const navigate = useNavigate();
   const box = useRef<HTMLElement>(null);
   const { text, endpoint, deployment, error, since, from, until } = search;
   const [isCustom, setCustom] = useState(from !== undefined || until !== undefined);
   const change = (changed: { readonly [Name in keyof TaskSearch]: TaskSearch[Name] | undefined }) =>
     void navigate({ to: ".", search: readSearch({ ...search, ...changed }), replace: true });
+  const [isOpen, setOpen] = useState(false);
+  const chosen = [since, from, until, deployment, endpoint].filter(Boolean).length;
   useShortcut("/", () => box.current?.querySelector("input")?.focus());
   return (
-    <section className="filters task-filters" aria-label="Filter" ref={box}>
+    <section
+      className={isOpen ? "filters task-filters open" : "filters task-filters"}
+      aria-label="Filter"
+      ref={box}
+    >
       <SearchField
         label="Search"
         placeholder="Id, argument, endpoint or error"
@@ -33,6 +41,9 @@ export function TaskFilters({ search, endpoints, deployments }: TaskFiltersProps
         value={text}
         onChange={(written) => change({ text: written })}
       />
+      <Button className="filters-toggle" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+        Filters{chosen > 0 && ` (${chosen})`}
+      </Button>
       <Field label="Time range">
         {(control) => (
           <select
@@ -95,6 +106,7 @@ export function TaskFilters({ search, endpoints, deployments }: TaskFiltersProps
           <span className="hidden">(show others, too)</span> ×
         </Button>
       )}
+      {children}
     </section>
   );
 }

@@ -7,7 +7,7 @@ import { useTaskPage } from "../../api/use-task-page.ts";
 import { Button } from "../../ui/button.tsx";
 import { Empty } from "../../ui/empty.tsx";
 import { StreamStatus } from "../../ui/stream-status.tsx";
-import { BulkActions } from "./bulk.tsx";
+import { SelectionActions } from "./bulk.tsx";
 import { useSelection } from "./selection.ts";
 import { TaskTable } from "./table.tsx";
 
@@ -31,24 +31,21 @@ export function TaskList({ filter, isFiltered, ofSeveral = false }: TaskListProp
   const { hasNextPage, isFetchingNextPage, fetchNextPage, isFetchNextPageError } = list;
   if (tasks.length === 0 && !hasNextPage) {
     return isFiltered ? (
-      <Empty inPage title="No task is like this">
-        <p>Choose something else above.</p>
+      <Empty inPage title="No tasks match">
+        <p>Change the filters above to see others.</p>
       </Empty>
     ) : (
       <Empty inPage title="No tasks yet">
         <p>
-          Calls that are submitted to an endpoint marked as a task are here until a day after their
-          end.
+          Calls of task endpoints are listed here, until a day after their end where their endpoint
+          says nothing else.
         </p>
       </Empty>
     );
   }
   return (
     <>
-      <div className="task-line">
-        <BulkActions selection={selection} filter={filter} />
-        <StreamStatus state={stream} />
-      </div>
+      <StreamStatus state={stream} />
       <TaskTable
         tasks={tasks}
         selection={selection}
@@ -69,6 +66,7 @@ export function TaskList({ filter, isFiltered, ofSeveral = false }: TaskListProp
         )}
         {!hasNextPage && tasks.length > MIN_TASKS_WITH_END && `All ${tasks.length} tasks are shown`}
       </p>
+      <SelectionActions selection={selection} />
     </>
   );
 }

@@ -65,7 +65,7 @@ export function TaskLog({ events: { lines, state } }: TaskLogProps) {
 
 function emptyText(lines: number, state: TaskEvents["state"]["kind"]): string {
   if (lines > 0) {
-    return "No line is like this.";
+    return "No lines match.";
   }
   return state === "ended"
     ? "It wrote no lines: functions write them with ctx.log, console.log and print."

@@ -20,7 +20,7 @@ const MAX_OVERSCAN = 12;
 /** The table asks for more when this many rows are left below the view, and not before anybody scrolls. */
 const MIN_ROWS_AHEAD = 30;
 
-const COLUMNS = ["Task", "State", "Endpoint", "Arguments", "Outcome", "Submitted", "Ran for"];
+const COLUMNS = ["Task", "State", "Endpoint", "Arguments", "Submitted", "Ran for"];
 
 interface TaskTableProps {
   readonly selection: TaskSelection;
@@ -59,20 +59,23 @@ export function TaskTable({ tasks, selection, ofSeveral, onEnd }: TaskTableProps
         <thead>
           <tr aria-rowindex={1}>
             <td className="task-check">
-              <input
-                type="checkbox"
-                aria-label="Select all that are shown"
-                checked={selection.size > 0 && selection.size === tasks.length}
-                ref={(input) => {
-                  if (input !== null) {
-                    input.indeterminate = selection.size > 0 && selection.size < tasks.length;
-                  }
-                }}
-                onChange={selection.toggleAll}
-              />
+              <label>
+                <input
+                  type="checkbox"
+                  aria-label="Select all that are shown"
+                  checked={selection.size > 0 && selection.size === tasks.length}
+                  ref={(input) => {
+                    if (input !== null) {
+                      input.indeterminate = selection.size > 0 && selection.size < tasks.length;
+                    }
+                  }}
+                  onChange={selection.toggleAll}
+                />
+                <span className="task-check-words">Select all</span>
+              </label>
             </td>
             {COLUMNS.map((name) => (
-              <th key={name} scope="col">
+              <th key={name} scope="col" className={name === "Ran for" ? "number" : undefined}>
                 {name}
               </th>
             ))}
@@ -148,43 +151,42 @@ const TaskRow = memo(function TaskRow({ task, row, ofSeveral, selection }: TaskR
         {ofSeveral && <span className="task-deployment">{deployment}/</span>}
         {endpoint}
       </td>
-      <td className="task-arguments" title={argumentsPreview}>
-        <code>{argumentsPreview === "{}" ? "" : argumentsPreview}</code>
-      </td>
-      <td className="task-outcome">
+      <td className="task-arguments">
         <Outcome task={task} />
+        <code title={argumentsPreview}>{argumentsPreview === "{}" ? "" : argumentsPreview}</code>
       </td>
       <td className="task-time">
         {createdAt !== undefined && <Time at={createdAt} style="narrow" />}
       </td>
-      <td className="task-took">
+      <td className="task-took number">
         {startedAt !== undefined && between(startedAt, finishedAt, Date.now())}
       </td>
     </tr>
   );
 });
 
-/** The error, or how far a task is that has not ended. */
+/** What comes before the arguments of a task: its error, or how far it is where it has not ended. */
 function Outcome({ task }: { readonly task: TaskJson }) {
   const { failure, status, progress, runAt } = task;
   if (failure !== undefined) {
     const text = failure.message || reasonOf(failure.reason);
     return (
-      <span className="task-error" title={text}>
+      <span className="task-outcome task-error" title={text}>
         {text}
       </span>
     );
   }
   if (isScheduled(task) && runAt !== undefined) {
     return (
-      <>
+      <span className="task-outcome">
         starts <Time at={runAt} />
-      </>
+      </span>
     );
   }
   if (status === "TASK_STATUS_RUNNING" && progress !== undefined) {
     const { fraction, message = "" } = progress;
-    return `${typeof fraction === "number" ? `${Math.round(fraction * 100)} % ` : ""}${message}`;
+    const share = typeof fraction === "number" ? `${Math.round(fraction * 100)} % ` : "";
+    return <span className="task-outcome">{`${share}${message}`}</span>;
   }
   return null;
 }

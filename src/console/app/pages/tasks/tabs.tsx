@@ -1,9 +1,10 @@
-/** The states as tabs, each with the number of its tasks. */
+/** The states to choose from, each with the number of its tasks. */
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { StateCountJson } from "../../../../../gen/tessera/v1/organization_task_pb.js";
 import { useOrganization } from "../../api/session.ts";
 import { countsOf, type TaskFilter } from "../../api/tasks.ts";
+import { Strip } from "../../ui/strip.tsx";
 import { readSearch, type TaskSearch, WORDS } from "./search.ts";
 
 const number = new Intl.NumberFormat("en");
@@ -17,7 +18,7 @@ interface StateTabsProps {
 export function StateTabs({ search, filter }: StateTabsProps) {
   const { data: counts } = useQuery(countsOf(useOrganization(), filter));
   return (
-    <nav className="state-tabs" aria-label="State">
+    <Strip className="pills states" label="State" current={search.status ?? "all"}>
       {[undefined, ...WORDS].map((word) => (
         <Link
           key={word ?? ""}
@@ -32,16 +33,13 @@ export function StateTabs({ search, filter }: StateTabsProps) {
           )}
         </Link>
       ))}
-    </nav>
+    </Strip>
   );
 }
 
 function Count({ count: { count = 0, isPartial = false } = {} }: { count?: StateCountJson }) {
   return (
-    <span
-      className="state-count"
-      title={isPartial ? "Only the newest tasks are counted" : undefined}
-    >
+    <span title={isPartial ? "Only the newest tasks are counted" : undefined}>
       {number.format(count)}
       {isPartial && "+"}
     </span>

@@ -15,7 +15,7 @@ import { between } from "../../ui/duration.ts";
 import { Loading } from "../../ui/loading.tsx";
 import { Notice } from "../../ui/notice.tsx";
 import { Page } from "../../ui/page.tsx";
-import { Time } from "../../ui/time.tsx";
+import { ExactTime, Time } from "../../ui/time.tsx";
 import { useFollowing } from "../../ui/use-following.ts";
 import { TaskActions } from "./actions.tsx";
 import { Arguments, CopyAsCurl } from "./arguments.tsx";
@@ -78,7 +78,7 @@ function TaskView({ name }: { readonly name: TaskName }) {
           {`It failed (${reasonOf(task.failure.reason)}): ${task.failure.message}`}
         </Notice>
       )}
-      <div className="run">
+      <div className={attempts.length > 1 ? "run" : "run single"}>
         <Waterfall task={task} chosen={attempt?.number} onChoose={setChosen} />
         {attempt === undefined ? (
           <Waiting task={task} />
@@ -87,13 +87,13 @@ function TaskView({ name }: { readonly name: TaskName }) {
         )}
       </div>
       <div className="given-and-got">
+        <Arguments name={name} endpoint={task.endpoint ?? ""} />
         {task.status === "TASK_STATUS_SUCCESS" && (
           <Result name={name} endpoint={task.endpoint ?? ""} />
         )}
         {task.status !== "TASK_STATUS_SUCCESS" && events.pieces.count > 0 && (
           <Pieces pieces={events.pieces} />
         )}
-        <Arguments name={name} endpoint={task.endpoint ?? ""} />
       </div>
       <Facts task={task} />
     </Page>
@@ -195,7 +195,7 @@ function Facts({ task }: { readonly task: TaskJson }) {
           ([term, at]) =>
             at !== undefined && (
               <Fact key={term} term={term}>
-                <Time at={at} />
+                <ExactTime at={at} />
               </Fact>
             ),
         )}

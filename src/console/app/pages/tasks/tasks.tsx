@@ -4,6 +4,7 @@ import { getRouteApi } from "@tanstack/react-router";
 import { deploymentsOf } from "../../api/deployments.ts";
 import { useOrganization } from "../../api/session.ts";
 import { Page } from "../../ui/page.tsx";
+import { AllActions } from "./bulk.tsx";
 import { TaskFilters } from "./filter.tsx";
 import { TaskList } from "./list.tsx";
 import { type TaskSearch, useFilter } from "./search.ts";
@@ -21,11 +22,13 @@ export function Tasks() {
   return (
     <Page
       title="Tasks"
-      description="Calls that wait, run or have ended, of all deployments."
+      description="Queued calls of all deployments."
       actions={<Views search={search} />}
     >
       <StateTabs search={search} filter={filter} />
-      <TaskFilters search={search} deployments={deployments.map(({ name = "" }) => name)} />
+      <TaskFilters search={search} deployments={deployments.map(({ name = "" }) => name)}>
+        <AllActions filter={filter} />
+      </TaskFilters>
       <TaskList isFiltered={Object.keys(search).length > 0} filter={filter} ofSeveral />
     </Page>
   );

@@ -45,7 +45,8 @@ export function Waterfall({ task, chosen, onChoose }: WaterfallProps) {
           const { attempt } = span;
           // An error that comes again is read once.
           const before = spans.slice(0, index).findLast((one) => one.attempt)?.attempt?.failure;
-          const bar = {
+          // One attempt is a strip, in which each span is as wide as it took.
+          const bar = numbers.length > 1 && {
             // The last one is seen as well, however short it is.
             marginInlineStart: `min(${share(span.fromMs - fromMs)}, 100% - 0.25rem)`,
             width: share(span.toMs - span.fromMs),
@@ -54,7 +55,7 @@ export function Waterfall({ task, chosen, onChoose }: WaterfallProps) {
             <>
               <span className="waterfall-name">{nameOf(span)}</span>
               <span className="waterfall-track" aria-hidden="true">
-                <span className={toneOf(span, task)} style={bar} />
+                <span className={toneOf(span, task)} style={bar || undefined} />
               </span>
               <span className="waterfall-time">
                 {duration(span.toMs - span.fromMs)}
@@ -63,7 +64,10 @@ export function Waterfall({ task, chosen, onChoose }: WaterfallProps) {
             </>
           );
           return (
-            <li key={`${span.kind}-${span.fromMs}`}>
+            <li
+              key={`${span.kind}-${span.fromMs}`}
+              style={{ flexGrow: (span.toMs - span.fromMs) / lengthMs }}
+            >
               {attempt === undefined ? (
                 <div className="waterfall-line">{line}</div>
               ) : (

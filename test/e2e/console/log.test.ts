@@ -9,6 +9,8 @@ import { ConsoleBrowser } from "./console-browser.ts";
 
 const skipped = leftOut(chromiumMissing);
 const EMAIL = "ada@example.com";
+/** How long the page waits for a word of the server. */
+const MAX_SILENCE_MS = 46_000;
 const LOG = "/o/acme/deployments/echo/log";
 
 /** Lines that are in the document at once: those in view, and a few. */
@@ -175,6 +177,21 @@ describe.skipIf(skipped)(`the log of a deployment in the console${skipped}`, () 
     await say("written meanwhile");
     await page.context().setOffline(false);
     await row(page, "written meanwhile").waitFor({ timeout: 20_000 });
+    await page.getByText("live", { exact: true }).waitFor();
+  });
+
+  it("says that it connects again where its connection was cut without a word", async () => {
+    await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
+    const { page } = person;
+    await page.clock.install();
+    await person.go(LOG);
+    await page.getByText("live", { exact: true }).waitFor();
+    await page.route("**/livez", (route) => route.abort());
+    await page.clock.fastForward(MAX_SILENCE_MS);
+    await page.getByText("reconnecting", { exact: true }).waitFor();
+    await page.unroute("**/livez");
+    await say("written in silence");
+    await row(page, "written in silence").waitFor({ timeout: 20_000 });
     await page.getByText("live", { exact: true }).waitFor();
   });
 

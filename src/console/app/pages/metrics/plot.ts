@@ -60,7 +60,14 @@ export const shown = (value: number | null | undefined, format: Format): string 
 const latestOf = (values: UPlot.AlignedData[number] | undefined): number | null | undefined =>
   Array.from(values ?? []).findLast((value) => value !== null);
 
-const moment = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const moment = new Intl.DateTimeFormat(undefined, {
+  month: "short",
+  day: "numeric",
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+  hourCycle: "h23",
+});
 
 export const dataOf = ({ times, lines }: Pick<Plotted, "times" | "lines">): UPlot.AlignedData => [
   [...times],

@@ -26,7 +26,7 @@ import { FirstSteps } from "./first-steps.tsx";
 import "./task-numbers.css";
 
 /** Of calls that failed, this share is worth more than a warning. */
-const BAD_SHARE = 0.05;
+const MIN_BAD_SHARE = 0.05;
 
 /** A task that has waited longer than this is worth a look. */
 const LONG_WAIT_MS = 300_000;
@@ -225,7 +225,7 @@ function Attention({
 }
 
 const isBad = ({ deployment: { status }, failed, calls }: Concern): boolean =>
-  status === "DEPLOYMENT_STATUS_FAILED" || failed > 0 || (calls?.share ?? 0) >= BAD_SHARE;
+  status === "DEPLOYMENT_STATUS_FAILED" || failed > 0 || (calls?.share ?? 0) >= MIN_BAD_SHARE;
 
 function Why({ concern: { deployment, isUnwell, failed, calls, waitedMs } }: { concern: Concern }) {
   const params = { organization: useOrganization(), deployment: deployment.name ?? "" };

@@ -78,7 +78,7 @@ function TaskView({ name }: { readonly name: TaskName }) {
           {`It failed (${reasonOf(task.failure.reason)}): ${task.failure.message}`}
         </Notice>
       )}
-      <div className={attempts.length > 1 ? "run" : "run single"}>
+      <div className={attempts.length > 1 ? "run" : "run one-attempt"}>
         <Waterfall task={task} chosen={attempt?.number} onChoose={setChosen} />
         {attempt === undefined ? (
           <Waiting task={task} />

@@ -215,7 +215,7 @@ const NoLines = () => (
       <strong>No lines yet.</strong> What the service prints appears here, and what happens to its
       workers. In a function:
     </p>
-    <Command text='console.log("Hello from the service");' />
+    <Command text='ctx.log.info("Hello from the service");' />
     <Command text='print("Hello from the service")' />
   </>
 );

@@ -58,7 +58,7 @@ export const PAGES: readonly ListedPage[] = [
   { path: deployment("/log"), heading: /: log$/, open: text(BACKWARDS) },
   { path: deployment("/settings"), heading: /: settings$/, open: text("No changes.") },
   { path: "/o/acme/tasks", heading: "Tasks", open: text("linger") },
-  { path: "/o/acme/tasks?error=none+has+this", heading: "Tasks", open: text("No task is like") },
+  { path: "/o/acme/tasks?error=none+has+this", heading: "Tasks", open: text("No tasks match") },
   { path: "/o/acme/models", heading: "Models", open: text("reader@1") },
   { path: "/o/acme/machines", heading: "Machines", open: text("a node of the platform") },
   { path: "/o/acme/tokens", heading: "API tokens", open: text(BACKWARDS) },

@@ -15,6 +15,7 @@ describe("the machines of an organization", () => {
       {
         name: "n1",
         joined: undefined,
+        node: undefined,
         labels: [],
         gpus: ["GPU 0"],
         loads: [{ deployment: "a", workers: 2, ready: 1, calls: 0 }],
@@ -24,6 +25,7 @@ describe("the machines of an organization", () => {
       {
         name: "box",
         joined: { platform: "linux-x64", version: "0.1.0" },
+        node: undefined,
         labels: ["gpu=h200"],
         gpus: [],
         loads: [
@@ -38,5 +40,24 @@ describe("the machines of an organization", () => {
 
   it("are none without a worker", () => {
     expect(machinesOf([])).toEqual([]);
+  });
+
+  it("of a node have what it says of itself, also where no worker of the organization runs", () => {
+    const nodes = [
+      { nodeId: "n2", startedAt: "5", facts: { maxWorkers: 8 } },
+      { nodeId: "n1", startedAt: "4" },
+    ];
+    const workers = [{ workerId: "1", node: "n1", deployment: "a", ready: true, startedAt: "6" }];
+    expect(
+      machinesOf(workers, nodes).map(({ name, node, loads, since }) => [
+        name,
+        node,
+        loads.length,
+        since,
+      ]),
+    ).toEqual([
+      ["n1", nodes[1], 1, "4"],
+      ["n2", nodes[0], 0, "5"],
+    ]);
   });
 });

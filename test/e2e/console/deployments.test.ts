@@ -177,18 +177,33 @@ describe.skipIf(skipped)(`deployments and people in the console${skipped}`, () =
     await using person = await ConsoleBrowser.open(browser, world.platform, { email: ADMIN });
     const { page } = person;
     await person.go("/o/acme/audit?action=deployment&subject=echo");
-    await page.getByRole("rowheader", { name: "deployment.deploy" }).first().waitFor();
-    expect(await page.getByRole("rowheader", { name: /^token/ }).count()).toBe(0);
-    await person.isSound();
-    const [saved] = await Promise.all([page.waitForEvent("download"), person.press("Save as CSV")]);
+    const event = (text: string) => page.getByRole("rowheader").filter({ hasText: text });
+    await event("Deployed echo, revision 2").waitFor();
+    expect(await event("Created the token").count()).toBe(0);
+    await page.locator("summary", { hasText: "Deployed echo, revision 2" }).press("Enter");
+    await page.getByRole("definition").getByText("deployment.deploy").waitFor();
+    await person.isSoundInAllWindows("audit");
+    await page.setViewportSize({ width: 1280, height: 800 });
+    const [saved] = await Promise.all([page.waitForEvent("download"), person.press("Export CSV")]);
     const text = await readFile(await saved.path(), "utf8");
     expect(text).toMatch(/^time,action,actor,.*\r\n.*"deployment\./);
-    await page.getByLabel("By").fill("nobody@example.com");
+    await page.getByLabel("Person or token").fill("nobody@example.com");
     await page.keyboard.press("Enter");
-    await page.getByText("No event is like this").waitFor();
+    await page.getByText("No events match").waitFor();
     expect(new URL(page.url()).search).toBe(
       "?actor=nobody%40example.com&action=deployment&subject=echo",
     );
+    await page.getByLabel("Person or token").fill("");
+    await page.keyboard.press("Enter");
+    await page.getByRole("link", { name: "Last 1 h" }).click();
+    await event("Deployed echo, revision 1").waitFor();
+    await page.getByLabel("Action").selectOption("API tokens");
+    await page.getByText("No events match").waitFor();
+    expect(Object.fromEntries(new URL(page.url()).searchParams)).toEqual({
+      action: "token",
+      subject: "echo",
+      range: "1h",
+    });
     await person.isSound();
   });
 

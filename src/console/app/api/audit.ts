@@ -1,12 +1,13 @@
 /** Reads of an organization's audit log. */
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
+import { boundsIn, RANGES, type RangeSearch, readRange } from "../ui/time-range.ts";
 import { organizations } from "./clients.ts";
 
 /** Events that are read at once; more come on demand. */
 const MAX_EVENTS_PER_PAGE = 100;
 
 /** Which events are listed, as the address has it. */
-export interface AuditSearch {
+export interface AuditSearch extends RangeSearch {
   readonly actor?: string;
   readonly action?: string;
   readonly subject?: string;
@@ -20,6 +21,7 @@ export function readAuditSearch(given: Record<string, unknown>): AuditSearch {
     ...(text(actor) && { actor }),
     ...(text(action) && { action }),
     ...(text(subject) && { subject }),
+    ...readRange(given),
   };
 }
 
@@ -37,14 +39,41 @@ export const historyOf = (organization: string, deployment: string, version: num
     },
   });
 
-export const auditOf = (organization: string, search: AuditSearch) =>
-  infiniteQueryOptions({
+/** A page, and the time from which events count: it is the same for all pages of a list. */
+interface AuditPage {
+  readonly pageToken: string;
+  readonly timeFrom?: string;
+}
+
+const firstPage: AuditPage = { pageToken: "" };
+
+export const auditOf = (organization: string, search: AuditSearch) => {
+  const { range, from: _from, to: _to, ...chosen } = search;
+  const bounds = boundsIn(search);
+  /** A range that ends now begins where it did when the first page was read. */
+  const startOf = (): string | undefined => {
+    const startMs = bounds?.fromMs ?? (range && Date.now() - RANGES[range][1] * 1_000);
+    return startMs === undefined ? undefined : new Date(startMs).toISOString();
+  };
+  return infiniteQueryOptions({
     queryKey: ["audit", organization, search],
-    queryFn: ({ pageParam, signal }) =>
-      organizations.listAuditEvents(
-        { organization, ...search, pageSize: MAX_EVENTS_PER_PAGE, pageToken: pageParam },
+    queryFn: async ({ pageParam, signal }) => {
+      const timeFrom = pageParam.timeFrom ?? startOf();
+      const read = await organizations.listAuditEvents(
+        {
+          ...{ organization, ...chosen, pageSize: MAX_EVENTS_PER_PAGE },
+          pageToken: pageParam.pageToken,
+          ...(timeFrom !== undefined && { timeFrom }),
+          ...(bounds !== undefined && { timeBefore: new Date(bounds.toMs).toISOString() }),
+        },
         { signal },
-      ),
-    initialPageParam: "",
-    getNextPageParam: ({ nextPageToken }) => nextPageToken || undefined,
+      );
+      return { ...read, timeFrom };
+    },
+    initialPageParam: firstPage,
+    getNextPageParam: ({ nextPageToken, timeFrom }): AuditPage | undefined =>
+      nextPageToken
+        ? { pageToken: nextPageToken, ...(timeFrom !== undefined && { timeFrom }) }
+        : undefined,
   });
+};

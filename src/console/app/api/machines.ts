@@ -6,8 +6,8 @@ import type {
 } from "../../../../gen/tessera/v1/deployment_pb.js";
 import { deployments } from "./clients.ts";
 
-/** Deployments whose workers are read: those with most workers. */
-export const MAX_DEPLOYMENTS_WITH_WORKERS = 50;
+/** Deployments whose workers are read at first, and with each press for more: those with most workers. */
+export const DEPLOYMENTS_WITH_WORKERS = 50;
 
 /** Calls under way for them. */
 const MAX_WORKER_CALLS_AT_ONCE = 4;
@@ -19,13 +19,17 @@ const MACHINES_REFRESH_MS = 10_000;
 const hasWorkers = ({ workers = 0, placements = [], status }: DeploymentJson): boolean =>
   workers > 0 || placements.length > 0 || status === "DEPLOYMENT_STATUS_STARTING";
 
-/** The workers of the deployments that have most of them. */
-export const allWorkersOf = (organization: string, listed: readonly DeploymentJson[]) => {
+/** The workers of the `limit` deployments that have most of them. */
+export const allWorkersOf = (
+  organization: string,
+  listed: readonly DeploymentJson[],
+  limit: number,
+) => {
   const names = listed
     .filter(hasWorkers)
     .toSorted((one, other) => (other.workers ?? 0) - (one.workers ?? 0))
     .map(({ name = "" }) => name);
-  const asked = names.slice(0, MAX_DEPLOYMENTS_WITH_WORKERS);
+  const asked = names.slice(0, limit);
   return queryOptions({
     queryKey: ["all-workers", organization, asked],
     queryFn: async ({ signal }) => {

@@ -1,11 +1,14 @@
-/** The machines that run the workers of an organization, and for operators the nodes as a whole. */
+/** The machines that run the workers of an organization; operators see every node, and how full it is. */
 import { keepPreviousData, useQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
+import { useState } from "react";
 import { deploymentsOf } from "../../api/deployments.ts";
-import { allWorkersOf, MAX_DEPLOYMENTS_WITH_WORKERS } from "../../api/machines.ts";
+import { allWorkersOf, DEPLOYMENTS_WITH_WORKERS } from "../../api/machines.ts";
+import { nodes } from "../../api/operator.ts";
 import { useOrganization, usePerson } from "../../api/session.ts";
 import { storageUseOf } from "../../api/storage.ts";
 import { joinCommand } from "../../api/workers.ts";
+import { Button } from "../../ui/button.tsx";
 import { Command } from "../../ui/command.tsx";
 import { counted } from "../../ui/counted.ts";
 import { DataTable } from "../../ui/data-table.tsx";
@@ -13,38 +16,48 @@ import { Empty } from "../../ui/empty.tsx";
 import { Loading } from "../../ui/loading.tsx";
 import { Page } from "../../ui/page.tsx";
 import { bytes } from "../../ui/quantity.ts";
-import { Status } from "../../ui/status.tsx";
+import { Share } from "../../ui/share.tsx";
 import { Time } from "../../ui/time.tsx";
-import { Nodes } from "../operator/nodes.tsx";
+import { Gpus, Loads, MachineName, MachineState, Workers } from "./cells.tsx";
 import { type MachineUse, machinesOf } from "./grouping.ts";
 import "./machines.css";
 
 export function Machines() {
-  const { isOperator } = usePerson();
+  const [isJoining, setJoining] = useState(false);
   return (
-    <Page title="Machines" description="What runs the workers of this organization.">
+    <Page
+      title="Machines"
+      description="Nodes of the platform and machines that joined, with the workers of this organization."
+      actions={
+        <Button aria-expanded={isJoining} onClick={() => setJoining(!isJoining)}>
+          Join a machine
+        </Button>
+      }
+    >
+      {isJoining && <Joining />}
       <WorkersByMachine />
-      {isOperator && <Nodes />}
       <Storage />
-      <Joining />
     </Page>
   );
 }
 
 function WorkersByMachine() {
   const organization = useOrganization();
+  const { isOperator } = usePerson();
+  const [limit, setLimit] = useState(DEPLOYMENTS_WITH_WORKERS);
   const { data: listed } = useSuspenseQuery(deploymentsOf(organization));
   const { data } = useQuery({
-    ...allWorkersOf(organization, listed),
+    ...allWorkersOf(organization, listed, limit),
     placeholderData: keepPreviousData,
   });
-  if (data === undefined) {
+  const { data: all } = useQuery({ ...nodes, enabled: isOperator });
+  if (data === undefined || (isOperator && all === undefined)) {
     return <Loading />;
   }
-  const machines = machinesOf(data.workers);
+  const machines = machinesOf(data.workers, all);
   if (machines.length === 0) {
     return (
-      <Empty inPage title="No worker runs now">
+      <Empty inPage title="No workers are running">
         <p>Workers start with the next call, or when a machine joins.</p>
       </Empty>
     );
@@ -58,81 +71,82 @@ function WorkersByMachine() {
         label="Machines with their workers"
         items={machines}
         keyOf={({ name, joined }) => `${name} ${joined?.platform}`}
-        columns={[
-          { name: "Machine", cell: (machine) => <Name of={machine} /> },
-          { name: "State", cell: (machine) => <State of={machine} /> },
-          { name: "Runs", cell: (machine) => <Loads of={machine} /> },
-          {
-            name: "Calls",
-            cell: ({ loads }) => loads.reduce((sum, { calls }) => sum + calls, 0),
-          },
-          { name: "Labels", cell: ({ labels }) => labels.join(", ") || "none" },
-          ...(machines.some(({ gpus }) => gpus.length > 0)
-            ? [{ name: "GPUs", cell: (machine: MachineUse) => <Gpus of={machine} /> }]
-            : []),
-          { name: "Since", cell: ({ since }) => since !== undefined && <Time at={since} /> },
-        ]}
+        columns={columnsFor(machines)}
       />
       {data.leftOut > 0 && (
-        <p className="secondary">
-          These run the {MAX_DEPLOYMENTS_WITH_WORKERS} deployments with most workers;{" "}
-          {counted(data.leftOut, "more deployment")} can be seen each on its own page.
+        <p className="result-line">
+          <span className="secondary">
+            {counted(data.leftOut, "more deployment")} with fewer workers not read yet.
+          </span>
+          <Button onClick={() => setLimit(limit + DEPLOYMENTS_WITH_WORKERS)}>Read more</Button>
         </p>
       )}
     </section>
   );
 }
 
+/** Those that some machine has a value for. */
+function columnsFor(machines: readonly MachineUse[]) {
+  const some = (has: (machine: MachineUse) => boolean) => machines.some(has);
+  const factsOf = ({ node }: MachineUse) => node?.facts;
+  return [
+    { name: "Machine", cell: (machine: MachineUse) => <MachineName of={machine} /> },
+    { name: "State", cell: (machine: MachineUse) => <MachineState of={machine} /> },
+    ...(some((one) => one.joined !== undefined || factsOf(one) !== undefined)
+      ? [
+          {
+            name: "Version",
+            cell: (one: MachineUse) => factsOf(one)?.version ?? one.joined?.version,
+          },
+        ]
+      : []),
+    { name: "Workers", cell: (machine: MachineUse) => <Workers of={machine} /> },
+    ...(some((one) => factsOf(one) !== undefined)
+      ? [
+          { name: "Memory", cell: (machine: MachineUse) => <Memory of={machine} /> },
+          { name: "Disk", cell: (machine: MachineUse) => <Disk of={machine} /> },
+        ]
+      : []),
+    ...(some(({ gpus, node }) => gpus.length > 0 || (node?.facts?.gpus ?? []).length > 0)
+      ? [{ name: "GPUs", cell: (machine: MachineUse) => <Gpus of={machine} /> }]
+      : []),
+    { name: "Runs", cell: (machine: MachineUse) => <Loads of={machine} /> },
+    {
+      name: "Since",
+      cell: ({ since }: MachineUse) => since !== undefined && <Time at={since} style="narrow" />,
+    },
+  ];
+}
+
 interface OfMachine {
   readonly of: MachineUse;
 }
 
-function Name({ of: { name, joined } }: OfMachine) {
-  const about = joined === undefined ? "a node of the platform" : "joined";
+/** What its workers use of what they may. */
+function Memory({ of: { node } }: OfMachine) {
+  const { memoryBytes, maxMemoryBytes } = node?.facts ?? {};
+  if (maxMemoryBytes === undefined) {
+    return null;
+  }
+  const [used, limit] = [Number(memoryBytes ?? 0), Number(maxMemoryBytes)] as const;
   return (
-    <>
-      {name}
-      <span className="secondary">
-        {[about, joined?.platform, joined?.version].filter(Boolean).join(", ")}
-      </span>
-    </>
+    <Share used={used} limit={limit}>
+      {`${bytes(used)} of ${bytes(limit)}`}
+    </Share>
   );
 }
 
-function State({ of: { loads, faults } }: OfMachine) {
-  const all = loads.reduce((sum, { workers }) => sum + workers, 0);
-  const ready = loads.reduce((sum, load) => sum + load.ready, 0);
+function Disk({ of: { node } }: OfMachine) {
+  const [free, all] = [node?.facts?.freeDiskBytes, node?.facts?.diskBytes].map((text) =>
+    Number(text ?? 0),
+  ) as [number, number];
   return (
-    <>
-      <Status tone={faults.length > 0 ? "bad" : ready === all ? "good" : "working"}>
-        {ready === all ? "ready" : `${ready} of ${all} ready`}
-      </Status>
-      {faults.map((fault) => (
-        <span key={fault} className="secondary">
-          {fault}
-        </span>
-      ))}
-    </>
+    all > 0 && (
+      <Share used={all - free} limit={all}>
+        {`${bytes(free)} free`}
+      </Share>
+    )
   );
-}
-
-function Loads({ of: { loads } }: OfMachine) {
-  const organization = useOrganization();
-  return loads.map(({ deployment, workers }) => (
-    <div key={deployment}>
-      <Link to="/o/$organization/deployments/$deployment" params={{ organization, deployment }}>
-        {deployment}
-      </Link>{" "}
-      <span className="machine-workers">{counted(workers, "worker")}</span>
-    </div>
-  ));
-}
-
-function Gpus({ of: { gpus } }: OfMachine) {
-  return gpus.map((gpu, index) => (
-    // biome-ignore lint/suspicious/noArrayIndexKey: two workers may have equal shares of one GPU
-    <div key={`${gpu} ${index}`}>{gpu}</div>
-  ));
 }
 
 /** How much of its storage the organization has used, and what takes it. */
@@ -147,16 +161,19 @@ function Storage() {
     use.limitBytes,
     use.modelBytes,
     use.unusedBytes,
-  ].map((text) => Number(text ?? 0));
+  ].map((text) => Number(text ?? 0)) as [number, number, number, number];
+  const parts = [
+    models > 0 && `${bytes(models)} of models`,
+    unused > 0 && `${bytes(unused)} of unreferenced files, deleted when no deploy needs them`,
+  ].filter((part) => part !== false);
   return (
     <section aria-labelledby="storage">
       <h2 id="storage">Storage</h2>
       <div className="storage-used">
-        <meter aria-labelledby="storage-said" max={limit} high={(limit ?? 0) * 0.9} value={used} />
-        <p id="storage-said">
-          {bytes(used ?? 0)} of {bytes(limit ?? 0)} used: {bytes(models ?? 0)} by models,{" "}
-          {bytes(unused ?? 0)} by no revision, which goes when no deploy needs it.
-        </p>
+        <Share used={used} limit={limit}>
+          {`${bytes(used)} of ${bytes(limit)} used`}
+        </Share>
+        {parts.length > 0 && <p className="secondary">{parts.join("; ")}</p>}
       </div>
       {use.deployments !== undefined && use.deployments.length > 0 && (
         <DataTable
@@ -175,8 +192,8 @@ function Storage() {
                 </Link>
               ),
             },
-            { name: "Revisions kept", cell: ({ revisions = 0 }) => revisions },
-            { name: "Their files", cell: (one) => bytes(Number(one.bytes ?? 0)) },
+            { name: "Revisions", cell: ({ revisions = 0 }) => revisions },
+            { name: "Size", cell: (one) => bytes(Number(one.bytes ?? 0)) },
           ]}
         />
       )}
@@ -187,14 +204,14 @@ function Storage() {
 function Joining() {
   const organization = useOrganization();
   return (
-    <section aria-labelledby="joining">
+    <section aria-labelledby="joining" className="card">
       <h2 id="joining">Join a machine</h2>
       <p className="secondary">
-        A machine with a GPU, or one beside the data, joins with one command and{" "}
+        A machine with a GPU, or one beside the data, joins a deployment with this command and{" "}
         <Link to="/o/$organization/tokens" params={{ organization }}>
           a worker token
         </Link>
-        . It needs no open port.
+        . It needs no open port, and leaves with Ctrl-C once its calls have ended.
       </p>
       <Command text={joinCommand("DEPLOYMENT")} />
     </section>

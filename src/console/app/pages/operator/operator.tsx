@@ -1,39 +1,80 @@
-/** The platform as its operators see it: nodes, organizations and the database. */
+/** The platform as its operators see it: how it is, its organizations and its database. */
 import { useSuspenseInfiniteQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { OperatedOrganizationJson } from "../../../../../gen/tessera/v1/operator_pb.js";
-import { allOrganizations, platform } from "../../api/operator.ts";
+import { allOrganizations, nodes, platform } from "../../api/operator.ts";
 import { useOrganization, usePerson } from "../../api/session.ts";
 import { Button } from "../../ui/button.tsx";
 import { Command } from "../../ui/command.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
+import { between } from "../../ui/duration.ts";
 import { Empty } from "../../ui/empty.tsx";
-import { Facts } from "../../ui/facts.tsx";
+import { Numbers } from "../../ui/numbers.tsx";
 import { Page } from "../../ui/page.tsx";
 import { bytes } from "../../ui/quantity.ts";
 import { Time } from "../../ui/time.tsx";
+import { momentText } from "../../ui/time-range.ts";
+import { useNow } from "../../ui/use-now.ts";
+
+/** How often the uptime is told anew. */
+const UPTIME_REFRESH_MS = 10_000;
 
 export function Operator() {
   const { isOperator } = usePerson();
   const organization = useOrganization();
   return (
-    <Page title="Platform" description="Who is on it, and its database.">
+    <Page
+      title="Platform"
+      description="Organizations, version and database of this installation."
+      actions={
+        isOperator && (
+          <Link className="button" to="/o/$organization/machines" params={{ organization }}>
+            Machines
+          </Link>
+        )
+      }
+    >
       {isOperator ? (
         <>
-          <p className="secondary">
-            Its nodes are among the{" "}
-            <Link to="/o/$organization/machines" params={{ organization }}>
-              machines
-            </Link>
-            .
-          </p>
+          <State />
           <Organizations />
-          <Database />
         </>
       ) : (
         <OperatorsOnly />
       )}
     </Page>
+  );
+}
+
+function State() {
+  const { version = "", database = {} } = useSuspenseQuery(platform).data;
+  const { data: listed } = useSuspenseQuery(nodes);
+  const nowMs = useNow(UPTIME_REFRESH_MS);
+  const draining = listed.filter(({ facts }) => facts?.draining === true).length;
+  const [oldest] = listed.flatMap(({ startedAt }) => startedAt ?? []).sort();
+  return (
+    <Numbers
+      label="State of the platform"
+      numbers={[
+        { name: "Version", value: version },
+        {
+          name: "Nodes ready",
+          value: `${listed.length - draining} of ${listed.length}`,
+          isBad: draining > 0,
+          ...(draining > 0 && { note: `${draining} draining` }),
+        },
+        {
+          name: "Database",
+          value: bytes(Number(database.sizeBytes ?? 0)),
+          note: `${database.kind} ${database.version}, schema ${database.schemaVersion}`,
+        },
+        {
+          name: "Uptime",
+          value: oldest === undefined ? "unknown" : between(oldest, undefined, nowMs),
+          ...(oldest !== undefined && { note: `since ${momentText(oldest)}` }),
+        },
+      ]}
+    />
   );
 }
 
@@ -70,7 +111,7 @@ function Organizations() {
           { name: "Members", cell: ({ members = 0 }) => members },
           { name: "Deployments", cell: ({ deployments = 0 }) => deployments },
           { name: "Monitoring tokens", cell: (one) => <Monitoring one={one} /> },
-          { name: "Links of invitations", cell: (one) => allowed(one.invitationLinksEnabled) },
+          { name: "Invite links", cell: (one) => onOff(one.invitationLinksEnabled) },
           {
             name: "Created",
             cell: ({ createdAt }) => createdAt !== undefined && <Time at={createdAt} />,
@@ -90,7 +131,7 @@ function Monitoring({ one }: { readonly one: OperatedOrganizationJson }) {
   const { monitoringEnabled, monitoringAskedAt: askedAt, monitoringAskedBy } = one;
   return (
     <>
-      {allowed(monitoringEnabled)}
+      {onOff(monitoringEnabled)}
       {askedAt !== undefined && (
         <span className="secondary">
           Asked for by <bdi>{monitoringAskedBy}</bdi> <Time at={askedAt} />
@@ -100,21 +141,4 @@ function Monitoring({ one }: { readonly one: OperatedOrganizationJson }) {
   );
 }
 
-const allowed = (is: boolean | undefined): string => (is ? "allowed" : "not allowed");
-
-function Database() {
-  const { version = "", database = {} } = useSuspenseQuery(platform).data;
-  return (
-    <section aria-labelledby="database">
-      <h2 id="database">Database</h2>
-      <Facts
-        entries={{
-          Program: `${database.kind} ${database.version}`,
-          Size: bytes(Number(database.sizeBytes ?? 0)),
-          Schema: `version ${database.schemaVersion}`,
-          "Tessera here": version,
-        }}
-      />
-    </section>
-  );
-}
+const onOff = (is: boolean | undefined): string => (is ? "on" : "off");

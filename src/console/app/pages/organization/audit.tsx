@@ -1,19 +1,26 @@
-/** The audit log: who did what, from where. */
-import { useSuspenseInfiniteQuery } from "@tanstack/react-query";
+/** The audit log: who did what, when, from where. */
+import { useQuery, useSuspenseInfiniteQuery } from "@tanstack/react-query";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
-import { Fragment } from "react";
+import { Suspense } from "react";
 import type { AuditEventJson } from "../../../../../gen/tessera/v1/organization_pb.js";
 import { type AuditSearch, auditOf, readAuditSearch } from "../../api/audit.ts";
 import { csvOf } from "../../api/audit-csv.ts";
+import { membersOf } from "../../api/members.ts";
 import { useOrganization, usePerson } from "../../api/session.ts";
 import { AdminsOnly } from "../../ui/admins-only.tsx";
 import { Button } from "../../ui/button.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
 import { Empty } from "../../ui/empty.tsx";
+import { Field } from "../../ui/field.tsx";
+import { Loading } from "../../ui/loading.tsx";
 import { Page } from "../../ui/page.tsx";
+import { RangePicker } from "../../ui/range-picker.tsx";
 import { save } from "../../ui/save.ts";
 import { SearchField } from "../../ui/search-field.tsx";
 import { Time } from "../../ui/time.tsx";
+import { momentText } from "../../ui/time-range.ts";
+import { ACTION_KINDS, wordsOf } from "./audit-words.ts";
+import "./audit.css";
 
 const route = getRouteApi("/signed-in/o/$organization/audit");
 
@@ -21,11 +28,23 @@ export function Audit() {
   const search: AuditSearch = route.useSearch();
   const { isAdmin } = usePerson();
   return (
-    <Page title="Audit log" description="What people and tokens did here, newest first.">
+    <Page
+      title="Audit log"
+      description="What people and tokens did here, newest first."
+      actions={
+        isAdmin && (
+          <Suspense>
+            <Export search={search} />
+          </Suspense>
+        )
+      }
+    >
       {isAdmin ? (
         <>
           <AuditFilter search={search} />
-          <Events search={search} />
+          <Suspense fallback={<Loading />}>
+            <Events search={search} />
+          </Suspense>
         </>
       ) : (
         <AdminsOnly />
@@ -34,85 +53,143 @@ export function Audit() {
   );
 }
 
-function AuditFilter({ search }: { readonly search: AuditSearch }) {
+interface AuditProps {
+  readonly search: AuditSearch;
+}
+
+/** Those that are shown, as a file for spreadsheets. */
+function Export({ search }: AuditProps) {
+  const organization = useOrganization();
+  const { data } = useSuspenseInfiniteQuery(auditOf(organization, search));
+  const events = data.pages.flatMap((page) => page.auditEvents ?? []);
+  return (
+    <Button
+      disabled={events.length === 0}
+      onClick={() => save(csvOf(events), `${organization}-audit.csv`, "text/csv")}
+    >
+      Export CSV
+    </Button>
+  );
+}
+
+function AuditFilter({ search }: AuditProps) {
   const navigate = useNavigate();
+  const { data: members = [] } = useQuery(membersOf(useOrganization()));
   const change = (changed: AuditSearch) =>
     void navigate({ to: ".", search: readAuditSearch({ ...search, ...changed }), replace: true });
+  const { action = "" } = search;
   return (
-    <section className="filters" aria-label="Filter">
-      <SearchField
-        label="What, such as token"
-        value={search.action}
-        maxLength={63}
-        onChange={(action) => change({ action: action.trim().toLowerCase() })}
-      />
+    <section className="filters audit-filters" aria-label="Filter">
       <SearchField
         label="Subject"
+        placeholder="Such as summarizer"
         value={search.subject}
         onChange={(subject) => change({ subject })}
       />
-      <SearchField label="By" value={search.actor} onChange={(actor) => change({ actor })} />
+      <Field label="Action">
+        {(control) => (
+          <select
+            {...control}
+            value={action}
+            onChange={({ target }) => change({ action: target.value })}
+          >
+            <option value="">All actions</option>
+            {action !== "" && !Object.hasOwn(ACTION_KINDS, action) && (
+              <option value={action}>{action}</option>
+            )}
+            {Object.entries(ACTION_KINDS).map(([kind, label]) => (
+              <option key={kind} value={kind}>
+                {label}
+              </option>
+            ))}
+          </select>
+        )}
+      </Field>
+      <SearchField
+        label="Person or token"
+        placeholder="Anyone"
+        value={search.actor}
+        suggestions={[...members.map(({ email = "" }) => email), "operator"]}
+        onChange={(actor) => change({ actor })}
+      />
+      <RangePicker search={search} standard="all" />
     </section>
   );
 }
 
-function Events({ search }: { readonly search: AuditSearch }) {
+function Events({ search }: AuditProps) {
   const organization = useOrganization();
   const list = useSuspenseInfiniteQuery(auditOf(organization, search));
   const events = list.data.pages.flatMap((page) => page.auditEvents ?? []);
   if (events.length === 0 && !list.hasNextPage) {
     return (
-      <Empty inPage title="No event is like this">
-        <p>Choose something else above.</p>
+      <Empty inPage title="No events match">
+        <p>Choose another subject, action, person or time range.</p>
       </Empty>
     );
   }
   return (
-    <>
+    <div className="audit">
       <DataTable
         label="Events"
         items={events}
         keyOf={({ eventId = "" }) => eventId}
         columns={[
-          { name: "What", cell: ({ action }) => <code>{action}</code> },
-          { name: "Subject", cell: (event) => <Subject event={event} /> },
-          { name: "By", cell: ({ actor }) => actor },
-          { name: "From", cell: ({ address }) => address },
-          { name: "When", cell: ({ time }) => time !== undefined && <Time at={time} /> },
+          { name: "Event", cell: (event) => <What event={event} /> },
+          { name: "By", cell: ({ actor }) => <bdi>{actor}</bdi> },
+          { name: "From", cell: ({ address }) => address && <code>{address}</code> },
+          { name: "Time", cell: ({ time }) => time !== undefined && <When at={time} /> },
         ]}
       />
-      <div className="result-line">
-        {list.hasNextPage && (
-          <Button isBusy={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
-            Show more
-          </Button>
-        )}
-        <Button
-          kind="quiet"
-          onClick={() => save(csvOf(events), `${organization}-audit.csv`, "text/csv")}
-        >
-          Save as CSV
+      {list.hasNextPage && (
+        <Button isBusy={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
+          Show more
         </Button>
-      </div>
+      )}
+    </div>
+  );
+}
+
+function When({ at }: { readonly at: string }) {
+  return (
+    <>
+      <Time at={at} />
+      <span className="secondary audit-exact">{momentText(at)}</span>
     </>
   );
 }
 
-function Subject({ event: { subject, details = {} } }: { readonly event: AuditEventJson }) {
-  const shown = Object.entries(details);
+/** The event as a sentence; opened, as the API has it. */
+function What({ event }: { readonly event: AuditEventJson }) {
+  const { before, subject, after, more } = wordsOf(event);
+  const { action = "", subjectId = "", eventId = "", details = {} } = event;
+  const entries = { action, subject: event.subject ?? "", "subject id": subjectId, ...details };
   return (
-    <>
-      {subject}
-      {shown.length > 0 && (
-        <span className="secondary">
-          {shown.map(([name, value], index) => (
-            <Fragment key={name}>
-              {index > 0 && ", "}
-              {name}: <bdi>{value}</bdi>
-            </Fragment>
-          ))}
-        </span>
-      )}
-    </>
+    <details className="audit-event">
+      <summary>
+        <bdi>
+          {before}
+          {subject !== "" && <bdi className="audit-subject">{subject}</bdi>}
+          {after}
+        </bdi>
+        {more.length > 0 && (
+          <span className="secondary">
+            {more.map((text) => (
+              <bdi key={text}>{text}</bdi>
+            ))}
+          </span>
+        )}
+      </summary>
+      <dl>
+        {Object.entries({ ...entries, "event id": eventId }).map(([name, value]) => (
+          <div key={name}>
+            <dt>{name.replaceAll("_", " ")}</dt>
+            <dd>
+              <bdi>{value || "none"}</bdi>
+            </dd>
+          </div>
+        ))}
+      </dl>
+    </details>
   );
 }

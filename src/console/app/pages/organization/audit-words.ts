@@ -1,0 +1,130 @@
+/** Events of the audit log in sentences. */
+import type { AuditEventJson } from "../../../../../gen/tessera/v1/organization_pb.js";
+import { dateText } from "../../ui/time-range.ts";
+
+/** What happened, by its action: `{}` is the subject, and a name in braces is a detail. */
+const SENTENCES: Readonly<Record<string, string>> = {
+  "deployment.create": "Created the deployment {}",
+  "deployment.deploy": "Deployed {}, revision {revision}",
+  "deployment.roll_back": "Rolled {} back to revision {to}",
+  "deployment.update": "Changed the settings of {}",
+  "deployment.update_secrets": "Changed the secrets of {}",
+  "deployment.confirm_secrets": "Confirmed the secrets of {}",
+  "deployment.start": "Started {}",
+  "deployment.stop": "Stopped {}",
+  "deployment.delete": "Deleted the deployment {}",
+  "worker.secrets": "Gave secrets of {} to a worker",
+  "token.create": "Created the token {}",
+  "token.update": "Changed the token {}",
+  "token.rotate": "Rotated the token {}",
+  "token.reveal": "Viewed the value of the token {}",
+  "token.delete": "Deleted the token {}",
+  "model.push": "Pushed the model {}, version {version}",
+  "model.import": "Imported the model {}, version {version}",
+  "model.delete": "Deleted the model {}, version {version}",
+  "member.join": "Joined as {role}",
+  "member.update": "Changed the role of {} to {role}",
+  "member.remove": "Removed the member {}",
+  "member.leave": "Left the organization",
+  "invitation.create": "Invited {} as {role}",
+  "invitation.delete": "Withdrew the invitation of {}",
+  "organization.create": "Created the organization {}",
+  "organization.update": "Changed the organization {}",
+  "organization.ask_for_monitoring": "Asked for monitoring tokens",
+  "webhook.create": "Created the webhook {}",
+  "webhook.update": "Changed the webhook {}",
+  "webhook.rotate": "Rotated the secret of the webhook {}",
+  "webhook.test": "Tested the webhook {}",
+  "webhook.redeliver": "Sent a delivery of the webhook {} again",
+  "webhook.delete": "Deleted the webhook {}",
+  sign_in: "Signed in",
+  "sign_in.failed": "Failed to sign in as {}",
+  sign_out: "Signed out",
+  "session.end": "Ended a session of {}",
+  "login.authorize": "Logged in the command line on {host_name}",
+  "login.approve": "Connected the device {host_name}",
+  "login.deny": "Refused the device {host_name}",
+  "password.change": "Changed the password of {}",
+  "email.verify": "Verified the address {}",
+  "identity.link": "Linked an identity to {}",
+  "display_name.change": "Changed the name of {}",
+  "operator.grant": "Made {} an operator",
+  "operator.revoke": "Ended {} being an operator",
+  "keys.rotate": "Rotated the platform's keys",
+};
+
+/** The kinds of actions that the log is filtered by: the first words of their names. */
+export const ACTION_KINDS: Readonly<Record<string, string>> = {
+  deployment: "Deployments",
+  token: "API tokens",
+  model: "Models",
+  member: "Members",
+  invitation: "Invitations",
+  organization: "Organization",
+  sign_in: "Sign-ins",
+  "sign_in.failed": "Failed sign-ins",
+  session: "Sessions",
+  login: "Logins of programs",
+  password: "Passwords",
+  webhook: "Webhooks",
+  worker: "Workers",
+  operator: "Operators",
+};
+
+/** Characters of a detail in the line below a sentence; the opened event has all. */
+const MAX_SHORT_CHARACTERS = 40;
+
+/** Of a digest so many say which it is. */
+const DIGEST_CHARACTERS = 8;
+
+export interface AuditWords {
+  /** The sentence up to its subject, the subject, and the rest. */
+  readonly before: string;
+  readonly subject: string;
+  readonly after: string;
+  /** What the sentence leaves out, such as `digest 37d07596` and `token npm-start`. */
+  readonly more: readonly string[];
+}
+
+/** An event in words; one of an action that is not known by the name of the action. */
+export function wordsOf({ action = "", subject = "", details = {} }: AuditEventJson): AuditWords {
+  const sentence = SENTENCES[action] ?? `${action} {}`;
+  const told = new Set([...sentence.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => name));
+  const filled = (text: string): string =>
+    text.replace(/\{(\w+)\}/g, (_, name: string) => details[name] || "unknown");
+  const [before = "", after] = sentence.split("{}");
+  return {
+    before: filled(before),
+    subject: after === undefined ? "" : subject,
+    after: filled(after ?? ""),
+    more: Object.entries(details).flatMap(([name, value]) =>
+      told.has(name) || value === "" || value === subject || /_ids?$/.test(name)
+        ? []
+        : [short(name, value)],
+    ),
+  };
+}
+
+/** Names and values that are words of this API alone. */
+const WORDS: Readonly<Record<string, string>> = {
+  "authorization true": "protected",
+  "authorization false": "public",
+  "setup true": "at the setup",
+};
+
+function short(name: string, value: string): string {
+  const words = name === "by_token" ? "token" : name.replaceAll("_", " ");
+  const whole = `${words} ${value}`;
+  if (WORDS[whole] !== undefined) {
+    return WORDS[whole];
+  }
+  if (name === "digest") {
+    return `${words} ${value.slice(0, DIGEST_CHARACTERS)}`;
+  }
+  if (/^\d{4}-\d{2}-\d{2}T[\d:.]+Z$/.test(value)) {
+    return `${words} ${dateText(value)}`;
+  }
+  return value.length > MAX_SHORT_CHARACTERS
+    ? `${words} ${value.slice(0, MAX_SHORT_CHARACTERS)}…`
+    : `${words} ${value.replaceAll("_", " ")}`;
+}

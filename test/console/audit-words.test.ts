@@ -1,0 +1,52 @@
+import { globSync, readFileSync } from "node:fs";
+import { expect, it } from "vitest";
+import { ACTION_KINDS, wordsOf } from "../../src/console/app/pages/organization/audit-words.ts";
+
+const sentence = (event: Parameters<typeof wordsOf>[0]): string => {
+  const { before, subject, after } = wordsOf(event);
+  return `${before}${subject}${after}`;
+};
+
+/** The actions that the server writes. */
+const ACTIONS = globSync("src/{api,auth,storage,server}/**/*.ts").flatMap((file) =>
+  [...readFileSync(file, "utf8").matchAll(/\baction: ([^,;{}]*"[a-z_.]+"[^,;{}]*)/g)].flatMap(
+    ([, value = ""]) =>
+      [...value.matchAll(/(?<!=== )"([a-z_]+(?:\.[a-z_]+)?)"/g)].map(([, name = ""]) => name),
+  ),
+);
+
+it("every action of the audit log is told in a sentence", () => {
+  expect(ACTIONS.length).toBeGreaterThan(30);
+  expect(ACTIONS.filter((action) => sentence({ action, subject: "x" }).startsWith(action))).toEqual(
+    [],
+  );
+});
+
+it("every kind of action that the log is filtered by is of some action", () => {
+  const isOfSome = (kind: string) =>
+    ACTIONS.some((action) => action === kind || action.startsWith(`${kind}.`));
+  expect(Object.keys(ACTION_KINDS).filter((kind) => !isOfSome(kind))).toEqual([]);
+});
+
+it("a deploy is told with its revision, and the rest of it in short", () => {
+  const details = {
+    revision: "3",
+    digest: "37d07596aaaa",
+    authorization: "true",
+    memory_mib: "512",
+    by_token: "ci",
+    by_token_id: "0192",
+  };
+  const event = { action: "deployment.deploy", subject: "forecast", details };
+  expect(sentence(event)).toBe("Deployed forecast, revision 3");
+  expect(wordsOf(event).more).toEqual([
+    "digest 37d07596",
+    "protected",
+    "memory mib 512",
+    "token ci",
+  ]);
+});
+
+it("an action that is not known is told by its name", () => {
+  expect(sentence({ action: "door.open", subject: "x" })).toBe("door.open x");
+});

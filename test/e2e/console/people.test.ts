@@ -171,7 +171,7 @@ describe.skipIf(skipped)(`the pages of people in the console${skipped}`, () => {
     const { page } = person;
     await person.go("/account");
     await person.heading("Your account");
-    await page.getByText("this session").waitFor();
+    await page.getByText("This session").waitFor();
     await person.isSound();
     await person.picture("account");
     expect(await page.getByRole("rowheader", { name: /^Node\.js/ }).count()).toBeGreaterThan(1);
@@ -195,7 +195,7 @@ describe.skipIf(skipped)(`the pages of people in the console${skipped}`, () => {
     const person = await open({ email: EMAIL });
     const { page } = person;
     await person.go("/account");
-    await person.fill("Your name", HOSTILE.slice(0, 100));
+    await person.fill("Name", HOSTILE.slice(0, 100));
     await person.press("Save name");
     await page.getByText("Your name is saved").waitFor();
     await person.isSound();
@@ -203,11 +203,11 @@ describe.skipIf(skipped)(`the pages of people in the console${skipped}`, () => {
     await page.getByRole("rowheader", { name: /^<script>alert\(1\)/ }).waitFor();
     await person.isSound();
     await person.go("/account");
-    await person.fill("Your name", "Ada");
+    await person.fill("Name", "Ada");
     await page.keyboard.press("Enter");
     await page.getByText("Your name is saved").waitFor();
     await page.reload();
-    await expect.poll(() => page.getByLabel("Your name").inputValue()).toBe("Ada");
+    await expect.poll(() => page.getByLabel("Name", { exact: true }).inputValue()).toBe("Ada");
   });
 
   it("are asked before a role changes, and told what it means", async () => {

@@ -11,7 +11,7 @@ export function NoOrganization() {
       title="You are in no organization yet"
       description={`An admin of one can invite ${person.email}. The operator of the platform can create one:`}
       person={person}
-      isWide
+      width="wide"
     >
       <Command
         text={`npx tessera-platform admin create-organization NAME --admin ${person.email}`}

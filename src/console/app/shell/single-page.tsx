@@ -2,7 +2,7 @@
 import { Link } from "@tanstack/react-router";
 import { type ReactNode, useEffect } from "react";
 import type { PrincipalJson } from "../../../../gen/tessera/v1/auth_pb.js";
-import { signOut } from "../api/session.ts";
+import { preferredOrganization, signOut } from "../api/session.ts";
 import { Button } from "../ui/button.tsx";
 import { Brand } from "./brand.tsx";
 
@@ -13,18 +13,27 @@ interface SinglePageProps {
   readonly description?: ReactNode;
   /** Who is signed in; undefined for anyone. */
   readonly person?: PrincipalJson | undefined;
-  readonly isWide?: boolean;
+  /** Default: as wide as a form. */
+  readonly width?: "wide" | "full";
   readonly children?: ReactNode;
 }
 
-export function SinglePage({ title, description, person, isWide, children }: SinglePageProps) {
+export function SinglePage({ title, description, person, width, children }: SinglePageProps) {
+  const organization = preferredOrganization(person?.organizations ?? []);
   useEffect(() => {
     document.title = `${title} · Tessera`;
   }, [title]);
   return (
     <>
       <header className="single-bar">
-        <Brand />
+        <div className="single-home">
+          <Brand />
+          {organization !== undefined && (
+            <Link to="/o/$organization" params={{ organization }}>
+              <span aria-hidden="true">←</span> {organization}
+            </Link>
+          )}
+        </div>
         {person !== undefined && (
           <nav aria-label="Account">
             <span className="person-email" title={person.email}>
@@ -37,7 +46,7 @@ export function SinglePage({ title, description, person, isWide, children }: Sin
           </nav>
         )}
       </header>
-      <main className={isWide ? "single wide" : "single"}>
+      <main className={["single", width].filter(Boolean).join(" ")}>
         <header>
           <h1>{title}</h1>
           {description !== undefined && <p className="page-description">{description}</p>}

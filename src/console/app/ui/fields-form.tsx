@@ -1,6 +1,6 @@
 /** A form of text fields that sends them with one call, and shows beside a field what is wrong with it. */
 import { useMutation } from "@tanstack/react-query";
-import { useEffect, useRef } from "react";
+import { useEffect, useRef, useState } from "react";
 import { Button } from "./button.tsx";
 import { Field } from "./field.tsx";
 import { formMessage, violationOf } from "./form.ts";
@@ -26,6 +26,8 @@ interface FieldsFormProps<Name extends string, Answer> {
   readonly fields: readonly FormField<Name>[];
   /** What the button says. */
   readonly submit: string;
+  /** It is sent once something was changed in it. Default: at any time. */
+  readonly needsChange?: boolean;
   /** The page is there for this form: its first field is focused. Default: not. */
   readonly isMain?: boolean;
   /** Further controls with a name; `send` gets their values too. */
@@ -38,13 +40,21 @@ interface FieldsFormProps<Name extends string, Answer> {
 export function FieldsForm<Name extends string, Answer>({
   fields,
   submit,
+  needsChange = false,
   isMain = false,
   children,
   send,
   onDone,
 }: FieldsFormProps<Name, Answer>) {
   const form = useRef<HTMLFormElement>(null);
-  const { error, ...sending } = useMutation({ mutationFn: send, onSuccess: onDone });
+  const [isChanged, setChanged] = useState(false);
+  const { error, ...sending } = useMutation({
+    mutationFn: send,
+    onSuccess: (answer) => {
+      setChanged(false);
+      onDone(answer);
+    },
+  });
   useEffect(() => {
     if (error !== null) {
       form.current?.querySelector<HTMLInputElement>('[aria-invalid="true"]')?.focus();
@@ -59,9 +69,10 @@ export function FieldsForm<Name extends string, Answer>({
   return (
     <form
       ref={form}
+      onInput={() => setChanged(true)}
       onSubmit={(event) => {
         event.preventDefault();
-        if (!sending.isPending) {
+        if (!sending.isPending && (isChanged || !needsChange)) {
           sending.mutate(new FormData(event.currentTarget));
         }
       }}
@@ -86,7 +97,12 @@ export function FieldsForm<Name extends string, Answer>({
       ))}
       {children}
       {message && <Notice kind="error">{message}</Notice>}
-      <Button kind="primary" type="submit" isBusy={sending.isPending}>
+      <Button
+        kind="primary"
+        type="submit"
+        disabled={needsChange && !isChanged}
+        isBusy={sending.isPending}
+      >
         {submit}
       </Button>
     </form>

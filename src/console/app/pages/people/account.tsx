@@ -14,29 +14,29 @@ export function Account() {
   const { data: person } = useSuspenseQuery(me);
   const { email, organizations = [] } = person;
   return (
-    <SinglePage title="Your account" description={email} person={person} isWide>
+    <SinglePage title="Your account" description={email} person={person} width="wide">
       <section className="card">
-        <h2>Your name</h2>
+        <h2>Profile</h2>
         <ChangeName person={person} />
       </section>
       <section className="card">
-        <h2>Change your password</h2>
+        <h2>Password</h2>
         <ChangePassword email={email ?? ""} />
       </section>
       <Sessions />
       <section className="card">
-        <h2>My tokens</h2>
+        <h2>API tokens</h2>
         {organizations.length === 0 ? (
           <p className="secondary">Tokens belong to an organization, and you are in none yet.</p>
         ) : (
-          <ul>
+          <ul className="link-rows">
             {organizations.map((organization) => (
               <li key={organization.name}>
                 <Link
                   to="/o/$organization/tokens"
                   params={{ organization: organization.name ?? "" }}
                 >
-                  My tokens in {titleOf(organization)}
+                  <bdi>My tokens in {titleOf(organization)}</bdi>
                 </Link>
               </li>
             ))}
@@ -56,7 +56,7 @@ function ChangeName({ person }: { readonly person: PrincipalJson }) {
       fields={[
         {
           name: "display_name",
-          label: "Your name",
+          label: "Name",
           hint: "What people in your organizations see. Without one, they see your e-mail address.",
           autoComplete: "name",
           optional: true,
@@ -65,6 +65,7 @@ function ChangeName({ person }: { readonly person: PrincipalJson }) {
         },
       ]}
       submit="Save name"
+      needsChange
       send={(values) => auth.changeDisplayName({ displayName: textOf(values, "display_name") })}
       onDone={(changed) => {
         queryClient.setQueryData(me.queryKey, changed);

@@ -31,6 +31,7 @@ export function ChangePassword({ email }: { readonly email: string }) {
         },
       ]}
       submit="Change password"
+      needsChange
       send={(values) =>
         auth.changePassword({
           currentPassword: textOf(values, "current_password"),

@@ -69,10 +69,11 @@ export function Sessions() {
 const UNKNOWN_PROGRAM = "Unknown program";
 const UNKNOWN_ADDRESS = "unknown address";
 
-function Client({ session: { client, address } }: { readonly session: SessionJson }) {
+function Client({ session }: { readonly session: SessionJson }) {
+  const { client, address, current = false } = session;
   return (
     <>
-      {client || UNKNOWN_PROGRAM}
+      {client || UNKNOWN_PROGRAM} {current && <span className="badge accent">This session</span>}
       <span className="secondary">{address || UNKNOWN_ADDRESS}</span>
     </>
   );
@@ -80,7 +81,7 @@ function Client({ session: { client, address } }: { readonly session: SessionJso
 
 function lastUse({ current = false, lastUsedAt }: SessionJson): ReactNode {
   if (current) {
-    return "this session";
+    return "now";
   }
   return lastUsedAt === undefined ? "never" : <Time at={lastUsedAt} />;
 }

@@ -8,6 +8,7 @@ import {
   type Schema,
   typeOf,
 } from "../../api/reference.ts";
+import { inlineCode, Prose } from "../../ui/prose.tsx";
 
 /** An operation with where it is called. */
 export interface Place {
@@ -36,15 +37,11 @@ export function OperationDetails({ document, place }: OperationProps) {
   return (
     <details ref={details} className="operation" id={operationId}>
       <summary>
-        <code>
-          {method.toUpperCase()} {path}
-        </code>
-        <span className="secondary">{summary}</span>
+        <span className={`method ${method}`}>{method.toUpperCase()}</span> <code>{path}</code>
+        <span className="secondary">{inlineCode(summary)}</span>
       </summary>
-      {description.split("\n\n").map((text) => (
-        <p key={text}>{text}</p>
-      ))}
-      <p>Who may call: {operation["x-callers"]}</p>
+      {description !== "" && <Prose text={description} />}
+      <p className="secondary">Who may call: {inlineCode(operation["x-callers"])}</p>
       <Fields
         title="Parameters"
         document={document}
@@ -121,7 +118,7 @@ function Entries({ title, entries }: EntriesProps) {
           // biome-ignore lint/suspicious/noArrayIndexKey: the document does not change
           <div key={index}>
             <dt>{name}</dt>
-            <dd>{value}</dd>
+            <dd>{inlineCode(value)}</dd>
           </div>
         ))}
       </dl>

@@ -4,6 +4,7 @@ import { getRouteApi } from "@tanstack/react-router";
 import { type OpenApi, reference } from "../../api/reference.ts";
 import { visitor } from "../../api/sign-in.ts";
 import { SinglePage } from "../../shell/single-page.tsx";
+import { Prose } from "../../ui/prose.tsx";
 import { SearchField } from "../../ui/search-field.tsx";
 import { OperationDetails, type Place } from "./operation.tsx";
 import "./reference.css";
@@ -28,35 +29,67 @@ export function Reference() {
         </>
       }
       person={person ?? undefined}
-      isWide
+      width="full"
     >
-      <SearchField
-        label="Search operations"
-        value={search}
-        onChange={(text) => void navigate({ search: text === "" ? {} : { search: text } })}
-      />
-      {services.length === 0 && <p className="secondary">No operation has this text.</p>}
-      {services.length > 1 && (
-        <nav className="services" aria-label="Services">
-          {services.map(({ name }) => (
-            <a key={name} href={`#${name}`}>
-              {name}
-            </a>
+      <div className="reference">
+        <div className="reference-index">
+          <SearchField
+            label="Search operations"
+            placeholder="Such as cancel task"
+            value={search}
+            onChange={(text) => void navigate({ search: text === "" ? {} : { search: text } })}
+          />
+          {services.length > 1 && (
+            <nav aria-label="Services">
+              {services.map(({ name }) => (
+                <a key={name} href={`#${name}`}>
+                  {NOUNS[name] ?? name.replace(/Service$/, "")}
+                </a>
+              ))}
+            </nav>
+          )}
+        </div>
+        <div className="reference-services">
+          {services.length === 0 && <p className="secondary">No operation has this text.</p>}
+          {services.map(({ name, description = "" }) => (
+            <section key={name} className="card">
+              <header>
+                <h2 id={name}>{NOUNS[name] ?? name}</h2>
+                <code className="secondary">{name}</code>
+              </header>
+              <Prose text={description} />
+              {placesOfService(places, name).map((place) => (
+                <OperationDetails
+                  key={place.operation.operationId}
+                  document={document}
+                  place={place}
+                />
+              ))}
+            </section>
           ))}
-        </nav>
-      )}
-      {services.map(({ name, description }) => (
-        <section key={name} className="card">
-          <h2 id={name}>{name}</h2>
-          <p className="secondary">{description}</p>
-          {placesOfService(places, name).map((place) => (
-            <OperationDetails key={place.operation.operationId} document={document} place={place} />
-          ))}
-        </section>
-      ))}
+        </div>
+      </div>
     </SinglePage>
   );
 }
+
+/** What services are about; one that is not here has its own name. */
+const NOUNS: Readonly<Record<string, string>> = {
+  TaskService: "Tasks",
+  EndpointService: "Endpoints",
+  AuthService: "Accounts",
+  OrganizationService: "Organizations",
+  OrganizationTaskService: "Tasks of an organization",
+  TokenService: "Tokens",
+  LoginService: "Logins",
+  FederationService: "Federation",
+  MetricsService: "Metrics",
+  ModelService: "Models",
+  OperatorService: "Platform",
+  DeploymentService: "Deployments",
+  WebhookService: "Webhooks",
+  ScheduleService: "Schedules",
+};
 
 function placesOf({ paths }: OpenApi): Place[] {
   return Object.entries(paths).flatMap(([path, methods]) =>

@@ -69,8 +69,8 @@ describe.skipIf(skipped)(`deployments that are followed in the console${skipped}
     await deployments.updateDeployment({ deployment: { name: "third", authorization: true } });
     await page.getByRole("definition").getByText("need a token").waitFor();
     await world.deployed("third", await artifact());
-    const nodes = page.getByRole("region", { name: "Nodes" });
-    await nodes.getByRole("cell", { name: "ready" }).waitFor();
+    const workers = page.getByRole("region", { name: "Workers and their machines" });
+    await workers.getByRole("cell", { name: "ready" }).first().waitFor();
     await person.isSound();
     await person.picture("placements");
     await page.getByRole("link", { name: "Revisions" }).click();

@@ -65,7 +65,8 @@ describe.skipIf(skipped)(`workers in the console${skipped}`, () => {
   it("of a node are shown as such", async () => {
     await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
     await person.go("/o/acme/deployments/near");
-    await person.page.getByText("a node of the platform").waitFor();
+    const workers = person.page.getByRole("region", { name: "Workers and their machines" });
+    await workers.getByText("node", { exact: true }).waitFor();
     await person.isSoundInAllWindows("workers-near");
   });
 });

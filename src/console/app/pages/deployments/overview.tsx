@@ -1,16 +1,16 @@
-/** One deployment: where it is called, how it runs, and its endpoints. */
+/** One deployment: how it is doing, where it is called, and how it runs. */
 import type {
-  DeploymentEndpointJson,
   DeploymentJson,
   DeploymentSettingsJson,
 } from "../../../../../gen/tessera/v1/deployment_pb.js";
 import { Command } from "../../ui/command.tsx";
 import { counted } from "../../ui/counted.ts";
-import { DataTable } from "../../ui/data-table.tsx";
 import { Notice } from "../../ui/notice.tsx";
 import { Time } from "../../ui/time.tsx";
+import { Endpoints } from "./endpoints.tsx";
 import { DeploymentFrame } from "./frame.tsx";
-import { DeploymentState } from "./state.tsx";
+import { Health } from "./health.tsx";
+import { placeOf } from "./place.ts";
 import { Workers } from "./workers.tsx";
 
 const ACCESS: Readonly<Record<string, string>> = {
@@ -29,75 +29,18 @@ export function DeploymentOverview() {
               <pre>{deployment.statusReason}</pre>
             </Notice>
           )}
+          <Health name={deployment.name ?? ""} />
           <section aria-labelledby="address">
             <h2 id="address">Address</h2>
             <Command text={deployment.url ?? ""} />
           </section>
+          <Endpoints of={deployment} />
           <Facts deployment={deployment} />
-          <Placements of={deployment} />
           <Workers of={deployment} />
-          <section aria-labelledby="endpoints">
-            <h2 id="endpoints">Endpoints</h2>
-            <ul className="cards">
-              {deployment.endpoints?.map((endpoint) => (
-                <li key={endpoint.name} className="card">
-                  <strong>{endpoint.name}</strong>
-                  <span className="secondary">
-                    {KINDS[endpoint.kind ?? ""] ?? "api: answers at once"}
-                  </span>
-                  {placeOf(endpoint) !== placeOf(deployment.settings ?? {}) && (
-                    <span className="secondary">runs on {placeOf(endpoint) || "any machine"}</span>
-                  )}
-                </li>
-              ))}
-            </ul>
-          </section>
         </>
       )}
     </DeploymentFrame>
   );
-}
-
-const KINDS: Readonly<Record<string, string>> = {
-  ENDPOINT_KIND_TASK: "task: runs in the queue",
-  ENDPOINT_KIND_SERVER: "server: answers at this path, and below it",
-};
-
-/** What each node has of it. */
-function Placements({ of: { placements = [] } }: { readonly of: DeploymentJson }) {
-  return (
-    placements.length > 0 && (
-      <section aria-labelledby="nodes">
-        <h2 id="nodes">Where it runs</h2>
-        <DataTable
-          label="Nodes"
-          items={placements}
-          keyOf={({ node = "" }) => node}
-          columns={[
-            { name: "Node", cell: ({ node }) => node },
-            { name: "State", cell: (one) => <DeploymentState deployment={one} /> },
-            { name: "Revision", cell: ({ revision }) => revision || "none" },
-            { name: "Workers", cell: ({ workers = 0 }) => workers },
-          ]}
-        />
-      </section>
-    )
-  );
-}
-
-const PLACES: Readonly<Record<string, string>> = {
-  WORKER_PLACE_LOCAL: "the nodes only",
-  WORKER_PLACE_REMOTE: "other machines, from which they join",
-};
-
-/** Where workers may run; empty for anywhere. */
-function placeOf({
-  place,
-  requires = {},
-}: Pick<DeploymentSettingsJson & DeploymentEndpointJson, "place" | "requires">): string {
-  const labels = Object.entries(requires).map((label) => label.join("="));
-  const where = PLACES[place ?? ""] ?? (labels.length > 0 ? "the nodes and other machines" : "");
-  return labels.length === 0 ? where : `${where}, with ${labels.join(", ")}`;
 }
 
 /** What each worker has of GPUs; empty where its code says it. */
@@ -150,7 +93,7 @@ function Facts({ deployment }: { readonly deployment: DeploymentJson }) {
   return (
     <section aria-labelledby="facts">
       <h2 id="facts">How it runs</h2>
-      <dl className="facts">
+      <dl className="facts two-columns">
         {facts
           .filter(([, value]) => value !== "")
           .map(([term, value]) => (

@@ -9,36 +9,61 @@ import { workersOf } from "../../api/deployments.ts";
 import { useOrganization } from "../../api/session.ts";
 import { joinCommand, labelsOf } from "../../api/workers.ts";
 import { Command } from "../../ui/command.tsx";
+import { CopyChip } from "../../ui/copy-button.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
 import { Status } from "../../ui/status.tsx";
 import { Time } from "../../ui/time.tsx";
+import { DeploymentState } from "./state.tsx";
 
 export function Workers({ of: deployment }: { readonly of: DeploymentJson }) {
   const organization = useOrganization();
   const { name = "", settings = {} } = deployment;
   const { data } = useQuery(workersOf(organization, name));
   const { workers = [], omitted = 0 } = data ?? {};
+  const placements = (deployment.placements ?? []).filter(
+    ({ node }) => !workers.some((one) => one.node === node && one.machine === undefined),
+  );
+  const rows: readonly Row[] = [
+    ...workers.map((worker) => ({ worker })),
+    ...placements.map((placement) => ({ placement })),
+  ];
   return (
     <section aria-labelledby="workers">
       <h2 id="workers">Workers</h2>
-      {workers.length > 0 && (
+      {rows.length > 0 && (
         <DataTable
           label="Workers and their machines"
-          items={workers}
-          keyOf={({ workerId = "" }) => workerId}
+          items={rows}
+          keyOf={({ worker, placement }) => worker?.workerId ?? placement?.node ?? ""}
           columns={[
-            { name: "Worker", cell: ({ workerId }) => workerId },
-            { name: "Runs on", cell: (one) => <Machine of={one} /> },
-            { name: "State", cell: (one) => <State of={one} /> },
-            { name: "Calls", cell: ({ calls = 0 }) => calls },
-            { name: "Revision", cell: ({ revision }) => revision || "none" },
-            { name: "Since", cell: ({ startedAt }) => startedAt && <Time at={startedAt} /> },
+            { name: "Worker", cell: ({ worker }) => <WorkerId of={worker} /> },
+            {
+              name: "Runs on",
+              cell: ({ worker, placement }) =>
+                worker === undefined ? placement?.node : <Machine of={worker} />,
+            },
+            {
+              name: "State",
+              cell: ({ worker, placement }) =>
+                worker === undefined ? (
+                  placement && <DeploymentState deployment={placement} />
+                ) : (
+                  <State of={worker} />
+                ),
+            },
+            { name: "Calls", cell: ({ worker }) => worker && (worker.calls ?? 0) },
+            {
+              name: "Revision",
+              cell: ({ worker, placement }) => (worker ?? placement)?.revision || "none",
+            },
+            {
+              name: "Since",
+              cell: ({ worker }) => worker?.startedAt && <Time at={worker.startedAt} />,
+            },
           ]}
         />
       )}
-      {data !== undefined && workers.length === 0 && (
-        <p className="secondary">There are none now.</p>
-      )}
+      {data !== undefined && rows.length === 0 && <p className="secondary">There are none now.</p>}
       {omitted > 0 && (
         <p className="secondary">And {omitted} more, which their nodes do not tell of.</p>
       )}
@@ -58,13 +83,31 @@ export function Workers({ of: deployment }: { readonly of: DeploymentJson }) {
   );
 }
 
+/** A worker, or a node on which the deployment is and has none. */
+interface Row {
+  readonly worker?: DeploymentWorkerJson;
+  readonly placement?: NonNullable<DeploymentJson["placements"]>[number];
+}
+
+/** Their beginnings are alike: they begin with a time. */
+const SHOWN_ID_CHARACTERS = 12;
+
+function WorkerId({ of: worker }: { readonly of: DeploymentWorkerJson | undefined }) {
+  const { workerId = "" } = worker ?? {};
+  return worker === undefined ? (
+    <span className="secondary">none</span>
+  ) : (
+    <CopyChip text={workerId} shown={workerId.slice(-SHOWN_ID_CHARACTERS)} what="the worker's id" />
+  );
+}
+
 /** The machine, with what it says of itself. */
 function Machine({ of: { machine, node, gpus = [] } }: { readonly of: DeploymentWorkerJson }) {
   if (machine === undefined) {
     return (
       <>
         {node}
-        <span className="secondary">{["a node of the platform", ...gpus].join(", ")}</span>
+        <span className="secondary">{["node", ...gpus].join(", ")}</span>
       </>
     );
   }

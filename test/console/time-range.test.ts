@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { highest, latest, totalOf } from "../../src/console/app/pages/metrics/line.ts";
+import { highest, latest, totalOf } from "../../src/console/app/ui/line.ts";
 import { count, perMinute } from "../../src/console/app/ui/quantity.ts";
 import { atLeast, rangeText, readRange } from "../../src/console/app/ui/time-range.ts";
 

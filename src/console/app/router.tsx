@@ -10,12 +10,12 @@ import {
   redirect,
   stringifySearchWith,
 } from "@tanstack/react-router";
-import { readAuditSearch } from "./api/audit.ts";
 import { isSignedOut } from "./api/errors.ts";
 import { loaded } from "./api/loaded.ts";
 import { me, preferredOrganization, rememberOrganization } from "./api/session.ts";
 import { readComparison } from "./pages/deployments/comparison-search.ts";
 import { readLogSearch } from "./pages/deployments/log-search.ts";
+import { readAuditSearch } from "./pages/organization/audit-search.ts";
 import { hideCode } from "./pages/people/secret.ts";
 import { rememberList } from "./pages/tasks/last-list.ts";
 import { readSearch } from "./pages/tasks/search.ts";

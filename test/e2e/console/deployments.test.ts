@@ -61,7 +61,9 @@ describe.skipIf(skipped)(`deployments and people in the console${skipped}`, () =
     await page.goBack();
     const row = page.getByRole("row", { name: /^echo/ });
     await row.getByRole("cell", { name: inKibibytes(deployments[0]?.bytes) }).waitFor();
-    await page.getByText(`${inKibibytes(usedBytes)} of 20 GiB`, { exact: true }).waitFor();
+    await page.getByText(`${inKibibytes(usedBytes)} of 20 GiB used`).waitFor();
+    await page.getByRole("button", { name: "Deploy" }).press("Enter");
+    await page.getByText("npx tessera-platform deploy service.ts").waitFor();
     await person.isSound();
   });
 
@@ -211,11 +213,11 @@ describe.skipIf(skipped)(`deployments and people in the console${skipped}`, () =
     await using person = await ConsoleBrowser.open(browser, world.platform, { email: ADMIN });
     const { page } = person;
     await person.go("/o/acme/deployments/echo/revisions");
-    const second = page.getByRole("row", { name: /^2/ });
+    const second = page.getByRole("row", { name: /^r2/ });
     await second.getByText("Say two").waitFor();
     await second.getByText("8f3c2a41 on faster").waitFor();
     expect(await second.textContent()).toMatch(/\d (?:ms|s)/);
-    await page.getByRole("link", { name: "since 1, and log" }).focus();
+    await page.getByRole("link", { name: "Changes since r1" }).focus();
     await page.keyboard.press("Enter");
     const lines = page.getByRole("region", { name: "Changes of service.js", exact: true });
     await lines.getByText('VERSION = "one"').waitFor();
@@ -233,12 +235,12 @@ describe.skipIf(skipped)(`deployments and people in the console${skipped}`, () =
       revision: "2",
       base: "2",
     });
-    await page.getByRole("button", { name: "Roll back to 1" }).click();
+    await page.getByRole("button", { name: "Roll back to r1" }).click();
     const dialog = page.getByRole("dialog");
     await dialog.getByText("of the code become").waitFor();
     await dialog.getByText("worker will be replaced, and no call fails").waitFor();
     await dialog.getByRole("button", { name: "Roll back" }).click();
-    await page.getByText("brought back 1").waitFor();
+    await page.getByText("brought back r1").waitFor();
   });
 
   it("lead who has no session to the sign-in, and back", async () => {

@@ -31,7 +31,8 @@ describe.skipIf(skipped)(`workers in the console${skipped}`, () => {
     await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
     const { page } = person;
     await person.go("/o/acme/deployments/away");
-    await page.getByText("There are none now.").waitFor();
+    const workers = page.getByRole("region", { name: "Workers and their machines" });
+    await workers.getByText("none", { exact: true }).first().waitFor();
     const { origin } = new URL(page.url());
     const command = (token: string) =>
       `TESSERA_WORKER_TOKEN=${token} npx tessera-platform worker --join ${origin} --deployment away --label gpu=VALUE`;

@@ -7,7 +7,7 @@ import type {
 import { deployments } from "./clients.ts";
 
 /** Deployments whose workers are read at first, and with each press for more: those with most workers. */
-export const DEPLOYMENTS_WITH_WORKERS = 50;
+export const MAX_DEPLOYMENTS_PER_READ = 50;
 
 /** Calls under way for them. */
 const MAX_WORKER_CALLS_AT_ONCE = 4;

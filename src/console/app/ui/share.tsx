@@ -9,14 +9,14 @@ interface ShareProps {
 }
 
 /** From here on the bar warns. */
-const MUCH = 0.9;
+const MIN_WARNED_PART = 0.9;
 
 export function Share({ used, limit, children }: ShareProps) {
   const part = limit > 0 ? Math.min(1, used / limit) : 0;
   return (
     <div className="share">
       <span>{children}</span>
-      <div className={part >= MUCH ? "share-bar much" : "share-bar"}>
+      <div className={part >= MIN_WARNED_PART ? "share-bar much" : "share-bar"}>
         {used > 0 && <div style={{ width: `${part * 100}%` }} />}
       </div>
     </div>

@@ -1,95 +1,137 @@
 /** The deployments of an organization. */
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
+import { useState } from "react";
 import type { DeploymentJson } from "../../../../../gen/tessera/v1/deployment_pb.js";
-import type { StorageUseJson } from "../../../../../gen/tessera/v1/organization_pb.js";
 import { useOrganization } from "../../api/session.ts";
 import { storageUseOf } from "../../api/storage.ts";
 import { statsIn, taskStatsOf } from "../../api/task-stats.ts";
 import { useDeployments } from "../../api/use-deployments.ts";
+import { Button } from "../../ui/button.tsx";
 import { Command } from "../../ui/command.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
 import { Empty } from "../../ui/empty.tsx";
-import { Facts } from "../../ui/facts.tsx";
 import { Page } from "../../ui/page.tsx";
 import { bytes } from "../../ui/quantity.ts";
 import { StreamStatus } from "../../ui/stream-status.tsx";
 import { Time } from "../../ui/time.tsx";
 import { DeploymentState } from "./state.tsx";
+import "./deployments.css";
 
 export function Deployments() {
   const organization = useOrganization();
   const { deployments, stream } = useDeployments(organization);
   const { data: stats } = useQuery(taskStatsOf(organization));
   const { data: storage } = useQuery(storageUseOf(organization));
+  const [isDeploying, setDeploying] = useState(false);
   return (
     <Page
       title="Deployments"
       description="Services that this organization runs here."
-      actions={<StreamStatus state={stream} />}
+      actions={
+        <>
+          <StreamStatus state={stream} />
+          {deployments.length > 0 && (
+            <Button aria-expanded={isDeploying} onClick={() => setDeploying(!isDeploying)}>
+              Deploy
+            </Button>
+          )}
+        </>
+      }
     >
       {deployments.length === 0 ? (
         <Empty inPage title="Nothing is deployed yet">
-          <p>In the folder of a service:</p>
-          <Command text={`npx tessera-platform cloud login --endpoint ${location.origin}`} />
-          <Command text="npx tessera-platform deploy service.ts" />
+          <HowToDeploy />
         </Empty>
       ) : (
-        <DataTable
-          label="Deployments"
-          items={deployments}
-          keyOf={({ deploymentId = "" }) => deploymentId}
-          columns={[
-            { name: "Name", cell: ({ name = "" }) => <DeploymentLink name={name} /> },
-            { name: "State", cell: (one) => <DeploymentState deployment={one} /> },
-            { name: "Revision", cell: ({ revision }) => revision || "none" },
-            { name: "Workers", cell: workersOf },
-            { name: "Waiting", cell: ({ name }) => stats && (statsIn(stats, name).queued ?? 0) },
-            { name: "Running", cell: ({ name }) => stats && (statsIn(stats, name).running ?? 0) },
-            {
-              name: "Failed (1 h)",
-              cell: ({ name }) => stats && (statsIn(stats, name).failed ?? 0),
-            },
-            {
-              name: "Access",
-              cell: ({ authorization }) => (authorization ? "Protected" : "Public"),
-            },
-            {
-              name: "Storage",
-              cell: ({ name }) => {
-                const own = storage?.deployments?.find(({ deployment }) => deployment === name);
-                return own && bytes(Number(own.bytes)).replace(" ", "\u00a0");
-              },
-            },
-            {
-              name: "Changed",
-              cell: ({ updatedAt }) =>
-                updatedAt !== undefined && <Time at={updatedAt} style="narrow" />,
-            },
-          ]}
-        />
+        <>
+          {isDeploying && (
+            <section className="card" aria-label="How to deploy">
+              <HowToDeploy />
+            </section>
+          )}
+          <div className="deployment-list">
+            <DataTable
+              label="Deployments"
+              items={deployments}
+              keyOf={({ deploymentId = "" }) => deploymentId}
+              columns={[
+                { name: "Name", cell: ({ name = "" }) => <DeploymentLink name={name} /> },
+                { name: "State", cell: (one) => <DeploymentState deployment={one} /> },
+                { name: "Revision", cell: ({ revision }) => revision || "none" },
+                { name: "Workers", cell: workersOf },
+                {
+                  name: "Waiting",
+                  cell: ({ name }) => stats && (statsIn(stats, name).queued ?? 0),
+                },
+                {
+                  name: "Running",
+                  cell: ({ name }) => stats && (statsIn(stats, name).running ?? 0),
+                },
+                {
+                  name: "Failed (1 h)",
+                  cell: ({ name = "" }) =>
+                    stats && <Failed name={name} count={statsIn(stats, name).failed ?? 0} />,
+                },
+                {
+                  name: "Access",
+                  cell: ({ authorization }) => (authorization ? "Protected" : "Public"),
+                },
+                {
+                  name: "Storage",
+                  cell: ({ name }) => {
+                    const own = storage?.deployments?.find(({ deployment }) => deployment === name);
+                    return own && bytes(Number(own.bytes)).replace(" ", "\u00a0");
+                  },
+                },
+                {
+                  name: "Changed",
+                  cell: ({ updatedAt }) =>
+                    updatedAt !== undefined && <Time at={updatedAt} style="narrow" />,
+                },
+              ]}
+            />
+          </div>
+        </>
       )}
-      {storage !== undefined && <Storage use={storage} />}
+      {storage !== undefined && (
+        <p className="secondary">
+          <Link to="/o/$organization/machines" params={{ organization }}>
+            Storage
+          </Link>
+          : {bytes(Number(storage.usedBytes ?? 0))} of {bytes(Number(storage.limitBytes ?? 0))} used
+        </p>
+      )}
     </Page>
   );
 }
 
-/** How much of its storage the organization has used. */
-function Storage({ use }: { readonly use: StorageUseJson }) {
-  const [used, limit, unused] = [use.usedBytes, use.limitBytes, use.unusedBytes].map((text) =>
-    bytes(Number(text ?? 0)),
-  );
+function HowToDeploy() {
   return (
-    <section aria-labelledby="storage">
-      <h2 id="storage">Storage</h2>
-      <Facts
-        entries={{
-          Used: `${used} of ${limit}`,
-          "Of models": bytes(Number(use.modelBytes ?? 0)),
-          "Of no revision": `${unused}, deleted when no deploy needs it`,
-        }}
-      />
-    </section>
+    <>
+      <p>In the folder of a service:</p>
+      <Command text={`npx tessera-platform cloud login --endpoint ${location.origin}`} />
+      <Command text="npx tessera-platform deploy service.ts" />
+    </>
+  );
+}
+
+/** Tasks that failed, which lead to them. */
+function Failed({ name, count }: { readonly name: string; readonly count: number }) {
+  const organization = useOrganization();
+  if (count === 0) {
+    return 0;
+  }
+  return (
+    <Link
+      className="failed-count"
+      to="/o/$organization/deployments/$deployment/tasks"
+      params={{ organization, deployment: name }}
+      search={{ status: "failure", since: "1h" }}
+    >
+      {count}
+      <span className="hidden"> failed tasks of {name}</span>
+    </Link>
   );
 }
 

@@ -11,7 +11,7 @@ import { placeOf } from "./place.ts";
 import "./endpoints.css";
 
 /** Endpoints that are shown at first: a service may have hundreds. */
-const SHOWN_ENDPOINTS = 20;
+const MAX_SHOWN_ENDPOINTS = 20;
 
 export function Endpoints({ of: deployment }: { readonly of: DeploymentJson }) {
   const { endpoints = [], settings = {} } = deployment;
@@ -19,7 +19,7 @@ export function Endpoints({ of: deployment }: { readonly of: DeploymentJson }) {
   if (endpoints.length === 0) {
     return null;
   }
-  const shown = isWhole ? endpoints : endpoints.slice(0, SHOWN_ENDPOINTS);
+  const shown = isWhole ? endpoints : endpoints.slice(0, MAX_SHOWN_ENDPOINTS);
   return (
     <section aria-labelledby="endpoints">
       <h2 id="endpoints">Endpoints</h2>

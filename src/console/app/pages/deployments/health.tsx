@@ -6,10 +6,10 @@ import { metricsOf } from "../../api/metrics.ts";
 import { useOrganization } from "../../api/session.ts";
 import { durationMs, statsIn, taskStatsOf } from "../../api/task-stats.ts";
 import { duration } from "../../ui/duration.ts";
+import { highest, numbersOf, totalOf } from "../../ui/line.ts";
 import { Numbers } from "../../ui/numbers.tsx";
 import { count, seconds } from "../../ui/quantity.ts";
 import { RANGES } from "../../ui/time-range.ts";
-import { highest, numbersOf, totalOf } from "../metrics/line.ts";
 
 const METRICS = ["METRIC_CALLS", "METRIC_CALL_ERRORS", "METRIC_CALL_SECONDS"] as const;
 

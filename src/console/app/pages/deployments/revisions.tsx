@@ -50,12 +50,21 @@ function RevisionTable({ deployment }: { readonly deployment: DeploymentJson }) 
             name: "Revision",
             cell: ({ revision, rolledBackTo }) => (
               <>
-                {revision} {revision === serving && <Status tone="good">serves</Status>}
+                r{revision}
                 {rolledBackTo ? (
-                  <span className="secondary">brought back {rolledBackTo}</span>
+                  <span className="secondary">brought back r{rolledBackTo}</span>
                 ) : null}
               </>
             ),
+          },
+          {
+            name: "State",
+            cell: ({ revision }) =>
+              revision === serving ? (
+                <Status tone="good">Serving</Status>
+              ) : revision === deployment.targetRevision ? (
+                <DeploymentState deployment={deployment} />
+              ) : null,
           },
           { name: "Code", cell: (one) => <Code revision={one} /> },
           {
@@ -68,30 +77,33 @@ function RevisionTable({ deployment }: { readonly deployment: DeploymentJson }) 
             ),
           },
           { name: "Roll-out", cell: (one) => <Rollout of={one} deployment={deployment} /> },
-          {
-            name: "Changes",
-            cell: ({ revision = 0 }) => {
-              const hasBase = revisions.some((one) => one.revision === revision - 1);
-              return (
-                <Link
-                  to="/o/$organization/deployments/$deployment/revisions"
-                  params={{ organization, deployment: name }}
-                  search={{ revision, base: hasBase ? revision - 1 : revision }}
-                >
-                  {hasBase ? `since ${revision - 1}, and log` : "log"}
-                </Link>
-              );
-            },
-          },
         ]}
-        actions={(one) =>
-          one.revision !== deployment.targetRevision && (
-            <Button kind="quiet" onClick={() => setChosen(one)}>
-              Roll back to {one.revision}
-            </Button>
-          )
-        }
+        actions={(one) => {
+          const { revision = 0 } = one;
+          const hasBase = revisions.some((other) => other.revision === revision - 1);
+          return (
+            <div className="revision-actions">
+              <Link
+                className="button quiet"
+                to="/o/$organization/deployments/$deployment/revisions"
+                params={{ organization, deployment: name }}
+                search={{ revision, base: hasBase ? revision - 1 : revision }}
+              >
+                {hasBase ? `Changes since r${revision - 1}` : "View log"}
+              </Link>
+              {revision !== deployment.targetRevision && (
+                <Button onClick={() => setChosen(one)}>Roll back to r{revision}</Button>
+              )}
+            </div>
+          );
+        }}
       />
+      {revisions.length === 1 && (
+        <p className="secondary">
+          The next deploy makes r{(revisions[0]?.revision ?? 0) + 1}; then you can compare the two
+          here, and roll back.
+        </p>
+      )}
       {compared.revision !== undefined && compared.base !== undefined && (
         <Comparison revisions={revisions} revision={compared.revision} base={compared.base} />
       )}
@@ -169,9 +181,9 @@ function Rollout({
   if (servedAt !== undefined) {
     return between(createdAt, servedAt, 0);
   }
-  return revision === deployment.targetRevision ? (
-    <DeploymentState deployment={deployment} />
-  ) : (
-    <span className="secondary">never served</span>
+  return (
+    <span className="secondary">
+      {revision === deployment.targetRevision ? "under way" : "never served"}
+    </span>
   );
 }

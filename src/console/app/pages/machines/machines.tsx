@@ -3,7 +3,7 @@ import { keepPreviousData, useQuery, useSuspenseQuery } from "@tanstack/react-qu
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { deploymentsOf } from "../../api/deployments.ts";
-import { allWorkersOf, DEPLOYMENTS_WITH_WORKERS } from "../../api/machines.ts";
+import { allWorkersOf, MAX_DEPLOYMENTS_PER_READ } from "../../api/machines.ts";
 import { nodes } from "../../api/operator.ts";
 import { useOrganization, usePerson } from "../../api/session.ts";
 import { storageUseOf } from "../../api/storage.ts";
@@ -44,7 +44,7 @@ export function Machines() {
 function WorkersByMachine() {
   const organization = useOrganization();
   const { isOperator } = usePerson();
-  const [limit, setLimit] = useState(DEPLOYMENTS_WITH_WORKERS);
+  const [limit, setLimit] = useState(MAX_DEPLOYMENTS_PER_READ);
   const { data: listed } = useSuspenseQuery(deploymentsOf(organization));
   const { data } = useQuery({
     ...allWorkersOf(organization, listed, limit),
@@ -78,7 +78,7 @@ function WorkersByMachine() {
           <span className="secondary">
             {counted(data.leftOut, "more deployment")} with fewer workers not read yet.
           </span>
-          <Button onClick={() => setLimit(limit + DEPLOYMENTS_WITH_WORKERS)}>Read more</Button>
+          <Button onClick={() => setLimit(limit + MAX_DEPLOYMENTS_PER_READ)}>Read more</Button>
         </p>
       )}
     </section>

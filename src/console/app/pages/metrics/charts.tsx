@@ -5,9 +5,9 @@ import type {
   QueryMetricsResponseJson,
 } from "../../../../../gen/tessera/v1/metrics_pb.js";
 import type { AskedMetrics } from "../../api/metrics.ts";
+import { highest, type Line, latest, numbersOf, totalOf } from "../../ui/line.ts";
 import { bytes, count, type Format, perMinute, seconds } from "../../ui/quantity.ts";
 import { Chart, type ChartNumber } from "./chart.tsx";
-import { highest, type Line, latest, numbersOf, totalOf } from "./line.ts";
 import type { Plotted } from "./plot.ts";
 
 type Metric = AskedMetrics["metrics"][number];

@@ -5,8 +5,8 @@ import type {
   ServiceMetricJson,
 } from "../../../../../gen/tessera/v1/metrics_pb.js";
 import { isolated } from "../../ui/isolated.ts";
+import { type Line, numbersOf, totalOf } from "../../ui/line.ts";
 import { type Format, formatOf, perMinute, perSecond } from "../../ui/quantity.ts";
-import { type Line, numbersOf, totalOf } from "./line.ts";
 
 type Kind = NonNullable<ServiceMetricJson["kind"]>;
 

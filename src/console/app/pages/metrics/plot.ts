@@ -1,9 +1,9 @@
 /** How uPlot draws the lines of a chart. */
 import UPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
+import type { Line } from "../../ui/line.ts";
 import type { Format } from "../../ui/quantity.ts";
 import { type TimeBounds, tickText } from "../../ui/time-range.ts";
-import type { Line } from "./line.ts";
 
 /** The height of a chart without its legend. */
 export const HEIGHT_PX = 180;

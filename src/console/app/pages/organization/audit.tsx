@@ -3,7 +3,6 @@ import { useQuery, useSuspenseInfiniteQuery } from "@tanstack/react-query";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { Suspense } from "react";
 import type { AuditEventJson } from "../../../../../gen/tessera/v1/organization_pb.js";
-import { type AuditSearch, auditOf, readAuditSearch } from "../../api/audit.ts";
 import { csvOf } from "../../api/audit-csv.ts";
 import { membersOf } from "../../api/members.ts";
 import { useOrganization, usePerson } from "../../api/session.ts";
@@ -19,6 +18,7 @@ import { save } from "../../ui/save.ts";
 import { SearchField } from "../../ui/search-field.tsx";
 import { Time } from "../../ui/time.tsx";
 import { momentText } from "../../ui/time-range.ts";
+import { type AuditSearch, auditOf, readAuditSearch } from "./audit-search.ts";
 import { ACTION_KINDS, wordsOf } from "./audit-words.ts";
 import "./audit.css";
 

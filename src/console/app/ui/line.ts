@@ -1,7 +1,7 @@
 /** A line of a chart, and its numbers from those of an answer. */
 
-import type { MetricSeriesJson } from "../../../../../gen/tessera/v1/metrics_pb.js";
-import type { Format } from "../../ui/quantity.ts";
+import type { MetricSeriesJson } from "../../../../gen/tessera/v1/metrics_pb.js";
+import type { Format } from "./quantity.ts";
 
 export interface Line {
   readonly name: string;

@@ -12,6 +12,7 @@ import { benchMemory } from "./memory.ts";
 import { benchMetrics } from "./metrics.ts";
 import { type BenchOptions, readOptions, USAGE } from "./options.ts";
 import { benchPython } from "./python/compare.ts";
+import { benchMounted } from "./python/mounted.ts";
 import { benchRate } from "./rate.ts";
 import { benchRemote } from "./remote.ts";
 import { benchScrapes } from "./scrapes.ts";
@@ -123,6 +124,12 @@ for (const name of figures) {
           rounds: number("rounds", 3, 1),
           seconds: number("seconds", 4, 2),
         },
+        write,
+      );
+      break;
+    case "mounted":
+      await benchMounted(
+        { rounds: number("rounds", 5, 2), seconds: number("seconds", 3, 1) },
         write,
       );
       break;

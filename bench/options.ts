@@ -11,6 +11,7 @@ const FIGURES: Readonly<Record<string, string>> = {
   tokens: "what it costs to know who is calling",
   metrics: "what it costs to count a call, and to answer /federate",
   python: "services in Python, beside bentoml serve",
+  mounted: "a mounted server, beside uvicorn alone",
   remote: "workers that join, beside the node's own",
   scrapes: "what callers wait longer while a Prometheus reads",
   statements: "what a task costs a Postgres, by the size of batches",

@@ -116,15 +116,18 @@ function tessera(name: string, service: string, python: string): Contender {
   return {
     name,
     task: "waits",
-    async start() {
-      const { program, match } = await Program.start(
-        process.execPath,
-        [TESSERA, "serve", service, "--python", python, "--port", "0", "--workers", "1"],
-        / on http:\/\/localhost:(\d+)\n/,
-      );
-      return { program, port: Number(match) };
-    },
+    start: () => startTessera(service, python),
   };
+}
+
+/** `tessera serve` with one worker. */
+export async function startTessera(service: string, python: string) {
+  const { program, match } = await Program.start(
+    process.execPath,
+    [TESSERA, "serve", service, "--python", python, "--port", "0", "--workers", "1"],
+    / on http:\/\/localhost:(\d+)\n/,
+  );
+  return { program, port: Number(match) };
 }
 
 /** Waits until the service itself answers, and not only its port. */
@@ -139,7 +142,8 @@ async function answers(port: number): Promise<void> {
   throw new Error("bentoml serve did not become ready");
 }
 
-async function load(plan: PythonPlan): Promise<number> {
+/** The calls of an endpoint that ended in a second. */
+export async function load(plan: PythonPlan): Promise<number> {
   const { stdout } = await promisify(execFile)(
     process.execPath,
     [path("load.ts"), JSON.stringify(plan)],

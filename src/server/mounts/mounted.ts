@@ -181,10 +181,9 @@ class Exchange implements AnswerListener {
     });
     const connection = slot.agent.connection({ isNew: hasUpgrade(req.raw) });
     if (connection instanceof Promise) {
-      connection.then(
-        (given) => this.#send(given),
-        () => this.#giveUp(this.#lost(undefined)),
-      );
+      connection
+        .then((given) => this.#send(given))
+        .catch(() => this.#giveUp(this.#lost(undefined)));
     } else {
       this.#send(connection);
     }

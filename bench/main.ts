@@ -16,6 +16,7 @@ import { benchMounted } from "./python/mounted.ts";
 import { benchRate } from "./rate.ts";
 import { benchRemote } from "./remote.ts";
 import { benchScrapes } from "./scrapes.ts";
+import { benchSleeping } from "./sleeping.ts";
 import { benchStatements } from "./statements.ts";
 import { machine } from "./table.ts";
 import { benchTokens } from "./tokens.ts";
@@ -106,6 +107,17 @@ for (const name of figures) {
       );
       break;
     }
+    case "sleeping":
+      await benchSleeping(
+        {
+          database: await fresh("sleeping"),
+          data: join(backends.folder, "sleeping"),
+          deployments: quick ? 50 : 1_000,
+          seconds: number("seconds", 20, 5),
+        },
+        write,
+      );
+      break;
     case "tokens":
       await benchTokens(
         {

@@ -13,6 +13,7 @@ const FIGURES: Readonly<Record<string, string>> = {
   python: "services in Python, beside bentoml serve",
   mounted: "a mounted server, beside uvicorn alone",
   remote: "workers that join, beside the node's own",
+  sleeping: "a node with 1,000 deployments at rest",
   scrapes: "what callers wait longer while a Prometheus reads",
   statements: "what a task costs a Postgres, by the size of batches",
 };

@@ -8,7 +8,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { promisify } from "node:util";
 import type { LoadPlan, LoadResult } from "./load.ts";
 
-const ANSWER_TIMEOUT_MS = 60_000;
+const ANSWER_TIMEOUT_MS = 180_000;
 const END_TIMEOUT_MS = 15_000;
 const MAX_OUTPUT = 20_000;
 
@@ -147,6 +147,11 @@ function statOf(pid: number): string[] | undefined {
 export function cpuSecondsOf(pids: readonly number[]): number {
   const ticks = pids.flatMap(treeOf).flatMap((pid) => statOf(pid)?.slice(11, 15).map(Number) ?? []);
   return ticks.reduce((sum, each) => sum + each, 0) / TICKS;
+}
+
+/** A process and all below it. */
+export function processesOf(pid: number): number {
+  return treeOf(pid).length;
 }
 
 /** Resident memory of a process with all below it, in MiB. */

@@ -23,6 +23,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     "src/auth/task-access.ts ID_BYTES",
     "src/auth/task-access.ts SIGNED_BYTES",
     "src/auth/task-access.ts VERSION",
+    "src/hosting/manifests.ts MANIFEST_FORMAT",
     "src/metrics/layout.ts AGE_BYTES",
     "src/metrics/layout.ts VALUE_BYTES",
     "src/metrics/selector/write.ts LONE_BYTE",

@@ -9,6 +9,7 @@ import { ArtifactCache } from "../hosting/artifact-cache.ts";
 import { Hosting } from "../hosting/hosting.ts";
 import { startHousekeeping } from "../hosting/housekeeping.ts";
 import { LastServed } from "../hosting/last-served.ts";
+import { Manifests } from "../hosting/manifests.ts";
 import { NodeMembership } from "../hosting/membership.ts";
 import { startImporter } from "../hosting/models/importer.ts";
 import type { ModelSource } from "../hosting/models/source.ts";
@@ -148,6 +149,7 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
       ),
       log,
       served: new LastServed(join(artifacts.folder, "served")),
+      manifests: new Manifests({ hosting: records, log }),
       common: {
         storage,
         notifier,

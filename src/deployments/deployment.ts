@@ -99,6 +99,7 @@ export class Deployment implements AsyncDisposable {
           }),
           start.gpus,
         ),
+      onLoaded: (service, manifest) => this.#rollout.told(service, manifest),
       onReady: (worker) => {
         const { id, lease } = this.#list.began(worker);
         return maintenance.leases.open(id, () => this.#pool.kill(id, LEASE_LOST), lease);
@@ -134,6 +135,7 @@ export class Deployment implements AsyncDisposable {
         this.#opened?.queue.failUnserved();
         options.onReadiness();
       },
+      onTold: (...told) => options.onTold?.(...told),
     });
     this.calls = new Calls({
       pool: this.#pool,

@@ -58,6 +58,8 @@ export interface DeploymentOptions extends WorkersOptions, RolloutPolicy {
   readonly readers?: ReaderThreads | undefined;
   /** The node's budget of streamed pieces that wait for their readers. Default: one of its own. */
   readonly heldPieces?: HeldPieces | undefined;
+  /** See `Rollout.told`. */
+  readonly onTold?: (manifest: ServiceManifest, wasOther: boolean) => void;
   /** `ready` or `status` may have changed. */
   onReadiness(): void;
 }

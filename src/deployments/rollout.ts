@@ -3,6 +3,7 @@
  * which one failed, and checks the operator's policy before workers start.
  */
 
+import { isDeepStrictEqual } from "node:util";
 import { problem } from "../errors.ts";
 import type { Pool } from "../pool/pool.ts";
 import type { SandboxLevel } from "../pool/sandbox/sandbox.ts";
@@ -51,6 +52,8 @@ interface RolloutOptions {
   onActive(manifest: ServiceManifest): void;
   /** A roll-out has ended, successfully or not. */
   onEnd(): void;
+  /** The first worker of what was resumed has told its manifest; `wasOther`: another was believed. */
+  onTold(manifest: ServiceManifest, wasOther: boolean): void;
 }
 
 export class Rollout {
@@ -58,6 +61,8 @@ export class Rollout {
   #underWay = 0;
   #service: ServiceCode | undefined;
   #revision: Revision | undefined;
+  /** Whether a worker has told the manifest of what serves. */
+  #isTold = false;
   #failed: { readonly service: ServiceCode; readonly fact: FailedRevision } | undefined;
 
   constructor(options: RolloutOptions) {
@@ -92,6 +97,7 @@ export class Rollout {
       const revision = new Revision(service, manifest, this.#options.now());
       revision.compile();
       this.#takeOver(service, revision);
+      this.#isTold = true;
     };
     this.#underWay += 1;
     try {
@@ -126,9 +132,31 @@ export class Rollout {
     } catch (err) {
       throw this.#fail(service, err);
     }
+    this.#isTold = false;
     pool.adopt(service);
     onActive(manifest);
     onEnd();
+  }
+
+  /**
+   * The manifest that a worker of this service has told: what the first one tells goes before what
+   * was believed. Throws when it cannot be served.
+   */
+  told(service: ServiceCode, manifest: ServiceManifest): void {
+    const { now, onActive, onEnd, onTold } = this.#options;
+    if (service !== this.#service || this.#isTold) {
+      return;
+    }
+    const wasOther = !isDeepStrictEqual(manifest, this.#revision?.manifest);
+    if (wasOther) {
+      const revision = new Revision(service, manifest, now());
+      revision.compile();
+      this.#revision = revision;
+      onActive(manifest);
+      onEnd();
+    }
+    this.#isTold = true;
+    onTold(manifest, wasOther);
   }
 
   /** What serves is wanted, so that no later roll-out has failed. */

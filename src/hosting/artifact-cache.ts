@@ -129,14 +129,7 @@ export class ArtifactCache implements AsyncDisposable {
    * index, and with a plain error when it was deleted.
    */
   async hold(organizationId: string, digest: string): Promise<HeldArtifact> {
-    this.#holders.set(digest, (this.#holders.get(digest) ?? 0) + 1);
-    let isHeld = true;
-    const release = (): void => {
-      if (isHeld) {
-        isHeld = false;
-        this.#holders.set(digest, (this.#holders.get(digest) ?? 1) - 1);
-      }
-    };
+    const release = this.keep(digest);
     try {
       await this.#sweeping;
       const { index, folder } = await this.#unpack(organizationId, digest);
@@ -151,6 +144,18 @@ export class ArtifactCache implements AsyncDisposable {
       release();
       throw err;
     }
+  }
+
+  /** Has a sweep leave an artifact where it is, if it is there, until the function returned is called. */
+  keep(digest: string): () => void {
+    this.#holders.set(digest, (this.#holders.get(digest) ?? 0) + 1);
+    let isHeld = true;
+    return () => {
+      if (isHeld) {
+        isHeld = false;
+        this.#holders.set(digest, (this.#holders.get(digest) ?? 1) - 1);
+      }
+    };
   }
 
   /** Removes the artifacts without holders; resolves with their number. */

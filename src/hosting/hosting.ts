@@ -30,6 +30,9 @@ import { WorkerReporter } from "./worker-reporter.ts";
  */
 const RESUME_TIMEOUT_MS = 15_000;
 
+/** How long a call waits for what is asleep to be opened, which takes milliseconds where its files are. */
+const WAKE_TIMEOUT_MS = 15_000;
+
 interface HostingOptions extends NodeDeploymentOptions {
   /** True when other nodes may use the same database. */
   readonly shared: boolean;
@@ -88,6 +91,7 @@ export class Hosting implements Directory, AsyncDisposable {
     await served.keepOnly(ids);
     void caches.keepOnly(ids);
     await this.#resumed();
+    await this.#wakeBusy();
   }
 
   find(target: CallTarget, principal: Principal): Located | Promise<Located> {
@@ -184,6 +188,24 @@ export class Hosting implements Directory, AsyncDisposable {
     await within(Promise.all(resumed), RESUME_TIMEOUT_MS, () => undefined);
   }
 
+  /** Wakes those that have tasks, of which maintenance tells only when they are due. */
+  async #wakeBusy(): Promise<void> {
+    const { common, log } = this.#options;
+    const asleep = [...this.#deployments].filter(([, { reconciler }]) => reconciler.isAsleep);
+    try {
+      await Promise.all(
+        asleep.map(async ([deploymentId, { reconciler }]) => {
+          const counts = await common.storage.countTasks({ deploymentId });
+          if (counts.some(({ queued, running }) => queued + running > 0)) {
+            await reconciler.wake();
+          }
+        }),
+      );
+    } catch (err) {
+      log.warn({ err }, "which deployments at rest have tasks could not be read");
+    }
+  }
+
   /** The deployment for callers. One that is unknown to this node yet is read first. */
   #locate(record: DeploymentRecord): Located | Promise<Located> {
     const { deploymentId, targetRevision } = record;
@@ -193,7 +215,11 @@ export class Hosting implements Directory, AsyncDisposable {
       isReady: () => this.#deployments.get(deploymentId)?.reconciler.isReady ?? false,
       placement: () => this.#deployments.get(deploymentId)?.reconciler.record.settings,
     };
-    return this.#deployments.has(deploymentId) || targetRevision === undefined || this.#draining
+    const { reconciler } = this.#deployments.get(deploymentId) ?? {};
+    if (reconciler?.isAsleep && !this.#draining) {
+      return within(reconciler.wake(), WAKE_TIMEOUT_MS, () => undefined).then(() => located);
+    }
+    return reconciler !== undefined || targetRevision === undefined || this.#draining
       ? located
       : this.#desired.lookAt(deploymentId).then(() => located);
   }

@@ -14,12 +14,14 @@ import type { DeploymentOptions } from "../deployments/options.ts";
 import type { Log } from "../log/log.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import type { Gpus } from "../pool/gpus/gpus.ts";
+import type { MaintainedQueue } from "../queue/maintenance/maintenance.ts";
 import type { MachineLabels } from "../storage/deployment-settings.ts";
 import type { HostingStorage as HostingRecords } from "../storage/hosting/hosting.ts";
 import type { DesiredDeployment } from "../storage/hosting/revisions.ts";
 import type { ArtifactCache } from "./artifact-cache.ts";
 import type { LastServed, ServedRevision } from "./last-served.ts";
 import { DeploymentLog, sharedLog } from "./logs.ts";
+import type { Manifests } from "./manifests.ts";
 import type { NodeMembership } from "./membership.ts";
 import type { ModelStore } from "./models/store.ts";
 import type { Variables } from "./preparation.ts";
@@ -36,6 +38,7 @@ export interface NodeDeploymentOptions {
   readonly layers: Pick<Layers, "hold"> | undefined;
   readonly images: Pick<Images, "hold"> | undefined;
   readonly served: LastServed;
+  readonly manifests: Manifests;
   /** Options that all deployments of the node share. */
   readonly common: Pick<
     DeploymentOptions,
@@ -124,6 +127,7 @@ export function openNodeDeployment(
             level: "info",
             text: line,
           }),
+        onTold: (...told) => reconciler.told(...told),
         onReadiness: () => {
           reconciler.workersChanged();
           onChange();
@@ -142,11 +146,30 @@ export function openNodeDeployment(
       lines.write({ worker: "", revision, taskId: "", stream: "node", level: "info", text }),
     servedByOthers: (record) => servedByOthers(record, options),
     served,
+    manifests: options.manifests,
+    asleep: ({ digest = "" }) => {
+      const kept = new DisposableStack();
+      kept.defer(artifacts.keep(digest));
+      const queue = sleepingQueue(() => void reconciler.wake());
+      kept.defer(common.maintenance.register(deploymentId, queue));
+      return kept;
+    },
     shareOf,
     log,
     onChange,
   });
   return { reconciler, lines };
+}
+
+/** The queue of what is asleep, which wakes for its tasks. */
+function sleepingQueue(wake: () => void): MaintainedQueue {
+  const ignored = (): void => {};
+  return {
+    ...{ onDue: wake, onSuspects: wake, onRescued: wake },
+    ...{ onExpired: ignored, onMissed: ignored, onStorage: ignored, abort: ignored },
+    awaited: () => [],
+    leaseIds: () => [],
+  };
 }
 
 /**

@@ -7,7 +7,9 @@
  *
  *   1. The revision is prepared: its artifact on disk, its environment with the
  *      secrets.
- *   2. If nothing runs yet, the revision that served here last resumes.
+ *   2. If nothing runs yet, the revision that served here last resumes. What wants no worker at
+ *      rest, and whose manifest is stored (`manifests.ts`), is not even prepared: it is asleep
+ *      until somebody asks for it (`wake`).
  *   3. Another revision, environment or limit is rolled out beside the serving one.
  *      If it cannot start, the old one continues to serve, and the roll-out is
  *      retried with exponential backoff (`RetryBackoff`), or at once when the record changes. If the
@@ -24,13 +26,16 @@
 import { EnvironmentError } from "../artifacts/environments/environment.ts";
 import type { Deployment } from "../deployments/deployment.ts";
 import { RevisionFailed } from "../deployments/rollout.ts";
+import type { DeploymentStatus } from "../deployments/state.ts";
 import type { Problem } from "../errors.ts";
 import type { Log } from "../log/log.ts";
+import type { ServiceManifest } from "../protocol/manifest.ts";
 import type { DeploymentReport, NodeWorkers } from "../storage/hosting/nodes.ts";
 import type { DesiredDeployment } from "../storage/hosting/revisions.ts";
 import { Backoff } from "../time/backoff.ts";
 import type { HeldArtifact } from "./artifact-cache.ts";
 import type { LastServed, ServedRevision } from "./last-served.ts";
+import type { Manifests } from "./manifests.ts";
 import {
   keyOf,
   type PreparationOptions,
@@ -56,6 +61,9 @@ interface ReconcilerOptions extends PreparationOptions {
   /** An older revision that other nodes serve, used when the target revision does not start here. */
   readonly servedByOthers: (record: DesiredDeployment) => Promise<ServedRevision | undefined>;
   readonly served: LastServed;
+  readonly manifests: Pick<Manifests, "maySleep" | "read" | "note">;
+  /** Called when it falls asleep; what is returned ends when it wakes. */
+  readonly asleep: (record: DesiredDeployment) => Disposable;
   readonly shareOf: (record: DesiredDeployment) => Share;
   readonly log: Log;
   /** The result of `report` may have changed. */
@@ -84,6 +92,13 @@ interface Current extends ServedRevision {
  */
 type How = "deploy" | "resume" | "believe";
 
+interface RunOptions {
+  readonly how: How;
+  readonly signal: AbortSignal;
+  /** Default: that of the artifact. */
+  readonly manifest?: ServiceManifest | undefined;
+}
+
 interface Bringing extends Pick<DesiredDeployment, "desiredState"> {
   readonly key: string;
   readonly abort: AbortController;
@@ -94,6 +109,9 @@ export class Reconciler implements AsyncDisposable {
   #record: DesiredDeployment;
   #deployment: Deployment | undefined;
   #current: Current | undefined;
+  /** What it would serve, while it is asleep. */
+  #asleep: { readonly record: DesiredDeployment; readonly kept: Disposable } | undefined;
+  #isWoken = false;
   #backoff: RetryBackoff | undefined;
   #settling: Promise<void> | undefined;
   /** The roll-out under way. */
@@ -104,6 +122,8 @@ export class Reconciler implements AsyncDisposable {
   #ended = false;
   #ending: Promise<void> | undefined;
   readonly #resumed = Promise.withResolvers<void>();
+  /** Resolves when something serves. */
+  readonly #opened = Promise.withResolvers<void>();
 
   constructor(record: DesiredDeployment, options: ReconcilerOptions) {
     this.#record = record;
@@ -145,7 +165,20 @@ export class Reconciler implements AsyncDisposable {
 
   /** True when it takes calls, even if a worker has to start for them. */
   get isReady(): boolean {
-    return this.#record.desiredState === "running" && (this.#deployment?.ready ?? false);
+    const { desiredState } = this.#record;
+    return desiredState === "running" && (this.isAsleep || this.#deployment?.ready === true);
+  }
+
+  /** Whether nothing of it is here: `wake` goes before its `deployment`. */
+  get isAsleep(): boolean {
+    return this.#asleep !== undefined;
+  }
+
+  /** Opens what is asleep; resolves when it takes calls, or cannot. */
+  async wake(): Promise<void> {
+    this.#isWoken = true;
+    this.#settle();
+    await Promise.race([this.#settling, this.#opened.promise]);
   }
 
   /** Sets the desired state. */
@@ -203,12 +236,29 @@ export class Reconciler implements AsyncDisposable {
     }
   }
 
+  /** The first worker of what was resumed has told its manifest. */
+  told(manifest: ServiceManifest, wasOther: boolean): void {
+    const current = this.#current;
+    if (current === undefined) {
+      return;
+    }
+    if (wasOther) {
+      const text =
+        "a worker tells another manifest than was stored: what it tells holds from now on";
+      this.#options.onProgress(text, current.revision);
+    }
+    this.#noteManifest(current, manifest, wasOther);
+  }
+
   report(): DeploymentReport {
     const record = this.#record;
+    const serving = this.#asleep && keyOf(this.#asleep.record);
     return reportOf({
       record,
-      status: this.#current && this.#deployment?.status,
-      isCurrent: this.#current?.key === keyOf(record),
+      status: this.#asleep
+        ? sleeping(this.#asleep.record)
+        : this.#current && this.#deployment?.status,
+      isCurrent: (serving ?? this.#current?.key) === keyOf(record),
       failure: this.#backoff?.failure,
       waiting: this.#deployment?.rolloutWaits,
       step: this.#preparing,
@@ -243,6 +293,7 @@ export class Reconciler implements AsyncDisposable {
     this.#backoff?.[Symbol.dispose]();
     await this.#deployment?.drain(drainMs);
     await this.#settling;
+    this.#endSleep();
     await this.#deployment?.[Symbol.asyncDispose]();
     this.#current?.artifact.release();
     this.#current = undefined;
@@ -283,6 +334,9 @@ export class Reconciler implements AsyncDisposable {
       await this.#missed(record, err, abort.signal);
     }
     this.#bringing = undefined;
+    if (!this.#maySleep(record)) {
+      this.#endSleep();
+    }
     this.rescale();
     this.#resumed.resolve();
     onChange();
@@ -308,19 +362,24 @@ export class Reconciler implements AsyncDisposable {
     }
   }
 
-  /** Rolls out the desired revision. */
+  /** Rolls out the desired revision, or leaves it asleep. */
   async #bring(record: DesiredDeployment, key: string, signal: AbortSignal): Promise<void> {
-    const { served } = this.#options;
+    const { served, manifests } = this.#options;
     const { deploymentId, targetRevision: revision, digest } = record;
     if (revision === undefined || digest === undefined) {
       return;
     }
     if (this.#current === undefined) {
-      const last = await served.get(deploymentId);
+      if (this.#maySleep(record)) {
+        this.#asleep ??= { record, kept: this.#options.asleep(record) };
+        return;
+      }
+      const manifest = record.manifest && (await manifests.read(record));
+      const last = (await served.get(deploymentId)) ?? servedOf(this.#asleep?.record);
       const isTarget = last?.revision === revision && last.digest === digest;
-      if (record.desiredState === "stopped" || isTarget) {
-        const how = isTarget ? "resume" : "believe";
-        await this.#run(record, { revision, digest, key }, { how, signal });
+      if (record.desiredState === "stopped" || isTarget || manifest !== undefined) {
+        const how = isTarget || manifest !== undefined ? "resume" : "believe";
+        await this.#run(record, { revision, digest, key }, { how, signal, manifest });
         return;
       }
       if (last !== undefined) {
@@ -335,8 +394,19 @@ export class Reconciler implements AsyncDisposable {
       await this.#run(record, { revision, digest, key }, { how: "believe", signal });
       return;
     }
-    await this.#run(record, { revision, digest, key }, { how: "deploy", signal });
+    const told = await this.#run(record, { revision, digest, key }, { how: "deploy", signal });
+    if (told !== undefined && this.#current !== undefined) {
+      this.#noteManifest(this.#current, told, false);
+    }
     await this.#noteServed({ revision, digest });
+  }
+
+  /** Stores what a worker has told, unless it stands in for what is wanted. */
+  #noteManifest({ key, artifact }: Current, manifest: ServiceManifest, wasOther: boolean): void {
+    const record = this.#record;
+    if (key === keyOf(record)) {
+      void this.#options.manifests.note(record, artifact.index, { manifest, wasOther });
+    }
   }
 
   async #noteServed({ revision, digest }: ServedRevision): Promise<void> {
@@ -360,8 +430,8 @@ export class Reconciler implements AsyncDisposable {
   async #run(
     record: DesiredDeployment,
     { revision, digest, key }: ServedRevision & { readonly key: string },
-    { how, signal }: { readonly how: How; readonly signal: AbortSignal },
-  ): Promise<void> {
+    { how, signal, manifest }: RunOptions,
+  ): Promise<ServiceManifest | undefined> {
     const { open, shareOf } = this.#options;
     const onStep = (text: string): void => {
       this.#preparing = text;
@@ -373,6 +443,7 @@ export class Reconciler implements AsyncDisposable {
     });
     const code = key === "" ? standIn(service) : service;
     const startsNone = code.revision?.awaits?.isWhole === true;
+    let told: ServiceManifest | undefined;
     try {
       if (this.#ended) {
         throw new Error("the node is shutting down");
@@ -382,9 +453,9 @@ export class Reconciler implements AsyncDisposable {
       }
       // Where workers have to join, none can prove the service first: its manifest is believed.
       if (how !== "deploy" || startsNone) {
-        this.#deployment.resume(code, artifact.index.service);
+        this.#deployment.resume(code, manifest ?? artifact.index.service);
       } else {
-        await this.#deployment.deploy(code, signal);
+        told = await this.#deployment.deploy(code, signal);
       }
     } catch (err) {
       artifact.release();
@@ -393,9 +464,23 @@ export class Reconciler implements AsyncDisposable {
     const before = this.#current;
     const isTried = how !== "believe" || startsNone;
     this.#current = { revision, digest, key, artifact, isTried };
+    this.#opened.resolve();
+    this.#endSleep();
     if (before) {
       releaseLater(before.artifact);
     }
+    return told;
+  }
+
+  #endSleep(): void {
+    this.#asleep?.kept[Symbol.dispose]();
+    this.#asleep = undefined;
+  }
+
+  #maySleep(record: DesiredDeployment): boolean {
+    return (
+      !this.#isWoken && this.#current === undefined && this.#options.manifests.maySleep(record)
+    );
   }
 
   #failed(key: string, err: unknown): void {
@@ -414,6 +499,24 @@ export class Reconciler implements AsyncDisposable {
       this.#deployment?.stay();
     }
   }
+}
+
+function servedOf(record: DesiredDeployment | undefined): ServedRevision | undefined {
+  const { targetRevision: revision, digest } = record ?? {};
+  return revision !== undefined && digest !== undefined ? { revision, digest } : undefined;
+}
+
+/** The status of what is asleep. */
+function sleeping({ targetRevision: revision }: DesiredDeployment): DeploymentStatus {
+  return {
+    state: "ready",
+    reason: "",
+    revision,
+    ready: 0,
+    wanted: 0,
+    failed: undefined,
+    lines: [],
+  };
 }
 
 /**

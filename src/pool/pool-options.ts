@@ -32,6 +32,8 @@ export interface PoolOptions {
   readonly newId: () => string;
   /** Starts a worker of the service. */
   readonly startWorker: (service: ServiceCode, workerId: string, start: WorkerStart) => Worker;
+  /** A worker of what serves has loaded, outside a roll-out. Refuses it by throwing. */
+  onLoaded?(service: ServiceCode, manifest: ServiceManifest): void;
   /** A worker is ready. Attempts may be claimed for it once this resolves. */
   onReady(worker: Worker): Promise<void>;
   /** A worker has ended, and its executions with it. */

@@ -463,7 +463,7 @@ export class Pool implements AsyncDisposable {
       return;
     }
     this.#starting.add(worker);
-    this.#load(worker)
+    this.#load(service, worker)
       .catch((err: unknown) => {
         worker.discard("it could not be started");
         // A worker that is no longer in `#starting` was told to go, so this is no failure.
@@ -480,8 +480,9 @@ export class Pool implements AsyncDisposable {
     this.#options.onRestartFailed(err);
   }
 
-  async #load(worker: Worker): Promise<void> {
-    await worker.load();
+  async #load(service: ServiceCode, worker: Worker): Promise<void> {
+    const manifest = await worker.load();
+    this.#options.onLoaded?.(service, manifest);
     await this.#options.onReady(worker);
     if (this.#starting.delete(worker)) {
       this.#workers.push(worker);

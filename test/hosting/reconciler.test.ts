@@ -28,6 +28,13 @@ const STOPPED = {
 /** No revision here has any. */
 const NO_MODELS = { hold: () => Promise.reject(new Error("there are no models")) };
 
+/** None is stored. */
+const NO_MANIFESTS = {
+  maySleep: () => false,
+  read: async () => undefined,
+  note: async () => {},
+};
+
 afterEach(() => void vi.useRealTimers());
 
 it("goes on with what it brings when it is told the same again, also while it is stopped", async () => {
@@ -52,6 +59,8 @@ it("goes on with what it brings when it is told the same again, also while it is
     open: () => expect.unreachable("nothing can be opened before it is there"),
     servedByOthers: async () => undefined,
     served: new LastServed(folder.path),
+    manifests: NO_MANIFESTS,
+    asleep: () => expect.unreachable("nothing may sleep without a manifest"),
     shareOf: () => ({ min: 0, max: 1, nodes: 1, queueTimeMs: 1_000 }),
     log: { debug() {}, info() {}, warn() {}, error() {} },
     onChange: () => {
@@ -92,6 +101,8 @@ it("reports a failure until something else is wanted, and tries again what is st
     open: () => expect.unreachable("nothing can be opened before it is there"),
     servedByOthers: async () => undefined,
     served: new LastServed(folder.path),
+    manifests: NO_MANIFESTS,
+    asleep: () => expect.unreachable("nothing may sleep without a manifest"),
     shareOf: () => ({ min: 0, max: 1, nodes: 1, queueTimeMs: 1_000 }),
     log: { debug() {}, info() {}, warn() {}, error() {} },
     onChange: () => {},
@@ -142,6 +153,8 @@ it.each([
     open: () => expect.unreachable("nothing can be opened before it is there"),
     servedByOthers: async () => undefined,
     served: new LastServed(folder.path),
+    manifests: NO_MANIFESTS,
+    asleep: () => expect.unreachable("nothing may sleep without a manifest"),
     shareOf: () => ({ min: 0, max: 1, nodes: 1, queueTimeMs: 1_000 }),
     log: { debug() {}, info() {}, warn() {}, error() {} },
     onChange: () => {},

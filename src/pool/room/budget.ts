@@ -8,7 +8,7 @@
  *   not been measured yet counts for what others of its revision used.
  * - A request that finds no room waits. Freed room goes to the organization with the
  *   fewest workers on the node; within it, first to a deployment that a caller waits
- *   for, then to the one that waits longest.
+ *   for, then to the one that waits longest (`waiting.ts`).
  * - For a request that waits, idle workers are evicted, the least recently used first
  *   (`eviction.ts`).
  * - Workers that grew beyond the budget are not killed for it: idle ones go, and no
@@ -26,6 +26,7 @@ import { type Allocation, AllocationSum } from "./allocation.ts";
 import { findEvictions } from "./eviction.ts";
 import { Room, type RoomRequest } from "./room.ts";
 import { type BudgetLimits, type Shortage, shortOf, toldOf } from "./shortage.ts";
+import { isLate, WaitingRequests } from "./waiting.ts";
 
 /**
  * Interval at which a budget looks for idle workers while somebody waits for room: that a
@@ -66,7 +67,7 @@ export class NodeBudget implements Disposable {
   readonly #taken = new AllocationSum();
   /** The part of `#taken` that was evicted and has not ended yet. */
   readonly #leaving = new AllocationSum();
-  readonly #waiting = new Set<RoomRequest>();
+  readonly #waiting = new WaitingRequests();
   /** The room beyond the limits, of a roll-out. */
   #surge: Room | undefined;
   #evictions = 0;
@@ -115,8 +116,11 @@ export class NodeBudget implements Disposable {
 
   /** The same without waiting. */
   takeFree(request: RoomRequest): Room | undefined {
+    if (!this.#fits(request)) {
+      return undefined;
+    }
     const first = this.#first();
-    if (!this.#fits(request) || (first !== undefined && this.#precedes(first, request))) {
+    if (first !== undefined && this.#precedes(first, request)) {
       return undefined;
     }
     const isSurge = this.#shortage(request) !== undefined;
@@ -239,22 +243,32 @@ export class NodeBudget implements Disposable {
 
   /** The waiting request whose turn it is, of those that there is room for. */
   #first(): RoomRequest | undefined {
-    let first: RoomRequest | undefined;
-    for (const request of this.#waiting) {
-      if (this.#fits(request) && (first === undefined || this.#precedes(request, first))) {
-        first = request;
+    for (const request of this.#inTurn((name) => this.#hasRoom(name))) {
+      if (this.#fits(request)) {
+        return request;
       }
     }
-    return first;
+    return undefined;
+  }
+
+  #inTurn(hasRoom: (organization: string) => boolean): Iterable<RoomRequest> {
+    const held = (name: string): number => this.#taken.of(name).workers;
+    return this.#waiting.inTurn({ held, hasRoom });
+  }
+
+  /** False where no worker of an organization fits, however small it is. */
+  #hasRoom(organization: string): boolean {
+    const { node, organization: per } = this.#limits;
+    const own = { taken: this.#taken.of(organization), gone: undefined, limit: per };
+    const all = { taken: this.#taken.node, gone: undefined, limit: node };
+    return shortOf(0, all) === undefined && shortOf(0, own) === undefined;
   }
 
   /** True when it is this request's turn before the other's, if both wait equally long. */
   #precedes(request: RoomRequest, other: RoomRequest): boolean {
     const held = ({ tenant }: RoomRequest): number => this.#taken.of(tenant.organization).workers;
     const calm = (asked: RoomRequest): number => (asked.isUrgent() ? 0 : 1);
-    // What its own deployment has left for a roll-out goes to no one else.
-    const late = (asked: RoomRequest): number =>
-      asked.isRollout === true && asked.need().gpus !== undefined ? 0 : 1;
+    const late = (asked: RoomRequest): number => (isLate(asked) ? 0 : 1);
     const difference =
       late(request) - late(other) || held(request) - held(other) || calm(request) - calm(other);
     return request !== other && difference < 0;
@@ -330,10 +344,7 @@ export class NodeBudget implements Disposable {
     const evictions = findEvictions({
       tenants: new Set([...this.#rooms].map(({ tenant }) => tenant)),
       nowMs: this.#nowMs(),
-      waiting: () =>
-        [...this.#waiting].sort((a, b) =>
-          this.#precedes(a, b) ? -1 : Number(this.#precedes(b, a)),
-        ),
+      waiting: (rolloutsOnly) => this.#inTurn(() => !rolloutsOnly),
       leaving: this.#leaving,
       shortage: (request, gone) => this.#shortage(request, gone),
       gpus: this.#gpus,

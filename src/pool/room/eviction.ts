@@ -23,8 +23,8 @@ interface EvictionFacts {
   /** Those who hold room. */
   readonly tenants: Iterable<Tenant>;
   readonly nowMs: number;
-  /** The requests that wait for room, the first in turn first. */
-  readonly waiting: () => readonly RoomRequest[];
+  /** The requests that wait for room, or the roll-outs among them, the first in turn first. */
+  readonly waiting: (rolloutsOnly: boolean) => Iterable<RoomRequest>;
   /** What was evicted and has not ended yet. */
   readonly leaving: AllocationSum;
   readonly shortage: (request: RoomRequest, gone: AllocationSum) => Shortage | undefined;
@@ -50,13 +50,32 @@ export function findEvictions(facts: EvictionFacts): readonly ReadyWorker[] {
       take(worker, victims, gone);
     }
   }
-  for (const request of waiting()) {
+  const owners = new Set(idle.map(({ room }) => room.tenant));
+  /** Those that nothing helps, by what decides it for all who ask alike. */
+  const hopeless = new Set<string>();
+  // A roll-out alone may have busy workers end.
+  for (const request of waiting(idle.length === 0)) {
+    const alike = owners.has(request.tenant) ? undefined : askedBy(request);
+    if (alike !== undefined && hopeless.has(alike)) {
+      continue;
+    }
     const helpful = victimsFor(request, { ...facts, ready, idle, victims, gone });
     if (helpful !== undefined) {
       return [...victims, ...helpful];
     }
+    if (alike !== undefined) {
+      hopeless.add(alike);
+    }
   }
   return [...victims];
+}
+
+/** What a request asks for that has no worker to give; undefined where more than that decides. */
+function askedBy(request: RoomRequest): string | undefined {
+  const { gpus, leastBytes, expectedBytes } = request.need();
+  return gpus === undefined && request.isRollout !== true
+    ? `${request.tenant.organization} ${Math.max(leastBytes, expectedBytes)}`
+    : undefined;
 }
 
 interface Evictable extends Pick<EvictionFacts, "shortage" | "gpus" | "gpuStayMs" | "nowMs"> {

@@ -14,6 +14,7 @@
  */
 import type { ArtifactFiles } from "./files.ts";
 import type { Logs } from "./logs.ts";
+import type { ManifestStorage } from "./manifests.ts";
 import type { ModelStorage } from "./models.ts";
 import type { NodeStorage } from "./nodes.ts";
 import type { Revisions } from "./revisions.ts";
@@ -25,6 +26,7 @@ export interface HostingStorage
     SecretStorage,
     ArtifactFiles,
     NodeStorage,
+    ManifestStorage,
     Logs,
     ModelStorage,
     WebhookStorage {

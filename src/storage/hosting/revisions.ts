@@ -6,6 +6,7 @@ import type { Deed } from "../accounts/deed.ts";
 import type { DeploymentRecord, DesiredState, Openable } from "../accounts/organizations.ts";
 import type { Page, PageQuery } from "../accounts/page.ts";
 import type { MachineLabels, SettingsUpdate, WorkerPlace } from "../deployment-settings.ts";
+import type { ManifestFacts } from "./manifests.ts";
 import type { SecretsUpdate } from "./secrets.ts";
 
 export interface EndpointSummary {
@@ -76,6 +77,8 @@ export interface DesiredDeployment extends DeploymentRecord {
   readonly digest: string | undefined;
   /** Whether the code of the target revision may have the secrets; see `getRevisionSecrets`. */
   readonly secretsConfirmed: boolean;
+  /** What the stored manifest holds for; undefined: there is none. */
+  readonly manifest?: ManifestFacts | undefined;
 }
 
 type NamedDeployment = { readonly organizationId: string; readonly name: string };

@@ -601,6 +601,21 @@ CREATE TABLE deployment_reports (
 );
 CREATE INDEX deployment_reports_by_node ON deployment_reports (node_id);
 
+-- What a worker of each deployment told of its service last.
+CREATE TABLE manifests (
+  organization_id text NOT NULL,
+  deployment_id text NOT NULL,
+  -- Digest of all that it may depend on: the artifact, settings and secrets.
+  made_of text NOT NULL,
+  -- The form that nodes of its time wrote.
+  format integer NOT NULL,
+  -- 1: a worker needs nothing but the files of the artifact, on whatever node.
+  files_only integer NOT NULL,
+  -- As JSON.
+  manifest text NOT NULL,
+  PRIMARY KEY (organization_id, deployment_id)
+);
+
 -- Counted up under the lock of the row, so that lines appear in their order.
 CREATE TABLE deployment_log_sequences (
   organization_id text NOT NULL,

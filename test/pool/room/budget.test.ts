@@ -60,6 +60,8 @@ class FakePool implements Tenant, RoomRequest {
   urgent = false;
   min = 0;
   memory: RoomNeed = { leastBytes: 96 * MIB, expectedBytes: 0 };
+  /** How often it was asked what it needs. */
+  asked = 0;
   #wanted = 0;
 
   constructor(organization: string) {
@@ -75,6 +77,7 @@ class FakePool implements Tenant, RoomRequest {
   }
 
   need(): RoomNeed {
+    this.asked += 1;
     return this.memory;
   }
 
@@ -304,6 +307,21 @@ describe("a node's budget", () => {
     busy.want(0);
     await busy.end();
     expect(second.rooms).toHaveLength(1);
+  });
+
+  it("asks few of those who wait what they need, however many they are", async () => {
+    node(1);
+    const first = new FakePool("acme").want(1);
+    const others = Array.from({ length: 300 }, (_, at) => new FakePool(`o${at % 30}`).want(1));
+    await turn();
+    const before = others.reduce((sum, { asked }) => sum + asked, 0);
+    await first.end();
+    for (const other of others) {
+      expect(other.rooms.length).toBe(1);
+      await other.want(0).end();
+    }
+    const asked = others.reduce((sum, each) => sum + each.asked, 0) - before;
+    expect(asked).toBeLessThan(10 * others.length);
   });
 
   it("counts the memory that workers use, at least that of an empty one", async () => {

@@ -44,6 +44,7 @@ const STATEMENTS = {
   listRevisions: SINGLE.listRevisions({ ...hosted, limit: 50, after: "5" }),
   getIndex: SINGLE.getIndex({ ...key, digest: "d" }),
   listArtifactFiles: SINGLE.listArtifactFiles({ ...key, digest: "d" }),
+  getManifest: SINGLE.getManifest(hosted),
   getSecrets: SINGLE.getSecrets(hosted),
   getRevisionSecrets: SINGLE.getRevisionSecrets({ ...hosted, revision: 1 }),
   listSealedSecrets: SINGLE.listSealedSecrets({ limit: 50, after: "o/d/n" }),

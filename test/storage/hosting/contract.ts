@@ -8,6 +8,7 @@ import { confirmedSecretsContract } from "./contract/confirmed-secrets.ts";
 import { deletedContract } from "./contract/deleted.ts";
 import { filesContract } from "./contract/files.ts";
 import { logsContract } from "./contract/logs.ts";
+import { manifestsContract } from "./contract/manifests.ts";
 import { modelsContract } from "./contract/models.ts";
 import { nodesContract } from "./contract/nodes.ts";
 import { racesContract } from "./contract/races.ts";
@@ -33,6 +34,7 @@ export function hostingContract(name: string, createDatabase: CreateDatabase): v
     describe("secrets of a revision", () => confirmedSecretsContract(it));
     describe("nodes", () => nodesContract(it));
     describe("logs", () => logsContract(it));
+    describe("manifests", () => manifestsContract(it));
     describe("models", () => modelsContract(it));
     describe("webhooks", () => webhooksContract(it));
     describe("deleted deployments", () => deletedContract(it));

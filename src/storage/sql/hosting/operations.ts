@@ -26,6 +26,7 @@ import {
   takeUnusedFiles,
 } from "./files.ts";
 import { appendLogs, readLogs } from "./logs.ts";
+import { getManifest, storeManifest } from "./manifests.ts";
 import {
   failImport,
   findImported,
@@ -78,6 +79,8 @@ export const SINGLE = {
   listSealedSecrets,
   replaceSealedSecret,
   listArtifactFiles,
+  storeManifest,
+  getManifest,
   beat,
   listNodes,
   listWorkers,

@@ -16,6 +16,10 @@ type Start = (backends: Backends) => Promise<Running>;
 /** By the name that `--peers` takes, in the order of the table. */
 export const CONTENDERS: Readonly<Record<string, { readonly title: string; start: Start }>> = {
   nothing: { title: "do-nothing Fastify", start: () => startPeer("nothing", [], []) },
+  floor: {
+    title: "the floor of a queue on SQLite",
+    start: ({ folder }) => startPeer("floor", [join(folder, `floor-${Date.now()}.db`)], []),
+  },
   bullmq: { title: "Fastify + BullMQ", start: onRedis("bullmq") },
   "bullmq-in-memory": {
     title: "Fastify + BullMQ, results in memory",

@@ -137,7 +137,7 @@ function costTable(
     figure(requests.get(`${title}/${what}`) ?? Number.NaN, 2),
   ]);
   return table(
-    ["", "backend CPU µs", "these / it", "client CPU µs", "WAL bytes", "round trips"],
+    ["", "backend CPU µs", "of it, these", "client CPU µs", "WAL bytes", "round trips"],
     rows,
   );
 }
@@ -186,7 +186,7 @@ function checkOut(revision: string, folder: string, stack: AsyncDisposableStack)
 }
 
 /** Tasks in a storage: each step submits a batch, claims those that wait, and ends those that run. */
-export class StoredTasks implements Contender {
+class StoredTasks implements Contender {
   readonly title: string;
   readonly #storage: PostgresStorage;
   #running: { readonly attempt: Attempt; readonly task: Task }[] = [];

@@ -51,7 +51,10 @@ export class Attempts implements AsyncDisposable {
 
   constructor(options: AttemptsOptions) {
     const { storage, log, now, changes, onEnd } = options;
-    const onStored = (taskId: string): void => changes.publish(taskId);
+    const onStored = (taskId: string): void => {
+      changes.announceMore(taskId);
+      changes.hear({ taskId, live: true });
+    };
     this.#streamed = new StreamedAttempts(options);
     this.#listener = {
       log,

@@ -10,6 +10,7 @@
 import type { Pool } from "../pool/pool.ts";
 import type { Hint, Notifier } from "../storage/notifier.ts";
 import type { Storage } from "../storage/storage.ts";
+import type { Changed } from "./waits/changes.ts";
 
 /**
  * How long a node without workers leaves a task to the node that took it: enough for a worker
@@ -26,7 +27,7 @@ interface PeersOptions {
   /** Tasks of this endpoint may be waiting, and are for this node. */
   onQueued(endpoint: string): void;
   /** Another node may have changed this task. */
-  onChanged(taskId: string): void;
+  onChanged(changed: Changed): void;
   /** This task is to be aborted if it runs here. */
   onAbort(taskId: string): void;
 }
@@ -81,7 +82,7 @@ export class Peers implements Disposable {
         }
         break;
       case "changed":
-        onChanged(hint.taskId);
+        onChanged(hint);
         break;
       case "abort":
         onAbort(hint.taskId);

@@ -90,7 +90,7 @@ export class Queue implements Disposable {
     const { deploymentId, notifier, maintenance, revisions } = options;
     const changes = new Changes(
       options.maxWaiting,
-      notifier && ((taskId) => notifier.publish({ kind: "changed", taskId })),
+      notifier && ((changed) => notifier.publish({ kind: "changed", ...changed })),
     );
     const completer = new Completer({
       ...options,
@@ -122,7 +122,7 @@ export class Queue implements Disposable {
     this.#peers = new Peers({
       ...options,
       onQueued: (endpoint) => this.#came(endpoint),
-      onChanged: (taskId) => changes.hear(taskId),
+      onChanged: (changed) => changes.hear(changed),
       onAbort: (taskId) => attempts.abort(taskId),
     });
     this.#unregister = maintenance.register(deploymentId, this.#maintained);
@@ -554,7 +554,7 @@ export class Queue implements Disposable {
         }
       },
       awaited: () => changes.awaited,
-      onMissed: (taskId) => changes.hear(taskId),
+      onMissed: (taskId) => changes.hear({ taskId }),
       onStorage: (answers) => onStorage("heartbeat", answers),
       leaseIds: () => attempts.leaseIds(),
       abort: (taskId) => void attempts.abort(taskId),

@@ -80,9 +80,7 @@ export class Tasks {
     if (recent) {
       return Promise.resolve(recent);
     }
-    const finding = question.waitMs
-      ? this.waitUntil(question, hasEnded, () => this.#findState(question))
-      : this.find(question);
+    const finding = question.waitMs ? this.#waitForEnd(question) : this.find(question);
     return finding.then((task) => this.#takeRecent(question) ?? this.#readResult(task));
   }
 
@@ -154,18 +152,26 @@ export class Tasks {
   }
 
   /** Waits until the task is `enough`; resolves with it, also when the time is over. */
-  waitUntil(
-    question: TaskQuestion,
-    enough: (task: Task) => boolean,
-    read: () => Task | Promise<Task> = () => this.find(question),
-  ): Promise<Task> {
+  waitUntil(question: TaskQuestion, enough: (task: Task) => boolean): Promise<Task> {
     return waitFor({
       changes: this.#options.changes,
       taskId: question.taskId,
       waitMs: question.waitMs ?? 0,
       signal: question.signal,
-      read,
+      read: () => this.find(question),
       enough,
+    });
+  }
+
+  #waitForEnd(question: TaskQuestion): Promise<Task> {
+    return waitFor({
+      changes: this.#options.changes,
+      taskId: question.taskId,
+      waitMs: question.waitMs ?? 0,
+      signal: question.signal,
+      endsOnly: true,
+      read: () => this.#findState(question),
+      enough: ({ status }) => isFinal(status),
     });
   }
 
@@ -212,10 +218,6 @@ export function notCancelled({ taskId, status }: Task, why: string): Error {
   }
   const metadata = { task_id: taskId };
   return problem("TASK_ALREADY_STARTED", `task ${taskId} ${why}`, { metadata });
-}
-
-function hasEnded({ status }: Task): boolean {
-  return isFinal(status);
 }
 
 function isAsked(task: Task, { endpoint }: TaskQuestion): boolean {

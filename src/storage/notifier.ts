@@ -6,8 +6,8 @@
 export type Hint =
   /** Tasks of this endpoint may be waiting. */
   | { readonly kind: "queued"; readonly deploymentId: string; readonly endpoint: string }
-  /** This task changed its state or has new events. */
-  | { readonly kind: "changed"; readonly taskId: string }
+  /** This task changed its state or has new events. Without `live` it may have ended. */
+  | { readonly kind: "changed"; readonly taskId: string; readonly live?: true }
   /** The abort of this task was requested. */
   | { readonly kind: "abort"; readonly taskId: string }
   /** Tokens, people, organizations or their deployments have changed. */

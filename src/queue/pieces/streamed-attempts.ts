@@ -47,12 +47,12 @@ export class StreamedAttempts implements Disposable {
   constructor(options: StreamedAttemptsOptions) {
     const { storage, log, changes } = options;
     this.#options = options;
-    this.#hints = new PieceHints((taskId) => changes.announce(taskId));
+    this.#hints = new PieceHints((taskId) => changes.announceMore(taskId));
     this.#writer = new PieceWriter({
       storage,
       log,
       onStored: (taskId) => {
-        changes.hear(taskId);
+        changes.hear({ taskId, live: true });
         this.#hints.add(taskId);
       },
     });

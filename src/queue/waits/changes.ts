@@ -5,10 +5,18 @@
 import { SlotMap } from "../../collections/slots.ts";
 import { SmallSet } from "../../collections/small-set.ts";
 import { problem } from "../../errors.ts";
-import type { Task } from "../../tasks/task.ts";
+import { isFinal, type Task } from "../../tasks/task.ts";
 import { Deadlines } from "../../time/deadlines.ts";
 
+/** A task that changed; `live`: it has not ended. */
+export interface Changed {
+  readonly taskId: string;
+  readonly live?: true;
+}
+
 export interface ChangeListener {
+  /** It is told of the end of the task alone. Default: of every change. */
+  readonly endsOnly?: boolean;
   /** The task changed. `task` is undefined when the publisher did not have it at hand. */
   onChange(task: Task | undefined): void;
   /** The node is shutting down: no more changes will come. */
@@ -27,32 +35,33 @@ export class Changes {
   readonly #listeners = new SlotMap<string, SmallSet<ChangeListener>>();
   readonly #deadlines = new Deadlines((nowMs) => this.#reach(nowMs));
   readonly #limit: number;
-  readonly #announce: ((taskId: string) => void) | undefined;
+  readonly #announce: ((changed: Changed) => void) | undefined;
   #count = 0;
 
   /**
    * `limit`: listeners at a time. Each costs memory and, most often, a connection. `announce` tells
    * other nodes of a change. Default: no other node is told.
    */
-  constructor(limit: number, announce?: (taskId: string) => void) {
+  constructor(limit: number, announce?: (changed: Changed) => void) {
     this.#limit = limit;
     this.#announce = announce;
   }
 
   /** This node changed a task: tells local listeners and other nodes. */
   publish(taskId: string, task?: Task): void {
-    this.announce(taskId);
-    this.#tell(taskId, task);
+    const isLive = task !== undefined && !isFinal(task.status);
+    this.#announce?.(isLive ? { taskId, live: true } : { taskId });
+    this.#tell(taskId, task, isLive);
   }
 
-  /** Tells other nodes alone that this node changed a task. */
-  announce(taskId: string): void {
-    this.#announce?.(taskId);
+  /** Tells other nodes alone that this node has stored more of a task that runs. */
+  announceMore(taskId: string): void {
+    this.#announce?.({ taskId, live: true });
   }
 
   /** Tells local listeners alone: another node may have changed a task, or is told later. */
-  hear(taskId: string): void {
-    this.#tell(taskId, undefined);
+  hear({ taskId, live = false }: Omit<Changed, "live"> & { readonly live?: boolean }): void {
+    this.#tell(taskId, undefined, live);
   }
 
   /** The tasks that have listeners. */
@@ -97,8 +106,12 @@ export class Changes {
     };
   }
 
-  #tell(taskId: string, task: Task | undefined): void {
-    this.#listeners.get(taskId)?.each((listener) => listener.onChange(task));
+  #tell(taskId: string, task: Task | undefined, isLive: boolean): void {
+    this.#listeners.get(taskId)?.each((listener) => {
+      if (!isLive || !listener.endsOnly) {
+        listener.onChange(task);
+      }
+    });
   }
 
   #reach(nowMs: number): number {

@@ -11,6 +11,8 @@ interface WaitForOptions {
   readonly signal: AbortSignal | undefined;
   /** Reads the task; a promise only where it is not in memory. */
   readonly read: () => Task | Promise<Task>;
+  /** The caller waits for the end, so that other changes need not be looked at. */
+  readonly endsOnly?: boolean;
   /** True when the task has reached the state that the caller waits for. */
   readonly enough: (task: Task) => boolean;
 }
@@ -31,6 +33,7 @@ class Wait implements ChangeListener, AbortListener {
   readonly #resolve: (task: Task) => void;
   readonly #reject: (err: unknown) => void;
   readonly deadlineMs: number;
+  readonly endsOnly: boolean;
   #unlisten: (() => void) | undefined;
   #listeners: SmallSet<AbortListener> | undefined;
 
@@ -43,6 +46,7 @@ class Wait implements ChangeListener, AbortListener {
     this.#resolve = resolve;
     this.#reject = reject;
     this.deadlineMs = performance.now() + options.waitMs;
+    this.endsOnly = options.endsOnly ?? false;
   }
 
   begin(): void {

@@ -23,12 +23,16 @@ interface BatchesOptions<Call, Answer> {
   readonly run: (calls: Call[], repeated: boolean) => Promise<Answer[]>;
   /** Calls per batch: bounds how long one can take. */
   readonly maxCalls: number;
+  /** Batches under way at a time. Default 1: what waits becomes one batch. */
+  readonly maxBatches?: number;
 }
 
 export class CallBatcher<Call, Answer> {
   readonly #options: BatchesOptions<Call, Answer>;
   #waiting: Waiting<Call, Answer>[] = [];
-  #underWay: Promise<void> | undefined;
+  /** How many take calls: a call that finds fewer than there may be begins one. */
+  #workers = 0;
+  readonly #underWay = new Set<Promise<void>>();
 
   constructor(options: BatchesOptions<Call, Answer>) {
     this.#options = options;
@@ -42,14 +46,22 @@ export class CallBatcher<Call, Answer> {
         return;
       }
       this.#waiting.push({ call, resolve, reject });
-      this.#underWay ??= this.#work();
+      if (this.#workers < (this.#options.maxBatches ?? 1)) {
+        this.#begin();
+      }
     });
   }
 
   /** Refuses waiting calls; resolves when the running batch is done. */
   async close(): Promise<void> {
     this.#refuseWaiting(new Error("the storage has ended"));
-    await this.#underWay;
+    await Promise.all(this.#underWay);
+  }
+
+  #begin(): void {
+    this.#workers += 1;
+    const work = this.#work().finally(() => this.#underWay.delete(work));
+    this.#underWay.add(work);
   }
 
   async #work(): Promise<void> {
@@ -58,7 +70,7 @@ export class CallBatcher<Call, Answer> {
     while (this.#waiting.length > 0) {
       await this.#carryOut(this.#waiting.splice(0, this.#options.maxCalls));
     }
-    this.#underWay = undefined;
+    this.#workers -= 1;
   }
 
   /**

@@ -5,7 +5,7 @@ import type { Task } from "../../tasks/task.ts";
 import type { TaskKey } from "../storage.ts";
 import { toEvent } from "../stored.ts";
 import { readPayload } from "./payloads.ts";
-import { nameOf, TASK_COLUMNS, toKeys, toTask } from "./rows.ts";
+import { column, nameOf, TASK_COLUMNS, toTask } from "./rows.ts";
 import { STATUS } from "./schema.ts";
 import { type PostgresRow, prepared, type Session } from "./session.ts";
 
@@ -23,9 +23,15 @@ export async function readTask(
 
 const READ_TASKS = prepared(
   "read_tasks",
-  `SELECT ${TASK_COLUMNS} FROM json_to_recordset($1) AS given (deployment_id text, task_id text)
+  `SELECT ${TASK_COLUMNS}
+   FROM unnest((SELECT $1::text[]), $2::text[]) AS given (deployment_id, task_id)
    JOIN tasks USING (deployment_id, task_id)`,
 );
+
+/** Keys as two columns. */
+function keyColumns(keys: readonly TaskKey[]): string[] {
+  return [column(keys, ({ deploymentId }) => deploymentId), column(keys, ({ taskId }) => taskId)];
+}
 
 /** Reads tasks into a map by `nameOf` their keys, without those that do not exist. */
 export async function readTasks(
@@ -35,7 +41,7 @@ export async function readTasks(
   if (keys.length === 0) {
     return new Map();
   }
-  const tasks = (await session.query(READ_TASKS, toKeys(keys))).map(toTask);
+  const tasks = (await session.query(READ_TASKS, ...keyColumns(keys))).map(toTask);
   return new Map(tasks.map((task) => [nameOf(task), task]));
 }
 
@@ -49,18 +55,32 @@ export async function readArguments(
   return row && readPayload(session, { deploymentId, taskId, side: "arguments" }, row.arguments);
 }
 
-const READ_RESULT = prepared(
-  "read_result",
-  `SELECT result FROM finished_tasks
-   WHERE deployment_id = $1 AND task_id = $2 AND status IN (${STATUS.success}, ${STATUS.failure})`,
+const READ_RESULTS = prepared(
+  "read_results",
+  `SELECT deployment_id, task_id, result
+   FROM unnest((SELECT $1::text[]), $2::text[]) AS given (deployment_id, task_id)
+   JOIN finished_tasks USING (deployment_id, task_id)
+   WHERE status IN (${STATUS.success}, ${STATUS.failure})`,
 );
 
-export async function readResult(
+/** The column of a result, from which `readPayload` reads it. */
+export interface ResultColumn {
+  readonly inline: unknown;
+}
+
+/** Finds the results of tasks, in order; undefined for tasks that have none. */
+export async function findResults(
   session: Session,
-  { deploymentId, taskId }: TaskKey,
-): Promise<Payload | undefined> {
-  const [row] = await session.query(READ_RESULT, deploymentId, taskId);
-  return row && readPayload(session, { deploymentId, taskId, side: "result" }, row.result);
+  keys: readonly TaskKey[],
+): Promise<(ResultColumn | undefined)[]> {
+  const rows = await session.query(READ_RESULTS, ...keyColumns(keys));
+  const found = new Map(
+    rows.map(({ deployment_id, task_id, result }) => [
+      `${deployment_id}/${task_id}`,
+      { inline: result },
+    ]),
+  );
+  return keys.map((key) => found.get(nameOf(key)));
 }
 
 /** One statement for the task and its events, so that both show the same state. */

@@ -6,11 +6,13 @@
  * large payloads or many tasks have their own batches, each a transaction of
  * several statements, so that small calls do not wait behind them.
  */
+
+import type { Payload } from "../../protocol/messages.ts";
 import { RESULT_GONE } from "../../tasks/failure.ts";
 import type { Task } from "../../tasks/task.ts";
 import type { Migrated, MigrationMode } from "../migration.ts";
 import type { QueueCount } from "../queues.ts";
-import type { NewTask, Storage, SubmitOutcome } from "../storage.ts";
+import type { NewTask, Storage, SubmitOutcome, TaskKey } from "../storage.ts";
 import { unavailable } from "../unavailable.ts";
 import { postgresAccounts } from "./accounts.ts";
 import { listAborts, listAttempts, requestAbort } from "./attempts.ts";
@@ -48,11 +50,11 @@ import { postgresMetrics } from "./metrics.ts";
 import { MIN_WITNESS_AGE_MS, type NodeSession } from "./node-session.ts";
 import { oldestWaiting, queueStates } from "./oldest-waiting.ts";
 import { type OpenOptions, openDatabase } from "./open.ts";
-import { isInline } from "./payloads.ts";
+import { isInline, readPayload } from "./payloads.ts";
 import { appendPieces, readPieces } from "./pieces.ts";
 import { queuePosition } from "./position.ts";
 import { pruneDeleted, pruneFinished } from "./prune.ts";
-import { readArguments, readHistory, readResult, readTask, readTasks } from "./read.ts";
+import { findResults, type ResultColumn, readArguments, readHistory, readTasks } from "./read.ts";
 import { nameOf } from "./rows.ts";
 import { countStates, searchTasks } from "./search.ts";
 import { type Session, statement } from "./session.ts";
@@ -67,6 +69,9 @@ const DEFAULT_STORAGE_CONNECTIONS = 10;
 
 /** Calls in one batch. */
 const MAX_BATCH_CALLS = 500;
+
+/** Batches of reads under way at a time, so that one that was just missed is not waited for. */
+const MAX_READ_BATCHES = 2;
 
 /** Calls of many tasks or large payloads in one transaction. */
 const MAX_LARGE_BATCH_CALLS = 16;
@@ -132,6 +137,21 @@ export class PostgresStorage implements Storage {
   readonly #events = new CallBatcher<AttemptEvent, number | undefined>({
     maxCalls: MAX_BATCH_CALLS,
     run: (events) => recordEvents(this.#open, events),
+  });
+
+  /** Batched, because callers that wait at another node hear of many ends at once. */
+  readonly #reads = new CallBatcher<TaskKey, Task | undefined>({
+    maxCalls: MAX_BATCH_CALLS,
+    maxBatches: MAX_READ_BATCHES,
+    run: async (keys) => {
+      const found = await readTasks(this.#open, keys);
+      return keys.map((key) => found.get(nameOf(key)));
+    },
+  });
+  readonly #results = new CallBatcher<TaskKey, ResultColumn | undefined>({
+    maxCalls: MAX_BATCH_CALLS,
+    maxBatches: MAX_READ_BATCHES,
+    run: (keys) => findResults(this.#open, keys),
   });
 
   /** Batched, because a node counts all of its deployments at the same time. */
@@ -232,9 +252,12 @@ export class PostgresStorage implements Storage {
   expireTasks = this.#question((db, parameters: ParametersOf<"expireTasks">) =>
     this.#moved(expireTasks(db, parameters)),
   );
-  getTask = this.#question(readTask);
+  getTask = (key: TaskKey) => this.#reads.add(key);
   getArguments = this.#question(readArguments);
-  getResult = this.#question(readResult);
+  getResult = async (key: TaskKey): Promise<Payload | undefined> => {
+    const found = await this.#results.add(key);
+    return found && readPayload(this.#open, { ...key, side: "result" }, found.inline);
+  };
   getHistory = this.#question(readHistory);
   appendPieces = this.#question(appendPieces);
   readPieces = this.#question(readPieces);
@@ -296,7 +319,7 @@ export class PostgresStorage implements Storage {
     this.#db = undefined;
     const lanes = [
       ...[this.#submits, this.#largeSubmits, this.#writes, this.#largeEnds],
-      ...[this.#events, this.#counts],
+      ...[this.#events, this.#counts, this.#reads, this.#results],
     ];
     await Promise.all(lanes.map((lane) => lane.close()));
     await db?.[Symbol.asyncDispose]();

@@ -32,6 +32,7 @@ function waiting(options: {
   signal?: AbortSignal;
   waitMs?: number;
   read?: () => Task | Promise<Task>;
+  endsOnly?: boolean;
 }) {
   const changes = new Changes(1);
   const task = waitFor({
@@ -39,6 +40,7 @@ function waiting(options: {
     taskId: "t",
     waitMs: options.waitMs ?? 60_000,
     signal: options.signal,
+    endsOnly: options.endsOnly ?? false,
     read: options.read ?? (() => Promise.resolve(QUEUED)),
     enough: ({ status }) => status === "success",
   });
@@ -56,6 +58,22 @@ function isFree(changes: Changes): boolean {
 }
 
 describe("waiting for a task", () => {
+  test("for its end, does not read it at changes that are no end", async () => {
+    let [reads, now] = [0, QUEUED];
+    const read = () => {
+      reads += 1;
+      return now;
+    };
+    const { changes, task } = waiting({ endsOnly: true, read });
+    changes.hear({ taskId: "t", live: true });
+    changes.announceMore("t");
+    changes.publish("t", { ...QUEUED, status: "running" });
+    expect(reads).toBe(1);
+    now = DONE;
+    changes.hear({ taskId: "t" });
+    expect([await task, reads]).toEqual([DONE, 2]);
+  });
+
   test("ends when its time is over, also one that begins while the node shuts down", async () => {
     const { task } = waiting({ waitMs: 1 });
     expect(await task).toBe(QUEUED);

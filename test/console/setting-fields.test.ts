@@ -45,7 +45,7 @@ describe("the settings of a deployment in a form", () => {
       env: "MODEL=small\nQUERY=a=b",
       network: "api.example.com:443",
       requires: "gpu=*",
-      processes: "0",
+      processes: "",
     });
     expect(changedFields(SETTINGS, texts)).toEqual([]);
     for (const { name, write } of SETTING_FIELDS.filter((field) => field.name in SETTINGS)) {
@@ -82,6 +82,16 @@ describe("the settings of a deployment in a form", () => {
 
   it.each(["", "soon", "-5s", "5 weeks"])("refuse %j as a duration", (text) => {
     expect(() => readDuration(text)).toThrow(TextFault);
+  });
+
+  it("are empty where the code says them, and write zero for it", () => {
+    for (const name of ["processes", "gpus", "gpuMemoryMib", "readyTimeout", "retention"]) {
+      const { read, write, emptyMeans } = fieldOf(name);
+      expect(emptyMeans).toBeDefined();
+      expect(read({})).toBe("");
+      expect(Object.values(write(""))[0]).toBe(/readyTimeout|retention/.test(name) ? "0s" : 0);
+    }
+    expect(() => fieldOf("memoryMib").write("")).toThrow(TextFault);
   });
 
   it("have variables with equals signs and empty values, and refuse a line without a name", () => {

@@ -95,7 +95,7 @@ describe.skipIf(skipped)(`a failed task, to who has its link alone${skipped}`, (
     await page.getByRole("option", { name: "Settings of tape", selected: true }).waitFor();
     await keyboard.press("Enter");
     await person.heading("tape: settings");
-    await reach(page.getByLabel("Memory, in MiB"));
+    await reach(page.getByLabel("Memory", { exact: true }));
     await keyboard.press("Control+a");
     await keyboard.type("640");
     await keyboard.press("Enter");

@@ -56,7 +56,7 @@ export const PAGES: readonly ListedPage[] = [
   { path: deployment("/revisions"), heading: /: revisions$/ },
   { path: deployment("/metrics"), heading: /: metrics$/ },
   { path: deployment("/log"), heading: /: log$/, open: text(BACKWARDS) },
-  { path: deployment("/settings"), heading: /: settings$/, open: text("No changes.") },
+  { path: deployment("/settings"), heading: /: settings$/, open: text("Who may call it") },
   { path: "/o/acme/tasks", heading: "Tasks", open: text("linger") },
   { path: "/o/acme/tasks?error=none+has+this", heading: "Tasks", open: text("No tasks match") },
   { path: "/o/acme/models", heading: "Models", open: text("reader@1") },
@@ -84,7 +84,7 @@ export const PAGES: readonly ListedPage[] = [
   { path: "/reference#TaskService.GetTask", heading: "The platform's API", isPublic: true },
   {
     path: ({ userCode }) => `/device?user_code=${userCode}`,
-    heading: "Log in another machine",
+    heading: "Log in on another machine",
     isPublic: true,
   },
 ];

@@ -260,7 +260,7 @@ describe.skipIf(skipped)(`the pages of people in the console${skipped}`, () => {
       ["/account-secured?password=true&sessions=3", "Your account is yours alone now"],
       [authorizePath(HOSTILE), "Log in on the command line"],
       ["/cli/authorize", "This link cannot be used"],
-      [`/device?user_code=${device.json.user_code}`, "Log in another machine"],
+      [`/device?user_code=${device.json.user_code}`, "Log in on another machine"],
     ] as const) {
       await person.go(path);
       await person.heading(heading);

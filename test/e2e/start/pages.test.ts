@@ -172,7 +172,7 @@ describe.skipIf(skipped)(`the pages in a browser${skipped}`, () => {
     const device = (await platform.call("/api/v1/login:startDevice", { host_name: "server-7" }))
       .json;
     await open("/device");
-    await heading("Log in another machine");
+    await heading("Log in on another machine");
     await picture("device");
     await fill("Code", String(device.user_code).toLowerCase().replace("-", " "));
     await click("Continue");

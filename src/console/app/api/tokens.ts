@@ -22,26 +22,31 @@ export const tokensOf = (organization: string) =>
 export const ACCESS = {
   TOKEN_ACCESS_DEVELOPER_OPERATIONS: {
     name: "Developer operations",
+    does: "Deploy and manage",
     hint: "Log in on the command line, and manage deployments, tokens and members.",
   },
   TOKEN_ACCESS_PROTECTED_ENDPOINT: {
     name: "Protected endpoint",
+    does: "Call protected deployments",
     hint: "Call deployments that require a token.",
   },
   TOKEN_ACCESS_MONITORING: {
     name: "Monitoring",
+    does: "Read metrics",
     hint: "Let your own Prometheus read the organization's metrics.",
   },
   TOKEN_ACCESS_WORKER: {
     name: "Worker",
+    does: "Join workers",
     hint: "Join workers on other machines. They get the code, the secrets and the arguments of their deployment.",
   },
-} as const satisfies Partial<Record<TokenAccessJson, { name: string; hint: string }>>;
+} as const satisfies Partial<Record<TokenAccessJson, { name: string; does: string; hint: string }>>;
 
 export type Access = keyof typeof ACCESS;
 
-export const accessNames = ({ access = [] }: TokenJson): string =>
-  access.map((one) => ACCESS[one as Access]?.name ?? one).join(", ");
+/** What it may do, such as `Deploy and manage`, in the words of verbs. */
+export const deedsOf = ({ access = [] }: TokenJson): string =>
+  access.map((one) => ACCESS[one as Access]?.does ?? one).join(", ");
 
 export const isOrganizations = ({ kind }: TokenJson): boolean => kind === "TOKEN_KIND_ORGANIZATION";
 

@@ -5,6 +5,8 @@ interface FieldProps {
   readonly label: string;
   /** Beside the label: of what kind the value is. */
   readonly note?: string;
+  /** Marked as such; the control says it itself. Default: not marked. */
+  readonly isRequired?: boolean;
   readonly hint?: ReactNode;
   readonly error?: string | undefined;
   /** Renders the control with these attributes. */
@@ -17,7 +19,7 @@ interface ControlProps {
   readonly "aria-invalid": true | undefined;
 }
 
-export function Field({ label, note, hint, error, children }: FieldProps) {
+export function Field({ label, note, isRequired = false, hint, error, children }: FieldProps) {
   const id = useId();
   const about = [hint !== undefined && `${id}-hint`, error && `${id}-error`]
     .filter(Boolean)
@@ -26,7 +28,12 @@ export function Field({ label, note, hint, error, children }: FieldProps) {
     <div className="field">
       <div className="field-title">
         <label htmlFor={id}>{label}</label>
-        {note !== undefined && <span className="secondary">{note}</span>}
+        {isRequired && (
+          <span className="required" aria-hidden="true" title="Required">
+            *
+          </span>
+        )}
+        {note !== undefined && <span className="badge">{note}</span>}
       </div>
       {children({
         id,

@@ -19,6 +19,7 @@ export interface FormField<Name extends string> {
   readonly optional?: boolean;
   readonly minLength?: number;
   readonly maxLength?: number;
+  readonly placeholder?: string;
   readonly defaultValue?: string;
 }
 

@@ -20,7 +20,9 @@ const WORDS: Readonly<Record<string, string>> = {
 };
 
 const LABELS: Readonly<Record<string, string>> = {
-  ...Object.fromEntries(SETTING_FIELDS.map(({ path, label }) => [path, label])),
+  ...Object.fromEntries(
+    SETTING_FIELDS.map(({ path, label, unit }) => [path, unit ? `${label}, in ${unit}` : label]),
+  ),
   secrets: "Set secrets",
   removed_secrets: "Deleted secrets",
 };

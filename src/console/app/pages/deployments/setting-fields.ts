@@ -15,6 +15,10 @@ export interface SettingField {
   readonly hint: string;
   readonly group: "Scale" | "Each worker" | "Where it runs" | "Environment" | "Results";
   readonly kind: "number" | "text" | "lines" | "choice";
+  /** Of a number: in what it is counted. */
+  readonly unit?: string;
+  /** What stands in the field while it is empty, which is for zero. Default: zero is written. */
+  readonly emptyMeans?: string;
   /** Of a number. */
   readonly min?: number;
   readonly step?: number;
@@ -80,12 +84,18 @@ const writePairs = (pairs: Readonly<Record<string, string>> = {}): string =>
 const linesOf = (text: string): string[] => text.split("\n").filter((line) => line.trim() !== "");
 
 function count(field: Omit<SettingField, "kind" | "read" | "write">, initial = 0): SettingField {
-  const { name, label } = field;
+  const { name, label, emptyMeans } = field;
   return {
     ...field,
     kind: "number",
-    read: (settings) => String(settings[name] ?? initial),
+    read: (settings) => {
+      const value = settings[name] ?? initial;
+      return value === 0 && emptyMeans !== undefined ? "" : String(value);
+    },
     write: (text) => {
+      if (text.trim() === "" && emptyMeans !== undefined) {
+        return { [name]: 0 };
+      }
       if (text.trim() === "" || !Number.isFinite(Number(text))) {
         throw new TextFault(`${label} is a number.`);
       }
@@ -98,8 +108,13 @@ function time(field: Omit<SettingField, "kind" | "read" | "write">): SettingFiel
   return {
     ...field,
     kind: "text",
-    read: (settings) => shortDuration(settings[field.name] as string | undefined),
-    write: (text) => ({ [field.name]: readDuration(text) }),
+    read: (settings) => {
+      const text = shortDuration(settings[field.name] as string | undefined);
+      return text === "0" && field.emptyMeans !== undefined ? "" : text;
+    },
+    write: (text) => ({
+      [field.name]: readDuration(text.trim() === "" && field.emptyMeans !== undefined ? "0" : text),
+    }),
   };
 }
 
@@ -108,6 +123,9 @@ const ACCESS = {
   none: "NETWORK_ACCESS_NONE",
   allow: "NETWORK_ACCESS_ALLOW",
 } as const satisfies Record<string, NetworkAccessJson>;
+
+/** What an empty field means where the service says it. */
+const FROM_CODE = "From code";
 
 export const SETTING_FIELDS: readonly SettingField[] = [
   count({
@@ -139,7 +157,8 @@ export const SETTING_FIELDS: readonly SettingField[] = [
   count({
     name: "memoryMib",
     path: "memory_mib",
-    label: "Memory, in MiB",
+    label: "Memory",
+    unit: "MiB",
     hint: "One that uses more is ended.",
     group: "Each worker",
     min: 64,
@@ -159,7 +178,8 @@ export const SETTING_FIELDS: readonly SettingField[] = [
     name: "processes",
     path: "processes",
     label: "Processes",
-    hint: "Besides its own; 0 leaves it to the code.",
+    hint: "Besides its own.",
+    emptyMeans: FROM_CODE,
     group: "Each worker",
     min: 0,
     replacesWorkers: true,
@@ -168,7 +188,8 @@ export const SETTING_FIELDS: readonly SettingField[] = [
     name: "gpus",
     path: "gpus",
     label: "GPUs",
-    hint: "0.5 is half of one, with that part of its memory; 0 leaves it to the code.",
+    hint: "0.5 is half of one, with that part of its memory.",
+    emptyMeans: FROM_CODE,
     group: "Each worker",
     min: 0,
     step: 0.01,
@@ -177,8 +198,10 @@ export const SETTING_FIELDS: readonly SettingField[] = [
   count({
     name: "gpuMemoryMib",
     path: "gpu_memory_mib",
-    label: "Memory of a GPU, in MiB",
-    hint: "Others share the rest, and a worker that uses more is ended; 0 is the whole GPU, or its part.",
+    label: "Memory of a GPU",
+    unit: "MiB",
+    emptyMeans: "The whole GPU",
+    hint: "Others share the rest, and a worker that uses more is ended. Empty: the whole GPU, or its part.",
     group: "Each worker",
     min: 0,
     replacesWorkers: true,
@@ -187,7 +210,8 @@ export const SETTING_FIELDS: readonly SettingField[] = [
     name: "readyTimeout",
     path: "ready_timeout",
     label: "Time to load",
-    hint: "How long it may take to load, such as 15m; 0 leaves it to the code.",
+    hint: "How long it may take to load, such as 15m.",
+    emptyMeans: FROM_CODE,
     group: "Each worker",
     replacesWorkers: true,
   }),
@@ -262,7 +286,8 @@ export const SETTING_FIELDS: readonly SettingField[] = [
     name: "retention",
     path: "retention",
     label: "Results are kept for",
-    hint: "From the end of a task, such as 7d; 0 leaves it to the code.",
+    hint: "From the end of a task, such as 7d.",
+    emptyMeans: FROM_CODE,
     group: "Results",
     replacesWorkers: false,
   }),

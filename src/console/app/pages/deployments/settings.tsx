@@ -147,35 +147,29 @@ function SettingsForm({ deployment }: { readonly deployment: DeploymentJson }) {
         </Notice>
       )}
       {message && <Notice kind="error">{message}</Notice>}
-      <div className="settings-bar">
-        <p role="status">
-          {!isDirty
-            ? "No changes."
-            : replacing.length === 0
+      {isDirty && (
+        <div className="settings-bar">
+          <p role="status">
+            {replacing.length === 0
               ? "These changes take effect at once; no worker starts anew."
               : `Workers are replaced one after another, and no call fails: ${replacing
                   .map(({ label }) => label.toLowerCase())
                   .join("; ")}.`}
-        </p>
-        <Button
-          disabled={!isDirty}
-          onClick={() => {
-            setTyped({});
-            setCallers(undefined);
-            saving.reset();
-          }}
-        >
-          Discard
-        </Button>
-        <Button
-          kind="primary"
-          type="submit"
-          disabled={!isDirty || faults.size > 0}
-          isBusy={saving.isPending}
-        >
-          Save
-        </Button>
-      </div>
+          </p>
+          <Button
+            onClick={() => {
+              setTyped({});
+              setCallers(undefined);
+              saving.reset();
+            }}
+          >
+            Discard
+          </Button>
+          <Button kind="primary" type="submit" disabled={faults.size > 0} isBusy={saving.isPending}>
+            Save
+          </Button>
+        </div>
+      )}
     </form>
   );
 }
@@ -204,7 +198,7 @@ interface SettingProps {
 }
 
 function Setting({ field, text, error, onChange }: SettingProps) {
-  const { label, hint, kind, choices = [], min, step } = field;
+  const { label, hint, kind, choices = [], unit, emptyMeans, min, step } = field;
   return (
     <Field label={label} hint={hint === "" ? undefined : hint} error={error}>
       {(control) => {
@@ -230,15 +224,22 @@ function Setting({ field, text, error, onChange }: SettingProps) {
                 onChange={({ target }) => onChange(target.value)}
               />
             );
-          default:
+          default: {
+            const about = [control["aria-describedby"], unit && `${control.id}-unit`];
             return (
-              <input
-                {...control}
-                {...(kind === "number" && { type: "number", min, step: step ?? 1 })}
-                value={text}
-                onChange={({ target }) => onChange(target.value)}
-              />
+              <span className="with-unit">
+                <input
+                  {...control}
+                  {...(kind === "number" && { type: "number", min, step: step ?? 1 })}
+                  aria-describedby={about.filter(Boolean).join(" ") || undefined}
+                  placeholder={emptyMeans}
+                  value={text}
+                  onChange={({ target }) => onChange(target.value)}
+                />
+                {unit !== undefined && <span id={`${control.id}-unit`}>{unit}</span>}
+              </span>
             );
+          }
         }
       }}
     </Field>

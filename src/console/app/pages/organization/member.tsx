@@ -8,21 +8,35 @@ import { useOrganization, usePerson } from "../../api/session.ts";
 import { Button } from "../../ui/button.tsx";
 import { Confirm } from "../../ui/confirm.tsx";
 import { useToast } from "../../ui/toasts.tsx";
+import "./member.css";
 
 interface MemberProps {
   readonly member: MemberJson;
 }
 
-export function MemberName({ member: { email, displayName } }: MemberProps) {
+export function MemberName({ member: { userId, email = "", displayName } }: MemberProps) {
+  const { person } = usePerson();
+  const name = displayName || email;
   return (
-    <>
-      {displayName || email}
-      {displayName && <span className="secondary">{email}</span>}
-    </>
+    <div className="member">
+      <span className="avatar" aria-hidden="true">
+        {[...name][0]?.toUpperCase()}
+      </span>
+      <div>
+        {name} {userId === person.userId && <span className="badge accent">You</span>}
+        {displayName && <span className="secondary">{email}</span>}
+      </div>
+    </div>
   );
 }
 
-export function MemberRole({ member: { userId = "", email = "", role } }: MemberProps) {
+interface MemberRoleProps extends MemberProps {
+  /** An organization has one at least. */
+  readonly isOnlyAdmin: boolean;
+}
+
+export function MemberRole({ member, isOnlyAdmin }: MemberRoleProps) {
+  const { userId = "", email = "", role } = member;
   const organization = useOrganization();
   const { isAdmin, person } = usePerson();
   const changed = useChanged();
@@ -35,12 +49,14 @@ export function MemberRole({ member: { userId = "", email = "", role } }: Member
     <>
       <select
         aria-label={`Role of ${email}`}
+        disabled={isOnlyAdmin}
         value={role}
         onChange={(event) => setWanted(event.target.value as RoleJson)}
       >
         <option value="ROLE_MEMBER">member</option>
         <option value="ROLE_ADMIN">admin</option>
       </select>
+      {isOnlyAdmin && <span className="secondary">The only admin: make another first.</span>}
       {wanted !== undefined && (
         <Confirm
           title={`Make ${email} ${article} ${roleName(wanted)}?`}

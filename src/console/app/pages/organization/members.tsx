@@ -23,12 +23,11 @@ export function Members() {
   const { isAdmin } = usePerson();
   const { data: members } = useSuspenseQuery(membersOf(organization));
   const [isInviting, setInviting] = useState(false);
+  const admins = members.filter(({ role }) => role === "ROLE_ADMIN").length;
   return (
     <Page
       title="Members"
-      description={
-        isAdmin ? "Who deploys here, and who manages it." : "Admins invite people and remove them."
-      }
+      description={`People with access to ${organization}.`}
       actions={
         isAdmin ? (
           <Button kind="primary" onClick={() => setInviting(true)}>
@@ -37,13 +36,25 @@ export function Members() {
         ) : undefined
       }
     >
+      <p className="secondary">
+        Members deploy, call and read everything here, and have tokens of their own. Admins also
+        invite and remove people, change roles, and manage the organization's tokens.
+      </p>
       <DataTable
         label="Members"
         items={members}
         keyOf={({ userId = "" }) => userId}
         columns={[
           { name: "Person", cell: (member) => <MemberName member={member} /> },
-          { name: "Role", cell: (member) => <MemberRole member={member} /> },
+          {
+            name: "Role",
+            cell: (member) => (
+              <MemberRole
+                member={member}
+                isOnlyAdmin={admins === 1 && member.role === "ROLE_ADMIN"}
+              />
+            ),
+          },
           {
             name: "Joined",
             cell: ({ joinedAt }) => joinedAt !== undefined && <Time at={joinedAt} />,
@@ -66,7 +77,7 @@ function Invitations() {
   }
   return (
     <section aria-labelledby="invitations">
-      <h2 id="invitations">Invited</h2>
+      <h2 id="invitations">Pending invitations</h2>
       <DataTable
         label="Invitations"
         items={invitations}

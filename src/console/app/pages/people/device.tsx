@@ -18,9 +18,13 @@ export function Device() {
   }
   return (
     <SinglePage
-      title="Log in another machine"
+      title="Log in on another machine"
       person={person}
-      description="Type the code that tessera cloud login shows there."
+      description={
+        <>
+          Type the code that <code>tessera cloud login</code> shows there.
+        </>
+      }
     >
       <section className="card code-input">
         <FieldsForm
@@ -31,6 +35,7 @@ export function Device() {
               label: "Code",
               autoComplete: "off",
               maxLength: 32,
+              placeholder: "ABCD-EFGH",
               defaultValue: new URLSearchParams(location.search).get("user_code") ?? "",
             },
           ]}
@@ -64,7 +69,7 @@ function Question({ login, person }: QuestionProps) {
   }
   return (
     <SinglePage
-      title="Log in another machine"
+      title="Log in on another machine"
       person={person}
       description="A program asks for a token of yours, valid for 90 days. Allow it only if it is yours and shows this code."
     >

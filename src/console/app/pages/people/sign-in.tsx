@@ -44,7 +44,9 @@ export function SignIn() {
     <SinglePage
       title="Sign in"
       description={
-        next.startsWith("/cli/") ? "A program on your machine wants to log in as you." : undefined
+        next.startsWith("/cli/")
+          ? "A program on your machine wants to log in as you."
+          : `To ${location.host}`
       }
     >
       {search.refused !== undefined && (
@@ -79,7 +81,8 @@ export function SignIn() {
         )}
       </section>
       <p className="secondary">
-        No account? An admin of your organization can send you an invitation.
+        Forgot your password? The operator of this platform can set another. No account? An admin of
+        your organization can invite you.
       </p>
     </SinglePage>
   );

@@ -18,7 +18,8 @@ export function ArgumentField({ argument, entry, problem, onChange }: ArgumentFi
   return (
     <Field
       label={name}
-      note={[wordOf(argument), required && "required"].filter(Boolean).join(", ")}
+      isRequired={required}
+      note={wordOf(argument)}
       hint={hintOf(schema)}
       error={problem}
     >

@@ -1,11 +1,20 @@
 /** The table of tokens, each with the menu of its actions. */
 import type { TokenJson } from "../../../../../gen/tessera/v1/token_pb.js";
 import { usePerson } from "../../api/session.ts";
-import { accessNames, callable, isOrganizations } from "../../api/tokens.ts";
+import { callable, deedsOf, isOrganizations } from "../../api/tokens.ts";
 import { DataTable } from "../../ui/data-table.tsx";
 import { Menu } from "../../ui/menu.tsx";
 import { Status } from "../../ui/status.tsx";
 import { Time } from "../../ui/time.tsx";
+import { dateText } from "../../ui/time-range.ts";
+
+const DAY_MS = 86_400_000;
+
+/** A token that ends this soon should be rotated, or let go. */
+const MIN_LEFT_MS = 14 * DAY_MS;
+
+/** One that nobody has used for so long after it was made is perhaps for nothing. */
+const MAX_UNUSED_MS = 30 * DAY_MS;
 
 export type Act = "edit" | "rotate" | "reveal" | "delete";
 
@@ -35,7 +44,7 @@ export function TokenTable({ tokens, me, onAct }: TokenTableProps) {
         { name: "Access", cell: (token) => <Access token={token} /> },
         {
           name: "Last used",
-          cell: ({ lastUsedAt }) => (lastUsedAt === undefined ? "never" : <Time at={lastUsedAt} />),
+          cell: (token) => <LastUse token={token} />,
         },
         { name: "Expires", cell: (token) => <Expiry token={token} /> },
       ]}
@@ -61,7 +70,7 @@ function Name({ token: { name, hint, description } }: TokenProps) {
 function Kind({ token, me }: TokenProps & { readonly me: string }) {
   return (
     <>
-      {isOrganizations(token) ? "organization" : "personal"}
+      <span className="badge">{isOrganizations(token) ? "organization" : "personal"}</span>
       {token.createdBy !== me && <span className="secondary">by {token.createdBy}</span>}
     </>
   );
@@ -69,11 +78,17 @@ function Kind({ token, me }: TokenProps & { readonly me: string }) {
 
 function Access({ token }: TokenProps) {
   const called = callable(token);
-  return (
-    <>
-      {accessNames(token)}
-      {called !== "" && <span className="secondary">{called}</span>}
-    </>
+  return called === "" ? deedsOf(token) : `${deedsOf(token)}: ${called}`;
+}
+
+function LastUse({ token: { lastUsedAt, createdAt = "" } }: TokenProps) {
+  if (lastUsedAt !== undefined) {
+    return <Time at={lastUsedAt} />;
+  }
+  return Date.parse(createdAt) < Date.now() - MAX_UNUSED_MS ? (
+    <Status tone="warning">never</Status>
+  ) : (
+    "never"
   );
 }
 
@@ -84,7 +99,16 @@ function Expiry({ token: { expiresAt, previousValidUntil } }: TokenProps) {
         (Date.parse(expiresAt) < Date.now() ? (
           <Status tone="bad">expired</Status>
         ) : (
-          <Time at={expiresAt} />
+          <>
+            {Date.parse(expiresAt) < Date.now() + MIN_LEFT_MS ? (
+              <Status tone="warning">{dateText(expiresAt)}</Status>
+            ) : (
+              dateText(expiresAt)
+            )}
+            <span className="secondary">
+              <Time at={expiresAt} />
+            </span>
+          </>
         ))}
       {previousValidUntil !== undefined && (
         <span className="secondary">

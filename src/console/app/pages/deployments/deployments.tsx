@@ -58,18 +58,21 @@ export function Deployments() {
               columns={[
                 { name: "Name", cell: ({ name = "" }) => <DeploymentLink name={name} /> },
                 { name: "State", cell: (one) => <DeploymentState deployment={one} /> },
-                { name: "Revision", cell: ({ revision }) => revision || "none" },
+                { name: "Revision", isNumber: true, cell: ({ revision }) => revision || "none" },
                 { name: "Workers", cell: workersOf },
                 {
                   name: "Waiting",
+                  isNumber: true,
                   cell: ({ name }) => stats && (statsIn(stats, name).queued ?? 0),
                 },
                 {
                   name: "Running",
+                  isNumber: true,
                   cell: ({ name }) => stats && (statsIn(stats, name).running ?? 0),
                 },
                 {
                   name: "Failed (1 h)",
+                  isNumber: true,
                   cell: ({ name = "" }) =>
                     stats && <Failed name={name} count={statsIn(stats, name).failed ?? 0} />,
                 },
@@ -79,6 +82,7 @@ export function Deployments() {
                 },
                 {
                   name: "Storage",
+                  isNumber: true,
                   cell: ({ name }) => {
                     const own = storage?.deployments?.find(({ deployment }) => deployment === name);
                     return own && bytes(Number(own.bytes)).replace(" ", "\u00a0");

@@ -51,9 +51,10 @@ export function Workers({ of: deployment }: { readonly of: DeploymentJson }) {
                   <State of={worker} />
                 ),
             },
-            { name: "Calls", cell: ({ worker }) => worker && (worker.calls ?? 0) },
+            { name: "Calls", isNumber: true, cell: ({ worker }) => worker && (worker.calls ?? 0) },
             {
               name: "Revision",
+              isNumber: true,
               cell: ({ worker, placement }) => (worker ?? placement)?.revision || "none",
             },
             {

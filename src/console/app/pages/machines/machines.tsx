@@ -192,8 +192,8 @@ function Storage() {
                 </Link>
               ),
             },
-            { name: "Revisions", cell: ({ revisions = 0 }) => revisions },
-            { name: "Size", cell: (one) => bytes(Number(one.bytes ?? 0)) },
+            { name: "Revisions", isNumber: true, cell: ({ revisions = 0 }) => revisions },
+            { name: "Size", isNumber: true, cell: (one) => bytes(Number(one.bytes ?? 0)) },
           ]}
         />
       )}

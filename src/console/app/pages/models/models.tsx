@@ -41,7 +41,11 @@ export function Models() {
           columns={[
             { name: "Name", cell: nameOf },
             { name: "State", cell: (one) => <State version={one} /> },
-            { name: "Size", cell: ({ sizeBytes }) => bytes(Number(sizeBytes ?? 0)) },
+            {
+              name: "Size",
+              isNumber: true,
+              cell: ({ sizeBytes }) => bytes(Number(sizeBytes ?? 0)),
+            },
             { name: "Source", cell: (one) => <Source version={one} /> },
             { name: "Used by", cell: (one) => <Users version={one} /> },
             {

@@ -108,8 +108,8 @@ function Organizations() {
               </>
             ),
           },
-          { name: "Members", cell: ({ members = 0 }) => members },
-          { name: "Deployments", cell: ({ deployments = 0 }) => deployments },
+          { name: "Members", isNumber: true, cell: ({ members = 0 }) => members },
+          { name: "Deployments", isNumber: true, cell: ({ deployments = 0 }) => deployments },
           { name: "Monitoring tokens", cell: (one) => <Monitoring one={one} /> },
           { name: "Invite links", cell: (one) => onOff(one.invitationLinksEnabled) },
           {

@@ -35,7 +35,7 @@ export function Device() {
               label: "Code",
               autoComplete: "off",
               maxLength: 32,
-              placeholder: "ABCD-EFGH",
+              placeholder: "BCDF-GHJK",
               defaultValue: new URLSearchParams(location.search).get("user_code") ?? "",
             },
           ]}

@@ -52,7 +52,10 @@ export default defineConfig(({ mode }) => {
             output: {
               codeSplitting: {
                 groups: [
-                  { name: "form", test: /ui.(field|fields-form|form|notice)\.tsx$/ },
+                  {
+                    name: "form",
+                    test: /ui.(field|fields-form|form|notice)\.tsx$|api.sign-in\.ts$/,
+                  },
                   {
                     name: "list",
                     test: /(ui.(data-table|menu|page|icon|time|status)|shell.(brand|keys)|tasks.state)\.tsx?$|(useLocation|useSuspenseInfiniteQuery|infiniteQueryObserver)\.js$/,

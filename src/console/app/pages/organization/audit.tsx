@@ -18,7 +18,8 @@ import { save } from "../../ui/save.ts";
 import { SearchField } from "../../ui/search-field.tsx";
 import { Time } from "../../ui/time.tsx";
 import { momentText } from "../../ui/time-range.ts";
-import { type AuditSearch, auditOf, readAuditSearch } from "./audit-search.ts";
+import { auditOf } from "./audit-events.ts";
+import { type AuditSearch, readAuditSearch } from "./audit-search.ts";
 import { ACTION_KINDS, wordsOf } from "./audit-words.ts";
 import "./audit.css";
 

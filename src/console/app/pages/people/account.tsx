@@ -9,6 +9,7 @@ import { FieldsForm, textOf } from "../../ui/fields-form.tsx";
 import { useToast } from "../../ui/toasts.tsx";
 import { ChangePassword } from "./change-password.tsx";
 import { Sessions } from "./sessions.tsx";
+import "./account.css";
 
 export function Account() {
   const { data: person } = useSuspenseQuery(me);

@@ -13,8 +13,8 @@ export interface FailedCalls {
 const MAX_ASKED = 30;
 /** How often they are asked about again. */
 const REFRESH_MS = 30_000;
-/** A step of a minute and no finer: only the sum is needed. */
-const MAX_POINTS = 60;
+/** All of an hour in steps of ten seconds: longer steps have nothing of the last minute. */
+const MAX_POINTS = 360;
 
 export function useFailedCalls(deployments: readonly string[]): ReadonlyMap<string, FailedCalls> {
   const organization = useOrganization();

@@ -16,6 +16,7 @@ import { ModelService } from "../gen/tessera/v1/model_pb.js";
 import { OperatorService } from "../gen/tessera/v1/operator_pb.js";
 import { OrganizationService } from "../gen/tessera/v1/organization_pb.js";
 import { OrganizationTaskService } from "../gen/tessera/v1/organization_task_pb.js";
+import { ScheduleService } from "../gen/tessera/v1/schedule_pb.js";
 import { TaskService } from "../gen/tessera/v1/task_pb.js";
 import { TokenService } from "../gen/tessera/v1/token_pb.js";
 import { commentOf } from "../src/api/openapi/comments.ts";
@@ -47,6 +48,7 @@ const SERVICES = [
     FederationService,
     MetricsService,
     ModelService,
+    ScheduleService,
     OperatorService,
     DeploymentService,
   ],

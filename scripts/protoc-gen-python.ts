@@ -38,6 +38,7 @@ const FILES = [
   "metrics",
   "organization",
   "organization_task",
+  "schedule",
   "task",
   "token",
 ];

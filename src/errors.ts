@@ -58,6 +58,8 @@ export const CATALOGUE = {
   MONITORING_DISABLED: Code.FailedPrecondition,
   REVEAL_DISABLED: Code.FailedPrecondition,
   DEPLOYMENT_EXISTS: Code.AlreadyExists,
+  SCHEDULE_NOT_FOUND: Code.NotFound,
+  SCHEDULE_EXISTS: Code.AlreadyExists,
   ADMIN_REQUIRED: Code.PermissionDenied,
   SIGN_IN_REQUIRED: Code.PermissionDenied,
   SIGN_IN_FAILED: Code.Unauthenticated,

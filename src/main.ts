@@ -141,6 +141,7 @@ function commandLoader(of: Surroundings): LoadCommand {
     member: async () => (await import("./cli/organization/member.ts")).memberCommand(of),
     deployment: async () => (await import("./cli/deployment/deployment.ts")).deploymentCommand(of),
     secret: async () => (await import("./cli/secret/secret.ts")).secretCommand(of),
+    schedule: async () => (await import("./cli/schedule/schedule.ts")).scheduleCommand(of),
     model: async () => (await import("./cli/model/model.ts")).modelCommand(of),
     audit: async () => (await import("./cli/organization/audit.ts")).auditCommand(of),
     completion: async () => (await import("./cli/completion/completion.ts")).completionCommand(of),

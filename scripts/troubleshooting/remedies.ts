@@ -105,6 +105,9 @@ export const REMEDIES = {
   NO_MATCHING_WORKER:
     "Join a machine with these labels ([workers](workers.md#placement)), or change `--require`, which goes before the code for the same label. Tasks wait.",
   BLOB_RANGE_INVALID: "Ask for a range within the length that the answer names.",
+  SCHEDULE_NOT_FOUND: "`tessera schedule list DEPLOYMENT` lists the schedules of a deployment.",
+  SCHEDULE_EXISTS:
+    "Choose another name, or change the one that is there: `tessera schedule update`.",
   MODEL_NOT_FOUND:
     "`tessera model list` lists the models, and `tessera model get NAME` its versions.",
   MODEL_NOT_READY:

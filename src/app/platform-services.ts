@@ -9,6 +9,7 @@ import { ModelService } from "../../gen/tessera/v1/model_pb.js";
 import { OperatorService } from "../../gen/tessera/v1/operator_pb.js";
 import { OrganizationService } from "../../gen/tessera/v1/organization_pb.js";
 import { OrganizationTaskService } from "../../gen/tessera/v1/organization_task_pb.js";
+import { ScheduleService } from "../../gen/tessera/v1/schedule_pb.js";
 import { TokenService } from "../../gen/tessera/v1/token_pb.js";
 import { WorkerService } from "../../gen/tessera/v1/worker_pb.js";
 import { authService } from "../api/auth/auth.ts";
@@ -19,6 +20,7 @@ import { metricsService } from "../api/metrics.ts";
 import { modelService } from "../api/model/model.ts";
 import { operatorService } from "../api/operator.ts";
 import { organizationService } from "../api/organization/organization.ts";
+import { scheduleService } from "../api/schedule/schedule.ts";
 import { organizationTaskService } from "../api/task/organization-task.ts";
 import { tokenService } from "../api/token/token.ts";
 import { type WorkerServiceOptions, workerService } from "../api/worker/worker.ts";
@@ -128,6 +130,7 @@ export function platformServices(
     register(ModelService, modelService({ ...ports, ...settings }), {
       maxMessageBytes: MAX_INDEX_MESSAGE_BYTES,
     }),
+    register(ScheduleService, scheduleService(ports)),
     register(OperatorService, operatorService(ports)),
     register(WorkerService, workerService({ ...ports, ...settings, storage: ports.tasks })),
     register(DeploymentService, deploymentService({ ...ports, ...settings, platform }), {

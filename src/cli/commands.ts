@@ -30,6 +30,7 @@ export const COMMANDS = [
   { name: "member", summary: "See and change who belongs to an organization." },
   { name: "deployment", summary: "See, change, stop and delete deployments." },
   { name: "secret", summary: "List, set and delete the secrets of a deployment." },
+  { name: "schedule", summary: "Call a task endpoint at the times of a cron expression." },
   { name: "model", summary: "Push, import, see and delete models: weights by name." },
   { name: "audit", summary: "See what happened in an organization." },
   { name: "completion", summary: "Write the script with which a shell completes commands." },

@@ -8,6 +8,7 @@ import { MetricsService } from "../../gen/tessera/v1/metrics_pb.js";
 import { ModelService } from "../../gen/tessera/v1/model_pb.js";
 import { OrganizationService } from "../../gen/tessera/v1/organization_pb.js";
 import { OrganizationTaskService } from "../../gen/tessera/v1/organization_task_pb.js";
+import { ScheduleService } from "../../gen/tessera/v1/schedule_pb.js";
 import { TaskService } from "../../gen/tessera/v1/task_pb.js";
 import { TokenService } from "../../gen/tessera/v1/token_pb.js";
 
@@ -20,6 +21,7 @@ export * from "../../gen/tessera/v1/metrics_pb.js";
 export * from "../../gen/tessera/v1/model_pb.js";
 export * from "../../gen/tessera/v1/organization_pb.js";
 export * from "../../gen/tessera/v1/organization_task_pb.js";
+export * from "../../gen/tessera/v1/schedule_pb.js";
 export * from "../../gen/tessera/v1/task_pb.js";
 export * from "../../gen/tessera/v1/token_pb.js";
 export { type ErrorFacts, errorFacts } from "./error.ts";
@@ -44,6 +46,8 @@ export interface TesseraClient {
   /** The tasks of an organization, over all of its deployments. */
   readonly organizationTasks: Client<typeof OrganizationTaskService>;
   readonly deployments: Client<typeof DeploymentService>;
+  /** Calls at the times of cron expressions. */
+  readonly schedules: Client<typeof ScheduleService>;
   readonly metrics: Client<typeof MetricsService>;
   /** Weights by name, in versions. */
   readonly models: Client<typeof ModelService>;
@@ -60,6 +64,7 @@ export function platformClient(transport: Transport): TesseraClient {
     organizations: createClient(OrganizationService, transport),
     organizationTasks: createClient(OrganizationTaskService, transport),
     deployments: createClient(DeploymentService, transport),
+    schedules: createClient(ScheduleService, transport),
     metrics: createClient(MetricsService, transport),
     models: createClient(ModelService, transport),
     auth: createClient(AuthService, transport),

@@ -13,6 +13,7 @@ import type { ServiceCode } from "../pool/worker-options.ts";
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
 import { Calls } from "../queue/calls/calls.ts";
 import { Queue } from "../queue/queue.ts";
+import { ScheduleFirer } from "../queue/schedules/firing.ts";
 import type { Tasks } from "../queue/tasks.ts";
 import { takersOf } from "../service/mounts.ts";
 import type { NodeWorkers } from "../storage/hosting/nodes.ts";
@@ -48,6 +49,8 @@ interface OpenDeployment {
   readonly scaling: Scaling | undefined;
   /** Undefined where nothing is counted. */
   readonly observer: Observer | undefined;
+  /** Undefined where a deployment has no record. */
+  readonly schedules: ScheduleFirer | undefined;
 }
 
 export class Deployment implements AsyncDisposable {
@@ -317,6 +320,7 @@ export class Deployment implements AsyncDisposable {
     this.calls.close();
     await this.#opened?.observer?.[Symbol.asyncDispose]();
     await this.#opened?.scaling?.[Symbol.asyncDispose]();
+    await this.#opened?.schedules?.[Symbol.asyncDispose]();
     await this.#opened?.queue.stop();
     await this.#pool.close(drainMs);
     await this.#opened?.queue.settled(ATTEMPTS_SETTLE_MS);
@@ -377,7 +381,15 @@ export class Deployment implements AsyncDisposable {
         pool.serves({ name: endpoint }) ? undefined : pool.awaits?.endpoints.get(endpoint),
       onStorage: (work, answers) => this.#onStorage(work, answers),
       onFull: () => scaling?.tasksWait(),
+      onSchedule: (atMs) => schedules?.expect(atMs),
     });
+    const schedules =
+      record &&
+      new ScheduleFirer({
+        ...{ deploymentId, storage, queue, log, now },
+        revision: () => this.#served,
+        admit: () => this.admit(),
+      });
     const { runTimes } = queue;
     const endpoints = (): readonly EndpointManifest[] =>
       rollout.revision === undefined ? [] : takersOf(rollout.revision.manifest);
@@ -385,7 +397,13 @@ export class Deployment implements AsyncDisposable {
     const scaling = this.#scale && new Scaling({ ...observed, calls, runTimes }, this.#scale);
     const desired = (): number => scaling?.desired ?? pool.size;
     const observer = metrics && new Observer({ ...observed, metrics, desired });
-    return { name, queue, scaling, observer };
+    return { name, queue, scaling, observer, schedules };
+  }
+
+  /** What schedules may call: the endpoints of the revision that serves. */
+  get #served() {
+    const { revision, isNewest } = this.#rollout;
+    return revision && { find: (endpoint: string) => revision.find(endpoint), isNewest };
   }
 
   #onActive(manifest: ServiceManifest): void {

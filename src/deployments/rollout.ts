@@ -166,12 +166,12 @@ export class Rollout {
 
   /** Why a claimed task cannot run; undefined when it can, or when a newer revision has to decide. */
   refusal(claimed: ClaimedTask): TaskFailure | undefined {
-    return this.#isNewest ? this.#revision?.refusal(claimed, this.#options.now()) : undefined;
+    return this.isNewest ? this.#revision?.refusal(claimed, this.#options.now()) : undefined;
   }
 
   /** True for an endpoint whose tasks no worker runs any more. */
   lacks(endpoint: string): boolean {
-    return this.#isNewest && this.#revision?.lacks(endpoint) === true;
+    return this.isNewest && this.#revision?.lacks(endpoint) === true;
   }
 
   #takeOver(service: ServiceCode, revision: Revision): void {
@@ -196,7 +196,7 @@ export class Rollout {
   }
 
   /** False while another revision starts or has failed here: then this one must not fail any tasks. */
-  get #isNewest(): boolean {
+  get isNewest(): boolean {
     const standsIn = this.#service?.revision?.standsIn === true;
     return !standsIn && this.#underWay === 0 && this.#failed === undefined;
   }

@@ -161,11 +161,11 @@ export function openNodeDeployment(
   return { reconciler, lines };
 }
 
-/** The queue of what is asleep, which wakes for its tasks. */
+/** The queue of what is asleep, which wakes for its tasks and for the times of its schedules. */
 function sleepingQueue(wake: () => void): MaintainedQueue {
   const ignored = (): void => {};
   return {
-    ...{ onDue: wake, onSuspects: wake, onRescued: wake },
+    ...{ onDue: wake, onSuspects: wake, onRescued: wake, onSchedule: wake },
     ...{ onExpired: ignored, onMissed: ignored, onStorage: ignored, abort: ignored },
     awaited: () => [],
     leaseIds: () => [],

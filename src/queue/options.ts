@@ -35,6 +35,8 @@ export interface QueueOptions extends Omit<StreamedAttemptsOptions, "changes"> {
   readonly tracing?: DeploymentTracing | undefined;
   /** The storage answered a claim, or the node's maintenance, or failed to. */
   onStorage(work: "claims" | "heartbeat", answers: boolean): void;
+  /** A schedule of the deployment has this time. Default: it has none. */
+  readonly onSchedule?: (atMs: number) => void;
   /** Tasks may be waiting that have no free slot. */
   onFull(): void;
 }

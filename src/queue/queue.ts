@@ -57,6 +57,7 @@ import {
   type Submission,
   type SubmissionOptions,
   type Submitted,
+  storeTask,
   toNewTask,
   toSubmitted,
 } from "./submission.ts";
@@ -158,7 +159,7 @@ export class Queue implements Disposable {
       endpoint.batch === undefined &&
       !this.#backlog.has(endpoint.name);
     const slot = startsNow ? this.#options.pool.reserve(endpoint) : undefined;
-    const submitted = this.#answer(await this.#store(task, endpoint, slot), submission);
+    const submitted = this.#answer(await this.#store(task, submission, slot), submission);
     if (submitted instanceof Problem) {
       throw submitted;
     }
@@ -166,15 +167,12 @@ export class Queue implements Disposable {
   }
 
   /** Stores a task: as claimed if there is a slot, in which it starts when that is committed. */
-  async #store(task: NewTask, endpoint: EndpointManifest, slot?: Slot): Promise<SubmitOutcome> {
+  async #store(task: NewTask, submission: Submission, slot?: Slot): Promise<SubmitOutcome> {
+    const { endpoint } = submission;
     const claiming = slot && this.#recovery.callBegins();
     try {
-      const [outcome] = await this.#options.storage.submitTasks({
-        tasks: [slot ? { ...task, leaseId: slot.workerId } : task],
-      });
-      if (outcome === undefined) {
-        throw new Error("the storage answered nothing for a submitted task");
-      }
+      const wanted = slot ? { ...task, leaseId: slot.workerId } : task;
+      const outcome = await storeTask(wanted, submission, this.#options.storage);
       if (outcome.outcome === "stored" && outcome.task.status === "running" && slot) {
         const { workerId: leaseId } = slot;
         this.begin({ task: outcome.task, leaseId, arguments: task.arguments }, endpoint, slot);
@@ -524,7 +522,7 @@ export class Queue implements Disposable {
 
   /** What maintenance tells of the tasks: what has become of them, and what is to do. */
   get #maintained(): MaintainedQueue {
-    const { metrics, pool, revisions, onStorage, onFull } = this.#options;
+    const { metrics, pool, revisions, onStorage, onFull, onSchedule } = this.#options;
     const [attempts, changes] = [this.#attempts, this.#changes];
     return {
       onRescued: (task) => {
@@ -553,6 +551,7 @@ export class Queue implements Disposable {
           onFull();
         }
       },
+      onSchedule: (atMs) => onSchedule?.(atMs),
       awaited: () => changes.awaited,
       onMissed: (taskId) => changes.hear({ taskId }),
       onStorage: (answers) => onStorage("heartbeat", answers),

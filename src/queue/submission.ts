@@ -2,7 +2,7 @@
 import { type Problem, problem } from "../errors.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { Payload } from "../protocol/messages.ts";
-import type { NewTask, SubmitOutcome } from "../storage/storage.ts";
+import type { NewTask, Storage, SubmitOutcome } from "../storage/storage.ts";
 import { timeOfTaskId } from "../tasks/id.ts";
 import type { Task } from "../tasks/task.ts";
 import type { Origin } from "../tracing/context.ts";
@@ -25,6 +25,8 @@ export interface SubmissionOptions {
   readonly origin?: Origin;
   /** The trace of the task that this one retries. */
   readonly retriedTrace?: string | undefined;
+  /** Stores the task, together with what has to change with it. Default: alone. */
+  readonly store?: (task: NewTask) => Promise<SubmitOutcome>;
 }
 
 /** A call to submit. */
@@ -93,6 +95,21 @@ export function webhookNotFound(name: string): Problem {
     `this deployment has no webhook ${JSON.stringify(name)}: name one that it has (tessera webhook list), or create it (tessera webhook create)`,
     { violations: [{ field: "webhook", description: "names no webhook of the deployment" }] },
   );
+}
+
+/** Stores a task, alone or as its submission says. */
+export async function storeTask(
+  task: NewTask,
+  { options }: Submission,
+  storage: Pick<Storage, "submitTasks">,
+): Promise<SubmitOutcome> {
+  const [outcome] = options?.store
+    ? [await options.store(task)]
+    : await storage.submitTasks({ tasks: [task] });
+  if (outcome === undefined) {
+    throw new Error("the storage answered nothing for a submitted task");
+  }
+  return outcome;
 }
 
 /** The stored task, or IDEMPOTENCY_KEY_REUSED, STORAGE_UNAVAILABLE, WEBHOOK_NOT_FOUND or QUEUE_FULL. */

@@ -24,6 +24,7 @@ import type { Accounts } from "./accounts/accounts.ts";
 import type { RestorableStorage } from "./backup.ts";
 import type { DatabaseFacts } from "./database-facts.ts";
 import type { HostingStorage } from "./hosting/hosting.ts";
+import type { ScheduleRecord } from "./hosting/schedules.ts";
 import type { LeasedTask, LeaseStorage } from "./leases.ts";
 import type {
   StateCounts,
@@ -184,6 +185,16 @@ export interface Storage extends RestorableStorage, PieceStorage, LeaseStorage, 
    */
   submitTasks(parameters: { readonly tasks: readonly NewTask[] }): Promise<SubmitOutcome[]>;
 
+  /**
+   * Fires a schedule: takes its time and stores its task in one transaction, so that each time is
+   * fired once. Returns what became of the submit; undefined where the time is not taken, because
+   * another has taken it or the schedule has changed. A task that finds no room leaves the time to
+   * be fired again, and what it was refused for in the schedule.
+   */
+  fireSchedule(
+    parameters: Firing,
+  ): Promise<SubmitOutcome | { readonly outcome: "none" } | undefined>;
+
   /** Returns one task; undefined when it does not exist or was pruned. */
   getTask(parameters: TaskKey): Promise<Task | undefined>;
 
@@ -268,6 +279,8 @@ export interface Storage extends RestorableStorage, PieceStorage, LeaseStorage, 
     readonly nowMs: number;
     /** Deployments whose queues are checked. */
     readonly deploymentIds: readonly string[];
+    /** Until when their schedules are told. Default: now. */
+    readonly untilMs?: number;
   }): Promise<Survey>;
 
   /** Deletes at most `limit` expired finished tasks with all their data. Returns how many. */
@@ -388,7 +401,22 @@ export interface Storage extends RestorableStorage, PieceStorage, LeaseStorage, 
   }): Promise<number | undefined>;
 }
 
+/** A time of a schedule that is fired, or passed over. */
+export interface Firing {
+  /** As it was read. */
+  readonly schedule: ScheduleRecord;
+  /** Its time. */
+  readonly atMs: number;
+  /** The time after it. */
+  readonly nextAtMs: number;
+  readonly end:
+    | { readonly outcome: "task"; readonly task: NewTask }
+    | { readonly outcome: "skipped" | "missed" | "refused"; readonly message: string };
+}
+
 export interface Survey {
+  /** The next time of each of the deployments that has a schedule until then. */
+  readonly schedules: readonly { readonly deploymentId: string; readonly nextAtMs: number }[];
   /** `rescueExpired` has work, of any node. */
   readonly expiredLeases: boolean;
   /** `expireTasks` has work, of any deployment. */

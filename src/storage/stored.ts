@@ -3,6 +3,7 @@ import type { RequestHead, ResponseHead } from "../protocol/heads.ts";
 import type { Heads, Payload, StoredFile } from "../protocol/messages.ts";
 import { NONE_RETURNED } from "../tasks/attempt.ts";
 import type { TaskEvent, TaskEventBody } from "../tasks/event.ts";
+import { scheduleOfKey } from "../tasks/schedule.ts";
 import {
   endedBadly,
   hasExpired,
@@ -12,7 +13,8 @@ import {
   type TaskProgress,
   type TaskStatus,
 } from "../tasks/task.ts";
-import type { NewTask, TaskKey } from "./storage.ts";
+import type { TakenTime } from "./hosting/schedules.ts";
+import type { Firing, NewTask, SubmitOutcome, TaskKey } from "./storage.ts";
 
 /** How the status of a task is stored. A queued task that is not yet due is `scheduled`. */
 export const STATUS = {
@@ -70,6 +72,7 @@ export function taskOf(
     failure: fromJson<TaskFailure>(row.failure),
     trace: optionalText(row.trace),
     lastSequence: Number(row.last_sequence),
+    schedule: scheduleOfKey(row.idempotency_key),
   };
 }
 
@@ -116,7 +119,36 @@ export function asStored(task: NewTask, claimed: boolean): Task {
     failure: undefined,
     trace,
     lastSequence: claimed ? 2 : 1,
+    schedule: scheduleOfKey(task.idempotency?.key),
   };
+}
+
+/** The time that a firing takes from its schedule. */
+export function takenTime({ schedule, atMs, nextAtMs, end }: Firing): TakenTime {
+  return end.outcome === "task"
+    ? { ...{ schedule, atMs, nextAtMs, outcome: "task", message: "" }, taskId: end.task.taskId }
+    : { schedule, atMs, nextAtMs, ...end, taskId: undefined };
+}
+
+/** The same where its task was not stored; undefined where it was. */
+export function correctedTime(firing: Firing, submitted: SubmitOutcome): TakenTime | undefined {
+  const taken = takenTime(firing);
+  switch (submitted.outcome) {
+    case "stored":
+      return undefined;
+    case "replayed":
+      return { ...taken, taskId: submitted.task.taskId };
+    case "key_reused": {
+      const message = "a task for this time is there, with other arguments";
+      return { ...taken, outcome: "refused", message, taskId: undefined };
+    }
+    default: {
+      // The time stays: it is fired when there is room, or missed.
+      const message = "the queue of its endpoint is full: it is tried again until it is missed";
+      const { atMs: nextAtMs } = firing;
+      return { ...taken, nextAtMs, outcome: "refused", message, taskId: undefined };
+    }
+  }
 }
 
 /** The event of a row of `task_events`, of either database. */

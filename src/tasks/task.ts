@@ -89,6 +89,8 @@ export interface Task {
   readonly failedAttempts: number;
   readonly progress: TaskProgress | undefined;
   readonly retryOf: string | undefined;
+  /** The name of the schedule that submitted it. */
+  readonly schedule: string | undefined;
   readonly failure: TaskFailure | undefined;
   /** The trace of its submit, to which its attempts belong. */
   readonly trace: string | undefined;

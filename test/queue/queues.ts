@@ -20,7 +20,7 @@ export function queueOn(
     ...common,
     deploymentId: DEPLOYMENT,
     maintenance: new Maintenance(common),
-    pool: { size: 0 } as Pool,
+    pool: { size: 0, reserve: () => undefined } as unknown as Pool,
     newId: createIdSource(),
     keeper,
     limits,

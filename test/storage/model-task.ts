@@ -34,6 +34,7 @@ export function create(submitted: NewTask): ModelTask {
       priority,
       expiresAtMs,
       retryOf,
+      schedule: undefined,
       trace,
       createdAtMs,
       runAtMs,

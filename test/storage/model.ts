@@ -169,6 +169,7 @@ export class QueueModel {
     return {
       expiredLeases: [...this.leases.values()].some((expiresAtMs) => expiresAtMs <= nowMs),
       overdueTasks: queued.some((found) => !canStart(found, nowMs)),
+      schedules: [],
       due: endpointsOf(due),
       suspects: endpointsOf(suspects).map((of) => ({
         ...of,

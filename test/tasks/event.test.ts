@@ -20,6 +20,7 @@ const QUEUED: Task = {
   returned: [],
   progress: undefined,
   retryOf: undefined,
+  schedule: undefined,
   failure: undefined,
   trace: undefined,
   lastSequence: 1,

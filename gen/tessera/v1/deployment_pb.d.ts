@@ -6,6 +6,7 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import type { Message } from "@bufbuild/protobuf";
 import type { Duration, DurationJson, EmptySchema, FieldMask, FieldMaskJson, Timestamp, TimestampJson } from "@bufbuild/protobuf/wkt";
 import type { EndpointKind, EndpointKindJson } from "./endpoint_pb.js";
+import type { DeclaredSchedules, DeclaredSchedulesJson } from "./schedule_pb.js";
 
 /**
  * Describes the file tessera/v1/deployment.proto.
@@ -2073,6 +2074,14 @@ export declare type CreateRevisionRequest = Message<"tessera.v1.CreateRevisionRe
    * @generated from field: tessera.v1.RevisionSource source = 8;
    */
   source?: RevisionSource | undefined;
+
+  /**
+   * The schedules of the deployment that its file declares. Not set: those of
+   * before stay; those that were made by CreateSchedule stay in any case.
+   *
+   * @generated from field: tessera.v1.DeclaredSchedules schedules = 9;
+   */
+  schedules?: DeclaredSchedules | undefined;
 };
 
 /**
@@ -2139,6 +2148,14 @@ export declare type CreateRevisionRequestJson = {
    * @generated from field: tessera.v1.RevisionSource source = 8;
    */
   source?: RevisionSourceJson;
+
+  /**
+   * The schedules of the deployment that its file declares. Not set: those of
+   * before stay; those that were made by CreateSchedule stay in any case.
+   *
+   * @generated from field: tessera.v1.DeclaredSchedules schedules = 9;
+   */
+  schedules?: DeclaredSchedulesJson;
 };
 
 /**

@@ -175,6 +175,13 @@ export declare type Task = Message<"tessera.v1.Task"> & {
    * @generated from field: string arguments_preview = 20;
    */
   argumentsPreview: string;
+
+  /**
+   * The schedule of the deployment that submitted it; empty: none did.
+   *
+   * @generated from field: string schedule = 22;
+   */
+  schedule: string;
 };
 
 /**
@@ -336,6 +343,13 @@ export declare type TaskJson = {
    * @generated from field: string arguments_preview = 20;
    */
   argumentsPreview?: string;
+
+  /**
+   * The schedule of the deployment that submitted it; empty: none did.
+   *
+   * @generated from field: string schedule = 22;
+   */
+  schedule?: string;
 };
 
 /**

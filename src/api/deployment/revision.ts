@@ -8,6 +8,7 @@ import type {
   DeploymentService,
   RevisionSource,
 } from "../../../gen/tessera/v1/deployment_pb.js";
+import type { DeclaredSchedules } from "../../../gen/tessera/v1/schedule_pb.js";
 import { ArtifactError } from "../../artifacts/artifact-error.ts";
 import { EnvironmentError, PYTHON_UNAVAILABLE } from "../../artifacts/environments/environment.ts";
 import { IMAGES_UNAVAILABLE, type Images } from "../../artifacts/images/images.ts";
@@ -48,10 +49,11 @@ import type {
   Revisions,
   RevisionSource as StoredSource,
 } from "../../storage/hosting/revisions.ts";
+import type { DeclaredSchedule } from "../../storage/hosting/schedules.ts";
 import type { SecretStorage } from "../../storage/hosting/secrets.ts";
 import { PageTokens } from "../page.ts";
 import { artifactInvalid, UPLOADED_FILE_TTL_MS } from "../upload.ts";
-import { refuse, violationsOf } from "../violations.ts";
+import { invalidField, refuse, violationsOf } from "../violations.ts";
 import { checkEnvironment, checkGpus, checkSandbox, settingsWithin } from "./ceilings.ts";
 import { toRevisionMessage } from "./messages.ts";
 import {
@@ -62,6 +64,7 @@ import {
   tooManyDeployments,
   workersContradict,
 } from "./refusals.ts";
+import { MAX_SCHEDULES, tooManySchedules, toSchedule } from "./schedules.ts";
 import { MAX_DEPLOYMENT_SECRETS, sealedSecrets, tooManySecrets } from "./secrets.ts";
 import { faultsOfEnvironment, settingsOf } from "./settings.ts";
 
@@ -246,6 +249,7 @@ async function createRevision(
   }
   const settings = settingsWithin(requested, { before: found, service, ceilings });
   await checkEnvironment(hosting, found, { env: settings.env, secrets, removeSecrets });
+  const schedules = req.schedules && declaredOf(req.schedules, service, options.now());
   let deploymentId = found?.deploymentId ?? newId();
   for (let tries = 0; tries < MAX_CREATE_ATTEMPTS; tries += 1) {
     const created = await hosting.createRevision({
@@ -256,6 +260,7 @@ async function createRevision(
       artifact,
       settings,
       removeSecrets,
+      ...(schedules && { schedules, maxSchedules: MAX_SCHEDULES }),
       ...(source && { source: sourceOf(source) }),
       ...(authorization !== undefined && { authorization }),
       openable: openableBy(principal),
@@ -293,6 +298,8 @@ async function createRevision(
         throw tooManyDeployments(organization, ceilings.deployments);
       case "too_many_secrets":
         throw tooManySecrets(name);
+      case "too_many_schedules":
+        throw tooManySchedules(name);
       case "not_openable":
         throw notOpenable(name);
       case "workers_contradict":
@@ -300,6 +307,24 @@ async function createRevision(
     }
   }
   throw problem("VERSION_CONFLICT", `deployment ${name} is made and deleted by others: try again`);
+}
+
+/** The schedules that a deploy declares, each of its own name. Throws REQUEST_INVALID and others. */
+function declaredOf(
+  { schedules }: DeclaredSchedules,
+  service: ServiceManifest,
+  nowMs: number,
+): DeclaredSchedule[] {
+  const names = schedules.map(({ name }) => name);
+  const twice = names.find((name, at) => names.indexOf(name) !== at);
+  if (twice !== undefined) {
+    throw invalidField("schedules", `has ${JSON.stringify(twice)} twice`);
+  }
+  return schedules.map((message, at) => {
+    const field = `schedules.schedules[${at}]`;
+    const { paused: _paused, ...schedule } = toSchedule(message, { service, nowMs, field });
+    return { ...schedule, ...(message.paused !== undefined && { paused: message.paused }) };
+  });
 }
 
 function sourceOf({ commit, branch, message, dirty }: RevisionSource): StoredSource {

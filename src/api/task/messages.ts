@@ -75,6 +75,7 @@ export function toTaskMessage(task: Task, deployment: string, place?: QueuePosit
     attempt: task.attempt,
     progress: task.progress && create(TaskProgressSchema, task.progress),
     retryOf: task.retryOf ?? "",
+    schedule: task.schedule ?? "",
     failure: task.failure && toFailureMessage(task.failure),
     queuePosition: place?.position,
     estimatedStart: toTimestamp(place?.estimatedStartMs),

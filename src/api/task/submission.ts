@@ -10,6 +10,7 @@ import { Replay } from "../../../gen/tessera/v1/task_pb.js";
 import { problem } from "../../errors.ts";
 import type { Payload } from "../../protocol/messages.ts";
 import type { SubmissionOptions } from "../../queue/submission.ts";
+import { SCHEDULE_KEY_PREFIX } from "../../tasks/schedule.ts";
 
 /** Highest priority of a task; the lowest is its negative. */
 export const MAX_PRIORITY = 100;
@@ -173,6 +174,9 @@ export function idempotencyOf(
 ): SubmissionOptions["idempotency"] {
   if (key === "") {
     return undefined;
+  }
+  if (key.startsWith(SCHEDULE_KEY_PREFIX)) {
+    throw invalidKey(`must not begin with ${SCHEDULE_KEY_PREFIX}, as the keys of schedules do`);
   }
   return { key, digest: digest(), ...(replay === Replay.ALWAYS && { replay: "always" }) };
 }

@@ -73,12 +73,14 @@ function readerOf(place: ValuePlace): Read | undefined {
       return deployments;
     case "model":
       return models;
+    case "schedule":
+      return schedules;
     case "--organization":
       return organizations;
     case "endpoint":
       return endpoints;
     case "arguments":
-      return parameters;
+      return group === "schedule" ? undefined : parameters;
     case "token":
       return tokens;
     case "member":
@@ -112,6 +114,16 @@ async function deployments(actions: CloudActions, { flags }: ValuePlace): Promis
     pageOf(flags),
   );
   return deployments.map(({ name, status = "" }) => ({ word: name, about: status }));
+}
+
+async function schedules(actions: CloudActions, place: ValuePlace): Promise<CompletedWord[]> {
+  const [deployment = ""] = place.args;
+  const { schedules = [] } = await ask<{ schedules?: Named[] }>(
+    actions,
+    `/api/v1/deployments/${encodeURIComponent(deployment)}/schedules`,
+    pageOf(place.flags),
+  );
+  return schedules.map(({ name }) => ({ word: name, about: "" }));
 }
 
 async function models(actions: CloudActions, { flags }: ValuePlace): Promise<CompletedWord[]> {

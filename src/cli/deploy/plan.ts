@@ -14,7 +14,12 @@ import {
 import { usageError } from "../failure.ts";
 import { FILE_NAME } from "../here.ts";
 import { type SecretSource, secretSources } from "./secrets.ts";
-import { type GivenModels, readTesseraFile, type TesseraFile } from "./tessera-yaml.ts";
+import {
+  type GivenModels,
+  type GivenSchedule,
+  readTesseraFile,
+  type TesseraFile,
+} from "./tessera-yaml.ts";
 
 export interface DeployFlags extends SettingsFlags, PythonFlags {
   readonly name?: string;
@@ -50,6 +55,8 @@ export interface DeployPlan {
   readonly image: string | undefined;
   /** Where models are, by the names that the service has for them; they go before those in the code. */
   readonly models: GivenModels;
+  /** The schedules that the file declares; undefined: those of before stay. */
+  readonly schedules: readonly GivenSchedule[] | undefined;
   /** How a service in Python is built. */
   readonly python: PythonFlags;
   /** How it is tried when it is built. */
@@ -105,6 +112,7 @@ export async function deployPlan(
     packages: file.packages,
     image: file.image,
     models: file.models,
+    schedules: file.schedules,
     python: flags,
     probing: { ...buildingTime(settings), probe: probeOf(flags.probe) },
     secrets: secretSources(flags.secret ?? []),

@@ -207,7 +207,7 @@ export class Deploying {
   ): Promise<Deployment> {
     const { organization, terminal } = this.#call;
     const { name, secrets, signal } = options;
-    const { settings, authorization, removedSecrets } = this.#plan;
+    const { settings, authorization, removedSecrets, schedules } = this.#plan;
     const { env } = this.#surroundings;
     const source = options.git
       ? await gitSource(this.#plan.source.path, { env, signal })
@@ -221,6 +221,7 @@ export class Deploying {
       secrets,
       removeSecrets: removedSecrets.filter((secret) => !(secret in secrets)),
       ...(source && { source }),
+      ...(schedules && { schedules: { schedules: [...schedules] } }),
       ...(authorization !== undefined && { authorization }),
     });
     try {

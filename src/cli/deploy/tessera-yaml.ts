@@ -4,7 +4,9 @@
  * misspelt key would be a missing setting.
  */
 import { readFile, stat } from "node:fs/promises";
+import type { JsonObject, MessageInitShape } from "@bufbuild/protobuf";
 import { isMap, isScalar, isSeq, LineCounter, type Node, parseDocument, type YAMLMap } from "yaml";
+import { ScheduleCatchUp, ScheduleOverlap, type ScheduleSchema } from "../../client/index.ts";
 import {
   faultOfLabel,
   type GivenSettings,
@@ -34,7 +36,12 @@ export interface TesseraFile {
   readonly models: GivenModels;
   /** The program that is the service, instead of a file with code. */
   readonly program?: GivenProgram;
+  /** Absent: those of before stay. */
+  readonly schedules?: readonly GivenSchedule[];
 }
+
+/** A schedule as the platform takes it. */
+export type GivenSchedule = MessageInitShape<typeof ScheduleSchema>;
 
 /** A program that listens on a port of its own. */
 export interface GivenProgram {
@@ -59,7 +66,22 @@ export interface GivenModels {
 }
 
 const KEYS = ["service", "name", "authorization", ...SETTINGS.map(({ key }) => key)];
-const LISTS = ["secrets", "include", "packages", "image", "models"] as const;
+const LISTS = ["secrets", "include", "packages", "image", "models", "schedules"] as const;
+/** What a schedule may say for overlap and catch_up, with what it means. */
+const OVERLAPS = {
+  skip: ScheduleOverlap.SKIP,
+  queue: ScheduleOverlap.QUEUE,
+  replace: ScheduleOverlap.REPLACE,
+};
+const CATCH_UPS = {
+  none: ScheduleCatchUp.NONE,
+  one: ScheduleCatchUp.ONE,
+  all: ScheduleCatchUp.ALL,
+};
+/** What a schedule may say. */
+const SCHEDULE = [
+  ...["endpoint", "cron", "time_zone", "arguments", "overlap", "catch_up", "paused"],
+] as const;
 /** Of a service that is a program; all others say these in their code. */
 const PROGRAM = [
   ...["command", "port", "health", "timeout", "concurrency", "queue", "metrics", "openapi"],
@@ -122,6 +144,7 @@ export function parseTesseraFile(text: string, path: string): TesseraFile {
   const name = read("name", someText);
   const authorization = read("authorization", truth);
   const image = read("image", someText);
+  const scheduled = read("schedules", schedules);
   const given = program(read);
   const [of, misplaced] = [...values].find(([key]) => PROGRAM.some((each) => each === key)) ?? [];
   if (misplaced !== undefined && given === undefined) {
@@ -143,6 +166,7 @@ export function parseTesseraFile(text: string, path: string): TesseraFile {
     packages: read("packages", texts) ?? [],
     ...(image !== undefined && { image }),
     models: read("models", models) ?? {},
+    ...(scheduled !== undefined && { schedules: scheduled }),
     ...(given !== undefined && { program: given }),
   };
 }
@@ -240,6 +264,41 @@ function upTo(most: number) {
       ? value
       : fail(node, `${key} must be a whole number from 1 to ${most}`);
   };
+}
+
+function schedules(node: Node, key: string, fail: Fail): GivenSchedule[] {
+  if (!isMap(node)) {
+    return fail(node, `${key} must have names with an endpoint and a cron, such as nightly: {…}`);
+  }
+  return [...entries(node, undefined, fail)].map(([name, value]) => {
+    if (!isMap(value)) {
+      return fail(value, `${name} must have endpoint and cron`);
+    }
+    const given = entries(value, SCHEDULE, fail);
+    const at = (field: string) => `${key}.${name}.${field}`;
+    const text = (field: string): string =>
+      someText(given.get(field) ?? fail(value, `${at(field)} is missing`), at(field), fail);
+    const word = <Meaning>(field: string, words: Readonly<Record<string, Meaning>>) => {
+      const found = given.get(field);
+      const said = isScalar(found) ? String(found.value) : "";
+      return found === undefined || Object.hasOwn(words, said)
+        ? words[said]
+        : fail(found, `${at(field)} must be one of ${Object.keys(words).join(", ")}`);
+    };
+    const [overlap, catchUp] = [word("overlap", OVERLAPS), word("catch_up", CATCH_UPS)];
+    const [args, paused] = [given.get("arguments"), given.get("paused")];
+    if (args !== undefined && !isMap(args)) {
+      fail(args, `${at("arguments")} must be a map of the arguments`);
+    }
+    return {
+      ...{ name, endpoint: text("endpoint"), cron: text("cron") },
+      timeZone: given.has("time_zone") ? text("time_zone") : "UTC",
+      arguments: (args?.toJSON() ?? {}) as JsonObject,
+      ...(overlap !== undefined && { overlap }),
+      ...(catchUp !== undefined && { catchUp }),
+      ...(paused !== undefined && { paused: truth(paused, at("paused"), fail) }),
+    };
+  });
 }
 
 /** What the platform takes for the name of a model in a service, and for where it is. */

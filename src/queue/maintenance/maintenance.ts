@@ -39,6 +39,9 @@ const LEASE_HEARTBEAT_RETRY_PAUSE_MS = 1_000;
 /** The same while hints of other nodes may not arrive: callers that wait know by it alone. */
 const UNHINTED_MAINTENANCE_INTERVAL_MS = 1_000;
 
+/** How far ahead a survey sees times of schedules: two rounds may fail, and none is late. */
+const SCHEDULES_AHEAD_MS = 3 * LEASE_HEARTBEAT_INTERVAL_MS;
+
 /**
  * Waited-for tasks read at once: with the pause, 5,000 a second, so that one interval of
  * maintenance is enough for 25,000.
@@ -57,6 +60,8 @@ export interface MaintainedQueue {
   onDue(endpoint: string): void;
   /** Tells how many suspects of this endpoint can be claimed. */
   onSuspects(endpoint: string, count: number): void;
+  /** A schedule of the deployment has this time, soon or before. */
+  onSchedule(atMs: number): void;
   /** Ids of the tasks that callers wait for here. */
   awaited(): readonly string[];
   /** Another node may have changed this awaited task while its hint got lost. */
@@ -191,8 +196,11 @@ export class Maintenance implements AsyncDisposable {
       return;
     }
     try {
+      const nowMs = now();
       const deploymentIds = [...this.#queues.keys()];
-      this.#found(await storage.survey({ nowMs: now(), deploymentIds }));
+      this.#found(
+        await storage.survey({ nowMs, deploymentIds, untilMs: nowMs + SCHEDULES_AHEAD_MS }),
+      );
       if (decides) {
         this.#reportStorage(true);
       }
@@ -204,7 +212,10 @@ export class Maintenance implements AsyncDisposable {
     }
   }
 
-  #found({ expiredLeases, overdueTasks, due, suspects }: Survey): void {
+  #found({ expiredLeases, overdueTasks, due, suspects, schedules }: Survey): void {
+    for (const { deploymentId, nextAtMs } of schedules) {
+      this.#queues.get(deploymentId)?.onSchedule(nextAtMs);
+    }
     for (const { deploymentId, endpoint } of due) {
       this.#queues.get(deploymentId)?.onDue(endpoint);
     }

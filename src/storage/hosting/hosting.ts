@@ -1,12 +1,12 @@
 /**
  * The hosting port: the desired revision of every deployment, its files,
- * secrets, logs and webhooks, and the reports of the nodes that run it.
+ * secrets, schedules, logs and webhooks, and the reports of the nodes that run it.
  *
  * It keeps the promises of the accounts port. Deployments themselves are
  * created, changed and deleted there; a change to one here also writes its
  * audit event and its change event.
  *
- * Deleting a deployment removes it and its secrets at once and leaves a
+ * Deleting a deployment removes it, its secrets and its schedules at once and leaves a
  * tombstone. By the tombstone, `pruneHosting` finds the rest and deletes it in
  * small pieces, and `pruneDeleted` of the storage port deletes its tasks. The
  * tombstone stays for an hour, because a node that has not noticed yet may go
@@ -18,12 +18,14 @@ import type { ManifestStorage } from "./manifests.ts";
 import type { ModelStorage } from "./models.ts";
 import type { NodeStorage } from "./nodes.ts";
 import type { Revisions } from "./revisions.ts";
+import type { ScheduleStorage } from "./schedules.ts";
 import type { SecretStorage } from "./secrets.ts";
 import type { WebhookStorage } from "./webhooks.ts";
 
 export interface HostingStorage
   extends Revisions,
     SecretStorage,
+    ScheduleStorage,
     ArtifactFiles,
     NodeStorage,
     ManifestStorage,

@@ -7,6 +7,7 @@ import type { DeploymentRecord, DesiredState, Openable } from "../accounts/organ
 import type { Page, PageQuery } from "../accounts/page.ts";
 import type { MachineLabels, SettingsUpdate, WorkerPlace } from "../deployment-settings.ts";
 import type { ManifestFacts } from "./manifests.ts";
+import type { DeclaredSchedule } from "./schedules.ts";
 import type { SecretsUpdate } from "./secrets.ts";
 
 export interface EndpointSummary {
@@ -115,6 +116,10 @@ export interface Revisions {
         /** Whether the caller may use the deployment's secrets. Default: they may not. */
         readonly usesSecrets?: boolean;
         readonly settings?: SettingsUpdate;
+        /** All that are declared from now on. Default: those of before. */
+        readonly schedules?: readonly DeclaredSchedule[];
+        /** Refused when the deployment would have more schedules. */
+        readonly maxSchedules?: number;
         /** Refused when the organization has this many deployments. */
         readonly limit: number;
         /**
@@ -132,7 +137,14 @@ export interface Revisions {
     | { readonly outcome: "sizes_differ"; readonly files: readonly string[] }
     /** Models of the artifact that the organization does not have, or not ready, by their digests. */
     | { readonly outcome: "models_missing"; readonly models: readonly string[] }
-    | { readonly outcome: "limit" | "too_many_secrets" | "workers_contradict" | "not_openable" }
+    | {
+        readonly outcome:
+          | "limit"
+          | "too_many_secrets"
+          | "too_many_schedules"
+          | "workers_contradict"
+          | "not_openable";
+      }
   >;
 
   /**

@@ -64,4 +64,61 @@ export const MIGRATIONS: readonly Migration[] = [
     ALTER TABLE live_tasks ADD COLUMN webhook text COLLATE "C";
     `,
   ),
+  expand(
+    "schedules",
+    `
+    -- Calls of a deployment at times that a cron expression says.
+    CREATE TABLE schedules (
+      organization_id text COLLATE "C" NOT NULL,
+      deployment_id text COLLATE "C" NOT NULL,
+      name text COLLATE "C" NOT NULL,
+      endpoint text COLLATE "C" NOT NULL,
+      -- JSON.
+      arguments text NOT NULL,
+      cron text COLLATE "C" NOT NULL,
+      time_zone text COLLATE "C" NOT NULL,
+      -- skip, queue or replace.
+      overlap text COLLATE "C" NOT NULL,
+      -- none, one or all.
+      catch_up text COLLATE "C" NOT NULL,
+      paused integer NOT NULL,
+      -- 1: made by a deploy, and kept as its tessera.yaml says.
+      declared integer NOT NULL,
+      -- Changes with what it says, so that nobody fires what they read before.
+      version integer NOT NULL,
+      -- The time to fire next; null while it is paused.
+      next_at_ms bigint,
+      -- The task that it submitted last, and its time; null: none yet.
+      task_id text COLLATE "C",
+      task_at_ms bigint,
+      -- What became of its last time: task, skipped, missed or refused; null: none has come.
+      outcome text COLLATE "C",
+      outcome_at_ms bigint,
+      message text,
+      created_at_ms bigint NOT NULL,
+      created_by text COLLATE "C" NOT NULL,
+      updated_at_ms bigint NOT NULL,
+      updated_by text COLLATE "C" NOT NULL,
+      PRIMARY KEY (organization_id, deployment_id, name)
+    );
+    CREATE INDEX schedules_due ON schedules (deployment_id, next_at_ms) WHERE next_at_ms IS NOT NULL;
+    -- The key of a task of a schedule names that.
+    CREATE OR REPLACE VIEW tasks AS
+      SELECT deployment_id, task_id, endpoint, status, created_at_ms, started_at_ms,
+        NULL::bigint AS finished_at_ms, expires_at_ms, attempt, failed_attempts,
+        CASE WHEN status = 2 THEN started_sequence ELSE 0 END AS started_sequence, last_sequence,
+        progress, retry_of, NULL::text AS failure, arguments, NULL::text AS result,
+        priority, run_at_ms, start_by_ms, trace, lease_id, returned, arguments_preview,
+        idempotency_key
+      FROM live_tasks
+      UNION ALL
+      SELECT deployment_id, task_id, endpoint, status, created_at_ms, started_at_ms,
+        finished_at_ms, expires_at_ms, attempt, failed_attempts,
+        started_sequence, last_sequence,
+        progress, retry_of, failure, arguments, result,
+        priority, run_at_ms, start_by_ms, trace, lease_id, returned, arguments_preview,
+        idempotency_key
+      FROM finished_tasks;
+    `,
+  ),
 ];

@@ -35,6 +35,7 @@ import { type Ending, endAttempts, resultOf } from "./end-attempt.ts";
 import { beginEpoch } from "./epoch.ts";
 import { type AttemptEvent, recordEvents } from "./events.ts";
 import { expireTasks } from "./expire.ts";
+import { fireSchedule } from "./fire-schedule.ts";
 import { postgresHosting } from "./hosting.ts";
 import {
   adoptLease,
@@ -243,6 +244,9 @@ export class PostgresStorage implements Storage {
     return Promise.all(events.map((event) => this.#events.add(event)));
   }
 
+  fireSchedule = this.#question((db, firing: ParametersOf<"fireSchedule">) =>
+    this.#moved(fireSchedule(db, firing)),
+  );
   claimTasks = this.#question((db, parameters: ParametersOf<"claimTasks">) =>
     this.#moved(claimTasks(db, parameters)),
   );

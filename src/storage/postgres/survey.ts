@@ -39,13 +39,17 @@ const SURVEY = prepared(
    UNION ALL
    SELECT 'overdue', NULL, NULL, NULL
    WHERE EXISTS (
-     SELECT FROM live_tasks WHERE status <= ${STATUS.ready} AND start_by_ms <= $2)`,
+     SELECT FROM live_tasks WHERE status <= ${STATUS.ready} AND start_by_ms <= $2)
+   UNION ALL
+   SELECT 'schedule', deployment_id, NULL, min(next_at_ms) FROM schedules
+   WHERE deployment_id = ANY ($3) AND next_at_ms IS NOT NULL AND next_at_ms <= $6
+   GROUP BY deployment_id`,
 );
 
 export async function survey(
   session: Session,
   { clock, session: asking }: LeaseTime,
-  { nowMs, deploymentIds }: Parameters<Storage["survey"]>[0],
+  { nowMs, deploymentIds, untilMs = nowMs }: Parameters<Storage["survey"]>[0],
 ): Promise<Survey> {
   const found = await session.query(
     SURVEY,
@@ -54,6 +58,7 @@ export async function survey(
     deploymentIds,
     asking.name,
     asking.minAgeMs,
+    untilMs,
   );
   const endpoints = (kind: string) =>
     found
@@ -68,5 +73,9 @@ export async function survey(
     overdueTasks: found.some((row) => row.found === "overdue"),
     due: endpoints("due").map(({ deploymentId, endpoint }) => ({ deploymentId, endpoint })),
     suspects: endpoints("suspect"),
+    schedules: endpoints("schedule").map(({ deploymentId, count }) => ({
+      deploymentId,
+      nextAtMs: count,
+    })),
   };
 }

@@ -14,6 +14,7 @@ import { endAttempt } from "./end-attempt.ts";
 import { beginEpoch } from "./epoch.ts";
 import { recordEvent } from "./events.ts";
 import { expireTasks } from "./expire.ts";
+import { fireSchedule } from "./fire-schedule.ts";
 import { hostingOperations } from "./hosting.ts";
 import { adoptLease, closeLease, openLease, renewLeases, rescueExpired } from "./leases.ts";
 import { listTasks } from "./list.ts";
@@ -62,6 +63,7 @@ type Operations = {
 /** Every operation of the ports; each runs inside a transaction of the storage thread. */
 export const OPERATIONS: Operations = {
   submitTasks: (db, { tasks }) => tasks.map((task) => submitTask(db, task)),
+  fireSchedule,
   getTask: readTask,
   getArguments: readArguments,
   getResult: readResult,

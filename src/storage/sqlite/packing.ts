@@ -296,6 +296,7 @@ function packState(out: unknown[], task: Task): void {
     task.startByMs,
     task.trace,
     task.worker,
+    task.schedule,
     task.returned.length > 0 ? task.returned : undefined,
   );
 }
@@ -322,6 +323,7 @@ function unpackState(values: ValueReader, { deploymentId, taskId }: TaskKey): Ta
     startByMs: values.next(),
     trace: values.next(),
     worker: values.next(),
+    schedule: values.next(),
     returned: values.next<Task["returned"] | undefined>() ?? NONE_RETURNED,
   };
 }

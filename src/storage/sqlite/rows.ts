@@ -16,7 +16,8 @@ export interface Statements {
 /** The columns that `toTask` reads. */
 export const TASK_COLUMNS =
   "deployment_id, task_id, endpoint, status, priority, created_at_ms, run_at_ms, start_by_ms, " +
-  "started_at_ms, finished_at_ms, expires_at_ms, attempt, failed_attempts, progress_fraction, progress_message, retry_of, failure, trace, last_sequence, lease_id, returned";
+  "started_at_ms, finished_at_ms, expires_at_ms, attempt, failed_attempts, progress_fraction, progress_message, retry_of, failure, trace, last_sequence, lease_id, returned, " +
+  "idempotency_key";
 
 export function toTask(row: SqliteRow): Task {
   const fraction = row.progress_fraction;

@@ -64,4 +64,44 @@ export const MIGRATIONS: readonly Migration[] = [
     ALTER TABLE tasks ADD COLUMN webhook text;
     `,
   ),
+  expand(
+    "schedules",
+    `
+    -- Calls of a deployment at times that a cron expression says.
+    CREATE TABLE schedules (
+      organization_id text NOT NULL,
+      deployment_id text NOT NULL,
+      name text NOT NULL,
+      endpoint text NOT NULL,
+      -- JSON.
+      arguments text NOT NULL,
+      cron text NOT NULL,
+      time_zone text NOT NULL,
+      -- skip, queue or replace.
+      overlap text NOT NULL,
+      -- none, one or all.
+      catch_up text NOT NULL,
+      paused integer NOT NULL,
+      -- 1: made by a deploy, and kept as its tessera.yaml says.
+      declared integer NOT NULL,
+      -- Changes with what it says, so that nobody fires what they read before.
+      version integer NOT NULL,
+      -- The time to fire next; null while it is paused.
+      next_at_ms bigint,
+      -- The task that it submitted last, and its time; null: none yet.
+      task_id text,
+      task_at_ms bigint,
+      -- What became of its last time: task, skipped, missed or refused; null: none has come.
+      outcome text,
+      outcome_at_ms bigint,
+      message text,
+      created_at_ms bigint NOT NULL,
+      created_by text NOT NULL,
+      updated_at_ms bigint NOT NULL,
+      updated_by text NOT NULL,
+      PRIMARY KEY (organization_id, deployment_id, name)
+    );
+    CREATE INDEX schedules_due ON schedules (deployment_id, next_at_ms) WHERE next_at_ms IS NOT NULL;
+    `,
+  ),
 ];

@@ -118,6 +118,7 @@ export class SqliteStorage implements Storage {
   }
 
   submitTasks = this.#operation("submitTasks");
+  fireSchedule = this.#operation("fireSchedule");
   getTask = this.#operation("getTask");
   getArguments = this.#operation("getArguments");
   getResult = this.#operation("getResult");

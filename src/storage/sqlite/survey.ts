@@ -5,7 +5,7 @@ import { STATUS } from "./schema.ts";
 
 export function survey(
   db: SqliteDatabase,
-  { nowMs, deploymentIds }: Parameters<Storage["survey"]>[0],
+  { nowMs, deploymentIds, untilMs = nowMs }: Parameters<Storage["survey"]>[0],
 ): Survey {
   const due = deploymentIds.flatMap((deploymentId) =>
     countDue(db, { deploymentId, nowMs, limit: 1 }).map(({ endpoint }) => ({
@@ -23,6 +23,15 @@ export function survey(
         nowMs,
       ) !== undefined,
     due,
+    schedules: deploymentIds.flatMap((deploymentId) => {
+      const next = db.get(
+        `SELECT min(next_at_ms) AS at_ms FROM schedules INDEXED BY schedules_due
+         WHERE deployment_id = ? AND next_at_ms IS NOT NULL AND next_at_ms <= ?`,
+        deploymentId,
+        untilMs,
+      );
+      return typeof next?.at_ms === "number" ? [{ deploymentId, nextAtMs: next.at_ms }] : [];
+    }),
     suspects: due
       .map(({ deploymentId, endpoint }) => {
         const found = db.get(

@@ -20,6 +20,7 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
     ...["revisions", "rollback", "confirm-secrets", "stop", "start", "logs"],
   ],
   secret: ["list", "set", "delete"],
+  schedule: ["list", "create", "update", "delete", "pause", "resume", "run"],
   audit: ["list"],
 };
 

@@ -25,6 +25,7 @@ export const HERE: readonly Block[] = [
 /** Pages whose commands a test of their own runs. */
 export const TESTED_BY: { readonly [page: string]: string } = {
   "docs/http.md": "test/e2e/docs/http.test.ts",
+  "docs/schedules.md": "test/e2e/cli/schedule.test.ts",
   "docs/typescript.md": "test/e2e/docs/install.test.ts",
   "docs/go.md": "test/e2e/clients/stubs.test.ts",
   "docs/grpc.md": "test/e2e/clients/stubs.test.ts",

@@ -38,6 +38,7 @@ class Visitor implements MaintainedQueue {
   onExpired = ({ taskId }: Task): void => void this.told.push(`expired ${taskId}`);
   onDue = (endpoint: string): void => void this.told.push(`due ${endpoint}`);
   onSuspects = (endpoint: string): void => void this.told.push(`suspects ${endpoint}`);
+  onSchedule = (atMs: number): void => void this.told.push(`schedule ${atMs}`);
   awaited = (): readonly string[] => this.waits;
   onMissed = (taskId: string): void => void this.told.push(`missed ${taskId}`);
   onStorage = (answers: boolean): void => void this.told.push(answers ? "answers" : "away");

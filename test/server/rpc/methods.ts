@@ -8,6 +8,7 @@ import { ModelService } from "../../../gen/tessera/v1/model_pb.js";
 import { OperatorService } from "../../../gen/tessera/v1/operator_pb.js";
 import { OrganizationService } from "../../../gen/tessera/v1/organization_pb.js";
 import { OrganizationTaskService } from "../../../gen/tessera/v1/organization_task_pb.js";
+import { ScheduleService } from "../../../gen/tessera/v1/schedule_pb.js";
 import { createModelIndex } from "../../../src/artifacts/model-index.ts";
 import type { Cast } from "./callers.ts";
 import type { TestPlatform } from "./platform.ts";
@@ -74,6 +75,7 @@ const auth = AuthService.method;
 const login = LoginService.method;
 const deployment = DeploymentService.method;
 const model = ModelService.method;
+const schedule = ScheduleService.method;
 
 /** Tokens without protected endpoint access. */
 const NO_CALLS = {
@@ -357,6 +359,38 @@ export const ROWS: readonly Row[] = [
       ...(await deploymentOf(platform, cast)),
       removeSecrets: ["KEY"],
     }),
+    except: { [FOREIGN]: "DEPLOYMENT_NOT_FOUND" },
+  },
+  {
+    method: schedule.listSchedules,
+    request: deploymentOf,
+    except: { [FOREIGN]: "DEPLOYMENT_NOT_FOUND" },
+  },
+  ...[schedule.getSchedule, schedule.deleteSchedule, schedule.runSchedule].map((method) => ({
+    method,
+    request: async (platform: TestPlatform, cast: Cast) => ({
+      ...(await deploymentOf(platform, cast)),
+      schedule: "nightly",
+    }),
+    outcome: "SCHEDULE_NOT_FOUND" as const,
+    except: { [FOREIGN]: "DEPLOYMENT_NOT_FOUND" } as const,
+  })),
+  {
+    method: schedule.createSchedule,
+    request: async (platform, cast) => ({
+      ...(await deploymentOf(platform, cast)),
+      schedule: { name: "nightly", endpoint: "report", cron: "0 3 * * *" },
+    }),
+    outcome: "NO_REVISION",
+    except: { [FOREIGN]: "DEPLOYMENT_NOT_FOUND" },
+  },
+  {
+    method: schedule.updateSchedule,
+    request: async (platform, cast) => ({
+      ...(await deploymentOf(platform, cast)),
+      schedule: { name: "nightly", paused: true },
+    }),
+    outcome: "SCHEDULE_NOT_FOUND",
     except: { [FOREIGN]: "DEPLOYMENT_NOT_FOUND" },
   },
   {

@@ -56,7 +56,7 @@ function adopt(storage: Storage, changes: Partial<Parameters<Storage["adoptLease
 }
 
 const OTHER = "deployment-2";
-const NOTHING = { expiredLeases: false, overdueTasks: false, due: [], suspects: [] };
+const NOTHING = { expiredLeases: false, overdueTasks: false, due: [], suspects: [], schedules: [] };
 
 export function leasesContract({ it }: Contract): void {
   it("returns a claimed task to the queue when its lease expires", async (storage) => {

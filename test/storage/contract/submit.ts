@@ -56,6 +56,7 @@ export function submitContract({ it }: Contract): void {
       returned: [],
       progress: undefined,
       retryOf: "earlier",
+      schedule: undefined,
       failure: undefined,
       trace: "00-trace",
       lastSequence: 1,

@@ -13,6 +13,7 @@ import { modelsContract } from "./contract/models.ts";
 import { nodesContract } from "./contract/nodes.ts";
 import { racesContract } from "./contract/races.ts";
 import { revisionsContract } from "./contract/revisions.ts";
+import { schedulesContract } from "./contract/schedules.ts";
 import { secretsContract } from "./contract/secrets.ts";
 import { webhooksContract } from "./contract/webhooks.ts";
 import { HostingPlatform } from "./fixtures.ts";
@@ -32,6 +33,7 @@ export function hostingContract(name: string, createDatabase: CreateDatabase): v
     describe("revisions", () => revisionsContract(it));
     describe("secrets", () => secretsContract(it));
     describe("secrets of a revision", () => confirmedSecretsContract(it));
+    describe("schedules", () => schedulesContract(it));
     describe("nodes", () => nodesContract(it));
     describe("logs", () => logsContract(it));
     describe("manifests", () => manifestsContract(it));

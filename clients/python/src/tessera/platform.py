@@ -19,6 +19,7 @@ from .gen import endpoint as _endpoint
 from .gen import metrics as _metrics
 from .gen import organization as _organization
 from .gen import organization_task as _organization_task
+from .gen import schedule as _schedule
 from .gen import task as _task
 from .gen import token as _token
 from .repeat import Policy
@@ -54,6 +55,7 @@ class SyncPlatformClient:
         self.deployments = _deployment.SyncDeploymentService(driver)
         self.endpoints = _endpoint.SyncEndpointService(driver)
         self.metrics = _metrics.SyncMetricsService(driver)
+        self.schedules = _schedule.SyncScheduleService(driver)
         self.organizations = _organization.SyncOrganizationService(driver)
         self.organization_tasks = _organization_task.SyncOrganizationTaskService(driver)
         """The tasks of an organization, over all of its deployments."""
@@ -134,6 +136,7 @@ class AsyncPlatformClient:
         self.deployments = _deployment.AsyncDeploymentService(driver)
         self.endpoints = _endpoint.AsyncEndpointService(driver)
         self.metrics = _metrics.AsyncMetricsService(driver)
+        self.schedules = _schedule.AsyncScheduleService(driver)
         self.organizations = _organization.AsyncOrganizationService(driver)
         self.organization_tasks = _organization_task.AsyncOrganizationTaskService(driver)
         """The tasks of an organization, over all of its deployments."""

@@ -142,7 +142,8 @@ export function* deleteDeployment(
   if (!force && queued + running > 0) {
     return { outcome: "has_tasks", queued, running };
   }
-  for (const table of ["deployments", "token_deployments", "deployment_secrets", "webhooks"]) {
+  const tables = ["deployments", "token_deployments", "deployment_secrets"];
+  for (const table of [...tables, "webhooks", "schedules"]) {
     yield* query(
       `DELETE FROM ${table} WHERE organization_id = ? AND deployment_id = ?`,
       organizationId,

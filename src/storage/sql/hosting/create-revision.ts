@@ -18,6 +18,7 @@ import { lockOrganization } from "../accounts/locks.ts";
 import { type Operation, query } from "../operation.ts";
 import { addArtifact, missingModels } from "./artifacts.ts";
 import { addRevision } from "./revisions.ts";
+import { declareSchedules, tooManySchedules } from "./schedules.ts";
 import { changeOfSecrets, secretDetails, storeSecrets, withheldDetail } from "./secrets.ts";
 
 type Requested = Parameters<HostingStorage["createRevision"]>[0];
@@ -52,6 +53,10 @@ export function* createRevision(parameters: Requested): Operation<Answer> {
   if (secrets.tooMany) {
     return { outcome: "too_many_secrets" };
   }
+  const { schedules, maxSchedules = Number.POSITIVE_INFINITY } = parameters;
+  if (schedules && (yield* tooManySchedules(parameters, schedules, maxSchedules))) {
+    return { outcome: "too_many_schedules" };
+  }
   const missing = yield* missingModels(organizationId, artifact.models ?? []);
   if (missing.length > 0) {
     return { outcome: "models_missing", models: missing };
@@ -68,12 +73,14 @@ export function* createRevision(parameters: Requested): Operation<Answer> {
   const deployment = yield* addRevision(wanted, revision);
   yield* found === undefined ? insertDeployment(deployment) : storeDeployment(deployment);
   yield* storeSecrets(parameters, version);
+  const scheduled = schedules ? yield* declareSchedules(parameters, schedules) : {};
   yield* record(parameters, organizationId, {
     action: "deployment.deploy",
     subjectId: deploymentId,
     subject: name,
     details: {
       ...detailsOf(parameters, { found, before, deployment }),
+      ...scheduled,
       ...(yield* withheldDetail(deployment)),
     },
   });

@@ -49,6 +49,14 @@ import {
 import { pruneHosting } from "./prune.ts";
 import { getIndex, listRevisions, rollBack, setDesiredState } from "./revisions.ts";
 import {
+  createSchedule,
+  deleteSchedule,
+  dueSchedules,
+  getSchedule,
+  listSchedules,
+  updateSchedule,
+} from "./schedules.ts";
+import {
   getRevisionSecrets,
   getSecrets,
   listSealedSecrets,
@@ -78,6 +86,9 @@ export const SINGLE = {
   getRevisionSecrets,
   listSealedSecrets,
   replaceSealedSecret,
+  listSchedules,
+  getSchedule,
+  dueSchedules,
   listArtifactFiles,
   storeManifest,
   getManifest,
@@ -120,6 +131,9 @@ export const HOSTING_OPERATIONS: OperationsOf<HostingStorage> = {
   confirmSecrets,
   listSecrets,
   updateSecrets,
+  createSchedule,
+  updateSchedule,
+  deleteSchedule,
   setDesiredState,
   findMissingFiles,
   registerFile,

@@ -7,6 +7,7 @@ from .deployment import ChangeKind
 from .deployment import CompareRevisionsResponse
 from .organization_task import CountTasksResponse
 from .token import CreateTokenResponse
+from .schedule import DeclaredSchedules
 from .deployment import Deployment
 from .deployment import DeploymentEndpoint
 from .deployment import DeploymentLogLine
@@ -31,6 +32,7 @@ from .endpoint import ListEndpointsResponse
 from .organization import ListInvitationsResponse
 from .metrics import ListMetricsResponse
 from .organization import ListOrganizationsResponse
+from .schedule import ListSchedulesResponse
 from .deployment import ListSecretsResponse
 from .deployment import ListWorkersResponse
 from .deployment import LockImageResponse
@@ -53,6 +55,11 @@ from .deployment import RevisionFile
 from .deployment import RevisionSource
 from .organization import Role
 from .token import RotateTokenResponse
+from .schedule import Schedule
+from .schedule import ScheduleCatchUp
+from .schedule import ScheduleOutcome
+from .schedule import ScheduleOverlap
+from .schedule import ScheduleTime
 from .deployment import Secret
 from .metrics import ServiceMetric
 from .organization_task import SkippedTasks
@@ -102,6 +109,7 @@ __all__ = [
     "CompareRevisionsResponse",
     "CountTasksResponse",
     "CreateTokenResponse",
+    "DeclaredSchedules",
     "Deployment",
     "DeploymentEndpoint",
     "DeploymentLogLine",
@@ -126,6 +134,7 @@ __all__ = [
     "ListInvitationsResponse",
     "ListMetricsResponse",
     "ListOrganizationsResponse",
+    "ListSchedulesResponse",
     "ListSecretsResponse",
     "ListWorkersResponse",
     "LockImageResponse",
@@ -148,6 +157,11 @@ __all__ = [
     "RevisionSource",
     "Role",
     "RotateTokenResponse",
+    "Schedule",
+    "ScheduleCatchUp",
+    "ScheduleOutcome",
+    "ScheduleOverlap",
+    "ScheduleTime",
     "Secret",
     "ServiceMetric",
     "SkippedTasks",

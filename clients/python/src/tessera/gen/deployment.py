@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
 from .. import rpc as _rpc
 from . import endpoint as _endpoint
+from . import schedule as _schedule
 
 
 class ChangeKind(str, _enum.Enum):
@@ -725,6 +726,7 @@ class SyncDeploymentService(_rpc.SyncService):
         remove_secrets: Sequence[str] = (),
         authorization: bool | None = None,
         source: RevisionSource | None = None,
+        schedules: _schedule.DeclaredSchedules | None = None,
     ) -> Deployment:
         """CreateRevision makes an artifact the deployment's next revision, and creates the
         deployment if it does not exist. It answers once the revision is stored; the roll-out
@@ -746,6 +748,7 @@ class SyncDeploymentService(_rpc.SyncService):
             "remove_secrets": remove_secrets,
             "authorization": authorization,
             "source": source,
+            "schedules": schedules,
         }
         call = _rpc.Call("tessera.v1.DeploymentService/CreateRevision", message, harmless=False)
         return self._unary(call, Deployment)
@@ -1214,6 +1217,7 @@ class AsyncDeploymentService(_rpc.AsyncService):
         remove_secrets: Sequence[str] = (),
         authorization: bool | None = None,
         source: RevisionSource | None = None,
+        schedules: _schedule.DeclaredSchedules | None = None,
     ) -> Deployment:
         """CreateRevision makes an artifact the deployment's next revision, and creates the
         deployment if it does not exist. It answers once the revision is stored; the roll-out
@@ -1235,6 +1239,7 @@ class AsyncDeploymentService(_rpc.AsyncService):
             "remove_secrets": remove_secrets,
             "authorization": authorization,
             "source": source,
+            "schedules": schedules,
         }
         call = _rpc.Call("tessera.v1.DeploymentService/CreateRevision", message, harmless=False)
         return await self._unary(call, Deployment)

@@ -213,6 +213,8 @@ class Task:
     """How its arguments begin: the first 200 characters of their JSON, as they came. Answers of
     ListOrganizationTasks and WatchTasks have it.
     """
+    schedule: str = ""
+    """The schedule of the deployment that submitted it; empty: none did."""
 
 
 @_dc.dataclass(kw_only=True)

@@ -101,6 +101,8 @@ export const CATALOGUE = {
   SOURCE_REFUSED: Code.FailedPrecondition,
   SOURCE_UNAVAILABLE: Code.Unavailable,
   WEBHOOK_NOT_FOUND: Code.NotFound,
+  WEBHOOK_EXISTS: Code.AlreadyExists,
+  WEBHOOK_DISABLED: Code.FailedPrecondition,
 } as const satisfies Record<string, Code>;
 
 export type Reason = keyof typeof CATALOGUE;

@@ -11,6 +11,7 @@ import { OrganizationService } from "../../gen/tessera/v1/organization_pb.js";
 import { OrganizationTaskService } from "../../gen/tessera/v1/organization_task_pb.js";
 import { ScheduleService } from "../../gen/tessera/v1/schedule_pb.js";
 import { TokenService } from "../../gen/tessera/v1/token_pb.js";
+import { WebhookService } from "../../gen/tessera/v1/webhook_pb.js";
 import { WorkerService } from "../../gen/tessera/v1/worker_pb.js";
 import { authService } from "../api/auth/auth.ts";
 import { type DeploymentServiceOptions, deploymentService } from "../api/deployment/deployment.ts";
@@ -23,6 +24,7 @@ import { organizationService } from "../api/organization/organization.ts";
 import { scheduleService } from "../api/schedule/schedule.ts";
 import { organizationTaskService } from "../api/task/organization-task.ts";
 import { tokenService } from "../api/token/token.ts";
+import { webhookService } from "../api/webhook/webhook.ts";
 import { type WorkerServiceOptions, workerService } from "../api/worker/worker.ts";
 import { currentPlatform } from "../artifacts/platform.ts";
 import { FailureLimiter } from "../auth/failures.ts";
@@ -84,6 +86,8 @@ interface PlatformServicesSettings {
   readonly ceilings: Ceilings;
   /** Where models are imported from. */
   readonly modelSources: readonly ModelSource[];
+  /** Host rules of the operator: what webhooks reach although it is not public. */
+  readonly allowedEgress: readonly string[];
   /** After this silence a worker on another machine is lost. */
   readonly silenceMs: number;
   /** Who may create organizations; undefined: as `checkCreator` says. */
@@ -131,6 +135,7 @@ export function platformServices(
       maxMessageBytes: MAX_INDEX_MESSAGE_BYTES,
     }),
     register(ScheduleService, scheduleService(ports)),
+    register(WebhookService, webhookService({ ...ports, ...settings })),
     register(OperatorService, operatorService(ports)),
     register(WorkerService, workerService({ ...ports, ...settings, storage: ports.tasks })),
     register(DeploymentService, deploymentService({ ...ports, ...settings, platform }), {

@@ -334,6 +334,7 @@ function httpOptions(config: StartConfig, secrets: StartSecrets, parts: HttpPart
       ...(python && { python }),
       ceilings: config.ceilings,
       modelSources: sources,
+      allowedEgress: config.allowedEgress,
       silenceMs: config.silenceMs,
       organizationCreators: config.organizationCreators,
     },

@@ -32,6 +32,7 @@ export const COMMANDS = [
   { name: "secret", summary: "List, set and delete the secrets of a deployment." },
   { name: "schedule", summary: "Call a task endpoint at the times of a cron expression." },
   { name: "model", summary: "Push, import, see and delete models: weights by name." },
+  { name: "webhook", summary: "Tell a server of yours how the tasks of a deployment end." },
   { name: "audit", summary: "See what happened in an organization." },
   { name: "completion", summary: "Write the script with which a shell completes commands." },
   { name: "environment", summary: "The variables that the command line reads.", hidden: true },

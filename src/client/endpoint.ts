@@ -33,6 +33,8 @@ export interface SubmitOptions extends CallOptions {
    * operator allows. Default: the deployment's, or the endpoint's.
    */
   readonly retention?: TimeSpan;
+  /** A webhook of the deployment, by name, that is told of its end. */
+  readonly webhook?: string;
 }
 
 /** Arguments may be omitted when all of them are optional. */
@@ -173,7 +175,7 @@ async function wholeOf(pieces: AsyncIterable<unknown>, form: ResultForm): Promis
 }
 
 function submitQuery(options: SubmitOptions): string {
-  const { priority, delay, runAt, startWithin, startBy, retention } = options;
+  const { priority, delay, runAt, startWithin, startBy, retention, webhook } = options;
   const query = new URLSearchParams();
   if (replaysAlways(options)) {
     query.set("replay", "always");
@@ -195,6 +197,9 @@ function submitQuery(options: SubmitOptions): string {
   }
   if (retention !== undefined) {
     query.set("retention", String(millisecondsOf("retention", retention) / 1000));
+  }
+  if (webhook !== undefined) {
+    query.set("webhook", webhook);
   }
   return query.size === 0 ? "" : `?${query}`;
 }

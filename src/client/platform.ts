@@ -11,6 +11,7 @@ import { OrganizationTaskService } from "../../gen/tessera/v1/organization_task_
 import { ScheduleService } from "../../gen/tessera/v1/schedule_pb.js";
 import { TaskService } from "../../gen/tessera/v1/task_pb.js";
 import { TokenService } from "../../gen/tessera/v1/token_pb.js";
+import { WebhookService } from "../../gen/tessera/v1/webhook_pb.js";
 
 export * from "../../gen/tessera/v1/auth_pb.js";
 export * from "../../gen/tessera/v1/deployment_pb.js";
@@ -24,6 +25,7 @@ export * from "../../gen/tessera/v1/organization_task_pb.js";
 export * from "../../gen/tessera/v1/schedule_pb.js";
 export * from "../../gen/tessera/v1/task_pb.js";
 export * from "../../gen/tessera/v1/token_pb.js";
+export * from "../../gen/tessera/v1/webhook_pb.js";
 export { type ErrorFacts, errorFacts } from "./error.ts";
 
 export interface TesseraClientOptions {
@@ -51,6 +53,8 @@ export interface TesseraClient {
   readonly metrics: Client<typeof MetricsService>;
   /** Weights by name, in versions. */
   readonly models: Client<typeof ModelService>;
+  /** Addresses that are told how tasks end. */
+  readonly webhooks: Client<typeof WebhookService>;
   readonly auth: Client<typeof AuthService>;
   readonly login: Client<typeof LoginService>;
 }
@@ -67,6 +71,7 @@ export function platformClient(transport: Transport): TesseraClient {
     schedules: createClient(ScheduleService, transport),
     metrics: createClient(MetricsService, transport),
     models: createClient(ModelService, transport),
+    webhooks: createClient(WebhookService, transport),
     auth: createClient(AuthService, transport),
     login: createClient(LoginService, transport),
   };

@@ -722,6 +722,15 @@ export declare type SubmitTaskRequest = Message<"tessera.v1.SubmitTaskRequest"> 
    * @generated from field: google.protobuf.Duration retention = 14;
    */
   retention?: Duration | undefined;
+
+  /**
+   * A webhook of the deployment, by name, that is told of the end, also if it is
+   * told of named tasks only; see WebhookService. It is not part of what an
+   * idempotency key stands for.
+   *
+   * @generated from field: string webhook = 15;
+   */
+  webhook: string;
 };
 
 /**
@@ -843,6 +852,15 @@ export declare type SubmitTaskRequestJson = {
    * @generated from field: google.protobuf.Duration retention = 14;
    */
   retention?: DurationJson;
+
+  /**
+   * A webhook of the deployment, by name, that is told of the end, also if it is
+   * told of named tasks only; see WebhookService. It is not part of what an
+   * idempotency key stands for.
+   *
+   * @generated from field: string webhook = 15;
+   */
+  webhook?: string;
 };
 
 /**
@@ -1053,6 +1071,13 @@ export declare type TaskCall = Message<"tessera.v1.TaskCall"> & {
    * @generated from field: google.protobuf.Duration retention = 11;
    */
   retention?: Duration | undefined;
+
+  /**
+   * See SubmitTaskRequest.
+   *
+   * @generated from field: string webhook = 12;
+   */
+  webhook: string;
 };
 
 /**
@@ -1138,6 +1163,13 @@ export declare type TaskCallJson = {
    * @generated from field: google.protobuf.Duration retention = 11;
    */
   retention?: DurationJson;
+
+  /**
+   * See SubmitTaskRequest.
+   *
+   * @generated from field: string webhook = 12;
+   */
+  webhook?: string;
 };
 
 /**

@@ -97,6 +97,7 @@ interface CallFields extends ScheduleFields {
   readonly input: CallInput;
   readonly idempotencyKey: string;
   readonly replay?: Replay;
+  readonly webhook: string;
 }
 
 /** How a call was sent. */
@@ -119,12 +120,13 @@ function read(
   });
   checkKey(call);
   const request = shownRequest(ctx, manifest);
+  const webhook = call.webhook || undefined;
   const toSubmission = (payload: Payload): Submission => {
     const idempotency = idempotencyOf(call, () => digestOfCall(payload, scheduleText(call)));
     return {
       endpoint: manifest,
       payload: withRequest(payload, request),
-      options: { ...schedule, idempotency, origin },
+      options: { ...schedule, idempotency, origin, webhook },
     };
   };
   const { files, readers } = deployment;

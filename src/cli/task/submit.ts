@@ -14,6 +14,7 @@ interface SubmitFlags extends TargetFlags {
   readonly delay?: string;
   readonly startWithin?: string;
   readonly retention?: string;
+  readonly webhook?: string;
 }
 
 export function submitCommand(actions: CloudActions): Command {
@@ -29,6 +30,7 @@ export function submitCommand(actions: CloudActions): Command {
       option("--delay <duration>", "start no sooner than so long from now, such as 10m"),
       option("--start-within <duration>", "fail unless it has started within so long"),
       option("--retention <duration>", "keep the result so long after its end, such as 30d"),
+      option("--webhook <name>", "tell this webhook of the deployment how it ends"),
     ],
     examples: [
       "tessera task submit summarize_batch @texts.json --deployment summarizer",
@@ -50,6 +52,7 @@ function submitOptions({
   delay,
   startWithin,
   retention,
+  webhook,
 }: SubmitFlags): SubmitOptions {
   if (priority !== undefined && !/^-?\d{1,4}$/.test(priority)) {
     throw usageError("--priority must be a whole number from -1000 to 1000");
@@ -62,5 +65,6 @@ function submitOptions({
       startWithin: parseDuration("--start-within", startWithin),
     }),
     ...(retention !== undefined && { retention: parseDuration("--retention", retention) }),
+    ...(webhook !== undefined && { webhook }),
   };
 }

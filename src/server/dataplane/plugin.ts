@@ -156,7 +156,15 @@ interface Route {
 }
 
 /** The query parameters that say when a task runs, and how long it is kept. */
-const SCHEDULE = ["priority", "run_at", "delay", "start_by", "start_within", "retention"];
+const SCHEDULE = [
+  "priority",
+  "run_at",
+  "delay",
+  "start_by",
+  "start_within",
+  "retention",
+  "webhook",
+];
 
 /** The parameters of a submit. */
 const SUBMITTING = [...SCHEDULE, "replay"];
@@ -508,6 +516,7 @@ async function submit(
     idempotencyKey: idempotencyKey(req),
     replay: readReplay(given),
     resultFormat: ResultFormat.BODY,
+    webhook: "",
   };
   readSchedule(given, message);
   if (wait) {

@@ -21,6 +21,7 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   ],
   secret: ["list", "set", "delete"],
   schedule: ["list", "create", "update", "delete", "pause", "resume", "run"],
+  webhook: [...["list", "create", "update", "delete", "rotate", "test", "deliveries", "redeliver"]],
   audit: ["list"],
 };
 

@@ -9,6 +9,7 @@ import { OperatorService } from "../../../gen/tessera/v1/operator_pb.js";
 import { OrganizationService } from "../../../gen/tessera/v1/organization_pb.js";
 import { OrganizationTaskService } from "../../../gen/tessera/v1/organization_task_pb.js";
 import { ScheduleService } from "../../../gen/tessera/v1/schedule_pb.js";
+import { WebhookService } from "../../../gen/tessera/v1/webhook_pb.js";
 import { createModelIndex } from "../../../src/artifacts/model-index.ts";
 import type { Cast } from "./callers.ts";
 import type { TestPlatform } from "./platform.ts";
@@ -76,6 +77,26 @@ const login = LoginService.method;
 const deployment = DeploymentService.method;
 const model = ModelService.method;
 const schedule = ScheduleService.method;
+const webhook = WebhookService.method;
+
+/** A deployment with a webhook, and a delivery of it. */
+async function webhookOf(platform: TestPlatform, cast: Cast) {
+  const request = await deploymentOf(platform, cast);
+  const { organizationId } = cast.company;
+  const { accounts, hosting } = platform.storage;
+  const found = await accounts.findDeployment({ organizationId, name: request.deployment });
+  const key = { organizationId, deploymentId: found?.deploymentId ?? "", name: "app" };
+  const webhookId = platform.newId();
+  const deliveryId = "test-1";
+  await hosting.createWebhook({
+    ...platform.deed(),
+    ...{ ...key, webhookId, url: "https://example.com", ends: ["success"], limit: 1 },
+    ...{ endpoint: "", namedOnly: false },
+    sealed: platform.keys.seal("[]", `webhook/${organizationId}/${key.deploymentId}/${webhookId}`),
+  });
+  await hosting.addTestDelivery({ ...platform.deed(), ...key, deliveryId, body: "{}" });
+  return request;
+}
 
 /** Tokens without protected endpoint access. */
 const NO_CALLS = {
@@ -437,5 +458,42 @@ export const ROWS: readonly Row[] = [
       ...(method !== model.getModel && { version: 1 }),
     }),
     except: { [FOREIGN]: "MODEL_NOT_FOUND" } as const,
+  })),
+  {
+    method: webhook.createWebhook,
+    request: async (platform, cast) => ({
+      ...(await deploymentOf(platform, cast)),
+      webhook: { name: "app", url: "https://example.com/told" },
+    }),
+    except: { [FOREIGN]: "DEPLOYMENT_NOT_FOUND" },
+  },
+  {
+    method: webhook.updateWebhook,
+    request: async (platform, cast) => ({
+      ...(await webhookOf(platform, cast)),
+      webhook: { name: "app", url: "https://example.com/other" },
+    }),
+    except: { [FOREIGN]: "DEPLOYMENT_NOT_FOUND" },
+  },
+  ...[webhook.listWebhooks, webhook.listWebhookDeliveries].map((method) => ({
+    method,
+    request: webhookOf,
+    except: { [FOREIGN]: "DEPLOYMENT_NOT_FOUND" } as const,
+  })),
+  ...[webhook.deleteWebhook, webhook.rotateWebhookSecret, webhook.testWebhook].map((method) => ({
+    method,
+    request: async (platform: TestPlatform, cast: Cast) => ({
+      ...(await webhookOf(platform, cast)),
+      name: "app",
+    }),
+    except: { [FOREIGN]: "DEPLOYMENT_NOT_FOUND" } as const,
+  })),
+  ...[webhook.getWebhookDelivery, webhook.redeliverWebhook].map((method) => ({
+    method,
+    request: async (platform: TestPlatform, cast: Cast) => ({
+      ...(await webhookOf(platform, cast)),
+      deliveryId: "test-1",
+    }),
+    except: { [FOREIGN]: "DEPLOYMENT_NOT_FOUND" } as const,
   })),
 ];

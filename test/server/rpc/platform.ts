@@ -127,6 +127,7 @@ export class TestPlatform implements AsyncDisposable {
             retentionMs: 365 * 86_400_000,
             storageBytes: 20 * 1024 ** 3,
           },
+          allowedEgress: ["127.0.0.1"],
           modelSources: [NO_SOURCE],
           silenceMs: 15_000,
           organizationCreators: "anyone",

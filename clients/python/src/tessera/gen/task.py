@@ -310,6 +310,8 @@ class TaskCall:
     """See SubmitTaskRequest."""
     retention: _dt.timedelta | None = None
     """See SubmitTaskRequest."""
+    webhook: str = ""
+    """See SubmitTaskRequest."""
 
 
 @_dc.dataclass(kw_only=True)
@@ -466,6 +468,7 @@ class SyncTaskService(_rpc.SyncService):
         start_within: _dt.timedelta | None = None,
         replay: Replay = Replay.UNSPECIFIED,
         retention: _dt.timedelta | None = None,
+        webhook: str = "",
     ) -> SubmitTaskResponse:
         """SubmitTask queues one call of a task endpoint and answers once the task is stored.
         Arguments are checked first: nothing invalid is ever queued. The response header
@@ -491,6 +494,7 @@ class SyncTaskService(_rpc.SyncService):
             "start_within": start_within,
             "replay": replay,
             "retention": retention,
+            "webhook": webhook,
         }
         call = _rpc.Call("tessera.v1.TaskService/SubmitTask", message, harmless=False)
         return self._unary(call, SubmitTaskResponse)
@@ -800,6 +804,7 @@ class AsyncTaskService(_rpc.AsyncService):
         start_within: _dt.timedelta | None = None,
         replay: Replay = Replay.UNSPECIFIED,
         retention: _dt.timedelta | None = None,
+        webhook: str = "",
     ) -> SubmitTaskResponse:
         """SubmitTask queues one call of a task endpoint and answers once the task is stored.
         Arguments are checked first: nothing invalid is ever queued. The response header
@@ -825,6 +830,7 @@ class AsyncTaskService(_rpc.AsyncService):
             "start_within": start_within,
             "replay": replay,
             "retention": retention,
+            "webhook": webhook,
         }
         call = _rpc.Call("tessera.v1.TaskService/SubmitTask", message, harmless=False)
         return await self._unary(call, SubmitTaskResponse)

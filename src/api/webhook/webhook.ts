@@ -1,0 +1,250 @@
+/** WebhookService: webhooks of deployments, and what they were told. */
+import { durationMs } from "@bufbuild/protobuf/wkt";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import {
+  type Webhook,
+  WebhookSchema,
+  type WebhookService,
+} from "../../../gen/tessera/v1/webhook_pb.js";
+import { type KeyRing, webhookContext } from "../../auth/keys.ts";
+import { faultOfName } from "../../auth/names.ts";
+import { type Problem, problem } from "../../errors.ts";
+import { testBody } from "../../hosting/webhooks/event.ts";
+import {
+  newWebhookSecret,
+  readSecrets,
+  rotated,
+  secretsText,
+} from "../../hosting/webhooks/signature.ts";
+import { EgressPolicy } from "../../pool/egress/policy.ts";
+import { EgressRefusedError } from "../../pool/egress/refusals.ts";
+import { deed, memberOf, type Sources } from "../../server/rpc/engine/caller.ts";
+import type { Organizations } from "../../storage/accounts/organizations.ts";
+import type { DeploymentKey } from "../../storage/hosting/deployment-key.ts";
+import type { WebhookStorage } from "../../storage/hosting/webhooks.ts";
+import { deploymentNotFound, findDeployment } from "../deployment/refusals.ts";
+import { changedFields } from "../mask.ts";
+import { PageTokens } from "../page.ts";
+import { refuse, violationsOf } from "../violations.ts";
+import { endsOf, stateOf, toDeliveryMessage, toWebhookMessage } from "./messages.ts";
+
+/** Webhooks of a deployment. */
+export const MAX_WEBHOOKS = 10;
+/** How long the secret before signs, too, unless a rotation says otherwise. */
+const DEFAULT_SECRET_GRACE_MS = 86_400_000;
+
+const CHANGEABLE = ["url", "events", "endpoint", "named_only", "disabled"] as const;
+
+interface WebhookServiceOptions extends Sources {
+  readonly accounts: Pick<Organizations, "findDeployment">;
+  readonly hosting: WebhookStorage;
+  readonly keys: KeyRing;
+  /** Host rules of the operator: what webhooks reach although it is not public. */
+  readonly allowedEgress: readonly string[];
+}
+
+export function webhookService(options: WebhookServiceOptions): ServiceImpl<typeof WebhookService> {
+  const { accounts, hosting, keys, now, newId } = options;
+  const policy = new EgressPolicy({
+    network: { access: "open", hosts: [] },
+    allowed: options.allowedEgress,
+  });
+
+  /** The deployment of a request, and who asks. Throws DEPLOYMENT_NOT_FOUND. */
+  const find = async (name: string, ctx: Pick<HandlerContext, "values">) => {
+    const member = memberOf(ctx);
+    const { organizationId, deploymentId } = await findDeployment(accounts, member, name);
+    const key: DeploymentKey = { organizationId, deploymentId };
+    return { key, by: member.by, organization: member.organization };
+  };
+
+  return {
+    async createWebhook({ deployment, webhook = missing() }, ctx) {
+      const { key, by } = await find(deployment, ctx);
+      const { name, url, endpoint, namedOnly } = webhook;
+      refuse(
+        violationsOf({
+          "webhook.name": faultOfName(name),
+          "webhook.url": faultOfAddress(url, policy),
+        }),
+      );
+      const webhookId = newId();
+      const secret = newWebhookSecret();
+      const created = await hosting.createWebhook({
+        ...deed(by, options),
+        ...{ ...key, name, url, endpoint, namedOnly, webhookId, limit: MAX_WEBHOOKS },
+        ends: endsOf(webhook.events),
+        sealed: keys.seal(secretsText([{ secret }]), webhookContext({ ...key, webhookId })),
+      });
+      switch (created.outcome) {
+        case "created":
+          return { webhook: toWebhookMessage(created.webhook, now()), secret };
+        case "not_found":
+          throw deploymentNotFound(deployment);
+        case "name_taken":
+          throw problem(
+            "WEBHOOK_EXISTS",
+            `deployment ${deployment} has a webhook ${name}: change it, or choose another name`,
+          );
+        case "limit":
+          throw problem(
+            "LIMIT_REACHED",
+            `deployment ${deployment} has ${MAX_WEBHOOKS} webhooks: delete one first`,
+          );
+      }
+    },
+
+    async listWebhooks({ deployment }, ctx) {
+      const { key } = await find(deployment, ctx);
+      const nowMs = now();
+      const found = await hosting.listWebhooks(key);
+      return { webhooks: found.map((record) => toWebhookMessage(record, nowMs)) };
+    },
+
+    async updateWebhook({ deployment, webhook = missing(), updateMask: mask }, ctx) {
+      const { key, by } = await find(deployment, ctx);
+      const changed = changedFields(WebhookSchema, { message: webhook, mask }, CHANGEABLE);
+      const { name, url, endpoint, namedOnly, disabled } = webhook;
+      if (changed.has("url")) {
+        refuse(violationsOf({ "webhook.url": faultOfAddress(url, policy) }));
+      }
+      const updated = await hosting.updateWebhook({
+        ...deed(by, options),
+        ...{ ...key, name },
+        ...(changed.has("url") && { url }),
+        ...(changed.has("events") && { ends: endsOf(webhook.events) }),
+        ...(changed.has("endpoint") && { endpoint }),
+        ...(changed.has("named_only") && { namedOnly }),
+        ...(changed.has("disabled") && { enabled: !disabled }),
+      });
+      return toWebhookMessage(updated ?? unknown(deployment, name), now());
+    },
+
+    async deleteWebhook({ deployment, name }, ctx) {
+      const { key, by } = await find(deployment, ctx);
+      if (!(await hosting.deleteWebhook({ ...deed(by, options), ...key, name }))) {
+        unknown(deployment, name);
+      }
+      return {};
+    },
+
+    async rotateWebhookSecret({ deployment, name, grace }, ctx) {
+      const { key, by } = await find(deployment, ctx);
+      const before =
+        (await hosting.getSealedWebhook({ ...key, name })) ?? unknown(deployment, name);
+      const context = webhookContext(before);
+      const nowMs = now();
+      const untilMs = nowMs + (grace === undefined ? DEFAULT_SECRET_GRACE_MS : durationMs(grace));
+      const secret = newWebhookSecret();
+      const secrets = readSecrets(keys.unseal(before.sealed, context));
+      const updated = await hosting.rotateWebhook({
+        ...deed(by, options),
+        ...{ ...key, name, from: before.sealed, rotatedUntilMs: untilMs },
+        to: keys.seal(secretsText(rotated(secrets, { secret, nowMs, untilMs })), context),
+      });
+      if (updated === undefined) {
+        throw problem(
+          "VERSION_CONFLICT",
+          `the secret of webhook ${name} was rotated, or it was deleted, at the same time: read it again`,
+        );
+      }
+      return { webhook: toWebhookMessage(updated, now()), secret };
+    },
+
+    async testWebhook({ deployment, name }, ctx) {
+      const { key, by, organization } = await find(deployment, ctx);
+      const webhook = (await hosting.listWebhooks(key)).find((each) => each.name === name);
+      if (webhook?.disabled !== undefined) {
+        throw problem(
+          "WEBHOOK_DISABLED",
+          `webhook ${name} is disabled (${webhook.disabled.reason}): enable it first (tessera webhook update ${deployment} ${name} --enable)`,
+        );
+      }
+      const added = await hosting.addTestDelivery({
+        ...deed(by, options),
+        ...{ ...key, name, deliveryId: `test-${newId()}` },
+        body: testBody({ organization, deployment }, now()),
+      });
+      return toDeliveryMessage(added ?? unknown(deployment, name));
+    },
+
+    async listWebhookDeliveries(req, ctx) {
+      const { key } = await find(req.deployment, ctx);
+      const { webhook, taskId } = req;
+      const state = stateOf(req.state);
+      const filter = [key.deploymentId, webhook, taskId, state];
+      const tokens = new PageTokens({
+        method: "ListWebhookDeliveries",
+        filter,
+        isEnd: (text) => /^\d{1,15}\/./.test(text),
+      });
+      const page = await hosting.listDeliveries({
+        ...tokens.query(req),
+        ...key,
+        ...(webhook !== "" && { webhook }),
+        ...(taskId !== "" && { taskId }),
+        ...(state !== undefined && { state }),
+      });
+      return {
+        deliveries: page.items.map(toDeliveryMessage),
+        nextPageToken: tokens.after(page.next),
+      };
+    },
+
+    async getWebhookDelivery({ deployment, deliveryId }, ctx) {
+      const { key } = await find(deployment, ctx);
+      const found = await hosting.getDelivery({ ...key, deliveryId });
+      return toDeliveryMessage(found ?? noDelivery(deployment, deliveryId));
+    },
+
+    async redeliverWebhook({ deployment, deliveryId }, ctx) {
+      const { key, by } = await find(deployment, ctx);
+      const again = await hosting.redeliver({ ...deed(by, options), ...key, deliveryId });
+      return toDeliveryMessage(again ?? noDelivery(deployment, deliveryId));
+    },
+  };
+}
+
+/** Why nothing can be sent to an address; undefined where it may be. Its name is resolved later. */
+function faultOfAddress(text: string, policy: EgressPolicy): string | undefined {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || !["http:", "https:"].includes(url.protocol)) {
+    return "must be a URL such as https://example.com/told";
+  }
+  if (url.username !== "" || url.password !== "" || url.hash !== "") {
+    return "must have no name, no password and no fragment: receivers know messages by their signature";
+  }
+  const host = url.hostname.replace(/^\[|\]$/g, "");
+  const port = Number(url.port) || (url.protocol === "https:" ? 443 : 80);
+  try {
+    const admitted = policy.admit({ host, port });
+    return admitted.kind === "address"
+      ? policy.addressFault({ host, port }, admitted.address)
+      : policy.nameFault({ host, port });
+  } catch (err) {
+    if (err instanceof EgressRefusedError) {
+      return err.message;
+    }
+    throw err;
+  }
+}
+
+/** Throws WEBHOOK_NOT_FOUND. */
+function unknown(deployment: string, name: string): never {
+  throw notFound(`deployment ${deployment} has no webhook ${JSON.stringify(name)}`);
+}
+
+function noDelivery(deployment: string, deliveryId: string): never {
+  throw notFound(
+    `deployment ${deployment} has no delivery ${JSON.stringify(deliveryId)}, or not any more, or its webhook is gone`,
+  );
+}
+
+function notFound(message: string): Problem {
+  return problem("WEBHOOK_NOT_FOUND", message);
+}
+
+/** The request's rules say that it is there. */
+function missing(): Webhook {
+  throw new Error("a request without its webhook passed the check of its fields");
+}

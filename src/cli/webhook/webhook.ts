@@ -1,0 +1,392 @@
+/** `tessera webhook`: addresses that are told how the tasks of a deployment end. */
+import { create } from "@bufbuild/protobuf";
+import { durationMs, timestampMs } from "@bufbuild/protobuf/wkt";
+import type { Command } from "commander";
+import {
+  ListWebhookDeliveriesResponseSchema,
+  ListWebhooksResponseSchema,
+  type Webhook,
+  type WebhookDelivery,
+  WebhookDeliverySchema,
+  WebhookDeliveryState,
+  WebhookEvent,
+  WebhookSchema,
+  type WebhookWithSecret,
+  WebhookWithSecretSchema,
+} from "../../client/index.ts";
+import {
+  type CallFlags,
+  type CloudActions,
+  callCommand,
+  group,
+  option,
+  repeatable,
+  YES,
+  type YesFlags,
+} from "../command.ts";
+import { parseDuration } from "../durations.ts";
+import { CliError, usageError } from "../failure.ts";
+import { LIST_OPTIONS, type ListFlags, mentionMore, readPages } from "../lists.ts";
+import { fields, moment } from "../output.ts";
+import { plain } from "../plain.ts";
+import { type Table, table } from "../table.ts";
+
+const DEPLOYMENT = ["<deployment>", "the deployment's name"] as const;
+const NAME = ["<name>", "the webhook's name"] as const;
+
+/** How long `test` and `redeliver` wait for the answer of a receiver, which has 15 s. */
+const MAX_ANSWER_WAIT_MS = 25_000;
+/** Pause between two looks at a delivery. */
+const ANSWER_LOOK_INTERVAL_MS = 300;
+
+const EVENTS: Readonly<Record<string, WebhookEvent>> = {
+  "task.success": WebhookEvent.TASK_SUCCESS,
+  "task.failure": WebhookEvent.TASK_FAILURE,
+  "task.cancelled": WebhookEvent.TASK_CANCELLED,
+};
+
+const STATES: Readonly<Record<string, WebhookDeliveryState>> = {
+  waiting: WebhookDeliveryState.WAITING,
+  delivered: WebhookDeliveryState.DELIVERED,
+  failed: WebhookDeliveryState.FAILED,
+};
+
+interface WebhookFlags extends CallFlags {
+  readonly event?: readonly string[];
+  readonly endpointName?: string;
+  readonly namedOnly?: boolean;
+}
+
+const WEBHOOK_OPTIONS = [
+  repeatable("--event <event>", `told only of it: ${Object.keys(EVENTS).join(", ")}`),
+  option("--endpoint-name <endpoint>", "told only of tasks of this endpoint"),
+  option("--named-only", "told only of tasks whose submit names it"),
+];
+
+export function webhookCommand(actions: CloudActions): Command {
+  return group("webhook", "Tell a server of yours how the tasks of a deployment end.", [
+    listCommand(actions),
+    createCommand(actions),
+    updateCommand(actions),
+    deleteCommand(actions),
+    rotateCommand(actions),
+    testCommand(actions),
+    deliveriesCommand(actions),
+    redeliverCommand(actions),
+  ]);
+}
+
+function listCommand(actions: CloudActions): Command {
+  return callCommand<CallFlags>("list", actions, {
+    description: "List the webhooks of a deployment.",
+    arguments: [DEPLOYMENT],
+    examples: ["tessera webhook list summarizer"],
+    run: async (call, _flags, [deployment = ""]) => {
+      const { organization, client } = call;
+      const found = await client.webhooks.listWebhooks({ organization, deployment });
+      call.show(ListWebhooksResponseSchema, found, ({ webhooks }) => webhookTable(webhooks));
+    },
+  });
+}
+
+function createCommand(actions: CloudActions): Command {
+  return callCommand<WebhookFlags>("create", actions, {
+    description:
+      "Register an address that is told how tasks end. The secret of its signatures is shown once.",
+    arguments: [
+      DEPLOYMENT,
+      NAME,
+      ["<url>", "where messages are sent, such as https://example.com/told"],
+    ],
+    options: WEBHOOK_OPTIONS,
+    examples: [
+      "tessera webhook create summarizer app https://example.com/told",
+      "tessera webhook create summarizer pager https://example.com/failed --event task.failure",
+      "tessera webhook create summarizer app https://example.com/told -o json | jq -r .secret",
+    ],
+    run: async (call, flags, [deployment = "", name = "", url = ""]) => {
+      const { organization, client } = call;
+      const webhook = { name, url, ...settingsOf(flags) };
+      const created = await client.webhooks.createWebhook({ organization, deployment, webhook });
+      call.show(WebhookWithSecretSchema, created, secretText);
+    },
+  });
+}
+
+interface UpdateFlags extends WebhookFlags {
+  readonly url?: string;
+  readonly enable?: boolean;
+  readonly disable?: boolean;
+}
+
+function updateCommand(actions: CloudActions): Command {
+  return callCommand<UpdateFlags>("update", actions, {
+    description: "Change a webhook. What waits goes to the new address.",
+    arguments: [DEPLOYMENT, NAME],
+    options: [
+      option("--url <url>", "where messages are sent"),
+      ...WEBHOOK_OPTIONS,
+      option("--no-named-only", "told of all tasks"),
+      option("--enable", "send what has waited, and what comes").conflicts("disable"),
+      option("--disable", "send and keep nothing"),
+    ],
+    examples: [
+      "tessera webhook update summarizer app --url https://example.com/other",
+      "tessera webhook update summarizer app --enable",
+    ],
+    run: async (call, flags, [deployment = "", name = ""]) => {
+      const { organization, client } = call;
+      const { url, enable, disable, namedOnly } = flags;
+      const isSwitched = enable === true || disable === true;
+      const settings = settingsOf(flags);
+      const paths = [
+        ...(url === undefined ? [] : ["url"]),
+        ...(settings.events === undefined ? [] : ["events"]),
+        ...(settings.endpoint === undefined ? [] : ["endpoint"]),
+        ...(namedOnly === undefined ? [] : ["named_only"]),
+        ...(isSwitched ? ["disabled"] : []),
+      ];
+      if (paths.length === 0) {
+        throw usageError("nothing would change: give --url, --event, --enable or another option");
+      }
+      const updated = await client.webhooks.updateWebhook({
+        ...{ organization, deployment },
+        webhook: {
+          name,
+          ...settings,
+          ...(url !== undefined && { url }),
+          disabled: disable === true,
+        },
+        updateMask: { paths },
+      });
+      call.show(WebhookSchema, updated, webhookText);
+    },
+  });
+}
+
+function deleteCommand(actions: CloudActions): Command {
+  return callCommand<YesFlags>("delete", actions, {
+    description: "Delete a webhook. What waits for it is not sent.",
+    arguments: [DEPLOYMENT, NAME],
+    options: [YES],
+    examples: ["tessera webhook delete summarizer app --yes"],
+    run: async (call, { yes }, [deployment = "", name = ""]) => {
+      const { organization, client } = call;
+      await call.terminal.insist(`Delete webhook ${name} of ${deployment}?`, yes);
+      await client.webhooks.deleteWebhook({ organization, deployment, name });
+      call.done(`Deleted webhook ${name} of ${deployment}`);
+    },
+  });
+}
+
+function rotateCommand(actions: CloudActions): Command {
+  return callCommand<CallFlags & { readonly grace?: string }>("rotate", actions, {
+    description:
+      "Give a webhook a new secret, which is shown once. Until the grace period is over, messages have a signature of each.",
+    arguments: [DEPLOYMENT, NAME],
+    options: [
+      option(
+        "--grace <duration>",
+        "how long the secret before signs, too (default: 24h; 0s: no more)",
+      ),
+    ],
+    examples: [
+      "tessera webhook rotate summarizer app",
+      "tessera webhook rotate summarizer app --grace 0s",
+    ],
+    run: async (call, { grace }, [deployment = "", name = ""]) => {
+      const { organization, client } = call;
+      const graceMs = grace === undefined ? undefined : parseDuration("--grace", grace);
+      const rotated = await client.webhooks.rotateWebhookSecret({
+        ...{ organization, deployment, name },
+        ...(graceMs !== undefined && {
+          grace: { seconds: BigInt(Math.floor(graceMs / 1_000)), nanos: 0 },
+        }),
+      });
+      call.show(WebhookWithSecretSchema, rotated, secretText);
+    },
+  });
+}
+
+function testCommand(actions: CloudActions): Command {
+  return callCommand<CallFlags>("test", actions, {
+    description: "Send a message of the type webhook.test, and show what the receiver answers.",
+    arguments: [DEPLOYMENT, NAME],
+    examples: ["tessera webhook test summarizer app"],
+    run: async (call, _flags, [deployment = "", name = ""]) => {
+      const { organization, client } = call;
+      const sent = await client.webhooks.testWebhook({ organization, deployment, name });
+      await showAnswer(call, deployment, sent.id);
+    },
+  });
+}
+
+function redeliverCommand(actions: CloudActions): Command {
+  return callCommand<CallFlags>("redeliver", actions, {
+    description: "Send a delivery again, under the id that it has, and show what is answered.",
+    arguments: [DEPLOYMENT, ["<delivery>", "its id, from `tessera webhook deliveries`"]],
+    examples: ["tessera webhook redeliver summarizer 019aa51c-0000-7000-8000-000000000000-app"],
+    run: async (call, _flags, [deployment = "", deliveryId = ""]) => {
+      const { organization, client } = call;
+      await client.webhooks.redeliverWebhook({ organization, deployment, deliveryId });
+      await showAnswer(call, deployment, deliveryId);
+    },
+  });
+}
+
+interface DeliveriesFlags extends ListFlags {
+  readonly webhook?: string;
+  readonly task?: string;
+  readonly state?: string;
+}
+
+function deliveriesCommand(actions: CloudActions): Command {
+  return callCommand<DeliveriesFlags>("deliveries", actions, {
+    description:
+      "List what webhooks were told, and what they answered, the newest first. Kept for three days.",
+    arguments: [DEPLOYMENT],
+    options: [
+      option("--webhook <name>", "only of this one"),
+      option("--task <id>", "only of this task"),
+      option("--state <state>", "only in this state").choices(Object.keys(STATES)),
+      ...LIST_OPTIONS,
+    ],
+    examples: [
+      "tessera webhook deliveries summarizer --state failed",
+      "tessera webhook deliveries summarizer --task 019aa51c-0000-7000-8000-000000000000 -o json",
+    ],
+    run: async (call, flags, [deployment = ""]) => {
+      const { organization, client } = call;
+      const { webhook = "", task: taskId = "", state = "" } = flags;
+      const page = await readPages(flags, async (asked) => {
+        const answer = await client.webhooks.listWebhookDeliveries({
+          ...{ organization, deployment, webhook, taskId, ...asked },
+          state: STATES[state] ?? WebhookDeliveryState.UNSPECIFIED,
+        });
+        return { items: answer.deliveries, nextPageToken: answer.nextPageToken };
+      });
+      const { nextPageToken } = page;
+      const all = { deliveries: [...page.items], nextPageToken };
+      const message = create(ListWebhookDeliveriesResponseSchema, all);
+      call.show(ListWebhookDeliveriesResponseSchema, message, deliveryTable);
+      mentionMore(call, nextPageToken);
+    },
+  });
+}
+
+function settingsOf({ event, endpointName, namedOnly }: WebhookFlags) {
+  const unknown = event?.find((one) => EVENTS[one] === undefined);
+  if (unknown !== undefined) {
+    throw usageError(`--event ${unknown} is none of ${Object.keys(EVENTS).join(", ")}`);
+  }
+  return {
+    ...(event && { events: event.flatMap((one) => EVENTS[one] ?? []) }),
+    ...(endpointName !== undefined && { endpoint: endpointName }),
+    ...(namedOnly !== undefined && { namedOnly }),
+  };
+}
+
+/** Shows a delivery once its next attempt has ended; fails where the receiver did not take it. */
+async function showAnswer(
+  call: Parameters<Parameters<typeof callCommand>[2]["run"]>[0],
+  deployment: string,
+  deliveryId: string,
+): Promise<void> {
+  const { organization, client, clock } = call;
+  using interruption = call.terminal.streams.interruption();
+  const untilMs = clock.now() + MAX_ANSWER_WAIT_MS;
+  const read = () => client.webhooks.getWebhookDelivery({ organization, deployment, deliveryId });
+  let found = await read();
+  while (found.attempts === 0 && clock.now() < untilMs) {
+    await clock.wait(ANSWER_LOOK_INTERVAL_MS, interruption.signal);
+    found = await read();
+  }
+  call.show(WebhookDeliverySchema, found, deliveryText);
+  if (found.state !== WebhookDeliveryState.DELIVERED) {
+    throw new CliError(plain(`it was not delivered: ${answerText(found) || "no answer yet"}`));
+  }
+}
+
+function webhookTable(webhooks: readonly Webhook[]): Table {
+  return table(
+    ["NAME", "URL", "EVENTS", "STATE", "WAITING"],
+    webhooks.map((one) => [
+      one.name,
+      one.url,
+      one.events.map(eventText).join(" "),
+      stateText(one),
+      String(one.waiting),
+    ]),
+    { empty: "No webhooks: tessera webhook create", drop: ["EVENTS"] },
+  );
+}
+
+function webhookText(webhook: Webhook): string {
+  return fields([
+    ["name", webhook.name],
+    ["url", webhook.url],
+    ["events", webhook.events.map(eventText).join(" ")],
+    ["endpoint", webhook.endpoint || "all"],
+    ["told of", webhook.namedOnly ? "tasks whose submit names it" : "all tasks"],
+    ["state", stateText(webhook)],
+    ["two signatures until", moment(webhook.rotatedUntil)],
+    ["created", `${moment(webhook.createdAt)} by ${webhook.createdBy}`],
+  ]);
+}
+
+function secretText({ webhook, secret }: WebhookWithSecret): string {
+  const shown = webhook === undefined ? "" : `${webhookText(webhook)}\n`;
+  return `${shown}secret  ${secret}\n\nKeep the secret now: it is not shown again.`;
+}
+
+function stateText({ disabled, disabledReason, pausedUntil, failures }: Webhook): string {
+  if (disabled) {
+    return `disabled: ${disabledReason}`;
+  }
+  if (pausedUntil !== undefined) {
+    return `paused until ${moment(pausedUntil)}`;
+  }
+  return failures > 0 ? `failing (${failures})` : "ok";
+}
+
+function eventText(event: WebhookEvent): string {
+  return Object.keys(EVENTS).find((name) => EVENTS[name] === event) ?? "webhook.test";
+}
+
+function deliveryTable({ deliveries }: { readonly deliveries: readonly WebhookDelivery[] }): Table {
+  return table(
+    ["DELIVERY", "WEBHOOK", "EVENT", "STATE", "ATTEMPTS", "CREATED", "ANSWER"],
+    deliveries.map((one) => [
+      one.id,
+      one.webhook,
+      eventText(one.event),
+      (WebhookDeliveryState[one.state] ?? "").toLowerCase(),
+      String(one.attempts),
+      moment(one.createdAt),
+      answerText(one),
+    ]),
+    { empty: "No deliveries", drop: ["CREATED", "ATTEMPTS", "ANSWER"] },
+  );
+}
+
+/** The last answer in a few words. */
+function answerText({ answers }: WebhookDelivery): string {
+  const last = answers.at(-1);
+  return last === undefined ? "" : last.error || `${last.status} ${last.text.slice(0, 60)}`.trim();
+}
+
+function deliveryText(delivery: WebhookDelivery): string {
+  return fields([
+    ["delivery", delivery.id],
+    ["event", eventText(delivery.event)],
+    ["state", (WebhookDeliveryState[delivery.state] ?? "").toLowerCase()],
+    ["attempts", String(delivery.attempts)],
+    ...delivery.answers.map(
+      ({ time, took, status, text, error }, index) =>
+        [
+          index === 0 ? "answers" : " ",
+          `${time === undefined ? "" : new Date(timestampMs(time)).toISOString()} ${error || `${status} ${text.slice(0, 100)}`} (${took === undefined ? 0 : durationMs(took)} ms)`,
+        ] as const,
+    ),
+  ]);
+}

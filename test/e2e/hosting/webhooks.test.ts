@@ -1,0 +1,208 @@
+import { Webhook } from "standardwebhooks";
+import { describe, expect, it } from "vitest";
+import { WebhookDeliveryState, WebhookEvent } from "../../../src/client/index.ts";
+import { type Received, Receiver } from "../../hosting/webhooks/receiver.ts";
+import { Program } from "../cli/program.ts";
+import { artifact, call, reasonOf, until, World } from "./world.ts";
+
+/** How often a node is killed; 500 is the larger run, in CONTRIBUTING.md. */
+const KILLS = Number(process.env.TESSERA_WEBHOOK_KILLS ?? 2);
+const deployment = "echo";
+
+function verified(secret: string, { body, headers }: Received): unknown {
+  const given = Object.entries(headers).map(([name, value]) => [name, String(value)]);
+  return new Webhook(secret).verify(body, Object.fromEntries(given));
+}
+
+async function submit(world: Pick<World, "platform">, path = "/work/submit"): Promise<string> {
+  const answer = await call(world.platform, deployment, path, { body: { text: "x" } });
+  expect(answer.status).toBe(202);
+  return answer.json.task_id;
+}
+
+async function startWorld(): Promise<World> {
+  const world = await World.start({ env: { TESSERA_ALLOW_EGRESS: "127.0.0.1" } });
+  await world.deployed(deployment, await artifact());
+  return world;
+}
+
+describe("webhooks", () => {
+  it("tell a server of the end of each task, and of those alone that name one", async () => {
+    await using world = await startWorld();
+    await using receiver = await Receiver.start();
+    const { webhooks } = world.client;
+    const { secret = "", webhook } = await webhooks.createWebhook({
+      deployment,
+      webhook: { name: "app", url: `${receiver.url}/all` },
+    });
+    expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
+    expect(webhook).toMatchObject({ name: "app", disabled: false, createdBy: "ada@example.com" });
+    await webhooks.createWebhook({
+      deployment,
+      webhook: { name: "some", url: `${receiver.url}/some`, namedOnly: true },
+    });
+    const first = await submit(world);
+    await receiver.has(1);
+    const second = await submit(world, "/work/submit?webhook=some");
+    const [message, ...others] = (await receiver.has(3)) as [Received, Received, Received];
+    expect(verified(secret, message)).toMatchObject({
+      type: "task.success",
+      data: { deployment, organization: "acme", endpoint: "work", task_id: first, result: "one x" },
+    });
+    expect(others.map(({ path, id }) => `${path} ${id}`).sort()).toEqual([
+      `/all ${second}-app`,
+      `/some ${second}-some`,
+    ]);
+    const found = await webhooks.listWebhookDeliveries({ deployment, taskId: second });
+    const delivered = { state: WebhookDeliveryState.DELIVERED, event: WebhookEvent.TASK_SUCCESS };
+    await until(
+      () => webhooks.listWebhookDeliveries({ deployment, taskId: second }),
+      ({ deliveries }) => deliveries.every(({ state }) => state === delivered.state),
+    );
+    expect(found.deliveries.map(({ webhook }) => webhook).sort()).toEqual(["app", "some"]);
+    const one = await webhooks.getWebhookDelivery({ deployment, deliveryId: `${first}-app` });
+    expect(one).toMatchObject({ ...delivered, attempts: 1, body: message.body });
+
+    const refused = await call(world.platform, deployment, "/work/submit?webhook=gone", {
+      body: { text: "x" },
+    });
+    expect([refused.status, reasonOf(refused)]).toEqual([404, "WEBHOOK_NOT_FOUND"]);
+  });
+
+  it("are tested, rotated under way, sent again and deleted", async () => {
+    await using world = await startWorld();
+    await using receiver = await Receiver.start();
+    const { webhooks } = world.client;
+    const named = { deployment, name: "app" };
+    const { secret: old } = await webhooks.createWebhook({
+      deployment,
+      webhook: { name: "app", url: receiver.url, events: [WebhookEvent.TASK_FAILURE] },
+    });
+    receiver.answer = (res) => res.writeHead(500).end("not now");
+    const { id: deliveryId } = await webhooks.testWebhook(named);
+    await receiver.has(1);
+    const answered = await until(
+      () => webhooks.getWebhookDelivery({ deployment, deliveryId }),
+      ({ attempts }) => attempts === 1,
+    );
+    expect(answered).toMatchObject({
+      state: WebhookDeliveryState.WAITING,
+      answers: [{ status: 500, text: "not now" }],
+    });
+    // The secret is rotated while the message waits: its next copy has both signatures.
+    const { secret: young } = await webhooks.rotateWebhookSecret(named);
+    receiver.answer = (res) => res.writeHead(204).end();
+    await webhooks.redeliverWebhook({ deployment, deliveryId });
+    const [before, after] = (await receiver.has(2)) as [Received, Received];
+    expect(before.id).toBe(after.id);
+    expect(verified(old, before)).toMatchObject({ type: "webhook.test", data: { deployment } });
+    expect(() => verified(young, before)).toThrow();
+    expect(verified(old, after)).toEqual(verified(young, after));
+    await webhooks.rotateWebhookSecret({ ...named, grace: { seconds: 0n, nanos: 0 } });
+    await webhooks.testWebhook(named);
+    const [, , last] = (await receiver.has(3)) as [Received, Received, Received];
+    expect(() => verified(young, last)).toThrow();
+
+    await webhooks.updateWebhook({
+      deployment,
+      webhook: { name: "app", disabled: true },
+    });
+    await expect(webhooks.testWebhook(named)).rejects.toThrow("is disabled (disabled by ada@");
+    await webhooks.deleteWebhook(named);
+    expect((await webhooks.listWebhooks({ deployment })).webhooks).toEqual([]);
+    await expect(webhooks.redeliverWebhook({ deployment, deliveryId })).rejects.toThrow(
+      "or its webhook is gone",
+    );
+  });
+
+  it("are refused where they lead to what is not public, or are no address", async () => {
+    await using world = await World.start();
+    await world.client.deployments.createDeployment({ name: deployment });
+    const create = (url: string) =>
+      world.client.webhooks.createWebhook({ deployment, webhook: { name: "app", url } });
+    for (const url of ["http://127.0.0.1:9", "http://169.254.169.254/x", "https://[::1]/"]) {
+      await expect(create(url)).rejects.toThrow("--allow-egress");
+    }
+    await expect(create("http://database.internal/")).rejects.toThrow("private networks");
+    await expect(create("https://ada:secret@example.com/")).rejects.toThrow("no password");
+    await expect(create("file:///etc/passwd")).rejects.toThrow("must be a URL");
+    await expect(create(`https://example.com/${"x".repeat(2_048)}`)).rejects.toThrow();
+    for (let n = 0; n < 10; n += 1) {
+      await world.client.webhooks.createWebhook({
+        deployment,
+        webhook: { name: `app-${n}`, url: "https://example.com" },
+      });
+    }
+    await expect(create("https://example.com")).rejects.toThrow("has 10 webhooks");
+    await expect(
+      world.client.webhooks.createWebhook({
+        deployment,
+        webhook: { name: "app-1", url: "https://example.com" },
+      }),
+    ).rejects.toThrow("has a webhook app-1");
+  });
+
+  it(
+    "miss no end of a task, however often their node is killed before it is delivered",
+    async () => {
+      await using world = await startWorld();
+      await using receiver = await Receiver.start();
+      await world.client.webhooks.createWebhook({
+        deployment,
+        webhook: { name: "app", url: receiver.url },
+      });
+      await world.platform[Symbol.asyncDispose]();
+      const spawn = async () => {
+        const program = new Program(["start", "--port", "0", "--data", world.folder.data], {
+          ...{ cwd: world.folder.path, env: { TESSERA_ALLOW_EGRESS: "127.0.0.1" } },
+          limitMs: 600_000,
+        });
+        const [, port = ""] = await program.says("stdout", / runs on http:\/\/localhost:(\d+)\n/);
+        const started = { ...world.platform.started, port: Number(port) };
+        return { program, platform: { started } as World["platform"] };
+      };
+      const ids: string[] = [];
+      const copies: string[] = [];
+      for (let kill = 0; kill < KILLS; kill += 1) {
+        const node = await spawn();
+        await using _program = node.program;
+        // Every other time after it was sent and before the answer is recorded.
+        const isSent = kill % 2 === 1;
+        const sent = Promise.withResolvers<void>();
+        const id = await until(
+          () => submit(node).catch(() => ""),
+          (text) => text !== "",
+        );
+        receiver.answer = (res, message) => {
+          if (message.id === `${id}-app`) {
+            sent.resolve();
+          } else {
+            copies.push(message.id);
+            res.writeHead(204).end();
+          }
+        };
+        await call(node.platform, deployment, `/work/get?task_id=${id}&wait=20`);
+        if (isSent) {
+          await sent.promise;
+        }
+        await node.program.stop("SIGKILL");
+        ids.push(id);
+      }
+      receiver.answer = (res, message) => {
+        copies.push(message.id);
+        res.writeHead(204).end();
+      };
+      const node = await spawn();
+      await using _program = node.program;
+      const missing = () => ids.filter((id) => !copies.includes(`${id}-app`));
+      await expect.poll(missing, { timeout: 45_000 }).toEqual([]);
+      expect(new Set(receiver.ids)).toEqual(new Set(ids.map((id) => `${id}-app`)));
+      if (KILLS > 100) {
+        console.log(
+          `killed ${KILLS} times: ${missing().length} missing, ${receiver.ids.length} messages`,
+        );
+      }
+    },
+    120_000 + KILLS * 10_000,
+  );
+});

@@ -119,7 +119,8 @@ export const REMEDIES = {
   SOURCE_UNAVAILABLE: "Try again: what was stored is kept. The node's log has the details.",
   WEBHOOK_NOT_FOUND:
     "Name a webhook of the deployment (`tessera webhook list`). Deliveries are kept for three days.",
-  WEBHOOK_EXISTS: "Change the one that is there (`tessera webhook update`), or choose another name.",
+  WEBHOOK_EXISTS:
+    "Change the one that is there (`tessera webhook update`), or choose another name.",
   WEBHOOK_DISABLED:
     "Read why (`tessera webhook list`), mend the receiver, and enable it (`tessera webhook update NAME --enable`).",
 } as const satisfies Readonly<Record<Reason, string>>;

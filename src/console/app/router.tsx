@@ -208,6 +208,14 @@ const deploymentLog = createRoute({
   validateSearch: readLogSearch,
   component: lazyRouteComponent(() => loaded(import("./pages/deployments/log.tsx")), "Log"),
 });
+const deploymentWebhooks = createRoute({
+  getParentRoute: () => deployment,
+  path: "/webhooks",
+  component: lazyRouteComponent(
+    () => loaded(import("./pages/deployments/webhooks.tsx")),
+    "Webhooks",
+  ),
+});
 const deploymentSettings = createRoute({
   getParentRoute: () => deployment,
   path: "/settings",
@@ -278,6 +286,7 @@ const routeTree = root.addChildren([
         revisionList,
         deploymentMetrics,
         deploymentLog,
+        deploymentWebhooks,
         deploymentSettings,
       ]),
       taskList,

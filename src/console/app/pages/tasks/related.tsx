@@ -10,6 +10,7 @@ import {
   retriesOf,
   type TaskName,
 } from "../../api/tasks.ts";
+import { answerOf, deliveriesOfTask } from "../../api/webhooks.ts";
 import { counted } from "../../ui/counted.ts";
 
 interface RelatedProps {
@@ -34,6 +35,25 @@ export function Retries({ name, task }: RelatedProps) {
       ))}
     </>
   );
+}
+
+/** What webhooks were told of its end, each with its state; nothing where none was. */
+export function Told({ name, task }: RelatedProps) {
+  const { organization, deployment } = name;
+  const { data: deliveries = [] } = useQuery({
+    ...deliveriesOfTask(name),
+    enabled: hasEnded(task),
+  });
+  return deliveries.map(({ id, webhook, state = "", ...rest }) => (
+    <Link
+      key={id}
+      to="/o/$organization/deployments/$deployment/webhooks"
+      params={{ organization, deployment }}
+      title={answerOf(rest)}
+    >
+      webhook {webhook}: {state.replace("WEBHOOK_DELIVERY_STATE_", "").toLowerCase()}
+    </Link>
+  ));
 }
 
 function TaskLink({ name: { taskId, ...params } }: { readonly name: TaskName }) {

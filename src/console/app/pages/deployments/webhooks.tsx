@@ -1,0 +1,332 @@
+/** The webhooks of a deployment, and what they were told with what they answered. */
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { useRef, useState } from "react";
+import type {
+  WebhookDeliveryJson,
+  WebhookJson,
+  WebhookWithSecretJson,
+} from "../../../../../gen/tessera/v1/webhook_pb.js";
+import { messageOf } from "../../api/errors.ts";
+import { useOrganization } from "../../api/session.ts";
+import { answerOf, deliveriesOf, webhooks, webhooksOf } from "../../api/webhooks.ts";
+import { Button } from "../../ui/button.tsx";
+import { Command } from "../../ui/command.tsx";
+import { Confirm } from "../../ui/confirm.tsx";
+import { DataTable } from "../../ui/data-table.tsx";
+import { Dialog } from "../../ui/dialog.tsx";
+import { FieldsForm, textOf } from "../../ui/fields-form.tsx";
+import { Menu } from "../../ui/menu.tsx";
+import { Notice } from "../../ui/notice.tsx";
+import { Status } from "../../ui/status.tsx";
+import { Time } from "../../ui/time.tsx";
+import { useToast } from "../../ui/toasts.tsx";
+import { DeploymentFrame, useDeploymentName } from "./frame.tsx";
+import "./settings.css";
+
+type Asked =
+  | { readonly what: "create" }
+  | { readonly what: "secret"; readonly made: WebhookWithSecretJson }
+  | { readonly what: "rotate" | "delete"; readonly name: string };
+
+export function Webhooks() {
+  return (
+    <DeploymentFrame title="Webhooks">
+      {() => (
+        <>
+          <Registered />
+          <Deliveries />
+        </>
+      )}
+    </DeploymentFrame>
+  );
+}
+
+/** Acts on a webhook of the deployment, says so, and has the page read again. */
+function useAct() {
+  const organization = useOrganization();
+  const deployment = useDeploymentName();
+  const queryClient = useQueryClient();
+  const toast = useToast();
+  const readAgain = () =>
+    Promise.all(
+      ["webhooks", "webhook-deliveries"].map((kind) =>
+        queryClient.invalidateQueries({ queryKey: [kind, organization, deployment] }),
+      ),
+    );
+  const { mutate } = useMutation({
+    mutationFn: async ({ run }: { run(): Promise<unknown>; readonly said: string }) => run(),
+    onSuccess: (_answer, { said }) => {
+      toast(said);
+      void readAgain();
+    },
+    onError: (err) => toast(messageOf(err)),
+  });
+  return { organization, deployment, readAgain, act: mutate };
+}
+
+function Registered() {
+  const { organization, deployment, readAgain, act } = useAct();
+  const { data: found = [], isPending } = useQuery(webhooksOf(organization, deployment));
+  const [asked, setAsked] = useState<Asked>();
+  const close = () => {
+    setAsked(undefined);
+    void readAgain();
+  };
+  const of = (name: string) => ({ organization, deployment, name });
+  return (
+    <section aria-labelledby="webhooks">
+      <header className="section-header">
+        <h2 id="webhooks">Addresses that are told how tasks end</h2>
+        <Button onClick={() => setAsked({ what: "create" })}>Create a webhook</Button>
+      </header>
+      {!isPending && found.length === 0 && (
+        <p className="secondary">
+          None. A webhook is sent a signed message when a task ends, so that nobody has to ask.
+        </p>
+      )}
+      {found.length > 0 && (
+        <DataTable
+          label="Webhooks, by name"
+          items={found}
+          keyOf={({ name = "" }) => name}
+          columns={[
+            { name: "Name", cell: ({ name }) => name },
+            { name: "Address", cell: (one) => <Address of={one} /> },
+            { name: "State", cell: (one) => <State of={one} /> },
+            { name: "Waiting", cell: ({ waiting = 0 }) => waiting },
+          ]}
+          actions={({ name = "", disabled = false }) => (
+            <Menu
+              id={`webhook-${name}`}
+              label={`Actions for ${name}`}
+              items={[
+                {
+                  label: "Send a test",
+                  run: () =>
+                    act({ run: () => webhooks.testWebhook(of(name)), said: `Testing ${name}` }),
+                },
+                { label: "Rotate the secret", run: () => setAsked({ what: "rotate", name }) },
+                {
+                  label: disabled ? "Enable" : "Disable",
+                  run: () =>
+                    act({
+                      run: () =>
+                        webhooks.updateWebhook({
+                          ...{ organization, deployment, updateMask: "disabled" },
+                          webhook: { name, disabled: !disabled },
+                        }),
+                      said: `${name} is ${disabled ? "enabled" : "disabled"}`,
+                    }),
+                },
+                {
+                  label: "Delete",
+                  isDangerous: true,
+                  run: () => setAsked({ what: "delete", name }),
+                },
+              ]}
+            />
+          )}
+        />
+      )}
+      {asked?.what === "create" && (
+        <Dialog title="Create a webhook" onClose={close}>
+          <FieldsForm
+            fields={[
+              { name: "webhook.name", label: "Name", autoComplete: "off", maxLength: 63 },
+              {
+                ...{ name: "webhook.url", label: "Address", autoComplete: "off", maxLength: 2_048 },
+                hint: "A URL that is reached from the internet, or that the operator allows.",
+              },
+              {
+                ...{ name: "webhook.endpoint", label: "Endpoint", autoComplete: "off" },
+                ...{ optional: true, hint: "Optional: told only of tasks of this endpoint." },
+              },
+            ]}
+            submit="Create"
+            send={(values) =>
+              webhooks.createWebhook({
+                ...{ organization, deployment },
+                webhook: {
+                  name: textOf(values, "webhook.name"),
+                  url: textOf(values, "webhook.url"),
+                  endpoint: textOf(values, "webhook.endpoint"),
+                },
+              })
+            }
+            onDone={(made) => setAsked({ what: "secret", made })}
+          />
+        </Dialog>
+      )}
+      {asked?.what === "secret" && (
+        <Dialog title={`The secret of ${asked.made.webhook?.name}`} onClose={close}>
+          <Command text={asked.made.secret ?? ""} />
+          <Notice kind="warning">Copy it now: it is not shown again.</Notice>
+        </Dialog>
+      )}
+      {asked?.what === "rotate" && (
+        <Rotate
+          name={asked.name}
+          onMade={(made) => setAsked({ what: "secret", made })}
+          onClose={close}
+        />
+      )}
+      {asked?.what === "delete" && (
+        <Confirm
+          title={`Delete ${asked.name}?`}
+          action="Delete"
+          run={() => webhooks.deleteWebhook(of(asked.name))}
+          onDone={close}
+          onClose={close}
+        >
+          <p>What waits for it is not sent.</p>
+        </Confirm>
+      )}
+    </section>
+  );
+}
+
+function Rotate({
+  name,
+  onMade,
+  onClose,
+}: {
+  readonly name: string;
+  onMade(made: WebhookWithSecretJson): void;
+  onClose(): void;
+}) {
+  const organization = useOrganization();
+  const deployment = useDeploymentName();
+  const made = useRef<WebhookWithSecretJson>(undefined);
+  return (
+    <Confirm
+      title={`Rotate the secret of ${name}?`}
+      action="Rotate"
+      run={async () => {
+        made.current = await webhooks.rotateWebhookSecret({ organization, deployment, name });
+      }}
+      onDone={() => made.current !== undefined && onMade(made.current)}
+      onClose={onClose}
+    >
+      <p>For 24 hours, messages have a signature of each: change it in your server meanwhile.</p>
+    </Confirm>
+  );
+}
+
+function Address({ of: { url, endpoint, namedOnly } }: { readonly of: WebhookJson }) {
+  return (
+    <>
+      <code>{url}</code>
+      <span className="secondary">
+        {[endpoint && `tasks of ${endpoint}`, namedOnly && "tasks that name it"]
+          .filter(Boolean)
+          .join(", ") || "all tasks"}
+      </span>
+    </>
+  );
+}
+
+function State({ of: one }: { readonly of: WebhookJson }) {
+  const { disabled, disabledReason, pausedUntil, failures = 0 } = one;
+  if (disabled) {
+    return (
+      <>
+        <Status tone="idle">disabled</Status>
+        <span className="secondary">{disabledReason}</span>
+      </>
+    );
+  }
+  if (failures === 0) {
+    return <Status tone="good">ok</Status>;
+  }
+  return pausedUntil === undefined ? (
+    <Status tone="warning">failing</Status>
+  ) : (
+    <>
+      <Status tone="bad">paused</Status>
+      <span className="secondary">
+        until <Time at={pausedUntil} />
+      </span>
+    </>
+  );
+}
+
+const TONES = {
+  WEBHOOK_DELIVERY_STATE_DELIVERED: ["good", "delivered"],
+  WEBHOOK_DELIVERY_STATE_FAILED: ["bad", "failed"],
+} as const;
+
+function DeliveryState({ of: { state, attempts = 0 } }: { readonly of: WebhookDeliveryJson }) {
+  const [tone, text] =
+    state !== undefined && state in TONES
+      ? TONES[state as keyof typeof TONES]
+      : (["working", "waiting"] as const);
+  return (
+    <>
+      <Status tone={tone}>{text}</Status>
+      {attempts > 1 && <span className="secondary">{attempts} attempts</span>}
+    </>
+  );
+}
+
+function Deliveries() {
+  const { organization, deployment, act } = useAct();
+  const { data: found = [] } = useQuery(deliveriesOf(organization, deployment));
+  if (found.length === 0) {
+    return null;
+  }
+  return (
+    <section aria-labelledby="deliveries">
+      <h2 id="deliveries">Deliveries</h2>
+      <DataTable
+        label="Deliveries, newest first"
+        items={found}
+        keyOf={({ id = "" }) => id}
+        columns={[
+          {
+            name: "Of",
+            cell: ({ taskId, webhook }) => (
+              <>
+                {taskId ? (
+                  <Link
+                    to="/o/$organization/deployments/$deployment/tasks/$task"
+                    params={{ organization, deployment, task: taskId }}
+                    title={taskId}
+                  >
+                    <code>{taskId.slice(-12)}</code>
+                  </Link>
+                ) : (
+                  "a test"
+                )}
+                <span className="secondary">to {webhook || "a deleted webhook"}</span>
+              </>
+            ),
+          },
+          { name: "State", cell: (one) => <DeliveryState of={one} /> },
+          { name: "Answer", cell: (one) => answerOf(one).slice(0, 200) },
+          {
+            name: "Created",
+            cell: ({ createdAt }) => createdAt !== undefined && <Time at={createdAt} />,
+          },
+        ]}
+        actions={({ id = "", webhook }) =>
+          webhook && (
+            <Button
+              kind="quiet"
+              aria-label={`Send again: ${id}`}
+              onClick={() =>
+                act({
+                  run: () =>
+                    webhooks.redeliverWebhook({ organization, deployment, deliveryId: id }),
+                  said: "Sending it again",
+                })
+              }
+            >
+              Send again
+            </Button>
+          )
+        }
+      />
+    </section>
+  );
+}

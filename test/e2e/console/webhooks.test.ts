@@ -1,0 +1,71 @@
+import type { Browser } from "playwright-core";
+import { Webhook } from "standardwebhooks";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Received, Receiver } from "../../hosting/webhooks/receiver.ts";
+import { leftOut } from "../../needed.ts";
+import { artifact, call, World } from "../hosting/world.ts";
+import { chromiumMissing, launchChromium } from "./chromium.ts";
+import { ConsoleBrowser } from "./console-browser.ts";
+
+const skipped = leftOut(chromiumMissing);
+
+describe.skipIf(skipped)(`webhooks in the console${skipped}`, () => {
+  let browser: Browser;
+  let receiver: Receiver;
+  let world: World;
+
+  beforeAll(async () => {
+    browser = await launchChromium();
+    receiver = await Receiver.start();
+    world = await World.start({ env: { TESSERA_ALLOW_EGRESS: "127.0.0.1" } });
+    await world.deployed("echo", await artifact());
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await world?.[Symbol.asyncDispose]();
+    await receiver?.[Symbol.asyncDispose]();
+  });
+
+  it("are made with a secret that is shown once, tested, rotated, and their deliveries sent again", async () => {
+    await using person = await ConsoleBrowser.open(browser, world.platform, {
+      email: "ada@example.com",
+    });
+    const { page } = person;
+    await person.go("/o/acme/deployments/echo/webhooks");
+    await page.getByText("None. A webhook is sent").waitFor();
+    await page.getByRole("button", { name: "Create a webhook" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Name").fill("app");
+    await dialog.getByLabel("Address").fill("http://10.0.0.1/");
+    await dialog.getByRole("button", { name: "Create" }).click();
+    await dialog.getByText("is a private address").waitFor();
+    await dialog.getByLabel("Address").fill(receiver.url);
+    await dialog.getByRole("button", { name: "Create" }).click();
+    const secret = (await dialog.getByText(/^whsec_/).textContent()) ?? "";
+    await person.isSound({ answers: [400] });
+    await page.keyboard.press("Escape");
+    const row = page.getByRole("row", { name: /^app/ });
+    await row.getByRole("button", { name: "Actions for app" }).click();
+    await page.getByRole("menuitem", { name: "Send a test" }).click();
+    const [{ body, headers }] = (await receiver.has(1)) as [Received];
+    expect(new Webhook(secret).verify(body, headers as Record<string, string>)).toBeTruthy();
+    const test = page.getByRole("row", { name: /a test/ });
+    await test.getByText("delivered", { exact: true }).waitFor();
+    await test.getByText("204").waitFor();
+    await test.getByRole("button", { name: /^Send again/ }).click();
+    await receiver.has(2);
+    expect(new Set(receiver.ids).size).toBe(1);
+    await person.isSound({ answers: [400] });
+    await row.getByRole("button", { name: "Actions for app" }).click();
+    await page.getByRole("menuitem", { name: "Rotate" }).click();
+    await dialog.getByRole("button", { name: "Rotate" }).click();
+    expect(await dialog.getByText(/^whsec_/).textContent()).not.toBe(secret);
+    await page.keyboard.press("Escape");
+
+    const submitted = await call(world.platform, "echo", "/work/submit", { body: { text: "x" } });
+    await receiver.has(3);
+    await person.go(`/o/acme/deployments/echo/tasks/${submitted.json.task_id}`);
+    await page.getByRole("link", { name: /^webhook app/ }).click();
+    await page.getByRole("row", { name: submitted.json.task_id.slice(-12) }).waitFor();
+  });
+});

@@ -58,7 +58,6 @@ export const PAGES: readonly ListedPage[] = [
   { path: deployment("/log"), heading: /: log$/, open: text(BACKWARDS) },
   { path: deployment("/settings"), heading: /: settings$/, open: text("Who may call it") },
   { path: deployment("/webhooks"), heading: /: webhooks$/, open: text("Create a webhook") },
-  { path: deployment("/settings"), heading: /: settings$/, open: text("No changes.") },
   { path: "/o/acme/tasks", heading: "Tasks", open: text("linger") },
   { path: "/o/acme/tasks?error=none+has+this", heading: "Tasks", open: text("No tasks match") },
   { path: "/o/acme/models", heading: "Models", open: text("reader@1") },

@@ -87,7 +87,7 @@ describe.skipIf(skipped)(`a page of the console that is loaded by itself${skippe
   /** Shown whole: a heading, and nothing that still loads. */
   const settle = async (person: ConsoleBrowser, heading: string | RegExp): Promise<void> => {
     await person.heading(heading);
-    const loading = person.page.locator("#root :is(.loading, .skeleton-page)");
+    const loading = person.page.locator("#root :is(.loading, .skeleton-page, .log-skeleton)");
     await until(
       () => loading.count(),
       (count) => count === 0,

@@ -74,7 +74,7 @@ function LogView({ name, apis }: LogViewProps) {
   const navigate = useNavigate();
   const go = (to: LogSearch, replace = false) =>
     void navigate({ to: ".", search: readLogSearch({ ...to }), replace, resetScroll: false });
-  const { lines: all, state, earlier } = useLogLines(name);
+  const { lines: all, state, earlier, isEmpty } = useLogLines(name);
   const [typed, setTyped] = useTyped(search.search ?? "", (text) =>
     go({ ...search, search: text }, true),
   );
@@ -173,7 +173,7 @@ function LogView({ name, apis }: LogViewProps) {
         </span>
       </div>
       <div className="log-box">
-        {state.kind === "connecting" && !hasLines ? (
+        {!(hasLines || isEmpty) ? (
           <LogSkeleton />
         ) : (
           <LogList
@@ -198,7 +198,7 @@ function LogView({ name, apis }: LogViewProps) {
   );
 }
 
-/** In the place of lines until the log is followed. */
+/** In the place of lines until some have come, or it is known that there are none. */
 const LogSkeleton = () => (
   <div className="log-list log-skeleton" aria-hidden="true">
     {Array.from({ length: 12 }, (_, index) => (

@@ -18,6 +18,9 @@ const STEP_LINES = 3_000;
 /** Lines that come within this time are shown together. */
 const GATHER_MS = 80;
 
+/** A log of which nothing has come for so long since it is followed has no lines. */
+const NOTHING_MS = 600;
+
 export interface LogName {
   readonly organization: string;
   readonly deployment: string;
@@ -61,6 +64,13 @@ export function useLogLines(name: LogName) {
       }
     },
   );
+  const [isEmpty, setEmpty] = useState(false);
+  const isLive = state.kind === "live";
+  const hasLines = lines.length > 0;
+  useEffect(() => {
+    const timer = setTimeout(() => setEmpty(!hasLines && isLive), hasLines ? 0 : NOTHING_MS);
+    return () => clearTimeout(timer);
+  }, [hasLines, isLive]);
   useEffect(() => {
     if (first === undefined || first <= 1) {
       return undefined;
@@ -79,7 +89,7 @@ export function useLogLines(name: LogName) {
     });
     return () => leaving.abort();
   }, [first, organization, deployment]);
-  return { lines, state, earlier };
+  return { lines, state, earlier, isEmpty };
 }
 
 const PATH = "/tessera.v1.DeploymentService/WatchDeploymentLogs";

@@ -208,6 +208,14 @@ const deploymentLog = createRoute({
   validateSearch: readLogSearch,
   component: lazyRouteComponent(() => loaded(import("./pages/deployments/log.tsx")), "Log"),
 });
+const deploymentSchedules = createRoute({
+  getParentRoute: () => deployment,
+  path: "/schedules",
+  component: lazyRouteComponent(
+    () => loaded(import("./pages/deployments/schedules.tsx")),
+    "Schedules",
+  ),
+});
 const deploymentWebhooks = createRoute({
   getParentRoute: () => deployment,
   path: "/webhooks",
@@ -286,6 +294,7 @@ const routeTree = root.addChildren([
         revisionList,
         deploymentMetrics,
         deploymentLog,
+        deploymentSchedules,
         deploymentWebhooks,
         deploymentSettings,
       ]),

@@ -57,6 +57,7 @@ export class Gallery implements AsyncDisposable {
     });
     await fillOrganization(world);
     await pushModel(world);
+    await schedule(world);
     const tasks = await submitTasks(world);
     await world.until("broken", ({ status }) => status === DeploymentStatus.FAILED);
     const { json } = await world.platform.call("/api/v1/login:startDevice", {
@@ -123,6 +124,12 @@ async function pushModel({ client }: World): Promise<void> {
   const file = { path: `${"w".repeat(100)}.bin`, size: bytes.length, sha256, executable: false };
   const { text } = createModelIndex([file]);
   await client.models.pushModel({ model: "reader", index: Buffer.from(text) });
+}
+
+/** Of the longest name, at a time that no test sees. */
+async function schedule({ client }: World): Promise<void> {
+  const schedule = { name: "s".repeat(63), endpoint: "finish", cron: "0 0 29 2 *" };
+  await client.schedules.createSchedule({ deployment: DEPLOYMENT, schedule });
 }
 
 async function submitTasks(world: World): Promise<GalleryIds["tasks"]> {

@@ -57,6 +57,12 @@ export const PAGES: readonly ListedPage[] = [
   { path: deployment("/metrics"), heading: /: metrics$/ },
   { path: deployment("/log"), heading: /: log$/, open: text(BACKWARDS) },
   { path: deployment("/settings"), heading: /: settings$/, open: text("Who may call it") },
+  { path: deployment("/schedules"), heading: /: schedules$/, open: text("finish") },
+  {
+    path: deployment("/schedules"),
+    heading: /: schedules$/,
+    open: press("Create a schedule"),
+  },
   { path: deployment("/webhooks"), heading: /: webhooks$/, open: text("Create a webhook") },
   { path: "/o/acme/tasks", heading: "Tasks", open: text("linger") },
   { path: "/o/acme/tasks?error=none+has+this", heading: "Tasks", open: text("No tasks match") },

@@ -21,6 +21,7 @@ const TABS = [
   ["Revisions", "/o/$organization/deployments/$deployment/revisions"],
   ["Metrics", "/o/$organization/deployments/$deployment/metrics"],
   ["Log", "/o/$organization/deployments/$deployment/log"],
+  ["Schedules", "/o/$organization/deployments/$deployment/schedules"],
   ["Webhooks", "/o/$organization/deployments/$deployment/webhooks"],
   ["Settings", "/o/$organization/deployments/$deployment/settings"],
 ] as const;

@@ -1,4 +1,4 @@
-/** Tasks that a task is related to: retries, and others that failed as it did. */
+/** What a task is related to: its schedule, retries, webhooks, and others that failed as it did. */
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { TaskJson } from "../../../../../gen/tessera/v1/task_pb.js";
@@ -34,6 +34,20 @@ export function Retries({ name, task }: RelatedProps) {
         </span>
       ))}
     </>
+  );
+}
+
+/** The schedule that submitted it, with the way to it. */
+export function OfSchedule({ name: { organization, deployment }, task }: RelatedProps) {
+  return (
+    task.schedule && (
+      <Link
+        to="/o/$organization/deployments/$deployment/schedules"
+        params={{ organization, deployment }}
+      >
+        schedule {task.schedule}
+      </Link>
+    )
   );
 }
 

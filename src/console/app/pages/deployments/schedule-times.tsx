@@ -1,0 +1,39 @@
+/** The next times of a schedule, by the clock of its zone. */
+import { Time } from "../../ui/time.tsx";
+import "./schedules.css";
+
+export function ScheduleTimes({
+  times,
+  zone,
+}: {
+  readonly times: readonly string[];
+  readonly zone: string;
+}) {
+  const clock = clockOf(zone);
+  return (
+    <ol className="schedule-times">
+      {times.map((time) => (
+        <li key={time}>
+          <span>{clock.format(new Date(time))}</span>
+          <span className="secondary">
+            <Time at={time} />
+          </span>
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+const WRITTEN: Intl.DateTimeFormatOptions = {
+  ...{ weekday: "short", year: "numeric", month: "short", day: "numeric" },
+  ...{ hour: "2-digit", minute: "2-digit", hourCycle: "h23" },
+};
+
+/** The clock of a zone; that of the browser, with its name, where it does not know the zone. */
+function clockOf(zone: string): Intl.DateTimeFormat {
+  try {
+    return new Intl.DateTimeFormat(undefined, { ...WRITTEN, timeZone: zone });
+  } catch {
+    return new Intl.DateTimeFormat(undefined, { ...WRITTEN, timeZoneName: "short" });
+  }
+}

@@ -1,0 +1,242 @@
+/** The schedules of a deployment: when each calls, what became of its last time, and what keeps it. */
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link, useNavigate } from "@tanstack/react-router";
+import { useState } from "react";
+import type { DeploymentJson } from "../../../../../gen/tessera/v1/deployment_pb.js";
+import type { ScheduleJson } from "../../../../../gen/tessera/v1/schedule_pb.js";
+import { messageOf } from "../../api/errors.ts";
+import { schedules, schedulesOf } from "../../api/schedules.ts";
+import { useOrganization } from "../../api/session.ts";
+import { Button } from "../../ui/button.tsx";
+import { Confirm } from "../../ui/confirm.tsx";
+import { DataTable } from "../../ui/data-table.tsx";
+import { Menu } from "../../ui/menu.tsx";
+import { Status } from "../../ui/status.tsx";
+import { Time } from "../../ui/time.tsx";
+import { useToast } from "../../ui/toasts.tsx";
+import { DeploymentFrame, useDeploymentName } from "./frame.tsx";
+import { ScheduleForm } from "./schedule-form.tsx";
+import { ScheduleTimes } from "./schedule-times.tsx";
+import "./settings.css";
+
+type Asked =
+  | { readonly what: "create" }
+  | { readonly what: "edit" | "delete"; readonly schedule: ScheduleJson };
+
+export function Schedules() {
+  return (
+    <DeploymentFrame title="Schedules">
+      {(deployment) => <Registered of={deployment} />}
+    </DeploymentFrame>
+  );
+}
+
+function Registered({ of: { endpoints = [] } }: { readonly of: DeploymentJson }) {
+  const organization = useOrganization();
+  const deployment = useDeploymentName();
+  const queryClient = useQueryClient();
+  const navigate = useNavigate();
+  const toast = useToast();
+  const { data: found = [], isPending } = useQuery(schedulesOf(organization, deployment));
+  const [asked, setAsked] = useState<Asked>();
+  const readAgain = () =>
+    queryClient.invalidateQueries({ queryKey: ["schedules", organization, deployment] });
+  const { mutate: act } = useMutation({
+    mutationFn: async ({ run }: { run(): Promise<unknown>; readonly said: string }) => run(),
+    onSuccess: (_answer, { said }) => {
+      toast(said);
+      void readAgain();
+    },
+    onError: (err) => toast(messageOf(err)),
+  });
+  const close = () => {
+    setAsked(undefined);
+    void readAgain();
+  };
+  const tasks = endpoints
+    .filter(({ kind }) => kind === "ENDPOINT_KIND_TASK")
+    .map(({ name = "" }) => name);
+  return (
+    <section aria-labelledby="schedules">
+      <header className="section-header">
+        <h2 id="schedules">Calls at the times of a cron expression</h2>
+        {tasks.length > 0 && (
+          <Button onClick={() => setAsked({ what: "create" })}>Create a schedule</Button>
+        )}
+      </header>
+      {!isPending && found.length === 0 && (
+        <p className="secondary">
+          {tasks.length > 0
+            ? "None. A schedule submits a task of an endpoint at each of its times, exactly one."
+            : "None. A schedule calls a task endpoint, and this deployment has none."}
+        </p>
+      )}
+      {found.length > 0 && (
+        <DataTable
+          label="Schedules, by name"
+          items={found}
+          keyOf={({ name = "" }) => name}
+          columns={[
+            {
+              name: "Name",
+              cell: ({ name, declared }) => (
+                <>
+                  {name}
+                  {declared && <span className="secondary">from tessera.yaml</span>}
+                </>
+              ),
+            },
+            { name: "Endpoint", cell: ({ endpoint }) => endpoint },
+            {
+              name: "Times",
+              cell: ({ cron, timeZone }) => (
+                <>
+                  <code>{cron}</code>
+                  <span className="secondary">{timeZone}</span>
+                </>
+              ),
+            },
+            { name: "State", cell: (one) => <State of={one} /> },
+            { name: "Next", cell: (one) => <Next of={one} /> },
+            { name: "Last", cell: (one) => <Last of={one} /> },
+          ]}
+          actions={(schedule) => {
+            const { name = "", paused = false } = schedule;
+            return (
+              <Menu
+                id={`schedule-${name}`}
+                label={`Actions for ${name}`}
+                items={[
+                  {
+                    label: "Run now",
+                    run: () =>
+                      act({
+                        run: async () => {
+                          const { taskId = "" } = await schedules.runSchedule({
+                            ...{ organization, deployment, schedule: name },
+                          });
+                          await navigate({
+                            to: "/o/$organization/deployments/$deployment/tasks/$task",
+                            params: { organization, deployment, task: taskId },
+                          });
+                        },
+                        said: `This is the task of ${name}`,
+                      }),
+                  },
+                  { label: "Edit", run: () => setAsked({ what: "edit", schedule }) },
+                  {
+                    label: paused ? "Resume" : "Pause",
+                    run: () =>
+                      act({
+                        run: () =>
+                          schedules.updateSchedule({
+                            ...{ organization, deployment, updateMask: "paused" },
+                            schedule: { name, paused: !paused },
+                          }),
+                        said: `${name} is ${paused ? "resumed" : "paused"}`,
+                      }),
+                  },
+                  {
+                    label: "Delete",
+                    isDangerous: true,
+                    run: () => setAsked({ what: "delete", schedule }),
+                  },
+                ]}
+              />
+            );
+          }}
+        />
+      )}
+      {(asked?.what === "create" || asked?.what === "edit") && (
+        <ScheduleForm
+          schedule={asked.what === "edit" ? asked.schedule : undefined}
+          endpoints={tasks}
+          onDone={(said) => {
+            toast(said);
+            close();
+          }}
+          onClose={close}
+        />
+      )}
+      {asked?.what === "delete" && (
+        <Confirm
+          title={`Delete ${asked.schedule.name}?`}
+          action="Delete"
+          run={() => {
+            const { name: schedule = "" } = asked.schedule;
+            return schedules.deleteSchedule({ organization, deployment, schedule });
+          }}
+          onDone={close}
+          onClose={close}
+        >
+          <p>
+            The tasks that it has submitted stay.
+            {asked.schedule.declared &&
+              " It is from tessera.yaml: the next deploy makes it again, unless the file has it no more."}
+          </p>
+        </Confirm>
+      )}
+    </section>
+  );
+}
+
+function State({ of: { paused, problem } }: { readonly of: ScheduleJson }) {
+  if (paused) {
+    return <Status tone="idle">paused</Status>;
+  }
+  return problem ? (
+    <>
+      <Status tone="bad">problem</Status>
+      <span className="secondary">{problem}</span>
+    </>
+  ) : (
+    <Status tone="good">active</Status>
+  );
+}
+
+/** The next time, and behind it the next five. */
+function Next({ of: { nextTimes = [], timeZone = "UTC" } }: { readonly of: ScheduleJson }) {
+  const [next] = nextTimes;
+  return (
+    next !== undefined && (
+      <details>
+        <summary>
+          <Time at={next} />
+        </summary>
+        <ScheduleTimes times={nextTimes} zone={timeZone} />
+      </details>
+    )
+  );
+}
+
+const OUTCOMES: Readonly<Record<string, string>> = {
+  SCHEDULE_OUTCOME_SKIPPED: "passed over",
+  SCHEDULE_OUTCOME_MISSED: "missed",
+  SCHEDULE_OUTCOME_REFUSED: "refused",
+};
+
+/** Its last task, and what became of its last time where that has none. */
+function Last({ of: { last, lastTaskId } }: { readonly of: ScheduleJson }) {
+  const organization = useOrganization();
+  const deployment = useDeploymentName();
+  const outcome = OUTCOMES[last?.outcome ?? ""];
+  return (
+    <>
+      {lastTaskId && (
+        <Link
+          to="/o/$organization/deployments/$deployment/tasks/$task"
+          params={{ organization, deployment, task: lastTaskId }}
+          title={lastTaskId}
+        >
+          <code>{lastTaskId.slice(-12)}</code>
+        </Link>
+      )}
+      {last?.time !== undefined && (
+        <span className="secondary">
+          {outcome} <Time at={last.time} />
+          {outcome !== undefined && last.message ? `: ${last.message}` : ""}
+        </span>
+      )}
+    </>
+  );
+}

@@ -8,10 +8,13 @@ import { MAX_ARTIFACT_FILES } from "./index-file.ts";
  * find. A folder includes everything in it. Rejects with an `ArtifactError` for a
  * pattern without a match, and for a file outside the folder, also through a link: a folder that
  * somebody else made would bring what is on this machine to the platform.
+ *
+ * @param options.packages whether files of the packages that Node finds from there are taken, too.
  */
 export async function includedFiles(
   patterns: readonly string[],
   folder: string,
+  { packages = false } = {},
 ): Promise<string[]> {
   const files = new Set<string>();
   for (const pattern of patterns) {
@@ -26,7 +29,7 @@ export async function includedFiles(
     })) {
       const path = resolve(folder, name);
       if ((await stat(path)).isFile()) {
-        files.add(await located(path, folder));
+        files.add(await located(path, folder, packages));
       }
       if (files.size > MAX_ARTIFACT_FILES) {
         throw new ArtifactError(`--include ${pattern} fits more than ${MAX_ARTIFACT_FILES} files`);
@@ -42,9 +45,9 @@ export async function includedFiles(
 }
 
 /** The path under which a file is known: the real path for files of packages. */
-async function located(path: string, folder: string): Promise<string> {
-  const real = await realpath(path);
-  if (path.includes("/node_modules/")) {
+async function located(path: string, folder: string, packages: boolean): Promise<string> {
+  const [real, root] = [await realpath(path), await realpath(folder)];
+  if (packages && isOfPackages(real, root)) {
     return real;
   }
   if (!isWithin(path, folder)) {
@@ -52,12 +55,18 @@ async function located(path: string, folder: string): Promise<string> {
       `${path} is outside ${folder}, the folder of the service: copy it there`,
     );
   }
-  if (!isWithin(real, await realpath(folder))) {
+  if (!isWithin(real, root)) {
     throw new ArtifactError(
       `${path} is, or is under, a link to ${real}, outside the folder of the service: put the file itself there (a hard link takes no space), or push weights by tessera model push`,
     );
   }
   return path;
+}
+
+/** Whether Node finds packages there: in `node_modules` of the folder, or of one above it. */
+function isOfPackages(real: string, root: string): boolean {
+  const start = real.indexOf("/node_modules/");
+  return start >= 0 && join(root, "/").startsWith(real.slice(0, start + 1));
 }
 
 function isWithin(path: string, folder: string): boolean {

@@ -7,7 +7,7 @@ import { createWriteStream } from "node:fs";
 import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
-import { ArtifactError } from "./artifact-error.ts";
+import { ArtifactError, quoted } from "./artifact-error.ts";
 import {
   type ArtifactIndex,
   digestOf,
@@ -131,6 +131,9 @@ export async function writeFiles(
   await mkdir(folder, { mode: 0o700 });
   for (const [place, parts] of Map.groupBy(files, ({ path }) => path)) {
     const path = join(folder, place);
+    if (!path.startsWith(join(folder, "/"))) {
+      throw new ArtifactError(`${quoted(place)} is no path in an artifact`);
+    }
     await mkdir(dirname(path), { recursive: true });
     const isThere = await link?.(
       parts.map(({ file }) => file),

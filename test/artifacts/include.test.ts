@@ -36,11 +36,28 @@ describe("files that are included by patterns", () => {
   it.each([
     ["a link", "weights/key", "../../home/key", "weights/*"],
     ["a link to a folder", "keys", "../home", "keys/*"],
+    ["a link that looks like a package", "node_modules/keys", "../../home", "node_modules/keys/*"],
     ["an absolute link", "key.txt", "", "*.txt"],
   ])("are refused where %s leads out of the folder", async (_, name, target, pattern) => {
+    mkdirSync(join(folder, "node_modules"));
     symlinkSync(target || join(base, "home/key"), join(folder, name));
-    await expect(includedFiles([pattern], folder)).rejects.toThrow(
-      /is, or is under, a link to \S+home\/key, outside the folder of the service/,
-    );
+    for (const packages of [false, true]) {
+      await expect(includedFiles([pattern], folder, { packages })).rejects.toThrow(
+        /is, or is under, a link to \S+home\/key, outside the folder of the service/,
+      );
+    }
+  });
+
+  it("may be of packages in the folder or above it, where Node looks for them", async () => {
+    const above = join(base, "node_modules/shared");
+    mkdirSync(above, { recursive: true });
+    mkdirSync(join(folder, "node_modules"));
+    writeFileSync(join(above, "data.txt"), "x");
+    symlinkSync(above, join(folder, "node_modules/shared"));
+    const patterns = ["node_modules/shared/*"];
+    expect(await includedFiles(patterns, folder, { packages: true })).toEqual([
+      join(above, "data.txt"),
+    ]);
+    await expect(includedFiles(patterns, folder)).rejects.toThrow("outside the folder");
   });
 });

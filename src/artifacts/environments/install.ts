@@ -19,8 +19,12 @@ import { checkTags } from "./tags.ts";
 const DISK_CHECK_INTERVAL_MS = 500;
 /** What an installation leaves free on the disk: databases and logs are often on it, too. */
 const MIN_FREE_DISK_BYTES = 512 * 1024 ** 2;
-/** How many times what an installation may take the disk may lose while it runs. */
+/** What the disk may lose while an installation runs, in shares of what that may take. */
 const MAX_LOST_SHARES = 4;
+/** What the disk may lose at least while an installation runs: others write there, too. */
+const MIN_LOST_BYTES = 1024 ** 3;
+/** Files that may come at least on the disk while an installation runs. */
+const MIN_LOST_FILES = 100_000;
 
 /** The unit of `blocks` of a file. */
 const BLOCK_BYTES = 512;
@@ -135,9 +139,11 @@ export async function withinDisk<T>(
     const lost = { bytes: before.bytes - bytes, files: before.files - files };
     if (lost.bytes > maxBytes || lost.files > maxFiles) {
       const own = await sizeOf(folder, limits);
-      if (Math.max(own.bytes, lost.bytes / MAX_LOST_SHARES) > maxBytes) {
+      const lostBytes = Math.max(maxBytes * MAX_LOST_SHARES, MIN_LOST_BYTES);
+      const lostFiles = Math.max(maxFiles * MAX_LOST_SHARES, MIN_LOST_FILES);
+      if (own.bytes > maxBytes || lost.bytes > lostBytes) {
         full.abort(overQuota(maxBytes));
-      } else if (Math.max(own.files, lost.files / MAX_LOST_SHARES) > maxFiles) {
+      } else if (own.files > maxFiles || lost.files > lostFiles) {
         full.abort(tooManyFiles(maxFiles));
       }
     }

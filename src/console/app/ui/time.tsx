@@ -12,10 +12,11 @@ const UNITS: readonly (readonly [unit: Intl.RelativeTimeFormatUnit, seconds: num
 /** How often relative times are written again. */
 const REFRESH_MS = 10_000;
 
+/** In numbers alone: what is 30 hours ahead may be the day after tomorrow. */
 const STYLES = {
-  long: new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "long" }),
+  long: new Intl.RelativeTimeFormat("en", { style: "long" }),
   /** Where there is little room. */
-  narrow: new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "narrow" }),
+  narrow: new Intl.RelativeTimeFormat("en", { style: "narrow" }),
 };
 const absolute = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
 

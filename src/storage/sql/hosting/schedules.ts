@@ -1,6 +1,7 @@
 /**
  * Stores, reads and fires schedules. A change locks the organization. A firing locks the row of its
- * schedule alone: it takes the time that it has read, which only one can.
+ * schedule alone: it takes the time that it has read, which only one can. So a change never writes
+ * back a time that it has read, which may have been fired since.
  */
 import type { Deed } from "../../accounts/deed.ts";
 import type { DeploymentKey } from "../../hosting/deployment-key.ts";
@@ -280,10 +281,10 @@ function* replace(
   { schedule, declared }: { readonly schedule: NewSchedule; readonly declared: boolean },
 ): Operation<ScheduleRecord> {
   const sameTimes = before.cron === schedule.cron && before.timeZone === schedule.timeZone;
-  const nextAtMs = sameTimes ? (before.nextAtMs ?? schedule.nextAtMs) : schedule.nextAtMs;
+  const nextAt = sameTimes && !schedule.paused ? "coalesce(next_at_ms, ?)" : "?";
   const [row] = yield* query<ScheduleRow>(
     `UPDATE schedules SET endpoint = ?, arguments = ?, cron = ?, time_zone = ?, overlap = ?,
-       catch_up = ?, paused = ?, declared = ?, version = version + 1, next_at_ms = ?,
+       catch_up = ?, paused = ?, declared = ?, version = version + 1, next_at_ms = ${nextAt},
        updated_at_ms = ?, updated_by = ?
      WHERE ${OF_DEPLOYMENT} AND name = ? RETURNING ${COLUMNS}`,
     schedule.endpoint,
@@ -294,7 +295,7 @@ function* replace(
     schedule.catchUp,
     schedule.paused,
     declared,
-    schedule.paused ? null : nextAtMs,
+    schedule.paused ? null : schedule.nextAtMs,
     nowMs,
     by.name,
     before.organizationId,
@@ -333,7 +334,10 @@ function* audit(
   });
 }
 
-/** Takes a time; false where another has, or the schedule has changed since it was read. */
+/**
+ * Takes a time; false where another has, or the schedule has changed since it was read. One that
+ * was deleted and created again has its first version again, but not its time of creation.
+ */
 export function* takeTime({
   schedule,
   atMs,
@@ -345,7 +349,8 @@ export function* takeTime({
   const rows = yield* query(
     `UPDATE schedules SET next_at_ms = ?, outcome = ?, outcome_at_ms = ?, message = ?,
        task_id = coalesce(?, task_id), task_at_ms = CASE WHEN ? = 1 THEN ? ELSE task_at_ms END
-     WHERE ${OF_DEPLOYMENT} AND name = ? AND version = ? AND next_at_ms = ? RETURNING name`,
+     WHERE ${OF_DEPLOYMENT} AND name = ? AND created_at_ms = ? AND version = ? AND next_at_ms = ?
+     RETURNING name`,
     nextAtMs,
     outcome,
     atMs,
@@ -356,6 +361,7 @@ export function* takeTime({
     schedule.organizationId,
     schedule.deploymentId,
     schedule.name,
+    schedule.createdAtMs,
     schedule.version,
     atMs,
   );

@@ -190,7 +190,30 @@ export function schedulesContract(it: It): void {
     expect(await storage.fireSchedule(firing(platform, schedule))).toBeUndefined();
     await hosting.deleteSchedule({ ...platform.deed(), ...ofDeployment(platform) });
     expect(await storage.fireSchedule(firing(platform, schedule))).toBeUndefined();
+    platform.nowMs += 1;
+    const again = await made(platform, { nextAtMs: schedule.nextAtMs ?? 0 });
+    expect(again).toMatchObject({ version: schedule.version, nextAtMs: schedule.nextAtMs });
+    expect(await storage.fireSchedule(firing(platform, schedule))).toBeUndefined();
     expect(await storage.countTasks({ deploymentId: DEPLOYMENT_ID })).toEqual([]);
+  });
+
+  it("keeps a time taken that is fired while the schedule is changed", async (platform) => {
+    const { storage, hosting } = platform;
+    await platform.deploy(["one"]);
+    let schedule: ScheduleRecord | undefined = await made(platform);
+    for (let round = 0; schedule !== undefined && round < 20; round += 1) {
+      const made = firing(platform, schedule);
+      const [fired, changed] = await Promise.all([
+        storage.fireSchedule(made),
+        update(platform, schedule, { arguments: `[${round}]` }),
+      ]);
+      expect(changed).toMatchObject({ outcome: "updated" });
+      schedule = await hosting.getSchedule(ofDeployment(platform));
+      expect(schedule).toMatchObject({
+        arguments: `[${round}]`,
+        nextAtMs: fired === undefined ? made.atMs : made.nextAtMs,
+      });
+    }
   });
 
   it("leaves the time to be fired again where the queue is full, and says so", async (platform) => {
@@ -315,7 +338,8 @@ export function schedulesContract(it: It): void {
             const end = one === "pass" ? ({ outcome: "missed", message: "" } as const) : made.end;
             const outcome = await storage.fireSchedule({ ...made, end });
             expect(outcome === undefined).toBe(
-              of.version !== current.version ||
+              of.createdAtMs !== current.createdAtMs ||
+                of.version !== current.version ||
                 of.nextAtMs !== current.nextAtMs ||
                 current.nextAtMs === undefined,
             );

@@ -37,7 +37,7 @@ import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts"
 import type { Payload } from "../protocol/messages.ts";
 import { calledEndpoints } from "../service/mounts.ts";
 import type { LeasedTask } from "../storage/leases.ts";
-import type { AttemptEnd, ClaimedTask, NewTask, SubmitOutcome } from "../storage/storage.ts";
+import type { AttemptEnd, ClaimedTask, NewTask } from "../storage/storage.ts";
 import * as failures from "../tasks/failure.ts";
 import { retryAt } from "../tasks/retry.ts";
 import { isFinal, type Task, type TaskFailure } from "../tasks/task.ts";
@@ -54,6 +54,7 @@ import { UnservedTasks } from "./maintenance/unserved-tasks.ts";
 import type { QueueOptions } from "./options.ts";
 import { Peers } from "./peers.ts";
 import {
+  type StoreOutcome,
   type Submission,
   type SubmissionOptions,
   type Submitted,
@@ -167,7 +168,7 @@ export class Queue implements Disposable {
   }
 
   /** Stores a task: as claimed if there is a slot, in which it starts when that is committed. */
-  async #store(task: NewTask, submission: Submission, slot?: Slot): Promise<SubmitOutcome> {
+  async #store(task: NewTask, submission: Submission, slot?: Slot): Promise<StoreOutcome> {
     const { endpoint } = submission;
     const claiming = slot && this.#recovery.callBegins();
     try {
@@ -250,7 +251,7 @@ export class Queue implements Disposable {
     return task;
   }
 
-  #answer(outcome: SubmitOutcome | undefined, submission: Submission): Submitted | Problem {
+  #answer(outcome: StoreOutcome | undefined, submission: Submission): Submitted | Problem {
     if (outcome === undefined) {
       throw new Error("the storage answered less than it was asked");
     }

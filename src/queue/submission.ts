@@ -26,8 +26,14 @@ export interface SubmissionOptions {
   /** The trace of the task that this one retries. */
   readonly retriedTrace?: string | undefined;
   /** Stores the task, together with what has to change with it. Default: alone. */
-  readonly store?: (task: NewTask) => Promise<SubmitOutcome>;
+  readonly store?: (task: NewTask) => Promise<StoreOutcome>;
 }
+
+/** What became of storing a task; `taken`: nothing, as what has to change with it has changed. */
+export type StoreOutcome = SubmitOutcome | { readonly outcome: "taken" };
+
+/** Nothing was submitted: others have changed what the task was to be stored with. */
+export class TakenByOthers extends Error {}
 
 /** A call to submit. */
 export interface Submission {
@@ -102,7 +108,7 @@ export async function storeTask(
   task: NewTask,
   { options }: Submission,
   storage: Pick<Storage, "submitTasks">,
-): Promise<SubmitOutcome> {
+): Promise<StoreOutcome> {
   const [outcome] = options?.store
     ? [await options.store(task)]
     : await storage.submitTasks({ tasks: [task] });
@@ -112,9 +118,12 @@ export async function storeTask(
   return outcome;
 }
 
-/** The stored task, or IDEMPOTENCY_KEY_REUSED, STORAGE_UNAVAILABLE, WEBHOOK_NOT_FOUND or QUEUE_FULL. */
+/**
+ * The stored task, or IDEMPOTENCY_KEY_REUSED, STORAGE_UNAVAILABLE, WEBHOOK_NOT_FOUND or QUEUE_FULL.
+ * Throws `TakenByOthers`, which only a submission with a `store` of its own is answered.
+ */
 export function toSubmitted(
-  outcome: SubmitOutcome,
+  outcome: StoreOutcome,
   { endpoint, options }: Submission,
   retryAfterMs: () => number,
 ): Submitted | Problem {
@@ -123,6 +132,8 @@ export function toSubmitted(
       return { task: outcome.task, replayed: false };
     case "replayed":
       return { task: outcome.task, replayed: true };
+    case "taken":
+      throw new TakenByOthers();
     case "key_reused":
       return problem(
         "IDEMPOTENCY_KEY_REUSED",

@@ -2,9 +2,10 @@ import { expect, it } from "vitest";
 import type { ExecutionEnd, ExecutionListener } from "../../src/pool/calls/execution.ts";
 import type { Slot } from "../../src/pool/pool.ts";
 import type { EndpointManifest } from "../../src/protocol/manifest.ts";
+import { type SubmissionOptions, TakenByOthers } from "../../src/queue/submission.ts";
 import { createIdSource } from "../../src/tasks/id.ts";
 import { localFiles } from "../storage/files/local.ts";
-import { claim, ENDPOINT, key, newTask, openLease, submit } from "../storage/fixtures.ts";
+import { claim, ENDPOINT, key, LEASE, newTask, openLease, submit } from "../storage/fixtures.ts";
 import { openSqlite } from "../storage/sqlite/databases.ts";
 import { queueOn } from "./queues.ts";
 
@@ -116,4 +117,27 @@ it("cancels a running task only when it may abort it, and a finished one never",
   await expect(queue.cancel({ taskId }, false)).rejects.toThrow("is already running");
   expect(await queue.cancel({ taskId }, true)).toMatchObject({ status: "cancelled" });
   await expect(queue.cancel({ taskId }, true)).rejects.toThrow("has already ended (cancelled)");
+});
+
+it("releases the slot of a task that was not to be stored, and doubts no claim", async () => {
+  await using storage = await openSqlite(":memory:");
+  let released = 0;
+  const slot = { workerId: LEASE, release: () => released++ } as unknown as Slot;
+  const queue = queueOn(storage, { keeper: localFiles().task, slot });
+  let looked = 0;
+  storage.listAttempts = () => {
+    looked += 1;
+    return Promise.resolve([]);
+  };
+  const endpoint = { name: ENDPOINT, kind: "task", priority: 0, queueLimit: 1, retentionMs: 1 };
+  const submitWith = (store: SubmissionOptions["store"]) =>
+    queue.submit(endpoint as EndpointManifest, { json: "1", files: [] }, { store });
+  const taken = submitWith(() => Promise.resolve({ outcome: "taken" }));
+  await expect(taken).rejects.toThrow(TakenByOthers);
+  expect([released, looked]).toEqual([1, 0]);
+  // A call that failed may have claimed the task.
+  const failed = submitWith(() => Promise.reject(new Error("no connection")));
+  await expect(failed).rejects.toThrow("no connection");
+  expect([released, looked]).toEqual([2, 1]);
+  await queue.stop();
 });

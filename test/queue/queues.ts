@@ -1,6 +1,6 @@
 /** Queues on a real storage, in which a test begins attempts by itself: their pool has no workers. */
 import { SERVICE_LIMITS } from "../../src/config/limits.ts";
-import type { Pool } from "../../src/pool/pool.ts";
+import type { Pool, Slot } from "../../src/pool/pool.ts";
 import { Maintenance } from "../../src/queue/maintenance/maintenance.ts";
 import type { PieceLimits } from "../../src/queue/pieces/attempt-pieces.ts";
 import { Queue } from "../../src/queue/queue.ts";
@@ -13,14 +13,18 @@ export const LOG = { debug() {}, info() {}, warn() {}, error() {} };
 
 export function queueOn(
   storage: Storage,
-  { keeper, limits = SERVICE_LIMITS }: { keeper: FileKeeper; limits?: PieceLimits },
+  {
+    keeper,
+    limits = SERVICE_LIMITS,
+    slot,
+  }: { keeper: FileKeeper; limits?: PieceLimits; slot?: Slot },
 ): Queue {
   const common = { storage, notifier: undefined, log: LOG, now: Date.now };
   return new Queue({
     ...common,
     deploymentId: DEPLOYMENT,
     maintenance: new Maintenance(common),
-    pool: { size: 0, reserve: () => undefined } as unknown as Pool,
+    pool: { size: 0, reserve: () => slot } as unknown as Pool,
     newId: createIdSource(),
     keeper,
     limits,

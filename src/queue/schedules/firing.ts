@@ -24,6 +24,7 @@ import { isFinal } from "../../tasks/task.ts";
 import { Alarm } from "../../time/alarm.ts";
 import { SingleFlight } from "../../time/single-flight.ts";
 import type { Queue } from "../queue.ts";
+import { TakenByOthers } from "../submission.ts";
 import { lastTime, nextTime } from "./cron.ts";
 
 /** Age at which a time that nobody has fired is missed. */
@@ -141,20 +142,23 @@ export class ScheduleFirer implements AsyncDisposable {
         ? this.#pass(schedule, { outcome: "refused", message: refusal ?? "", atMs, nextAtMs })
         : undefined;
     }
-    if (schedule.overlap !== "queue" && (await this.#isUnderWay(schedule))) {
-      if (schedule.overlap === "skip") {
-        const message = `task ${schedule.lastTask?.taskId} was still under way`;
-        return this.#pass(schedule, { outcome: "skipped", message, atMs, nextAtMs });
-      }
+    const overlaps = schedule.overlap !== "queue" && (await this.#isUnderWay(schedule));
+    if (overlaps && schedule.overlap === "skip") {
+      const message = `task ${schedule.lastTask?.taskId} was still under way`;
+      return this.#pass(schedule, { outcome: "skipped", message, atMs, nextAtMs });
+    }
+    const fired = await this.#submit(schedule, { found, atMs, nextAtMs });
+    // Not before the next one is stored: where that is refused, the one before goes on.
+    if (overlaps && fired !== undefined && fired.lastTask.taskId !== schedule.lastTask?.taskId) {
       this.#replace(schedule);
     }
-    return this.#submit(schedule, { found, atMs, nextAtMs });
+    return fired;
   }
 
   async #submit(
     schedule: ScheduleRecord,
     { found, atMs, nextAtMs }: FoundEndpointAt,
-  ): Promise<ScheduleRecord | undefined> {
+  ): Promise<FiredSchedule | undefined> {
     const { storage, queue } = this.#options;
     const idempotency = {
       key: scheduleKey(schedule.name, atMs),
@@ -170,16 +174,13 @@ export class ScheduleFirer implements AsyncDisposable {
           store: async (task) => {
             const end = { outcome: "task", task } as const;
             const fired = await storage.fireSchedule({ schedule, atMs, nextAtMs, end });
-            if (fired === undefined || fired.outcome === "none") {
-              throw new TakenByOthers();
-            }
-            return fired;
+            return fired === undefined || fired.outcome === "none" ? { outcome: "taken" } : fired;
           },
         },
       );
       return { ...schedule, nextAtMs, lastTask: { taskId: task.taskId, atMs } };
     } catch (err) {
-      // A refusal stands in the schedule.
+      // Another node has taken the time, or the schedule was changed. A refusal stands in it.
       if (err instanceof TakenByOthers || err instanceof Problem) {
         return undefined;
       }
@@ -221,9 +222,10 @@ export class ScheduleFirer implements AsyncDisposable {
 }
 
 type FoundEndpointAt = Omit<Firing, "schedule" | "end"> & { readonly found: FoundEndpoint };
-
-/** Another node has taken the time, or the schedule was changed. */
-class TakenByOthers extends Error {}
+/** A schedule whose last time has a task. */
+type FiredSchedule = ScheduleRecord & {
+  readonly lastTask: NonNullable<ScheduleRecord["lastTask"]>;
+};
 
 /** Whether a missed time is passed over, and for which one; undefined where it is fired. */
 function passedOver(

@@ -214,6 +214,21 @@ it("replaces the task before by the next one", async () => {
     .toEqual(["cancelled", "queued"]);
 });
 
+it("keeps the task before while the queue has no room for the next one", async () => {
+  nodes = await Nodes.with("2026-11-28T11:30:00Z", { overlap: "replace" });
+  await nodes.at("2026-11-28T12:00:00Z");
+  const { served } = nodes;
+  nodes.served = served && { ...served, queueLimit: 0 };
+  await nodes.at("2026-11-28T13:00:00Z");
+  expect((await nodes.schedule())?.last).toMatchObject({ outcome: "refused" });
+  expect((await nodes.tasks()).map(({ status }) => status)).toEqual(["queued"]);
+  nodes.served = served;
+  await nodes.at("2026-11-28T13:00:40Z");
+  await expect
+    .poll(async () => (await nodes.tasks()).map(({ status }) => status))
+    .toEqual(["cancelled", "queued"]);
+});
+
 it("passes over times of an endpoint that the newest revision lacks, and says why", async () => {
   nodes = await Nodes.with("2026-11-28T11:30:00Z");
   nodes.served = undefined;

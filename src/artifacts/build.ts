@@ -85,7 +85,7 @@ export async function buildArtifact(
   };
   const servicePath = await findService(target);
   const findPackage = packageFinder(servicePath);
-  const included = await includedFiles(include, dirname(servicePath), { packages: true });
+  const included = await includedFiles(include, dirname(servicePath), { around: true });
   const gathered = await gather(servicePath, { findPackage, included, onStep });
   const { files, dependencies, external } = gathered;
   const own = [...gathered.modules, ...files].filter((file) => findPackage(file) === undefined);

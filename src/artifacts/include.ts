@@ -9,12 +9,13 @@ import { MAX_ARTIFACT_FILES } from "./index-file.ts";
  * pattern without a match, and for a file outside the folder, also through a link: a folder that
  * somebody else made would bring what is on this machine to the platform.
  *
- * @param options.packages whether files of the packages that Node finds from there are taken, too.
+ * @param options.around whether files that a pattern names outside the folder are taken, as of the
+ * project that it is a part of, and those of the packages that Node finds from there.
  */
 export async function includedFiles(
   patterns: readonly string[],
   folder: string,
-  { packages = false } = {},
+  { around = false } = {},
 ): Promise<string[]> {
   const files = new Set<string>();
   for (const pattern of patterns) {
@@ -29,7 +30,7 @@ export async function includedFiles(
     })) {
       const path = resolve(folder, name);
       if ((await stat(path)).isFile()) {
-        files.add(await located(path, folder, packages));
+        files.add(await located(path, folder, around));
       }
       if (files.size > MAX_ARTIFACT_FILES) {
         throw new ArtifactError(`--include ${pattern} fits more than ${MAX_ARTIFACT_FILES} files`);
@@ -45,12 +46,15 @@ export async function includedFiles(
 }
 
 /** The path under which a file is known: the real path for files of packages. */
-async function located(path: string, folder: string, packages: boolean): Promise<string> {
+async function located(path: string, folder: string, around: boolean): Promise<string> {
   const [real, root] = [await realpath(path), await realpath(folder)];
-  if (packages && isOfPackages(real, root)) {
+  if (around && isOfPackages(real, root)) {
     return real;
   }
   if (!isWithin(path, folder)) {
+    if (around) {
+      return path;
+    }
     throw new ArtifactError(
       `${path} is outside ${folder}, the folder of the service: copy it there`,
     );

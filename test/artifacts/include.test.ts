@@ -27,10 +27,12 @@ describe("files that are included by patterns", () => {
     ]);
   });
 
-  it("are refused outside the folder", async () => {
+  it("are refused outside the folder, unless the service is a part of what is around it", async () => {
     await expect(includedFiles(["../home/*"], folder)).rejects.toThrow(
       /key is outside \S+service, /,
     );
+    const named = await includedFiles(["../home/*"], folder, { around: true });
+    expect(named).toEqual([join(base, "home/key")]);
   });
 
   it.each([
@@ -41,8 +43,8 @@ describe("files that are included by patterns", () => {
   ])("are refused where %s leads out of the folder", async (_, name, target, pattern) => {
     mkdirSync(join(folder, "node_modules"));
     symlinkSync(target || join(base, "home/key"), join(folder, name));
-    for (const packages of [false, true]) {
-      await expect(includedFiles([pattern], folder, { packages })).rejects.toThrow(
+    for (const around of [false, true]) {
+      await expect(includedFiles([pattern], folder, { around })).rejects.toThrow(
         /is, or is under, a link to \S+home\/key, outside the folder of the service/,
       );
     }
@@ -55,7 +57,7 @@ describe("files that are included by patterns", () => {
     writeFileSync(join(above, "data.txt"), "x");
     symlinkSync(above, join(folder, "node_modules/shared"));
     const patterns = ["node_modules/shared/*"];
-    expect(await includedFiles(patterns, folder, { packages: true })).toEqual([
+    expect(await includedFiles(patterns, folder, { around: true })).toEqual([
       join(above, "data.txt"),
     ]);
     await expect(includedFiles(patterns, folder)).rejects.toThrow("outside the folder");

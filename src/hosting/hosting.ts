@@ -25,8 +25,8 @@ import { StatusReporter } from "./status-reporter.ts";
 import { WorkerReporter } from "./worker-reporter.ts";
 
 /**
- * How long a node that starts waits for artifacts of its deployments; the others are brought
- * in later.
+ * How long a node that starts waits for artifacts of its deployments, and then for those at rest
+ * that have tasks; the others are brought in later.
  */
 const RESUME_TIMEOUT_MS = 15_000;
 
@@ -192,18 +192,17 @@ export class Hosting implements Directory, AsyncDisposable {
   async #wakeBusy(): Promise<void> {
     const { common, log } = this.#options;
     const asleep = [...this.#deployments].filter(([, { reconciler }]) => reconciler.isAsleep);
-    try {
-      await Promise.all(
-        asleep.map(async ([deploymentId, { reconciler }]) => {
-          const counts = await common.storage.countTasks({ deploymentId });
-          if (counts.some(({ queued, running }) => queued + running > 0)) {
-            await reconciler.wake();
-          }
-        }),
-      );
-    } catch (err) {
-      log.warn({ err }, "which deployments at rest have tasks could not be read");
-    }
+    const waking = asleep.map(async ([deploymentId, { reconciler }]) => {
+      try {
+        const counts = await common.storage.countTasks({ deploymentId });
+        if (counts.some(({ queued, running }) => queued + running > 0)) {
+          await reconciler.wake();
+        }
+      } catch (err) {
+        log.warn({ err, deploymentId }, "whether a deployment at rest has tasks could not be read");
+      }
+    });
+    await within(Promise.all(waking), RESUME_TIMEOUT_MS, () => undefined);
   }
 
   /** The deployment for callers. One that is unknown to this node yet is read first. */

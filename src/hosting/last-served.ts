@@ -30,10 +30,14 @@ export class LastServed {
     }
   }
 
-  async set(deploymentId: string, served: ServedRevision): Promise<void> {
+  async set(deploymentId: string, { revision, digest }: ServedRevision): Promise<void> {
+    const before = await this.get(deploymentId);
+    if (before?.revision === revision && before.digest === digest) {
+      return;
+    }
     const path = this.#path(deploymentId);
     await mkdir(this.#folder, { recursive: true, mode: 0o700 });
-    await writeFile(`${path}.part`, JSON.stringify(served), { mode: 0o600 });
+    await writeFile(`${path}.part`, JSON.stringify({ revision, digest }), { mode: 0o600 });
     await rename(`${path}.part`, path);
   }
 

@@ -14,7 +14,7 @@ import type { DeploymentOptions } from "../deployments/options.ts";
 import type { Log } from "../log/log.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import type { Gpus } from "../pool/gpus/gpus.ts";
-import type { MaintainedQueue } from "../queue/maintenance/maintenance.ts";
+import type { MaintainedQueue, Maintenance } from "../queue/maintenance/maintenance.ts";
 import type { MachineLabels } from "../storage/deployment-settings.ts";
 import type { HostingStorage as HostingRecords } from "../storage/hosting/hosting.ts";
 import type { DesiredDeployment } from "../storage/hosting/revisions.ts";
@@ -150,7 +150,7 @@ export function openNodeDeployment(
     asleep: ({ digest = "" }) => {
       const kept = new DisposableStack();
       kept.defer(artifacts.keep(digest));
-      const queue = sleepingQueue(() => void reconciler.wake());
+      const queue = sleepingQueue(common.maintenance, () => void reconciler.wake());
       kept.defer(common.maintenance.register(deploymentId, queue));
       return kept;
     },
@@ -161,12 +161,23 @@ export function openNodeDeployment(
   return { reconciler, lines };
 }
 
-/** The queue of what is asleep, which wakes for its tasks and for the times of its schedules. */
-function sleepingQueue(wake: () => void): MaintainedQueue {
+/**
+ * The queue of what is asleep, which wakes for its tasks and for the times of its schedules. Whoever
+ * waits for one of its tasks waits on another node.
+ */
+function sleepingQueue(
+  maintenance: Pick<Maintenance, "tellOthers">,
+  wake: () => void,
+): MaintainedQueue {
   const ignored = (): void => {};
   return {
-    ...{ onDue: wake, onSuspects: wake, onRescued: wake, onSchedule: wake },
-    ...{ onExpired: ignored, onMissed: ignored, onStorage: ignored, abort: ignored },
+    ...{ onDue: wake, onSuspects: wake, onSchedule: wake },
+    onRescued: (task) => {
+      maintenance.tellOthers(task);
+      wake();
+    },
+    onExpired: (task) => maintenance.tellOthers(task),
+    ...{ onMissed: ignored, onStorage: ignored, abort: ignored },
     awaited: () => [],
     leaseIds: () => [],
   };

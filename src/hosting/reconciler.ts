@@ -371,15 +371,18 @@ export class Reconciler implements AsyncDisposable {
     }
     if (this.#current === undefined) {
       if (this.#maySleep(record)) {
-        this.#asleep ??= { record, kept: this.#options.asleep(record) };
+        await this.#sleep(record, { revision, digest });
         return;
       }
       const manifest = record.manifest && (await manifests.read(record));
-      const last = (await served.get(deploymentId)) ?? servedOf(this.#asleep?.record);
+      const last = servedOf(this.#asleep?.record) ?? (await served.get(deploymentId));
       const isTarget = last?.revision === revision && last.digest === digest;
       if (record.desiredState === "stopped" || isTarget || manifest !== undefined) {
         const how = isTarget || manifest !== undefined ? "resume" : "believe";
         await this.#run(record, { revision, digest, key }, { how, signal, manifest });
+        if (how === "resume") {
+          await this.#noteServed({ revision, digest });
+        }
         return;
       }
       if (last !== undefined) {
@@ -470,6 +473,15 @@ export class Reconciler implements AsyncDisposable {
       releaseLater(before.artifact);
     }
     return told;
+  }
+
+  /** It serves from now on, without anything of it here. */
+  async #sleep(record: DesiredDeployment, served: ServedRevision): Promise<void> {
+    if (this.#asleep !== undefined && keyOf(this.#asleep.record) !== keyOf(record)) {
+      this.#endSleep();
+    }
+    this.#asleep ??= { record, kept: this.#options.asleep(record) };
+    await this.#noteServed(served);
   }
 
   #endSleep(): void {

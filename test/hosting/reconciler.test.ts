@@ -1,5 +1,6 @@
 import { afterEach, expect, it, vi } from "vitest";
 import { EnvironmentError } from "../../src/artifacts/environments/environment.ts";
+import type { Deployment } from "../../src/deployments/deployment.ts";
 import type { HeldArtifact } from "../../src/hosting/artifact-cache.ts";
 import { LastServed } from "../../src/hosting/last-served.ts";
 import { Reconciler } from "../../src/hosting/reconciler.ts";
@@ -176,4 +177,100 @@ it.each([
   resident.want(running);
   const before = tried;
   await vi.waitFor(() => expect(tried).toBeGreaterThan(before));
+});
+
+/** A revision whose code is what its number says. */
+function revision(targetRevision: number): DesiredDeployment {
+  const digest = `${targetRevision}`.repeat(64);
+  return { ...STOPPED, desiredState: "running", targetRevision, digest, version: targetRevision };
+}
+
+/** A node where manifests are stored: of all revisions, or of those that `has` says. */
+function withManifests(
+  record: DesiredDeployment,
+  { folder, has = () => true, sleeps = false }: ManifestOptions,
+) {
+  const did: string[] = [];
+  const served = new LastServed(folder.path);
+  const manifest = { name: "echo", endpoints: [] };
+  const index = { service: manifest, files: [] };
+  const resident = new Reconciler({ ...record, manifest: {} } as unknown as DesiredDeployment, {
+    hold: async (_, digest) => ({ index, digest, release() {} }) as unknown as HeldArtifact,
+    variables: async () => ({ env: {}, secrets: [] }),
+    environments: undefined,
+    layers: undefined,
+    images: undefined,
+    caches: { of: () => undefined },
+    models: NO_MODELS,
+    labels: {},
+    gpus: { list: [] },
+    onProgress: () => {},
+    open: () =>
+      ({
+        resume: ({ revision }) => did.push(`resume ${revision?.number}`),
+        deploy: async ({ revision }) => {
+          did.push(`deploy ${revision?.number}`);
+          throw new Error("it is broken");
+        },
+        stay() {},
+        async drain() {},
+        async [Symbol.asyncDispose]() {},
+      }) as Partial<Deployment> as Deployment,
+    servedByOthers: async () => undefined,
+    served,
+    manifests: {
+      maySleep: ({ targetRevision = 0 }) => sleeps && has(targetRevision),
+      read: async ({ targetRevision = 0 }) => (has(targetRevision) ? manifest : undefined),
+      note: async () => {},
+    },
+    asleep: ({ targetRevision }) => {
+      did.push(`asleep ${targetRevision}`);
+      return { [Symbol.dispose]: () => void did.push(`no longer ${targetRevision}`) };
+    },
+    shareOf: () => ({ min: 0, max: 1, nodes: 1, queueTimeMs: 1_000 }),
+    log: { debug() {}, info() {}, warn() {}, error() {} },
+    onChange: () => {},
+  });
+  return { resident, served, did };
+}
+
+interface ManifestOptions {
+  readonly folder: TestFolder;
+  readonly has?: (revision: number) => boolean;
+  readonly sleeps?: boolean;
+}
+
+it.each([
+  ["serves", false],
+  ["sleeps", true],
+])(
+  "goes back to what %s by a stored manifest where the next revision is broken",
+  async (_, sleeps) => {
+    using folder = new TestFolder();
+    await new LastServed(folder.path).set("d", { revision: 1, digest: "1".repeat(64) });
+    {
+      const before = withManifests(revision(2), { folder, sleeps });
+      await using _resident = before.resident;
+      await before.resident.resumed;
+      expect(before.did).toEqual([sleeps ? "asleep 2" : "resume 2"]);
+      expect(await before.served.get("d")).toEqual({ revision: 2, digest: "2".repeat(64) });
+    }
+    const { resident, did } = withManifests(revision(3), { folder, sleeps, has: () => false });
+    await using _resident = resident;
+    await expect.poll(() => did).toEqual(["resume 2", "deploy 3"]);
+  },
+);
+
+it("sleeps on by the newest revision that may sleep, and stands in by it for one that may not", async () => {
+  using folder = new TestFolder();
+  const has = (number: number) => number < 3;
+  const { resident, did } = withManifests(revision(1), { folder, has, sleeps: true });
+  await using _resident = resident;
+  await resident.resumed;
+  resident.want(revision(2));
+  const report = () => [resident.report().status, resident.report().revision];
+  await expect.poll(report).toEqual(["ready", 2]);
+  expect(did).toEqual(["asleep 1", "no longer 1", "asleep 2"]);
+  resident.want(revision(3));
+  await expect.poll(() => did.slice(3)).toEqual(["resume 2", "no longer 2", "deploy 3"]);
 });

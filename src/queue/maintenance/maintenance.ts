@@ -142,6 +142,14 @@ export class Maintenance implements AsyncDisposable {
     };
   }
 
+  /** Tells the other nodes of a task for which nobody waits here. */
+  tellOthers({ deploymentId, endpoint, taskId, status }: Task): void {
+    const { notifier } = this.#options;
+    notifier?.publish({ kind: "changed", taskId });
+    if (status === "queued") {
+      notifier?.publish({ kind: "queued", deploymentId, endpoint });
+    }
+  }
   /**
    * One extra pass that begins after this call. Resolves when the work that it
    * found has been started, not finished. Never rejects.
@@ -253,7 +261,7 @@ export class Maintenance implements AsyncDisposable {
       if (queue) {
         queue.onRescued(task);
       } else {
-        this.#tellOthers(task);
+        this.tellOthers(task);
       }
     }
   }
@@ -264,16 +272,8 @@ export class Maintenance implements AsyncDisposable {
       if (queue) {
         queue.onExpired(task);
       } else {
-        this.#tellOthers(task);
+        this.tellOthers(task);
       }
-    }
-  }
-
-  #tellOthers({ deploymentId, endpoint, taskId, status }: Task): void {
-    const { notifier } = this.#options;
-    notifier?.publish({ kind: "changed", taskId });
-    if (status === "queued") {
-      notifier?.publish({ kind: "queued", deploymentId, endpoint });
     }
   }
 }

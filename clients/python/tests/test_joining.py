@@ -69,6 +69,25 @@ def test_a_head_waits_for_no_later_body() -> None:
     asyncio.run(answer())
 
 
+def test_what_may_change_and_what_is_large_is_written_at_once_behind_what_waits() -> None:
+    async def answer() -> None:
+        transport, did = connected()
+        buffer = bytearray(b"one")
+        transport.write(memoryview(buffer))
+        buffer[:] = b"two"
+        transport.write(b"head")
+        transport.write(buffer)
+        assert did == [b"two", b"head", b"two"] and did[0].obj is buffer and did[2] is buffer
+        large = b"x" * (64 * 1024 + 1)
+        transport.write(b"head")
+        transport.write(large)
+        assert did[3:] == [b"head", large] and did[4] is large
+        await asyncio.sleep(0)
+        assert len(did) == 5
+
+    asyncio.run(answer())
+
+
 def test_what_waits_is_written_before_the_end_and_before_a_websocket() -> None:
     async def answer() -> None:
         for end, said in (("close", "close"), ("write_eof", "eof")):

@@ -122,7 +122,11 @@ export class MountAgent extends Agent {
 
   /** A connection for one request of a caller; with `isNew`, one that had no other. */
   connection({ isNew = false } = {}): MountConnection | Promise<MountConnection> {
-    const idle = isNew ? undefined : this.#idle.pop();
+    let idle = isNew ? undefined : this.#idle.pop();
+    // One that was destroyed is told to be closed in a later turn.
+    while (idle?.isDestroyed) {
+      idle = this.#idle.pop();
+    }
     return idle ?? this.#connect();
   }
 

@@ -22,8 +22,12 @@ const HEAD =
   /^HTTP\/1\.[01] [1-9]\d\d(?: [\t\x20-\x7e\x80-\xff]*)?(?:\r\n[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e\x80-\xff]*)*$/;
 const LENGTH = /^\d{1,15}$/;
 const CHUNK_SIZE = /^([\da-f]{1,12})[\t ]*(?:;.*)?$/i;
+const CLOSE = /(?:^|,)[\t ]*close[\t ]*(?:,|$)/i;
+const KEEP_ALIVE = /(?:^|,)[\t ]*keep-alive[\t ]*(?:,|$)/i;
 /** The line before a chunk, with its extensions. */
 const MAX_CHUNK_LINE_BYTES = 1_024;
+/** Heads of informational answers before the answer itself. */
+const MAX_INFORMATIONAL = 32;
 const NO_BYTES = Buffer.alloc(0);
 const HEAD_END = "\r\n\r\n";
 
@@ -90,6 +94,8 @@ export class MountConnection {
   #isPaused = false;
   #isUpgraded = false;
   #awaitsHead = false;
+  /** Informational heads that have come for this request. */
+  #informational = 0;
   /** The beginning of a head. */
   #unread: Buffer = NO_BYTES;
   #framing: Framing = "length";
@@ -112,6 +118,11 @@ export class MountConnection {
     return this.#isReused;
   }
 
+  /** Whether it can have no more requests. */
+  get isDestroyed(): boolean {
+    return this.#stream.destroyed;
+  }
+
   /** Sends a request. `isLast`: the connection has no other one after it. */
   send({ method, text, hasBody }: SentRequest, listener: AnswerListener, isLast = false): void {
     this.#isReused = this.#hadRequest;
@@ -121,6 +132,7 @@ export class MountConnection {
     this.#isSent = !hasBody;
     this.#isKept = !isLast;
     this.#awaitsHead = true;
+    this.#informational = 0;
     this.#stream.write(text, "latin1");
   }
 
@@ -174,29 +186,40 @@ export class MountConnection {
   };
 
   #takeHead(chunk: Buffer): void {
-    const before = this.#unread.length;
-    const bytes = before === 0 ? chunk : Buffer.concat([this.#unread, chunk]);
-    const end = bytes.indexOf(HEAD_END, Math.max(0, before - HEAD_END.length + 1), "latin1");
-    if ((end < 0 ? bytes.length : end) > maxHeaderSize) {
-      this.#fail(`its head has more than ${maxHeaderSize} bytes`);
-      return;
-    }
-    if (end < 0) {
-      this.#unread = bytes;
-      return;
-    }
-    this.#unread = NO_BYTES;
-    const read = readHead(bytes.toString("latin1", 0, end));
-    const rest = bytes.subarray(end + HEAD_END.length);
-    if (typeof read === "string") {
-      this.#fail(read);
-    } else if (read.status === 101) {
-      this.#upgrade(read, rest);
-    } else if (read.status >= 200) {
-      this.#begin(read, rest);
-    } else if (rest.length > 0) {
-      this.#takeHead(rest);
-    }
+    let rest = chunk;
+    do {
+      const before = this.#unread.length;
+      const bytes = before === 0 ? rest : Buffer.concat([this.#unread, rest]);
+      const end = bytes.indexOf(HEAD_END, Math.max(0, before - HEAD_END.length + 1), "latin1");
+      if ((end < 0 ? bytes.length : end) > maxHeaderSize) {
+        this.#fail(`its head has more than ${maxHeaderSize} bytes`);
+        return;
+      }
+      if (end < 0) {
+        this.#unread = bytes;
+        return;
+      }
+      this.#unread = NO_BYTES;
+      const read = readHead(bytes.toString("latin1", 0, end));
+      rest = bytes.subarray(end + HEAD_END.length);
+      if (typeof read === "string") {
+        this.#fail(read);
+        return;
+      }
+      if (read.status === 101) {
+        this.#upgrade(read, rest);
+        return;
+      }
+      if (read.status >= 200) {
+        this.#begin(read, rest);
+        return;
+      }
+      this.#informational += 1;
+      if (this.#informational > MAX_INFORMATIONAL) {
+        this.#fail(`it has more than ${MAX_INFORMATIONAL} informational heads`);
+        return;
+      }
+    } while (rest.length > 0);
   }
 
   #begin(head: ReadHead, rest: Buffer): void {
@@ -318,7 +341,7 @@ function readHead(text: string): ReadHead | string {
     end = text.indexOf("\r\n", at + 2);
     const colon = text.indexOf(":", at);
     const name = text.slice(at + 2, colon);
-    const value = text.slice(colon + 1, end < 0 ? undefined : end).trim();
+    const value = trimmed(text.slice(colon + 1, end < 0 ? undefined : end));
     rawHeaders.push(name, value);
     switch (name.length) {
       case "connection".length:
@@ -344,13 +367,30 @@ function readHead(text: string): ReadHead | string {
   if (length !== undefined && !LENGTH.test(length)) {
     return "its Content-Length is no number, or several";
   }
-  const keeps = connection === undefined ? undefined : /\b(?:close|keep-alive)\b/i.exec(connection);
   return {
     ...{ status: Number(text.slice(9, 12)), rawHeaders, connection },
     length: length === undefined ? undefined : Number(length),
     isChunked: coding !== undefined,
-    keepsAlive: keeps ? keeps[0].toLowerCase() !== "close" : text.startsWith("HTTP/1.1"),
+    keepsAlive:
+      !CLOSE.test(connection ?? "") &&
+      (text.startsWith("HTTP/1.1") || KEEP_ALIVE.test(connection ?? "")),
   };
+}
+
+/** A value without the spaces and tabs around it: other bytes are part of it (RFC 9110, section 5.5). */
+function trimmed(value: string): string {
+  let [from, to] = [0, value.length];
+  while (from < to && isBlank(value.charCodeAt(from))) {
+    from += 1;
+  }
+  while (from < to && isBlank(value.charCodeAt(to - 1))) {
+    to -= 1;
+  }
+  return value.slice(from, to);
+}
+
+function isBlank(code: number): boolean {
+  return code === 0x20 || code === 0x09;
 }
 
 /** Reads a body in chunks (RFC 9112, section 7.1). Trailers are left out. */

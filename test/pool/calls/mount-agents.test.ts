@@ -100,3 +100,19 @@ it("are no more than they may be: an idle one makes room for a WebSocket", async
   await answered(agents, "/2");
   expect(seen.map(([, connection]) => connection)).toEqual([1, 2, 3]);
 });
+
+it("are not used for a request once they were destroyed", async () => {
+  using agents = agentsTo(10);
+  await answered(agents, "/1");
+  const agent = agents.agentOf("/");
+  const connection = await agent?.connection();
+  if (connection !== undefined) {
+    agent?.giveBack(connection);
+  }
+  connection?.destroy();
+  await answered(agents, "/2");
+  expect(seen).toEqual([
+    ["/1", 1],
+    ["/2", 2],
+  ]);
+});

@@ -79,6 +79,26 @@ it("reads heads and bodies in pieces of any size, byte by byte too", async () =>
   expect(heard.slice(11)).toEqual(["200", "data abc", "data de", "idle", "end"]);
 });
 
+it("trims values of spaces and tabs alone", async () => {
+  const { ask, say, said } = connected();
+  ask();
+  await say("HTTP/1.1 204 No\r\na: \t\xa0b c\x85\xa0\t \r\nb: \t\r\n\r\n");
+  expect(said[0]?.rawHeaders).toEqual(["a", "\xa0b c\x85\xa0", "b", ""]);
+});
+
+it("leaves out 32 informational heads of each answer, and breaks off at more", async () => {
+  const { ask, say, heard } = connected();
+  const informational = "HTTP/1.1 103 Early Hints\r\n\r\n";
+  for (let turn = 0; turn < 2; turn += 1) {
+    ask();
+    await say(`${informational.repeat(32)}HTTP/1.1 204 No\r\n\r\n`);
+  }
+  expect(heard).toEqual(["204 whole ", "idle", "end", "204 whole ", "idle", "end"]);
+  ask();
+  await say(informational.repeat(20_000));
+  expect(heard.slice(6)).toEqual(["fault it has more than 32 informational heads", "closed"]);
+});
+
 it("takes no body where there is none, whatever its length is said to be", async () => {
   const { ask, say, heard } = connected();
   ask("HEAD");
@@ -98,6 +118,10 @@ it("takes a body without a length until the connection ends", async () => {
 
 it.each([
   ["connection: close", "HTTP/1.1 200 OK\r\nConnection: x, Close\r\ncontent-length: 0\r\n\r\n"],
+  [
+    "close behind keep-alive",
+    "HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nConnection: close\r\ncontent-length: 0\r\n\r\n",
+  ],
   ["HTTP/1.0", "HTTP/1.0 200 OK\r\ncontent-length: 0\r\n\r\n"],
   ["a failed application", "HTTP/1.1 500 Oh\r\ncontent-length: 0\r\n\r\n"],
   [

@@ -10,6 +10,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+# Bytes of a write that are joined with others: more would be copied for nothing.
+_MAX_JOINED_BYTES = 64 * 1024
+
 
 def joining(protocol: Any) -> Any:
     """The class of uvicorn for HTTP, whose connections write so."""
@@ -33,10 +36,14 @@ class _JoiningTransport:
     def is_closing(self) -> bool:
         return self._transport.is_closing()
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes | bytearray | memoryview) -> None:
         if not data:
             return
-        if held := self._held:
+        # What is no `bytes` may have changed by the end of the turn.
+        if type(data) is not bytes or len(data) > _MAX_JOINED_BYTES:
+            self._flush()
+            self._transport.write(data)
+        elif held := self._held:
             self._held = b""
             self._transport.write(held + data)
         else:

@@ -1359,7 +1359,10 @@ export declare const WebhookDeliveryStateSchema: GenEnum<WebhookDeliveryState, W
  * WebhookService registers addresses that are told how the tasks of a deployment
  * end, and shows what they were told. Messages are signed by Standard Webhooks 1
  * (https://www.standardwebhooks.com), and delivered at least once: copies have
- * one `webhook-id`.
+ * one `webhook-id`. Of a deployment with `authorization`, who would be told how
+ * tasks end has to be able to call it: a token without protected endpoint access
+ * for it lists, disables and deletes webhooks, and is refused everything else
+ * (PERMISSION_DENIED, ACCESS_DENIED).
  *
  * @generated from service tessera.v1.WebhookService
  */

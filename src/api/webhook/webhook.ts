@@ -8,6 +8,7 @@ import {
 } from "../../../gen/tessera/v1/webhook_pb.js";
 import { type KeyRing, webhookContext } from "../../auth/keys.ts";
 import { faultOfName } from "../../auth/names.ts";
+import { readsTasks } from "../../auth/permissions.ts";
 import { type Problem, problem } from "../../errors.ts";
 import { testBody } from "../../hosting/webhooks/event.ts";
 import {
@@ -53,14 +54,25 @@ export function webhookService(options: WebhookServiceOptions): ServiceImpl<type
   /** The deployment of a request, and who asks. Throws DEPLOYMENT_NOT_FOUND. */
   const find = async (name: string, ctx: Pick<HandlerContext, "values">) => {
     const member = memberOf(ctx);
-    const { organizationId, deploymentId } = await findDeployment(accounts, member, name);
+    const { organizationId, deploymentId, authorization } = await findDeployment(
+      accounts,
+      member,
+      name,
+    );
     const key: DeploymentKey = { organizationId, deploymentId };
-    return { key, by: member.by, organization: member.organization };
+    const reads = !authorization || readsTasks(member.principal, deploymentId);
+    return { key, by: member.by, organization: member.organization, reads };
+  };
+
+  /** The same for what would tell how tasks end. Throws ACCESS_DENIED for who may not read them. */
+  const findReadable = async (name: string, ctx: Pick<HandlerContext, "values">) => {
+    const found = await find(name, ctx);
+    return found.reads ? found : notReadable(name);
   };
 
   return {
     async createWebhook({ deployment, webhook = missing() }, ctx) {
-      const { key, by } = await find(deployment, ctx);
+      const { key, by } = await findReadable(deployment, ctx);
       const { name, url, endpoint, namedOnly } = webhook;
       refuse(
         violationsOf({
@@ -102,9 +114,14 @@ export function webhookService(options: WebhookServiceOptions): ServiceImpl<type
     },
 
     async updateWebhook({ deployment, webhook = missing(), updateMask: mask }, ctx) {
-      const { key, by } = await find(deployment, ctx);
+      const { key, by, reads } = await find(deployment, ctx);
       const changed = changedFields(WebhookSchema, { message: webhook, mask }, CHANGEABLE);
       const { name, url, endpoint, namedOnly, disabled } = webhook;
+      // Whoever sees one go wrong may stop it.
+      const stops = disabled && changed.size === 1 && changed.has("disabled");
+      if (!reads && !stops) {
+        notReadable(deployment);
+      }
       if (changed.has("url")) {
         refuse(violationsOf({ "webhook.url": faultOfAddress(url, policy) }));
       }
@@ -129,7 +146,7 @@ export function webhookService(options: WebhookServiceOptions): ServiceImpl<type
     },
 
     async rotateWebhookSecret({ deployment, name, grace }, ctx) {
-      const { key, by } = await find(deployment, ctx);
+      const { key, by } = await findReadable(deployment, ctx);
       const before =
         (await hosting.getSealedWebhook({ ...key, name })) ?? unknown(deployment, name);
       const context = webhookContext(before);
@@ -152,7 +169,7 @@ export function webhookService(options: WebhookServiceOptions): ServiceImpl<type
     },
 
     async testWebhook({ deployment, name }, ctx) {
-      const { key, by, organization } = await find(deployment, ctx);
+      const { key, by, organization } = await findReadable(deployment, ctx);
       const webhook = (await hosting.listWebhooks(key)).find((each) => each.name === name);
       if (webhook?.disabled !== undefined) {
         throw problem(
@@ -169,7 +186,7 @@ export function webhookService(options: WebhookServiceOptions): ServiceImpl<type
     },
 
     async listWebhookDeliveries(req, ctx) {
-      const { key } = await find(req.deployment, ctx);
+      const { key } = await findReadable(req.deployment, ctx);
       const { webhook, taskId } = req;
       const state = stateOf(req.state);
       const filter = [key.deploymentId, webhook, taskId, state];
@@ -192,13 +209,13 @@ export function webhookService(options: WebhookServiceOptions): ServiceImpl<type
     },
 
     async getWebhookDelivery({ deployment, deliveryId }, ctx) {
-      const { key } = await find(deployment, ctx);
+      const { key } = await findReadable(deployment, ctx);
       const found = await hosting.getDelivery({ ...key, deliveryId });
       return toDeliveryMessage(found ?? noDelivery(deployment, deliveryId));
     },
 
     async redeliverWebhook({ deployment, deliveryId }, ctx) {
-      const { key, by } = await find(deployment, ctx);
+      const { key, by } = await findReadable(deployment, ctx);
       const again = await hosting.redeliver({ ...deed(by, options), ...key, deliveryId });
       return toDeliveryMessage(again ?? noDelivery(deployment, deliveryId));
     },
@@ -227,6 +244,14 @@ function faultOfAddress(text: string, policy: EgressPolicy): string | undefined 
     }
     throw err;
   }
+}
+
+/** Throws ACCESS_DENIED. */
+function notReadable(deployment: string): never {
+  throw problem(
+    "ACCESS_DENIED",
+    `deployment ${deployment} asks its callers for a token, and this one may not call it, so a webhook does not tell it how tasks end: use a token that has protected endpoint access for ${deployment} as well, or have a person who is signed in do it`,
+  );
 }
 
 /** Throws WEBHOOK_NOT_FOUND. */

@@ -82,6 +82,8 @@ async function getOnce(
       req.on("response", settle);
       req.on("timeout", () => req.destroy(new Error(`silent for ${SOURCE_IDLE_TIMEOUT_MS} ms`)));
       req.on("error", reject);
+      // Also where it answers that it will speak another protocol, which is no answer.
+      req.on("close", () => reject(new Error("no answer")));
       req.end();
     });
   } catch (err) {

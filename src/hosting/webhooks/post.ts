@@ -66,6 +66,13 @@ export async function post(
         let hasStatus = false;
         // With a status, the end of the answer says the rest.
         req.on("error", (err) => hasStatus || reject(err));
+        // Whatever else ends it without an answer.
+        req.on("close", () => hasStatus || reject(new Error("no answer")));
+        // To speak another protocol is no success, and nothing of it is read.
+        req.on("upgrade", ({ statusCode: status = 0 }) => {
+          hasStatus = true;
+          settle({ status, text: "", error: "" });
+        });
         req.on("response", (res) => {
           hasStatus = true;
           const { statusCode: status = 0 } = res;

@@ -26,6 +26,8 @@ interface Faults {
   noRange?: boolean;
   /** Answers that it is busy, so many times. */
   busy?: number;
+  /** Answers the next request that it will speak another protocol. */
+  upgrades?: boolean;
   /** Ends the connection in the middle of the next answer in JSON. */
   cutsJson?: boolean;
   /** The token that the repository asks for. */
@@ -98,6 +100,11 @@ export class FakeHub implements AsyncDisposable {
     if (busy > 0) {
       this.faults.busy = busy - 1;
       res.writeHead(503).end();
+      return;
+    }
+    if (this.faults.upgrades) {
+      this.faults.upgrades = false;
+      req.socket.write("HTTP/1.1 101 Other\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n");
       return;
     }
     if (token !== undefined && req.headers.authorization !== `Bearer ${token}`) {

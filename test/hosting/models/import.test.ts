@@ -227,6 +227,8 @@ describe("an import of a model", () => {
     await using setting = await Setting.open();
     setting.hub.faults.busy = 1;
     expect(await refusalOf(setting.pin())).toMatch(/^SOURCE_UNAVAILABLE: .* answers 503/);
+    setting.hub.faults.upgrades = true;
+    expect(await refusalOf(setting.pin())).toMatch(/^SOURCE_UNAVAILABLE: .* does not answer/);
     setting.hub.faults.cutsJson = true;
     expect(await refusalOf(setting.pin())).toMatch(/^SOURCE_UNAVAILABLE: .* broke off its answer/);
     await setting.ask();

@@ -256,6 +256,28 @@ describe("the deliverer", () => {
     });
   });
 
+  it("takes an answer of another protocol, and a connection that ends, for failures", async () => {
+    await using setting = await Setting.open();
+    await using upgrading = await Receiver.start();
+    await using leaving = await Receiver.start();
+    const upgrade = "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n";
+    upgrading.answer = (res) => res.socket?.write(upgrade);
+    leaving.answer = (res) => res.socket?.end();
+    await setting.hook("upgrading", upgrading.url);
+    await setting.hook("leaving", leaving.url);
+    // No timeout helps: what is not settled by the answer never is.
+    setting.start({ timeoutMs: 600_000, retryPausesMs: [] });
+    await setting.end("a");
+    expect(await setting.ended("a-upgrading")).toMatchObject({
+      state: "failed",
+      answers: [{ status: 101, error: "" }],
+    });
+    expect(await setting.ended("a-leaving")).toMatchObject({
+      state: "failed",
+      answers: [{ status: 0, error: expect.stringContaining("broke off") }],
+    });
+  });
+
   it("connects to no private address, also where a name leads to one at the second look", async () => {
     await using setting = await Setting.open();
     await using receiver = await Receiver.start();

@@ -38,6 +38,10 @@ async function deploymentOf(platform: TestPlatform, cast: Cast) {
   return { ...named(cast), deployment: await newDeployment(platform, cast.company) };
 }
 
+async function openDeploymentOf(platform: TestPlatform, cast: Cast) {
+  return { ...named(cast), deployment: await newDeployment(platform, cast.company, false) };
+}
+
 async function modelOf(platform: TestPlatform, cast: Cast) {
   const { organizationId } = cast.company;
   const name = newName("weights");
@@ -98,13 +102,15 @@ async function webhookOf(platform: TestPlatform, cast: Cast) {
   return request;
 }
 
-/** Tokens without protected endpoint access. */
-const NO_CALLS = {
-  "a monitoring token": "ACCESS_DENIED",
+/** Tokens with developer operations that may not call the deployment. */
+const NO_READS = {
   "an organization token": "ACCESS_DENIED",
   "a member's personal token": "ACCESS_DENIED",
   "an admin's personal token": "ACCESS_DENIED",
 } as const;
+
+/** Tokens without protected endpoint access. */
+const NO_CALLS = { "a monitoring token": "ACCESS_DENIED", ...NO_READS } as const;
 
 export const ROWS: readonly Row[] = [
   {
@@ -465,7 +471,7 @@ export const ROWS: readonly Row[] = [
       ...(await deploymentOf(platform, cast)),
       webhook: { name: "app", url: "https://example.com/told" },
     }),
-    except: { [FOREIGN]: "DEPLOYMENT_NOT_FOUND" },
+    except: { ...NO_READS, [FOREIGN]: "DEPLOYMENT_NOT_FOUND" },
   },
   {
     method: webhook.updateWebhook,
@@ -473,20 +479,46 @@ export const ROWS: readonly Row[] = [
       ...(await webhookOf(platform, cast)),
       webhook: { name: "app", url: "https://example.com/other" },
     }),
+    except: { ...NO_READS, [FOREIGN]: "DEPLOYMENT_NOT_FOUND" },
+  },
+  {
+    method: webhook.updateWebhook,
+    variant: "to disable it",
+    request: async (platform, cast) => ({
+      ...(await webhookOf(platform, cast)),
+      webhook: { name: "app", disabled: true },
+    }),
     except: { [FOREIGN]: "DEPLOYMENT_NOT_FOUND" },
   },
-  ...[webhook.listWebhooks, webhook.listWebhookDeliveries].map((method) => ({
-    method,
+  {
+    method: webhook.createWebhook,
+    variant: "of an open deployment",
+    request: async (platform, cast) => ({
+      ...(await openDeploymentOf(platform, cast)),
+      webhook: { name: "app", url: "https://example.com/told" },
+    }),
+    except: { [FOREIGN]: "DEPLOYMENT_NOT_FOUND" },
+  },
+  {
+    method: webhook.listWebhooks,
     request: webhookOf,
-    except: { [FOREIGN]: "DEPLOYMENT_NOT_FOUND" } as const,
-  })),
+    except: { [FOREIGN]: "DEPLOYMENT_NOT_FOUND" },
+  },
+  {
+    method: webhook.listWebhookDeliveries,
+    request: webhookOf,
+    except: { ...NO_READS, [FOREIGN]: "DEPLOYMENT_NOT_FOUND" },
+  },
   ...[webhook.deleteWebhook, webhook.rotateWebhookSecret, webhook.testWebhook].map((method) => ({
     method,
     request: async (platform: TestPlatform, cast: Cast) => ({
       ...(await webhookOf(platform, cast)),
       name: "app",
     }),
-    except: { [FOREIGN]: "DEPLOYMENT_NOT_FOUND" } as const,
+    except: {
+      ...(method !== webhook.deleteWebhook && NO_READS),
+      [FOREIGN]: "DEPLOYMENT_NOT_FOUND",
+    } as const,
   })),
   ...[webhook.getWebhookDelivery, webhook.redeliverWebhook].map((method) => ({
     method,
@@ -494,6 +526,6 @@ export const ROWS: readonly Row[] = [
       ...(await webhookOf(platform, cast)),
       deliveryId: "test-1",
     }),
-    except: { [FOREIGN]: "DEPLOYMENT_NOT_FOUND" } as const,
+    except: { ...NO_READS, [FOREIGN]: "DEPLOYMENT_NOT_FOUND" } as const,
   })),
 ];

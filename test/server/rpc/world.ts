@@ -189,6 +189,7 @@ export async function newToken(
 export async function newDeployment(
   platform: TestPlatform,
   { organizationId }: Pick<Company, "organizationId">,
+  authorization = true,
 ): Promise<string> {
   const name = newName("app");
   await platform.accounts.createDeployment({
@@ -196,7 +197,7 @@ export async function newDeployment(
     organizationId,
     deploymentId: platform.newId(),
     name,
-    authorization: true,
+    authorization,
     limit: 1_000,
   });
   return name;

@@ -49,13 +49,18 @@ describe("the commands of the documents", () => {
     const [first = "", second = ""] = line.split(" ");
     const group = [
       "admin",
+      "audit",
       "client",
       "cloud",
       "deployment",
       "member",
       "model",
+      "org",
+      "schedule",
+      "secret",
       "task",
       "token",
+      "webhook",
       "worker",
     ];
     const isGroup = group.includes(first) && /^[a-z-]+$/.test(second);

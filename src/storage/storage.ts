@@ -283,7 +283,10 @@ export interface Storage extends RestorableStorage, PieceStorage, LeaseStorage, 
     readonly untilMs?: number;
   }): Promise<Survey>;
 
-  /** Deletes at most `limit` expired finished tasks with all their data. Returns how many. */
+  /**
+   * Deletes at most `limit` expired finished tasks with all their data, but none whose end a webhook
+   * waits for and whose message was not made yet. Returns how many.
+   */
   pruneFinished(parameters: { readonly nowMs: number; readonly limit: number }): Promise<number>;
 
   /**

@@ -55,6 +55,8 @@ function isClaimable(found: ModelTask, nowMs: number): boolean {
 }
 
 export class QueueModel {
+  /** A deployment with a webhook that is told of nothing: what it waits for is kept. */
+  told = "";
   readonly tasks = new Map<string, ModelTask>();
   /** When each open lease expires. */
   readonly leases = new Map<string, number>();
@@ -196,6 +198,7 @@ export class QueueModel {
   pruneFinished({ nowMs, limit }: ParametersOf<"pruneFinished">): number {
     const expired = [...this.tasks]
       .filter(([, { task }]) => isFinal(task.status) && task.expiresAtMs <= nowMs)
+      .filter(([, { task }]) => task.deploymentId !== this.told)
       .sort(([, a], [, b]) => a.task.expiresAtMs - b.task.expiresAtMs)
       .slice(0, limit);
     for (const [key] of expired) {

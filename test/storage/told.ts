@@ -5,7 +5,7 @@ import { isFinal } from "../../src/tasks/task.ts";
 import { Platform } from "./accounts/fixtures.ts";
 import { DEPLOYMENTS, type World } from "./step.ts";
 
-const [TOLD = "", UNTOLD = ""] = DEPLOYMENTS;
+export const [TOLD = "", UNTOLD = ""] = DEPLOYMENTS;
 
 /** Has the first deployment's ends told, and no others; answers whose it is. */
 export async function tellEnds({ accounts, hosting }: Storage): Promise<string> {

@@ -29,8 +29,8 @@ import type {
 import type { Storage } from "../../storage/storage.ts";
 import { Timer } from "../../time/timer.ts";
 import { eventBody } from "./event.ts";
-import { post } from "./post.ts";
-import { readSecrets, signedHeaders } from "./signature.ts";
+import { type PostAnswer, post } from "./post.ts";
+import { readSecrets, signedHeaders, type WebhookSecret } from "./signature.ts";
 
 /** Deliveries that one node sends at a time. */
 const MAX_PARALLEL_DELIVERIES = 64;
@@ -53,7 +53,9 @@ const MAX_KEPT_ANSWERS = 8;
 /** How long deliveries are kept, and a receiver that is down is waited for. */
 export const DELIVERY_RETENTION_MS = 3 * 86_400_000;
 /** Deliveries that wait for a webhook that fails; at more, it is disabled. */
-const MAX_WAITING_DELIVERIES = 100_000;
+const MAX_WAITING_FAILED_DELIVERIES = 100_000;
+/** Deliveries that wait for a webhook that only is too slow; at more, it is disabled. */
+const MAX_WAITING_DELIVERIES = 1_000_000;
 /** Interval at which old deliveries are deleted. */
 const DELIVERY_PRUNE_INTERVAL_MS = 60_000;
 /** Old deliveries that are deleted at once. */
@@ -194,17 +196,12 @@ export class Deliverer implements AsyncDisposable {
   }
 
   async #deliver(delivery: TakenDelivery, claim: string): Promise<void> {
-    const { hosting, keys, now, log, resolve, timeoutMs } = this.#options;
+    const { hosting, now, log } = this.#options;
     const { signal } = this.#stopping;
     const body = delivery.body ?? (await eventBody(delivery, this.#options));
-    const secrets = readSecrets(keys.unseal(delivery.sealed, webhookContext(delivery)));
     const atMs = now();
     const id = delivery.deliveryId;
-    const answered = await post(
-      new URL(delivery.url),
-      { headers: signedHeaders({ id, body, nowMs: atMs }, secrets), body },
-      { policy: this.#policy, resolve, signal, timeoutMs },
-    );
+    const answered = await this.#send(delivery, { body, nowMs: atMs });
     if (signal.aborted && answered.status === 0) {
       // The node stops: another one sends it, and the receiver is not to blame.
       return;
@@ -221,6 +218,28 @@ export class Deliverer implements AsyncDisposable {
     if (next.disable !== undefined) {
       log.warn({ webhook, deploymentId }, `a webhook was disabled: ${next.disable}`);
     }
+  }
+
+  async #send(
+    delivery: TakenDelivery,
+    { body, nowMs }: { readonly body: string; readonly nowMs: number },
+  ): Promise<PostAnswer> {
+    const { keys, log, resolve, timeoutMs } = this.#options;
+    const { deliveryId: id, deploymentId, webhook } = delivery;
+    let secrets: WebhookSecret[];
+    try {
+      secrets = readSecrets(keys.unseal(delivery.sealed, webhookContext(delivery)));
+    } catch (err) {
+      log.error({ err, webhook, deploymentId }, "the secrets of a webhook could not be unsealed");
+      const error =
+        "the platform cannot read the secret of the webhook: ask its operator, or rotate it";
+      return { status: 0, text: "", error };
+    }
+    return post(
+      new URL(delivery.url),
+      { headers: signedHeaders({ id, body, nowMs }, secrets), body },
+      { policy: this.#policy, resolve, signal: this.#stopping.signal, timeoutMs },
+    );
   }
 
   /** What becomes of a delivery after this answer. */
@@ -261,6 +280,7 @@ export class Deliverer implements AsyncDisposable {
       const deleted = await hosting.pruneDeliveries({
         ...{ nowMs, beforeMs: nowMs - DELIVERY_RETENTION_MS, limit: MAX_PRUNED_DELIVERIES },
         maxWaiting: MAX_WAITING_DELIVERIES,
+        maxWaitingFailed: MAX_WAITING_FAILED_DELIVERIES,
       });
       if (deleted < MAX_PRUNED_DELIVERIES) {
         return;

@@ -242,12 +242,13 @@ export interface WebhookStorage {
 
   /**
    * Deletes at most `limit` deliveries from before `beforeMs`, and disables webhooks for which more
-   * than `maxWaiting` wait. Returns how many it deleted.
+   * than `maxWaiting` wait, or than `maxWaitingFailed` while they fail. Returns how many it deleted.
    */
   pruneDeliveries(parameters: {
     readonly nowMs: number;
     readonly beforeMs: number;
     readonly limit: number;
     readonly maxWaiting: number;
+    readonly maxWaitingFailed: number;
   }): Promise<number>;
 }

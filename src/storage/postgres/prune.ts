@@ -1,4 +1,6 @@
 /** Deletion of expired finished tasks, and of the tasks of deleted deployments. */
+
+import { untold } from "../sql/hosting/webhooks.ts";
 import type { Storage } from "../storage.ts";
 import { detached } from "./blobs.ts";
 import { countedAs } from "./counts.ts";
@@ -25,7 +27,8 @@ const PRUNE = prepared(
   "prune_finished",
   `WITH gone AS (
      DELETE FROM finished_tasks WHERE (deployment_id, task_id) IN (
-       SELECT deployment_id, task_id FROM finished_tasks WHERE expires_at_ms <= $1
+       SELECT deployment_id, task_id FROM finished_tasks t WHERE expires_at_ms <= $1
+         AND NOT EXISTS (${untold("t")})
        ORDER BY expires_at_ms LIMIT $2 FOR UPDATE SKIP LOCKED)
      RETURNING deployment_id, task_id, endpoint, idempotency_key
    ), ${BELONGINGS}

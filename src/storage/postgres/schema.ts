@@ -121,4 +121,11 @@ export const MIGRATIONS: readonly Migration[] = [
       FROM finished_tasks;
     `,
   ),
+  expand(
+    "deliveries of webhooks by their age",
+    `
+    CREATE INDEX webhook_deliveries_order
+      ON webhook_deliveries (deployment_id, created_at_ms, delivery_id);
+    `,
+  ),
 ];

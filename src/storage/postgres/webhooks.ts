@@ -2,6 +2,7 @@
 import { isTold, TOLD_COLUMNS } from "../sql/hosting/webhooks.ts";
 import type { NewTask } from "../storage.ts";
 import { prepared, type Session } from "./session.ts";
+import { look } from "./submit-lookup.ts";
 
 /**
  * SQL that adds a delivery for each webhook that is told of the end of a task in `gone`, rows of
@@ -28,7 +29,10 @@ const FIND = prepared(
    JOIN json_to_recordset($1) AS given (deployment_id text, name text) USING (deployment_id, name)`,
 );
 
-/** Those of the tasks that name a webhook which their deployment does not have. */
+/**
+ * Those of the tasks that name a webhook which their deployment does not have. What was stored under
+ * their idempotency key while it had is their answer, and none of them.
+ */
 export async function withoutWebhook(
   session: Session,
   tasks: readonly NewTask[],
@@ -43,7 +47,19 @@ export async function withoutWebhook(
   }));
   const rows = await session.query(FIND, JSON.stringify(asked));
   const there = new Set(rows.map((row) => `${row.deployment_id}/${row.name}`));
-  return new Set(
+  const gone = new Set(
     naming.filter(({ deploymentId, webhook }) => !there.has(`${deploymentId}/${webhook}`)),
   );
+  let pending = [...gone]
+    .filter(({ idempotency }) => idempotency !== undefined)
+    .map((task, index) => ({ index, task }));
+  while (pending.length > 0) {
+    // Of several with one key, only the first is looked at.
+    const { used, later } = await look(session, pending);
+    for (const { task } of used) {
+      gone.delete(task);
+    }
+    pending = [...later];
+  }
+  return gone;
 }

@@ -1,4 +1,5 @@
 /** Deletion of expired finished tasks, and of the tasks of deleted deployments. */
+import { untold } from "../sql/hosting/webhooks.ts";
 import type { Storage } from "../storage.ts";
 import { detachBlob } from "./blobs.ts";
 import type { SqliteDatabase } from "./database.ts";
@@ -11,8 +12,8 @@ export function pruneFinished(
 ): number {
   const expired = db.all(
     `DELETE FROM tasks WHERE (deployment_id, task_id) IN (
-       SELECT deployment_id, task_id FROM tasks INDEXED BY tasks_expiry
-       WHERE status >= ${STATUS.success} AND expires_at_ms <= ?
+       SELECT deployment_id, task_id FROM tasks t INDEXED BY tasks_expiry
+       WHERE status >= ${STATUS.success} AND expires_at_ms <= ? AND NOT EXISTS (${untold("t")})
        ORDER BY expires_at_ms LIMIT ?)
      RETURNING deployment_id, task_id, endpoint, idempotency_key`,
     nowMs,

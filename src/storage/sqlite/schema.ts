@@ -104,4 +104,11 @@ export const MIGRATIONS: readonly Migration[] = [
     CREATE INDEX schedules_due ON schedules (deployment_id, next_at_ms) WHERE next_at_ms IS NOT NULL;
     `,
   ),
+  expand(
+    "deliveries of webhooks by their age",
+    `
+    CREATE INDEX webhook_deliveries_order
+      ON webhook_deliveries (deployment_id, created_at_ms, delivery_id);
+    `,
+  ),
 ];

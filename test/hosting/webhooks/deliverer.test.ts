@@ -303,6 +303,25 @@ describe("the deliverer", () => {
     expect(refused.answers[0]?.error).toContain("--allow-egress");
   });
 
+  it("counts secrets that cannot be unsealed as a failed attempt", async () => {
+    await using setting = await Setting.open();
+    await using receiver = await Receiver.start();
+    await setting.hook("app", receiver.url);
+    const keys = {
+      unseal: (): string => {
+        throw new Error("sealed with a key that is not here");
+      },
+    };
+    setting.start({ keys, retryPausesMs: [1] });
+    await setting.end("a");
+    expect(await setting.ended("a-app")).toMatchObject({
+      state: "failed",
+      attempts: 2,
+      answers: [{ status: 0 }, { error: expect.stringContaining("cannot read the secret") }],
+    });
+    expect(receiver.received).toEqual([]);
+  });
+
   it("pauses a receiver that is down, and lets it cost the others nothing", async () => {
     await using setting = await Setting.open();
     await using up = await Receiver.start();

@@ -3,7 +3,7 @@ import { expectSame, steps } from "../commands.ts";
 import type { Contract } from "../contract.ts";
 import { QueueModel } from "../model.ts";
 import { type Real, world } from "../step.ts";
-import { expectTold, tellEnds } from "../told.ts";
+import { expectTold, TOLD, tellEnds } from "../told.ts";
 
 /**
  * TESSERA_PROPERTY_RUNS sets how many sequences are tried, from a random seed
@@ -29,7 +29,9 @@ export function propertyContract({ it, createDatabase }: Contract): void {
           await using database = await createDatabase();
           const real: Real = { database, storage: await database.open() };
           const organizationId = await tellEnds(real.storage);
-          const model = world(new QueueModel());
+          const queue = new QueueModel();
+          queue.told = TOLD;
+          const model = world(queue);
           try {
             await fc.asyncModelRun(() => ({ model, real }), commands);
             await expectSame(model, real.storage);

@@ -1,4 +1,7 @@
-/** The outbox of webhooks: deliveries that are added, taken by one node, recorded and deleted. */
+/**
+ * The outbox of webhooks: deliveries that are added, taken by one node, recorded and deleted. What
+ * writes both locks deliveries first and then webhooks, so that no two wait for each other.
+ */
 import type { Page } from "../../accounts/page.ts";
 import type { HostingStorage } from "../../hosting/hosting.ts";
 import type {
@@ -93,28 +96,30 @@ export function* redeliver(
 ): Operation<DeliveryRecord | undefined> {
   const { organizationId, deploymentId, deliveryId } = parameters;
   yield* lockOrganization(organizationId);
-  const [webhook] = yield* query<{ webhook_id: string; name: string }>(
-    `UPDATE webhooks SET paused_until_ms = 0
-     WHERE organization_id = ? AND deployment_id = ? AND webhook_id = (
-       SELECT d.webhook_id FROM webhook_deliveries d
-       WHERE d.deployment_id = ? AND d.delivery_id = ?)
-     RETURNING webhook_id, name`,
+  // Whoever sends it now has another claim, and records nothing.
+  const [delivery] = yield* query<{ webhook_id: string }>(
+    `UPDATE webhook_deliveries SET state = 0, attempts = 0, next_at_ms = -1, claim = ''
+     WHERE organization_id = ? AND deployment_id = ? AND delivery_id = ? AND webhook_id IN (
+       SELECT webhook_id FROM webhooks WHERE organization_id = ? AND deployment_id = ?)
+     RETURNING webhook_id`,
     organizationId,
     deploymentId,
-    deploymentId,
     deliveryId,
+    organizationId,
+    deploymentId,
   );
+  const [webhook] =
+    delivery === undefined
+      ? []
+      : yield* query<{ webhook_id: string; name: string }>(
+          `UPDATE webhooks SET paused_until_ms = 0 WHERE deployment_id = ? AND webhook_id = ?
+           RETURNING webhook_id, name`,
+          deploymentId,
+          delivery.webhook_id,
+        );
   if (webhook === undefined) {
     return undefined;
   }
-  // Whoever sends it now has another claim, and records nothing.
-  yield* query(
-    `UPDATE webhook_deliveries SET state = 0, attempts = 0, next_at_ms = -1, claim = ''
-     WHERE organization_id = ? AND deployment_id = ? AND delivery_id = ?`,
-    organizationId,
-    deploymentId,
-    deliveryId,
-  );
   yield* record(parameters, organizationId, {
     ...{ action: "webhook.redeliver", subjectId: webhook.webhook_id, subject: webhook.name },
     details: { delivery: deliveryId },
@@ -387,17 +392,8 @@ export function* pruneDeliveries({
   beforeMs,
   limit,
   maxWaiting,
+  maxWaitingFailed,
 }: Parameters<HostingStorage["pruneDeliveries"]>[0]): Operation<number> {
-  yield* query(
-    `UPDATE webhooks SET disabled_at_ms = ?, disabled_reason = ?
-     WHERE disabled_at_ms IS NULL AND failures > 0 AND EXISTS (
-       SELECT 1 FROM webhook_deliveries d
-       WHERE d.webhook_id = webhooks.webhook_id AND d.state = 0
-       ORDER BY d.next_at_ms LIMIT 1 OFFSET ?)`,
-    nowMs,
-    `more than ${maxWaiting} deliveries wait for it`,
-    maxWaiting,
-  );
   const gone = yield* query(
     `DELETE FROM webhook_deliveries WHERE (deployment_id, delivery_id) IN (
        SELECT deployment_id, delivery_id FROM webhook_deliveries
@@ -406,5 +402,21 @@ export function* pruneDeliveries({
     beforeMs,
     limit,
   );
+  for (const [failures, max] of [
+    [1, maxWaitingFailed],
+    [0, maxWaiting],
+  ] as const) {
+    yield* query(
+      `UPDATE webhooks SET disabled_at_ms = ?, disabled_reason = ?
+       WHERE disabled_at_ms IS NULL AND failures >= ? AND EXISTS (
+         SELECT 1 FROM webhook_deliveries d
+         WHERE d.webhook_id = webhooks.webhook_id AND d.state = 0
+         ORDER BY d.next_at_ms LIMIT 1 OFFSET ?)`,
+      nowMs,
+      `more than ${max} deliveries wait for it`,
+      failures,
+      max,
+    );
+  }
   return gone.length;
 }

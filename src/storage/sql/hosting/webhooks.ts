@@ -29,6 +29,18 @@ export function endOf(event: number): TaskEnd | undefined {
 }
 
 /**
+ * SQL that finds a message which the task `task` is still needed for: a webhook waits to be told of
+ * its end, and the message is not made. Its offset has Postgres ask for each task by the index, and
+ * not read all deliveries at once.
+ */
+export function untold(task: string): string {
+  return `SELECT 1 FROM webhook_deliveries d JOIN webhooks w
+      ON w.deployment_id = d.deployment_id AND w.webhook_id = d.webhook_id
+    WHERE d.deployment_id = ${task}.deployment_id AND d.task_id = ${task}.task_id
+      AND d.state = 0 AND d.body IS NULL LIMIT 1 OFFSET 0`;
+}
+
+/**
  * SQL: whether a webhook `w` is told of a task. The values are SQL for the status that it ends with,
  * its endpoint, and the webhook that its submit has named.
  */

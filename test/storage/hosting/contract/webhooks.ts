@@ -208,6 +208,28 @@ export function webhooksContract(it: It): void {
     expect(await storage.submitTasks({ tasks })).toMatchObject([unknown, stored, stored]);
   });
 
+  it("answer a task that was stored under its key while they were there", async (platform) => {
+    const hooks = await Hooks.on(platform);
+    const { hosting, storage, nowMs } = platform;
+    await hooks.create("there");
+    const idempotency = { key: "order-7", digest: "one" };
+    const named = { webhook: "there", idempotency };
+    expect(await hooks.submit("a", named)).toMatchObject([{ outcome: "stored" }]);
+    await hosting.deleteWebhook({ ...platform.deed(), ...hooks.key, name: "there" });
+    const task = (taskId: string, changes: Partial<NewTask>) =>
+      newTask(taskId, { deploymentId: DEPLOYMENT, createdAtMs: nowMs, runAtMs: nowMs, ...changes });
+    const tasks = [
+      task("b", named),
+      task("c", named),
+      task("d", { ...named, idempotency: { key: "order-7", digest: "two" } }),
+      task("e", { ...named, idempotency: { key: "order-8", digest: "one" } }),
+    ];
+    const replayed = { outcome: "replayed", task: { taskId: "a" } };
+    expect(await storage.submitTasks({ tasks })).toMatchObject([
+      ...[replayed, replayed, { outcome: "key_reused" }, { outcome: "webhook_unknown" }],
+    ]);
+  });
+
   it("have deliveries that one node takes, and others when its time is over", async (platform) => {
     const hooks = await Hooks.on(platform);
     const { hosting } = platform;
@@ -249,22 +271,43 @@ export function webhooksContract(it: It): void {
     expect(await hooks.take()).toEqual([]);
   });
 
-  it("tell how large a result is that does not stand in the row, and nothing of a task that is gone", async (platform) => {
+  it("tell how large a result is that does not stand in the row", async (platform) => {
     const hooks = await Hooks.on(platform);
-    const { storage, nowMs } = platform;
     await hooks.create("all");
     const text = "x".repeat(5_000);
     await hooks.end("large", success(text));
     const file = { contentType: "text/plain", data: Buffer.from("a file") };
     const result = { ...json({ file: 1 }), files: [file] };
     await hooks.end("files", { status: "success", result });
-    await hooks.end("gone", success(1), { retentionMs: 1, expiresAtMs: nowMs + 1 });
-    await storage.pruneFinished({ nowMs: nowMs + 1, limit: 10 });
     const taken = new Map((await hooks.take()).map((one) => [one.taskId, one.task]));
     expect(taken.get("large")).toMatchObject({ result: undefined, resultBytes: 5_002 });
     expect(taken.get("files")).toMatchObject({ result: undefined, resultBytes: undefined });
-    expect(taken.has("gone")).toBe(true);
-    expect(taken.get("gone")).toBeUndefined();
+  });
+
+  it("keep a task until the message of its end is made, or nobody waits for it", async (platform) => {
+    const hooks = await Hooks.on(platform);
+    const { hosting, storage, nowMs } = platform;
+    await hooks.create("all");
+    await hooks.create("named", { namedOnly: true });
+    const brief = { retentionMs: 1, expiresAtMs: nowMs + 1 };
+    await hooks.end("a", success(1), brief);
+    await hooks.end("b", success(2), { ...brief, webhook: "named" });
+    const prune = () => storage.pruneFinished({ nowMs: nowMs + 1, limit: 10 });
+    expect(await prune()).toBe(0);
+    const taken = await hooks.take();
+    expect(taken.map(({ taskId, task }) => [taskId, task?.result])).toEqual(
+      expect.arrayContaining([
+        ["a", "1"],
+        ["b", "2"],
+      ]),
+    );
+    for (const one of taken.filter(({ webhook }) => webhook === "all")) {
+      // Not delivered, but it has its body.
+      await hooks.record(one, { state: "waiting", nextInMs: MINUTE_MS, pausesMs: [0] });
+    }
+    expect(await prune()).toBe(1);
+    await hosting.deleteWebhook({ ...platform.deed(), ...hooks.key, name: "named" });
+    expect(await prune()).toBe(1);
   });
 
   it("fail apart: one that fails is tried alone, then paused, and costs the others nothing", async (platform) => {
@@ -432,7 +475,7 @@ export function webhooksContract(it: It): void {
       await hooks.end(taskId);
     }
     const prune = (beforeMs: number) =>
-      hosting.pruneDeliveries({ nowMs, beforeMs, limit: 2, maxWaiting: 1 });
+      hosting.pruneDeliveries({ nowMs, beforeMs, limit: 2, maxWaiting: 3, maxWaitingFailed: 1 });
     expect(await prune(nowMs)).toBe(0);
     expect((await hosting.listWebhooks(hooks.key))[0]).toMatchObject({ disabled: undefined });
     const [taken] = await hooks.take({ perWebhook: 1 });
@@ -442,7 +485,14 @@ export function webhooksContract(it: It): void {
       { disabled: { reason: "more than 1 deliveries wait for it" } },
       { disabled: undefined },
     ]);
-    expect([await prune(nowMs + 1), await prune(nowMs + 1)]).toEqual([2, 1]);
+    await hosting.updateWebhook({ ...platform.deed(), ...hooks.key, name: "a", enabled: true });
+    await hooks.end("four");
+    expect(await prune(nowMs)).toBe(0);
+    expect((await hosting.listWebhooks(hooks.key))[0]).toMatchObject({
+      disabled: { reason: "more than 3 deliveries wait for it" },
+      failures: 0,
+    });
+    expect([await prune(nowMs + 1), await prune(nowMs + 1)]).toEqual([2, 2]);
     expect(await hooks.told()).toEqual([]);
   });
 

@@ -143,6 +143,8 @@ class Exchange implements AnswerListener {
   #stopStanding = (): void => {};
   /** The head of the answer has gone to the caller. */
   #isAnswered = false;
+  /** The caller takes no more for now. */
+  #isHeld = false;
   /** The server has said all. */
   #isWhole = false;
   /** The slot is given back. */
@@ -301,11 +303,19 @@ class Exchange implements AnswerListener {
   onData(chunk: Buffer): void {
     const { raw } = this.#options.reply;
     if (!raw.write(chunk)) {
-      const connection = this.#connection;
-      connection?.pause();
-      raw.once("drain", () => connection?.resume());
+      this.#connection?.pause();
+      if (!this.#isHeld) {
+        this.#isHeld = true;
+        raw.once("drain", this.#goOn);
+      }
     }
   }
+
+  /** The caller takes more. */
+  readonly #goOn = (): void => {
+    this.#isHeld = false;
+    this.#connection?.resume();
+  };
 
   onEnd(): void {
     if (!this.#isWhole) {
@@ -388,6 +398,10 @@ class Exchange implements AnswerListener {
   }
 
   #giveUp(fault: Error): void {
+    if (this.#isOver) {
+      // The connection may have the request of somebody else.
+      return;
+    }
     this.#begun.reject(fault);
     this.#connection?.destroy();
     this.#finish();
@@ -399,9 +413,10 @@ class Exchange implements AnswerListener {
       return;
     }
     this.#isOver = true;
-    const { req, slot } = this.#options;
+    const { req, reply, slot } = this.#options;
     clearTimeout(this.#timer);
     clearTimeout(this.#bodyTimer);
+    reply.raw.off("drain", this.#goOn);
     this.#stopStanding();
     slot.release();
     if (!hasUpgrade(req.raw)) {

@@ -31,14 +31,17 @@ const OTHERS: readonly (readonly [path: string, heading: string])[] = [
  */
 const STYLES = `(() => {
   const names = ["display", "position", "color", "backgroundColor", "fontFamily", "fontSize",
-    "fontWeight", "lineHeight", "textAlign", "whiteSpace", "listStyleType", "padding", "margin",
+    "fontWeight", "lineHeight", "textAlign", "whiteSpace", "listStyleType", "padding",
     "gap", "borderWidth", "borderColor", "borderRadius", "maxHeight", "overflow", "boxShadow"];
   const kindOf = (one) => one.localName + [...one.classList].map((name) => "." + name).join("");
   const kinds = {};
   for (const one of document.querySelectorAll("#root, #root *")) {
     const kind = [one.parentElement.parentElement, one.parentElement, one].map(kindOf).join(" > ");
     const style = getComputedStyle(one);
-    kinds[kind] ??= names.map((name) => name + ": " + style[name]).join("; ");
+    // Of margins not what auto has become, which depends on what is beside.
+    const map = one.computedStyleMap();
+    const margins = ["top", "right", "bottom", "left"].map((side) => map.get("margin-" + side));
+    kinds[kind] ??= names.map((name) => name + ": " + style[name]).join("; ") + "; " + margins;
   }
   return kinds;
 })()`;

@@ -25,8 +25,8 @@ const [, program = "", prints = ""] =
 
 const run = promisify(execFile);
 
-/** Sizes of the files of all packages without zod: 81 MB, which a disk with blocks of 4 KiB makes 94. */
-const MAX_INSTALLED_BYTES = 85_000_000;
+/** Sizes of the files of all packages without zod: 86 MB, of at most 90 that the large package may take. */
+const MAX_INSTALLED_BYTES = 88_000_000;
 
 let folder: string;
 let own: string;

@@ -114,6 +114,11 @@ const SCHEDULE: { readonly [field: string]: JsonSchema } = {
   },
 };
 
+/** A resource in the request that creates it: what it must have, and the form of its name. */
+const created = (resource: string, required: readonly string[]): JsonSchema => ({
+  allOf: [{ properties: { [resource]: { properties: { name: NAME }, required: [...required] } } }],
+});
+
 const VARIABLES: JsonSchema = { additionalProperties: { pattern: NO_NUL } };
 
 const CHECKED: { readonly [message: string]: { readonly [field: string]: JsonSchema } } = {
@@ -161,6 +166,8 @@ const CHECKED: { readonly [message: string]: { readonly [field: string]: JsonSch
       ],
     },
   },
+  CreateWebhookRequest: { "": created("webhook", ["name", "url"]) },
+  CreateScheduleRequest: { "": created("schedule", ["name", "endpoint", "cron"]) },
   SubmitTaskRequest: SCHEDULE,
   TaskCall: SCHEDULE,
   FederateRequest: { match: { items: { format: "selector" } } },

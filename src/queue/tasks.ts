@@ -19,7 +19,7 @@ import { type WatchedEvent, type WatchPosition, watchEvents } from "./events/wat
 import { readPieces, type StreamEvent } from "./pieces/reader.ts";
 import type { Changes } from "./waits/changes.ts";
 import { type FinishedTask, RecentTasks } from "./waits/recent-tasks.ts";
-import { waitFor } from "./waits/wait.ts";
+import { type WaitForOptions, waitFor } from "./waits/wait.ts";
 
 interface TasksOptions extends QueuePositionsOptions {
   readonly deploymentId: string;
@@ -153,26 +153,22 @@ export class Tasks {
 
   /** Waits until the task is `enough`; resolves with it, also when the time is over. */
   waitUntil(question: TaskQuestion, enough: (task: Task) => boolean): Promise<Task> {
-    return waitFor({
-      changes: this.#options.changes,
-      taskId: question.taskId,
-      waitMs: question.waitMs ?? 0,
-      signal: question.signal,
-      read: () => this.find(question),
-      enough,
-    });
+    return this.#wait(question, { read: () => this.find(question), enough });
   }
 
   #waitForEnd(question: TaskQuestion): Promise<Task> {
-    return waitFor({
-      changes: this.#options.changes,
-      taskId: question.taskId,
-      waitMs: question.waitMs ?? 0,
-      signal: question.signal,
+    return this.#wait(question, {
       endsOnly: true,
       read: () => this.#findState(question),
       enough: ({ status }) => isFinal(status),
     });
+  }
+
+  #wait(
+    { taskId, waitMs = 0, signal }: TaskQuestion,
+    until: Pick<WaitForOptions, "endsOnly" | "read" | "enough">,
+  ): Promise<Task> {
+    return waitFor({ changes: this.#options.changes, taskId, waitMs, signal, ...until });
   }
 
   /** A task has succeeded here: callers that wait for it are answered from memory. */

@@ -191,9 +191,7 @@ export interface Storage extends RestorableStorage, PieceStorage, LeaseStorage, 
    * another has taken it or the schedule has changed. A task that finds no room leaves the time to
    * be fired again, and what it was refused for in the schedule.
    */
-  fireSchedule(
-    parameters: Firing,
-  ): Promise<SubmitOutcome | { readonly outcome: "none" } | undefined>;
+  fireSchedule(parameters: Firing): Promise<Fired | undefined>;
 
   /** Returns one task; undefined when it does not exist or was pruned. */
   getTask(parameters: TaskKey): Promise<Task | undefined>;
@@ -416,6 +414,9 @@ export interface Firing {
     | { readonly outcome: "task"; readonly task: NewTask }
     | { readonly outcome: "skipped" | "missed" | "refused"; readonly message: string };
 }
+
+/** What became of a time that was taken: of its task, or `none` where it has none. */
+export type Fired = SubmitOutcome | { readonly outcome: "none" };
 
 export interface Survey {
   /** The next time of each of the deployments that has a schedule until then. */

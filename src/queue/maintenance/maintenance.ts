@@ -150,6 +150,7 @@ export class Maintenance implements AsyncDisposable {
       notifier?.publish({ kind: "queued", deploymentId, endpoint });
     }
   }
+
   /**
    * One extra pass that begins after this call. Resolves when the work that it
    * found has been started, not finished. Never rejects.

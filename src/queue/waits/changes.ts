@@ -60,8 +60,8 @@ export class Changes {
   }
 
   /** Tells local listeners alone: another node may have changed a task, or is told later. */
-  hear({ taskId, live = false }: Omit<Changed, "live"> & { readonly live?: boolean }): void {
-    this.#tell(taskId, undefined, live);
+  hear({ taskId, live }: Changed): void {
+    this.#tell(taskId, undefined, live === true);
   }
 
   /** The tasks that have listeners. */

@@ -4,7 +4,7 @@ import { shuttingDown } from "../../errors.ts";
 import type { Task } from "../../tasks/task.ts";
 import type { ChangeListener, Changes } from "./changes.ts";
 
-interface WaitForOptions {
+export interface WaitForOptions {
   readonly changes: Changes;
   readonly taskId: string;
   readonly waitMs: number;

@@ -219,8 +219,7 @@ export interface WebhookStorage {
 
   /**
    * Records what an attempt got, and what was sent. False, and nothing changes, where the claim is
-   * another's by now. A webhook that failed this many times in a row is paused: `pauseMs` says how
-   * long.
+   * another's by now. A webhook that fails is paused for as long as `pausesMs` says.
    */
   recordDelivery(
     parameters: DeploymentKey & {

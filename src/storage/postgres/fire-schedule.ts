@@ -1,15 +1,12 @@
 /** Fires a schedule: its time is taken and its task stored by one transaction. */
 import { correctTime, takeTime } from "../sql/hosting/schedules.ts";
-import type { Firing, SubmitOutcome } from "../storage.ts";
+import type { Fired, Firing } from "../storage.ts";
 import { correctedTime, takenTime } from "../stored.ts";
 import type { PostgresDatabase } from "./database.ts";
 import { run } from "./run-operation.ts";
 import { submitTasks } from "./submit.ts";
 
-export function fireSchedule(
-  db: PostgresDatabase,
-  firing: Firing,
-): Promise<SubmitOutcome | { readonly outcome: "none" } | undefined> {
+export function fireSchedule(db: PostgresDatabase, firing: Firing): Promise<Fired | undefined> {
   return db.transaction(async (session) => {
     if (!(await run(session, takeTime(takenTime(firing))))) {
       return undefined;

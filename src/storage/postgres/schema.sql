@@ -779,7 +779,7 @@ CREATE TABLE schedules (
   updated_by text COLLATE "C" NOT NULL,
   PRIMARY KEY (organization_id, deployment_id, name)
 );
-CREATE INDEX schedules_due ON schedules (deployment_id, next_at_ms) WHERE next_at_ms IS NOT NULL;
+CREATE INDEX schedules_due ON schedules (next_at_ms, deployment_id) WHERE next_at_ms IS NOT NULL;
 
 -- Counted up under the lock of the row, so that lines appear in their order.
 CREATE TABLE deployment_log_sequences (

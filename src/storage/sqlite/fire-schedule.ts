@@ -1,15 +1,12 @@
 /** Fires a schedule: its time is taken and its task stored by one transaction. */
 import { correctTime, takeTime } from "../sql/hosting/schedules.ts";
-import type { Firing, SubmitOutcome } from "../storage.ts";
+import type { Fired, Firing } from "../storage.ts";
 import { correctedTime, takenTime } from "../stored.ts";
 import type { SqliteDatabase } from "./database.ts";
 import { run } from "./run-operation.ts";
 import { submitTask } from "./submit.ts";
 
-export function fireSchedule(
-  db: SqliteDatabase,
-  firing: Firing,
-): SubmitOutcome | { readonly outcome: "none" } | undefined {
+export function fireSchedule(db: SqliteDatabase, firing: Firing): Fired | undefined {
   if (!run(db, takeTime(takenTime(firing)))) {
     return undefined;
   }

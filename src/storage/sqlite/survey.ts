@@ -13,6 +13,7 @@ export function survey(
       endpoint,
     })),
   );
+  const asked = new Set(deploymentIds);
   return {
     expiredLeases:
       db.get("SELECT 1 FROM leases WHERE expires_at_ms <= ? LIMIT 1", nowMs) !== undefined,
@@ -23,15 +24,7 @@ export function survey(
         nowMs,
       ) !== undefined,
     due,
-    schedules: deploymentIds.flatMap((deploymentId) => {
-      const next = db.get(
-        `SELECT min(next_at_ms) AS at_ms FROM schedules INDEXED BY schedules_due
-         WHERE deployment_id = ? AND next_at_ms IS NOT NULL AND next_at_ms <= ?`,
-        deploymentId,
-        untilMs,
-      );
-      return typeof next?.at_ms === "number" ? [{ deploymentId, nextAtMs: next.at_ms }] : [];
-    }),
+    schedules: nextTimes(db, untilMs).filter(({ deploymentId }) => asked.has(deploymentId)),
     suspects: due
       .map(({ deploymentId, endpoint }) => {
         const found = db.get(
@@ -46,4 +39,18 @@ export function survey(
       })
       .filter(({ count }) => count > 0),
   };
+}
+
+/** The next time of each deployment with a schedule until then, by one statement for all of them. */
+function nextTimes(db: SqliteDatabase, untilMs: number): Survey["schedules"] {
+  return db
+    .all(
+      `SELECT deployment_id, min(next_at_ms) AS next_at_ms FROM schedules INDEXED BY schedules_due
+       WHERE next_at_ms IS NOT NULL AND next_at_ms <= ? GROUP BY deployment_id`,
+      untilMs,
+    )
+    .map((row) => ({
+      deploymentId: String(row.deployment_id),
+      nextAtMs: Number(row.next_at_ms),
+    }));
 }

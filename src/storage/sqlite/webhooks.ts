@@ -4,8 +4,9 @@ import type { TaskKey } from "../storage.ts";
 import type { Statements } from "./rows.ts";
 
 /**
- * A cache of the deployments that have webhooks: the ends of all others ask nothing. Its owner
- * forgets it after each operation that changes webhooks, and with its other caches.
+ * A cache of the deployments that have webhooks: the ends of all others ask nothing. It is forgotten
+ * when a webhook is created, and with the other caches of the database. One whose webhooks are gone
+ * stays, which costs a statement for each end.
  */
 export class WebhookOwners {
   readonly #db: Statements;

@@ -18,7 +18,7 @@ import { type Operation, query } from "../operation.ts";
 /** Deliveries that wait are counted up to this many. */
 const MAX_COUNTED_WAITING = 1_000;
 
-/** The numbers by which both databases store how tasks end. */
+/** The numbers by which both databases store how tasks end, as in `stored.ts`. */
 const STATUS = { success: 3, failure: 4, cancelled: 5 } as const;
 
 const ENDS: readonly TaskEnd[] = ["success", "failure", "cancelled"];

@@ -2,6 +2,7 @@
 import pg from "pg";
 import { describe, expect, test } from "vitest";
 import { contract, expand } from "../../../src/storage/migration.ts";
+import { readSchema } from "../../../src/storage/postgres/migration/migrate.ts";
 import { MIGRATIONS } from "../../../src/storage/postgres/schema.ts";
 import type { PostgresStorage } from "../../../src/storage/postgres/storage.ts";
 import { Platform } from "../accounts/fixtures.ts";
@@ -120,5 +121,32 @@ describe("a node that only checks", () => {
     await startVersion(schema, NEXT);
     expect(await startVersion(schema, NEXT, { mode: "check" })).toBeUndefined();
     await (await checked())[Symbol.asyncDispose]();
+  });
+});
+
+describe("a node that waits for another one to make the schema", () => {
+  test("sees that it is there, in the transaction in which it has waited", async () => {
+    const schema = newSchema();
+    const url = await databaseUrl();
+    const [waits, makes] = [new pg.Client(url), new pg.Client(url)];
+    await Promise.all([waits.connect(), makes.connect()]);
+    const session = {
+      query: async ({ text }: { readonly text: string }, ...values: unknown[]) =>
+        (await waits.query(text, values)).rows,
+    };
+    const lock = `SELECT pg_advisory_xact_lock(hashtextextended('${schema}', 0))`;
+    try {
+      await makes.query(`BEGIN; ${lock}`);
+      expect(await readSchema(session, schema)).toEqual({ version: 0, applied: [] });
+      await waits.query("BEGIN");
+      const waiting = waits.query(lock);
+      await makes.query(
+        `CREATE SCHEMA ${schema}; CREATE TABLE ${schema}.schema_version AS SELECT 7 AS version; COMMIT`,
+      );
+      await waiting;
+      expect(await readSchema(session, schema)).toEqual({ version: 7, applied: [] });
+    } finally {
+      await Promise.all([waits.end(), makes.end()]);
+    }
   });
 });

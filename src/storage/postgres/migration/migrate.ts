@@ -61,8 +61,12 @@ export async function migrate(
       return undefined;
     }
     if (from === 0) {
-      const [there] = await session.query(statement("SELECT to_regnamespace($1) AS oid"), schema);
-      if (there?.oid === null) {
+      // IF NOT EXISTS asks for the right to create one all the same.
+      const there = await session.query(
+        statement("SELECT 1 AS there FROM pg_namespace WHERE nspname = lower($1)"),
+        schema,
+      );
+      if (there.length === 0) {
         await run(`CREATE SCHEMA ${schema}`);
       }
       await run("CREATE TABLE schema_version (version integer NOT NULL)");
@@ -80,17 +84,22 @@ export async function migrate(
   }, MIGRATION_TIMEOUT_MS);
 }
 
-/** What the database says of its schema; version 0 before the first. */
+/**
+ * What the database says of its schema; version 0 before the first. It reads the catalog, and not
+ * `to_regclass`, which answers from what the session knew before it waited for another node.
+ */
 export async function readSchema(
   session: Pick<Session, "query">,
   schema: string,
 ): Promise<SchemaState> {
   const [there] = await session.query(
     statement(
-      "SELECT to_regclass($1) IS NOT NULL AS counted, to_regclass($2) IS NOT NULL AS remembered",
+      `SELECT coalesce(bool_or(relname = 'schema_version'), false) AS counted,
+         coalesce(bool_or(relname = 'schema_migrations'), false) AS remembered
+       FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+       WHERE nspname = lower($1)`,
     ),
-    `${schema}.schema_version`,
-    `${schema}.schema_migrations`,
+    schema,
   );
   if (there?.counted !== true) {
     return { version: 0, applied: [] };

@@ -2,7 +2,6 @@
  * UploadFile: streams one file of an artifact into the blob store and verifies
  * its digest on the way. A file that does not match its header is swept.
  */
-
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { DeploymentService, UploadFileRequest } from "../../gen/tessera/v1/deployment_pb.js";
 import { ArtifactError } from "../artifacts/artifact-error.ts";

@@ -10,7 +10,6 @@
  * Builds are reproducible: nothing in the artifact depends on the service's path on
  * this machine, on the time of the build or on the user.
  */
-
 import { mkdtemp, realpath, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";

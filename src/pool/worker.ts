@@ -3,7 +3,6 @@
  * service and executes its calls. Where it runs, and by which protocol it is spoken
  * to, is known to who starts it only; `LocalWorker` is a process on this machine.
  */
-
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
 import type { ExecuteOptions, Execution, ExecutionListener } from "./calls/execution.ts";
 import type { MountAgent } from "./calls/mount-agents.ts";

@@ -28,6 +28,7 @@ const TRANSCODING = [
 /** What imports nothing: browsers and commands have it, too. */
 const SELF_CONTAINED = [
   "src/collections/exact-json.ts",
+  "src/collections/key-with.ts",
   "src/collections/nearest.ts",
   "src/collections/sizes.ts",
   "src/time/backoff.ts",

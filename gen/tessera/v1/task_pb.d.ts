@@ -724,9 +724,10 @@ export declare type SubmitTaskRequest = Message<"tessera.v1.SubmitTaskRequest"> 
   retention?: Duration | undefined;
 
   /**
-   * A webhook of the deployment, by name, that is told of the end, also if it is
-   * told of named tasks only; see WebhookService. It is not part of what an
-   * idempotency key stands for.
+   * The name of a webhook of the deployment, which gets a message when the task
+   * ends. A webhook with `named_only` gets messages of such tasks alone; see
+   * WebhookService. When a call is repeated with its idempotency key, the webhook
+   * of the first call counts.
    *
    * @generated from field: string webhook = 15;
    */
@@ -854,9 +855,10 @@ export declare type SubmitTaskRequestJson = {
   retention?: DurationJson;
 
   /**
-   * A webhook of the deployment, by name, that is told of the end, also if it is
-   * told of named tasks only; see WebhookService. It is not part of what an
-   * idempotency key stands for.
+   * The name of a webhook of the deployment, which gets a message when the task
+   * ends. A webhook with `named_only` gets messages of such tasks alone; see
+   * WebhookService. When a call is repeated with its idempotency key, the webhook
+   * of the first call counts.
    *
    * @generated from field: string webhook = 15;
    */

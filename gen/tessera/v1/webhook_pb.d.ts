@@ -562,7 +562,8 @@ export declare type CreateWebhookRequest = Message<"tessera.v1.CreateWebhookRequ
   deployment: string;
 
   /**
-   * Its name, address, and what it is told of; the other fields are not read.
+   * The webhook to create: its name, url, events, endpoint and named_only. Other
+   * fields are ignored.
    *
    * @generated from field: tessera.v1.Webhook webhook = 3;
    */
@@ -590,7 +591,8 @@ export declare type CreateWebhookRequestJson = {
   deployment?: string;
 
   /**
-   * Its name, address, and what it is told of; the other fields are not read.
+   * The webhook to create: its name, url, events, endpoint and named_only. Other
+   * fields are ignored.
    *
    * @generated from field: tessera.v1.Webhook webhook = 3;
    */

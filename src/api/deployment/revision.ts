@@ -1,5 +1,4 @@
 /** The methods of DeploymentService about revisions. */
-
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import type {

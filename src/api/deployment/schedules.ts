@@ -8,9 +8,11 @@ import {
   ScheduleSchema,
 } from "../../../gen/tessera/v1/schedule_pb.js";
 import { faultOfName } from "../../auth/names.ts";
+import { keyWith } from "../../collections/key-with.ts";
 import { type Problem, problem } from "../../errors.ts";
 import type { ServiceManifest } from "../../protocol/manifest.ts";
 import { faultsOfTimes, nextTime, nextTimes } from "../../queue/schedules/cron.ts";
+import { faultOfEndpoint } from "../../queue/schedules/firing.ts";
 import { ArgumentsReader } from "../../service/input/arguments.ts";
 import type {
   CatchUp,
@@ -28,20 +30,6 @@ export const MAX_SCHEDULES = 100;
 const MAX_SCHEDULE_ARGUMENTS_BYTES = 65_536;
 /** Next times of a schedule that are told. */
 const MAX_NEXT_TIMES = 5;
-
-const OVERLAPS = {
-  [ScheduleOverlap.UNSPECIFIED]: "skip",
-  [ScheduleOverlap.SKIP]: "skip",
-  [ScheduleOverlap.QUEUE]: "queue",
-  [ScheduleOverlap.REPLACE]: "replace",
-} as const satisfies Record<ScheduleOverlap, Overlap>;
-
-const CATCH_UPS = {
-  [ScheduleCatchUp.UNSPECIFIED]: "one",
-  [ScheduleCatchUp.NONE]: "none",
-  [ScheduleCatchUp.ONE]: "one",
-  [ScheduleCatchUp.ALL]: "all",
-} as const satisfies Record<ScheduleCatchUp, CatchUp>;
 
 const OVERLAP = {
   skip: ScheduleOverlap.SKIP,
@@ -91,8 +79,8 @@ export function toSchedule(
   return {
     ...{ name, endpoint, cron, timeZone, paused, nextAtMs },
     arguments: json,
-    overlap: OVERLAPS[message.overlap],
-    catchUp: CATCH_UPS[message.catchUp],
+    overlap: keyWith<Overlap, ScheduleOverlap>(OVERLAP, message.overlap) ?? "skip",
+    catchUp: keyWith<CatchUp, ScheduleCatchUp>(CATCH_UP, message.catchUp) ?? "one",
   };
 }
 
@@ -184,14 +172,11 @@ function problemOf(
   if (isStopped) {
     return "the deployment is stopped";
   }
-  const endpoint = service?.endpoints.find((one) => one.name === name);
-  if (endpoint === undefined) {
-    return `the newest revision has no endpoint ${name}`;
-  }
-  if (endpoint.kind !== "task") {
-    return `endpoint ${name} is an api in the newest revision, which is not queued`;
-  }
-  return last?.outcome === "refused" ? last.message : "";
+  const fault = faultOfEndpoint(
+    name,
+    service?.endpoints.find((one) => one.name === name),
+  );
+  return fault ?? (last?.outcome === "refused" ? last.message : "");
 }
 
 /** The error for a deployment that would have too many schedules. */

@@ -1,5 +1,4 @@
 /** ModelService: models of an organization, pushed, listed, read and deleted. */
-
 import { create } from "@bufbuild/protobuf";
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";

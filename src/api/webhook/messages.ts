@@ -6,6 +6,7 @@ import {
   WebhookEvent,
   type WebhookSchema,
 } from "../../../gen/tessera/v1/webhook_pb.js";
+import { keyWith } from "../../collections/key-with.ts";
 import type {
   DeliveryRecord,
   DeliveryState,
@@ -36,7 +37,7 @@ export function endsOf(events: readonly WebhookEvent[]): readonly TaskEnd[] {
 
 /** The state of a filter; undefined for any. */
 export function stateOf(asked: WebhookDeliveryState): DeliveryState | undefined {
-  return (Object.keys(STATES) as DeliveryState[]).find((state) => STATES[state] === asked);
+  return keyWith<DeliveryState, WebhookDeliveryState>(STATES, asked);
 }
 
 export function toWebhookMessage(

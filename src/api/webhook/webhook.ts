@@ -17,6 +17,7 @@ import {
   rotated,
   secretsText,
 } from "../../hosting/webhooks/signature.ts";
+import { targetOf } from "../../pool/egress/dial-url.ts";
 import { EgressPolicy } from "../../pool/egress/policy.ts";
 import { EgressRefusedError } from "../../pool/egress/refusals.ts";
 import { deed, memberOf, type Sources } from "../../server/rpc/engine/caller.ts";
@@ -46,10 +47,7 @@ interface WebhookServiceOptions extends Sources {
 
 export function webhookService(options: WebhookServiceOptions): ServiceImpl<typeof WebhookService> {
   const { accounts, hosting, keys, now, newId } = options;
-  const policy = new EgressPolicy({
-    network: { access: "open", hosts: [] },
-    allowed: options.allowedEgress,
-  });
+  const policy = EgressPolicy.ofPlatform(options.allowedEgress);
 
   /** The deployment of a request, and who asks. Throws DEPLOYMENT_NOT_FOUND. */
   const find = async (name: string, ctx: Pick<HandlerContext, "values">) => {
@@ -231,13 +229,12 @@ function faultOfAddress(text: string, policy: EgressPolicy): string | undefined 
   if (url.username !== "" || url.password !== "" || url.hash !== "") {
     return "must have no name, no password and no fragment: receivers know messages by their signature";
   }
-  const host = url.hostname.replace(/^\[|\]$/g, "");
-  const port = Number(url.port) || (url.protocol === "https:" ? 443 : 80);
+  const asked = targetOf(url);
   try {
-    const admitted = policy.admit({ host, port });
+    const admitted = policy.admit(asked);
     return admitted.kind === "address"
-      ? policy.addressFault({ host, port }, admitted.address)
-      : policy.nameFault({ host, port });
+      ? policy.addressFault(asked, admitted.address)
+      : policy.nameFault(asked);
   } catch (err) {
     if (err instanceof EgressRefusedError) {
       return err.message;

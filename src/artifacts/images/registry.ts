@@ -171,7 +171,7 @@ function loopbackOf(registry: string, allowed: readonly string[]): string | unde
     return undefined;
   }
   const port = Number(digits);
-  const policy = new EgressPolicy({ network: { access: "open", hosts: [] }, allowed });
+  const policy = EgressPolicy.ofPlatform(allowed);
   const address = parseAddress(host === "localhost" ? "127.0.0.1" : host);
   const fault = address && policy.addressFault({ host, port }, address);
   if (fault !== undefined) {

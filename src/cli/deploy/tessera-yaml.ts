@@ -6,7 +6,7 @@
 import { readFile, stat } from "node:fs/promises";
 import type { JsonObject, MessageInitShape } from "@bufbuild/protobuf";
 import { isMap, isScalar, isSeq, LineCounter, type Node, parseDocument, type YAMLMap } from "yaml";
-import { ScheduleCatchUp, ScheduleOverlap, type ScheduleSchema } from "../../client/index.ts";
+import type { ScheduleSchema } from "../../client/index.ts";
 import {
   faultOfLabel,
   type GivenSettings,
@@ -19,6 +19,7 @@ import {
 import { CliError, ExitCode, usageError } from "../failure.ts";
 import { MAX_TESSERA_YAML_BYTES } from "../here.ts";
 import { plain } from "../plain.ts";
+import { CATCH_UPS, OVERLAPS } from "../schedule/words.ts";
 
 /** The parsed file; paths are relative to it. */
 export interface TesseraFile {
@@ -67,17 +68,6 @@ export interface GivenModels {
 
 const KEYS = ["service", "name", "authorization", ...SETTINGS.map(({ key }) => key)];
 const LISTS = ["secrets", "include", "packages", "image", "models", "schedules"] as const;
-/** What a schedule may say for overlap and catch_up, with what it means. */
-const OVERLAPS = {
-  skip: ScheduleOverlap.SKIP,
-  queue: ScheduleOverlap.QUEUE,
-  replace: ScheduleOverlap.REPLACE,
-};
-const CATCH_UPS = {
-  none: ScheduleCatchUp.NONE,
-  one: ScheduleCatchUp.ONE,
-  all: ScheduleCatchUp.ALL,
-};
 /** What a schedule may say. */
 const SCHEDULE = [
   ...["endpoint", "cron", "time_zone", "arguments", "overlap", "catch_up", "paused"],

@@ -1,5 +1,4 @@
 /** Formats deployments for people. */
-
 import {
   type Deployment,
   type DeploymentEndpoint,

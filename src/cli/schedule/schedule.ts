@@ -5,12 +5,13 @@ import {
   type ListSchedulesResponse,
   ListSchedulesResponseSchema,
   type Schedule,
-  ScheduleCatchUp,
+  type ScheduleCatchUp,
   ScheduleOutcome,
-  ScheduleOverlap,
+  type ScheduleOverlap,
   ScheduleSchema,
   TaskSchema,
 } from "../../client/index.ts";
+import { keyWith } from "../../collections/key-with.ts";
 import { ARGUMENTS_NOTE, readArguments } from "../call/arguments.ts";
 import {
   type CallFlags,
@@ -25,20 +26,10 @@ import {
 import { usageError } from "../failure.ts";
 import { fields, moment } from "../output.ts";
 import { type Table, table } from "../table.ts";
+import { CATCH_UPS, OVERLAPS } from "./words.ts";
 
 const DEPLOYMENT = ["<deployment>", "the deployment's name"] as const;
 const SCHEDULE = ["<schedule>", "the schedule's name"] as const;
-
-const OVERLAPS = {
-  skip: ScheduleOverlap.SKIP,
-  queue: ScheduleOverlap.QUEUE,
-  replace: ScheduleOverlap.REPLACE,
-} as const;
-const CATCH_UPS = {
-  none: ScheduleCatchUp.NONE,
-  one: ScheduleCatchUp.ONE,
-  all: ScheduleCatchUp.ALL,
-} as const;
 
 interface ScheduleFlags extends CallFlags {
   readonly calls?: string;
@@ -270,16 +261,12 @@ function scheduleText(schedule: Schedule): string {
     ["Arguments", JSON.stringify(schedule.arguments ?? {})],
     ["Times", `${cron} in ${timeZone}`],
     ["Next", paused ? "paused" : nextTimes.map((time) => moment(time)).join(", ")],
-    ["Overlap", wordOf(OVERLAPS, overlap)],
-    ["Catches up", wordOf(CATCH_UPS, catchUp)],
+    ["Overlap", keyWith<string, ScheduleOverlap>(OVERLAPS, overlap) ?? ""],
+    ["Catches up", keyWith<string, ScheduleCatchUp>(CATCH_UPS, catchUp) ?? ""],
     ["Last", lastOf(schedule)],
     ["Last task", schedule.lastTaskId],
     ["Problem", problem],
   ]);
-}
-
-function wordOf(words: Readonly<Record<string, number>>, value: number): string {
-  return Object.entries(words).find(([, each]) => each === value)?.[0] ?? "";
 }
 
 function lastOf({ last }: Schedule): string {

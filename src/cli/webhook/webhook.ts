@@ -14,6 +14,7 @@ import {
   type WebhookWithSecret,
   WebhookWithSecretSchema,
 } from "../../client/index.ts";
+import { keyWith } from "../../collections/key-with.ts";
 import {
   type CallFlags,
   type CloudActions,
@@ -350,7 +351,7 @@ function stateText({ disabled, disabledReason, pausedUntil, failures }: Webhook)
 }
 
 function eventText(event: WebhookEvent): string {
-  return Object.keys(EVENTS).find((name) => EVENTS[name] === event) ?? "webhook.test";
+  return keyWith(EVENTS, event) ?? "webhook.test";
 }
 
 function deliveryTable({ deliveries }: { readonly deliveries: readonly WebhookDelivery[] }): Table {

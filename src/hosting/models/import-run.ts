@@ -8,7 +8,6 @@
  * import, by its digest at the source, is not fetched at all. Each file is proven as a whole, by
  * what its source says of it, before the version is ready.
  */
-
 import { createHash } from "node:crypto";
 import { ByteReader } from "../../artifacts/bytes.ts";
 import { createModelIndex } from "../../artifacts/model-index.ts";

@@ -24,10 +24,7 @@ export function modelSources(
 ): ModelSource[] {
   const { host, protocol, port } = new URL(modelHub);
   const mirror = port === "" ? `${host}:${protocol === "https:" ? 443 : 80}` : host;
-  const policy = new EgressPolicy({
-    network: { access: "open", hosts: [] },
-    allowed: [...allowedEgress, mirror],
-  });
+  const policy = EgressPolicy.ofPlatform([...allowedEgress, mirror]);
   return [
     huggingFace({ hubUrl: modelHub, policy }),
     webFile(policy),

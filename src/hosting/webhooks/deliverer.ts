@@ -13,7 +13,6 @@
  * - One webhook has at most eight deliveries under way here, and one organization three quarters of
  *   what the node does at a time.
  */
-
 import type { ChangeFeed } from "../../auth/change-feed.ts";
 import { type KeyRing, webhookContext } from "../../auth/keys.ts";
 import { SharedBound } from "../../collections/shared-bound.ts";
@@ -102,10 +101,7 @@ export class Deliverer implements AsyncDisposable {
   constructor(options: DelivererOptions) {
     const { changes, log, allowedEgress } = options;
     this.#options = options;
-    this.#policy = new EgressPolicy({
-      network: { access: "open", hosts: [] },
-      allowed: allowedEgress,
-    });
+    this.#policy = EgressPolicy.ofPlatform(allowedEgress);
     const failed = (err: unknown): void =>
       log.error({ err }, "the deliveries of webhooks could not be read");
     this.#timers = [

@@ -3,7 +3,6 @@
  * the worker's scratch folder, to which the worker connects when it is asked to, and hands the
  * connection to that server as one that was accepted.
  */
-
 import { createServer, type Server } from "node:net";
 import { join } from "node:path";
 import type { MountManifest } from "../../protocol/manifest.ts";

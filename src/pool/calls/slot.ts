@@ -1,5 +1,4 @@
 /** Slots: the right to run one call of an endpoint in a worker, and how many a worker has. */
-
 import type { EndpointManifest } from "../../protocol/manifest.ts";
 import { isMountName } from "../../service/mounts.ts";
 import type { ExecuteOptions, Execution, ExecutionListener } from "./execution.ts";

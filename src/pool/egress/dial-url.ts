@@ -17,9 +17,7 @@ interface DialUrlOptions extends DialOptions {
  */
 export async function dialUrl(url: URL, options: DialUrlOptions): Promise<Socket> {
   const { signal, idleMs, ...dialing } = options;
-  const isTls = url.protocol === "https:";
-  const host = url.hostname.replace(/^\[|\]$/g, "");
-  const port = Number(url.port) || (isTls ? 443 : 80);
+  const { host, port } = targetOf(url);
   const connecting = dial({ host, port }, dialing);
   const socket = await raceAbort(connecting, signal).catch((err: unknown) => {
     connecting.then(
@@ -28,7 +26,7 @@ export async function dialUrl(url: URL, options: DialUrlOptions): Promise<Socket
     );
     throw err;
   });
-  if (!isTls) {
+  if (url.protocol !== "https:") {
     // A request listens to it, and sets none for a socket that it did not make.
     return socket.setTimeout(idleMs);
   }
@@ -50,4 +48,15 @@ export async function dialUrl(url: URL, options: DialUrlOptions): Promise<Socket
   } finally {
     signal.removeEventListener("abort", leave);
   }
+}
+
+/** The host of a URL, an IPv6 address without its brackets, and its port, or that of its protocol. */
+export function targetOf({ hostname, port, protocol }: URL): {
+  readonly host: string;
+  readonly port: number;
+} {
+  return {
+    host: hostname.replace(/^\[|\]$/g, ""),
+    port: Number(port) || (protocol === "https:" ? 443 : 80),
+  };
 }

@@ -63,6 +63,11 @@ export class EgressPolicy {
     this.#ownAddresses = ownAddresses;
   }
 
+  /** What the platform itself reaches: all that is public, and what the operator allows. */
+  static ofPlatform(allowed: readonly string[]): EgressPolicy {
+    return new EgressPolicy({ network: { access: "open", hosts: [] }, allowed });
+  }
+
   /**
    * The first gate. A name is resolved only if it passes, because a query carries
    * data outward as well. Throws an `EgressRefusedError`.

@@ -15,7 +15,6 @@
  * A call ends exactly once here. A result is acknowledged when its end is recorded, and may come
  * several times until then; one of a call that has ended already is acknowledged as stale.
  */
-
 import type { EndpointManifest, MountManifest, ServiceManifest } from "../../protocol/manifest.ts";
 import type { Call, Chunk, NodeMessage } from "../../protocol/messages.ts";
 import { isMountName } from "../../service/mounts.ts";

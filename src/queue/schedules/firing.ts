@@ -254,15 +254,26 @@ function firstToFire(schedule: ScheduleRecord, nowMs: number): number | undefine
   }
 }
 
+/** Why schedules cannot call an endpoint of the newest revision; undefined where they can. */
+export function faultOfEndpoint(
+  name: string,
+  manifest: Pick<EndpointManifest, "kind"> | undefined,
+): string | undefined {
+  if (manifest === undefined) {
+    return `the newest revision has no endpoint ${name}`;
+  }
+  return manifest.kind === "task"
+    ? undefined
+    : `endpoint ${name} is an api in the newest revision, which is not queued`;
+}
+
 function refusalOf(
   { endpoint, arguments: json }: ScheduleRecord,
   found: FoundEndpoint | undefined,
 ): string | undefined {
-  if (found === undefined) {
-    return `the newest revision has no endpoint ${endpoint}`;
-  }
-  if (found.manifest.kind !== "task") {
-    return `endpoint ${endpoint} is an api in the newest revision, which is not queued`;
+  const missing = faultOfEndpoint(endpoint, found?.manifest);
+  if (found === undefined || missing !== undefined) {
+    return missing;
   }
   const fault = found.reader.faultOf({ json, files: [] });
   return fault === undefined

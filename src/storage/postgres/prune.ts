@@ -1,5 +1,4 @@
 /** Deletion of expired finished tasks, and of the tasks of deleted deployments. */
-
 import { untold } from "../sql/hosting/webhooks.ts";
 import type { Storage } from "../storage.ts";
 import { detached } from "./blobs.ts";

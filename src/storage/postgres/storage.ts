@@ -6,7 +6,6 @@
  * large payloads or many tasks have their own batches, each a transaction of
  * several statements, so that small calls do not wait behind them.
  */
-
 import type { Payload } from "../../protocol/messages.ts";
 import { RESULT_GONE } from "../../tasks/failure.ts";
 import type { Task } from "../../tasks/task.ts";

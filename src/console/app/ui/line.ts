@@ -1,5 +1,4 @@
 /** A line of a chart, and its numbers from those of an answer. */
-
 import type { MetricSeriesJson } from "../../../../gen/tessera/v1/metrics_pb.js";
 import type { Format } from "./quantity.ts";
 

@@ -10,6 +10,7 @@ import type { Backends } from "./backends.ts";
 import { CONTENDERS, type Running, versionOf } from "./contenders.ts";
 import type { LoadResult } from "./load.ts";
 import { cpuSecondsOf, load } from "./program.ts";
+import { rotate } from "./rotate.ts";
 import { figure, median, table } from "./table.ts";
 
 export interface LifecycleOptions {
@@ -155,11 +156,6 @@ async function versions(
       `Postgres ${(await backends.postgres()).version}`,
   ];
   return [...packages, ...databases.filter(Boolean)].join(", ");
-}
-
-function rotate<Item>(items: readonly Item[], by: number): Item[] {
-  const at = by % (items.length || 1);
-  return [...items.slice(at), ...items.slice(0, at)];
 }
 
 function reason(err: unknown): string {

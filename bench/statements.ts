@@ -17,6 +17,7 @@ import { createIdSource } from "../src/tasks/id.ts";
 import type { Task } from "../src/tasks/task.ts";
 import { CountingProxy } from "../test/storage/postgres/counting-proxy.ts";
 import type { Backends } from "./backends.ts";
+import { rotate } from "./rotate.ts";
 import { figure, median, table } from "./table.ts";
 
 export interface StatementsOptions {
@@ -287,9 +288,4 @@ class Floor implements Contender {
   [Symbol.asyncDispose](): Promise<void> {
     return this.#pool.end();
   }
-}
-
-function rotate<Item>(items: readonly Item[], by: number): Item[] {
-  const at = by % (items.length || 1);
-  return [...items.slice(at), ...items.slice(0, at)];
 }

@@ -30,6 +30,9 @@ export const bytes: Format = (value) => {
   return `${digits(value / size)} ${multiple}`;
 };
 
+/** A part of a whole, from 0 to 1, in two digits that count. */
+export const percent: Format = (part) => `${Number((part * 100).toPrecision(2))} %`;
+
 const SYMBOLS: Readonly<Record<string, string>> = {
   milliseconds: "ms",
   percent: "%",

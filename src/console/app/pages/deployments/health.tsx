@@ -8,7 +8,7 @@ import { durationMs, statsIn, taskStatsOf } from "../../api/task-stats.ts";
 import { duration } from "../../ui/duration.ts";
 import { highest, numbersOf, totalOf } from "../../ui/line.ts";
 import { Numbers } from "../../ui/numbers.tsx";
-import { count, seconds } from "../../ui/quantity.ts";
+import { count, percent, seconds } from "../../ui/quantity.ts";
 import { RANGES } from "../../ui/time-range.ts";
 
 const METRICS = ["METRIC_CALLS", "METRIC_CALL_ERRORS", "METRIC_CALL_SECONDS"] as const;
@@ -36,7 +36,7 @@ export function Health({ name }: { readonly name: string }) {
           name: "Errors (1 h)",
           value: measured ? count(errors) : "–",
           isBad: errors > 0,
-          ...(errors > 0 && { note: `${Number((part * 100).toPrecision(2))} % of calls` }),
+          ...(errors > 0 && { note: `${percent(part)} of calls` }),
         },
         { name: "Peak p95 (1 h)", value: calls > 0 ? p95 : "none" },
         {

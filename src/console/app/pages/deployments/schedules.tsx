@@ -1,10 +1,9 @@
 /** The schedules of a deployment: when each calls, what became of its last time, and what keeps it. */
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { Link, useNavigate } from "@tanstack/react-router";
+import { useQuery } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import type { DeploymentJson } from "../../../../../gen/tessera/v1/deployment_pb.js";
 import type { ScheduleJson } from "../../../../../gen/tessera/v1/schedule_pb.js";
-import { messageOf } from "../../api/errors.ts";
 import { schedules, schedulesOf } from "../../api/schedules.ts";
 import { useOrganization } from "../../api/session.ts";
 import { Button } from "../../ui/button.tsx";
@@ -14,9 +13,11 @@ import { Menu } from "../../ui/menu.tsx";
 import { Status } from "../../ui/status.tsx";
 import { Time } from "../../ui/time.tsx";
 import { useToast } from "../../ui/toasts.tsx";
+import { TaskLink } from "../tasks/task-link.tsx";
 import { DeploymentFrame, useDeploymentName } from "./frame.tsx";
 import { ScheduleForm } from "./schedule-form.tsx";
 import { ScheduleTimes } from "./schedule-times.tsx";
+import { useAct } from "./use-act.ts";
 import "./settings.css";
 
 type Asked =
@@ -32,23 +33,11 @@ export function Schedules() {
 }
 
 function Registered({ of: { endpoints = [] } }: { readonly of: DeploymentJson }) {
-  const organization = useOrganization();
-  const deployment = useDeploymentName();
-  const queryClient = useQueryClient();
+  const { organization, deployment, readAgain, act } = useAct("schedules");
   const navigate = useNavigate();
   const toast = useToast();
   const { data: found = [], isPending } = useQuery(schedulesOf(organization, deployment));
   const [asked, setAsked] = useState<Asked>();
-  const readAgain = () =>
-    queryClient.invalidateQueries({ queryKey: ["schedules", organization, deployment] });
-  const { mutate: act } = useMutation({
-    mutationFn: async ({ run }: { run(): Promise<unknown>; readonly said: string }) => run(),
-    onSuccess: (_answer, { said }) => {
-      toast(said);
-      void readAgain();
-    },
-    onError: (err) => toast(messageOf(err)),
-  });
   const close = () => {
     setAsked(undefined);
     void readAgain();
@@ -222,15 +211,7 @@ function Last({ of: { last, lastTaskId } }: { readonly of: ScheduleJson }) {
   const outcome = OUTCOMES[last?.outcome ?? ""];
   return (
     <>
-      {lastTaskId && (
-        <Link
-          to="/o/$organization/deployments/$deployment/tasks/$task"
-          params={{ organization, deployment, task: lastTaskId }}
-          title={lastTaskId}
-        >
-          <code>{lastTaskId.slice(-12)}</code>
-        </Link>
-      )}
+      {lastTaskId && <TaskLink name={{ organization, deployment, taskId: lastTaskId }} />}
       {last?.time !== undefined && (
         <span className="secondary">
           {outcome} <Time at={last.time} />

@@ -1,13 +1,11 @@
 /** The webhooks of a deployment, and what they were told with what they answered. */
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
+import { useQuery } from "@tanstack/react-query";
 import { useRef, useState } from "react";
 import type {
   WebhookDeliveryJson,
   WebhookJson,
   WebhookWithSecretJson,
 } from "../../../../../gen/tessera/v1/webhook_pb.js";
-import { messageOf } from "../../api/errors.ts";
 import { useOrganization } from "../../api/session.ts";
 import { answerOf, deliveriesOf, webhooks, webhooksOf } from "../../api/webhooks.ts";
 import { Button } from "../../ui/button.tsx";
@@ -20,8 +18,9 @@ import { Menu } from "../../ui/menu.tsx";
 import { Notice } from "../../ui/notice.tsx";
 import { Status } from "../../ui/status.tsx";
 import { Time } from "../../ui/time.tsx";
-import { useToast } from "../../ui/toasts.tsx";
+import { TaskLink } from "../tasks/task-link.tsx";
 import { DeploymentFrame, useDeploymentName } from "./frame.tsx";
+import { useAct } from "./use-act.ts";
 import "./settings.css";
 
 type Asked =
@@ -42,31 +41,11 @@ export function Webhooks() {
   );
 }
 
-/** Acts on a webhook of the deployment, says so, and has the page read again. */
-function useAct() {
-  const organization = useOrganization();
-  const deployment = useDeploymentName();
-  const queryClient = useQueryClient();
-  const toast = useToast();
-  const readAgain = () =>
-    Promise.all(
-      ["webhooks", "webhook-deliveries"].map((kind) =>
-        queryClient.invalidateQueries({ queryKey: [kind, organization, deployment] }),
-      ),
-    );
-  const { mutate } = useMutation({
-    mutationFn: async ({ run }: { run(): Promise<unknown>; readonly said: string }) => run(),
-    onSuccess: (_answer, { said }) => {
-      toast(said);
-      void readAgain();
-    },
-    onError: (err) => toast(messageOf(err)),
-  });
-  return { organization, deployment, readAgain, act: mutate };
-}
+/** Acts on a webhook of the deployment, and has them read again with their deliveries. */
+const useWebhookAct = () => useAct("webhooks", "webhook-deliveries");
 
 function Registered() {
-  const { organization, deployment, readAgain, act } = useAct();
+  const { organization, deployment, readAgain, act } = useWebhookAct();
   const { data: found = [], isPending } = useQuery(webhooksOf(organization, deployment));
   const [asked, setAsked] = useState<Asked>();
   const close = () => {
@@ -270,7 +249,7 @@ function DeliveryState({ of: { state, attempts = 0 } }: { readonly of: WebhookDe
 }
 
 function Deliveries() {
-  const { organization, deployment, act } = useAct();
+  const { organization, deployment, act } = useWebhookAct();
   const { data: found = [] } = useQuery(deliveriesOf(organization, deployment));
   if (found.length === 0) {
     return null;
@@ -287,17 +266,7 @@ function Deliveries() {
             name: "Of",
             cell: ({ taskId, webhook }) => (
               <>
-                {taskId ? (
-                  <Link
-                    to="/o/$organization/deployments/$deployment/tasks/$task"
-                    params={{ organization, deployment, task: taskId }}
-                    title={taskId}
-                  >
-                    <code>{taskId.slice(-12)}</code>
-                  </Link>
-                ) : (
-                  "a test"
-                )}
+                {taskId ? <TaskLink name={{ organization, deployment, taskId }} /> : "a test"}
                 <span className="secondary">to {webhook || "a deleted webhook"}</span>
               </>
             ),

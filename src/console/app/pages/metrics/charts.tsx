@@ -6,7 +6,7 @@ import type {
 } from "../../../../../gen/tessera/v1/metrics_pb.js";
 import type { AskedMetrics } from "../../api/metrics.ts";
 import { highest, type Line, latest, numbersOf, totalOf } from "../../ui/line.ts";
-import { bytes, count, type Format, perMinute, seconds } from "../../ui/quantity.ts";
+import { bytes, count, type Format, percent, perMinute, seconds } from "../../ui/quantity.ts";
 import { Chart, type ChartNumber } from "./chart.tsx";
 import type { Plotted } from "./plot.ts";
 
@@ -179,8 +179,7 @@ export function Charts({ charts, measured, ...rest }: ChartsProps) {
 const rounded: Format = (value) => count(Math.round(value * 10) / 10);
 
 /** A part of a whole, such as `0.4 %`. */
-const shareOf = (part: number, whole: number): string =>
-  `${Number(((part / Math.max(whole, 1)) * 100).toPrecision(2))} %`;
+const shareOf = (part: number, whole: number): string => percent(part / Math.max(whole, 1));
 
 function valuesOf(
   all: readonly MetricSeriesJson[],

@@ -13,16 +13,17 @@ import { loaded } from "../../api/loaded.ts";
 import { titleOf, useOrganization, usePerson } from "../../api/session.ts";
 import { durationMs, statsIn, taskStatsOf } from "../../api/task-stats.ts";
 import { useDeployments } from "../../api/use-deployments.ts";
-import { type FailedCalls, useFailedCalls } from "../../api/use-failed-calls.ts";
 import { counted } from "../../ui/counted.ts";
 import { duration } from "../../ui/duration.ts";
 import { Loading } from "../../ui/loading.tsx";
 import { Notice } from "../../ui/notice.tsx";
 import { Page } from "../../ui/page.tsx";
+import { percent } from "../../ui/quantity.ts";
 import { Status } from "../../ui/status.tsx";
 import { StreamStatus } from "../../ui/stream-status.tsx";
 import { DeploymentState } from "../deployments/state.tsx";
 import { FirstSteps } from "./first-steps.tsx";
+import { useFailedCalls } from "./use-failed-calls.ts";
 import "./task-numbers.css";
 
 /** Of calls that failed, this share is worth more than a warning. */
@@ -190,7 +191,8 @@ interface Concern {
   readonly deployment: DeploymentJson;
   readonly isUnwell: boolean;
   readonly failed: number;
-  readonly calls: FailedCalls | undefined;
+  /** Of calls, from 0 to 1; undefined where none failed. */
+  readonly failedShare: number | undefined;
   /** Undefined while no task waits for long. */
   readonly waitedMs: number | undefined;
 }
@@ -202,12 +204,12 @@ function Attention({
   readonly deployments: readonly DeploymentJson[];
   readonly stats: GetTaskStatsResponseJson;
 }) {
-  const calls = useFailedCalls(deployments.map(({ name = "" }) => name));
+  const failedCalls = useFailedCalls(deployments.map(({ name = "" }) => name));
   const concerns = deployments
-    .map((deployment) => concernOf(deployment, stats, calls))
+    .map((deployment) => concernOf(deployment, stats, failedCalls))
     .filter(
-      ({ isUnwell, failed, calls: of, waitedMs }) =>
-        isUnwell || failed > 0 || of !== undefined || waitedMs !== undefined,
+      ({ isUnwell, failed, failedShare, waitedMs }) =>
+        isUnwell || failed > 0 || failedShare !== undefined || waitedMs !== undefined,
     );
   if (concerns.length === 0) {
     return <p className="secondary">Nothing: all deployments run well.</p>;
@@ -224,17 +226,21 @@ function Attention({
   );
 }
 
-const isBad = ({ deployment: { status }, failed, calls }: Concern): boolean =>
-  status === "DEPLOYMENT_STATUS_FAILED" || failed > 0 || (calls?.share ?? 0) >= MIN_BAD_SHARE;
+const isBad = ({ deployment: { status }, failed, failedShare }: Concern): boolean =>
+  status === "DEPLOYMENT_STATUS_FAILED" || failed > 0 || (failedShare ?? 0) >= MIN_BAD_SHARE;
 
-function Why({ concern: { deployment, isUnwell, failed, calls, waitedMs } }: { concern: Concern }) {
+function Why({
+  concern: { deployment, isUnwell, failed, failedShare, waitedMs },
+}: {
+  concern: Concern;
+}) {
   const params = { organization: useOrganization(), deployment: deployment.name ?? "" };
   return (
     <span className="row-why">
       {isUnwell && <DeploymentState deployment={deployment} />}
-      {calls !== undefined && (
+      {failedShare !== undefined && (
         <Link to="/o/$organization/deployments/$deployment/metrics" params={params}>
-          {shareText(calls.share)} of calls failed in the last hour
+          {percent(failedShare)} of calls failed in the last hour
         </Link>
       )}
       {failed > 0 && (
@@ -259,12 +265,10 @@ function Why({ concern: { deployment, isUnwell, failed, calls, waitedMs } }: { c
   );
 }
 
-const shareText = (share: number): string => `${Number((share * 100).toPrecision(2))} %`;
-
 function concernOf(
   deployment: DeploymentJson,
   all: GetTaskStatsResponseJson,
-  calls: ReadonlyMap<string, FailedCalls>,
+  failedCalls: ReadonlyMap<string, number>,
 ): Concern {
   const { status, name = "" } = deployment;
   const { failed = 0, oldestQueuedAge } = statsIn(all, name);
@@ -273,7 +277,7 @@ function concernOf(
     deployment,
     isUnwell: status === "DEPLOYMENT_STATUS_FAILED" || status === "DEPLOYMENT_STATUS_DEGRADED",
     failed,
-    calls: calls.get(name),
+    failedShare: failedCalls.get(name),
     waitedMs: waitedMs > LONG_WAIT_MS ? waitedMs : undefined,
   };
 }

@@ -1,13 +1,9 @@
-/** Which deployments answered calls with errors in the last hour. */
+/** Of the deployments that answered calls with errors in the last hour, the share of those calls. */
 import { useQueries } from "@tanstack/react-query";
-import type { QueryMetricsResponseJson } from "../../../../gen/tessera/v1/metrics_pb.js";
-import { metrics } from "./clients.ts";
-import { useOrganization } from "./session.ts";
-
-export interface FailedCalls {
-  /** Of all calls, from 0 to 1. */
-  readonly share: number;
-}
+import type { QueryMetricsResponseJson } from "../../../../../gen/tessera/v1/metrics_pb.js";
+import { metrics } from "../../api/clients.ts";
+import { useOrganization } from "../../api/session.ts";
+import { numbersOf } from "../../ui/line.ts";
 
 /** Deployments that are asked about: an answer is of one, and a page of all asks for many. */
 const MAX_ASKED = 30;
@@ -16,7 +12,8 @@ const REFRESH_MS = 30_000;
 /** All of an hour in steps of ten seconds: longer steps have nothing of the last minute. */
 const MAX_POINTS = 360;
 
-export function useFailedCalls(deployments: readonly string[]): ReadonlyMap<string, FailedCalls> {
+/** By the name of the deployment, from 0 to 1; those without an error are left out. */
+export function useFailedCalls(deployments: readonly string[]): ReadonlyMap<string, number> {
   const organization = useOrganization();
   const asked = deployments.slice(0, MAX_ASKED);
   const answers = useQueries({
@@ -36,17 +33,17 @@ export function useFailedCalls(deployments: readonly string[]): ReadonlyMap<stri
     })),
   });
   return new Map(
-    asked.flatMap((deployment, index): [string, FailedCalls][] => {
+    asked.flatMap((deployment, index): [string, number][] => {
       const { data } = answers[index] ?? {};
       const share = data === undefined ? 0 : sumOf(data, "call_errors") / sumOf(data, "calls");
-      return share > 0 ? [[deployment, { share }]] : [];
+      return share > 0 ? [[deployment, share]] : [];
     }),
   );
 }
 
-/** The sum of a series, in which what is not known is text. */
+/** The sum of a series, of what is known. */
 const sumOf = ({ series = [] }: QueryMetricsResponseJson, name: string): number =>
-  (series.find((one) => one.name === name && !one.custom)?.values ?? []).reduce<number>(
-    (sum, value) => sum + (Number.isFinite(Number(value)) ? Number(value) : 0),
+  numbersOf(series.find((one) => one.name === name && !one.custom)?.values).reduce<number>(
+    (sum, value) => sum + (value ?? 0),
     0,
   );

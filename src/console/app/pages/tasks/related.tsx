@@ -12,6 +12,7 @@ import {
 } from "../../api/tasks.ts";
 import { answerOf, deliveriesOfTask } from "../../api/webhooks.ts";
 import { counted } from "../../ui/counted.ts";
+import { TaskLink } from "./task-link.tsx";
 
 interface RelatedProps {
   readonly name: TaskName;
@@ -68,18 +69,6 @@ export function Told({ name, task }: RelatedProps) {
       webhook {webhook}: {state.replace("WEBHOOK_DELIVERY_STATE_", "").toLowerCase()}
     </Link>
   ));
-}
-
-function TaskLink({ name: { taskId, ...params } }: { readonly name: TaskName }) {
-  return (
-    <Link
-      to="/o/$organization/deployments/$deployment/tasks/$task"
-      params={{ ...params, task: taskId }}
-      title={taskId}
-    >
-      <code>{taskId.slice(-12)}</code>
-    </Link>
-  );
 }
 
 /** How many tasks failed with the same message in the last hour, with the way to them; nothing for none. */

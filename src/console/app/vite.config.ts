@@ -48,17 +48,13 @@ export default defineConfig(({ mode }) => {
             output: { entryFileNames: "assets/[name].js", assetFileNames: "assets/[name].[ext]" },
           }
         : {
-            // What every form is of is one file, and what every page: each costs a request and its headers.
+            // What every page loads is one file beside the first: each file costs a request and its headers.
             output: {
               codeSplitting: {
                 groups: [
                   {
-                    name: "form",
-                    test: /ui.(field|fields-form|form|notice)\.tsx$|api.sign-in\.ts$/,
-                  },
-                  {
-                    name: "list",
-                    test: /(ui.(data-table|menu|page|icon|time|status)|shell.(brand|keys)|tasks.state)\.tsx?$|(useLocation|useSuspenseInfiniteQuery|infiniteQueryObserver)\.js$/,
+                    name: "base",
+                    test: /ui.(field|fields-form|form|notice|data-table|menu|page|icon|time|status)\.tsx?$|shell.(brand|keys)\.tsx?$|tasks.state\.tsx$|api.(sign-in|tokens)\.ts$|(react-dom-client\.production|useLocation|useSuspenseInfiniteQuery|infiniteQueryObserver|infiniteQueryOptions)\.js$/,
                   },
                 ],
               },

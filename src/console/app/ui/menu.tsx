@@ -42,6 +42,7 @@ export function Menu({
       buttons[next]?.focus();
     }
   };
+  const first = items.find(({ isDisabled = false }) => !isDisabled);
   return (
     <>
       <button
@@ -66,29 +67,39 @@ export function Menu({
         onToggle={({ newState }) => {
           if (newState === "open") {
             place(menu.current, button.current);
-            (menu.current?.querySelector<HTMLElement>(ENABLED) ?? menu.current)?.focus();
           }
         }}
       >
-        {items.map(({ label: name, isDangerous, isDisabled, run }) => (
+        {items.map((item) => (
           <button
-            key={name}
+            key={item.label}
+            // The browser gives it the focus as it opens the menu: a key pressed at once is not lost.
+            ref={item === first ? focusFirst : undefined}
             type="button"
             role="menuitem"
-            disabled={isDisabled}
-            className={isDangerous ? "dangerous" : ""}
+            disabled={item.isDisabled}
+            className={item.isDangerous ? "dangerous" : ""}
             onClick={() => {
               menu.current?.hidePopover();
               button.current?.focus();
-              run();
+              item.run();
             }}
           >
-            {name}
+            {item.label}
           </button>
         ))}
       </div>
     </>
   );
+}
+
+/**
+ * Has the browser give the focus to this element when what it is in opens: React takes the
+ * attribute for a call at the first rendering.
+ */
+function focusFirst(element: HTMLElement | null) {
+  element?.setAttribute("autofocus", "");
+  return () => element?.removeAttribute("autofocus");
 }
 
 /** Puts the menu below its button, or above it where there is no room. */

@@ -148,7 +148,8 @@ describe.skipIf(skipped)(`the pages in a browser${skipped}`, () => {
 
     await click("ada@example.com");
     await click("Sign out");
-    await at("/sign-in");
+    // Not where a call that the end of the session refused leads at once: that page is left again.
+    await page.waitForURL((url) => url.pathname + url.search === "/sign-in");
     await using program = await waitingProgram();
     await open(program.path);
     await at("/sign-in");

@@ -33,6 +33,17 @@ describe("imports", () => {
     ).toEqual([]);
   });
 
+  it("name no package that is not shipped with the program, but in the console, which is built", () => {
+    const { dependencies, peerDependencies } = JSON.parse(read("package.json"));
+    const shipped = Object.keys({ ...dependencies, ...peerDependencies });
+    const found = imports
+      .filter((one) => isPackage(one) && !/^src\/console\/app\//.test(one.from))
+      // A name that is put in is in a text that the program writes.
+      .filter(({ to }) => !/^node:|\$/.test(to))
+      .filter(({ to }) => !shipped.some((name) => to === name || to.startsWith(`${name}/`)));
+    expect(found.map(describeImport)).toEqual([]);
+  });
+
   it("leave V8's serialization to nobody: what it reads can end a process", () => {
     const users = imports.filter(({ to }) => /^(?:node:)?v8$/.test(to));
     expect(users.map(({ from }) => from)).toEqual(["src/worker/restrict.ts"]);

@@ -10,7 +10,7 @@ import { randomUUID } from "node:crypto";
 import type { BigIntStats } from "node:fs";
 import { mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import * as z from "zod";
+import { Ajv2020 } from "ajv/dist/2020.js";
 
 const FILE_NAME = "digests.json";
 /** Files that are noted; the ones noted first are forgotten first. */
@@ -20,15 +20,26 @@ const MAX_NOTES_BYTES = 16 * 1024 ** 2;
 /** How long a file must have been as it is when it is read. */
 const SETTLED_MS = 60_000;
 
-const Notes = z.record(
-  z.string(),
-  z.object({
-    stamp: z.string(),
-    digests: z.record(z.string(), z.string().regex(/^[0-9a-f]{64}$/)),
-  }),
-);
+/** What is noted of a file, by its path: its state, and digests of its parts by their place. */
+type Notes = Record<
+  string,
+  { readonly stamp: string; readonly digests: Readonly<Record<string, string>> }
+>;
 
-type Notes = z.infer<typeof Notes>;
+const NOTES = {
+  type: "object",
+  additionalProperties: {
+    type: "object",
+    required: ["stamp", "digests"],
+    properties: {
+      stamp: { type: "string" },
+      digests: {
+        type: "object",
+        additionalProperties: { type: "string", pattern: "^[0-9a-f]{64}$" },
+      },
+    },
+  },
+};
 
 /** A part of a file on this machine; `end` is the first byte after it. */
 interface Part {
@@ -100,7 +111,8 @@ export class KnownDigests {
 async function readNotes(path: string): Promise<Notes> {
   try {
     const { size } = await stat(path);
-    return size > MAX_NOTES_BYTES ? {} : Notes.parse(JSON.parse(await readFile(path, "utf8")));
+    const notes: unknown = size > MAX_NOTES_BYTES ? {} : JSON.parse(await readFile(path, "utf8"));
+    return new Ajv2020().validate<Notes>(NOTES, notes) ? notes : {};
   } catch {
     return {};
   }

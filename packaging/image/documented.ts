@@ -68,6 +68,7 @@ export const NOT_IN_IMAGE: readonly (readonly [...Block, reason: string])[] = [
   ["docs/platform.md", "npx tessera admin setup", "the command of docs/install.md, which runs"],
   ["docs/platform.md", "npx tessera cloud login", "a person confirms it in a browser"],
   ["docs/platform.md", "TESSERA_SMTP_URL=", "needs a mail server"],
+  ["docs/deploy.md", "npx tessera deployment pause", "needs that deployment"],
   ["docs/deploy.md", "npx tessera secret set", "asks for a value in a terminal"],
   ["docs/schedules.md", "npx tessera", "needs a platform: test/e2e/cli/schedule.test.ts"],
   ["docs/calls.md", 'curl "http://localhost:3000/summarize_batch', "a minute later, by its delay"],

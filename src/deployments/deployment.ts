@@ -39,6 +39,8 @@ const ATTEMPTS_SETTLE_MS = 5_000;
 const FIRST_WORKER_MS = 120_000;
 /** How long tasks may be kept where no operator says less. */
 const MAX_RETENTION_MS = 365 * 86_400_000;
+/** What a task waits for whose endpoint is paused. */
+const PAUSED = "its endpoint is paused: tasks start when it is resumed";
 const LEASE_LOST = "its lease had expired";
 
 /** What begins with the first revision. */
@@ -305,6 +307,13 @@ export class Deployment implements AsyncDisposable {
     this.#rollout.resume(service, manifest);
   }
 
+  /** Endpoints were paused or resumed: claims tasks of all that are not. */
+  pausesChanged(): void {
+    if (this.#rollout.revision) {
+      this.#opened?.queue.serve(this.#rollout.revision.manifest);
+    }
+  }
+
   /** What serves is what is wanted: forgets a roll-out that failed. */
   stay(): void {
     this.#rollout.stay();
@@ -364,6 +373,8 @@ export class Deployment implements AsyncDisposable {
     const name = record?.name ?? `${organization}/${manifest.name}`;
     const deploymentId = record?.deploymentId ?? name;
     const metrics = counted?.metrics.deployment(this.#labelsOf(name, deploymentId));
+    const isPaused = (endpoint: string): boolean =>
+      this.#options.pausedEndpoints?.().some((one) => one.endpoint === endpoint) === true;
     this.#metrics = metrics;
     const queue = new Queue({
       ...this.#options,
@@ -377,8 +388,13 @@ export class Deployment implements AsyncDisposable {
       retention: () => ({ ownMs: this.#options.retentionMs?.() ?? 0, maxMs: this.maxRetentionMs }),
       slots: (endpoint) =>
         Math.max(pool.size, this.#scale?.max ?? workers) * (this.find(endpoint)?.concurrency ?? 0),
+      isPaused,
       awaited: (endpoint) =>
-        pool.serves({ name: endpoint }) ? undefined : pool.awaits?.endpoints.get(endpoint),
+        isPaused(endpoint)
+          ? PAUSED
+          : pool.serves({ name: endpoint })
+            ? undefined
+            : pool.awaits?.endpoints.get(endpoint),
       onStorage: (work, answers) => this.#onStorage(work, answers),
       onFull: () => scaling?.tasksWait(),
       onSchedule: (atMs) => schedules?.expect(atMs),

@@ -7,6 +7,7 @@ import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts"
 import type { HeldPieces } from "../queue/calls/piece-queue.ts";
 import type { Maintenance } from "../queue/maintenance/maintenance.ts";
 import type { ReaderThreads } from "../service/input/threads.ts";
+import type { PausedEndpoint } from "../storage/accounts/organizations.ts";
 import type { FileKeeper } from "../storage/files/keeper.ts";
 import type { Notifier } from "../storage/notifier.ts";
 import type { Storage } from "../storage/storage.ts";
@@ -48,6 +49,8 @@ export interface DeploymentOptions extends WorkersOptions, RolloutPolicy {
   readonly maxRetentionMs?: number;
   /** How long tasks are kept after their end. Default and 0: as their endpoints say. */
   readonly retentionMs?: () => number;
+  /** The endpoints whose tasks are not started. Default: none. */
+  readonly pausedEndpoints?: () => readonly PausedEndpoint[];
   /** Limit of callers that wait for tasks at a time. */
   readonly maxWaiting: number;
   /** The node's metrics, and the organization of the series. Default: nothing is counted. */

@@ -117,6 +117,7 @@ export function openNodeDeployment(
         workers: scale.min,
         scale,
         retentionMs: () => reconciler.record.settings.retentionMs,
+        pausedEndpoints: () => reconciler.record.pausedEndpoints,
         log,
         onOutput: (line, { workerId, revision = 0 }) =>
           lines.write({

@@ -23,6 +23,7 @@
  *
  * No failure ends the reconciler: the node reports failures as the status.
  */
+import { isDeepStrictEqual } from "node:util";
 import { EnvironmentError } from "../artifacts/environments/environment.ts";
 import type { Deployment } from "../deployments/deployment.ts";
 import { RevisionFailed } from "../deployments/rollout.ts";
@@ -188,7 +189,11 @@ export class Reconciler implements AsyncDisposable {
     const isOther = key !== keyOf(this.#record);
     // Who starts a deployment that was stopped wants it tried again.
     const isStarted = desiredState === "running" && this.#record.desiredState === "stopped";
+    const before = this.#record.pausedEndpoints;
     this.#record = record;
+    if (!isDeepStrictEqual(before, record.pausedEndpoints)) {
+      this.#deployment?.pausesChanged();
+    }
     if (isOther || isStarted) {
       this.#forgive();
       this.#options.onChange();

@@ -27,6 +27,8 @@ export interface QueueOptions extends Omit<StreamedAttemptsOptions, "changes"> {
   readonly slots: (endpoint: string) => number;
   /** The worker that an endpoint waits for, for people. Default: it waits for none. */
   readonly awaited?: (endpoint: string) => string | undefined;
+  /** Tasks of this endpoint are taken and not started. Default: none is paused. */
+  readonly isPaused?: (endpoint: string) => boolean;
   /** Undefined where a service has no revisions. */
   readonly revisions?: UnservedPolicy | undefined;
   /** Default: nothing is counted. */

@@ -164,6 +164,13 @@ export declare type Deployment = Message<"tessera.v1.Deployment"> & {
    * @generated from field: int32 observed_version = 20;
    */
   observedVersion: number;
+
+  /**
+   * The endpoints that are paused, by name; see PauseEndpoint. In answers only.
+   *
+   * @generated from field: repeated tessera.v1.PausedEndpoint paused_endpoints = 21;
+   */
+  pausedEndpoints: PausedEndpoint[];
 };
 
 /**
@@ -317,6 +324,13 @@ export declare type DeploymentJson = {
    * @generated from field: int32 observed_version = 20;
    */
   observedVersion?: number;
+
+  /**
+   * The endpoints that are paused, by name; see PauseEndpoint. In answers only.
+   *
+   * @generated from field: repeated tessera.v1.PausedEndpoint paused_endpoints = 21;
+   */
+  pausedEndpoints?: PausedEndpointJson[];
 };
 
 /**
@@ -324,6 +338,68 @@ export declare type DeploymentJson = {
  * Use `create(DeploymentSchema)` to create a new message.
  */
 export declare const DeploymentSchema: GenMessage<Deployment, {jsonType: DeploymentJson}>;
+
+/**
+ * PausedEndpoint is an endpoint whose tasks are taken and not started.
+ *
+ * @generated from message tessera.v1.PausedEndpoint
+ */
+export declare type PausedEndpoint = Message<"tessera.v1.PausedEndpoint"> & {
+  /**
+   * Its name. The newest revision may have none of that name.
+   *
+   * @generated from field: string endpoint = 1;
+   */
+  endpoint: string;
+
+  /**
+   * Since when.
+   *
+   * @generated from field: google.protobuf.Timestamp paused_at = 2;
+   */
+  pausedAt?: Timestamp | undefined;
+
+  /**
+   * Who paused it: an e-mail address, or `token <name>`.
+   *
+   * @generated from field: string paused_by = 3;
+   */
+  pausedBy: string;
+};
+
+/**
+ * PausedEndpoint is an endpoint whose tasks are taken and not started.
+ *
+ * @generated from message tessera.v1.PausedEndpoint
+ */
+export declare type PausedEndpointJson = {
+  /**
+   * Its name. The newest revision may have none of that name.
+   *
+   * @generated from field: string endpoint = 1;
+   */
+  endpoint?: string;
+
+  /**
+   * Since when.
+   *
+   * @generated from field: google.protobuf.Timestamp paused_at = 2;
+   */
+  pausedAt?: TimestampJson;
+
+  /**
+   * Who paused it: an e-mail address, or `token <name>`.
+   *
+   * @generated from field: string paused_by = 3;
+   */
+  pausedBy?: string;
+};
+
+/**
+ * Describes the message tessera.v1.PausedEndpoint.
+ * Use `create(PausedEndpointSchema)` to create a new message.
+ */
+export declare const PausedEndpointSchema: GenMessage<PausedEndpoint, {jsonType: PausedEndpointJson}>;
 
 /**
  * DeploymentPlacement is the share of a deployment on one node.
@@ -3199,6 +3275,130 @@ export declare type StartDeploymentRequestJson = {
 export declare const StartDeploymentRequestSchema: GenMessage<StartDeploymentRequest, {jsonType: StartDeploymentRequestJson}>;
 
 /**
+ * PauseEndpointRequest names an endpoint.
+ *
+ * @generated from message tessera.v1.PauseEndpointRequest
+ */
+export declare type PauseEndpointRequest = Message<"tessera.v1.PauseEndpointRequest"> & {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization: string;
+
+  /**
+   * The deployment's name.
+   *
+   * @generated from field: string deployment = 2;
+   */
+  deployment: string;
+
+  /**
+   * The task endpoint, or the path of a mounted server.
+   *
+   * @generated from field: string endpoint = 3;
+   */
+  endpoint: string;
+};
+
+/**
+ * PauseEndpointRequest names an endpoint.
+ *
+ * @generated from message tessera.v1.PauseEndpointRequest
+ */
+export declare type PauseEndpointRequestJson = {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization?: string;
+
+  /**
+   * The deployment's name.
+   *
+   * @generated from field: string deployment = 2;
+   */
+  deployment?: string;
+
+  /**
+   * The task endpoint, or the path of a mounted server.
+   *
+   * @generated from field: string endpoint = 3;
+   */
+  endpoint?: string;
+};
+
+/**
+ * Describes the message tessera.v1.PauseEndpointRequest.
+ * Use `create(PauseEndpointRequestSchema)` to create a new message.
+ */
+export declare const PauseEndpointRequestSchema: GenMessage<PauseEndpointRequest, {jsonType: PauseEndpointRequestJson}>;
+
+/**
+ * ResumeEndpointRequest names an endpoint.
+ *
+ * @generated from message tessera.v1.ResumeEndpointRequest
+ */
+export declare type ResumeEndpointRequest = Message<"tessera.v1.ResumeEndpointRequest"> & {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization: string;
+
+  /**
+   * The deployment's name.
+   *
+   * @generated from field: string deployment = 2;
+   */
+  deployment: string;
+
+  /**
+   * The endpoint, as `paused_endpoints` names it.
+   *
+   * @generated from field: string endpoint = 3;
+   */
+  endpoint: string;
+};
+
+/**
+ * ResumeEndpointRequest names an endpoint.
+ *
+ * @generated from message tessera.v1.ResumeEndpointRequest
+ */
+export declare type ResumeEndpointRequestJson = {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization?: string;
+
+  /**
+   * The deployment's name.
+   *
+   * @generated from field: string deployment = 2;
+   */
+  deployment?: string;
+
+  /**
+   * The endpoint, as `paused_endpoints` names it.
+   *
+   * @generated from field: string endpoint = 3;
+   */
+  endpoint?: string;
+};
+
+/**
+ * Describes the message tessera.v1.ResumeEndpointRequest.
+ * Use `create(ResumeEndpointRequestSchema)` to create a new message.
+ */
+export declare const ResumeEndpointRequestSchema: GenMessage<ResumeEndpointRequest, {jsonType: ResumeEndpointRequestJson}>;
+
+/**
  * ListWorkersRequest names a deployment.
  *
  * @generated from message tessera.v1.ListWorkersRequest
@@ -4411,6 +4611,41 @@ export declare const DeploymentService: GenService<{
   startDeployment: {
     methodKind: "unary";
     input: typeof StartDeploymentRequestSchema;
+    output: typeof DeploymentSchema;
+  },
+  /**
+   * PauseEndpoint pauses a task endpoint: calls are taken and stored as before,
+   * up to its queue limit, and none of its tasks starts, on whichever node, until
+   * ResumeEndpoint. What runs goes on; a task that fails and is to be tried again
+   * waits as well. Deadlines pass as before. The queued requests of a mounted
+   * server are paused under its path; its other requests are answered.
+   *
+   * The pause stands in `paused_endpoints`, and stays when a new revision is
+   * deployed, even one without the endpoint.
+   *
+   * Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND; ENDPOINT_NOT_FOUND and
+   * ENDPOINT_NOT_A_TASK for what the newest revision lacks or answers in the
+   * call), RESOURCE_EXHAUSTED (LIMIT_REACHED: 1,000 are paused).
+   *
+   * @generated from rpc tessera.v1.DeploymentService.PauseEndpoint
+   */
+  pauseEndpoint: {
+    methodKind: "unary";
+    input: typeof PauseEndpointRequestSchema;
+    output: typeof DeploymentSchema;
+  },
+  /**
+   * ResumeEndpoint ends the pause of an endpoint, also of one that the newest
+   * revision does not have. Its tasks start at once, those of the highest
+   * priority first.
+   *
+   * Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND).
+   *
+   * @generated from rpc tessera.v1.DeploymentService.ResumeEndpoint
+   */
+  resumeEndpoint: {
+    methodKind: "unary";
+    input: typeof ResumeEndpointRequestSchema;
     output: typeof DeploymentSchema;
   },
   /**

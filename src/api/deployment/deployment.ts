@@ -28,6 +28,9 @@ import { updateDeployment } from "./update.ts";
 import { watchDeployments } from "./watch.ts";
 import { type ListWorkersOptions, listWorkers } from "./workers.ts";
 
+/** Paused endpoints of a deployment: more than a service has, and those that revisions have dropped. */
+const MAX_PAUSED_ENDPOINTS = 1_000;
+
 export interface DeploymentServiceOptions
   extends Sources,
     DescribeOptions,
@@ -154,6 +157,41 @@ export function deploymentService(
       return setDesiredState("running", name, memberOf(ctx));
     },
 
+    async pauseEndpoint({ deployment: name, endpoint }, ctx) {
+      const member = memberOf(ctx);
+      const record = await findDeployment(accounts, member, name);
+      const paused = record.pausedEndpoints.some((one) => one.endpoint === endpoint);
+      if (!paused) {
+        await mustBeTask(record, endpoint);
+      }
+      const { organizationId, by } = member;
+      const limit = MAX_PAUSED_ENDPOINTS;
+      const wanted = { ...deed(by, options), organizationId, name, endpoint, limit };
+      const set = await hosting.pauseEndpoint(wanted);
+      switch (set.outcome) {
+        case "changed":
+          return describeOne(member, set.deployment);
+        case "not_found":
+          throw deploymentNotFound(name);
+        case "limit":
+          throw problem(
+            "LIMIT_REACHED",
+            `deployment ${name} has ${limit} paused endpoints: resume some first`,
+          );
+      }
+    },
+
+    async resumeEndpoint({ deployment: name, endpoint }, ctx) {
+      const { organizationId, by } = memberOf(ctx);
+      const set = isName(name)
+        ? await hosting.resumeEndpoint({ ...deed(by, options), organizationId, name, endpoint })
+        : ({ outcome: "not_found" } as const);
+      if (set.outcome === "not_found") {
+        throw deploymentNotFound(name);
+      }
+      return describeOne({ organizationId }, set.deployment);
+    },
+
     ...revisionHandlers(options, describeOne),
     uploadFile: uploadFile(options),
     watchDeployments: watchDeployments(accounts, describe),
@@ -162,6 +200,28 @@ export function deploymentService(
     getRevisionFile: getRevisionFile(options),
     listWorkers: listWorkers(options),
   };
+
+  /** Throws ENDPOINT_NOT_FOUND or ENDPOINT_NOT_A_TASK for what takes no tasks in the newest revision. */
+  async function mustBeTask(record: DeploymentRecord, endpoint: string): Promise<void> {
+    const { organizationId, name } = record;
+    const asked = { organizationId, deployments: [record], nowMs: options.now() };
+    const [state] = await hosting.describeDeployments(asked);
+    const { endpoints = [] } = state ?? {};
+    const found = endpoints.find((one) => one.name === endpoint);
+    if (found === undefined) {
+      const names = endpoints.map((one) => one.name).join(", ");
+      throw problem(
+        "ENDPOINT_NOT_FOUND",
+        `deployment ${name} has no endpoint ${JSON.stringify(endpoint)}; it has: ${names}`,
+      );
+    }
+    if (found.kind === "api") {
+      throw problem(
+        "ENDPOINT_NOT_A_TASK",
+        `endpoint ${endpoint} is an api, which has no queue to pause: stop the deployment to refuse its calls`,
+      );
+    }
+  }
 
   async function setDesiredState(
     desiredState: DeploymentRecord["desiredState"],

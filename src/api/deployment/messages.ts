@@ -52,6 +52,11 @@ export function toDeploymentMessage(
     endpoints: endpoints.map((each) => toEndpoint(each, record.settings)),
     version,
     observedVersion,
+    pausedEndpoints: record.pausedEndpoints.map(({ endpoint, pausedAtMs, pausedBy }) => ({
+      endpoint,
+      pausedAt: timestampFromMs(pausedAtMs),
+      pausedBy,
+    })),
     secretsWithheld: [...withheldSecrets],
     placements: placements.map((one) => ({
       node: one.nodeId,

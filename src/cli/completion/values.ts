@@ -78,7 +78,7 @@ function readerOf(place: ValuePlace): Read | undefined {
     case "--organization":
       return organizations;
     case "endpoint":
-      return endpoints;
+      return group === "deployment" ? deploymentEndpoints : endpoints;
     case "arguments":
       return group === "schedule" ? undefined : parameters;
     case "token":
@@ -150,6 +150,23 @@ async function endpoints(actions: CloudActions, place: ValuePlace): Promise<Comp
       word: name,
       about: description ?? (is_task ? "task" : "api"),
     }));
+}
+
+/** What of a deployment can be paused, or is. */
+async function deploymentEndpoints(
+  actions: CloudActions,
+  { flags, args, path }: ValuePlace,
+): Promise<CompletedWord[]> {
+  const { endpoints = [], paused_endpoints = [] } = await ask<PausableDeployment>(
+    actions,
+    `/api/v1/deployments/${encodeURIComponent(args[0] ?? "")}`,
+    ofOrganization(flags),
+  );
+  return path[1] === "resume"
+    ? paused_endpoints.map(({ endpoint }) => ({ word: endpoint, about: "paused" }))
+    : endpoints
+        .filter(({ kind }) => kind !== "api")
+        .map(({ name, kind }) => ({ word: name, about: kind }));
 }
 
 async function tasks(actions: CloudActions, { flags, args }: ValuePlace): Promise<CompletedWord[]> {
@@ -256,6 +273,11 @@ interface Named {
   readonly name: string;
   readonly display_name?: string;
   readonly status?: string;
+}
+
+interface PausableDeployment {
+  readonly endpoints?: readonly { readonly name: string; readonly kind: string }[];
+  readonly paused_endpoints?: readonly { readonly endpoint: string }[];
 }
 
 interface ListedTask {

@@ -17,7 +17,7 @@ import { confirmSecretsCommand } from "./confirm-secrets.ts";
 import { logsCommand } from "./logs.ts";
 import { metricsCommand } from "./metrics.ts";
 import { compareCommand, revisionsCommand, rollbackCommand } from "./revisions.ts";
-import { startCommand, stopCommand } from "./state.ts";
+import { pauseCommand, resumeCommand, startCommand, stopCommand } from "./state.ts";
 import { updateCommand } from "./update.ts";
 import { deploymentTable, NAME, showDeployment } from "./view.ts";
 import { watchCommand } from "./watch.ts";
@@ -38,6 +38,8 @@ export function deploymentCommand(actions: CloudActions): Command {
       confirmSecretsCommand(actions),
       stopCommand(actions),
       startCommand(actions),
+      pauseCommand(actions),
+      resumeCommand(actions),
       logsCommand(actions),
       metricsCommand(actions),
       deleteCommand(actions),

@@ -1,4 +1,4 @@
-/** `tessera deployment stop` and `start`, with waiting for the roll-out. */
+/** `tessera deployment stop` and `start`, with waiting for the roll-out, and `pause` and `resume`. */
 import type { Command } from "commander";
 import type { Deployment } from "../../client/index.ts";
 import {
@@ -49,6 +49,34 @@ export function startCommand(actions: CloudActions): Command {
         deployment: name,
       });
       await finishRollout(call, started, { wait });
+    },
+  });
+}
+
+const ENDPOINT = ["<endpoint>", "a task endpoint, or the path of a mounted server"] as const;
+
+export function pauseCommand(actions: CloudActions): Command {
+  return callCommand<CallFlags>("pause", actions, {
+    description: "Start no more tasks of an endpoint. Calls are taken and wait; what runs goes on.",
+    arguments: [NAME, ENDPOINT],
+    examples: ["tessera deployment pause summarizer summarize"],
+    run: async (call, _flags, [deployment = "", endpoint = ""]) => {
+      const { organization } = call;
+      const named = { organization, deployment, endpoint };
+      showDeployment(call, await call.client.deployments.pauseEndpoint(named));
+    },
+  });
+}
+
+export function resumeCommand(actions: CloudActions): Command {
+  return callCommand<CallFlags>("resume", actions, {
+    description: "Start the tasks of an endpoint again that was paused.",
+    arguments: [NAME, ENDPOINT],
+    examples: ["tessera deployment resume summarizer summarize"],
+    run: async (call, _flags, [deployment = "", endpoint = ""]) => {
+      const { organization } = call;
+      const named = { organization, deployment, endpoint };
+      showDeployment(call, await call.client.deployments.resumeEndpoint(named));
     },
   });
 }

@@ -6,6 +6,7 @@ import {
   DeploymentSchema,
   DeploymentStatus,
   EndpointKind,
+  type PausedEndpoint,
   type Revision,
 } from "../../client/index.ts";
 import { inUnits } from "../../collections/sizes.ts";
@@ -62,6 +63,7 @@ export function showDeployment(call: CommandRun, deployment: Deployment): void {
       ["secrets", settings?.secretNames.join(", ") ?? ""],
       ["withheld", shown.secretsWithheld.join(", ")],
       ["endpoints", endpoints.map((each) => endpointText(each, placeText(settings))).join(", ")],
+      ["paused", shown.pausedEndpoints.map((each) => pausedText(each, endpoints)).join(", ")],
       ["created", `${moment(createdAt)} by ${createdBy}`],
       ["changed", moment(shown.updatedAt)],
       ["id", shown.deploymentId],
@@ -157,6 +159,16 @@ export function workersText({ workers, settings }: Deployment): string {
 function endpointText(endpoint: DeploymentEndpoint, usual: string): string {
   const place = placeText(endpoint);
   return `${endpoint.name} (${[kindText(endpoint.kind), ...(place === usual ? [] : [place])].join(", ")})`;
+}
+
+/** `learn (since 2026-01-02 03:04:05 by ada@example.com)`; the revision may not have it any more. */
+function pausedText(
+  { endpoint, pausedAt, pausedBy }: PausedEndpoint,
+  endpoints: readonly DeploymentEndpoint[],
+): string {
+  const isThere = endpoints.some(({ name }) => name === endpoint);
+  const gone = isThere ? "" : ", not in the newest revision";
+  return plain(`${endpoint} (since ${moment(pausedAt)} by ${pausedBy}${gone})`);
 }
 
 /** `n1 (ready, 2 workers of revision 3)`. */

@@ -36,6 +36,8 @@ interface BacklogOptions extends DueTasksOptions {
   readonly pool: Pick<Pool, "reserveAll">;
   /** Default: nothing is counted. */
   readonly metrics?: Pick<DeploymentMetrics, "batchFormed"> | undefined;
+  /** Tasks of this endpoint are not started; the storage holds to it as well. Default: none is. */
+  readonly isPaused?: (endpoint: string) => boolean;
 }
 
 export class Backlog implements Disposable {
@@ -63,9 +65,9 @@ export class Backlog implements Disposable {
     return this.#waiting.size === 0;
   }
 
-  /** True for an endpoint that may have tasks waiting. */
+  /** True for an endpoint that may have tasks waiting, or is paused: what comes waits as well. */
   has(endpoint: string): boolean {
-    return this.#waiting.has(endpoint);
+    return this.#waiting.has(endpoint) || this.#isPaused(endpoint);
   }
 
   /** A task endpoint of the serving revision. */
@@ -118,7 +120,7 @@ export class Backlog implements Disposable {
 
   /** Tasks of the endpoint may be waiting. Ignores one that this revision lacks. */
   hint(endpoint: string): void {
-    if (this.find(endpoint)) {
+    if (this.find(endpoint) && !this.#isPaused(endpoint)) {
       this.#waiting.add(endpoint);
       this.#hinted.add(endpoint);
     }
@@ -130,6 +132,11 @@ export class Backlog implements Disposable {
     let gathering = 0;
     for (const name of this.#waiting) {
       const wait = this.#waits.get(name);
+      if (this.#isPaused(name)) {
+        // Every endpoint is served anew when one is resumed.
+        this.#waiting.delete(name);
+        continue;
+      }
       if (wait?.due === false) {
         gathering += 1;
         continue;
@@ -193,6 +200,10 @@ export class Backlog implements Disposable {
   [Symbol.dispose](): void {
     this.#due[Symbol.dispose]();
     this.#endWaits();
+  }
+
+  #isPaused(endpoint: string): boolean {
+    return this.#options.isPaused?.(endpoint) === true;
   }
 
   /** Tasks of any endpoint may be waiting, and wait for no others. */

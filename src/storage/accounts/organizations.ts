@@ -55,6 +55,13 @@ export type Openable = readonly string[] | undefined;
 
 export type DesiredState = "running" | "stopped";
 
+/** An endpoint whose tasks are not started. */
+export interface PausedEndpoint {
+  readonly endpoint: string;
+  readonly pausedAtMs: number;
+  readonly pausedBy: string;
+}
+
 export interface DeploymentRecord {
   readonly deploymentId: string;
   readonly organizationId: string;
@@ -77,6 +84,8 @@ export interface DeploymentRecord {
   readonly secretsSince: number;
   /** The version at which a secret was set or removed last; 0: none was. Workers start anew for it. */
   readonly secretsVersion: number;
+  /** By name; also those that the newest revision does not have. */
+  readonly pausedEndpoints: readonly PausedEndpoint[];
 }
 
 export interface AuditRecord {

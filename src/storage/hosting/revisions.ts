@@ -84,6 +84,11 @@ export interface DesiredDeployment extends DeploymentRecord {
 
 type NamedDeployment = { readonly organizationId: string; readonly name: string };
 
+type NamedEndpoint = NamedDeployment & { readonly endpoint: string };
+
+/** The deployment as it is now, also where the endpoint was paused, or was not, before. */
+type ChangedPause = { readonly outcome: "changed"; readonly deployment: DeploymentRecord };
+
 interface NewRevision {
   readonly outcome: "created";
   readonly deployment: DeploymentRecord;
@@ -164,6 +169,19 @@ export interface Revisions {
     | { readonly outcome: "changed"; readonly deployment: DeploymentRecord }
     | { readonly outcome: "not_found" | "no_revision" }
   >;
+
+  /**
+   * Pauses a task endpoint: nothing starts that was not claimed before, on whichever node, while
+   * submits are taken as before. `limit`: when the deployment has that many.
+   */
+  pauseEndpoint(
+    parameters: Deed & NamedEndpoint & { readonly limit: number },
+  ): Promise<ChangedPause | { readonly outcome: "not_found" | "limit" }>;
+
+  /** Resumes an endpoint, whether or not the newest revision has it. */
+  resumeEndpoint(
+    parameters: Deed & NamedEndpoint,
+  ): Promise<ChangedPause | { readonly outcome: "not_found" }>;
 
   /** Lists revisions, newest first; `after` is a revision. */
   listRevisions(

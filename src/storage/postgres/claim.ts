@@ -3,6 +3,7 @@
  * that have become due.
  */
 import type { DueCount } from "../queues.ts";
+import { isPaused } from "../sql/hosting/pauses.ts";
 import type { ClaimedTask, Storage } from "../storage.ts";
 import { readPayload } from "./payloads.ts";
 import { columnsOf, LIVE_COLUMNS, toTask } from "./rows.ts";
@@ -42,7 +43,8 @@ const claimOf = (name: string, chosen: "suspect" | "NOT suspect") =>
    ), picked AS MATERIALIZED (
      SELECT wants.endpoint, ready.*, row_number() OVER (
        PARTITION BY wants.endpoint ORDER BY priority DESC, run_at_ms, task_id) AS place
-     FROM (SELECT endpoint, sum(wanted) AS wanted FROM given GROUP BY endpoint) AS wants
+     FROM (SELECT endpoint, sum(wanted) AS wanted FROM given
+       WHERE NOT ${isPaused("$1", "given.endpoint")} GROUP BY endpoint) AS wants
      CROSS JOIN LATERAL (
        SELECT deployment_id, task_id, priority, run_at_ms FROM live_tasks
        WHERE deployment_id = $1 AND live_tasks.endpoint = wants.endpoint
@@ -118,7 +120,8 @@ const DUE = prepared(
        SELECT endpoint, queued FROM queue_counts WHERE deployment_id = $1
        UNION ALL
        SELECT endpoint, queued FROM queue_count_deltas WHERE deployment_id = $1
-     ) AS counted GROUP BY endpoint HAVING sum(queued) > 0)
+     ) AS counted WHERE NOT ${isPaused("$1", "counted.endpoint")}
+     GROUP BY endpoint HAVING sum(queued) > 0)
    SELECT endpoint, least($3, (
        SELECT count(*) FROM (
          SELECT FROM live_tasks

@@ -10,6 +10,7 @@
  * A queue's limit is compared with a count that other nodes may be changing.
  * Together they can exceed it by what they submit at that moment.
  */
+import { isPaused } from "../sql/hosting/pauses.ts";
 import type { NewTask, SubmitOutcome } from "../storage.ts";
 import { asStored, keyHeldBy, previewOf } from "../stored.ts";
 import { countedAs } from "./counts.ts";
@@ -40,12 +41,14 @@ const GIVEN_COLUMNS = `deployment_id, task_id, endpoint, status, priority, run_a
      arguments_preview, webhook`;
 
 /**
- * Inserts a task as claimed only under an open lease (of `$1`). The lease is locked until
+ * Inserts a task as claimed only under an open lease (of `$1`), and not while its endpoint is
+ * paused. The lease is locked until
  * the end of the transaction: a transaction that closes it waits and then sees
  * the attempt.
  */
 const OPEN = `SELECT lease_id FROM leases WHERE lease_id = ANY ($1::text[]) FOR KEY SHARE`;
-const IS_ABLE = "(lease_id IS NULL OR lease_id IN (SELECT lease_id FROM open))";
+const IS_ABLE = `(lease_id IS NULL OR (lease_id IN (SELECT lease_id FROM open)
+     AND NOT ${isPaused("given.deployment_id", "given.endpoint")}))`;
 
 /** SQL that stores the tasks of `source`, a FROM clause. */
 const stores = (source: string, key: string) => `
@@ -196,8 +199,8 @@ async function submitRound(
     if (there) {
       outcomes[index] = { outcome: "stored", task: there };
     } else {
-      // The lease is gone, so the task has to wait in the queue, or its key was just
-      // used.
+      // The lease is gone or the endpoint paused, so the task has to wait in the queue, or its key
+      // was just used.
       const { leaseId: _gone, ...waiting } = task;
       again.push({ index, task: waiting });
     }

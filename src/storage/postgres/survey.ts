@@ -1,3 +1,4 @@
+import { isPaused } from "../sql/hosting/pauses.ts";
 import type { Storage, Survey } from "../storage.ts";
 import { type LeaseTime, NOW_MS } from "./leases.ts";
 import { hasExpired } from "./node-session.ts";
@@ -13,7 +14,8 @@ const SURVEY = prepared(
        UNION ALL
        SELECT deployment_id, endpoint, queued FROM queue_count_deltas
        WHERE deployment_id = ANY ($3)
-     ) AS counted GROUP BY deployment_id, endpoint HAVING sum(queued) > 0)
+     ) AS counted WHERE NOT ${isPaused("counted.deployment_id", "counted.endpoint")}
+     GROUP BY deployment_id, endpoint HAVING sum(queued) > 0)
    SELECT 'due' AS found, waiting.deployment_id, waiting.endpoint, 1 AS count
    FROM waiting CROSS JOIN LATERAL (
      (SELECT FROM live_tasks
@@ -31,6 +33,7 @@ const SURVEY = prepared(
    SELECT 'suspect', deployment_id, endpoint, count(*) FROM live_tasks
    WHERE suspect AND status = ${STATUS.ready} AND deployment_id = ANY ($3)
      AND (start_by_ms IS NULL OR start_by_ms > $2)
+     AND NOT ${isPaused("live_tasks.deployment_id", "live_tasks.endpoint")}
    GROUP BY deployment_id, endpoint
    UNION ALL
    SELECT 'expired', NULL, NULL, NULL

@@ -34,7 +34,7 @@ export function claimTasks(
     }
   }
   return claims.flatMap(({ endpoint, leaseId, limit }) => {
-    if (!isLeaseOpen(db, leaseId)) {
+    if (!isLeaseOpen(db, leaseId) || db.pausedEndpoints.has(deploymentId, endpoint)) {
       return [];
     }
     const rows = db.all(
@@ -127,7 +127,11 @@ export function countDue(
   db: SqliteDatabase,
   { deploymentId, nowMs, limit }: Parameters<Storage["countDue"]>[0],
 ): DueCount[] {
-  const waiting = db.counts.list(deploymentId).filter(({ queued }) => queued > 0);
+  const waiting = db.counts
+    .list(deploymentId)
+    .filter(
+      ({ endpoint, queued }) => queued > 0 && !db.pausedEndpoints.has(deploymentId, endpoint),
+    );
   const counted = waiting.map(({ endpoint }) => {
     const ready = db.get(
       `SELECT count(*) AS due FROM (

@@ -4,6 +4,7 @@ import type { Migrated } from "../migration.ts";
 import { QueueCounts } from "./counts.ts";
 import { LiveTasks } from "./live-tasks.ts";
 import { migrate, type SqliteMigrationOptions } from "./migration/migrate.ts";
+import { PausedEndpoints } from "./paused-endpoints.ts";
 import type { SqliteRow, Statements } from "./rows.ts";
 import { WebhookOwners } from "./webhooks.ts";
 
@@ -24,6 +25,7 @@ export class SqliteDatabase implements Statements {
   readonly counts: QueueCounts;
   readonly live = new LiveTasks();
   readonly webhookOwners = new WebhookOwners(this);
+  readonly pausedEndpoints = new PausedEndpoints(this);
   /** A cache of which leases are open, for one transaction. */
   readonly openLeases = new Map<string, boolean>();
   /** `PRAGMA data_version`; it changes when another connection has changed the file. */
@@ -100,6 +102,7 @@ export class SqliteDatabase implements Statements {
     this.counts.forget();
     this.live.forgetAll();
     this.webhookOwners.forget();
+    this.pausedEndpoints.forget();
   }
 
   #prepare(sql: string): StatementSync {

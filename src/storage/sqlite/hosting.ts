@@ -11,4 +11,12 @@ export const hostingOperations: Runnable<HostingStorage> = {
     db.webhookOwners.forget();
     return operations.createWebhook(db, parameters);
   },
+  pauseEndpoint(db, parameters) {
+    db.pausedEndpoints.forget();
+    return operations.pauseEndpoint(db, parameters);
+  },
+  resumeEndpoint(db, parameters) {
+    db.pausedEndpoints.forget();
+    return operations.resumeEndpoint(db, parameters);
+  },
 };

@@ -707,6 +707,16 @@ CREATE TABLE schedules (
 );
 CREATE INDEX schedules_due ON schedules (next_at_ms, deployment_id) WHERE next_at_ms IS NOT NULL;
 
+-- Endpoints whose tasks nobody claims until they are resumed.
+CREATE TABLE paused_endpoints (
+  organization_id text NOT NULL,
+  deployment_id text NOT NULL,
+  endpoint text NOT NULL,
+  paused_at_ms bigint NOT NULL,
+  paused_by text NOT NULL,
+  PRIMARY KEY (deployment_id, endpoint)
+) WITHOUT ROWID;
+
 -- Counted up under the lock of the row, so that lines appear in their order.
 CREATE TABLE deployment_log_sequences (
   organization_id text NOT NULL,

@@ -38,7 +38,10 @@ export function submitTask(
   if (task.webhook !== undefined && !hasWebhook(db, deploymentId, task.webhook)) {
     return { outcome: "webhook_unknown" };
   }
-  const claimed = task.leaseId !== undefined && isLeaseOpen(db, task.leaseId);
+  const claimed =
+    task.leaseId !== undefined &&
+    isLeaseOpen(db, task.leaseId) &&
+    !db.pausedEndpoints.has(deploymentId, endpoint);
   const queued = db.counts.queued(deploymentId, endpoint);
   if (!claimed && queued >= task.queueLimit) {
     const stored = readTask(db, task);

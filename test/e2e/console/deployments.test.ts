@@ -88,6 +88,32 @@ describe.skipIf(skipped)(`deployments and people in the console${skipped}`, () =
     await state.getByText("ready", { exact: true }).waitFor();
   });
 
+  it("have endpoints that are paused and resumed, also those that are gone, by keyboard", async () => {
+    const { deployments } = world.client;
+    await deployments.pauseEndpoint({ deployment: "echo", endpoint: "work" });
+    await world.deployed("echo", await artifact("echo", { "work: task(": "worked: task(" }));
+    await using person = await ConsoleBrowser.open(browser, world.platform, { email: ADMIN });
+    const { page } = person;
+    await person.go("/o/acme/deployments/echo");
+    const rows = page.locator(".endpoint-rows > li");
+    await rows.filter({ hasText: "not in the newest revision" }).getByText("paused").waitFor();
+    await page.getByRole("button", { name: /^Pause.*worked$/ }).press("Enter");
+    await rows
+      .filter({ hasText: /^worked/ })
+      .getByText(`by ${ADMIN}`)
+      .waitFor();
+    await person.isSound();
+    for (const endpoint of ["work", "worked"]) {
+      await page
+        .getByRole("button", { name: new RegExp(`^Resume.*: ${endpoint}$`) })
+        .press("Enter");
+      await page.getByText(`${endpoint} is resumed`).waitFor();
+    }
+    await page.getByRole("button", { name: /^Pause.*worked$/ }).waitFor();
+    await expect.poll(() => rows.getByText("paused", { exact: true }).count()).toBe(0);
+    await world.deployed("echo", await artifact("echo", REVISED), { source: SOURCE });
+  });
+
   it("are set going by first steps, with ticks for those that are done", async () => {
     await using person = await ConsoleBrowser.open(browser, world.platform, { email: ADMIN });
     const { page } = person;

@@ -66,6 +66,11 @@ export const NOT_RUN: readonly (readonly [...Block, reason: string])[] = [
     "npx tessera secret set",
     "asks for a value in a terminal: test/e2e/cli/secret.test.ts",
   ],
+  [
+    "docs/deploy.md",
+    "npx tessera deployment pause",
+    "needs that deployment: other tests do the same",
+  ],
   ["docs/deploy.md", "npx tessera token create gpu-1", "needs a machine with that name and label"],
   ["CONTRIBUTING.md", "npm ci ", "they are what CI and contributors run"],
   ["CONTRIBUTING.md", "TESSERA_FUZZ_SECONDS", "an hour; CI runs a minute of it"],

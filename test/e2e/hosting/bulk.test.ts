@@ -77,6 +77,35 @@ describe.each(DATABASES)("many tasks of an organization on %s", (_, options) => 
     expect(await list("record", TaskStatus.CANCELLED)).toHaveLength(1);
   });
 
+  it("wait while their endpoint is paused, through a deploy, and start when it is resumed", async () => {
+    const { deployments, tasks } = client;
+    const named = { deployment: "tape", endpoint: "still" };
+    for (const [endpoint, message] of [
+      ["letGo", "is an api"],
+      ["loud", "has no endpoint"],
+    ] as const) {
+      const refused = deployments.pauseEndpoint({ ...named, endpoint });
+      await expect(refused).rejects.toThrow(message);
+    }
+    const paused = await deployments.pauseEndpoint(named);
+    expect(paused.pausedEndpoints).toMatchObject([{ endpoint: "still" }]);
+    const submit = (endpoint: string, seconds = 0n) =>
+      tasks.submitTask({ deployment, endpoint, wait: { seconds, nanos: 0 } });
+    const first = (await submit("still")).task;
+    expect(first).toMatchObject({ status: TaskStatus.QUEUED });
+    expect(first?.waitsFor).toContain("paused");
+    await world.deployed("tape", await artifact("tape"));
+    await submit("still");
+    // One of another endpoint comes after them and ends; they have not begun.
+    expect((await submit("label", 20n)).task?.status).toBe(TaskStatus.SUCCESS);
+    expect(await list("still", TaskStatus.QUEUED)).toHaveLength(2);
+    expect((await deployments.resumeEndpoint(named)).pausedEndpoints).toEqual([]);
+    await until(
+      () => list("still", TaskStatus.SUCCESS),
+      ({ length }) => length === 2,
+    );
+  });
+
   it("that failed are retried, and once with one key however often the call is repeated", async () => {
     for (let number = 0; number < 3; number++) {
       await client.tasks.submitTask({ deployment, endpoint: "hiss" });

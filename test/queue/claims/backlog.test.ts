@@ -9,7 +9,7 @@ import { openSqlite } from "../../storage/sqlite/databases.ts";
 import { LOG } from "../queues.ts";
 
 /** A backlog that serves one endpoint, and workers with this many free slots each. */
-async function serving(free: Readonly<Record<string, number>>) {
+async function serving(free: Readonly<Record<string, number>>, isPaused = () => false) {
   const storage = await openSqlite(":memory:");
   const slots = Object.entries(free).flatMap(([workerId, count]) =>
     Array.from({ length: count }, () => ({ workerId, endpoint: ENDPOINT }) as Slot),
@@ -20,6 +20,7 @@ async function serving(free: Readonly<Record<string, number>>) {
       storage,
       log: LOG,
       now: Date.now,
+      isPaused,
       pool: { reserveAll: (_, limit) => slots.slice(0, limit) },
     },
     () => {},
@@ -52,6 +53,18 @@ it("asks for none where no slot is free, and says that tasks may be waiting", as
   await using begun = await serving({});
   expect(begun.backlog.reserve()).toMatchObject({ claims: [], isShort: true });
   expect(begun.backlog.has(ENDPOINT)).toBe(true);
+});
+
+it("asks for none of a paused endpoint, whose submits have to wait, until it is served anew", async () => {
+  let paused = true;
+  await using begun = await serving({ a: 2 }, () => paused);
+  const { backlog } = begun;
+  backlog.came(ENDPOINT);
+  expect(backlog.reserve()).toMatchObject({ claims: [], isShort: false });
+  expect([backlog.isEmpty, backlog.has(ENDPOINT)]).toEqual([true, true]);
+  paused = false;
+  backlog.serve([{ name: ENDPOINT, kind: "task" } as EndpointManifest]);
+  expect(backlog.reserve().claims).toEqual([{ endpoint: ENDPOINT, leaseId: "a", limit: 2 }]);
 });
 
 it("gives a task a slot of the worker that it was claimed for, and each slot once", async () => {

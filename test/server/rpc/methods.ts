@@ -442,6 +442,23 @@ export const ROWS: readonly Row[] = [
     except: { [FOREIGN]: "DEPLOYMENT_NOT_FOUND" },
   },
   {
+    method: deployment.pauseEndpoint,
+    request: async (platform, cast) => ({
+      ...(await deploymentOf(platform, cast)),
+      endpoint: "summarize",
+    }),
+    outcome: "ENDPOINT_NOT_FOUND",
+    except: { [FOREIGN]: "DEPLOYMENT_NOT_FOUND" },
+  },
+  {
+    method: deployment.resumeEndpoint,
+    request: async (platform, cast) => ({
+      ...(await deploymentOf(platform, cast)),
+      endpoint: "summarize",
+    }),
+    except: { [FOREIGN]: "DEPLOYMENT_NOT_FOUND" },
+  },
+  {
     method: deployment.watchDeploymentLogs,
     request: deploymentOf,
     except: { [FOREIGN]: "DEPLOYMENT_NOT_FOUND" },

@@ -11,6 +11,7 @@ import { logsContract } from "./contract/logs.ts";
 import { manifestsContract } from "./contract/manifests.ts";
 import { modelsContract } from "./contract/models.ts";
 import { nodesContract } from "./contract/nodes.ts";
+import { pausesContract } from "./contract/pauses.ts";
 import { racesContract } from "./contract/races.ts";
 import { revisionsContract } from "./contract/revisions.ts";
 import { schedulesContract } from "./contract/schedules.ts";
@@ -34,6 +35,7 @@ export function hostingContract(name: string, createDatabase: CreateDatabase): v
     describe("secrets", () => secretsContract(it));
     describe("secrets of a revision", () => confirmedSecretsContract(it));
     describe("schedules", () => schedulesContract(it));
+    describe("paused endpoints", () => pausesContract(it));
     describe("nodes", () => nodesContract(it));
     describe("logs", () => logsContract(it));
     describe("manifests", () => manifestsContract(it));

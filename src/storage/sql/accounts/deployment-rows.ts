@@ -1,6 +1,11 @@
 /** Rows of deployments. Writers hold the organization's lock. */
 import type { Deed } from "../../accounts/deed.ts";
-import type { DeploymentRecord, DesiredState, Openable } from "../../accounts/organizations.ts";
+import type {
+  DeploymentRecord,
+  DesiredState,
+  Openable,
+  PausedEndpoint,
+} from "../../accounts/organizations.ts";
 import {
   DEFAULT_SETTINGS,
   readSettings,
@@ -23,6 +28,7 @@ export interface DeploymentRow {
   readonly version: number;
   readonly secrets_since: number;
   readonly secrets_version: number;
+  readonly paused: string | null;
   /** Of a setting. */
   readonly [column: string]: unknown;
 }
@@ -30,6 +36,8 @@ export interface DeploymentRow {
 export const DEPLOYMENT_COLUMNS = `d.deployment_id, d.organization_id, o.name AS organization, d.name,
     d.requires_token, d.created_at_ms, d.created_by, d.updated_at_ms, d.desired_state,
     d.target_revision, d.version, d.secrets_since, d.secrets_version,
+    (SELECT string_agg(p.endpoint || '\t' || p.paused_at_ms || '\t' || p.paused_by, '\n')
+      FROM paused_endpoints p WHERE p.deployment_id = d.deployment_id) AS paused,
     ${SETTING_COLUMNS.map((column) => `d.${column}`).join(", ")}`;
 
 export const SELECT_DEPLOYMENTS = `SELECT ${DEPLOYMENT_COLUMNS}
@@ -51,7 +59,17 @@ export function toDeployment(row: DeploymentRow): DeploymentRecord {
     version: row.version,
     secretsSince: row.secrets_since,
     secretsVersion: row.secrets_version,
+    pausedEndpoints: row.paused === null ? [] : toPaused(row.paused),
   };
+}
+
+/** Lines of a name, a time and who did it, with tabs between them: no name has control characters. */
+function toPaused(lines: string): PausedEndpoint[] {
+  const paused = lines.split("\n").map((line) => {
+    const [endpoint = "", pausedAtMs = "", pausedBy = ""] = line.split("\t");
+    return { endpoint, pausedAtMs: Number(pausedAtMs), pausedBy };
+  });
+  return paused.sort((one, other) => (one.endpoint < other.endpoint ? -1 : 1));
 }
 
 /** Whether a change would switch off authorization without permission. */
@@ -94,6 +112,7 @@ export function newDeployment({
     version: 1,
     secretsSince: 0,
     secretsVersion: 0,
+    pausedEndpoints: [],
   };
 }
 

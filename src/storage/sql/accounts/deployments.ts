@@ -143,7 +143,7 @@ export function* deleteDeployment(
     return { outcome: "has_tasks", queued, running };
   }
   const tables = ["deployments", "token_deployments", "deployment_secrets"];
-  for (const table of [...tables, "webhooks", "schedules"]) {
+  for (const table of [...tables, "webhooks", "schedules", "paused_endpoints"]) {
     yield* query(
       `DELETE FROM ${table} WHERE organization_id = ? AND deployment_id = ?`,
       organizationId,

@@ -46,6 +46,7 @@ import {
   reportWorkers,
   withdrawReports,
 } from "./nodes.ts";
+import { pauseEndpoint, resumeEndpoint } from "./pauses.ts";
 import { pruneHosting } from "./prune.ts";
 import { getIndex, listRevisions, rollBack, setDesiredState } from "./revisions.ts";
 import {
@@ -135,6 +136,8 @@ export const HOSTING_OPERATIONS: OperationsOf<HostingStorage> = {
   updateSchedule,
   deleteSchedule,
   setDesiredState,
+  pauseEndpoint,
+  resumeEndpoint,
   findMissingFiles,
   registerFile,
   finishFile,

@@ -44,6 +44,7 @@ export function deploymentsContract(it: It): void {
       version: 1,
       secretsSince: 0,
       secretsVersion: 0,
+      pausedEndpoints: [],
     };
     expect(created).toEqual({ outcome: "created", deployment });
     expect(await create("summarizer")).toEqual({ outcome: "name_taken" });

@@ -41,6 +41,7 @@ export function revisionsContract(it: It): void {
         version: 1,
         secretsSince: 1,
         secretsVersion: 0,
+        pausedEndpoints: [],
       };
       const made = await hosting.createRevision(parameters);
       expect(made).toEqual({ outcome: "created", deployment, revision: 1 });

@@ -44,6 +44,7 @@ from .metrics import MetricSeries
 from .deployment import NetworkAccess
 from .deployment import NetworkSettings
 from .organization import Organization
+from .deployment import PausedEndpoint
 from .endpoint import PieceForm
 from .auth import Principal
 from .auth import PrincipalKind
@@ -146,6 +147,7 @@ __all__ = [
     "NetworkAccess",
     "NetworkSettings",
     "Organization",
+    "PausedEndpoint",
     "PieceForm",
     "Principal",
     "PrincipalKind",

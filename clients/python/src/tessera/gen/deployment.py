@@ -150,6 +150,8 @@ class Deployment:
     change is through when this is at least the version that the change answered, and the status
     is READY. In answers only.
     """
+    paused_endpoints: list[PausedEndpoint] = _dc.field(default_factory=list)
+    """The endpoints that are paused, by name; see PauseEndpoint. In answers only."""
 
 
 @_dc.dataclass(kw_only=True)
@@ -409,6 +411,18 @@ class NetworkSettings:
     `[2001:db8::1]:443`. A network stands for hosts that are asked for by address; for others,
     name the host.
     """
+
+
+@_dc.dataclass(kw_only=True)
+class PausedEndpoint:
+    """PausedEndpoint is an endpoint whose tasks are taken and not started."""
+
+    endpoint: str = ""
+    """Its name. The newest revision may have none of that name."""
+    paused_at: _dt.datetime | None = None
+    """Since when."""
+    paused_by: str = ""
+    """Who paused it: an e-mail address, or `token <name>`."""
 
 
 @_dc.dataclass(kw_only=True)
@@ -955,6 +969,54 @@ class SyncDeploymentService(_rpc.SyncService):
         call = _rpc.Call("tessera.v1.DeploymentService/StartDeployment", message, harmless=False)
         return self._unary(call, Deployment)
 
+    def pause_endpoint(
+        self,
+        *,
+        organization: str = "",
+        deployment: str = "",
+        endpoint: str = "",
+    ) -> Deployment:
+        """PauseEndpoint pauses a task endpoint: calls are taken and stored as before, up to its
+        queue limit, and none of its tasks starts, on whichever node, until ResumeEndpoint. What
+        runs goes on; a task that fails and is to be tried again waits as well. Deadlines pass
+        as before. The queued requests of a mounted server are paused under its path; its other
+        requests are answered.
+
+        The pause stands in `paused_endpoints`, and stays when a new revision is deployed, even
+        one without the endpoint.
+
+        Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND; ENDPOINT_NOT_FOUND and ENDPOINT_NOT_A_TASK for
+        what the newest revision lacks or answers in the call), RESOURCE_EXHAUSTED
+        (LIMIT_REACHED: 1,000 are paused).
+        """
+        message: dict[str, _t.Any] = {
+            "organization": organization,
+            "deployment": deployment,
+            "endpoint": endpoint,
+        }
+        call = _rpc.Call("tessera.v1.DeploymentService/PauseEndpoint", message, harmless=True)
+        return self._unary(call, Deployment)
+
+    def resume_endpoint(
+        self,
+        *,
+        organization: str = "",
+        deployment: str = "",
+        endpoint: str = "",
+    ) -> Deployment:
+        """ResumeEndpoint ends the pause of an endpoint, also of one that the newest revision does
+        not have. Its tasks start at once, those of the highest priority first.
+
+        Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND).
+        """
+        message: dict[str, _t.Any] = {
+            "organization": organization,
+            "deployment": deployment,
+            "endpoint": endpoint,
+        }
+        call = _rpc.Call("tessera.v1.DeploymentService/ResumeEndpoint", message, harmless=True)
+        return self._unary(call, Deployment)
+
     def list_workers(
         self,
         *,
@@ -1444,6 +1506,54 @@ class AsyncDeploymentService(_rpc.AsyncService):
             "deployment": deployment,
         }
         call = _rpc.Call("tessera.v1.DeploymentService/StartDeployment", message, harmless=False)
+        return await self._unary(call, Deployment)
+
+    async def pause_endpoint(
+        self,
+        *,
+        organization: str = "",
+        deployment: str = "",
+        endpoint: str = "",
+    ) -> Deployment:
+        """PauseEndpoint pauses a task endpoint: calls are taken and stored as before, up to its
+        queue limit, and none of its tasks starts, on whichever node, until ResumeEndpoint. What
+        runs goes on; a task that fails and is to be tried again waits as well. Deadlines pass
+        as before. The queued requests of a mounted server are paused under its path; its other
+        requests are answered.
+
+        The pause stands in `paused_endpoints`, and stays when a new revision is deployed, even
+        one without the endpoint.
+
+        Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND; ENDPOINT_NOT_FOUND and ENDPOINT_NOT_A_TASK for
+        what the newest revision lacks or answers in the call), RESOURCE_EXHAUSTED
+        (LIMIT_REACHED: 1,000 are paused).
+        """
+        message: dict[str, _t.Any] = {
+            "organization": organization,
+            "deployment": deployment,
+            "endpoint": endpoint,
+        }
+        call = _rpc.Call("tessera.v1.DeploymentService/PauseEndpoint", message, harmless=True)
+        return await self._unary(call, Deployment)
+
+    async def resume_endpoint(
+        self,
+        *,
+        organization: str = "",
+        deployment: str = "",
+        endpoint: str = "",
+    ) -> Deployment:
+        """ResumeEndpoint ends the pause of an endpoint, also of one that the newest revision does
+        not have. Its tasks start at once, those of the highest priority first.
+
+        Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND).
+        """
+        message: dict[str, _t.Any] = {
+            "organization": organization,
+            "deployment": deployment,
+            "endpoint": endpoint,
+        }
+        call = _rpc.Call("tessera.v1.DeploymentService/ResumeEndpoint", message, harmless=True)
         return await self._unary(call, Deployment)
 
     async def list_workers(

@@ -1,22 +1,30 @@
-/** The endpoints of a deployment: how each is called, and the way to try it. */
+/** The endpoints of a deployment: how each is called, the way to try it, and its pause. */
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import type {
   DeploymentEndpointJson,
   DeploymentJson,
+  PausedEndpointJson,
 } from "../../../../../gen/tessera/v1/deployment_pb.js";
+import { deployments } from "../../api/clients.ts";
 import { useOrganization } from "../../api/session.ts";
 import { Button } from "../../ui/button.tsx";
+import { Status } from "../../ui/status.tsx";
+import { Time } from "../../ui/time.tsx";
 import { placeOf } from "./place.ts";
+import { useAct } from "./use-act.ts";
 import "./endpoints.css";
 
 /** Endpoints that are shown at first: a service may have hundreds. */
 const MAX_SHOWN_ENDPOINTS = 20;
 
 export function Endpoints({ of: deployment }: { readonly of: DeploymentJson }) {
-  const { endpoints = [], settings = {} } = deployment;
+  const { endpoints = [], pausedEndpoints = [], settings = {} } = deployment;
   const [isWhole, setWhole] = useState(false);
-  if (endpoints.length === 0) {
+  const dropped = pausedEndpoints.filter((one) =>
+    endpoints.every(({ name }) => name !== one.endpoint),
+  );
+  if (endpoints.length + dropped.length === 0) {
     return null;
   }
   const shown = isWhole ? endpoints : endpoints.slice(0, MAX_SHOWN_ENDPOINTS);
@@ -29,10 +37,21 @@ export function Endpoints({ of: deployment }: { readonly of: DeploymentJson }) {
             <EndpointRow
               deployment={deployment}
               endpoint={endpoint}
+              paused={pausedEndpoints.find((one) => one.endpoint === endpoint.name)}
               place={
                 placeOf(endpoint) === placeOf(settings) ? "" : placeOf(endpoint) || "any machine"
               }
             />
+          </li>
+        ))}
+        {dropped.map((paused) => (
+          <li key={paused.endpoint}>
+            <strong>
+              <bdi>{paused.endpoint}</bdi>
+            </strong>
+            <span className="secondary">not in the newest revision</span>
+            <Paused of={paused} />
+            <PauseButton endpoint={paused.endpoint ?? ""} isPaused={true} />
           </li>
         ))}
       </ul>
@@ -48,11 +67,12 @@ export function Endpoints({ of: deployment }: { readonly of: DeploymentJson }) {
 interface EndpointRowProps {
   readonly deployment: DeploymentJson;
   readonly endpoint: DeploymentEndpointJson;
+  readonly paused: PausedEndpointJson | undefined;
   /** Where it runs, if elsewhere than the rest. */
   readonly place: string;
 }
 
-function EndpointRow({ deployment, endpoint, place }: EndpointRowProps) {
+function EndpointRow({ deployment, endpoint, paused, place }: EndpointRowProps) {
   const organization = useOrganization();
   const { name = "", kind } = endpoint;
   const [badge, call] = callOf(name, kind);
@@ -64,6 +84,8 @@ function EndpointRow({ deployment, endpoint, place }: EndpointRowProps) {
       <span className="badge">{badge}</span>
       <code>{call}</code>
       {place !== "" && <span className="secondary">runs on {place}</span>}
+      {paused && <Paused of={paused} />}
+      {badge !== "api" && <PauseButton endpoint={name} isPaused={paused !== undefined} />}
       <Link
         className="button"
         to="/o/$organization/deployments/$deployment/playground"
@@ -73,6 +95,40 @@ function EndpointRow({ deployment, endpoint, place }: EndpointRowProps) {
         Try it<span className="hidden">: {name}</span>
       </Link>
     </>
+  );
+}
+
+function Paused({ of: { pausedAt, pausedBy } }: { readonly of: PausedEndpointJson }) {
+  return (
+    <>
+      <Status tone="warning">paused</Status>
+      <span className="secondary">
+        {pausedAt !== undefined && <Time at={pausedAt} />} by {pausedBy}
+      </span>
+    </>
+  );
+}
+
+interface PauseButtonProps {
+  readonly endpoint: string;
+  readonly isPaused: boolean;
+}
+
+function PauseButton({ endpoint, isPaused }: PauseButtonProps) {
+  const { organization, deployment, act } = useAct("deployment");
+  const asked = { organization, deployment, endpoint };
+  const change = () =>
+    isPaused
+      ? act({ run: () => deployments.resumeEndpoint(asked), said: `${endpoint} is resumed` })
+      : act({
+          run: () => deployments.pauseEndpoint(asked),
+          said: `${endpoint} is paused: calls are taken and wait`,
+        });
+  return (
+    <Button onClick={change}>
+      {isPaused ? "Resume" : "Pause"}
+      <span className="hidden">: {endpoint}</span>
+    </Button>
   );
 }
 

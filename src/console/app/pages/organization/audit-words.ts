@@ -12,6 +12,8 @@ const SENTENCES: Readonly<Record<string, string>> = {
   "deployment.confirm_secrets": "Confirmed the secrets of {}",
   "deployment.start": "Started {}",
   "deployment.stop": "Stopped {}",
+  "deployment.pause_endpoint": "Paused the endpoint {endpoint} of {}",
+  "deployment.resume_endpoint": "Resumed the endpoint {endpoint} of {}",
   "deployment.delete": "Deleted the deployment {}",
   "worker.secrets": "Gave secrets of {} to a worker",
   "token.create": "Created the token {}",

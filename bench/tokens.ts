@@ -277,6 +277,7 @@ async function createToken(
         protectedEndpoint: false,
         monitoring: false,
         worker: false,
+        launch: false,
       },
       allDeployments: false,
       deployments: [],

@@ -89,6 +89,7 @@ export const CATALOGUE = {
   WORKER_INCOMPATIBLE: Code.FailedPrecondition,
   WORKER_SESSION_EXPIRED: Code.Aborted,
   WORKER_REPLACED: Code.Aborted,
+  LAUNCHER_REPLACED: Code.Aborted,
   MANIFEST_CONFLICT: Code.FailedPrecondition,
   NO_MATCHING_WORKER: Code.Unavailable,
   BLOB_RANGE_INVALID: Code.OutOfRange,

@@ -101,6 +101,8 @@ export const REMEDIES = {
   WORKER_INCOMPATIBLE: "Install the version on the worker's machine that the platform has.",
   WORKER_SESSION_EXPIRED: "The agent registers again by itself; one of your own has to.",
   WORKER_REPLACED: "Nothing: the newer connection of the worker goes on.",
+  LAUNCHER_REPLACED:
+    "Run one launcher for a deployment. A second one waits until the first has ended, and takes over.",
   MANIFEST_CONFLICT: "Start the worker with the code of the deployment's revision.",
   NO_MATCHING_WORKER:
     "Join a machine with these labels ([workers](workers.md#placement)), or change `--require`, which goes before the code for the same label. Tasks wait.",

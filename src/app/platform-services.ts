@@ -3,6 +3,7 @@ import type { FastifyBaseLogger } from "fastify";
 import { AuthService } from "../../gen/tessera/v1/auth_pb.js";
 import { DeploymentService } from "../../gen/tessera/v1/deployment_pb.js";
 import { FederationService } from "../../gen/tessera/v1/federation_pb.js";
+import { LauncherService } from "../../gen/tessera/v1/launcher_pb.js";
 import { LoginService } from "../../gen/tessera/v1/login_pb.js";
 import { MetricsService } from "../../gen/tessera/v1/metrics_pb.js";
 import { ModelService } from "../../gen/tessera/v1/model_pb.js";
@@ -16,6 +17,7 @@ import { WorkerService } from "../../gen/tessera/v1/worker_pb.js";
 import { authService } from "../api/auth/auth.ts";
 import { type DeploymentServiceOptions, deploymentService } from "../api/deployment/deployment.ts";
 import { federationService } from "../api/federation.ts";
+import { launcherService } from "../api/launcher/launcher.ts";
 import { loginService } from "../api/login/login.ts";
 import { metricsService } from "../api/metrics.ts";
 import { modelService } from "../api/model/model.ts";
@@ -136,6 +138,7 @@ export function platformServices(
     }),
     register(ScheduleService, scheduleService(ports)),
     register(WebhookService, webhookService({ ...ports, ...settings })),
+    register(LauncherService, launcherService(ports)),
     register(OperatorService, operatorService(ports)),
     register(WorkerService, workerService({ ...ports, ...settings, storage: ports.tasks })),
     register(DeploymentService, deploymentService({ ...ports, ...settings, platform }), {

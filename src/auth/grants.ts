@@ -21,7 +21,7 @@
  * Code reads the secrets that it runs with. So what a member deploys, and what
  * runs with variables that a member has set, does not get a deployment's secrets
  * before somebody has confirmed it who may use them (`mayUseSecrets`). Neither does a machine that
- * a member joins: a token with worker access is made, widened and rotated by who may use them, and
+ * a member joins: a token with worker or launch access is made, widened and rotated by who may use them, and
  * its owner is asked again when it registers.
  *
  * A person has more access than any token: their sessions reach every
@@ -37,6 +37,7 @@ import { problem } from "../errors.ts";
 import type { TokenFields, TokenKind } from "../storage/accounts/tokens.ts";
 import { adminRequired, roleIn } from "./permissions.ts";
 import type { Principal, TokenPrincipal } from "./principal.ts";
+import { isForDeployments } from "./token-rules.ts";
 
 /** The fields by which tokens are compared. */
 export type TokenWorth = Pick<
@@ -150,17 +151,17 @@ export function mayUseSecrets(principal: Principal, organizationId: string): boo
 }
 
 /**
- * Throws ACCESS_DENIED when the caller would get or widen a token with worker access, whose
+ * Throws ACCESS_DENIED when the caller would get or widen a token with worker or launch access, whose
  * machines are given the secrets of its deployments, and may not use them.
  */
 export function checkHandsOutSecrets(
   principal: Principal,
   { organizationId, access }: { readonly organizationId: string } & Pick<TokenWorth, "access">,
 ): void {
-  if (access.worker && !mayUseSecrets(principal, organizationId)) {
+  if ((access.worker || access.launch) && !mayUseSecrets(principal, organizationId)) {
     throw problem(
       "ACCESS_DENIED",
-      "a token with worker access gives machines the secrets of its deployments, which you may not use: an admin of the organization makes it",
+      "a token with worker or launch access gives machines the secrets of its deployments, which you may not use: an admin of the organization makes it",
     );
   }
 }
@@ -180,14 +181,20 @@ function worthOf(token: TokenPrincipal): TokenWorth {
   return { ...token, deployments: token.deployments.map(({ name }) => name) };
 }
 
-type Excess = "developer operations" | "protected endpoint" | "monitoring" | "worker" | Respect;
+type Excess =
+  | "developer operations"
+  | "protected endpoint"
+  | "monitoring"
+  | "worker"
+  | "launch"
+  | Respect;
 type Respect = "deployments" | "networks" | "end";
 
 /** Lists the respects in which a token exceeds another. */
 function excessOver(own: TokenWorth, wanted: TokenWorth): Excess[] {
   const names = new Set(own.deployments);
   const opensMore =
-    (wanted.access.protectedEndpoint || wanted.access.worker) &&
+    isForDeployments(wanted.access) &&
     !own.allDeployments &&
     (wanted.allDeployments || wanted.deployments.some((name) => !names.has(name)));
   const found: readonly (Excess | false)[] = [
@@ -195,7 +202,8 @@ function excessOver(own: TokenWorth, wanted: TokenWorth): Excess[] {
     wanted.access.protectedEndpoint && !own.access.protectedEndpoint && "protected endpoint",
     wanted.access.monitoring && !own.access.monitoring && "monitoring",
     wanted.access.worker && !own.access.worker && "worker",
-    opensMore && (own.access.protectedEndpoint || own.access.worker) && "deployments",
+    wanted.access.launch && !own.access.launch && "launch",
+    opensMore && isForDeployments(own.access) && "deployments",
     !keepsNetworks(wanted.allowedNetworks, own.allowedNetworks) && "networks",
     wanted.expiresAtMs > own.expiresAtMs && "end",
   ];
@@ -214,6 +222,7 @@ const SAID: Readonly<Record<Excess, string>> = {
   "protected endpoint": "protected endpoint access",
   monitoring: "monitoring access",
   worker: "worker access",
+  launch: "launch access",
   deployments: "other deployments",
   networks: "other networks",
   end: "a later end",

@@ -12,6 +12,7 @@
  *     monitoring     no                with monitoring                    no
  *     operator       of an operator    no                                 no
  *     worker         no                with worker; the method checks for which deployment    no
+ *     launch         no                with launch; the method checks for which deployment    no
  *
  * The access of a task (task-access.ts) is not among these: it reads its task as its maker would.
  *
@@ -96,6 +97,14 @@ export function authorize(principal: Principal, access: Access, situation: Situa
         throw problem(
           "ACCESS_DENIED",
           "this asks for a token with worker access (tessera token create <name> --worker --deployment <name>)",
+        );
+      }
+      return;
+    case Access.LAUNCH:
+      if (known.kind !== "token" || !known.access.launch) {
+        throw problem(
+          "ACCESS_DENIED",
+          "this asks for a token with launch access (tessera token create <name> --access launch --deployment <name>)",
         );
       }
       return;
@@ -293,29 +302,32 @@ export function keepsRights(before: Principal, now: Principal, organizationId?: 
   }
 }
 
-const ACCESSES = ["developerOperations", "protectedEndpoint", "monitoring", "worker"] as const;
+const ACCESSES = [
+  "developerOperations",
+  "protectedEndpoint",
+  "monitoring",
+  "worker",
+  "launch",
+] as const;
 
 function isNoLower(role: Role | undefined, than: Role | undefined): boolean {
   return role === than || role === "admin" || than === undefined;
 }
 
 /** Whether a token may join workers to a deployment. */
-export function joins(
-  { access, allDeployments, deployments }: TokenPrincipal,
-  deploymentId: string,
-): boolean {
-  return (
-    access.worker &&
-    (allDeployments || deployments.some((each) => each.deploymentId === deploymentId))
-  );
+export function joins(token: TokenPrincipal, deploymentId: string): boolean {
+  return token.access.worker && isFor(token, deploymentId);
 }
 
-function opens(
-  { access, allDeployments, deployments }: TokenPrincipal,
-  deploymentId: string,
-): boolean {
-  return (
-    access.protectedEndpoint &&
-    (allDeployments || deployments.some((each) => each.deploymentId === deploymentId))
-  );
+/** Whether a token may start machines for a deployment. */
+export function launches(token: TokenPrincipal, deploymentId: string): boolean {
+  return token.access.launch && isFor(token, deploymentId);
+}
+
+function opens(token: TokenPrincipal, deploymentId: string): boolean {
+  return token.access.protectedEndpoint && isFor(token, deploymentId);
+}
+
+function isFor({ allDeployments, deployments }: TokenPrincipal, deploymentId: string): boolean {
+  return allDeployments || deployments.some((each) => each.deploymentId === deploymentId);
 }

@@ -14,7 +14,10 @@ export type SessionPrincipal = Omit<SessionRecord, "createdAtMs" | "usedAtMs">;
 export type TokenPrincipal = Omit<
   TokenCredential,
   "digest" | "digestKeyId" | "notBeforeMs" | "monitoringEnabled"
->;
+> & {
+  /** The id of a machine that a launcher has started, and that calls with what it was given. */
+  readonly machine?: string;
+};
 
 export type Principal =
   | SessionPrincipal

@@ -5,30 +5,19 @@
  *
  * It is no right of its own but that of its maker: at each use they are looked up as they
  * stand now. So it ends with their token or session, needs the same networks, and never opens more.
- *
- *     tsra_<base64url of: version (1 byte), kind of maker (1), expiry in seconds since 1970 (4),
- *           ids of organization, maker, deployment and task (16 each), HMAC-SHA-256 of all that (32)>
- *
- * The key is derived (HKDF, RFC 5869) for this purpose and this version alone.
+ * What is signed are the kind of the maker, and the ids of organization, maker, deployment and task.
  */
-import { createHmac, scryptSync, timingSafeEqual } from "node:crypto";
+import { scryptSync } from "node:crypto";
 import { type Problem, problem } from "../errors.ts";
 import { derivedKey } from "./keys.ts";
 import type { Principal } from "./principal.ts";
+import { SignedText } from "./signed-text.ts";
 
 /** How long the access of a task can be used after it was made. */
 const TASK_ACCESS_LIFETIME_MS = 15 * 60_000;
 
-const VERSION = 1;
-const ID_BYTES = 16;
-const HEAD_BYTES = 6;
-const SIGNED_BYTES = HEAD_BYTES + 4 * ID_BYTES;
-const MAC_BYTES = 32;
-
 /** With what an access begins. */
 export const TASK_ACCESS_PREFIX = "tsra_";
-
-const TEXT_LENGTH = Math.ceil(((SIGNED_BYTES + MAC_BYTES) * 4) / 3);
 
 /** For secret scanners. A match is an access if its version is known. */
 export const TASK_ACCESS_PATTERN = /\btsra_[\w-]{136}(?![\w-])/;
@@ -79,9 +68,12 @@ interface TaskToOpen {
 /** Makes and reads accesses of tasks. */
 export class TaskAccess {
   readonly #options: TaskAccessOptions;
+  readonly #text: SignedText;
 
   constructor(options: TaskAccessOptions) {
     this.#options = options;
+    const { keys } = options;
+    this.#text = new SignedText({ prefix: TASK_ACCESS_PREFIX, purpose: PURPOSE, keys });
   }
 
   /** Makes an access for a caller who may read the task; it ends no later than their credential. */
@@ -99,57 +91,30 @@ export class TaskAccess {
     const expiresAt = Math.floor(
       Math.min(this.#options.now() + TASK_ACCESS_LIFETIME_MS, ends) / 1_000,
     );
-    const signed = Buffer.alloc(SIGNED_BYTES);
-    signed.writeUInt8(VERSION, 0);
-    signed.writeUInt8(KINDS.indexOf(maker.kind), 1);
-    signed.writeUInt32BE(expiresAt, 2);
-    [maker.organizationId, maker.id, deploymentId, taskId].forEach((id, index) => {
-      bytesOf(id).copy(signed, HEAD_BYTES + index * ID_BYTES);
-    });
-    const [key] = this.#options.keys(PURPOSE);
-    if (key === undefined) {
-      throw new Error("there is no key to sign the access of a task with");
-    }
-    const bytes = Buffer.concat([signed, mac(key, signed)]);
-    return {
-      access: TASK_ACCESS_PREFIX + bytes.toString("base64url"),
-      expiresAtMs: expiresAt * 1_000,
-    };
+    const expiresAtMs = expiresAt * 1_000;
+    const ids = [maker.organizationId, maker.id, deploymentId, taskId] as const;
+    const access = this.#text.sign({ kind: KINDS.indexOf(maker.kind), expiresAtMs, ids });
+    return { access, expiresAtMs };
   }
 
   /** Reads an access. Errors: TOKEN_INVALID for one that was altered, or whose time is over. */
   open(text: string): OpenedAccess {
-    const bytes = Buffer.from(text.slice(TASK_ACCESS_PREFIX.length), "base64url");
-    const isWhole =
-      text.length === TASK_ACCESS_PREFIX.length + TEXT_LENGTH &&
-      text.startsWith(TASK_ACCESS_PREFIX) &&
-      // Other texts may decode to the same bytes.
-      bytes.toString("base64url") === text.slice(TASK_ACCESS_PREFIX.length);
-    const signed = bytes.subarray(0, SIGNED_BYTES);
-    const given = bytes.subarray(SIGNED_BYTES);
-    const isOurs =
-      isWhole &&
-      this.#options.keys(PURPOSE).some((key) => timingSafeEqual(mac(key, signed), given));
-    const kind = isOurs && signed.readUInt8(0) === VERSION ? KINDS[signed.readUInt8(1)] : undefined;
-    if (kind === undefined) {
+    const read = this.#text.read(text);
+    const kind = read && KINDS[read.kind];
+    if (read === undefined || kind === undefined) {
       throw problem(
         "TOKEN_INVALID",
         "the access is not valid: it was cut or altered, or comes from another server; make another one for the task",
       );
     }
-    const expiresAtMs = signed.readUInt32BE(2) * 1_000;
+    const { expiresAtMs, ids } = read;
     if (this.#options.now() >= expiresAtMs) {
       throw problem(
         "TOKEN_INVALID",
         "the access has expired, a quarter of an hour after it was made at the latest: make another one for the task",
       );
     }
-    const [organizationId = "", id = "", deploymentId = "", taskId = ""] = [0, 1, 2, 3].map(
-      (index) => {
-        const at = HEAD_BYTES + index * ID_BYTES;
-        return textOf(signed.subarray(at, at + ID_BYTES));
-      },
-    );
+    const [organizationId, id, deploymentId, taskId] = ids;
     return { maker: { kind, organizationId, id }, deploymentId, taskId, expiresAtMs };
   }
 
@@ -183,27 +148,6 @@ export function accessEnded(cause: unknown): Problem {
     "the access has ended: its maker may not read this task any more, or not from this network",
     { cause },
   );
-}
-
-function mac(key: Uint8Array, signed: Uint8Array): Buffer {
-  return createHmac("sha256", key).update(signed).digest();
-}
-
-const NO_ID = Buffer.alloc(ID_BYTES);
-
-/** The bytes of a UUID; zeros for the empty text. */
-function bytesOf(id: string): Buffer {
-  const bytes = id === "" ? NO_ID : Buffer.from(id.replaceAll("-", ""), "hex");
-  if (bytes.length !== ID_BYTES) {
-    throw new Error("an id is no UUID, and cannot be part of an access");
-  }
-  return bytes;
-}
-
-function textOf(bytes: Buffer): string {
-  return bytes.equals(NO_ID)
-    ? ""
-    : bytes.toString("hex").replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
 }
 
 /**

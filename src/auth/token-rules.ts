@@ -73,21 +73,21 @@ function nameViolations({ name, description }: TokenFields): FieldViolation[] {
 }
 
 function accessViolations({ access }: TokenFields, { kind }: TokenRules): FieldViolation[] {
-  const { developerOperations, protectedEndpoint, monitoring, worker } = access;
-  if (!developerOperations && !protectedEndpoint && !monitoring && !worker) {
+  const { developerOperations, protectedEndpoint, monitoring, worker, launch } = access;
+  const all = [developerOperations, protectedEndpoint, monitoring, worker, launch];
+  const given = all.filter(Boolean).length;
+  if (given === 0) {
     return [
       {
         field: "access",
         description:
-          "must be at least one of developer_operations and protected_endpoint, or monitoring or worker alone",
+          "must be at least one of developer_operations and protected_endpoint, or monitoring, worker or launch alone",
       },
     ];
   }
-  if (monitoring && (developerOperations || protectedEndpoint || worker)) {
-    return [{ field: "access", description: "monitoring stands alone: make two tokens" }];
-  }
-  if (worker && (developerOperations || protectedEndpoint)) {
-    return [{ field: "access", description: "worker stands alone: make two tokens" }];
+  const alone = (monitoring && "monitoring") || (worker && "worker") || (launch && "launch");
+  if (alone && given > 1) {
+    return [{ field: "access", description: `${alone} stands alone: make two tokens` }];
   }
   if (monitoring && kind === "personal") {
     return [{ field: "access", description: "monitoring is for organization tokens" }];
@@ -97,7 +97,7 @@ function accessViolations({ access }: TokenFields, { kind }: TokenRules): FieldV
 
 /** Whether a token with this access names deployments. */
 export function isForDeployments(access: TokenFields["access"]): boolean {
-  return access.protectedEndpoint || access.worker;
+  return access.protectedEndpoint || access.worker || access.launch;
 }
 
 function deploymentViolations(fields: TokenFields): FieldViolation[] {
@@ -105,7 +105,7 @@ function deploymentViolations(fields: TokenFields): FieldViolation[] {
   if (!isForDeployments(access)) {
     const field = allDeployments ? "all_deployments" : "deployments";
     return allDeployments || deployments.length > 0
-      ? [{ field, description: "is for tokens with protected_endpoint or worker access" }]
+      ? [{ field, description: "is for tokens with protected_endpoint, worker or launch access" }]
       : [];
   }
   if (allDeployments === deployments.length > 0) {
@@ -114,7 +114,7 @@ function deploymentViolations(fields: TokenFields): FieldViolation[] {
         field: "deployments",
         description: allDeployments
           ? "must be empty where all_deployments is set"
-          : "must name a deployment, or set all_deployments: protected_endpoint and worker access are for deployments",
+          : "must name a deployment, or set all_deployments: protected_endpoint, worker and launch access are for deployments",
       },
     ];
   }

@@ -12,6 +12,9 @@
  *    with one stale token does not lock out its neighbours.
  * 4. One query.
  *
+ * The token of a machine (machine-token.ts) is checked by its signature, and its launcher's token
+ * by its id, from the same cache.
+ *
  * What depends on the time or the caller is checked at every use: expiry, start
  * and networks. Every bad credential gets the same error.
  *
@@ -29,15 +32,16 @@ import type { ChangeFeed, Forgotten } from "./change-feed.ts";
 import type { FailureLimiter } from "./failures.ts";
 import type { KeyRing } from "./keys.ts";
 import { LookupCache } from "./lookup-cache.ts";
+import { MachineTokens, machinePrincipal } from "./machine-token.ts";
 import { digestCode } from "./one-time-codes.ts";
-import type { Authenticate, Credentials, Principal } from "./principal.ts";
+import type { Authenticate, Credentials, Principal, TokenPrincipal } from "./principal.ts";
 import { readSessionCookie } from "./session-cookie.ts";
 import type { Maker, RecallMaker } from "./task-access.ts";
 import { parseTokenValue, TOKEN_LENGTH } from "./token-format.ts";
 import type { UseRecorder } from "./token-uses.ts";
 
-/** `Authorization` header: `Bearer` and a token, with some white space. */
-const MAX_AUTHORIZATION_CHARACTERS = TOKEN_LENGTH + 32;
+/** `Bearer`, and some white space. */
+const MAX_SCHEME_CHARACTERS = 32;
 
 /**
  * Writes after lookups that are under way at a time, of replaced digests and uses of sessions;
@@ -98,6 +102,7 @@ export class Verifier implements AsyncDisposable {
   readonly #now: () => number;
   readonly #tokens: LookupCache<CachedToken>;
   readonly #sessions: LookupCache<CachedSession>;
+  readonly #machines: MachineTokens;
   readonly #unlisten: () => void;
   readonly #writing = new Set<Promise<unknown>>();
   /** A salt that makes fingerprints worthless outside this process. */
@@ -106,6 +111,7 @@ export class Verifier implements AsyncDisposable {
   constructor(options: VerifierOptions) {
     this.#options = options;
     this.#now = options.now ?? Date.now;
+    this.#machines = new MachineTokens((purpose) => options.keys.derived(purpose));
     const freshness = {
       isFresh: () => options.changes.isFresh(),
       monotonicMs: options.monotonicMs ?? (() => performance.now()),
@@ -161,10 +167,14 @@ export class Verifier implements AsyncDisposable {
 
   #authenticateToken(authorization: string, from: From): Principal | Promise<Principal> {
     const { address } = from;
-    const value =
-      authorization.length <= MAX_AUTHORIZATION_CHARACTERS ? bearerToken(authorization) : undefined;
+    const longest = Math.max(TOKEN_LENGTH, this.#machines.length) + MAX_SCHEME_CHARACTERS;
+    const value = authorization.length <= longest ? bearerToken(authorization) : undefined;
     if (!value) {
       throw this.#refused("invalid");
+    }
+    const said = this.#machines.read(value);
+    if (said !== undefined) {
+      return this.#authenticateMachine(said, address);
     }
     const fingerprint = this.#fingerprint(value);
     const recalled = this.#tokens.recall(fingerprint);
@@ -177,7 +187,24 @@ export class Verifier implements AsyncDisposable {
     return this.#askFor(value, fingerprint, from).then((token) => this.#useToken(token, address));
   }
 
-  #recallToken({ organizationId, id: tokenId }: Maker, address: string) {
+  #authenticateMachine(
+    said: Parameters<typeof machinePrincipal>[0],
+    address: string,
+  ): Principal | Promise<Principal> {
+    if (this.#now() >= said.expiresAtMs) {
+      throw this.#refused("expired");
+    }
+    const { organizationId, tokenId } = said;
+    const launcher = this.#recallToken({ kind: "token", organizationId, id: tokenId }, address);
+    return launcher instanceof Promise
+      ? launcher.then((found) => machinePrincipal(said, found))
+      : machinePrincipal(said, launcher);
+  }
+
+  #recallToken(
+    { organizationId, id: tokenId }: Maker,
+    address: string,
+  ): TokenPrincipal | Promise<TokenPrincipal> {
     const key = `token ${organizationId} ${tokenId}`;
     const recalled = this.#tokens.recall(key);
     if (recalled !== undefined) {
@@ -222,7 +249,7 @@ export class Verifier implements AsyncDisposable {
     }
   }
 
-  #useToken(token: CachedToken | undefined, address: string): Principal {
+  #useToken(token: CachedToken | undefined, address: string): TokenPrincipal {
     const nowMs = this.#now();
     const refusal = token === undefined ? "invalid" : token.refusal(nowMs, address);
     if (token === undefined || refusal !== undefined) {

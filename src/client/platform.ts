@@ -3,6 +3,7 @@ import { type Client, createClient, type Interceptor, type Transport } from "@co
 import { AuthService } from "../../gen/tessera/v1/auth_pb.js";
 import { DeploymentService } from "../../gen/tessera/v1/deployment_pb.js";
 import { EndpointService } from "../../gen/tessera/v1/endpoint_pb.js";
+import { LauncherService } from "../../gen/tessera/v1/launcher_pb.js";
 import { LoginService } from "../../gen/tessera/v1/login_pb.js";
 import { MetricsService } from "../../gen/tessera/v1/metrics_pb.js";
 import { ModelService } from "../../gen/tessera/v1/model_pb.js";
@@ -17,6 +18,7 @@ export * from "../../gen/tessera/v1/auth_pb.js";
 export * from "../../gen/tessera/v1/deployment_pb.js";
 export * from "../../gen/tessera/v1/endpoint_pb.js";
 export * from "../../gen/tessera/v1/error_pb.js";
+export * from "../../gen/tessera/v1/launcher_pb.js";
 export * from "../../gen/tessera/v1/login_pb.js";
 export * from "../../gen/tessera/v1/metrics_pb.js";
 export * from "../../gen/tessera/v1/model_pb.js";
@@ -50,6 +52,8 @@ export interface TesseraClient {
   readonly deployments: Client<typeof DeploymentService>;
   /** Calls at the times of cron expressions. */
   readonly schedules: Client<typeof ScheduleService>;
+  /** What launchers do: they start machines for deployments. */
+  readonly launchers: Client<typeof LauncherService>;
   readonly metrics: Client<typeof MetricsService>;
   /** Weights by name, in versions. */
   readonly models: Client<typeof ModelService>;
@@ -69,6 +73,7 @@ export function platformClient(transport: Transport): TesseraClient {
     organizationTasks: createClient(OrganizationTaskService, transport),
     deployments: createClient(DeploymentService, transport),
     schedules: createClient(ScheduleService, transport),
+    launchers: createClient(LauncherService, transport),
     metrics: createClient(MetricsService, transport),
     models: createClient(ModelService, transport),
     webhooks: createClient(WebhookService, transport),

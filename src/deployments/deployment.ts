@@ -188,7 +188,8 @@ export class Deployment implements AsyncDisposable {
 
   /** Its workers on this node, as people see them. */
   get workers(): NodeWorkers {
-    return this.#list.describe(this.#pool.alive);
+    const wanted = this.#opened?.scaling?.wanted ?? 0;
+    return { ...this.#list.describe(this.#pool.alive), ...(wanted > 0 && { wanted }) };
   }
 
   /** Takes tasks and changes them. Throws NO_WORKER before the first `deploy`. */

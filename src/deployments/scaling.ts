@@ -82,6 +82,16 @@ export class Scaling implements AsyncDisposable {
     return this.#workers + this.#awaited;
   }
 
+  /** Of the desired workers, those that this node does not run or start itself: they have to join. */
+  get wanted(): number {
+    const { pool } = this.#options;
+    if (pool.awaits?.isWhole === true) {
+      return this.desired;
+    }
+    const own = pool.waiting === undefined ? pool.size : pool.present;
+    return this.#awaited + Math.max(0, this.#workers - own);
+  }
+
   /** True while tasks may be waiting for a slot. */
   get tasksMayWait(): boolean {
     return this.#full;

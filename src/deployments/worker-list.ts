@@ -1,10 +1,13 @@
 /** The workers of a deployment on this node, as people see them. */
 import { type WorkerGpu, workerGpuText } from "../pool/gpus/gpus.ts";
 import type { Worker } from "../pool/worker.ts";
-import type { NodeWorkers, WorkerRecord } from "../storage/hosting/nodes.ts";
+import type { LaunchedMachine, NodeWorkers, WorkerRecord } from "../storage/hosting/nodes.ts";
 
 /** Workers of one deployment that a node tells of. */
 export const MAX_LISTED_WORKERS = 200;
+
+/** Machines of launchers of one deployment that a node tells of. */
+const MAX_LAUNCHED_MACHINES = 1_000;
 
 /** Of why a service does not run at a worker, which other nodes read from the database. */
 const MAX_LISTED_FAULT_CHARACTERS = 1_000;
@@ -30,11 +33,17 @@ export class WorkerList {
 
   /** Describes the oldest of the workers. */
   describe(workers: Iterable<Worker>): NodeWorkers {
-    const all = [...workers]
+    const present = [...workers];
+    const all = present
       .map((worker) => this.#record(worker))
       .sort((one, other) => one.startedAtMs - other.startedAtMs);
     const listed = all.slice(0, MAX_LISTED_WORKERS);
-    return { workers: listed, omitted: all.length - listed.length };
+    const launched = launchedOf(present);
+    return {
+      workers: listed,
+      omitted: all.length - listed.length,
+      ...(launched.length > 0 && { launched }),
+    };
   }
 
   #record(worker: Worker): WorkerRecord {
@@ -56,4 +65,17 @@ export class WorkerList {
       ...(fault !== undefined && { fault: fault.slice(0, MAX_LISTED_FAULT_CHARACTERS) }),
     };
   }
+}
+
+/** A machine may bring several workers: one is enough. */
+function launchedOf(workers: readonly Worker[]): LaunchedMachine[] {
+  const machines = new Map<string, boolean>();
+  for (const { machine, stopping, loaded } of workers) {
+    if (machine?.launched !== undefined && !stopping) {
+      machines.set(machine.launched, loaded || machines.get(machine.launched) === true);
+    }
+  }
+  return [...machines]
+    .slice(0, MAX_LAUNCHED_MACHINES)
+    .map(([machine, ready]) => ({ machine, ready }));
 }

@@ -79,8 +79,8 @@ export class WorkerReporter implements AsyncDisposable {
   }
 }
 
-function textOf({ workers, omitted }: NodeWorkers): string {
-  return JSON.stringify({ workers, omitted });
+function textOf({ workers, omitted, wanted, launched }: NodeWorkers): string {
+  return JSON.stringify({ workers, omitted, wanted, launched });
 }
 
 const NONE = textOf({ workers: [], omitted: 0 });

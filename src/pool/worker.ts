@@ -18,6 +18,8 @@ export interface WorkerMachine {
   /** The version of its program. */
   readonly version: string;
   readonly labels: { readonly [name: string]: string };
+  /** The id that its token says, if a launcher has started it. */
+  readonly launched?: string | undefined;
 }
 
 /** How the lease of a worker is held; a process on this machine says nothing. */

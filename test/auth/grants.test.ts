@@ -19,24 +19,28 @@ const DEVELOPER = {
   protectedEndpoint: false,
   monitoring: false,
   worker: false,
+  launch: false,
 };
 const ENDPOINT = {
   developerOperations: false,
   protectedEndpoint: true,
   monitoring: false,
   worker: false,
+  launch: false,
 };
 const BOTH = {
   developerOperations: true,
   protectedEndpoint: true,
   monitoring: false,
   worker: false,
+  launch: false,
 };
 const MONITORING = {
   developerOperations: false,
   protectedEndpoint: false,
   monitoring: true,
   worker: false,
+  launch: false,
 };
 
 const FIELDS: TokenFields = {
@@ -98,7 +102,7 @@ describe("a token", () => {
     ["monitoring in a personal token", { access: MONITORING }, ["access"]],
     [
       "monitoring with another access",
-      { access: { ...DEVELOPER, monitoring: true, worker: false } },
+      { access: { ...DEVELOPER, monitoring: true, worker: false, launch: false } },
       ["access"],
     ],
     ["endpoint without deployments", { access: ENDPOINT }, ["deployments"]],
@@ -132,7 +136,7 @@ describe("a token", () => {
   });
 
   it("of an organization cannot have monitoring with another access", () => {
-    const access = { ...ENDPOINT, monitoring: true, worker: false };
+    const access = { ...ENDPOINT, monitoring: true, worker: false, launch: false };
     const fields = { access, allDeployments: true };
     expect(violations(fields, { kind: "organization" })).toEqual(["access"]);
   });

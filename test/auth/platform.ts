@@ -165,7 +165,13 @@ export class Node implements AsyncDisposable {
 export const DEVELOPER: TokenFields = {
   name: "laptop",
   description: "",
-  access: { developerOperations: true, protectedEndpoint: false, monitoring: false, worker: false },
+  access: {
+    developerOperations: true,
+    protectedEndpoint: false,
+    monitoring: false,
+    worker: false,
+    launch: false,
+  },
   allDeployments: false,
   deployments: [],
   expiresAtMs: Date.now() + 3_600_000,

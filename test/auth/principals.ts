@@ -48,6 +48,7 @@ export function token(
       protectedEndpoint,
       monitoring: access === "monitoring",
       worker: false,
+      launch: false,
     },
     allDeployments: protectedEndpoint && all,
     deployments: protectedEndpoint && !all ? [DEPLOYMENT] : [],

@@ -112,6 +112,7 @@ describe.each(Object.entries(DATABASES))("on %s", (_name, open) => {
         protectedEndpoint: false,
         monitoring: true,
         worker: false,
+        launch: false,
       };
       const token = { kind: "organization", fields: { access } } as const;
       const { value } = await createToken(node.accounts, node.keys, token);
@@ -140,6 +141,7 @@ describe.each(Object.entries(DATABASES))("on %s", (_name, open) => {
       protectedEndpoint: true,
       monitoring: false,
       worker: false,
+      launch: false,
     };
     const fields = { access, deployments: ["summarizer"] };
     const { value } = await createToken(accounts, keys, { userId, fields });

@@ -65,6 +65,7 @@ describe.each(Object.entries(DATABASES))("on %s", (_name, open) => {
           protectedEndpoint: true,
           monitoring: false,
           worker: false,
+          launch: false,
         },
         allDeployments: true,
         allowedNetworks: ["192.0.2.0/24"],

@@ -50,6 +50,7 @@ const TOKEN: TokenPrincipal = {
     protectedEndpoint: false,
     monitoring: false,
     worker: true,
+    launch: false,
   },
   allDeployments: true,
   deployments: [],

@@ -92,6 +92,13 @@ export enum Access {
    * @generated from enum value: ACCESS_WORKER = 9;
    */
   WORKER = 9,
+
+  /**
+   * A token with launch access. The methods answer for its deployments alone.
+   *
+   * @generated from enum value: ACCESS_LAUNCH = 10;
+   */
+  LAUNCH = 10,
 }
 
 /**
@@ -103,7 +110,7 @@ export enum Access {
  *
  * @generated from enum tessera.v1.Access
  */
-export declare type AccessJson = "ACCESS_UNSPECIFIED" | "ACCESS_PUBLIC" | "ACCESS_AUTHENTICATED" | "ACCESS_SESSION" | "ACCESS_DEVELOPER" | "ACCESS_ADMIN" | "ACCESS_ENDPOINT" | "ACCESS_MONITORING" | "ACCESS_OPERATOR" | "ACCESS_WORKER";
+export declare type AccessJson = "ACCESS_UNSPECIFIED" | "ACCESS_PUBLIC" | "ACCESS_AUTHENTICATED" | "ACCESS_SESSION" | "ACCESS_DEVELOPER" | "ACCESS_ADMIN" | "ACCESS_ENDPOINT" | "ACCESS_MONITORING" | "ACCESS_OPERATOR" | "ACCESS_WORKER" | "ACCESS_LAUNCH";
 
 /**
  * Describes the enum tessera.v1.Access.

@@ -60,7 +60,7 @@ export declare type Token = Message<"tessera.v1.Token"> & {
   access: TokenAccess[];
 
   /**
-   * With protected endpoint or worker access: valid for every deployment, future
+   * With protected endpoint, worker or launch access: valid for every deployment, future
    * ones included. Otherwise `deployments` names them.
    *
    * @generated from field: bool all_deployments = 7;
@@ -218,7 +218,7 @@ export declare type TokenJson = {
   access?: TokenAccessJson[];
 
   /**
-   * With protected endpoint or worker access: valid for every deployment, future
+   * With protected endpoint, worker or launch access: valid for every deployment, future
    * ones included. Otherwise `deployments` names them.
    *
    * @generated from field: bool all_deployments = 7;
@@ -1079,7 +1079,7 @@ export declare const TokenKindSchema: GenEnum<TokenKind, TokenKindJson>;
 
 /**
  * TokenAccess is what a token allows. REST writes
- * `developer_operations`, `protected_endpoint`, `monitoring`, `worker`.
+ * `developer_operations`, `protected_endpoint`, `monitoring`, `worker`, `launch`.
  *
  * @generated from enum tessera.v1.TokenAccess
  */
@@ -1122,15 +1122,24 @@ export enum TokenAccess {
    * @generated from enum value: TOKEN_ACCESS_WORKER = 4;
    */
   WORKER = 4,
+
+  /**
+   * Start machines for deployments (LauncherService): read how many workers are
+   * wanted, and get short-lived tokens with which those machines join. So it is
+   * made by who makes tokens with worker access. Not together with other access.
+   *
+   * @generated from enum value: TOKEN_ACCESS_LAUNCH = 5;
+   */
+  LAUNCH = 5,
 }
 
 /**
  * TokenAccess is what a token allows. REST writes
- * `developer_operations`, `protected_endpoint`, `monitoring`, `worker`.
+ * `developer_operations`, `protected_endpoint`, `monitoring`, `worker`, `launch`.
  *
  * @generated from enum tessera.v1.TokenAccess
  */
-export declare type TokenAccessJson = "TOKEN_ACCESS_UNSPECIFIED" | "TOKEN_ACCESS_DEVELOPER_OPERATIONS" | "TOKEN_ACCESS_PROTECTED_ENDPOINT" | "TOKEN_ACCESS_MONITORING" | "TOKEN_ACCESS_WORKER";
+export declare type TokenAccessJson = "TOKEN_ACCESS_UNSPECIFIED" | "TOKEN_ACCESS_DEVELOPER_OPERATIONS" | "TOKEN_ACCESS_PROTECTED_ENDPOINT" | "TOKEN_ACCESS_MONITORING" | "TOKEN_ACCESS_WORKER" | "TOKEN_ACCESS_LAUNCH";
 
 /**
  * Describes the enum tessera.v1.TokenAccess.

@@ -22,7 +22,7 @@ export function newLoginToken({ keys, now, newId }: LoginTokenOptions): {
   const tokenId = newId();
   const access = {
     ...({ developerOperations: true, protectedEndpoint: false } as const),
-    ...({ monitoring: false, worker: false } as const),
+    ...({ monitoring: false, worker: false, launch: false } as const),
   };
   // A personal token's value is not sealed, so its organization need not be known yet.
   const token = { organizationId: "", tokenId, kind: "personal", access } as const;

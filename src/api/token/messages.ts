@@ -51,6 +51,7 @@ export function toAccessWords(access: TokenGrants): TokenAccess[] {
     ...(access.protectedEndpoint ? [TokenAccess.PROTECTED_ENDPOINT] : []),
     ...(access.monitoring ? [TokenAccess.MONITORING] : []),
     ...(access.worker ? [TokenAccess.WORKER] : []),
+    ...(access.launch ? [TokenAccess.LAUNCH] : []),
   ];
 }
 
@@ -60,5 +61,6 @@ export function fromAccessWords(words: readonly TokenAccess[]): TokenGrants {
     protectedEndpoint: words.includes(TokenAccess.PROTECTED_ENDPOINT),
     monitoring: words.includes(TokenAccess.MONITORING),
     worker: words.includes(TokenAccess.WORKER),
+    launch: words.includes(TokenAccess.LAUNCH),
   };
 }

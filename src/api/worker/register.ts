@@ -270,7 +270,7 @@ async function join(options: RegisterOptions, joining: Joining) {
   const worker = new RemoteWorker({
     ...remote,
     id,
-    machine: machineOf(req),
+    machine: machineOf(req, principal),
     revision: service?.revision?.number,
     manifest: deployment.manifest,
     mounts: servesMounts(req) ? deployment.manifest.mounts : undefined,
@@ -360,9 +360,12 @@ async function adopt(
   });
 }
 
-function machineOf({ runtime, labels }: RegisterRequest): RemoteWorker["machine"] {
+function machineOf(
+  { runtime, labels }: RegisterRequest,
+  { machine: launched }: TokenPrincipal,
+): RemoteWorker["machine"] {
   const { hostname = "", platform = "", version = "" } = runtime ?? {};
-  return { hostname, platform, version, labels };
+  return { hostname, platform, version, labels, launched };
 }
 
 function answer({

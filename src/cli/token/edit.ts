@@ -67,11 +67,13 @@ async function createToken(
 ): Promise<void> {
   // Naming deployments implies access to them.
   const named = flags.deployment !== undefined || flags.allDeployments === true;
-  const isWorker = accessOf(flags).includes(TokenAccess.WORKER);
-  const meant = named && !isWorker ? { ...flags, protectedEndpoint: true } : flags;
+  const isForMachines = accessOf(flags).some(
+    (access) => access === TokenAccess.WORKER || access === TokenAccess.LAUNCH,
+  );
+  const meant = named && !isForMachines ? { ...flags, protectedEndpoint: true } : flags;
   if (accessOf(meant).length === 0) {
     throw usageError(
-      "say what the token is for: --developer-operations, --deployment <name>, --all-deployments, --worker or --monitoring",
+      "say what the token is for: --developer-operations, --deployment <name>, --all-deployments, --worker, --access launch or --monitoring",
     );
   }
   if (call.loggedIn && accessOf(meant).includes(TokenAccess.MONITORING)) {

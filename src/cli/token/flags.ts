@@ -26,8 +26,14 @@ export const TOKEN_OPTIONS = [
   option("--protected-endpoint", "access: call deployments that ask for a token"),
   option("--monitoring", "access: read metrics; stands alone, on organization tokens"),
   option("--worker", "access: join workers on other machines to deployments; stands alone"),
-  repeatable("--access <kind>", "the same by its name, such as --access worker"),
-  repeatable("--deployment <name>", "a deployment that protected endpoint or worker access is for"),
+  repeatable(
+    "--access <kind>",
+    "the same by its name; launch, which has no flag: start machines for deployments",
+  ),
+  repeatable(
+    "--deployment <name>",
+    "a deployment that protected endpoint, worker or launch access is for",
+  ),
   option("--all-deployments", "that access is for all of them, also future ones"),
   repeatable("--allow-network <cidr>", "usable from this network only, such as 10.0.0.0/8"),
 ];
@@ -43,6 +49,7 @@ const ACCESS_WORDS: ReadonlyMap<TokenAccess, string> = new Map([
   [TokenAccess.PROTECTED_ENDPOINT, "protected endpoint"],
   [TokenAccess.MONITORING, "monitoring"],
   [TokenAccess.WORKER, "worker"],
+  [TokenAccess.LAUNCH, "launch"],
 ]);
 
 /** As people read it. */

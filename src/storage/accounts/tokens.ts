@@ -10,6 +10,7 @@ export interface TokenGrants {
   readonly protectedEndpoint: boolean;
   readonly monitoring: boolean;
   readonly worker: boolean;
+  readonly launch: boolean;
 }
 
 export interface TokenRecord {

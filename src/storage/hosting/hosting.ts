@@ -13,6 +13,7 @@
  * on writing: those writes are deleted at the end of the hour.
  */
 import type { ArtifactFiles } from "./files.ts";
+import type { LauncherStorage } from "./launchers.ts";
 import type { Logs } from "./logs.ts";
 import type { ManifestStorage } from "./manifests.ts";
 import type { ModelStorage } from "./models.ts";
@@ -28,6 +29,7 @@ export interface HostingStorage
     ScheduleStorage,
     ArtifactFiles,
     NodeStorage,
+    LauncherStorage,
     ManifestStorage,
     Logs,
     ModelStorage,

@@ -115,6 +115,18 @@ export interface NodeWorkers {
   readonly workers: readonly WorkerRecord[];
   /** How many more there are. */
   readonly omitted: number;
+  /** Workers that should have joined this node, as those that have. Absent: none. */
+  readonly wanted?: number;
+  /** The machines of launchers that have joined and do not leave. Absent: none. */
+  readonly launched?: readonly LaunchedMachine[];
+}
+
+/** A machine that a launcher has started. */
+export interface LaunchedMachine {
+  /** The id that its token says. */
+  readonly machine: string;
+  /** A worker of it takes calls. */
+  readonly ready: boolean;
 }
 
 /** The state of a deployment, aggregated over all nodes. */
@@ -182,10 +194,12 @@ export interface NodeStorage {
     readonly reports: readonly (DeploymentKey & NodeWorkers)[];
   }): Promise<string[]>;
 
-  /** The reports of living nodes about the workers of a deployment, by node. */
-  listWorkers(
-    parameters: DeploymentKey & { readonly nowMs: number },
-  ): Promise<(NodeWorkers & { readonly nodeId: string })[]>;
+  /** The reports of living nodes about the workers of a deployment, or of all, by node. */
+  listWorkers(parameters: {
+    readonly organizationId: string;
+    readonly deploymentId?: string;
+    readonly nowMs: number;
+  }): Promise<(NodeWorkers & { readonly nodeId: string; readonly deploymentId: string })[]>;
 
   /**
    * Returns the states of an organization's deployments by the reports of

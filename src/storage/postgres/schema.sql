@@ -400,6 +400,8 @@ CREATE TABLE tokens (
   version integer NOT NULL,
   -- Access to join workers on other machines.
   worker integer NOT NULL DEFAULT 0,
+  -- Access to start such machines.
+  launch integer NOT NULL DEFAULT 0,
   PRIMARY KEY (organization_id, token_id)
 );
 CREATE INDEX tokens_by_user ON tokens (user_id, organization_id, token_id);
@@ -676,6 +678,18 @@ CREATE TABLE deployment_reports (
   PRIMARY KEY (organization_id, deployment_id, node_id)
 );
 CREATE INDEX deployment_reports_by_node ON deployment_reports (node_id);
+
+-- Which launcher starts the machines of a deployment, until when, and what it says of them.
+CREATE TABLE launchers (
+  organization_id text COLLATE "C" NOT NULL,
+  deployment_id text COLLATE "C" NOT NULL,
+  launcher text COLLATE "C" NOT NULL,
+  token_id text COLLATE "C" NOT NULL,
+  expires_at_ms bigint NOT NULL,
+  -- As JSON.
+  report text COLLATE "C" NOT NULL,
+  PRIMARY KEY (organization_id, deployment_id)
+);
 
 -- What a worker of each deployment told of its service last.
 CREATE TABLE manifests (

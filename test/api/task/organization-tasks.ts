@@ -10,6 +10,7 @@ export const CALLS = {
   protectedEndpoint: true,
   monitoring: false,
   worker: false,
+  launch: false,
 };
 
 export interface App {

@@ -104,6 +104,7 @@ describe("a deployment with authorization on", () => {
     protectedEndpoint: true,
     monitoring: false,
     worker: false,
+    launch: false,
   };
   let name: string;
   beforeEach(async () => {
@@ -196,6 +197,7 @@ describe("people", () => {
           protectedEndpoint: true,
           monitoring: false,
           worker: false,
+          launch: false,
         },
         allDeployments: true,
       },

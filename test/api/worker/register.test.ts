@@ -25,6 +25,7 @@ function tokenOf(role: "admin" | "member"): TokenPrincipal {
       protectedEndpoint: false,
       monitoring: false,
       worker: true,
+      launch: false,
     },
     ...{ allDeployments: true, deployments: [], allowedNetworks: [] },
     expiresAtMs: Number.POSITIVE_INFINITY,

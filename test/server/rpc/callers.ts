@@ -28,6 +28,7 @@ export const CALLERS = [
   "an ended session",
   "a monitoring token",
   "a token with other access",
+  "a launch token",
   "an organization token",
   "a member's personal token",
   "an admin's personal token",
@@ -81,8 +82,9 @@ export async function assemble(platform: TestPlatform): Promise<Cast> {
     protectedEndpoint: false,
     monitoring: false,
     worker: false,
+    launch: false,
   };
-  const monitoring = { ...none, monitoring: true, worker: false };
+  const monitoring = { ...none, monitoring: true, worker: false, launch: false };
   const endpoint = { ...none, protectedEndpoint: true };
   const { headers: ended } = await newMember(platform, company);
   const { value } = adminToken;
@@ -101,6 +103,9 @@ export async function assemble(platform: TestPlatform): Promise<Cast> {
     "a monitoring token": (await newToken(platform, company, { access: monitoring })).headers,
     "a token with other access": (
       await newToken(platform, company, { access: endpoint, allDeployments: true })
+    ).headers,
+    "a launch token": (
+      await newToken(platform, company, { access: { ...none, launch: true }, allDeployments: true })
     ).headers,
     "an organization token": (await newToken(platform, company)).headers,
     "a member's personal token": (
@@ -145,13 +150,15 @@ export function expectedOutcome(access: Access, caller: CallerName): Outcome {
     const known = expectedOutcome(Access.AUTHENTICATED, caller);
     return UNAUTHENTICATED.has(known) ? known : "OPERATOR_REQUIRED";
   }
-  if (access === Access.WORKER) {
+  if (access === Access.WORKER || access === Access.LAUNCH) {
     const known = expectedOutcome(Access.AUTHENTICATED, caller);
-    return UNAUTHENTICATED.has(known) ? known : DENIED;
+    const may = access === Access.LAUNCH && caller === "a launch token";
+    return UNAUTHENTICATED.has(known) || may ? known : DENIED;
   }
   switch (caller) {
     case "a monitoring token":
     case "a token with other access":
+    case "a launch token":
       return { ...ANY_TOKEN, [Access.DEVELOPER]: DENIED, [Access.ADMIN]: DENIED }[access];
     case "an organization token":
     case "a member's personal token":
@@ -189,4 +196,5 @@ const ANY_TOKEN: Record<Access, Outcome> = {
   [Access.MONITORING]: "ACCESS_DENIED",
   [Access.OPERATOR]: "OPERATOR_REQUIRED",
   [Access.WORKER]: "ACCESS_DENIED",
+  [Access.LAUNCH]: "ACCESS_DENIED",
 };

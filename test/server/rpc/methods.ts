@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import { AuthService } from "../../../gen/tessera/v1/auth_pb.js";
 import { DeploymentService } from "../../../gen/tessera/v1/deployment_pb.js";
+import { LauncherService } from "../../../gen/tessera/v1/launcher_pb.js";
 import { LoginService } from "../../../gen/tessera/v1/login_pb.js";
 import { MetricsService } from "../../../gen/tessera/v1/metrics_pb.js";
 import { ModelService } from "../../../gen/tessera/v1/model_pb.js";
@@ -78,6 +79,7 @@ const NO_PEOPLE: Row["except"] = { "an admin's personal token": "ACCESS_DENIED" 
 const organization = OrganizationService.method;
 const auth = AuthService.method;
 const login = LoginService.method;
+const launcher = LauncherService.method;
 const deployment = DeploymentService.method;
 const model = ModelService.method;
 const schedule = ScheduleService.method;
@@ -110,7 +112,11 @@ const NO_READS = {
 } as const;
 
 /** Tokens without protected endpoint access. */
-const NO_CALLS = { "a monitoring token": "ACCESS_DENIED", ...NO_READS } as const;
+const NO_CALLS = {
+  "a monitoring token": "ACCESS_DENIED",
+  "a launch token": "ACCESS_DENIED",
+  ...NO_READS,
+} as const;
 
 export const ROWS: readonly Row[] = [
   {
@@ -151,6 +157,21 @@ export const ROWS: readonly Row[] = [
     method: OrganizationTaskService.method.retryTasks,
     request: (_, cast) => ({ ...named(cast), filter: { all: true } }),
     except: NO_CALLS,
+  },
+  { method: launcher.listLaunches, request: (_, cast) => named(cast), except: { [FOREIGN]: "ok" } },
+  {
+    method: launcher.watchWorkersWanted,
+    request: () => ({ followFor: "0s" }),
+  },
+  {
+    method: launcher.reportLaunches,
+    request: () => ({ launcher: NOBODYS_ID, on: "exec", hostname: "here", reports: [] }),
+  },
+  { method: launcher.endLaunches, request: () => ({ launcher: NOBODYS_ID }) },
+  {
+    method: launcher.createMachineToken,
+    request: () => ({ launcher: NOBODYS_ID, deploymentId: NOBODYS_ID, machine: NOBODYS_ID }),
+    outcome: "LAUNCHER_REPLACED",
   },
   ...Object.values(OperatorService.method).map((method) => ({ method, request: () => ({}) })),
   { method: organization.listMembers, request: (_, cast) => named(cast) },

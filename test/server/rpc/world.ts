@@ -43,6 +43,7 @@ const DEVELOPER = {
   protectedEndpoint: false,
   monitoring: false,
   worker: false,
+  launch: false,
 };
 
 /** Makes an organization with an admin, past the API. */

@@ -17,7 +17,13 @@ export const DAY_MS = 86_400_000;
 export const FIELDS: TokenFields = {
   name: "laptop",
   description: "",
-  access: { developerOperations: true, protectedEndpoint: false, monitoring: false, worker: false },
+  access: {
+    developerOperations: true,
+    protectedEndpoint: false,
+    monitoring: false,
+    worker: false,
+    launch: false,
+  },
   allDeployments: false,
   deployments: [],
   expiresAtMs: 4_000_000_000_000,
@@ -30,6 +36,7 @@ export const ENDPOINT_ACCESS = {
   protectedEndpoint: true,
   monitoring: false,
   worker: false,
+  launch: false,
 };
 
 export const MONITORING_ACCESS = {
@@ -37,6 +44,7 @@ export const MONITORING_ACCESS = {
   protectedEndpoint: false,
   monitoring: true,
   worker: false,
+  launch: false,
 };
 
 export class Platform {

@@ -40,6 +40,11 @@ export const ACCESS = {
     does: "Join workers",
     hint: "Join workers on other machines. They get the code, the secrets and the arguments of their deployment.",
   },
+  TOKEN_ACCESS_LAUNCH: {
+    name: "Launch",
+    does: "Start machines",
+    hint: "Start machines for deployments: read how many are wanted, and let each join for hours.",
+  },
 } as const satisfies Partial<Record<TokenAccessJson, { name: string; does: string; hint: string }>>;
 
 export type Access = keyof typeof ACCESS;
@@ -52,11 +57,15 @@ export const isOrganizations = ({ kind }: TokenJson): boolean => kind === "TOKEN
 
 /** Whether an access stands alone in a token. */
 export const isAlone = (access: Access): boolean =>
-  access === "TOKEN_ACCESS_MONITORING" || access === "TOKEN_ACCESS_WORKER";
+  access === "TOKEN_ACCESS_MONITORING" ||
+  access === "TOKEN_ACCESS_WORKER" ||
+  access === "TOKEN_ACCESS_LAUNCH";
 
 /** Whether a token with this access names deployments. */
 export const isForDeployments = (access: readonly TokenAccessJson[]): boolean =>
-  access.includes("TOKEN_ACCESS_PROTECTED_ENDPOINT") || access.includes("TOKEN_ACCESS_WORKER");
+  access.includes("TOKEN_ACCESS_PROTECTED_ENDPOINT") ||
+  access.includes("TOKEN_ACCESS_WORKER") ||
+  access.includes("TOKEN_ACCESS_LAUNCH");
 
 /** The deployments that it is for; empty for tokens that name none. */
 export function callable({ access = [], allDeployments, deployments = [] }: TokenJson): string {

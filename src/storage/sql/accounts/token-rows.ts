@@ -14,6 +14,7 @@ export interface GrantRow {
   readonly protected_endpoint: number;
   readonly monitoring: number;
   readonly worker: number;
+  readonly launch: number;
   readonly all_deployments: number;
   readonly expires_at_ms: number;
   readonly not_before_ms: number | null;
@@ -24,7 +25,7 @@ export interface GrantRow {
 
 /** The columns of `GrantRow`, of `tokens t` and `organizations o`. */
 export const GRANT_COLUMNS = `t.organization_id, o.name AS organization, t.token_id, t.kind, t.name,
-  t.developer_operations, t.protected_endpoint, t.monitoring, t.worker, t.all_deployments, t.expires_at_ms,
+  t.developer_operations, t.protected_endpoint, t.monitoring, t.worker, t.launch, t.all_deployments, t.expires_at_ms,
   t.not_before_ms, t.allowed_networks,
   (SELECT string_agg(td.deployment_id || ' ' || td.name, ',') FROM token_deployments td
    WHERE td.organization_id = t.organization_id AND td.token_id = t.token_id) AS deployments`;
@@ -35,6 +36,7 @@ export function toGrants(row: GrantRow): TokenGrants {
     protectedEndpoint: row.protected_endpoint === 1,
     monitoring: row.monitoring === 1,
     worker: row.worker === 1,
+    launch: row.launch === 1,
   };
 }
 

@@ -64,10 +64,10 @@ export function* addToken(
   }
   yield* query(
     `INSERT INTO tokens (organization_id, token_id, kind, user_id, name, description,
-       developer_operations, protected_endpoint, monitoring, worker, all_deployments,
+       developer_operations, protected_endpoint, monitoring, worker, launch, all_deployments,
        expires_at_ms, not_before_ms, allowed_networks, created_at_ms, created_by, updated_at_ms,
        version)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)`,
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)`,
     organizationId,
     tokenId,
     kind,
@@ -101,6 +101,7 @@ function valuesOf(fields: TokenFields): Value[] {
     access.protectedEndpoint,
     access.monitoring,
     access.worker,
+    access.launch,
     fields.allDeployments,
     fields.expiresAtMs,
     fields.notBeforeMs,
@@ -213,8 +214,8 @@ export function* updateToken(
   const fields = mergeFields(before, parameters.fields);
   yield* query(
     `UPDATE tokens SET name = ?, description = ?, developer_operations = ?,
-       protected_endpoint = ?, monitoring = ?, worker = ?, all_deployments = ?, expires_at_ms = ?,
-       not_before_ms = ?, allowed_networks = ?, updated_at_ms = ?, version = version + 1
+       protected_endpoint = ?, monitoring = ?, worker = ?, launch = ?, all_deployments = ?,
+       expires_at_ms = ?, not_before_ms = ?, allowed_networks = ?, updated_at_ms = ?, version = version + 1
      WHERE organization_id = ? AND token_id = ?`,
     ...valuesOf(fields),
     nowMs,
@@ -363,12 +364,13 @@ function describe(fields: TokenFields): { [field: string]: string } {
 }
 
 function describeAccess(access: TokenGrants): string {
-  const { developerOperations, protectedEndpoint, monitoring, worker } = access;
+  const { developerOperations, protectedEndpoint, monitoring, worker, launch } = access;
   const names = [
     developerOperations && "developer_operations",
     protectedEndpoint && "protected_endpoint",
     monitoring && "monitoring",
     worker && "worker",
+    launch && "launch",
   ];
   return names.filter(Boolean).join(" ");
 }

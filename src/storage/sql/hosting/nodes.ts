@@ -118,11 +118,13 @@ export function* reportWorkers({
   reports,
 }: Parameters<HostingStorage["reportWorkers"]>[0]): Operation<string[]> {
   const stored: string[] = [];
-  for (const { organizationId, deploymentId, workers, omitted } of ordered(reports)) {
+  for (const report of ordered(reports)) {
+    const { organizationId, deploymentId, workers, omitted, wanted, launched } = report;
+    const isEmpty = workers.length === 0 && wanted === undefined;
     const rows = yield* query<{ deployment_id: string }>(
       `UPDATE deployment_reports SET running = ?
        WHERE organization_id = ? AND deployment_id = ? AND node_id = ? RETURNING deployment_id`,
-      workers.length === 0 ? undefined : JSON.stringify({ workers, omitted }),
+      isEmpty ? undefined : JSON.stringify({ workers, omitted, wanted, launched }),
       organizationId,
       deploymentId,
       nodeId,
@@ -139,18 +141,19 @@ export function* listWorkers({
 }: Parameters<HostingStorage["listWorkers"]>[0]): Operation<
   Awaited<ReturnType<HostingStorage["listWorkers"]>>
 > {
-  const rows = yield* query<{ node_id: string; running: string }>(
-    `SELECT r.node_id, r.running FROM deployment_reports r JOIN nodes n ON n.node_id = r.node_id || ''
-     WHERE r.organization_id = ? AND r.deployment_id = ? AND r.running IS NOT NULL
-       AND n.expires_at_ms > ?
+  const rows = yield* query<{ deployment_id: string; node_id: string; running: string }>(
+    `SELECT r.deployment_id, r.node_id, r.running FROM deployment_reports r JOIN nodes n ON n.node_id = r.node_id || ''
+     WHERE r.organization_id = ? AND r.running IS NOT NULL AND n.expires_at_ms > ?
+       ${deploymentId === undefined ? "" : "AND r.deployment_id = ?"}
      ORDER BY r.node_id`,
     organizationId,
-    deploymentId,
     nowMs,
+    ...(deploymentId === undefined ? [] : [deploymentId]),
   );
   return rows.map((row) => ({
     ...(JSON.parse(row.running) as NodeWorkers),
     nodeId: row.node_id,
+    deploymentId: row.deployment_id,
   }));
 }
 

@@ -25,6 +25,7 @@ import {
   registerFile,
   takeUnusedFiles,
 } from "./files.ts";
+import { endLaunches, holdLaunches, holdsLaunch, listLaunches } from "./launchers.ts";
 import { appendLogs, readLogs } from "./logs.ts";
 import { getManifest, storeManifest } from "./manifests.ts";
 import {
@@ -96,6 +97,9 @@ export const SINGLE = {
   beat,
   listNodes,
   listWorkers,
+  holdsLaunch,
+  endLaunches,
+  listLaunches,
   getModelVersion,
   findFile,
   listImported,
@@ -117,6 +121,9 @@ export const BY_ONE_CLOCK: ReadonlySet<keyof HostingStorage> = new Set([
   "beat",
   "listNodes",
   "listWorkers",
+  "holdLaunches",
+  "holdsLaunch",
+  "listLaunches",
   "describeDeployments",
   "takeImport",
   "reportImport",
@@ -148,6 +155,7 @@ export const HOSTING_OPERATIONS: OperationsOf<HostingStorage> = {
   reportDeployments,
   reportWorkers,
   withdrawReports,
+  holdLaunches,
   describeDeployments,
   appendLogs,
   readLogs,

@@ -72,6 +72,7 @@ function* deleteRest(
     ["deployment_log_sequences", "deployment_id"],
     ["deployment_logs", "sequence"],
     ["deployment_reports", "node_id"],
+    ["launchers", "deployment_id"],
     ["manifests", "deployment_id"],
     ["metric_history", "began_at_ms"],
     ["webhook_deliveries", "delivery_id"],

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { access } from "../../../../gen/tessera/v1/access_pb.js";
 import { AuthService } from "../../../../gen/tessera/v1/auth_pb.js";
 import { DeploymentService } from "../../../../gen/tessera/v1/deployment_pb.js";
+import { LauncherService } from "../../../../gen/tessera/v1/launcher_pb.js";
 import { LoginService } from "../../../../gen/tessera/v1/login_pb.js";
 import { OperatorService } from "../../../../gen/tessera/v1/operator_pb.js";
 import { OrganizationService } from "../../../../gen/tessera/v1/organization_pb.js";
@@ -17,6 +18,7 @@ import type { Row } from "../row.ts";
 const SERVICES = [
   AuthService,
   DeploymentService,
+  LauncherService,
   LoginService,
   OperatorService,
   OrganizationService,

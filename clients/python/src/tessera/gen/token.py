@@ -13,7 +13,7 @@ from .. import rpc as _rpc
 
 class TokenAccess(str, _enum.Enum):
     """TokenAccess is what a token allows. REST writes `developer_operations`,
-    `protected_endpoint`, `monitoring`, `worker`.
+    `protected_endpoint`, `monitoring`, `worker`, `launch`.
     """
 
     UNSPECIFIED = "TOKEN_ACCESS_UNSPECIFIED"
@@ -30,6 +30,11 @@ class TokenAccess(str, _enum.Enum):
     """Join workers on other machines to deployments (WorkerService). Such a worker gets the code,
     the variables, the secrets and the arguments of its deployment, so only who may use secrets
     makes, widens or rotates such a token: admins. Not together with other access.
+    """
+    LAUNCH = "TOKEN_ACCESS_LAUNCH"
+    """Start machines for deployments (LauncherService): read how many workers are wanted, and get
+    short-lived tokens with which those machines join. So it is made by who makes tokens with
+    worker access. Not together with other access.
     """
 
 
@@ -85,8 +90,8 @@ class Token:
     access: list[TokenAccess] = _dc.field(default_factory=list)
     """Its access, at least one."""
     all_deployments: bool = False
-    """With protected endpoint or worker access: valid for every deployment, future ones included.
-    Otherwise `deployments` names them.
+    """With protected endpoint, worker or launch access: valid for every deployment, future ones
+    included. Otherwise `deployments` names them.
     """
     deployments: list[str] = _dc.field(default_factory=list)
     """The names of the deployments that it is valid for."""

@@ -117,8 +117,8 @@ function DeploymentChoice({ value, error, onChange }: DeploymentChoiceProps) {
   return (
     <fieldset className="choices">
       <legend>
-        {value.access.includes("TOKEN_ACCESS_WORKER")
-          ? "Deployments whose workers it joins"
+        {value.access.some(isAlone)
+          ? "Deployments whose workers join with it"
           : "Deployments that it may call"}
       </legend>
       <label className="choice">

@@ -48,6 +48,14 @@ export function TokenValue({ token, value, loginCommand }: TokenValueProps) {
           <Command text={joinCommand(called.name, value, labelsOf(called))} />
         </>
       )}
+      {access.includes("TOKEN_ACCESS_LAUNCH") && (
+        <>
+          <h3>Start machines, where the launcher runs</h3>
+          <Command
+            text={`TESSERA_LAUNCH_TOKEN=${value} tessera launcher --join ${location.origin} --on exec`}
+          />
+        </>
+      )}
       {token.monitoringUrl && (
         <>
           <h3>Read the metrics</h3>

@@ -1,0 +1,94 @@
+/**
+ * The token of a machine: with it, a machine that a launcher has started joins workers to one
+ * deployment, for hours at most. It is signed, not stored: a thousand machines an hour leave no
+ * rows behind, and none is in the way of the organization's tokens.
+ *
+ * It is no right of its own but that of the launcher's token, which is looked up at each use as
+ * it stands now. So it ends with that, needs the same networks, and opens no other deployment.
+ */
+import { problem } from "../errors.ts";
+import { launches } from "./permissions.ts";
+import type { TokenPrincipal } from "./principal.ts";
+import { SignedText } from "./signed-text.ts";
+
+const MACHINE_TOKEN_PREFIX = "tsrl_";
+
+/** For secret scanners. A match is such a token if its version is known. */
+export const MACHINE_TOKEN_PATTERN = /\btsrl_[\w-]{136}(?![\w-])/;
+
+/** Longest life of a machine's token. */
+export const MAX_MACHINE_LIFETIME_MS = 7 * 86_400_000;
+
+/** What the token of a machine says. */
+interface SaidByMachine {
+  readonly organizationId: string;
+  /** The launcher's token. */
+  readonly tokenId: string;
+  readonly deploymentId: string;
+  /** The id of the machine, a UUID that its launcher chose. */
+  readonly machine: string;
+  readonly expiresAtMs: number;
+}
+
+/** Makes and reads the tokens of machines. */
+export class MachineTokens {
+  readonly #text: SignedText;
+
+  /** @param keys the keys of the installation for a purpose, the current one first */
+  constructor(keys: (purpose: string) => readonly Uint8Array[]) {
+    this.#text = new SignedText({
+      prefix: MACHINE_TOKEN_PREFIX,
+      purpose: "tessera machine token v1",
+      keys,
+    });
+  }
+
+  make({ organizationId, tokenId, deploymentId, machine, expiresAtMs }: SaidByMachine): string {
+    const ids = [organizationId, tokenId, deploymentId, machine] as const;
+    return this.#text.sign({ kind: 0, expiresAtMs, ids });
+  }
+
+  /** Undefined for what is none, was altered, or comes from another platform. */
+  read(value: string): SaidByMachine | undefined {
+    const read = value.startsWith(MACHINE_TOKEN_PREFIX) ? this.#text.read(value) : undefined;
+    if (read === undefined) {
+      return undefined;
+    }
+    const [organizationId, tokenId, deploymentId, machine] = read.ids;
+    return { organizationId, tokenId, deploymentId, machine, expiresAtMs: read.expiresAtMs };
+  }
+
+  /** The number of characters of each. */
+  get length(): number {
+    return this.#text.length;
+  }
+}
+
+/**
+ * Who a machine is, by its token and that of its launcher as it stands now. Throws TOKEN_INVALID
+ * when that starts no machines for the deployment any more.
+ */
+export function machinePrincipal(said: SaidByMachine, launcher: TokenPrincipal): TokenPrincipal {
+  const { deploymentId, machine, expiresAtMs } = said;
+  if (!launches(launcher, deploymentId)) {
+    throw problem(
+      "TOKEN_INVALID",
+      "the token of this machine has ended: that of its launcher is not for the deployment any more",
+    );
+  }
+  const name = launcher.deployments.find((each) => each.deploymentId === deploymentId)?.name ?? "";
+  return {
+    ...launcher,
+    access: {
+      developerOperations: false,
+      protectedEndpoint: false,
+      monitoring: false,
+      worker: true,
+      launch: false,
+    },
+    allDeployments: false,
+    deployments: [{ deploymentId, name }],
+    expiresAtMs: Math.min(expiresAtMs, launcher.expiresAtMs),
+    machine,
+  };
+}

@@ -5,6 +5,7 @@
  */
 import { writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { AlertService } from "../gen/tessera/v1/alert_pb.js";
 import { AuthService } from "../gen/tessera/v1/auth_pb.js";
 import { DeploymentService } from "../gen/tessera/v1/deployment_pb.js";
 import { EndpointService } from "../gen/tessera/v1/endpoint_pb.js";
@@ -51,6 +52,7 @@ const SERVICES = [
     ModelService,
     ScheduleService,
     WebhookService,
+    AlertService,
     OperatorService,
     DeploymentService,
   ],

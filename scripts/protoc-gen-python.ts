@@ -32,6 +32,7 @@ import { serviceClasses } from "./python/services.ts";
 
 /** The files whose services the client has. */
 const FILES = [
+  "alert",
   "auth",
   "deployment",
   "endpoint",
@@ -41,6 +42,7 @@ const FILES = [
   "schedule",
   "task",
   "token",
+  "webhook",
 ];
 
 const FOR_TOKENS = new Set<Access | undefined>([

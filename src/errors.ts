@@ -104,6 +104,9 @@ export const CATALOGUE = {
   WEBHOOK_NOT_FOUND: Code.NotFound,
   WEBHOOK_EXISTS: Code.AlreadyExists,
   WEBHOOK_DISABLED: Code.FailedPrecondition,
+  ALERT_NOT_FOUND: Code.NotFound,
+  ALERT_EXISTS: Code.AlreadyExists,
+  ALERT_RECEIVER_IN_USE: Code.FailedPrecondition,
 } as const satisfies Record<string, Code>;
 
 export type Reason = keyof typeof CATALOGUE;

@@ -125,4 +125,9 @@ export const REMEDIES = {
     "Change the one that is there (`tessera webhook update`), or choose another name.",
   WEBHOOK_DISABLED:
     "Read why (`tessera webhook list`), mend the receiver, and enable it (`tessera webhook update NAME --enable`).",
+  ALERT_NOT_FOUND:
+    "`tessera alert list` lists the rules of the organization, `tessera alert receiver list` the receivers.",
+  ALERT_EXISTS: "Change the one that is there (`tessera alert update`), or choose another name.",
+  ALERT_RECEIVER_IN_USE:
+    "Name other receivers for the rule (`tessera alert update NAME --receiver OTHER`), or delete it.",
 } as const satisfies Readonly<Record<Reason, string>>;

@@ -5,6 +5,7 @@ import type { ChangeFeed } from "../auth/change-feed.ts";
 import type { KeyRing } from "../auth/keys.ts";
 import type { StartConfig } from "../config/start.ts";
 import { CacheFolders } from "../deployments/cache-folders.ts";
+import { Evaluator } from "../hosting/alerts/evaluator.ts";
 import { ArtifactCache } from "../hosting/artifact-cache.ts";
 import { Hosting } from "../hosting/hosting.ts";
 import { startHousekeeping } from "../hosting/housekeeping.ts";
@@ -16,6 +17,7 @@ import type { ModelSource } from "../hosting/models/source.ts";
 import { ModelStore } from "../hosting/models/store.ts";
 import { Routing } from "../hosting/routing.ts";
 import { Deliverer } from "../hosting/webhooks/deliverer.ts";
+import { KeptHistory } from "../metrics/history/kept.ts";
 import type { Gpus } from "../pool/gpus/gpus.ts";
 import { GpuLedger, SHARES_UNTOLD } from "../pool/gpus/ledger.ts";
 import { launchersFor } from "../pool/launchers.ts";
@@ -24,6 +26,8 @@ import { StartGate } from "../pool/room/start-gate.ts";
 import type { Sandbox } from "../pool/sandbox/sandbox.ts";
 import { HeldPieces } from "../queue/calls/piece-queue.ts";
 import { localUrl } from "../server/bind.ts";
+import { alertMail } from "../server/mail/alert.ts";
+import type { Mailer } from "../server/mail/mailer.ts";
 import type { DeploymentRecord } from "../storage/accounts/organizations.ts";
 import type { BlobStore } from "../storage/blobs.ts";
 import { tellOfMissingBlobs } from "./incomplete-data.ts";
@@ -44,6 +48,8 @@ interface PlatformHostingOptions {
   readonly python: PythonHosting | undefined;
   readonly gpus: Gpus;
   readonly sources: readonly ModelSource[];
+  /** Undefined where no mail is sent. */
+  readonly mailer: Mailer | undefined;
   /** The database answers, or does not. */
   onDatabase(answers: boolean): void;
   /** See `tellOfMissingBlobs`. */
@@ -59,7 +65,7 @@ export interface PlatformHosting extends AsyncDisposable {
 
 /** Starts to host; what is deployed is known when it returns. Rejects with one message. */
 export async function startHosting(options: PlatformHostingOptions): Promise<PlatformHosting> {
-  const { config, database, node, keys, changes, port, sandbox, python, gpus } = options;
+  const { config, database, node, keys, changes, port, sandbox, python, gpus, mailer } = options;
   const { storage, notifier, metrics, tracing, log, now, newId } = node;
   const { capabilities, accounts, hosting: records } = storage;
   await using resources = new AsyncDisposableStack();
@@ -203,6 +209,14 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
       ...{ hosting: records, storage, changes, keys, now, newId, log },
       platformUrl: options.platformUrl,
       allowedEgress: config.allowedEgress,
+      mail: mailer && ((address, message) => mailer.send(alertMail(address, message))),
+    }),
+  );
+  resources.use(
+    new Evaluator({
+      ...{ accounts, hosting: records, storage, changes, now, newId, log },
+      history: new KeptHistory(storage.metrics),
+      platformUrl: options.platformUrl,
     }),
   );
   const started = resources.move();

@@ -1,5 +1,6 @@
 /** The services of the platform, on its accounts. */
 import type { FastifyBaseLogger } from "fastify";
+import { AlertService } from "../../gen/tessera/v1/alert_pb.js";
 import { AuthService } from "../../gen/tessera/v1/auth_pb.js";
 import { DeploymentService } from "../../gen/tessera/v1/deployment_pb.js";
 import { FederationService } from "../../gen/tessera/v1/federation_pb.js";
@@ -14,6 +15,7 @@ import { ScheduleService } from "../../gen/tessera/v1/schedule_pb.js";
 import { TokenService } from "../../gen/tessera/v1/token_pb.js";
 import { WebhookService } from "../../gen/tessera/v1/webhook_pb.js";
 import { WorkerService } from "../../gen/tessera/v1/worker_pb.js";
+import { alertService } from "../api/alert/alert.ts";
 import { authService } from "../api/auth/auth.ts";
 import { type DeploymentServiceOptions, deploymentService } from "../api/deployment/deployment.ts";
 import { federationService } from "../api/federation.ts";
@@ -139,6 +141,7 @@ export function platformServices(
     register(ScheduleService, scheduleService(ports)),
     register(WebhookService, webhookService({ ...ports, ...settings })),
     register(LauncherService, launcherService(ports)),
+    register(AlertService, alertService({ ...ports, ...settings, mailer, mailLimiter })),
     register(OperatorService, operatorService(ports)),
     register(WorkerService, workerService({ ...ports, ...settings, storage: ports.tasks })),
     register(DeploymentService, deploymentService({ ...ports, ...settings, platform }), {

@@ -133,6 +133,7 @@ export async function startPlatform(
         python,
         gpus,
         sources,
+        mailer,
         onDatabase: (answers) => health.databaseAnswers(answers),
         onBlobsLacking: (lacking) => health.blobsLack(lacking),
       }),

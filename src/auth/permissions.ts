@@ -110,10 +110,7 @@ export function authorize(principal: Principal, access: Access, situation: Situa
       return;
     case Access.OPERATOR:
       if (known.kind !== "session" || !known.operator) {
-        throw problem(
-          "OPERATOR_REQUIRED",
-          "this asks for an operator of the platform who is signed in; make one on its machine with tessera admin operators add",
-        );
+        throw operatorRequired();
       }
       return;
     default:
@@ -245,6 +242,14 @@ function authorizeAdmin(
   if (organization !== undefined && roleIn(principal, organization) !== "admin") {
     throw adminRequired();
   }
+}
+
+/** The problem for callers that are not operators. */
+export function operatorRequired(): Problem {
+  return problem(
+    "OPERATOR_REQUIRED",
+    "this asks for an operator of the platform who is signed in; make one on its machine with tessera admin operators add",
+  );
 }
 
 /** The problem for callers that are not admins. */

@@ -1,5 +1,6 @@
 /** The platform client: the services of `tessera.v1` over Connect, with generated types. */
 import { type Client, createClient, type Interceptor, type Transport } from "@connectrpc/connect";
+import { AlertService } from "../../gen/tessera/v1/alert_pb.js";
 import { AuthService } from "../../gen/tessera/v1/auth_pb.js";
 import { DeploymentService } from "../../gen/tessera/v1/deployment_pb.js";
 import { EndpointService } from "../../gen/tessera/v1/endpoint_pb.js";
@@ -14,6 +15,7 @@ import { TaskService } from "../../gen/tessera/v1/task_pb.js";
 import { TokenService } from "../../gen/tessera/v1/token_pb.js";
 import { WebhookService } from "../../gen/tessera/v1/webhook_pb.js";
 
+export * from "../../gen/tessera/v1/alert_pb.js";
 export * from "../../gen/tessera/v1/auth_pb.js";
 export * from "../../gen/tessera/v1/deployment_pb.js";
 export * from "../../gen/tessera/v1/endpoint_pb.js";
@@ -59,6 +61,8 @@ export interface TesseraClient {
   readonly models: Client<typeof ModelService>;
   /** Addresses that are told how tasks end. */
   readonly webhooks: Client<typeof WebhookService>;
+  /** Rules that tell receivers when something is wrong. */
+  readonly alerts: Client<typeof AlertService>;
   readonly auth: Client<typeof AuthService>;
   readonly login: Client<typeof LoginService>;
 }
@@ -77,6 +81,7 @@ export function platformClient(transport: Transport): TesseraClient {
     metrics: createClient(MetricsService, transport),
     models: createClient(ModelService, transport),
     webhooks: createClient(WebhookService, transport),
+    alerts: createClient(AlertService, transport),
     auth: createClient(AuthService, transport),
     login: createClient(LoginService, transport),
   };

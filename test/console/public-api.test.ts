@@ -2,6 +2,7 @@ import { globSync, readFileSync } from "node:fs";
 import { type DescMethod, getOption, hasOption } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { http } from "../../gen/google/api/annotations_pb.js";
+import { AlertService } from "../../gen/tessera/v1/alert_pb.js";
 import { AuthService } from "../../gen/tessera/v1/auth_pb.js";
 import { DeploymentService } from "../../gen/tessera/v1/deployment_pb.js";
 import { EndpointService } from "../../gen/tessera/v1/endpoint_pb.js";
@@ -17,6 +18,7 @@ import { WebhookService } from "../../gen/tessera/v1/webhook_pb.js";
 
 /** The clients of src/console/app/api/clients.ts. */
 const SERVICES = {
+  alerts: AlertService,
   auth: AuthService,
   deployments: DeploymentService,
   endpoints: EndpointService,
@@ -32,7 +34,7 @@ const SERVICES = {
 } as const;
 
 const CALL =
-  /\b(auth|deployments|endpoints|logins|metrics|models|operator|organizations|organizationTasks|tasks|tokens|webhooks)\.([a-z]\w+)\(/g;
+  /\b(alerts|auth|deployments|endpoints|logins|metrics|models|operator|organizations|organizationTasks|tasks|tokens|webhooks)\.([a-z]\w+)\(/g;
 
 /** A path of a stream. */
 const STREAM = /"\/tessera\.v1\.(\w+)\/(\w+)"/g;

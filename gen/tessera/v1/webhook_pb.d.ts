@@ -1292,6 +1292,20 @@ export enum WebhookEvent {
    * @generated from enum value: WEBHOOK_EVENT_TASK_CANCELLED = 3;
    */
   TASK_CANCELLED = 3,
+
+  /**
+   * Only on a delivery to a receiver of alerts: alerts fire.
+   *
+   * @generated from enum value: WEBHOOK_EVENT_ALERT_FIRING = 4;
+   */
+  ALERT_FIRING = 4,
+
+  /**
+   * Only on a delivery to a receiver of alerts: alerts have cleared.
+   *
+   * @generated from enum value: WEBHOOK_EVENT_ALERT_CLEARED = 5;
+   */
+  ALERT_CLEARED = 5,
 }
 
 /**
@@ -1301,7 +1315,7 @@ export enum WebhookEvent {
  *
  * @generated from enum tessera.v1.WebhookEvent
  */
-export declare type WebhookEventJson = "WEBHOOK_EVENT_UNSPECIFIED" | "WEBHOOK_EVENT_TASK_SUCCESS" | "WEBHOOK_EVENT_TASK_FAILURE" | "WEBHOOK_EVENT_TASK_CANCELLED";
+export declare type WebhookEventJson = "WEBHOOK_EVENT_UNSPECIFIED" | "WEBHOOK_EVENT_TASK_SUCCESS" | "WEBHOOK_EVENT_TASK_FAILURE" | "WEBHOOK_EVENT_TASK_CANCELLED" | "WEBHOOK_EVENT_ALERT_FIRING" | "WEBHOOK_EVENT_ALERT_CLEARED";
 
 /**
  * Describes the enum tessera.v1.WebhookEvent.

@@ -166,6 +166,8 @@ const CHECKED: { readonly [message: string]: { readonly [field: string]: JsonSch
       ],
     },
   },
+  CreateAlertRuleRequest: { "": created("rule", ["name", "kind"]) },
+  CreateAlertReceiverRequest: { "": created("receiver", ["name", "kind", "address"]) },
   CreateWebhookRequest: { "": created("webhook", ["name", "url"]) },
   CreateScheduleRequest: { "": created("schedule", ["name", "endpoint", "cron"]) },
   SubmitTaskRequest: SCHEDULE,

@@ -7,6 +7,7 @@ import {
   type WebhookSchema,
 } from "../../../gen/tessera/v1/webhook_pb.js";
 import { keyWith } from "../../collections/key-with.ts";
+import type { AlertTransition } from "../../storage/hosting/alerts.ts";
 import type {
   DeliveryRecord,
   DeliveryState,
@@ -20,6 +21,11 @@ const EVENTS = {
   failure: WebhookEvent.TASK_FAILURE,
   cancelled: WebhookEvent.TASK_CANCELLED,
 } as const satisfies Record<TaskEnd, WebhookEvent>;
+
+const ALERT_EVENTS = {
+  firing: WebhookEvent.ALERT_FIRING,
+  cleared: WebhookEvent.ALERT_CLEARED,
+} as const satisfies Record<AlertTransition, WebhookEvent>;
 
 /** All ends that a webhook may be told of. */
 export const TASK_ENDS = Object.keys(EVENTS) as readonly TaskEnd[];
@@ -62,12 +68,14 @@ export function toWebhookMessage(
 export function toDeliveryMessage(
   record: DeliveryRecord,
 ): MessageInitShape<typeof WebhookDeliverySchema> {
-  const { deliveryId, webhook, end, taskId, endpoint, state, attempts, nextAtMs, body } = record;
+  const { deliveryId, webhook, end, alert, taskId, endpoint, state, attempts, nextAtMs, body } =
+    record;
   return {
     ...{ id: deliveryId, webhook, taskId, endpoint, attempts },
     state: STATES[state],
     createdAt: timestampFromMs(record.createdAtMs),
     ...(end && { event: EVENTS[end] }),
+    ...(alert && { event: ALERT_EVENTS[alert] }),
     ...(state === "waiting" && nextAtMs > 0 && { nextAttemptAt: timestampFromMs(nextAtMs) }),
     ...(body !== undefined && { body }),
     answers: record.answers.map(({ atMs, tookMs, status, text, error }) => ({

@@ -1,5 +1,5 @@
 /** WebhookService: webhooks of deployments, and what they were told. */
-import { durationMs } from "@bufbuild/protobuf/wkt";
+import { type Duration, durationMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import {
   type Webhook,
@@ -21,9 +21,10 @@ import { targetOf } from "../../pool/egress/dial-url.ts";
 import { EgressPolicy } from "../../pool/egress/policy.ts";
 import { EgressRefusedError } from "../../pool/egress/refusals.ts";
 import { deed, memberOf, type Sources } from "../../server/rpc/engine/caller.ts";
+import type { Actor } from "../../storage/accounts/deed.ts";
 import type { Organizations } from "../../storage/accounts/organizations.ts";
 import type { DeploymentKey } from "../../storage/hosting/deployment-key.ts";
-import type { WebhookStorage } from "../../storage/hosting/webhooks.ts";
+import type { WebhookRecord, WebhookStorage } from "../../storage/hosting/webhooks.ts";
 import { deploymentNotFound, findDeployment } from "../deployment/refusals.ts";
 import { changedFields } from "../mask.ts";
 import { PageTokens } from "../page.ts";
@@ -145,25 +146,9 @@ export function webhookService(options: WebhookServiceOptions): ServiceImpl<type
 
     async rotateWebhookSecret({ deployment, name, grace }, ctx) {
       const { key, by } = await findReadable(deployment, ctx);
-      const before =
-        (await hosting.getSealedWebhook({ ...key, name })) ?? unknown(deployment, name);
-      const context = webhookContext(before);
-      const nowMs = now();
-      const untilMs = nowMs + (grace === undefined ? DEFAULT_SECRET_GRACE_MS : durationMs(grace));
-      const secret = newWebhookSecret();
-      const secrets = readSecrets(keys.unseal(before.sealed, context));
-      const updated = await hosting.rotateWebhook({
-        ...deed(by, options),
-        ...{ ...key, name, from: before.sealed, rotatedUntilMs: untilMs },
-        to: keys.seal(secretsText(rotated(secrets, { secret, nowMs, untilMs })), context),
-      });
-      if (updated === undefined) {
-        throw problem(
-          "VERSION_CONFLICT",
-          `the secret of webhook ${name} was rotated, or it was deleted, at the same time: read it again`,
-        );
-      }
-      return { webhook: toWebhookMessage(updated, now()), secret };
+      const changed = await rotatedSecret(options, { key: { ...key, name }, by, grace });
+      const { webhook, secret } = changed ?? unknown(deployment, name);
+      return { webhook: toWebhookMessage(webhook, now()), secret };
     },
 
     async testWebhook({ deployment, name }, ctx) {
@@ -220,8 +205,47 @@ export function webhookService(options: WebhookServiceOptions): ServiceImpl<type
   };
 }
 
+/**
+ * Gives a webhook a new secret; undefined where there is none. Throws VERSION_CONFLICT where somebody
+ * else has done so at the same time.
+ */
+export async function rotatedSecret(
+  { hosting, keys, now, newId }: Pick<WebhookServiceOptions, "hosting" | "keys" | "now" | "newId">,
+  {
+    key,
+    by,
+    grace,
+  }: {
+    readonly key: DeploymentKey & { readonly name: string };
+    readonly by: Actor;
+    readonly grace: Duration | undefined;
+  },
+): Promise<{ readonly webhook: WebhookRecord; readonly secret: string } | undefined> {
+  const before = await hosting.getSealedWebhook(key);
+  if (before === undefined) {
+    return undefined;
+  }
+  const context = webhookContext(before);
+  const nowMs = now();
+  const untilMs = nowMs + (grace === undefined ? DEFAULT_SECRET_GRACE_MS : durationMs(grace));
+  const secret = newWebhookSecret();
+  const secrets = readSecrets(keys.unseal(before.sealed, context));
+  const webhook = await hosting.rotateWebhook({
+    ...deed(by, { now, newId }),
+    ...{ ...key, from: before.sealed, rotatedUntilMs: untilMs },
+    to: keys.seal(secretsText(rotated(secrets, { secret, nowMs, untilMs })), context),
+  });
+  if (webhook === undefined) {
+    throw problem(
+      "VERSION_CONFLICT",
+      `the secret of ${key.name} was rotated, or it was deleted, at the same time: read it again`,
+    );
+  }
+  return { webhook, secret };
+}
+
 /** Why nothing can be sent to an address; undefined where it may be. Its name is resolved later. */
-function faultOfAddress(text: string, policy: EgressPolicy): string | undefined {
+export function faultOfAddress(text: string, policy: EgressPolicy): string | undefined {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !["http:", "https:"].includes(url.protocol)) {
     return "must be a URL such as https://example.com/told";

@@ -12,6 +12,9 @@
  *   for longer each time. What waits for it keeps its attempts.
  * - One webhook has at most eight deliveries under way here, and one organization three quarters of
  *   what the node does at a time.
+ *
+ * Receivers of alerts are webhooks, too: to those by mail and of Slack, what is stored as the message
+ * is sent in their form (`alerts/forms.ts`).
  */
 import type { ChangeFeed } from "../../auth/change-feed.ts";
 import { type KeyRing, webhookContext } from "../../auth/keys.ts";
@@ -19,6 +22,7 @@ import { SharedBound } from "../../collections/shared-bound.ts";
 import type { Log } from "../../log/log.ts";
 import type { Resolve } from "../../pool/egress/dial.ts";
 import { EgressPolicy } from "../../pool/egress/policy.ts";
+import type { AlertMessage } from "../../storage/hosting/alerts.ts";
 import type {
   DeliveryAnswer,
   DeliveryState,
@@ -27,6 +31,7 @@ import type {
 } from "../../storage/hosting/webhooks.ts";
 import type { Storage } from "../../storage/storage.ts";
 import { Timer } from "../../time/timer.ts";
+import { slackBody } from "../alerts/forms.ts";
 import { eventBody } from "./event.ts";
 import { type PostAnswer, post } from "./post.ts";
 import { readSecrets, signedHeaders, type WebhookSecret } from "./signature.ts";
@@ -75,6 +80,8 @@ export interface DelivererOptions {
   readonly now: () => number;
   readonly newId: () => string;
   readonly log: Log;
+  /** Sends a mail about alerts to an address; rejects where it was not taken. Default: there is none. */
+  readonly mail?: ((address: string, message: AlertMessage) => Promise<void>) | undefined;
   /** Default: the resolver of the operating system. */
   readonly resolve?: Resolve;
   /** How long an attempt may take. Default: 15 s. */
@@ -221,21 +228,50 @@ export class Deliverer implements AsyncDisposable {
     { body, nowMs }: { readonly body: string; readonly nowMs: number },
   ): Promise<PostAnswer> {
     const { keys, log, resolve, timeoutMs } = this.#options;
-    const { deliveryId: id, deploymentId, webhook } = delivery;
-    let secrets: WebhookSecret[];
+    const { deliveryId: id, deploymentId, webhook, kind } = delivery;
+    if (kind === "mail") {
+      return this.#mail(delivery, body);
+    }
+    let secrets: WebhookSecret[] = [];
+    let url = new URL(delivery.url);
     try {
-      secrets = readSecrets(keys.unseal(delivery.sealed, webhookContext(delivery)));
+      const sealed = keys.unseal(delivery.sealed, webhookContext(delivery));
+      if (kind === "slack") {
+        url = new URL(sealed);
+      } else {
+        secrets = readSecrets(sealed);
+      }
     } catch (err) {
       log.error({ err, webhook, deploymentId }, "the secrets of a webhook could not be unsealed");
       const error =
         "the platform cannot read the secret of the webhook: ask its operator, or rotate it";
       return { status: 0, text: "", error };
     }
-    return post(
-      new URL(delivery.url),
-      { headers: signedHeaders({ id, body, nowMs }, secrets), body },
-      { policy: this.#policy, resolve, signal: this.#stopping.signal, timeoutMs },
-    );
+    const sent =
+      kind === "slack"
+        ? { headers: {}, body: slackBody(JSON.parse(body) as AlertMessage) }
+        : { headers: signedHeaders({ id, body, nowMs }, secrets), body };
+    return post(url, sent, {
+      policy: this.#policy,
+      resolve,
+      signal: this.#stopping.signal,
+      timeoutMs,
+    });
+  }
+
+  /** A mail that the server has taken has its answer 250. */
+  async #mail({ url }: TakenDelivery, body: string): Promise<PostAnswer> {
+    const { mail } = this.#options;
+    if (mail === undefined) {
+      return { status: 0, text: "", error: "the platform has no mail server: ask its operator" };
+    }
+    try {
+      await mail(url.replace(/^mailto:/, ""), JSON.parse(body) as AlertMessage);
+      return { status: 250, text: "", error: "" };
+    } catch (err) {
+      this.#options.log.warn({ err }, "a mail about alerts was not taken");
+      return { status: 0, text: "", error: "the mail server did not take it" };
+    }
   }
 
   /** What becomes of a delivery after this answer. */

@@ -1,6 +1,6 @@
 /**
  * The hosting port: the desired revision of every deployment, its files,
- * secrets, schedules, logs and webhooks, and the reports of the nodes that run it.
+ * secrets, schedules, logs, webhooks and alerts, and the reports of the nodes that run it.
  *
  * It keeps the promises of the accounts port. Deployments themselves are
  * created, changed and deleted there; a change to one here also writes its
@@ -12,6 +12,7 @@
  * tombstone stays for an hour, because a node that has not noticed yet may go
  * on writing: those writes are deleted at the end of the hour.
  */
+import type { AlertStorage } from "./alerts.ts";
 import type { ArtifactFiles } from "./files.ts";
 import type { LauncherStorage } from "./launchers.ts";
 import type { Logs } from "./logs.ts";
@@ -33,7 +34,8 @@ export interface HostingStorage
     ManifestStorage,
     Logs,
     ModelStorage,
-    WebhookStorage {
+    WebhookStorage,
+    AlertStorage {
   /**
    * Deletes the remains of deleted deployments, and nodes that died long ago:
    * at most `limit` rows of each kind. Returns how many it deleted; 0 when

@@ -1,6 +1,7 @@
 /**
  * The part of the hosting port for webhooks: addresses that are told how tasks end, and the outbox
- * of what they are told.
+ * of what they are told. Receivers of alerts (`alerts.ts`) are webhooks of no deployment: where a
+ * deployment is named, they have the id of their organization.
  *
  * Every way in which a task ends (`endAttempts`, `cancelTask`, `expireTasks`, and the leases that
  * are lost) writes, in its own transaction, one delivery for each webhook of the deployment that
@@ -10,10 +11,14 @@
  */
 import type { Deed } from "../accounts/deed.ts";
 import type { Page, PageQuery } from "../accounts/page.ts";
+import type { AlertTransition } from "./alerts.ts";
 import type { DeploymentKey } from "./deployment-key.ts";
 
 /** How a task may end, of which a webhook is told. */
 export type TaskEnd = "success" | "failure" | "cancelled";
+
+/** How one is told; of a deployment, all are `webhook`. */
+export type ReceiverKind = "webhook" | "mail" | "slack";
 
 /** What its owner says of a webhook. */
 export interface WebhookSettings {
@@ -29,6 +34,7 @@ export interface WebhookSettings {
 export interface WebhookRecord extends WebhookSettings {
   readonly name: string;
   readonly webhookId: string;
+  readonly kind: ReceiverKind;
   readonly createdAtMs: number;
   readonly createdBy: string;
   /** Since when nothing is sent, and why; undefined while it is enabled. */
@@ -64,8 +70,10 @@ export interface DeliveryRecord {
   readonly webhookId: string;
   /** The name of the webhook; empty when it is gone. */
   readonly webhook: string;
-  /** Undefined for a test. */
+  /** Undefined for a test, and for alerts. */
   readonly end: TaskEnd | undefined;
+  /** Undefined where it does not tell of alerts. */
+  readonly alert: AlertTransition | undefined;
   /** Empty for a test, as `endpoint`. */
   readonly taskId: string;
   readonly endpoint: string;
@@ -101,8 +109,9 @@ export interface TakenDelivery extends DeploymentKey {
   readonly deployment: string;
   readonly webhookId: string;
   readonly webhook: string;
+  readonly kind: ReceiverKind;
   readonly url: string;
-  /** The secrets, sealed. */
+  /** The secrets, sealed; of Slack, the URL. */
   readonly sealed: string;
   readonly deliveryId: string;
   readonly end: TaskEnd | undefined;
@@ -113,7 +122,7 @@ export interface TakenDelivery extends DeploymentKey {
   readonly answers: readonly DeliveryAnswer[];
   /** Undefined before the first attempt has been recorded. */
   readonly body: string | undefined;
-  /** Undefined for a test, where `body` is there, and for a task that was deleted. */
+  /** Undefined for a test and for alerts, where `body` is there, and for a task that was deleted. */
   readonly task: EndedTask | undefined;
 }
 
@@ -133,6 +142,8 @@ export interface WebhookStorage {
       WebhookKey &
       WebhookSettings & {
         readonly webhookId: string;
+        /** Default: `webhook`. */
+        readonly kind?: ReceiverKind;
         readonly sealed: string;
         /** Refused when the deployment has this many. */
         readonly limit: number;

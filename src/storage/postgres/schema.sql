@@ -726,6 +726,8 @@ CREATE TABLE webhooks (
   failures integer NOT NULL DEFAULT 0,
   paused_until_ms bigint NOT NULL DEFAULT 0,
   rotated_until_ms bigint NOT NULL DEFAULT 0,
+  -- webhook; or mail or slack, of a receiver of alerts, whose deployment_id is its organization's id.
+  kind text NOT NULL DEFAULT 'webhook',
   PRIMARY KEY (deployment_id, name)
 );
 
@@ -758,6 +760,54 @@ CREATE INDEX webhook_deliveries_order
   ON webhook_deliveries (deployment_id, created_at_ms, delivery_id);
 CREATE INDEX webhook_deliveries_task ON webhook_deliveries (deployment_id, task_id);
 CREATE INDEX webhook_deliveries_age ON webhook_deliveries (created_at_ms);
+
+-- When alerts fire, and who is told.
+CREATE TABLE alert_rules (
+  organization_id text NOT NULL,
+  name text NOT NULL,
+  rule_id text NOT NULL UNIQUE,
+  kind text NOT NULL,
+  threshold double precision NOT NULL,
+  -- Names, as JSON; of deployments, empty: all.
+  deployments text NOT NULL,
+  receivers text NOT NULL,
+  hold_ms bigint NOT NULL,
+  disabled integer NOT NULL DEFAULT 0,
+  silenced_until_ms bigint NOT NULL DEFAULT 0,
+  -- When it is evaluated next; null while it is disabled. While it is taken, when others may.
+  due_at_ms bigint,
+  claim text NOT NULL DEFAULT '',
+  evaluated_at_ms bigint,
+  created_at_ms bigint NOT NULL,
+  created_by text NOT NULL,
+  PRIMARY KEY (organization_id, name)
+);
+CREATE INDEX alert_rules_due ON alert_rules (due_at_ms) WHERE due_at_ms IS NOT NULL;
+
+-- What rules have found, each of one subject.
+CREATE TABLE alerts (
+  organization_id text NOT NULL,
+  alert_id text NOT NULL,
+  rule_id text NOT NULL,
+  rule text NOT NULL,
+  kind text NOT NULL,
+  -- What it is about, for programs and for people.
+  subject text NOT NULL,
+  name text NOT NULL,
+  text text NOT NULL,
+  since_ms bigint NOT NULL,
+  -- Null: it has not held for long enough.
+  fired_at_ms bigint,
+  -- Since when it is not true any more; null: it is.
+  absent_since_ms bigint,
+  cleared_at_ms bigint,
+  -- 0: nobody was told, 1: that it fires, 2: nothing is left to tell.
+  told integer NOT NULL DEFAULT 0,
+  PRIMARY KEY (organization_id, alert_id)
+);
+CREATE UNIQUE INDEX alerts_live ON alerts (rule_id, subject) WHERE cleared_at_ms IS NULL;
+CREATE INDEX alerts_untold ON alerts (rule_id) WHERE told = 1 AND cleared_at_ms IS NOT NULL;
+CREATE INDEX alerts_cleared ON alerts (cleared_at_ms) WHERE cleared_at_ms IS NOT NULL;
 
 -- Calls of a deployment at times that a cron expression says.
 CREATE TABLE schedules (

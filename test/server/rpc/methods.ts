@@ -12,6 +12,7 @@ import { OrganizationTaskService } from "../../../gen/tessera/v1/organization_ta
 import { ScheduleService } from "../../../gen/tessera/v1/schedule_pb.js";
 import { WebhookService } from "../../../gen/tessera/v1/webhook_pb.js";
 import { createModelIndex } from "../../../src/artifacts/model-index.ts";
+import { ALERT_ROWS } from "./alert-methods.ts";
 import type { Cast } from "./callers.ts";
 import type { TestPlatform } from "./platform.ts";
 import { FOREIGN, named, type Row } from "./row.ts";
@@ -220,6 +221,7 @@ export const ROWS: readonly Row[] = [
   },
   { method: organization.listAuditEvents, request: (_, cast) => named(cast) },
   ...TOKEN_ROWS,
+  ...ALERT_ROWS,
   {
     method: auth.setUp,
     request: () => ({

@@ -4,6 +4,7 @@
  */
 import { describe, test } from "vitest";
 import type { CreateDatabase } from "../contract.ts";
+import { alertsContract } from "./contract/alerts.ts";
 import { confirmedSecretsContract } from "./contract/confirmed-secrets.ts";
 import { deletedContract } from "./contract/deleted.ts";
 import { filesContract } from "./contract/files.ts";
@@ -41,6 +42,7 @@ export function hostingContract(name: string, createDatabase: CreateDatabase): v
     describe("manifests", () => manifestsContract(it));
     describe("models", () => modelsContract(it));
     describe("webhooks", () => webhooksContract(it));
+    describe("alerts", () => alertsContract(it));
     describe("deleted deployments", () => deletedContract(it));
     describe("races", () => racesContract(it));
   });

@@ -13,6 +13,7 @@ from .device_login import DeviceCode as DeviceCode
 from .device_login import ShowCode, device_login, show_code
 from .environment import resolve_platform
 from .gen import *  # noqa: F403
+from .gen import alert as _alert
 from .gen import auth as _auth
 from .gen import deployment as _deployment
 from .gen import endpoint as _endpoint
@@ -22,6 +23,7 @@ from .gen import organization_task as _organization_task
 from .gen import schedule as _schedule
 from .gen import task as _task
 from .gen import token as _token
+from .gen import webhook as _webhook
 from .repeat import Policy
 from .sync_driver import SyncDriver
 
@@ -51,6 +53,7 @@ class SyncPlatformClient:
         url, token = resolve_platform(url, token)
         driver = SyncDriver(Policy(url, timeout, retries), token, headers={}, verify=verify)
         self._driver = driver
+        self.alerts = _alert.SyncAlertService(driver)
         self.auth = _auth.SyncAuthService(driver)
         self.deployments = _deployment.SyncDeploymentService(driver)
         self.endpoints = _endpoint.SyncEndpointService(driver)
@@ -61,6 +64,7 @@ class SyncPlatformClient:
         """The tasks of an organization, over all of its deployments."""
         self.tasks = _task.SyncTaskService(driver)
         self.tokens = _token.SyncTokenService(driver)
+        self.webhooks = _webhook.SyncWebhookService(driver)
 
     @classmethod
     def log_in(
@@ -132,6 +136,7 @@ class AsyncPlatformClient:
         url, token = resolve_platform(url, token)
         driver = AsyncDriver(Policy(url, timeout, retries), token, headers={}, verify=verify)
         self._driver = driver
+        self.alerts = _alert.AsyncAlertService(driver)
         self.auth = _auth.AsyncAuthService(driver)
         self.deployments = _deployment.AsyncDeploymentService(driver)
         self.endpoints = _endpoint.AsyncEndpointService(driver)
@@ -142,6 +147,7 @@ class AsyncPlatformClient:
         """The tasks of an organization, over all of its deployments."""
         self.tasks = _task.AsyncTaskService(driver)
         self.tokens = _token.AsyncTokenService(driver)
+        self.webhooks = _webhook.AsyncWebhookService(driver)
 
     @classmethod
     async def log_in(

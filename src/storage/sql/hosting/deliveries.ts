@@ -9,13 +9,15 @@ import type {
   DeliveryRecord,
   DeliveryState,
   EndedTask,
+  ReceiverKind,
   TakenDelivery,
 } from "../../hosting/webhooks.ts";
 import { record } from "../accounts/audit.ts";
 import { lockOrganization } from "../accounts/locks.ts";
 import { toPage } from "../accounts/rows.ts";
 import { type Operation, placeholders, query } from "../operation.ts";
-import { endOf } from "./webhooks.ts";
+import { alertOf } from "./alert-messages.ts";
+import { endOf, webhookAction } from "./webhooks.ts";
 
 const STATES: readonly DeliveryState[] = ["waiting", "delivered", "failed"];
 
@@ -45,6 +47,7 @@ function toDelivery(row: DeliveryRow): DeliveryRecord {
     webhookId: row.webhook_id,
     webhook: row.webhook ?? "",
     end: endOf(row.event),
+    alert: alertOf(row.event),
     taskId: row.task_id,
     endpoint: row.endpoint,
     createdAtMs: row.created_at_ms,
@@ -84,7 +87,7 @@ export function* addTestDelivery(
     body,
   );
   yield* record(parameters, organizationId, {
-    action: "webhook.test",
+    action: webhookAction(parameters, "test"),
     subjectId: webhook.webhook_id,
     subject: name,
   });
@@ -121,7 +124,11 @@ export function* redeliver(
     return undefined;
   }
   yield* record(parameters, organizationId, {
-    ...{ action: "webhook.redeliver", subjectId: webhook.webhook_id, subject: webhook.name },
+    ...{
+      action: webhookAction(parameters, "redeliver"),
+      subjectId: webhook.webhook_id,
+      subject: webhook.name,
+    },
     details: { delivery: deliveryId },
   });
   return yield* getDelivery(parameters);
@@ -196,9 +203,10 @@ interface DueRow {
   readonly organization_id: string;
   readonly organization: string;
   readonly deployment_id: string;
-  readonly deployment: string;
+  readonly deployment: string | null;
   readonly webhook_id: string;
   readonly name: string;
+  readonly kind: ReceiverKind;
   readonly url: string;
   readonly sealed: string;
   readonly failures: number;
@@ -219,9 +227,9 @@ export function* takeDeliveries({
   ] as const;
   const webhooks = yield* query<DueRow>(
     `SELECT w.organization_id, o.name AS organization, w.deployment_id, p.name AS deployment,
-       w.webhook_id, w.name, w.url, w.sealed, w.failures
+       w.webhook_id, w.name, w.kind, w.url, w.sealed, w.failures
      FROM webhooks w JOIN organizations o ON o.organization_id = w.organization_id
-       JOIN deployments p ON p.organization_id = w.organization_id
+       LEFT JOIN deployments p ON p.organization_id = w.organization_id
          AND p.deployment_id = w.deployment_id
      WHERE w.disabled_at_ms IS NULL AND w.paused_until_ms <= ?
        ${without.map(([column, ids]) => (ids.length === 0 ? "" : `AND ${column} NOT IN ${placeholders(1, ids.length)}`)).join(" ")}
@@ -268,9 +276,10 @@ function* takeOf(
       organizationId: webhook.organization_id,
       organization: webhook.organization,
       deploymentId: webhook.deployment_id,
-      deployment: webhook.deployment,
+      deployment: webhook.deployment ?? "",
       webhookId: webhook.webhook_id,
       webhook: webhook.name,
+      kind: webhook.kind,
       url: webhook.url,
       sealed: webhook.sealed,
       deliveryId: row.delivery_id,

@@ -1,6 +1,19 @@
 /** The table of all operations of the hosting port. */
 import type { HostingStorage } from "../../hosting/hosting.ts";
 import type { OperationsOf } from "../operation.ts";
+import {
+  createAlertRule,
+  deleteAlertRule,
+  listAlertRules,
+  listAlerts,
+  listEndingTokens,
+  listWebhooksOff,
+  pruneAlerts,
+  recordAlerts,
+  takeAlertRules,
+  updateAlertRule,
+  usesAlerts,
+} from "./alerts.ts";
 import { confirmSecrets } from "./confirm-secrets.ts";
 import { createRevision } from "./create-revision.ts";
 import {
@@ -111,6 +124,11 @@ export const SINGLE = {
   getDelivery,
   listDeliveries,
   usesWebhooks,
+  listAlertRules,
+  listAlerts,
+  listEndingTokens,
+  listWebhooksOff,
+  usesAlerts,
 } as const satisfies Partial<OperationsOf<HostingStorage>>;
 
 /**
@@ -129,6 +147,7 @@ export const BY_ONE_CLOCK: ReadonlySet<keyof HostingStorage> = new Set([
   "reportImport",
   "takeDeliveries",
   "recordDelivery",
+  "takeAlertRules",
 ]);
 
 /** All operations of the port. */
@@ -179,4 +198,10 @@ export const HOSTING_OPERATIONS: OperationsOf<HostingStorage> = {
   takeDeliveries,
   recordDelivery,
   pruneDeliveries,
+  createAlertRule,
+  updateAlertRule,
+  deleteAlertRule,
+  takeAlertRules,
+  recordAlerts,
+  pruneAlerts,
 };

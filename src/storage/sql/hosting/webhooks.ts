@@ -3,6 +3,7 @@ import type { Page } from "../../accounts/page.ts";
 import type { DeploymentKey } from "../../hosting/deployment-key.ts";
 import type { HostingStorage } from "../../hosting/hosting.ts";
 import type {
+  ReceiverKind,
   SealedWebhook,
   TaskEnd,
   WebhookRecord,
@@ -72,12 +73,13 @@ interface WebhookRow {
   readonly failures: number;
   readonly paused_until_ms: number;
   readonly rotated_until_ms: number;
+  readonly kind: ReceiverKind;
   readonly waiting: number;
 }
 
 const SELECT = `SELECT w.name, w.webhook_id, w.url, w.events, w.endpoint, w.named_only,
     w.created_at_ms, w.created_by, w.disabled_at_ms, w.disabled_reason, w.failures,
-    w.paused_until_ms, w.rotated_until_ms,
+    w.paused_until_ms, w.rotated_until_ms, w.kind,
     (SELECT count(*) FROM (SELECT 1 FROM webhook_deliveries d
        WHERE d.webhook_id = w.webhook_id AND d.state = 0 LIMIT ${MAX_COUNTED_WAITING}) AS counted
     ) AS waiting
@@ -88,6 +90,7 @@ function toWebhook(row: WebhookRow): WebhookRecord {
   return {
     name: row.name,
     webhookId: row.webhook_id,
+    kind: row.kind,
     url: row.url,
     ends: ENDS.filter((end) => ((row.events >> STATUS[end]) & 1) === 1),
     endpoint: row.endpoint,
@@ -108,12 +111,21 @@ function eventsOf(ends: readonly TaskEnd[]): number {
 
 /** What the audit log says of a webhook; its address without what may be a secret in it. */
 function detailsOf({ url, ends, endpoint, namedOnly }: WebhookSettings) {
+  const { origin, protocol } = new URL(url);
   return {
-    address: new URL(url).origin,
-    events: ends.map((end) => `task.${end}`).join(" "),
+    address: protocol === "mailto:" ? url : origin,
+    ...(ends.length > 0 && { events: ends.map((end) => `task.${end}`).join(" ") }),
     ...(endpoint !== "" && { endpoint }),
     ...(namedOnly && { named_only: "true" }),
   };
+}
+
+/** What was done to it, as the audit log calls it. */
+export function webhookAction(
+  { organizationId, deploymentId }: DeploymentKey,
+  what: string,
+): string {
+  return `${deploymentId === organizationId ? "alert_receiver" : "webhook"}.${what}`;
 }
 
 export function* createWebhook(
@@ -126,7 +138,7 @@ export function* createWebhook(
     organizationId,
     deploymentId,
   );
-  if (deployment.length === 0) {
+  if (deployment.length === 0 && deploymentId !== organizationId) {
     return { outcome: "not_found" };
   }
   const there = yield* listWebhooks(parameters);
@@ -138,8 +150,8 @@ export function* createWebhook(
   }
   yield* query(
     `INSERT INTO webhooks (organization_id, deployment_id, name, webhook_id, url, events, endpoint,
-       named_only, sealed, created_at_ms, created_by)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       named_only, sealed, kind, created_at_ms, created_by)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     organizationId,
     deploymentId,
     name,
@@ -149,11 +161,16 @@ export function* createWebhook(
     parameters.endpoint,
     parameters.namedOnly,
     parameters.sealed,
+    parameters.kind ?? "webhook",
     nowMs,
     parameters.by.name,
   );
   yield* record(parameters, organizationId, {
-    ...{ action: "webhook.create", subjectId: parameters.webhookId, subject: name },
+    ...{
+      action: webhookAction(parameters, "create"),
+      subjectId: parameters.webhookId,
+      subject: name,
+    },
     details: detailsOf(parameters),
   });
   // Nodes that had no webhook to look after begin to.
@@ -227,7 +244,7 @@ export function* updateWebhook(
     name,
   );
   yield* record(parameters, organizationId, {
-    ...{ action: "webhook.update", subjectId: before.webhookId, subject: name },
+    ...{ action: webhookAction(parameters, "update"), subjectId: before.webhookId, subject: name },
     details: {
       ...detailsOf({ url, ends, endpoint, namedOnly }),
       ...(enabled !== undefined && { enabled: String(enabled) }),
@@ -252,7 +269,7 @@ export function* deleteWebhook(
     return false;
   }
   yield* record(parameters, organizationId, {
-    action: "webhook.delete",
+    action: webhookAction(parameters, "delete"),
     subjectId: gone.webhook_id,
     subject: name,
   });
@@ -309,7 +326,11 @@ export function* rotateWebhook(
   }
   const graceMs = Math.max(0, rotatedUntilMs - parameters.nowMs);
   yield* record(parameters, organizationId, {
-    ...{ action: "webhook.rotate", subjectId: rotated.webhook_id, subject: name },
+    ...{
+      action: webhookAction(parameters, "rotate"),
+      subjectId: rotated.webhook_id,
+      subject: name,
+    },
     details: { grace_seconds: String(graceMs / 1_000) },
   });
   return yield* findWebhook(parameters);

@@ -88,6 +88,7 @@ const NOUNS: Readonly<Record<string, string>> = {
   OperatorService: "Platform",
   DeploymentService: "Deployments",
   WebhookService: "Webhooks",
+  AlertService: "Alerts",
   ScheduleService: "Schedules",
 };
 

@@ -1,0 +1,263 @@
+/**
+ * What alert rules look at, of one organization and one moment: read once, however many rules ask.
+ * Of tasks it is the counters and tallies that are kept anyway, and no task.
+ */
+import type { KeptHistory } from "../../metrics/history/kept.ts";
+import { NO_TASKS, sumOf } from "../../metrics/history/task-tally.ts";
+import type { DeploymentRecord, Organizations } from "../../storage/accounts/organizations.ts";
+import type { AlertStorage, Finding, TakenRule } from "../../storage/hosting/alerts.ts";
+import type { NodeStorage } from "../../storage/hosting/nodes.ts";
+import type { Storage } from "../../storage/storage.ts";
+
+/** The time over which failures and restarts are counted. */
+const ALERT_WINDOW_MS = 600_000;
+/** Deployments that are read at once. */
+const MAX_DEPLOYMENTS_PER_READING = 1_000;
+/** What one rule finds; the rest is left out. */
+export const MAX_FINDINGS = 1_000;
+const DAY_MS = 86_400_000;
+
+export interface ReadingsOptions {
+  readonly accounts: Pick<Organizations, "listDeployments">;
+  readonly storage: Pick<Storage, "queueStates">;
+  readonly hosting: Pick<AlertStorage, "listEndingTokens" | "listWebhooksOff"> &
+    Pick<NodeStorage, "describeDeployments" | "listNodes">;
+  readonly history: Pick<KeptHistory, "read" | "tasks">;
+}
+
+/** The findings of rules that were taken at the same moment. */
+export class Readings {
+  readonly #options: ReadingsOptions;
+  readonly #organizationId: string;
+  readonly #nowMs: number;
+  #deployments: Promise<readonly DeploymentRecord[]> | undefined;
+  #oldest: Promise<ReadonlyMap<string, number>> | undefined;
+  #failures: Promise<ReadonlyMap<string, { failed: number; ended: number }>> | undefined;
+
+  constructor(
+    options: ReadingsOptions,
+    { organizationId, nowMs }: { readonly organizationId: string; readonly nowMs: number },
+  ) {
+    this.#options = options;
+    this.#organizationId = organizationId;
+    this.#nowMs = nowMs;
+  }
+
+  /** What the rule finds now, by subject; at most `MAX_FINDINGS`. Rejects where it cannot be read. */
+  async of(rule: TakenRule): Promise<readonly Finding[]> {
+    const found = await this.#find(rule);
+    return found
+      .sort((one, other) => (one.subject < other.subject ? -1 : 1))
+      .slice(0, MAX_FINDINGS);
+  }
+
+  #find(rule: TakenRule): Promise<Finding[]> {
+    switch (rule.kind) {
+      case "oldest_task_waits":
+        return this.#oldestTaskWaits(rule);
+      case "failures":
+        return this.#failing(rule);
+      case "deployment_degraded":
+        return this.#degraded(rule);
+      case "worker_restarts":
+        return this.#restarts(rule);
+      case "disk_free":
+        return this.#disks(rule);
+      case "token_ends":
+        return this.#tokens(rule);
+      case "webhook_off":
+        return this.#webhooks(rule);
+    }
+  }
+
+  async #oldestTaskWaits(rule: TakenRule): Promise<Finding[]> {
+    const deployments = await this.#of(rule);
+    this.#oldest ??= this.#readOldest();
+    const oldest = await this.#oldest;
+    return deployments.flatMap(({ deploymentId, name }) => {
+      const waitsMs = this.#nowMs - (oldest.get(deploymentId) ?? this.#nowMs);
+      return waitsMs > rule.threshold * 1_000
+        ? [ofDeployment(deploymentId, name, `the oldest task waits for ${ageText(waitsMs)}`)]
+        : [];
+    });
+  }
+
+  async #failing(rule: TakenRule): Promise<Finding[]> {
+    const deployments = await this.#of(rule);
+    this.#failures ??= this.#readFailures();
+    const failures = await this.#failures;
+    return deployments.flatMap(({ deploymentId, name }) => {
+      const { failed, ended } = failures.get(deploymentId) ?? { failed: 0, ended: 0 };
+      const percent = ended === 0 ? 0 : (100 * failed) / ended;
+      const text = `${failed} of ${ended} tasks failed in ten minutes (${rounded(percent)} %)`;
+      return percent > rule.threshold ? [ofDeployment(deploymentId, name, text)] : [];
+    });
+  }
+
+  async #degraded(rule: TakenRule): Promise<Finding[]> {
+    const deployments = await this.#of(rule);
+    const states = await this.#options.hosting.describeDeployments({
+      ...{ organizationId: this.#organizationId, deployments, nowMs: this.#nowMs },
+    });
+    return deployments.flatMap(({ deploymentId, name }, index) => {
+      const { status, reason } = states[index] ?? { status: "ready", reason: "" };
+      const [why = ""] = reason.split("\n");
+      const is = status === "failed" ? "has failed" : "is degraded";
+      return status === "degraded" || status === "failed"
+        ? [
+            ofDeployment(
+              deploymentId,
+              name,
+              why === "" ? `it ${is}` : `it ${is}: ${why.slice(0, 500)}`,
+            ),
+          ]
+        : [];
+    });
+  }
+
+  async #restarts(rule: TakenRule): Promise<Finding[]> {
+    // Most often nothing was restarted anywhere, which one read tells.
+    if ((await this.#readRestarts(undefined)) <= rule.threshold) {
+      return [];
+    }
+    const found: Finding[] = [];
+    for (const { deploymentId, name } of await this.#of(rule)) {
+      const restarts = await this.#readRestarts({ deploymentId });
+      if (restarts > rule.threshold) {
+        const text = `workers were restarted ${restarts} times in ten minutes`;
+        found.push(ofDeployment(deploymentId, name, text));
+      }
+    }
+    return found;
+  }
+
+  async #disks({ threshold }: TakenRule): Promise<Finding[]> {
+    const nodes = await this.#options.hosting.listNodes({ nowMs: this.#nowMs });
+    return nodes.flatMap(({ nodeId, facts }) => {
+      const { freeDiskBytes = 0, diskBytes = 0 } = facts ?? {};
+      const percent = diskBytes === 0 ? 100 : (100 * freeDiskBytes) / diskBytes;
+      const text = `${rounded(percent)} % of its disk is free`;
+      return percent < threshold
+        ? [{ subject: `node/${nodeId}`, name: `node ${nodeId}`, text }]
+        : [];
+    });
+  }
+
+  async #tokens({ threshold, createdAtMs }: TakenRule): Promise<Finding[]> {
+    const tokens = await this.#options.hosting.listEndingTokens({
+      organizationId: this.#organizationId,
+      // What had ended when the rule was made is history.
+      afterMs: createdAtMs,
+      beforeMs: this.#nowMs + threshold * DAY_MS,
+      limit: MAX_FINDINGS,
+    });
+    return tokens.map(({ tokenId, name, expiresAtMs }) => ({
+      subject: `token/${tokenId}`,
+      name: `token ${name}`,
+      text: `it ${expiresAtMs <= this.#nowMs ? "has ended" : "ends"} at ${new Date(expiresAtMs).toISOString()}`,
+    }));
+  }
+
+  async #webhooks({ deployments: chosen }: TakenRule): Promise<Finding[]> {
+    const found = await this.#options.hosting.listWebhooksOff({
+      organizationId: this.#organizationId,
+      nowMs: this.#nowMs,
+      limit: MAX_FINDINGS,
+    });
+    return found
+      .filter(({ deployment }) => chosen.length === 0 || chosen.includes(deployment))
+      .map(({ webhookId, name, deployment, disabledReason }) => ({
+        subject: `webhook/${webhookId}`,
+        name: deployment === "" ? `receiver ${name}` : `webhook ${name} of ${deployment}`,
+        text:
+          disabledReason === undefined
+            ? "it is paused, because attempts fail"
+            : `it is disabled: ${disabledReason}`,
+      }));
+  }
+
+  /** The deployments that a rule looks at. */
+  async #of({ deployments: chosen }: TakenRule): Promise<readonly DeploymentRecord[]> {
+    this.#deployments ??= this.#readDeployments();
+    const all = await this.#deployments;
+    return chosen.length === 0 ? all : all.filter(({ name }) => chosen.includes(name));
+  }
+
+  async #readDeployments(): Promise<readonly DeploymentRecord[]> {
+    const organizationId = this.#organizationId;
+    const found: DeploymentRecord[] = [];
+    let after: string | undefined;
+    do {
+      const page = await this.#options.accounts.listDeployments({
+        ...{ organizationId, limit: MAX_DEPLOYMENTS_PER_READING },
+        ...(after !== undefined && { after }),
+      });
+      found.push(...page.items);
+      after = page.next;
+    } while (after !== undefined);
+    return found;
+  }
+
+  /** Since when the oldest task of each deployment is due. */
+  async #readOldest(): Promise<ReadonlyMap<string, number>> {
+    const deployments = (await this.#deployments) ?? [];
+    const oldest = new Map<string, number>();
+    if (deployments.length > 0) {
+      const states = await this.#options.storage.queueStates({
+        deploymentIds: deployments.map(({ deploymentId }) => deploymentId),
+        nowMs: this.#nowMs,
+      });
+      for (const { deploymentId, oldestDueAtMs: dueAtMs = this.#nowMs } of states) {
+        oldest.set(deploymentId, Math.min(oldest.get(deploymentId) ?? dueAtMs, dueAtMs));
+      }
+    }
+    return oldest;
+  }
+
+  async #readFailures(): Promise<ReadonlyMap<string, { failed: number; ended: number }>> {
+    const { tally } = await this.#options.history.tasks({
+      organizationId: this.#organizationId,
+      windowMs: ALERT_WINDOW_MS,
+      nowMs: this.#nowMs,
+    });
+    const ids = new Set([...tally.entries()].map(([deploymentId]) => deploymentId));
+    return new Map(
+      [...ids].map((id) => {
+        const { failed, succeeded } = [...tally.of(id).values()].reduce(sumOf, NO_TASKS);
+        return [id, { failed, ended: failed + succeeded }];
+      }),
+    );
+  }
+
+  /** Of one deployment, or of all of the organization. */
+  async #readRestarts(deployment: { readonly deploymentId: string } | undefined): Promise<number> {
+    const nowMs = this.#nowMs;
+    const { series, stepMs } = await this.#options.history.read({
+      organizationId: this.#organizationId,
+      deployment,
+      measures: ["worker_restarts"],
+      selectors: [],
+      range: { startMs: nowMs - ALERT_WINDOW_MS, endMs: nowMs, maxPoints: 0, nowMs },
+      signal: new AbortController().signal,
+    });
+    const rates = series.flatMap(({ values }) => values.filter((value) => !Number.isNaN(value)));
+    return Math.round(rates.reduce((sum, rate) => sum + (rate * stepMs) / 1_000, 0));
+  }
+}
+
+function ofDeployment(deploymentId: string, name: string, text: string): Finding {
+  return { subject: `deployment/${deploymentId}`, name: `deployment ${name}`, text };
+}
+
+function rounded(percent: number): string {
+  return String(Math.round(percent * 10) / 10);
+}
+
+/** A time in the unit that fits, such as `7 min`. */
+function ageText(ms: number): string {
+  const minutes = Math.floor(ms / 60_000);
+  if (minutes < 2) {
+    return `${Math.floor(ms / 1_000)} s`;
+  }
+  return minutes < 120 ? `${minutes} min` : `${Math.floor(minutes / 60)} h`;
+}

@@ -1,0 +1,273 @@
+/** Every kind of rule on real databases: each fires once and clears once, whichever node looks. */
+import { pino } from "pino";
+import { describe, expect, it } from "vitest";
+import { Evaluator } from "../../../src/hosting/alerts/evaluator.ts";
+import type { HistoryAnswer, TasksAnswer } from "../../../src/metrics/history/history.ts";
+import { NO_TASKS, TaskTally } from "../../../src/metrics/history/task-tally.ts";
+import type { AlertKind, AlertMessage } from "../../../src/storage/hosting/alerts.ts";
+import type { DeploymentReport, NodeFacts } from "../../../src/storage/hosting/nodes.ts";
+import { SqliteStorage } from "../../../src/storage/sqlite/storage.ts";
+import { newTask } from "../../storage/fixtures.ts";
+import { HostingPlatform } from "../../storage/hosting/fixtures.ts";
+
+const DEPLOYMENT = "summarizer-id";
+const MINUTE_MS = 60_000;
+const DAY_MS = 86_400_000;
+
+const FACTS: NodeFacts = {
+  ...{ version: "0.1.0", sandbox: "kernel", workers: 0, maxWorkers: 1, memoryBytes: 0 },
+  ...{ maxMemoryBytes: 1, waiting: 0, freeDiskBytes: 50, diskBytes: 100 },
+};
+
+/** A platform with a deployment, a rule for one kind, and two nodes that evaluate in turn. */
+class Setting implements AsyncDisposable {
+  readonly platform: HostingPlatform;
+  readonly #resources: AsyncDisposableStack;
+  #failed = 0;
+  #restarts = 0;
+
+  static async open(): Promise<Setting> {
+    const resources = new AsyncDisposableStack();
+    const storage = resources.use(new SqliteStorage(":memory:"));
+    await storage.start();
+    const platform = await HostingPlatform.on(storage);
+    await platform.deploy(["one"]);
+    return new Setting(platform, resources);
+  }
+
+  private constructor(platform: HostingPlatform, resources: AsyncDisposableStack) {
+    this.platform = platform;
+    this.#resources = resources;
+  }
+
+  get of() {
+    const { organizationId } = this.platform;
+    return { organizationId, deploymentId: organizationId };
+  }
+
+  /** What nodes have measured within ten minutes. */
+  measured({ failed = 0, restarts = 0 }): void {
+    this.#failed = failed;
+    this.#restarts = restarts;
+  }
+
+  /** A node of which nothing runs but what is called. */
+  node(): Evaluator {
+    const { platform } = this;
+    const { storage } = platform;
+    return this.#resources.use(
+      new Evaluator({
+        ...{ accounts: storage.accounts, hosting: storage.hosting, storage },
+        history: {
+          tasks: async (): Promise<TasksAnswer> => {
+            const tally = new TaskTally();
+            tally.add(DEPLOYMENT, "work", { ...NO_TASKS, failed: this.#failed, succeeded: 90 });
+            return { fromMs: 0, toMs: platform.nowMs, tally };
+          },
+          read: async ({ deployment }): Promise<HistoryAnswer> => ({
+            ...{ fromMs: 0, stepMs: 10_000, points: 2, truncated: false, leftOut: new Map() },
+            series: [
+              {
+                ...{ name: "worker_restarts", custom: false, statistic: "rate", labels: {} },
+                values:
+                  deployment === undefined || deployment.deploymentId === DEPLOYMENT
+                    ? [Number.NaN, this.#restarts / 10]
+                    : [],
+              },
+            ],
+          }),
+        },
+        changes: { listen: () => () => {} },
+        platformUrl: "https://tessera.example.com",
+        now: () => platform.nowMs,
+        newId: () => platform.newId("id"),
+        log: pino({ level: "silent" }),
+      }),
+    );
+  }
+
+  async rule(kind: AlertKind, threshold: number, deployments: readonly string[] = []) {
+    const { platform } = this;
+    const { organizationId } = platform;
+    await platform.hosting.createWebhook({
+      ...{ ...platform.deed(), ...this.of, name: "app", webhookId: platform.newId("webhook") },
+      ...{ url: "https://example.com", ends: [], endpoint: "", namedOnly: false, limit: 1 },
+      sealed: "sealed",
+    });
+    await platform.hosting.createAlertRule({
+      ...{ ...platform.deed(), organizationId, name: "rule", ruleId: "rule-id", kind, threshold },
+      ...{ deployments, receivers: ["app"], holdMs: MINUTE_MS, limit: 1 },
+    });
+  }
+
+  /** What was told, oldest first. */
+  async told(): Promise<string[]> {
+    const { hosting } = this.platform;
+    const { items } = await hosting.listDeliveries({ ...this.of, limit: 100 });
+    const lines: string[] = [];
+    for (const { deliveryId } of items.reverse()) {
+      const read = await hosting.getDelivery({ ...this.of, deliveryId });
+      const { type, data } = JSON.parse(read?.body ?? "{}") as AlertMessage;
+      lines.push(...data.alerts.map(({ subject, text }) => `${type} ${subject}: ${text}`));
+    }
+    return lines;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#resources.disposeAsync();
+  }
+}
+
+interface Case {
+  readonly kind: AlertKind;
+  readonly threshold: number;
+  /** Makes the condition true, or no longer. */
+  readonly set: (setting: Setting, isTrue: boolean) => Promise<void> | void;
+  readonly subject: string;
+  readonly text: string;
+}
+
+const report = ({ organizationId }: HostingPlatform, status: "degraded" | "ready") =>
+  ({
+    ...{ organizationId, deploymentId: DEPLOYMENT, status, revision: 1, targetRevision: 1 },
+    ...{ version: 1, workers: 1, reason: status === "ready" ? "" : "no GPU\nlines that it wrote" },
+  }) satisfies DeploymentReport;
+
+const beat = async ({ platform }: Setting, freeDiskBytes: number): Promise<void> => {
+  const { hosting, nowMs } = platform;
+  const facts = { ...FACTS, freeDiskBytes };
+  await hosting.beat({ nodeId: "one", nowMs, ttlMs: DAY_MS, facts });
+};
+
+const CASES: readonly Case[] = [
+  {
+    kind: "oldest_task_waits",
+    threshold: 300,
+    set: async ({ platform }, isTrue) => {
+      const { storage, nowMs } = platform;
+      const key = { deploymentId: DEPLOYMENT, taskId: "old" };
+      if (isTrue) {
+        const dueAtMs = nowMs - 6 * MINUTE_MS;
+        const times = { createdAtMs: dueAtMs, runAtMs: dueAtMs, expiresAtMs: nowMs + DAY_MS };
+        await storage.submitTasks({ tasks: [newTask("old", { ...key, ...times })] });
+      } else {
+        await storage.cancelTask({ ...key, nowMs });
+      }
+    },
+    subject: "deployment summarizer",
+    text: "the oldest task waits for 9 min",
+  },
+  {
+    kind: "failures",
+    threshold: 5,
+    set: (setting, isTrue) => setting.measured({ failed: isTrue ? 10 : 4 }),
+    subject: "deployment summarizer",
+    text: "10 of 100 tasks failed in ten minutes (10 %)",
+  },
+  {
+    kind: "deployment_degraded",
+    threshold: 0,
+    set: async (setting, isTrue) => {
+      await beat(setting, 50);
+      const { hosting, nowMs } = setting.platform;
+      const reports = [report(setting.platform, isTrue ? "degraded" : "ready")];
+      await hosting.reportDeployments({ nowMs, nodeId: "one", reports });
+    },
+    subject: "deployment summarizer",
+    text: "it is degraded: no GPU",
+  },
+  {
+    kind: "worker_restarts",
+    threshold: 3,
+    set: (setting, isTrue) => setting.measured({ restarts: isTrue ? 4 : 3 }),
+    subject: "deployment summarizer",
+    text: "workers were restarted 4 times in ten minutes",
+  },
+  {
+    kind: "disk_free",
+    threshold: 10,
+    set: (setting, isTrue) => beat(setting, isTrue ? 9 : 11),
+    subject: "node one",
+    text: "9 % of its disk is free",
+  },
+  {
+    kind: "token_ends",
+    threshold: 7,
+    set: async ({ platform }, isTrue) => {
+      const { accounts, organizationId } = platform;
+      if (isTrue) {
+        const expiresAtMs = Date.UTC(2027, 0, 20);
+        await platform.token(organizationId, { fields: { name: "ci", expiresAtMs } });
+        await platform.token(organizationId, { fields: { name: "long" } });
+      } else {
+        const { items } = await accounts.listTokens({
+          ...{ organizationId, viewerId: undefined, limit: 10 },
+        });
+        const tokenId = items.find(({ name }) => name === "ci")?.tokenId;
+        if (tokenId !== undefined) {
+          await accounts.deleteToken({ ...platform.deed(), organizationId, tokenId });
+        }
+      }
+    },
+    subject: "token ci",
+    text: "it ends at 2027-01-20T00:00:00.000Z",
+  },
+  {
+    kind: "webhook_off",
+    threshold: 0,
+    set: async ({ platform }, isTrue) => {
+      const { hosting, organizationId } = platform;
+      const key = { organizationId, deploymentId: DEPLOYMENT, name: "hook" };
+      await hosting.createWebhook({
+        ...{ ...platform.deed(), ...key, webhookId: "hook-id", sealed: "sealed", limit: 1 },
+        ...{ url: "https://example.com", ends: ["failure"], endpoint: "", namedOnly: false },
+      });
+      await hosting.updateWebhook({ ...platform.deed("ada"), ...key, enabled: !isTrue });
+    },
+    subject: "webhook hook of summarizer",
+    text: "it is disabled: disabled by ada",
+  },
+];
+
+describe("the evaluator of alert rules", () => {
+  it.each(CASES)(
+    "fires and clears $kind once, though a node dies that has taken it",
+    async ({ kind, threshold, set, subject, text }) => {
+      await using setting = await Setting.open();
+      const { platform } = setting;
+      await set(setting, false);
+      await setting.rule(kind, threshold);
+      const nodes = [setting.node(), setting.node()] as const;
+      const minute = async (node: Evaluator) => {
+        platform.nowMs += MINUTE_MS;
+        await node.evaluate();
+      };
+      await minute(nodes[0]);
+      await set(setting, true);
+      await minute(nodes[0]);
+      // A node takes the rule, and dies before it records anything; the other one is late for it.
+      platform.nowMs += MINUTE_MS;
+      const { hosting, nowMs } = platform;
+      await hosting.takeAlertRules({ claim: "dead", nowMs, ttlMs: MINUTE_MS, limit: 1 });
+      await nodes[1].evaluate();
+      expect(await setting.told()).toEqual([]);
+      for (const node of [nodes[1], nodes[0], nodes[1]]) {
+        await minute(node);
+      }
+      const [fired, ...more] = await setting.told();
+      expect(fired).toBe(`alert.firing ${subject}: ${text}`);
+      expect(more).toEqual([]);
+      await set(setting, false);
+      for (const node of [nodes[0], nodes[1], nodes[0], nodes[1]]) {
+        await minute(node);
+      }
+      const told = await setting.told();
+      expect(told).toHaveLength(2);
+      expect(told[1]).toMatch(new RegExp(`^alert\\.cleared ${subject}: `));
+      const { organizationId } = platform;
+      expect(await hosting.listAlerts({ organizationId, firing: true, limit: 9 })).toMatchObject({
+        items: [],
+      });
+    },
+  );
+});

@@ -57,6 +57,7 @@ export interface NewTask {
   readonly retentionMs: number;
   /** Higher is claimed first. */
   readonly priority: number;
+  /** The task that it retries, whose `webhook` it has, too, while that is there. */
   readonly retryOf?: string;
   /** The trace that its attempts belong to, as opaque text. */
   readonly trace?: string;

@@ -56,7 +56,7 @@ const CURRENT = `live_tasks.deployment_id = given.deployment_id
 const KEPT_COLUMNS =
   "deployment_id, task_id, endpoint, created_at_ms, started_at_ms, attempt, failed_attempts, " +
   "lease_id, started_sequence, progress, retry_of, idempotency_key, arguments, priority, " +
-  "run_at_ms, start_by_ms, trace, returned, arguments_preview";
+  "run_at_ms, start_by_ms, trace, returned, arguments_preview, webhook";
 
 /**
  * Moves tasks from `live_tasks` to `finished_tasks`; tasks of lost workers only
@@ -73,7 +73,7 @@ const finishOf = (name: string, answered: string) =>
      WHERE ${CURRENT} AND (given.lost IS NULL OR live_tasks.lost_workers >= ${MAX_LOST_WORKERS})
      RETURNING given.n, given.final, given.now_ms, given.result, given.failure,
        greatest(expires_at_ms, given.now_ms + retention_ms) AS expires_at_ms,
-       last_sequence + 1 AS last_sequence, live_tasks.status, webhook, ${columnsOf("live_tasks", KEPT_COLUMNS)}
+       last_sequence + 1 AS last_sequence, live_tasks.status, ${columnsOf("live_tasks", KEPT_COLUMNS)}
    ), finished AS (
      INSERT INTO finished_tasks (status, finished_at_ms, result, failure, expires_at_ms,
        last_sequence, ${KEPT_COLUMNS})

@@ -109,6 +109,7 @@ CREATE TABLE finished_tasks (
   trace text,
   returned text[],
   arguments_preview text,
+  webhook text COLLATE "C",
   PRIMARY KEY (deployment_id, task_id)
 );
 CREATE INDEX finished_tasks_expiry ON finished_tasks (expires_at_ms);

@@ -62,7 +62,7 @@ import { sideBySide } from "./side-by-side.ts";
 import { submitTasks } from "./submit.ts";
 import { needsLook } from "./submit-lookup.ts";
 import { survey } from "./survey.ts";
-import { withoutWebhook } from "./webhooks.ts";
+import { withoutWebhook, withRetriedWebhooks } from "./webhooks.ts";
 
 /** Connections of a node to the database by default. */
 const DEFAULT_STORAGE_CONNECTIONS = 10;
@@ -202,7 +202,8 @@ export class PostgresStorage implements Storage {
     await this.#open.query(NOTIFY, channel);
   }
 
-  async submitTasks({ tasks }: ParametersOf<"submitTasks">): Promise<SubmitOutcome[]> {
+  async submitTasks({ tasks: given }: ParametersOf<"submitTasks">): Promise<SubmitOutcome[]> {
+    const tasks = await withRetriedWebhooks(this.#open, given);
     const [task] = tasks;
     const named = tasks.some(({ webhook }) => webhook !== undefined);
     const refused = named ? await withoutWebhook(this.#open, tasks) : new Set();

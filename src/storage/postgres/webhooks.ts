@@ -29,6 +29,38 @@ const FIND = prepared(
    JOIN json_to_recordset($1) AS given (deployment_id text, name text) USING (deployment_id, name)`,
 );
 
+const RETRIED = prepared(
+  "retried_webhooks",
+  `SELECT deployment_id, task_id, webhook FROM finished_tasks
+   JOIN json_to_recordset($1) AS given (deployment_id text, task_id text)
+     USING (deployment_id, task_id)
+   WHERE EXISTS (SELECT 1 FROM webhooks w
+     WHERE w.deployment_id = finished_tasks.deployment_id AND w.name = finished_tasks.webhook)`,
+);
+
+/** The tasks, of which those that retry another name its webhook, too, where that is still there. */
+export async function withRetriedWebhooks(
+  session: Session,
+  tasks: readonly NewTask[],
+): Promise<readonly NewTask[]> {
+  const asked = tasks.flatMap(({ deploymentId, retryOf, webhook }) =>
+    retryOf === undefined || webhook !== undefined
+      ? []
+      : [{ deployment_id: deploymentId, task_id: retryOf }],
+  );
+  if (asked.length === 0) {
+    return tasks;
+  }
+  const rows = await session.query(RETRIED, JSON.stringify(asked));
+  const named = new Map(
+    rows.map((row) => [`${row.deployment_id}/${row.task_id}`, String(row.webhook)]),
+  );
+  return tasks.map((task) => {
+    const webhook = task.webhook ?? named.get(`${task.deploymentId}/${task.retryOf}`);
+    return webhook === undefined ? task : { ...task, webhook };
+  });
+}
+
 /**
  * Those of the tasks that name a webhook which their deployment does not have. What was stored under
  * their idempotency key while it had is their answer, and none of them.

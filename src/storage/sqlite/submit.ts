@@ -7,7 +7,7 @@ import { hasBlobs, isInline, writePayload } from "./payloads.ts";
 import { readTask } from "./read.ts";
 import type { SqliteRow } from "./rows.ts";
 import { STATUS } from "./schema.ts";
-import { hasWebhook } from "./webhooks.ts";
+import { hasWebhook, webhookOfRetried } from "./webhooks.ts";
 
 /**
  * Stores a task, unless its idempotency key or its id was stored before.
@@ -118,7 +118,7 @@ function insert(db: SqliteDatabase, task: NewTask, claimed: boolean): boolean {
     task.trace ?? null,
     inline ? task.arguments.json : null,
     inline ? null : previewOf(task.arguments),
-    task.webhook ?? null,
+    task.webhook ?? webhookOfRetried(db, task),
   );
   if (inserted === 0) {
     return false;

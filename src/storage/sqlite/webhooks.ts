@@ -1,6 +1,6 @@
 /** What the end of a task writes into the outbox of webhooks, in the transaction of the end. */
 import { isTold, TOLD_COLUMNS } from "../sql/hosting/webhooks.ts";
-import type { TaskKey } from "../storage.ts";
+import type { NewTask, TaskKey } from "../storage.ts";
 import type { Statements } from "./rows.ts";
 
 /**
@@ -47,6 +47,21 @@ export function tellOfEnd(db: Outbox, { deploymentId, taskId }: TaskKey): void {
   if (db.webhookOwners.has(deploymentId)) {
     db.run(TELL, deploymentId, taskId);
   }
+}
+
+/** The webhook that the task named which this one retries, where it is still there. */
+export function webhookOfRetried(
+  db: Outbox,
+  { deploymentId, retryOf }: Pick<NewTask, "deploymentId" | "retryOf">,
+): string | null {
+  if (retryOf === undefined || !db.webhookOwners.has(deploymentId)) {
+    return null;
+  }
+  const sql = `SELECT w.name FROM tasks t
+    JOIN webhooks w ON w.deployment_id = t.deployment_id AND w.name = t.webhook
+    WHERE t.deployment_id = ? AND t.task_id = ?`;
+  const [found] = db.all(sql, deploymentId, retryOf);
+  return found === undefined ? null : String(found.name);
 }
 
 export function hasWebhook(db: Outbox, deploymentId: string, name: string): boolean {

@@ -195,6 +195,31 @@ export function webhooksContract(it: It): void {
     expect(await hooks.told()).toEqual(["all a success"]);
   });
 
+  it("are told of the retry of a task that named them, and hold up none once they are gone", async (platform) => {
+    const hooks = await Hooks.on(platform);
+    await hooks.create("named", { namedOnly: true });
+    await hooks.create("other", { namedOnly: true });
+    const failed = { status: "failure", failure: FAILURE } as const;
+    await hooks.end("a", failed, { webhook: "named" });
+    await hooks.end("b", failed, { retryOf: "a" });
+    await hooks.end("c", success(1), { retryOf: "b" });
+    await hooks.submit("cancelled", { retryOf: "c" });
+    const { storage, nowMs } = platform;
+    await storage.cancelTask({ deploymentId: DEPLOYMENT, taskId: "cancelled", nowMs });
+    await hooks.end("elsewhere", success(1), { retryOf: "cancelled", webhook: "other" });
+    await hooks.end("unnamed");
+    await hooks.end("retried", success(1), { retryOf: "unnamed" });
+    expect(await hooks.told()).toEqual([
+      "named a failure",
+      "named b failure",
+      "named c success",
+      "named cancelled cancelled",
+      "other elsewhere success",
+    ]);
+    await platform.hosting.deleteWebhook({ ...platform.deed(), ...hooks.key, name: "named" });
+    expect(await hooks.submit("late", { retryOf: "c" })).toMatchObject([{ outcome: "stored" }]);
+  });
+
   it("refuse a task that names one which is not there", async (platform) => {
     const hooks = await Hooks.on(platform);
     await hooks.create("there");

@@ -28,7 +28,12 @@ export interface Located {
     readonly authorization: boolean;
   };
   /**
-   * The running deployment on this node. Throws DEPLOYMENT_STOPPED,
+   * Opens it where it is at rest; undefined: nothing has to be waited for. Finding it opens nothing,
+   * so that a caller comes here who may call it, and no other one makes the node work.
+   */
+  wake?(): Promise<void> | undefined;
+  /**
+   * The running deployment on this node, once `wake` has resolved. Throws DEPLOYMENT_STOPPED,
    * DEPLOYMENT_FAILED, or NO_WORKER while it starts.
    */
   deployment(): Deployment;

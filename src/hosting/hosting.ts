@@ -111,7 +111,13 @@ export class Hosting implements Directory, AsyncDisposable {
       return undefined;
     }
     try {
-      return (await this.find(target, { kind: "anonymous" })).deployment().manifest.cors;
+      const { facts, deployment } = await this.find(target, { kind: "anonymous" });
+      const reconciler = this.#deployments.get(facts.deploymentId)?.reconciler;
+      // Anybody may ask this, so that it wakes nothing.
+      const manifest = reconciler?.isAsleep
+        ? await reconciler.manifestAsleep()
+        : deployment().manifest;
+      return manifest?.cors;
     } catch {
       // Nothing runs there, and the request itself is told so.
       return undefined;
@@ -210,17 +216,21 @@ export class Hosting implements Directory, AsyncDisposable {
     const { deploymentId, targetRevision } = record;
     const located: Located = {
       facts: record,
+      wake: () => this.#wake(deploymentId),
       deployment: () => this.#running(record),
       isReady: () => this.#deployments.get(deploymentId)?.reconciler.isReady ?? false,
       placement: () => this.#deployments.get(deploymentId)?.reconciler.record.settings,
     };
-    const { reconciler } = this.#deployments.get(deploymentId) ?? {};
-    if (reconciler?.isAsleep && !this.#draining) {
-      return within(reconciler.wake(), WAKE_TIMEOUT_MS, () => undefined).then(() => located);
-    }
-    return reconciler !== undefined || targetRevision === undefined || this.#draining
+    return this.#deployments.has(deploymentId) || targetRevision === undefined || this.#draining
       ? located
       : this.#desired.lookAt(deploymentId).then(() => located);
+  }
+
+  #wake(deploymentId: string): Promise<void> | undefined {
+    const { reconciler } = this.#deployments.get(deploymentId) ?? {};
+    return reconciler?.isAsleep && !this.#draining
+      ? within(reconciler.wake(), WAKE_TIMEOUT_MS, () => undefined)
+      : undefined;
   }
 
   #running(record: DeploymentRecord): Deployment {

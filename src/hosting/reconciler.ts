@@ -100,6 +100,13 @@ interface RunOptions {
   readonly manifest?: ServiceManifest | undefined;
 }
 
+interface Asleep {
+  readonly record: DesiredDeployment;
+  readonly kept: Disposable;
+  /** What is stored of it, once somebody has asked. */
+  manifest?: Promise<ServiceManifest | undefined>;
+}
+
 interface Bringing extends Pick<DesiredDeployment, "desiredState"> {
   readonly key: string;
   readonly abort: AbortController;
@@ -111,7 +118,7 @@ export class Reconciler implements AsyncDisposable {
   #deployment: Deployment | undefined;
   #current: Current | undefined;
   /** What it would serve, while it is asleep. */
-  #asleep: { readonly record: DesiredDeployment; readonly kept: Disposable } | undefined;
+  #asleep: Asleep | undefined;
   #isWoken = false;
   #backoff: RetryBackoff | undefined;
   #settling: Promise<void> | undefined;
@@ -173,6 +180,15 @@ export class Reconciler implements AsyncDisposable {
   /** Whether nothing of it is here: `wake` goes before its `deployment`. */
   get isAsleep(): boolean {
     return this.#asleep !== undefined;
+  }
+
+  /** What a worker told of what is asleep, without waking it; undefined: it is not, or nothing can be read. */
+  async manifestAsleep(): Promise<ServiceManifest | undefined> {
+    const asleep = this.#asleep;
+    if (asleep !== undefined) {
+      asleep.manifest ??= this.#options.manifests.read(asleep.record);
+    }
+    return asleep?.manifest;
   }
 
   /** Opens what is asleep; resolves when it takes calls, or cannot. */

@@ -93,7 +93,9 @@ export function scheduleService(
       const { organizationId, organization, principal, by } = member;
       const { schedule } = await find(member, named, name);
       const target = { named: `${organization}/${named}`, header: "", host: "" };
-      const deployment = (await directory.find(target, principal)).deployment();
+      const located = await directory.find(target, principal);
+      await located.wake?.();
+      const deployment = located.deployment();
       deployment.admit();
       const { manifest } = deployment.taskEndpoint(schedule.endpoint);
       const key = scheduleKey(name, now(), newId());

@@ -178,6 +178,7 @@ class Deployments {
     const { principal } = this.#reader;
     const located = await this.#directory.find({ named, header: "", host: this.#host }, principal);
     authorize(principal, Access.ENDPOINT, { deployment: located.facts });
+    await located.wake?.();
     return located.deployment();
   }
 }

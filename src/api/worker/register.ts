@@ -51,7 +51,7 @@ export interface JoinedDeployment extends Pick<Deployment, "manifest" | "service
 }
 
 /** A deployment that exists, running or not. */
-interface Joinable extends Pick<Located, "facts" | "placement"> {
+interface Joinable extends Pick<Located, "facts" | "placement" | "wake"> {
   deployment(): JoinedDeployment;
 }
 
@@ -81,6 +81,7 @@ export function register(options: RegisterOptions): ServiceImpl<typeof WorkerSer
     if (!joins(principal, deploymentId)) {
       throw problem("ACCESS_DENIED", `the token is not for deployment ${req.deployment}`);
     }
+    await located.wake?.();
     const deployment = asItIs(located.deployment());
     const artifact = artifactOf(deploymentId);
     checkMayHave(deployment, principal);

@@ -19,8 +19,9 @@ const locatedKey = createContextKey<Located | undefined>(undefined, {
 
 /**
  * Finds the deployment of a call and puts it into the call's context values,
- * which hold its caller already. Returns a promise only if the deployment is
- * not known at once. Errors: those of `Directory.find` and `authorize`.
+ * which hold its caller already. One at rest is opened for a caller who may call it. Returns a
+ * promise only if the deployment is not known, or not open. Errors: those of `Directory.find` and
+ * `authorize`.
  */
 export type Locate = (
   values: ContextValues,
@@ -34,16 +35,13 @@ export function createLocate(
 ): Locate {
   return (values, { named, header }) => {
     const { principal } = callerOf({ values });
-    const admit = (located: Located): void => {
+    const admit = (located: Located): Promise<void> | undefined => {
       authorize(principal, Access.ENDPOINT, { standalone, deployment: located.facts });
       values.set(locatedKey, located);
+      return located.wake?.();
     };
     const found = directory.find({ named, header, host: hostOf(values) }, principal);
-    if (found instanceof Promise) {
-      return found.then(admit);
-    }
-    admit(found);
-    return undefined;
+    return found instanceof Promise ? found.then(admit) : admit(found);
   };
 }
 

@@ -2,8 +2,12 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { describe, expect, it } from "vitest";
+import { createClient } from "@connectrpc/connect";
+import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
+import { describe, expect, it, vi } from "vitest";
+import { EndpointService } from "../../../gen/tessera/v1/endpoint_pb.js";
 import { DeploymentStatus } from "../../../src/client/index.ts";
+import { Reconciler } from "../../../src/hosting/reconciler.ts";
 import { newPostgres } from "../start/databases.ts";
 import { type Folder, start } from "../start/platform.ts";
 import { artifact, reasonOf, until, World } from "./world.ts";
@@ -83,6 +87,43 @@ describe.each(["SQLite", "Postgres"])("deployments at rest on %s", (name) => {
     expect((await after.call("c", "/say", say)).text).toBe("two x");
   }, 120_000);
 });
+
+it("one at rest wakes for those who may call it alone, over every protocol", async () => {
+  await using world = await World.start();
+  const settings = { ...AT_REST, authorization: true };
+  await world.deployed("echo", await artifact("echo", LOUD), settings);
+  await stored(world);
+  await using after = await again(world);
+  const woken = vi.spyOn(Reconciler.prototype, "wake");
+  const { url } = after.platform;
+  const call = { deployment: "acme/echo", endpoint: "say" };
+  const { value: good } = await after.platform.createToken(after.cookie, {
+    access: ["protected_endpoint"],
+    deployments: ["echo"],
+  });
+  for (const token of [undefined, "tsra_wrong"]) {
+    const headers = { ...(token !== undefined && { authorization: `Bearer ${token}` }) };
+    const origin = { origin: "https://elsewhere.example.com" };
+    const answers = await Promise.all([
+      after.call("echo", "/say", { ...say, headers }),
+      after.call("echo", "/schema.json", { headers }),
+      after.call("echo", "/work/status?task_id=x", { headers }),
+      after.call("echo", "/say", { method: "OPTIONS", headers: { ...headers, ...origin } }),
+    ]);
+    expect(answers.map(({ status }) => status)).toEqual([401, 401, 401, expect.any(Number)]);
+    for (const transport of [
+      createConnectTransport({ baseUrl: url, httpVersion: "1.1" }),
+      createGrpcTransport({ baseUrl: url }),
+    ]) {
+      const { callEndpoint } = createClient(EndpointService, transport);
+      await expect(callEndpoint(call, { headers })).rejects.toThrow(/unauthenticated/);
+    }
+  }
+  expect(woken).not.toHaveBeenCalled();
+  expect((await after.call("echo", "/say", { ...say, token: good })).text).toBe("one x");
+  expect(woken).toHaveBeenCalled();
+  woken.mockRestore();
+}, 60_000);
 
 describe("a stored manifest", () => {
   async function changed(sql: string, ...values: string[]): Promise<World> {

@@ -398,6 +398,7 @@ export class Deployment implements AsyncDisposable {
             : pool.awaits?.endpoints.get(endpoint),
       onStorage: (work, answers) => this.#onStorage(work, answers),
       onFull: () => scaling?.tasksWait(),
+      onUnknown: () => scaling?.prove(),
       onSchedule: (atMs) => schedules?.expect(atMs),
     });
     const schedules =
@@ -405,13 +406,16 @@ export class Deployment implements AsyncDisposable {
       new ScheduleFirer({
         ...{ deploymentId, storage, queue, log, now },
         revision: () => this.#served,
+        onUnknown: () => scaling?.prove(),
         admit: () => this.admit(),
       });
     const { runTimes } = queue;
     const endpoints = (): readonly EndpointManifest[] =>
       rollout.revision === undefined ? [] : takersOf(rollout.revision.manifest);
     const observed = { deploymentId, storage, pool, endpoints, log, now };
-    const scaling = this.#scale && new Scaling({ ...observed, calls, runTimes }, this.#scale);
+    const isBelieved = (): boolean => rollout.isBelieved;
+    const scaling =
+      this.#scale && new Scaling({ ...observed, isBelieved, calls, runTimes }, this.#scale);
     const desired = (): number => scaling?.desired ?? pool.size;
     const observer = metrics && new Observer({ ...observed, metrics, desired });
     return { name, queue, scaling, observer, schedules };

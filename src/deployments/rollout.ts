@@ -61,7 +61,7 @@ export class Rollout {
   #underWay = 0;
   #service: ServiceCode | undefined;
   #revision: Revision | undefined;
-  /** Whether a worker has told the manifest of what serves. */
+  /** Whether a worker has told the manifest of what serves, or none of this node can. */
   #isTold = false;
   #failed: { readonly service: ServiceCode; readonly fact: FailedRevision } | undefined;
 
@@ -132,7 +132,7 @@ export class Rollout {
     } catch (err) {
       throw this.#fail(service, err);
     }
-    this.#isTold = false;
+    this.#isTold = service.revision?.awaits?.isWhole === true;
     pool.adopt(service);
     onActive(manifest);
     onEnd();
@@ -153,9 +153,9 @@ export class Rollout {
       revision.compile();
       this.#revision = revision;
       onActive(manifest);
-      onEnd();
     }
     this.#isTold = true;
+    onEnd();
     onTold(manifest, wasOther);
   }
 
@@ -195,10 +195,18 @@ export class Rollout {
     return failed;
   }
 
-  /** False while another revision starts or has failed here: then this one must not fail any tasks. */
+  /** Whether what serves is believed: its first worker may tell of other endpoints. */
+  get isBelieved(): boolean {
+    return this.#revision !== undefined && !this.#isTold;
+  }
+
+  /**
+   * False while another revision starts or has failed here, or what serves is believed: then it
+   * must not fail any tasks.
+   */
   get isNewest(): boolean {
     const standsIn = this.#service?.revision?.standsIn === true;
-    return !standsIn && this.#underWay === 0 && this.#failed === undefined;
+    return !standsIn && this.#isTold && this.#underWay === 0 && this.#failed === undefined;
   }
 }
 

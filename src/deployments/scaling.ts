@@ -45,6 +45,8 @@ interface ScalingOptions {
   readonly log: Log;
   readonly now: () => number;
   readonly endpoints: () => readonly EndpointManifest[];
+  /** Whether no worker has told yet which endpoints there are. */
+  readonly isBelieved: () => boolean;
 }
 
 export class Scaling implements AsyncDisposable {
@@ -59,6 +61,8 @@ export class Scaling implements AsyncDisposable {
   #awaited = 0;
   /** True when tasks may be waiting for slots: until a count finds none. */
   #full = false;
+  /** True when something waits for what a first worker tells of the service. */
+  #isAsked = false;
   #soon: NodeJS.Timeout | undefined;
   #looking: Promise<void> | undefined;
   #lastLookMs = Number.NEGATIVE_INFINITY;
@@ -92,9 +96,9 @@ export class Scaling implements AsyncDisposable {
     return this.#awaited + Math.max(0, this.#workers - own);
   }
 
-  /** True while tasks may be waiting for a slot. */
+  /** True while tasks may be waiting for a slot, or for what a worker tells. */
   get tasksMayWait(): boolean {
-    return this.#full;
+    return this.#full || this.#isProving;
   }
 
   /** Changes the bounds. */
@@ -121,6 +125,14 @@ export class Scaling implements AsyncDisposable {
   tasksWait(): void {
     this.#full = true;
     this.wake();
+  }
+
+  /** Something waits that what serves does not know of: where that is believed, a worker shall tell. */
+  prove(): void {
+    if (this.#options.isBelieved() && !this.#isAsked) {
+      this.#isAsked = true;
+      this.wake();
+    }
   }
 
   /** The load has changed: decides soon. */
@@ -167,7 +179,8 @@ export class Scaling implements AsyncDisposable {
     this.#decideAwaited(awaited, due, nowMs);
     const startsNone = pool.awaits?.isWhole === true;
     const joined = startsNone ? pool.joined.readyCount : pool.joined.readyFor(endpoints);
-    const { min, max } = this.#scale;
+    const { max } = this.#scale;
+    const min = this.#isProving ? Math.min(Math.max(this.#scale.min, 1), max) : this.#scale.min;
     const { workers, local, state } = decide(
       this.#state,
       endpoints.map((endpoint) => this.#load(endpoint, due, startsNone ? undefined : joined)),
@@ -206,6 +219,11 @@ export class Scaling implements AsyncDisposable {
     );
     this.#awaitedState = state;
     this.#awaited = workers;
+  }
+
+  get #isProving(): boolean {
+    this.#isAsked &&= this.#options.isBelieved();
+    return this.#isAsked;
   }
 
   get #queueTimeMs(): number {

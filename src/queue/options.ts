@@ -41,4 +41,6 @@ export interface QueueOptions extends Omit<StreamedAttemptsOptions, "changes"> {
   readonly onSchedule?: (atMs: number) => void;
   /** Tasks may be waiting that have no free slot. */
   onFull(): void;
+  /** Tasks wait of an endpoint that is not known here, or not yet. Default: nobody can tell of it. */
+  readonly onUnknown?: (() => void) | undefined;
 }

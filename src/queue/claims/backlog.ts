@@ -38,6 +38,8 @@ interface BacklogOptions extends DueTasksOptions {
   readonly metrics?: Pick<DeploymentMetrics, "batchFormed"> | undefined;
   /** Tasks of this endpoint are not started; the storage holds to it as well. Default: none is. */
   readonly isPaused?: (endpoint: string) => boolean;
+  /** See `QueueOptions`. */
+  readonly onUnknown?: (() => void) | undefined;
 }
 
 export class Backlog implements Disposable {
@@ -116,6 +118,9 @@ export class Backlog implements Disposable {
   came(endpoint: string, count = 1): void {
     this.#waits.get(endpoint)?.came(count);
     this.hint(endpoint);
+    if (this.find(endpoint) === undefined) {
+      this.#options.onUnknown?.();
+    }
   }
 
   /** Tasks of the endpoint may be waiting. Ignores one that this revision lacks. */

@@ -52,6 +52,8 @@ interface ScheduleFirerOptions {
   readonly revision: () =>
     | { find(endpoint: string): FoundEndpoint | undefined; readonly isNewest: boolean }
     | undefined;
+  /** A schedule waits for a revision that knows more of its endpoint than the one that serves. */
+  onUnknown(): void;
   /** Throws where the deployment takes no work. */
   readonly admit: () => void;
   readonly log: Log;
@@ -138,9 +140,11 @@ export class ScheduleFirer implements AsyncDisposable {
     const found = serving.find(schedule.endpoint);
     const refusal = refusalOf(schedule, found);
     if (found === undefined || refusal !== undefined) {
-      return serving.isNewest
-        ? this.#pass(schedule, { outcome: "refused", message: refusal ?? "", atMs, nextAtMs })
-        : undefined;
+      if (serving.isNewest) {
+        return this.#pass(schedule, { outcome: "refused", message: refusal ?? "", atMs, nextAtMs });
+      }
+      this.#options.onUnknown();
+      return undefined;
     }
     const overlaps = schedule.overlap !== "queue" && (await this.#isUnderWay(schedule));
     if (overlaps && schedule.overlap === "skip") {

@@ -173,6 +173,25 @@ describe("a stored manifest", () => {
     await stored(after, (manifest) => manifest.includes('"say"'));
   }, 60_000);
 
+  it("fails no task of an endpoint that only the first worker tells of", async () => {
+    const world = await World.start();
+    await world.deployed("echo", await artifact("echo", LOUD), AT_REST);
+    const later = { body: { text: "later" } };
+    const { json } = await world.call("echo", "/work/submit?delay=3600", later);
+    await stored(world);
+    await world.platform[Symbol.asyncDispose]();
+    {
+      using database = new DatabaseSync(join(world.folder.data, "tessera.db"));
+      database.exec(`UPDATE manifests SET manifest = replace(manifest, '"work"', '"job"')`);
+      database.exec("UPDATE tasks SET run_at_ms = 0");
+    }
+    await using after = await again(world);
+    await until(
+      () => after.call("echo", `/work/get?task_id=${json.task_id}`),
+      ({ text }) => text === "one later",
+    );
+  }, 60_000);
+
   it("holds for no other settings, which are proved by a worker as ever", async () => {
     await using world = await changed("UPDATE deployments SET memory_mib = 300 WHERE 1 = 1");
     await using after = await again(world);

@@ -26,6 +26,8 @@ const HOUR_MS = 3_600_000;
 class Nodes implements AsyncDisposable {
   nowMs: number;
   isNewest = true;
+  /** How often a schedule waited for a revision that knows more. */
+  asked = 0;
   served: EndpointManifest | undefined = endpoint({
     name: "work",
     kind: "task",
@@ -59,6 +61,9 @@ class Nodes implements AsyncDisposable {
               ? { manifest: this.served, reader: new ArgumentsReader(this.served) }
               : undefined,
         }),
+        onUnknown: () => {
+          this.asked += 1;
+        },
         admit: () => {},
         log: LOG,
         now: () => this.nowMs,
@@ -236,6 +241,7 @@ it("passes over times of an endpoint that the newest revision lacks, and says wh
   nodes.isNewest = false;
   await nodes.at("2026-11-28T12:00:00Z");
   expect((await nodes.schedule())?.last).toBeUndefined();
+  expect(nodes.asked).toBe(3);
   nodes.isNewest = true;
   await nodes.at("2026-11-28T12:00:10Z");
   const { last, nextAtMs } = (await nodes.schedule()) ?? {};

@@ -2,6 +2,10 @@
  * The agent: runs workers of a deployment on this machine for a platform on another. Each worker
  * has a session of its own. One that ends registers anew, until the agent is asked to end or the
  * platform refuses it.
+ *
+ * Where another revision takes over, calls of the one before may go on for minutes: the worker
+ * registers anew at once, and its session of before ends beside the new one, with a process of its
+ * own. There is one such session of a worker at a time.
  */
 import { hostname } from "node:os";
 import type { RegisterResponse } from "../../gen/tessera/v1/worker_pb.js";
@@ -90,29 +94,47 @@ class AgentWorker {
   }
 
   async run(): Promise<void> {
-    const { machine, local, notes, now, onJoined } = this.#options;
-    for (;;) {
-      const first = await this.#join();
-      if (first === undefined) {
-        return;
+    /** The session of before, whose calls go on. */
+    let lingering: Promise<unknown> | undefined;
+    try {
+      for (;;) {
+        const first = await this.#join();
+        if (first === undefined) {
+          return;
+        }
+        const { ended, lingers } = this.#begin(first);
+        const end = await Promise.race([ended, lingers]);
+        if (end === undefined) {
+          await lingering;
+          lingering = ended;
+        } else if (end.kind === "left") {
+          return;
+        } else if (end.kind === "refused") {
+          throw new AgentRefused(faultOf(end.error), { cause: end.error });
+        }
+        const { workerId: worker } = first.registered;
+        const reason = end?.reason ?? "there is another revision, and calls of this one go on";
+        this.#options.machine.log.info({ worker, reason }, "the worker registers anew");
+        await this.#backoff.pause(this.#leave);
       }
-      onJoined(first.registered);
-      const { workerId: worker, revision } = first.registered;
-      machine.log.info({ worker, revision }, "the worker has joined");
-      const session = new AgentSession({
-        ...{ machine, local, first, now, leave: this.#leave, note: notes.open() },
-        register: (resumption) => this.#register(resumption),
-      });
-      const end = await session.run();
-      if (end.kind === "left") {
-        return;
-      }
-      if (end.kind === "refused") {
-        throw new AgentRefused(faultOf(end.error), { cause: end.error });
-      }
-      machine.log.info({ worker, reason: end.reason }, "the worker registers anew");
-      await this.#backoff.pause(this.#leave);
+    } finally {
+      await lingering;
     }
+  }
+
+  /** Begins a session; `lingers` resolves when another one may begin beside it. */
+  #begin(first: Registration) {
+    const { machine, local, notes, now, onJoined } = this.#options;
+    onJoined(first.registered);
+    const { workerId: worker, revision } = first.registered;
+    machine.log.info({ worker, revision }, "the worker has joined");
+    const lingers = Promise.withResolvers<undefined>();
+    const session = new AgentSession({
+      ...{ machine, local, first, now, leave: this.#leave, note: notes.open() },
+      register: (resumption) => this.#register(resumption),
+      onLingering: () => lingers.resolve(undefined),
+    });
+    return { ended: session.run(), lingers: lingers.promise };
   }
 
   /** Registers, again and again; undefined when the agent ends before that works. */

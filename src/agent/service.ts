@@ -118,6 +118,11 @@ export class JoinedService {
     return this.#fault;
   }
 
+  /** Whether its process holds GPUs. */
+  get hasGpus(): boolean {
+    return this.#service?.revision?.gpus !== undefined;
+  }
+
   get manifest(): ServiceManifest | undefined {
     return this.#manifest;
   }

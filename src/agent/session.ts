@@ -59,6 +59,11 @@ interface AgentSessionOptions {
   readonly note: Pick<SessionNote, "write" | "remove">;
   /** Registers again. Rejects with the error of the call. */
   register(resumption: Resumption): Promise<Registration>;
+  /**
+   * It takes no more calls, for there is another revision, and those that it has may go on for long:
+   * another session may begin beside it.
+   */
+  onLingering(): void;
   /** Aborts when the worker is to leave. */
   readonly leave: AbortSignal;
   /** A monotonic clock in milliseconds. */
@@ -326,6 +331,10 @@ export class AgentSession {
     this.#leaving = this.#leaving?.kind === "left" ? this.#leaving : end;
     this.#offer();
     this.#lookLeft();
+    // GPUs are free for another one when this one has ended.
+    if (this.#leaving.kind === "again" && !this.#isIdle && !this.#service.hasGpus) {
+      this.#options.onLingering();
+    }
   }
 
   /** When all is done the node ends the session; a node that does not is left. */

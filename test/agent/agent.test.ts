@@ -9,7 +9,7 @@ import { readWorkerConfig } from "../../src/config/worker.ts";
 import { artifact } from "../e2e/hosting/world.ts";
 import { freePort } from "../free-port.ts";
 import { TestAgent } from "./agents.ts";
-import { FakeNode, refusal } from "./fake-node.ts";
+import { FakeNode, type FakeStream, refusal } from "./fake-node.ts";
 
 const MOUNTS = fileURLToPath(new URL("../fixtures/services/serve/mounts.ts", import.meta.url));
 
@@ -183,17 +183,34 @@ describe("an agent", () => {
     expect(stream.slots).toEqual({});
   });
 
-  test("registers anew for another revision when its calls have ended", async () => {
+  test("registers anew for another revision at once, and finishes its calls beside it", async () => {
     await using node = await FakeNode.start(echo);
     await using _agent = new TestAgent(node.url);
     await joined(node);
-    const { stream } = node;
-    stream.assign(work(1, 500));
-    const drain = { registerAgain: true, reason: "there is another revision" };
-    stream.send({ message: { case: "drain", value: drain } });
-    await expect.poll(() => node.registered.length).toBe(2);
-    expect(stream.results.length).toBe(1);
+    const drained = (): FakeStream => {
+      const { stream } = node;
+      const id = node.streams.length;
+      stream.assign(work(id, 600_000));
+      const drain = { registerAgain: true, reason: "there is another revision" };
+      stream.send({ message: { case: "drain", value: drain } });
+      return stream;
+    };
+    const first = drained();
+    await expect.poll(() => node.streams.length).toBe(2);
     expect(node.registered[1]?.resumeSession).toBe("");
+    await joined(node);
+    expect(first.results).toEqual([]);
+    // A third one waits for the first, so that no worker has more than two processes.
+    const second = drained();
+    await expect.poll(() => second.all("draining").length).toBeGreaterThan(0);
+    expect(node.registered).toHaveLength(2);
+    const abort = { id: 1n, reason: "cancelled" };
+    first.send({ message: { case: "abort", value: abort } });
+    await expect.poll(() => first.results.map(({ id }) => id)).toEqual([1n]);
+    await expect.poll(() => node.streams.length).toBe(3);
+    await joined(node);
+    second.send({ message: { case: "abort", value: { ...abort, id: 2n } } });
+    await expect.poll(() => second.results.map(({ id }) => id)).toEqual([2n]);
   });
 });
 

@@ -108,7 +108,16 @@ describe.skipIf(skipped)(`a mounted server in Python at an agent${skipped}`, () 
       ],
     });
 
-  const ready = () => world.until("shop", ({ status }) => status === DeploymentStatus.READY);
+  /** The agent makes the environment of the service before. */
+  const ready = () =>
+    expect
+      .poll(
+        async () => (await world.client.deployments.getDeployment({ deployment: "shop" })).status,
+        {
+          timeout: 240_000,
+        },
+      )
+      .toBe(DeploymentStatus.READY);
 
   beforeAll(async () => {
     found = await tools();
@@ -268,9 +277,12 @@ describe.skipIf(skipped)(`a mounted server in Python at an agent${skipped}`, () 
     kept.opened.destroy();
   });
 
-  it("answers each request of a roll-out, and closes WebSockets with 1012", async () => {
+  it("answers each request of a roll-out beside an answer that lasts, and closes WebSockets with 1012", async () => {
     const { value } = await token();
     const open = await socket(value);
+    const lasting = sent("/endless?lasting", value).end();
+    const [begun] = (await once(lasting, "response")) as [IncomingMessage];
+    await once(begun, "data");
     const kept = new Agent({ keepAlive: true });
     const ended = new AbortController();
     const counts: Record<string, number> = {};
@@ -292,6 +304,8 @@ describe.skipIf(skipped)(`a mounted server in Python at an agent${skipped}`, () 
     await Promise.all(callers);
     kept.destroy();
     expect(Object.keys(counts).sort()).toEqual(["200 1", "200 2"]);
+    expect([begun.complete, begun.destroyed]).toEqual([false, false]);
+    lasting.destroy();
     // A close frame (RFC 6455, section 5.5.1) with the code 1012.
     expect(open.bytes().includes(Buffer.from([0x88, 0x02, 0x03, 0xf4]))).toBe(true);
   }, 120_000);

@@ -186,11 +186,9 @@ describe("a stored manifest", () => {
       database.exec("UPDATE tasks SET run_at_ms = 0");
     }
     await using after = await again(world);
-    await until(
-      () => after.call("echo", `/work/get?task_id=${json.task_id}`),
-      ({ text }) => text === "one later",
-    );
-  }, 60_000);
+    const result = async () => (await after.call("echo", `/work/get?task_id=${json.task_id}`)).text;
+    await expect.poll(result, { timeout: 90_000 }).toBe("one later");
+  }, 120_000);
 
   it("holds for no other settings, which are proved by a worker as ever", async () => {
     await using world = await changed("UPDATE deployments SET memory_mib = 300 WHERE 1 = 1");

@@ -103,7 +103,6 @@ interface RunOptions {
 interface Asleep {
   readonly record: DesiredDeployment;
   readonly kept: Disposable;
-  /** What is stored of it, once somebody has asked. */
   manifest?: Promise<ServiceManifest | undefined>;
 }
 
@@ -182,13 +181,11 @@ export class Reconciler implements AsyncDisposable {
     return this.#asleep !== undefined;
   }
 
-  /** What a worker told of what is asleep, without waking it; undefined: it is not, or nothing can be read. */
+  /** What is stored of what is asleep, without waking it; undefined: it is not, or nothing is read. */
   async manifestAsleep(): Promise<ServiceManifest | undefined> {
-    const asleep = this.#asleep;
-    if (asleep !== undefined) {
-      asleep.manifest ??= this.#options.manifests.read(asleep.record);
-    }
-    return asleep?.manifest;
+    const asleep: Partial<Asleep> = this.#asleep ?? {};
+    asleep.manifest ??= asleep.record && this.#options.manifests.read(asleep.record);
+    return asleep.manifest;
   }
 
   /** Opens what is asleep; resolves when it takes calls, or cannot. */

@@ -166,6 +166,36 @@ describe.skipIf(skipped)(`API tokens in the console${skipped}`, () => {
     await page.getByText("Deleted gateway").waitFor();
   });
 
+  it("take what is typed before their form is there, as the palette does", async () => {
+    await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
+    const { page } = person;
+    const { keyboard } = page;
+    await person.go("/o/acme/tokens");
+    await person.heading("API tokens");
+    let letGo = Promise.withResolvers<void>();
+    await page.route("**/console/assets/*.js", (route) =>
+      letGo.promise.then(() => route.continue()),
+    );
+    // "g k" and "g o" would open other pages.
+    await keyboard.press("Control+k");
+    await keyboard.type("x");
+    await keyboard.press("Backspace");
+    await keyboard.type("go k");
+    letGo.resolve();
+    const search = page.getByRole("combobox", { name: /^Search/ }).and(page.locator(":focus"));
+    await expect.poll(() => search.inputValue()).toBe("go k");
+    await keyboard.press("Escape");
+    letGo = Promise.withResolvers();
+    await keyboard.press("c");
+    await keyboard.type("quick");
+    await keyboard.press("Enter");
+    letGo.resolve();
+    await page.getByText("Token quick created").waitFor();
+    await keyboard.press("Escape");
+    await page.getByRole("rowheader", { name: /^quick/ }).waitFor();
+    expect(new URL(page.url()).pathname).toBe("/o/acme/tokens");
+  });
+
   it("load with at most 120 kB", async () => {
     await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
     await person.go("/o/acme/tokens");

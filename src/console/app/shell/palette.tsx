@@ -1,7 +1,7 @@
 /** The command palette: pages, deployments, endpoints and actions by name, with the arrow keys. */
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useParams } from "@tanstack/react-router";
-import { useDeferredValue, useId, useState } from "react";
+import { useDeferredValue, useEffect, useId, useState } from "react";
 import type { TaskJson } from "../../../../gen/tessera/v1/task_pb.js";
 import { tasks } from "../api/clients.ts";
 import { deploymentsOf } from "../api/deployments.ts";
@@ -33,9 +33,11 @@ export default function Palette({ onClose }: { onClose(): void }) {
   const navigate = useNavigate();
   const organization = useOrganization();
   const who = usePerson();
-  const { data: deployments = [] } = useQuery(deploymentsOf(organization));
+  const { data: deployments = [], isPending } = useQuery(deploymentsOf(organization));
   const [text, setText] = useState("");
   const [at, setAt] = useState(0);
+  /** Enter was pressed before there was anything to open. */
+  const [isDue, setDue] = useState(false);
   const list = useId();
   const asked = useDeferredValue(text).trim();
   const { data: found = [] } = useQuery({
@@ -145,9 +147,18 @@ export default function Palette({ onClose }: { onClose(): void }) {
     .slice(0, MAX_FOUND);
   const chosen = Math.min(at, shown.length - 1);
   const open = (entry: Entry | undefined): void => {
-    onClose();
-    entry?.open();
+    if (entry === undefined) {
+      setDue(isPending);
+    } else {
+      onClose();
+      entry.open();
+    }
   };
+  useEffect(() => {
+    if (isDue && !isPending) {
+      open(shown[chosen]);
+    }
+  });
   return (
     <Dialog label="Search or go to" className="palette" onClose={onClose}>
       <input
@@ -163,6 +174,7 @@ export default function Palette({ onClose }: { onClose(): void }) {
         onChange={(event) => {
           setText(event.target.value);
           setAt(0);
+          setDue(false);
         }}
         onKeyDown={(event) => {
           const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
@@ -172,6 +184,10 @@ export default function Palette({ onClose }: { onClose(): void }) {
           } else if (event.key === "Enter") {
             event.preventDefault();
             open(shown[chosen]);
+          } else if (event.key === "Escape") {
+            // By itself a field of this type is emptied first.
+            event.preventDefault();
+            onClose();
           }
         }}
       />
@@ -192,7 +208,7 @@ export default function Palette({ onClose }: { onClose(): void }) {
           </div>
         ))}
       </div>
-      {shown.length === 0 && <p className="palette-none">Nothing has this name.</p>}
+      {shown.length === 0 && !isPending && <p className="palette-none">Nothing has this name.</p>}
     </Dialog>
   );
 }

@@ -7,6 +7,7 @@ import { loaded } from "../api/loaded.ts";
 import { me, useOrganization } from "../api/session.ts";
 import { Missing } from "../ui/failure.tsx";
 import { LoadingPage } from "../ui/loading.tsx";
+import { TypedAhead } from "../ui/typed-ahead.ts";
 import { useShortcut } from "./keys.ts";
 import { Navigation } from "./navigation.tsx";
 import { useRowKeys } from "./row-keys.ts";
@@ -47,7 +48,7 @@ export function Shell() {
       <main id="main" tabIndex={-1}>
         <Suspense fallback={<LoadingPage />}>{isMember ? <Outlet /> : <Missing />}</Suspense>
       </main>
-      <Suspense>
+      <Suspense fallback={<TypedAhead />}>
         {dialog === "palette" && <Palette onClose={() => setDialog(undefined)} />}
         {dialog === "keys" && <Keys onClose={() => setDialog(undefined)} />}
       </Suspense>

@@ -1,9 +1,11 @@
 /**
  * A modal dialog: the browser's own, which holds the focus, closes by Escape and returns the
- * focus. It begins at the element with `data-autofocus`, else at the first one.
+ * focus. It begins at the element with `data-autofocus`, else at the first one, with the keys that
+ * were pressed while it was being loaded.
  */
 import { type ReactNode, useEffect, useId, useRef } from "react";
 import { Icon } from "./icon.tsx";
+import { typeKept } from "./typed-ahead.ts";
 import "./dialog.css";
 
 interface Props {
@@ -27,6 +29,8 @@ export function Dialog({ title, label, className = "", children, onClose }: Dial
     const before = document.activeElement;
     dialog?.showModal();
     dialog?.querySelector<HTMLElement>("[data-autofocus]")?.focus();
+    // Not within the effect, where React would put fields back to what they were.
+    queueMicrotask(() => dialog && typeKept(dialog));
     return () => {
       dialog?.close();
       if (before instanceof HTMLElement && before.isConnected) {

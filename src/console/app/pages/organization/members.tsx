@@ -14,6 +14,7 @@ import { DataTable } from "../../ui/data-table.tsx";
 import { Page } from "../../ui/page.tsx";
 import { Time } from "../../ui/time.tsx";
 import { useToast } from "../../ui/toasts.tsx";
+import { TypedAhead } from "../../ui/typed-ahead.ts";
 import { MemberName, MemberRole, RemoveMember } from "./member.tsx";
 
 const Invite = lazyRouteComponent(() => loaded(import("./invite.tsx")));
@@ -63,7 +64,9 @@ export function Members() {
         actions={isAdmin ? (member) => <RemoveMember member={member} /> : undefined}
       />
       {isAdmin && <Invitations />}
-      <Suspense>{isInviting && <Invite onClose={() => setInviting(false)} />}</Suspense>
+      <Suspense fallback={<TypedAhead />}>
+        {isInviting && <Invite onClose={() => setInviting(false)} />}
+      </Suspense>
     </Page>
   );
 }

@@ -11,6 +11,7 @@ import { useShortcut } from "../../shell/keys.ts";
 import { Button } from "../../ui/button.tsx";
 import { Empty } from "../../ui/empty.tsx";
 import { Page } from "../../ui/page.tsx";
+import { TypedAhead } from "../../ui/typed-ahead.ts";
 import type { Act } from "./table.tsx";
 import { TokenTable } from "./table.tsx";
 import "./tokens.css";
@@ -63,7 +64,7 @@ export function Tokens() {
           Show more
         </Button>
       )}
-      <Suspense>
+      <Suspense fallback={<TypedAhead />}>
         {(isCreating || isAsked) && (
           <CreateToken
             worker={worker}

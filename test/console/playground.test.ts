@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import {
-  emptyForm,
+  firstForm,
   JSON_PROBLEM,
   readArguments,
   switchedForm,
@@ -31,14 +31,24 @@ function endpoint(name: string): PlaygroundEndpoint {
 describe("the form of an endpoint", () => {
   const summarize = endpoint("summarize");
 
-  it("begins with the defaults, and says what is missing", () => {
-    const { values, problems } = readArguments(summarize, emptyForm(summarize));
-    expect(values).toEqual({ sentences: 3, style: "plain", shout: false });
-    expect(problems).toEqual({ text: "is required" });
+  it("begins with the defaults and with examples of what is required, and can be sent so", () => {
+    const { values, problems } = readArguments(summarize, firstForm(summarize));
+    expect(values).toEqual({
+      text: "The fox is quick. The dog is lazy.",
+      sentences: 3,
+      style: "plain",
+      shout: false,
+    });
+    expect(problems).toEqual({});
+  });
+
+  it("says what is missing", () => {
+    const cleared = withValues(summarize, firstForm(summarize), {});
+    expect(readArguments(summarize, cleared).problems).toEqual({ text: "is required" });
   });
 
   it("is the same in fields and as JSON, with its numbers as they were typed", () => {
-    const typed = withValues(summarize, emptyForm(summarize), { text: "a", sentences: 3 });
+    const typed = withValues(summarize, firstForm(summarize), { text: "a", sentences: 3 });
     const entries = { ...typed.entries, sentences: "7.0", options: '{"seed": 9007199254740993}' };
     const json = switchedForm(summarize, { ...typed, entries });
     expect(json.json).toContain('"sentences": 7.0');
@@ -50,13 +60,13 @@ describe("the form of an endpoint", () => {
   });
 
   it("keeps JSON that it cannot read, and says why", () => {
-    const kept = switchedForm(summarize, { ...emptyForm(summarize), json: "[1]" });
+    const kept = switchedForm(summarize, { ...firstForm(summarize), json: "[1]" });
     expect(kept.json).toBe("[1]");
     expect(kept.problems[JSON_PROBLEM]).toBe("must be a JSON object of arguments");
   });
 
   it("takes a number that the browser cannot read for none", () => {
-    const { entries } = emptyForm(summarize);
+    const { entries } = firstForm(summarize);
     const form = { entries: { ...entries, text: "a", sentences: undefined }, problems: {} };
     expect(readArguments(summarize, form).problems).toEqual({ sentences: "must be a number" });
   });

@@ -3,24 +3,47 @@ import type { JsonSchema } from "../../protocol/manifest.ts";
 import { resolveReference } from "../flatten.ts";
 
 /** Example texts by `format`. */
-const TEXTS: { readonly [format: string]: string } = {
-  "date-time": "2026-01-31T12:00:00Z",
-  date: "2026-01-31",
-  time: "12:00:00Z",
-  duration: "PT30S",
-  email: "someone@example.com",
-  hostname: "example.com",
-  ipv4: "192.0.2.1",
-  ipv6: "2001:db8::1",
-  uri: "https://example.com/",
-  url: "https://example.com/",
-  uuid: "123e4567-e89b-42d3-a456-426614174000",
-  base64: "dGV4dA==",
-  cidrv4: "192.0.2.0/24",
-  cidrv6: "2001:db8::/32",
-  e164: "+12025550123",
-  "json-string": "{}",
-};
+const TEXTS = new Map(
+  Object.entries({
+    "date-time": "2026-01-31T12:00:00Z",
+    date: "2026-01-31",
+    time: "12:00:00Z",
+    duration: "PT30S",
+    email: "someone@example.com",
+    hostname: "example.com",
+    ipv4: "192.0.2.1",
+    ipv6: "2001:db8::1",
+    uri: "https://example.com/",
+    url: "https://example.com/",
+    uuid: "123e4567-e89b-42d3-a456-426614174000",
+    base64: "dGV4dA==",
+    cidrv4: "192.0.2.0/24",
+    cidrv6: "2001:db8::/32",
+    e164: "+12025550123",
+    "json-string": "{}",
+  }),
+);
+
+/** Example texts by the last word of the name of an argument, for texts without a format. */
+const NAMED_TEXTS = new Map(
+  Object.entries({
+    city: "Lisbon",
+    country: "Portugal",
+    currency: "EUR",
+    email: "someone@example.com",
+    language: "en",
+    message: "Hello!",
+    name: "example",
+    prompt: "Write a haiku about the sea.",
+    query: "blue sky",
+    question: "Why is the sky blue?",
+    sentence: "The fox is quick. The dog is lazy.",
+    text: "The fox is quick. The dog is lazy.",
+    timezone: "Europe/Lisbon",
+    title: "A title",
+    url: "https://example.com/",
+  }),
+);
 
 /** Items of an array in a made-up example. */
 const MAX_EXAMPLE_ITEMS = 3;
@@ -30,19 +53,21 @@ const MAX_EXAMPLE_TEXT_CHARACTERS = 200;
 /** References that are followed within each other; a value that goes deeper has a null there. */
 const MAX_REFERENCES = 8;
 
-/** Where a schema is: what its references begin at, and how many were followed. */
+/** Where a schema is: what its references begin at, how many were followed, and what it is called. */
 interface Place {
   readonly root: JsonSchema;
   readonly followed: number;
+  readonly name: string;
 }
 
 /**
  * An example value for a schema: its own example, default or constant where it has one,
- * otherwise a plain value such as 1 or "text", moved into its bounds, of the first alternative.
+ * otherwise a plain value such as 1 or "text", or what its name suggests, moved into its bounds, of
+ * the first alternative.
  * Patterns are ignored, so what shows an example checks that it is one.
  */
 export function exampleOf(schema: JsonSchema): unknown {
-  return made(schema, { root: schema, followed: 0 });
+  return made(schema, { root: schema, followed: 0, name: "" });
 }
 
 function made(given: unknown, at: Place): unknown {
@@ -65,7 +90,7 @@ function made(given: unknown, at: Place): unknown {
     case "array":
       return exampleOfArray(schema, at);
     case "string":
-      return exampleOfText(schema);
+      return exampleOfText(schema, at.name);
     case "integer":
       return exampleOfNumber(schema, 1);
     case "number":
@@ -80,7 +105,7 @@ function made(given: unknown, at: Place): unknown {
 /** The schema with what it refers to, all that it combines, and the first of its alternatives; undefined without any. */
 function partOf(
   { $ref, allOf, anyOf, oneOf, ...own }: JsonSchema,
-  { root, followed }: Place,
+  { root, followed, name }: Place,
 ): { readonly schema: JsonSchema; readonly at: Place } | undefined {
   const parts: unknown[] = Array.isArray(allOf) ? [...allOf] : [];
   for (const alternatives of [anyOf, oneOf]) {
@@ -95,7 +120,7 @@ function partOf(
     return undefined;
   }
   const schema = parts.filter(isSchema).reduce<JsonSchema>(merged, own);
-  return { schema, at: { root, followed: followed + 1 } };
+  return { schema, at: { root, followed: followed + 1, name } };
 }
 
 function isSchema(value: unknown): value is JsonSchema {
@@ -118,7 +143,9 @@ function exampleOfObject(schema: JsonSchema, at: Place): JsonSchema {
   if (properties.length === 0 && required.size === 0 && isSchema(others) && at.followed < 2) {
     return { key: made(others, at) };
   }
-  return Object.fromEntries(properties.map(([name, property]) => [name, made(property, at)]));
+  return Object.fromEntries(
+    properties.map(([name, property]) => [name, made(property, { ...at, name })]),
+  );
 }
 
 function exampleOfArray(schema: JsonSchema, at: Place): unknown[] {
@@ -130,13 +157,20 @@ function exampleOfArray(schema: JsonSchema, at: Place): unknown[] {
   );
 }
 
-function exampleOfText(schema: JsonSchema): string {
-  const text = TEXTS[String(schema.format)] ?? "text";
+function exampleOfText(schema: JsonSchema, name: string): string {
+  const most = number(schema.maxLength) ?? MAX_EXAMPLE_TEXT_CHARACTERS;
+  const named = schema.format || schema.pattern ? undefined : NAMED_TEXTS.get(lastWordOf(name));
+  const text =
+    named !== undefined && named.length <= most
+      ? named
+      : (TEXTS.get(String(schema.format)) ?? "text");
   const least = Math.min(number(schema.minLength) ?? 0, MAX_EXAMPLE_TEXT_CHARACTERS);
-  return text
-    .padEnd(least, " text")
-    .slice(0, number(schema.maxLength) ?? MAX_EXAMPLE_TEXT_CHARACTERS);
+  return text.padEnd(least, " text").slice(0, most);
 }
+
+/** `name` of `userName`, `user_name` and `user-names`. */
+const lastWordOf = (name: string): string =>
+  (/[A-Za-z][a-z]*$/.exec(name)?.[0] ?? "").toLowerCase().replace(/s$/, "");
 
 /** `usual`, or what is nearest to it within the bounds. */
 function exampleOfNumber(schema: JsonSchema, usual: number): number {

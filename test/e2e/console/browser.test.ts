@@ -38,9 +38,6 @@ describe.skipIf(skipped)(`the page in a browser${skipped}`, { timeout: 30_000 },
     page.getByText(text).filter({ visible: true }).first().waitFor();
   const submit = async (endpoint: string) => {
     await open(`#/${endpoint}`);
-    if (endpoint !== "broken") {
-      await click("Use example"); // The other one takes no arguments.
-    }
     await click("Submit");
     await page.locator(".timeline .now", { hasText: "queued" }).waitFor();
     return deployment.lastTask();
@@ -81,6 +78,7 @@ describe.skipIf(skipped)(`the page in a browser${skipped}`, { timeout: 30_000 },
 
   it("says beside the field what is wrong with it, and sends nothing", async () => {
     await open();
+    await page.getByLabel("text", { exact: true }).fill("");
     await page.getByLabel("sentences").fill("50");
     await page.getByLabel("options").fill("{}");
     await click("Call");
@@ -308,6 +306,14 @@ describe.skipIf(skipped)(`the page in a browser${skipped}`, { timeout: 30_000 },
     await click("grpcurl");
     const grpcurl = await readByShell("grpcurl", (await command.textContent()) ?? "");
     expect(grpcurl).toContain("tessera.v1.EndpointService/StreamEndpoint");
+  });
+
+  it("fills a form in with an example, which is sent as it is", async () => {
+    await open("#/summarize_batch");
+    await click("Submit");
+    await page.locator(".timeline .now", { hasText: "queued" }).waitFor();
+    const texts = ["The fox is quick. The dog is lazy."];
+    expect(JSON.parse(String(deployment.lastTask().body))).toEqual({ texts, sentences: 3 });
   });
 
   it("writes commands that can be run before anything is filled in", async () => {

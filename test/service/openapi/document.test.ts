@@ -267,6 +267,25 @@ describe("an example", () => {
     expect(exampleOf({ type: "string", format: "cidrv4" })).toBe("192.0.2.0/24");
   });
 
+  it("is a text as its name suggests, unless its schema says otherwise", () => {
+    const properties = {
+      city: { type: "string" },
+      userEmails: { type: "array", items: { type: "string" } },
+      constructor: { type: "string" },
+      url: { type: "string", maxLength: 4 },
+      name: { type: "string", pattern: "^t" },
+      message: { type: "string", examples: ["hi"] },
+    };
+    expect(exampleOf({ type: "object", properties })).toEqual({
+      city: "Lisbon",
+      userEmails: ["someone@example.com"],
+      constructor: "text",
+      url: "text",
+      name: "text",
+      message: "hi",
+    });
+  });
+
   it("is of the first alternative, and has the items of a tuple", () => {
     const circle = { properties: { radius: { type: "number", minimum: 1 } } };
     const square = { properties: { side: { type: "number" } } };

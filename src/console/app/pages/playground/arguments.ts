@@ -59,13 +59,24 @@ export function fieldKindOf({ file, schema }: Argument): FieldKind {
 /** What one may choose from. */
 export const choicesOf = ({ schema }: Argument): readonly unknown[] => schema.enum ?? [true, false];
 
-/** A form that has the defaults. */
-export function emptyForm(endpoint: PlaygroundEndpoint): ArgumentsForm {
-  return { entries: entriesOf(endpoint, defaultsOf(endpoint)), problems: {} };
+/** A form that can be sent as it is, but for files: the defaults, and examples of what is required. */
+export function firstForm(endpoint: PlaygroundEndpoint): ArgumentsForm {
+  const values = endpoint.arguments.map((argument) => [
+    argument.name,
+    firstValue(endpoint, argument),
+  ]);
+  return { entries: entriesOf(endpoint, Object.fromEntries(values)), problems: {} };
 }
 
-const defaultsOf = (endpoint: PlaygroundEndpoint): ArgumentValues =>
-  Object.fromEntries(endpoint.arguments.map(({ name, schema }) => [name, schema.default]));
+/** What is optional has an example only where its author wrote one. */
+function firstValue(
+  { example }: PlaygroundEndpoint,
+  { name, schema, required }: Argument,
+): unknown {
+  const { default: usual, examples } = schema;
+  const written = Array.isArray(examples) ? examples[0] : undefined;
+  return usual ?? written ?? (required ? example[name] : undefined);
+}
 
 /** A form with these values; its files stay. */
 export function withValues(

@@ -8,7 +8,7 @@ import { Field } from "../../ui/field.tsx";
 import { Segments } from "../../ui/segments.tsx";
 import {
   type ArgumentsForm,
-  emptyForm,
+  firstForm,
   type GivenArguments,
   JSON_PROBLEM,
   readArguments,
@@ -36,7 +36,7 @@ interface EndpointViewProps {
 
 export function EndpointView(props: EndpointViewProps) {
   const { target, endpoint, taskId, leaving, heading: Heading } = props;
-  const [form, setForm] = useState(() => emptyForm(endpoint));
+  const [form, setForm] = useState(() => firstForm(endpoint));
   const [output, show] = useState<CallOutput>({ kind: "nothing" });
   const [call, setCall] = useState<{ readonly startedMs: number; stop(): void }>();
   const view = useRef<HTMLElement>(null);

@@ -94,7 +94,6 @@ function controlOf(
           {...control}
           type="text"
           value={value}
-          placeholder={exampleOf(schema)}
           onChange={({ target }) => onChange(target.value)}
         />
       );
@@ -106,16 +105,13 @@ function controlOf(
           {...(kind === "json" && { className: "code", spellCheck: false })}
           rows={3}
           value={value}
-          placeholder={kind === "json" ? empty : exampleOf(schema)}
+          placeholder={kind === "json" ? empty : undefined}
           onChange={({ target }) => onChange(target.value)}
         />
       );
     }
   }
 }
-
-const exampleOf = ({ examples: [first] = [] }: FormSchema): string | undefined =>
-  first === undefined ? undefined : String(first);
 
 /** The kind of a value in a word. */
 function wordOf({ schema, file }: Argument): string {

@@ -11,6 +11,7 @@ import { Button } from "../../ui/button.tsx";
 import { Command } from "../../ui/command.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
 import { Empty } from "../../ui/empty.tsx";
+import { useFinder } from "../../ui/finder.tsx";
 import { Page } from "../../ui/page.tsx";
 import { bytes } from "../../ui/quantity.ts";
 import { StreamStatus } from "../../ui/stream-status.tsx";
@@ -18,12 +19,18 @@ import { Time } from "../../ui/time.tsx";
 import { DeploymentState } from "./state.tsx";
 import "./deployments.css";
 
+/** Deployments that are shown at first: an organization may have thousands. */
+const MAX_SHOWN_DEPLOYMENTS = 100;
+
 export function Deployments() {
   const organization = useOrganization();
   const { deployments, stream } = useDeployments(organization);
   const { data: stats } = useQuery(taskStatsOf(organization));
   const { data: storage } = useQuery(storageUseOf(organization));
   const [isDeploying, setDeploying] = useState(false);
+  const [isWhole, setWhole] = useState(false);
+  const { found, field } = useFinder(deployments, "deployments", ({ name }) => name);
+  const shown = isWhole ? found : found.slice(0, MAX_SHOWN_DEPLOYMENTS);
   return (
     <Page
       title="Deployments"
@@ -50,10 +57,11 @@ export function Deployments() {
               <HowToDeploy />
             </section>
           )}
+          {field}
           <div className="deployment-list">
             <DataTable
               label="Deployments"
-              items={deployments}
+              items={shown}
               keyOf={({ deploymentId = "" }) => deploymentId}
               columns={[
                 { name: "Name", cell: ({ name = "" }) => <DeploymentLink name={name} /> },
@@ -96,6 +104,11 @@ export function Deployments() {
               ]}
             />
           </div>
+          {shown.length < found.length && (
+            <p>
+              <Button onClick={() => setWhole(true)}>Show all {found.length}</Button>
+            </p>
+          )}
         </>
       )}
       {storage !== undefined && (

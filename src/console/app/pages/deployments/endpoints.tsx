@@ -9,6 +9,7 @@ import type {
 import { deployments } from "../../api/clients.ts";
 import { useOrganization } from "../../api/session.ts";
 import { Button } from "../../ui/button.tsx";
+import { useFinder } from "../../ui/finder.tsx";
 import { Status } from "../../ui/status.tsx";
 import { Time } from "../../ui/time.tsx";
 import { placeOf } from "./place.ts";
@@ -21,16 +22,18 @@ const MAX_SHOWN_ENDPOINTS = 20;
 export function Endpoints({ of: deployment }: { readonly of: DeploymentJson }) {
   const { endpoints = [], pausedEndpoints = [], settings = {} } = deployment;
   const [isWhole, setWhole] = useState(false);
+  const { found, field } = useFinder(endpoints, "endpoints", ({ name }) => name);
   const dropped = pausedEndpoints.filter((one) =>
     endpoints.every(({ name }) => name !== one.endpoint),
   );
   if (endpoints.length + dropped.length === 0) {
     return null;
   }
-  const shown = isWhole ? endpoints : endpoints.slice(0, MAX_SHOWN_ENDPOINTS);
+  const shown = isWhole ? found : found.slice(0, MAX_SHOWN_ENDPOINTS);
   return (
     <section aria-labelledby="endpoints">
       <h2 id="endpoints">Endpoints</h2>
+      {field}
       <ul className="endpoint-rows">
         {shown.map((endpoint) => (
           <li key={endpoint.name}>
@@ -55,9 +58,9 @@ export function Endpoints({ of: deployment }: { readonly of: DeploymentJson }) {
           </li>
         ))}
       </ul>
-      {shown.length < endpoints.length && (
+      {shown.length < found.length && (
         <p>
-          <Button onClick={() => setWhole(true)}>Show all {endpoints.length}</Button>
+          <Button onClick={() => setWhole(true)}>Show all {found.length}</Button>
         </p>
       )}
     </section>

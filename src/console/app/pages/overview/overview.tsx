@@ -32,6 +32,9 @@ const MIN_BAD_SHARE = 0.05;
 /** A task that has waited longer than this is worth a look. */
 const LONG_WAIT_MS = 300_000;
 
+/** Deployments that are listed here: the page of all has the rest. */
+const MAX_LISTED = 20;
+
 /** With what draws charts, which other pages do not need. */
 const LastHour = lazyRouteComponent(() => loaded(import("./last-hour.tsx")));
 
@@ -58,7 +61,7 @@ export function Overview() {
         {deployments.length === 0 && <p className="secondary">None yet.</p>}
         {deployments.length > 0 && (
           <ul className="rows">
-            {deployments.map((one) => (
+            {deployments.slice(0, MAX_LISTED).map((one) => (
               <li key={one.deploymentId}>
                 <Link
                   to="/o/$organization/deployments/$deployment"
@@ -75,6 +78,13 @@ export function Overview() {
               </li>
             ))}
           </ul>
+        )}
+        {deployments.length > MAX_LISTED && (
+          <p>
+            <Link to="/o/$organization/deployments" params={{ organization: name }}>
+              All {deployments.length} deployments
+            </Link>
+          </p>
         )}
       </section>
       {deployments.length > 0 && (
@@ -214,15 +224,21 @@ function Attention({
   if (concerns.length === 0) {
     return <p className="secondary">Nothing: all deployments run well.</p>;
   }
+  const worstFirst = concerns.toSorted((one, other) => Number(isBad(other)) - Number(isBad(one)));
   return (
-    <ul className="rows">
-      {concerns.map((one) => (
-        <li key={one.deployment.deploymentId}>
-          <Status tone={isBad(one) ? "bad" : "warning"}>{one.deployment.name ?? ""}</Status>
-          <Why concern={one} />
-        </li>
-      ))}
-    </ul>
+    <>
+      <ul className="rows">
+        {worstFirst.slice(0, MAX_LISTED).map((one) => (
+          <li key={one.deployment.deploymentId}>
+            <Status tone={isBad(one) ? "bad" : "warning"}>{one.deployment.name ?? ""}</Status>
+            <Why concern={one} />
+          </li>
+        ))}
+      </ul>
+      {concerns.length > MAX_LISTED && (
+        <p className="secondary">And {concerns.length - MAX_LISTED} more.</p>
+      )}
+    </>
   );
 }
 

@@ -2,9 +2,9 @@
  * The playground of a deployment: its endpoints, each with the form of its arguments, and its
  * mounted servers. The address names the endpoint and the task that are shown: `#/endpoint/task`.
  */
-import { Activity, useEffect, useId, useRef, useState } from "react";
+import { Activity, useEffect, useId, useRef } from "react";
 import { Button } from "../../ui/button.tsx";
-import { Field } from "../../ui/field.tsx";
+import { useFinder } from "../../ui/finder.tsx";
 import { Loading } from "../../ui/loading.tsx";
 import { CallFailure } from "./call-failure.tsx";
 import type { PlaygroundEndpoint } from "./description.ts";
@@ -15,9 +15,6 @@ import { hashOf, RecentTasks } from "./recent.tsx";
 import type { PlaygroundTarget } from "./target.ts";
 import { useDescription } from "./use-description.ts";
 import "./playground.css";
-
-/** Endpoints that can be overlooked without a filter. */
-const MAX_UNFILTERED_ENDPOINTS = 12;
 
 interface PlaygroundProps {
   readonly target: PlaygroundTarget;
@@ -147,38 +144,34 @@ interface EndpointListProps {
 
 function EndpointList({ endpoints, current }: EndpointListProps) {
   const heading = useId();
-  const [filter, setFilter] = useState("");
-  const text = filter.trim().toLowerCase();
+  const list = useRef<HTMLUListElement>(null);
+  const { found, field } = useFinder(endpoints, "endpoints", ({ name }) => name);
+  const name = current?.name;
+  useEffect(() => {
+    if (name !== undefined) {
+      // The address may name one that is far down the list.
+      list.current
+        ?.querySelector('[aria-current="page"]')
+        ?.scrollIntoView({ block: "nearest", inline: "nearest" });
+    }
+  }, [name]);
   return (
     <nav aria-labelledby={heading}>
       <h2 id={heading}>Endpoints</h2>
-      {endpoints.length > MAX_UNFILTERED_ENDPOINTS && (
-        <Field label="Find an endpoint">
-          {(control) => (
-            <input
-              {...control}
-              type="search"
-              value={filter}
-              onChange={({ target }) => setFilter(target.value)}
-            />
-          )}
-        </Field>
-      )}
-      <ul>
-        {endpoints
-          .filter(({ name }) => name.toLowerCase().includes(text))
-          .map((endpoint) => (
-            <li key={endpoint.name}>
-              <a
-                href={hashOf(endpoint.name)}
-                title={endpoint.description || undefined}
-                aria-current={endpoint === current ? "page" : undefined}
-              >
-                <bdi>{endpoint.name}</bdi>
-                <KindBadge endpoint={endpoint} />
-              </a>
-            </li>
-          ))}
+      {field}
+      <ul ref={list}>
+        {found.map((endpoint) => (
+          <li key={endpoint.name}>
+            <a
+              href={hashOf(endpoint.name)}
+              title={endpoint.description || undefined}
+              aria-current={endpoint === current ? "page" : undefined}
+            >
+              <bdi>{endpoint.name}</bdi>
+              <KindBadge endpoint={endpoint} />
+            </a>
+          </li>
+        ))}
       </ul>
     </nav>
   );

@@ -18,6 +18,9 @@ interface TaskFiltersProps {
 
 const CUSTOM = "custom";
 
+/** What can be chosen from a menu: of more, the name is written, with suggestions. */
+const MAX_MENU_CHOICES = 30;
+
 export function TaskFilters({ search, endpoints, deployments, children }: TaskFiltersProps) {
   const navigate = useNavigate();
   const box = useRef<HTMLElement>(null);
@@ -142,11 +145,23 @@ interface ChoiceProps {
 }
 
 function Choice({ label, all, value = "", onChange }: ChoiceProps) {
+  const none = `All ${label.toLowerCase()}s`;
+  if (all.length > MAX_MENU_CHOICES) {
+    return (
+      <SearchField
+        label={label}
+        placeholder={none}
+        suggestions={all}
+        value={value}
+        onChange={onChange}
+      />
+    );
+  }
   return (
     <Field label={label}>
       {(control) => (
         <select {...control} value={value} onChange={({ target }) => onChange(target.value)}>
-          <option value="">All {label.toLowerCase()}s</option>
+          <option value="">{none}</option>
           {all.map((one) => (
             <option key={one}>{one}</option>
           ))}

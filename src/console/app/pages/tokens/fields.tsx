@@ -6,6 +6,7 @@ import { deploymentsOf } from "../../api/deployments.ts";
 import { useOrganization } from "../../api/session.ts";
 import { ACCESS, type Access, isAlone, isForDeployments } from "../../api/tokens.ts";
 import { Field } from "../../ui/field.tsx";
+import { useFinder } from "../../ui/finder.tsx";
 import { violationOf } from "../../ui/form.ts";
 
 /** What the dialogs of one token are given. */
@@ -112,6 +113,7 @@ interface DeploymentChoiceProps extends Pick<FieldsProps, "value" | "error"> {
 function DeploymentChoice({ value, error, onChange }: DeploymentChoiceProps) {
   const { data: known = [] } = useQuery(deploymentsOf(useOrganization()));
   const names = [...new Set([...known.map(({ name = "" }) => name), ...value.deployments])];
+  const { found, field } = useFinder(names, "deployments", (name) => name);
   const fault = violationOf(error, "deployments", "token.deployments", "all_deployments");
   const isChosen = value.allDeployments || value.deployments.length > 0;
   return (
@@ -133,25 +135,28 @@ function DeploymentChoice({ value, error, onChange }: DeploymentChoiceProps) {
         </span>
       </label>
       {!value.allDeployments && (
-        <div className="choice-list">
-          {names.map((name) => (
-            <label key={name} className="choice">
-              <input
-                type="checkbox"
-                checked={value.deployments.includes(name)}
-                onChange={(event) =>
-                  onChange({
-                    deployments: event.target.checked
-                      ? [...value.deployments, name]
-                      : value.deployments.filter((one) => one !== name),
-                  })
-                }
-              />
-              <span>{name}</span>
-            </label>
-          ))}
-          {names.length === 0 && <p className="hint">There are no deployments yet.</p>}
-        </div>
+        <>
+          {field}
+          <div className="choice-list">
+            {found.map((name) => (
+              <label key={name} className="choice">
+                <input
+                  type="checkbox"
+                  checked={value.deployments.includes(name)}
+                  onChange={(event) =>
+                    onChange({
+                      deployments: event.target.checked
+                        ? [...value.deployments, name]
+                        : value.deployments.filter((one) => one !== name),
+                    })
+                  }
+                />
+                <span>{name}</span>
+              </label>
+            ))}
+            {names.length === 0 && <p className="hint">There are no deployments yet.</p>}
+          </div>
+        </>
       )}
       {fault && (
         <p className="field-error">{isChosen ? fault : "Choose at least one deployment"}</p>

@@ -144,6 +144,7 @@ function commandLoader(of: Surroundings): LoadCommand {
     secret: async () => (await import("./cli/secret/secret.ts")).secretCommand(of),
     schedule: async () => (await import("./cli/schedule/schedule.ts")).scheduleCommand(of),
     model: async () => (await import("./cli/model/model.ts")).modelCommand(of),
+    alert: async () => (await import("./cli/alert/alert.ts")).alertCommand(of),
     audit: async () => (await import("./cli/organization/audit.ts")).auditCommand(of),
     completion: async () => (await import("./cli/completion/completion.ts")).completionCommand(of),
     environment: async () => (await import("./cli/topics.ts")).topicCommand("environment", of),

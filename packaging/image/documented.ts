@@ -97,6 +97,7 @@ export const NOT_IN_IMAGE: readonly (readonly [...Block, reason: string])[] = [
   ["docs/servers.md", "echo vllm", "needs a GPU"],
   ["docs/models.md", "npx tessera model push", "needs the internet"],
   ["docs/webhooks.md", "", "needs a receiver"],
+  ["docs/alerts.md", "", "needs a receiver"],
   ["docs/models.md", "npx tessera deploy", "its weights are large"],
   ["docs/production.md", "certbot certonly", "needs a domain and its DNS"],
   ["docs/production.md", "curl https://tessera", "needs a domain with a certificate"],

@@ -36,9 +36,9 @@ const DEPLOYMENT = ["<deployment>", "the deployment's name"] as const;
 const NAME = ["<name>", "the webhook's name"] as const;
 
 /** How long `test` and `redeliver` wait for the answer of a receiver, which has 15 s. */
-const MAX_ANSWER_WAIT_MS = 25_000;
+export const MAX_ANSWER_WAIT_MS = 25_000;
 /** Pause between two looks at a delivery. */
-const ANSWER_LOOK_INTERVAL_MS = 300;
+export const ANSWER_LOOK_INTERVAL_MS = 300;
 
 const EVENTS: Readonly<Record<string, WebhookEvent>> = {
   "task.success": WebhookEvent.TASK_SUCCESS,
@@ -371,7 +371,7 @@ function deliveryTable({ deliveries }: { readonly deliveries: readonly WebhookDe
 }
 
 /** The last answer in a few words. */
-function answerText({ answers }: WebhookDelivery): string {
+export function answerText({ answers }: WebhookDelivery): string {
   const last = answers.at(-1);
   return last === undefined ? "" : last.error || `${last.status} ${last.text.slice(0, 60)}`.trim();
 }

@@ -22,6 +22,10 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   secret: ["list", "set", "delete"],
   schedule: ["list", "create", "update", "delete", "pause", "resume", "run"],
   webhook: [...["list", "create", "update", "delete", "rotate", "test", "deliveries", "redeliver"]],
+  alert: ["list", "create", "update", "silence", "delete", "history"],
+  "alert receiver": [
+    ...["list", "create", "enable", "disable", "rotate", "test", "delete", "deliveries"],
+  ],
   audit: ["list"],
 };
 

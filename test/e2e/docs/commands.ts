@@ -126,6 +126,7 @@ export const NOT_RUN: readonly (readonly [...Block, reason: string])[] = [
 
 /** Pages of which nothing is run here, and why. */
 export const NOT_RUN_PAGES: { readonly [page: string]: string } = {
+  "docs/alerts.md": "it needs a receiver; test/e2e/cli/alert.test.ts runs these commands",
   "docs/webhooks.md": "it needs a receiver; test/e2e/cli/webhook.test.ts runs these commands",
   "examples/generator/README.md": "its test is test/e2e/examples/python.test.ts",
   "examples/speech/README.md": "it needs ffmpeg; its test is test/e2e/examples/python.test.ts",

@@ -1,0 +1,288 @@
+/** `tessera alert receiver`: who is told of alerts, and what they answered. */
+import { create } from "@bufbuild/protobuf";
+import type { Command } from "commander";
+import {
+  type AlertReceiver,
+  AlertReceiverKind,
+  AlertReceiverSchema,
+  type AlertReceiverWithSecret,
+  AlertReceiverWithSecretSchema,
+  ListAlertDeliveriesResponseSchema,
+  ListAlertReceiversResponseSchema,
+  type WebhookDelivery,
+  WebhookDeliverySchema,
+  WebhookDeliveryState,
+  WebhookEvent,
+} from "../../client/index.ts";
+import { keyWith } from "../../collections/key-with.ts";
+import {
+  type CallFlags,
+  type CloudActions,
+  callCommand,
+  group,
+  option,
+  YES,
+  type YesFlags,
+} from "../command.ts";
+import { parseDuration } from "../durations.ts";
+import { CliError, usageError } from "../failure.ts";
+import { LIST_OPTIONS, type ListFlags, mentionMore, readPages } from "../lists.ts";
+import { fields, moment } from "../output.ts";
+import { plain } from "../plain.ts";
+import { type Table, table } from "../table.ts";
+import { ANSWER_LOOK_INTERVAL_MS, answerText, MAX_ANSWER_WAIT_MS } from "../webhook/webhook.ts";
+
+const NAME = ["<name>", "the receiver's name"] as const;
+
+const KINDS: Readonly<Record<string, AlertReceiverKind>> = {
+  webhook: AlertReceiverKind.WEBHOOK,
+  mail: AlertReceiverKind.MAIL,
+  slack: AlertReceiverKind.SLACK,
+};
+
+const EVENTS: Readonly<Record<string, WebhookEvent>> = {
+  "alert.firing": WebhookEvent.ALERT_FIRING,
+  "alert.cleared": WebhookEvent.ALERT_CLEARED,
+};
+
+export function receiverCommand(actions: CloudActions): Command {
+  return group("receiver", "See and change who is told of alerts.", [
+    listCommand(actions),
+    createCommand(actions),
+    switchCommand("enable", actions),
+    switchCommand("disable", actions),
+    rotateCommand(actions),
+    testCommand(actions),
+    deleteCommand(actions),
+    deliveriesCommand(actions),
+  ]);
+}
+
+function listCommand(actions: CloudActions): Command {
+  return callCommand<CallFlags>("list", actions, {
+    description: "List the receivers of alerts.",
+    examples: ["tessera alert receiver list"],
+    run: async (call) => {
+      const { organization, client } = call;
+      const found = await client.alerts.listAlertReceivers({ organization });
+      call.show(ListAlertReceiversResponseSchema, found, ({ receivers }) =>
+        receiverTable(receivers),
+      );
+    },
+  });
+}
+
+function createCommand(actions: CloudActions): Command {
+  return callCommand<CallFlags>("create", actions, {
+    description:
+      "Make a receiver of alerts. The secret of the signatures of a webhook is shown once.",
+    arguments: [
+      NAME,
+      ["<kind>", `how it is told: ${Object.keys(KINDS).join(", ")}`],
+      ["<address>", "a URL, or an e-mail address"],
+    ],
+    examples: [
+      "tessera alert receiver create app webhook https://example.com/alerts",
+      "tessera alert receiver create ops mail ops@example.com",
+      "tessera alert receiver create chat slack https://hooks.slack.com/services/T0/B0/x",
+    ],
+    run: async (call, _flags, [name = "", word = "", address = ""]) => {
+      const { organization, client } = call;
+      const kind = KINDS[word];
+      if (kind === undefined) {
+        throw usageError(`${JSON.stringify(word)} is none of ${Object.keys(KINDS).join(", ")}`);
+      }
+      const receiver = { name, kind, address };
+      const created = await client.alerts.createAlertReceiver({ organization, receiver });
+      call.show(AlertReceiverWithSecretSchema, created, secretText);
+    },
+  });
+}
+
+function switchCommand(name: "enable" | "disable", actions: CloudActions): Command {
+  return callCommand<CallFlags>(name, actions, {
+    description:
+      name === "enable"
+        ? "Enable a receiver of alerts: send what has waited, and what comes."
+        : "Disable a receiver of alerts: send and keep nothing.",
+    arguments: [NAME],
+    examples: [`tessera alert receiver ${name} app`],
+    run: async (call, _flags, [receiver = ""]) => {
+      const { organization, client } = call;
+      const updated = await client.alerts.updateAlertReceiver({
+        organization,
+        receiver: { name: receiver, disabled: name === "disable" },
+        updateMask: { paths: ["disabled"] },
+      });
+      call.show(AlertReceiverSchema, updated, receiverText);
+    },
+  });
+}
+
+function rotateCommand(actions: CloudActions): Command {
+  return callCommand<CallFlags & { readonly grace?: string }>("rotate", actions, {
+    description:
+      "Give a webhook a new secret, which is shown once. Until the grace period is over, messages have a signature of each.",
+    arguments: [NAME],
+    options: [
+      option(
+        "--grace <duration>",
+        "how long the secret before signs, too (default: 24h; 0s: no more)",
+      ),
+    ],
+    examples: ["tessera alert receiver rotate app"],
+    run: async (call, { grace }, [name = ""]) => {
+      const { organization, client } = call;
+      const graceMs = grace === undefined ? undefined : parseDuration("--grace", grace);
+      const rotated = await client.alerts.rotateAlertReceiverSecret({
+        ...{ organization, name },
+        ...(graceMs !== undefined && {
+          grace: { seconds: BigInt(Math.floor(graceMs / 1_000)), nanos: 0 },
+        }),
+      });
+      call.show(AlertReceiverWithSecretSchema, rotated, secretText);
+    },
+  });
+}
+
+function testCommand(actions: CloudActions): Command {
+  return callCommand<CallFlags>("test", actions, {
+    description: "Send a message of the type alert.test, and show what the receiver answers.",
+    arguments: [NAME],
+    examples: ["tessera alert receiver test app"],
+    run: async (call, _flags, [name = ""]) => {
+      const { organization, client, clock } = call;
+      const sent = await client.alerts.testAlertReceiver({ organization, name });
+      using interruption = call.terminal.streams.interruption();
+      const untilMs = clock.now() + MAX_ANSWER_WAIT_MS;
+      const read = async (): Promise<WebhookDelivery> => {
+        const asked = { organization, receiver: name };
+        const { deliveries } = await client.alerts.listAlertDeliveries(asked);
+        return deliveries.find(({ id }) => id === sent.id) ?? sent;
+      };
+      let found = await read();
+      while (found.attempts === 0 && clock.now() < untilMs) {
+        await clock.wait(ANSWER_LOOK_INTERVAL_MS, interruption.signal);
+        found = await read();
+      }
+      call.show(WebhookDeliverySchema, found, deliveryText);
+      if (found.state !== WebhookDeliveryState.DELIVERED) {
+        throw new CliError(plain(`it was not delivered: ${answerText(found) || "no answer yet"}`));
+      }
+    },
+  });
+}
+
+function deleteCommand(actions: CloudActions): Command {
+  return callCommand<YesFlags>("delete", actions, {
+    description: "Delete a receiver of alerts that no rule has. What waits for it is not sent.",
+    arguments: [NAME],
+    options: [YES],
+    examples: ["tessera alert receiver delete app --yes"],
+    run: async (call, { yes }, [name = ""]) => {
+      const { organization, client } = call;
+      await call.terminal.insist(`Delete the receiver of alerts ${name}?`, yes);
+      await client.alerts.deleteAlertReceiver({ organization, name });
+      call.done(`Deleted the receiver of alerts ${name}`);
+    },
+  });
+}
+
+interface DeliveriesFlags extends ListFlags {
+  readonly receiver?: string;
+}
+
+function deliveriesCommand(actions: CloudActions): Command {
+  return callCommand<DeliveriesFlags>("deliveries", actions, {
+    description:
+      "List what receivers were told, and what they answered, the newest first. Kept for three days.",
+    options: [option("--receiver <name>", "only of this one"), ...LIST_OPTIONS],
+    examples: ["tessera alert receiver deliveries --receiver app"],
+    run: async (call, flags) => {
+      const { organization, client } = call;
+      const { receiver = "" } = flags;
+      const page = await readPages(flags, async (asked) => {
+        const answer = await client.alerts.listAlertDeliveries({
+          organization,
+          receiver,
+          ...asked,
+        });
+        return { items: answer.deliveries, nextPageToken: answer.nextPageToken };
+      });
+      const { nextPageToken } = page;
+      const all = { deliveries: [...page.items], nextPageToken };
+      const message = create(ListAlertDeliveriesResponseSchema, all);
+      call.show(ListAlertDeliveriesResponseSchema, message, deliveryTable);
+      mentionMore(call, nextPageToken);
+    },
+  });
+}
+
+function receiverTable(receivers: readonly AlertReceiver[]): Table {
+  return table(
+    ["NAME", "KIND", "ADDRESS", "STATE", "WAITING"],
+    receivers.map((one) => [
+      one.name,
+      keyWith(KINDS, one.kind) ?? "",
+      one.address,
+      stateText(one),
+      String(one.waiting),
+    ]),
+    { empty: "No receivers: tessera alert receiver create", drop: ["WAITING"] },
+  );
+}
+
+function receiverText(receiver: AlertReceiver): string {
+  return fields([
+    ["name", receiver.name],
+    ["kind", keyWith(KINDS, receiver.kind) ?? ""],
+    ["address", receiver.address],
+    ["state", stateText(receiver)],
+    ["created", `${moment(receiver.createdAt)} by ${receiver.createdBy}`],
+  ]);
+}
+
+function secretText({ receiver, secret }: AlertReceiverWithSecret): string {
+  const shown = receiver === undefined ? "" : receiverText(receiver);
+  return secret === ""
+    ? shown
+    : `${shown}\nsecret  ${secret}\n\nKeep the secret now: it is not shown again.`;
+}
+
+function stateText({ disabled, disabledReason, pausedUntil, failures }: AlertReceiver): string {
+  if (disabled) {
+    return `disabled: ${disabledReason}`;
+  }
+  if (pausedUntil !== undefined) {
+    return `paused until ${moment(pausedUntil)}`;
+  }
+  return failures > 0 ? `failing (${failures})` : "ok";
+}
+
+function eventText(event: WebhookEvent): string {
+  return keyWith(EVENTS, event) ?? "alert.test";
+}
+
+function deliveryTable({ deliveries }: { readonly deliveries: readonly WebhookDelivery[] }): Table {
+  return table(
+    ["DELIVERY", "RECEIVER", "EVENT", "STATE", "CREATED", "ANSWER"],
+    deliveries.map((one) => [
+      one.id,
+      one.webhook,
+      eventText(one.event),
+      (WebhookDeliveryState[one.state] ?? "").toLowerCase(),
+      moment(one.createdAt),
+      answerText(one),
+    ]),
+    { empty: "No deliveries", drop: ["CREATED", "ANSWER"] },
+  );
+}
+
+function deliveryText(delivery: WebhookDelivery): string {
+  return fields([
+    ["delivery", delivery.id],
+    ["event", eventText(delivery.event)],
+    ["state", (WebhookDeliveryState[delivery.state] ?? "").toLowerCase()],
+    ["answer", answerText(delivery)],
+  ]);
+}

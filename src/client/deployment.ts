@@ -38,6 +38,7 @@ export {
   type TaskLogEvent,
   type TaskState,
   type TaskStatusValue,
+  type WhyQueued,
 } from "./state.ts";
 export type { TaskInput, TaskInputFile } from "./task-input.ts";
 export type { TaskStreamOptions } from "./task-pieces.ts";

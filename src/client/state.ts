@@ -33,6 +33,14 @@ export interface AttemptState {
   readonly retryAt: Date | undefined;
 }
 
+/** Why a task is queued. */
+export interface WhyQueued {
+  /** `workers_busy`, `worker_starting`, `no_matching_worker` and the like. */
+  readonly code: string;
+  /** A sentence for people, without its full stop. */
+  readonly message: string;
+}
+
 /** A snapshot of a task. */
 export interface TaskState {
   readonly value: TaskStatusValue;
@@ -60,6 +68,8 @@ export interface TaskState {
   readonly estimatedStart: Date | undefined;
   /** The worker that it waits for, when none that could run it is there or starts. */
   readonly waitsFor: string | undefined;
+  /** Why it is queued, while it is; undefined with an older server. */
+  readonly queuedReason: WhyQueued | undefined;
 }
 
 /** True when the task is in a final state. */
@@ -119,6 +129,7 @@ export function readState(json: Json): TaskState {
     queuePosition: json.queue_position as number | undefined,
     estimatedStart: date(json.estimated_start),
     waitsFor: json.waits_for as string | undefined,
+    queuedReason: json.queued_reason as WhyQueued | undefined,
   };
 }
 

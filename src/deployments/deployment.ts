@@ -23,9 +23,18 @@ import { DeploymentCounts } from "./counts.ts";
 import { Joining } from "./joining.ts";
 import { Observer } from "./observer.ts";
 import type { DeploymentOptions } from "./options.ts";
+import {
+  NO_TAKERS,
+  type QueuedFacts,
+  type QueuedKnowledge,
+  type QueuedReason,
+  type QueuedTask,
+  queuedReason,
+} from "./queued-reason.ts";
 import { type FoundEndpoint, Rollout } from "./rollout.ts";
 import { type Scale, Scaling } from "./scaling.ts";
 import { ScratchFolders } from "./scratch.ts";
+import { withoutSecrets } from "./shown-paths.ts";
 import { type DeploymentStatus, factsOf, statusOf, WAITING_FOR_ROOM } from "./state.ts";
 import { WorkerList } from "./worker-list.ts";
 import { Workers } from "./workers.ts";
@@ -231,6 +240,15 @@ export class Deployment implements AsyncDisposable {
     return statusOf(factsOf(this.#pool, this.#rollout, about));
   }
 
+  /**
+   * Why a task of it is queued, as far as this node knows by itself. `known` goes before what the
+   * deployment knows.
+   */
+  whyQueued(task: QueuedTask, known?: QueuedKnowledge): QueuedReason {
+    const failure = known?.failure === undefined ? {} : { failure: this.#said(known.failure) };
+    return queuedReason(task, { ...this.#queuedFacts(task.endpoint), ...known, ...failure });
+  }
+
   /** Changes the bounds of the number of workers. Only for a deployment made with `scale`. */
   set scale(scale: Scale) {
     this.#scale = scale;
@@ -425,6 +443,51 @@ export class Deployment implements AsyncDisposable {
   get #served() {
     const { revision, isNewest } = this.#rollout;
     return revision && { find: (endpoint: string) => revision.find(endpoint), isNewest };
+  }
+
+  #queuedFacts(name: string): QueuedFacts {
+    const pool = this.#pool;
+    const endpoint = this.find(name);
+    const { recentEnd } = pool;
+    const shortage = pool.waiting ?? pool.rolloutWaits;
+    const loading = [...pool.alive].filter(
+      (worker) =>
+        !worker.loaded &&
+        !worker.stopping &&
+        !worker.ended &&
+        worker.fault === undefined &&
+        worker.runs({ name }),
+    );
+    const refused = this.#closed?.().reason;
+    return {
+      nowMs: this.#options.now(),
+      isStopped: refused === "DEPLOYMENT_STOPPED",
+      paused: this.#options.pausedEndpoints?.().find((one) => one.endpoint === name),
+      isDraining: this.#draining,
+      storageAnswers: this.#storageHealth.good,
+      failure: refused === "DEPLOYMENT_FAILED" ? this.#said(this.lastFault) : undefined,
+      serves: this.#rollout.revision !== undefined,
+      hasEndpoint: endpoint !== undefined,
+      awaited: pool.awaits?.endpoints.get(name),
+      joinedFault: pool.joined.fault,
+      workers: {
+        wanted: pool.size,
+        ...(endpoint ? pool.takers(endpoint) : NO_TAKERS),
+        startingSinceMs: this.#list.oldest(loading),
+      },
+      shortage: shortage === undefined ? undefined : { ofGpus: pool.isShortOfGpus, text: shortage },
+      crash: recentEnd && { ...recentEnd, text: this.#said(recentEnd.reason) },
+      gathers: this.#opened?.queue.tasks.gather(name) === true,
+      limit: pool.awaits?.isWhole === true ? undefined : this.#scale?.max,
+    };
+  }
+
+  /** Why a worker ended, with the last line that it wrote, and without the values of its secrets. */
+  #said(reason = ""): string {
+    const line = this.#rollout.lines.findLast((each) => each.trim() !== "")?.trim() ?? "";
+    const text =
+      line === "" || reason.includes(line) ? reason : `${reason}; its last line: ${line}`;
+    return withoutSecrets(text, this.#rollout.shown);
   }
 
   #onActive(manifest: ServiceManifest): void {

@@ -2,10 +2,12 @@
 import type { Principal } from "../auth/principal.ts";
 import { type Problem, problem } from "../errors.ts";
 import type { CorsManifest } from "../protocol/manifest.ts";
+import type { Tasks } from "../queue/tasks.ts";
 import type { NodeWorkers } from "../storage/hosting/nodes.ts";
 import type { Deployment } from "./deployment.ts";
 import type { FirstLoad } from "./first-load.ts";
 import type { Placed } from "./placement.ts";
+import type { QueuedReason, QueuedTask } from "./queued-reason.ts";
 
 /** What a request says about its deployment. */
 export interface CallTarget {
@@ -39,8 +41,21 @@ export interface Located {
   deployment(): Deployment;
   /** Whether it takes calls on this node. */
   isReady(): boolean;
+  /** Its tasks as they are stored, while nothing serves here that could be asked; undefined else. */
+  stored?(): StoredDeployment | undefined;
+  /**
+   * Why a task of it is queued, by all nodes together: others are asked for, once, where this one
+   * has no worker for it. `position`: the tasks before it, if they have been counted.
+   */
+  whyQueued(task: QueuedTask, position?: number): QueuedReason | Promise<QueuedReason>;
   /** Which workers may join it, as this node knows it now; undefined where it does not run. */
   placement?(): Placed["settings"] | undefined;
+}
+
+/** A deployment that does not serve here, as far as its tasks can be read. */
+export interface StoredDeployment {
+  readonly name: string;
+  readonly tasks: Pick<Tasks, "get" | "place">;
 }
 
 /** Finds deployments by request. */
@@ -63,6 +78,13 @@ export interface Directory {
    */
   corsOf?(host: string): CorsManifest | undefined | Promise<CorsManifest | undefined>;
 
+  /**
+   * Why a task is queued, as far as this node knows by itself, without a question to anybody;
+   * undefined where it does not know the deployment. Of an endpoint as a whole: a task that was due
+   * long ago, and never begun.
+   */
+  whyQueued?(deploymentId: string, task: QueuedTask): QueuedReason | undefined;
+
   /** The workers of a deployment on this node. Undefined: nobody asks. */
   workersHere?(deploymentId: string): NodeWorkers & { readonly nodeId: string };
 }
@@ -82,6 +104,7 @@ export function singleDeployment(
     facts: { deploymentId: "", organizationId: "", organization: "", name: "", authorization },
     deployment: () => deployment,
     isReady: () => true,
+    whyQueued: (task, position) => deployment.whyQueued(task, { position }),
   };
   const named = (name: string): Located => {
     if (name === "" || name === deployment.name) {

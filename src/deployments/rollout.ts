@@ -84,10 +84,14 @@ export class Rollout {
     return this.#failed?.fact;
   }
 
-  /** The last lines of the failed service or, if none failed, of the serving one. */
+  /** The last lines of `shown`. */
   get lines(): readonly string[] {
-    const service = this.#failed?.service ?? this.#service;
-    return service ? this.#options.lastLines(service) : [];
+    return this.shown ? this.#options.lastLines(this.shown) : [];
+  }
+
+  /** The service whose lines people are shown: the failed one or, if none failed, the serving one. */
+  get shown(): ServiceCode | undefined {
+    return this.#failed?.service ?? this.#service;
   }
 
   /** See `Deployment.deploy`. */

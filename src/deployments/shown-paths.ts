@@ -6,6 +6,20 @@
 import { dirname, sep } from "node:path";
 import type { ServiceCode } from "../pool/worker-options.ts";
 
+/** A line of a secret with fewer characters is left in: it would be found everywhere. */
+const MIN_HIDDEN_CHARACTERS = 4;
+
+/** The text with `***` in place of the values of the deployment's secrets, and of each line of them. */
+export function withoutSecrets(text: string, service: ServiceCode | undefined): string {
+  const { secrets = [], env = {} } = service?.revision ?? {};
+  return secrets
+    .flatMap((name) => [env[name] ?? "", ...(env[name] ?? "").split("\n")])
+    .map((value) => value.trim())
+    .filter((value) => value.length >= MIN_HIDDEN_CHARACTERS)
+    .sort((a, b) => b.length - a.length)
+    .reduce((hidden, value) => hidden.replaceAll(value, "***"), text);
+}
+
 /** The text with its paths in the artifact; as it is for a service of `tessera serve`. */
 export function withShownPaths(text: string, { servicePath, revision }: ServiceCode): string {
   return revision === undefined ? text : text.replaceAll(`${dirname(servicePath)}${sep}`, "");

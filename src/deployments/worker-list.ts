@@ -31,6 +31,12 @@ export class WorkerList {
     return worker;
   }
 
+  /** When the oldest of these workers began; undefined without any. */
+  oldest(workers: Iterable<Worker>): number | undefined {
+    const times = [...workers].map((worker) => this.#startedAtMs.get(worker) ?? this.#now());
+    return times.length === 0 ? undefined : Math.min(...times);
+  }
+
   /** Describes the oldest of the workers. */
   describe(workers: Iterable<Worker>): NodeWorkers {
     const present = [...workers];

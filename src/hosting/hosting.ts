@@ -6,8 +6,16 @@
 import type { ChangeFeed } from "../auth/change-feed.ts";
 import type { Principal } from "../auth/principal.ts";
 import type { Deployment } from "../deployments/deployment.ts";
-import type { CallTarget, Directory, Located } from "../deployments/directory.ts";
+import type { CallTarget, Directory, Located, StoredDeployment } from "../deployments/directory.ts";
+import {
+  isOfThisNode,
+  NOTHING_HERE,
+  type QueuedReason,
+  type QueuedTask,
+  queuedReason,
+} from "../deployments/queued-reason.ts";
 import type { CorsManifest } from "../protocol/manifest.ts";
+import { findTask } from "../queue/tasks.ts";
 import type { DeploymentRecord } from "../storage/accounts/organizations.ts";
 import type { NodeWorkers } from "../storage/hosting/nodes.ts";
 import type { DesiredDeployment } from "../storage/hosting/revisions.ts";
@@ -156,6 +164,11 @@ export class Hosting implements Directory, AsyncDisposable {
     return { ...(deployment?.reconciler.workers ?? { workers: [], omitted: 0 }), nodeId };
   }
 
+  whyQueued(deploymentId: string, task: QueuedTask): QueuedReason | undefined {
+    const { now } = this.#options.common;
+    return this.#deployments.get(deploymentId)?.reconciler.whyQueued(task, now());
+  }
+
   /** Whether it takes no more work. */
   get isDraining(): boolean {
     return this.#draining;
@@ -219,6 +232,8 @@ export class Hosting implements Directory, AsyncDisposable {
       wake: () => this.#wake(deploymentId),
       deployment: () => this.#running(record),
       isReady: () => this.#deployments.get(deploymentId)?.reconciler.isReady ?? false,
+      stored: () => this.#stored(record),
+      whyQueued: (task, position) => this.#whyQueued(record, task, position),
       placement: () => this.#deployments.get(deploymentId)?.reconciler.record.settings,
     };
     return this.#deployments.has(deploymentId) || targetRevision === undefined || this.#draining
@@ -231,6 +246,45 @@ export class Hosting implements Directory, AsyncDisposable {
     return reconciler?.isAsleep && !this.#draining
       ? within(reconciler.wake(), WAKE_TIMEOUT_MS, () => undefined)
       : undefined;
+  }
+
+  #stored({ deploymentId, organization, name }: DeploymentRecord): StoredDeployment | undefined {
+    const { storage, now } = this.#options.common;
+    const isOpen = this.#deployments.get(deploymentId)?.reconciler.isOpen ?? true;
+    return isOpen
+      ? undefined
+      : {
+          name: `${organization}/${name}`,
+          tasks: {
+            get: (question) => findTask(question, { deploymentId, storage, now }),
+            place: () => undefined,
+          },
+        };
+  }
+
+  #whyQueued(
+    { deploymentId, organizationId }: DeploymentRecord,
+    task: QueuedTask,
+    position: number | undefined,
+  ): QueuedReason | Promise<QueuedReason> {
+    const { hosting, nodes, shared, common } = this.#options;
+    const { reconciler } = this.#deployments.get(deploymentId) ?? {};
+    const nowMs = common.now();
+    const why = (readyElsewhere?: number): QueuedReason => {
+      const known = { position, readyElsewhere };
+      return (
+        reconciler?.whyQueued(task, nowMs, known) ??
+        queuedReason(task, { ...NOTHING_HERE, nowMs, ...known })
+      );
+    };
+    const here = why();
+    if (!shared || !isOfThisNode(here)) {
+      return here;
+    }
+    return hosting.listWorkers({ organizationId, deploymentId, nowMs }).then((reports) => {
+      const others = reports.filter(({ nodeId }) => nodeId !== nodes.nodeId);
+      return why(others.flatMap(({ workers }) => workers.filter(({ ready }) => ready)).length);
+    });
   }
 
   #running(record: DeploymentRecord): Deployment {

@@ -24,16 +24,20 @@
  * No failure ends the reconciler: the node reports failures as the status.
  */
 import { isDeepStrictEqual } from "node:util";
-import { EnvironmentError } from "../artifacts/environments/environment.ts";
 import type { Deployment } from "../deployments/deployment.ts";
-import { RevisionFailed } from "../deployments/rollout.ts";
+import {
+  NOTHING_HERE,
+  type QueuedKnowledge,
+  type QueuedReason,
+  type QueuedTask,
+  queuedReason,
+} from "../deployments/queued-reason.ts";
 import type { DeploymentStatus } from "../deployments/state.ts";
 import type { Problem } from "../errors.ts";
 import type { Log } from "../log/log.ts";
 import type { ServiceManifest } from "../protocol/manifest.ts";
 import type { DeploymentReport, NodeWorkers } from "../storage/hosting/nodes.ts";
 import type { DesiredDeployment } from "../storage/hosting/revisions.ts";
-import { Backoff } from "../time/backoff.ts";
 import type { HeldArtifact } from "./artifact-cache.ts";
 import type { LastServed, ServedRevision } from "./last-served.ts";
 import type { Manifests } from "./manifests.ts";
@@ -46,15 +50,8 @@ import {
   untilAborted,
 } from "./preparation.ts";
 import { failed, starting, stopped, waiting } from "./refusals.ts";
-import { type RolloutFailure, reportOf } from "./status.ts";
-
-/**
- * Pause before a revision that could not be brought in is tried again; it doubles with each
- * failure.
- */
-const DEPLOYMENT_RETRY_FIRST_PAUSE_MS = 5_000;
-/** Longest pause before a revision that could not be brought in is tried again. */
-const DEPLOYMENT_RETRY_MAX_PAUSE_MS = 5 * 60_000;
+import { RetryBackoff } from "./retry-backoff.ts";
+import { reportOf } from "./status.ts";
 
 interface ReconcilerOptions extends PreparationOptions {
   /** Creates the running deployment, with its number of workers within these bounds. */
@@ -281,6 +278,28 @@ export class Reconciler implements AsyncDisposable {
       waiting: this.#deployment?.rolloutWaits,
       step: this.#preparing,
     });
+  }
+
+  /** Whether something serves here, so that its `deployment` is there. */
+  get isOpen(): boolean {
+    return this.#deployment !== undefined && this.#current !== undefined;
+  }
+
+  /** Why a task of it is queued, as far as this node knows by itself. */
+  whyQueued(task: QueuedTask, nowMs: number, known?: QueuedKnowledge): QueuedReason {
+    if (this.#deployment !== undefined && this.#current !== undefined) {
+      return this.#deployment.whyQueued(task, known);
+    }
+    const more = {
+      ...known,
+      isStopped: this.#record.desiredState === "stopped",
+      paused: this.#record.pausedEndpoints.find(({ endpoint }) => endpoint === task.endpoint),
+      failure: this.#backoff?.failure.message,
+      preparing: this.#preparing,
+    };
+    return this.#deployment === undefined
+      ? queuedReason(task, { ...NOTHING_HERE, nowMs, serves: this.isAsleep, ...more })
+      : this.#deployment.whyQueued(task, more);
   }
 
   /** Its workers on this node. */
@@ -547,52 +566,4 @@ function sleeping({ targetRevision: revision }: DesiredDeployment): DeploymentSt
     failed: undefined,
     lines: [],
   };
-}
-
-/**
- * Exponential backoff for roll-outs: why a roll-out failed on this node, and when
- * it is retried. Retries are needed because the cause may be the service, the
- * storage or the machine. What is at fault by itself, such as a lock that is no lock, is not
- * retried: it waits for something else to be wanted.
- */
-class RetryBackoff implements Disposable {
-  readonly failure: RolloutFailure;
-  /** The key of the failed roll-out; undefined when the pause is over. */
-  #key: string | undefined;
-  readonly #pauses: Backoff;
-  /** Undefined: it is not retried. */
-  readonly #timer: NodeJS.Timeout | undefined;
-
-  /** `retry` is called when the pause is over, which is twice that of `before`. */
-  constructor(
-    key: string,
-    err: unknown,
-    options: { readonly before: RetryBackoff | undefined; retry(): void },
-  ) {
-    const { before, retry } = options;
-    this.failure = {
-      message: err instanceof Error ? err.message : String(err),
-      lines: err instanceof RevisionFailed ? err.lines : [],
-    };
-    this.#key = key;
-    this.#pauses = before
-      ? before.#pauses
-      : new Backoff(DEPLOYMENT_RETRY_FIRST_PAUSE_MS, DEPLOYMENT_RETRY_MAX_PAUSE_MS);
-    if (err instanceof EnvironmentError && err.isFinal) {
-      return;
-    }
-    this.#timer = setTimeout(() => {
-      this.#key = undefined;
-      retry();
-    }, this.#pauses.begin());
-  }
-
-  /** True when it is too early to retry this key. */
-  forbids(key: string): boolean {
-    return this.#key === key;
-  }
-
-  [Symbol.dispose](): void {
-    clearTimeout(this.#timer);
-  }
 }

@@ -12,7 +12,7 @@ import { Isolation } from "./isolation.ts";
 import { JoinedWorkers } from "./joined-workers.ts";
 import type { PoolOptions } from "./pool-options.ts";
 import { startRevision } from "./replacement.ts";
-import { RestartBackoff } from "./restart-backoff.ts";
+import { type RecentEnd, RestartBackoff } from "./restart-backoff.ts";
 import { DeploymentRoom } from "./room/deployment-room.ts";
 import type { Room } from "./room/room.ts";
 import { type Leave, type Starter, StartGate } from "./room/start-gate.ts";
@@ -23,6 +23,15 @@ import type { Awaited, ServiceCode } from "./worker-options.ts";
 const EVICTED_WORKER_EXIT_MS = 5_000;
 
 export type { Slot };
+
+/** How many workers take calls of an endpoint, and how many more calls they take now. */
+interface EndpointTakers {
+  readonly ready: number;
+  /** Those that answer. */
+  readonly answering: number;
+  /** Their free slots. */
+  readonly free: number;
+}
 
 export class Pool implements AsyncDisposable {
   readonly #options: PoolOptions;
@@ -124,6 +133,11 @@ export class Pool implements AsyncDisposable {
     return this.#room.rolloutWaits;
   }
 
+  /** Whether GPUs are all that a worker waits for. */
+  get isShortOfGpus(): boolean {
+    return this.#room.isShortOfGpus;
+  }
+
   /** Every worker that has not ended, including those that load or finish. */
   get alive(): Iterable<Worker> {
     return this.#alive;
@@ -134,9 +148,28 @@ export class Pool implements AsyncDisposable {
     return this.#restarts.crashLoop;
   }
 
+  /** How a worker ended unexpectedly, not long ago; undefined: none did. */
+  get recentEnd(): RecentEnd | undefined {
+    return this.#restarts.recent;
+  }
+
   /** How the last worker of this revision ended unexpectedly, or why it could not start. */
   get lastFault(): string | undefined {
     return this.#restarts.lastFault;
+  }
+
+  /** The workers that take calls of an endpoint: all, those that answer, and their free slots. */
+  takers(endpoint: EndpointManifest): EndpointTakers {
+    const takers = this.#serving().filter((worker) => worker.loaded && worker.runs(endpoint));
+    const answering = takers.filter((worker) => !worker.isBlocked && !worker.isDraining);
+    // One without a call may have its slots reserved, for tasks that are claimed at the moment.
+    const freeIn = (worker: Worker): number =>
+      Math.max(worker.freeSlots(endpoint), worker.busyness > 0 || worker.capacity.isClosed ? 0 : 1);
+    return {
+      ready: takers.length,
+      answering: answering.length,
+      free: answering.reduce((sum, worker) => sum + freeIn(worker), 0),
+    };
   }
 
   /** The number of calls of an endpoint that hold a slot now. */

@@ -13,6 +13,15 @@ const WORKER_HEALTHY_AFTER_MS = 30_000;
 /** Ends of workers in a row that count as a crash loop. */
 const MIN_CRASH_LOOP_ENDS = 3;
 
+/** How a worker ended that nobody told to. */
+export interface RecentEnd {
+  readonly reason: string;
+  /** Workers end again and again. */
+  readonly isLoop: boolean;
+  /** The next is started after a pause. */
+  readonly isPausing: boolean;
+}
+
 export class RestartBackoff {
   readonly #restart: () => void;
   readonly #pauses = new Backoff(WORKER_RESTART_FIRST_PAUSE_MS, WORKER_RESTART_MAX_PAUSE_MS);
@@ -32,9 +41,22 @@ export class RestartBackoff {
 
   /** The last reason of a crash loop; undefined outside of one. */
   get crashLoop(): string | undefined {
+    const { recent } = this;
+    return recent?.isLoop ? recent.reason : undefined;
+  }
+
+  /** The last end of a worker that is not long ago, and whether it is one of many; undefined: none is. */
+  get recent(): RecentEnd | undefined {
     const since = this.#last && Date.now() - this.#last.atMs;
-    const recent = since !== undefined && since < WORKER_HEALTHY_AFTER_MS + this.#pauses.nextMs;
-    return recent && this.#series >= MIN_CRASH_LOOP_ENDS ? this.#last?.reason : undefined;
+    return this.#last &&
+      since !== undefined &&
+      since < WORKER_HEALTHY_AFTER_MS + this.#pauses.nextMs
+      ? {
+          reason: this.#last.reason,
+          isLoop: this.#series >= MIN_CRASH_LOOP_ENDS,
+          isPausing: this.pausing,
+        }
+      : undefined;
   }
 
   /** Why the last worker ended or could not start; undefined when none has. */

@@ -21,7 +21,7 @@ const DEFAULT_QUEUE_FULL_RETRY_MS = 5_000;
 const DRAINED_PART = 0.01;
 
 /** Tasks ahead that a position counts: its cost does not grow with the queue. */
-const MAX_POSITION = 1_000;
+export const MAX_POSITION = 1_000;
 
 /** Positions looked up: more would take time from the work that is waited for. */
 const POSITION_LOOKUPS_PER_SECOND = 100;

@@ -116,7 +116,7 @@ export class Queue implements Disposable {
     this.#attempts = attempts;
     this.#backlog = backlog;
     this.#recovery = recovery;
-    this.tasks = new Tasks({ ...options, changes, runTimes: this.runTimes, attempts });
+    this.tasks = new Tasks({ ...options, changes, runTimes: this.runTimes, attempts, backlog });
     const start = (claimed: ClaimedTask, slot: Slot): void =>
       this.#isRefused(claimed) ? slot.release() : this.#start(claimed, slot);
     this.#suspects = new Suspects({ ...options, backlog, recovery, start });

@@ -14,6 +14,7 @@ import type { Storage } from "../storage/storage.ts";
 import { isTaskId } from "../tasks/id.ts";
 import { hasExpired, isFinal, type Task } from "../tasks/task.ts";
 import type { Attempts } from "./attempts.ts";
+import type { Backlog } from "./claims/backlog.ts";
 import { type QueuePosition, QueuePositions, type QueuePositionsOptions } from "./estimate.ts";
 import { type WatchedEvent, type WatchPosition, watchEvents } from "./events/watch.ts";
 import { readPieces, type StreamEvent } from "./pieces/reader.ts";
@@ -26,6 +27,7 @@ interface TasksOptions extends QueuePositionsOptions {
   readonly storage: Storage;
   readonly changes: Changes;
   readonly attempts: Pick<Attempts, "get">;
+  readonly backlog: Pick<Backlog, "gathers">;
 }
 
 /** Which task, and how long to wait for it. */
@@ -103,6 +105,11 @@ export class Tasks {
     return task.status === "queued" ? this.#positions.find(task) : undefined;
   }
 
+  /** Whether tasks of an endpoint wait for others of their batch. */
+  gather(endpoint: string): boolean {
+    return this.#options.backlog.gathers(endpoint);
+  }
+
   /** One page of the deployment's tasks without expired ones; see `Storage.listTasks`. */
   async list(listing: Omit<TaskListing, "deploymentId">): ReturnType<Storage["listTasks"]> {
     const { deploymentId, storage, now } = this.#options;
@@ -139,16 +146,9 @@ export class Tasks {
   }
 
   /** Reads the task. Rejects with TASK_NOT_FOUND, also when it has expired. */
-  async find(question: TaskQuestion): Promise<Task> {
-    const { taskId } = question;
-    const { deploymentId, storage, now } = this.#options;
-    const task =
-      this.#recent.get(taskId, now())?.task ??
-      (isTaskId(taskId) ? await storage.getTask({ deploymentId, taskId }) : undefined);
-    if (task === undefined || hasExpired(task, now()) || !isAsked(task, question)) {
-      throw notFound(taskId);
-    }
-    return task;
+  find(question: TaskQuestion): Promise<Task> {
+    const recent = this.#recent.get(question.taskId, this.#options.now())?.task;
+    return findTask(question, this.#options, recent);
   }
 
   /** Waits until the task is `enough`; resolves with it, also when the time is over. */
@@ -195,6 +195,28 @@ export class Tasks {
     const task = this.#options.attempts.get(question.taskId);
     return task && isAsked(task, question) ? task : this.find(question);
   }
+}
+
+/**
+ * Reads a task, unless it is known. Rejects with TASK_NOT_FOUND, also when it has expired, or is of
+ * another endpoint.
+ */
+export async function findTask(
+  question: TaskQuestion,
+  { deploymentId, storage, now }: Pick<TasksOptions, "deploymentId" | "now"> & StoredTask,
+  known?: Task,
+): Promise<Task> {
+  const { taskId } = question;
+  const task =
+    known ?? (isTaskId(taskId) ? await storage.getTask({ deploymentId, taskId }) : undefined);
+  if (task === undefined || hasExpired(task, now()) || !isAsked(task, question)) {
+    throw notFound(taskId);
+  }
+  return task;
+}
+
+interface StoredTask {
+  readonly storage: Pick<Storage, "getTask">;
 }
 
 export function notFound(taskId: string): Error {

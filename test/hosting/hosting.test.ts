@@ -5,6 +5,7 @@ import { LastServed } from "../../src/hosting/last-served.ts";
 import { Maintenance } from "../../src/queue/maintenance/maintenance.ts";
 import type { Hint } from "../../src/storage/notifier.ts";
 import type { Storage } from "../../src/storage/storage.ts";
+import { createIdSource } from "../../src/tasks/id.ts";
 import type { Task } from "../../src/tasks/task.ts";
 import { TestFolder } from "../storage/sqlite/databases.ts";
 
@@ -13,7 +14,7 @@ type Options = ConstructorParameters<typeof Hosting>[0];
 afterEach(() => void vi.useRealTimers());
 
 /** A node whose deployments, named by their ids, all sleep; `storage` has their tasks. */
-function sleeping(ids: readonly string[], { folder, storage }: Sleeping) {
+function sleeping(ids: readonly string[], { folder, storage, others }: Sleeping) {
   const warned: unknown[] = [];
   const hints: Hint[] = [];
   const log = {
@@ -25,6 +26,7 @@ function sleeping(ids: readonly string[], { folder, storage }: Sleeping) {
   const items = ids.map((deploymentId) => ({
     ...{ deploymentId, organizationId: "o", organization: "acme", name: deploymentId, version: 1 },
     ...{ desiredState: "running", targetRevision: 1, digest: "a".repeat(64), manifest: {} },
+    pausedEndpoints: [],
     settings: { env: {}, requires: {}, network: { access: "open", hosts: [] }, minWorkers: 0 },
   }));
   const maintenance = new Maintenance({
@@ -44,6 +46,11 @@ function sleeping(ids: readonly string[], { folder, storage }: Sleeping) {
     hosting: {
       listHosted: async () => ({ items, next: undefined }),
       reportDeployments: async () => {},
+      listWorkers: async () => others,
+    },
+    routing: {
+      find: ({ named }: { readonly named: string }) =>
+        items.find(({ deploymentId }) => deploymentId === named),
     },
     nodes: { nodeId: "n", count: 1, shareOf: (workers: number) => workers },
     artifacts: { keep: () => () => {} },
@@ -58,7 +65,7 @@ function sleeping(ids: readonly string[], { folder, storage }: Sleeping) {
     common: { storage, maintenance, now: Date.now },
     caches: { keepOnly: async () => {} },
     changes: { listen: () => () => {} },
-    shared: false,
+    shared: others !== undefined,
     log,
   } as unknown as Options);
   return { hosting, maintenance, woken, warned, hints };
@@ -67,6 +74,8 @@ function sleeping(ids: readonly string[], { folder, storage }: Sleeping) {
 interface Sleeping {
   readonly folder: TestFolder;
   readonly storage: Partial<Storage>;
+  /** What nodes report of their workers. Default: this one is alone. */
+  readonly others?: readonly object[];
 }
 
 it("starts though one that sleeps cannot be woken in time, and the tasks of another not be counted", async () => {
@@ -118,3 +127,43 @@ it("tells other nodes what has become of the tasks of what sleeps, and wakes for
   expect(hints).toContainEqual({ kind: "queued", deploymentId: "rescued", endpoint: "run" });
   expect(woken).toEqual(["rescued"]);
 });
+
+it.each([
+  ["they have ready workers", 2, "ON_OTHER_NODES"],
+  ["they have none", 0, "NO_WORKER_YET"],
+])(
+  "tells why a task is queued of what does not serve here, by other nodes where %s",
+  async (_, ready, code) => {
+    using folder = new TestFolder();
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    const task = { taskId: createIdSource()(), endpoint: "work", status: "queued", runAtMs: 0 };
+    const read = { ...task, returned: [], expiresAtMs: Number.MAX_SAFE_INTEGER } as unknown as Task;
+    const worker = { ready: true };
+    const { hosting } = sleeping(["busy"], {
+      folder,
+      storage: { getTask: async ({ taskId }) => (taskId === task.taskId ? read : undefined) },
+      others: [
+        { nodeId: "n", workers: [worker] },
+        { nodeId: "other", workers: [{ ready: false }, ...Array(ready).fill(worker)] },
+      ],
+    });
+    const started = hosting.start();
+    await vi.advanceTimersByTimeAsync(60_000);
+    await started;
+    const finding = hosting.find({ named: "busy", header: "", host: "" }, { kind: "anonymous" });
+    await vi.advanceTimersByTimeAsync(60_000);
+    const located = await finding;
+    expect(() => located.deployment()).toThrow("is starting");
+    const stored = located.stored?.();
+    expect(stored?.name).toBe("acme/busy");
+    const found = await stored?.tasks.get({ taskId: task.taskId });
+    expect(found).toBe(read);
+    await expect(stored?.tasks.get({ taskId: createIdSource()() })).rejects.toThrow(
+      "does not exist",
+    );
+    await expect(Promise.resolve(located.whyQueued(read))).resolves.toMatchObject({ code });
+    // Of lists, by what this node knows.
+    expect(hosting.whyQueued("busy", read)?.code).toBe("NO_WORKER_YET");
+    expect(hosting.whyQueued("unknown", read)).toBeUndefined();
+  },
+);

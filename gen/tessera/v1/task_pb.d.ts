@@ -164,6 +164,8 @@ export declare type Task = Message<"tessera.v1.Task"> & {
    * labels that it needs, and how it joins. Another node may have one. In the
    * answers that have a `queue_position`; empty otherwise.
    *
+   * `queued_reason` says more.
+   *
    * @generated from field: string waits_for = 19;
    */
   waitsFor: string;
@@ -182,6 +184,15 @@ export declare type Task = Message<"tessera.v1.Task"> & {
    * @generated from field: string schedule = 22;
    */
   schedule: string;
+
+  /**
+   * Why it is queued, as the node that answers knows it then; absent in any
+   * other state. Answers of GetTask have it, and those of ListTasks and
+   * ListOrganizationTasks by what their node knows without asking.
+   *
+   * @generated from field: tessera.v1.QueuedReason queued_reason = 30;
+   */
+  queuedReason?: QueuedReason | undefined;
 };
 
 /**
@@ -332,6 +343,8 @@ export declare type TaskJson = {
    * labels that it needs, and how it joins. Another node may have one. In the
    * answers that have a `queue_position`; empty otherwise.
    *
+   * `queued_reason` says more.
+   *
    * @generated from field: string waits_for = 19;
    */
   waitsFor?: string;
@@ -350,6 +363,15 @@ export declare type TaskJson = {
    * @generated from field: string schedule = 22;
    */
   schedule?: string;
+
+  /**
+   * Why it is queued, as the node that answers knows it then; absent in any
+   * other state. Answers of GetTask have it, and those of ListTasks and
+   * ListOrganizationTasks by what their node knows without asking.
+   *
+   * @generated from field: tessera.v1.QueuedReason queued_reason = 30;
+   */
+  queuedReason?: QueuedReasonJson;
 };
 
 /**
@@ -357,6 +379,60 @@ export declare type TaskJson = {
  * Use `create(TaskSchema)` to create a new message.
  */
 export declare const TaskSchema: GenMessage<Task, {jsonType: TaskJson}>;
+
+/**
+ * QueuedReason says why a task is queued.
+ *
+ * @generated from message tessera.v1.QueuedReason
+ */
+export declare type QueuedReason = Message<"tessera.v1.QueuedReason"> & {
+  /**
+   * For programs.
+   *
+   * @generated from field: tessera.v1.QueuedCode code = 1;
+   */
+  code: QueuedCode;
+
+  /**
+   * A sentence for people, without its full stop, such as `its worker is busy; 3
+   * tasks are before it`. Callers who may see the deployment (its members, and
+   * tokens with developer operations) are told more: how a worker ended, with its
+   * last line; who has the GPU; which limit is reached.
+   *
+   * @generated from field: string message = 2;
+   */
+  message: string;
+};
+
+/**
+ * QueuedReason says why a task is queued.
+ *
+ * @generated from message tessera.v1.QueuedReason
+ */
+export declare type QueuedReasonJson = {
+  /**
+   * For programs.
+   *
+   * @generated from field: tessera.v1.QueuedCode code = 1;
+   */
+  code?: QueuedCodeJson;
+
+  /**
+   * A sentence for people, without its full stop, such as `its worker is busy; 3
+   * tasks are before it`. Callers who may see the deployment (its members, and
+   * tokens with developer operations) are told more: how a worker ended, with its
+   * last line; who has the GPU; which limit is reached.
+   *
+   * @generated from field: string message = 2;
+   */
+  message?: string;
+};
+
+/**
+ * Describes the message tessera.v1.QueuedReason.
+ * Use `create(QueuedReasonSchema)` to create a new message.
+ */
+export declare const QueuedReasonSchema: GenMessage<QueuedReason, {jsonType: QueuedReasonJson}>;
 
 /**
  * TaskAttempt is one execution of a task.
@@ -3348,6 +3424,189 @@ export declare type ReplayJson = "REPLAY_UNSPECIFIED" | "REPLAY_ALWAYS";
  * Describes the enum tessera.v1.Replay.
  */
 export declare const ReplaySchema: GenEnum<Replay, ReplayJson>;
+
+/**
+ * QueuedCode is a reason why a task is queued. More may come. REST writes them
+ * in lower case and without prefix: `scheduled`, `retrying`.
+ *
+ * @generated from enum tessera.v1.QueuedCode
+ */
+export enum QueuedCode {
+  /**
+   * Not used.
+   *
+   * @generated from enum value: QUEUED_CODE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Its `run_at` is to come.
+   *
+   * @generated from enum value: QUEUED_CODE_SCHEDULED = 1;
+   */
+  SCHEDULED = 1,
+
+  /**
+   * An attempt did not succeed, and the next begins at its `run_at`.
+   *
+   * @generated from enum value: QUEUED_CODE_RETRYING = 2;
+   */
+  RETRYING = 2,
+
+  /**
+   * The deployment is stopped.
+   *
+   * @generated from enum value: QUEUED_CODE_STOPPED = 3;
+   */
+  STOPPED = 3,
+
+  /**
+   * The node is shutting down.
+   *
+   * @generated from enum value: QUEUED_CODE_SHUTTING_DOWN = 4;
+   */
+  SHUTTING_DOWN = 4,
+
+  /**
+   * The database refuses what the node writes, so that nothing is claimed.
+   *
+   * @generated from enum value: QUEUED_CODE_STORAGE_UNAVAILABLE = 5;
+   */
+  STORAGE_UNAVAILABLE = 5,
+
+  /**
+   * What workers need is brought to the machine: a model, packages, an image.
+   *
+   * @generated from enum value: QUEUED_CODE_PREPARING = 6;
+   */
+  PREPARING = 6,
+
+  /**
+   * No revision of the deployment could start.
+   *
+   * @generated from enum value: QUEUED_CODE_REVISION_FAILED = 7;
+   */
+  REVISION_FAILED = 7,
+
+  /**
+   * The revision that serves has no such endpoint.
+   *
+   * @generated from enum value: QUEUED_CODE_ENDPOINT_MISSING = 8;
+   */
+  ENDPOINT_MISSING = 8,
+
+  /**
+   * No worker runs it that the node may start: no machine has the labels or the
+   * GPUs, or workers have to join and none has.
+   *
+   * @generated from enum value: QUEUED_CODE_NO_MATCHING_WORKER = 9;
+   */
+  NO_MATCHING_WORKER = 9,
+
+  /**
+   * A worker loads the service, or is about to.
+   *
+   * @generated from enum value: QUEUED_CODE_WORKER_STARTING = 10;
+   */
+  WORKER_STARTING = 10,
+
+  /**
+   * Workers end as they start, or again and again.
+   *
+   * @generated from enum value: QUEUED_CODE_WORKER_CRASHES = 11;
+   */
+  WORKER_CRASHES = 11,
+
+  /**
+   * A worker waits for a GPU that others have.
+   *
+   * @generated from enum value: QUEUED_CODE_GPU_TAKEN = 12;
+   */
+  GPU_TAKEN = 12,
+
+  /**
+   * A worker waits for room on the node.
+   *
+   * @generated from enum value: QUEUED_CODE_NO_ROOM = 13;
+   */
+  NO_ROOM = 13,
+
+  /**
+   * The deployment is at rest: a worker is started for the task.
+   *
+   * @generated from enum value: QUEUED_CODE_NO_WORKER_YET = 14;
+   */
+  NO_WORKER_YET = 14,
+
+  /**
+   * Its workers do not answer, or say that they are not ready.
+   *
+   * @generated from enum value: QUEUED_CODE_WORKER_UNRESPONSIVE = 15;
+   */
+  WORKER_UNRESPONSIVE = 15,
+
+  /**
+   * Its worker ended with it, so that it runs again with nothing beside it.
+   *
+   * @generated from enum value: QUEUED_CODE_ALONE = 16;
+   */
+  ALONE = 16,
+
+  /**
+   * It waits for others to share a batch with.
+   *
+   * @generated from enum value: QUEUED_CODE_BATCHING = 17;
+   */
+  BATCHING = 17,
+
+  /**
+   * All workers are busy.
+   *
+   * @generated from enum value: QUEUED_CODE_WORKERS_BUSY = 18;
+   */
+  WORKERS_BUSY = 18,
+
+  /**
+   * All workers are busy, and there may be no more of them.
+   *
+   * @generated from enum value: QUEUED_CODE_DEPLOYMENT_LIMIT = 19;
+   */
+  DEPLOYMENT_LIMIT = 19,
+
+  /**
+   * A worker is free, and takes it now.
+   *
+   * @generated from enum value: QUEUED_CODE_STARTS_NOW = 20;
+   */
+  STARTS_NOW = 20,
+
+  /**
+   * Its workers are on other nodes.
+   *
+   * @generated from enum value: QUEUED_CODE_ON_OTHER_NODES = 21;
+   */
+  ON_OTHER_NODES = 21,
+
+  /**
+   * Its endpoint is paused; see PauseEndpoint.
+   *
+   * @generated from enum value: QUEUED_CODE_PAUSED = 22;
+   */
+  PAUSED = 22,
+}
+
+/**
+ * QueuedCode is a reason why a task is queued. More may come. REST writes them
+ * in lower case and without prefix: `scheduled`, `retrying`.
+ *
+ * @generated from enum tessera.v1.QueuedCode
+ */
+export declare type QueuedCodeJson = "QUEUED_CODE_UNSPECIFIED" | "QUEUED_CODE_SCHEDULED" | "QUEUED_CODE_RETRYING" | "QUEUED_CODE_STOPPED" | "QUEUED_CODE_SHUTTING_DOWN" | "QUEUED_CODE_STORAGE_UNAVAILABLE" | "QUEUED_CODE_PREPARING" | "QUEUED_CODE_REVISION_FAILED" | "QUEUED_CODE_ENDPOINT_MISSING" | "QUEUED_CODE_NO_MATCHING_WORKER" | "QUEUED_CODE_WORKER_STARTING" | "QUEUED_CODE_WORKER_CRASHES" | "QUEUED_CODE_GPU_TAKEN" | "QUEUED_CODE_NO_ROOM" | "QUEUED_CODE_NO_WORKER_YET" | "QUEUED_CODE_WORKER_UNRESPONSIVE" | "QUEUED_CODE_ALONE" | "QUEUED_CODE_BATCHING" | "QUEUED_CODE_WORKERS_BUSY" | "QUEUED_CODE_DEPLOYMENT_LIMIT" | "QUEUED_CODE_STARTS_NOW" | "QUEUED_CODE_ON_OTHER_NODES" | "QUEUED_CODE_PAUSED";
+
+/**
+ * Describes the enum tessera.v1.QueuedCode.
+ */
+export declare const QueuedCodeSchema: GenEnum<QueuedCode, QueuedCodeJson>;
 
 /**
  * TaskService queues calls of task endpoints and returns their results later.

@@ -42,7 +42,7 @@ const FATAL: ReadonlySet<Reason> = new Set([
 const LIVE = [TaskStatus.QUEUED, TaskStatus.RUNNING];
 
 export interface BulkOptions extends SearchPorts {
-  readonly directory: Pick<Directory, "find">;
+  readonly directory: Pick<Directory, "find" | "whyQueued">;
 }
 
 /** What is done to the tasks that are found. */

@@ -6,7 +6,7 @@ import type { TaskListing } from "../../storage/listing.ts";
 import { idBoundary, isTaskId } from "../../tasks/id.ts";
 import type { Task, TaskStatus } from "../../tasks/task.ts";
 import { PageTokens, pageSizeOf } from "../page.ts";
-import { STATUS, toTaskMessage } from "./messages.ts";
+import { STATUS, toQueuedReason, toTaskMessage } from "./messages.ts";
 
 /**
  * Queries for one page of tasks. Each looks at a bounded number of tasks, so a filter that few
@@ -23,7 +23,12 @@ export const WORDS = new Map<number, TaskStatus>(
 );
 
 /** Returns one page. Rejects with REQUEST_INVALID for a token of another list. */
-export async function listTasks({ name, tasks: stored }: Deployment, req: ListTasksRequest) {
+export async function listTasks(
+  deployment: Deployment,
+  req: ListTasksRequest,
+  told: { readonly seesDeployment: boolean },
+) {
+  const { name, tasks: stored } = deployment;
   const filter = filterOf(req);
   const tokens = new PageTokens({
     method: "ListTasks",
@@ -43,7 +48,12 @@ export async function listTasks({ name, tasks: stored }: Deployment, req: ListTa
     }
   }
   return {
-    tasks: tasks.map((task) => toTaskMessage(task, name)),
+    tasks: tasks.map((task) => ({
+      ...toTaskMessage(task, name),
+      ...(task.status === "queued" && {
+        queuedReason: toQueuedReason(deployment.whyQueued(task), told),
+      }),
+    })),
     nextPageToken: tokens.after(before),
   };
 }

@@ -1,8 +1,12 @@
 /** Conversion of tasks, events and results to the messages of `tessera.v1`. */
 import { create, type JsonObject } from "@bufbuild/protobuf";
 import { type Duration, durationMs, type Timestamp } from "@bufbuild/protobuf/wkt";
+import type { ContextValues } from "@connectrpc/connect";
 import {
   FailureReason,
+  QueuedCode,
+  type QueuedReason as QueuedReasonMessage,
+  QueuedReasonSchema,
   ResultFormat,
   type TaskAttempt as TaskAttemptMessage,
   TaskAttemptSchema,
@@ -15,11 +19,15 @@ import {
   type TaskResult,
   TaskStatus,
 } from "../../../gen/tessera/v1/task_pb.js";
+import { seesDeployments } from "../../auth/permissions.ts";
+import { type QueuedReason, sentenceOf } from "../../deployments/queued-reason.ts";
 import type { EndpointManifest } from "../../protocol/manifest.ts";
 import type { Payload } from "../../protocol/messages.ts";
 import type { QueuePosition } from "../../queue/estimate.ts";
 import type { Submitted } from "../../queue/submission.ts";
 import type { StreamedBodies } from "../../server/http/streamed-bodies.ts";
+import { callerOf } from "../../server/rpc/engine/caller.ts";
+import { standingOf } from "../../server/rpc/engine/standing.ts";
 import type { CallInput } from "../../service/input/arguments.ts";
 import { outputBody } from "../../service/output.ts";
 import type { FileKeeper } from "../../storage/files/keeper.ts";
@@ -86,6 +94,26 @@ export function toTaskMessage(task: Task, deployment: string, place?: QueuePosit
     waitsFor: place?.awaited ?? "",
     argumentsPreview: "",
   };
+}
+
+/** Why a task is queued, as its caller is told. */
+export function toQueuedReason(
+  reason: QueuedReason,
+  { seesDeployment }: { readonly seesDeployment: boolean },
+): QueuedReasonMessage {
+  const message = sentenceOf(reason, seesDeployment);
+  return create(QueuedReasonSchema, { code: QueuedCode[reason.code], message });
+}
+
+/**
+ * Whether a caller is told more of why a task is queued: who may see the deployment, and has not come
+ * by the access of a task, which its maker may have given to anybody.
+ */
+export function seesDetail(values: ContextValues, organizationId: string): boolean {
+  return (
+    standingOf(values) === undefined &&
+    seesDeployments(callerOf({ values }).principal, organizationId)
+  );
 }
 
 /** The attempts of a task, for the answers that have them. */

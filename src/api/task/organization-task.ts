@@ -4,12 +4,15 @@ import type {
   ListOrganizationTasksRequest,
   OrganizationTaskService,
 } from "../../../gen/tessera/v1/organization_task_pb.js";
+import type { QueuedReason } from "../../../gen/tessera/v1/task_pb.js";
+import { seesDeployments } from "../../auth/permissions.ts";
 import type { Member } from "../../server/rpc/engine/caller.ts";
 import type { FoundTask, StateCounts } from "../../storage/listing.ts";
 import { hasExpired } from "../../tasks/task.ts";
 import { SharedReads } from "../../time/shared-reads.ts";
 import { pageSizeOf } from "../page.ts";
 import { type BulkOptions, bulkHandlers } from "./bulk.ts";
+import { toQueuedReason } from "./messages.ts";
 import { keyOfSearch, OrganizationSearch, readerOf, type SearchPorts } from "./search.ts";
 import { type StatsOptions, statsHandlers } from "./stats.ts";
 import { watchTasks } from "./watch.ts";
@@ -31,7 +34,13 @@ export function organizationTaskService(
     ...statsHandlers(options),
 
     async listOrganizationTasks(req, ctx) {
-      return listTasks(req, readerOf(req, ctx), options);
+      const reader = readerOf(req, ctx);
+      const seesDeployment = seesDeployments(reader.principal, reader.organizationId);
+      const { directory } = options;
+      return listTasks(req, reader, options, (task) => {
+        const reason = directory.whyQueued?.(task.deploymentId, task);
+        return reason && toQueuedReason(reason, { seesDeployment });
+      });
     },
 
     async countTasks(req, ctx) {
@@ -44,7 +53,12 @@ export function organizationTaskService(
   };
 }
 
-async function listTasks(req: ListOrganizationTasksRequest, reader: Member, ports: SearchPorts) {
+async function listTasks(
+  req: ListOrganizationTasksRequest,
+  reader: Member,
+  ports: SearchPorts,
+  reasonOf: (task: FoundTask) => QueuedReason | undefined,
+) {
   const search = await OrganizationSearch.begin(ports, reader, {
     ...req,
     method: "ListOrganizationTasks",
@@ -60,7 +74,10 @@ async function listTasks(req: ListOrganizationTasksRequest, reader: Member, port
     }
   }
   return {
-    tasks: found.map((task) => search.messageOf(task)),
+    tasks: found.map((task) => ({
+      ...search.messageOf(task),
+      queuedReason: task.status === "queued" ? reasonOf(task) : undefined,
+    })),
     nextPageToken: search.pageToken,
   };
 }

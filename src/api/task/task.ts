@@ -5,10 +5,16 @@ import type { TaskService } from "../../../gen/tessera/v1/task_pb.js";
 import type { TaskQuestion } from "../../queue/tasks.ts";
 import { streamedBodies } from "../../server/http/streamed-bodies.ts";
 import { noteTask, originOf } from "../../server/rpc/engine/caller.ts";
-import { deploymentOf } from "../../server/rpc/target.ts";
+import { deploymentOf, locatedOf } from "../../server/rpc/target.ts";
 import { toArgumentsMessage, toFileMessage } from "./arguments.ts";
 import { listTasks } from "./list.ts";
-import { milliseconds, toAttemptMessages, toTaskMessage } from "./messages.ts";
+import {
+  milliseconds,
+  seesDetail,
+  toAttemptMessages,
+  toQueuedReason,
+  toTaskMessage,
+} from "./messages.ts";
 import { positionOf, streamTask, toWatchedMessage } from "./pieces.ts";
 import { answer } from "./result.ts";
 import { digestOfRetry, idempotencyOf, noteReplay } from "./submission.ts";
@@ -19,10 +25,20 @@ export const taskService: Partial<ServiceImpl<typeof TaskService>> = {
   ...submitHandlers,
 
   async getTask(req, ctx) {
-    const { tasks, name } = deploymentOf(ctx);
-    const task = await tasks.get(question(req, ctx));
-    const message = toTaskMessage(task, name, await tasks.place(task));
+    const located = locatedOf(ctx);
+    const asked = question(req, ctx);
+    // Nobody may wait for it where nothing serves: no change of it is told there.
+    const stored = asked.waitMs ? undefined : located.stored?.();
+    const { tasks, name } = stored ?? located.deployment();
+    const task = await tasks.get(asked);
+    const place = await tasks.place(task);
+    const message = toTaskMessage(task, name, place);
     message.attempts = toAttemptMessages(task);
+    if (task.status === "queued") {
+      const seesDeployment = seesDetail(ctx.values, located.facts.organizationId);
+      const reason = await located.whyQueued(task, place?.position);
+      message.queuedReason = toQueuedReason(reason, { seesDeployment });
+    }
     return message;
   },
 
@@ -67,7 +83,8 @@ export const taskService: Partial<ServiceImpl<typeof TaskService>> = {
   },
 
   async listTasks(req, ctx) {
-    return listTasks(deploymentOf(ctx), req);
+    const seesDeployment = seesDetail(ctx.values, locatedOf(ctx).facts.organizationId);
+    return listTasks(deploymentOf(ctx), req, { seesDeployment });
   },
 
   async *watchTask(req, ctx) {

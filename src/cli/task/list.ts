@@ -92,14 +92,14 @@ function statusOf(word: string): TaskStatus {
 }
 
 function row(task: Task, nowMs: number): string[] {
-  const { endpoint, status, createdAt, failure } = task;
+  const { endpoint, status, createdAt, failure, queuedReason } = task;
   return [
     endpoint,
     (TaskStatus[status] ?? "").toLowerCase(),
     createdAt === undefined ? "" : shortTime(Math.max(0, nowMs - timestampMs(createdAt))),
     runTime(task, nowMs),
     moment(createdAt),
-    failure?.message ?? "",
+    failure?.message ?? queuedReason?.message ?? "",
   ];
 }
 

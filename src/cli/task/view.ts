@@ -31,6 +31,7 @@ export function stateJson(state: TaskState): object {
     ...(state.queuePosition !== undefined && { queue_position: state.queuePosition }),
     ...(state.estimatedStart !== undefined && { estimated_start: state.estimatedStart }),
     ...(state.waitsFor !== undefined && { waits_for: state.waitsFor }),
+    ...(state.queuedReason !== undefined && { queued_reason: state.queuedReason }),
   };
 }
 
@@ -67,7 +68,7 @@ function stateFields(state: TaskState): string {
     ["failure", failure ? `${failure.message} (${failure.reason})` : ""],
     ["place in the queue", queuePosition === undefined ? "" : String(queuePosition)],
     ["starts about", time(state.estimatedStart)],
-    ["waits for", state.waitsFor ?? ""],
+    ["queued because", state.queuedReason?.message ?? state.waitsFor ?? ""],
     ["attempt", state.attempt > 1 ? String(state.attempt) : ""],
     ["retry of", state.retryOf ?? ""],
     ["created", time(createdAt)],

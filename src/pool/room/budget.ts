@@ -189,6 +189,16 @@ export class NodeBudget implements Disposable {
         : undefined;
   }
 
+  /** Whether GPUs are all that there is no room of. */
+  isShortOfGpus(request: Asked): boolean {
+    const { gpus } = request.need();
+    return (
+      gpus !== undefined &&
+      this.#shortage(request) === undefined &&
+      !this.#gpus.has(gpus, request.tenant)
+    );
+  }
+
   /** The worker has this room, and is held to its share of GPUs. */
   hold({ grant }: Room, worker: SharingWorker): void {
     if (grant !== undefined) {

@@ -68,6 +68,11 @@ export class DeploymentRoom implements Tenant {
     return request && this.#shortage(request);
   }
 
+  /** Whether GPUs are all that a worker waits for, of what serves or of a roll-out. */
+  get isShortOfGpus(): boolean {
+    return [...this.#waiting].some((request) => this.#budget.isShortOfGpus(request));
+  }
+
   /** True while the first worker of a roll-out waits for GPUs, which old workers may have to leave. */
   get rolloutWaitsForGpus(): boolean {
     return [...this.#waiting].some(

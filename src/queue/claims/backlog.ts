@@ -72,6 +72,11 @@ export class Backlog implements Disposable {
     return this.#waiting.has(endpoint) || this.#isPaused(endpoint);
   }
 
+  /** Whether tasks of the endpoint wait for others of their batch. */
+  gathers(endpoint: string): boolean {
+    return this.#waits.get(endpoint)?.due === false;
+  }
+
   /** A task endpoint of the serving revision. */
   find(endpoint: string): EndpointManifest | undefined {
     return this.#endpoints?.get(endpoint);

@@ -4,6 +4,7 @@ import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { FastifyReply } from "fastify";
 import {
   FailureReason,
+  QueuedCode,
   type Task,
   type TaskAccess,
   type TaskArgumentFile,
@@ -69,6 +70,10 @@ export function sendStatus(reply: FastifyReply, task: Task, words: Words): void 
     failure: failure ? failureJson(failure) : null,
     attempts: task.attempts.map(attemptJson),
     ...place(task),
+    queued_reason: task.queuedReason && {
+      code: QueuedCode[task.queuedReason.code].toLowerCase(),
+      message: task.queuedReason.message,
+    },
   };
   return sendCompressed(reply.header("content-type", JSON_TYPE), JSON.stringify(answer));
 }

@@ -93,6 +93,21 @@ const waiting = {
     type: "string",
     description: "The worker that it waits for, where none that could run it is there or starts.",
   },
+  queued_reason: {
+    type: "object",
+    description: "Why it is queued, as the node that answers knows it then; there while it is.",
+    required: ["code", "message"],
+    properties: {
+      code: openEnum([
+        ...["scheduled", "retrying", "stopped", "shutting_down", "storage_unavailable"],
+        ...["preparing", "revision_failed", "endpoint_missing", "no_matching_worker"],
+        ...["worker_starting", "worker_crashes", "gpu_taken", "no_room", "no_worker_yet"],
+        ...["worker_unresponsive", "alone", "batching", "workers_busy", "deployment_limit"],
+        ...["starts_now", "on_other_nodes", "paused"],
+      ]),
+      message: { type: "string", description: "A sentence for people, without its full stop." },
+    },
+  },
 };
 
 export const SCHEMAS: { readonly [name: string]: JsonSchema } = {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { eventText, stateText } from "../../../src/cli/task/view.ts";
+import { eventText, stateJson, stateText } from "../../../src/cli/task/view.ts";
 import type { TaskLogEvent } from "../../../src/client/index.ts";
 import { readEvent, readState } from "../../../src/client/state.ts";
 
@@ -39,6 +39,15 @@ it("a task is shown with each attempt that failed, and without what a terminal w
   expect(text).toContain("on host");
   expect(text).not.toContain("\u001b");
   expect(text).not.toContain("attempt 2");
+});
+
+it("a task that is queued is shown with the reason", () => {
+  const queued = { task_id: "a", status: "queued", created_at: AT };
+  const message = "its worker is busy; 3 tasks are before it";
+  const state = readState({ ...queued, queued_reason: { code: "workers_busy", message } });
+  expect(stateText(state)).toContain(`queued because`);
+  expect(stateText(state)).toContain(message);
+  expect(stateJson(state)).toMatchObject({ queued_reason: { code: "workers_busy", message } });
 });
 
 it("a task of a server that tells no attempts is shown as before", () => {

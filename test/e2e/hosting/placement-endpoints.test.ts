@@ -48,6 +48,10 @@ describe("a service of which some endpoints require a GPU, on a node without one
     expect(json).toMatchObject({
       status: "queued",
       waits_for: expect.stringMatching(/^a worker with the label gpu that joins: tessera worker/),
+      queued_reason: {
+        code: "no_matching_worker",
+        message: expect.stringMatching(/^no worker runs it: it waits for a worker with the label/),
+      },
     });
     expect(json).not.toHaveProperty("estimated_start");
   });

@@ -114,6 +114,10 @@ describe("the place in the queue", () => {
     expect(Date.parse(second ?? "")).toBeGreaterThan(Date.parse(first ?? ""));
     const { json } = await served.get(`/api/v1/tasks/${after.task_id}`);
     expect(json).toMatchObject({ queue_position: 1, estimated_start: expect.any(String) });
+    expect((json as { readonly queued_reason: object }).queued_reason).toEqual({
+      code: "workers_busy",
+      message: "its worker is busy; 1 task is before it",
+    });
     arrival.open("");
     const second_ = await gate.arrival();
     expect(await served.status("gated", after.task_id)).toMatchObject({ queue_position: 0 });

@@ -71,6 +71,10 @@ class TaskStatus:
     estimated_start: datetime | None = None
     waits_for: str | None = None
     """The worker that it waits for, when none that could run it is there or starts."""
+    queued_reason: str | None = None
+    """Why it is queued, while it is: a sentence for people."""
+    queued_code: str | None = None
+    """The same for programs, such as `workers_busy` or `worker_starting`."""
     attempts: tuple[Attempt, ...] = ()
     """The first and the last attempts, oldest first; empty with an older server."""
 
@@ -82,6 +86,7 @@ class TaskStatus:
     def parse(answer: Mapping[str, Any]) -> TaskStatus:
         progress = answer.get("progress")
         failure = answer.get("failure")
+        queued = answer.get("queued_reason")
         return TaskStatus(
             value=str(answer["status"]),
             task_id=str(answer["task_id"]),
@@ -96,6 +101,8 @@ class TaskStatus:
             queue_position=answer.get("queue_position"),
             estimated_start=moment(answer.get("estimated_start")),
             waits_for=answer.get("waits_for"),
+            queued_reason=queued["message"] if queued else None,
+            queued_code=queued["code"] if queued else None,
             attempts=tuple(Attempt.parse(each) for each in answer.get("attempts") or ()),
         )
 

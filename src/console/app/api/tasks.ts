@@ -68,6 +68,33 @@ const HOUR_MS = 3_600_000;
 export const errorTextOf = ({ failure }: TaskJson): string =>
   (failure?.message ?? "").slice(0, MAX_ERROR_CHARACTERS);
 
+/** How long a list shows why a task is queued before it asks again. */
+const REASON_FRESH_MS = 5_000;
+
+/** One task of a list that somebody points at, with why it is queued. */
+export const queuedTaskOf = (name: TaskName) =>
+  queryOptions({ ...taskOf(name), refetchInterval: false, staleTime: REASON_FRESH_MS });
+
+/** The newest task of a deployment that is queued and could start; null without any. */
+export const newestQueuedOf = (organization: string, deployment: string) =>
+  queryOptions({
+    queryKey: ["newest-queued", organization, deployment],
+    queryFn: async ({ signal }) => {
+      const { tasks = [] } = await organizationTasks.listOrganizationTasks(
+        {
+          organization,
+          deployments: [deployment],
+          statuses: ["TASK_STATUS_QUEUED"],
+          scheduled: false,
+          pageSize: 1,
+        },
+        { signal },
+      );
+      return tasks[0] ?? null;
+    },
+    refetchInterval: REFRESH_MS,
+  });
+
 /** How many other tasks of the endpoint failed with the same message in the last hour, of a page. */
 export const failuresLike = ({ organization, deployment, taskId }: TaskName, task: TaskJson) =>
   queryOptions({

@@ -58,6 +58,8 @@ from .endpoint import PieceForm
 from .auth import Principal
 from .auth import PrincipalKind
 from .metrics import QueryMetricsResponse
+from .task import QueuedCode
+from .task import QueuedReason
 from .task import Replay
 from .task import ResultFormat
 from .deployment import Revision
@@ -176,6 +178,8 @@ __all__ = [
     "Principal",
     "PrincipalKind",
     "QueryMetricsResponse",
+    "QueuedCode",
+    "QueuedReason",
     "Replay",
     "ResultFormat",
     "Revision",

@@ -40,6 +40,61 @@ class FailureReason(str, _enum.Enum):
     """
 
 
+class QueuedCode(str, _enum.Enum):
+    """QueuedCode is a reason why a task is queued. More may come. REST writes them in lower case
+    and without prefix: `scheduled`, `retrying`.
+    """
+
+    UNSPECIFIED = "QUEUED_CODE_UNSPECIFIED"
+    """Not used."""
+    SCHEDULED = "QUEUED_CODE_SCHEDULED"
+    """Its `run_at` is to come."""
+    RETRYING = "QUEUED_CODE_RETRYING"
+    """An attempt did not succeed, and the next begins at its `run_at`."""
+    STOPPED = "QUEUED_CODE_STOPPED"
+    """The deployment is stopped."""
+    SHUTTING_DOWN = "QUEUED_CODE_SHUTTING_DOWN"
+    """The node is shutting down."""
+    STORAGE_UNAVAILABLE = "QUEUED_CODE_STORAGE_UNAVAILABLE"
+    """The database refuses what the node writes, so that nothing is claimed."""
+    PREPARING = "QUEUED_CODE_PREPARING"
+    """What workers need is brought to the machine: a model, packages, an image."""
+    REVISION_FAILED = "QUEUED_CODE_REVISION_FAILED"
+    """No revision of the deployment could start."""
+    ENDPOINT_MISSING = "QUEUED_CODE_ENDPOINT_MISSING"
+    """The revision that serves has no such endpoint."""
+    NO_MATCHING_WORKER = "QUEUED_CODE_NO_MATCHING_WORKER"
+    """No worker runs it that the node may start: no machine has the labels or the GPUs, or workers
+    have to join and none has.
+    """
+    WORKER_STARTING = "QUEUED_CODE_WORKER_STARTING"
+    """A worker loads the service, or is about to."""
+    WORKER_CRASHES = "QUEUED_CODE_WORKER_CRASHES"
+    """Workers end as they start, or again and again."""
+    GPU_TAKEN = "QUEUED_CODE_GPU_TAKEN"
+    """A worker waits for a GPU that others have."""
+    NO_ROOM = "QUEUED_CODE_NO_ROOM"
+    """A worker waits for room on the node."""
+    NO_WORKER_YET = "QUEUED_CODE_NO_WORKER_YET"
+    """The deployment is at rest: a worker is started for the task."""
+    WORKER_UNRESPONSIVE = "QUEUED_CODE_WORKER_UNRESPONSIVE"
+    """Its workers do not answer, or say that they are not ready."""
+    ALONE = "QUEUED_CODE_ALONE"
+    """Its worker ended with it, so that it runs again with nothing beside it."""
+    BATCHING = "QUEUED_CODE_BATCHING"
+    """It waits for others to share a batch with."""
+    WORKERS_BUSY = "QUEUED_CODE_WORKERS_BUSY"
+    """All workers are busy."""
+    DEPLOYMENT_LIMIT = "QUEUED_CODE_DEPLOYMENT_LIMIT"
+    """All workers are busy, and there may be no more of them."""
+    STARTS_NOW = "QUEUED_CODE_STARTS_NOW"
+    """A worker is free, and takes it now."""
+    ON_OTHER_NODES = "QUEUED_CODE_ON_OTHER_NODES"
+    """Its workers are on other nodes."""
+    PAUSED = "QUEUED_CODE_PAUSED"
+    """Its endpoint is paused; see PauseEndpoint."""
+
+
 class Replay(str, _enum.Enum):
     """Replay says which earlier task a repeated idempotency key returns."""
 
@@ -83,6 +138,20 @@ class TaskStatus(str, _enum.Enum):
     """The function threw, ran out of time, or could not be run. Final."""
     CANCELLED = "TASK_STATUS_CANCELLED"
     """Cancelled before it started, or aborted while it ran. Final."""
+
+
+@_dc.dataclass(kw_only=True)
+class QueuedReason:
+    """QueuedReason says why a task is queued."""
+
+    code: QueuedCode = QueuedCode.UNSPECIFIED
+    """For programs."""
+    message: str = ""
+    """A sentence for people, without its full stop, such as `its worker is busy; 3 tasks are
+    before it`. Callers who may see the deployment (its members, and tokens with developer
+    operations) are told more: how a worker ended, with its last line; who has the GPU; which
+    limit is reached.
+    """
 
 
 @_dc.dataclass(kw_only=True)
@@ -208,6 +277,8 @@ class Task:
     the node that answers, and that node may start none: the labels that it needs, and how it
     joins. Another node may have one. In the answers that have a `queue_position`; empty
     otherwise.
+
+    `queued_reason` says more.
     """
     arguments_preview: str = ""
     """How its arguments begin: the first 200 characters of their JSON, as they came. Answers of
@@ -215,6 +286,11 @@ class Task:
     """
     schedule: str = ""
     """The schedule of the deployment that submitted it; empty: none did."""
+    queued_reason: QueuedReason | None = None
+    """Why it is queued, as the node that answers knows it then; absent in any other state. Answers
+    of GetTask have it, and those of ListTasks and ListOrganizationTasks by what their node
+    knows without asking.
+    """
 
 
 @_dc.dataclass(kw_only=True)

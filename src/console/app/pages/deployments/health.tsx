@@ -5,11 +5,14 @@ import type { QueryMetricsResponseJson } from "../../../../../gen/tessera/v1/met
 import { metricsOf } from "../../api/metrics.ts";
 import { useOrganization } from "../../api/session.ts";
 import { durationMs, statsIn, taskStatsOf } from "../../api/task-stats.ts";
+import { newestQueuedOf } from "../../api/tasks.ts";
 import { duration } from "../../ui/duration.ts";
 import { highest, numbersOf, totalOf } from "../../ui/line.ts";
+import { Notice } from "../../ui/notice.tsx";
 import { Numbers } from "../../ui/numbers.tsx";
 import { count, percent, seconds } from "../../ui/quantity.ts";
 import { RANGES } from "../../ui/time-range.ts";
+import { whyQueued } from "../tasks/state.tsx";
 
 const METRICS = ["METRIC_CALLS", "METRIC_CALL_ERRORS", "METRIC_CALL_SECONDS"] as const;
 
@@ -28,45 +31,70 @@ export function Health({ name }: { readonly name: string }) {
   const { calls, errors, p95 } = summaryOf(measured);
   const part = calls > 0 ? errors / calls : 0;
   return (
-    <Numbers
-      label="The last hour"
-      numbers={[
-        { name: "Calls (1 h)", value: measured ? count(calls) : "–" },
-        {
-          name: "Errors (1 h)",
-          value: measured ? count(errors) : "–",
-          isBad: errors > 0,
-          ...(errors > 0 && { note: `${percent(part)} of calls` }),
-        },
-        { name: "Peak p95 (1 h)", value: calls > 0 ? p95 : "none" },
-        {
-          name: "Queued",
-          value: stats ? count(queued) : "–",
-          note:
-            oldestQueuedAge === undefined
-              ? `${running} running`
-              : `the oldest for ${duration(durationMs(oldestQueuedAge))}`,
-        },
-        {
-          name: "Failed tasks (1 h)",
-          isBad: failed > 0,
-          value:
-            failed > 0 ? (
-              <Link
-                to="/o/$organization/deployments/$deployment/tasks"
-                params={{ organization, deployment: name }}
-                search={{ status: "failure", since: "1h" }}
-              >
-                {count(failed)}
-              </Link>
-            ) : stats ? (
-              "0"
-            ) : (
-              "–"
-            ),
-        },
-      ]}
-    />
+    <>
+      <Numbers
+        label="The last hour"
+        numbers={[
+          { name: "Calls (1 h)", value: measured ? count(calls) : "–" },
+          {
+            name: "Errors (1 h)",
+            value: measured ? count(errors) : "–",
+            isBad: errors > 0,
+            ...(errors > 0 && { note: `${percent(part)} of calls` }),
+          },
+          { name: "Peak p95 (1 h)", value: calls > 0 ? p95 : "none" },
+          {
+            name: "Queued",
+            value: stats ? count(queued) : "–",
+            note:
+              oldestQueuedAge === undefined
+                ? `${running} running`
+                : `the oldest for ${duration(durationMs(oldestQueuedAge))}`,
+          },
+          {
+            name: "Failed tasks (1 h)",
+            isBad: failed > 0,
+            value:
+              failed > 0 ? (
+                <Link
+                  to="/o/$organization/deployments/$deployment/tasks"
+                  params={{ organization, deployment: name }}
+                  search={{ status: "failure", since: "1h" }}
+                >
+                  {count(failed)}
+                </Link>
+              ) : stats ? (
+                "0"
+              ) : (
+                "–"
+              ),
+          },
+        ]}
+      />
+      {queued > 0 && <WhyQueued name={name} />}
+    </>
+  );
+}
+
+/** Why the newest task waits that could start. */
+function WhyQueued({ name }: { readonly name: string }) {
+  const organization = useOrganization();
+  const { data: task } = useQuery(newestQueuedOf(organization, name));
+  const isMoving = task?.queuedReason?.code === "QUEUED_CODE_STARTS_NOW";
+  const why = task && !isMoving ? whyQueued(task) : "";
+  return (
+    why !== "" && (
+      <Notice>
+        Tasks are queued. The{" "}
+        <Link
+          to="/o/$organization/deployments/$deployment/tasks/$task"
+          params={{ organization, deployment: name, task: task?.taskId ?? "" }}
+        >
+          newest of {task?.endpoint}
+        </Link>
+        : {why}
+      </Notice>
+    )
   );
 }
 

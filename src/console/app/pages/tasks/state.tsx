@@ -30,6 +30,14 @@ const REASONS: Partial<Record<FailureReasonJson, string>> = {
 export const reasonOf = (reason: FailureReasonJson | undefined): string =>
   REASONS[reason ?? "FAILURE_REASON_UNSPECIFIED"] ?? "failed";
 
+/** Why a task is queued, as a sentence; empty where its time to come says it, or nobody does. */
+export function whyQueued({ queuedReason }: TaskJson): string {
+  const { code, message = "" } = queuedReason ?? {};
+  return code === "QUEUED_CODE_SCHEDULED" || code === "QUEUED_CODE_RETRYING" || message === ""
+    ? ""
+    : `${message[0]?.toUpperCase()}${message.slice(1)}.`;
+}
+
 /** What a queued task is whose time to start is to come. */
 export const SCHEDULED = "scheduled";
 

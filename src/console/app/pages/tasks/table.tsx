@@ -1,14 +1,16 @@
 /** A table of tasks, of which only the rows in view are in the document. */
+import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useWindowVirtualizer } from "@tanstack/react-virtual";
 import { memo, useEffect, useLayoutEffect, useRef, useState } from "react";
 import type { TaskJson } from "../../../../../gen/tessera/v1/task_pb.js";
 import { useOrganization } from "../../api/session.ts";
+import { queuedTaskOf, type TaskName } from "../../api/tasks.ts";
 import { between } from "../../ui/duration.ts";
 import { Time } from "../../ui/time.tsx";
 import { useIsNarrow } from "../../ui/use-is-narrow.ts";
 import type { TaskSelection } from "./selection.ts";
-import { isScheduled, ListedStatus, reasonOf } from "./state.tsx";
+import { isScheduled, ListedStatus, reasonOf, whyQueued } from "./state.tsx";
 
 /** The heights of a row, as the style sheet has them: one line, and a block on a narrow screen. */
 const ROW_PX = 41;
@@ -123,8 +125,15 @@ const TaskRow = memo(function TaskRow({ task, row, ofSeveral, selection }: TaskR
   const { attempt = 0 } = task;
   const deployment = task.deployment?.split("/")[1] ?? "";
   const isSelected = selection.has(taskId);
+  const pointed = usePointed();
   return (
-    <tr aria-rowindex={row} data-row tabIndex={-1} data-selected={isSelected || undefined}>
+    <tr
+      aria-rowindex={row}
+      data-row
+      tabIndex={-1}
+      data-selected={isSelected || undefined}
+      {...(task.status === "TASK_STATUS_QUEUED" && pointed.listeners)}
+    >
       <td className="task-check">
         <input
           type="checkbox"
@@ -153,6 +162,9 @@ const TaskRow = memo(function TaskRow({ task, row, ofSeveral, selection }: TaskR
       </td>
       <td className="task-arguments">
         <Outcome task={task} />
+        {pointed.isPointed && task.status === "TASK_STATUS_QUEUED" && (
+          <WhyQueued name={{ organization, deployment, taskId }} />
+        )}
         <code title={argumentsPreview}>{argumentsPreview === "{}" ? "" : argumentsPreview}</code>
       </td>
       <td className="task-time">
@@ -164,6 +176,39 @@ const TaskRow = memo(function TaskRow({ task, row, ofSeveral, selection }: TaskR
     </tr>
   );
 });
+
+/** How long a row is pointed at before it is asked about: a pointer that passes asks nothing. */
+const POINTED_AFTER_MS = 150;
+
+/** Whether a row is pointed at, or has the focus. */
+function usePointed() {
+  const [isPointed, setPointed] = useState(false);
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const leave = (): void => {
+    clearTimeout(timer.current);
+    setPointed(false);
+  };
+  const enter = (): void => {
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => setPointed(true), POINTED_AFTER_MS);
+  };
+  useEffect(() => () => clearTimeout(timer.current), []);
+  const listeners = { onPointerEnter: enter, onPointerLeave: leave, onFocus: enter, onBlur: leave };
+  return { isPointed, listeners };
+}
+
+/** Why a task is queued, asked for one that somebody points at. */
+function WhyQueued({ name }: { readonly name: TaskName }) {
+  const { data } = useQuery(queuedTaskOf(name));
+  const why = data ? whyQueued(data) : "";
+  return (
+    why !== "" && (
+      <span className="task-outcome" role="status" title={why}>
+        {why}
+      </span>
+    )
+  );
+}
 
 /** What comes before the arguments of a task: its error, or how far it is where it has not ended. */
 function Outcome({ task }: { readonly task: TaskJson }) {

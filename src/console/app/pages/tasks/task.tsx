@@ -25,7 +25,7 @@ import { lastList } from "./last-list.ts";
 import { Progress } from "./progress.tsx";
 import { Raw } from "./raw.tsx";
 import { AlikeFailures, OfSchedule, Retries, Told } from "./related.tsx";
-import { ListedStatus, reasonOf } from "./state.tsx";
+import { ListedStatus, reasonOf, whyQueued } from "./state.tsx";
 import type { TaskPieces } from "./task-pieces.ts";
 import { useTaskEvents } from "./use-task-events.ts";
 import { Waterfall } from "./waterfall.tsx";
@@ -72,6 +72,9 @@ function TaskView({ name }: { readonly name: TaskName }) {
     >
       {task.status === "TASK_STATUS_RUNNING" && (
         <Progress progress={events.progress ?? task.progress} />
+      )}
+      {attempt !== undefined && whyQueued(task) !== "" && (
+        <Notice>Its next attempt is queued. {whyQueued(task)}</Notice>
       )}
       {task.failure !== undefined && attempt?.failure === undefined && (
         <Notice kind="error">
@@ -153,7 +156,8 @@ function About({ task, name }: { readonly task: TaskJson; readonly name: TaskNam
 
 /** In the place of an attempt before the first: what the task waits for. */
 function Waiting({ task }: { readonly task: TaskJson }) {
-  const { runAt, queuePosition, estimatedStart, waitsFor } = task;
+  const { runAt, estimatedStart } = task;
+  const why = whyQueued(task);
   return (
     <section className="attempt" aria-labelledby="waiting">
       <h2 id="waiting">{hasEnded(task) ? "It never started" : "It has not started yet"}</h2>
@@ -162,20 +166,12 @@ function Waiting({ task }: { readonly task: TaskJson }) {
           It is scheduled, and starts <Time at={runAt} />.
         </p>
       )}
-      {queuePosition !== undefined && (
-        <p>
-          {queuePosition === 0
-            ? "It is the next to start"
-            : `${queuePosition < 1_000 ? counted(queuePosition, "task") : "1,000 tasks or more"} before it`}
-          {estimatedStart !== undefined && (
-            <>
-              , expected <Time at={estimatedStart} />
-            </>
-          )}
-          .
+      {why !== "" && <p>{why}</p>}
+      {estimatedStart !== undefined && (
+        <p className="secondary">
+          Expected to start <Time at={estimatedStart} />.
         </p>
       )}
-      {waitsFor && <p>{waitsFor}</p>}
     </section>
   );
 }

@@ -128,12 +128,15 @@ it("tells other nodes what has become of the tasks of what sleeps, and wakes for
   expect(woken).toEqual(["rescued"]);
 });
 
+/** Of what sleeps, or is woken by the question. */
+const AT_REST = ["NO_WORKER_YET", "WORKER_STARTING"];
+
 it.each([
-  ["they have ready workers", 2, "ON_OTHER_NODES"],
-  ["they have none", 0, "NO_WORKER_YET"],
+  ["they have ready workers", 2, ["ON_OTHER_NODES"]],
+  ["they have none", 0, AT_REST],
 ])(
   "tells why a task is queued of what does not serve here, by other nodes where %s",
-  async (_, ready, code) => {
+  async (_, ready, codes) => {
     using folder = new TestFolder();
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     const task = { taskId: createIdSource()(), endpoint: "work", status: "queued", runAtMs: 0 };
@@ -161,9 +164,9 @@ it.each([
     await expect(stored?.tasks.get({ taskId: createIdSource()() })).rejects.toThrow(
       "does not exist",
     );
-    await expect(Promise.resolve(located.whyQueued(read))).resolves.toMatchObject({ code });
+    expect(codes).toContain((await located.whyQueued(read)).code);
     // Of lists, by what this node knows.
-    expect(hosting.whyQueued("busy", read)?.code).toBe("NO_WORKER_YET");
+    expect(AT_REST).toContain(hosting.whyQueued("busy", read)?.code);
     expect(hosting.whyQueued("unknown", read)).toBeUndefined();
   },
 );

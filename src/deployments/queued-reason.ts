@@ -296,10 +296,10 @@ function unresponsive({ ready }: EndpointWorkers): string {
 }
 
 function atLimit({ workers: { ready, wanted }, limit = Infinity, position }: Situation): Said {
-  const have = limit === 1 ? "the one worker" : `all ${limit} workers`;
+  const who = ready === 1 ? "its one worker is" : `all its ${ready} workers are`;
   return (
     Math.min(ready, wanted) >= limit &&
-    `${have} that it may have ${limit === 1 ? "is" : "are"} busy${before(position)}`
+    `${who} busy, and its deployment may have no more${before(position)}`
   );
 }
 

@@ -460,11 +460,11 @@ describe("why a task is queued behind a worker", () => {
     await expect.poll(async () => (await hosted.tasks.get({ taskId })).status).toBe("running");
     expect(await told(why, ANYBODY)).toEqual([
       "DEPLOYMENT_LIMIT",
-      "the one worker that it may have is busy",
+      "its one worker is busy, and its deployment may have no more",
     ]);
     expect(await told(why, ANYBODY, { position: 12 })).toEqual([
       "DEPLOYMENT_LIMIT",
-      "the one worker that it may have is busy; 12 tasks are before it",
+      "its one worker is busy, and its deployment may have no more; 12 tasks are before it",
     ]);
     hosted.scale = { min: 1, max: 3 };
     expect(await told(why, ANYBODY, { position: 0 })).toEqual([

@@ -85,14 +85,14 @@ function WhyQueued({ name }: { readonly name: string }) {
   return (
     why !== "" && (
       <Notice>
-        Tasks are queued. The{" "}
+        Tasks are queued. Why the{" "}
         <Link
           to="/o/$organization/deployments/$deployment/tasks/$task"
           params={{ organization, deployment: name, task: task?.taskId ?? "" }}
         >
           newest of {task?.endpoint}
-        </Link>
-        : {why}
+        </Link>{" "}
+        waits: {why}
       </Notice>
     )
   );

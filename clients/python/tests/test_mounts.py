@@ -125,7 +125,7 @@ def test_a_class_below_has_the_servers_of_its_base() -> None:
     [
         (lambda: mount("ui", app), "not at 'ui'"),
         (lambda: mount("/ui/", app), "not at '/ui/'"),
-        (lambda: mount("/a b", app), "not at '/a b'"),
+        (lambda: mount("/a#b", app), "not at '/a#b'"),
         (lambda: mount("/" + "x" * 300, app), "a server is mounted at"),
         (lambda: mount("/ui"), "has no application"),
         (lambda: mount("/", app, timeout="2d"), "timeout must be"),

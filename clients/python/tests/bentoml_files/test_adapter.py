@@ -568,31 +568,41 @@ def test_runs_what_is_left_for_after_the_answer(host: Host, tmp_path: Path) -> N
     assert done.is_set()
 
 
-def test_refuses_features_with_a_reason_each() -> None:
-    class Middleware:
+def test_a_batchable_method_behind_middlewares_makes_its_batches_itself(
+    host: Host, tmp_path: Path
+) -> None:
+    sizes: list[int] = []
+
+    class Nothing:
         """Of ASGI."""
 
-    @bentoml.service
-    class Part:
-        @bentoml.api
-        def call(self) -> str:
-            return ""
+        def __init__(self, app: Any) -> None:
+            self.app = app
+
+        async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+            await self.app(scope, receive, send)
 
     @bentoml.service
-    class Whole:
-        part = bentoml.depends(Part)
+    class Middled:
+        @bentoml.api(batchable=True)
+        async def lengths(self, texts: list[str]) -> list[int]:
+            sizes.append(len(texts))
+            return [len(text) for text in texts]
 
-        @bentoml.api
-        def call(self) -> str:
-            return ""
+    Middled.add_asgi_middleware(Nothing)
+    hosted = host(Middled)
+    assert "batch" not in manifest_of(hosted, "lengths")
 
-    for each in (Part, Whole):
-        each.add_asgi_middleware(Middleware)
-    with pytest.raises(ServiceError) as caught:
-        adapt(Whole)
-    first, second = str(caught.value).splitlines()
-    assert first.startswith("UNSUPPORTED_FEATURE: Whole: it has ASGI middlewares and methods")
-    assert second.startswith("Part: it has ASGI middlewares and methods")
+    async def together() -> list[bytes]:
+        calls = [
+            incoming(hosted.service, Case("lengths", json={"texts": ["a" * n]}), tmp_path)
+            for n in range(6)
+        ]
+        return await asyncio.gather(*(execute(hosted.service, each) for each in calls))
+
+    assert hosted.run(together()) == [f"[{n}]".encode() for n in range(6)]
+    assert sum(sizes) == 6
+    assert max(sizes) > 1
 
 
 @pytest.mark.skipif(bentoml.__version__.startswith("1.3."), reason="it has no commands yet")
@@ -654,8 +664,9 @@ def test_a_command_answers_everything_in_one_worker() -> None:
         def call(self) -> str:
             return ""
 
-    with pytest.raises(ServiceError, match="others depend on it, and it is a command"):
-        adapt(Whole)
+    whole = adapt(Whole).manifest
+    assert "mounts" not in whole
+    assert (whole["workers"], whole["processes"]) == (1, 64)
 
 
 def test_keeps_the_paths_of_methods() -> None:

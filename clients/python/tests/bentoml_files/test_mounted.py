@@ -66,6 +66,23 @@ BEHIND: list[tuple[str, str, dict[str, Any]]] = [
     ("GET", "/x", {"params": {"refuse": "1"}}),
 ]
 
+MIDDLED: list[tuple[str, Any, dict[str, str]]] = [
+    ("/double", {"number": 4}, {}),
+    ("/double", {"number": 4}, {"x-name": ""}),
+    ("/double", {"number": 4}, {"x-name": "Ada"}),
+    ("/named", {}, {"x-name": "Ada"}),
+    ("/named", {}, {"x-name": "Ada", "x-change": "status"}),
+    ("/letters", {"text": "banana"}, {"x-name": "Ada"}),
+    ("/letters", {"text": "banana"}, {"x-name": "Ada", "x-change": "body"}),
+    ("/named", {}, {"x-name": "Adam", "x-change": "body"}),
+    ("/file", {}, {"x-name": "Ada"}),
+    ("/file", {}, {"x-name": "Ada", "x-change": "body"}),
+    ("/file", {}, {}),
+    ("/tokens", {"count": 5}, {"x-name": "Ada"}),
+    ("/tokens", {"count": 5}, {"x-name": "Ada", "x-change": "body"}),
+    ("/lengths", {"texts": ["a", "bc"]}, {"x-name": "Ada"}),
+]
+
 Both = tuple[httpx.Client, httpx.Client]
 
 
@@ -77,6 +94,11 @@ def mounted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
 @pytest.fixture(scope="module")
 def rooted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     yield from both("rooted.py:Rooted", tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def middled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
+    yield from both("middled.py:Middled", tmp_path_factory)
 
 
 def both(target: str, folders: pytest.TempPathFactory) -> Iterator[Both]:
@@ -150,6 +172,62 @@ def test_commands_answer_the_same_behind_middlewares_and_applications(
         with serve("commanded_behind.py:Commanded", folder) as client:
             answers.append([shown(client, *each) for each in BEHIND])
     assert answers[0] == answers[1]
+
+
+@pytest.mark.skipif(bentoml.__version__.startswith("1.3."), reason="it has no commands yet")
+def test_commands_that_others_depend_on_answer_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = []
+    for number, serve in enumerate((bentoml_serve, tessera_serve)):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = str(free.getsockname()[1])
+            monkeypatch.setenv("COMMANDED_PORT", port)
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        with serve("commanded_dependency.py:Asking", folder) as client:
+            asked = ({"path": "/x?q=1"}, {"path": "/missing"})
+            answers.append([client.post("/ask", json=each).text for each in asked])
+            if serve is tessera_serve:
+                # BentoML 1.4.40 gives clients that cannot be asked for a path.
+                by_client = client.post("/ask_by_client", json={"path": "/x"}).text
+                in_thread = client.post("/ask_in_thread", json={"path": "/x"}).text
+    assert answers[0] == answers[1] == ["200 1 GET /x?q=1 b''", "404 1 GET /missing b''"]
+    assert by_client == f"200 http://127.0.0.1:{port} GET /x b''"
+    assert in_thread == "200 POST /x b'a body'"
+
+
+@pytest.mark.parametrize(("path", "arguments", "headers"), MIDDLED)
+def test_methods_answer_the_same_behind_middlewares(
+    middled: Both, path: str, arguments: Any, headers: dict[str, str]
+) -> None:
+    ours, theirs = (client.post(path, json=arguments, headers=headers) for client in middled)
+    assert _seen(ours) == _seen(theirs)
+
+
+def test_middlewares_are_around_what_fails_streams_and_waits(middled: Both) -> None:
+    ours, _ = middled
+    name = {"x-name": "Ada"}
+    assert ours.post("/fails", json={}, headers=name).status_code == 409
+    broken = {**name, "x-change": "raise"}
+    assert ours.post("/double", json={"number": 1}, headers=broken).status_code == 500
+    refused = ours.post("/tokens", json={"count": 1})
+    assert (refused.status_code, "who" in refused.json()["message"]) == (401, True)
+    call = {"endpoint": "double", "arguments": {"number": 3}}
+    path = "/tessera.v1.EndpointService/CallEndpoint"
+    assert ours.post(path, json=call).json()["code"] == "unauthenticated"
+    assert ours.post(path, json=call, headers=name).json() == {"value": 6}
+    for headers, status, text in ((name, 200, "a"), ({}, 401, "who")):
+        submitted = ours.post("/later/submit", json={"text": "a"}, headers=headers).json()
+        asked = {"task_id": submitted["task_id"], "wait": "30"}
+        result = ours.get("/later/get", params=asked)
+        assert (result.status_code, text in result.text) == (status, True)
+
+
+def _seen(response: httpx.Response) -> Any:
+    named = ("x-changed", "x-own", "x-path", "x-refused")
+    headers = {name: response.headers.get(name) for name in named}
+    return response.status_code, headers, response.content
 
 
 def compare(clients: Both, method: str, path: str, options: dict[str, Any]) -> None:

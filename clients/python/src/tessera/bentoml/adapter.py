@@ -14,7 +14,14 @@ from typing import Any
 
 from pydantic.errors import PydanticUserError
 
-from ..sdk.executable import Executable, HostedService, Json, MountedServer, ServiceError
+from ..sdk.executable import (
+    Executable,
+    HostedService,
+    Json,
+    MountedServer,
+    Program,
+    ServiceError,
+)
 from . import internals
 from .dependencies import Dependency
 from .endpoint import BentoEndpoint
@@ -26,7 +33,8 @@ from .manifest import (
     threads_of,
     timeout_of,
 )
-from .mounts import mounts_of
+from .middlewares import MethodBehind, Middlewares
+from .mounts import mounts_of, program_of
 from .turns import Turns
 from .unsupported import refuse_unsupported, refuse_version
 
@@ -47,7 +55,13 @@ class BentoService:
         self._service = service
         config = internals.configured(service)
         self._turns = Turns(threads_of(config))
-        self._methods = [self._method(name, config) for name in service.apis]
+        middlewares = Middlewares(service) if service.middlewares else None
+        methods = [self._method(name, config) for name in service.apis]
+        self._methods: Sequence[BentoEndpoint | MethodBehind] = (
+            methods
+            if middlewares is None
+            else [MethodBehind(each, middlewares) for each in methods]
+        )
         self.endpoints: Mapping[str, Executable] = {
             str(each.manifest["name"]): each for each in self._methods
         }
@@ -68,7 +82,10 @@ class BentoService:
         )
         self._started: list[tuple[Any, Any]] = []
         """Services and their instances, in the order of their start."""
-        self._dependencies: dict[str, Dependency] = {}
+        self._dependencies: dict[str, Any] = {}
+        self.programs: list[tuple[str, Program]] = []
+        self._clients: list[Any] = []
+        """Of the commands that it depends on."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._background: set[asyncio.Task[None]] = set()
 
@@ -109,6 +126,8 @@ class BentoService:
         for service, instance in reversed(self._started):
             await _run_hooks(service, instance, "shutdown")
         self._started.clear()
+        for client in self._clients:
+            await client.close()
         await internals.close_dependencies()
         internals.announce(self._service, None)
 
@@ -123,10 +142,18 @@ class BentoService:
             await _run_hooks(service, instances[service.name], "startup")
         return instances[service.name]
 
-    async def _depended(self, service: Any, instances: dict[str, Any]) -> Dependency:
+    async def _depended(self, service: Any, instances: dict[str, Any]) -> Any:
         """The service for those who depend on it: one for all of them, so that they meet."""
         if service.name not in self._dependencies:
             instance = await self._start(service, instances)
+            if internals.has_command(service):
+                program = program_of(service, instance)
+                self.programs.append((service.name, program))
+                if not service.apis:
+                    client = internals.client_of(service, f"http://127.0.0.1:{program.port}")
+                    self._clients.append(client)
+                    self._dependencies[service.name] = client
+                    return client
             turns = Turns(threads_of(internals.configured(service)))
             loop = asyncio.get_running_loop()
             self._dependencies[service.name] = Dependency(

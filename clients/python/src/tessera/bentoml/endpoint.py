@@ -58,7 +58,7 @@ class BentoEndpoint:
         self._attribute = attribute
         self._turns = turns
         self._later = later
-        self._route = internals.route_of(service, method)
+        self.route = internals.route_of(service, method)
         self._is_task: bool = method.is_task
         self._name: str = method.name
         self._context_name: str | None = method.ctx_param
@@ -73,7 +73,7 @@ class BentoEndpoint:
             shape,
             config,
             asynchronous=self.asynchronous,
-            route=self._route,
+            route=self.route,
         )
         self._call: Any = None
         self.execute: Callable[[IncomingCall], Any] = self._kind_of_execution()
@@ -204,7 +204,7 @@ class BentoEndpoint:
 
     def _scope(self, call: IncomingCall) -> Any:
         task_id = call.task_id if self._is_task else None
-        return call_scope(self._service, CallRequest(call, self._route, task_id))
+        return call_scope(self._service, CallRequest(call, self.route, task_id))
 
 
 @contextmanager

@@ -21,6 +21,7 @@ tests run on the first and the last, and by hand on those between.
 | ``Dependency``: ``on url deployment _resolved``; ``cleanup`` | ``bentoml.depends`` | all |
 | ``set_current_service``, ``server_context`` | what running code asks | all |
 | ``AutoContainer`` | batches | all |
+| ``RemoteProxy`` of ``client.proxy`` | a command that others depend on | all |
 | ``ResultStatus``; its members' names changed | tasks of dependencies | all |
 """
 
@@ -108,12 +109,9 @@ def tell_response(said: Any, call: IncomingCall) -> None:
         call.response.headers.append(("content-type", content_type))
 
 
-def unsupported_parts(service: Any, *, is_main: bool) -> list[str]:
+def unsupported_parts(service: Any) -> list[str]:
     """What of the service cannot be hosted, one word for each."""
     parts = {
-        # They would see the requests to methods, too.
-        "middleware": service.middlewares and service.apis,
-        "command": not is_main and has_command(service),
         "command behind": has_command(service)
         and (service.middlewares or any(path == "/" for path, _ in mounted(service)))
         and not _proxy_leaves_start(),
@@ -139,8 +137,14 @@ def middleware(service: Any) -> list[Any]:
     from _bentoml_impl.server.app import ContextMiddleware
     from starlette.middleware import Middleware
 
-    own = [Middleware(each, **options) for each, options in service.middlewares]
-    return [*own, Middleware(ContextMiddleware, context=service.context)]
+    return [*own_middleware(service), Middleware(ContextMiddleware, context=service.context)]
+
+
+def own_middleware(service: Any) -> list[Any]:
+    """The service's own middlewares, the outermost first."""
+    from starlette.middleware import Middleware
+
+    return [Middleware(each, **options) for each, options in service.middlewares]
 
 
 async def enter_lifespan(app: Any, stack: contextlib.AsyncExitStack) -> None:
@@ -165,12 +169,16 @@ def has_command(service: Any) -> bool:
     return ask is not None and bool(ask())
 
 
-def command_of(service: Any) -> tuple[list[str], int, str]:
-    """The command of a service that was set up, its port, and its path for health."""
+def command_of(service: Any, instance: Any = None) -> tuple[list[str], int, str]:
+    """The command of a service that was set up, its port, and its path for health.
+
+    ``instance`` is that of the service; None: the one that was announced.
+    """
     from bentoml import get_current_service  # pyright: ignore[reportAttributeAccessIssue]
     from bentoml._internal.utils import expand_envs
 
-    make = getattr(get_current_service(), "__command__", None)
+    owner = get_current_service() if instance is None else instance
+    make = getattr(owner, "__command__", None)
     command = service.cmd if make is None else make()
     port = service.config.get("http", {}).get("proxy_port", 8000)
     health = service.config.get("endpoints", {}).get("livez", "/health")
@@ -292,6 +300,16 @@ def local_dependencies(service: Any) -> list[Any]:
 def resolve(dependency: Any, instance: object) -> None:
     """From now on, the dependency is this instance."""
     dependency._resolved = instance
+
+
+def client_of(service: Any, url: str) -> Any:
+    """What BentoML gives for a dependency that is a server of its own, at this address.
+
+    Of the two that newer versions have, the one whose clients can be asked for any path.
+    """
+    from _bentoml_impl.client.proxy import RemoteProxy
+
+    return RemoteProxy(url, service=service, media_type="application/json").as_service()
 
 
 async def close_dependencies() -> None:

@@ -80,7 +80,7 @@ def service_manifest(
     }
     if mounts:
         manifest["mounts"] = [dict(each) for each in mounts]
-    if internals.has_command(service):
+    if any(internals.has_command(each) for each in service.all_services().values()):
         # Each would start the command, at the same port.
         manifest["workers"] = 1
         manifest["processes"] = PROGRAM_PROCESSES

@@ -60,7 +60,7 @@ class BentoCommand(MountedServer):
     @property
     def program(self) -> Program:
         """The program, as the instance says."""
-        return _program_of(self._service)
+        return program_of(self._service)
 
 
 class BentoCommandBehind(BentoMount):
@@ -69,7 +69,7 @@ class BentoCommandBehind(BentoMount):
     @property
     def program(self) -> Program:
         """The program, as the instance says."""
-        return _program_of(self._service)
+        return program_of(self._service)
 
     @property
     def is_program(self) -> bool:
@@ -85,8 +85,9 @@ class BentoCommandBehind(BentoMount):
         return super().application()
 
 
-def _program_of(service: Any) -> Program:
-    command, port, health = internals.command_of(service)
+def program_of(service: Any, instance: Any = None) -> Program:
+    """The command of a service, as its instance says; None: the one that was announced."""
+    command, port, health = internals.command_of(service, instance)
     return Program(tuple(command), port, health)
 
 

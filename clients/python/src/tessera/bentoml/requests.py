@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -17,6 +18,9 @@ from . import internals
 FOLDER_NAME = "files"
 """Within the folder of a call, beside what the host keeps there."""
 
+
+passed_state: ContextVar[dict[str, Any] | None] = ContextVar("passed_state", default=None)
+"""What middlewares have left in the state of the request."""
 
 _HEADERS = [("content-type", "application/json")]
 _PORTS = {"http": 80, "https": 443}
@@ -65,7 +69,7 @@ class _CallState(State):  # type: ignore[misc]
     """Makes the temporary folder when somebody asks for it: most calls need none."""
 
     def __init__(self, call: IncomingCall) -> None:
-        super().__init__({"call": call, "open": True})
+        super().__init__({**(passed_state.get() or {}), "call": call, "open": True})
 
     def __getattr__(self, key: Any) -> Any:
         if key == "temp_dir" and self._state["open"]:

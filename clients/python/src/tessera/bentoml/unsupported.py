@@ -8,10 +8,6 @@ from ..sdk.executable import ServiceError
 from . import internals
 
 _WHY = {
-    "middleware": "it has ASGI middlewares and methods; no HTTP request reaches a method: "
-    "put them before the node, or around an application that is mounted",
-    "command": "others depend on it, and it is a command (cmd, __command__), not methods: "
-    "deploy it by itself, and depend on its address",
     "command behind": "it is a command (cmd, __command__) with ASGI middlewares or an application "
     "at / before it, which this version of BentoML starts itself: install a newer one, or mount "
     "the application below a path",
@@ -29,7 +25,7 @@ def refuse_unsupported(service: Any) -> None:
     lines = [
         f"{each.name}: {_WHY[part]}"
         for each in service.all_services().values()
-        for part in internals.unsupported_parts(each, is_main=each.name == service.name)
+        for part in internals.unsupported_parts(each)
     ]
     lines += [
         f"{service.name}.{method.name}: {_WHY['multipart result']}"

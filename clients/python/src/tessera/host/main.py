@@ -169,6 +169,7 @@ async def _serve(channel: Channel, outputs: Outputs, load: dict[str, Any], servi
                 Path(load["scratchFolder"]),
                 folder=Path(load["servicePath"]).parent,
                 on_ended=lambda reason: _refuse(channel, reason),
+                programs=service.programs,
             )
 
             def say(said: str) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..sdk.executable import MountedServer, ServiceError
+from ..sdk.executable import MountedServer, Program, ServiceError
 from .joining import joining
 from .lingering import lingering
 from .programs import RunningProgram
@@ -38,7 +38,7 @@ RESTART_FRAME = b"\x88\x02\x03\xf4"
 
 
 class Mounts:
-    """The servers of one service, by their index in its manifest.
+    """The servers of one service, by their index in its manifest, and programs that it calls.
 
     ``on_ended`` is called with why, when a program has ended, which ends the worker.
     """
@@ -50,6 +50,7 @@ class Mounts:
         *,
         folder: Path,
         on_ended: Callable[[str], None],
+        programs: Sequence[tuple[str, Program]] = (),
     ) -> None:
         def serve(mounted: MountedServer, socket_path: Path) -> _Server | _ProgramServer:
             if mounted.program is None:
@@ -63,6 +64,10 @@ class Mounts:
         self._servers = [
             serve(each, scratch / f"mount-{index}") for index, each in enumerate(mounts)
         ]
+        self._programs = [
+            RunningProgram(program, name, folder=folder, on_ended=on_ended)
+            for name, program in programs
+        ]
         self._connecting: set[asyncio.Task[None]] = set()
 
     async def start(self, say: Callable[[str], None]) -> None:
@@ -70,13 +75,15 @@ class Mounts:
 
         ``say`` is called with what is not. Raises ``ServiceError`` for what does not start.
         """
+        for program in self._programs:
+            await program.start(say)
         for server in self._servers:
             await server.start(say)
 
     @property
     def health(self) -> Callable[[], Awaitable[str]] | None:
         """What keeps programs from taking requests; None where none says it."""
-        all_programs = [each.program for each in self._servers]
+        all_programs = [*self._programs, *(each.program for each in self._servers)]
         programs = [each for each in all_programs if each is not None and each.has_health]
 
         async def fault() -> str:
@@ -103,6 +110,8 @@ class Mounts:
         self.retire()
         for server in reversed(self._servers):
             await server.stop()
+        for program in self._programs:
+            await program.stop()
 
 
 class _Server:

@@ -252,6 +252,11 @@ class HostedService(Protocol):
         """In the order of the manifest."""
         ...
 
+    @property
+    def programs(self) -> Sequence[tuple[str, Program]]:
+        """Programs that it calls itself and no caller reaches, by name, after ``setup``."""
+        ...
+
     async def setup(self) -> None:
         """Prepares the process, before the first call."""
         ...

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .endpoints import ENDPOINT, EndpointDefinition
-from .executable import PROGRAM_PROCESSES, Executable, ServiceError
+from .executable import PROGRAM_PROCESSES, Executable, Program, ServiceError
 from .hosted_batch import HostedBatch
 from .hosted_method import HostedMethod, HostedStream
 from .metrics import declared
@@ -50,6 +50,7 @@ class HostedClass:
             self.manifest["metrics"] = metrics
         if self.mounts:
             self.manifest["mounts"] = [dict(each.manifest) for each in self.mounts]
+        self.programs: Sequence[tuple[str, Program]] = ()
         self._instance: Any = None
 
     @property

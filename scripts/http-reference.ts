@@ -12,6 +12,7 @@ import { EndpointService } from "../gen/tessera/v1/endpoint_pb.js";
 import { ErrorReasonSchema } from "../gen/tessera/v1/error_pb.js";
 import { FederationService } from "../gen/tessera/v1/federation_pb.js";
 import { LoginService } from "../gen/tessera/v1/login_pb.js";
+import { MachineService } from "../gen/tessera/v1/machine_pb.js";
 import { MetricsService } from "../gen/tessera/v1/metrics_pb.js";
 import { ModelService } from "../gen/tessera/v1/model_pb.js";
 import { OperatorService } from "../gen/tessera/v1/operator_pb.js";
@@ -48,6 +49,7 @@ const SERVICES = [
     TokenService,
     LoginService,
     FederationService,
+    MachineService,
     MetricsService,
     ModelService,
     ScheduleService,

@@ -107,6 +107,7 @@ export const CATALOGUE = {
   ALERT_NOT_FOUND: Code.NotFound,
   ALERT_EXISTS: Code.AlreadyExists,
   ALERT_RECEIVER_IN_USE: Code.FailedPrecondition,
+  MACHINE_NOT_FOUND: Code.NotFound,
 } as const satisfies Record<string, Code>;
 
 export type Reason = keyof typeof CATALOGUE;

@@ -140,6 +140,7 @@ function commandLoader(of: Surroundings): LoadCommand {
     org: async () => (await import("./cli/organization/organization.ts")).orgCommand(of),
     member: async () => (await import("./cli/organization/member.ts")).memberCommand(of),
     deployment: async () => (await import("./cli/deployment/deployment.ts")).deploymentCommand(of),
+    machine: async () => (await import("./cli/machine/machine.ts")).machineCommand(of),
     webhook: async () => (await import("./cli/webhook/webhook.ts")).webhookCommand(of),
     secret: async () => (await import("./cli/secret/secret.ts")).secretCommand(of),
     schedule: async () => (await import("./cli/schedule/schedule.ts")).scheduleCommand(of),

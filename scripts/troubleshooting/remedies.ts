@@ -130,4 +130,6 @@ export const REMEDIES = {
   ALERT_EXISTS: "Change the one that is there (`tessera alert update`), or choose another name.",
   ALERT_RECEIVER_IN_USE:
     "Name other receivers for the rule (`tessera alert update NAME --receiver OTHER`), or delete it.",
+  MACHINE_NOT_FOUND:
+    "`tessera machine list` lists the machines that have joined, and `tessera admin nodes` the nodes. A node is drained by an operator.",
 } as const satisfies Readonly<Record<Reason, string>>;

@@ -9,6 +9,7 @@
  */
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { Drain, RegisterResponse, WorkResponse } from "../../gen/tessera/v1/worker_pb.js";
+import { MachineMeter } from "../pool/machine-load.ts";
 import { tunnelsFor } from "../pool/remote/mounts.ts";
 import type { ServiceManifest } from "../protocol/manifest.ts";
 import type { FileKeeper } from "../storage/files/keeper.ts";
@@ -88,6 +89,7 @@ export class AgentSession {
   readonly #service: JoinedService;
   readonly #tunnels: Tunnels;
   readonly #backoff = reconnectBackoff();
+  readonly #load = new MachineMeter();
   readonly #unreachable: LogThrottle;
   #current: Registration;
   #stream: WorkStream | undefined;
@@ -170,6 +172,7 @@ export class AgentSession {
       heartbeatMs: heartbeatOf(registered),
       now: this.#options.now,
       usage: () => this.#service.process?.usage() ?? { cpuMs: 0, memoryBytes: 0 },
+      load: () => this.#load.look(),
       onWelcome: () => this.#backoff.reset(),
       onMessage: (response) => this.#take(response),
       onAnswer: (sentAtMs) => this.#fence.acknowledged(sentAtMs),

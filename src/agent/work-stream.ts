@@ -3,6 +3,7 @@
  * answered. A stream on which a heartbeat is not answered is broken, whatever the connection says.
  */
 import type { WorkResponse } from "../../gen/tessera/v1/worker_pb.js";
+import type { MachineMeter } from "../pool/machine-load.ts";
 import type { WorkerUsage } from "../pool/usage.ts";
 import { durationFromMs } from "../time/messages.ts";
 import type { SessionAccess } from "./files.ts";
@@ -17,6 +18,8 @@ interface WorkStreamOptions extends SessionAccess {
   /** A monotonic clock in milliseconds. */
   readonly now: () => number;
   usage(): WorkerUsage;
+  /** Of this machine. */
+  readonly load: MachineMeter["look"];
   /** The node has answered the first message. */
   onWelcome(): void;
   onMessage(response: WorkResponse): void;
@@ -82,6 +85,7 @@ export class WorkStream {
   #beat(): void {
     const { heartbeatMs, now, usage } = this.#options;
     const { memoryBytes, cpuMs } = usage();
+    const load = this.#options.load();
     this.#sequence += 1n;
     this.#unanswered.set(this.#sequence, now());
     this.#queue.send({
@@ -91,6 +95,11 @@ export class WorkStream {
           sequence: this.#sequence,
           memoryBytes: BigInt(memoryBytes),
           cpuTime: durationFromMs(cpuMs),
+          load: {
+            ...load,
+            memoryBytes: BigInt(load.memoryBytes),
+            usedMemoryBytes: BigInt(load.usedMemoryBytes),
+          },
         },
       },
     });

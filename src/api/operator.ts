@@ -1,25 +1,30 @@
-/** OperatorService: the platform as its operator sees it. */
+/** OperatorService: the platform as its operator sees it, and which nodes take work. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import type {
+  NodeFactsSchema,
   NodeSchema,
   OperatedOrganizationSchema,
   OperatorService,
 } from "../../gen/tessera/v1/operator_pb.js";
+import { MAX_DRAINED_MACHINES } from "../hosting/membership.ts";
+import { actorOf, callerOf, deed, type Sources } from "../server/rpc/engine/caller.ts";
 import type { ListedOrganization, Organizations } from "../storage/accounts/organizations.ts";
-import type { NodeRecord, NodeStorage } from "../storage/hosting/nodes.ts";
+import type { DrainedMachine, MachineStorage } from "../storage/hosting/machines.ts";
+import type { NodeFacts, NodeRecord, NodeStorage } from "../storage/hosting/nodes.ts";
 import type { Storage } from "../storage/storage.ts";
 import { timestampFromMs } from "../time/messages.ts";
 import { SharedReads } from "../time/shared-reads.ts";
 import { version } from "../version.ts";
+import { drainOf, loadMessage, machineNotFound, tooManyDrained } from "./machine/machine.ts";
 import { monitoringAskedOf } from "./organization/messages.ts";
 import { PageTokens } from "./page.ts";
 
-interface OperatorServiceOptions {
+interface OperatorServiceOptions extends Sources {
   readonly accounts: Pick<Organizations, "listOrganizations">;
-  readonly hosting: Pick<NodeStorage, "listNodes">;
+  readonly hosting: Pick<NodeStorage, "listNodes"> &
+    Pick<MachineStorage, "drainMachine" | "resumeMachine" | "listDrained">;
   readonly tasks: Pick<Storage, "describeDatabase">;
-  readonly now: () => number;
 }
 
 /** How old the nodes in an answer may be, which the pages of all operators share. */
@@ -27,12 +32,10 @@ const LISTED_NODES_TTL_MS = 1_000;
 
 const PAGES = new PageTokens({ method: "ListAllOrganizations", filter: [] });
 
-export function operatorService({
-  accounts,
-  hosting,
-  tasks,
-  now,
-}: OperatorServiceOptions): Partial<ServiceImpl<typeof OperatorService>> {
+export function operatorService(
+  options: OperatorServiceOptions,
+): Partial<ServiceImpl<typeof OperatorService>> {
+  const { accounts, hosting, tasks, now } = options;
   const listed = new SharedReads<NodeRecord[]>({ maxAgeMs: LISTED_NODES_TTL_MS, now });
   return {
     async getPlatform() {
@@ -41,8 +44,36 @@ export function operatorService({
     },
 
     async listNodes() {
-      const nodes = await listed.get("", () => hosting.listNodes({ nowMs: now() }));
-      return { nodes: nodes.map(toNodeMessage) };
+      const [nodes, drained] = await Promise.all([
+        listed.get("", () => hosting.listNodes({ nowMs: now() })),
+        hosting.listDrained({ organizationId: undefined }),
+      ]);
+      const living = new Set(nodes.map(({ machine }) => machine));
+      const drains = new Map(drained.map((one) => [one.machine, one]));
+      return {
+        nodes: nodes.map((node) => toNodeMessage(node, drains.get(node.machine))),
+        away: drained
+          .filter(({ machine }) => !living.has(machine))
+          .map((one) => ({ machine: one.machine, ...drainOf(one) })),
+      };
+    },
+
+    async drainNode({ machine }, ctx) {
+      await checkMachine(machine);
+      const key = { organizationId: undefined, machine, limit: MAX_DRAINED_MACHINES };
+      const by = actorOf(callerOf(ctx));
+      const { outcome } = await hosting.drainMachine({ ...deed(by, options), ...key });
+      if (outcome === "limit") {
+        throw tooManyDrained();
+      }
+      return {};
+    },
+
+    async resumeNode({ machine }, ctx) {
+      await checkMachine(machine);
+      const by = actorOf(callerOf(ctx));
+      await hosting.resumeMachine({ ...deed(by, options), organizationId: undefined, machine });
+      return {};
     },
 
     async listAllOrganizations(req) {
@@ -53,31 +84,47 @@ export function operatorService({
       };
     },
   };
+
+  /** Throws MACHINE_NOT_FOUND for one that has no node and is not drained. */
+  async function checkMachine(machine: string): Promise<void> {
+    const nodes = await hosting.listNodes({ nowMs: now() });
+    const drained = await hosting.listDrained({ organizationId: undefined });
+    if (![...nodes, ...drained].some((one) => one.machine === machine)) {
+      throw machineNotFound(machine, "has a node that lives, or is drained");
+    }
+  }
 }
 
-function toNodeMessage(record: NodeRecord): MessageInitShape<typeof NodeSchema> {
-  const { nodeId, url = "", startedAtMs, facts } = record;
+function toNodeMessage(record: NodeRecord, drained: DrainedMachine | undefined) {
+  const { nodeId, url = "", machine, startedAtMs, heardAtMs, facts } = record;
   return {
     nodeId,
     url,
+    machine,
     startedAt: timestampFromMs(startedAtMs),
-    ...(facts !== undefined && {
-      facts: {
-        ...facts,
-        memoryBytes: BigInt(facts.memoryBytes),
-        maxMemoryBytes: BigInt(facts.maxMemoryBytes),
-        freeDiskBytes: BigInt(facts.freeDiskBytes),
-        diskBytes: BigInt(facts.diskBytes),
-        gpus: (facts.gpus ?? []).map(({ memoryBytes, usedBytes, holders, slice, ...gpu }) => ({
-          ...gpu,
-          ...(slice !== undefined && { slice: slice.index }),
-          memoryBytes: BigInt(memoryBytes),
-          usedBytes: BigInt(usedBytes),
-          holders: [...holders],
-        })),
-      },
-    }),
-  };
+    heardAt: timestampFromMs(heardAtMs),
+    ...(facts !== undefined && { facts: toFactsMessage(facts) }),
+    ...drainOf(drained),
+  } satisfies MessageInitShape<typeof NodeSchema>;
+}
+
+function toFactsMessage({ load, labels, gpus = [], ...facts }: NodeFacts) {
+  return {
+    ...facts,
+    memoryBytes: BigInt(facts.memoryBytes),
+    maxMemoryBytes: BigInt(facts.maxMemoryBytes),
+    freeDiskBytes: BigInt(facts.freeDiskBytes),
+    diskBytes: BigInt(facts.diskBytes),
+    labels: { ...labels },
+    ...(load !== undefined && { load: loadMessage(load) }),
+    gpus: gpus.map(({ memoryBytes, usedBytes, holders, slice, ...gpu }) => ({
+      ...gpu,
+      ...(slice !== undefined && { slice: slice.index }),
+      memoryBytes: BigInt(memoryBytes),
+      usedBytes: BigInt(usedBytes),
+      holders: [...holders],
+    })),
+  } satisfies MessageInitShape<typeof NodeFactsSchema>;
 }
 
 function toOrganizationMessage(

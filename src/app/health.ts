@@ -15,6 +15,11 @@ const BLOBS_MISSING: Hindrance = {
   text: "the store of large files has none of those that the database names, so that results cannot be fetched: put them back, or name their place with --blobs",
 };
 
+const MACHINE_DRAINED: Hindrance = {
+  reason: "NO_WORKER",
+  text: "the machine of this node is drained, and other nodes take its calls",
+};
+
 /** Whether the node is ready: a node that stops is not, whatever its last heartbeats say. */
 export class Health {
   readonly readiness = new Readiness();
@@ -22,6 +27,7 @@ export class Health {
   /** Why the database refused last, until a heartbeat gets through. */
   #refused: Hindrance = refusalOf(undefined);
   #lacksBlobs = false;
+  #isMachineDrained = false;
   #stopped = false;
 
   constructor(resources: AsyncDisposableStack) {
@@ -50,6 +56,12 @@ export class Health {
     this.#tell();
   }
 
+  /** Other nodes take the calls, because the machine of this one is drained; or no longer do. */
+  machineDrained(isDrained: boolean): void {
+    this.#isMachineDrained = isDrained;
+    this.#tell();
+  }
+
   stop(): void {
     this.#stopped = true;
     this.#tell();
@@ -67,7 +79,10 @@ export class Health {
     if (!this.#answers) {
       return this.#refused;
     }
-    return this.#lacksBlobs ? BLOBS_MISSING : undefined;
+    if (this.#lacksBlobs) {
+      return BLOBS_MISSING;
+    }
+    return this.#isMachineDrained ? MACHINE_DRAINED : undefined;
   }
 }
 

@@ -52,6 +52,8 @@ interface PlatformHostingOptions {
   readonly mailer: Mailer | undefined;
   /** The database answers, or does not. */
   onDatabase(answers: boolean): void;
+  /** This node leaves its calls to others, because its machine is drained; or no longer does. */
+  onMachineDrained(leaves: boolean): void;
   /** See `tellOfMissingBlobs`. */
   onBlobsLacking(lacking: boolean): void;
 }
@@ -114,6 +116,7 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
       facts: await openNodeFacts({
         platformUrl: options.platformUrl,
         sandbox: sandbox.level,
+        labels: config.labels,
         limit: config.budget.node,
         use: () => budget.use,
         isDraining: (): boolean => hosting.isDraining,
@@ -122,6 +125,10 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
       now,
       log,
       onChange: () => hosting.rescale(),
+      onDrained: (isDrained, others) => {
+        options.onMachineDrained(isDrained && others > 0);
+        hosting.setMachineDrained(isDrained, others);
+      },
       onRevived: () => hosting.reportAll(),
       onBeat: options.onDatabase,
     }),
@@ -223,7 +230,7 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
   return {
     hosting,
     blobs,
-    isAlone: () => nodes.count === 1,
+    isAlone: () => nodes.living === 1,
     [Symbol.asyncDispose]: () => started.disposeAsync(),
   };
 }

@@ -5,8 +5,10 @@
  */
 import { statfs } from "node:fs/promises";
 import type { GpuUse } from "../pool/gpus/ledger.ts";
+import { MachineMeter } from "../pool/machine-load.ts";
 import type { BudgetUse } from "../pool/room/budget.ts";
 import type { SandboxLevel } from "../pool/sandbox/sandbox.ts";
+import type { MachineLabels } from "../storage/deployment-settings.ts";
 import type { NodeFacts, NodeGpu } from "../storage/hosting/nodes.ts";
 import { version } from "../version.ts";
 
@@ -17,6 +19,7 @@ interface NodeFactsOptions {
   /** Where people reach the platform. */
   readonly platformUrl: string;
   readonly sandbox: SandboxLevel;
+  readonly labels: MachineLabels;
   /** What the node's workers may take together. */
   readonly limit: { readonly workers: number; readonly memoryBytes: number };
   readonly use: () => Pick<BudgetUse, "workers" | "memoryBytes" | "waiting" | "gpus">;
@@ -27,7 +30,8 @@ interface NodeFactsOptions {
 
 /** Looks at the disk; then answers what tells the facts of now, at once. */
 export async function openNodeFacts(options: NodeFactsOptions): Promise<() => NodeFacts> {
-  const { platformUrl, sandbox, limit, use, isDraining } = options;
+  const { platformUrl, sandbox, labels, limit, use, isDraining } = options;
+  const meter = new MachineMeter();
   let disk = await options.disk();
   let isLooking = false;
   const look = async (): Promise<void> => {
@@ -50,6 +54,8 @@ export async function openNodeFacts(options: NodeFactsOptions): Promise<() => No
       maxMemoryBytes: limit.memoryBytes,
       waiting,
       ...disk,
+      labels,
+      load: meter.look(),
       ...(isDraining() && { draining: true }),
       ...(gpus.length > 0 && { gpus: gpus.map(toNodeGpu) }),
     };

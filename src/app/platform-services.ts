@@ -6,6 +6,7 @@ import { DeploymentService } from "../../gen/tessera/v1/deployment_pb.js";
 import { FederationService } from "../../gen/tessera/v1/federation_pb.js";
 import { LauncherService } from "../../gen/tessera/v1/launcher_pb.js";
 import { LoginService } from "../../gen/tessera/v1/login_pb.js";
+import { MachineService } from "../../gen/tessera/v1/machine_pb.js";
 import { MetricsService } from "../../gen/tessera/v1/metrics_pb.js";
 import { ModelService } from "../../gen/tessera/v1/model_pb.js";
 import { OperatorService } from "../../gen/tessera/v1/operator_pb.js";
@@ -21,6 +22,7 @@ import { type DeploymentServiceOptions, deploymentService } from "../api/deploym
 import { federationService } from "../api/federation.ts";
 import { launcherService } from "../api/launcher/launcher.ts";
 import { loginService } from "../api/login/login.ts";
+import { machineService } from "../api/machine/machine.ts";
 import { metricsService } from "../api/metrics.ts";
 import { modelService } from "../api/model/model.ts";
 import { operatorService } from "../api/operator.ts";
@@ -31,6 +33,7 @@ import { tokenService } from "../api/token/token.ts";
 import { webhookService } from "../api/webhook/webhook.ts";
 import { type WorkerServiceOptions, workerService } from "../api/worker/worker.ts";
 import { currentPlatform } from "../artifacts/platform.ts";
+import type { ChangeFeed } from "../auth/change-feed.ts";
 import { FailureLimiter } from "../auth/failures.ts";
 import type { KeyRing } from "../auth/keys.ts";
 import type { OrganizationCreators } from "../auth/organization-creators.ts";
@@ -56,7 +59,8 @@ interface PlatformServicesPorts {
     Storage,
     "searchTasks" | "countStates" | "queueStates" | "describeDatabase" | "adoptLease" | "closeLease"
   >;
-  readonly directory: Pick<Directory, "find" | "workersHere">;
+  readonly directory: Pick<Directory, "find" | "workersHere" | "allWorkersHere" | "nodeId">;
+  readonly changes: Pick<ChangeFeed, "listen">;
   readonly artifactOf: WorkerServiceOptions["artifactOf"];
   readonly blobs: BlobStore;
   readonly federation: Federation;
@@ -142,6 +146,7 @@ export function platformServices(
     register(WebhookService, webhookService({ ...ports, ...settings })),
     register(LauncherService, launcherService(ports)),
     register(AlertService, alertService({ ...ports, ...settings, mailer, mailLimiter })),
+    register(MachineService, machineService(ports)),
     register(OperatorService, operatorService(ports)),
     register(WorkerService, workerService({ ...ports, ...settings, storage: ports.tasks })),
     register(DeploymentService, deploymentService({ ...ports, ...settings, platform }), {

@@ -135,6 +135,7 @@ export async function startPlatform(
         sources,
         mailer,
         onDatabase: (answers) => health.databaseAnswers(answers),
+        onMachineDrained: (leaves) => health.machineDrained(leaves),
         onBlobsLacking: (lacking) => health.blobsLack(lacking),
       }),
     );
@@ -312,6 +313,7 @@ function httpOptions(config: StartConfig, secrets: StartSecrets, parts: HttpPart
       hosting: announceChanges(node.storage.hosting, changes),
       tasks: node.storage,
       directory: hosting,
+      changes,
       artifactOf: (deploymentId) => hosting.artifactOf(deploymentId),
       blobs: hosted.blobs,
       federation,

@@ -19,6 +19,7 @@ export const COMMANDS = [
   { name: "start", summary: "Run the platform: people, organizations, tokens, deployments." },
   { name: "admin", summary: "Operate the platform of this machine." },
   { name: "worker", summary: "Join this machine to a platform, and run calls on it." },
+  { name: "machine", summary: "See the machines that run workers, and drain them." },
   { name: "deploy", summary: "Deploy a service: build it, upload it, wait until it is ready." },
   { name: "call", summary: "Call an endpoint and write what it returns." },
   { name: "task", summary: "Submit tasks to a deployment, and see to them." },

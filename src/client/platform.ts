@@ -6,6 +6,7 @@ import { DeploymentService } from "../../gen/tessera/v1/deployment_pb.js";
 import { EndpointService } from "../../gen/tessera/v1/endpoint_pb.js";
 import { LauncherService } from "../../gen/tessera/v1/launcher_pb.js";
 import { LoginService } from "../../gen/tessera/v1/login_pb.js";
+import { MachineService } from "../../gen/tessera/v1/machine_pb.js";
 import { MetricsService } from "../../gen/tessera/v1/metrics_pb.js";
 import { ModelService } from "../../gen/tessera/v1/model_pb.js";
 import { OrganizationService } from "../../gen/tessera/v1/organization_pb.js";
@@ -22,6 +23,7 @@ export * from "../../gen/tessera/v1/endpoint_pb.js";
 export * from "../../gen/tessera/v1/error_pb.js";
 export * from "../../gen/tessera/v1/launcher_pb.js";
 export * from "../../gen/tessera/v1/login_pb.js";
+export * from "../../gen/tessera/v1/machine_pb.js";
 export * from "../../gen/tessera/v1/metrics_pb.js";
 export * from "../../gen/tessera/v1/model_pb.js";
 export * from "../../gen/tessera/v1/organization_pb.js";
@@ -56,6 +58,8 @@ export interface TesseraClient {
   readonly schedules: Client<typeof ScheduleService>;
   /** What launchers do: they start machines for deployments. */
   readonly launchers: Client<typeof LauncherService>;
+  /** Nodes, and machines that have joined. */
+  readonly machines: Client<typeof MachineService>;
   readonly metrics: Client<typeof MetricsService>;
   /** Weights by name, in versions. */
   readonly models: Client<typeof ModelService>;
@@ -78,6 +82,7 @@ export function platformClient(transport: Transport): TesseraClient {
     deployments: createClient(DeploymentService, transport),
     schedules: createClient(ScheduleService, transport),
     launchers: createClient(LauncherService, transport),
+    machines: createClient(MachineService, transport),
     metrics: createClient(MetricsService, transport),
     models: createClient(ModelService, transport),
     webhooks: createClient(WebhookService, transport),

@@ -3,6 +3,7 @@ import type { Principal } from "../auth/principal.ts";
 import { type Problem, problem } from "../errors.ts";
 import type { CorsManifest } from "../protocol/manifest.ts";
 import type { Tasks } from "../queue/tasks.ts";
+import type { DeploymentWorkers } from "../storage/hosting/machines.ts";
 import type { NodeWorkers } from "../storage/hosting/nodes.ts";
 import type { Deployment } from "./deployment.ts";
 import type { FirstLoad } from "./first-load.ts";
@@ -87,6 +88,10 @@ export interface Directory {
 
   /** The workers of a deployment on this node. Undefined: nobody asks. */
   workersHere?(deploymentId: string): NodeWorkers & { readonly nodeId: string };
+
+  /** The id of this node, and the workers of an organization on it. Undefined: nobody asks. */
+  readonly nodeId?: string;
+  allWorkersHere?(organizationId: string): readonly DeploymentWorkers[];
 }
 
 /**

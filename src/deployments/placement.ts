@@ -17,7 +17,7 @@
  * another machine may run when it registers; a change of the settings rolls out anew, so no
  * call asks again. A node that may not start workers for an endpoint, or for none of them,
  * serves it all the same: it takes its tasks, and its calls as soon as a worker has joined this
- * node.
+ * node. So does a node whose machine is drained: it may start workers for none.
  */
 import { type Problem, problem } from "../errors.ts";
 import {
@@ -185,6 +185,8 @@ interface NodeMatch {
   readonly gpus?: readonly MachineGpu[];
   /** False for an artifact of kind `remote`, whose code is on other machines. */
   readonly hasCode: boolean;
+  /** Its machine is drained. Default: it is not. */
+  readonly isDrained?: boolean;
 }
 
 /**
@@ -213,12 +215,12 @@ export function awaitedWorkers(
 function awaitedWorker(
   { name, settings }: Placed,
   { place, requires, need }: Placement & { readonly need: GpuNeed | undefined },
-  { labels, gpus = [], hasCode }: NodeMatch,
+  { labels, gpus = [], hasCode, isDrained = false }: NodeMatch,
 ): string | undefined {
   const missing = missingLabels(requires, labels);
   const lacksGpus = need !== undefined && !hasGpus(gpus, need);
   if (place !== "remote" && hasCode && missing.length === 0 && !lacksGpus) {
-    return undefined;
+    return isDrained ? "a machine that takes work: that of this node is drained" : undefined;
   }
   if (place === "local") {
     const wanted = [

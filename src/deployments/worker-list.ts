@@ -9,6 +9,12 @@ export const MAX_LISTED_WORKERS = 200;
 /** Machines of launchers of one deployment that a node tells of. */
 const MAX_LAUNCHED_MACHINES = 1_000;
 
+/**
+ * A joined worker that was heard of since then counts as connected: what others read of it would
+ * else be written anew with each heartbeat.
+ */
+const HEARD_LATELY_MS = 10_000;
+
 /** Of why a service does not run at a worker, which other nodes read from the database. */
 const MAX_LISTED_FAULT_CHARACTERS = 1_000;
 
@@ -63,6 +69,11 @@ export class WorkerList {
         platform: machine.platform,
         version: machine.version,
         labels: machine.labels,
+        ...(machine.load && { load: machine.load }),
+        ...(machine.isDrained === true && { isDrained: true }),
+        ...((machine.silentMs ?? 0) > HEARD_LATELY_MS && {
+          heardAtMs: Math.round(this.#now() - (machine.silentMs ?? 0)),
+        }),
       },
       startedAtMs: this.#startedAtMs.get(worker) ?? this.#now(),
       calls: busyness,

@@ -17,6 +17,7 @@ import {
 import type { CorsManifest } from "../protocol/manifest.ts";
 import { findTask } from "../queue/tasks.ts";
 import type { DeploymentRecord } from "../storage/accounts/organizations.ts";
+import type { DeploymentWorkers } from "../storage/hosting/machines.ts";
 import type { NodeWorkers } from "../storage/hosting/nodes.ts";
 import type { DesiredDeployment } from "../storage/hosting/revisions.ts";
 import { within } from "../time/race.ts";
@@ -38,6 +39,12 @@ import { WorkerReporter } from "./worker-reporter.ts";
  */
 const RESUME_TIMEOUT_MS = 15_000;
 
+/**
+ * How long a node whose machine is drained goes on as before, unready, so that balancers send it no
+ * more calls when its workers go.
+ */
+const MACHINE_DRAIN_NOTICE_MS = 10_000;
+
 /** How long a call waits for what is asleep to be opened, which takes milliseconds where its files are. */
 const WAKE_TIMEOUT_MS = 15_000;
 
@@ -57,6 +64,9 @@ export class Hosting implements Directory, AsyncDisposable {
   readonly #deployments = new Map<string, NodeDeployment>();
   /** Deleted deployments that are being ended. */
   readonly #ending = new Set<Promise<void>>();
+  #isMachineDrained = false;
+  /** Until the workers go. */
+  #notice: NodeJS.Timeout | undefined;
   #draining = false;
   #drained: Promise<void> | undefined;
 
@@ -151,6 +161,31 @@ export class Hosting implements Directory, AsyncDisposable {
     }
   }
 
+  /**
+   * The machine is drained: no workers are started here, and those that run end with their calls.
+   * Where others take work, a balancer first has the time to notice that this node is not ready.
+   */
+  setMachineDrained(isDrained: boolean, others: number): void {
+    if (!isDrained) {
+      clearTimeout(this.#notice);
+      this.#notice = undefined;
+      this.#drainMachine(false);
+    } else if (others === 0 || this.#deployments.size === 0) {
+      this.#drainMachine(true);
+    } else {
+      this.#notice ??= setTimeout(() => this.#drainMachine(true), MACHINE_DRAIN_NOTICE_MS);
+    }
+  }
+
+  #drainMachine(isDrained: boolean): void {
+    if (this.#isMachineDrained !== isDrained && !this.#draining) {
+      this.#isMachineDrained = isDrained;
+      for (const { reconciler } of this.#deployments.values()) {
+        reconciler.drainChanged();
+      }
+    }
+  }
+
   /** Reports every deployment again, because the storage may have dropped the node's reports. */
   reportAll(): void {
     this.#reporter.forget();
@@ -167,6 +202,23 @@ export class Hosting implements Directory, AsyncDisposable {
   whyQueued(deploymentId: string, task: QueuedTask): QueuedReason | undefined {
     const { now } = this.#options.common;
     return this.#deployments.get(deploymentId)?.reconciler.whyQueued(task, now());
+  }
+
+  /** The workers of an organization on this node, by deployment. */
+  allWorkersHere(organizationId: string): readonly DeploymentWorkers[] {
+    const { nodeId, machine: nodeMachine } = this.#options.nodes;
+    const own = [...this.#deployments.values()].map(({ reconciler }) => reconciler);
+    return own
+      .filter(({ record }) => record.organizationId === organizationId)
+      .map(({ record: { deploymentId, name: deployment }, workers }) => ({
+        ...workers,
+        ...{ nodeId, nodeMachine, deploymentId, deployment },
+      }));
+  }
+
+  /** The id of this node. */
+  get nodeId(): string {
+    return this.#options.nodes.nodeId;
   }
 
   /** Whether it takes no more work. */
@@ -193,6 +245,7 @@ export class Hosting implements Directory, AsyncDisposable {
 
   async #drain(drainMs: number): Promise<void> {
     this.#draining = true;
+    clearTimeout(this.#notice);
     await this.#desired[Symbol.asyncDispose]();
     await Promise.all(
       [...this.#deployments.values()].map((deployment) => end(deployment, drainMs)),
@@ -303,7 +356,8 @@ export class Hosting implements Directory, AsyncDisposable {
     }
     if (deployment === undefined) {
       const onChange = (): void => this.#reporter.changed(deploymentId);
-      this.#deployments.set(deploymentId, openNodeDeployment(record, this.#options, onChange));
+      const options = { ...this.#options, isDrained: () => this.#isMachineDrained };
+      this.#deployments.set(deploymentId, openNodeDeployment(record, options, onChange));
       onChange();
     } else if (record.version >= deployment.reconciler.record.version) {
       // Versions are compared, because a read that began earlier may end later.

@@ -1,7 +1,7 @@
 /**
  * Cluster membership by heartbeats in the database: how many nodes are alive. Every
- * node runs its share of each deployment's workers; when one dies, the shares of
- * the others grow. Nothing else depends on it, since any node serves any request.
+ * node runs its share of each deployment's workers; when one dies, or its machine is drained, the
+ * shares of the others grow. Nothing else depends on it, since any node serves any request.
  */
 import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
@@ -21,6 +21,9 @@ const NODE_HEARTBEAT_INTERVAL_MS = 3_000;
  */
 const NODE_HEARTBEAT_TIMEOUT_MS = 8_000;
 
+/** Drained machines of an organization, or of the nodes. */
+export const MAX_DRAINED_MACHINES = 1_000;
+
 interface NodeMembershipOptions {
   readonly hosting: Pick<NodeRecords, "beat" | "endNode">;
   /** True when other nodes may use the same database. */
@@ -32,6 +35,11 @@ interface NodeMembershipOptions {
   readonly log: Log;
   /** The number of living nodes has changed. */
   onChange(): void;
+  /**
+   * The machine of this node is drained, or taken back. Called with the heartbeat that tells so,
+   * and with the others that take work.
+   */
+  onDrained(isDrained: boolean, others: number): void;
   /** This node missed heartbeats for so long that the others considered it dead. */
   onRevived(): void;
   /** The database stored a heartbeat, or failed to. */
@@ -43,17 +51,26 @@ interface NodeMembershipOptions {
  * database. A single node keeps its id over restarts, and so replaces its own old reports.
  */
 export function newNodeId(shared: boolean): string {
-  const host =
+  const host = machineName();
+  return shared ? `${host}-${randomBytes(4).toString("hex")}` : host;
+}
+
+function machineName(): string {
+  return (
     hostname()
       .replace(/[^\w.-]/g, "")
-      .slice(0, 60) || "node";
-  return shared ? `${host}-${randomBytes(4).toString("hex")}` : host;
+      .slice(0, 60) || "node"
+  );
 }
 
 export class NodeMembership implements AsyncDisposable {
   readonly nodeId: string;
+  /** The name of this machine, which its node keeps over restarts. */
+  readonly machine = machineName();
   readonly #options: NodeMembershipOptions;
-  #count = 1;
+  #living = 1;
+  #taking = 1;
+  #isDrained = false;
   #timer: Timer | undefined;
   #isAway = false;
   #lastHeartbeatMs = Number.POSITIVE_INFINITY;
@@ -64,8 +81,13 @@ export class NodeMembership implements AsyncDisposable {
   }
 
   /** The number of living nodes, including this one. */
+  get living(): number {
+    return this.#living;
+  }
+
+  /** The number of nodes that share the workers: those that live and whose machine takes work. */
   get count(): number {
-    return this.#count;
+    return this.#taking;
   }
 
   async start(): Promise<void> {
@@ -87,7 +109,7 @@ export class NodeMembership implements AsyncDisposable {
 
   /** This node's share of `total` workers, rounded up. */
   shareOf(total: number): number {
-    return Math.ceil(total / this.#count);
+    return Math.ceil(total / Math.max(1, this.#taking));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -98,10 +120,12 @@ export class NodeMembership implements AsyncDisposable {
   }
 
   async #sendHeartbeat(): Promise<void> {
-    const { hosting, url, facts, now, shared, onChange, onRevived, onBeat } = this.#options;
+    const { hosting, url, facts, now, shared } = this.#options;
+    const { onChange, onDrained, onRevived, onBeat } = this.#options;
     const { nodeId } = this;
-    const living = await hosting.beat({
+    const beat = await hosting.beat({
       nodeId,
+      machine: this.machine,
       url,
       facts: facts(),
       nowMs: now(),
@@ -114,9 +138,15 @@ export class NodeMembership implements AsyncDisposable {
       onRevived();
     }
     this.#lastHeartbeatMs = nowMs;
-    const count = shared ? living : 1;
-    if (count !== this.#count) {
-      this.#count = count;
+    const own = beat.isDrained ? 0 : 1;
+    const { living, taking } = shared ? beat : { living: 1, taking: own };
+    const isOther = taking !== this.#taking;
+    [this.#living, this.#taking] = [living, taking];
+    if (beat.isDrained || this.#isDrained) {
+      this.#isDrained = beat.isDrained;
+      onDrained(beat.isDrained, taking - own);
+    }
+    if (isOther) {
       onChange();
     }
   }

@@ -69,6 +69,8 @@ export interface NodeDeploymentOptions {
   /** Its GPUs. */
   readonly gpus: Gpus;
   readonly caches: CacheFolders;
+  /** Whether it may start no workers, because its machine is drained. Default: it may. */
+  readonly isDrained?: () => boolean;
   /** Default: nothing is counted. */
   readonly metrics?: Metrics | undefined;
   readonly log: Log;
@@ -103,7 +105,7 @@ export function openNodeDeployment(
     const { minWorkers, maxWorkers, queueTimeMs } = settings;
     const max = Math.max(nodes.shareOf(maxWorkers), 1);
     const min = Math.min(nodes.shareOf(minWorkers), max);
-    return { min, max, nodes: nodes.count, queueTimeMs };
+    return { min, max, nodes: Math.max(1, nodes.count), queueTimeMs };
   };
   const reconciler: Reconciler = new Reconciler(record, {
     open: (_record, scale) =>
@@ -142,6 +144,7 @@ export function openNodeDeployment(
     labels: options.labels,
     gpus: options.gpus,
     caches: options.caches,
+    ...(options.isDrained && { isDrained: options.isDrained }),
     models: options.models,
     onProgress: (text, revision) =>
       lines.write({ worker: "", revision, taskId: "", stream: "node", level: "info", text }),

@@ -67,6 +67,8 @@ export interface PreparationOptions {
   /** Its GPUs. */
   readonly gpus: Gpus;
   readonly caches: Pick<CacheFolders, "of">;
+  /** Whether it may start no workers, because its machine is drained. Default: it may. */
+  readonly isDrained?: () => boolean;
   /** Called with what takes a while, one line each time. */
   readonly onProgress: (text: string, revision: number) => void;
   /** Called with what the preparation does now, again and again while it lasts. */
@@ -108,6 +110,7 @@ export async function prepare(
     };
     const awaits = awaitedWorkers(record, manifest, {
       ...{ labels, gpus, hasCode: kind !== "remote" },
+      isDrained: options.isDrained?.() ?? false,
     });
     // Last, because it holds more. What this node does not start needs no packages here.
     const { artifact, code, layer, image } =

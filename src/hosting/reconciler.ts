@@ -241,6 +241,14 @@ export class Reconciler implements AsyncDisposable {
     }
   }
 
+  /** The machine was drained, or taken back: what may run here is decided anew. */
+  drainChanged(): void {
+    if (this.#current !== undefined) {
+      this.#current = { ...this.#current, key: "" };
+      this.#settle();
+    }
+  }
+
   /** Its workers on this node have changed. */
   workersChanged(): void {
     const current = this.#current;

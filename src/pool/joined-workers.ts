@@ -55,8 +55,8 @@ export class JoinedWorkers {
     if (performance.now() < this.#returnUntilMs) {
       return true;
     }
-    const starts = ({ loaded, stopping, fault }: Worker): boolean =>
-      !loaded && !stopping && fault === undefined;
+    const starts = ({ loaded, stopping, isDraining, fault }: Worker): boolean =>
+      !loaded && !stopping && !isDraining && fault === undefined;
     return this.#workers.some((worker) => starts(worker) && worker.runs(endpoint));
   }
 

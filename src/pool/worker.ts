@@ -4,6 +4,7 @@
  * to, is known to who starts it only; `LocalWorker` is a process on this machine.
  */
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
+import type { MachineLoad } from "../storage/hosting/nodes.ts";
 import type { ExecuteOptions, Execution, ExecutionListener } from "./calls/execution.ts";
 import type { MountAgent } from "./calls/mount-agents.ts";
 import type { Capacity } from "./calls/slot.ts";
@@ -20,6 +21,12 @@ export interface WorkerMachine {
   readonly labels: { readonly [name: string]: string };
   /** The id that its token says, if a launcher has started it. */
   readonly launched?: string | undefined;
+  /** Undefined where it does not tell. */
+  readonly load?: MachineLoad | undefined;
+  /** How long nothing has been heard of the worker on it. Undefined: it is connected. */
+  readonly silentMs?: number | undefined;
+  /** It takes no new calls. */
+  readonly isDrained?: boolean;
 }
 
 /** How the lease of a worker is held; a process on this machine says nothing. */
@@ -58,7 +65,10 @@ export interface Worker {
   readonly isBlocked: boolean;
   /** True while it may be blocked: a call would begin sooner in another worker. */
   readonly isSlow: boolean;
-  /** True while it takes no more calls, because one in it went on after its abort, beside others. */
+  /**
+   * True while it takes no more calls, because one in it went on after its abort, beside others, or
+   * because its machine is drained.
+   */
   readonly isDraining: boolean;
   /** True as soon as its end is known or decided. */
   readonly ended: boolean;

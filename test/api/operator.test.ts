@@ -86,12 +86,19 @@ describe.each(DATABASES)("OperatorService on $database", ({ database, open }) =>
     let nowMs = platform.now();
     let reads = 0;
     const counting = {
+      ...hosting,
       listNodes: (query: { nowMs: number }) => {
         reads += 1;
         return hosting.listNodes(query);
       },
     };
-    const { listNodes } = operatorService({ accounts, hosting: counting, tasks, now: () => nowMs });
+    const { listNodes } = operatorService({
+      accounts,
+      hosting: counting,
+      tasks,
+      now: () => nowMs,
+      newId: platform.newId,
+    });
     const look = () => listNodes?.({} as never, {} as never);
     await Promise.all([look(), look(), look()]);
     nowMs += 999;

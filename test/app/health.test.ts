@@ -27,6 +27,11 @@ it("names what keeps a node from serving, for as long as that holds", async () =
   health.blobsLack(false);
   expect(told(health)).toBe("SERVING  ");
 
+  health.machineDrained(true);
+  expect(told(health)).toMatch(/^NOT_SERVING NO_WORKER the machine of this node is drained/);
+  health.machineDrained(false);
+  expect(told(health)).toBe("SERVING  ");
+
   health.stop();
   health.databaseAnswers(true);
   expect(told(health)).toMatch(/^NOT_SERVING SHUTTING_DOWN/);

@@ -7,6 +7,7 @@ import { GpuLedger } from "../../src/pool/gpus/ledger.ts";
 const options = {
   platformUrl: "https://tessera.example.com",
   sandbox: "kernel",
+  labels: { zone: "b" },
   limit: { workers: 8, memoryBytes: 1_000 },
   use: () => ({ workers: 3, memoryBytes: 400, waiting: 1, gpus: [] }),
   isDraining: () => false,

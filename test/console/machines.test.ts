@@ -1,63 +1,59 @@
 import { describe, expect, it } from "vitest";
-import { machinesOf } from "../../src/console/app/pages/machines/grouping.ts";
+import { isBusy, rowsOf, workersOf } from "../../src/console/app/pages/machines/rows.ts";
 
-const BOX = { hostname: "box", platform: "linux-x64", version: "0.1.0", labels: { gpu: "h200" } };
+const RUNS = [
+  { deployment: "a", workers: 2, ready: 1, calls: 3 },
+  { deployment: "b", workers: 1, ready: 1 },
+];
 
-describe("the machines of an organization", () => {
-  it("are told apart from nodes, and put together from the workers of all deployments", () => {
-    const machines = machinesOf([
-      { workerId: "3", node: "n1", machine: BOX, deployment: "b", ready: true, calls: 2 },
-      { workerId: "4", node: "n2", machine: BOX, deployment: "a", fault: "LOCK_INVALID: no" },
-      { workerId: "1", node: "n1", deployment: "a", ready: true, gpus: ["GPU 0"], startedAt: "2" },
-      { workerId: "2", node: "n1", deployment: "a", startedAt: "1" },
-    ]);
-    expect(machines).toEqual([
-      {
-        name: "n1",
-        joined: undefined,
-        node: undefined,
-        labels: [],
-        gpus: ["GPU 0"],
-        loads: [{ deployment: "a", workers: 2, ready: 1, calls: 0 }],
-        faults: [],
-        since: "1",
-      },
-      {
-        name: "box",
-        joined: { platform: "linux-x64", version: "0.1.0" },
-        node: undefined,
-        labels: ["gpu=h200"],
-        gpus: [],
-        loads: [
-          { deployment: "a", workers: 1, ready: 0, calls: 0 },
-          { deployment: "b", workers: 1, ready: 1, calls: 2 },
-        ],
-        faults: ["LOCK_INVALID: no"],
-        since: undefined,
-      },
-    ]);
-  });
-
-  it("are none without a worker", () => {
-    expect(machinesOf([])).toEqual([]);
-  });
-
-  it("of a node have what it says of itself, also where no worker of the organization runs", () => {
-    const nodes = [
-      { nodeId: "n2", startedAt: "5", facts: { maxWorkers: 8 } },
-      { nodeId: "n1", startedAt: "4" },
+describe("the rows of machines", () => {
+  it("have what an operator sees of nodes, also where no worker of the organization runs", () => {
+    const load = { processors: 8, busyProcessors: 1.5 };
+    const machines = [
+      { name: "n1", node: true, runs: RUNS, startedAt: "6" },
+      { name: "gpu-1", runs: RUNS, heardAt: "9" },
     ];
-    const workers = [{ workerId: "1", node: "n1", deployment: "a", ready: true, startedAt: "6" }];
+    const nodes = [
+      { nodeId: "n2", machine: "n2", startedAt: "5", facts: { labels: { zone: "b" }, load } },
+      { nodeId: "n1", machine: "n", startedAt: "4", drain: { startedBy: "ada@example.com" } },
+    ];
+    const rows = rowsOf(machines, { nodes, away: [{ machine: "n0", drain: {} }] });
     expect(
-      machinesOf(workers, nodes).map(({ name, node, loads, since }) => [
-        name,
-        node,
-        loads.length,
-        since,
-      ]),
+      rows.map(({ name, drainedAs, isAway, startedAt }) => [name, drainedAs, isAway, startedAt]),
     ).toEqual([
-      ["n1", nodes[1], 1, "4"],
-      ["n2", nodes[0], 0, "5"],
+      ["n1", "n", false, "4"],
+      ["n2", "n2", false, "5"],
+      ["n0", "n0", true, undefined],
+      ["gpu-1", "gpu-1", false, undefined],
     ]);
+    expect(rows[0]).toMatchObject({ runs: RUNS, drain: { startedBy: "ada@example.com" } });
+    expect(rows[1]).toMatchObject({ load, labels: { zone: "b" } });
+  });
+
+  it("say what still runs on a machine that is drained", () => {
+    const [node, idle, busy, away] = rowsOf(
+      [
+        { name: "n1", node: true, runs: RUNS },
+        { name: "1", runs: [{ deployment: "a", workers: 2 }], heardAt: "1" },
+        { name: "2", runs: RUNS, heardAt: "1" },
+        { name: "3" },
+      ],
+      { nodes: [{ nodeId: "n1", facts: { workers: 0 } }] },
+    );
+    expect([node, idle, busy, away].map((row) => row && isBusy(row))).toEqual([
+      false,
+      false,
+      true,
+      false,
+    ]);
+    expect(busy && workersOf(busy)).toEqual({ workers: 3, ready: 2, calls: 3 });
+    expect(away).toMatchObject({ isAway: true });
+  });
+
+  it("of one who is no operator are those of the organization, which cannot drain its nodes", () => {
+    expect(rowsOf([{ name: "n1", node: true, runs: RUNS }])).toMatchObject([
+      { name: "n1", drainedAs: undefined },
+    ]);
+    expect(rowsOf([])).toEqual([]);
   });
 });

@@ -158,6 +158,15 @@ describe("joinedEndpoints", () => {
 });
 
 describe("awaitedWorkers", () => {
+  it("are all where the machine of the node is drained", () => {
+    const node = { labels: { gpu: "h200" }, hasCode: true, isDrained: true };
+    const awaits = awaitedWorkers(deployment("any"), service(), node);
+    expect(awaits).toMatchObject({ isWhole: true });
+    expect(awaits && awaitedText(awaits, () => false)).toBe(
+      "waits for a machine that takes work: that of this node is drained",
+    );
+  });
+
   const node = { labels: {}, hasCode: true };
   const gpuNode = { labels: { gpu: "h200" }, hasCode: true };
 

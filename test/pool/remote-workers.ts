@@ -202,7 +202,13 @@ export class NodeEnd implements AsyncDisposable {
       newId: createIdSource(),
       now: Date.now,
       silenceMs: options.silenceMs,
-      hosting: { getIndex: async () => undefined, listArtifactFiles: async () => [] },
+      hosting: {
+        getIndex: async () => undefined,
+        listArtifactFiles: async () => [],
+        listDrained: async () => [],
+      },
+      changes: { listen: () => () => {} },
+      log: { debug() {}, info() {}, warn() {}, error() {} },
       blobs: { read: () => Readable.from([]) },
     });
     this.#server = createServer(

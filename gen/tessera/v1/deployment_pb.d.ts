@@ -3695,6 +3695,13 @@ export declare type WorkerMachine = Message<"tessera.v1.WorkerMachine"> & {
    * @generated from field: map<string, string> labels = 4;
    */
   labels: { [key: string]: string };
+
+  /**
+   * Whether it is drained; see MachineService.
+   *
+   * @generated from field: bool drained = 5;
+   */
+  drained: boolean;
 };
 
 /**
@@ -3730,6 +3737,13 @@ export declare type WorkerMachineJson = {
    * @generated from field: map<string, string> labels = 4;
    */
   labels?: { [key: string]: string };
+
+  /**
+   * Whether it is drained; see MachineService.
+   *
+   * @generated from field: bool drained = 5;
+   */
+  drained?: boolean;
 };
 
 /**

@@ -4,6 +4,7 @@
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
+import type { MachineDrain, MachineDrainJson, MachineLoad, MachineLoadJson } from "./machine_pb.js";
 import type { Timestamp, TimestampJson } from "@bufbuild/protobuf/wkt";
 
 /**
@@ -197,6 +198,13 @@ export declare type ListNodesResponse = Message<"tessera.v1.ListNodesResponse"> 
    * @generated from field: repeated tessera.v1.Node nodes = 1;
    */
   nodes: Node[];
+
+  /**
+   * The machines that are drained and on which no node lives, by name.
+   *
+   * @generated from field: repeated tessera.v1.DrainedMachine away = 2;
+   */
+  away: DrainedMachine[];
 };
 
 /**
@@ -211,6 +219,13 @@ export declare type ListNodesResponseJson = {
    * @generated from field: repeated tessera.v1.Node nodes = 1;
    */
   nodes?: NodeJson[];
+
+  /**
+   * The machines that are drained and on which no node lives, by name.
+   *
+   * @generated from field: repeated tessera.v1.DrainedMachine away = 2;
+   */
+  away?: DrainedMachineJson[];
 };
 
 /**
@@ -218,6 +233,166 @@ export declare type ListNodesResponseJson = {
  * Use `create(ListNodesResponseSchema)` to create a new message.
  */
 export declare const ListNodesResponseSchema: GenMessage<ListNodesResponse, {jsonType: ListNodesResponseJson}>;
+
+/**
+ * DrainedMachine is a machine of nodes that is drained.
+ *
+ * @generated from message tessera.v1.DrainedMachine
+ */
+export declare type DrainedMachine = Message<"tessera.v1.DrainedMachine"> & {
+  /**
+   * Its name.
+   *
+   * @generated from field: string machine = 1;
+   */
+  machine: string;
+
+  /**
+   * Since when, and by whom.
+   *
+   * @generated from field: tessera.v1.MachineDrain drain = 2;
+   */
+  drain?: MachineDrain | undefined;
+};
+
+/**
+ * DrainedMachine is a machine of nodes that is drained.
+ *
+ * @generated from message tessera.v1.DrainedMachine
+ */
+export declare type DrainedMachineJson = {
+  /**
+   * Its name.
+   *
+   * @generated from field: string machine = 1;
+   */
+  machine?: string;
+
+  /**
+   * Since when, and by whom.
+   *
+   * @generated from field: tessera.v1.MachineDrain drain = 2;
+   */
+  drain?: MachineDrainJson;
+};
+
+/**
+ * Describes the message tessera.v1.DrainedMachine.
+ * Use `create(DrainedMachineSchema)` to create a new message.
+ */
+export declare const DrainedMachineSchema: GenMessage<DrainedMachine, {jsonType: DrainedMachineJson}>;
+
+/**
+ * DrainNodeRequest names a machine.
+ *
+ * @generated from message tessera.v1.DrainNodeRequest
+ */
+export declare type DrainNodeRequest = Message<"tessera.v1.DrainNodeRequest"> & {
+  /**
+   * The name of the machine, from Node.
+   *
+   * @generated from field: string machine = 1;
+   */
+  machine: string;
+};
+
+/**
+ * DrainNodeRequest names a machine.
+ *
+ * @generated from message tessera.v1.DrainNodeRequest
+ */
+export declare type DrainNodeRequestJson = {
+  /**
+   * The name of the machine, from Node.
+   *
+   * @generated from field: string machine = 1;
+   */
+  machine?: string;
+};
+
+/**
+ * Describes the message tessera.v1.DrainNodeRequest.
+ * Use `create(DrainNodeRequestSchema)` to create a new message.
+ */
+export declare const DrainNodeRequestSchema: GenMessage<DrainNodeRequest, {jsonType: DrainNodeRequestJson}>;
+
+/**
+ * DrainNodeResponse has no fields.
+ *
+ * @generated from message tessera.v1.DrainNodeResponse
+ */
+export declare type DrainNodeResponse = Message<"tessera.v1.DrainNodeResponse"> & {
+};
+
+/**
+ * DrainNodeResponse has no fields.
+ *
+ * @generated from message tessera.v1.DrainNodeResponse
+ */
+export declare type DrainNodeResponseJson = {
+};
+
+/**
+ * Describes the message tessera.v1.DrainNodeResponse.
+ * Use `create(DrainNodeResponseSchema)` to create a new message.
+ */
+export declare const DrainNodeResponseSchema: GenMessage<DrainNodeResponse, {jsonType: DrainNodeResponseJson}>;
+
+/**
+ * ResumeNodeRequest names a machine.
+ *
+ * @generated from message tessera.v1.ResumeNodeRequest
+ */
+export declare type ResumeNodeRequest = Message<"tessera.v1.ResumeNodeRequest"> & {
+  /**
+   * The name of the machine, from Node or DrainedMachine.
+   *
+   * @generated from field: string machine = 1;
+   */
+  machine: string;
+};
+
+/**
+ * ResumeNodeRequest names a machine.
+ *
+ * @generated from message tessera.v1.ResumeNodeRequest
+ */
+export declare type ResumeNodeRequestJson = {
+  /**
+   * The name of the machine, from Node or DrainedMachine.
+   *
+   * @generated from field: string machine = 1;
+   */
+  machine?: string;
+};
+
+/**
+ * Describes the message tessera.v1.ResumeNodeRequest.
+ * Use `create(ResumeNodeRequestSchema)` to create a new message.
+ */
+export declare const ResumeNodeRequestSchema: GenMessage<ResumeNodeRequest, {jsonType: ResumeNodeRequestJson}>;
+
+/**
+ * ResumeNodeResponse has no fields.
+ *
+ * @generated from message tessera.v1.ResumeNodeResponse
+ */
+export declare type ResumeNodeResponse = Message<"tessera.v1.ResumeNodeResponse"> & {
+};
+
+/**
+ * ResumeNodeResponse has no fields.
+ *
+ * @generated from message tessera.v1.ResumeNodeResponse
+ */
+export declare type ResumeNodeResponseJson = {
+};
+
+/**
+ * Describes the message tessera.v1.ResumeNodeResponse.
+ * Use `create(ResumeNodeResponseSchema)` to create a new message.
+ */
+export declare const ResumeNodeResponseSchema: GenMessage<ResumeNodeResponse, {jsonType: ResumeNodeResponseJson}>;
 
 /**
  * Node is a process that runs `tessera start`.
@@ -253,6 +428,27 @@ export declare type Node = Message<"tessera.v1.Node"> & {
    * @generated from field: tessera.v1.NodeFacts facts = 4;
    */
   facts?: NodeFacts | undefined;
+
+  /**
+   * The name of its machine, which it keeps over restarts.
+   *
+   * @generated from field: string machine = 5;
+   */
+  machine: string;
+
+  /**
+   * Set while it is drained: it runs no user code, or ends what it runs.
+   *
+   * @generated from field: tessera.v1.MachineDrain drain = 6;
+   */
+  drain?: MachineDrain | undefined;
+
+  /**
+   * When it sent its last heartbeat; one comes every 3 s.
+   *
+   * @generated from field: google.protobuf.Timestamp heard_at = 7;
+   */
+  heardAt?: Timestamp | undefined;
 };
 
 /**
@@ -289,6 +485,27 @@ export declare type NodeJson = {
    * @generated from field: tessera.v1.NodeFacts facts = 4;
    */
   facts?: NodeFactsJson;
+
+  /**
+   * The name of its machine, which it keeps over restarts.
+   *
+   * @generated from field: string machine = 5;
+   */
+  machine?: string;
+
+  /**
+   * Set while it is drained: it runs no user code, or ends what it runs.
+   *
+   * @generated from field: tessera.v1.MachineDrain drain = 6;
+   */
+  drain?: MachineDrainJson;
+
+  /**
+   * When it sent its last heartbeat; one comes every 3 s.
+   *
+   * @generated from field: google.protobuf.Timestamp heard_at = 7;
+   */
+  heardAt?: TimestampJson;
 };
 
 /**
@@ -380,6 +597,20 @@ export declare type NodeFacts = Message<"tessera.v1.NodeFacts"> & {
    * @generated from field: repeated tessera.v1.NodeGpu gpus = 11;
    */
   gpus: NodeGpu[];
+
+  /**
+   * Its labels (`tessera start --label`).
+   *
+   * @generated from field: map<string, string> labels = 12;
+   */
+  labels: { [key: string]: string };
+
+  /**
+   * How loaded its machine is.
+   *
+   * @generated from field: tessera.v1.MachineLoad load = 13;
+   */
+  load?: MachineLoad | undefined;
 };
 
 /**
@@ -465,6 +696,20 @@ export declare type NodeFactsJson = {
    * @generated from field: repeated tessera.v1.NodeGpu gpus = 11;
    */
   gpus?: NodeGpuJson[];
+
+  /**
+   * Its labels (`tessera start --label`).
+   *
+   * @generated from field: map<string, string> labels = 12;
+   */
+  labels?: { [key: string]: string };
+
+  /**
+   * How loaded its machine is.
+   *
+   * @generated from field: tessera.v1.MachineLoad load = 13;
+   */
+  load?: MachineLoadJson;
 };
 
 /**
@@ -857,8 +1102,8 @@ export declare const OperatedOrganizationSchema: GenMessage<OperatedOrganization
  * OperatorService shows the platform to its operators: its nodes, its
  * organizations and its database. An operator is a person whom `tessera admin
  * operators add` has made one, or who has set the platform up. The service
- * only reads, and shows nothing that an organization keeps for itself: no
- * task, no log, no code and no secret.
+ * shows nothing that an organization keeps for itself: no task, no log, no code
+ * and no secret; and it changes nothing but which nodes take work.
  *
  * @generated from service tessera.v1.OperatorService
  */
@@ -889,6 +1134,40 @@ export declare const OperatorService: GenService<{
     methodKind: "unary";
     input: typeof ListNodesRequestSchema;
     output: typeof ListNodesResponseSchema;
+  },
+  /**
+   * DrainNode has the nodes of a machine run no user code: they start no
+   * workers, those that run end with their calls, and other nodes have their
+   * share. Where others take work, a node that is drained first says for 10 s
+   * that it is not ready, so that a balancer leaves it. It goes on serving pages, the API and machines that have
+   * joined it. This holds until ResumeNode, over restarts, for every node on a
+   * machine of this name. Every organization's audit log has it. Draining one
+   * that is drained changes nothing.
+   *
+   * Errors: PERMISSION_DENIED (OPERATOR_REQUIRED), NOT_FOUND
+   * (MACHINE_NOT_FOUND), RESOURCE_EXHAUSTED (LIMIT_REACHED: there are 1,000
+   * drained machines at most), UNAVAILABLE (STORAGE_UNAVAILABLE).
+   *
+   * @generated from rpc tessera.v1.OperatorService.DrainNode
+   */
+  drainNode: {
+    methodKind: "unary";
+    input: typeof DrainNodeRequestSchema;
+    output: typeof DrainNodeResponseSchema;
+  },
+  /**
+   * ResumeNode takes the nodes of a drained machine back. Resuming one that is
+   * not drained changes nothing.
+   *
+   * Errors: PERMISSION_DENIED (OPERATOR_REQUIRED), NOT_FOUND
+   * (MACHINE_NOT_FOUND), UNAVAILABLE (STORAGE_UNAVAILABLE).
+   *
+   * @generated from rpc tessera.v1.OperatorService.ResumeNode
+   */
+  resumeNode: {
+    methodKind: "unary";
+    input: typeof ResumeNodeRequestSchema;
+    output: typeof ResumeNodeResponseSchema;
   },
   /**
    * ListAllOrganizations returns the organizations of the platform, by name.

@@ -5,6 +5,7 @@
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { Duration, DurationJson } from "@bufbuild/protobuf/wkt";
+import type { MachineLoad, MachineLoadJson } from "./machine_pb.js";
 
 /**
  * Describes the file tessera/v1/worker.proto.
@@ -1827,6 +1828,13 @@ export declare type Heartbeat = Message<"tessera.v1.Heartbeat"> & {
    * @generated from field: google.protobuf.Duration cpu_time = 3;
    */
   cpuTime?: Duration | undefined;
+
+  /**
+   * How loaded its machine is.
+   *
+   * @generated from field: tessera.v1.MachineLoad load = 4;
+   */
+  load?: MachineLoad | undefined;
 };
 
 /**
@@ -1856,6 +1864,13 @@ export declare type HeartbeatJson = {
    * @generated from field: google.protobuf.Duration cpu_time = 3;
    */
   cpuTime?: DurationJson;
+
+  /**
+   * How loaded its machine is.
+   *
+   * @generated from field: tessera.v1.MachineLoad load = 4;
+   */
+  load?: MachineLoadJson;
 };
 
 /**

@@ -43,6 +43,11 @@ export function listWorkers({
   };
 }
 
+function machineMessage(machine: NonNullable<WorkerRecord["machine"]>) {
+  const { hostname, platform, version, labels, isDrained = false } = machine;
+  return { hostname, platform, version, labels: { ...labels }, drained: isDrained };
+}
+
 function toWorker(
   node: string,
   { workerId, revision, machine, startedAtMs, calls, ready, fault = "", gpus = [] }: WorkerRecord,
@@ -51,7 +56,7 @@ function toWorker(
     workerId,
     node,
     revision,
-    ...(machine && { machine: { ...machine, labels: { ...machine.labels } } }),
+    ...(machine && { machine: machineMessage(machine) }),
     startedAt: timestampFromMs(startedAtMs),
     calls,
     ready,

@@ -23,6 +23,7 @@ import type { LeasedTask } from "../../storage/leases.ts";
 import type { Storage } from "../../storage/storage.ts";
 import { durationFromMs } from "../../time/messages.ts";
 import { workerToken } from "./caller.ts";
+import type { DrainedMachines } from "./drained.ts";
 import type { HandedSecrets } from "./handed-secrets.ts";
 import { heldCalls } from "./messages.ts";
 import {
@@ -62,6 +63,7 @@ export interface RegisterOptions {
   readonly storage: Pick<Storage, "adoptLease" | "closeLease">;
   readonly handed: Pick<HandedSecrets, "note">;
   readonly sessions: WorkerSessions;
+  readonly drained: Pick<DrainedMachines, "apply">;
   /** The artifact of the revision that serves on this node; undefined where none does. */
   readonly artifactOf: (deploymentId: string) => ServedArtifact | undefined;
   readonly now: () => number;
@@ -298,6 +300,7 @@ async function join(options: RegisterOptions, joining: Joining) {
     }),
   };
   sessions.add(session, leave);
+  await options.drained.apply(session);
   const keep = await deployment.joining.join(worker, adopted, held);
   return answer({ session, deployment, keep, need: joining.need });
 }

@@ -103,6 +103,13 @@ export class WorkerSessions {
     });
   }
 
+  /** All of an organization; of all, where none is named. */
+  of(organizationId?: string): readonly WorkerSession[] {
+    return [...this.#sessions.values()].filter(
+      (session) => organizationId === undefined || session.organizationId === organizationId,
+    );
+  }
+
   /** The session of this secret, if the same token opened it. */
   find(secret: string, { tokenId }: TokenPrincipal): WorkerSession | undefined {
     const found = this.#sessions.get(digestOf(secret));

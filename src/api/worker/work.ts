@@ -6,6 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
+import type { MachineLoad as MachineLoadMessage } from "../../../gen/tessera/v1/machine_pb.js";
 import type {
   WorkerService,
   WorkRequest,
@@ -14,6 +15,7 @@ import type {
 import { perSecond, TokenBucket } from "../../collections/token-bucket.ts";
 import { problem } from "../../errors.ts";
 import type { RemoteStream } from "../../pool/remote/messages.ts";
+import type { MachineLoad } from "../../storage/hosting/nodes.ts";
 import { workerToken } from "./caller.ts";
 import { remoteChunk, remoteResults, toResponse } from "./messages.ts";
 import { sessionExpired, type WorkerSession, type WorkerSessions } from "./remote-sessions.ts";
@@ -23,6 +25,9 @@ const MAX_UNREAD_MESSAGES = 20_000;
 
 /** Messages taken from a worker; one with many results counts once. */
 const WORKER_MESSAGES_PER_SECOND = 10_000;
+/** Steps in which the load of a machine is told. */
+const MAX_LOAD_STEPS = 100;
+
 /** Pause of the reader of a worker that sends more. */
 const THROTTLE_PAUSE_MS = 10;
 
@@ -118,9 +123,9 @@ function take(
       }
       return undefined;
     case "heartbeat": {
-      const { sequence, memoryBytes, cpuTime } = message.value;
+      const { sequence, memoryBytes, cpuTime, load } = message.value;
       const cpuMs = cpuTime ? durationMs(cpuTime) : 0;
-      worker.measured({ cpuMs, memoryBytes: Number(memoryBytes) });
+      worker.measured({ cpuMs, memoryBytes: Number(memoryBytes) }, load && loadOf(load));
       stream.send({ type: "heartbeat", sequence: Number(sequence) });
       return undefined;
     }
@@ -130,6 +135,20 @@ function take(
     default:
       return message.case === "hello" ? "it said hello twice" : undefined;
   }
+}
+
+/** Of a machine, in the steps in which it is told: what others read is not written anew with each heartbeat. */
+function loadOf(load: MachineLoadMessage): MachineLoad {
+  const { processors, busyProcessors } = load;
+  const step = Math.max(0.1, processors / MAX_LOAD_STEPS);
+  const memoryBytes = Number(load.memoryBytes);
+  const stepBytes = Math.max(1, memoryBytes / MAX_LOAD_STEPS);
+  return {
+    processors,
+    busyProcessors: Number((Math.round(busyProcessors / step) * step).toFixed(2)),
+    memoryBytes,
+    usedMemoryBytes: Math.round(Math.round(Number(load.usedMemoryBytes) / stepBytes) * stepBytes),
+  };
 }
 
 /** A queue of messages for one reader, who takes them as an iterable. */

@@ -2,6 +2,7 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { WorkerService } from "../../../gen/tessera/v1/worker_pb.js";
 import { readBlob, writeBlob } from "./blobs.ts";
+import { DrainedMachines, type DrainedMachinesOptions } from "./drained.ts";
 import { HandedSecrets, type HandedSecretsOptions } from "./handed-secrets.ts";
 import { ModelFiles, type ModelFilesOptions } from "./model-files.ts";
 import { type RegisterOptions, register } from "./register.ts";
@@ -10,14 +11,16 @@ import { report } from "./report.ts";
 import { tunnel } from "./tunnel.ts";
 import { work } from "./work.ts";
 
-export type WorkerServiceOptions = Omit<RegisterOptions, "sessions" | "handed"> &
+export type WorkerServiceOptions = Omit<RegisterOptions, "sessions" | "handed" | "drained"> &
+  Omit<DrainedMachinesOptions, "sessions"> &
   HandedSecretsOptions &
   ModelFilesOptions;
 
 export function workerService(options: WorkerServiceOptions): ServiceImpl<typeof WorkerService> {
   const sessions = new WorkerSessions();
+  const drained = new DrainedMachines({ ...options, sessions });
   return {
-    register: register({ ...options, sessions, handed: new HandedSecrets(options) }),
+    register: register({ ...options, sessions, drained, handed: new HandedSecrets(options) }),
     work: work(sessions),
     report: report(sessions),
     readBlob: readBlob(sessions, new ModelFiles(options)),

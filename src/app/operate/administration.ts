@@ -10,6 +10,7 @@ import { faultOfEmail, faultOfOrganizationName, normalizeEmail } from "../../aut
 import { checkPassword, hashPassword } from "../../auth/passwords.ts";
 import { randomBase62 } from "../../auth/random.ts";
 import { reseal } from "../../auth/reseal.ts";
+import { MAX_DRAINED_MACHINES } from "../../hosting/membership.ts";
 import type { Accounts } from "../../storage/accounts/accounts.ts";
 import type { Deed } from "../../storage/accounts/deed.ts";
 import type {
@@ -18,6 +19,7 @@ import type {
 } from "../../storage/accounts/organizations.ts";
 import type { User } from "../../storage/accounts/people.ts";
 import type { HostingStorage } from "../../storage/hosting/hosting.ts";
+
 import type { NodeRecord } from "../../storage/hosting/nodes.ts";
 
 /**
@@ -53,7 +55,10 @@ export interface PasswordReset {
   readonly keptTokens: number;
 }
 
-export type ListedNode = NodeRecord;
+export interface ListedNode extends NodeRecord {
+  /** Its machine takes no new work. */
+  readonly isDrained: boolean;
+}
 
 export class Administration implements AsyncDisposable {
   readonly #options: AdministrationOptions;
@@ -214,8 +219,34 @@ export class Administration implements AsyncDisposable {
   }
 
   /** The nodes that live, by id. */
-  nodes(): Promise<NodeRecord[]> {
-    return this.#options.hosting.listNodes({ nowMs: this.#options.now() });
+  async nodes(): Promise<ListedNode[]> {
+    const { hosting, now } = this.#options;
+    const nodes = await hosting.listNodes({ nowMs: now() });
+    const drained = await hosting.listDrained({ organizationId: undefined });
+    const names = new Set(drained.map(({ machine }) => machine));
+    return nodes.map((node) => ({ ...node, isDrained: names.has(node.machine) }));
+  }
+
+  /** Has the nodes of a machine take no new work, or takes them back. */
+  async setDrained(machine: string, isDrained: boolean): Promise<void> {
+    const { hosting } = this.#options;
+    const key = { organizationId: undefined, machine };
+    const drained = await hosting.listDrained(key);
+    const known = [...(await this.nodes()), ...drained].map((one) => one.machine);
+    if (!known.includes(machine)) {
+      throw new Error(
+        `no node lives on a machine ${JSON.stringify(machine)}, and it is not drained: tessera admin nodes lists them`,
+      );
+    }
+    if (!isDrained) {
+      await hosting.resumeMachine({ ...this.#deed(), ...key });
+    } else {
+      const limit = MAX_DRAINED_MACHINES;
+      const { outcome } = await hosting.drainMachine({ ...this.#deed(), ...key, limit });
+      if (outcome === "limit") {
+        throw new Error(`${limit} machines are drained: take back those that are gone for good`);
+      }
+    }
   }
 
   /** See `rotate`. */

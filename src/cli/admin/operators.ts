@@ -61,41 +61,69 @@ function changeCommand(actions: AdminActions, verb: "add" | "remove"): Command {
 }
 
 export function nodesCommand(actions: AdminActions): Command {
-  return adminOf(actions, "nodes", "List the nodes that live, with what each has to do.")
-    .addOption(outputOption())
-    .addOption(jsonOption())
-    .addHelpText("after", examplesText(["tessera admin nodes --output json"]))
-    .action(async (flags: ListFlags) => {
+  return (
+    adminOf(actions, "nodes", "List the nodes that live, with what each has to do.")
+      // What follows the name of a command below belongs to that.
+      .enablePositionalOptions()
+      .addCommand(drainCommand(actions, "drain"))
+      .addCommand(drainCommand(actions, "resume"))
+      .addOption(outputOption())
+      .addOption(jsonOption())
+      .addHelpText("after", examplesText(["tessera admin nodes --output json"]))
+      .action(async (flags: ListFlags) => {
+        await using administration = await open(actions, flags);
+        const nodes = await administration.nodes();
+        const terminal = new Terminal(actions.streams);
+        if (flags.output === "json") {
+          terminal.answer(JSON.stringify(nodes.map(toJson), null, 2));
+          return;
+        }
+        const columns = [
+          "NODE",
+          "VERSION",
+          "SANDBOX",
+          "WORKERS",
+          "MEMORY",
+          "DISK FREE",
+          "STARTED",
+          "STATE",
+        ];
+        terminal.answer(
+          table(columns, nodes.map(toRow), {
+            empty: "No node is running",
+            drop: ["DISK FREE", "STARTED", "SANDBOX"],
+          }),
+        );
+      })
+  );
+}
+
+function drainCommand(actions: AdminActions, verb: "drain" | "resume"): Command {
+  const isDrained = verb === "drain";
+  return adminOf(
+    actions,
+    verb,
+    isDrained
+      ? "Have the nodes of a machine run no user code, also after their restart; calls under way end as they would."
+      : "Take the nodes of a drained machine back.",
+  )
+    .argument("<machine>", "the name of the machine, with which the ids of its nodes begin")
+    .addHelpText("after", examplesText([`tessera admin nodes ${verb} node-1`]))
+    .action(async (machine: string, flags: Flags) => {
       await using administration = await open(actions, flags);
-      const nodes = await administration.nodes();
-      const terminal = new Terminal(actions.streams);
-      if (flags.output === "json") {
-        terminal.answer(JSON.stringify(nodes.map(toJson), null, 2));
-        return;
-      }
-      const columns = [
-        "NODE",
-        "VERSION",
-        "SANDBOX",
-        "WORKERS",
-        "MEMORY",
-        "DISK FREE",
-        "STARTED",
-        "STATE",
-      ];
-      terminal.answer(
-        table(columns, nodes.map(toRow), {
-          empty: "No node is running",
-          drop: ["DISK FREE", "STARTED", "SANDBOX"],
-        }),
+      await administration.setDrained(machine, isDrained);
+      new Terminal(actions.streams).say(
+        isDrained ? `${machine} takes no new work` : `${machine} takes work again`,
       );
     });
 }
 
-function toJson({ nodeId, url = "", startedAtMs, facts }: ListedNode): object {
+function toJson({ nodeId, url = "", machine, startedAtMs, facts, isDrained }: ListedNode): object {
   return {
     node_id: nodeId,
     url,
+    machine,
+    drained: isDrained,
     started_at: new Date(startedAtMs).toISOString(),
     ...(facts !== undefined && {
       version: facts.version,
@@ -108,6 +136,15 @@ function toJson({ nodeId, url = "", startedAtMs, facts }: ListedNode): object {
       free_disk_bytes: facts.freeDiskBytes,
       disk_bytes: facts.diskBytes,
       draining: facts.draining ?? false,
+      labels: facts.labels ?? {},
+      ...(facts.load !== undefined && {
+        load: {
+          processors: facts.load.processors,
+          busy_processors: facts.load.busyProcessors,
+          memory_bytes: facts.load.memoryBytes,
+          used_memory_bytes: facts.load.usedMemoryBytes,
+        },
+      }),
       gpus: (facts.gpus ?? []).map((gpu) => ({
         index: gpu.index,
         ...(gpu.slice !== undefined && { slice: gpu.slice.index }),
@@ -122,10 +159,10 @@ function toJson({ nodeId, url = "", startedAtMs, facts }: ListedNode): object {
   };
 }
 
-function toRow({ nodeId, startedAtMs, facts }: ListedNode): string[] {
+function toRow({ nodeId, startedAtMs, facts, isDrained }: ListedNode): string[] {
   const started = new Date(startedAtMs).toISOString().slice(0, 16).replace("T", " ");
   return facts === undefined
-    ? [nodeId, "", "", "", "", "", started, ""]
+    ? [nodeId, "", "", "", "", "", started, isDrained ? "drained" : ""]
     : [
         nodeId,
         facts.version,
@@ -134,6 +171,8 @@ function toRow({ nodeId, startedAtMs, facts }: ListedNode): string[] {
         `${inUnits(facts.memoryBytes)} of ${inUnits(facts.maxMemoryBytes)}`,
         inUnits(facts.freeDiskBytes),
         started,
-        facts.draining ? "draining" : "running",
+        facts.draining ? "stopping" : isDrained ? drainText(facts.workers) : "running",
       ];
 }
+
+const drainText = (workers: number): string => (workers > 0 ? "draining" : "drained");

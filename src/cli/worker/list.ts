@@ -14,6 +14,7 @@ import {
   callCommand,
   option,
 } from "../command.ts";
+import { labelsText } from "../machine/machine.ts";
 import { moment } from "../output.ts";
 import { plain } from "../plain.ts";
 import { type Table, table } from "../table.ts";
@@ -83,7 +84,10 @@ function workerTable({ workers }: ListWorkersResponse): Table {
   );
 }
 
-function stateText({ ready, fault }: DeploymentWorker): string {
+function stateText({ ready, fault, machine }: DeploymentWorker): string {
+  if (machine?.drained === true) {
+    return "drained";
+  }
   const why = fault === "" ? "" : `: ${plain(fault)}`;
   return ready ? "ready" : `not ready${why}`;
 }
@@ -94,10 +98,4 @@ function nodeText({ node, gpus }: DeploymentWorker): string {
 
 function machineText({ hostname, platform }: WorkerMachine): string {
   return platform === "" ? hostname : `${hostname} (${platform})`;
-}
-
-function labelsText(labels: WorkerMachine["labels"]): string {
-  return Object.entries(labels)
-    .map((label) => label.join("="))
-    .join(" ");
 }

@@ -18,6 +18,7 @@
 import type { EndpointManifest, MountManifest, ServiceManifest } from "../../protocol/manifest.ts";
 import type { Call, Chunk, NodeMessage } from "../../protocol/messages.ts";
 import { isMountName } from "../../service/mounts.ts";
+import type { MachineLoad } from "../../storage/hosting/nodes.ts";
 import {
   ABORT_GRACE_MS,
   type ExecuteOptions,
@@ -51,14 +52,12 @@ const ACCEPT_TIMEOUT_MS = 5_000;
 
 export class RemoteWorker implements Worker {
   readonly id: string;
-  readonly machine: WorkerMachine;
   readonly lease: WorkerLease;
   readonly capacity = new Capacity();
   readonly pid = undefined;
   /** One that is blocked offers no slots, as one that drains. */
   readonly isBlocked = false;
   readonly isSlow = false;
-  readonly isDraining = false;
   fault: string | undefined;
   readonly transfers: RemoteTransfers;
   /** Of what its tunnels are sent. */
@@ -89,14 +88,15 @@ export class RemoteWorker implements Worker {
   #usage: WorkerUsage = { cpuMs: 0, memoryBytes: 0 };
   #endedFor: string | undefined;
   #sacrificed = false;
+  #load: MachineLoad | undefined;
+  #isDrained = false;
   #isStopping = false;
   #isParting = false;
   #isParted = false;
 
   constructor(options: RemoteWorkerOptions) {
-    const { id, machine, lease, graceMs, silenceMs, manifest, held = [] } = options;
+    const { id, lease, graceMs, silenceMs, manifest, held = [] } = options;
     this.id = id;
-    this.machine = machine;
     this.lease = lease;
     this.#options = options;
     const transfers: RemoteTransfers[] = [];
@@ -137,9 +137,23 @@ export class RemoteWorker implements Worker {
     return this.#executions.size + this.capacity.mounted - this.#executions.requests;
   }
 
-  /** False while the service does not run at the worker. */
+  /** False while the service does not run at the worker, and while its machine is drained. */
   get loaded(): boolean {
-    return this.#slots.size > 0 && !this.#isStopping && !this.ended;
+    return this.#slots.size > 0 && !this.#isDrained && !this.#isStopping && !this.ended;
+  }
+
+  /** Whether its machine is drained: it takes no new calls, and stays. */
+  get isDraining(): boolean {
+    return this.#isDrained;
+  }
+
+  get machine(): WorkerMachine {
+    return {
+      ...this.#options.machine,
+      load: this.#load,
+      silentMs: performance.now() - this.#heardMs,
+      isDrained: this.#isDrained,
+    };
   }
 
   get used(): boolean {
@@ -347,8 +361,17 @@ export class RemoteWorker implements Worker {
     this.#assigned.arrived(ids);
   }
 
-  measured(usage: WorkerUsage): void {
+  measured(usage: WorkerUsage, load?: MachineLoad): void {
     this.#usage = usage;
+    this.#load = load;
+  }
+
+  /** Its machine is drained, or taken back. */
+  drained(isDrained: boolean): void {
+    if (this.#isDrained !== isDrained) {
+      this.#isDrained = isDrained;
+      this.#options.onCapacity();
+    }
   }
 
   /** It takes no more calls. */

@@ -1,6 +1,7 @@
 /**
  * The hosting port: the desired revision of every deployment, its files,
- * secrets, schedules, logs, webhooks and alerts, and the reports of the nodes that run it.
+ * secrets, schedules, logs, webhooks and alerts, the reports of the nodes that run it, and
+ * which machines are drained.
  *
  * It keeps the promises of the accounts port. Deployments themselves are
  * created, changed and deleted there; a change to one here also writes its
@@ -16,6 +17,7 @@ import type { AlertStorage } from "./alerts.ts";
 import type { ArtifactFiles } from "./files.ts";
 import type { LauncherStorage } from "./launchers.ts";
 import type { Logs } from "./logs.ts";
+import type { MachineStorage } from "./machines.ts";
 import type { ManifestStorage } from "./manifests.ts";
 import type { ModelStorage } from "./models.ts";
 import type { NodeStorage } from "./nodes.ts";
@@ -31,6 +33,7 @@ export interface HostingStorage
     ArtifactFiles,
     NodeStorage,
     LauncherStorage,
+    MachineStorage,
     ManifestStorage,
     Logs,
     ModelStorage,

@@ -29,6 +29,20 @@ export interface NodeFacts {
   readonly draining?: boolean;
   /** Its GPUs, by their numbers. Undefined: none. */
   readonly gpus?: readonly NodeGpu[];
+  /** Its labels. Undefined for a node of an earlier version. */
+  readonly labels?: MachineLabels;
+  /** Of its machine. Undefined for a node of an earlier version. */
+  readonly load?: MachineLoad;
+}
+
+/** How loaded a machine is, by all of its programs together. */
+export interface MachineLoad {
+  readonly processors: number;
+  /** How many of them were busy on average since the last time that it told. */
+  readonly busyProcessors: number;
+  readonly memoryBytes: number;
+  /** What is used and cannot be freed. */
+  readonly usedMemoryBytes: number;
 }
 
 /** A GPU of a node. */
@@ -53,8 +67,21 @@ export interface NodeRecord {
   /** The URL at which other nodes reach it. */
   readonly url: string | undefined;
   readonly startedAtMs: number;
+  /** When it sent its last heartbeat. */
+  readonly heardAtMs: number;
+  /** The name of its machine. */
+  readonly machine: string;
   /** Undefined for a node of an earlier version. */
   readonly facts: NodeFacts | undefined;
+}
+
+/** The nodes that live, including the one that asks. */
+export interface LivingNodes {
+  readonly living: number;
+  /** Those whose machines are not drained. */
+  readonly taking: number;
+  /** Whether the machine of the one that asks is drained. */
+  readonly isDrained: boolean;
 }
 
 export type HostingStatus = "starting" | "ready" | "degraded" | "failed" | "stopped";
@@ -98,6 +125,12 @@ export interface WorkerRecord {
         readonly platform: string;
         readonly version: string;
         readonly labels: MachineLabels;
+        /** Absent where it does not tell. */
+        readonly load?: MachineLoad;
+        /** It takes no new calls. Absent: it does. */
+        readonly isDrained?: boolean;
+        /** When it was heard of last; absent while that is shorter ago than 10 s. */
+        readonly heardAtMs?: number;
       }
     | undefined;
   readonly startedAtMs: number;
@@ -151,17 +184,17 @@ export interface DeploymentState {
 
 export interface NodeStorage {
   /**
-   * Heartbeat: the node counts as alive for `ttlMs` from now. Returns the
-   * number of living nodes, including this one. Where nodes share the database,
+   * Heartbeat: the node counts as alive for `ttlMs` from now. Where nodes share the database,
    * its clock decides, here and below.
    */
   beat(parameters: {
     readonly nodeId: string;
+    readonly machine?: string;
     readonly url?: string;
     readonly facts?: NodeFacts;
     readonly nowMs: number;
     readonly ttlMs: number;
-  }): Promise<number>;
+  }): Promise<LivingNodes>;
 
   /** Lists the living nodes, sorted by id. */
   listNodes(parameters: { readonly nowMs: number }): Promise<NodeRecord[]>;

@@ -659,9 +659,21 @@ CREATE TABLE nodes (
   started_at_ms bigint NOT NULL,
   expires_at_ms bigint NOT NULL,
   -- What it says of itself with each heartbeat, as JSON; null: nothing yet.
-  facts text COLLATE "C"
+  facts text COLLATE "C",
+  -- The name of its machine, and when the node sent its last heartbeat.
+  machine text COLLATE "C",
+  heard_at_ms bigint
 );
 CREATE INDEX nodes_expiry ON nodes (expires_at_ms);
+
+-- Machines that take no new work, by their names. Those of nodes are of the organization ''.
+CREATE TABLE drained_machines (
+  organization_id text COLLATE "C" NOT NULL,
+  machine text COLLATE "C" NOT NULL,
+  drained_at_ms bigint NOT NULL,
+  drained_by text COLLATE "C" NOT NULL,
+  PRIMARY KEY (organization_id, machine)
+);
 
 -- What each node says of each deployment.
 CREATE TABLE deployment_reports (

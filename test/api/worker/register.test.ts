@@ -90,6 +90,7 @@ class Node {
       },
       handed: { note: (handing) => this.note(handing) },
       sessions: this.sessions,
+      drained: { apply: async () => {} },
       artifactOf: () => ({ index: { files: [{}] } }) as never,
       now: () => 0,
       silenceMs: 1_000,

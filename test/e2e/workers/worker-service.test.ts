@@ -66,6 +66,54 @@ describe("a worker that joins", () => {
     expect(await worker.acknowledged(call.id)).toBe("recorded");
   });
 
+  it("on a drained machine takes no new calls, ends those that it has, and takes some when it is taken back", async () => {
+    const machines = world.client.machines;
+    const drained = newWorker();
+    await drained.register({ runtime: { hostname: "gpu-1" } });
+    await drained.open();
+    const load = { processors: 8, busyProcessors: 2, memoryBytes: 1_000n, usedMemoryBytes: 400n };
+    drained.send({ case: "heartbeat", value: { sequence: 1n, load } });
+    const first = await submit({ text: "first" });
+    const call = await drained.take();
+    await world.platform.call("/api/v1/machines:drain", { machine: "gpu-1" }, world.cookie);
+    const isDrained = async () =>
+      (await world.client.deployments.listWorkers({ deployment: "echo" })).workers.map(
+        ({ machine }) => [machine?.hostname, machine?.drained],
+      );
+    await expect.poll(isDrained, { timeout: 20_000 }).toEqual([["gpu-1", true]]);
+    const other = await joined();
+    const second = await submit({ text: "second" });
+    const away = await other.take();
+    expect(away.taskId).toBe(second);
+    other.results(json(away.id, "at the other"));
+    await other.acknowledged(away.id);
+    expect(drained.assigned).toEqual([]);
+    drained.results(json(call.id, "in the end"));
+    await drained.acknowledged(call.id);
+    expect((await task(first)).status).toBe(TaskStatus.SUCCESS);
+    expect((await machines.listMachines({})).machines).toMatchObject([
+      { name: "elsewhere" },
+      { name: "gpu-1", load, drain: { startedBy: "ada@example.com" } },
+    ]);
+
+    // As after a restart of the machine.
+    const again = newWorker();
+    await again.register({ runtime: { hostname: "gpu-1" } });
+    await again.open();
+    await expect.poll(isDrained, { timeout: 20_000 }).toContainEqual(["gpu-1", true]);
+    for (const one of [drained, other]) {
+      one.send({ case: "draining", value: { reason: "it goes" } });
+    }
+    await expect.poll(isDrained, { timeout: 20_000 }).toEqual([["gpu-1", true]]);
+    const third = await submit({ text: "third" });
+    expect(again.assigned).toEqual([]);
+    await world.platform.call("/api/v1/machines:resume", { machine: "gpu-1" }, world.cookie);
+    const last = await again.take();
+    expect(last.taskId).toBe(third);
+    again.results(json(last.id, "at last"));
+    await again.acknowledged(last.id);
+  });
+
   it("is called by pages of the origins that its author names, on its own host alone", async () => {
     const { index, ...code } = await artifact("echo");
     const origin = "https://app.example";

@@ -77,6 +77,25 @@ test("a call whose arrival was told goes on", () => {
   expect(call.end).toBeUndefined();
 });
 
+test("a worker on a drained machine takes no new call, ends those that it has, and stays", () => {
+  const { worker } = connected();
+  const call = begin(worker);
+  worker.accepted([1]);
+  worker.drained(true);
+  expect(worker).toMatchObject({ loaded: false, isDraining: true, ended: false });
+  expect(worker.freeSlots(work)).toBe(0);
+  worker.offers(new Map([["work", 4]]));
+  expect(worker.freeSlots(work)).toBe(0);
+  worker.finish({ id: 1, result: "1" });
+  vi.advanceTimersByTime(1);
+  expect(call.end).toMatchObject({ kind: "result" });
+  pass(worker, 20);
+  expect(worker.ended).toBe(false);
+  worker.drained(false);
+  expect(worker.loaded).toBe(true);
+  expect(worker.freeSlots(work)).toBeGreaterThan(0);
+});
+
 test("a call that a worker comes back with has arrived", () => {
   const { worker, stream } = connected();
   const call = begin(worker);

@@ -6,7 +6,6 @@ import { LauncherService } from "../../../gen/tessera/v1/launcher_pb.js";
 import { LoginService } from "../../../gen/tessera/v1/login_pb.js";
 import { MetricsService } from "../../../gen/tessera/v1/metrics_pb.js";
 import { ModelService } from "../../../gen/tessera/v1/model_pb.js";
-import { OperatorService } from "../../../gen/tessera/v1/operator_pb.js";
 import { OrganizationService } from "../../../gen/tessera/v1/organization_pb.js";
 import { OrganizationTaskService } from "../../../gen/tessera/v1/organization_task_pb.js";
 import { ScheduleService } from "../../../gen/tessera/v1/schedule_pb.js";
@@ -14,6 +13,7 @@ import { WebhookService } from "../../../gen/tessera/v1/webhook_pb.js";
 import { createModelIndex } from "../../../src/artifacts/model-index.ts";
 import { ALERT_ROWS } from "./alert-methods.ts";
 import type { Cast } from "./callers.ts";
+import { MACHINE_ROWS } from "./machine-methods.ts";
 import type { TestPlatform } from "./platform.ts";
 import { FOREIGN, named, type Row } from "./row.ts";
 import { TOKEN_ROWS } from "./token-methods.ts";
@@ -174,7 +174,7 @@ export const ROWS: readonly Row[] = [
     request: () => ({ launcher: NOBODYS_ID, deploymentId: NOBODYS_ID, machine: NOBODYS_ID }),
     outcome: "LAUNCHER_REPLACED",
   },
-  ...Object.values(OperatorService.method).map((method) => ({ method, request: () => ({}) })),
+  ...MACHINE_ROWS,
   { method: organization.listMembers, request: (_, cast) => named(cast) },
   {
     method: organization.inviteMember,

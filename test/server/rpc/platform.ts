@@ -104,6 +104,7 @@ export class TestPlatform implements AsyncDisposable {
           hosting: announceChanges(storage.hosting, changes),
           tasks: storage,
           directory: { find: notHosted },
+          changes,
           artifactOf: () => undefined,
           blobs,
           federation: new Federation({ metrics: new Metrics({ node: "n1", now }), now }),

@@ -9,6 +9,7 @@ import { confirmedSecretsContract } from "./contract/confirmed-secrets.ts";
 import { deletedContract } from "./contract/deleted.ts";
 import { filesContract } from "./contract/files.ts";
 import { logsContract } from "./contract/logs.ts";
+import { machinesContract } from "./contract/machines.ts";
 import { manifestsContract } from "./contract/manifests.ts";
 import { modelsContract } from "./contract/models.ts";
 import { nodesContract } from "./contract/nodes.ts";
@@ -38,6 +39,7 @@ export function hostingContract(name: string, createDatabase: CreateDatabase): v
     describe("schedules", () => schedulesContract(it));
     describe("paused endpoints", () => pausesContract(it));
     describe("nodes", () => nodesContract(it));
+    describe("machines", () => machinesContract(it));
     describe("logs", () => logsContract(it));
     describe("manifests", () => manifestsContract(it));
     describe("models", () => modelsContract(it));

@@ -10,7 +10,7 @@ const MAX_ORGANIZATIONS_PER_PAGE = 100;
 
 export const nodes = queryOptions({
   queryKey: ["nodes"],
-  queryFn: async ({ signal }) => (await operator.listNodes({}, { signal })).nodes ?? [],
+  queryFn: ({ signal }) => operator.listNodes({}, { signal }),
   refetchInterval: REFRESH_MS,
 });
 

@@ -1,7 +1,13 @@
 /** Nodes: heartbeats, reports about deployments, and the end of a node. */
 import type { DeploymentKey } from "../../hosting/deployment-key.ts";
 import type { HostingStorage } from "../../hosting/hosting.ts";
-import type { DeploymentReport, NodeFacts, NodeRecord, NodeWorkers } from "../../hosting/nodes.ts";
+import type {
+  DeploymentReport,
+  LivingNodes,
+  NodeFacts,
+  NodeRecord,
+  NodeWorkers,
+} from "../../hosting/nodes.ts";
 import { type Operation, pieces, placeholders, query } from "../operation.ts";
 
 /** Nodes that are read: far more than share one database. */
@@ -12,30 +18,50 @@ const MAX_REPORT_REASON_CHARACTERS = 8_000;
 
 export function* beat({
   nodeId,
+  machine = "",
   url,
   facts,
   nowMs,
   ttlMs,
-}: Parameters<HostingStorage["beat"]>[0]): Operation<number> {
+}: Parameters<HostingStorage["beat"]>[0]): Operation<LivingNodes> {
   // Counts the other nodes: whether a statement sees the row that it writes
   // differs between databases.
-  const [row] = yield* query<{ others: number }>(
-    `INSERT INTO nodes (node_id, url, started_at_ms, expires_at_ms, facts)
-     VALUES (?, ?, ?, ?, ?)
+  const [row] = yield* query<{ others: number; others_drained: number; drained: number }>(
+    `INSERT INTO nodes (node_id, url, started_at_ms, expires_at_ms, facts, machine, heard_at_ms)
+     VALUES (?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT (node_id) DO UPDATE
-       SET url = excluded.url, expires_at_ms = excluded.expires_at_ms, facts = excluded.facts
+       SET url = excluded.url, expires_at_ms = excluded.expires_at_ms, facts = excluded.facts,
+         machine = excluded.machine, heard_at_ms = excluded.heard_at_ms
      RETURNING (
        SELECT CAST(count(*) AS integer) FROM nodes AS n WHERE n.node_id <> ? AND n.expires_at_ms > ?
-     ) AS others`,
+     ) AS others, (
+       SELECT CAST(count(*) AS integer) FROM nodes AS n JOIN drained_machines AS d
+         ON d.organization_id = '' AND d.machine = n.machine
+       WHERE n.node_id <> ? AND n.expires_at_ms > ?
+     ) AS others_drained, (
+       SELECT CAST(count(*) AS integer) FROM drained_machines AS d
+       WHERE d.organization_id = '' AND d.machine = ?
+     ) AS drained`,
     nodeId,
     url,
     nowMs,
     nowMs + ttlMs,
     facts && JSON.stringify(facts),
+    machine,
+    nowMs,
     nodeId,
     nowMs,
+    nodeId,
+    nowMs,
+    machine,
   );
-  return 1 + (row?.others ?? 0);
+  const { others = 0, others_drained: othersDrained = 0, drained = 0 } = row ?? {};
+  const isDrained = drained > 0;
+  return {
+    living: 1 + others,
+    taking: (isDrained ? 0 : 1) + others - othersDrained,
+    isDrained,
+  };
 }
 
 interface NodeRow {
@@ -43,20 +69,24 @@ interface NodeRow {
   readonly url: string | null;
   readonly started_at_ms: number;
   readonly facts: string | null;
+  readonly machine: string | null;
+  readonly heard_at_ms: number | null;
 }
 
 export function* listNodes({
   nowMs,
 }: Parameters<HostingStorage["listNodes"]>[0]): Operation<NodeRecord[]> {
   const rows = yield* query<NodeRow>(
-    `SELECT node_id, url, started_at_ms, facts FROM nodes WHERE expires_at_ms > ?
-     ORDER BY expires_at_ms DESC LIMIT ${MAX_LISTED_NODES}`,
+    `SELECT node_id, url, started_at_ms, facts, machine, heard_at_ms FROM nodes
+     WHERE expires_at_ms > ? ORDER BY expires_at_ms DESC LIMIT ${MAX_LISTED_NODES}`,
     nowMs,
   );
   const nodes = rows.map((row) => ({
     nodeId: row.node_id,
     url: row.url ?? undefined,
     startedAtMs: row.started_at_ms,
+    heardAtMs: row.heard_at_ms ?? row.started_at_ms,
+    machine: row.machine ?? "",
     facts: row.facts === null ? undefined : (JSON.parse(row.facts) as NodeFacts),
   }));
   return nodes.sort((one, other) => (one.nodeId < other.nodeId ? -1 : 1));

@@ -40,6 +40,7 @@ import {
 } from "./files.ts";
 import { endLaunches, holdLaunches, holdsLaunch, listLaunches } from "./launchers.ts";
 import { appendLogs, readLogs } from "./logs.ts";
+import { drainMachine, listAllWorkers, listDrained, resumeMachine } from "./machines.ts";
 import { getManifest, storeManifest } from "./manifests.ts";
 import {
   failImport,
@@ -118,6 +119,8 @@ export const SINGLE = {
   listImported,
   failImport,
   listWebhooks,
+  listDrained,
+  listAllWorkers,
   getSealedWebhook,
   listSealedWebhooks,
   replaceSealedWebhook,
@@ -142,6 +145,7 @@ export const BY_ONE_CLOCK: ReadonlySet<keyof HostingStorage> = new Set([
   "holdLaunches",
   "holdsLaunch",
   "listLaunches",
+  "listAllWorkers",
   "describeDeployments",
   "takeImport",
   "reportImport",
@@ -171,6 +175,8 @@ export const HOSTING_OPERATIONS: OperationsOf<HostingStorage> = {
   takeUnusedFiles,
   forgetFiles,
   endNode,
+  drainMachine,
+  resumeMachine,
   reportDeployments,
   reportWorkers,
   withdrawReports,

@@ -6,8 +6,10 @@ import { artifactOf, HOUR_MS, type HostingPlatform } from "../fixtures.ts";
 const TTL_MS = 15_000;
 
 function beat({ hosting, nowMs }: HostingPlatform, nodeId: string, url?: string) {
-  return hosting.beat({ nodeId, nowMs, ttlMs: TTL_MS, ...(url && { url }) });
+  return hosting.beat({ nodeId, machine: "box", nowMs, ttlMs: TTL_MS, ...(url && { url }) });
 }
+
+const alone = { living: 1, taking: 1, isDrained: false };
 
 interface Said {
   readonly nodeId: string;
@@ -39,17 +41,18 @@ export function nodesContract(it: It): void {
   it("knows the nodes that live", async (platform) => {
     const { hosting, nowMs: startedAtMs } = platform;
     const living = () => hosting.listNodes({ nowMs: platform.nowMs });
-    expect(await beat(platform, "b", "http://10.0.0.2:3000")).toBe(1);
-    expect(await beat(platform, "a")).toBe(2);
-    expect(await beat(platform, "b", "http://10.0.0.2:3000")).toBe(2);
+    expect(await beat(platform, "b", "http://10.0.0.2:3000")).toEqual(alone);
+    expect(await beat(platform, "a")).toMatchObject({ living: 2, taking: 2 });
+    expect(await beat(platform, "b", "http://10.0.0.2:3000")).toMatchObject({ living: 2 });
     const facts = undefined;
-    const a = { nodeId: "a", url: undefined, startedAtMs, facts };
-    const b = { nodeId: "b", url: "http://10.0.0.2:3000", startedAtMs, facts };
+    const told = { machine: "box", startedAtMs, heardAtMs: expect.any(Number), facts };
+    const a = { ...told, nodeId: "a", url: undefined };
+    const b = { ...told, nodeId: "b", url: "http://10.0.0.2:3000" };
     expect(await living()).toEqual([a, b]);
     platform.nowMs += TTL_MS - 1;
     await beat(platform, "a");
     platform.nowMs += 1;
-    expect(await beat(platform, "a")).toBe(1);
+    expect(await beat(platform, "a")).toEqual(alone);
     expect(await living()).toEqual([a]);
     await hosting.endNode({ nodeId: "a" });
     expect(await living()).toEqual([]);

@@ -534,6 +534,8 @@ class WorkerMachine:
     """The version of the program that joined."""
     labels: dict[str, str] = _dc.field(default_factory=dict)
     """Its labels, such as `gpu: h200`."""
+    drained: bool = False
+    """Whether it is drained; see MachineService."""
 
 
 class SyncDeploymentService(_rpc.SyncService):

@@ -1,25 +1,26 @@
 /** The machines that run the workers of an organization; operators see every node, and how full it is. */
-import { keepPreviousData, useQuery, useSuspenseQuery } from "@tanstack/react-query";
+import { useMutation, useQuery, useQueryClient, useSuspenseQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
-import { deploymentsOf } from "../../api/deployments.ts";
-import { allWorkersOf, MAX_DEPLOYMENTS_PER_READ } from "../../api/machines.ts";
+import { messageOf } from "../../api/errors.ts";
+import { drain as drainMachine, machinesOf, takeBack } from "../../api/machines.ts";
 import { nodes } from "../../api/operator.ts";
 import { useOrganization, usePerson } from "../../api/session.ts";
 import { storageUseOf } from "../../api/storage.ts";
 import { joinCommand } from "../../api/workers.ts";
 import { Button } from "../../ui/button.tsx";
 import { Command } from "../../ui/command.tsx";
+import { Confirm } from "../../ui/confirm.tsx";
 import { counted } from "../../ui/counted.ts";
-import { DataTable } from "../../ui/data-table.tsx";
+import { type Column, DataTable } from "../../ui/data-table.tsx";
 import { Empty } from "../../ui/empty.tsx";
 import { Loading } from "../../ui/loading.tsx";
 import { Page } from "../../ui/page.tsx";
 import { bytes } from "../../ui/quantity.ts";
 import { Share } from "../../ui/share.tsx";
-import { Time } from "../../ui/time.tsx";
-import { Gpus, Loads, MachineName, MachineState, Workers } from "./cells.tsx";
-import { type MachineUse, machinesOf } from "./grouping.ts";
+import { useToast } from "../../ui/toasts.tsx";
+import { Gpus, Heard, Load, MachineName, MachineState, Runs } from "./cells.tsx";
+import { type MachineRow, rowsOf, workersOf } from "./rows.ts";
 import "./machines.css";
 
 export function Machines() {
@@ -35,117 +36,132 @@ export function Machines() {
       }
     >
       {isJoining && <Joining />}
-      <WorkersByMachine />
+      <MachineTable />
       <Storage />
     </Page>
   );
 }
 
-function WorkersByMachine() {
+function MachineTable() {
   const organization = useOrganization();
-  const { isOperator } = usePerson();
-  const [limit, setLimit] = useState(MAX_DEPLOYMENTS_PER_READ);
-  const { data: listed } = useSuspenseQuery(deploymentsOf(organization));
-  const { data } = useQuery({
-    ...allWorkersOf(organization, listed, limit),
-    placeholderData: keepPreviousData,
-  });
+  const { isOperator, isAdmin } = usePerson();
+  const { data } = useSuspenseQuery(machinesOf(organization));
   const { data: all } = useQuery({ ...nodes, enabled: isOperator });
-  if (data === undefined || (isOperator && all === undefined)) {
+  const [asked, setAsked] = useState<MachineRow>();
+  if (isOperator && all === undefined) {
     return <Loading />;
   }
-  const machines = machinesOf(data.workers, all);
-  if (machines.length === 0) {
+  const rows = rowsOf(data.machines ?? [], all);
+  if (rows.length === 0) {
     return (
       <Empty inPage title="No workers are running">
         <p>Workers start with the next call, or when a machine joins.</p>
       </Empty>
     );
   }
+  const workers = rows.reduce((sum, row) => sum + workersOf(row).workers, 0);
+  const mayDrain = ({ node, drainedAs }: MachineRow): boolean =>
+    drainedAs !== undefined && (node ? isOperator : isAdmin);
   return (
     <section aria-labelledby="machines">
       <h2 id="machines">
-        {counted(data.workers.length, "worker")} on {counted(machines.length, "machine")}
+        {counted(workers, "worker")} on {counted(rows.length, "machine")}
       </h2>
       <DataTable
         label="Machines with their workers"
-        items={machines}
-        keyOf={({ name, joined }) => `${name} ${joined?.platform}`}
-        columns={columnsFor(machines)}
+        items={rows}
+        keyOf={({ name, node, isAway }) => `${node} ${isAway} ${name}`}
+        columns={columnsFor(rows)}
+        actions={
+          rows.some(mayDrain)
+            ? (row) => mayDrain(row) && <DrainButton of={row} ask={setAsked} />
+            : undefined
+        }
       />
-      {data.leftOut > 0 && (
-        <p className="result-line">
-          <span className="secondary">
-            {counted(data.leftOut, "more deployment")} with fewer workers not read yet.
-          </span>
-          <Button onClick={() => setLimit(limit + MAX_DEPLOYMENTS_PER_READ)}>Read more</Button>
-        </p>
+      {(data.omitted ?? 0) > 0 && (
+        <p className="secondary">And {counted(data.omitted ?? 0, "more machine")}.</p>
       )}
+      {asked && <ConfirmDrain of={asked} onClose={() => setAsked(undefined)} />}
     </section>
   );
 }
 
 /** Those that some machine has a value for. */
-function columnsFor(machines: readonly MachineUse[]) {
-  const some = (has: (machine: MachineUse) => boolean) => machines.some(has);
-  const factsOf = ({ node }: MachineUse) => node?.facts;
+function columnsFor(rows: readonly MachineRow[]): readonly Column<MachineRow>[] {
+  const where = (has: (row: MachineRow) => boolean, column: Column<MachineRow>) =>
+    rows.some(has) ? [column] : [];
+  const hasLoad = ({ load, told }: MachineRow): boolean => (load ?? told?.facts) !== undefined;
+  const hasGpus = ({ gpus = [], told }: MachineRow): boolean =>
+    gpus.length > 0 || (told?.facts?.gpus ?? []).length > 0;
   return [
-    { name: "Machine", cell: (machine: MachineUse) => <MachineName of={machine} /> },
-    { name: "State", cell: (machine: MachineUse) => <MachineState of={machine} /> },
-    ...(some((one) => one.joined !== undefined || factsOf(one) !== undefined)
-      ? [
-          {
-            name: "Version",
-            cell: (one: MachineUse) => factsOf(one)?.version ?? one.joined?.version,
-          },
-        ]
-      : []),
-    { name: "Workers", cell: (machine: MachineUse) => <Workers of={machine} /> },
-    ...(some((one) => factsOf(one) !== undefined)
-      ? [
-          { name: "Memory", cell: (machine: MachineUse) => <Memory of={machine} /> },
-          { name: "Disk", cell: (machine: MachineUse) => <Disk of={machine} /> },
-        ]
-      : []),
-    ...(some(({ gpus, node }) => gpus.length > 0 || (node?.facts?.gpus ?? []).length > 0)
-      ? [{ name: "GPUs", cell: (machine: MachineUse) => <Gpus of={machine} /> }]
-      : []),
-    { name: "Runs", cell: (machine: MachineUse) => <Loads of={machine} /> },
-    {
-      name: "Since",
-      cell: ({ since }: MachineUse) => since !== undefined && <Time at={since} style="narrow" />,
-    },
+    { name: "Machine", cell: (row) => <MachineName of={row} /> },
+    { name: "State", cell: (row) => <MachineState of={row} /> },
+    ...where(hasLoad, { name: "Load", cell: (row) => <Load of={row} /> }),
+    ...where(hasGpus, { name: "GPUs", cell: (row) => <Gpus of={row} /> }),
+    { name: "Runs", cell: (row) => <Runs of={row} /> },
+    { name: "Last heard", cell: (row) => <Heard of={row} /> },
   ];
 }
 
-interface OfMachine {
-  readonly of: MachineUse;
+/** What drains machines and takes them back. Nothing is lost by either, so only a node, which many share, is asked about. */
+function useDraining() {
+  const organization = useOrganization();
+  const queryClient = useQueryClient();
+  const toast = useToast();
+  const changed = ({ name, drain }: MachineRow): void => {
+    toast(`${name} takes ${drain === undefined ? "no new work" : "work again"}`);
+    void queryClient.invalidateQueries({ queryKey: ["machines", organization] });
+    void queryClient.invalidateQueries({ queryKey: nodes.queryKey });
+  };
+  const change = ({ node = false, drain, drainedAs = "" }: MachineRow): Promise<unknown> => {
+    const target = { organization, machine: drainedAs, isNode: node };
+    return drain === undefined ? drainMachine(target) : takeBack(target);
+  };
+  return { change, changed };
 }
 
-/** What its workers use of what they may. */
-function Memory({ of: { node } }: OfMachine) {
-  const { memoryBytes, maxMemoryBytes } = node?.facts ?? {};
-  if (maxMemoryBytes === undefined) {
-    return null;
-  }
-  const [used, limit] = [Number(memoryBytes ?? 0), Number(maxMemoryBytes)] as const;
+interface OfMachine {
+  readonly of: MachineRow;
+}
+
+function DrainButton({ of: row, ask }: OfMachine & { ask(row: MachineRow): void }) {
+  const { change, changed } = useDraining();
+  const toast = useToast();
+  const acting = useMutation({
+    mutationFn: () => change(row),
+    onSuccess: () => changed(row),
+    onError: (err) => toast(messageOf(err)),
+  });
+  const verb = row.drain === undefined ? "Drain" : "Take back";
   return (
-    <Share used={used} limit={limit}>
-      {`${bytes(used)} of ${bytes(limit)}`}
-    </Share>
+    <Button
+      aria-label={`${verb} ${row.name}`}
+      isBusy={acting.isPending}
+      onClick={() => (row.node && row.drain === undefined ? ask(row) : acting.mutate())}
+    >
+      {verb}
+    </Button>
   );
 }
 
-function Disk({ of: { node } }: OfMachine) {
-  const [free, all] = [node?.facts?.freeDiskBytes, node?.facts?.diskBytes].map((text) =>
-    Number(text ?? 0),
-  ) as [number, number];
+function ConfirmDrain({ of: row, onClose }: OfMachine & { onClose(): void }) {
+  const { change, changed } = useDraining();
   return (
-    all > 0 && (
-      <Share used={all - free} limit={all}>
-        {`${bytes(free)} free`}
-      </Share>
-    )
+    <Confirm
+      title={`Drain ${row.drainedAs}?`}
+      action="Drain"
+      run={() => change(row)}
+      onDone={() => {
+        changed(row);
+        onClose();
+      }}
+      onClose={onClose}
+    >
+      <p>
+        Workers of all organizations on it end once their calls have, and other nodes start theirs.
+        Without another node, tasks wait and calls are answered 503 until it is taken back.
+      </p>
+    </Confirm>
   );
 }
 

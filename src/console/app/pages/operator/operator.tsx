@@ -48,9 +48,11 @@ export function Operator() {
 
 function State() {
   const { version = "", database = {} } = useSuspenseQuery(platform).data;
-  const { data: listed } = useSuspenseQuery(nodes);
+  const { nodes: listed = [] } = useSuspenseQuery(nodes).data;
   const nowMs = useNow(UPTIME_REFRESH_MS);
-  const draining = listed.filter(({ facts }) => facts?.draining === true).length;
+  const draining = listed.filter(
+    ({ facts, drain }) => facts?.draining === true || drain !== undefined,
+  ).length;
   const [oldest] = listed.flatMap(({ startedAt }) => startedAt ?? []).sort();
   return (
     <Numbers

@@ -16,6 +16,10 @@ const SENTENCES: Readonly<Record<string, string>> = {
   "deployment.resume_endpoint": "Resumed the endpoint {endpoint} of {}",
   "deployment.delete": "Deleted the deployment {}",
   "worker.secrets": "Gave secrets of {} to a worker",
+  "machine.drain": "Drained the machine {}",
+  "machine.resume": "Took the machine {} back",
+  "node.drain": "Drained the nodes on {}",
+  "node.resume": "Took the nodes on {} back",
   "token.create": "Created the token {}",
   "token.update": "Changed the token {}",
   "token.rotate": "Rotated the token {}",
@@ -86,6 +90,8 @@ export const ACTION_KINDS: Readonly<Record<string, string>> = {
   alert_rule: "Alert rules",
   alert_receiver: "Receivers of alerts",
   worker: "Workers",
+  machine: "Machines",
+  node: "Nodes",
   operator: "Operators",
 };
 

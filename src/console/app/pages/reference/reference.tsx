@@ -83,6 +83,7 @@ const NOUNS: Readonly<Record<string, string>> = {
   TokenService: "Tokens",
   LoginService: "Logins",
   FederationService: "Federation",
+  MachineService: "Machines",
   MetricsService: "Metrics",
   ModelService: "Models",
   OperatorService: "Platform",

@@ -7,13 +7,20 @@ const sentence = (event: Parameters<typeof wordsOf>[0]): string => {
   return `${before}${subject}${after}`;
 };
 
-/** The actions that the server writes. */
-const ACTIONS = globSync("src/{api,auth,storage,server}/**/*.ts").flatMap((file) =>
-  [...readFileSync(file, "utf8").matchAll(/\baction: ([^,;{}]*"[a-z_.]+"[^,;{}]*)/g)].flatMap(
-    ([, value = ""]) =>
-      [...value.matchAll(/(?<!=== )"([a-z_]+(?:\.[a-z_]+)?)"/g)].map(([, name = ""]) => name),
-  ),
+const SOURCES = globSync("src/{api,auth,storage,server}/**/*.ts").map((file) =>
+  readFileSync(file, "utf8"),
 );
+
+/** The actions that the server writes; those of webhooks and of receivers of alerts end alike. */
+const ACTIONS = SOURCES.flatMap((source) => [
+  ...[...source.matchAll(/\baction: ([^,;{}]*"[a-z_.]+"[^,;{}]*)/g)].flatMap(([, value = ""]) =>
+    [...value.matchAll(/(?<!=== )"([a-z_]+(?:\.[a-z_]+)?)"/g)].map(([, name = ""]) => name),
+  ),
+  ...[...source.matchAll(/\baction: webhookAction\(\w+, "([a-z_]+)"\)/g)].flatMap(([, what]) => [
+    `webhook.${what}`,
+    `alert_receiver.${what}`,
+  ]),
+]);
 
 it("every action of the audit log is told in a sentence", () => {
   expect(ACTIONS.length).toBeGreaterThan(30);

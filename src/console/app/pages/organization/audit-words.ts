@@ -55,6 +55,7 @@ const SENTENCES: Readonly<Record<string, string>> = {
   "alert_receiver.update": "Changed the receiver of alerts {}",
   "alert_receiver.rotate": "Rotated the secret of the receiver of alerts {}",
   "alert_receiver.test": "Tested the receiver of alerts {}",
+  "alert_receiver.redeliver": "Sent a message to the receiver of alerts {} again",
   "alert_receiver.delete": "Deleted the receiver of alerts {}",
   sign_in: "Signed in",
   "sign_in.failed": "Failed to sign in as {}",

@@ -164,7 +164,7 @@ describe.skipIf(skipped)(`deployments and people in the console${skipped}`, () =
   it("show in charts, and in tables, what was measured of them", async () => {
     await using person = await ConsoleBrowser.open(browser, world.platform, { email: ADMIN });
     const { page } = person;
-    await person.go("/o/acme/deployments/echo/metrics");
+    await person.go("/o/acme/deployments/echo/metrics?range=1h");
     await world.call("echo", "/say", { body: { text: "counted" } });
     const calls = page.getByRole("region", { name: "Calls" });
     await calls.locator("canvas").waitFor({ timeout: 30_000 });

@@ -396,7 +396,7 @@ describe.skipIf(skipped)(`tasks in the console${skipped}`, () => {
     const failed = page.getByRole("link", { name: /^\d+ tasks? failed in the last hour$/ });
     // Nodes store what they have counted every ten seconds.
     await failed.waitFor({ timeout: 30_000 });
-    const numbers = page.locator(".task-numbers > div");
+    const numbers = page.locator(".numbers > div");
     for (const [name, text] of [
       ["Success", /per minute$/],
       ["Failure", /Failure[1-9]/],

@@ -32,7 +32,7 @@ describe.skipIf(skipped)(`webhooks in the console${skipped}`, () => {
     });
     const { page } = person;
     await person.go("/o/acme/deployments/echo/webhooks");
-    await page.getByText("None. A webhook is sent").waitFor();
+    await page.getByText("A webhook is sent").waitFor();
     await page.getByRole("button", { name: "Create a webhook" }).click();
     const dialog = page.getByRole("dialog");
     await dialog.getByLabel("Name").fill("app");

@@ -1,33 +1,59 @@
 /** The keyboard shortcuts. */
 import { Dialog } from "../ui/dialog.tsx";
 import { PLACES } from "./places.ts";
+import "./keys-dialog.css";
+
+const GROUPS = [
+  [
+    "Everywhere",
+    [
+      ["Ctrl K", "Search or go to"],
+      ["?", "Show these keys"],
+    ],
+  ],
+  [
+    "Tables and logs",
+    [
+      ["/", "Search the log or the tasks"],
+      ["j", "Next row or line"],
+      ["k", "Row or line before"],
+      ["Enter", "Open the row"],
+      ["x", "Select the row"],
+      ["Esc", "Leave the table"],
+      ["f", "Follow the log, or pause"],
+    ],
+  ],
+  [
+    "Pages",
+    [
+      ["c", "Create a token, at API tokens"],
+      ["r", "Show the task as JSON"],
+      ["Ctrl Enter", "Call, in the playground"],
+    ],
+  ],
+  ["Go to", PLACES.map(({ key, label }) => [`g ${key}`, label])],
+] as const satisfies readonly (readonly [string, readonly (readonly string[])[]])[];
 
 export default function KeysDialog({ onClose }: { onClose(): void }) {
-  const keys = [
-    ["Ctrl K", "Search or go to"],
-    ["?", "Show these keys"],
-    ["/", "Search the log, or the list of tasks"],
-    ["j", "Go to the next row of a table, or line of a log"],
-    ["k", "Go to the row before"],
-    ["Enter", "Open the row"],
-    ["x", "Select the row, where rows can be selected"],
-    ["Esc", "Leave the table"],
-    ["r", "Show the task of the page as JSON"],
-    ["f", "Follow the log, or pause"],
-    ...PLACES.map(({ key, label }) => [`g ${key}`, `Go to ${label}`]),
-  ];
   return (
-    <Dialog title="Keys" onClose={onClose}>
-      <dl className="facts">
-        {keys.map(([key, what]) => (
-          <div key={key}>
-            <dt>
-              <kbd>{key}</kbd>
-            </dt>
-            <dd>{what}</dd>
-          </div>
+    <Dialog title="Keys" className="keys" onClose={onClose}>
+      <div className="key-groups">
+        {GROUPS.map(([group, keys]) => (
+          <section key={group} aria-label={group}>
+            <h3>{group}</h3>
+            <dl>
+              {keys.map(([key, what]) => (
+                <div key={key}>
+                  <dt>
+                    <kbd>{key}</kbd>
+                  </dt>
+                  <dd>{what}</dd>
+                </div>
+              ))}
+            </dl>
+          </section>
         ))}
-      </dl>
+      </div>
     </Dialog>
   );
 }

@@ -1,6 +1,6 @@
 /**
  * A modal dialog: the browser's own, which holds the focus, closes by Escape and returns the
- * focus. It begins at the element with `data-autofocus`, else at the first one, with the keys that
+ * focus. It begins at the element with `data-autofocus`, else at the first field, else at itself, with the keys that
  * were pressed while it was being loaded.
  */
 import { type ReactNode, useEffect, useId, useRef } from "react";
@@ -28,7 +28,10 @@ export function Dialog({ title, label, className = "", children, onClose }: Dial
     const dialog = ref.current;
     const before = document.activeElement;
     dialog?.showModal();
-    dialog?.querySelector<HTMLElement>("[data-autofocus]")?.focus();
+    const first = ["[data-autofocus]", ":is(input, select, textarea)"]
+      .map((one) => dialog?.querySelector<HTMLElement>(one))
+      .find((one) => one);
+    (first ?? dialog)?.focus();
     // Not within the effect, where React would put fields back to what they were.
     queueMicrotask(() => dialog && typeKept(dialog));
     return () => {
@@ -43,6 +46,7 @@ export function Dialog({ title, label, className = "", children, onClose }: Dial
     <dialog
       ref={ref}
       className={`dialog ${className}`}
+      tabIndex={-1}
       aria-label={label}
       aria-labelledby={title === undefined ? undefined : heading}
       onCancel={(event) => {

@@ -23,7 +23,7 @@ export function useFinder<Item>(
   const found = items.filter((item) => nameOf(item)?.toLowerCase().includes(wanted));
   const isLong = items.length > MAX_OVERLOOKED;
   const field = isLong && (
-    <>
+    <div className="finder">
       <Field label={`Find one of ${items.length} ${noun}`}>
         {(control) => (
           <input
@@ -37,7 +37,7 @@ export function useFinder<Item>(
         )}
       </Field>
       {found.length === 0 && <p className="secondary">None of them has this name.</p>}
-    </>
+    </div>
   );
   return { found: isLong ? found : items, field };
 }

@@ -69,7 +69,7 @@ export function Deployments() {
                 { name: "Revision", isNumber: true, cell: ({ revision }) => revision || "none" },
                 { name: "Workers", cell: workersOf },
                 {
-                  name: "Waiting",
+                  name: "Queued",
                   isNumber: true,
                   cell: ({ name }) => stats && (statsIn(stats, name).queued ?? 0),
                 },

@@ -7,8 +7,10 @@ import type { ScheduleJson } from "../../../../../gen/tessera/v1/schedule_pb.js"
 import { schedules, schedulesOf } from "../../api/schedules.ts";
 import { useOrganization } from "../../api/session.ts";
 import { Button } from "../../ui/button.tsx";
+import { Command } from "../../ui/command.tsx";
 import { Confirm } from "../../ui/confirm.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
+import { Empty } from "../../ui/empty.tsx";
 import { Menu } from "../../ui/menu.tsx";
 import { Status } from "../../ui/status.tsx";
 import { Time } from "../../ui/time.tsx";
@@ -46,19 +48,30 @@ function Registered({ of: { endpoints = [] } }: { readonly of: DeploymentJson })
     .filter(({ kind }) => kind === "ENDPOINT_KIND_TASK")
     .map(({ name = "" }) => name);
   return (
-    <section aria-labelledby="schedules">
-      <header className="section-header">
-        <h2 id="schedules">Calls at the times of a cron expression</h2>
-        {tasks.length > 0 && (
+    <section aria-label="Schedules">
+      {found.length > 0 && tasks.length > 0 && (
+        <header className="section-header">
+          <p className="secondary">Tasks that are submitted at the times of a cron expression.</p>
           <Button onClick={() => setAsked({ what: "create" })}>Create a schedule</Button>
-        )}
-      </header>
+        </header>
+      )}
       {!isPending && found.length === 0 && (
-        <p className="secondary">
-          {tasks.length > 0
-            ? "None. A schedule submits a task of an endpoint at each of its times, exactly one."
-            : "None. A schedule calls a task endpoint, and this deployment has none."}
-        </p>
+        <Empty inPage title="No schedules yet">
+          {tasks.length > 0 ? (
+            <>
+              <p>A schedule submits a task at each time of a cron expression, exactly one.</p>
+              <Command
+                text={`npx tessera schedule create ${deployment} nightly --calls ${tasks[0]} --cron '0 3 * * *'`}
+              />
+              <Button kind="primary" onClick={() => setAsked({ what: "create" })}>
+                Create a schedule
+              </Button>
+              <a href="/docs/schedules.html">How schedules work</a>
+            </>
+          ) : (
+            <p>A schedule calls a task endpoint, and this deployment has none.</p>
+          )}
+        </Empty>
       )}
       {found.length > 0 && (
         <DataTable

@@ -13,6 +13,7 @@ import { Command } from "../../ui/command.tsx";
 import { Confirm } from "../../ui/confirm.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
+import { Empty } from "../../ui/empty.tsx";
 import { FieldsForm, textOf } from "../../ui/fields-form.tsx";
 import { Menu } from "../../ui/menu.tsx";
 import { Notice } from "../../ui/notice.tsx";
@@ -54,15 +55,22 @@ function Registered() {
   };
   const of = (name: string) => ({ organization, deployment, name });
   return (
-    <section aria-labelledby="webhooks">
-      <header className="section-header">
-        <h2 id="webhooks">Addresses that are told how tasks end</h2>
-        <Button onClick={() => setAsked({ what: "create" })}>Create a webhook</Button>
-      </header>
+    <section aria-label="Webhooks">
+      {found.length > 0 && (
+        <header className="section-header">
+          <p className="secondary">Addresses that are told how tasks end.</p>
+          <Button onClick={() => setAsked({ what: "create" })}>Create a webhook</Button>
+        </header>
+      )}
       {!isPending && found.length === 0 && (
-        <p className="secondary">
-          None. A webhook is sent a signed message when a task ends, so that nobody has to ask.
-        </p>
+        <Empty inPage title="No webhooks yet">
+          <p>A webhook is sent a signed message when a task ends, so that nobody has to ask.</p>
+          <Command text={`npx tessera webhook create ${deployment} app https://example.com/told`} />
+          <Button kind="primary" onClick={() => setAsked({ what: "create" })}>
+            Create a webhook
+          </Button>
+          <a href="/docs/webhooks.html">How webhooks work</a>
+        </Empty>
       )}
       {found.length > 0 && (
         <DataTable

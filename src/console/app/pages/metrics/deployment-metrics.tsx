@@ -15,6 +15,7 @@ import {
   atLeast,
   boundsIn,
   RANGES,
+  type RangeName,
   type RangeSearch,
   type TimeBounds,
 } from "../../ui/time-range.ts";
@@ -46,7 +47,9 @@ function MetricsView({ deployment }: { readonly deployment: string }) {
   const navigate = useNavigate();
   const organization = useOrganization();
   const bounds = boundsIn(search);
-  const range = bounds ?? RANGES[search.range ?? "1h"][1];
+  const { data: revisions, isPending } = useQuery(revisionsOf(organization, deployment));
+  const standard = rangeSince(revisions?.at(-1)?.createdAt);
+  const range = bounds ?? RANGES[search.range ?? standard][1];
   const zoom = (to: TimeBounds): void => {
     const { fromMs, toMs } = atLeast(to, MIN_RANGE_MS);
     void navigate({ to: ".", search: { from: fromMs, to: toMs }, resetScroll: false });
@@ -54,8 +57,8 @@ function MetricsView({ deployment }: { readonly deployment: string }) {
   const { data, error, isPlaceholderData } = useQuery({
     ...metricsOf({ organization, deployment, metrics: METRICS, range }),
     placeholderData: keepPreviousData,
+    enabled: !isPending,
   });
-  const revisions = useQuery(revisionsOf(organization, deployment)).data;
   const marks = useMemo(
     () =>
       (revisions ?? [])
@@ -75,7 +78,7 @@ function MetricsView({ deployment }: { readonly deployment: string }) {
     <>
       <div className="metrics-range">
         <div className="moves">
-          <RangePicker search={search} standard="1h" />
+          <RangePicker search={search} standard={standard} />
           {isYoung && newest !== undefined && (
             <Button kind="quiet" onClick={() => zoom({ fromMs: newest.timeMs, toMs: Date.now() })}>
               Since {newest.name}
@@ -102,6 +105,10 @@ function MetricsView({ deployment }: { readonly deployment: string }) {
     </>
   );
 }
+
+/** The shortest range that has all since then, up to an hour: charts of a new deployment are not empty. */
+const rangeSince = (at = ""): RangeName =>
+  Date.now() - Date.parse(at) < RANGES["15m"][1] * 1_000 ? "15m" : "1h";
 
 function lastOf(seconds: number): TimeBounds {
   const toMs = Date.now();

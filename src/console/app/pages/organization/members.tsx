@@ -28,7 +28,7 @@ export function Members() {
   return (
     <Page
       title="Members"
-      description={`People with access to ${organization}.`}
+      description={`Members of ${organization} deploy, call and read everything here, and have tokens of their own. Admins also invite and remove people, change roles, and manage the organization's tokens.`}
       actions={
         isAdmin ? (
           <Button kind="primary" onClick={() => setInviting(true)}>
@@ -37,10 +37,6 @@ export function Members() {
         ) : undefined
       }
     >
-      <p className="secondary">
-        Members deploy, call and read everything here, and have tokens of their own. Admins also
-        invite and remove people, change roles, and manage the organization's tokens.
-      </p>
       <DataTable
         label="Members"
         items={members}

@@ -17,6 +17,7 @@ import { counted } from "../../ui/counted.ts";
 import { duration } from "../../ui/duration.ts";
 import { Loading } from "../../ui/loading.tsx";
 import { Notice } from "../../ui/notice.tsx";
+import { Numbers, type PageNumber } from "../../ui/numbers.tsx";
 import { Page } from "../../ui/page.tsx";
 import { percent } from "../../ui/quantity.ts";
 import { Status } from "../../ui/status.tsx";
@@ -24,7 +25,7 @@ import { StreamStatus } from "../../ui/stream-status.tsx";
 import { DeploymentState } from "../deployments/state.tsx";
 import { FirstSteps } from "./first-steps.tsx";
 import { useFailedCalls } from "./use-failed-calls.ts";
-import "./task-numbers.css";
+import "./overview.css";
 
 /** Of calls that failed, this share is worth more than a warning. */
 const MIN_BAD_SHARE = 0.05;
@@ -50,48 +51,50 @@ export function Overview() {
       actions={<StreamStatus state={stream} />}
     >
       {deployments.length === 0 && <FirstSteps deployments={deployments} stats={stats} />}
-      {deployments.length > 0 && (
-        <section aria-labelledby="attention">
-          <h2 id="attention">Needs attention</h2>
-          <Attention deployments={deployments} stats={stats} />
-        </section>
-      )}
-      <section aria-labelledby="deployments">
-        <h2 id="deployments">Deployments</h2>
-        {deployments.length === 0 && <p className="secondary">None yet.</p>}
+      <div className="overview-lists">
         {deployments.length > 0 && (
-          <ul className="rows">
-            {deployments.slice(0, MAX_LISTED).map((one) => (
-              <li key={one.deploymentId}>
-                <Link
-                  to="/o/$organization/deployments/$deployment"
-                  params={{ organization: name, deployment: one.name ?? "" }}
-                >
-                  {one.name}
-                </Link>
-                <span className="row-state">
-                  <DeploymentState deployment={one} />
-                </span>
-                <span className="secondary row-end">
-                  {counted(one.workers, "worker")} · {queueText(statsIn(stats, one.name))}
-                </span>
-              </li>
-            ))}
-          </ul>
+          <section aria-labelledby="attention">
+            <h2 id="attention">Needs attention</h2>
+            <Attention deployments={deployments} stats={stats} />
+          </section>
         )}
-        {deployments.length > MAX_LISTED && (
-          <p>
-            <Link to="/o/$organization/deployments" params={{ organization: name }}>
-              All {deployments.length} deployments
-            </Link>
-          </p>
-        )}
-      </section>
+        <section aria-labelledby="deployments">
+          <h2 id="deployments">Deployments</h2>
+          {deployments.length === 0 && <p className="secondary">None yet.</p>}
+          {deployments.length > 0 && (
+            <ul className="rows">
+              {deployments.slice(0, MAX_LISTED).map((one) => (
+                <li key={one.deploymentId}>
+                  <Link
+                    to="/o/$organization/deployments/$deployment"
+                    params={{ organization: name, deployment: one.name ?? "" }}
+                  >
+                    {one.name}
+                  </Link>
+                  <span className="row-state">
+                    <DeploymentState deployment={one} />
+                  </span>
+                  <span className="secondary row-end">
+                    {counted(one.workers, "worker")} · {queueText(statsIn(stats, one.name))}
+                  </span>
+                </li>
+              ))}
+            </ul>
+          )}
+          {deployments.length > MAX_LISTED && (
+            <p>
+              <Link to="/o/$organization/deployments" params={{ organization: name }}>
+                All {deployments.length} deployments
+              </Link>
+            </p>
+          )}
+        </section>
+      </div>
       {deployments.length > 0 && (
         <section aria-labelledby="tasks">
           <h2 id="tasks">Tasks of the last hour</h2>
           {error && <Notice kind="error">{messageOf(error)}</Notice>}
-          {stats.total !== undefined && <TaskNumbers stats={stats.total} />}
+          <TaskNumbers stats={stats.total} />
         </section>
       )}
       {deployments.length > 0 && (
@@ -129,57 +132,37 @@ function queueText({ queued = 0, running = 0 }: TaskStatsJson): string {
 }
 
 /** The tasks of an organization in numbers: now, and in the last hour. */
-interface TaskNumber {
-  readonly name: string;
-  readonly value: string;
-  /** What else is known of it, in small letters. */
-  readonly more?: readonly string[] | undefined;
-  readonly isBad?: boolean;
-}
-
-function TaskNumbers({ stats }: { readonly stats: TaskStatsJson }) {
-  const { queued = 0, running = 0, oldestQueuedAge, finishedPerMinute = 0 } = stats;
-  const { succeeded = 0, failed = 0, cancelled = 0, queueTime, runTime } = stats;
-  const numbers: readonly TaskNumber[] = [
+function TaskNumbers({ stats }: { readonly stats: TaskStatsJson | undefined }) {
+  const { queued = 0, running = 0, oldestQueuedAge, finishedPerMinute = 0 } = stats ?? {};
+  const { succeeded = 0, failed = 0, cancelled = 0, queueTime, runTime } = stats ?? {};
+  const numbers: readonly PageNumber[] = [
     {
       name: "Queued",
       value: counts.format(queued),
-      more:
-        oldestQueuedAge === undefined
-          ? undefined
-          : [`oldest for ${duration(durationMs(oldestQueuedAge))}`],
+      ...(oldestQueuedAge !== undefined && {
+        note: `oldest for ${duration(durationMs(oldestQueuedAge))}`,
+      }),
     },
     { name: "Running", value: counts.format(running) },
     {
       name: "Success",
       value: counts.format(succeeded),
-      more: [`${rates.format(Number(finishedPerMinute))} per minute`],
+      note: `${rates.format(Number(finishedPerMinute))} per minute`,
     },
     {
       name: "Failure",
       value: counts.format(failed),
-      more: cancelled > 0 ? [`${counts.format(cancelled)} cancelled`] : undefined,
+      ...(cancelled > 0 && { note: `${counts.format(cancelled)} cancelled` }),
       isBad: failed > 0,
     },
     { name: "Time in the queue", ...percentiles(queueTime) },
     { name: "Run time", ...percentiles(runTime) },
   ];
   return (
-    <dl className="task-numbers">
-      {numbers.map(({ name, value, more, isBad = false }) => (
-        <div key={name} className="card">
-          <dt>{name}</dt>
-          <dd className={isBad ? "task-number bad" : "task-number"}>{value}</dd>
-          {more && (
-            <dd className="secondary">
-              {more.map((one) => (
-                <span key={one}>{one}</span>
-              ))}
-            </dd>
-          )}
-        </div>
-      ))}
-    </dl>
+    <Numbers
+      label="In numbers"
+      numbers={stats ? numbers : numbers.map(({ name }) => ({ name, value: "–", note: "\u00a0" }))}
+    />
   );
 }
 
@@ -187,13 +170,15 @@ const counts = new Intl.NumberFormat("en");
 const rates = new Intl.NumberFormat("en", { maximumSignificantDigits: 2 });
 
 /** What half of the tasks took at most, with 95 and 99 of a hundred. */
-function percentiles(found: TaskPercentilesJson | undefined): Omit<TaskNumber, "name"> {
+function percentiles(found: TaskPercentilesJson | undefined): Omit<PageNumber, "name"> {
   const { p50, p95, p99 } = found ?? {};
   if (p50 === undefined || p95 === undefined || p99 === undefined) {
     return { value: "none yet" };
   }
-  const [half = "", most, nearlyAll] = [p50, p95, p99].map((one) => duration(durationMs(one)));
-  return { value: half, more: ["median", `p95 ${most}`, `p99 ${nearlyAll}`] };
+  const [half = "", most, nearlyAll] = [p50, p95, p99].map((one) =>
+    duration(durationMs(one)).replaceAll(" ", "\u00a0"),
+  );
+  return { value: half, note: `median, p95 ${most}, p99 ${nearlyAll}` };
 }
 
 /** What needs attention: deployments that do not run well, their calls and their tasks. */

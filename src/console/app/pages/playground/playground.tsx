@@ -150,9 +150,14 @@ function EndpointList({ endpoints, current }: EndpointListProps) {
   useEffect(() => {
     if (name !== undefined) {
       // The address may name one that is far down the list.
-      list.current
-        ?.querySelector('[aria-current="page"]')
-        ?.scrollIntoView({ block: "nearest", inline: "nearest" });
+      const all = list.current;
+      const item = all?.querySelector<HTMLElement>('li:has([aria-current="page"])');
+      if (all && item && !isInView(item, all)) {
+        all.scrollTo({
+          top: item.offsetTop - all.clientHeight / 2,
+          left: item.offsetLeft - all.clientWidth / 2,
+        });
+      }
     }
   }, [name]);
   return (
@@ -174,6 +179,16 @@ function EndpointList({ endpoints, current }: EndpointListProps) {
         ))}
       </ul>
     </nav>
+  );
+}
+
+function isInView(item: HTMLElement, list: HTMLElement): boolean {
+  const [inner, outer] = [item.getBoundingClientRect(), list.getBoundingClientRect()];
+  return (
+    inner.top >= outer.top &&
+    inner.bottom <= outer.bottom &&
+    inner.left >= outer.left &&
+    inner.right <= outer.right
   );
 }
 

@@ -257,6 +257,10 @@ const modelList = page(
   "/models",
   lazyRouteComponent(() => loaded(import("./pages/models/models.tsx")), "Models"),
 );
+const alertList = page(
+  "/alerts",
+  lazyRouteComponent(() => loaded(import("./pages/alerts/alerts.tsx")), "Alerts"),
+);
 const machineList = page(
   "/machines",
   lazyRouteComponent(() => loaded(import("./pages/machines/machines.tsx")), "Machines"),
@@ -301,6 +305,7 @@ const routeTree = root.addChildren([
       taskList,
       modelList,
       machineList,
+      alertList,
       tokenList,
       memberList,
       auditLog,

@@ -15,6 +15,7 @@ const PATHS = [
   "/o/$organization/tasks",
   "/o/$organization/models",
   "/o/$organization/machines",
+  "/o/$organization/alerts",
   "/o/$organization/tokens",
   "/o/$organization/members",
   "/o/$organization/audit",
@@ -52,6 +53,12 @@ export const PLACES: readonly ConsolePlace[] = [
     to: "/o/$organization/machines",
     key: "h",
     icon: "M2.5 3h11v7.5h-11zM5.5 13.5h5M8 10.5v3M5 5.5h3",
+  },
+  {
+    label: "Alerts",
+    to: "/o/$organization/alerts",
+    key: "e",
+    icon: "M8 1.8c-2.6 0-4.3 1.9-4.3 4.4 0 3.3-1.4 4.6-1.4 5.4h11.4c0-.8-1.4-2.1-1.4-5.4 0-2.5-1.7-4.4-4.3-4.4zM6.4 13.6c.3.5.9.8 1.6.8s1.3-.3 1.6-.8",
   },
   {
     label: "API tokens",

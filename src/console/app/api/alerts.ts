@@ -1,0 +1,52 @@
+/** Reads of alert rules, what has fired, and receivers, again while somebody looks. */
+import { queryOptions } from "@tanstack/react-query";
+import type { AlertRuleJson, AlertService } from "../../../../gen/tessera/v1/alert_pb.js";
+import { createClient } from "./rpc.ts";
+
+/** Of its own, because the other pages do not call it. */
+export const alerts = createClient<typeof AlertService>("tessera.v1.AlertService");
+
+export type AlertKind = NonNullable<AlertRuleJson["kind"]>;
+
+/** How often alerts are read while somebody looks at them. */
+const ALERTS_REFRESH_MS = 5_000;
+/** Alerts of the history, and deliveries, that the page shows, newest first. */
+const MAX_SHOWN_ALERTS = 50;
+
+/** What fires, and what has fired. */
+export const alertsOf = (organization: string, firing: boolean) =>
+  queryOptions({
+    queryKey: ["alerts", organization, firing],
+    queryFn: async ({ signal }) => {
+      const asked = { organization, firing, pageSize: MAX_SHOWN_ALERTS };
+      return (await alerts.listAlerts(asked, { signal })).alerts ?? [];
+    },
+    refetchInterval: ALERTS_REFRESH_MS,
+  });
+
+export const rulesOf = (organization: string) =>
+  queryOptions({
+    queryKey: ["alerts", organization, "rules"],
+    queryFn: async ({ signal }) =>
+      (await alerts.listAlertRules({ organization }, { signal })).rules ?? [],
+    refetchInterval: ALERTS_REFRESH_MS,
+  });
+
+export const receiversOf = (organization: string) =>
+  queryOptions({
+    queryKey: ["alerts", organization, "receivers"],
+    queryFn: async ({ signal }) =>
+      (await alerts.listAlertReceivers({ organization }, { signal })).receivers ?? [],
+    refetchInterval: ALERTS_REFRESH_MS,
+  });
+
+/** What receivers were told. */
+export const toldOf = (organization: string) =>
+  queryOptions({
+    queryKey: ["alerts", organization, "deliveries"],
+    queryFn: async ({ signal }) => {
+      const asked = { organization, pageSize: MAX_SHOWN_ALERTS };
+      return (await alerts.listAlertDeliveries(asked, { signal })).deliveries ?? [];
+    },
+    refetchInterval: ALERTS_REFRESH_MS,
+  });

@@ -1,0 +1,230 @@
+/** What is wrong now in an organization: alerts that fire, their rules, and what has fired. */
+import { useSuspenseQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import type { AlertJson, AlertRuleJson } from "../../../../../gen/tessera/v1/alert_pb.js";
+import { alerts, alertsOf, receiversOf, rulesOf } from "../../api/alerts.ts";
+import { useOrganization } from "../../api/session.ts";
+import { useActing } from "../../api/use-acting.ts";
+import { Button } from "../../ui/button.tsx";
+import { Confirm } from "../../ui/confirm.tsx";
+import { DataTable } from "../../ui/data-table.tsx";
+import { between } from "../../ui/duration.ts";
+import { Menu } from "../../ui/menu.tsx";
+import { Page } from "../../ui/page.tsx";
+import { Status } from "../../ui/status.tsx";
+import { Time } from "../../ui/time.tsx";
+import { Receivers } from "./receivers.tsx";
+import { RuleForm } from "./rule-form.tsx";
+
+export function Alerts() {
+  return (
+    <Page title="Alerts" description="What is wrong, and who is told.">
+      <Firing />
+      <Rules />
+      <Receivers />
+      <History />
+    </Page>
+  );
+}
+
+function Firing() {
+  const organization = useOrganization();
+  const { data: firing } = useSuspenseQuery(alertsOf(organization, true));
+  const { data: rules } = useSuspenseQuery(rulesOf(organization));
+  const looking = rules.filter(({ disabled }) => !disabled).length;
+  return (
+    <section aria-labelledby="firing">
+      <h2 id="firing">Firing</h2>
+      {firing.length > 0 ? (
+        <DataTable
+          label="Alerts that fire, newest first"
+          items={firing}
+          keyOf={({ id = "" }) => id}
+          columns={[
+            { name: "What", cell: ({ subject }) => <Status tone="bad">{subject ?? ""}</Status> },
+            { name: "Found", cell: ({ text }) => text },
+            { name: "Rule", cell: ({ rule }) => rule },
+            { name: "Since", cell: ({ since }) => since !== undefined && <Time at={since} /> },
+          ]}
+        />
+      ) : (
+        <p>
+          <Status tone={looking === 0 ? "idle" : "good"}>
+            {looking === 0 ? "No rules yet" : "Nothing fires"}
+          </Status>
+        </p>
+      )}
+    </section>
+  );
+}
+
+type Asked =
+  | { readonly what: "form"; readonly rule: AlertRuleJson | undefined }
+  | { readonly what: "delete"; readonly name: string };
+
+function Rules() {
+  const organization = useOrganization();
+  const { readAgain, act } = useActing(["alerts", organization]);
+  const { data: rules } = useSuspenseQuery(rulesOf(organization));
+  const { data: receivers } = useSuspenseQuery(receiversOf(organization));
+  const [asked, setAsked] = useState<Asked>();
+  const close = () => {
+    setAsked(undefined);
+    void readAgain();
+  };
+  const change = (name: string, what: Partial<AlertRuleJson>) =>
+    alerts.updateAlertRule({
+      organization,
+      updateMask: Object.keys(what).join(","),
+      rule: { name, ...what },
+    });
+  const menuOf = ({ name = "", disabled = false, silencedUntil }: AlertRuleJson) => [
+    silencedUntil === undefined
+      ? {
+          label: "Silence for an hour",
+          run: () =>
+            act({
+              run: () => alerts.silenceAlertRule({ organization, name }),
+              said: `Nobody is told of ${name} for an hour`,
+            }),
+        }
+      : {
+          label: "End the silence",
+          run: () =>
+            act({
+              run: () => alerts.silenceAlertRule({ organization, name, duration: "0s" }),
+              said: `${name} is told of again`,
+            }),
+        },
+    {
+      label: disabled ? "Enable" : "Disable",
+      run: () =>
+        act({
+          run: () => change(name, { disabled: !disabled }),
+          said: `${name} is ${disabled ? "enabled" : "disabled"}`,
+        }),
+    },
+    {
+      label: "Delete",
+      isDangerous: true,
+      run: () => setAsked({ what: "delete", name }),
+    },
+  ];
+  return (
+    <section aria-labelledby="rules">
+      <header className="section-header">
+        <h2 id="rules">Rules</h2>
+        <Button onClick={() => setAsked({ what: "form", rule: undefined })}>Create a rule</Button>
+      </header>
+      {rules.length === 0 ? (
+        <p className="secondary">
+          None. A rule says what is wrong, such as tasks that wait or fail, and tells receivers.
+        </p>
+      ) : (
+        <DataTable
+          label="Rules, by name"
+          items={rules}
+          keyOf={({ name = "" }) => name}
+          columns={[
+            { name: "Name", cell: ({ name }) => name },
+            { name: "Fires when", cell: (one) => <Condition of={one} /> },
+            {
+              name: "Tells",
+              cell: ({ receivers: names = [] }) => names.join(", ") || "nobody",
+            },
+            { name: "State", cell: (one) => <State of={one} /> },
+          ]}
+          actions={(one) => (
+            <Menu
+              id={`rule-${one.name}`}
+              label={`Actions for ${one.name}`}
+              items={[
+                { label: "Edit", run: () => setAsked({ what: "form", rule: one }) },
+                ...menuOf(one),
+              ]}
+            />
+          )}
+        />
+      )}
+      {asked?.what === "form" && (
+        <RuleForm
+          rule={asked.rule}
+          receivers={receivers.map(({ name = "" }) => name)}
+          onDone={close}
+          onClose={() => setAsked(undefined)}
+        />
+      )}
+      {asked?.what === "delete" && (
+        <Confirm
+          title={`Delete ${asked.name}?`}
+          action="Delete"
+          run={() => alerts.deleteAlertRule({ organization, name: asked.name })}
+          onDone={close}
+          onClose={() => setAsked(undefined)}
+        >
+          <p>What fires of it clears, and its receivers are told so.</p>
+        </Confirm>
+      )}
+    </section>
+  );
+}
+
+function Condition({ of: { condition, deployments = [] } }: { readonly of: AlertRuleJson }) {
+  return (
+    <>
+      {condition}
+      {deployments.length > 0 && <span className="secondary">of {deployments.join(", ")}</span>}
+    </>
+  );
+}
+
+function State({ of: one }: { readonly of: AlertRuleJson }) {
+  const { disabled, firing = 0, silencedUntil, evaluatedAt } = one;
+  return (
+    <>
+      {disabled ? (
+        <Status tone="idle">disabled</Status>
+      ) : firing > 0 ? (
+        <Status tone="bad">{`firing (${firing})`}</Status>
+      ) : (
+        <Status tone={evaluatedAt === undefined ? "working" : "good"}>
+          {evaluatedAt === undefined ? "new" : "ok"}
+        </Status>
+      )}
+      {silencedUntil !== undefined && (
+        <span className="secondary">
+          silenced, ends <Time at={silencedUntil} />
+        </span>
+      )}
+    </>
+  );
+}
+
+function History() {
+  const organization = useOrganization();
+  const { data: all } = useSuspenseQuery(alertsOf(organization, false));
+  const cleared = all.filter(({ clearedAt }) => clearedAt !== undefined);
+  if (cleared.length === 0) {
+    return null;
+  }
+  return (
+    <section aria-labelledby="history">
+      <h2 id="history">History</h2>
+      <DataTable
+        label="Alerts that have cleared, newest first"
+        items={cleared}
+        keyOf={({ id = "" }) => id}
+        columns={[
+          { name: "What", cell: ({ subject }) => subject },
+          { name: "Found", cell: ({ text }) => text },
+          { name: "Rule", cell: ({ rule }) => rule },
+          { name: "Fired", cell: ({ firedAt }) => firedAt !== undefined && <Time at={firedAt} /> },
+          { name: "Lasted", cell: lasted },
+        ]}
+      />
+    </section>
+  );
+}
+
+const lasted = ({ firedAt, clearedAt }: AlertJson): string =>
+  firedAt === undefined ? "" : between(firedAt, clearedAt, Date.now());

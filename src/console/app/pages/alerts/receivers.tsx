@@ -1,0 +1,265 @@
+/** Who is told of alerts, and what they answered. */
+import { useSuspenseQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import type {
+  AlertReceiverJson,
+  AlertReceiverWithSecretJson,
+} from "../../../../../gen/tessera/v1/alert_pb.js";
+import { alerts, receiversOf, toldOf } from "../../api/alerts.ts";
+import { useOrganization } from "../../api/session.ts";
+import { useActing } from "../../api/use-acting.ts";
+import { answerOf } from "../../api/webhooks.ts";
+import { Button } from "../../ui/button.tsx";
+import { Command } from "../../ui/command.tsx";
+import { Confirm } from "../../ui/confirm.tsx";
+import { DataTable } from "../../ui/data-table.tsx";
+import { Dialog } from "../../ui/dialog.tsx";
+import { Field } from "../../ui/field.tsx";
+import { FieldsForm, textOf } from "../../ui/fields-form.tsx";
+import { Menu } from "../../ui/menu.tsx";
+import { Notice } from "../../ui/notice.tsx";
+import { Status } from "../../ui/status.tsx";
+import { Time } from "../../ui/time.tsx";
+
+const KINDS = {
+  ALERT_RECEIVER_KIND_WEBHOOK: "Webhook",
+  ALERT_RECEIVER_KIND_MAIL: "Mail",
+  ALERT_RECEIVER_KIND_SLACK: "Slack",
+} as const;
+
+type Kind = keyof typeof KINDS;
+
+type Asked =
+  | { readonly what: "create" }
+  | { readonly what: "secret"; readonly made: AlertReceiverWithSecretJson }
+  | { readonly what: "delete" | "rotate"; readonly name: string };
+
+export function Receivers() {
+  const organization = useOrganization();
+  const { readAgain, act } = useActing(["alerts", organization]);
+  const { data: receivers } = useSuspenseQuery(receiversOf(organization));
+  const [asked, setAsked] = useState<Asked>();
+  const close = () => {
+    setAsked(undefined);
+    void readAgain();
+  };
+  const show = (made: AlertReceiverWithSecretJson) =>
+    made.secret ? setAsked({ what: "secret", made }) : close();
+  const menuOf = ({ name = "", kind, disabled = false }: AlertReceiverJson) => [
+    {
+      label: "Send a test",
+      run: () =>
+        act({
+          run: () => alerts.testAlertReceiver({ organization, name }),
+          said: `Testing ${name}`,
+        }),
+    },
+    ...(kind === "ALERT_RECEIVER_KIND_WEBHOOK"
+      ? [{ label: "Rotate the secret", run: () => setAsked({ what: "rotate", name }) }]
+      : []),
+    {
+      label: disabled ? "Enable" : "Disable",
+      run: () =>
+        act({
+          run: () =>
+            alerts.updateAlertReceiver({
+              ...{ organization, updateMask: "disabled" },
+              receiver: { name, disabled: !disabled },
+            }),
+          said: `${name} is ${disabled ? "enabled" : "disabled"}`,
+        }),
+    },
+    { label: "Delete", isDangerous: true, run: () => setAsked({ what: "delete", name }) },
+  ];
+  return (
+    <section aria-labelledby="receivers">
+      <header className="section-header">
+        <h2 id="receivers">Receivers</h2>
+        <Button onClick={() => setAsked({ what: "create" })}>Create a receiver</Button>
+      </header>
+      {receivers.length === 0 ? (
+        <p className="secondary">None: nobody is told. A webhook, an e-mail address, or Slack.</p>
+      ) : (
+        <DataTable
+          label="Receivers, by name"
+          items={receivers}
+          keyOf={({ name = "" }) => name}
+          columns={[
+            { name: "Name", cell: ({ name }) => name },
+            {
+              name: "Address",
+              cell: ({ kind, address }) => (
+                <>
+                  <code>{address}</code>
+                  <span className="secondary">{KINDS[kind as Kind]}</span>
+                </>
+              ),
+            },
+            { name: "State", cell: (one) => <State of={one} /> },
+          ]}
+          actions={(one) => (
+            <Menu
+              id={`receiver-${one.name}`}
+              label={`Actions for ${one.name}`}
+              items={menuOf(one)}
+            />
+          )}
+        />
+      )}
+      <Told />
+      {asked?.what === "create" && <Create onMade={show} onClose={close} />}
+      {asked?.what === "secret" && (
+        <Dialog title={`The secret of ${asked.made.receiver?.name}`} onClose={close}>
+          <Command text={asked.made.secret ?? ""} />
+          <Notice kind="warning">Copy it now: it is not shown again.</Notice>
+        </Dialog>
+      )}
+      {asked?.what === "rotate" && (
+        <Confirm
+          title={`Rotate the secret of ${asked.name}?`}
+          action="Rotate"
+          run={async () =>
+            show(await alerts.rotateAlertReceiverSecret({ organization, name: asked.name }))
+          }
+          onDone={() => undefined}
+          onClose={close}
+        >
+          <p>For 24 hours, messages have a signature of each.</p>
+        </Confirm>
+      )}
+      {asked?.what === "delete" && (
+        <Confirm
+          title={`Delete ${asked.name}?`}
+          action="Delete"
+          run={() => alerts.deleteAlertReceiver({ organization, name: asked.name })}
+          onDone={close}
+          onClose={close}
+        >
+          <p>What waits for it is not sent.</p>
+        </Confirm>
+      )}
+    </section>
+  );
+}
+
+function Create({
+  onMade,
+  onClose,
+}: {
+  onMade(made: AlertReceiverWithSecretJson): void;
+  onClose(): void;
+}) {
+  const organization = useOrganization();
+  const [kind, setKind] = useState<Kind>("ALERT_RECEIVER_KIND_WEBHOOK");
+  const isMail = kind === "ALERT_RECEIVER_KIND_MAIL";
+  return (
+    <Dialog title="Create a receiver" onClose={onClose}>
+      <FieldsForm
+        fields={[
+          { name: "receiver.name", label: "Name", autoComplete: "off", maxLength: 63 },
+          {
+            ...{ name: "receiver.address", label: isMail ? "E-mail address" : "Address" },
+            ...{ autoComplete: "off", maxLength: 2_048 },
+            hint: isMail
+              ? "An admin names any, others their own."
+              : "A URL that is reached from the internet, or that the operator allows.",
+          },
+        ]}
+        submit="Create"
+        send={(values) =>
+          alerts.createAlertReceiver({
+            organization,
+            receiver: {
+              name: textOf(values, "receiver.name"),
+              kind,
+              address: textOf(values, "receiver.address"),
+            },
+          })
+        }
+        onDone={onMade}
+      >
+        <Field label="Told by">
+          {(control) => (
+            <select
+              {...control}
+              value={kind}
+              onChange={({ target }) => setKind(target.value as Kind)}
+            >
+              {(Object.keys(KINDS) as Kind[]).map((one) => (
+                <option key={one} value={one}>
+                  {KINDS[one]}
+                </option>
+              ))}
+            </select>
+          )}
+        </Field>
+      </FieldsForm>
+    </Dialog>
+  );
+}
+
+function State({ of: one }: { readonly of: AlertReceiverJson }) {
+  const { disabled, disabledReason, pausedUntil, failures = 0 } = one;
+  if (disabled) {
+    return (
+      <>
+        <Status tone="idle">disabled</Status>
+        <span className="secondary">{disabledReason}</span>
+      </>
+    );
+  }
+  if (failures === 0) {
+    return <Status tone="good">ok</Status>;
+  }
+  return <Status tone="bad">{pausedUntil === undefined ? "failing" : "paused"}</Status>;
+}
+
+/** How receivers answered last. */
+function Told() {
+  const organization = useOrganization();
+  const { data: found } = useSuspenseQuery(toldOf(organization));
+  if (found.length === 0) {
+    return null;
+  }
+  return (
+    <>
+      <h3>What they were told</h3>
+      <DataTable
+        label="Deliveries, newest first"
+        items={found}
+        keyOf={({ id = "" }) => id}
+        columns={[
+          {
+            name: "Message",
+            cell: ({ event, webhook }) => (
+              <>
+                {EVENTS[event ?? ""] ?? "a test"}
+                <span className="secondary">to {webhook || "a deleted receiver"}</span>
+              </>
+            ),
+          },
+          {
+            name: "State",
+            cell: ({ state = "" }) => <Status tone={toneOf(state)}>{stateOf(state)}</Status>,
+          },
+          { name: "Answer", cell: (one) => answerOf(one).slice(0, 200) },
+          {
+            name: "Created",
+            cell: ({ createdAt }) => createdAt !== undefined && <Time at={createdAt} />,
+          },
+        ]}
+      />
+    </>
+  );
+}
+
+const EVENTS: Readonly<Record<string, string>> = {
+  WEBHOOK_EVENT_ALERT_FIRING: "firing",
+  WEBHOOK_EVENT_ALERT_CLEARED: "cleared",
+};
+
+const stateOf = (state: string): string =>
+  state.replace("WEBHOOK_DELIVERY_STATE_", "").toLowerCase();
+
+const toneOf = (state: string) =>
+  state.endsWith("DELIVERED") ? "good" : state.endsWith("FAILED") ? "bad" : "working";

@@ -1,12 +1,10 @@
 /** Reads of alert rules, what has fired, and receivers, again while somebody looks. */
 import { queryOptions } from "@tanstack/react-query";
-import type { AlertRuleJson, AlertService } from "../../../../gen/tessera/v1/alert_pb.js";
+import type { AlertService } from "../../../../gen/tessera/v1/alert_pb.js";
 import { createClient } from "./rpc.ts";
 
 /** Of its own, because the other pages do not call it. */
 export const alerts = createClient<typeof AlertService>("tessera.v1.AlertService");
-
-export type AlertKind = NonNullable<AlertRuleJson["kind"]>;
 
 /** How often alerts are read while somebody looks at them. */
 const ALERTS_REFRESH_MS = 5_000;

@@ -187,7 +187,8 @@ export function* updateAlertRule(parameters: Given<"updateAlertRule">): Result<"
   }
   const isSilenced = parameters.silencedUntilMs !== undefined;
   yield* record(parameters, organizationId, {
-    ...{ action: `alert_rule.${isSilenced ? "silence" : "update"}`, subjectId: ruleId },
+    action: isSilenced ? "alert_rule.silence" : "alert_rule.update",
+    subjectId: ruleId,
     subject: name,
     details: isSilenced
       ? { seconds: String(Math.max(0, Math.round((silencedUntilMs - nowMs) / 1_000))) }

@@ -17,7 +17,7 @@ import { lockOrganization } from "../accounts/locks.ts";
 import { toPage } from "../accounts/rows.ts";
 import { type Operation, placeholders, query } from "../operation.ts";
 import { alertOf } from "./alert-messages.ts";
-import { endOf, webhookAction } from "./webhooks.ts";
+import { endOf, isReceiver } from "./webhooks.ts";
 
 const STATES: readonly DeliveryState[] = ["waiting", "delivered", "failed"];
 
@@ -87,7 +87,7 @@ export function* addTestDelivery(
     body,
   );
   yield* record(parameters, organizationId, {
-    action: webhookAction(parameters, "test"),
+    action: isReceiver(parameters) ? "alert_receiver.test" : "webhook.test",
     subjectId: webhook.webhook_id,
     subject: name,
   });
@@ -125,7 +125,7 @@ export function* redeliver(
   }
   yield* record(parameters, organizationId, {
     ...{
-      action: webhookAction(parameters, "redeliver"),
+      action: "webhook.redeliver",
       subjectId: webhook.webhook_id,
       subject: webhook.name,
     },

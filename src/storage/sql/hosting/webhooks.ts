@@ -120,12 +120,9 @@ function detailsOf({ url, ends, endpoint, namedOnly }: WebhookSettings) {
   };
 }
 
-/** What was done to it, as the audit log calls it. */
-export function webhookAction(
-  { organizationId, deploymentId }: DeploymentKey,
-  what: string,
-): string {
-  return `${deploymentId === organizationId ? "alert_receiver" : "webhook"}.${what}`;
+/** Whether it is a receiver of alerts, and so no deployment's. */
+export function isReceiver({ organizationId, deploymentId }: DeploymentKey): boolean {
+  return deploymentId === organizationId;
 }
 
 export function* createWebhook(
@@ -138,7 +135,7 @@ export function* createWebhook(
     organizationId,
     deploymentId,
   );
-  if (deployment.length === 0 && deploymentId !== organizationId) {
+  if (deployment.length === 0 && !isReceiver(parameters)) {
     return { outcome: "not_found" };
   }
   const there = yield* listWebhooks(parameters);
@@ -167,7 +164,7 @@ export function* createWebhook(
   );
   yield* record(parameters, organizationId, {
     ...{
-      action: webhookAction(parameters, "create"),
+      action: isReceiver(parameters) ? "alert_receiver.create" : "webhook.create",
       subjectId: parameters.webhookId,
       subject: name,
     },
@@ -244,7 +241,11 @@ export function* updateWebhook(
     name,
   );
   yield* record(parameters, organizationId, {
-    ...{ action: webhookAction(parameters, "update"), subjectId: before.webhookId, subject: name },
+    ...{
+      action: isReceiver(parameters) ? "alert_receiver.update" : "webhook.update",
+      subjectId: before.webhookId,
+      subject: name,
+    },
     details: {
       ...detailsOf({ url, ends, endpoint, namedOnly }),
       ...(enabled !== undefined && { enabled: String(enabled) }),
@@ -269,7 +270,7 @@ export function* deleteWebhook(
     return false;
   }
   yield* record(parameters, organizationId, {
-    action: webhookAction(parameters, "delete"),
+    action: isReceiver(parameters) ? "alert_receiver.delete" : "webhook.delete",
     subjectId: gone.webhook_id,
     subject: name,
   });
@@ -327,7 +328,7 @@ export function* rotateWebhook(
   const graceMs = Math.max(0, rotatedUntilMs - parameters.nowMs);
   yield* record(parameters, organizationId, {
     ...{
-      action: webhookAction(parameters, "rotate"),
+      action: isReceiver(parameters) ? "alert_receiver.rotate" : "webhook.rotate",
       subjectId: rotated.webhook_id,
       subject: name,
     },

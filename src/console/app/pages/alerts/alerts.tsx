@@ -4,7 +4,6 @@ import { useState } from "react";
 import type { AlertJson, AlertRuleJson } from "../../../../../gen/tessera/v1/alert_pb.js";
 import { alerts, alertsOf, receiversOf, rulesOf } from "../../api/alerts.ts";
 import { useOrganization } from "../../api/session.ts";
-import { useActing } from "../../api/use-acting.ts";
 import { Button } from "../../ui/button.tsx";
 import { Confirm } from "../../ui/confirm.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
@@ -13,6 +12,7 @@ import { Menu } from "../../ui/menu.tsx";
 import { Page } from "../../ui/page.tsx";
 import { Status } from "../../ui/status.tsx";
 import { Time } from "../../ui/time.tsx";
+import { useActing } from "../../ui/use-acting.ts";
 import { Receivers } from "./receivers.tsx";
 import { RuleForm } from "./rule-form.tsx";
 

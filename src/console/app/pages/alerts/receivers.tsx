@@ -7,7 +7,6 @@ import type {
 } from "../../../../../gen/tessera/v1/alert_pb.js";
 import { alerts, receiversOf, toldOf } from "../../api/alerts.ts";
 import { useOrganization } from "../../api/session.ts";
-import { useActing } from "../../api/use-acting.ts";
 import { answerOf } from "../../api/webhooks.ts";
 import { Button } from "../../ui/button.tsx";
 import { Command } from "../../ui/command.tsx";
@@ -20,6 +19,7 @@ import { Menu } from "../../ui/menu.tsx";
 import { Notice } from "../../ui/notice.tsx";
 import { Status } from "../../ui/status.tsx";
 import { Time } from "../../ui/time.tsx";
+import { useActing } from "../../ui/use-acting.ts";
 
 const KINDS = {
   ALERT_RECEIVER_KIND_WEBHOOK: "Webhook",

@@ -1,7 +1,7 @@
 /** The dialog in which an alert rule is written. */
 import { useState } from "react";
 import type { AlertRuleJson } from "../../../../../gen/tessera/v1/alert_pb.js";
-import { type AlertKind, alerts } from "../../api/alerts.ts";
+import { alerts } from "../../api/alerts.ts";
 import { useOrganization, usePerson } from "../../api/session.ts";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Field } from "../../ui/field.tsx";
@@ -16,7 +16,9 @@ const KINDS = {
   ALERT_KIND_TOKEN_ENDS: ["A token ends within", "days", 7],
   ALERT_KIND_WEBHOOK_OFF: ["A webhook or a receiver is disabled or paused", "", 0],
   ALERT_KIND_DISK_FREE: ["Of the disk of a node is free less than", "percent", 10],
-} as const satisfies Partial<Record<AlertKind, readonly [string, string, number]>>;
+} as const satisfies Partial<
+  Record<NonNullable<AlertRuleJson["kind"]>, readonly [string, string, number]>
+>;
 
 type Kind = keyof typeof KINDS;
 

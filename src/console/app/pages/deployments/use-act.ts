@@ -1,6 +1,6 @@
 /** What the menu of something that a deployment has does to it. */
 import { useOrganization } from "../../api/session.ts";
-import { useActing } from "../../api/use-acting.ts";
+import { useActing } from "../../ui/use-acting.ts";
 import { useDeploymentName } from "./frame.tsx";
 
 /**

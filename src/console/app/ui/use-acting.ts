@@ -1,7 +1,7 @@
 /** Acts on something, says so, and has what was read of it read again. */
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { useToast } from "../ui/toasts.tsx";
-import { messageOf } from "./errors.ts";
+import { messageOf } from "../api/errors.ts";
+import { useToast } from "./toasts.tsx";
 
 /** `keys` are the beginnings of the keys of what is read again. */
 export function useActing(...keys: readonly (readonly string[])[]) {

@@ -4,6 +4,7 @@ import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from "fastify";
 import { EndpointService } from "../../gen/tessera/v1/endpoint_pb.js";
 import { TaskService } from "../../gen/tessera/v1/task_pb.js";
 import { type AccessOptions, accessHandlers } from "../api/task/access.ts";
+import { type DeletionOptions, deleteHandlers } from "../api/task/delete.ts";
 import { endpointService } from "../api/task/endpoint.ts";
 import { taskService } from "../api/task/task.ts";
 import type { Directory } from "../deployments/directory.ts";
@@ -57,6 +58,8 @@ const FILE_LIMIT = "the limit of a body with files: send less";
 
 interface ServingOptions extends AccessOptions {
   readonly version: string;
+  /** Where deletions of tasks are recorded. Default: nowhere. */
+  readonly audit?: DeletionOptions;
   /** Largest JSON body of a call to an endpoint that says nothing of it. */
   readonly jsonBodyBytes: number;
   /** The most that an endpoint may ask for. */
@@ -80,7 +83,11 @@ export function serveDeployments(
 ): Pick<ServerOptions, "services" | "plugins"> {
   return {
     services: [
-      register(TaskService, { ...taskService, ...accessHandlers(options) }),
+      register(TaskService, {
+        ...taskService,
+        ...accessHandlers(options),
+        ...deleteHandlers(options.audit),
+      }),
       register(EndpointService, endpointService),
     ],
     plugins: [dataPlane(options), described(options)],

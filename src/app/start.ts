@@ -291,6 +291,7 @@ function httpOptions(config: StartConfig, secrets: StartSecrets, parts: HttpPart
       now,
     }),
     urlOf,
+    audit: { accounts, now, newId },
     platform: {
       directory: hosting,
       write: documentWriter(() => [...serving.services, ...ownServices], {

@@ -175,6 +175,24 @@ export class RemoteTask<Result = unknown, Piece = unknown> {
   }
 
   /**
+   * Deletes the task with its arguments, its result and all else that is known of it. Does nothing
+   * when it was deleted already. Rejects with a `TaskStartedError` for one that runs, which `abort`
+   * stops first.
+   */
+  async delete({ abort = false, ...options }: CancelOptions = {}): Promise<void> {
+    const query = new URLSearchParams({ endpoint: this.endpoint, ...(abort && { abort: "true" }) });
+    const path = `/api/v1/tasks/${encodeURIComponent(this.id)}?${query}`;
+    const sending = { ...options, method: "DELETE", repeatable: true } as const;
+    try {
+      await this.#place.connection.send(path, sending, readJson);
+    } catch (err) {
+      if (!(err instanceof TaskNotFoundError) || err.metadata.deleted_at === undefined) {
+        throw err;
+      }
+    }
+  }
+
+  /**
    * Queues a new task with the same arguments. Repeated when the connection
    * breaks; the idempotency key makes sure that it is queued once.
    */
@@ -313,7 +331,8 @@ export class RemoteTask<Result = unknown, Piece = unknown> {
 
   /** Turns "not found" into `TaskExpiredError` for a task that is known to have existed. */
   #explained(err: unknown): unknown {
-    if (!this.#known || !(err instanceof TaskNotFoundError)) {
+    const isGone = err instanceof TaskNotFoundError && err.metadata.deleted_at === undefined;
+    if (!this.#known || !isGone) {
       return err;
     }
     const { reason = "TASK_NOT_FOUND", code = "not_found", status = 404, metadata } = err;

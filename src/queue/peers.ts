@@ -10,6 +10,7 @@
 import type { Pool } from "../pool/pool.ts";
 import type { Hint, Notifier } from "../storage/notifier.ts";
 import type { Storage } from "../storage/storage.ts";
+import type { Tasks } from "./tasks.ts";
 import type { Changed } from "./waits/changes.ts";
 
 /**
@@ -24,6 +25,8 @@ interface PeersOptions {
   /** Undefined where there is one node only. */
   readonly notifier: Notifier | undefined;
   readonly pool: Pick<Pool, "size">;
+  /** What remembers tasks that ended here: another node may have deleted one. */
+  readonly tasks: Pick<Tasks, "forget" | "forgetAll">;
   /** Tasks of this endpoint may be waiting, and are for this node. */
   onQueued(endpoint: string): void;
   /** Another node may have changed this task. */
@@ -74,7 +77,7 @@ export class Peers implements Disposable {
   }
 
   #follow(hint: Hint): void {
-    const { deploymentId, onChanged, onAbort } = this.#options;
+    const { deploymentId, tasks, onChanged, onAbort } = this.#options;
     switch (hint.kind) {
       case "queued":
         if (hint.deploymentId === deploymentId) {
@@ -82,10 +85,15 @@ export class Peers implements Disposable {
         }
         break;
       case "changed":
+        tasks.forget(hint.taskId);
         onChanged(hint);
         break;
       case "abort":
         onAbort(hint.taskId);
+        break;
+      case "look":
+        // Some were lost.
+        tasks.forgetAll();
         break;
     }
   }

@@ -48,6 +48,7 @@ import { Backlog } from "./claims/backlog.ts";
 import { ClaimRecovery } from "./claims/recovery.ts";
 import { isSuspect, Suspects } from "./claims/suspects.ts";
 import { attemptOf, Completer, countedAs, type RanAttempt, returned } from "./completer.ts";
+import { Deletions } from "./deletions.ts";
 import { RunTimes, retryAfter } from "./estimate.ts";
 import type { MaintainedQueue } from "./maintenance/maintenance.ts";
 import { UnservedTasks } from "./maintenance/unserved-tasks.ts";
@@ -74,6 +75,7 @@ const ABORT_MARGIN_MS = 5_000;
 export class Queue implements Disposable {
   /** What callers ask of a task that exists. */
   readonly tasks: Tasks;
+  readonly deletions: Deletions;
   readonly runTimes = new RunTimes();
   readonly #options: QueueOptions;
   readonly #changes: Changes;
@@ -117,12 +119,15 @@ export class Queue implements Disposable {
     this.#backlog = backlog;
     this.#recovery = recovery;
     this.tasks = new Tasks({ ...options, changes, runTimes: this.runTimes, attempts, backlog });
+    const cancel = (asked: TaskQuestion) => this.cancel(asked, true);
+    this.deletions = new Deletions({ ...options, changes, tasks: this.tasks, cancel });
     const start = (claimed: ClaimedTask, slot: Slot): void =>
       this.#isRefused(claimed) ? slot.release() : this.#start(claimed, slot);
     this.#suspects = new Suspects({ ...options, backlog, recovery, start });
     this.#unserved = revisions && new UnservedTasks({ ...options, revisions, completer });
     this.#peers = new Peers({
       ...options,
+      tasks: this.tasks,
       onQueued: (endpoint) => this.#came(endpoint),
       onChanged: (changed) => changes.hear(changed),
       onAbort: (taskId) => attempts.abort(taskId),
@@ -538,13 +543,8 @@ export class Queue implements Disposable {
         changes.publish(task.taskId, task);
         metrics?.taskFinished(task.endpoint, "expired", undefined);
       },
-      onDue: (endpoint) => {
-        if (revisions?.lacks(endpoint)) {
-          this.#unserved?.found();
-        } else {
-          this.#peers.queued(endpoint);
-        }
-      },
+      onDue: (endpoint) =>
+        revisions?.lacks(endpoint) ? this.#unserved?.found() : this.#peers.queued(endpoint),
       onSuspects: (endpoint, count) => {
         // A node without workers starts none for it.
         if (pool.size > 0 || pool.ready) {

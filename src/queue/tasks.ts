@@ -171,6 +171,16 @@ export class Tasks {
     return waitFor({ changes: this.#options.changes, taskId, waitMs, signal, ...until });
   }
 
+  /** A task was deleted, or another node knows more of it: it is read from the storage from now on. */
+  forget(taskId: string): void {
+    this.#recent.take(taskId, 0);
+  }
+
+  /** Hints of other nodes were lost: any may have been deleted. */
+  forgetAll(): void {
+    this.#recent.forgetAll();
+  }
+
   /** A task has succeeded here: callers that wait for it are answered from memory. */
   remember(task: Task, result: Payload): void {
     this.#recent.add(task, result);
@@ -209,6 +219,9 @@ export async function findTask(
   const { taskId } = question;
   const task =
     known ?? (isTaskId(taskId) ? await storage.getTask({ deploymentId, taskId }) : undefined);
+  if (task === undefined && isTaskId(taskId)) {
+    throw notFound(taskId, await storage.findDeleted({ deploymentId, taskId }));
+  }
   if (task === undefined || hasExpired(task, now()) || !isAsked(task, question)) {
     throw notFound(taskId);
   }
@@ -216,10 +229,16 @@ export async function findTask(
 }
 
 interface StoredTask {
-  readonly storage: Pick<Storage, "getTask">;
+  readonly storage: Pick<Storage, "getTask" | "findDeleted">;
 }
 
-export function notFound(taskId: string): Error {
+/** `deletedAtMs`: when it was deleted. Default: it was not, or nobody looked. */
+export function notFound(taskId: string, deletedAtMs?: number): Error {
+  if (deletedAtMs !== undefined) {
+    const deletedAt = new Date(deletedAtMs).toISOString();
+    const metadata = { task_id: taskId, deleted_at: deletedAt };
+    return problem("TASK_NOT_FOUND", `task ${taskId} was deleted on ${deletedAt}`, { metadata });
+  }
   return problem("TASK_NOT_FOUND", `task ${taskId.slice(0, 64)} does not exist or has expired`);
 }
 

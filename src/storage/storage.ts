@@ -143,6 +143,9 @@ export type CancelOutcome =
   /** The task was not queued; nothing changed. */
   | { readonly outcome: "not_queued"; readonly task: Task };
 
+/** What became of a task that was to be deleted: nothing where it runs, or is not there. */
+export type DeleteOutcome = "deleted" | "running" | "not_found";
+
 /**
  * Called after each database operation with its duration and, if it failed, its
  * error. Must not throw.
@@ -262,6 +265,21 @@ export interface Storage extends RestorableStorage, PieceStorage, LeaseStorage, 
   cancelTask(parameters: TaskKey & { readonly nowMs: number }): Promise<CancelOutcome | undefined>;
 
   /**
+   * Deletes tasks of a deployment that do not run, with all that is known of them: arguments, results,
+   * failures, events, pieces, log lines, messages to webhooks and idempotency keys; their blobs are
+   * dead where no other task refers to them. What is left is the id and the time, until the task would
+   * have expired. Answers in the order of `taskIds`, none of which occurs twice.
+   */
+  deleteTasks(parameters: {
+    readonly deploymentId: string;
+    readonly taskIds: readonly string[];
+    readonly nowMs: number;
+  }): Promise<DeleteOutcome[]>;
+
+  /** When a task was deleted that would not have expired yet; undefined for any other. */
+  findDeleted(parameters: TaskKey): Promise<number | undefined>;
+
+  /**
    * Requests the abort of a running task, on any node. Returns the task,
    * unchanged when it is not running; undefined when it does not exist.
    */
@@ -284,7 +302,8 @@ export interface Storage extends RestorableStorage, PieceStorage, LeaseStorage, 
 
   /**
    * Deletes at most `limit` expired finished tasks with all their data, but none whose end a webhook
-   * waits for and whose message was not made yet. Returns how many.
+   * waits for and whose message was not made yet, and forgets as many that were deleted before.
+   * Returns how many it deleted.
    */
   pruneFinished(parameters: { readonly nowMs: number; readonly limit: number }): Promise<number>;
 

@@ -8,6 +8,7 @@ afterEach(() => void vi.useRealTimers());
 function withWorkers(size: number, shared = true) {
   const hinted: string[] = [];
   const peers = new Peers({
+    tasks: { forget() {}, forgetAll() {} },
     deploymentId: "deployment-1",
     storage: { requestAbort: () => Promise.resolve(undefined) },
     notifier: shared ? ({ subscribe: () => () => {} } as unknown as Notifier) : undefined,

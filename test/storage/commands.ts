@@ -148,13 +148,14 @@ const eventSteps = fc
     ask(({ attempts, nowMs }) => ({
       name: "recordEvents",
       parameters: {
-        events: drawn.map(({ which, fraction, log, line, displaces }) => ({
+        // Lines come in their order: none of one call takes the place of a later one.
+        events: drawn.map(({ which, fraction, log, line, displaces }, at) => ({
           attempt: pickRecent(attempts, which) ?? NOBODY,
           timeMs: nowMs,
           body: log
             ? { kind: "log", level: "info", message: "line", ...(line && { line }) }
             : { kind: "progress", fraction, message: `at ${fraction}` },
-          ...(log && displaces && { displaces }),
+          ...(log && at === drawn.length - 1 && displaces && { displaces }),
         })),
       },
     })),
@@ -164,6 +165,16 @@ const cancelSteps = index.map((which) =>
   ask(({ offered, nowMs }) => {
     const { deploymentId, taskId } = pickRecent(offered, which) ?? NOBODY;
     return { name: "cancelTask", parameters: { deploymentId, taskId, nowMs } };
+  }),
+);
+
+const deleteSteps = fc.tuple(index, index).map((picks) =>
+  ask(({ offered, nowMs }) => {
+    const { deploymentId } = pickRecent(offered, picks[0]) ?? NOBODY;
+    const tasks = picks.flatMap((number) => pickRecent(offered, number) ?? []);
+    const own = tasks.filter((task) => task.deploymentId === deploymentId);
+    const taskIds = [...new Set(own.map(({ taskId }) => taskId))];
+    return { name: "deleteTasks", parameters: { deploymentId, taskIds, nowMs } };
   }),
 );
 
@@ -227,7 +238,16 @@ const crashSteps = fc.constant<Step>({
 export function steps(durable: boolean, maxCommands: number) {
   const often = [submitSteps, submitSteps, claimSteps, claimSteps, endSteps, endSteps];
   const seldom = [
-    ...[repeatSteps, eventSteps, cancelSteps, openSteps, openSteps, renewSteps, surveySteps],
+    ...[
+      repeatSteps,
+      eventSteps,
+      cancelSteps,
+      deleteSteps,
+      openSteps,
+      openSteps,
+      renewSteps,
+      surveySteps,
+    ],
     ...[abortSteps, abortSteps, attemptSteps, attemptSteps, expireSteps],
     ...[positionSteps, positionSteps, listSteps, listSteps],
     ...[closeSteps, rescueSteps, pruneSteps, dueSteps, clockSteps, clockSteps],

@@ -11,6 +11,7 @@ import { blobsContract } from "./contract/blobs.ts";
 import { claimContract } from "./contract/claim.ts";
 import { countsContract } from "./contract/counts.ts";
 import { deadlinesContract } from "./contract/deadlines.ts";
+import { deleteContract } from "./contract/delete.ts";
 import { endContract } from "./contract/end.ts";
 import { epochContract } from "./contract/epoch.ts";
 import { eventsContract } from "./contract/events.ts";
@@ -84,6 +85,7 @@ export function storageContract(
     describe("leases", () => leasesContract(contract));
     describe("epoch", () => epochContract(contract));
     describe("prune", () => pruneContract(contract));
+    describe("delete", () => deleteContract(contract));
     describe("counts", () => countsContract(contract));
     describe("trace", () => traceContract(contract));
     describe("model", () => propertyContract(contract));

@@ -14,6 +14,7 @@ import type {
   AttemptEnd,
   CancelOutcome,
   ClaimedTask,
+  DeleteOutcome,
   NewTask,
   Storage,
   SubmitOutcome,
@@ -123,6 +124,17 @@ export class QueueModel {
       return found && { outcome: "not_queued", task: found.task };
     }
     return { outcome: "cancelled", task: finish(found, { status: "cancelled" }, nowMs) };
+  }
+
+  deleteTasks({ deploymentId, taskIds }: ParametersOf<"deleteTasks">): DeleteOutcome[] {
+    return taskIds.map((taskId) => {
+      const found = this.find({ deploymentId, taskId });
+      if (found === undefined || found.task.status === "running") {
+        return found ? "running" : "not_found";
+      }
+      this.tasks.delete(`${deploymentId}/${taskId}`);
+      return "deleted";
+    });
   }
 
   requestAbort(key: ParametersOf<"requestAbort">): Task | undefined {

@@ -55,6 +55,8 @@ def perform(step: Any, client: Any, task: Any) -> Any:
             assert seen[-1].is_final
             assert tessera.Progress(**step["progress"]) in [each.progress for each in seen]
         return result
+    if "delete" in step:
+        return task.delete(abort=step.get("abort", False))
     if "cancel" in step:
         return task.cancel(abort=step.get("abort", False))
     return task.get() if "get" in step else task.retry()

@@ -567,7 +567,7 @@ export declare type TaskFilter = Message<"tessera.v1.TaskFilter"> & {
 
   /**
    * Only tasks in one of these states. CancelTasks takes `queued` and
-   * `running`, RetryTasks the others.
+   * `running`, RetryTasks the others, DeleteTasks all.
    *
    * @generated from field: repeated tessera.v1.TaskStatus statuses = 3;
    */
@@ -645,7 +645,7 @@ export declare type TaskFilterJson = {
 
   /**
    * Only tasks in one of these states. CancelTasks takes `queued` and
-   * `running`, RetryTasks the others.
+   * `running`, RetryTasks the others, DeleteTasks all.
    *
    * @generated from field: repeated tessera.v1.TaskStatus statuses = 3;
    */
@@ -803,6 +803,100 @@ export declare type CancelTasksRequestJson = {
  * Use `create(CancelTasksRequestSchema)` to create a new message.
  */
 export declare const CancelTasksRequestSchema: GenMessage<CancelTasksRequest, {jsonType: CancelTasksRequestJson}>;
+
+/**
+ * DeleteTasksRequest chooses the tasks to delete.
+ *
+ * @generated from message tessera.v1.DeleteTasksRequest
+ */
+export declare type DeleteTasksRequest = Message<"tessera.v1.DeleteTasksRequest"> & {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization: string;
+
+  /**
+   * Which tasks.
+   *
+   * @generated from field: tessera.v1.TaskFilter filter = 2;
+   */
+  filter?: TaskFilter | undefined;
+
+  /**
+   * Also tasks that run, which are stopped first. Without it, and without
+   * `statuses`, running tasks are not chosen.
+   *
+   * @generated from field: bool abort = 3;
+   */
+  abort: boolean;
+
+  /**
+   * Only count them.
+   *
+   * @generated from field: bool dry_run = 4;
+   */
+  dryRun: boolean;
+
+  /**
+   * The `next_page_token` of the call before, with the same filter. Empty: from
+   * the newest task on.
+   *
+   * @generated from field: string page_token = 5;
+   */
+  pageToken: string;
+};
+
+/**
+ * DeleteTasksRequest chooses the tasks to delete.
+ *
+ * @generated from message tessera.v1.DeleteTasksRequest
+ */
+export declare type DeleteTasksRequestJson = {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization?: string;
+
+  /**
+   * Which tasks.
+   *
+   * @generated from field: tessera.v1.TaskFilter filter = 2;
+   */
+  filter?: TaskFilterJson;
+
+  /**
+   * Also tasks that run, which are stopped first. Without it, and without
+   * `statuses`, running tasks are not chosen.
+   *
+   * @generated from field: bool abort = 3;
+   */
+  abort?: boolean;
+
+  /**
+   * Only count them.
+   *
+   * @generated from field: bool dry_run = 4;
+   */
+  dryRun?: boolean;
+
+  /**
+   * The `next_page_token` of the call before, with the same filter. Empty: from
+   * the newest task on.
+   *
+   * @generated from field: string page_token = 5;
+   */
+  pageToken?: string;
+};
+
+/**
+ * Describes the message tessera.v1.DeleteTasksRequest.
+ * Use `create(DeleteTasksRequestSchema)` to create a new message.
+ */
+export declare const DeleteTasksRequestSchema: GenMessage<DeleteTasksRequest, {jsonType: DeleteTasksRequestJson}>;
 
 /**
  * RetryTasksRequest chooses the tasks to retry.
@@ -1799,7 +1893,7 @@ export declare type TaskPercentilesJson = {
 export declare const TaskPercentilesSchema: GenMessage<TaskPercentiles, {jsonType: TaskPercentilesJson}>;
 
 /**
- * OrganizationTaskService reads, cancels and retries the tasks of an
+ * OrganizationTaskService reads, cancels, retries and deletes the tasks of an
  * organization.
  *
  * Requests name the organization in `organization`, as those of
@@ -1895,6 +1989,21 @@ export declare const OrganizationTaskService: GenService<{
   cancelTasks: {
     methodKind: "unary";
     input: typeof CancelTasksRequestSchema;
+    output: typeof BulkTasksResponseSchema;
+  },
+  /**
+   * DeleteTasks deletes the tasks that match every part of the filter, newest
+   * first, as DeleteTask deletes one. It works for a bounded time: as long as
+   * the answer has a `next_page_token`, call again with it. The audit log has
+   * each call that deleted something, with its filter and their number.
+   *
+   * Errors: as those of CancelTasks.
+   *
+   * @generated from rpc tessera.v1.OrganizationTaskService.DeleteTasks
+   */
+  deleteTasks: {
+    methodKind: "unary";
+    input: typeof DeleteTasksRequestSchema;
     output: typeof BulkTasksResponseSchema;
   },
   /**

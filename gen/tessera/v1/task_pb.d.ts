@@ -7,7 +7,7 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { JsonObject, Message } from "@bufbuild/protobuf";
-import type { Duration, DurationJson, StructJson, Timestamp, TimestampJson, Value, ValueJson } from "@bufbuild/protobuf/wkt";
+import type { Duration, DurationJson, EmptySchema, StructJson, Timestamp, TimestampJson, Value, ValueJson } from "@bufbuild/protobuf/wkt";
 import type { HttpBody, HttpBodyJson } from "../../google/api/httpbody_pb.js";
 import type { BadRequest_FieldViolation, BadRequest_FieldViolationJson } from "../../google/rpc/error_details_pb.js";
 
@@ -2291,6 +2291,82 @@ export declare type CancelTaskRequestJson = {
 export declare const CancelTaskRequestSchema: GenMessage<CancelTaskRequest, {jsonType: CancelTaskRequestJson}>;
 
 /**
+ * DeleteTaskRequest names a task to delete.
+ *
+ * @generated from message tessera.v1.DeleteTaskRequest
+ */
+export declare type DeleteTaskRequest = Message<"tessera.v1.DeleteTaskRequest"> & {
+  /**
+   * The deployment; see SubmitTaskRequest.
+   *
+   * @generated from field: string deployment = 1;
+   */
+  deployment: string;
+
+  /**
+   * The task.
+   *
+   * @generated from field: string task_id = 2;
+   */
+  taskId: string;
+
+  /**
+   * If set, a task of another endpoint is not found.
+   *
+   * @generated from field: string endpoint = 3;
+   */
+  endpoint: string;
+
+  /**
+   * Also a running task, which is stopped first; see CancelTaskRequest.
+   *
+   * @generated from field: bool abort = 4;
+   */
+  abort: boolean;
+};
+
+/**
+ * DeleteTaskRequest names a task to delete.
+ *
+ * @generated from message tessera.v1.DeleteTaskRequest
+ */
+export declare type DeleteTaskRequestJson = {
+  /**
+   * The deployment; see SubmitTaskRequest.
+   *
+   * @generated from field: string deployment = 1;
+   */
+  deployment?: string;
+
+  /**
+   * The task.
+   *
+   * @generated from field: string task_id = 2;
+   */
+  taskId?: string;
+
+  /**
+   * If set, a task of another endpoint is not found.
+   *
+   * @generated from field: string endpoint = 3;
+   */
+  endpoint?: string;
+
+  /**
+   * Also a running task, which is stopped first; see CancelTaskRequest.
+   *
+   * @generated from field: bool abort = 4;
+   */
+  abort?: boolean;
+};
+
+/**
+ * Describes the message tessera.v1.DeleteTaskRequest.
+ * Use `create(DeleteTaskRequestSchema)` to create a new message.
+ */
+export declare const DeleteTaskRequestSchema: GenMessage<DeleteTaskRequest, {jsonType: DeleteTaskRequestJson}>;
+
+/**
  * RetryTaskRequest names a finished task to run again.
  *
  * @generated from message tessera.v1.RetryTaskRequest
@@ -3745,6 +3821,27 @@ export declare const TaskService: GenService<{
     methodKind: "unary";
     input: typeof CancelTaskRequestSchema;
     output: typeof TaskSchema;
+  },
+  /**
+   * DeleteTask deletes a task that waits or has ended before its time, with all
+   * that is known of it: its arguments and its result with their files, its
+   * failure, events, pieces and log lines, and messages to webhooks about it.
+   * The bytes of large files follow within a minute. Its idempotency key is free
+   * again. Until it would have expired, the error about it says that it was
+   * deleted, and when. What retries it has arguments of its own, and stays.
+   *
+   * A running task is refused, because its function would go on; with `abort` it
+   * is stopped first, as CancelTask does. Nobody is told of a task that was
+   * deleted while it waited.
+   *
+   * Errors: NOT_FOUND (TASK_NOT_FOUND), ABORTED (TASK_ALREADY_STARTED).
+   *
+   * @generated from rpc tessera.v1.TaskService.DeleteTask
+   */
+  deleteTask: {
+    methodKind: "unary";
+    input: typeof DeleteTaskRequestSchema;
+    output: typeof EmptySchema;
   },
   /**
    * RetryTask queues a new task with the arguments of a finished one. The

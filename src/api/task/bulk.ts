@@ -1,11 +1,14 @@
 /**
- * CancelTasks and RetryTasks: what CancelTask and RetryTask do to one task, for all that a filter
- * chooses. A call works on a bounded number of tasks for a bounded time, and says where to go on.
+ * CancelTasks, RetryTasks and DeleteTasks: what CancelTask, RetryTask and DeleteTask do to one task,
+ * for all that a filter chooses. A call works on a bounded number of tasks for a bounded time, and
+ * says where to go on.
  */
+import { timestampDate } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { Access } from "../../../gen/tessera/v1/access_pb.js";
 import type {
   CancelTasksRequest,
+  DeleteTasksRequest,
   OrganizationTaskService,
   RetryTasksRequest,
   TaskFilter,
@@ -15,8 +18,18 @@ import { authorize } from "../../auth/permissions.ts";
 import type { Deployment } from "../../deployments/deployment.ts";
 import type { Directory } from "../../deployments/directory.ts";
 import { type Problem, problem, type Reason, toProblem } from "../../errors.ts";
-import { hostOf, type Member, originOf } from "../../server/rpc/engine/caller.ts";
+import {
+  callerOf,
+  deed,
+  hostOf,
+  type Member,
+  memberIn,
+  originOf,
+  type Sources,
+} from "../../server/rpc/engine/caller.ts";
+import type { Organizations } from "../../storage/accounts/organizations.ts";
 import type { Task } from "../../tasks/task.ts";
+import { WORDS } from "./list.ts";
 import { OrganizationSearch, readerOf, type SearchPorts } from "./search.ts";
 import { digestOfRetry } from "./submission.ts";
 
@@ -24,6 +37,8 @@ import { digestOfRetry } from "./submission.ts";
 const MAX_CANCELS_AT_ONCE = 100;
 /** Tasks that are retried at once: each holds its arguments meanwhile. */
 const MAX_RETRIES_AT_ONCE = 16;
+/** Tasks that are deleted at once, in one transaction: some milliseconds of the database. */
+const MAX_DELETIONS_AT_ONCE = 500;
 /** Tasks that are counted at once. */
 const MAX_COUNTED_AT_ONCE = 1_000;
 /** Searches of one call, each of which looks at a bounded number of tasks. */
@@ -40,8 +55,10 @@ const FATAL: ReadonlySet<Reason> = new Set([
 ]);
 
 const LIVE = [TaskStatus.QUEUED, TaskStatus.RUNNING];
+const ENDED = [TaskStatus.SUCCESS, TaskStatus.FAILURE, TaskStatus.CANCELLED];
 
-export interface BulkOptions extends SearchPorts {
+export interface BulkOptions extends SearchPorts, Pick<Sources, "newId"> {
+  readonly accounts: SearchPorts["accounts"] & Pick<Organizations, "recordAuditEvent">;
   readonly directory: Pick<Directory, "find" | "whyQueued">;
 }
 
@@ -51,14 +68,35 @@ interface Work {
   readonly atOnce: number;
   /** Those that are chosen when the filter names none. */
   readonly statuses: readonly TaskStatus[];
-  change(task: Task, deployment: Deployment): Promise<unknown>;
+  /** Changes tasks of one deployment. Rejects where none can be changed. */
+  change(tasks: readonly Task[], deployment: Deployment): Promise<readonly Changing[]>;
+}
+
+/** Why a task was not changed; undefined: it was. */
+type Changing = Problem | undefined;
+
+/** Work on each task by itself. */
+function each(
+  change: (task: Task, deployment: Deployment) => Promise<unknown>,
+): Pick<Work, "change"> {
+  return {
+    change: (tasks, deployment) =>
+      Promise.all(
+        tasks.map((task) =>
+          change(task, deployment).then(
+            () => undefined,
+            (err: unknown) => toProblem(err),
+          ),
+        ),
+      ),
+  };
 }
 
 type BulkRequest = Pick<CancelTasksRequest, "organization" | "filter" | "dryRun" | "pageToken">;
 
 export function bulkHandlers(
   options: BulkOptions,
-): Pick<ServiceImpl<typeof OrganizationTaskService>, "cancelTasks" | "retryTasks"> {
+): Pick<ServiceImpl<typeof OrganizationTaskService>, "cancelTasks" | "retryTasks" | "deleteTasks"> {
   return {
     async cancelTasks(req, ctx) {
       return changeTasks(req, ctx, options, cancelling(req, ctx));
@@ -66,6 +104,20 @@ export function bulkHandlers(
 
     async retryTasks(req, ctx) {
       return changeTasks(req, ctx, options, retrying(req, ctx));
+    },
+
+    async deleteTasks(req, ctx) {
+      const done = await changeTasks(req, ctx, options, deleting(req, ctx));
+      if (done.changed > 0 && !req.dryRun) {
+        const { organizationId, organization, by } = memberIn(callerOf(ctx), req.organization);
+        await options.accounts.recordAuditEvent({
+          ...deed(by, options),
+          ...{ organizationId, action: "task.delete_all" },
+          ...{ subjectId: organizationId, subject: organization },
+          details: { tasks: String(done.changed), ...shownFilter(req.filter) },
+        });
+      }
+      return done;
     },
   };
 }
@@ -82,7 +134,7 @@ function cancelling({ filter, abort }: CancelTasksRequest, { signal }: HandlerCo
     method: "CancelTasks",
     atOnce: MAX_CANCELS_AT_ONCE,
     statuses: abort ? LIVE : [TaskStatus.QUEUED],
-    change: ({ taskId }, { queue }) => queue.cancel({ taskId, signal }, abort),
+    ...each(({ taskId }, { queue }) => queue.cancel({ taskId, signal }, abort)),
   };
 }
 
@@ -97,7 +149,7 @@ function retrying({ filter, idempotencyKey }: RetryTasksRequest, ctx: HandlerCon
     method: "RetryTasks",
     atOnce: MAX_RETRIES_AT_ONCE,
     statuses: [TaskStatus.FAILURE],
-    change: async ({ taskId }, deployment) => {
+    ...each(async ({ taskId }, deployment) => {
       deployment.admit();
       const key = `${idempotencyKey}/${taskId}`;
       const idempotency =
@@ -106,7 +158,49 @@ function retrying({ filter, idempotencyKey }: RetryTasksRequest, ctx: HandlerCon
           : ({ key, digest: digestOfRetry(taskId), replay: "always" } as const);
       const endpointOf = (name: string) => deployment.taskEndpoint(name).manifest;
       await deployment.queue.retry({ taskId, signal, idempotency, origin }, endpointOf);
+    }),
+  };
+}
+
+function deleting({ filter, abort }: DeleteTasksRequest, { signal }: HandlerContext): Work {
+  const { errorContains = "" } = filter ?? {};
+  const kept = abort ? [...LIVE, ...ENDED] : [TaskStatus.QUEUED, ...ENDED];
+  return {
+    method: "DeleteTasks",
+    atOnce: MAX_DELETIONS_AT_ONCE,
+    statuses: errorContains === "" ? kept : [TaskStatus.FAILURE],
+    change: async (tasks, { queue: { deletions } }) => {
+      const outcomes = await deletions.deleteAll(tasks.map(({ taskId }) => taskId));
+      return Promise.all(
+        tasks.map(async ({ taskId }, at) => {
+          if (outcomes[at] !== "running") {
+            // One that is gone meanwhile is as it should be.
+            return undefined;
+          }
+          return deletions.delete({ taskId, signal }, abort).then(
+            () => undefined,
+            (err: unknown) => toProblem(err),
+          );
+        }),
+      );
     },
+  };
+}
+
+/** A filter in the audit log: what of it is set, without text that may stand in tasks. */
+function shownFilter(filter: TaskFilter | undefined): { readonly [name: string]: string } {
+  const { deployments = [], endpoint = "", statuses = [], all = false } = filter ?? {};
+  const hasText = (filter?.text ?? "") !== "" || (filter?.errorContains ?? "") !== "";
+  const from = filter?.createdFrom && timestampDate(filter.createdFrom).toISOString();
+  const before = filter?.createdBefore && timestampDate(filter.createdBefore).toISOString();
+  return {
+    ...(deployments.length > 0 && { deployments: deployments.join(" ") }),
+    ...(endpoint !== "" && { endpoint }),
+    ...(statuses.length > 0 && { statuses: statuses.map((one) => WORDS.get(one)).join(" ") }),
+    ...(from !== undefined && { created_from: from }),
+    ...(before !== undefined && { created_before: before }),
+    ...(hasText && { text: "given" }),
+    ...(all && { all: "true" }),
   };
 }
 
@@ -128,15 +222,14 @@ async function changeTasks(req: BulkRequest, ctx: HandlerContext, ports: BulkOpt
     if (req.dryRun) {
       outcome.changed += tasks.length;
     } else {
+      const found = Map.groupBy(tasks, (task) => search.deploymentOf(task));
       await Promise.all(
-        tasks.map((task) =>
+        [...found].map(([named, own]) =>
           deployments
-            .find(search.deploymentOf(task))
-            .then((deployment) => work.change(task, deployment))
-            .then(
-              () => outcome.count(undefined),
-              (err: unknown) => outcome.count(toProblem(err)),
-            ),
+            .find(named)
+            .then((deployment) => work.change(own, deployment))
+            .catch((err: unknown) => own.map(() => toProblem(err)))
+            .then((changes) => outcome.countAll(changes)),
         ),
       );
     }
@@ -188,8 +281,14 @@ class Outcome {
   changed = 0;
   readonly #skipped = new Map<Reason, { reason: Reason; count: number; message: string }>();
 
+  countAll(faults: readonly Changing[]): void {
+    for (const fault of faults) {
+      this.#count(fault);
+    }
+  }
+
   /** Throws a fault that other tasks would meet as well. */
-  count(fault: Problem | undefined): void {
+  #count(fault: Problem | undefined): void {
     if (fault === undefined) {
       this.changed += 1;
       return;

@@ -1,4 +1,4 @@
-/** `tessera task cancel-all` and `retry-all`: cancel and retry the tasks that a filter chooses. */
+/** `tessera task cancel-all`, `retry-all` and `delete-all`: what they do to the tasks that a filter chooses. */
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Command } from "commander";
@@ -40,6 +40,7 @@ const FILTER_OPTIONS = [
 ];
 /** The states of tasks that can be retried. */
 const ENDED = ["success", "failure", "cancelled"];
+const ANY = ["queued", "running", ...ENDED];
 const DRY_RUN = option("--dry-run", "only count them");
 const ENDPOINT_ARGUMENT = ["[endpoint]", "only tasks of this one"] as const;
 
@@ -111,13 +112,50 @@ export function retryAllCommand(actions: CloudActions): Command {
   });
 }
 
-function filterOf({ clock }: CommandRun, flags: BulkFlags, endpoint = ""): Filter {
+export function deleteAllCommand(actions: CloudActions): Command {
+  return callCommand<BulkFlags>("delete-all", actions, {
+    description: "Delete all tasks that a filter chooses, with all that is known of them.",
+    arguments: [ENDPOINT_ARGUMENT],
+    options: [
+      ...FILTER_OPTIONS,
+      repeatable(
+        "--status <status>",
+        `tasks in this state: ${ANY.join(", ")} (default: not running)`,
+      ),
+      option("--error <text>", "only tasks whose error contains this text"),
+      option("--abort", "also those that run: they are stopped first"),
+      DRY_RUN,
+      YES,
+    ],
+    examples: [
+      "tessera task delete-all summarize_batch --deployment summarizer --older-than 7d --dry-run",
+      "tessera task delete-all --all --abort --yes",
+    ],
+    run: async (call, flags, [endpoint]) => {
+      const { organization } = call;
+      const filter = filterOf(call, flags, endpoint, ANY);
+      await change(call, flags, "delete", (page) =>
+        call.client.organizationTasks.deleteTasks({
+          ...{ organization, filter, abort: flags.abort === true },
+          ...page,
+        }),
+      );
+    },
+  });
+}
+
+function filterOf(
+  { clock }: CommandRun,
+  flags: BulkFlags,
+  endpoint = "",
+  states: readonly string[] = ENDED,
+): Filter {
   const { deployment = [], status = [], error = "", newerThan, olderThan, all = false } = flags;
   const nowMs = clock.now();
   const ago = (name: string, text: string) => timestampFromMs(nowMs - parseDuration(name, text));
   const filter = {
     ...{ deployments: [...deployment], endpoint, errorContains: error, all },
-    statuses: status.map(statusOf),
+    statuses: status.map((word) => statusOf(word, states)),
     ...(newerThan !== undefined && { createdFrom: ago("--newer-than", newerThan) }),
     ...(olderThan !== undefined && { createdBefore: ago("--older-than", olderThan) }),
   };
@@ -130,17 +168,23 @@ function filterOf({ clock }: CommandRun, flags: BulkFlags, endpoint = ""): Filte
   return filter;
 }
 
-function statusOf(word: string): TaskStatus {
-  if (!ENDED.includes(word)) {
-    throw usageError(`--status ${JSON.stringify(word)} is not one of ${ENDED.join(", ")}`);
+function statusOf(word: string, states: readonly string[]): TaskStatus {
+  if (!states.includes(word)) {
+    throw usageError(`--status ${JSON.stringify(word)} is not one of ${states.join(", ")}`);
   }
   return TaskStatus[word.toUpperCase() as keyof typeof TaskStatus];
 }
 
+const WORDS = {
+  cancel: { action: "Cancel", past: "Cancelled" },
+  retry: { action: "Retry", past: "Retried" },
+  delete: { action: "Delete", past: "Deleted" },
+} as const;
+
 async function change(
   call: CommandRun,
   { dryRun = false, yes }: BulkFlags,
-  verb: "cancel" | "retry",
+  verb: keyof typeof WORDS,
   share: Share,
 ): Promise<void> {
   using progress = new DisposableStack();
@@ -149,7 +193,7 @@ async function change(
   const counted = await whole(share, true, () => undefined);
   if (!dryRun && counted.changed > 0) {
     const tasks = counted.changed === 1 ? "1 task" : `${counted.changed} tasks`;
-    await call.terminal.insist(`${verb === "cancel" ? "Cancel" : "Retry"} ${tasks}?`, yes);
+    await call.terminal.insist(`${WORDS[verb].action} ${tasks}?`, yes);
   }
   const done = dryRun
     ? counted
@@ -185,11 +229,11 @@ async function whole(
 
 function sentence(
   { changed, skipped }: BulkTasksResponse,
-  verb: "cancel" | "retry",
+  verb: keyof typeof WORDS,
   dryRun: boolean,
 ): string {
   const tasks = changed === 1 ? "1 task" : `${changed} tasks`;
-  const past = verb === "cancel" ? "Cancelled" : "Retried";
+  const { past } = WORDS[verb];
   const first = dryRun ? `${tasks} would be ${past.toLowerCase()}` : `${past} ${tasks}`;
   const rest = skipped.map(
     ({ reason, count, message }) => `skipped ${count} (${reason}): ${message}`,

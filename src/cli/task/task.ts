@@ -5,10 +5,10 @@ import { createEndpoint, type RemoteTask } from "../../client/deployment.ts";
 import { ENDPOINT } from "../call/call.ts";
 import { OUTPUT_FILE, type ResultFlags, writeResult } from "../call/result.ts";
 import { waitFor } from "../call/waiting.ts";
-import { type CloudActions, group, option } from "../command.ts";
+import { type CloudActions, group, option, YES } from "../command.ts";
 import { CliError } from "../failure.ts";
 import { type DeploymentTarget, show, type TargetFlags, targetCommand } from "../target.ts";
-import { cancelAllCommand, retryAllCommand } from "./bulk.ts";
+import { cancelAllCommand, deleteAllCommand, retryAllCommand } from "./bulk.ts";
 import { listCommand } from "./list.ts";
 import { statsCommand } from "./stats.ts";
 import { submitCommand } from "./submit.ts";
@@ -29,10 +29,12 @@ export function taskCommand(actions: CloudActions): Command {
       watchCommand,
       cancelCommand,
       retryCommand,
+      deleteCommand,
       listCommand,
       statsCommand,
       cancelAllCommand,
       retryAllCommand,
+      deleteAllCommand,
     ].map((make) => make(actions)),
   );
 }
@@ -174,6 +176,25 @@ function retryCommand(actions: CloudActions): Command {
     run: async (target, _flags, args) => {
       const task = await taskOf(target, args).retry({ signal: target.signal });
       show(target, { task_id: task.id, retry_of: args[1] }, () => task.id);
+    },
+  });
+}
+
+interface DeleteFlags extends CancelFlags {
+  readonly yes?: boolean;
+}
+
+function deleteCommand(actions: CloudActions): Command {
+  return targetCommand<DeleteFlags>("delete", actions, {
+    description: "Delete a task with its arguments, its result and its log.",
+    arguments: [ENDPOINT, TASK],
+    options: [option("--abort", "also one that runs, which is stopped first"), YES],
+    examples: ["tessera task delete summarize_batch 0199… --deployment summarizer"],
+    run: async (target, { abort = false, yes }, args) => {
+      const task = taskOf(target, args);
+      await target.terminal.insist(`Delete task ${task.id} and all that is known of it?`, yes);
+      await task.delete({ abort, signal: target.signal });
+      show(target, { task_id: task.id, deleted: true }, () => "deleted");
     },
   });
 }

@@ -16,9 +16,9 @@ const MAX_CACHED_TASKS = 2_000;
 
 /**
  * Caches the tasks that finished last on this node, so that the caller who
- * waited for one is answered without asking the storage. Entries need no
- * invalidation, because a finished task never changes; their number and size are
- * bounded. Nearly every result is fetched once, so fetching removes the entry:
+ * waited for one is answered without asking the storage. A finished task never
+ * changes, so entries go only when somebody deletes their task; their number and
+ * size are bounded. Nearly every result is fetched once, so fetching removes the entry:
  * that makes room, and objects that die young cost the garbage collector least.
  */
 export class RecentTasks {
@@ -32,6 +32,12 @@ export class RecentTasks {
     if (this.#tasks.size > MAX_CACHED_TASKS) {
       const oldest = this.#tasks.keys().next();
       this.#tasks.take(oldest.value ?? "");
+    }
+  }
+
+  forgetAll(): void {
+    for (const taskId of [...this.#tasks.keys()]) {
+      this.#tasks.take(taskId);
     }
   }
 

@@ -9,7 +9,7 @@ import { prepared, type Session, statement } from "./session.ts";
  * SQL that deletes the data of the tasks in `gone`; their blobs lose references
  * at the time `$1`.
  */
-const BELONGINGS = `parts AS (
+export const BELONGINGS = `parts AS (
      DELETE FROM payload_parts AS own ${owned("own")} RETURNING own.blob_id
    ), blobless AS (${detached("parts", "$1::bigint")}
    ), events AS (
@@ -30,11 +30,15 @@ const PRUNE = prepared(
          AND NOT EXISTS (${untold("t")})
        ORDER BY expires_at_ms LIMIT $2 FOR UPDATE SKIP LOCKED)
      RETURNING deployment_id, task_id, endpoint, idempotency_key
-   ), ${BELONGINGS}
+   ), ${BELONGINGS}, forgotten AS (
+     DELETE FROM deleted_tasks WHERE (deployment_id, task_id) IN (
+       SELECT deployment_id, task_id FROM deleted_tasks WHERE expires_at_ms <= $1
+       LIMIT $2 FOR UPDATE SKIP LOCKED)
+   )
    SELECT count(*) AS pruned FROM gone`,
 );
 
-function owned(table: string): string {
+export function owned(table: string): string {
   return `USING gone WHERE ${table}.deployment_id = gone.deployment_id
     AND ${table}.task_id = gone.task_id`;
 }

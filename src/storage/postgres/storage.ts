@@ -29,6 +29,7 @@ import { claimTasks, countDue, nextRunAt } from "./claim.ts";
 import { DEFAULT_STATEMENT_TIMEOUT_MS } from "./connection.ts";
 import { CountFolder, countTasks } from "./counts.ts";
 import type { PostgresDatabase } from "./database.ts";
+import { deleteTasks, findDeleted } from "./delete.ts";
 import { describeDatabase } from "./describe.ts";
 import { type Ending, endAttempts, resultOf } from "./end-attempt.ts";
 import { beginEpoch } from "./epoch.ts";
@@ -253,6 +254,10 @@ export class PostgresStorage implements Storage {
   cancelTask = this.#question((db, parameters: ParametersOf<"cancelTask">) =>
     this.#moved(cancelTask(db, parameters)),
   );
+  deleteTasks = this.#question((db, parameters: ParametersOf<"deleteTasks">) =>
+    this.#moved(deleteTasks(db, parameters)),
+  );
+  findDeleted = this.#question(findDeleted);
   expireTasks = this.#question((db, parameters: ParametersOf<"expireTasks">) =>
     this.#moved(expireTasks(db, parameters)),
   );

@@ -9,6 +9,7 @@ import { findBlobs, forgetBlobs, registerBlobs, releaseBlobs, takeDeadBlobs } fr
 import { cancelTask } from "./cancel.ts";
 import { claimTasks, countDue, nextRunAt } from "./claim.ts";
 import type { SqliteDatabase } from "./database.ts";
+import { deleteTasks, findDeleted } from "./delete.ts";
 import { describeDatabase } from "./describe.ts";
 import { endAttempt } from "./end-attempt.ts";
 import { beginEpoch } from "./epoch.ts";
@@ -76,6 +77,8 @@ export const OPERATIONS: Operations = {
   readPieces,
   listAttempts,
   cancelTask,
+  deleteTasks,
+  findDeleted,
   requestAbort,
   listAborts,
   expireTasks,

@@ -22,6 +22,12 @@ export function pruneFinished(
   for (const row of expired) {
     deleteBelongings(db, row, nowMs);
   }
+  db.run(
+    `DELETE FROM deleted_tasks WHERE (deployment_id, task_id) IN (
+       SELECT deployment_id, task_id FROM deleted_tasks WHERE expires_at_ms <= ? LIMIT ?)`,
+    nowMs,
+    limit,
+  );
   return expired.length;
 }
 
@@ -64,7 +70,7 @@ export function pruneDeleted(
 }
 
 /** Deletes the data of a task whose row was deleted. */
-function deleteBelongings(db: SqliteDatabase, row: SqliteRow, nowMs: number): void {
+export function deleteBelongings(db: SqliteDatabase, row: SqliteRow, nowMs: number): void {
   const key = [String(row.deployment_id), String(row.task_id)] as const;
   const parts = db.all(
     "DELETE FROM payload_parts WHERE deployment_id = ? AND task_id = ? RETURNING blob_id",

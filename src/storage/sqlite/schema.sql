@@ -118,6 +118,16 @@ CREATE TABLE task_pieces (
   PRIMARY KEY (deployment_id, task_id, attempt, last_sequence)
 );
 
+-- Tasks that were deleted before their time, until then: their ids, and nothing else of them.
+CREATE TABLE deleted_tasks (
+  deployment_id text NOT NULL,
+  task_id text NOT NULL,
+  deleted_at_ms bigint NOT NULL,
+  expires_at_ms bigint NOT NULL,
+  PRIMARY KEY (deployment_id, task_id)
+) WITHOUT ROWID;
+CREATE INDEX deleted_tasks_expiry ON deleted_tasks (expires_at_ms);
+
 CREATE TABLE idempotency_keys (
   deployment_id text NOT NULL,
   endpoint text NOT NULL,

@@ -130,6 +130,8 @@ export class SqliteStorage implements Storage {
   readPieces = this.#operation("readPieces");
   listAttempts = this.#operation("listAttempts");
   cancelTask = this.#operation("cancelTask");
+  deleteTasks = this.#operation("deleteTasks");
+  findDeleted = this.#operation("findDeleted");
   requestAbort = this.#operation("requestAbort");
   listAborts = this.#operation("listAborts");
   expireTasks = this.#operation("expireTasks");

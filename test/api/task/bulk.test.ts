@@ -8,7 +8,7 @@ import { TestPlatform } from "../../server/rpc/platform.ts";
 import { type Company, newCompany, newToken } from "../../server/rpc/world.ts";
 import { type App, CALLS, OrganizationTasks } from "./organization-tasks.ts";
 
-const { cancelTasks, retryTasks } = OrganizationTaskService.method;
+const { cancelTasks, deleteTasks, retryTasks } = OrganizationTaskService.method;
 
 describe.each(DATABASES)("many tasks of an organization on $database", ({ open }) => {
   let platform: TestPlatform;
@@ -27,7 +27,7 @@ describe.each(DATABASES)("many tasks of an organization on $database", ({ open }
   });
 
   const ask = (
-    method: typeof cancelTasks | typeof retryTasks,
+    method: typeof cancelTasks | typeof deleteTasks | typeof retryTasks,
     request: object,
     headers: Record<string, string> = company.admin.headers,
   ) => platform.call(method, { organization: company.name, ...request }, { headers });
@@ -51,6 +51,9 @@ describe.each(DATABASES)("many tasks of an organization on $database", ({ open }
     expect(await count(retryTasks, { filter: { errorContains: "net" } })).toBe(0);
     expect(await count(retryTasks, { filter: { statuses: ["TASK_STATUS_SUCCESS"] } })).toBe(0);
     expect(await count(cancelTasks, { filter: { all: true } })).toBe(3);
+    expect(await count(deleteTasks, { filter: { all: true } })).toBe(4);
+    expect(await count(deleteTasks, { filter: { errorContains: "disk" } })).toBe(1);
+    expect(await count(deleteTasks, { filter: { statuses: ["TASK_STATUS_QUEUED"] } })).toBe(3);
   });
 
   it("are not chosen by the page token of another method", async () => {
@@ -87,6 +90,7 @@ describe.each(DATABASES)("many tasks of an organization on $database", ({ open }
     for (const [method, number] of [
       [cancelTasks, 2],
       [retryTasks, 1],
+      [deleteTasks, 3],
     ] as const) {
       const { body } = await ask(method, { filter: { all: true } });
       expect(body.changed ?? 0).toBe(0);
@@ -101,6 +105,7 @@ describe.each(DATABASES)("many tasks of an organization on $database", ({ open }
     [retryTasks, {}],
     [cancelTasks, { filter: {} }],
     [retryTasks, { filter: { all: false } }],
+    [deleteTasks, { filter: {} }],
     [cancelTasks, { filter: { statuses: ["TASK_STATUS_FAILURE"] } }],
     [cancelTasks, { filter: { errorContains: "x" } }],
     [retryTasks, { filter: { statuses: ["TASK_STATUS_RUNNING"] } }],

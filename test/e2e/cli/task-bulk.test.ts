@@ -2,6 +2,7 @@ import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import {
   type CancelTasksRequest,
+  type DeleteTasksRequest,
   OrganizationTaskService,
   type RetryTasksRequest,
 } from "../../../gen/tessera/v1/organization_task_pb.js";
@@ -13,9 +14,10 @@ let answering: Answering;
 let person: Person;
 let cancels: CancelTasksRequest[];
 let retries: RetryTasksRequest[];
+let deletions: DeleteTasksRequest[];
 
 /** 1,500 tasks in two shares; the second has one that started meanwhile. */
-function answer({ dryRun, pageToken }: CancelTasksRequest | RetryTasksRequest) {
+function answer({ dryRun, pageToken }: Pick<CancelTasksRequest, "dryRun" | "pageToken">) {
   if (pageToken === "") {
     return { changed: 1_000, nextPageToken: "second" };
   }
@@ -26,11 +28,15 @@ function answer({ dryRun, pageToken }: CancelTasksRequest | RetryTasksRequest) {
 
 beforeEach(async () => {
   person = new Person();
-  [cancels, retries] = [[], []];
+  [cancels, retries, deletions] = [[], [], []];
   answering = await answeringCalls((router) => {
     router.service(OrganizationTaskService, {
       cancelTasks(req) {
         cancels.push(req);
+        return answer(req);
+      },
+      deleteTasks(req) {
+        deletions.push(req);
         return answer(req);
       },
       retryTasks(req) {
@@ -108,5 +114,17 @@ describe("tessera task retry-all", () => {
     expect(timestampMs(createdBefore) - timestampMs(createdFrom)).toBe(3_600_000);
     expect(new Set(retries.map((one) => one.idempotencyKey))).toEqual(new Set([idempotencyKey]));
     expect(idempotencyKey).toMatch(/./);
+  });
+});
+
+describe("tessera task delete-all", () => {
+  it("deletes what the filter chooses, and says how many", async () => {
+    const { code, stdout } = await run("delete-all", "work", "--status", "queued", "--yes");
+    expect([code, stdout.split("\n")[0]]).toEqual([0, "Deleted 1499 tasks"]);
+    expect(deletions.at(-1)).toMatchObject({
+      filter: { endpoint: "work", statuses: [TaskStatus.QUEUED], all: false },
+      ...{ abort: false, dryRun: false },
+    });
+    expect((await run("delete-all")).stderr).toContain("give a filter, or --all");
   });
 });

@@ -217,7 +217,13 @@ describe("what goes wrong", () => {
     const held = await submit("hold");
     const late = await run(["task", "wait", "hold", held, "--timeout", "0s"]);
     expect(late.stderr).toMatch(/it goes on, so wait for it again/);
-    await run(["task", "cancel", "hold", held, "--abort"]);
+    const kept = await run(["task", "delete", "hold", held, "--yes"]);
+    expect(kept.stderr).toContain("is running");
+    const remove = ["task", "delete", "hold", held, "--abort", "--yes"];
+    for (const _ of ["the call", "its repetition"]) {
+      expect(await run(remove)).toMatchObject({ code: 0, stdout: "deleted\n" });
+    }
+    expect((await run(["task", "status", "hold", held])).stderr).toContain("was deleted on");
   });
 
   it.each([

@@ -38,6 +38,7 @@ interface Step {
   readonly get?: true;
   readonly status?: true;
   readonly cancel?: true;
+  readonly delete?: true;
   readonly retry?: true;
   readonly until?: string;
   readonly abort?: boolean;
@@ -152,6 +153,10 @@ async function run(step: Step, { client, task, seen }: Scene): Promise<Given> {
     for (let wait = 0; (await task.getStatus({ wait })).value !== step.until; wait = 1_000) {
       // The next change may be the one.
     }
+    return { task };
+  }
+  if (step.delete) {
+    await task.delete({ abort: step.abort ?? false });
     return { task };
   }
   if (step.cancel) {

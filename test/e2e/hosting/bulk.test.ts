@@ -106,6 +106,35 @@ describe.each(DATABASES)("many tasks of an organization on %s", (_, options) => 
     );
   });
 
+  it("are deleted with all that is known of them; those that run only where the call says so", async () => {
+    const { tasks, organizationTasks, organizations } = client;
+    await tasks.submitTasks({ deployment, tasks: Array.from({ length: 600 }, () => later) });
+    await tasks.submitTask({ deployment, endpoint: "record" });
+    const [running] = await until(
+      () => list("record", TaskStatus.RUNNING),
+      ({ length }) => length === 1,
+    );
+    const taskId = running?.taskId ?? "";
+    await expect(tasks.deleteTask({ deployment, taskId })).rejects.toThrow("is running");
+    const filter = { deployments: ["tape"], endpoint: "quick", statuses: [TaskStatus.QUEUED] };
+    const counted = await organizationTasks.deleteTasks({ organization, filter, dryRun: true });
+    expect(counted).toMatchObject({ changed: 600, skipped: [] });
+    const deleted = await organizationTasks.deleteTasks({ organization, filter });
+    expect(deleted).toMatchObject({ changed: 600, skipped: [], nextPageToken: "" });
+    expect(await list("quick", TaskStatus.QUEUED)).toEqual([]);
+    await tasks.deleteTask({ deployment, taskId, abort: true });
+    await expect(tasks.getTask({ deployment, taskId })).rejects.toThrow("was deleted on");
+    await expect(tasks.deleteTask({ deployment, taskId })).rejects.toThrow("was deleted on");
+    const { auditEvents } = await organizations.listAuditEvents({ action: "task" });
+    expect(auditEvents).toMatchObject([
+      { action: "task.delete", subject: "tape", details: { task: taskId } },
+      {
+        action: "task.delete_all",
+        details: { tasks: "600", deployments: "tape", endpoint: "quick", statuses: "queued" },
+      },
+    ]);
+  });
+
   it("that failed are retried, and once with one key however often the call is repeated", async () => {
     for (let number = 0; number < 3; number++) {
       await client.tasks.submitTask({ deployment, endpoint: "hiss" });

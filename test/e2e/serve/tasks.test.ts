@@ -189,6 +189,34 @@ describe("cancel", () => {
   });
 });
 
+describe("delete", () => {
+  it("ends the wait for a task, whose id then says that it was deleted", async () => {
+    const submitted = await served.post("/sum/submit?delay=3600", { numbers: [1] });
+    const id = (submitted.json as Shown).task_id;
+    const waiting = served.fetch(`/sum/get?task_id=${id}&wait=30`);
+    const path = `/api/v1/tasks/${id}`;
+    expect(await served.fetch(path, { method: "DELETE" })).toMatchObject({ status: 200, json: {} });
+    const gone = { status: 404, reason: "TASK_NOT_FOUND" };
+    expect(refusal(await waiting)).toMatchObject(gone);
+    for (const about of ["status", "get", "arguments", "events"]) {
+      expect(refusal(await served.fetch(`/sum/${about}?task_id=${id}`))).toMatchObject({
+        ...gone,
+        message: expect.stringContaining("was deleted on"),
+      });
+    }
+    expect(refusal(await served.fetch(path, { method: "DELETE" }))).toMatchObject(gone);
+  });
+
+  it("takes a result that this server remembers", async () => {
+    const id = await served.submit("sum", { numbers: [40, 2] });
+    expect(await served.ended("sum", id)).toMatchObject({ status: "success" });
+    const other = `/api/v1/tasks/${id}?endpoint=describe_later`;
+    expect((await served.fetch(other, { method: "DELETE" })).status).toBe(404);
+    await served.fetch(`/api/v1/tasks/${id}`, { method: "DELETE" });
+    expect((await served.fetch(`/sum/get?task_id=${id}`)).status).toBe(404);
+  });
+});
+
 describe("retry", () => {
   it.each(["PUT", "POST"])("with %s makes a new task with the same arguments", async (method) => {
     const id = await served.submit("sum", { numbers: [20, 22] });

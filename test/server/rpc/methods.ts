@@ -155,6 +155,11 @@ export const ROWS: readonly Row[] = [
     except: NO_CALLS,
   },
   {
+    method: OrganizationTaskService.method.deleteTasks,
+    request: (_, cast) => ({ ...named(cast), filter: { all: true } }),
+    except: NO_CALLS,
+  },
+  {
     method: OrganizationTaskService.method.retryTasks,
     request: (_, cast) => ({ ...named(cast), filter: { all: true } }),
     except: NO_CALLS,

@@ -216,6 +216,12 @@ class AsyncTask(Generic[R, P]):
         client = self._client
         await client._driver.run(tasks.cancel(client._session, self._ref, abort=abort))
 
+    async def delete(self, abort: bool = False) -> None:
+        """Deletes the task with its arguments, its result and all else that is known of it. One
+        that runs is refused; `abort` stops it first."""
+        client = self._client
+        await client._driver.run(tasks.delete(client._session, self._ref, abort=abort))
+
     async def retry(
         self, idempotency_key: str | None = None, *, replay: Replay | None = None
     ) -> AsyncTask[R, P]:

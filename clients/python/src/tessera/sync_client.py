@@ -213,6 +213,12 @@ class SyncTask(Generic[R, P]):
         client = self._client
         client._driver.run(tasks.cancel(client._session, self._ref, abort=abort))
 
+    def delete(self, abort: bool = False) -> None:
+        """Deletes the task with its arguments, its result and all else that is known of it. One
+        that runs is refused; `abort` stops it first."""
+        client = self._client
+        client._driver.run(tasks.delete(client._session, self._ref, abort=abort))
+
     def retry(
         self, idempotency_key: str | None = None, *, replay: Replay | None = None
     ) -> SyncTask[R, P]:

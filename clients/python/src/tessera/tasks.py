@@ -7,6 +7,7 @@ import uuid
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Literal
+from urllib.parse import quote
 
 from . import errors
 from .refusal import not_tessera
@@ -97,6 +98,22 @@ def cancel(session: Session, task: TaskRef, *, abort: bool) -> Steps[None]:
         raise perhaps_expired(task, err) from None
 
 
+def delete(session: Session, task: TaskRef, *, abort: bool) -> Steps[None]:
+    """Deletes a task; succeeds for one that is deleted already."""
+    request = Request(
+        "DELETE",
+        f"/api/v1/tasks/{quote(task.id, safe='')}",
+        query={"endpoint": task.endpoint, **({"abort": "true"} if abort else {})},
+        harmless=True,
+        what=f"delete task {task.id}",
+    )
+    try:
+        yield from exchange(request, session.policy)
+    except errors.TaskNotFound as err:
+        if "deleted_at" not in err.metadata:
+            raise perhaps_expired(task, err) from None
+
+
 Replay = Literal["always"]
 """A key returns its first task however that ended."""
 
@@ -170,7 +187,9 @@ def _question(session: Session, task: TaskRef, about: str, wait_s: float) -> Req
 
 
 def perhaps_expired(task: TaskRef, err: errors.TaskNotFound) -> errors.TaskNotFound:
-    """Tells an expired task from one that never existed."""
+    """Tells an expired task from one that never existed, and from one that was deleted."""
+    if "deleted_at" in err.metadata:
+        return err
     if task.expires_at is None:
         return errors.TaskNotFound(f"{err.message}; check the id and the endpoint", err.facts)
     when = task.expires_at.isoformat()

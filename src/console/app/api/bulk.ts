@@ -1,11 +1,11 @@
-/** Cancels and retries many tasks: those that were selected, or all that a filter chooses. */
+/** Cancels, retries and deletes many tasks: those that were selected, or all that a filter chooses. */
 import type { BulkTasksResponseJson } from "../../../../gen/tessera/v1/organization_task_pb.js";
 import type { TaskJson } from "../../../../gen/tessera/v1/task_pb.js";
 import { organizationTasks, tasks } from "./clients.ts";
 import { messageOf } from "./errors.ts";
 import { hasEnded, requestOf, type TaskFilter } from "./tasks.ts";
 
-export type BulkVerb = "cancel" | "retry";
+export type BulkVerb = "cancel" | "retry" | "delete";
 
 /** What became of many tasks. */
 export interface BulkOutcome {
@@ -20,12 +20,12 @@ const MAX_CALLS_AT_ONCE = 6;
 
 /** True where the verb can change such a task. */
 export const admits = (verb: BulkVerb, task: TaskJson): boolean =>
-  hasEnded(task) === (verb === "retry");
+  verb === "delete" ? task.status !== "TASK_STATUS_RUNNING" : hasEnded(task) === (verb === "retry");
 
 /** True where the verb can change tasks that the filter chooses: an error is one of failed tasks. */
 export const admitsFilter = (verb: BulkVerb, { status, error }: TaskFilter): boolean =>
   status === undefined
-    ? error === undefined || verb === "retry"
+    ? error === undefined || verb !== "cancel"
     : admits(verb, { status } as TaskJson);
 
 interface ChosenTasks {
@@ -56,7 +56,9 @@ export async function changeChosen(
     const answer: BulkTasksResponseJson =
       verb === "cancel"
         ? await organizationTasks.cancelTasks({ ...asked, abort })
-        : await organizationTasks.retryTasks({ ...asked, idempotencyKey });
+        : verb === "retry"
+          ? await organizationTasks.retryTasks({ ...asked, idempotencyKey })
+          : await organizationTasks.deleteTasks(asked);
     changed += answer.changed ?? 0;
     for (const one of answer.skipped ?? []) {
       skipped += one.count ?? 0;
@@ -79,9 +81,7 @@ export async function changeSelected(
     for (let task = left.shift(); task !== undefined; task = left.shift()) {
       const { deployment = "", taskId = "" } = task;
       try {
-        await (verb === "cancel"
-          ? tasks.cancelTask({ deployment, taskId, abort: true })
-          : tasks.retryTask({ deployment, taskId, idempotencyKey: `retry-${taskId}` }));
+        await changeOne(verb, deployment, taskId);
         changed += 1;
       } catch (err) {
         skipped += 1;
@@ -91,4 +91,15 @@ export async function changeSelected(
   };
   await Promise.all(Array.from({ length: MAX_CALLS_AT_ONCE }, work));
   return { changed, skipped, why };
+}
+
+function changeOne(verb: BulkVerb, deployment: string, taskId: string): Promise<unknown> {
+  switch (verb) {
+    case "cancel":
+      return tasks.cancelTask({ deployment, taskId, abort: true });
+    case "retry":
+      return tasks.retryTask({ deployment, taskId, idempotencyKey: `retry-${taskId}` });
+    case "delete":
+      return tasks.deleteTask({ deployment, taskId });
+  }
 }

@@ -1,4 +1,5 @@
 import { expect } from "vitest";
+import { attempt, endAttempt, newTask, openLease, submit, success } from "../../fixtures.ts";
 import type { It } from "../contract.ts";
 import type { HostingPlatform } from "../fixtures.ts";
 
@@ -50,6 +51,24 @@ export function logsContract(it: It): void {
     expect(await read(platform, 1, 0)).toEqual(["2001 2000", 12_000]);
     await append(platform, "x".repeat(8_001));
     expect(await read(platform, 1)).toEqual([`12001 ${"x".repeat(8_000)}`, 12_001]);
+  });
+
+  it("loses the lines of a task that is deleted, and no others", async (platform) => {
+    const { storage, nowMs } = platform;
+    await platform.deploy(["one"]);
+    const deploymentId = "summarizer-id";
+    const leaseId = "lease";
+    const times = { createdAtMs: nowMs, runAtMs: nowMs, expiresAtMs: nowMs + 60_000 };
+    await openLease(storage, leaseId, nowMs);
+    await submit(storage, newTask("task", { deploymentId, leaseId, ...times }));
+    await append(platform, "of the task");
+    const key = { organizationId: platform.organizationId, deploymentId };
+    const line = { ...WRITTEN, taskId: "other", timeMs: nowMs, text: "of another" };
+    await platform.hosting.appendLogs({ ...key, nodeId: "node", lines: [line] });
+    await endAttempt(storage, attempt("task", { deploymentId, leaseId }), success(1), nowMs);
+    const deleted = await storage.deleteTasks({ deploymentId, taskIds: ["task"], nowMs });
+    expect(deleted).toEqual(["deleted"]);
+    expect(await read(platform, 10)).toEqual(["2 of another", 2]);
   });
 
   it("drops lines of what is not deployed", async (platform) => {

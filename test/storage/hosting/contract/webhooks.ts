@@ -521,6 +521,19 @@ export function webhooksContract(it: It): void {
     expect(await hooks.told()).toEqual([]);
   });
 
+  it("tell nothing of a task that was deleted, also what was to be sent again", async (platform) => {
+    const hooks = await Hooks.on(platform);
+    await hooks.create("app");
+    for (const taskId of ["deleted", "kept"]) {
+      await hooks.end(taskId);
+    }
+    const { storage, hosting, nowMs } = platform;
+    const deploymentId = DEPLOYMENT;
+    await storage.deleteTasks({ deploymentId, taskIds: ["deleted"], nowMs });
+    const { items } = await hosting.listDeliveries({ ...hooks.key, limit: 10 });
+    expect(items.map(({ taskId }) => taskId)).toEqual(["kept"]);
+  });
+
   it("go with their deployment, and their deliveries after it", async (platform) => {
     const hooks = await Hooks.on(platform);
     const { hosting } = platform;

@@ -120,7 +120,7 @@ class TaskFilter:
     """Only tasks of this endpoint."""
     statuses: list[_task.TaskStatus] = _dc.field(default_factory=list)
     """Only tasks in one of these states. CancelTasks takes `queued` and `running`, RetryTasks the
-    others.
+    others, DeleteTasks all.
     """
     created_from: _dt.datetime | None = None
     """Only tasks accepted at this time or later."""
@@ -211,7 +211,7 @@ class WatchTasksResponse:
 
 
 class SyncOrganizationTaskService(_rpc.SyncService):
-    """OrganizationTaskService reads, cancels and retries the tasks of an organization.
+    """OrganizationTaskService reads, cancels, retries and deletes the tasks of an organization.
 
     Requests name the organization in `organization`, as those of OrganizationService do.
     Members reach the tasks of all its deployments. A token needs protected endpoint access, and
@@ -380,6 +380,32 @@ class SyncOrganizationTaskService(_rpc.SyncService):
         call = _rpc.Call("tessera.v1.OrganizationTaskService/CancelTasks", message, harmless=True)
         return self._unary(call, BulkTasksResponse)
 
+    def delete_tasks(
+        self,
+        *,
+        organization: str = "",
+        filter: TaskFilter | None = None,
+        abort: bool = False,
+        dry_run: bool = False,
+        page_token: str = "",
+    ) -> BulkTasksResponse:
+        """DeleteTasks deletes the tasks that match every part of the filter, newest first, as
+        DeleteTask deletes one. It works for a bounded time: as long as the answer has a
+        `next_page_token`, call again with it. The audit log has each call that deleted
+        something, with its filter and their number.
+
+        Errors: as those of CancelTasks.
+        """
+        message: dict[str, _t.Any] = {
+            "organization": organization,
+            "filter": filter,
+            "abort": abort,
+            "dry_run": dry_run,
+            "page_token": page_token,
+        }
+        call = _rpc.Call("tessera.v1.OrganizationTaskService/DeleteTasks", message, harmless=True)
+        return self._unary(call, BulkTasksResponse)
+
     def retry_tasks(
         self,
         *,
@@ -407,7 +433,7 @@ class SyncOrganizationTaskService(_rpc.SyncService):
 
 
 class AsyncOrganizationTaskService(_rpc.AsyncService):
-    """OrganizationTaskService reads, cancels and retries the tasks of an organization.
+    """OrganizationTaskService reads, cancels, retries and deletes the tasks of an organization.
 
     Requests name the organization in `organization`, as those of OrganizationService do.
     Members reach the tasks of all its deployments. A token needs protected endpoint access, and
@@ -574,6 +600,32 @@ class AsyncOrganizationTaskService(_rpc.AsyncService):
             "page_token": page_token,
         }
         call = _rpc.Call("tessera.v1.OrganizationTaskService/CancelTasks", message, harmless=True)
+        return await self._unary(call, BulkTasksResponse)
+
+    async def delete_tasks(
+        self,
+        *,
+        organization: str = "",
+        filter: TaskFilter | None = None,
+        abort: bool = False,
+        dry_run: bool = False,
+        page_token: str = "",
+    ) -> BulkTasksResponse:
+        """DeleteTasks deletes the tasks that match every part of the filter, newest first, as
+        DeleteTask deletes one. It works for a bounded time: as long as the answer has a
+        `next_page_token`, call again with it. The audit log has each call that deleted
+        something, with its filter and their number.
+
+        Errors: as those of CancelTasks.
+        """
+        message: dict[str, _t.Any] = {
+            "organization": organization,
+            "filter": filter,
+            "abort": abort,
+            "dry_run": dry_run,
+            "page_token": page_token,
+        }
+        call = _rpc.Call("tessera.v1.OrganizationTaskService/DeleteTasks", message, harmless=True)
         return await self._unary(call, BulkTasksResponse)
 
     async def retry_tasks(

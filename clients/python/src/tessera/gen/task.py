@@ -742,6 +742,35 @@ class SyncTaskService(_rpc.SyncService):
         call = _rpc.Call("tessera.v1.TaskService/CancelTask", message, harmless=False)
         return self._unary(call, Task)
 
+    def delete_task(
+        self,
+        *,
+        deployment: str = "",
+        task_id: str = "",
+        endpoint: str = "",
+        abort: bool = False,
+    ) -> None:
+        """DeleteTask deletes a task that waits or has ended before its time, with all that is
+        known of it: its arguments and its result with their files, its failure, events, pieces
+        and log lines, and messages to webhooks about it. The bytes of large files follow within
+        a minute. Its idempotency key is free again. Until it would have expired, the error
+        about it says that it was deleted, and when. What retries it has arguments of its own,
+        and stays.
+
+        A running task is refused, because its function would go on; with `abort` it is stopped
+        first, as CancelTask does. Nobody is told of a task that was deleted while it waited.
+
+        Errors: NOT_FOUND (TASK_NOT_FOUND), ABORTED (TASK_ALREADY_STARTED).
+        """
+        message: dict[str, _t.Any] = {
+            "deployment": deployment,
+            "task_id": task_id,
+            "endpoint": endpoint,
+            "abort": abort,
+        }
+        call = _rpc.Call("tessera.v1.TaskService/DeleteTask", message, harmless=False)
+        self._unary(call, _rpc.Empty)
+
     def retry_task(
         self,
         *,
@@ -1077,6 +1106,35 @@ class AsyncTaskService(_rpc.AsyncService):
         }
         call = _rpc.Call("tessera.v1.TaskService/CancelTask", message, harmless=False)
         return await self._unary(call, Task)
+
+    async def delete_task(
+        self,
+        *,
+        deployment: str = "",
+        task_id: str = "",
+        endpoint: str = "",
+        abort: bool = False,
+    ) -> None:
+        """DeleteTask deletes a task that waits or has ended before its time, with all that is
+        known of it: its arguments and its result with their files, its failure, events, pieces
+        and log lines, and messages to webhooks about it. The bytes of large files follow within
+        a minute. Its idempotency key is free again. Until it would have expired, the error
+        about it says that it was deleted, and when. What retries it has arguments of its own,
+        and stays.
+
+        A running task is refused, because its function would go on; with `abort` it is stopped
+        first, as CancelTask does. Nobody is told of a task that was deleted while it waited.
+
+        Errors: NOT_FOUND (TASK_NOT_FOUND), ABORTED (TASK_ALREADY_STARTED).
+        """
+        message: dict[str, _t.Any] = {
+            "deployment": deployment,
+            "task_id": task_id,
+            "endpoint": endpoint,
+            "abort": abort,
+        }
+        call = _rpc.Call("tessera.v1.TaskService/DeleteTask", message, harmless=False)
+        await self._unary(call, _rpc.Empty)
 
     async def retry_task(
         self,

@@ -1,4 +1,4 @@
-/** What can be done with a task: cancel it, or run it again. */
+/** What can be done with a task: cancel it, run it again, delete it. */
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
@@ -8,13 +8,59 @@ import { messageOf } from "../../api/errors.ts";
 import { fullName, hasEnded, type TaskName, taskOf } from "../../api/tasks.ts";
 import { Button } from "../../ui/button.tsx";
 import { Confirm } from "../../ui/confirm.tsx";
+import { Menu } from "../../ui/menu.tsx";
 import { useToast } from "../../ui/toasts.tsx";
 
 export function TaskActions({ task, name }: { readonly task: TaskJson; readonly name: TaskName }) {
-  return hasEnded(task) ? (
-    <Retry name={name} isFailed={task.status === "TASK_STATUS_FAILURE"} />
-  ) : (
-    <Cancel task={task} name={name} />
+  return (
+    <>
+      {hasEnded(task) ? (
+        <Retry name={name} isFailed={task.status === "TASK_STATUS_FAILURE"} />
+      ) : (
+        <Cancel task={task} name={name} />
+      )}
+      {task.status !== "TASK_STATUS_RUNNING" && <Delete name={name} />}
+    </>
+  );
+}
+
+function Delete({ name }: { readonly name: TaskName }) {
+  const queryClient = useQueryClient();
+  const navigate = useNavigate();
+  const toast = useToast();
+  const [isAsked, setAsked] = useState(false);
+  const { taskId, organization, deployment } = name;
+  return (
+    <>
+      <Menu
+        id="task-actions"
+        label="More actions for this task"
+        items={[{ label: "Delete task", isDangerous: true, run: () => setAsked(true) }]}
+      />
+      {isAsked && (
+        <Confirm
+          title="Delete this task?"
+          action="Delete task"
+          dismiss="Keep it"
+          run={() => tasks.deleteTask({ deployment: fullName(name), taskId })}
+          onDone={() => {
+            toast("The task is deleted");
+            void queryClient.invalidateQueries({ queryKey: ["tasks", organization] });
+            queryClient.removeQueries({ queryKey: taskOf(name).queryKey });
+            void navigate({
+              to: "/o/$organization/deployments/$deployment/tasks",
+              params: { organization, deployment },
+            });
+          }}
+          onClose={() => setAsked(false)}
+        >
+          <p>
+            Its arguments, its result, its log and messages to webhooks about it are gone, and
+            nothing brings them back. What retries it stays.
+          </p>
+        </Confirm>
+      )}
+    </>
   );
 }
 

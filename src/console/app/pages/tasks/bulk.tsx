@@ -1,4 +1,4 @@
-/** Cancels and retries the selected tasks, or all that the filter of a list chooses. */
+/** Cancels, retries and deletes the selected tasks, or all that the filter of a list chooses. */
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import type {
@@ -25,11 +25,12 @@ import { useToast } from "../../ui/toasts.tsx";
 import type { TaskSelection } from "./selection.ts";
 import { SCHEDULED, type ShownState, STATES } from "./state.tsx";
 
-const VERBS: readonly BulkVerb[] = ["cancel", "retry"];
+const VERBS: readonly BulkVerb[] = ["cancel", "retry", "delete"];
 
 const WORDS = {
   cancel: { action: "Cancel", past: "cancelled", dismiss: "Keep them" },
   retry: { action: "Retry", past: "retried", dismiss: "Not now" },
+  delete: { action: "Delete", past: "deleted", dismiss: "Keep them" },
 } as const;
 
 /** A menu of what can be done with all tasks that the filter of a list chooses. */
@@ -43,6 +44,7 @@ export function AllActions({ filter }: { readonly filter: TaskFilter }) {
     return {
       label: `${WORDS[verb].action} ${many} ${kind}${total === 1 ? "" : "s"}…`,
       isDisabled: total === 0,
+      isDangerous: verb === "delete",
       run: () => setAsked(verb),
     };
   });
@@ -67,7 +69,14 @@ function statesFor(verb: BulkVerb, { status, scheduled }: TaskFilter): readonly 
   if (status !== undefined) {
     return [scheduled === true ? SCHEDULED : STATES[status as ShownState][1]];
   }
-  return verb === "retry" ? ["failure"] : [SCHEDULED, "queued", "running"];
+  switch (verb) {
+    case "cancel":
+      return [SCHEDULED, "queued", "running"];
+    case "retry":
+      return ["failure"];
+    case "delete":
+      return [SCHEDULED, "queued", "success", "failure", "cancelled"];
+  }
 }
 
 function totalIn(counts: CountTasksResponseJson | undefined, states: readonly string[]) {
@@ -203,6 +212,9 @@ function amount(verb: BulkVerb, tasks: number | undefined, { status }: TaskFilte
 function consequence(verb: BulkVerb, abort: boolean): string {
   if (verb === "retry") {
     return "Each runs again as a new task, with the same arguments.";
+  }
+  if (verb === "delete") {
+    return "Their arguments, results and logs are gone, and nothing brings them back. Tasks that wait never start.";
   }
   const waiting = "Tasks that wait never start; they can be retried later.";
   return abort

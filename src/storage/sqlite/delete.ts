@@ -1,0 +1,94 @@
+/** Deletes tasks before their time, and what is known of them. */
+import type { DeleteOutcome, Storage, TaskKey } from "../storage.ts";
+import type { SqliteDatabase } from "./database.ts";
+import { deleteBelongings } from "./prune.ts";
+import { STATUS } from "./schema.ts";
+
+/**
+ * What is deleted is overwritten with zeros, and does not stay in free pages of the file. That costs
+ * writes, so it is so for these deletions alone.
+ */
+export function deleteTasks(
+  db: SqliteDatabase,
+  { deploymentId, taskIds, nowMs }: Parameters<Storage["deleteTasks"]>[0],
+): DeleteOutcome[] {
+  const ran: string[] = [];
+  db.get("PRAGMA secure_delete = ON");
+  try {
+    const outcomes = taskIds.map((taskId) => deleteTask(db, { deploymentId, taskId, nowMs, ran }));
+    if (ran.length > 0) {
+      db.run(
+        `DELETE FROM deployment_logs
+         WHERE organization_id = (SELECT organization_id FROM deployments WHERE deployment_id = ?1)
+           AND deployment_id = ?1 AND task_id IN (SELECT value FROM json_each(?2))`,
+        deploymentId,
+        JSON.stringify(ran),
+      );
+    }
+    return outcomes;
+  } finally {
+    db.get("PRAGMA secure_delete = OFF");
+  }
+}
+
+/** `ran`: gets the tasks that had attempts. */
+function deleteTask(
+  db: SqliteDatabase,
+  {
+    deploymentId,
+    taskId,
+    nowMs,
+    ran,
+  }: TaskKey & { readonly nowMs: number; readonly ran: string[] },
+): DeleteOutcome {
+  const row = db.get(
+    `DELETE FROM tasks
+     WHERE deployment_id = ?1 AND task_id = ?2 AND status <> ${STATUS.running}
+     RETURNING deployment_id, task_id, endpoint, status, attempt, idempotency_key,
+       arguments IS NOT NULL AS is_inline,
+       CASE WHEN status < ${STATUS.running} THEN ?3 + retention_ms ELSE expires_at_ms END
+         AS expires_at_ms`,
+    deploymentId,
+    taskId,
+    nowMs,
+  );
+  if (row === undefined) {
+    const there = "SELECT 1 FROM tasks WHERE deployment_id = ? AND task_id = ?";
+    return db.get(there, deploymentId, taskId) ? "running" : "not_found";
+  }
+  db.live.take({ deploymentId, taskId });
+  if (Number(row.status) < STATUS.running) {
+    db.counts.add(deploymentId, String(row.endpoint), { queued: -1 });
+  } else {
+    const told = "DELETE FROM webhook_deliveries WHERE deployment_id = ? AND task_id = ?";
+    db.run(told, deploymentId, taskId);
+  }
+  if (Number(row.attempt) > 0) {
+    ran.push(taskId);
+  }
+  // One that waits for its first attempt has nothing else, unless its arguments were large.
+  if (Number(row.attempt) > 0 || row.is_inline === 0 || row.idempotency_key !== null) {
+    deleteBelongings(db, row, nowMs);
+  }
+  db.run(
+    `INSERT INTO deleted_tasks (deployment_id, task_id, deleted_at_ms, expires_at_ms)
+     VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+    deploymentId,
+    taskId,
+    nowMs,
+    Number(row.expires_at_ms),
+  );
+  return "deleted";
+}
+
+export function findDeleted(
+  db: SqliteDatabase,
+  { deploymentId, taskId }: TaskKey,
+): number | undefined {
+  const row = db.get(
+    "SELECT deleted_at_ms FROM deleted_tasks WHERE deployment_id = ? AND task_id = ?",
+    deploymentId,
+    taskId,
+  );
+  return row && Number(row.deleted_at_ms);
+}

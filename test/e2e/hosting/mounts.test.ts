@@ -246,6 +246,61 @@ describe.each([
       expect(json).not.toHaveProperty("content-length");
     });
 
+    it("gets a head of 100 kB if it takes one, and nothing that was for the platform's host", async () => {
+      const long = { "x-long": "x".repeat(100_000) };
+      expect((await call("/headers", { headers: long })).json).toMatchObject(long);
+      // A server that takes less may end the connection while the rest is on its way.
+      const refused = await call("/plain/x", { headers: long }).then(
+        ({ status }) => status,
+        () => 431,
+      );
+      expect([431, 503]).toContain(refused);
+      const { host: own, port } = new URL(world.platform.url);
+      const session = connectHttp2(world.platform.url);
+      const authority = `mounted.acme.apps.localhost:${port}`;
+      const sent = session.request({ ":path": "/plain/x", ":authority": authority, ...long });
+      session.on("error", () => {});
+      const over2 = await once(sent, "response").then(
+        ([headers]) => Number(headers[":status"]),
+        () => 431,
+      );
+      session.destroy();
+      expect(over2).toBe(431);
+      const upgrade = {
+        connection: "Upgrade",
+        upgrade: "websocket",
+        "sec-websocket-version": "13",
+      };
+      for (const headers of [{}, { ...upgrade, "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==" }]) {
+        const answer = await call("/plain/live", { host: own, method: "GET", headers });
+        expect([answer.status >= 400, answer.headers["x-plain"]]).toEqual([true, undefined]);
+      }
+      expect((await call("/plain/x")).status).toBe(200);
+    });
+
+    it("is left, as by uvicorn and Node alone, by a caller who closes the half that speaks", async () => {
+      const { port } = new URL(world.platform.url);
+      const head = `HTTP/1.1\r\nhost: mounted.acme.apps.localhost:${port}\r\n`;
+      const speaking = (request: string) => {
+        const raw = connect({ port: Number(port), host: "127.0.0.1", allowHalfOpen: true });
+        raw.on("error", () => {}).write(request);
+        return { raw, closed: new Promise((resolve) => raw.once("close", resolve)) };
+      };
+      const listening = speaking(`GET /endless?half ${head}\r\n`);
+      await once(listening.raw, "data");
+      listening.raw.end();
+      await expect.poll(async () => (await call("/left")).json).toContain("?half");
+      await listening.closed;
+      // More than it has slots.
+      const uploads = Array.from({ length: 150 }, () => {
+        const { raw, closed } = speaking(`POST /body ${head}content-length: 100\r\n\r\nx`);
+        raw.resume().end();
+        return closed;
+      });
+      await Promise.all(uploads);
+      expect((await call("/body", { body: {} })).json).toEqual({ method: "POST", bytes: 2 });
+    });
+
     it("is not opened by the access of a task", async () => {
       expect((await call("/deep/get?task_id=x&access=tsra_x")).text).not.toMatch(/^GET /);
     });

@@ -1,6 +1,7 @@
 /** Generates docs/configuration.md from the table of settings; a test keeps the two in step. */
 import { writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { LAUNCHER_SETTINGS } from "../src/config/launcher-settings.ts";
 import { SERVE_SETTINGS } from "../src/config/serve-settings.ts";
 import type { Settings } from "../src/config/settings.ts";
 import { START_SETTINGS } from "../src/config/start-settings.ts";
@@ -39,6 +40,14 @@ The settings of workers that join from another machine ([workers](workers.md)), 
 | key in the file | flag | variable | default | description | reason |
 |---|---|---|---|---|---|
 ${rowsOf(WORKER_SETTINGS)}
+
+## \`tessera launcher\`
+
+The settings of a launcher, which starts machines for workers ([launchers](scaling.md#launchers)), from \`src/config/launcher-settings.ts\`. There is a configuration file only where \`--config\` names one.
+
+| key in the file | flag | variable | default | description | reason |
+|---|---|---|---|---|---|
+${rowsOf(LAUNCHER_SETTINGS)}
 
 ## \`tessera serve\` and \`tessera dev\`
 

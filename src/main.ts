@@ -129,6 +129,7 @@ function commandLoader(of: Surroundings): LoadCommand {
     build: async () => (await import("./cli/build/build.ts")).buildCommand(of),
     start: async () => (await import("./cli/start/start.ts")).startCommand(of),
     admin: async () => (await import("./cli/admin/admin.ts")).adminCommand(of),
+    launcher: async () => (await import("./cli/launcher/launcher.ts")).launcherCommand(of),
     worker: async () => (await import("./cli/worker/worker.ts")).workerCommand(of),
     deploy: async () => (await import("./cli/deploy/deploy.ts")).deployCommand(of),
     call: async () => (await import("./cli/call/call.ts")).endpointCallCommand(of),

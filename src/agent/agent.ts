@@ -9,6 +9,7 @@
  */
 import { hostname } from "node:os";
 import type { RegisterResponse } from "../../gen/tessera/v1/worker_pb.js";
+import { formatDuration } from "../protocol/duration.ts";
 import type { FileKeeper } from "../storage/files/keeper.ts";
 import { LogThrottle } from "../time/log-throttle.ts";
 import { durationFromMs } from "../time/messages.ts";
@@ -16,6 +17,7 @@ import { connect, faultOf, type PlatformConnection, refusalOf } from "./connecti
 import type { AgentMachine } from "./service.ts";
 import { AgentSession, type Registration, type Resumption, reconnectBackoff } from "./session.ts";
 import type { SessionNotes } from "./session-notes.ts";
+import { MachineEnd } from "./until.ts";
 
 /** The version of WorkerService that an agent speaks. */
 const PROTOCOL = 1;
@@ -35,6 +37,8 @@ export interface AgentOptions {
   readonly machine: AgentMachine;
   /** How long calls go on while the platform is not reached. Default: as the platform says. */
   readonly silenceLimitMs?: number | undefined;
+  /** When the machine ends, by `Date.now`. Default: it stays. */
+  readonly untilMs?: number | undefined;
   readonly notes: Pick<SessionNotes, "open" | "left" | "forget">;
   /** Keeps results on this machine until they are acknowledged. */
   readonly local: FileKeeper;
@@ -82,6 +86,7 @@ class AgentWorker {
   /** Sessions of agents that were killed, with the paths of their notes; all workers share them. */
   readonly #left: [string, string][];
   #isKnown = false;
+  #hasServed = false;
 
   constructor(
     options: AgentOptions,
@@ -124,17 +129,27 @@ class AgentWorker {
 
   /** Begins a session; `lingers` resolves when another one may begin beside it. */
   #begin(first: Registration) {
-    const { machine, local, notes, now, onJoined } = this.#options;
+    const { machine, local, notes, now, deployment, untilMs, onJoined } = this.#options;
+    const ending = new MachineEnd(first.registered, { untilMs, leave: this.#leave });
+    if (ending.signal.aborted && !this.#leave.aborted && !this.#hasServed) {
+      first.connection[Symbol.dispose]();
+      throw new AgentRefused(
+        `calls of ${deployment} may last longer than this machine: their longest timeout is ${formatDuration(ending.longestMs)}, and it ends at ${new Date(untilMs ?? 0).toISOString()}; let it end later, or give the endpoints a shorter timeout`,
+      );
+    }
+    this.#hasServed = true;
     onJoined(first.registered);
     const { workerId: worker, revision } = first.registered;
     machine.log.info({ worker, revision }, "the worker has joined");
     const lingers = Promise.withResolvers<undefined>();
     const session = new AgentSession({
-      ...{ machine, local, first, now, leave: this.#leave, note: notes.open() },
+      ...{ machine, local, first, now, leave: ending.signal, note: notes.open() },
+      endsAtMs: untilMs,
       register: (resumption) => this.#register(resumption),
       onLingering: () => lingers.resolve(undefined),
     });
-    return { ended: session.run(), lingers: lingers.promise };
+    const ended = session.run().finally(() => ending[Symbol.dispose]());
+    return { ended, lingers: lingers.promise };
   }
 
   /** Registers, again and again; undefined when the agent ends before that works. */

@@ -13,6 +13,7 @@ import { MachineMeter } from "../pool/machine-load.ts";
 import { tunnelsFor } from "../pool/remote/mounts.ts";
 import type { ServiceManifest } from "../protocol/manifest.ts";
 import type { FileKeeper } from "../storage/files/keeper.ts";
+import { MAX_TIMER_MS } from "../time/alarm.ts";
 import { Backoff } from "../time/backoff.ts";
 import { LogThrottle } from "../time/log-throttle.ts";
 import { type EndpointsByName, HeldCalls } from "./calls.ts";
@@ -24,6 +25,7 @@ import { ReportStream } from "./reports.ts";
 import { type AgentMachine, JoinedService } from "./service.ts";
 import type { SessionNote } from "./session-notes.ts";
 import { Tunnels } from "./tunnels.ts";
+import { END_MARGIN_MS } from "./until.ts";
 import { WorkStream } from "./work-stream.ts";
 
 /** The longest first pause before a worker tries to reach its platform again. */
@@ -67,6 +69,8 @@ interface AgentSessionOptions {
   onLingering(): void;
   /** Aborts when the worker is to leave. */
   readonly leave: AbortSignal;
+  /** When the machine ends, by `Date.now`. Undefined: it stays. */
+  readonly endsAtMs: number | undefined;
   /** A monotonic clock in milliseconds. */
   readonly now: () => number;
 }
@@ -332,11 +336,25 @@ export class AgentSession {
     this.#options.machine.log.info({ reason }, "the worker takes no more calls");
     // Who is asked to end does not register again.
     this.#leaving = this.#leaving?.kind === "left" ? this.#leaving : end;
+    this.#endInTime();
     this.#offer();
     this.#lookLeft();
     // GPUs are free for another one when this one has ended.
     if (this.#leaving.kind === "again" && !this.#isIdle && !this.#service.hasGpus) {
       this.#options.onLingering();
+    }
+  }
+
+  /** What has no timeout, such as a WebSocket, ends before the machine does. */
+  #endInTime(): void {
+    const { endsAtMs } = this.#options;
+    const leftMs = endsAtMs === undefined ? undefined : endsAtMs - END_MARGIN_MS / 2 - Date.now();
+    if (leftMs !== undefined && leftMs <= MAX_TIMER_MS) {
+      const end = (): void => {
+        this.#calls.abortAll("shutdown");
+        this.#tunnels.endAll();
+      };
+      this.#timers.push(setTimeout(end, Math.max(0, leftMs)));
     }
   }
 

@@ -20,6 +20,7 @@ export const COMMANDS = [
   { name: "admin", summary: "Operate the platform of this machine." },
   { name: "worker", summary: "Join this machine to a platform, and run calls on it." },
   { name: "machine", summary: "See the machines that run workers, and drain them." },
+  { name: "launcher", summary: "Start machines for a platform, as many as it wants." },
   { name: "deploy", summary: "Deploy a service: build it, upload it, wait until it is ready." },
   { name: "call", summary: "Call an endpoint and write what it returns." },
   { name: "task", summary: "Submit tasks to a deployment, and see to them." },

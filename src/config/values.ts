@@ -43,6 +43,28 @@ export function decimal(min: number, max: number): Parse<number> {
   };
 }
 
+/** A token as a header carries it: the error of a header that cannot would contain it. */
+export const token: Parse<string> = (text, name) => {
+  const value = text.trim();
+  if (!/^[!-~]{1,1024}$/.test(value)) {
+    throw new ConfigError(`${name} is not a token: tokens have no spaces in them`);
+  }
+  return value;
+};
+
+/** A moment such as `2027-01-31T18:00:00Z`, in milliseconds since 1970. */
+export const moment: Parse<number> = (text, name) => {
+  const ms = /^\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)$/.test(text)
+    ? Date.parse(text)
+    : Number.NaN;
+  if (Number.isNaN(ms)) {
+    throw new ConfigError(
+      `${name} must be a time with its zone, such as 2027-01-31T18:00:00Z, not ${JSON.stringify(text)}`,
+    );
+  }
+  return ms;
+};
+
 /** One of a list of words. */
 export function oneOf<Word extends string>(words: readonly Word[]): Parse<Word> {
   return (text, name) => {

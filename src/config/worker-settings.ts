@@ -51,6 +51,15 @@ export const WORKER_SETTINGS = {
     reason:
       "tasks of a machine that dies run again after it; set it to how long a platform that is away should cost none of them",
   }),
+  until: optional({
+    flag: "--until <time>",
+    variable: "TESSERA_UNTIL",
+    shownDefault: "it stays",
+    parse: values.moment,
+    summary:
+      "when this machine ends, such as 2027-01-31T18:00:00Z: the workers take no call that might not end before, and leave",
+    reason: "jobs of a cluster, and machines that a launcher starts, have an end",
+  }),
   dataFolder: setting({
     flag: "--data <folder>",
     variable: "TESSERA_DATA",

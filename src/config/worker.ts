@@ -4,7 +4,7 @@ import type { SandboxMode } from "../pool/sandbox/sandbox.ts";
 import { readConfigFile } from "./file.ts";
 import { type Flags, readSettings } from "./settings.ts";
 import type { PythonStartConfig } from "./start.ts";
-import { ConfigError } from "./values.ts";
+import * as values from "./values.ts";
 import { WORKER_SETTINGS } from "./worker-settings.ts";
 
 export interface WorkerConfig {
@@ -15,6 +15,8 @@ export interface WorkerConfig {
   readonly labels: { readonly [name: string]: string };
   /** How long the platform may hear nothing of the workers. Undefined: as the platform says. */
   readonly silenceLimitMs: number | undefined;
+  /** When the machine ends; undefined: it stays. */
+  readonly untilMs: number | undefined;
   /** An absolute path. */
   readonly dataFolder: string;
   /** Disk space of what the workers keep between them and beyond their ends. 0: they keep nothing. */
@@ -49,6 +51,7 @@ export function readWorkerConfig(
     workers: read.workers,
     labels: read.labels,
     silenceLimitMs: read.silenceLimit,
+    untilMs: read.until,
     dataFolder: resolve(read.dataFolder),
     maxCacheBytes: read.maxCache,
     maxModelsBytes: read.maxModels,
@@ -63,20 +66,19 @@ export function readWorkerConfig(
     allowedEgress: read.allowEgress,
     logLevel: read.logLevel,
   };
-  const token = required(
-    read.token,
-    "TESSERA_WORKER_TOKEN, a token that `tessera token create --access worker` makes",
-  ).trim();
-  // The error of a header that cannot carry it would contain it.
-  if (!/^[!-~]{1,1024}$/.test(token)) {
-    throw new ConfigError("TESSERA_WORKER_TOKEN is not a token: tokens have no spaces in them");
-  }
+  const token = values.token(
+    required(
+      read.token,
+      "TESSERA_WORKER_TOKEN, a token that `tessera token create --access worker` makes",
+    ),
+    "TESSERA_WORKER_TOKEN",
+  );
   return { config: Object.freeze(config), secrets: Object.freeze({ token, packages: env }) };
 }
 
 function required(value: string | undefined, what: string): string {
   if (value === undefined || value === "") {
-    throw new ConfigError(`tessera worker needs ${what}`);
+    throw new values.ConfigError(`tessera worker needs ${what}`);
   }
   return value;
 }

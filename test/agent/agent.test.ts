@@ -278,3 +278,18 @@ describe("a platform", () => {
     expect(read("https://tessera.example.com/").url).toBe("https://tessera.example.com");
   });
 });
+
+describe("an agent on a machine that ends", () => {
+  /** The longest timeout of an endpoint of `echo`, in milliseconds. */
+  const longestMs = () =>
+    Math.max(...echo.index.service.endpoints.map(({ timeoutMs }) => timeoutMs));
+
+  const inMs = (ms: number) => ({ until: new Date(Date.now() + ms).toISOString() });
+
+  test("does not begin where its calls may last longer than the machine", async () => {
+    await using node = await FakeNode.start(echo);
+    const agent = new TestAgent(node.url, inMs(longestMs() + 29_000));
+    await expect(agent.done).rejects.toThrow(/may last longer than this machine/);
+    await agent[Symbol.asyncDispose]();
+  });
+});

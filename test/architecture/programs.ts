@@ -19,6 +19,8 @@ export const PROGRAMS: Readonly<Record<string, string>> = {
     "the interpreter that a developer serves with, on the developer's machine",
   "src/worker/program.ts":
     "the program that is a server of the service, in the sandbox of its worker",
+  "src/agent/launcher/run.ts":
+    "programs of clusters (ssh, sbatch, kubectl, a shell), where somebody runs a launcher",
   "src/cli/deploy/git.ts": "git, which says what commit the code is of",
   "src/cli/browser.ts": "the user's browser",
   "src/pool/gpus/nvidia-smi.ts": "nvidia-smi of the driver, for the GPUs of the machine",

@@ -43,6 +43,7 @@ const RUN_HERE: readonly (readonly [command: string, ...loads: readonly string[]
   ["src/cli/serve/serve.ts", "src/config/", "src/app/serve.ts", "src/service/openapi/example.ts"],
   ["src/cli/start/start.ts", "src/config/", "src/app/start.ts"],
   ["src/cli/worker/worker.ts", "src/config/", "src/app/worker.ts"],
+  ["src/cli/launcher/launcher.ts", "src/config/", "src/app/launcher.ts"],
   ["src/cli/admin/", "src/config/", "src/app/operate/"],
   ["src/cli/build/", "src/artifacts/"],
   ["src/cli/building.ts", "src/config/build.ts", "src/artifacts/"],
@@ -167,6 +168,15 @@ export const RULES: readonly Rule[] = [
         "src/storage/deployment-settings.ts",
         "src/time/",
       )(it),
+  },
+  {
+    // Of the client it takes how the reason of an error is read.
+    rule: "the launcher speaks to a platform by LauncherService, and knows nothing else of it",
+    of: ["src/agent/launcher/"],
+    allows: (it) =>
+      isPackage(it) ||
+      it.to === "src/client/error.ts" ||
+      startsWithAny("gen/", "src/log/log.ts", "src/time/")(it),
   },
   {
     rule: "console speaks only the public API",

@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { spansOf } from "../../src/console/app/pages/tasks/spans.ts";
+import { attemptsOf, returnedAttempt, withReturned } from "../../src/tasks/attempt.ts";
+import type { ReturnedAttempt, Task } from "../../src/tasks/task.ts";
 
 /** A time, so many seconds after the submit. */
 const at = (seconds: number): string => new Date(seconds * 1_000).toISOString();
@@ -77,6 +79,32 @@ describe("the spans of a task", () => {
       980,
       "attempt",
     ]);
+  });
+
+  it("of a task with 1,000 attempts are those that the platform keeps of it, and what is between", () => {
+    const failure = { reason: "error", code: "internal", message: "no".repeat(2_000) } as const;
+    let returned: readonly ReturnedAttempt[] = [];
+    for (let number = 1; number < 1_000; number += 1) {
+      const facts = { number, worker: "w", nowMs: number * 2 + 1, runAtMs: undefined, failure };
+      const record = { startedAtMs: number * 2, ...returnedAttempt(facts) };
+      returned = withReturned(returned, record);
+    }
+    expect(JSON.stringify(returned).length).toBeLessThan(32_768);
+    const task = { attempt: 1_000, startedAtMs: 2_000, finishedAtMs: 2_001, status: "failure" };
+    const attempts = attemptsOf({ ...task, worker: "w", returned } as unknown as Task);
+    const spans = spansOf(
+      {
+        ...{ createdAt: at(0), finishedAt: at(2_001) },
+        attempts: attempts.map(({ number, startedAtMs, endedAtMs = 0 }) => ({
+          ...{ number, startedAt: at(startedAtMs), endedAt: at(endedAtMs) },
+        })),
+      },
+      0,
+    );
+    const numbers = attempts.map(({ number }) => number);
+    expect([numbers.length, numbers[4], numbers[5], numbers.at(-1)]).toEqual([21, 5, 985, 1_000]);
+    expect(spans.flatMap(({ leftOut }) => leftOut ?? [])).toEqual([979]);
+    expect(spans.filter(({ kind }) => kind === "attempt")).toHaveLength(21);
   });
 
   it("of a task that never started are its wait until its end", () => {

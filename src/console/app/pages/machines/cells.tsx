@@ -95,12 +95,16 @@ export function Load({ of: { load, told } }: OfMachine) {
   );
 }
 
+/** Deployments in the cell of a machine. */
+const MAX_SHOWN_RUNS = 12;
+
 /** The deployments of this organization. */
 export function Runs({ of: { runs = [], omittedRuns = 0 } }: OfMachine) {
   const organization = useOrganization();
+  const left = Math.max(0, runs.length - MAX_SHOWN_RUNS) + omittedRuns;
   return (
     <>
-      {runs.map(({ deployment = "", workers = 0, calls = 0 }) => (
+      {runs.slice(0, MAX_SHOWN_RUNS).map(({ deployment = "", workers = 0, calls = 0 }) => (
         <div key={deployment} className="machine-load">
           <Link to="/o/$organization/deployments/$deployment" params={{ organization, deployment }}>
             {deployment}
@@ -111,9 +115,7 @@ export function Runs({ of: { runs = [], omittedRuns = 0 } }: OfMachine) {
           </span>
         </div>
       ))}
-      {omittedRuns > 0 && (
-        <span className="secondary">and {counted(omittedRuns, "more deployment")}</span>
-      )}
+      {left > 0 && <span className="secondary">and {counted(left, "more deployment")}</span>}
     </>
   );
 }

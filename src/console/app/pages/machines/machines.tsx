@@ -14,6 +14,8 @@ import { Confirm } from "../../ui/confirm.tsx";
 import { counted } from "../../ui/counted.ts";
 import { type Column, DataTable } from "../../ui/data-table.tsx";
 import { Empty } from "../../ui/empty.tsx";
+import { useFinder } from "../../ui/finder.tsx";
+import { isolated } from "../../ui/isolated.ts";
 import { Loading } from "../../ui/loading.tsx";
 import { Page } from "../../ui/page.tsx";
 import { bytes } from "../../ui/quantity.ts";
@@ -22,6 +24,9 @@ import { useToast } from "../../ui/toasts.tsx";
 import { Gpus, Heard, Load, MachineName, MachineState, Runs } from "./cells.tsx";
 import { type MachineRow, rowsOf, workersOf } from "./rows.ts";
 import "./machines.css";
+
+/** Rows of the table, until all are asked for. */
+const MAX_SHOWN_MACHINES = 100;
 
 export function Machines() {
   const [isJoining, setJoining] = useState(false);
@@ -48,10 +53,12 @@ function MachineTable() {
   const { data } = useSuspenseQuery(machinesOf(organization));
   const { data: all } = useQuery({ ...nodes, enabled: isOperator });
   const [asked, setAsked] = useState<MachineRow>();
+  const [isWhole, setWhole] = useState(false);
+  const rows = rowsOf(data.machines ?? [], all);
+  const { found, field } = useFinder(rows, "machines", ({ name }) => name);
   if (isOperator && all === undefined) {
     return <Loading />;
   }
-  const rows = rowsOf(data.machines ?? [], all);
   if (rows.length === 0) {
     return (
       <Empty inPage title="No workers are running">
@@ -67,9 +74,10 @@ function MachineTable() {
       <h2 id="machines">
         {counted(workers, "worker")} on {counted(rows.length, "machine")}
       </h2>
+      {field}
       <DataTable
         label="Machines with their workers"
-        items={rows}
+        items={isWhole ? found : found.slice(0, MAX_SHOWN_MACHINES)}
         keyOf={({ name, node, isAway }) => `${node} ${isAway} ${name}`}
         columns={columnsFor(rows)}
         actions={
@@ -78,6 +86,11 @@ function MachineTable() {
             : undefined
         }
       />
+      {!isWhole && found.length > MAX_SHOWN_MACHINES && (
+        <p className="result-line">
+          <Button onClick={() => setWhole(true)}>Show all {found.length}</Button>
+        </p>
+      )}
       {(data.omitted ?? 0) > 0 && (
         <p className="secondary">And {counted(data.omitted ?? 0, "more machine")}.</p>
       )}
@@ -109,7 +122,7 @@ function useDraining() {
   const queryClient = useQueryClient();
   const toast = useToast();
   const changed = ({ name, drain }: MachineRow): void => {
-    toast(`${name} takes ${drain === undefined ? "no new work" : "work again"}`);
+    toast(`${isolated(name)} takes ${drain === undefined ? "no new work" : "work again"}`);
     void queryClient.invalidateQueries({ queryKey: ["machines", organization] });
     void queryClient.invalidateQueries({ queryKey: nodes.queryKey });
   };
@@ -148,7 +161,7 @@ function ConfirmDrain({ of: row, onClose }: OfMachine & { onClose(): void }) {
   const { change, changed } = useDraining();
   return (
     <Confirm
-      title={`Drain ${row.drainedAs}?`}
+      title={`Drain ${isolated(row.drainedAs)}?`}
       action="Drain"
       run={() => change(row)}
       onDone={() => {

@@ -400,7 +400,7 @@ describe.skipIf(skipped)(`tasks in the console${skipped}`, () => {
     for (const [name, text] of [
       ["Success", /per minute$/],
       ["Failure", /Failure[1-9]/],
-      ["Run time", /median.*p95 .+p99 /],
+      ["Run time", /p50 · p95.+ · p99./],
     ] as const) {
       await numbers.filter({ hasText: name }).filter({ hasText: text }).waitFor();
     }

@@ -178,7 +178,7 @@ function percentiles(found: TaskPercentilesJson | undefined): Omit<PageNumber, "
   const [half = "", most, nearlyAll] = [p50, p95, p99].map((one) =>
     duration(durationMs(one)).replaceAll(" ", "\u00a0"),
   );
-  return { value: half, note: `median, p95 ${most}, p99 ${nearlyAll}` };
+  return { value: half, note: `p50 · p95\u00a0${most} · p99\u00a0${nearlyAll}` };
 }
 
 /** What needs attention: deployments that do not run well, their calls and their tasks. */

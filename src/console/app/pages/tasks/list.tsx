@@ -37,8 +37,8 @@ export function TaskList({ filter, isFiltered, ofSeveral = false }: TaskListProp
     ) : (
       <Empty inPage title="No tasks yet">
         <p>
-          Calls of task endpoints are listed here, until a day after their end where their endpoint
-          says nothing else.
+          Calls of task endpoints are listed here, until a day after they end unless their endpoint
+          says otherwise.
         </p>
       </Empty>
     );

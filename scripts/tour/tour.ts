@@ -138,7 +138,7 @@ async function film(browser: Browser, platform: ExamplePlatform, out: string): P
   await page.goto(`${platform.url}/o/acme/deployments/forecast/tasks/${id}`);
   await page.getByRole("heading", { name: "Timeline" }).waitFor();
   const endMs = performance.now() + MAX_TASK_SECONDS * 1_000;
-  const success = page.getByText("success", { exact: true });
+  const success = page.getByText("success", { exact: true }).first();
   while (!(await success.isVisible())) {
     if (performance.now() > endMs) {
       throw new Error("the task did not succeed in time");

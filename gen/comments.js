@@ -105,7 +105,7 @@ export const comments = {
   "tessera.v1.ListAlertDeliveriesRequest.page_size": "How many to list at most. 0 is 50; more than 1,000 is 1,000.",
   "tessera.v1.ListAlertDeliveriesRequest.page_token": "The `next_page_token` of the page before.",
   "tessera.v1.ListAlertDeliveriesResponse": "ListAlertDeliveriesResponse is one page of deliveries.",
-  "tessera.v1.ListAlertDeliveriesResponse.deliveries": "The deliveries, newest first; `webhook` is the receiver's name, and `body` is there.",
+  "tessera.v1.ListAlertDeliveriesResponse.deliveries": "The deliveries, newest first, without their `body`; `webhook` is the receiver's name.",
   "tessera.v1.ListAlertDeliveriesResponse.next_page_token": "Gives the next page; empty after the last one.",
   "tessera.v1.AlertKind": "AlertKind is what a rule looks at. REST writes `oldest_task_waits` and so on.",
   "tessera.v1.AlertKind.ALERT_KIND_UNSPECIFIED": "Not used.",

@@ -1429,8 +1429,8 @@ export declare const ListAlertDeliveriesRequestSchema: GenMessage<ListAlertDeliv
  */
 export declare type ListAlertDeliveriesResponse = Message<"tessera.v1.ListAlertDeliveriesResponse"> & {
   /**
-   * The deliveries, newest first; `webhook` is the receiver's name, and `body` is
-   * there.
+   * The deliveries, newest first, without their `body`; `webhook` is the receiver's
+   * name.
    *
    * @generated from field: repeated tessera.v1.WebhookDelivery deliveries = 1;
    */
@@ -1451,8 +1451,8 @@ export declare type ListAlertDeliveriesResponse = Message<"tessera.v1.ListAlertD
  */
 export declare type ListAlertDeliveriesResponseJson = {
   /**
-   * The deliveries, newest first; `webhook` is the receiver's name, and `body` is
-   * there.
+   * The deliveries, newest first, without their `body`; `webhook` is the receiver's
+   * name.
    *
    * @generated from field: repeated tessera.v1.WebhookDelivery deliveries = 1;
    */

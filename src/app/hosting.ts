@@ -5,6 +5,7 @@ import type { ChangeFeed } from "../auth/change-feed.ts";
 import type { KeyRing } from "../auth/keys.ts";
 import type { StartConfig } from "../config/start.ts";
 import { CacheFolders } from "../deployments/cache-folders.ts";
+import { isOfThisNode, sentenceOf } from "../deployments/queued-reason.ts";
 import { Evaluator } from "../hosting/alerts/evaluator.ts";
 import { ArtifactCache } from "../hosting/artifact-cache.ts";
 import { Hosting } from "../hosting/hosting.ts";
@@ -223,6 +224,13 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
     new Evaluator({
       ...{ accounts, hosting: records, storage, changes, now, newId, log },
       history: new KeptHistory(storage.metrics),
+      whyQueued: (deploymentId, { endpoint, dueAtMs: runAtMs }) => {
+        const reason = hosting.whyQueued(deploymentId, { endpoint, runAtMs, returned: [] });
+        // Of its own workers a node knows; those of others may tell another reason.
+        return reason === undefined || (nodes.count > 1 && isOfThisNode(reason))
+          ? undefined
+          : sentenceOf(reason, true);
+      },
       platformUrl: options.platformUrl,
     }),
   );

@@ -23,6 +23,14 @@ export interface ReadingsOptions {
   readonly hosting: Pick<AlertStorage, "listEndingTokens" | "listWebhooksOff"> &
     Pick<NodeStorage, "describeDeployments" | "listNodes">;
   readonly history: Pick<KeptHistory, "read" | "tasks">;
+  /** Why a task is queued, in a sentence for developers; undefined where it is not known here. */
+  readonly whyQueued: (deploymentId: string, task: DueTask) => string | undefined;
+}
+
+/** The task of a deployment that is due longest. */
+interface DueTask {
+  readonly endpoint: string;
+  readonly dueAtMs: number;
 }
 
 /** The findings of rules that were taken at the same moment. */
@@ -31,7 +39,7 @@ export class Readings {
   readonly #organizationId: string;
   readonly #nowMs: number;
   #deployments: Promise<readonly DeploymentRecord[]> | undefined;
-  #oldest: Promise<ReadonlyMap<string, number>> | undefined;
+  #oldest: Promise<ReadonlyMap<string, DueTask>> | undefined;
   #failures: Promise<ReadonlyMap<string, { failed: number; ended: number }>> | undefined;
 
   constructor(
@@ -75,10 +83,14 @@ export class Readings {
     this.#oldest ??= this.#readOldest();
     const oldest = await this.#oldest;
     return deployments.flatMap(({ deploymentId, name }) => {
-      const waitsMs = this.#nowMs - (oldest.get(deploymentId) ?? this.#nowMs);
-      return waitsMs > rule.threshold * 1_000
-        ? [ofDeployment(deploymentId, name, `the oldest task waits for ${ageText(waitsMs)}`)]
-        : [];
+      const task = oldest.get(deploymentId);
+      const waitsMs = this.#nowMs - (task?.dueAtMs ?? this.#nowMs);
+      if (task === undefined || waitsMs <= rule.threshold * 1_000) {
+        return [];
+      }
+      const why = this.#options.whyQueued(deploymentId, task);
+      const text = `the oldest task waits for ${ageText(waitsMs)}`;
+      return [ofDeployment(deploymentId, name, why === undefined ? text : `${text}: ${why}`)];
     });
   }
 
@@ -198,17 +210,20 @@ export class Readings {
     return found;
   }
 
-  /** Since when the oldest task of each deployment is due. */
-  async #readOldest(): Promise<ReadonlyMap<string, number>> {
+  /** The oldest task of each deployment that has one. */
+  async #readOldest(): Promise<ReadonlyMap<string, DueTask>> {
     const deployments = (await this.#deployments) ?? [];
-    const oldest = new Map<string, number>();
+    const oldest = new Map<string, DueTask>();
     if (deployments.length > 0) {
       const states = await this.#options.storage.queueStates({
         deploymentIds: deployments.map(({ deploymentId }) => deploymentId),
         nowMs: this.#nowMs,
       });
-      for (const { deploymentId, oldestDueAtMs: dueAtMs = this.#nowMs } of states) {
-        oldest.set(deploymentId, Math.min(oldest.get(deploymentId) ?? dueAtMs, dueAtMs));
+      for (const { deploymentId, endpoint, oldestDueAtMs: dueAtMs } of states) {
+        const before = oldest.get(deploymentId)?.dueAtMs ?? Number.POSITIVE_INFINITY;
+        if (dueAtMs !== undefined && dueAtMs < before) {
+          oldest.set(deploymentId, { endpoint, dueAtMs });
+        }
       }
     }
     return oldest;

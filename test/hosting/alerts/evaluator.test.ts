@@ -77,6 +77,7 @@ class Setting implements AsyncDisposable {
             ],
           }),
         },
+        whyQueued: (_deploymentId, { endpoint }) => `${endpoint} is paused`,
         changes: { listen: () => () => {} },
         platformUrl: "https://tessera.example.com",
         now: () => platform.nowMs,
@@ -155,7 +156,7 @@ const CASES: readonly Case[] = [
       }
     },
     subject: "deployment summarizer",
-    text: "the oldest task waits for 9 min",
+    text: "the oldest task waits for 9 min: work is paused",
   },
   {
     kind: "failures",

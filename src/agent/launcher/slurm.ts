@@ -48,7 +48,16 @@ export class SlurmJobs implements Machines {
   async start({ id, deploymentId, env, endsAtMs }: MachineOrder): Promise<void> {
     const { options, command, now } = this.#options;
     const minutes = Math.max(1, Math.floor((endsAtMs - now()) / 60_000));
-    const script = `#!/bin/sh\n${exports(env)}exec ${command.map(quoted).join(" ")}\n`;
+    // Jobs that begin in one folder, which hosts share, must not share code and models in it.
+    const script = `#!/bin/sh
+${exports(env)}[ -n "$TESSERA_DATA" ] || { own=$(mktemp -d) && export TESSERA_DATA="$own"; } || exit 1
+${command.map(quoted).join(" ")} &
+worker=$!
+trap 'trap "" TERM; kill -TERM "$worker"' TERM
+while kill -0 "$worker" 2>/dev/null; do wait "$worker"; code=$?; done
+[ -z "$own" ] || rm -rf "$own"
+exit "$code"
+`;
     await this.#options.run(
       [
         "sbatch",

@@ -1,8 +1,13 @@
 /** Machines as jobs of Slurm, with programs that the test plays. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { expect, it } from "vitest";
 import { SlurmJobs } from "../../../src/agent/launcher/slurm.ts";
 import { Programs } from "./programs.ts";
 
+const POLL = { timeout: 30_000 };
 const NOW_MS = Date.UTC(2026, 0, 31, 12);
 const MACHINE = { id: "019aa51c-00aa", deploymentId: "019aa51c-00dd" };
 const NAME = "tessera.019aa51c-00dd.019aa51c-00aa";
@@ -23,9 +28,9 @@ it("submits a job with the time that its machine has, and the token in its scrip
   expect(programs.calls("sbatch")).toEqual([
     `--parsable --no-requeue --job-name=${NAME} --time=90 --output=/dev/null --partition=gpu --gres=gpu:1`,
   ]);
-  expect(programs.read("script")).toBe(
-    `#!/bin/sh\nexport TESSERA_WORKER_TOKEN='it'\\''s secret'\nexec 'tessera' 'worker' '--data' '/scratch/a b'\n`,
-  );
+  const script = programs.read("script");
+  expect(script).toMatch(/^#!\/bin\/sh\nexport TESSERA_WORKER_TOKEN='it'\\''s secret'\n/);
+  expect(script).toContain("\n'tessera' 'worker' '--data' '/scratch/a b' &\n");
 });
 
 it("hands the launcher's own token to no job", async () => {
@@ -81,4 +86,23 @@ it("tells the worker of a job to end, and ends a job by force", async () => {
     `--quiet --state=PENDING --name=${NAME}`,
     `--quiet --name=${NAME}`,
   ]);
+});
+
+it("runs a worker in a folder of its own, tells it to end, and ends as it does", async () => {
+  using programs = new Programs();
+  programs.play("sbatch", "cat > script");
+  const worker =
+    "trap 'echo told > told; exit 7' TERM; echo \"$TESSERA_DATA\" > data; until [ -e told ]; do sleep 0.05; done";
+  await jobs(programs, ["bash", "-c", worker]).start(ORDER);
+  const { TESSERA_DATA: _, ...env } = process.env;
+  const job = spawn("sh", ["script"], { cwd: programs.folder, env });
+  const ended = once(job, "exit");
+  await expect
+    .poll(() => existsSync(join(programs.folder, "data")) && programs.read("data"), POLL)
+    .toMatch(/\n$/);
+  const data = programs.read("data").trim();
+  expect(existsSync(data)).toBe(true);
+  job.kill("SIGTERM");
+  expect(await ended).toEqual([7, null]);
+  expect(existsSync(data)).toBe(false);
 });

@@ -22,6 +22,7 @@ import { bytes } from "../../ui/quantity.ts";
 import { Share } from "../../ui/share.tsx";
 import { useToast } from "../../ui/toasts.tsx";
 import { Gpus, Heard, Load, MachineName, MachineState, Runs } from "./cells.tsx";
+import { Launches } from "./launches.tsx";
 import { type MachineRow, rowsOf, workersOf } from "./rows.ts";
 import "./machines.css";
 
@@ -42,6 +43,7 @@ export function Machines() {
     >
       {isJoining && <Joining />}
       <MachineTable />
+      <Launches />
       <Storage />
     </Page>
   );

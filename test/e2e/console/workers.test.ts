@@ -1,6 +1,6 @@
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { DeploymentStatus, WorkerPlace } from "../../../src/client/index.ts";
+import { createTesseraClient, DeploymentStatus, WorkerPlace } from "../../../src/client/index.ts";
 import { leftOut } from "../../needed.ts";
 import { artifact, World } from "../hosting/world.ts";
 import { TestWorker } from "../workers/test-worker.ts";
@@ -69,5 +69,24 @@ describe.skipIf(skipped)(`workers in the console${skipped}`, () => {
     const workers = person.page.getByRole("region", { name: "Workers and their machines" });
     await workers.getByText("node", { exact: true }).waitFor();
     await person.isSoundInAllWindows("workers-near");
+  });
+
+  it("that a launcher starts are shown with what is wanted, and why they do not come", async () => {
+    const fields = { access: ["launch"], deployments: ["away"] };
+    const { value: token } = await world.platform.createToken(world.cookie, fields);
+    const { launchers } = createTesseraClient({ url: world.platform.url, token });
+    const { deploymentId } = await world.client.deployments.getDeployment({ deployment: "away" });
+    const reason = "a machine could not be started: sbatch: error: QOSMaxSubmitJobPerUserLimit";
+    const counts = { machines: 12, starting: 2, joined: 7, failed: 3, reason };
+    const facts = { launcher: crypto.randomUUID(), on: "slurm", hostname: "login-1" };
+    await launchers.reportLaunches({ ...facts, reports: [{ deploymentId, ...counts }] });
+    await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
+    await person.go("/o/acme/machines");
+    const table = person.page.getByRole("region", { name: "What launchers do" });
+    await table.getByText("slurm, by login-1").waitFor();
+    await table.getByText("failing", { exact: true }).waitFor();
+    await table.getByText(reason).waitFor();
+    await launchers.reportLaunches({ ...facts, reports: [{ deploymentId, ...counts }] });
+    await person.isSoundInAllWindows("launches");
   });
 });

@@ -32,21 +32,25 @@ export async function adminCommand(surroundings: Surroundings): Promise<Command>
     .description("Let an organization's admins see links of invitations, or not.")
     .addCommand(invitationLinksCommand(actions, "enable"))
     .addCommand(invitationLinksCommand(actions, "disable"));
-  return new Command("admin")
-    .description("Operate the platform of this machine. Nodes may be running meanwhile.")
-    .addCommand(setupCommand(actions))
-    .addCommand(checkCommand(actions))
-    .addCommand(backupCommand(actions))
-    .addCommand(restoreCommand(actions))
-    .addCommand(migrateCommand(actions))
-    .addCommand(nodesCommand(actions))
-    .addCommand(operatorsCommand(actions))
-    .addCommand(organizationsCommand(actions))
-    .addCommand(createOrganizationCommand(actions))
-    .addCommand(links)
-    .addCommand(monitoring)
-    .addCommand(resetPasswordCommand(actions))
-    .addCommand(rotateKeysCommand(actions));
+  return (
+    new Command("admin")
+      .description("Operate the platform of this machine. Nodes may be running meanwhile.")
+      // What follows the name of a command below belongs to that: also those of `nodes` have --data.
+      .enablePositionalOptions()
+      .addCommand(setupCommand(actions))
+      .addCommand(checkCommand(actions))
+      .addCommand(backupCommand(actions))
+      .addCommand(restoreCommand(actions))
+      .addCommand(migrateCommand(actions))
+      .addCommand(nodesCommand(actions))
+      .addCommand(operatorsCommand(actions))
+      .addCommand(organizationsCommand(actions))
+      .addCommand(createOrganizationCommand(actions))
+      .addCommand(links)
+      .addCommand(monitoring)
+      .addCommand(resetPasswordCommand(actions))
+      .addCommand(rotateKeysCommand(actions))
+  );
 }
 
 /** `url` is where the platform runs; undefined: it does not. */

@@ -47,5 +47,16 @@ it("lists nodes and operators, makes a person one, and says when the address is 
   const nodes = await admin("nodes");
   expect(nodes.stdout).toMatch(/^NODE +VERSION +SANDBOX .* STATE\n.* running\n$/);
   const [node] = JSON.parse((await admin("nodes", "--output", "json")).stdout);
-  expect(node).toMatchObject({ version, workers: 0, draining: false });
+  expect(node).toMatchObject({ version, workers: 0, draining: false, drained: false });
+
+  expect(await admin("nodes", "drain", node.machine)).toMatchObject({
+    code: 0,
+    stderr: `${node.machine} takes no new work\n`,
+  });
+  expect((await admin("nodes")).stdout).toMatch(/ drained\n$/);
+  const nowhere = await admin("nodes", "resume", "nowhere");
+  expect(nowhere.code).not.toBe(0);
+  expect(nowhere.stderr).toContain("tessera admin nodes lists them");
+  expect((await admin("nodes", "resume", node.machine)).stderr).toContain("takes work again");
+  expect((await admin("nodes")).stdout).toMatch(/ running\n$/);
 });

@@ -54,7 +54,9 @@ export function Endpoints({ of: deployment }: { readonly of: DeploymentJson }) {
             </strong>
             <span className="secondary">not in the newest revision</span>
             <Paused of={paused} />
-            <PauseButton endpoint={paused.endpoint ?? ""} isPaused={true} />
+            <span className="endpoint-actions">
+              <PauseButton endpoint={paused.endpoint ?? ""} isPaused={true} />
+            </span>
           </li>
         ))}
       </ul>
@@ -88,15 +90,17 @@ function EndpointRow({ deployment, endpoint, paused, place }: EndpointRowProps) 
       <code>{call}</code>
       {place !== "" && <span className="secondary">runs on {place}</span>}
       {paused && <Paused of={paused} />}
-      {badge !== "api" && <PauseButton endpoint={name} isPaused={paused !== undefined} />}
-      <Link
-        className="button"
-        to="/o/$organization/deployments/$deployment/playground"
-        params={{ organization, deployment: deployment.name ?? "" }}
-        hash={`/${encodeURIComponent(name)}`}
-      >
-        Try it<span className="hidden">: {name}</span>
-      </Link>
+      <span className="endpoint-actions">
+        {badge !== "api" && <PauseButton endpoint={name} isPaused={paused !== undefined} />}
+        <Link
+          className="button"
+          to="/o/$organization/deployments/$deployment/playground"
+          params={{ organization, deployment: deployment.name ?? "" }}
+          hash={`/${encodeURIComponent(name)}`}
+        >
+          Try it<span className="hidden">: {name}</span>
+        </Link>
+      </span>
     </>
   );
 }

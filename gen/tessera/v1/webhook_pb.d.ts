@@ -449,6 +449,13 @@ export declare type WebhookDelivery = Message<"tessera.v1.WebhookDelivery"> & {
    * @generated from field: string body = 11;
    */
   body: string;
+
+  /**
+   * To a receiver of alerts: what it tells of.
+   *
+   * @generated from field: tessera.v1.AlertTransition alert = 12;
+   */
+  alert: AlertTransition;
 };
 
 /**
@@ -533,6 +540,13 @@ export declare type WebhookDeliveryJson = {
    * @generated from field: string body = 11;
    */
   body?: string;
+
+  /**
+   * To a receiver of alerts: what it tells of.
+   *
+   * @generated from field: tessera.v1.AlertTransition alert = 12;
+   */
+  alert?: AlertTransitionJson;
 };
 
 /**
@@ -1292,20 +1306,6 @@ export enum WebhookEvent {
    * @generated from enum value: WEBHOOK_EVENT_TASK_CANCELLED = 3;
    */
   TASK_CANCELLED = 3,
-
-  /**
-   * Only on a delivery to a receiver of alerts: alerts fire.
-   *
-   * @generated from enum value: WEBHOOK_EVENT_ALERT_FIRING = 4;
-   */
-  ALERT_FIRING = 4,
-
-  /**
-   * Only on a delivery to a receiver of alerts: alerts have cleared.
-   *
-   * @generated from enum value: WEBHOOK_EVENT_ALERT_CLEARED = 5;
-   */
-  ALERT_CLEARED = 5,
 }
 
 /**
@@ -1315,12 +1315,54 @@ export enum WebhookEvent {
  *
  * @generated from enum tessera.v1.WebhookEvent
  */
-export declare type WebhookEventJson = "WEBHOOK_EVENT_UNSPECIFIED" | "WEBHOOK_EVENT_TASK_SUCCESS" | "WEBHOOK_EVENT_TASK_FAILURE" | "WEBHOOK_EVENT_TASK_CANCELLED" | "WEBHOOK_EVENT_ALERT_FIRING" | "WEBHOOK_EVENT_ALERT_CLEARED";
+export declare type WebhookEventJson = "WEBHOOK_EVENT_UNSPECIFIED" | "WEBHOOK_EVENT_TASK_SUCCESS" | "WEBHOOK_EVENT_TASK_FAILURE" | "WEBHOOK_EVENT_TASK_CANCELLED";
 
 /**
  * Describes the enum tessera.v1.WebhookEvent.
  */
 export declare const WebhookEventSchema: GenEnum<WebhookEvent, WebhookEventJson>;
+
+/**
+ * AlertTransition is what a receiver of alerts is told of. REST writes `firing`,
+ * `cleared`.
+ *
+ * @generated from enum tessera.v1.AlertTransition
+ */
+export enum AlertTransition {
+  /**
+   * It is no message about alerts, or a test.
+   *
+   * @generated from enum value: ALERT_TRANSITION_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Alerts fire.
+   *
+   * @generated from enum value: ALERT_TRANSITION_FIRING = 1;
+   */
+  FIRING = 1,
+
+  /**
+   * Alerts have cleared.
+   *
+   * @generated from enum value: ALERT_TRANSITION_CLEARED = 2;
+   */
+  CLEARED = 2,
+}
+
+/**
+ * AlertTransition is what a receiver of alerts is told of. REST writes `firing`,
+ * `cleared`.
+ *
+ * @generated from enum tessera.v1.AlertTransition
+ */
+export declare type AlertTransitionJson = "ALERT_TRANSITION_UNSPECIFIED" | "ALERT_TRANSITION_FIRING" | "ALERT_TRANSITION_CLEARED";
+
+/**
+ * Describes the enum tessera.v1.AlertTransition.
+ */
+export declare const AlertTransitionSchema: GenEnum<AlertTransition, AlertTransitionJson>;
 
 /**
  * WebhookDeliveryState is the state of a delivery. REST writes `waiting`,

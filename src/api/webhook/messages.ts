@@ -1,13 +1,14 @@
 /** Webhooks and their deliveries as messages. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import {
+  AlertTransition,
   type WebhookDeliverySchema,
   WebhookDeliveryState,
   WebhookEvent,
   type WebhookSchema,
 } from "../../../gen/tessera/v1/webhook_pb.js";
 import { keyWith } from "../../collections/key-with.ts";
-import type { AlertTransition } from "../../storage/hosting/alerts.ts";
+import type { AlertTransition as Transition } from "../../storage/hosting/alerts.ts";
 import type {
   DeliveryRecord,
   DeliveryState,
@@ -22,10 +23,10 @@ const EVENTS = {
   cancelled: WebhookEvent.TASK_CANCELLED,
 } as const satisfies Record<TaskEnd, WebhookEvent>;
 
-const ALERT_EVENTS = {
-  firing: WebhookEvent.ALERT_FIRING,
-  cleared: WebhookEvent.ALERT_CLEARED,
-} as const satisfies Record<AlertTransition, WebhookEvent>;
+const TRANSITIONS = {
+  firing: AlertTransition.FIRING,
+  cleared: AlertTransition.CLEARED,
+} as const satisfies Record<Transition, AlertTransition>;
 
 /** All ends that a webhook may be told of. */
 export const TASK_ENDS = Object.keys(EVENTS) as readonly TaskEnd[];
@@ -75,7 +76,7 @@ export function toDeliveryMessage(
     state: STATES[state],
     createdAt: timestampFromMs(record.createdAtMs),
     ...(end && { event: EVENTS[end] }),
-    ...(alert && { event: ALERT_EVENTS[alert] }),
+    ...(alert && { alert: TRANSITIONS[alert] }),
     ...(state === "waiting" && nextAtMs > 0 && { nextAttemptAt: timestampFromMs(nextAtMs) }),
     ...(body !== undefined && { body }),
     answers: record.answers.map(({ atMs, tookMs, status, text, error }) => ({

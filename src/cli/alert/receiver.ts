@@ -7,12 +7,12 @@ import {
   AlertReceiverSchema,
   type AlertReceiverWithSecret,
   AlertReceiverWithSecretSchema,
+  AlertTransition,
   ListAlertDeliveriesResponseSchema,
   ListAlertReceiversResponseSchema,
   type WebhookDelivery,
   WebhookDeliverySchema,
   WebhookDeliveryState,
-  WebhookEvent,
 } from "../../client/index.ts";
 import { keyWith } from "../../collections/key-with.ts";
 import {
@@ -40,9 +40,9 @@ const KINDS: Readonly<Record<string, AlertReceiverKind>> = {
   slack: AlertReceiverKind.SLACK,
 };
 
-const EVENTS: Readonly<Record<string, WebhookEvent>> = {
-  "alert.firing": WebhookEvent.ALERT_FIRING,
-  "alert.cleared": WebhookEvent.ALERT_CLEARED,
+const EVENTS: Readonly<Record<string, AlertTransition>> = {
+  "alert.firing": AlertTransition.FIRING,
+  "alert.cleared": AlertTransition.CLEARED,
 };
 
 export function receiverCommand(actions: CloudActions): Command {
@@ -259,8 +259,8 @@ function stateText({ disabled, disabledReason, pausedUntil, failures }: AlertRec
   return failures > 0 ? `failing (${failures})` : "ok";
 }
 
-function eventText(event: WebhookEvent): string {
-  return keyWith(EVENTS, event) ?? "alert.test";
+function eventText(told: AlertTransition): string {
+  return keyWith(EVENTS, told) ?? "alert.test";
 }
 
 function deliveryTable({ deliveries }: { readonly deliveries: readonly WebhookDelivery[] }): Table {
@@ -269,7 +269,7 @@ function deliveryTable({ deliveries }: { readonly deliveries: readonly WebhookDe
     deliveries.map((one) => [
       one.id,
       one.webhook,
-      eventText(one.event),
+      eventText(one.alert),
       (WebhookDeliveryState[one.state] ?? "").toLowerCase(),
       moment(one.createdAt),
       answerText(one),
@@ -281,7 +281,7 @@ function deliveryTable({ deliveries }: { readonly deliveries: readonly WebhookDe
 function deliveryText(delivery: WebhookDelivery): string {
   return fields([
     ["delivery", delivery.id],
-    ["event", eventText(delivery.event)],
+    ["event", eventText(delivery.alert)],
     ["state", (WebhookDeliveryState[delivery.state] ?? "").toLowerCase()],
     ["answer", answerText(delivery)],
   ]);

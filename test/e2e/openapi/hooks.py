@@ -41,6 +41,9 @@ RELATIVE |= {"settings.gpus", "deployment.settings.gpus"}
 # Addresses have to be public, endpoints those of the service, and expressions and zones those that there are.
 RELATIVE |= {"webhook.url", "webhook.endpoint"}
 RELATIVE |= {f"schedule.{field}" for field in ("endpoint", "arguments", "cron", "time_zone")}
+# What a receiver is decides what its address is, and mail is sent where there is a server; a percentage is at most
+# 100, and a schema has no bounds of durations.
+RELATIVE |= {"receiver.kind", "receiver.address", "rule.threshold", "rule.hold"}
 # Each kind of source has a form of its own, and the answer is its server's.
 RELATIVE |= {"source"}
 # What a filter chooses depends on its parts together, and on what is done.

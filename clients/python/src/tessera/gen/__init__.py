@@ -7,6 +7,7 @@ from .alert import AlertReceiver
 from .alert import AlertReceiverKind
 from .alert import AlertReceiverWithSecret
 from .alert import AlertRule
+from .webhook import AlertTransition
 from .organization import AuditEvent
 from .organization_task import BulkTasksResponse
 from .deployment import ChangeKind
@@ -127,6 +128,7 @@ __all__ = [
     "AlertReceiverKind",
     "AlertReceiverWithSecret",
     "AlertRule",
+    "AlertTransition",
     "AuditEvent",
     "BulkTasksResponse",
     "ChangeKind",

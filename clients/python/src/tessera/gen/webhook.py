@@ -11,6 +11,17 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from .. import rpc as _rpc
 
 
+class AlertTransition(str, _enum.Enum):
+    """AlertTransition is what a receiver of alerts is told of. REST writes `firing`, `cleared`."""
+
+    UNSPECIFIED = "ALERT_TRANSITION_UNSPECIFIED"
+    """It is no message about alerts, or a test."""
+    FIRING = "ALERT_TRANSITION_FIRING"
+    """Alerts fire."""
+    CLEARED = "ALERT_TRANSITION_CLEARED"
+    """Alerts have cleared."""
+
+
 class WebhookDeliveryState(str, _enum.Enum):
     """WebhookDeliveryState is the state of a delivery. REST writes `waiting`, `delivered`,
     `failed`.
@@ -39,10 +50,6 @@ class WebhookEvent(str, _enum.Enum):
     """A task has failed for good."""
     TASK_CANCELLED = "WEBHOOK_EVENT_TASK_CANCELLED"
     """A task was cancelled."""
-    ALERT_FIRING = "WEBHOOK_EVENT_ALERT_FIRING"
-    """Only on a delivery to a receiver of alerts: alerts fire."""
-    ALERT_CLEARED = "WEBHOOK_EVENT_ALERT_CLEARED"
-    """Only on a delivery to a receiver of alerts: alerts have cleared."""
 
 
 @_dc.dataclass(kw_only=True)
@@ -131,6 +138,8 @@ class WebhookDelivery:
     """What the latest attempts got, oldest first, at most eight."""
     body: str = ""
     """The message as it was sent. Empty in lists, and before the first attempt."""
+    alert: AlertTransition = AlertTransition.UNSPECIFIED
+    """To a receiver of alerts: what it tells of."""
 
 
 @_dc.dataclass(kw_only=True)

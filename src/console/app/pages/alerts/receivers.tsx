@@ -231,9 +231,9 @@ function Told() {
         columns={[
           {
             name: "Message",
-            cell: ({ event, webhook }) => (
+            cell: ({ alert = "", webhook }) => (
               <>
-                {EVENTS[event ?? ""] ?? "a test"}
+                {EVENTS[alert] ?? "a test"}
                 <span className="secondary">to {webhook || "a deleted receiver"}</span>
               </>
             ),
@@ -254,8 +254,8 @@ function Told() {
 }
 
 const EVENTS: Readonly<Record<string, string>> = {
-  WEBHOOK_EVENT_ALERT_FIRING: "firing",
-  WEBHOOK_EVENT_ALERT_CLEARED: "cleared",
+  ALERT_TRANSITION_FIRING: "firing",
+  ALERT_TRANSITION_CLEARED: "cleared",
 };
 
 const stateOf = (state: string): string =>

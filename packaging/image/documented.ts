@@ -113,8 +113,6 @@ export const NOT_IN_IMAGE: readonly (readonly [...Block, reason: string])[] = [
   ["docs/tracing.md", "docker run", "needs Docker"],
   ["docs/platform.md", "tessera admin nodes drain", "drains the node that the others run on"],
   ["docs/workers.md", "tessera machine drain", "needs a machine that has joined"],
-  ["docs/scaling.md", "tessera token create launcher", "needs a cluster"],
-  ["docs/scaling.md", "tessera launcher status", "needs a cluster"],
   ["docs/workers.md", "export TESSERA_WORKER_TOKEN", "needs a machine with a GPU"],
   ["docs/workers.md", "tessera deploy service.py", "needs a machine with a GPU"],
   ["docs/workers.md", "tessera deploy manifest.json", "needs a program that is such a worker"],

@@ -102,12 +102,6 @@ export const NOT_RUN: readonly (readonly [...Block, reason: string])[] = [
   ["docs/tracing.md", "OTEL_EXPORTER", "runs until it is stopped: test/e2e/tracing does it"],
   ["docs/tracing.md", "docker run", "needs Docker"],
   ["docs/platform.md", "tessera admin nodes drain", "test/e2e/hosting/draining.test.ts drains one"],
-  ["docs/scaling.md", "tessera token create launcher", "test/e2e/workers/launcher.test.ts does it"],
-  [
-    "docs/scaling.md",
-    "tessera launcher status",
-    "needs a login; test/e2e/workers/launcher.test.ts reads it",
-  ],
   ["docs/workers.md", "tessera token create", "test/e2e/workers makes such tokens"],
   ["docs/workers.md", "tessera machine drain", "test/e2e/workers drains such machines"],
   ["docs/workers.md", "export TESSERA_WORKER_TOKEN", "needs a machine with a GPU"],

@@ -50,10 +50,12 @@ export class SlurmJobs implements Machines {
     const minutes = Math.max(1, Math.floor((endsAtMs - now()) / 60_000));
     // Jobs that begin in one folder, which hosts share, must not share code and models in it.
     const script = `#!/bin/sh
-${exports(env)}[ -n "$TESSERA_DATA" ] || { own=$(mktemp -d) && export TESSERA_DATA="$own"; } || exit 1
+${exports(env)}worker='' told='' own='' code=1
+[ -n "$TESSERA_DATA" ] || { own=$(mktemp -d) && export TESSERA_DATA="$own"; } || exit 1
+trap 'trap "" TERM; told=yes; [ -z "$worker" ] || kill -TERM "$worker"' TERM
 ${command.map(quoted).join(" ")} &
 worker=$!
-trap 'trap "" TERM; kill -TERM "$worker"' TERM
+[ -z "$told" ] || kill -TERM "$worker"
 while kill -0 "$worker" 2>/dev/null; do wait "$worker"; code=$?; done
 [ -z "$own" ] || rm -rf "$own"
 exit "$code"

@@ -3,10 +3,15 @@ import { describe, expect, it } from "vitest";
 import { WebhookDeliveryState, WebhookEvent } from "../../../src/client/index.ts";
 import { type Received, Receiver } from "../../hosting/webhooks/receiver.ts";
 import { Program } from "../cli/program.ts";
+import { newPostgres } from "../start/databases.ts";
 import { artifact, call, reasonOf, until, World } from "./world.ts";
 
-/** How often a node is killed; 500 is the larger run, in CONTRIBUTING.md. */
+/** How often a node is killed; 500 is the larger run, in CONTRIBUTING.md, on both databases. */
 const KILLS = Number(process.env.TESSERA_WEBHOOK_KILLS ?? 2);
+const DATABASES = [
+  ["SQLite", async () => undefined],
+  ...(KILLS > 2 ? ([["Postgres", newPostgres]] as const) : []),
+] as const;
 const deployment = "echo";
 
 function verified(secret: string, { body, headers }: Received): unknown {
@@ -20,8 +25,9 @@ async function submit(world: Pick<World, "platform">, path = "/work/submit"): Pr
   return answer.json.task_id;
 }
 
-async function startWorld(): Promise<World> {
-  const world = await World.start({ env: { TESSERA_ALLOW_EGRESS: "127.0.0.1" } });
+async function startWorld(database?: string): Promise<World> {
+  const env = { TESSERA_ALLOW_EGRESS: "127.0.0.1" };
+  const world = await World.start({ env, ...(database !== undefined && { database }) });
   await world.deployed(deployment, await artifact());
   return world;
 }
@@ -142,10 +148,11 @@ describe("webhooks", () => {
     ).rejects.toThrow("has a webhook app-1");
   });
 
-  it(
-    "miss no end of a task, however often their node is killed before it is delivered",
-    async () => {
-      await using world = await startWorld();
+  it.each(DATABASES)(
+    "miss no end of a task, however often their node is killed before it is delivered, on %s",
+    async (name, newDatabase) => {
+      const database = await newDatabase();
+      await using world = await startWorld(database);
       await using receiver = await Receiver.start();
       await world.client.webhooks.createWebhook({
         deployment,
@@ -154,7 +161,11 @@ describe("webhooks", () => {
       await world.platform[Symbol.asyncDispose]();
       const spawn = async () => {
         const program = new Program(["start", "--port", "0", "--data", world.folder.data], {
-          ...{ cwd: world.folder.path, env: { TESSERA_ALLOW_EGRESS: "127.0.0.1" } },
+          cwd: world.folder.path,
+          env: {
+            TESSERA_ALLOW_EGRESS: "127.0.0.1",
+            ...(database !== undefined && { DATABASE_URL: database }),
+          },
           limitMs: 600_000,
         });
         const [, port = ""] = await program.says("stdout", / runs on http:\/\/localhost:(\d+)\n/);
@@ -197,10 +208,9 @@ describe("webhooks", () => {
       const missing = () => ids.filter((id) => !copies.includes(`${id}-app`));
       await expect.poll(missing, { timeout: 45_000 }).toEqual([]);
       expect(new Set(receiver.ids)).toEqual(new Set(ids.map((id) => `${id}-app`)));
-      if (KILLS > 100) {
-        console.log(
-          `killed ${KILLS} times: ${missing().length} missing, ${receiver.ids.length} messages`,
-        );
+      if (KILLS > 2) {
+        const told = `${missing().length} missing, ${receiver.ids.length} messages`;
+        console.log(`${name}: killed ${KILLS} times: ${told}`);
       }
     },
     120_000 + KILLS * 10_000,

@@ -224,6 +224,14 @@ const deploymentWebhooks = createRoute({
     "Webhooks",
   ),
 });
+const deploymentWebhook = createRoute({
+  getParentRoute: () => deployment,
+  path: "/webhooks/$webhook",
+  component: lazyRouteComponent(
+    () => loaded(import("./pages/deployments/webhooks.tsx")),
+    "Webhook",
+  ),
+});
 const deploymentSettings = createRoute({
   getParentRoute: () => deployment,
   path: "/settings",
@@ -300,6 +308,7 @@ const routeTree = root.addChildren([
         deploymentLog,
         deploymentSchedules,
         deploymentWebhooks,
+        deploymentWebhook,
         deploymentSettings,
       ]),
       taskList,

@@ -65,7 +65,16 @@ describe.skipIf(skipped)(`webhooks in the console${skipped}`, () => {
     const submitted = await call(world.platform, "echo", "/work/submit", { body: { text: "x" } });
     await receiver.has(3);
     await person.go(`/o/acme/deployments/echo/tasks/${submitted.json.task_id}`);
+    // Each webhook has an address of its own.
     await page.getByRole("link", { name: /^webhook app/ }).click();
+    await page.getByRole("heading", { name: "Webhook app" }).waitFor();
+    expect(new URL(page.url()).pathname).toBe("/o/acme/deployments/echo/webhooks/app");
     await page.getByRole("row", { name: submitted.json.task_id.slice(-12) }).waitFor();
+    await page.getByText("ada@example.com").last().waitFor();
+    await person.isSoundInAllWindows("webhook", { answers: [400] });
+    await person.go("/o/acme/deployments/echo/webhooks/none");
+    await page.getByText("There is no webhook none, or it was deleted.").waitFor();
+    await page.getByRole("link", { name: "All webhooks of echo" }).click();
+    await page.getByRole("link", { name: "app", exact: true }).waitFor();
   });
 });

@@ -1,5 +1,5 @@
 /** Reads of webhooks and of what they were told, again while somebody looks. */
-import { queryOptions } from "@tanstack/react-query";
+import { keepPreviousData, queryOptions } from "@tanstack/react-query";
 import type { WebhookDeliveryJson, WebhookService } from "../../../../gen/tessera/v1/webhook_pb.js";
 import { createClient } from "./rpc.ts";
 import type { TaskName } from "./tasks.ts";
@@ -9,8 +9,8 @@ export const webhooks = createClient<typeof WebhookService>("tessera.v1.WebhookS
 
 /** How often webhooks and their deliveries are read while somebody looks at them. */
 const WEBHOOKS_REFRESH_MS = 3_000;
-/** Deliveries that the page shows, newest first. */
-const MAX_SHOWN_DELIVERIES = 50;
+/** Deliveries that a page shows at first, newest first, and how many more each time. */
+export const MAX_DELIVERIES_PER_STEP = 50;
 
 export const webhooksOf = (organization: string, deployment: string) =>
   queryOptions({
@@ -20,14 +20,21 @@ export const webhooksOf = (organization: string, deployment: string) =>
     refetchInterval: WEBHOOKS_REFRESH_MS,
   });
 
-export const deliveriesOf = (organization: string, deployment: string) =>
+/** The newest deliveries of a deployment, or of one of its webhooks, and whether there are more. */
+export const deliveriesOf = (
+  organization: string,
+  deployment: string,
+  { webhook = "", pageSize }: { readonly webhook?: string | undefined; readonly pageSize: number },
+) =>
   queryOptions({
-    queryKey: ["webhook-deliveries", organization, deployment],
+    queryKey: ["webhook-deliveries", organization, deployment, { webhook, pageSize }],
     queryFn: async ({ signal }) => {
-      const asked = { organization, deployment, pageSize: MAX_SHOWN_DELIVERIES };
-      return (await webhooks.listWebhookDeliveries(asked, { signal })).deliveries ?? [];
+      const asked = { organization, deployment, webhook, pageSize };
+      const answer = await webhooks.listWebhookDeliveries(asked, { signal });
+      return { deliveries: answer.deliveries ?? [], hasMore: Boolean(answer.nextPageToken) };
     },
     refetchInterval: WEBHOOKS_REFRESH_MS,
+    placeholderData: keepPreviousData,
   });
 
 /** What webhooks were told of one task. */
@@ -40,8 +47,6 @@ export const deliveriesOfTask = ({ organization, deployment, taskId }: TaskName)
     },
   });
 
-/** The last answer of a receiver in a few words. */
-export function answerOf({ answers = [] }: WebhookDeliveryJson): string {
-  const last = answers.at(-1);
-  return last === undefined ? "" : last.error || `${last.status ?? 0} ${last.text ?? ""}`.trim();
-}
+/** The answers of a receiver in a few words each, oldest first. */
+export const answersOf = ({ answers = [] }: WebhookDeliveryJson): readonly string[] =>
+  answers.map(({ error, status = 0, text = "" }) => error || `${status} ${text}`.trim());

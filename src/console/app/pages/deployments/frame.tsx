@@ -63,7 +63,7 @@ export function DeploymentFrame({
             key={to}
             to={to}
             params={{ organization, deployment: name }}
-            activeOptions={{ exact: true, includeSearch: false }}
+            activeOptions={{ exact: label === "Overview", includeSearch: false }}
           >
             {label}
           </Link>

@@ -1,5 +1,6 @@
-/** The webhooks of a deployment, and what they were told with what they answered. */
+/** The webhooks of a deployment, or one, and what they were told with what they answered. */
 import { useQuery } from "@tanstack/react-query";
+import { getRouteApi, Link } from "@tanstack/react-router";
 import { useRef, useState } from "react";
 import type {
   WebhookDeliveryJson,
@@ -7,7 +8,13 @@ import type {
   WebhookWithSecretJson,
 } from "../../../../../gen/tessera/v1/webhook_pb.js";
 import { useOrganization } from "../../api/session.ts";
-import { answerOf, deliveriesOf, webhooks, webhooksOf } from "../../api/webhooks.ts";
+import {
+  answersOf,
+  deliveriesOf,
+  MAX_DELIVERIES_PER_STEP,
+  webhooks,
+  webhooksOf,
+} from "../../api/webhooks.ts";
 import { Button } from "../../ui/button.tsx";
 import { Command } from "../../ui/command.tsx";
 import { Confirm } from "../../ui/confirm.tsx";
@@ -23,6 +30,8 @@ import { TaskLink } from "../tasks/task-link.tsx";
 import { DeploymentFrame, useDeploymentName } from "./frame.tsx";
 import { useAct } from "./use-act.ts";
 import "./settings.css";
+
+const route = getRouteApi("/signed-in/o/$organization/deployments/$deployment/webhooks/$webhook");
 
 type Asked =
   | { readonly what: "create" }
@@ -42,12 +51,43 @@ export function Webhooks() {
   );
 }
 
+/** One webhook, at an address of its own. */
+export function Webhook() {
+  const { webhook } = route.useParams();
+  const organization = useOrganization();
+  const deployment = useDeploymentName();
+  return (
+    <DeploymentFrame title="Webhooks">
+      {() => (
+        <>
+          <p>
+            <Link
+              to="/o/$organization/deployments/$deployment/webhooks"
+              params={{ organization, deployment }}
+            >
+              All webhooks of {deployment}
+            </Link>
+          </p>
+          <Registered only={webhook} />
+          <Deliveries only={webhook} />
+        </>
+      )}
+    </DeploymentFrame>
+  );
+}
+
+interface OfOne {
+  /** The one webhook that is shown, by its name. */
+  readonly only?: string;
+}
+
 /** Acts on a webhook of the deployment, and has them read again with their deliveries. */
 const useWebhookAct = () => useAct("webhooks", "webhook-deliveries");
 
-function Registered() {
+function Registered({ only }: OfOne) {
   const { organization, deployment, readAgain, act } = useWebhookAct();
-  const { data: found = [], isPending } = useQuery(webhooksOf(organization, deployment));
+  const { data: all = [], isPending } = useQuery(webhooksOf(organization, deployment));
+  const found = only === undefined ? all : all.filter(({ name }) => name === only);
   const [asked, setAsked] = useState<Asked>();
   const close = () => {
     setAsked(undefined);
@@ -55,14 +95,18 @@ function Registered() {
   };
   const of = (name: string) => ({ organization, deployment, name });
   return (
-    <section aria-label="Webhooks">
-      {found.length > 0 && (
+    <section aria-label={only === undefined ? "Webhooks" : `Webhook ${only}`}>
+      {only !== undefined && <h2>Webhook {only}</h2>}
+      {only === undefined && found.length > 0 && (
         <header className="section-header">
           <p className="secondary">Addresses that are told how tasks end.</p>
           <Button onClick={() => setAsked({ what: "create" })}>Create a webhook</Button>
         </header>
       )}
-      {!isPending && found.length === 0 && (
+      {only !== undefined && !isPending && found.length === 0 && (
+        <p className="secondary">There is no webhook {only}, or it was deleted.</p>
+      )}
+      {only === undefined && !isPending && found.length === 0 && (
         <Empty inPage title="No webhooks yet">
           <p>A webhook is sent a signed message when a task ends, so that nobody has to ask.</p>
           <Command text={`npx tessera webhook create ${deployment} app https://example.com/told`} />
@@ -78,7 +122,7 @@ function Registered() {
           items={found}
           keyOf={({ name = "" }) => name}
           columns={[
-            { name: "Name", cell: ({ name }) => name },
+            { name: "Name", cell: ({ name }) => (only === undefined ? <Own name={name} /> : name) },
             { name: "Address", cell: (one) => <Address of={one} /> },
             { name: "State", cell: (one) => <State of={one} /> },
             { name: "Waiting", cell: ({ waiting = 0 }) => waiting },
@@ -116,6 +160,7 @@ function Registered() {
           )}
         />
       )}
+      {only !== undefined && found[0] !== undefined && <About webhook={found[0]} />}
       {asked?.what === "create" && (
         <Dialog title="Create a webhook" onClose={close}>
           <FieldsForm
@@ -170,6 +215,54 @@ function Registered() {
         </Confirm>
       )}
     </section>
+  );
+}
+
+/** The way to the page of a webhook. */
+function Own({ name = "" }: { readonly name: string | undefined }) {
+  const organization = useOrganization();
+  const deployment = useDeploymentName();
+  return (
+    <Link
+      to="/o/$organization/deployments/$deployment/webhooks/$webhook"
+      params={{ organization, deployment, webhook: name }}
+    >
+      {name}
+    </Link>
+  );
+}
+
+/** Who made it, what it is told of, and how it is signed. */
+function About({ webhook }: { readonly webhook: WebhookJson }) {
+  const { createdAt, createdBy, events = [], failures = 0, rotatedUntil } = webhook;
+  const told = events.map((each) => each.replace("WEBHOOK_EVENT_TASK_", "").toLowerCase());
+  return (
+    <dl className="facts">
+      <div>
+        <dt>Told of</dt>
+        <dd>{told.join(", ") || "every end of a task"}</dd>
+      </div>
+      <div>
+        <dt>Made</dt>
+        <dd>
+          {createdAt !== undefined && <Time at={createdAt} />} by {createdBy}
+        </dd>
+      </div>
+      {failures > 0 && (
+        <div>
+          <dt>Failed in a row</dt>
+          <dd>{failures}</dd>
+        </div>
+      )}
+      {rotatedUntil !== undefined && (
+        <div>
+          <dt>Signed by the secret before, too</dt>
+          <dd>
+            ends <Time at={rotatedUntil} />
+          </dd>
+        </div>
+      )}
+    </dl>
   );
 }
 
@@ -256,9 +349,12 @@ function DeliveryState({ of: { state, attempts = 0 } }: { readonly of: WebhookDe
   );
 }
 
-function Deliveries() {
+function Deliveries({ only }: OfOne) {
   const { organization, deployment, act } = useWebhookAct();
-  const { data: found = [] } = useQuery(deliveriesOf(organization, deployment));
+  const [pageSize, setPageSize] = useState(MAX_DELIVERIES_PER_STEP);
+  const asked = { webhook: only, pageSize };
+  const { data } = useQuery(deliveriesOf(organization, deployment, asked));
+  const { deliveries: found = [], hasMore = false } = data ?? {};
   if (found.length === 0) {
     return null;
   }
@@ -280,7 +376,10 @@ function Deliveries() {
             ),
           },
           { name: "State", cell: (one) => <DeliveryState of={one} /> },
-          { name: "Answer", cell: (one) => answerOf(one).slice(0, 200) },
+          {
+            name: only === undefined ? "Answer" : "Answers",
+            cell: (one) => <Answers of={one} all={only !== undefined} />,
+          },
           {
             name: "Created",
             cell: ({ createdAt }) => createdAt !== undefined && <Time at={createdAt} />,
@@ -304,6 +403,26 @@ function Deliveries() {
           )
         }
       />
+      {hasMore && (
+        <p>
+          <Button onClick={() => setPageSize(pageSize + MAX_DELIVERIES_PER_STEP)}>Show more</Button>
+        </p>
+      )}
     </section>
   );
+}
+
+/** Characters of an answer in a row. */
+const MAX_ANSWER_CHARACTERS = 200;
+
+/** What its receiver answered: the last time, or each time, of which the oldest is first. */
+function Answers({ of, all }: { readonly of: WebhookDeliveryJson; readonly all: boolean }) {
+  const told = answersOf(of).map((text) => text.slice(0, MAX_ANSWER_CHARACTERS));
+  if (!all || told.length < 2) {
+    return told.at(-1) ?? "";
+  }
+  return told.map((text, index) => (
+    // biome-ignore lint/suspicious/noArrayIndexKey: answers have no other name, and stay in order
+    <div key={index}>{text}</div>
+  ));
 }

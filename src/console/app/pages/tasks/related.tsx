@@ -10,7 +10,7 @@ import {
   retriesOf,
   type TaskName,
 } from "../../api/tasks.ts";
-import { answerOf, deliveriesOfTask } from "../../api/webhooks.ts";
+import { answersOf, deliveriesOfTask } from "../../api/webhooks.ts";
 import { counted } from "../../ui/counted.ts";
 import { TaskLink } from "./task-link.tsx";
 
@@ -59,12 +59,12 @@ export function Told({ name, task }: RelatedProps) {
     ...deliveriesOfTask(name),
     enabled: hasEnded(task),
   });
-  return deliveries.map(({ id, webhook, state = "", ...rest }) => (
+  return deliveries.map(({ id, webhook = "", state = "", ...rest }) => (
     <Link
       key={id}
-      to="/o/$organization/deployments/$deployment/webhooks"
-      params={{ organization, deployment }}
-      title={answerOf(rest)}
+      to="/o/$organization/deployments/$deployment/webhooks/$webhook"
+      params={{ organization, deployment, webhook }}
+      title={answersOf(rest).at(-1)}
     >
       webhook {webhook}: {state.replace("WEBHOOK_DELIVERY_STATE_", "").toLowerCase()}
     </Link>

@@ -50,3 +50,6 @@ export const deliveriesOfTask = ({ organization, deployment, taskId }: TaskName)
 /** The answers of a receiver in a few words each, oldest first. */
 export const answersOf = ({ answers = [] }: WebhookDeliveryJson): readonly string[] =>
   answers.map(({ error, status = 0, text = "" }) => error || `${status} ${text}`.trim());
+
+/** The last of them; empty before the first. */
+export const answerOf = (delivery: WebhookDeliveryJson): string => answersOf(delivery).at(-1) ?? "";

@@ -10,7 +10,7 @@ import {
   retriesOf,
   type TaskName,
 } from "../../api/tasks.ts";
-import { answersOf, deliveriesOfTask } from "../../api/webhooks.ts";
+import { answerOf, deliveriesOfTask } from "../../api/webhooks.ts";
 import { counted } from "../../ui/counted.ts";
 import { TaskLink } from "./task-link.tsx";
 
@@ -64,7 +64,7 @@ export function Told({ name, task }: RelatedProps) {
       key={id}
       to="/o/$organization/deployments/$deployment/webhooks/$webhook"
       params={{ organization, deployment, webhook }}
-      title={answersOf(rest).at(-1)}
+      title={answerOf(rest)}
     >
       webhook {webhook}: {state.replace("WEBHOOK_DELIVERY_STATE_", "").toLowerCase()}
     </Link>

@@ -144,7 +144,10 @@ it.each([
     const worker = { ready: true };
     const { hosting } = sleeping(["busy"], {
       folder,
-      storage: { getTask: async ({ taskId }) => (taskId === task.taskId ? read : undefined) },
+      storage: {
+        getTask: async ({ taskId }) => (taskId === task.taskId ? read : undefined),
+        findDeleted: async () => undefined,
+      },
       others: [
         { nodeId: "n", workers: [worker] },
         { nodeId: "other", workers: [{ ready: false }, ...Array(ready).fill(worker)] },

@@ -66,8 +66,10 @@ it("a node whose machine is drained ends its workers with their calls, and takes
   expect(await (await fetch(`${world.platform.url}/readyz`)).text()).not.toContain("drained");
 
   await operator.setDrained(machine, false);
+  for (const name of ["reaching", "echo"]) {
+    await world.until(name, ({ status }) => status === DeploymentStatus.READY);
+  }
   const path = `/work/get?task_id=${json.task_id}&wait=20`;
   expect((await world.call("echo", path)).text).toBe("one a");
-  await world.until("reaching", ({ status }) => status === DeploymentStatus.READY);
   gate.close();
 });

@@ -11,6 +11,7 @@ import { DeploymentService } from "../gen/tessera/v1/deployment_pb.js";
 import { EndpointService } from "../gen/tessera/v1/endpoint_pb.js";
 import { ErrorReasonSchema } from "../gen/tessera/v1/error_pb.js";
 import { FederationService } from "../gen/tessera/v1/federation_pb.js";
+import { LauncherService } from "../gen/tessera/v1/launcher_pb.js";
 import { LoginService } from "../gen/tessera/v1/login_pb.js";
 import { MachineService } from "../gen/tessera/v1/machine_pb.js";
 import { MetricsService } from "../gen/tessera/v1/metrics_pb.js";
@@ -49,12 +50,13 @@ const SERVICES = [
     TokenService,
     LoginService,
     FederationService,
-    MachineService,
     MetricsService,
     ModelService,
     ScheduleService,
     WebhookService,
+    LauncherService,
     AlertService,
+    MachineService,
     OperatorService,
     DeploymentService,
   ],

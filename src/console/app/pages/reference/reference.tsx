@@ -90,6 +90,7 @@ const NOUNS: Readonly<Record<string, string>> = {
   DeploymentService: "Deployments",
   WebhookService: "Webhooks",
   AlertService: "Alerts",
+  LauncherService: "Launchers",
   ScheduleService: "Schedules",
 };
 

@@ -5,6 +5,7 @@ import type { AlertJson, AlertRuleJson } from "../../../../../gen/tessera/v1/ale
 import { alerts, alertsOf, receiversOf, rulesOf } from "../../api/alerts.ts";
 import { useOrganization } from "../../api/session.ts";
 import { Button } from "../../ui/button.tsx";
+import { Command } from "../../ui/command.tsx";
 import { Confirm } from "../../ui/confirm.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
 import { between } from "../../ui/duration.ts";
@@ -15,6 +16,7 @@ import { Time } from "../../ui/time.tsx";
 import { useActing } from "../../ui/use-acting.ts";
 import { Receivers } from "./receivers.tsx";
 import { RuleForm } from "./rule-form.tsx";
+import "./alerts.css";
 
 export function Alerts() {
   return (
@@ -31,6 +33,9 @@ function Firing() {
   const organization = useOrganization();
   const { data: firing } = useSuspenseQuery(alertsOf(organization, true));
   const { data: rules } = useSuspenseQuery(rulesOf(organization));
+  if (firing.length + rules.length === 0) {
+    return null;
+  }
   const looking = rules.filter(({ disabled }) => !disabled).length;
   return (
     <section aria-labelledby="firing">
@@ -50,7 +55,7 @@ function Firing() {
       ) : (
         <p>
           <Status tone={looking === 0 ? "idle" : "good"}>
-            {looking === 0 ? "No rules yet" : "Nothing fires"}
+            {looking === 0 ? "All rules are disabled" : "Nothing fires"}
           </Status>
         </p>
       )}
@@ -117,9 +122,13 @@ function Rules() {
         <Button onClick={() => setAsked({ what: "form", rule: undefined })}>Create a rule</Button>
       </header>
       {rules.length === 0 ? (
-        <p className="secondary">
-          None. A rule says what is wrong, such as tasks that wait or fail, and tells receivers.
-        </p>
+        <div className="card alerts-none">
+          <p>
+            A rule says what is wrong, such as tasks that wait or fail, and tells receivers.{" "}
+            <a href="/docs/alerts.html">How alerts work</a>
+          </p>
+          <Command text="npx tessera alert create failing failures --threshold 5 --hold 5m" />
+        </div>
       ) : (
         <DataTable
           label="Rules, by name"

@@ -78,7 +78,10 @@ export function Receivers() {
         <Button onClick={() => setAsked({ what: "create" })}>Create a receiver</Button>
       </header>
       {receivers.length === 0 ? (
-        <p className="secondary">None: nobody is told. A webhook, an e-mail address, or Slack.</p>
+        <div className="card alerts-none">
+          <p>Nobody is told yet. A receiver is a webhook, an e-mail address, or Slack.</p>
+          <Command text="npx tessera alert receiver create app webhook https://example.com/alerts" />
+        </div>
       ) : (
         <DataTable
           label="Receivers, by name"

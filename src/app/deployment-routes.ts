@@ -7,6 +7,7 @@ import { type AccessOptions, accessHandlers } from "../api/task/access.ts";
 import { type DeletionOptions, deleteHandlers } from "../api/task/delete.ts";
 import { endpointService } from "../api/task/endpoint.ts";
 import { taskService } from "../api/task/task.ts";
+import { updateHandlers } from "../api/task/update.ts";
 import type { Directory } from "../deployments/directory.ts";
 import { problem, toProblem } from "../errors.ts";
 import { expose } from "../metrics/exposition.ts";
@@ -87,6 +88,7 @@ export function serveDeployments(
         ...taskService,
         ...accessHandlers(options),
         ...deleteHandlers(options.audit),
+        ...updateHandlers,
       }),
       register(EndpointService, endpointService),
     ],

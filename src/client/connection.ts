@@ -49,7 +49,7 @@ export interface CallOptions {
 }
 
 export interface Sending extends CallOptions {
-  readonly method?: "GET" | "POST" | "PUT" | "DELETE";
+  readonly method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   /** Creates the body for each attempt. */
   readonly body?: () => RequestInit["body"];
   readonly headers?: Readonly<Record<string, string>>;

@@ -20,6 +20,7 @@ export {
   type RetryOptions,
   type StatusOptions,
   type TaskReading,
+  type TaskUpdate,
   type WaitOptions,
 } from "./remote-task.ts";
 export type { OpenResult, ResultForm } from "./result.ts";

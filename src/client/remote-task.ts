@@ -68,6 +68,18 @@ export interface RetryOptions extends CallOptions {
   readonly replay?: "always";
 }
 
+/** What of a task that waits is changed; what is left out stays. */
+export interface TaskUpdate extends CallOptions {
+  /** From -100 to 100; higher starts first. */
+  readonly priority?: number;
+  /** The earliest start; null: as soon as a worker is free. */
+  readonly runAt?: Date | null;
+  /** The latest start; null: it waits indefinitely. */
+  readonly startBy?: Date | null;
+  /** How long it is kept after its end. */
+  readonly retention?: TimeSpan;
+}
+
 /** How long one request of the client waits for a result; the next goes on. */
 const RESULT_POLL_MS = 30_000;
 /**
@@ -172,6 +184,30 @@ export class RemoteTask<Result = unknown, Piece = unknown> {
         throw err;
       }
     }
+  }
+
+  /**
+   * Changes when the task starts, while it waits, and how long it is kept. Rejects with a
+   * `TaskStartedError` or a `TaskFinishedError`.
+   */
+  async update({ priority, runAt, startBy, retention, ...options }: TaskUpdate): Promise<void> {
+    // In JSON, masks name fields in camel case, as fields may be named too.
+    const change = {
+      ...(priority !== undefined && { priority }),
+      ...(runAt !== undefined && { runAt: runAt?.toISOString() ?? null }),
+      ...(startBy !== undefined && { startBy: startBy?.toISOString() ?? null }),
+      ...(retention !== undefined && {
+        retention: `${millisecondsOf("retention", retention) / 1_000}s`,
+      }),
+    };
+    const body = JSON.stringify({
+      ...{ ...change, endpoint: this.endpoint },
+      updateMask: Object.keys(change).join(),
+    });
+    const headers = { "content-type": "application/json" };
+    const sending = { ...options, method: "PATCH", repeatable: true, headers, body: () => body };
+    const path = `/api/v1/tasks/${encodeURIComponent(this.id)}`;
+    await this.#place.connection.send(path, sending as Sending, readJson);
   }
 
   /**

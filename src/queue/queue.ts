@@ -43,12 +43,12 @@ import { retryAt } from "../tasks/retry.ts";
 import { isFinal, type Task, type TaskFailure } from "../tasks/task.ts";
 import { SingleFlight } from "../time/single-flight.ts";
 import type { OpenSpan } from "../tracing/tracing.ts";
+import { Amending } from "./amending.ts";
 import { type Adopt, Attempts, type BegunAttempt, type RunningAttempt } from "./attempts.ts";
 import { Backlog } from "./claims/backlog.ts";
 import { ClaimRecovery } from "./claims/recovery.ts";
 import { isSuspect, Suspects } from "./claims/suspects.ts";
 import { attemptOf, Completer, countedAs, type RanAttempt, returned } from "./completer.ts";
-import { Deletions } from "./deletions.ts";
 import { RunTimes, retryAfter } from "./estimate.ts";
 import type { MaintainedQueue } from "./maintenance/maintenance.ts";
 import { UnservedTasks } from "./maintenance/unserved-tasks.ts";
@@ -75,7 +75,7 @@ const ABORT_MARGIN_MS = 5_000;
 export class Queue implements Disposable {
   /** What callers ask of a task that exists. */
   readonly tasks: Tasks;
-  readonly deletions: Deletions;
+  readonly amending: Amending;
   readonly runTimes = new RunTimes();
   readonly #options: QueueOptions;
   readonly #changes: Changes;
@@ -119,8 +119,7 @@ export class Queue implements Disposable {
     this.#backlog = backlog;
     this.#recovery = recovery;
     this.tasks = new Tasks({ ...options, changes, runTimes: this.runTimes, attempts, backlog });
-    const cancel = (asked: TaskQuestion) => this.cancel(asked, true);
-    this.deletions = new Deletions({ ...options, changes, tasks: this.tasks, cancel });
+    this.amending = new Amending({ ...options, changes, tasks: this.tasks, queue: this });
     const start = (claimed: ClaimedTask, slot: Slot): void =>
       this.#isRefused(claimed) ? slot.release() : this.#start(claimed, slot);
     this.#suspects = new Suspects({ ...options, backlog, recovery, start });
@@ -468,12 +467,12 @@ export class Queue implements Disposable {
       this.#options.metrics?.taskFinished(task.endpoint, outcome, ran?.runSeconds);
     }
     if (task.status === "queued") {
-      this.#requeued(task, isSuspect(end, ran));
+      this.requeued(task, isSuspect(end, ran));
     }
   }
 
   /** A task is queued again, to be claimed when it is due. */
-  #requeued({ endpoint, runAtMs }: Task, asSuspect = false): void {
+  requeued({ endpoint, runAtMs }: Task, asSuspect = false): void {
     const { deploymentId, notifier, now, onFull } = this.#options;
     if (runAtMs > now()) {
       this.#backlog.expect(runAtMs);
@@ -536,7 +535,7 @@ export class Queue implements Disposable {
         const isQueued = task.status === "queued";
         metrics?.taskFinished(task.endpoint, isQueued ? "returned" : "failure", undefined);
         if (isQueued) {
-          this.#requeued(task);
+          this.requeued(task);
         }
       },
       onExpired: (task) => {

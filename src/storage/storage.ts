@@ -143,6 +143,16 @@ export type CancelOutcome =
   /** The task was not queued; nothing changed. */
   | { readonly outcome: "not_queued"; readonly task: Task };
 
+/** What of a task that waits is changed; what is undefined stays. */
+export interface TaskChange {
+  readonly priority?: number | undefined;
+  /** A time that has passed is now. */
+  readonly runAtMs?: number | undefined;
+  /** Null: none. */
+  readonly startByMs?: number | null | undefined;
+  readonly retentionMs?: number | undefined;
+}
+
 /** What became of a task that was to be deleted: nothing where it runs, or is not there. */
 export type DeleteOutcome = "deleted" | "running" | "not_found";
 
@@ -275,6 +285,18 @@ export interface Storage extends RestorableStorage, PieceStorage, LeaseStorage, 
     readonly taskIds: readonly string[];
     readonly nowMs: number;
   }): Promise<DeleteOutcome[]>;
+
+  /** Changes a queued task; undefined when the task does not exist. */
+  updateTask(
+    parameters: TaskKey & { readonly change: TaskChange; readonly nowMs: number },
+  ): Promise<
+    | {
+        readonly outcome: "updated" | "not_queued";
+        /** As it is now; unchanged where it was not queued. */
+        readonly task: Task;
+      }
+    | undefined
+  >;
 
   /** When a task was deleted that would not have expired yet; undefined for any other. */
   findDeleted(parameters: TaskKey): Promise<number | undefined>;

@@ -168,6 +168,24 @@ const cancelSteps = index.map((which) =>
   }),
 );
 
+const updateSteps = fc
+  .record({
+    which: index,
+    priority: fc.constantFrom(undefined, -1, 1),
+    inMs: fc.constantFrom(undefined, -20, 0, 50, 150),
+    startWithinMs: fc.constantFrom(undefined, null, 7, 101),
+    retentionMs: fc.constantFrom(undefined, 30, 400),
+  })
+  .map(({ which, priority, inMs, startWithinMs, retentionMs }) =>
+    ask(({ offered, nowMs }) => {
+      const { deploymentId, taskId } = pickRecent(offered, which) ?? NOBODY;
+      const startByMs = startWithinMs == null ? startWithinMs : nowMs + startWithinMs;
+      const runAtMs = inMs === undefined ? undefined : nowMs + inMs;
+      const change = { priority, runAtMs, startByMs, retentionMs };
+      return { name: "updateTask", parameters: { deploymentId, taskId, change, nowMs } };
+    }),
+  );
+
 const deleteSteps = fc.tuple(index, index).map((picks) =>
   ask(({ offered, nowMs }) => {
     const { deploymentId } = pickRecent(offered, picks[0]) ?? NOBODY;
@@ -243,6 +261,7 @@ export function steps(durable: boolean, maxCommands: number) {
       eventSteps,
       cancelSteps,
       deleteSteps,
+      updateSteps,
       openSteps,
       openSteps,
       renewSteps,

@@ -27,6 +27,7 @@ import { searchContract } from "./contract/search.ts";
 import { submitContract } from "./contract/submit.ts";
 import { suspectsContract } from "./contract/suspects.ts";
 import { traceContract } from "./contract/trace.ts";
+import { updateContract } from "./contract/update.ts";
 
 /** An empty database; disposing of it removes it. */
 export interface TestDatabase extends AsyncDisposable {
@@ -85,6 +86,7 @@ export function storageContract(
     describe("leases", () => leasesContract(contract));
     describe("epoch", () => epochContract(contract));
     describe("prune", () => pruneContract(contract));
+    describe("update", () => updateContract(contract));
     describe("delete", () => deleteContract(contract));
     describe("counts", () => countsContract(contract));
     describe("trace", () => traceContract(contract));

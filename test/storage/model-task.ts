@@ -7,7 +7,7 @@ import type { Task, TaskFailure } from "../../src/tasks/task.ts";
 /** A task with all that the model knows about it. */
 export interface ModelTask {
   task: Task;
-  readonly submitted: NewTask;
+  submitted: NewTask;
   /** It was found due once, and stays so when the clock goes back. */
   due: boolean;
   leaseId: string | undefined;
@@ -133,7 +133,7 @@ export function removeLines(found: ModelTask, { first, last }: LineRange): void 
 /** The order of claims. */
 export function inOrder(a: ModelTask, b: ModelTask): number {
   return (
-    b.submitted.priority - a.submitted.priority ||
+    b.task.priority - a.task.priority ||
     a.task.runAtMs - b.task.runAtMs ||
     (a.task.taskId < b.task.taskId ? -1 : 1)
   );

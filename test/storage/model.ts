@@ -126,6 +126,30 @@ export class QueueModel {
     return { outcome: "cancelled", task: finish(found, { status: "cancelled" }, nowMs) };
   }
 
+  updateTask({ change, nowMs, ...key }: ParametersOf<"updateTask">) {
+    const found = this.find(key);
+    if (found?.task.status !== "queued") {
+      return found && { outcome: "not_queued", task: found.task };
+    }
+    const { priority = found.task.priority, runAtMs, startByMs, retentionMs } = change;
+    const startBy = startByMs === undefined ? found.submitted.startByMs : (startByMs ?? undefined);
+    found.submitted = {
+      ...found.submitted,
+      startByMs: startBy,
+      retentionMs: retentionMs ?? found.submitted.retentionMs,
+    };
+    found.task = { ...found.task, priority, startByMs: startBy };
+    if (runAtMs !== undefined) {
+      found.task = { ...found.task, runAtMs: Math.max(runAtMs, nowMs) };
+      found.due = runAtMs <= nowMs;
+    }
+    if (runAtMs !== undefined || retentionMs !== undefined) {
+      const expiresAtMs = found.task.runAtMs + found.submitted.retentionMs;
+      found.task = { ...found.task, expiresAtMs };
+    }
+    return { outcome: "updated", task: found.task };
+  }
+
   deleteTasks({ deploymentId, taskIds }: ParametersOf<"deleteTasks">): DeleteOutcome[] {
     return taskIds.map((taskId) => {
       const found = this.find({ deploymentId, taskId });

@@ -55,6 +55,10 @@ def perform(step: Any, client: Any, task: Any) -> Any:
             assert seen[-1].is_final
             assert tessera.Progress(**step["progress"]) in [each.progress for each in seen]
         return result
+    if "update" in step:
+        change = dict(step["update"])
+        starts_now = {"run_at": None} if change.pop("start_now", False) else {}
+        return task.update(**change, **starts_now)
     if "delete" in step:
         return task.delete(abort=step.get("abort", False))
     if "cancel" in step:

@@ -7,7 +7,7 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { JsonObject, Message } from "@bufbuild/protobuf";
-import type { Duration, DurationJson, EmptySchema, StructJson, Timestamp, TimestampJson, Value, ValueJson } from "@bufbuild/protobuf/wkt";
+import type { Duration, DurationJson, EmptySchema, FieldMask, FieldMaskJson, StructJson, Timestamp, TimestampJson, Value, ValueJson } from "@bufbuild/protobuf/wkt";
 import type { HttpBody, HttpBodyJson } from "../../google/api/httpbody_pb.js";
 import type { BadRequest_FieldViolation, BadRequest_FieldViolationJson } from "../../google/rpc/error_details_pb.js";
 
@@ -2291,6 +2291,142 @@ export declare type CancelTaskRequestJson = {
 export declare const CancelTaskRequestSchema: GenMessage<CancelTaskRequest, {jsonType: CancelTaskRequestJson}>;
 
 /**
+ * UpdateTaskRequest says what of a task that waits is changed.
+ *
+ * @generated from message tessera.v1.UpdateTaskRequest
+ */
+export declare type UpdateTaskRequest = Message<"tessera.v1.UpdateTaskRequest"> & {
+  /**
+   * The deployment; see SubmitTaskRequest.
+   *
+   * @generated from field: string deployment = 1;
+   */
+  deployment: string;
+
+  /**
+   * The task.
+   *
+   * @generated from field: string task_id = 2;
+   */
+  taskId: string;
+
+  /**
+   * If set, a task of another endpoint is not found.
+   *
+   * @generated from field: string endpoint = 3;
+   */
+  endpoint: string;
+
+  /**
+   * See SubmitTaskRequest. In the mask and not set: 0.
+   *
+   * @generated from field: optional int32 priority = 4;
+   */
+  priority?: number | undefined;
+
+  /**
+   * See SubmitTaskRequest.
+   *
+   * @generated from field: google.protobuf.Timestamp run_at = 5;
+   */
+  runAt?: Timestamp | undefined;
+
+  /**
+   * See SubmitTaskRequest. It must be after `run_at`, also after the one that the
+   * task has.
+   *
+   * @generated from field: google.protobuf.Timestamp start_by = 6;
+   */
+  startBy?: Timestamp | undefined;
+
+  /**
+   * See SubmitTaskRequest. It cannot be taken away.
+   *
+   * @generated from field: google.protobuf.Duration retention = 7;
+   */
+  retention?: Duration | undefined;
+
+  /**
+   * Which of `priority`, `run_at`, `start_by` and `retention` are changed.
+   * Empty: those that are set.
+   *
+   * @generated from field: google.protobuf.FieldMask update_mask = 8;
+   */
+  updateMask?: FieldMask | undefined;
+};
+
+/**
+ * UpdateTaskRequest says what of a task that waits is changed.
+ *
+ * @generated from message tessera.v1.UpdateTaskRequest
+ */
+export declare type UpdateTaskRequestJson = {
+  /**
+   * The deployment; see SubmitTaskRequest.
+   *
+   * @generated from field: string deployment = 1;
+   */
+  deployment?: string;
+
+  /**
+   * The task.
+   *
+   * @generated from field: string task_id = 2;
+   */
+  taskId?: string;
+
+  /**
+   * If set, a task of another endpoint is not found.
+   *
+   * @generated from field: string endpoint = 3;
+   */
+  endpoint?: string;
+
+  /**
+   * See SubmitTaskRequest. In the mask and not set: 0.
+   *
+   * @generated from field: optional int32 priority = 4;
+   */
+  priority?: number;
+
+  /**
+   * See SubmitTaskRequest.
+   *
+   * @generated from field: google.protobuf.Timestamp run_at = 5;
+   */
+  runAt?: TimestampJson;
+
+  /**
+   * See SubmitTaskRequest. It must be after `run_at`, also after the one that the
+   * task has.
+   *
+   * @generated from field: google.protobuf.Timestamp start_by = 6;
+   */
+  startBy?: TimestampJson;
+
+  /**
+   * See SubmitTaskRequest. It cannot be taken away.
+   *
+   * @generated from field: google.protobuf.Duration retention = 7;
+   */
+  retention?: DurationJson;
+
+  /**
+   * Which of `priority`, `run_at`, `start_by` and `retention` are changed.
+   * Empty: those that are set.
+   *
+   * @generated from field: google.protobuf.FieldMask update_mask = 8;
+   */
+  updateMask?: FieldMaskJson;
+};
+
+/**
+ * Describes the message tessera.v1.UpdateTaskRequest.
+ * Use `create(UpdateTaskRequestSchema)` to create a new message.
+ */
+export declare const UpdateTaskRequestSchema: GenMessage<UpdateTaskRequest, {jsonType: UpdateTaskRequestJson}>;
+
+/**
  * DeleteTaskRequest names a task to delete.
  *
  * @generated from message tessera.v1.DeleteTaskRequest
@@ -3820,6 +3956,23 @@ export declare const TaskService: GenService<{
   cancelTask: {
     methodKind: "unary";
     input: typeof CancelTaskRequestSchema;
+    output: typeof TaskSchema;
+  },
+  /**
+   * UpdateTask changes when a task starts that waits, and how long it is kept: a
+   * queued one, also between two attempts. What is changed is in `update_mask`
+   * or, without one, what is set. A field of the mask that is not set ends what
+   * was there: of `run_at`, it starts as soon as a worker is free; of `start_by`,
+   * it waits indefinitely.
+   *
+   * Errors: NOT_FOUND (TASK_NOT_FOUND), ABORTED (TASK_ALREADY_STARTED,
+   * TASK_FINISHED), INVALID_ARGUMENT (REQUEST_INVALID).
+   *
+   * @generated from rpc tessera.v1.TaskService.UpdateTask
+   */
+  updateTask: {
+    methodKind: "unary";
+    input: typeof UpdateTaskRequestSchema;
     output: typeof TaskSchema;
   },
   /**

@@ -169,15 +169,15 @@ function deleting({ filter, abort }: DeleteTasksRequest, { signal }: HandlerCont
     method: "DeleteTasks",
     atOnce: MAX_DELETIONS_AT_ONCE,
     statuses: errorContains === "" ? kept : [TaskStatus.FAILURE],
-    change: async (tasks, { queue: { deletions } }) => {
-      const outcomes = await deletions.deleteAll(tasks.map(({ taskId }) => taskId));
+    change: async (tasks, { queue: { amending } }) => {
+      const outcomes = await amending.deleteAll(tasks.map(({ taskId }) => taskId));
       return Promise.all(
         tasks.map(async ({ taskId }, at) => {
           if (outcomes[at] !== "running") {
             // One that is gone meanwhile is as it should be.
             return undefined;
           }
-          return deletions.delete({ taskId, signal }, abort).then(
+          return amending.delete({ taskId, signal }, abort).then(
             () => undefined,
             (err: unknown) => toProblem(err),
           );

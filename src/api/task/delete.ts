@@ -17,7 +17,7 @@ export function deleteHandlers(
   return {
     async deleteTask(req, ctx) {
       const { queue } = deploymentOf(ctx);
-      await queue.deletions.delete(question(req, ctx), req.abort);
+      await queue.amending.delete(question(req, ctx), req.abort);
       if (audit) {
         const { organizationId, deploymentId, name } = locatedOf(ctx).facts;
         await audit.accounts.recordAuditEvent({

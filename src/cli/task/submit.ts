@@ -26,7 +26,7 @@ export function submitCommand(actions: CloudActions): Command {
         "--idempotency-key <key>",
         "the same key and arguments give the same task again, unless that failed",
       ),
-      option("--priority <number>", "from -1000 to 1000; higher ones run first"),
+      option("--priority <number>", "from -100 to 100; higher ones run first"),
       option("--delay <duration>", "start no sooner than so long from now, such as 10m"),
       option("--start-within <duration>", "fail unless it has started within so long"),
       option("--retention <duration>", "keep the result so long after its end, such as 30d"),
@@ -54,12 +54,9 @@ function submitOptions({
   retention,
   webhook,
 }: SubmitFlags): SubmitOptions {
-  if (priority !== undefined && !/^-?\d{1,4}$/.test(priority)) {
-    throw usageError("--priority must be a whole number from -1000 to 1000");
-  }
   return {
     ...(idempotencyKey !== undefined && { idempotencyKey }),
-    ...(priority !== undefined && { priority: Number(priority) }),
+    ...(priority !== undefined && { priority: priorityOf(priority) }),
     ...(delay !== undefined && { delay: parseDuration("--delay", delay) }),
     ...(startWithin !== undefined && {
       startWithin: parseDuration("--start-within", startWithin),
@@ -67,4 +64,11 @@ function submitOptions({
     ...(retention !== undefined && { retention: parseDuration("--retention", retention) }),
     ...(webhook !== undefined && { webhook }),
   };
+}
+
+export function priorityOf(text: string): number {
+  if (!/^-?\d{1,3}$/.test(text)) {
+    throw usageError("--priority must be a whole number from -100 to 100");
+  }
+  return Number(text);
 }

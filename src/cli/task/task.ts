@@ -12,6 +12,7 @@ import { cancelAllCommand, deleteAllCommand, retryAllCommand } from "./bulk.ts";
 import { listCommand } from "./list.ts";
 import { statsCommand } from "./stats.ts";
 import { submitCommand } from "./submit.ts";
+import { updateCommand } from "./update.ts";
 import { eventText, stateJson, stateText } from "./view.ts";
 
 const TASK = ["<task>", "its id"] as const;
@@ -29,6 +30,7 @@ export function taskCommand(actions: CloudActions): Command {
       watchCommand,
       cancelCommand,
       retryCommand,
+      updateCommand,
       deleteCommand,
       listCommand,
       statsCommand,

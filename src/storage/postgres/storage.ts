@@ -63,6 +63,7 @@ import { sideBySide } from "./side-by-side.ts";
 import { submitTasks } from "./submit.ts";
 import { needsLook } from "./submit-lookup.ts";
 import { survey } from "./survey.ts";
+import { updateTask } from "./update.ts";
 import { withoutWebhook, withRetriedWebhooks } from "./webhooks.ts";
 
 /** Connections of a node to the database by default. */
@@ -257,6 +258,7 @@ export class PostgresStorage implements Storage {
   deleteTasks = this.#question((db, parameters: ParametersOf<"deleteTasks">) =>
     this.#moved(deleteTasks(db, parameters)),
   );
+  updateTask = this.#question(updateTask);
   findDeleted = this.#question(findDeleted);
   expireTasks = this.#question((db, parameters: ParametersOf<"expireTasks">) =>
     this.#moved(expireTasks(db, parameters)),

@@ -28,6 +28,7 @@ import { readArguments, readHistory, readResult, readTask } from "./read.ts";
 import { countStates, searchTasks } from "./search.ts";
 import { submitTask } from "./submit.ts";
 import { survey } from "./survey.ts";
+import { updateTask } from "./update.ts";
 
 /** The methods of the storage port that are database operations. */
 type QueueOperationName = Exclude<
@@ -78,6 +79,7 @@ export const OPERATIONS: Operations = {
   listAttempts,
   cancelTask,
   deleteTasks,
+  updateTask,
   findDeleted,
   requestAbort,
   listAborts,

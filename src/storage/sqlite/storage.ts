@@ -131,6 +131,7 @@ export class SqliteStorage implements Storage {
   listAttempts = this.#operation("listAttempts");
   cancelTask = this.#operation("cancelTask");
   deleteTasks = this.#operation("deleteTasks");
+  updateTask = this.#operation("updateTask");
   findDeleted = this.#operation("findDeleted");
   requestAbort = this.#operation("requestAbort");
   listAborts = this.#operation("listAborts");

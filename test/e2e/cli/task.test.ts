@@ -177,6 +177,24 @@ describe("a task", () => {
     expect(await submit(...args)).toBe(await submit(...args));
   });
 
+  it("starts at once when it is changed so, before its time", async () => {
+    const id = await submit("add", "numbers=[4]", "--delay", "1h", "--start-within", "2h");
+    const change = [
+      "--priority",
+      "5",
+      "--run-at",
+      "now",
+      "--start-by",
+      "none",
+      "--retention",
+      "1h",
+    ];
+    expect(await run(["task", "update", "add", id, ...change])).toMatchObject({
+      stdout: "updated\n",
+    });
+    expect(await run(["task", "wait", "add", id])).toMatchObject({ code: 0, stdout: "4\n" });
+  });
+
   it("is cancelled, and one that runs only by --abort", async () => {
     const waiting = await submit("add", "numbers=[]", "--delay", "1h", "--priority", "-5");
     expect(await run(["task", "cancel", "add", waiting])).toMatchObject({ stdout: "cancelled\n" });
@@ -214,6 +232,11 @@ describe("what goes wrong", () => {
     expect(misnamed.code).toBe(2);
     expect(misnamed.stderr).toContain('"name" is required');
     expect(misnamed.stderr).toMatch(/nam(?: is no argument of greet: it takes name|" is not an)/);
+    const unchanged = await run(["task", "update", "hold", MISSING]);
+    expect(unchanged).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("give --priority"),
+    });
     const held = await submit("hold");
     const late = await run(["task", "wait", "hold", held, "--timeout", "0s"]);
     expect(late.stderr).toMatch(/it goes on, so wait for it again/);

@@ -39,6 +39,7 @@ interface Step {
   readonly status?: true;
   readonly cancel?: true;
   readonly delete?: true;
+  readonly update?: { readonly priority: number; readonly start_now?: true };
   readonly retry?: true;
   readonly until?: string;
   readonly abort?: boolean;
@@ -153,6 +154,11 @@ async function run(step: Step, { client, task, seen }: Scene): Promise<Given> {
     for (let wait = 0; (await task.getStatus({ wait })).value !== step.until; wait = 1_000) {
       // The next change may be the one.
     }
+    return { task };
+  }
+  if (step.update) {
+    const { priority, start_now: startsNow } = step.update;
+    await task.update({ priority, ...(startsNow && { runAt: null }) });
     return { task };
   }
   if (step.delete) {

@@ -37,6 +37,8 @@ export const CALLS = [
   ["GET", "/schema.json"],
   ["GET", "/docs.json"],
   ["GET", "/api/v1/tasks"],
+  ["PATCH", "/api/v1/tasks/x"],
+  ["DELETE", "/api/v1/tasks/x"],
   ["GET", "/api/v1/endpoints"],
   ["POST", "/tessera.v1.EndpointService/CallEndpoint"],
 ] as const;

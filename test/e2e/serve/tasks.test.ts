@@ -189,6 +189,51 @@ describe("cancel", () => {
   });
 });
 
+describe("update", () => {
+  const update = (id: string, change: object) =>
+    served.fetch(`/api/v1/tasks/${id}`, {
+      method: "PATCH",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(change),
+    });
+  const later = async () => {
+    const { json } = await served.post("/sum/submit?delay=3600&start_within=7200", {
+      numbers: [7],
+    });
+    return (json as Shown).task_id;
+  };
+
+  it("starts a task at once that was to start later", async () => {
+    const id = await later();
+    expect(await update(id, { priority: 5 })).toMatchObject({
+      status: 200,
+      json: { priority: 5, status: "queued" },
+    });
+    const changed = await update(id, { update_mask: "runAt,startBy,retention", retention: "60s" });
+    expect(changed.status).toBe(200);
+    expect((await served.result("sum", id)).json).toBe(7);
+    expect(refusal(await update(id, { priority: 1 }))).toMatchObject({ reason: "TASK_FINISHED" });
+  });
+
+  it.each([
+    [{}, "update_mask"],
+    [{ priority: 101 }, "priority"],
+    [{ update_mask: "retention" }, "retention"],
+    [{ update_mask: "status" }, "update_mask"],
+    [{ retention: "0.5s" }, "retention"],
+    [{ run_at: new Date(Date.now() + 40 * 86_400_000).toISOString() }, "run_at"],
+    [{ run_at: new Date(Date.now() + 9_000_000).toISOString() }, "run_at"],
+    [{ start_by: new Date(Date.now() + 1_000_000).toISOString() }, "start_by"],
+    [{ start_by: "2020-01-01T00:00:00Z" }, "start_by"],
+  ])("is refused: %j", async (change, field) => {
+    const id = await later();
+    const refused = refusal(await update(id, change));
+    expect(refused).toMatchObject({ status: 400, reason: "REQUEST_INVALID" });
+    expect(refused.fields).toEqual([field]);
+    await served.fetch(`/api/v1/tasks/${id}`, { method: "DELETE" });
+  });
+});
+
 describe("delete", () => {
   it("ends the wait for a task, whose id then says that it was deleted", async () => {
     const submitted = await served.post("/sum/submit?delay=3600", { numbers: [1] });

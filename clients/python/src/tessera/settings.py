@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import Any
 
 from .calls import Options
 from .tasks import Replay
@@ -26,17 +27,46 @@ def options(
         query["priority"] = str(priority)
     for name, time in {"run_at": run_at, "start_by": start_by}.items():
         if time is not None:
-            if time.tzinfo is None:
-                raise ValueError(
-                    f"{name} must say its time zone, such as datetime.now(timezone.utc)"
-                )
-            query[name] = time.isoformat()
+            query[name] = _zoned(name, time)
     for name, span in {
         "delay": delay,
         "start_within": start_within,
         "retention": retention,
     }.items():
         if span is not None:
-            seconds = span.total_seconds() if isinstance(span, timedelta) else span
-            query[name] = f"{seconds:.3f}"
+            query[name] = f"{_seconds(span):.3f}"
     return Options(idempotency_key, replay, query)
+
+
+class Kept:
+    """What is left out of an update stays."""
+
+
+KEPT = Kept()
+
+
+def task_change(
+    priority: int | None,
+    run_at: datetime | Kept | None,
+    start_by: datetime | Kept | None,
+    retention: Seconds | None,
+) -> dict[str, Any]:
+    change: dict[str, Any] = {}
+    if priority is not None:
+        change["priority"] = priority
+    for name, field, time in (("run_at", "runAt", run_at), ("start_by", "startBy", start_by)):
+        if not isinstance(time, Kept):
+            change[field] = None if time is None else _zoned(name, time)
+    if retention is not None:
+        change["retention"] = f"{_seconds(retention):.3f}s"
+    return change
+
+
+def _zoned(name: str, time: datetime) -> str:
+    if time.tzinfo is None:
+        raise ValueError(f"{name} must say its time zone, such as datetime.now(timezone.utc)")
+    return time.isoformat()
+
+
+def _seconds(span: Seconds) -> float:
+    return span.total_seconds() if isinstance(span, timedelta) else span

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import Generator
 from contextlib import closing
+from datetime import datetime
 from typing import Any, Generic
 
 import httpx
@@ -14,7 +15,7 @@ from .calls import Given, Options
 from .environment import resolve
 from .generics import P, R
 from .repeat import Policy
-from .settings import options
+from .settings import KEPT, Kept, Seconds, options, task_change
 from .status import TaskStatus
 from .sync_driver import OnProgress, OnRestart, SyncDriver
 from .task_events import TaskEvent
@@ -212,6 +213,20 @@ class SyncTask(Generic[R, P]):
         """Cancels the task if it is queued; with `abort`, also if it is running."""
         client = self._client
         client._driver.run(tasks.cancel(client._session, self._ref, abort=abort))
+
+    def update(
+        self,
+        *,
+        priority: int | None = None,
+        run_at: datetime | Kept | None = KEPT,
+        start_by: datetime | Kept | None = KEPT,
+        retention: Seconds | None = None,
+    ) -> None:
+        """Changes when the task starts, while it waits, and how long it is kept. `run_at=None`:
+        as soon as a worker is free; `start_by=None`: it waits indefinitely."""
+        client = self._client
+        change = task_change(priority, run_at, start_by, retention)
+        client._driver.run(tasks.update(client._session, self._ref, change))
 
     def delete(self, abort: bool = False) -> None:
         """Deletes the task with its arguments, its result and all else that is known of it. One

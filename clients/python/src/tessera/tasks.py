@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Literal
 from urllib.parse import quote
 
 from . import errors
+from .content import JsonBody
 from .refusal import not_tessera
 from .repeat import exchange
 from .session import Session, find, path, read_json, read_result, read_task
@@ -94,6 +96,23 @@ def cancel(session: Session, task: TaskRef, *, abort: bool) -> Steps[None]:
     except errors.AlreadyFinished as err:
         if err.metadata.get("status") != "cancelled":
             raise
+    except errors.TaskNotFound as err:
+        raise perhaps_expired(task, err) from None
+
+
+def update(session: Session, task: TaskRef, change: Mapping[str, Any]) -> Steps[None]:
+    """Changes when a task starts that waits, and how long it is kept."""
+    # In JSON, masks name fields in camel case, as fields may be named too.
+    message = {**change, "endpoint": task.endpoint, "updateMask": ",".join(change)}
+    request = Request(
+        "PATCH",
+        f"/api/v1/tasks/{quote(task.id, safe='')}",
+        body=JsonBody(message),
+        harmless=True,
+        what=f"update task {task.id}",
+    )
+    try:
+        yield from exchange(request, session.policy)
     except errors.TaskNotFound as err:
         raise perhaps_expired(task, err) from None
 

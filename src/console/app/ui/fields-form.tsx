@@ -11,7 +11,7 @@ export interface FormField<Name extends string> {
   readonly name: Name;
   readonly label: string;
   /** Default: `text`. */
-  readonly type?: "text" | "email" | "password";
+  readonly type?: "text" | "email" | "password" | "number" | "datetime-local";
   readonly hint?: string;
   /** What a browser or a password manager fills in. */
   readonly autoComplete: string;

@@ -742,6 +742,39 @@ class SyncTaskService(_rpc.SyncService):
         call = _rpc.Call("tessera.v1.TaskService/CancelTask", message, harmless=False)
         return self._unary(call, Task)
 
+    def update_task(
+        self,
+        *,
+        deployment: str = "",
+        task_id: str = "",
+        endpoint: str = "",
+        priority: int | None = None,
+        run_at: _dt.datetime | None = None,
+        start_by: _dt.datetime | None = None,
+        retention: _dt.timedelta | None = None,
+        update_mask: _rpc.FieldMask | None = None,
+    ) -> Task:
+        """UpdateTask changes when a task starts that waits, and how long it is kept: a queued one,
+        also between two attempts. What is changed is in `update_mask` or, without one, what is
+        set. A field of the mask that is not set ends what was there: of `run_at`, it starts as
+        soon as a worker is free; of `start_by`, it waits indefinitely.
+
+        Errors: NOT_FOUND (TASK_NOT_FOUND), ABORTED (TASK_ALREADY_STARTED, TASK_FINISHED),
+        INVALID_ARGUMENT (REQUEST_INVALID).
+        """
+        message: dict[str, _t.Any] = {
+            "deployment": deployment,
+            "task_id": task_id,
+            "endpoint": endpoint,
+            "priority": priority,
+            "run_at": run_at,
+            "start_by": start_by,
+            "retention": retention,
+            "update_mask": update_mask,
+        }
+        call = _rpc.Call("tessera.v1.TaskService/UpdateTask", message, harmless=True)
+        return self._unary(call, Task)
+
     def delete_task(
         self,
         *,
@@ -1105,6 +1138,39 @@ class AsyncTaskService(_rpc.AsyncService):
             "abort": abort,
         }
         call = _rpc.Call("tessera.v1.TaskService/CancelTask", message, harmless=False)
+        return await self._unary(call, Task)
+
+    async def update_task(
+        self,
+        *,
+        deployment: str = "",
+        task_id: str = "",
+        endpoint: str = "",
+        priority: int | None = None,
+        run_at: _dt.datetime | None = None,
+        start_by: _dt.datetime | None = None,
+        retention: _dt.timedelta | None = None,
+        update_mask: _rpc.FieldMask | None = None,
+    ) -> Task:
+        """UpdateTask changes when a task starts that waits, and how long it is kept: a queued one,
+        also between two attempts. What is changed is in `update_mask` or, without one, what is
+        set. A field of the mask that is not set ends what was there: of `run_at`, it starts as
+        soon as a worker is free; of `start_by`, it waits indefinitely.
+
+        Errors: NOT_FOUND (TASK_NOT_FOUND), ABORTED (TASK_ALREADY_STARTED, TASK_FINISHED),
+        INVALID_ARGUMENT (REQUEST_INVALID).
+        """
+        message: dict[str, _t.Any] = {
+            "deployment": deployment,
+            "task_id": task_id,
+            "endpoint": endpoint,
+            "priority": priority,
+            "run_at": run_at,
+            "start_by": start_by,
+            "retention": retention,
+            "update_mask": update_mask,
+        }
+        call = _rpc.Call("tessera.v1.TaskService/UpdateTask", message, harmless=True)
         return await self._unary(call, Task)
 
     async def delete_task(

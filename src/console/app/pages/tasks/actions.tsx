@@ -1,4 +1,4 @@
-/** What can be done with a task: cancel it, run it again, delete it. */
+/** What can be done with a task: cancel it, run it again, change its start, delete it. */
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
@@ -8,6 +8,8 @@ import { messageOf } from "../../api/errors.ts";
 import { fullName, hasEnded, type TaskName, taskOf } from "../../api/tasks.ts";
 import { Button } from "../../ui/button.tsx";
 import { Confirm } from "../../ui/confirm.tsx";
+import { Dialog } from "../../ui/dialog.tsx";
+import { FieldsForm, type FormField, textOf } from "../../ui/fields-form.tsx";
 import { Menu } from "../../ui/menu.tsx";
 import { useToast } from "../../ui/toasts.tsx";
 
@@ -19,25 +21,105 @@ export function TaskActions({ task, name }: { readonly task: TaskJson; readonly 
       ) : (
         <Cancel task={task} name={name} />
       )}
-      {task.status !== "TASK_STATUS_RUNNING" && <Delete name={name} />}
+      {task.status !== "TASK_STATUS_RUNNING" && <More task={task} name={name} />}
     </>
   );
 }
 
-function Delete({ name }: { readonly name: TaskName }) {
+/** A time as its input has it, in the zone of the browser. */
+function localText(at: string | undefined): string {
+  const date = new Date(at ?? Number.NaN);
+  const localMs = date.getTime() - date.getTimezoneOffset() * 60_000;
+  return Number.isNaN(localMs) ? "" : new Date(localMs).toISOString().slice(0, 16);
+}
+
+interface ChangeProps {
+  readonly task: TaskJson;
+  readonly name: TaskName;
+  onClose(): void;
+}
+
+/** Changes when a task starts that waits. */
+function Change({ task, name, onClose }: ChangeProps) {
+  const queryClient = useQueryClient();
+  const toast = useToast();
+  const before = {
+    priority: String(task.priority ?? 0),
+    run_at: localText(task.runAt),
+    start_by: localText(task.startBy),
+  };
+  const fieldOf = (field: keyof typeof before, label: string, hint: string) => ({
+    ...{ name: field, label, hint, defaultValue: before[field], optional: true },
+    ...{ autoComplete: "off", type: field === "priority" ? "number" : "datetime-local" },
+  });
+  return (
+    <Dialog title="When does this task start?" onClose={onClose}>
+      <FieldsForm
+        fields={[
+          fieldOf(
+            "priority",
+            "Priority",
+            "From -100 to 100. Higher ones start first.",
+          ) as PlainField,
+          fieldOf("run_at", "Not before", "Empty: as soon as a worker is free.") as PlainField,
+          fieldOf("start_by", "Not after", "It fails if it has not started by then.") as PlainField,
+        ]}
+        submit="Change"
+        needsChange
+        send={(values) => {
+          const text = (field: keyof typeof before) => textOf(values, field);
+          const changed = (Object.keys(before) as (keyof typeof before)[]).filter(
+            (field) => text(field) !== before[field],
+          );
+          const time = (field: keyof typeof before) =>
+            text(field) === "" ? {} : { [camel(field)]: new Date(text(field)).toISOString() };
+          return tasks.updateTask({
+            ...{
+              deployment: fullName(name),
+              taskId: name.taskId,
+              updateMask: changed.map(camel).join(),
+            },
+            ...(changed.includes("priority") && { priority: Number(text("priority")) }),
+            ...(changed.includes("run_at") && time("run_at")),
+            ...(changed.includes("start_by") && time("start_by")),
+          });
+        }}
+        onDone={() => {
+          void queryClient.invalidateQueries({ queryKey: taskOf(name).queryKey });
+          toast("The task is changed");
+          onClose();
+        }}
+      />
+    </Dialog>
+  );
+}
+
+type PlainField = FormField<"priority" | "run_at" | "start_by">;
+
+const camel = (field: string): string =>
+  field.replace(/_(.)/, (_, letter: string) => letter.toUpperCase());
+
+function More({ task, name }: { readonly task: TaskJson; readonly name: TaskName }) {
   const queryClient = useQueryClient();
   const navigate = useNavigate();
   const toast = useToast();
-  const [isAsked, setAsked] = useState(false);
+  const [asked, setAsked] = useState<"change" | "delete">();
   const { taskId, organization, deployment } = name;
+  const close = () => setAsked(undefined);
   return (
     <>
       <Menu
         id="task-actions"
         label="More actions for this task"
-        items={[{ label: "Delete task", isDangerous: true, run: () => setAsked(true) }]}
+        items={[
+          ...(hasEnded(task)
+            ? []
+            : [{ label: "Change its start…", run: () => setAsked("change") }]),
+          { label: "Delete task", isDangerous: true, run: () => setAsked("delete") },
+        ]}
       />
-      {isAsked && (
+      {asked === "change" && <Change task={task} name={name} onClose={close} />}
+      {asked === "delete" && (
         <Confirm
           title="Delete this task?"
           action="Delete task"
@@ -52,7 +134,7 @@ function Delete({ name }: { readonly name: TaskName }) {
               params: { organization, deployment },
             });
           }}
-          onClose={() => setAsked(false)}
+          onClose={close}
         >
           <p>
             Its arguments, its result, its log and messages to webhooks about it are gone, and

@@ -1,0 +1,52 @@
+/** UpdateTask: changes when a task starts that waits, and how long it is kept. */
+import type { ServiceImpl } from "@connectrpc/connect";
+import { type TaskService, UpdateTaskRequestSchema } from "../../../gen/tessera/v1/task_pb.js";
+import { deploymentOf } from "../../server/rpc/target.ts";
+import { changedFields } from "../mask.ts";
+import { invalidField } from "../violations.ts";
+import { toTaskMessage } from "./messages.ts";
+import { scheduleOf } from "./submission.ts";
+import { question } from "./task.ts";
+
+const CHANGEABLE = ["priority", "run_at", "start_by", "retention"] as const;
+
+export const updateHandlers: Pick<ServiceImpl<typeof TaskService>, "updateTask"> = {
+  async updateTask(req, ctx) {
+    const { queue, tasks, name, maxRetentionMs } = deploymentOf(ctx);
+    const fields = changedFields(
+      UpdateTaskRequestSchema,
+      { message: req, mask: req.updateMask },
+      CHANGEABLE,
+    );
+    const has = (field: (typeof CHANGEABLE)[number]): boolean => fields.has(field);
+    if (has("retention") && req.retention === undefined) {
+      throw invalidField("retention", "cannot be taken away: set how long the task is kept");
+    }
+    const nowMs = Date.now();
+    const asked = scheduleOf(
+      {
+        ...(has("priority") && { priority: req.priority ?? 0 }),
+        ...(has("run_at") && req.runAt && { runAt: req.runAt }),
+        ...(has("start_by") && req.startBy && { startBy: req.startBy }),
+        ...(has("retention") && req.retention && { retention: req.retention }),
+      },
+      { nowMs, maxRetentionMs },
+    );
+    const asking = question(req, ctx);
+    const before = await tasks.find(asking);
+    const runAtMs = has("run_at") ? (asked.runAtMs ?? nowMs) : undefined;
+    const startByMs = has("start_by") ? (asked.startByMs ?? null) : undefined;
+    const latestMs = startByMs === undefined ? before.startByMs : startByMs;
+    if (latestMs != null && latestMs <= Math.max(runAtMs ?? before.runAtMs, nowMs)) {
+      const field = has("start_by") ? "start_by" : "run_at";
+      throw invalidField(
+        field,
+        `would leave no time between run_at and start_by: the task could never be started`,
+      );
+    }
+    const { priority, retentionMs } = asked;
+    const change = { priority, runAtMs, startByMs, retentionMs };
+    const task = await queue.amending.update(asking, change);
+    return toTaskMessage(task, name, await tasks.place(task));
+  },
+};

@@ -1,0 +1,119 @@
+/**
+ * What callers amend of tasks that were submitted: they delete them before their time, and change when
+ * a task starts that waits. The storage has the last word; of a task that is deleted, this node forgets
+ * what it remembers, and tells other nodes to. Whoever waits for one is told that it is gone.
+ */
+import { problem } from "../errors.ts";
+import type { DeleteOutcome, Storage, TaskChange } from "../storage/storage.ts";
+import { isFinal, type Task } from "../tasks/task.ts";
+import type { Expirer } from "./maintenance/expirer.ts";
+import { notFound, type TaskQuestion, type Tasks } from "./tasks.ts";
+import type { Changes } from "./waits/changes.ts";
+
+interface AmendingOptions {
+  readonly deploymentId: string;
+  readonly storage: Pick<Storage, "deleteTasks" | "updateTask">;
+  readonly maintenance: { readonly expirer: Pick<Expirer, "expect"> };
+  readonly now: () => number;
+  readonly tasks: Tasks;
+  readonly changes: Changes;
+  readonly queue: {
+    cancel(question: TaskQuestion, abort: boolean): Promise<unknown>;
+    /** A task waits, and may have to be claimed at another time than before. */
+    requeued(task: Task): void;
+  };
+}
+
+export class Amending {
+  readonly #options: AmendingOptions;
+
+  constructor(options: AmendingOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Deletes a task; with `abort`, also one that runs, once it has ended. Rejects with TASK_NOT_FOUND
+   * or TASK_ALREADY_STARTED.
+   */
+  async delete(question: TaskQuestion, abort: boolean): Promise<void> {
+    const task = await this.#options.tasks.find(question);
+    if (abort && task.status === "running") {
+      await this.#stop(question);
+    }
+    const [outcome] = await this.deleteAll([task.taskId]);
+    if (outcome === "not_found") {
+      throw notFound(task.taskId);
+    }
+    if (outcome === "running") {
+      const metadata = { task_id: task.taskId };
+      const message = `task ${task.taskId} is running: cancel it first, or add abort=true to stop it`;
+      throw problem("TASK_ALREADY_STARTED", message, { metadata });
+    }
+  }
+
+  /**
+   * Changes when a task starts that waits, and how long it is kept. Rejects with TASK_NOT_FOUND,
+   * TASK_ALREADY_STARTED or TASK_FINISHED.
+   */
+  async update({ taskId }: TaskQuestion, change: TaskChange): Promise<Task> {
+    const { deploymentId, storage, maintenance, now, changes, queue } = this.#options;
+    const updated = await storage.updateTask({ deploymentId, taskId, change, nowMs: now() });
+    if (updated === undefined) {
+      throw notFound(taskId);
+    }
+    const { task } = updated;
+    if (updated.outcome === "not_queued") {
+      throw notUpdated(task);
+    }
+    if (task.startByMs !== undefined) {
+      maintenance.expirer.expect(task.startByMs);
+    }
+    queue.requeued(task);
+    changes.publish(taskId, task);
+    return task;
+  }
+
+  /** Deletes those of the tasks that do not run; answers in their order. */
+  async deleteAll(taskIds: readonly string[]): Promise<DeleteOutcome[]> {
+    const { deploymentId, storage, now, tasks, changes } = this.#options;
+    const outcomes = await storage.deleteTasks({ deploymentId, taskIds, nowMs: now() });
+    for (const [at, taskId] of taskIds.entries()) {
+      if (outcomes[at] === "deleted") {
+        tasks.forget(taskId);
+        changes.publish(taskId);
+      }
+    }
+    return outcomes;
+  }
+
+  /** Ends a task that runs, unless it has ended by itself. */
+  async #stop(question: TaskQuestion): Promise<void> {
+    try {
+      await this.#options.queue.cancel(question, true);
+    } catch (err) {
+      const task: Task = await this.#options.tasks.find(question);
+      if (task.status === "running") {
+        throw err;
+      }
+    }
+  }
+}
+
+function notUpdated({ taskId, status }: Task): Error {
+  const metadata = { task_id: taskId, status };
+  return isFinal(status)
+    ? problem(
+        "TASK_FINISHED",
+        `task ${taskId} has ended (${status}): nothing of it can be changed`,
+        {
+          metadata,
+        },
+      )
+    : problem(
+        "TASK_ALREADY_STARTED",
+        `task ${taskId} is running: only one that waits can be changed`,
+        {
+          metadata,
+        },
+      );
+}

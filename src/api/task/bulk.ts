@@ -38,7 +38,7 @@ const MAX_CANCELS_AT_ONCE = 100;
 /** Tasks that are retried at once: each holds its arguments meanwhile. */
 const MAX_RETRIES_AT_ONCE = 16;
 /** Tasks that are deleted at once, in one transaction: some milliseconds of the database. */
-const MAX_DELETIONS_AT_ONCE = 500;
+const MAX_DELETIONS_AT_ONCE = 250;
 /** Tasks that are counted at once. */
 const MAX_COUNTED_AT_ONCE = 1_000;
 /** Searches of one call, each of which looks at a bounded number of tasks. */

@@ -359,6 +359,33 @@ describe.skipIf(skipped)(`tasks in the console${skipped}`, () => {
     await page.getByRole("link", { name: hiss.slice(-12) }).waitFor();
   });
 
+  it("are started before their time and deleted, by keyboard", async () => {
+    const client = await world.callerClient();
+    const { task } = await client.tasks.submitTask({
+      ...{ deployment: "acme/tape", endpoint: "quick", delay: { seconds: 3_600n, nanos: 0 } },
+      input: { case: "arguments", value: { take: 1 } },
+    });
+    await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
+    const { page } = person;
+    await person.go(`/o/acme/deployments/tape/tasks/${task?.taskId}`);
+    const choose = async (item: string) => {
+      await page.getByRole("button", { name: "More actions for this task" }).press("Enter");
+      await page.getByRole("menuitem", { name: item }).press("Enter");
+    };
+    await choose("Change its start…");
+    await page.getByLabel("Priority").fill("7");
+    await page.getByLabel("Not before").fill("");
+    await person.isSound();
+    await page.getByLabel("Priority").press("Enter");
+    await page.getByText("success", { exact: true }).first().waitFor();
+    await choose("Delete task");
+    const dialog = page.getByRole("dialog");
+    await dialog.getByRole("button", { name: "Delete task" }).press("Enter");
+    await page.getByText("The task is deleted").waitFor();
+    await person.go(`/o/acme/deployments/tape/tasks/${task?.taskId}`);
+    await page.getByText("was deleted on").waitFor();
+  });
+
   it("tell what is scheduled from what waits, and when it starts", async () => {
     await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
     const { page } = person;

@@ -24,6 +24,7 @@ KNOWN = json.loads(os.environ.get("TESSERA_KNOWN", "{}"))
 # Operations that would end what the other calls need, and the ids that they are kept from.
 ENDS = ("DeleteDeployment", "StopDeployment", "SignOut", "RemoveMember", "UpdateMember")
 ENDS += ("DeleteToken", "RotateToken", "UpdateToken", "LeaveOrganization", "PauseEndpoint")
+ENDS += ("DeleteTask", "DeleteTasks")
 KEPT = set(KNOWN.get("kept", []))
 
 # Reasons that say that a request is not what the document asks for; others are about the state of things.

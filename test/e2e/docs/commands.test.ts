@@ -49,6 +49,7 @@ describe("the commands of the documents", () => {
     const [first = "", second = ""] = line.split(" ");
     const group = [
       "admin",
+      "alert",
       "audit",
       "client",
       "cloud",
@@ -64,7 +65,8 @@ describe("the commands of the documents", () => {
       "worker",
     ];
     const isGroup = group.includes(first) && /^[a-z-]+$/.test(second);
-    await using program = new Program([first, ...(isGroup ? [second] : []), "--help"]);
+    const below = line.startsWith("alert receiver ") ? [line.split(" ")[2] ?? ""] : [];
+    await using program = new Program([first, ...(isGroup ? [second, ...below] : []), "--help"]);
     const { code, stdout } = await program.ended;
     expect(code).toBe(0);
     for (const flag of line.match(/(?<= )--[a-z-]+/g) ?? []) {

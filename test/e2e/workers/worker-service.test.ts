@@ -75,6 +75,8 @@ describe("a worker that joins", () => {
     drained.send({ case: "heartbeat", value: { sequence: 1n, load } });
     const first = await submit({ text: "first" });
     const call = await drained.take();
+    // Without that the node gives it to others after 5 s.
+    drained.send({ case: "accepted", value: { ids: [call.id] } });
     await world.platform.call("/api/v1/machines:drain", { machine: "gpu-1" }, world.cookie);
     const isDrained = async () =>
       (await world.client.deployments.listWorkers({ deployment: "echo" })).workers.map(

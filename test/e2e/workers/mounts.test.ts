@@ -6,7 +6,7 @@ import type { Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { performance } from "node:perf_hooks";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { buildArtifact } from "../../../src/artifacts/build.ts";
 import type { BuiltArtifact } from "../../../src/artifacts/build-options.ts";
 import { DeploymentStatus, WorkerPlace } from "../../../src/client/index.ts";
@@ -110,14 +110,13 @@ describe.skipIf(skipped)(`a mounted server in Python at an agent${skipped}`, () 
 
   /** The agent makes the environment of the service before. */
   const ready = () =>
-    expect
-      .poll(
-        async () => (await world.client.deployments.getDeployment({ deployment: "shop" })).status,
-        {
-          timeout: 240_000,
-        },
-      )
-      .toBe(DeploymentStatus.READY);
+    vi.waitFor(
+      async () => {
+        const { status } = await world.client.deployments.getDeployment({ deployment: "shop" });
+        expect(status).toBe(DeploymentStatus.READY);
+      },
+      { timeout: 240_000, interval: 100 },
+    );
 
   beforeAll(async () => {
     found = await tools();

@@ -27,6 +27,8 @@ export const BACKWARDS = "\u202eמימין לשמאל";
 export const NAME = `${MARKUP}${BACKWARDS}`.padEnd(100, "w");
 
 const DEPLOYMENT = "h".repeat(63);
+/** The webhook of that deployment. */
+export const WEBHOOK = "w".repeat(63);
 const TASK_ENDPOINTS = ["fail", "finish", "linger", "page"] as const;
 
 /** The ids that paths of pages name. */
@@ -58,6 +60,7 @@ export class Gallery implements AsyncDisposable {
     await fillOrganization(world);
     await pushModel(world);
     await schedule(world);
+    await hook(world);
     const tasks = await submitTasks(world);
     await world.until("broken", ({ status }) => status === DeploymentStatus.FAILED);
     const { json } = await world.platform.call("/api/v1/login:startDevice", {
@@ -130,6 +133,12 @@ async function pushModel({ client }: World): Promise<void> {
 async function schedule({ client }: World): Promise<void> {
   const schedule = { name: "s".repeat(63), endpoint: "finish", cron: "0 0 29 2 *" };
   await client.schedules.createSchedule({ deployment: DEPLOYMENT, schedule });
+}
+
+/** Of the longest name, and of nobody: nothing leaves the machine. */
+async function hook({ client }: World): Promise<void> {
+  const webhook = { name: WEBHOOK, url: `https://${"r".repeat(60)}.invalid/` };
+  await client.webhooks.createWebhook({ deployment: DEPLOYMENT, webhook });
 }
 
 async function submitTasks(world: World): Promise<GalleryIds["tasks"]> {

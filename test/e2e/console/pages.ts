@@ -1,6 +1,6 @@
 /** Every page of the console, for tests that look at all of them. Who adds a page adds it here. */
 import type { ConsoleBrowser } from "./console-browser.ts";
-import { BACKWARDS, type GalleryIds, NAME } from "./gallery.ts";
+import { BACKWARDS, type GalleryIds, NAME, WEBHOOK } from "./gallery.ts";
 
 export interface ListedPage {
   readonly path: string | ((ids: GalleryIds) => string);
@@ -64,6 +64,7 @@ export const PAGES: readonly ListedPage[] = [
     open: press("Create a schedule"),
   },
   { path: deployment("/webhooks"), heading: /: webhooks$/, open: text("Create a webhook") },
+  { path: deployment(`/webhooks/${WEBHOOK}`), heading: /: webhooks$/, open: text(WEBHOOK) },
   { path: "/o/acme/tasks", heading: "Tasks", open: text("linger") },
   { path: "/o/acme/tasks?error=none+has+this", heading: "Tasks", open: text("No tasks match") },
   { path: "/o/acme/models", heading: "Models", open: text("reader@1") },

@@ -17,7 +17,18 @@ const OWN = new Set([
   ...["a", "b", "NAME", "value", "shop", "summarizer", "gpu"],
 ]);
 
-const KEYWORDS = new Set(["throw", "new", "for", "await", "const", "of", "async", "true", "True"]);
+const KEYWORDS = new Set([
+  "throw",
+  "new",
+  "for",
+  "await",
+  "const",
+  "of",
+  "async",
+  "true",
+  "True",
+  "null",
+]);
 
 /** Names of the web platform, of formats, of Python, and of BentoML, whose files run unmodified. */
 const STANDARD = new Set([

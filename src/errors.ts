@@ -89,7 +89,6 @@ export const CATALOGUE = {
   WORKER_INCOMPATIBLE: Code.FailedPrecondition,
   WORKER_SESSION_EXPIRED: Code.Aborted,
   WORKER_REPLACED: Code.Aborted,
-  LAUNCHER_REPLACED: Code.Aborted,
   MANIFEST_CONFLICT: Code.FailedPrecondition,
   NO_MATCHING_WORKER: Code.Unavailable,
   BLOB_RANGE_INVALID: Code.OutOfRange,
@@ -107,6 +106,7 @@ export const CATALOGUE = {
   ALERT_NOT_FOUND: Code.NotFound,
   ALERT_EXISTS: Code.AlreadyExists,
   ALERT_RECEIVER_IN_USE: Code.FailedPrecondition,
+  LAUNCHER_REPLACED: Code.Aborted,
   MACHINE_NOT_FOUND: Code.NotFound,
 } as const satisfies Record<string, Code>;
 

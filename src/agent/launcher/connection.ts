@@ -3,7 +3,11 @@ import { type Client, createClient } from "@connectrpc/connect";
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
 import { LauncherService } from "../../../gen/tessera/v1/launcher_pb.js";
 
-/** How often a connection on which nothing is said is tried; one that is half open ends so. */
+/**
+ * How often a connection on which nothing is said is tried; one that is half open ends so. What is
+ * wanted is followed all the time: one without a call need not be tried, and the session manager
+ * would also try one that was closed, and throw.
+ */
 const PING_INTERVAL_MS = 20_000;
 /** How long the platform may take to answer that. */
 const PING_TIMEOUT_MS = 10_000;
@@ -23,7 +27,6 @@ export function connect({
   const sessionManager = new Http2SessionManager(url, {
     pingIntervalMs: PING_INTERVAL_MS,
     pingTimeoutMs: PING_TIMEOUT_MS,
-    pingIdleConnection: true,
   });
   const transport = createGrpcTransport({
     baseUrl: url,

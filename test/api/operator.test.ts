@@ -17,6 +17,7 @@ import {
   newMember,
   type Person,
 } from "../server/rpc/world.ts";
+import { newSchema } from "../storage/postgres/databases.ts";
 
 const operator = OperatorService.method;
 
@@ -46,7 +47,8 @@ describe.each(DATABASES)("OperatorService on $database", ({ database, open }) =>
     });
 
   beforeAll(async () => {
-    platform = await TestPlatform.start(await open());
+    // It lists nodes, which are of the whole database.
+    platform = await TestPlatform.start(await open(newSchema()));
     company = await newCompany(platform);
     person = await newMember(platform, await newCompany(platform));
     await newDeployment(platform, company);

@@ -18,6 +18,7 @@ import {
   newMember,
   newToken,
 } from "../../server/rpc/world.ts";
+import { newSchema } from "../../storage/postgres/databases.ts";
 
 const LAUNCHER = "019aa51c-0000-7000-8000-000000000001";
 const OTHER = "019aa51c-0000-7000-8000-000000000002";
@@ -38,7 +39,8 @@ describe.each(DATABASES)("launchers on $database", ({ database, open }) => {
   let deploymentId: string;
   let token: MadeToken;
   beforeAll(async () => {
-    platform = await TestPlatform.start(await open());
+    // It lists nodes, which are of the whole database.
+    platform = await TestPlatform.start(await open(newSchema()));
   });
   afterAll(() => platform[Symbol.asyncDispose]());
   beforeEach(async () => {

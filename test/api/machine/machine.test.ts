@@ -6,6 +6,7 @@ import type { WorkerRecord } from "../../../src/storage/hosting/nodes.ts";
 import { DATABASES } from "../../server/rpc/databases.ts";
 import { TestPlatform } from "../../server/rpc/platform.ts";
 import { type Company, newCompany, newDeployment } from "../../server/rpc/world.ts";
+import { newSchema } from "../../storage/postgres/databases.ts";
 
 const NOW_MS = 100_000;
 /** In four scripts, of which one is written from right to left; one also with a mark and a space. */
@@ -102,7 +103,8 @@ describe.each(DATABASES)("MachineService on $database", ({ open }) => {
   const listed = async () => (await call(listMachines)).body.machines;
 
   beforeAll(async () => {
-    platform = await TestPlatform.start(await open());
+    // It lists nodes, which are of the whole database.
+    platform = await TestPlatform.start(await open(newSchema()));
     company = await newCompany(platform);
     deployment = await newDeployment(platform, company);
     const { accounts, hosting } = platform.storage;

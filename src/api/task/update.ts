@@ -37,11 +37,12 @@ export const updateHandlers: Pick<ServiceImpl<typeof TaskService>, "updateTask">
     const runAtMs = has("run_at") ? (asked.runAtMs ?? nowMs) : undefined;
     const startByMs = has("start_by") ? (asked.startByMs ?? null) : undefined;
     const latestMs = startByMs === undefined ? before.startByMs : startByMs;
-    if (latestMs != null && latestMs <= Math.max(runAtMs ?? before.runAtMs, nowMs)) {
-      const field = has("start_by") ? "start_by" : "run_at";
+    const hasTime = latestMs == null || latestMs > Math.max(runAtMs ?? before.runAtMs, nowMs);
+    // Of one that does not wait, the times before its start are over: it is refused for that.
+    if (!hasTime && before.status === "queued" && (has("run_at") || has("start_by"))) {
       throw invalidField(
-        field,
-        `would leave no time between run_at and start_by: the task could never be started`,
+        has("start_by") ? "start_by" : "run_at",
+        "would leave no time between run_at and start_by: the task could never be started",
       );
     }
     const { priority, retentionMs } = asked;

@@ -31,7 +31,10 @@ export function updateTask(
     startByMs ?? null,
     retentionMs ?? null,
   );
-  db.live.take({ deploymentId, taskId });
-  const task = row ? toTask(row) : readTask(db, { deploymentId, taskId });
-  return task && { outcome: row ? "updated" : "not_queued", task };
+  if (row) {
+    db.live.take({ deploymentId, taskId });
+    return { outcome: "updated", task: toTask(row) };
+  }
+  const task = readTask(db, { deploymentId, taskId });
+  return task && { outcome: "not_queued", task };
 }

@@ -232,6 +232,17 @@ describe("update", () => {
     expect(refused.fields).toEqual([field]);
     await served.fetch(`/api/v1/tasks/${id}`, { method: "DELETE" });
   });
+
+  it("is refused for a task that runs or has ended, whatever it says of times", async () => {
+    const { json } = await served.post("/gated/submit?start_within=60", { url: gate.url });
+    const id = (json as Shown).task_id;
+    const arrival = await gate.arrival();
+    const change = { priority: 1, run_at: new Date(Date.now() + 600_000).toISOString() };
+    expect(refusal(await update(id, change))).toMatchObject({ reason: "TASK_ALREADY_STARTED" });
+    arrival.open("done");
+    expect((await served.result("gated", id)).text).toBe("done");
+    expect(refusal(await update(id, change))).toMatchObject({ reason: "TASK_FINISHED" });
+  });
 });
 
 describe("delete", () => {

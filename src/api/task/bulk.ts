@@ -19,11 +19,9 @@ import type { Deployment } from "../../deployments/deployment.ts";
 import type { Directory } from "../../deployments/directory.ts";
 import { type Problem, problem, type Reason, toProblem } from "../../errors.ts";
 import {
-  callerOf,
   deed,
   hostOf,
   type Member,
-  memberIn,
   originOf,
   type Sources,
 } from "../../server/rpc/engine/caller.ts";
@@ -70,6 +68,8 @@ interface Work {
   readonly statuses: readonly TaskStatus[];
   /** Changes tasks of one deployment. Rejects where none can be changed. */
   change(tasks: readonly Task[], deployment: Deployment): Promise<readonly Changing[]>;
+  /** Called when the call ends, also by a fault, if it has changed tasks. Default: nothing is recorded. */
+  readonly record?: (changed: number, by: Member) => Promise<void>;
 }
 
 /** Why a task was not changed; undefined: it was. */
@@ -81,15 +81,15 @@ function each(
 ): Pick<Work, "change"> {
   return {
     change: (tasks, deployment) =>
-      Promise.all(
-        tasks.map((task) =>
-          change(task, deployment).then(
-            () => undefined,
-            (err: unknown) => toProblem(err),
-          ),
-        ),
-      ),
+      Promise.all(tasks.map((task) => faultOf(change(task, deployment)))),
   };
+}
+
+function faultOf(changing: Promise<unknown>): Promise<Changing> {
+  return changing.then(
+    () => undefined,
+    (err: unknown) => toProblem(err),
+  );
 }
 
 type BulkRequest = Pick<CancelTasksRequest, "organization" | "filter" | "dryRun" | "pageToken">;
@@ -107,17 +107,16 @@ export function bulkHandlers(
     },
 
     async deleteTasks(req, ctx) {
-      const done = await changeTasks(req, ctx, options, deleting(req, ctx));
-      if (done.changed > 0 && !req.dryRun) {
-        const { organizationId, organization, by } = memberIn(callerOf(ctx), req.organization);
-        await options.accounts.recordAuditEvent({
-          ...deed(by, options),
-          ...{ organizationId, action: "task.delete_all" },
-          ...{ subjectId: organizationId, subject: organization },
-          details: { tasks: String(done.changed), ...shownFilter(req.filter) },
-        });
-      }
-      return done;
+      return changeTasks(req, ctx, options, {
+        ...deleting(req, ctx),
+        record: (changed, { organizationId, organization, by }) =>
+          options.accounts.recordAuditEvent({
+            ...deed(by, options),
+            ...{ organizationId, action: "task.delete_all" },
+            ...{ subjectId: organizationId, subject: organization },
+            details: { tasks: String(changed), ...shownFilter(req.filter) },
+          }),
+      });
     },
   };
 }
@@ -171,17 +170,13 @@ function deleting({ filter, abort }: DeleteTasksRequest, { signal }: HandlerCont
     statuses: errorContains === "" ? kept : [TaskStatus.FAILURE],
     change: async (tasks, { queue: { amending } }) => {
       const outcomes = await amending.deleteAll(tasks.map(({ taskId }) => taskId));
+      // One that is gone meanwhile is as it should be.
       return Promise.all(
-        tasks.map(async ({ taskId }, at) => {
-          if (outcomes[at] !== "running") {
-            // One that is gone meanwhile is as it should be.
-            return undefined;
-          }
-          return amending.delete({ taskId, signal }, abort).then(
-            () => undefined,
-            (err: unknown) => toProblem(err),
-          );
-        }),
+        tasks.map(({ taskId }, at) =>
+          outcomes[at] === "running"
+            ? faultOf(amending.delete({ taskId, signal }, abort))
+            : undefined,
+        ),
       );
     },
   };
@@ -189,7 +184,7 @@ function deleting({ filter, abort }: DeleteTasksRequest, { signal }: HandlerCont
 
 /** A filter in the audit log: what of it is set, without text that may stand in tasks. */
 function shownFilter(filter: TaskFilter | undefined): { readonly [name: string]: string } {
-  const { deployments = [], endpoint = "", statuses = [], all = false } = filter ?? {};
+  const { deployments = [], endpoint = "", statuses = [], scheduled, all = false } = filter ?? {};
   const hasText = (filter?.text ?? "") !== "" || (filter?.errorContains ?? "") !== "";
   const from = filter?.createdFrom && timestampDate(filter.createdFrom).toISOString();
   const before = filter?.createdBefore && timestampDate(filter.createdBefore).toISOString();
@@ -197,6 +192,7 @@ function shownFilter(filter: TaskFilter | undefined): { readonly [name: string]:
     ...(deployments.length > 0 && { deployments: deployments.join(" ") }),
     ...(endpoint !== "" && { endpoint }),
     ...(statuses.length > 0 && { statuses: statuses.map((one) => WORDS.get(one)).join(" ") }),
+    ...(scheduled !== undefined && { scheduled: String(scheduled) }),
     ...(from !== undefined && { created_from: from }),
     ...(before !== undefined && { created_before: before }),
     ...(hasText && { text: "given" }),
@@ -217,25 +213,31 @@ async function changeTasks(req: BulkRequest, ctx: HandlerContext, ports: BulkOpt
   const outcome = new Outcome();
   const untilMs = performance.now() + BULK_BUDGET_MS;
   let searches = 0;
-  do {
-    const tasks = await search.next(req.dryRun ? MAX_COUNTED_AT_ONCE : work.atOnce);
-    if (req.dryRun) {
-      outcome.changed += tasks.length;
-    } else {
-      const found = Map.groupBy(tasks, (task) => search.deploymentOf(task));
-      await Promise.all(
-        [...found].map(([named, own]) =>
-          deployments
-            .find(named)
-            .then((deployment) => work.change(own, deployment))
-            .catch((err: unknown) => own.map(() => toProblem(err)))
-            .then((changes) => outcome.countAll(changes)),
-        ),
-      );
+  try {
+    do {
+      const tasks = await search.next(req.dryRun ? MAX_COUNTED_AT_ONCE : work.atOnce);
+      if (req.dryRun) {
+        outcome.changed += tasks.length;
+      } else {
+        const found = Map.groupBy(tasks, (task) => search.deploymentOf(task));
+        const changes = await Promise.all(
+          [...found].map(([named, own]) =>
+            deployments
+              .find(named)
+              .then((deployment) => work.change(own, deployment))
+              .catch((err: unknown) => own.map(() => toProblem(err))),
+          ),
+        );
+        outcome.countAll(changes.flat());
+      }
+      searches += 1;
+      ctx.signal.throwIfAborted();
+    } while (!search.isOver && searches < MAX_SEARCHES_PER_CALL && performance.now() < untilMs);
+  } finally {
+    if (!req.dryRun && outcome.changed > 0) {
+      await work.record?.(outcome.changed, reader);
     }
-    searches += 1;
-    ctx.signal.throwIfAborted();
-  } while (!search.isOver && searches < MAX_SEARCHES_PER_CALL && performance.now() < untilMs);
+  }
   return {
     changed: outcome.changed,
     skipped: outcome.skipped,
@@ -281,22 +283,23 @@ class Outcome {
   changed = 0;
   readonly #skipped = new Map<Reason, { reason: Reason; count: number; message: string }>();
 
+  /** Throws a fault that other tasks would meet as well, when all are counted. */
   countAll(faults: readonly Changing[]): void {
     for (const fault of faults) {
       this.#count(fault);
     }
+    const fatal = faults.find((fault) => fault !== undefined && FATAL.has(fault.reason));
+    if (fatal) {
+      throw fatal;
+    }
   }
 
-  /** Throws a fault that other tasks would meet as well. */
-  #count(fault: Problem | undefined): void {
+  #count(fault: Changing): void {
     if (fault === undefined) {
       this.changed += 1;
       return;
     }
     const { reason, rawMessage: message } = fault;
-    if (FATAL.has(reason)) {
-      throw fault;
-    }
     const same = this.#skipped.get(reason);
     if (same === undefined) {
       this.#skipped.set(reason, { reason, count: 1, message });

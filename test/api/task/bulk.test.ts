@@ -1,14 +1,32 @@
-import { createClient } from "@connectrpc/connect";
+import { create } from "@bufbuild/protobuf";
+import { createClient, createContextValues, type HandlerContext } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { OrganizationTaskService } from "../../../gen/tessera/v1/organization_task_pb.js";
+import {
+  DeleteTasksRequestSchema,
+  OrganizationTaskService,
+} from "../../../gen/tessera/v1/organization_task_pb.js";
 import { TaskStatus } from "../../../gen/tessera/v1/task_pb.js";
+import { bulkHandlers } from "../../../src/api/task/bulk.ts";
+import { setPrincipal, type TokenPrincipal } from "../../../src/auth/principal.ts";
+import type { CallTarget, Located } from "../../../src/deployments/directory.ts";
+import { problem } from "../../../src/errors.ts";
 import { DATABASES } from "../../server/rpc/databases.ts";
 import { TestPlatform } from "../../server/rpc/platform.ts";
 import { type Company, newCompany, newToken } from "../../server/rpc/world.ts";
 import { type App, CALLS, OrganizationTasks } from "./organization-tasks.ts";
 
 const { cancelTasks, deleteTasks, retryTasks } = OrganizationTaskService.method;
+
+/** A token of the organization that calls all of its deployments. */
+function callerOf({ organizationId, name }: Company): TokenPrincipal {
+  return {
+    ...{ kind: "token", tokenId: "t", tokenKind: "organization", tokenName: "calls" },
+    ...{ organizationId, organization: name, access: CALLS, user: undefined },
+    ...{ allDeployments: true, deployments: [], allowedNetworks: [] },
+    expiresAtMs: Number.POSITIVE_INFINITY,
+  };
+}
 
 describe.each(DATABASES)("many tasks of an organization on $database", ({ open }) => {
   let platform: TestPlatform;
@@ -98,6 +116,42 @@ describe.each(DATABASES)("many tasks of an organization on $database", ({ open }
         { reason: "DEPLOYMENT_STOPPED", count: number, message: "the deployment is stopped" },
       ]);
     }
+  });
+
+  it("are in the audit log as far as they were deleted, when a fault ends the call", async () => {
+    await tasks.queue(first, first, second);
+    const { deploymentId } = first;
+    const { organizationId, name: organization } = company;
+    const deleteAll = (taskIds: readonly string[]) =>
+      platform.storage.deleteTasks({ deploymentId, taskIds, nowMs: platform.now() });
+    const located = {
+      facts: { ...first, organizationId, organization, authorization: true },
+      deployment: () => ({ queue: { amending: { deleteAll } } }),
+    } as unknown as Located;
+    const find = async ({ named }: CallTarget): Promise<Located> => {
+      if (named !== `${organization}/${first.name}`) {
+        throw problem("SHUTTING_DOWN", "the node stops");
+      }
+      return located;
+    };
+    const { accounts, newId } = platform;
+    const handlers = bulkHandlers({
+      ...{ accounts, tasks: platform.storage, directory: { find }, newId },
+      now: () => platform.now(),
+    });
+    const filter = { deployments: [first.name, second.name], scheduled: false };
+    const request = create(DeleteTasksRequestSchema, { organization, filter });
+    const values = setPrincipal(createContextValues(), callerOf(company));
+    const ctx = { values, signal: new AbortController().signal } as HandlerContext;
+    const deleting = handlers.deleteTasks(request, ctx);
+    await expect(deleting).rejects.toMatchObject({ reason: "SHUTTING_DOWN" });
+    const { items } = await accounts.listAuditEvents({ organizationId, limit: 10 });
+    expect(items.filter(({ action }) => action === "task.delete_all")).toMatchObject([
+      {
+        subject: organization,
+        details: { tasks: "2", deployments: `${first.name} ${second.name}`, scheduled: "false" },
+      },
+    ]);
   });
 
   it.each([

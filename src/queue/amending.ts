@@ -5,9 +5,9 @@
  */
 import { problem } from "../errors.ts";
 import type { DeleteOutcome, Storage, TaskChange } from "../storage/storage.ts";
-import { isFinal, type Task } from "../tasks/task.ts";
+import type { Task } from "../tasks/task.ts";
 import type { Expirer } from "./maintenance/expirer.ts";
-import { notFound, type TaskQuestion, type Tasks } from "./tasks.ts";
+import { notFound, type TaskQuestion, type Tasks, tooLate } from "./tasks.ts";
 import type { Changes } from "./waits/changes.ts";
 
 interface AmendingOptions {
@@ -36,18 +36,20 @@ export class Amending {
    * or TASK_ALREADY_STARTED.
    */
   async delete(question: TaskQuestion, abort: boolean): Promise<void> {
-    const task = await this.#options.tasks.find(question);
-    if (abort && task.status === "running") {
+    const { taskId, status } = await this.#options.tasks.find(question);
+    const remove = async () => (await this.deleteAll([taskId]))[0];
+    let outcome = abort && status === "running" ? status : await remove();
+    // It ran, or was started before it could be deleted.
+    if (abort && outcome === "running") {
       await this.#stop(question);
+      outcome = await remove();
     }
-    const [outcome] = await this.deleteAll([task.taskId]);
     if (outcome === "not_found") {
-      throw notFound(task.taskId);
+      throw notFound(taskId);
     }
     if (outcome === "running") {
-      const metadata = { task_id: task.taskId };
-      const message = `task ${task.taskId} is running: cancel it first, or add abort=true to stop it`;
-      throw problem("TASK_ALREADY_STARTED", message, { metadata });
+      const message = `task ${taskId} is running: cancel it first, or add abort=true to stop it`;
+      throw problem("TASK_ALREADY_STARTED", message, { metadata: { task_id: taskId } });
     }
   }
 
@@ -63,7 +65,7 @@ export class Amending {
     }
     const { task } = updated;
     if (updated.outcome === "not_queued") {
-      throw notUpdated(task);
+      throw tooLate(task, "changed", "is running: only one that waits can be changed");
     }
     if (task.startByMs !== undefined) {
       maintenance.expirer.expect(task.startByMs);
@@ -76,13 +78,17 @@ export class Amending {
   /** Deletes those of the tasks that do not run; answers in their order. */
   async deleteAll(taskIds: readonly string[]): Promise<DeleteOutcome[]> {
     const { deploymentId, storage, now, tasks, changes } = this.#options;
-    const outcomes = await storage.deleteTasks({ deploymentId, taskIds, nowMs: now() });
-    for (const [at, taskId] of taskIds.entries()) {
-      if (outcomes[at] === "deleted") {
-        tasks.forget(taskId);
-        changes.publish(taskId);
-      }
-    }
+    const tell = (taskId: string): void => {
+      tasks.forget(taskId);
+      changes.publish(taskId);
+    };
+    const asked = { deploymentId, taskIds, nowMs: now() };
+    const outcomes = await storage.deleteTasks(asked).catch((err: unknown) => {
+      // They may be deleted all the same, and nobody is to be answered from memory.
+      taskIds.forEach(tell);
+      throw err;
+    });
+    taskIds.filter((_, at) => outcomes[at] !== "running").forEach(tell);
     return outcomes;
   }
 
@@ -91,29 +97,10 @@ export class Amending {
     try {
       await this.#options.queue.cancel(question, true);
     } catch (err) {
-      const task: Task = await this.#options.tasks.find(question);
-      if (task.status === "running") {
+      const { status } = await this.#options.tasks.find(question);
+      if (status === "running") {
         throw err;
       }
     }
   }
-}
-
-function notUpdated({ taskId, status }: Task): Error {
-  const metadata = { task_id: taskId, status };
-  return isFinal(status)
-    ? problem(
-        "TASK_FINISHED",
-        `task ${taskId} has ended (${status}): nothing of it can be changed`,
-        {
-          metadata,
-        },
-      )
-    : problem(
-        "TASK_ALREADY_STARTED",
-        `task ${taskId} is running: only one that waits can be changed`,
-        {
-          metadata,
-        },
-      );
 }

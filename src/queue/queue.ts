@@ -63,7 +63,7 @@ import {
   toNewTask,
   toSubmitted,
 } from "./submission.ts";
-import { notCancelled, notFinished, notFound, type TaskQuestion, Tasks } from "./tasks.ts";
+import { notFinished, notFound, type TaskQuestion, Tasks, tooLate } from "./tasks.ts";
 import { attemptBegan, attemptEnd, tracedSubmit, tracedSubmits } from "./traced.ts";
 import { Changes } from "./waits/changes.ts";
 
@@ -507,7 +507,7 @@ export class Queue implements Disposable {
       return found.task;
     }
     if (isFinal(found.task.status) || !abort) {
-      throw notCancelled(found.task, "is already running: add abort=true to stop it");
+      throw tooLate(found.task, "cancelled", "is already running: add abort=true to stop it");
     }
     const waitMs = graceMs + ABORT_MARGIN_MS;
     const isDone = ({ status }: Task): boolean => status !== "running";
@@ -520,7 +520,7 @@ export class Queue implements Disposable {
       return this.cancel(question, true);
     }
     if (task.status !== "cancelled") {
-      throw notCancelled(task, `could not be stopped within ${waitMs} ms: try again`);
+      throw tooLate(task, "cancelled", `could not be stopped within ${waitMs} ms: try again`);
     }
     return task;
   }

@@ -247,10 +247,14 @@ export function notFinished({ taskId, status }: Task): Error {
   return problem("TASK_NOT_FINISHED", message, { metadata: { task_id: taskId, status } });
 }
 
-/** For a task that was not cancelled, because it has ended or still runs; `why` says the latter. */
-export function notCancelled({ taskId, status }: Task, why: string): Error {
+/** For a task that stays as it is, because it has ended or still runs; `why` says the latter. */
+export function tooLate(
+  { taskId, status }: Task,
+  what: "cancelled" | "changed",
+  why: string,
+): Error {
   if (isFinal(status)) {
-    const message = `task ${taskId} has already ended (${status}) and cannot be cancelled`;
+    const message = `task ${taskId} has already ended (${status}) and cannot be ${what}`;
     return problem("TASK_FINISHED", message, { metadata: { task_id: taskId, status } });
   }
   const metadata = { task_id: taskId };

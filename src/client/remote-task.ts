@@ -200,14 +200,10 @@ export class RemoteTask<Result = unknown, Piece = unknown> {
         retention: `${millisecondsOf("retention", retention) / 1_000}s`,
       }),
     };
-    const body = JSON.stringify({
-      ...{ ...change, endpoint: this.endpoint },
-      updateMask: Object.keys(change).join(),
-    });
+    const { endpoint } = this;
+    const body = JSON.stringify({ ...change, endpoint, updateMask: Object.keys(change).join() });
     const headers = { "content-type": "application/json" };
-    const sending = { ...options, method: "PATCH", repeatable: true, headers, body: () => body };
-    const path = `/api/v1/tasks/${encodeURIComponent(this.id)}`;
-    await this.#place.connection.send(path, sending as Sending, readJson);
+    await this.#amend("", { ...options, method: "PATCH", headers, body: () => body });
   }
 
   /**
@@ -217,10 +213,8 @@ export class RemoteTask<Result = unknown, Piece = unknown> {
    */
   async delete({ abort = false, ...options }: CancelOptions = {}): Promise<void> {
     const query = new URLSearchParams({ endpoint: this.endpoint, ...(abort && { abort: "true" }) });
-    const path = `/api/v1/tasks/${encodeURIComponent(this.id)}?${query}`;
-    const sending = { ...options, method: "DELETE", repeatable: true } as const;
     try {
-      await this.#place.connection.send(path, sending, readJson);
+      await this.#amend(`?${query}`, { ...options, method: "DELETE" });
     } catch (err) {
       if (!(err instanceof TaskNotFoundError) || err.metadata.deleted_at === undefined) {
         throw err;
@@ -353,6 +347,16 @@ export class RemoteTask<Result = unknown, Piece = unknown> {
       );
       this.#known = true;
       return answer;
+    } catch (err) {
+      throw this.#explained(err);
+    }
+  }
+
+  /** Sends to the address of the task in the platform's API; what is sent may be repeated. */
+  async #amend(query: string, sending: Omit<Sending, "repeatable">): Promise<void> {
+    const path = `/api/v1/tasks/${encodeURIComponent(this.id)}${query}`;
+    try {
+      await this.#place.connection.send(path, { ...sending, repeatable: true }, readJson);
     } catch (err) {
       throw this.#explained(err);
     }

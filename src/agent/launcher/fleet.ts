@@ -87,7 +87,8 @@ interface Note {
   hasJoined: boolean;
   /** When the platform had it last. */
   seenMs: number;
-  state: "there" | "stopping" | "over";
+  /** `removed`: it is over, and the cluster has been told to remove it, which may take a while. */
+  state: "there" | "stopping" | "over" | "removed";
 }
 
 export class Fleet {
@@ -124,7 +125,8 @@ export class Fleet {
   }
 
   get state(): FleetState {
-    const reason = this.#unfit ?? (this.#trouble || this.#reason || this.#waiting);
+    const said = this.#unfit ?? (this.#trouble || this.#reason || this.#waiting);
+    const reason = said.slice(0, MAX_REASON_CHARACTERS);
     return { machines: this.#target, ...this.#counts, failed: this.#failed, reason };
   }
 
@@ -160,7 +162,7 @@ export class Fleet {
 
   /** The cluster did not list its machines: nothing is started or stopped meanwhile. */
   unlisted(reason: string): void {
-    this.#trouble = `the machines cannot be listed: ${reason}`.slice(0, MAX_REASON_CHARACTERS);
+    this.#trouble = `the machines cannot be listed: ${reason}`;
   }
 
   get #target(): number {
@@ -198,26 +200,19 @@ export class Fleet {
         // Of an earlier launcher. One that is old and not there has joined and left, as far as is known.
         const hasJoined = !isWaiting && nowMs - startedAtMs > joinWithinMs;
         this.#notes.set(id, {
-          ...{
-            startedAtMs,
-            ranSinceMs,
-            hasJoined,
-            epoch: this.#epoch,
-            isListed: true,
-            seenMs: nowMs,
-          },
+          startedAtMs,
+          ranSinceMs,
+          hasJoined,
+          epoch: this.#epoch,
+          isListed: true,
+          seenMs: nowMs,
           state: isOver ? "over" : "there",
         });
       }
     }
     const waiting = listed.filter(({ isWaiting, isOver }) => isWaiting && !isOver);
     this.#waiting =
-      waiting.length === 0
-        ? ""
-        : `${waiting.length} wait for the cluster: ${waiting[0]?.reason}`.slice(
-            0,
-            MAX_REASON_CHARACTERS,
-          );
+      waiting.length === 0 ? "" : `${waiting.length} wait for the cluster: ${waiting[0]?.reason}`;
     for (const { machine, ready } of this.#wanted.machines) {
       const note = this.#notes.get(machine);
       if (note) {
@@ -256,7 +251,7 @@ export class Fleet {
         if (hasFailed) {
           this.#fail(`a machine ended before it had joined${said}`);
         }
-        if (note.state !== "over") {
+        if (note.state === "there" || note.state === "stopping") {
           note.state = "over";
           log.info(
             { machine: id, deployment: this.deployment, reason: found?.reason },
@@ -265,15 +260,17 @@ export class Fleet {
         }
         if (found === undefined) {
           this.#notes.delete(id);
-        } else {
-          await this.#stop(id);
+        } else if (note.state === "over" && (await this.#stop(id))) {
+          note.state = "removed";
         }
       } else if (hasFailed && now() - (note.ranSinceMs ?? now()) > joinWithinMs) {
-        this.#fail(`a machine had not joined after ${Math.round(joinWithinMs / 1_000)} s${said}`);
-        await this.#stop(id);
+        if (await this.#stop(id)) {
+          this.#fail(`a machine had not joined after ${Math.round(joinWithinMs / 1_000)} s${said}`);
+        }
       } else if (hasFailed && ageMs > lifetimeMs) {
-        this.#fail(`a machine waited for the cluster until its time was over${said}`);
-        await this.#stop(id);
+        if (await this.#stop(id)) {
+          this.#fail(`a machine waited for the cluster until its time was over${said}`);
+        }
       } else if (ageMs > lifetimeMs + OVERTIME_MS) {
         log.warn(
           { machine: id, deployment: this.deployment },
@@ -302,16 +299,16 @@ export class Fleet {
       const id = newId();
       try {
         const ordered = await order(id);
-        const [startedAtMs, seenMs, epoch] = [now(), now(), this.#epoch];
-        const note = {
-          startedAtMs,
-          epoch,
+        const nowMs = now();
+        this.#notes.set(id, {
+          startedAtMs: nowMs,
           ranSinceMs: undefined,
-          seenMs,
-          isListed: false,
           hasJoined: false,
-        };
-        this.#notes.set(id, { ...note, state: "there" });
+          epoch: this.#epoch,
+          isListed: false,
+          seenMs: nowMs,
+          state: "there",
+        });
         await machines.start(ordered);
       } catch (err) {
         this.#notes.delete(id);
@@ -346,8 +343,8 @@ export class Fleet {
     }
   }
 
-  /** One that could not be stopped is told again in the next round. */
-  async #stop(id: string, how = { force: false }): Promise<void> {
+  /** Whether the cluster took it: one that could not be stopped is told again in the next round. */
+  async #stop(id: string, how = { force: false }): Promise<boolean> {
     const { machines, deploymentId } = this.#options;
     const note = this.#notes.get(id);
     try {
@@ -355,18 +352,17 @@ export class Fleet {
       if (note?.state === "there") {
         note.state = "stopping";
       }
+      return true;
     } catch (err) {
-      this.#trouble = `a machine could not be stopped: ${textOf(err)}`.slice(
-        0,
-        MAX_REASON_CHARACTERS,
-      );
+      this.#trouble = `a machine could not be stopped: ${textOf(err)}`;
+      return false;
     }
   }
 
   #fail(reason: string): void {
     const { now, log } = this.#options;
     this.#failed += 1;
-    this.#reason = reason.slice(0, MAX_REASON_CHARACTERS);
+    this.#reason = reason;
     this.#epoch += 1;
     // Machines that fail together make one pause.
     if (now() >= this.#resumeAtMs) {

@@ -19,6 +19,10 @@ class Cluster implements Machines {
   starts = 0;
   quota = Number.POSITIVE_INFINITY;
   isWaiting = false;
+  /** Why it stops nothing; empty: it does. */
+  refusal = "";
+  /** It goes on showing what is over, as Slurm does for minutes. */
+  showsOver = false;
   nowMs = 1_000_000;
 
   async start({ id }: MachineOrder): Promise<void> {
@@ -32,8 +36,11 @@ class Cluster implements Machines {
   }
 
   async stop({ id }: Pick<ClusterMachine, "id">, { force } = { force: false }): Promise<void> {
+    if (this.refusal !== "") {
+      throw new Error(this.refusal);
+    }
     (force ? this.forced : this.stopped).push(id);
-    if (force || this.machines.get(id)?.isOver) {
+    if (force || (this.machines.get(id)?.isOver && !this.showsOver)) {
       this.machines.delete(id);
     }
   }
@@ -186,6 +193,43 @@ it("counts a machine that ends before it has joined, once, with what the cluster
   expect(fleet.state.failed).toBe(1);
 });
 
+it("removes what is over once, however long the cluster shows it, and again where that was refused", async () => {
+  cluster.showsOver = true;
+  const fleet = fleetOf(1);
+  await round(fleet);
+  join("m1");
+  await round(fleet, 10_000, 1);
+  cluster.change("m1", { isOver: true });
+  cluster.refusal = "the controller is down";
+  await round(fleet);
+  expect(fleet.state.reason).toBe("a machine could not be stopped: the controller is down");
+  cluster.refusal = "";
+  await round(fleet);
+  await round(fleet);
+  await round(fleet);
+  expect(cluster.stopped).toEqual(["m1"]);
+  expect(fleet.state).toMatchObject({ failed: 0, reason: "" });
+});
+
+it("counts a machine that never joins once, also where it cannot be stopped at first", async () => {
+  const fleet = fleetOf(1);
+  await round(fleet);
+  await round(fleet);
+  cluster.refusal = "no route to host";
+  await round(fleet, 15 * MINUTE_MS + 1);
+  await round(fleet);
+  expect(fleet.state).toMatchObject({
+    ...{ starting: 1, failed: 0 },
+    reason: "a machine could not be stopped: no route to host",
+  });
+  cluster.refusal = "";
+  await round(fleet);
+  await round(fleet);
+  expect(cluster.stopped).toEqual(["m1"]);
+  expect(fleet.state).toMatchObject({ starting: 1, failed: 1 });
+  expect(cluster.starts).toBe(2);
+});
+
 it("lets machines wait for the cluster, says why, and gives up when their time is over", async () => {
   cluster.isWaiting = true;
   const fleet = fleetOf(2);
@@ -284,6 +328,9 @@ it("starts nothing for a deployment that requires other labels, and says which",
   expect(cluster.starts).toBe(0);
   expect(fleet.state).toMatchObject({ machines: 0 });
   expect(fleet.state.reason).toMatch(/requires gpu=h200, disk=VALUE, which/);
+  const many = Array.from({ length: 32 }, (_, index) => [`label-${index}`, "v".repeat(100)]);
+  fleet.wants(wanted(3, Object.fromEntries(many)));
+  expect(fleet.state.reason).toHaveLength(1_000);
   fleet.wants(wanted(1, { gpu: "a100" }));
   await fleet.reconcile([]);
   expect(cluster.starts).toBe(1);

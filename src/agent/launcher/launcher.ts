@@ -82,6 +82,7 @@ class Launcher implements Disposable {
   readonly #waitedFor = new Set<string>();
   #wake = Promise.withResolvers<void>();
   #hasStarted = false;
+  #reportedMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: LauncherOptions, leave: AbortSignal) {
     this.#options = options;
@@ -220,8 +221,9 @@ class Launcher implements Disposable {
   }
 
   async #report(): Promise<readonly string[]> {
-    const { on, hostname } = this.#options;
+    const { on, hostname, now } = this.#options;
     const { client } = this.#connection;
+    this.#reportedMs = now();
     const reports = [...this.#fleets].map(([deploymentId, { state }]) => ({
       deploymentId,
       ...state,
@@ -247,14 +249,18 @@ class Launcher implements Disposable {
   }
 
   async #order(deploymentId: string, machine: string): Promise<MachineOrder> {
-    const { url, labels, workers, lifetimeMs } = this.#options;
+    const { url, labels, workers, lifetimeMs, now } = this.#options;
     const { client } = this.#connection;
+    // A round of many starts may last longer than the deployments are its own without a report.
+    if (now() - this.#reportedMs >= ROUND_INTERVAL_MS) {
+      await this.#report();
+    }
     const lifetime = durationFromMs(lifetimeMs);
     const { value, expiresAt } = await client.createMachineToken(
       { launcher: this.#launcher, deploymentId, machine, lifetime },
       { timeoutMs: CALL_TIMEOUT_MS },
     );
-    const endsAtMs = expiresAt ? timestampMs(expiresAt) : this.#options.now() + lifetimeMs;
+    const endsAtMs = expiresAt ? timestampMs(expiresAt) : now() + lifetimeMs;
     const deployment = this.#fleets.get(deploymentId)?.deployment ?? "";
     return {
       id: machine,

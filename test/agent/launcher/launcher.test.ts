@@ -29,9 +29,12 @@ const POLL = { timeout: 30_000 };
 class Cluster implements Machines {
   readonly orders: MachineOrder[] = [];
   isAway = false;
+  /** How long a start takes, by the platform's clock. */
+  startMs = 0;
 
   async start(order: MachineOrder): Promise<void> {
     this.orders.push(order);
+    platform.advance(this.startMs);
   }
 
   async stop(): Promise<void> {}
@@ -87,11 +90,12 @@ async function wants(wanted: number, machines: readonly string[] = []) {
 }
 
 class TestLauncher implements AsyncDisposable {
-  readonly cluster = new Cluster();
+  readonly cluster: Cluster;
   readonly done: Promise<unknown>;
   readonly #leave = new AbortController();
 
-  constructor(more: Partial<LauncherOptions> = {}) {
+  constructor(more: Partial<LauncherOptions> = {}, cluster = new Cluster()) {
+    this.cluster = cluster;
     this.done = runLauncher(
       {
         ...{ url: platform.origin, token: token.value, on: "exec", hostname: "here" },
@@ -151,6 +155,17 @@ it("starts what is wanted, each machine with a token and an end of its own, and 
   await expect.poll(launches, POLL).toMatchObject([{ machines: 2, starting: 0, joined: 2 }]);
   expect(await launcher.leave()).toEqual({ machines: 2 });
   expect(await launches()).toEqual([]);
+});
+
+it("keeps its deployments through starts that last longer than a report counts", async () => {
+  await wants(4);
+  const cluster = new Cluster();
+  cluster.startMs = 20_000;
+  await using launcher = new TestLauncher({ now: () => platform.now() }, cluster);
+  await expect.poll(() => launcher.cluster.orders.length, POLL).toBe(4);
+  await expect
+    .poll(launches, POLL)
+    .toMatchObject([{ machines: 4, starting: 4, failed: 0, reason: "" }]);
 });
 
 it("waits while another launcher has the deployment, and takes over when that ends", async () => {

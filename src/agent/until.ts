@@ -5,7 +5,7 @@
 import type { RegisterResponse } from "../../gen/tessera/v1/worker_pb.js";
 import type { ServiceManifest } from "../protocol/manifest.ts";
 import { takersOf } from "../service/mounts.ts";
-import { MAX_TIMER_MS } from "../time/alarm.ts";
+import { Alarm } from "../time/alarm.ts";
 
 /** Time for the end of the last call to be told, before the machine ends. */
 export const END_MARGIN_MS = 30_000;
@@ -22,7 +22,7 @@ export class MachineEnd implements Disposable {
   readonly signal: AbortSignal;
   /** The longest timeout of what it takes. */
   readonly longestMs: number;
-  readonly #timer: NodeJS.Timeout | undefined;
+  readonly #alarm: Alarm | undefined;
 
   constructor(
     { manifestJson }: Pick<RegisterResponse, "manifestJson">,
@@ -35,22 +35,18 @@ export class MachineEnd implements Disposable {
     }
     const takers = takersOf(JSON.parse(manifestJson) as ServiceManifest);
     this.longestMs = Math.max(0, ...takers.map(({ timeoutMs }) => timeoutMs));
-    const leftMs = untilMs - this.longestMs - END_MARGIN_MS - Date.now();
-    // A longer time than a timer has is longer than that of any cluster's job.
-    if (leftMs > MAX_TIMER_MS) {
-      this.signal = leave;
-      return;
-    }
+    const leavesAtMs = untilMs - this.longestMs - END_MARGIN_MS;
     const ending = new AbortController();
-    if (leftMs <= 0) {
+    if (leavesAtMs <= Date.now()) {
       ending.abort();
     } else {
-      this.#timer = setTimeout(() => ending.abort(), leftMs);
+      this.#alarm = new Alarm(() => ending.abort(), Date.now);
+      this.#alarm.set(leavesAtMs);
     }
     this.signal = AbortSignal.any([leave, ending.signal]);
   }
 
   [Symbol.dispose](): void {
-    clearTimeout(this.#timer);
+    this.#alarm?.[Symbol.dispose]();
   }
 }

@@ -227,7 +227,7 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
       whyQueued: (deploymentId, { endpoint, dueAtMs: runAtMs }) => {
         const reason = hosting.whyQueued(deploymentId, { endpoint, runAtMs, returned: [] });
         // Of its own workers a node knows; those of others may tell another reason.
-        return reason === undefined || (nodes.count > 1 && isOfThisNode(reason))
+        return reason === undefined || (nodes.living > 1 && isOfThisNode(reason))
           ? undefined
           : sentenceOf(reason, true);
       },

@@ -50,7 +50,7 @@ export class MachineTokens {
 
   /** Undefined for what is none, was altered, or comes from another platform. */
   read(value: string): SaidByMachine | undefined {
-    const read = value.startsWith(MACHINE_TOKEN_PREFIX) ? this.#text.read(value) : undefined;
+    const read = this.#text.read(value);
     if (read === undefined) {
       return undefined;
     }

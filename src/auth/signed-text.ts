@@ -70,19 +70,19 @@ export class SignedText {
   /** What a text says; undefined for one that was altered, or comes from elsewhere. The expiry is the caller's to check. */
   read(text: string): SignedFields | undefined {
     const { prefix, purpose, keys } = this.#options;
-    const bytes = Buffer.from(text.slice(prefix.length), "base64url");
-    const isWhole =
-      text.length === this.length &&
-      text.startsWith(prefix) &&
-      // Other texts may decode to the same bytes.
-      bytes.toString("base64url") === text.slice(prefix.length);
+    if (text.length !== this.length || !text.startsWith(prefix)) {
+      return undefined;
+    }
+    const encoded = text.slice(prefix.length);
+    const bytes = Buffer.from(encoded, "base64url");
+    // Other texts may decode to the same bytes.
+    if (bytes.toString("base64url") !== encoded) {
+      return undefined;
+    }
     const signed = bytes.subarray(0, SIGNED_BYTES);
     const given = bytes.subarray(SIGNED_BYTES);
-    const isOurs =
-      isWhole &&
-      keys(purpose).some((key) => timingSafeEqual(mac(key, signed), given)) &&
-      signed.readUInt8(0) === VERSION;
-    if (!isOurs) {
+    const isOurs = keys(purpose).some((key) => timingSafeEqual(mac(key, signed), given));
+    if (!isOurs || signed.readUInt8(0) !== VERSION) {
       return undefined;
     }
     const idAt = (index: number): string => {

@@ -19,7 +19,6 @@ import type {
 } from "../../storage/accounts/organizations.ts";
 import type { User } from "../../storage/accounts/people.ts";
 import type { HostingStorage } from "../../storage/hosting/hosting.ts";
-
 import type { NodeRecord } from "../../storage/hosting/nodes.ts";
 
 /**

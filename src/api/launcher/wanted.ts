@@ -14,17 +14,13 @@ import {
 } from "../../../gen/tessera/v1/launcher_pb.js";
 import { launches } from "../../auth/permissions.ts";
 import type { TokenPrincipal } from "../../auth/principal.ts";
-import type { Directory } from "../../deployments/directory.ts";
 import type { DeploymentRecord } from "../../storage/accounts/organizations.ts";
-import type { NodeStorage } from "../../storage/hosting/nodes.ts";
 import { type DeploymentLists, deploymentsOf } from "../deployments-of.ts";
 import { differences, Followers, type ShownById, shownById, type Telling } from "../follow.ts";
+import { type AllWorkersOptions, allWorkersOf } from "../machine/machine.ts";
 
-export interface WantedOptions {
+export interface WantedOptions extends AllWorkersOptions {
   readonly accounts: DeploymentLists;
-  readonly hosting: Pick<NodeStorage, "listWorkers">;
-  readonly directory: Pick<Directory, "workersHere">;
-  readonly now: () => number;
 }
 
 type State = ShownById<WorkersWanted>;
@@ -68,19 +64,14 @@ export function watchWorkersWanted(
 
 /** What these deployments of an organization want. */
 export async function wantedBy(
-  { hosting, directory, now }: WantedOptions,
+  options: WantedOptions,
   organizationId: string,
   deployments: readonly DeploymentRecord[],
 ): Promise<WorkersWanted[]> {
-  const reported = await hosting.listWorkers({ organizationId, nowMs: now() });
+  const workers = await allWorkersOf(options, organizationId);
+  const byDeployment = Map.groupBy(workers, ({ deploymentId }) => deploymentId);
   return deployments.map(({ deploymentId, name, desiredState, settings }) => {
-    const here = directory.workersHere?.(deploymentId);
-    const nodes = [
-      ...reported.filter(
-        (node) => node.deploymentId === deploymentId && node.nodeId !== here?.nodeId,
-      ),
-      ...(here ? [here] : []),
-    ];
+    const nodes = byDeployment.get(deploymentId) ?? [];
     const wanted = nodes.reduce((sum, node) => sum + (node.wanted ?? 0), 0);
     return create(WorkersWantedSchema, {
       deploymentId,

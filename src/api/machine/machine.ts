@@ -42,7 +42,14 @@ type Message = New<typeof MachineSchema>;
 
 interface MachineServiceOptions extends Sources {
   readonly hosting: MachineStorage;
+  readonly directory: AllWorkersOptions["directory"];
+}
+
+/** What knows all workers of an organization. */
+export interface AllWorkersOptions {
+  readonly hosting: Pick<MachineStorage, "listAllWorkers">;
   readonly directory: Pick<Directory, "nodeId" | "allWorkersHere">;
+  readonly now: () => number;
 }
 
 export function machineService(
@@ -89,16 +96,23 @@ export function machineService(
   }
 
   async function list({ organizationId }: Member): Promise<Message[]> {
-    const [reported, drained, drainedNodes] = await Promise.all([
-      hosting.listAllWorkers({ organizationId, nowMs: options.now() }),
+    const [workers, drained, drainedNodes] = await Promise.all([
+      allWorkersOf(options, organizationId),
       hosting.listDrained({ organizationId }),
       hosting.listDrained({ organizationId: undefined }),
     ]);
-    const { nodeId, allWorkersHere } = options.directory;
-    const here = allWorkersHere?.call(options.directory, organizationId) ?? [];
-    const workers = [...reported.filter((one) => one.nodeId !== nodeId), ...here];
     return machinesOf(workers, { drained, drainedNodes, nowMs: options.now() });
   }
+}
+
+/** The workers of an organization: those of this node as they are, others as they were reported. */
+export async function allWorkersOf(
+  { hosting, directory, now }: AllWorkersOptions,
+  organizationId: string,
+): Promise<DeploymentWorkers[]> {
+  const reported = await hosting.listAllWorkers({ organizationId, nowMs: now() });
+  const here = directory.allWorkersHere?.(organizationId) ?? [];
+  return [...reported.filter(({ nodeId }) => nodeId !== directory.nodeId), ...here];
 }
 
 /** The error of a machine that is not there. */

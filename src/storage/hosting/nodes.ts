@@ -227,12 +227,10 @@ export interface NodeStorage {
     readonly reports: readonly (DeploymentKey & NodeWorkers)[];
   }): Promise<string[]>;
 
-  /** The reports of living nodes about the workers of a deployment, or of all, by node. */
-  listWorkers(parameters: {
-    readonly organizationId: string;
-    readonly deploymentId?: string;
-    readonly nowMs: number;
-  }): Promise<(NodeWorkers & { readonly nodeId: string; readonly deploymentId: string })[]>;
+  /** The reports of living nodes about the workers of a deployment, by node. */
+  listWorkers(
+    parameters: DeploymentKey & { readonly nowMs: number },
+  ): Promise<(NodeWorkers & { readonly nodeId: string })[]>;
 
   /**
    * Returns the states of an organization's deployments by the reports of

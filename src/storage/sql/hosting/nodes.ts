@@ -171,19 +171,18 @@ export function* listWorkers({
 }: Parameters<HostingStorage["listWorkers"]>[0]): Operation<
   Awaited<ReturnType<HostingStorage["listWorkers"]>>
 > {
-  const rows = yield* query<{ deployment_id: string; node_id: string; running: string }>(
-    `SELECT r.deployment_id, r.node_id, r.running FROM deployment_reports r JOIN nodes n ON n.node_id = r.node_id || ''
-     WHERE r.organization_id = ? AND r.running IS NOT NULL AND n.expires_at_ms > ?
-       ${deploymentId === undefined ? "" : "AND r.deployment_id = ?"}
+  const rows = yield* query<{ node_id: string; running: string }>(
+    `SELECT r.node_id, r.running FROM deployment_reports r JOIN nodes n ON n.node_id = r.node_id || ''
+     WHERE r.organization_id = ? AND r.deployment_id = ? AND r.running IS NOT NULL
+       AND n.expires_at_ms > ?
      ORDER BY r.node_id`,
     organizationId,
+    deploymentId,
     nowMs,
-    ...(deploymentId === undefined ? [] : [deploymentId]),
   );
   return rows.map((row) => ({
     ...(JSON.parse(row.running) as NodeWorkers),
     nodeId: row.node_id,
-    deploymentId: row.deployment_id,
   }));
 }
 

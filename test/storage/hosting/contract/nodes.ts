@@ -237,10 +237,8 @@ export function nodesContract(it: It): void {
     await say(platform, { nodeId: "a", status: "ready" }, { nodeId: "b", status: "ready" });
     expect(await tell("b", [worker], 3)).toEqual(["summarizer-id"]);
     await tell("a");
-    const { deploymentId } = key;
-    const a = { nodeId: "a", deploymentId, workers: [worker], omitted: 0 };
-    const b = { nodeId: "b", deploymentId, workers: [worker], omitted: 3 };
-    expect(await list()).toEqual([a, b]);
+    const a = { nodeId: "a", workers: [worker], omitted: 0 };
+    expect(await list()).toEqual([a, { nodeId: "b", workers: [worker], omitted: 3 }]);
     await say(platform, { nodeId: "a", status: "ready", workers: 2 });
     await tell("b", []);
     expect(await list()).toEqual([a]);

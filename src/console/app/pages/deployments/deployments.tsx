@@ -28,9 +28,11 @@ export function Deployments() {
   const { data: stats } = useQuery(taskStatsOf(organization));
   const { data: storage } = useQuery(storageUseOf(organization));
   const [isDeploying, setDeploying] = useState(false);
-  const [isWhole, setWhole] = useState(false);
-  const { found, field } = useFinder(deployments, "deployments", ({ name }) => name);
-  const shown = isWhole ? found : found.slice(0, MAX_SHOWN_DEPLOYMENTS);
+  const { shown, field, rest } = useFinder(deployments, {
+    noun: "deployments",
+    maxShown: MAX_SHOWN_DEPLOYMENTS,
+    nameOf: ({ name }) => name,
+  });
   return (
     <Page
       title="Deployments"
@@ -104,11 +106,7 @@ export function Deployments() {
               ]}
             />
           </div>
-          {shown.length < found.length && (
-            <p>
-              <Button onClick={() => setWhole(true)}>Show all {found.length}</Button>
-            </p>
-          )}
+          {rest}
         </>
       )}
       {storage !== undefined && (

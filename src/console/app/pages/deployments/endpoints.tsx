@@ -1,6 +1,5 @@
 /** The endpoints of a deployment: how each is called, the way to try it, and its pause. */
 import { Link } from "@tanstack/react-router";
-import { useState } from "react";
 import type {
   DeploymentEndpointJson,
   DeploymentJson,
@@ -21,15 +20,17 @@ const MAX_SHOWN_ENDPOINTS = 20;
 
 export function Endpoints({ of: deployment }: { readonly of: DeploymentJson }) {
   const { endpoints = [], pausedEndpoints = [], settings = {} } = deployment;
-  const [isWhole, setWhole] = useState(false);
-  const { found, field } = useFinder(endpoints, "endpoints", ({ name }) => name);
+  const { shown, field, rest } = useFinder(endpoints, {
+    noun: "endpoints",
+    maxShown: MAX_SHOWN_ENDPOINTS,
+    nameOf: ({ name }) => name,
+  });
   const dropped = pausedEndpoints.filter((one) =>
     endpoints.every(({ name }) => name !== one.endpoint),
   );
   if (endpoints.length + dropped.length === 0) {
     return null;
   }
-  const shown = isWhole ? found : found.slice(0, MAX_SHOWN_ENDPOINTS);
   return (
     <section aria-labelledby="endpoints">
       <h2 id="endpoints">Endpoints</h2>
@@ -55,16 +56,12 @@ export function Endpoints({ of: deployment }: { readonly of: DeploymentJson }) {
             <span className="secondary">not in the newest revision</span>
             <Paused of={paused} />
             <span className="endpoint-actions">
-              <PauseButton endpoint={paused.endpoint ?? ""} isPaused={true} />
+              <PauseButton endpoint={paused.endpoint ?? ""} isPaused />
             </span>
           </li>
         ))}
       </ul>
-      {shown.length < found.length && (
-        <p>
-          <Button onClick={() => setWhole(true)}>Show all {found.length}</Button>
-        </p>
-      )}
+      {rest}
     </section>
   );
 }

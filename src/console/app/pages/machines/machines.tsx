@@ -55,9 +55,12 @@ function MachineTable() {
   const { data } = useSuspenseQuery(machinesOf(organization));
   const { data: all } = useQuery({ ...nodes, enabled: isOperator });
   const [asked, setAsked] = useState<MachineRow>();
-  const [isWhole, setWhole] = useState(false);
   const rows = rowsOf(data.machines ?? [], all);
-  const { found, field } = useFinder(rows, "machines", ({ name }) => name);
+  const { shown, field, rest } = useFinder(rows, {
+    noun: "machines",
+    maxShown: MAX_SHOWN_MACHINES,
+    nameOf: ({ name }) => name,
+  });
   if (isOperator && all === undefined) {
     return <Loading />;
   }
@@ -79,7 +82,7 @@ function MachineTable() {
       {field}
       <DataTable
         label="Machines with their workers"
-        items={isWhole ? found : found.slice(0, MAX_SHOWN_MACHINES)}
+        items={shown}
         keyOf={({ name, node, isAway }) => `${node} ${isAway} ${name}`}
         columns={columnsFor(rows)}
         actions={
@@ -88,11 +91,7 @@ function MachineTable() {
             : undefined
         }
       />
-      {!isWhole && found.length > MAX_SHOWN_MACHINES && (
-        <p className="result-line">
-          <Button onClick={() => setWhole(true)}>Show all {found.length}</Button>
-        </p>
-      )}
+      {rest}
       {(data.omitted ?? 0) > 0 && (
         <p className="secondary">And {counted(data.omitted ?? 0, "more machine")}.</p>
       )}

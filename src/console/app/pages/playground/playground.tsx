@@ -145,7 +145,10 @@ interface EndpointListProps {
 function EndpointList({ endpoints, current }: EndpointListProps) {
   const heading = useId();
   const list = useRef<HTMLUListElement>(null);
-  const { found, field } = useFinder(endpoints, "endpoints", ({ name }) => name);
+  const { shown, field } = useFinder(endpoints, {
+    noun: "endpoints",
+    nameOf: ({ name }) => name,
+  });
   const name = current?.name;
   useEffect(() => {
     if (name !== undefined) {
@@ -165,7 +168,7 @@ function EndpointList({ endpoints, current }: EndpointListProps) {
       <h2 id={heading}>Endpoints</h2>
       {field}
       <ul ref={list}>
-        {found.map((endpoint) => (
+        {shown.map((endpoint) => (
           <li key={endpoint.name}>
             <a
               href={hashOf(endpoint.name)}

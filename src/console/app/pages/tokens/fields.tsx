@@ -113,7 +113,7 @@ interface DeploymentChoiceProps extends Pick<FieldsProps, "value" | "error"> {
 function DeploymentChoice({ value, error, onChange }: DeploymentChoiceProps) {
   const { data: known = [] } = useQuery(deploymentsOf(useOrganization()));
   const names = [...new Set([...known.map(({ name = "" }) => name), ...value.deployments])];
-  const { found, field } = useFinder(names, "deployments", (name) => name);
+  const { shown, field } = useFinder(names, { noun: "deployments", nameOf: (name) => name });
   const fault = violationOf(error, "deployments", "token.deployments", "all_deployments");
   const isChosen = value.allDeployments || value.deployments.length > 0;
   return (
@@ -138,7 +138,7 @@ function DeploymentChoice({ value, error, onChange }: DeploymentChoiceProps) {
         <>
           {field}
           <div className="choice-list">
-            {found.map((name) => (
+            {shown.map((name) => (
               <label key={name} className="choice">
                 <input
                   type="checkbox"

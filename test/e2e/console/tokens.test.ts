@@ -196,6 +196,28 @@ describe.skipIf(skipped)(`API tokens in the console${skipped}`, () => {
     expect(new URL(page.url()).pathname).toBe("/o/acme/tokens");
   });
 
+  it("give what is typed for a form that is left to no other one", async () => {
+    await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
+    const { page } = person;
+    await person.go("/o/acme/deployments/echo/schedules");
+    const create = page.getByRole("button", { name: "Create a schedule" });
+    await create.waitFor();
+    await page.getByRole("link", { name: "API tokens" }).first().click();
+    await person.heading("API tokens");
+    const letGo = Promise.withResolvers<void>();
+    await page.route("**/console/assets/*.js", (route) =>
+      letGo.promise.then(() => route.continue()),
+    );
+    await page.keyboard.press("c");
+    await page.keyboard.type("lost");
+    await page.goBack();
+    await create.click();
+    const name = page.getByRole("dialog").locator("input:focus");
+    await name.waitFor();
+    expect(await name.inputValue()).toBe("");
+    letGo.resolve();
+  });
+
   it("load with at most 120 kB", async () => {
     await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
     await person.go("/o/acme/tokens");

@@ -15,16 +15,23 @@ let kept: string[] = [];
 /** Keeps the keys for as long as it is shown: the fallback of a dialog that comes when it is opened. */
 export function TypedAhead() {
   useEffect(() => {
-    kept = [];
+    const keys: string[] = [];
+    kept = keys;
     const keep = (event: KeyboardEvent): void => {
-      if (isTyped(event) && kept.length < MAX_KEPT_KEYS) {
+      if (isTyped(event) && keys.length < MAX_KEPT_KEYS) {
         event.preventDefault();
         event.stopImmediatePropagation();
-        kept.push(event.key);
+        keys.push(event.key);
       }
     };
     addEventListener("keydown", keep, { capture: true });
-    return () => removeEventListener("keydown", keep, { capture: true });
+    return () => {
+      removeEventListener("keydown", keep, { capture: true });
+      // The dialog takes them before that. Where none came, no later one gets them.
+      setTimeout(() => {
+        kept = kept === keys ? [] : kept;
+      });
+    };
   }, []);
   return null;
 }

@@ -37,18 +37,24 @@ const MAX_RANGE_MS = 604_800_000;
 export function DeploymentMetrics() {
   return (
     <DeploymentFrame title="Metrics">
-      {({ name = "" }) => <MetricsView deployment={name} />}
+      {({ name = "", createdAt }) => (
+        <MetricsView deployment={name} standard={rangeSince(createdAt)} />
+      )}
     </DeploymentFrame>
   );
 }
 
-function MetricsView({ deployment }: { readonly deployment: string }) {
+interface MetricsViewProps {
+  readonly deployment: string;
+  /** The range that is shown where the address names none. */
+  readonly standard: RangeName;
+}
+
+function MetricsView({ deployment, standard }: MetricsViewProps) {
   const search: RangeSearch = route.useSearch();
   const navigate = useNavigate();
   const organization = useOrganization();
   const bounds = boundsIn(search);
-  const { data: revisions, isPending } = useQuery(revisionsOf(organization, deployment));
-  const standard = rangeSince(revisions?.at(-1)?.createdAt);
   const range = bounds ?? RANGES[search.range ?? standard][1];
   const zoom = (to: TimeBounds): void => {
     const { fromMs, toMs } = atLeast(to, MIN_RANGE_MS);
@@ -57,8 +63,8 @@ function MetricsView({ deployment }: { readonly deployment: string }) {
   const { data, error, isPlaceholderData } = useQuery({
     ...metricsOf({ organization, deployment, metrics: METRICS, range }),
     placeholderData: keepPreviousData,
-    enabled: !isPending,
   });
+  const { data: revisions } = useQuery(revisionsOf(organization, deployment));
   const marks = useMemo(
     () =>
       (revisions ?? [])

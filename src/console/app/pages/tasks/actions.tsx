@@ -9,7 +9,7 @@ import { fullName, hasEnded, type TaskName, taskOf } from "../../api/tasks.ts";
 import { Button } from "../../ui/button.tsx";
 import { Confirm } from "../../ui/confirm.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
-import { FieldsForm, type FormField, textOf } from "../../ui/fields-form.tsx";
+import { FieldsForm, textOf } from "../../ui/fields-form.tsx";
 import { Menu } from "../../ui/menu.tsx";
 import { useToast } from "../../ui/toasts.tsx";
 
@@ -33,6 +33,9 @@ function localText(at: string | undefined): string {
   return Number.isNaN(localMs) ? "" : new Date(localMs).toISOString().slice(0, 16);
 }
 
+/** The time of such a text; undefined for none. */
+const timeOf = (text: string) => (text === "" ? undefined : new Date(text).toISOString());
+
 interface ChangeProps {
   readonly task: TaskJson;
   readonly name: TaskName;
@@ -45,44 +48,54 @@ function Change({ task, name, onClose }: ChangeProps) {
   const toast = useToast();
   const before = {
     priority: String(task.priority ?? 0),
-    run_at: localText(task.runAt),
-    start_by: localText(task.startBy),
+    runAt: localText(task.runAt),
+    startBy: localText(task.startBy),
   };
-  const fieldOf = (field: keyof typeof before, label: string, hint: string) => ({
-    ...{ name: field, label, hint, defaultValue: before[field], optional: true },
-    ...{ autoComplete: "off", type: field === "priority" ? "number" : "datetime-local" },
-  });
+  const all = { autoComplete: "off", optional: true } as const;
   return (
     <Dialog title="When does this task start?" onClose={onClose}>
       <FieldsForm
         fields={[
-          fieldOf(
-            "priority",
-            "Priority",
-            "From -100 to 100. Higher ones start first.",
-          ) as PlainField,
-          fieldOf("run_at", "Not before", "Empty: as soon as a worker is free.") as PlainField,
-          fieldOf("start_by", "Not after", "It fails if it has not started by then.") as PlainField,
+          {
+            ...all,
+            name: "priority",
+            type: "number",
+            label: "Priority",
+            hint: "From -100 to 100. Higher ones start first.",
+            defaultValue: before.priority,
+          },
+          {
+            ...all,
+            name: "run_at",
+            type: "datetime-local",
+            label: "Not before",
+            hint: "Empty: as soon as a worker is free.",
+            defaultValue: before.runAt,
+          },
+          {
+            ...all,
+            name: "start_by",
+            type: "datetime-local",
+            label: "Not after",
+            hint: "It fails if it has not started by then.",
+            defaultValue: before.startBy,
+          },
         ]}
         submit="Change"
         needsChange
         send={(values) => {
-          const text = (field: keyof typeof before) => textOf(values, field);
-          const changed = (Object.keys(before) as (keyof typeof before)[]).filter(
-            (field) => text(field) !== before[field],
-          );
-          const time = (field: keyof typeof before) =>
-            text(field) === "" ? {} : { [camel(field)]: new Date(text(field)).toISOString() };
-          return tasks.updateTask({
-            ...{
-              deployment: fullName(name),
-              taskId: name.taskId,
-              updateMask: changed.map(camel).join(),
-            },
-            ...(changed.includes("priority") && { priority: Number(text("priority")) }),
-            ...(changed.includes("run_at") && time("run_at")),
-            ...(changed.includes("start_by") && time("start_by")),
-          });
+          const priority = textOf(values, "priority");
+          const runAt = textOf(values, "run_at");
+          const startBy = textOf(values, "start_by");
+          // A time that is empty is named in the mask alone, which ends it.
+          const changed = {
+            ...(priority !== before.priority && { priority: Number(priority) }),
+            ...(runAt !== before.runAt && { runAt: timeOf(runAt) }),
+            ...(startBy !== before.startBy && { startBy: timeOf(startBy) }),
+          };
+          const updateMask = Object.keys(changed).join();
+          const { taskId } = name;
+          return tasks.updateTask({ deployment: fullName(name), taskId, updateMask, ...changed });
         }}
         onDone={() => {
           void queryClient.invalidateQueries({ queryKey: taskOf(name).queryKey });
@@ -93,11 +106,6 @@ function Change({ task, name, onClose }: ChangeProps) {
     </Dialog>
   );
 }
-
-type PlainField = FormField<"priority" | "run_at" | "start_by">;
-
-const camel = (field: string): string =>
-  field.replace(/_(.)/, (_, letter: string) => letter.toUpperCase());
 
 function More({ task, name }: { readonly task: TaskJson; readonly name: TaskName }) {
   const queryClient = useQueryClient();

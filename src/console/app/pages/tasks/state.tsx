@@ -4,6 +4,7 @@ import type {
   TaskJson,
   TaskStatusJson,
 } from "../../../../../gen/tessera/v1/task_pb.js";
+import { capitalized } from "../../api/errors.ts";
 import { Status, type Tone } from "../../ui/status.tsx";
 
 /** The states, in the order of a task's life. */
@@ -35,7 +36,7 @@ export function whyQueued({ queuedReason }: TaskJson): string {
   const { code, message = "" } = queuedReason ?? {};
   return code === "QUEUED_CODE_SCHEDULED" || code === "QUEUED_CODE_RETRYING" || message === ""
     ? ""
-    : `${message[0]?.toUpperCase()}${message.slice(1)}.`;
+    : `${capitalized(message)}.`;
 }
 
 /** What a queued task is whose time to start is to come. */

@@ -5,7 +5,7 @@ import type { MachineService } from "../../../../gen/tessera/v1/machine_pb.js";
 import { operator } from "./clients.ts";
 import { createClient } from "./rpc.ts";
 
-/** Of its own, because the other pages do not call it. */
+/** Clients of their own, because the other pages do not call them. */
 const machines = createClient<typeof MachineService>("tessera.v1.MachineService");
 const launchers = createClient<typeof LauncherService>("tessera.v1.LauncherService");
 

@@ -84,7 +84,7 @@ export async function assemble(platform: TestPlatform): Promise<Cast> {
     worker: false,
     launch: false,
   };
-  const monitoring = { ...none, monitoring: true, worker: false, launch: false };
+  const monitoring = { ...none, monitoring: true };
   const endpoint = { ...none, protectedEndpoint: true };
   const { headers: ended } = await newMember(platform, company);
   const { value } = adminToken;

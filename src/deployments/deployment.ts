@@ -7,7 +7,7 @@ import { type Problem, problem, shuttingDown } from "../errors.ts";
 import type { DeploymentMetrics } from "../metrics/deployment.ts";
 import type { MeasuredDeployment } from "../metrics/metrics.ts";
 import { Pool } from "../pool/pool.ts";
-import type { Worker } from "../pool/worker.ts";
+import { isLoading, type Worker } from "../pool/worker.ts";
 import type { WorkerEnd } from "../pool/worker-end.ts";
 import type { ServiceCode } from "../pool/worker-options.ts";
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
@@ -450,14 +450,7 @@ export class Deployment implements AsyncDisposable {
     const endpoint = this.find(name);
     const { recentEnd } = pool;
     const shortage = pool.waiting ?? pool.rolloutWaits;
-    const loading = [...pool.alive].filter(
-      (worker) =>
-        !worker.loaded &&
-        !worker.stopping &&
-        !worker.ended &&
-        worker.fault === undefined &&
-        worker.runs({ name }),
-    );
+    const loading = [...pool.alive].filter((one) => isLoading(one) && one.runs({ name }));
     const refused = this.#closed?.().reason;
     return {
       nowMs: this.#options.now(),

@@ -4,7 +4,7 @@
  * that they run.
  */
 import type { EndpointManifest } from "../protocol/manifest.ts";
-import type { Worker } from "./worker.ts";
+import { isLoading, type Worker } from "./worker.ts";
 import type { WorkerEnd } from "./worker-end.ts";
 
 /** How long calls wait for workers that were told to go, and register again for what serves now. */
@@ -55,9 +55,7 @@ export class JoinedWorkers {
     if (performance.now() < this.#returnUntilMs) {
       return true;
     }
-    const starts = ({ loaded, stopping, isDraining, fault }: Worker): boolean =>
-      !loaded && !stopping && !isDraining && fault === undefined;
-    return this.#workers.some((worker) => starts(worker) && worker.runs(endpoint));
+    return this.#workers.some((worker) => isLoading(worker) && worker.runs(endpoint));
   }
 
   /** Why the service does not run at one of them; undefined: it does, as far as they say. */

@@ -29,6 +29,14 @@ export interface WorkerMachine {
   readonly isDrained?: boolean;
 }
 
+/**
+ * Whether a worker makes its service ready, so that it takes calls soon. One whose machine is drained
+ * does not: it is not `loaded` either, and stays so until its machine is taken back.
+ */
+export function isLoading({ loaded, stopping, ended, isDraining, fault }: Worker): boolean {
+  return !loaded && !stopping && !ended && !isDraining && fault === undefined;
+}
+
 /** How the lease of a worker is held; a process on this machine says nothing. */
 export interface WorkerLease {
   /** Digest of the secret with which another node may adopt it. */

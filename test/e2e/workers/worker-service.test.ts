@@ -1,5 +1,6 @@
 /** WorkerService on a real node, spoken to over HTTP/2. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { QueuedCode } from "../../../gen/tessera/v1/task_pb.js";
 import { DeploymentStatus, TaskStatus, WorkerPlace } from "../../../src/client/index.ts";
 import { artifact, World } from "../hosting/world.ts";
 import { json, TestWorker } from "./test-worker.ts";
@@ -109,6 +110,7 @@ describe("a worker that joins", () => {
     await expect.poll(isDrained, { timeout: 20_000 }).toEqual([["gpu-1", true]]);
     const third = await submit({ text: "third" });
     expect(again.assigned).toEqual([]);
+    expect((await task(third)).queuedReason?.code).toBe(QueuedCode.NO_MATCHING_WORKER);
     await world.platform.call("/api/v1/machines:resume", { machine: "gpu-1" }, world.cookie);
     const last = await again.take();
     expect(last.taskId).toBe(third);

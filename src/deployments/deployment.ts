@@ -16,6 +16,7 @@ import { Queue } from "../queue/queue.ts";
 import { ScheduleFirer } from "../queue/schedules/firing.ts";
 import type { Tasks } from "../queue/tasks.ts";
 import { takersOf } from "../service/mounts.ts";
+import type { PausedEndpoint } from "../storage/accounts/organizations.ts";
 import type { NodeWorkers } from "../storage/hosting/nodes.ts";
 import { workerIdOn } from "../tasks/worker-id.ts";
 import type { DeploymentTracing } from "../tracing/tracing.ts";
@@ -392,8 +393,7 @@ export class Deployment implements AsyncDisposable {
     const name = record?.name ?? `${organization}/${manifest.name}`;
     const deploymentId = record?.deploymentId ?? name;
     const metrics = counted?.metrics.deployment(this.#labelsOf(name, deploymentId));
-    const isPaused = (endpoint: string): boolean =>
-      this.#options.pausedEndpoints?.().some((one) => one.endpoint === endpoint) === true;
+    const isPaused = (endpoint: string): boolean => this.#pauseOf(endpoint) !== undefined;
     this.#metrics = metrics;
     const queue = new Queue({
       ...this.#options,
@@ -445,6 +445,10 @@ export class Deployment implements AsyncDisposable {
     return revision && { find: (endpoint: string) => revision.find(endpoint), isNewest };
   }
 
+  #pauseOf(name: string): PausedEndpoint | undefined {
+    return this.#options.pausedEndpoints?.().find(({ endpoint }) => endpoint === name);
+  }
+
   #queuedFacts(name: string): QueuedFacts {
     const pool = this.#pool;
     const endpoint = this.find(name);
@@ -455,7 +459,7 @@ export class Deployment implements AsyncDisposable {
     return {
       nowMs: this.#options.now(),
       isStopped: refused === "DEPLOYMENT_STOPPED",
-      paused: this.#options.pausedEndpoints?.().find((one) => one.endpoint === name),
+      paused: this.#pauseOf(name),
       isDraining: this.#draining,
       storageAnswers: this.#storageHealth.good,
       failure: refused === "DEPLOYMENT_FAILED" ? this.#said(this.lastFault) : undefined,

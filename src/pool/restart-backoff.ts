@@ -47,12 +47,12 @@ export class RestartBackoff {
 
   /** The last end of a worker that is not long ago, and whether it is one of many; undefined: none is. */
   get recent(): RecentEnd | undefined {
-    const since = this.#last && Date.now() - this.#last.atMs;
-    return this.#last &&
-      since !== undefined &&
-      since < WORKER_HEALTHY_AFTER_MS + this.#pauses.nextMs
+    const last = this.#last;
+    const isRecent =
+      last !== undefined && Date.now() - last.atMs < WORKER_HEALTHY_AFTER_MS + this.#pauses.nextMs;
+    return isRecent
       ? {
-          reason: this.#last.reason,
+          reason: last.reason,
           isLoop: this.#series >= MIN_CRASH_LOOP_ENDS,
           isPausing: this.pausing,
         }

@@ -166,6 +166,9 @@ export class Hosting implements Directory, AsyncDisposable {
    * Where others take work, a balancer first has the time to notice that this node is not ready.
    */
   setMachineDrained(isDrained: boolean, others: number): void {
+    if (this.#draining) {
+      return;
+    }
     if (!isDrained) {
       clearTimeout(this.#notice);
       this.#notice = undefined;
@@ -178,7 +181,7 @@ export class Hosting implements Directory, AsyncDisposable {
   }
 
   #drainMachine(isDrained: boolean): void {
-    if (this.#isMachineDrained !== isDrained && !this.#draining) {
+    if (this.#isMachineDrained !== isDrained) {
       this.#isMachineDrained = isDrained;
       for (const { reconciler } of this.#deployments.values()) {
         reconciler.drainChanged();

@@ -33,7 +33,7 @@ interface NodeMembershipOptions {
   readonly facts: () => NodeFacts;
   readonly now: () => number;
   readonly log: Log;
-  /** The number of living nodes has changed. */
+  /** The number of nodes that share the workers has changed. */
   onChange(): void;
   /**
    * The machine of this node is drained, or taken back. Called with the heartbeat that tells so,

@@ -241,10 +241,16 @@ export class Reconciler implements AsyncDisposable {
     }
   }
 
-  /** The machine was drained, or taken back: what may run here is decided anew. */
+  /**
+   * The machine was drained, or taken back: what may run here is decided anew, also of a roll-out
+   * under way.
+   */
   drainChanged(): void {
+    this.#bringing?.abort.abort(new Error("what may run on this machine has changed"));
     if (this.#current !== undefined) {
       this.#current = { ...this.#current, key: "" };
+    }
+    if (this.#bringing !== undefined || this.#current !== undefined) {
       this.#settle();
     }
   }

@@ -5,6 +5,7 @@ import type { HeldArtifact } from "../../src/hosting/artifact-cache.ts";
 import { LastServed } from "../../src/hosting/last-served.ts";
 import { Reconciler } from "../../src/hosting/reconciler.ts";
 import type { DesiredDeployment } from "../../src/storage/hosting/revisions.ts";
+import { endpoint, manifestOf } from "../service/manifests.ts";
 import { TestFolder } from "../storage/sqlite/databases.ts";
 
 const STOPPED = {
@@ -190,7 +191,7 @@ function revision(targetRevision: number): DesiredDeployment {
 /** A node where manifests are stored: of all revisions, or of those that `has` says. */
 function withManifests(
   record: DesiredDeployment,
-  { folder, has = () => true, sleeps = false }: ManifestOptions,
+  { folder, has = () => true, sleeps = false, ...others }: ManifestOptions,
 ) {
   const did: string[] = [];
   const served = new LastServed(folder.path);
@@ -232,11 +233,12 @@ function withManifests(
     shareOf: () => ({ min: 0, max: 1, nodes: 1, queueTimeMs: 1_000 }),
     log: { debug() {}, info() {}, warn() {}, error() {} },
     onChange: () => {},
+    ...others,
   });
   return { resident, served, did };
 }
 
-interface ManifestOptions {
+interface ManifestOptions extends Partial<ConstructorParameters<typeof Reconciler>[1]> {
   readonly folder: TestFolder;
   readonly has?: (revision: number) => boolean;
   readonly sleeps?: boolean;
@@ -275,4 +277,38 @@ it("sleeps on by the newest revision that may sleep, and stands in by it for one
   expect(did).toEqual(["asleep 1", "no longer 1", "asleep 2"]);
   resident.want(revision(3));
   await expect.poll(() => did.slice(3)).toEqual(["resume 2", "no longer 2", "deploy 3"]);
+});
+
+it("begins anew what it brings when its machine is drained meanwhile", async () => {
+  using folder = new TestFolder();
+  const did: string[] = [];
+  const machine = { isDrained: false };
+  const started = Promise.withResolvers<void>();
+  const index = { service: manifestOf(endpoint({ name: "say" })), files: [] };
+  const deployment = {
+    resume: ({ revision: code }) =>
+      void did.push(`awaits ${[...(code?.awaits?.endpoints.keys() ?? [])]}`),
+    deploy: (_, signal) => {
+      did.push("starts a worker");
+      started.resolve();
+      return new Promise((_resolve, reject) => {
+        signal?.addEventListener("abort", () => reject(signal.reason));
+      });
+    },
+    stay() {},
+    async drain() {},
+    async [Symbol.asyncDispose]() {},
+  } as Partial<Deployment> as Deployment;
+  const { resident } = withManifests(revision(1), {
+    folder,
+    has: () => false,
+    hold: async () => ({ index, readCode: "", release() {} }) as unknown as HeldArtifact,
+    isDrained: () => machine.isDrained,
+    open: () => deployment,
+  });
+  await using _resident = resident;
+  await started.promise;
+  machine.isDrained = true;
+  resident.drainChanged();
+  await expect.poll(() => did).toEqual(["starts a worker", "awaits say"]);
 });

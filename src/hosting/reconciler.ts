@@ -180,8 +180,15 @@ export class Reconciler implements AsyncDisposable {
 
   /** What is stored of what is asleep, without waking it; undefined: it is not, or nothing is read. */
   async manifestAsleep(): Promise<ServiceManifest | undefined> {
-    const asleep: Partial<Asleep> = this.#asleep ?? {};
-    asleep.manifest ??= asleep.record && this.#options.manifests.read(asleep.record);
+    const asleep = this.#asleep;
+    if (asleep === undefined) {
+      return undefined;
+    }
+    asleep.manifest ??= this.#options.manifests.read(asleep.record).catch((err: unknown) => {
+      // The next who asks reads again.
+      asleep.manifest = undefined;
+      throw err;
+    });
     return asleep.manifest;
   }
 

@@ -312,3 +312,26 @@ it("begins anew what it brings when its machine is drained meanwhile", async () 
   resident.drainChanged();
   await expect.poll(() => did).toEqual(["starts a worker", "awaits say"]);
 });
+
+it("reads again what a manifest was asked for in vain while it is asleep", async () => {
+  using folder = new TestFolder();
+  const manifest = manifestOf(endpoint({ name: "say" }));
+  let reads = 0;
+  const { resident } = withManifests(revision(1), {
+    folder,
+    manifests: {
+      maySleep: () => true,
+      async read() {
+        reads += 1;
+        return reads === 1 ? Promise.reject(new Error("the database is gone")) : manifest;
+      },
+      note: async () => {},
+    },
+  });
+  await using _resident = resident;
+  await resident.resumed;
+  await expect(resident.manifestAsleep()).rejects.toThrow("the database is gone");
+  expect(await resident.manifestAsleep()).toBe(manifest);
+  expect(await resident.manifestAsleep()).toBe(manifest);
+  expect(reads).toBe(2);
+});

@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Generator
 from datetime import date
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -572,24 +573,28 @@ def test_a_batchable_method_behind_middlewares_makes_its_batches_itself(
     host: Host, tmp_path: Path
 ) -> None:
     sizes: list[int] = []
+    firsts: list[int] = []
+    numbers = count()
 
-    class Nothing:
-        """Of ASGI."""
+    class Numbered:
+        """Of ASGI: leaves its number to each call."""
 
         def __init__(self, app: Any) -> None:
             self.app = app
 
         async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+            scope["state"]["number"] = next(numbers)
             await self.app(scope, receive, send)
 
     @bentoml.service
     class Middled:
-        @bentoml.api(batchable=True)
-        async def lengths(self, texts: list[str]) -> list[int]:
+        @bentoml.api(batchable=True, max_batch_size=4)
+        async def lengths(self, texts: list[str], ctx: bentoml.Context) -> list[int]:
             sizes.append(len(texts))
+            firsts.append(ctx.request.state.number)
             return [len(text) for text in texts]
 
-    Middled.add_asgi_middleware(Nothing)
+    Middled.add_asgi_middleware(Numbered)
     hosted = host(Middled)
     assert "batch" not in manifest_of(hosted, "lengths")
 
@@ -603,6 +608,7 @@ def test_a_batchable_method_behind_middlewares_makes_its_batches_itself(
     assert hosted.run(together()) == [f"[{n}]".encode() for n in range(6)]
     assert sum(sizes) == 6
     assert max(sizes) > 1
+    assert firsts == [sum(sizes[:batch]) for batch in range(len(sizes))]
 
 
 @pytest.mark.skipif(bentoml.__version__.startswith("1.3."), reason="it has no commands yet")

@@ -181,7 +181,6 @@ class _Exchange:
     async def answer(self, scope: Mapping[str, Any], send: Any) -> None:
         """Runs the method, and sends its answer to the middlewares."""
         self._see(scope)
-        passed_state.set(scope.get("state") or {})
         try:
             self._result = await self._run(self._call)
             content_type, chunks = _content_of(self._result)
@@ -207,7 +206,8 @@ class _Exchange:
         return self._result if is_same and self._result is not None else outer.content()
 
     def _see(self, scope: Mapping[str, Any]) -> None:
-        """The method sees the headers that the middlewares leave."""
+        """The method sees the headers and the state that the middlewares leave."""
+        passed_state.set(scope.get("state") or {})
         head = self._call.request
         if head is not None:
             fields = [
@@ -282,7 +282,6 @@ class _StreamedExchange(_Exchange):
     async def answer(self, scope: Mapping[str, Any], send: Any) -> None:
         """Runs the method, and sends its pieces to the middlewares."""
         self._see(scope)
-        passed_state.set(scope.get("state") or {})
         pieces: Any = None
         try:
             try:
@@ -388,13 +387,14 @@ class _Batches:
     def __init__(self, method: BentoEndpoint) -> None:
         self._method = method
         self._most: int = method.manifest["batch"]["maxSize"]
-        self._waiting: list[tuple[IncomingCall, asyncio.Future[Result]]] = []
+        self._waiting: list[tuple[IncomingCall, Any, asyncio.Future[Result]]] = []
+        """Calls, the state that middlewares have left to each, and what waits for its end."""
         self._working: asyncio.Task[None] | None = None
 
     async def result(self, call: IncomingCall) -> Result:
         """What becomes of a call. What comes while a batch runs is in the next one."""
         end: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-        self._waiting.append((call, end))
+        self._waiting.append((call, passed_state.get(), end))
         if self._working is None:
             self._working = asyncio.ensure_future(self._work())
         return await end
@@ -403,13 +403,15 @@ class _Batches:
         try:
             while self._waiting:
                 batch, self._waiting = self._waiting[: self._most], self._waiting[self._most :]
-                calls = [call for call, _ in batch]
+                calls = [call for call, _, _ in batch]
+                # As the request that the method sees, it is that of the first call.
+                passed_state.set(batch[0][1])
                 try:
                     run = lambda each: self._method.execute_batch(each, _tell_nobody)  # noqa: E731
                     ends = await _executed(self._method, run, calls)
                 except Exception as error:
                     ends = [error] * len(batch)
-                for (_, future), end in zip(batch, ends, strict=True):
+                for (_, _, future), end in zip(batch, ends, strict=True):
                     if future.done():
                         continue
                     if isinstance(end, Exception):

@@ -680,7 +680,7 @@ export const comments = {
   "tessera.v1.WorkersWanted.deployment": "Its name.",
   "tessera.v1.WorkersWanted.workers": "Workers on other machines that it should have, those that have joined included: at most its `max_workers`.",
   "tessera.v1.WorkersWanted.requires": "Labels that its workers need; the value `*` is any. An endpoint may need more.",
-  "tessera.v1.WorkersWanted.machines": "The machines of launchers that have joined it, and do not leave.",
+  "tessera.v1.WorkersWanted.machines": "The machines of launchers that have joined it, do not leave and are not drained.",
   "tessera.v1.LaunchedMachine": "LaunchedMachine is a machine that a launcher has started, and that has joined.",
   "tessera.v1.LaunchedMachine.machine": "Its id, from CreateMachineTokenRequest.",
   "tessera.v1.LaunchedMachine.ready": "Whether a worker of it takes calls.",

@@ -84,11 +84,11 @@ export class WorkerList {
   }
 }
 
-/** A machine may bring several workers: one is enough. */
+/** A machine may bring several workers: one is enough. In place of a drained one another is started. */
 function launchedOf(workers: readonly Worker[]): LaunchedMachine[] {
   const machines = new Map<string, boolean>();
-  for (const { machine, stopping, loaded } of workers) {
-    if (machine?.launched !== undefined && !stopping) {
+  for (const { machine, stopping, isDraining, loaded } of workers) {
+    if (machine?.launched !== undefined && !stopping && !isDraining) {
       machines.set(machine.launched, loaded || machines.get(machine.launched) === true);
     }
   }

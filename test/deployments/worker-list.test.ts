@@ -27,6 +27,23 @@ it("describes the oldest workers, and counts the others", () => {
   });
 });
 
+it("tells which machines of launchers have joined, without those that leave or are drained", () => {
+  const of = (launched: string, about: Partial<Worker> = {}): Worker =>
+    ({
+      ...{ ...worker(launched), stopping: false, isDraining: false, machine: { launched } },
+      ...about,
+    }) as unknown as Worker;
+  const workers = [
+    ...[of("a", { loaded: false }), of("a"), of("b", { loaded: false })],
+    ...[of("leaving", { stopping: true }), of("drained", { isDraining: true, loaded: false })],
+    worker("of the node"),
+  ];
+  expect(new WorkerList(() => 0).describe(workers).launched).toEqual([
+    { machine: "a", ready: true },
+    { machine: "b", ready: false },
+  ]);
+});
+
 it("tells which GPUs of the node a worker has", () => {
   const list = new WorkerList(() => 0);
   const gpu = {

@@ -132,7 +132,8 @@ export declare type WorkersWanted = Message<"tessera.v1.WorkersWanted"> & {
   requires: { [key: string]: string };
 
   /**
-   * The machines of launchers that have joined it, and do not leave.
+   * The machines of launchers that have joined it, do not leave and are not
+   * drained.
    *
    * @generated from field: repeated tessera.v1.LaunchedMachine machines = 5;
    */
@@ -176,7 +177,8 @@ export declare type WorkersWantedJson = {
   requires?: { [key: string]: string };
 
   /**
-   * The machines of launchers that have joined it, and do not leave.
+   * The machines of launchers that have joined it, do not leave and are not
+   * drained.
    *
    * @generated from field: repeated tessera.v1.LaunchedMachine machines = 5;
    */

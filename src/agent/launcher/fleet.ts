@@ -6,7 +6,8 @@
  *             lets it wait, it may wait until its time is over
  *   joined    a worker of it took calls once; counts while the platform has it, and a minute
  *             longer: a node that restarts is without its workers for some seconds
- *   leaving   it was told to stop, or has left the platform by itself before its end; does not count
+ *   leaving   it was told to stop, has left the platform by itself before its end, or is drained;
+ *             does not count
  *   over      removed; where it had never joined, that is a failure
  *
  * A start that the cluster refuses, a machine that ends before it has joined, and one that does

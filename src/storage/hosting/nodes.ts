@@ -150,7 +150,7 @@ export interface NodeWorkers {
   readonly omitted: number;
   /** Workers that should have joined this node, as those that have. Absent: none. */
   readonly wanted?: number;
-  /** The machines of launchers that have joined and do not leave. Absent: none. */
+  /** The machines of launchers that have joined, do not leave and are not drained. Absent: none. */
   readonly launched?: readonly LaunchedMachine[];
 }
 

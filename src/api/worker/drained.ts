@@ -17,6 +17,9 @@ export interface DrainedMachinesOptions {
 
 export class DrainedMachines {
   readonly #options: DrainedMachinesOptions;
+  #reads = 0;
+  /** The read that told each worker last. */
+  readonly #told = new WeakMap<WorkerSession, number>();
 
   constructor(options: DrainedMachinesOptions) {
     this.#options = options;
@@ -45,10 +48,16 @@ export class DrainedMachines {
   }
 
   async #tell(organizationId: string, sessions: readonly WorkerSession[]): Promise<void> {
+    this.#reads += 1;
+    const read = this.#reads;
     const listed = await this.#options.hosting.listDrained({ organizationId });
     const drained = new Set(listed.map(({ machine }) => machine));
-    for (const { worker } of sessions) {
-      worker.drained(drained.has(worker.machine.hostname));
+    for (const session of sessions) {
+      // One that began before another may end after it, and knows less.
+      if ((this.#told.get(session) ?? 0) < read) {
+        this.#told.set(session, read);
+        session.worker.drained(drained.has(session.worker.machine.hostname));
+      }
     }
   }
 }

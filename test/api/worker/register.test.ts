@@ -3,17 +3,20 @@ import { create } from "@bufbuild/protobuf";
 import { createContextValues, type HandlerContext } from "@connectrpc/connect";
 import { expect, it } from "vitest";
 import { RegisterRequestSchema } from "../../../gen/tessera/v1/worker_pb.js";
+import { DrainedMachines } from "../../../src/api/worker/drained.ts";
 import {
   type JoinedDeployment,
   type RegisterOptions,
   register,
 } from "../../../src/api/worker/register.ts";
-import { WorkerSessions } from "../../../src/api/worker/remote-sessions.ts";
+import { type WorkerSession, WorkerSessions } from "../../../src/api/worker/remote-sessions.ts";
+import type { Forgotten } from "../../../src/auth/change-feed.ts";
 import { setPrincipal, type TokenPrincipal } from "../../../src/auth/principal.ts";
 import { JoinedWorkers } from "../../../src/pool/joined-workers.ts";
 import { DEFAULT_LIMITS } from "../../../src/pool/limits.ts";
 import type { RemoteWorker } from "../../../src/pool/remote/remote-worker.ts";
 import type { ServiceManifest } from "../../../src/protocol/manifest.ts";
+import type { DrainedMachine } from "../../../src/storage/hosting/machines.ts";
 
 const ORGANIZATION = { organizationId: "o", organization: "acme" };
 
@@ -119,6 +122,41 @@ it("a machine is given what its token was asked for, though another revision tak
     worker.kill("the test is over");
   }
   await expect(node.register("member")).rejects.toThrow("API_KEY");
+});
+
+it("a worker that joins while its machine is drained takes no calls, whichever read ends first", async () => {
+  const reads: PromiseWithResolvers<DrainedMachine[]>[] = [];
+  let change: (forgotten: readonly Forgotten[]) => void = () => {};
+  const said: boolean[] = [];
+  const worker = {
+    machine: { hostname: "gpu-1" },
+    drained: (isDrained: boolean) => said.push(isDrained),
+  };
+  const session = { organizationId: "o", worker } as unknown as WorkerSession;
+  const drained = new DrainedMachines({
+    hosting: {
+      listDrained: () => {
+        const read = Promise.withResolvers<DrainedMachine[]>();
+        reads.push(read);
+        return read.promise;
+      },
+    },
+    changes: {
+      listen: (listener) => {
+        change = listener;
+        return () => {};
+      },
+    },
+    sessions: { of: () => [session] },
+    log: { debug() {}, info() {}, warn() {}, error() {} },
+  });
+  const joining = drained.apply(session);
+  change([{ kind: "organization", id: "o" }]);
+  reads[1]?.resolve([{ machine: "gpu-1", drainedAtMs: 1, drainedBy: "ada@example.com" }]);
+  await expect.poll(() => said).toEqual([true]);
+  reads[0]?.resolve([]);
+  await joining;
+  expect(said).toEqual([true]);
 });
 
 it("a machine whose secrets cannot be noted takes no place", async () => {

@@ -56,9 +56,11 @@ function LaunchState({ of }: { readonly of: LaunchJson }) {
   const [tone, word] =
     failed > 0
       ? (["bad", "failing"] as const)
-      : starting > 0 || reason
+      : starting > 0
         ? (["working", "starting"] as const)
-        : (["good", "as wanted"] as const);
+        : reason
+          ? (["warning", "blocked"] as const)
+          : (["good", "as wanted"] as const);
   return (
     <>
       <Status tone={tone}>{word}</Status>

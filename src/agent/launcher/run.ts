@@ -4,7 +4,7 @@ import { spawn } from "node:child_process";
 /** How long a program may take. A controller of Slurm that starts may need half a minute. */
 const PROGRAM_TIMEOUT_MS = 60_000;
 
-/** What a program may write: far more than a list of 10,000 machines. */
+/** What a program may write: a list of 100,000 jobs, or of 2,000 Pods. */
 const MAX_OUTPUT_BYTES = 16 * 1024 ** 2;
 
 /** Of what a program says of its failure. */

@@ -45,3 +45,8 @@ export function changedFields<Desc extends DescMessage, Name extends string>(
   }
   return new Set(paths as Name[]);
 }
+
+/** Whether an update stops something and changes nothing else of it. */
+export function onlyDisables(changed: ReadonlySet<string>, disabled: boolean): boolean {
+  return disabled && changed.size === 1 && changed.has("disabled");
+}

@@ -19,7 +19,7 @@ import type { Organizations } from "../../storage/accounts/organizations.ts";
 import type { AlertKind, AlertMessage, AlertStorage } from "../../storage/hosting/alerts.ts";
 import type { ReceiverKind, WebhookStorage } from "../../storage/hosting/webhooks.ts";
 import { findDeployment } from "../deployment/refusals.ts";
-import { changedFields } from "../mask.ts";
+import { changedFields, onlyDisables } from "../mask.ts";
 import { PageTokens } from "../page.ts";
 import { invalidField, refuse, violationsOf } from "../violations.ts";
 import { stateOf, toDeliveryMessage } from "../webhook/messages.ts";
@@ -148,7 +148,7 @@ function ruleHandlers(
       const { organizationId, by } = member;
       const rules = await hosting.listAlertRules({ organizationId });
       const before = rules.find((one) => one.name === name) ?? noRule(name);
-      if (before.kind === "disk_free" && !(disabled && changed.size === 1)) {
+      if (before.kind === "disk_free" && !onlyDisables(changed, disabled)) {
         checkOperator(member);
       }
       if (changed.has("deployments")) {

@@ -26,7 +26,7 @@ import type { Organizations } from "../../storage/accounts/organizations.ts";
 import type { DeploymentKey } from "../../storage/hosting/deployment-key.ts";
 import type { WebhookRecord, WebhookStorage } from "../../storage/hosting/webhooks.ts";
 import { deploymentNotFound, findDeployment } from "../deployment/refusals.ts";
-import { changedFields } from "../mask.ts";
+import { changedFields, onlyDisables } from "../mask.ts";
 import { PageTokens } from "../page.ts";
 import { refuse, violationsOf } from "../violations.ts";
 import { endsOf, stateOf, toDeliveryMessage, toWebhookMessage } from "./messages.ts";
@@ -117,8 +117,7 @@ export function webhookService(options: WebhookServiceOptions): ServiceImpl<type
       const changed = changedFields(WebhookSchema, { message: webhook, mask }, CHANGEABLE);
       const { name, url, endpoint, namedOnly, disabled } = webhook;
       // Whoever sees one go wrong may stop it.
-      const stops = disabled && changed.size === 1 && changed.has("disabled");
-      if (!reads && !stops) {
+      if (!reads && !onlyDisables(changed, disabled)) {
         notReadable(deployment);
       }
       if (changed.has("url")) {

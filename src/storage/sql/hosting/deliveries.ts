@@ -17,7 +17,7 @@ import { lockOrganization } from "../accounts/locks.ts";
 import { toPage } from "../accounts/rows.ts";
 import { type Operation, placeholders, query } from "../operation.ts";
 import { alertOf } from "./alert-messages.ts";
-import { endOf, isReceiver } from "./webhooks.ts";
+import { actionOf, endOf } from "./webhooks.ts";
 
 const STATES: readonly DeliveryState[] = ["waiting", "delivered", "failed"];
 
@@ -87,7 +87,7 @@ export function* addTestDelivery(
     body,
   );
   yield* record(parameters, organizationId, {
-    action: isReceiver(parameters) ? "alert_receiver.test" : "webhook.test",
+    action: actionOf(parameters, "test"),
     subjectId: webhook.webhook_id,
     subject: name,
   });
@@ -124,11 +124,9 @@ export function* redeliver(
     return undefined;
   }
   yield* record(parameters, organizationId, {
-    ...{
-      action: "webhook.redeliver",
-      subjectId: webhook.webhook_id,
-      subject: webhook.name,
-    },
+    action: actionOf(parameters, "redeliver"),
+    subjectId: webhook.webhook_id,
+    subject: webhook.name,
     details: { delivery: deliveryId },
   });
   return yield* getDelivery(parameters);

@@ -121,8 +121,16 @@ function detailsOf({ url, ends, endpoint, namedOnly }: WebhookSettings) {
 }
 
 /** Whether it is a receiver of alerts, and so no deployment's. */
-export function isReceiver({ organizationId, deploymentId }: DeploymentKey): boolean {
+function isReceiver({ organizationId, deploymentId }: DeploymentKey): boolean {
   return deploymentId === organizationId;
+}
+
+/** What was done to a webhook or a receiver of alerts, as the audit log calls it. */
+export function actionOf(
+  key: DeploymentKey,
+  verb: "create" | "update" | "delete" | "rotate" | "test" | "redeliver",
+): string {
+  return `${isReceiver(key) ? "alert_receiver" : "webhook"}.${verb}`;
 }
 
 export function* createWebhook(
@@ -163,11 +171,7 @@ export function* createWebhook(
     parameters.by.name,
   );
   yield* record(parameters, organizationId, {
-    ...{
-      action: isReceiver(parameters) ? "alert_receiver.create" : "webhook.create",
-      subjectId: parameters.webhookId,
-      subject: name,
-    },
+    ...{ action: actionOf(parameters, "create"), subjectId: parameters.webhookId, subject: name },
     details: detailsOf(parameters),
   });
   // Nodes that had no webhook to look after begin to.
@@ -241,11 +245,7 @@ export function* updateWebhook(
     name,
   );
   yield* record(parameters, organizationId, {
-    ...{
-      action: isReceiver(parameters) ? "alert_receiver.update" : "webhook.update",
-      subjectId: before.webhookId,
-      subject: name,
-    },
+    ...{ action: actionOf(parameters, "update"), subjectId: before.webhookId, subject: name },
     details: {
       ...detailsOf({ url, ends, endpoint, namedOnly }),
       ...(enabled !== undefined && { enabled: String(enabled) }),
@@ -270,7 +270,7 @@ export function* deleteWebhook(
     return false;
   }
   yield* record(parameters, organizationId, {
-    action: isReceiver(parameters) ? "alert_receiver.delete" : "webhook.delete",
+    action: actionOf(parameters, "delete"),
     subjectId: gone.webhook_id,
     subject: name,
   });
@@ -327,11 +327,7 @@ export function* rotateWebhook(
   }
   const graceMs = Math.max(0, rotatedUntilMs - parameters.nowMs);
   yield* record(parameters, organizationId, {
-    ...{
-      action: isReceiver(parameters) ? "alert_receiver.rotate" : "webhook.rotate",
-      subjectId: rotated.webhook_id,
-      subject: name,
-    },
+    ...{ action: actionOf(parameters, "rotate"), subjectId: rotated.webhook_id, subject: name },
     details: { grace_seconds: String(graceMs / 1_000) },
   });
   return yield* findWebhook(parameters);

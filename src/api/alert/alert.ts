@@ -297,19 +297,20 @@ function receiverHandlers(
     },
 
     async deleteAlertReceiver({ name }, ctx) {
-      const member = memberOf(ctx);
-      const rules = await hosting.listAlertRules(member);
-      const rule = rules.find(({ receivers }) => receivers.includes(name));
-      if (rule !== undefined) {
-        throw problem(
-          "ALERT_RECEIVER_IN_USE",
-          `the alert rule ${rule.name} tells ${name}: name other receivers for it first`,
-        );
+      const { organizationId, by } = memberOf(ctx);
+      const key = { organizationId, name };
+      const gone = await hosting.deleteAlertReceiver({ ...deed(by, options), ...key });
+      switch (gone.outcome) {
+        case "deleted":
+          return {};
+        case "not_found":
+          return lacking(name);
+        case "in_use":
+          throw problem(
+            "ALERT_RECEIVER_IN_USE",
+            `the alert rule ${gone.rule} tells ${name}: name other receivers for it first`,
+          );
       }
-      if (!(await hosting.deleteWebhook({ ...deed(member.by, options), ...keyOf(member), name }))) {
-        lacking(name);
-      }
-      return {};
     },
 
     async rotateAlertReceiverSecret({ name, grace }, ctx) {

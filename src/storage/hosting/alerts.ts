@@ -95,7 +95,8 @@ interface Telling {
   readonly platformUrl: string;
 }
 
-interface RuleKey {
+/** Names a rule, or a receiver. */
+interface AlertKey {
   readonly organizationId: string;
   readonly name: string;
 }
@@ -104,7 +105,7 @@ export interface AlertStorage {
   /** Makes a rule, which is due at once. */
   createAlertRule(
     parameters: Deed &
-      RuleKey &
+      AlertKey &
       AlertRuleSettings & {
         readonly ruleId: string;
         readonly kind: AlertKind;
@@ -123,7 +124,7 @@ export interface AlertStorage {
   /** Changes what is given. What fires of a rule that is disabled clears. */
   updateAlertRule(
     parameters: Deed &
-      RuleKey &
+      AlertKey &
       Telling &
       Partial<AlertRuleSettings> & {
         readonly enabled?: boolean;
@@ -136,7 +137,15 @@ export interface AlertStorage {
   >;
 
   /** Deletes a rule; what fires of it clears. False: there is none. */
-  deleteAlertRule(parameters: Deed & RuleKey & Telling): Promise<boolean>;
+  deleteAlertRule(parameters: Deed & AlertKey & Telling): Promise<boolean>;
+
+  /** Deletes a receiver that no rule tells. */
+  deleteAlertReceiver(
+    parameters: Deed & AlertKey,
+  ): Promise<
+    | { readonly outcome: "deleted" | "not_found" }
+    | { readonly outcome: "in_use"; readonly rule: string }
+  >;
 
   /** Lists what has fired, newest first. */
   listAlerts(

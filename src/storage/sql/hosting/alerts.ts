@@ -16,6 +16,7 @@ import { lockOrganization } from "../accounts/locks.ts";
 import { toPage } from "../accounts/rows.ts";
 import { type Operation, pieces, placeholders, query } from "../operation.ts";
 import { type AlertRow, conditionOf, type ToldRule, tell } from "./alert-messages.ts";
+import { deleteWebhook } from "./webhooks.ts";
 
 /** Alerts that one statement changes. */
 const MAX_ALERTS_PER_STATEMENT = 100;
@@ -219,6 +220,20 @@ export function* deleteAlertRule(parameters: Given<"deleteAlertRule">): Operatio
     subject: name,
   });
   return true;
+}
+
+export function* deleteAlertReceiver(
+  parameters: Given<"deleteAlertReceiver">,
+): Result<"deleteAlertReceiver"> {
+  const { organizationId, name } = parameters;
+  yield* lockOrganization(organizationId);
+  const rules = yield* listAlertRules(parameters);
+  const rule = rules.find(({ receivers }) => receivers.includes(name));
+  if (rule !== undefined) {
+    return { outcome: "in_use", rule: rule.name };
+  }
+  const deleted = yield* deleteWebhook({ ...parameters, deploymentId: organizationId });
+  return { outcome: deleted ? "deleted" : "not_found" };
 }
 
 const ALERT_COLUMNS = `alert_id, rule, kind, subject, name, text, since_ms, fired_at_ms,

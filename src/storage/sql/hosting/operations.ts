@@ -3,6 +3,7 @@ import type { HostingStorage } from "../../hosting/hosting.ts";
 import type { OperationsOf } from "../operation.ts";
 import {
   createAlertRule,
+  deleteAlertReceiver,
   deleteAlertRule,
   listAlertRules,
   listAlerts,
@@ -207,6 +208,7 @@ export const HOSTING_OPERATIONS: OperationsOf<HostingStorage> = {
   createAlertRule,
   updateAlertRule,
   deleteAlertRule,
+  deleteAlertReceiver,
   takeAlertRules,
   recordAlerts,
   pruneAlerts,

@@ -166,6 +166,30 @@ export function alertsContract(it: It): void {
     ]);
   });
 
+  it("keep a receiver that a rule tells, and let it be deleted once none does", async (platform) => {
+    const { hosting, organizationId } = platform;
+    const rules = await Rules.on(platform);
+    await rules.create("slow", { receivers: ["app"] });
+    const remove = (name: string) =>
+      hosting.deleteAlertReceiver({ ...platform.deed(), organizationId, name });
+    expect(await remove("gone")).toEqual({ outcome: "not_found" });
+    expect(await remove("app")).toEqual({ outcome: "in_use", rule: "slow" });
+    // Whichever is first, no rule tells a receiver that is gone.
+    const [changed, removed] = await Promise.all([
+      rules.update("slow", { receivers: ["app", "ops"] }),
+      remove("ops"),
+    ]);
+    expect([changed.outcome, removed.outcome]).toBeOneOf([
+      ["updated", "in_use"],
+      ["receiver_unknown", "deleted"],
+    ]);
+    await rules.delete("slow");
+    expect(await remove("app")).toEqual({ outcome: "deleted" });
+    expect((await hosting.listWebhooks(rules.key)).map(({ name }) => name)).not.toContain("app");
+    const actions = (await platform.audit(organizationId)).map(({ action }) => action);
+    expect(actions.slice(0, 2)).toEqual(["alert_receiver.delete", "alert_rule.delete"]);
+  });
+
   it("fire and clear once each, when it has held for long enough", async (platform) => {
     const rules = await Rules.on(platform);
     await rules.create("degraded");

@@ -378,7 +378,20 @@ export function alertsContract(it: It): void {
       { name: "hook", deployment: "summarizer", disabledReason: "disabled by ada@example.com" },
       { name: "ops", deployment: "", disabledReason: "disabled by bob" },
     ]);
-    const asked = { organizationId, afterMs: 0, beforeMs: nowMs, limit: 10 };
-    expect(await hosting.listEndingTokens(asked)).toEqual([]);
+    for (const [name, expiresAtMs] of [
+      ["late", nowMs + 3],
+      ["soon", nowMs + 2],
+      ["ended", nowMs],
+      ["history", nowMs - 1],
+    ] as const) {
+      await platform.token(organizationId, { fields: { name, expiresAtMs } });
+    }
+    await platform.token(organizationId, { fields: { name: "endless" } });
+    const endingIn = async (ms: number, limit: number) => {
+      const asked = { organizationId, afterMs: nowMs - 1, beforeMs: nowMs + ms, limit };
+      return (await hosting.listEndingTokens(asked)).map(({ name }) => name);
+    };
+    expect(await endingIn(2, 10)).toEqual(["ended", "soon"]);
+    expect(await endingIn(3, 2)).toEqual(["ended", "soon"]);
   });
 }

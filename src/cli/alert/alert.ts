@@ -26,6 +26,7 @@ import { usageError } from "../failure.ts";
 import { LIST_OPTIONS, type ListFlags, mentionMore, readPages } from "../lists.ts";
 import { fields, moment } from "../output.ts";
 import { type Table, table } from "../table.ts";
+import { toDuration } from "../times.ts";
 import { receiverCommand } from "./receiver.ts";
 
 const NAME = ["<name>", "the rule's name"] as const;
@@ -158,7 +159,7 @@ function silenceCommand(actions: CloudActions): Command {
         const ms = end ? 0 : text === undefined ? undefined : parseDuration("--for", text);
         const silenced = await client.alerts.silenceAlertRule({
           ...{ organization, name },
-          ...(ms !== undefined && { duration: durationOf(ms) }),
+          ...(ms !== undefined && { duration: toDuration(ms) }),
         });
         call.show(AlertRuleSchema, silenced, ruleText);
       },
@@ -220,12 +221,8 @@ function settingsOf({ threshold, deployment, receiver, hold }: RuleFlags) {
     ...(bound !== undefined && { threshold: bound }),
     ...(deployment && { deployments: [...deployment] }),
     ...(receiver && { receivers: [...receiver] }),
-    ...(hold !== undefined && { hold: durationOf(parseDuration("--hold", hold)) }),
+    ...(hold !== undefined && { hold: toDuration(parseDuration("--hold", hold)) }),
   };
-}
-
-function durationOf(ms: number) {
-  return { seconds: BigInt(Math.floor(ms / 1_000)), nanos: 0 };
 }
 
 function ruleTable(rules: readonly AlertRule[]): Table {

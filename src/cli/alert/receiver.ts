@@ -11,8 +11,6 @@ import {
   ListAlertDeliveriesResponseSchema,
   ListAlertReceiversResponseSchema,
   type WebhookDelivery,
-  WebhookDeliverySchema,
-  WebhookDeliveryState,
 } from "../../client/index.ts";
 import { keyWith } from "../../collections/key-with.ts";
 import {
@@ -24,13 +22,19 @@ import {
   YES,
   type YesFlags,
 } from "../command.ts";
-import { parseDuration } from "../durations.ts";
-import { CliError, usageError } from "../failure.ts";
+import { usageError } from "../failure.ts";
 import { LIST_OPTIONS, type ListFlags, mentionMore, readPages } from "../lists.ts";
 import { fields, moment } from "../output.ts";
-import { plain } from "../plain.ts";
 import { type Table, table } from "../table.ts";
-import { ANSWER_LOOK_INTERVAL_MS, answerText, MAX_ANSWER_WAIT_MS } from "../webhook/webhook.ts";
+import {
+  answerText,
+  deliveryState,
+  GRACE,
+  graceOf,
+  ROTATE_DESCRIPTION,
+  showAnswer,
+  stateText,
+} from "../webhook/webhook.ts";
 
 const NAME = ["<name>", "the receiver's name"] as const;
 
@@ -121,24 +125,15 @@ function switchCommand(name: "enable" | "disable", actions: CloudActions): Comma
 
 function rotateCommand(actions: CloudActions): Command {
   return callCommand<CallFlags & { readonly grace?: string }>("rotate", actions, {
-    description:
-      "Give a webhook a new secret, which is shown once. Until the grace period is over, messages have a signature of each.",
+    description: ROTATE_DESCRIPTION,
     arguments: [NAME],
-    options: [
-      option(
-        "--grace <duration>",
-        "how long the secret before signs, too (default: 24h; 0s: no more)",
-      ),
-    ],
+    options: [GRACE],
     examples: ["tessera alert receiver rotate app"],
     run: async (call, { grace }, [name = ""]) => {
       const { organization, client } = call;
-      const graceMs = grace === undefined ? undefined : parseDuration("--grace", grace);
       const rotated = await client.alerts.rotateAlertReceiverSecret({
         ...{ organization, name },
-        ...(graceMs !== undefined && {
-          grace: { seconds: BigInt(Math.floor(graceMs / 1_000)), nanos: 0 },
-        }),
+        ...graceOf(grace),
       });
       call.show(AlertReceiverWithSecretSchema, rotated, secretText);
     },
@@ -151,24 +146,16 @@ function testCommand(actions: CloudActions): Command {
     arguments: [NAME],
     examples: ["tessera alert receiver test app"],
     run: async (call, _flags, [name = ""]) => {
-      const { organization, client, clock } = call;
+      const { organization, client } = call;
       const sent = await client.alerts.testAlertReceiver({ organization, name });
-      using interruption = call.terminal.streams.interruption();
-      const untilMs = clock.now() + MAX_ANSWER_WAIT_MS;
-      const read = async (): Promise<WebhookDelivery> => {
-        const asked = { organization, receiver: name };
-        const { deliveries } = await client.alerts.listAlertDeliveries(asked);
-        return deliveries.find(({ id }) => id === sent.id) ?? sent;
-      };
-      let found = await read();
-      while (found.attempts === 0 && clock.now() < untilMs) {
-        await clock.wait(ANSWER_LOOK_INTERVAL_MS, interruption.signal);
-        found = await read();
-      }
-      call.show(WebhookDeliverySchema, found, deliveryText);
-      if (found.state !== WebhookDeliveryState.DELIVERED) {
-        throw new CliError(plain(`it was not delivered: ${answerText(found) || "no answer yet"}`));
-      }
+      await showAnswer(call, {
+        read: async () => {
+          const asked = { organization, receiver: name };
+          const { deliveries } = await client.alerts.listAlertDeliveries(asked);
+          return deliveries.find(({ id }) => id === sent.id) ?? sent;
+        },
+        eventText: ({ alert }) => eventText(alert),
+      });
     },
   });
 }
@@ -249,16 +236,6 @@ function secretText({ receiver, secret }: AlertReceiverWithSecret): string {
     : `${shown}\nsecret  ${secret}\n\nKeep the secret now: it is not shown again.`;
 }
 
-function stateText({ disabled, disabledReason, pausedUntil, failures }: AlertReceiver): string {
-  if (disabled) {
-    return `disabled: ${disabledReason}`;
-  }
-  if (pausedUntil !== undefined) {
-    return `paused until ${moment(pausedUntil)}`;
-  }
-  return failures > 0 ? `failing (${failures})` : "ok";
-}
-
 function eventText(told: AlertTransition): string {
   return keyWith(EVENTS, told) ?? "alert.test";
 }
@@ -270,19 +247,10 @@ function deliveryTable({ deliveries }: { readonly deliveries: readonly WebhookDe
       one.id,
       one.webhook,
       eventText(one.alert),
-      (WebhookDeliveryState[one.state] ?? "").toLowerCase(),
+      deliveryState(one),
       moment(one.createdAt),
       answerText(one),
     ]),
     { empty: "No deliveries", drop: ["CREATED", "ANSWER"] },
   );
-}
-
-function deliveryText(delivery: WebhookDelivery): string {
-  return fields([
-    ["delivery", delivery.id],
-    ["event", eventText(delivery.alert)],
-    ["state", (WebhookDeliveryState[delivery.state] ?? "").toLowerCase()],
-    ["answer", answerText(delivery)],
-  ]);
 }

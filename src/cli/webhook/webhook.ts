@@ -1,8 +1,9 @@
 /** `tessera webhook`: addresses that are told how the tasks of a deployment end. */
 import { create } from "@bufbuild/protobuf";
-import { durationMs, timestampMs } from "@bufbuild/protobuf/wkt";
+import { type Duration, durationMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Command } from "commander";
 import {
+  type AlertReceiver,
   ListWebhookDeliveriesResponseSchema,
   ListWebhooksResponseSchema,
   type Webhook,
@@ -18,6 +19,7 @@ import { keyWith } from "../../collections/key-with.ts";
 import {
   type CallFlags,
   type CloudActions,
+  type CommandRun,
   callCommand,
   group,
   option,
@@ -31,14 +33,15 @@ import { LIST_OPTIONS, type ListFlags, mentionMore, readPages } from "../lists.t
 import { fields, moment } from "../output.ts";
 import { plain } from "../plain.ts";
 import { type Table, table } from "../table.ts";
+import { toDuration } from "../times.ts";
 
 const DEPLOYMENT = ["<deployment>", "the deployment's name"] as const;
 const NAME = ["<name>", "the webhook's name"] as const;
 
 /** How long `test` and `redeliver` wait for the answer of a receiver, which has 15 s. */
-export const MAX_ANSWER_WAIT_MS = 25_000;
+const MAX_ANSWER_WAIT_MS = 25_000;
 /** Pause between two looks at a delivery. */
-export const ANSWER_LOOK_INTERVAL_MS = 300;
+const ANSWER_LOOK_INTERVAL_MS = 300;
 
 const EVENTS: Readonly<Record<string, WebhookEvent>> = {
   "task.success": WebhookEvent.TASK_SUCCESS,
@@ -63,6 +66,19 @@ const WEBHOOK_OPTIONS = [
   option("--endpoint-name <endpoint>", "told only of tasks of this endpoint"),
   option("--named-only", "told only of tasks whose submit names it"),
 ];
+
+export const ROTATE_DESCRIPTION =
+  "Give a webhook a new secret, which is shown once. Until the grace period is over, messages have a signature of each.";
+
+export const GRACE = option(
+  "--grace <duration>",
+  "how long the secret before signs, too (default: 24h; 0s: no more)",
+);
+
+/** The field of a rotation that the flag sets. */
+export function graceOf(text: string | undefined): { grace?: Pick<Duration, "seconds" | "nanos"> } {
+  return text === undefined ? {} : { grace: toDuration(parseDuration("--grace", text)) };
+}
 
 export function webhookCommand(actions: CloudActions): Command {
   return group("webhook", "Tell a server of yours how the tasks of a deployment end.", [
@@ -182,27 +198,18 @@ function deleteCommand(actions: CloudActions): Command {
 
 function rotateCommand(actions: CloudActions): Command {
   return callCommand<CallFlags & { readonly grace?: string }>("rotate", actions, {
-    description:
-      "Give a webhook a new secret, which is shown once. Until the grace period is over, messages have a signature of each.",
+    description: ROTATE_DESCRIPTION,
     arguments: [DEPLOYMENT, NAME],
-    options: [
-      option(
-        "--grace <duration>",
-        "how long the secret before signs, too (default: 24h; 0s: no more)",
-      ),
-    ],
+    options: [GRACE],
     examples: [
       "tessera webhook rotate summarizer app",
       "tessera webhook rotate summarizer app --grace 0s",
     ],
     run: async (call, { grace }, [deployment = "", name = ""]) => {
       const { organization, client } = call;
-      const graceMs = grace === undefined ? undefined : parseDuration("--grace", grace);
       const rotated = await client.webhooks.rotateWebhookSecret({
         ...{ organization, deployment, name },
-        ...(graceMs !== undefined && {
-          grace: { seconds: BigInt(Math.floor(graceMs / 1_000)), nanos: 0 },
-        }),
+        ...graceOf(grace),
       });
       call.show(WebhookWithSecretSchema, rotated, secretText);
     },
@@ -217,7 +224,7 @@ function testCommand(actions: CloudActions): Command {
     run: async (call, _flags, [deployment = "", name = ""]) => {
       const { organization, client } = call;
       const sent = await client.webhooks.testWebhook({ organization, deployment, name });
-      await showAnswer(call, deployment, sent.id);
+      await showNamed(call, deployment, sent.id);
     },
   });
 }
@@ -230,7 +237,7 @@ function redeliverCommand(actions: CloudActions): Command {
     run: async (call, _flags, [deployment = "", deliveryId = ""]) => {
       const { organization, client } = call;
       await client.webhooks.redeliverWebhook({ organization, deployment, deliveryId });
-      await showAnswer(call, deployment, deliveryId);
+      await showNamed(call, deployment, deliveryId);
     },
   });
 }
@@ -287,25 +294,13 @@ function settingsOf({ event, endpointName, namedOnly }: WebhookFlags) {
   };
 }
 
-/** Shows a delivery once its next attempt has ended; fails where the receiver did not take it. */
-async function showAnswer(
-  call: Parameters<Parameters<typeof callCommand>[2]["run"]>[0],
-  deployment: string,
-  deliveryId: string,
-): Promise<void> {
-  const { organization, client, clock } = call;
-  using interruption = call.terminal.streams.interruption();
-  const untilMs = clock.now() + MAX_ANSWER_WAIT_MS;
-  const read = () => client.webhooks.getWebhookDelivery({ organization, deployment, deliveryId });
-  let found = await read();
-  while (found.attempts === 0 && clock.now() < untilMs) {
-    await clock.wait(ANSWER_LOOK_INTERVAL_MS, interruption.signal);
-    found = await read();
-  }
-  call.show(WebhookDeliverySchema, found, deliveryText);
-  if (found.state !== WebhookDeliveryState.DELIVERED) {
-    throw new CliError(plain(`it was not delivered: ${answerText(found) || "no answer yet"}`));
-  }
+/** Shows the answer to a delivery of the deployment, by its id. */
+function showNamed(call: CommandRun, deployment: string, deliveryId: string): Promise<void> {
+  const { organization, client } = call;
+  return showAnswer(call, {
+    read: () => client.webhooks.getWebhookDelivery({ organization, deployment, deliveryId }),
+    eventText: ({ event }) => eventText(event),
+  });
 }
 
 function webhookTable(webhooks: readonly Webhook[]): Table {
@@ -340,16 +335,6 @@ function secretText({ webhook, secret }: WebhookWithSecret): string {
   return `${shown}secret  ${secret}\n\nKeep the secret now: it is not shown again.`;
 }
 
-function stateText({ disabled, disabledReason, pausedUntil, failures }: Webhook): string {
-  if (disabled) {
-    return `disabled: ${disabledReason}`;
-  }
-  if (pausedUntil !== undefined) {
-    return `paused until ${moment(pausedUntil)}`;
-  }
-  return failures > 0 ? `failing (${failures})` : "ok";
-}
-
 function eventText(event: WebhookEvent): string {
   return keyWith(EVENTS, event) ?? "webhook.test";
 }
@@ -361,7 +346,7 @@ function deliveryTable({ deliveries }: { readonly deliveries: readonly WebhookDe
       one.id,
       one.webhook,
       eventText(one.event),
-      (WebhookDeliveryState[one.state] ?? "").toLowerCase(),
+      deliveryState(one),
       String(one.attempts),
       moment(one.createdAt),
       answerText(one),
@@ -370,17 +355,59 @@ function deliveryTable({ deliveries }: { readonly deliveries: readonly WebhookDe
   );
 }
 
+/** Shows a delivery once its next attempt has ended; fails where the receiver did not take it. */
+export async function showAnswer(
+  call: CommandRun,
+  {
+    read,
+    eventText,
+  }: { read(): Promise<WebhookDelivery>; eventText(delivery: WebhookDelivery): string },
+): Promise<void> {
+  const { clock } = call;
+  using interruption = call.terminal.streams.interruption();
+  const untilMs = clock.now() + MAX_ANSWER_WAIT_MS;
+  let found = await read();
+  while (found.attempts === 0 && clock.now() < untilMs) {
+    await clock.wait(ANSWER_LOOK_INTERVAL_MS, interruption.signal);
+    found = await read();
+  }
+  call.show(WebhookDeliverySchema, found, () => deliveryText(found, eventText(found)));
+  if (found.state !== WebhookDeliveryState.DELIVERED) {
+    throw new CliError(plain(`it was not delivered: ${answerText(found) || "no answer yet"}`));
+  }
+}
+
+/** Whether messages are sent to it. */
+export function stateText({
+  disabled,
+  disabledReason,
+  pausedUntil,
+  failures,
+}: Webhook | AlertReceiver): string {
+  if (disabled) {
+    return `disabled: ${disabledReason}`;
+  }
+  if (pausedUntil !== undefined) {
+    return `paused until ${moment(pausedUntil)}`;
+  }
+  return failures > 0 ? `failing (${failures})` : "ok";
+}
+
+export function deliveryState({ state }: WebhookDelivery): string {
+  return (WebhookDeliveryState[state] ?? "").toLowerCase();
+}
+
 /** The last answer in a few words. */
 export function answerText({ answers }: WebhookDelivery): string {
   const last = answers.at(-1);
   return last === undefined ? "" : last.error || `${last.status} ${last.text.slice(0, 60)}`.trim();
 }
 
-function deliveryText(delivery: WebhookDelivery): string {
+function deliveryText(delivery: WebhookDelivery, event: string): string {
   return fields([
     ["delivery", delivery.id],
-    ["event", eventText(delivery.event)],
-    ["state", (WebhookDeliveryState[delivery.state] ?? "").toLowerCase()],
+    ["event", event],
+    ["state", deliveryState(delivery)],
     ["attempts", String(delivery.attempts)],
     ...delivery.answers.map(
       ({ time, took, status, text, error }, index) =>

@@ -41,6 +41,10 @@ export class Readings {
   #deployments: Promise<readonly DeploymentRecord[]> | undefined;
   #oldest: Promise<ReadonlyMap<string, DueTask>> | undefined;
   #failures: Promise<ReadonlyMap<string, { failed: number; ended: number }>> | undefined;
+  #troubles: Promise<ReadonlyMap<string, string>> | undefined;
+  /** By deployment; of all of the organization under the empty id. */
+  readonly #restarts = new Map<string, Promise<number>>();
+  #nodes: ReturnType<NodeStorage["listNodes"]> | undefined;
 
   constructor(
     options: ReadingsOptions,
@@ -68,7 +72,7 @@ export class Readings {
       case "deployment_degraded":
         return this.#degraded(rule);
       case "worker_restarts":
-        return this.#restarts(rule);
+        return this.#restarting(rule);
       case "disk_free":
         return this.#disks(rule);
       case "token_ends":
@@ -108,33 +112,22 @@ export class Readings {
 
   async #degraded(rule: TakenRule): Promise<Finding[]> {
     const deployments = await this.#of(rule);
-    const states = await this.#options.hosting.describeDeployments({
-      ...{ organizationId: this.#organizationId, deployments, nowMs: this.#nowMs },
-    });
-    return deployments.flatMap(({ deploymentId, name }, index) => {
-      const { status, reason } = states[index] ?? { status: "ready", reason: "" };
-      const [why = ""] = reason.split("\n");
-      const is = status === "failed" ? "has failed" : "is degraded";
-      return status === "degraded" || status === "failed"
-        ? [
-            ofDeployment(
-              deploymentId,
-              name,
-              why === "" ? `it ${is}` : `it ${is}: ${why.slice(0, 500)}`,
-            ),
-          ]
-        : [];
+    this.#troubles ??= this.#readTroubles();
+    const troubles = await this.#troubles;
+    return deployments.flatMap(({ deploymentId, name }) => {
+      const text = troubles.get(deploymentId);
+      return text === undefined ? [] : [ofDeployment(deploymentId, name, text)];
     });
   }
 
-  async #restarts(rule: TakenRule): Promise<Finding[]> {
+  async #restarting(rule: TakenRule): Promise<Finding[]> {
     // Most often nothing was restarted anywhere, which one read tells.
-    if ((await this.#readRestarts(undefined)) <= rule.threshold) {
+    if ((await this.#restartsOf("")) <= rule.threshold) {
       return [];
     }
     const found: Finding[] = [];
     for (const { deploymentId, name } of await this.#of(rule)) {
-      const restarts = await this.#readRestarts({ deploymentId });
+      const restarts = await this.#restartsOf(deploymentId);
       if (restarts > rule.threshold) {
         const text = `workers were restarted ${restarts} times in ten minutes`;
         found.push(ofDeployment(deploymentId, name, text));
@@ -144,8 +137,8 @@ export class Readings {
   }
 
   async #disks({ threshold }: TakenRule): Promise<Finding[]> {
-    const nodes = await this.#options.hosting.listNodes({ nowMs: this.#nowMs });
-    return nodes.flatMap(({ nodeId, facts }) => {
+    this.#nodes ??= this.#options.hosting.listNodes({ nowMs: this.#nowMs });
+    return (await this.#nodes).flatMap(({ nodeId, facts }) => {
       const { freeDiskBytes = 0, diskBytes = 0 } = facts ?? {};
       const percent = diskBytes === 0 ? 100 : (100 * freeDiskBytes) / diskBytes;
       const text = `${rounded(percent)} % of its disk is free`;
@@ -229,6 +222,24 @@ export class Readings {
     return oldest;
   }
 
+  /** What is the matter with each deployment that is degraded or has failed. */
+  async #readTroubles(): Promise<ReadonlyMap<string, string>> {
+    const deployments = (await this.#deployments) ?? [];
+    const states = await this.#options.hosting.describeDeployments({
+      ...{ organizationId: this.#organizationId, deployments, nowMs: this.#nowMs },
+    });
+    const troubles = new Map<string, string>();
+    for (const [index, { status, reason }] of states.entries()) {
+      if (status === "degraded" || status === "failed") {
+        const is = status === "failed" ? "has failed" : "is degraded";
+        const [why = ""] = reason.split("\n");
+        const text = why === "" ? `it ${is}` : `it ${is}: ${why.slice(0, 500)}`;
+        troubles.set(deployments[index]?.deploymentId ?? "", text);
+      }
+    }
+    return troubles;
+  }
+
   async #readFailures(): Promise<ReadonlyMap<string, { failed: number; ended: number }>> {
     const { tally } = await this.#options.history.tasks({
       organizationId: this.#organizationId,
@@ -244,12 +255,17 @@ export class Readings {
     );
   }
 
-  /** Of one deployment, or of all of the organization. */
-  async #readRestarts(deployment: { readonly deploymentId: string } | undefined): Promise<number> {
+  #restartsOf(deploymentId: string): Promise<number> {
+    const known = this.#restarts.get(deploymentId) ?? this.#readRestarts(deploymentId);
+    this.#restarts.set(deploymentId, known);
+    return known;
+  }
+
+  async #readRestarts(deploymentId: string): Promise<number> {
     const nowMs = this.#nowMs;
     const { series, stepMs } = await this.#options.history.read({
       organizationId: this.#organizationId,
-      deployment,
+      deployment: deploymentId === "" ? undefined : { deploymentId },
       measures: ["worker_restarts"],
       selectors: [],
       range: { startMs: nowMs - ALERT_WINDOW_MS, endMs: nowMs, maxPoints: 0, nowMs },

@@ -2,6 +2,7 @@
 import { pino } from "pino";
 import { describe, expect, it } from "vitest";
 import { Evaluator } from "../../../src/hosting/alerts/evaluator.ts";
+import { Readings } from "../../../src/hosting/alerts/readings.ts";
 import type { HistoryAnswer, TasksAnswer } from "../../../src/metrics/history/history.ts";
 import { NO_TASKS, TaskTally } from "../../../src/metrics/history/task-tally.ts";
 import type { AlertKind, AlertMessage } from "../../../src/storage/hosting/alerts.ts";
@@ -18,6 +19,17 @@ const FACTS: NodeFacts = {
   ...{ version: "0.1.0", sandbox: "kernel", workers: 0, maxWorkers: 1, memoryBytes: 0 },
   ...{ maxMemoryBytes: 1, waiting: 0, freeDiskBytes: 50, diskBytes: 100 },
 };
+
+/** The history of workers that were restarted so often. */
+const restarted = (times: number): HistoryAnswer => ({
+  ...{ fromMs: 0, stepMs: 10_000, points: 2, truncated: false, leftOut: new Map() },
+  series: [
+    {
+      ...{ name: "worker_restarts", custom: false, statistic: "rate", labels: {} },
+      values: [Number.NaN, times / 10],
+    },
+  ],
+});
 
 /** A platform with a deployment, a rule for one kind, and two nodes that evaluate in turn. */
 class Setting implements AsyncDisposable {
@@ -64,18 +76,12 @@ class Setting implements AsyncDisposable {
             tally.add(DEPLOYMENT, "work", { ...NO_TASKS, failed: this.#failed, succeeded: 90 });
             return { fromMs: 0, toMs: platform.nowMs, tally };
           },
-          read: async ({ deployment }): Promise<HistoryAnswer> => ({
-            ...{ fromMs: 0, stepMs: 10_000, points: 2, truncated: false, leftOut: new Map() },
-            series: [
-              {
-                ...{ name: "worker_restarts", custom: false, statistic: "rate", labels: {} },
-                values:
-                  deployment === undefined || deployment.deploymentId === DEPLOYMENT
-                    ? [Number.NaN, this.#restarts / 10]
-                    : [],
-              },
-            ],
-          }),
+          read: async ({ deployment }) =>
+            restarted(
+              deployment === undefined || deployment.deploymentId === DEPLOYMENT
+                ? this.#restarts
+                : 0,
+            ),
         },
         whyQueued: (_deploymentId, { endpoint }) => `${endpoint} is paused`,
         changes: { listen: () => () => {} },
@@ -271,4 +277,49 @@ describe("the evaluator of alert rules", () => {
       });
     },
   );
+});
+
+describe("the readings of one moment", () => {
+  it("ask once for what several rules look at", async () => {
+    await using setting = await Setting.open();
+    const { platform } = setting;
+    const { storage, hosting, organizationId, nowMs } = platform;
+    await beat(setting, 9);
+    const reports = [report(platform, "degraded")];
+    await hosting.reportDeployments({ nowMs, nodeId: "one", reports });
+    const asked: string[] = [];
+    const counting = <Asked, Answer>(what: string, read: (asked: Asked) => Answer) => {
+      return (parameters: Asked): Answer => {
+        asked.push(what);
+        return read(parameters);
+      };
+    };
+    const readings = new Readings(
+      {
+        ...{ accounts: storage.accounts, storage, whyQueued: () => undefined },
+        hosting: {
+          describeDeployments: counting("states", (one) => hosting.describeDeployments(one)),
+          listNodes: counting("nodes", (one) => hosting.listNodes(one)),
+          listEndingTokens: (one) => hosting.listEndingTokens(one),
+          listWebhooksOff: (one) => hosting.listWebhooksOff(one),
+        },
+        history: {
+          tasks: async () => ({ fromMs: 0, toMs: nowMs, tally: new TaskTally() }),
+          read: counting("restarts", async () => restarted(4)),
+        },
+      },
+      { organizationId, nowMs },
+    );
+    const rule = { organizationId, name: "rule", ruleId: "rule-id", createdAtMs: 0, atMs: nowMs };
+    for (const deployments of [[], ["summarizer"], ["other"]]) {
+      const found: number[] = [];
+      for (const kind of ["deployment_degraded", "worker_restarts", "disk_free"] as const) {
+        found.push((await readings.of({ ...rule, kind, deployments, threshold: 3 })).length);
+        found.push((await readings.of({ ...rule, kind, deployments, threshold: 10 })).length);
+      }
+      const isOther = deployments.includes("other");
+      expect(found).toEqual(isOther ? [0, 0, 0, 0, 0, 1] : [1, 1, 1, 0, 0, 1]);
+    }
+    expect(asked).toEqual(["states", "restarts", "restarts", "nodes"]);
+  });
 });

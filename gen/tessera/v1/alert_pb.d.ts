@@ -1613,9 +1613,9 @@ export declare const AlertService: GenService<{
    * CreateAlertRule makes a rule.
    *
    * Errors: INVALID_ARGUMENT (REQUEST_INVALID), ALREADY_EXISTS (ALERT_EXISTS),
-   * NOT_FOUND (ALERT_NOT_FOUND: a receiver that is not there), RESOURCE_EXHAUSTED
-   * (LIMIT_REACHED: more than 100 of the organization), PERMISSION_DENIED
-   * (OPERATOR_REQUIRED: `disk_free`, by who is no operator).
+   * NOT_FOUND (ALERT_NOT_FOUND: a receiver that is not there, DEPLOYMENT_NOT_FOUND),
+   * RESOURCE_EXHAUSTED (LIMIT_REACHED: more than 100 of the organization),
+   * PERMISSION_DENIED (OPERATOR_REQUIRED: `disk_free`, by who is no operator).
    *
    * @generated from rpc tessera.v1.AlertService.CreateAlertRule
    */
@@ -1638,7 +1638,10 @@ export declare const AlertService: GenService<{
    * UpdateAlertRule changes a rule: the fields in `update_mask`, or those that are
    * set. What fires of a rule that is disabled clears.
    *
-   * Errors: NOT_FOUND (ALERT_NOT_FOUND), INVALID_ARGUMENT (REQUEST_INVALID).
+   * Errors: NOT_FOUND (ALERT_NOT_FOUND: also a receiver that is not there,
+   * DEPLOYMENT_NOT_FOUND), INVALID_ARGUMENT (REQUEST_INVALID), PERMISSION_DENIED
+   * (OPERATOR_REQUIRED: `disk_free`, by who is no operator and does more than disable
+   * it).
    *
    * @generated from rpc tessera.v1.AlertService.UpdateAlertRule
    */
@@ -1688,9 +1691,10 @@ export declare const AlertService: GenService<{
    * is in this answer and in no other.
    *
    * Errors: INVALID_ARGUMENT (REQUEST_INVALID: also for an address that is not
-   * public, and for mail where the platform sends none), ALREADY_EXISTS (ALERT_EXISTS), RESOURCE_EXHAUSTED (LIMIT_REACHED: more
-   * than 20 of the organization), PERMISSION_DENIED (ADMIN_REQUIRED: an e-mail
-   * address that is not the caller's own, by who is no admin).
+   * public, and for mail where the platform sends none), ALREADY_EXISTS
+   * (ALERT_EXISTS), RESOURCE_EXHAUSTED (LIMIT_REACHED: more than 20 of the
+   * organization), PERMISSION_DENIED (ADMIN_REQUIRED: an e-mail address that is not
+   * the caller's own, by who is no admin).
    *
    * @generated from rpc tessera.v1.AlertService.CreateAlertReceiver
    */

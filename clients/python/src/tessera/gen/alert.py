@@ -180,9 +180,9 @@ class SyncAlertService(_rpc.SyncService):
         """CreateAlertRule makes a rule.
 
         Errors: INVALID_ARGUMENT (REQUEST_INVALID), ALREADY_EXISTS (ALERT_EXISTS), NOT_FOUND
-        (ALERT_NOT_FOUND: a receiver that is not there), RESOURCE_EXHAUSTED (LIMIT_REACHED: more
-        than 100 of the organization), PERMISSION_DENIED (OPERATOR_REQUIRED: `disk_free`, by who
-        is no operator).
+        (ALERT_NOT_FOUND: a receiver that is not there, DEPLOYMENT_NOT_FOUND),
+        RESOURCE_EXHAUSTED (LIMIT_REACHED: more than 100 of the organization), PERMISSION_DENIED
+        (OPERATOR_REQUIRED: `disk_free`, by who is no operator).
         """
         message: dict[str, _t.Any] = {
             "organization": organization,
@@ -213,7 +213,9 @@ class SyncAlertService(_rpc.SyncService):
         """UpdateAlertRule changes a rule: the fields in `update_mask`, or those that are set. What
         fires of a rule that is disabled clears.
 
-        Errors: NOT_FOUND (ALERT_NOT_FOUND), INVALID_ARGUMENT (REQUEST_INVALID).
+        Errors: NOT_FOUND (ALERT_NOT_FOUND: also a receiver that is not there,
+        DEPLOYMENT_NOT_FOUND), INVALID_ARGUMENT (REQUEST_INVALID), PERMISSION_DENIED
+        (OPERATOR_REQUIRED: `disk_free`, by who is no operator and does more than disable it).
         """
         message: dict[str, _t.Any] = {
             "organization": organization,
@@ -426,9 +428,9 @@ class AsyncAlertService(_rpc.AsyncService):
         """CreateAlertRule makes a rule.
 
         Errors: INVALID_ARGUMENT (REQUEST_INVALID), ALREADY_EXISTS (ALERT_EXISTS), NOT_FOUND
-        (ALERT_NOT_FOUND: a receiver that is not there), RESOURCE_EXHAUSTED (LIMIT_REACHED: more
-        than 100 of the organization), PERMISSION_DENIED (OPERATOR_REQUIRED: `disk_free`, by who
-        is no operator).
+        (ALERT_NOT_FOUND: a receiver that is not there, DEPLOYMENT_NOT_FOUND),
+        RESOURCE_EXHAUSTED (LIMIT_REACHED: more than 100 of the organization), PERMISSION_DENIED
+        (OPERATOR_REQUIRED: `disk_free`, by who is no operator).
         """
         message: dict[str, _t.Any] = {
             "organization": organization,
@@ -459,7 +461,9 @@ class AsyncAlertService(_rpc.AsyncService):
         """UpdateAlertRule changes a rule: the fields in `update_mask`, or those that are set. What
         fires of a rule that is disabled clears.
 
-        Errors: NOT_FOUND (ALERT_NOT_FOUND), INVALID_ARGUMENT (REQUEST_INVALID).
+        Errors: NOT_FOUND (ALERT_NOT_FOUND: also a receiver that is not there,
+        DEPLOYMENT_NOT_FOUND), INVALID_ARGUMENT (REQUEST_INVALID), PERMISSION_DENIED
+        (OPERATOR_REQUIRED: `disk_free`, by who is no operator and does more than disable it).
         """
         message: dict[str, _t.Any] = {
             "organization": organization,

@@ -53,3 +53,8 @@ export const answersOf = ({ answers = [] }: WebhookDeliveryJson): readonly strin
 
 /** The last of them; empty before the first. */
 export const answerOf = (delivery: WebhookDeliveryJson): string => answersOf(delivery).at(-1) ?? "";
+
+/** The state of a delivery in a word. */
+export const deliveryStateOf = ({
+  state = "WEBHOOK_DELIVERY_STATE_WAITING",
+}: WebhookDeliveryJson) => state.replace("WEBHOOK_DELIVERY_STATE_", "").toLowerCase();

@@ -6,19 +6,19 @@ import { Button } from "./button.tsx";
 import { Dialog } from "./dialog.tsx";
 import { Notice } from "./notice.tsx";
 
-interface ConfirmProps {
+interface ConfirmProps<Answer> {
   readonly title: string;
   readonly children: ReactNode;
   /** What the button does, such as `Delete`. */
   readonly action: string;
   /** What the other button says, where the action itself is called so. Default: Cancel. */
   readonly dismiss?: string;
-  run(): Promise<unknown>;
-  onDone(): void;
+  run(): Promise<Answer>;
+  onDone(answer: Answer): void;
   onClose(): void;
 }
 
-export function Confirm(props: ConfirmProps) {
+export function Confirm<Answer>(props: ConfirmProps<Answer>) {
   const { title, children, action, dismiss = "Cancel", run, onDone, onClose } = props;
   const acting = useMutation({ mutationFn: run, onSuccess: onDone });
   return (

@@ -16,8 +16,7 @@ import { Dialog } from "../../ui/dialog.tsx";
 import { Field } from "../../ui/field.tsx";
 import { FieldsForm, textOf } from "../../ui/fields-form.tsx";
 import { Menu } from "../../ui/menu.tsx";
-import { Notice } from "../../ui/notice.tsx";
-import { Status } from "../../ui/status.tsx";
+import { DeliveryState, NewSecret, SendingState } from "../../ui/sending.tsx";
 import { Time } from "../../ui/time.tsx";
 import { useActing } from "../../ui/use-acting.ts";
 
@@ -98,7 +97,7 @@ export function Receivers() {
                 </>
               ),
             },
-            { name: "State", cell: (one) => <State of={one} /> },
+            { name: "State", cell: (one) => <SendingState of={one} /> },
           ]}
           actions={(one) => (
             <Menu
@@ -112,19 +111,14 @@ export function Receivers() {
       <Told />
       {asked?.what === "create" && <Create onMade={show} onClose={close} />}
       {asked?.what === "secret" && (
-        <Dialog title={`The secret of ${asked.made.receiver?.name}`} onClose={close}>
-          <Command text={asked.made.secret ?? ""} />
-          <Notice kind="warning">Copy it now: it is not shown again.</Notice>
-        </Dialog>
+        <NewSecret name={asked.made.receiver?.name} secret={asked.made.secret} onClose={close} />
       )}
       {asked?.what === "rotate" && (
         <Confirm
           title={`Rotate the secret of ${asked.name}?`}
           action="Rotate"
-          run={async () =>
-            show(await alerts.rotateAlertReceiverSecret({ organization, name: asked.name }))
-          }
-          onDone={() => undefined}
+          run={() => alerts.rotateAlertReceiverSecret({ organization, name: asked.name })}
+          onDone={show}
           onClose={close}
         >
           <p>For 24 hours, messages have a signature of each.</p>
@@ -201,22 +195,6 @@ function Create({
   );
 }
 
-function State({ of: one }: { readonly of: AlertReceiverJson }) {
-  const { disabled, disabledReason, pausedUntil, failures = 0 } = one;
-  if (disabled) {
-    return (
-      <>
-        <Status tone="idle">disabled</Status>
-        <span className="secondary">{disabledReason}</span>
-      </>
-    );
-  }
-  if (failures === 0) {
-    return <Status tone="good">ok</Status>;
-  }
-  return <Status tone="bad">{pausedUntil === undefined ? "failing" : "paused"}</Status>;
-}
-
 /** How receivers answered last. */
 function Told() {
   const organization = useOrganization();
@@ -241,10 +219,7 @@ function Told() {
               </>
             ),
           },
-          {
-            name: "State",
-            cell: ({ state = "" }) => <Status tone={toneOf(state)}>{stateOf(state)}</Status>,
-          },
+          { name: "State", cell: (one) => <DeliveryState of={one} /> },
           { name: "Answer", cell: (one) => answerOf(one).slice(0, 200) },
           {
             name: "Created",
@@ -260,9 +235,3 @@ const EVENTS: Readonly<Record<string, string>> = {
   ALERT_TRANSITION_FIRING: "firing",
   ALERT_TRANSITION_CLEARED: "cleared",
 };
-
-const stateOf = (state: string): string =>
-  state.replace("WEBHOOK_DELIVERY_STATE_", "").toLowerCase();
-
-const toneOf = (state: string) =>
-  state.endsWith("DELIVERED") ? "good" : state.endsWith("FAILED") ? "bad" : "working";

@@ -1,7 +1,7 @@
 /** The webhooks of a deployment, or one, and what they were told with what they answered. */
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
-import { useRef, useState } from "react";
+import { useState } from "react";
 import type {
   WebhookDeliveryJson,
   WebhookJson,
@@ -23,8 +23,7 @@ import { Dialog } from "../../ui/dialog.tsx";
 import { Empty } from "../../ui/empty.tsx";
 import { FieldsForm, textOf } from "../../ui/fields-form.tsx";
 import { Menu } from "../../ui/menu.tsx";
-import { Notice } from "../../ui/notice.tsx";
-import { Status } from "../../ui/status.tsx";
+import { DeliveryState, NewSecret, SendingState } from "../../ui/sending.tsx";
 import { Time } from "../../ui/time.tsx";
 import { TaskLink } from "../tasks/task-link.tsx";
 import { DeploymentFrame, useDeploymentName } from "./frame.tsx";
@@ -124,7 +123,7 @@ function Registered({ only }: OfOne) {
           columns={[
             { name: "Name", cell: ({ name }) => (only === undefined ? <Own name={name} /> : name) },
             { name: "Address", cell: (one) => <Address of={one} /> },
-            { name: "State", cell: (one) => <State of={one} /> },
+            { name: "State", cell: (one) => <SendingState of={one} /> },
             { name: "Waiting", cell: ({ waiting = 0 }) => waiting },
           ]}
           actions={({ name = "", disabled = false }) => (
@@ -191,17 +190,20 @@ function Registered({ only }: OfOne) {
         </Dialog>
       )}
       {asked?.what === "secret" && (
-        <Dialog title={`The secret of ${asked.made.webhook?.name}`} onClose={close}>
-          <Command text={asked.made.secret ?? ""} />
-          <Notice kind="warning">Copy it now: it is not shown again.</Notice>
-        </Dialog>
+        <NewSecret name={asked.made.webhook?.name} secret={asked.made.secret} onClose={close} />
       )}
       {asked?.what === "rotate" && (
-        <Rotate
-          name={asked.name}
-          onMade={(made) => setAsked({ what: "secret", made })}
+        <Confirm
+          title={`Rotate the secret of ${asked.name}?`}
+          action="Rotate"
+          run={() => webhooks.rotateWebhookSecret(of(asked.name))}
+          onDone={(made) => setAsked({ what: "secret", made })}
           onClose={close}
-        />
+        >
+          <p>
+            For 24 hours, messages have a signature of each: change it in your server meanwhile.
+          </p>
+        </Confirm>
       )}
       {asked?.what === "delete" && (
         <Confirm
@@ -266,33 +268,6 @@ function About({ webhook }: { readonly webhook: WebhookJson }) {
   );
 }
 
-function Rotate({
-  name,
-  onMade,
-  onClose,
-}: {
-  readonly name: string;
-  onMade(made: WebhookWithSecretJson): void;
-  onClose(): void;
-}) {
-  const organization = useOrganization();
-  const deployment = useDeploymentName();
-  const made = useRef<WebhookWithSecretJson>(undefined);
-  return (
-    <Confirm
-      title={`Rotate the secret of ${name}?`}
-      action="Rotate"
-      run={async () => {
-        made.current = await webhooks.rotateWebhookSecret({ organization, deployment, name });
-      }}
-      onDone={() => made.current !== undefined && onMade(made.current)}
-      onClose={onClose}
-    >
-      <p>For 24 hours, messages have a signature of each: change it in your server meanwhile.</p>
-    </Confirm>
-  );
-}
-
 function Address({ of: { url, endpoint, namedOnly } }: { readonly of: WebhookJson }) {
   return (
     <>
@@ -302,49 +277,6 @@ function Address({ of: { url, endpoint, namedOnly } }: { readonly of: WebhookJso
           .filter(Boolean)
           .join(", ") || "all tasks"}
       </span>
-    </>
-  );
-}
-
-function State({ of: one }: { readonly of: WebhookJson }) {
-  const { disabled, disabledReason, pausedUntil, failures = 0 } = one;
-  if (disabled) {
-    return (
-      <>
-        <Status tone="idle">disabled</Status>
-        <span className="secondary">{disabledReason}</span>
-      </>
-    );
-  }
-  if (failures === 0) {
-    return <Status tone="good">ok</Status>;
-  }
-  return pausedUntil === undefined ? (
-    <Status tone="warning">failing</Status>
-  ) : (
-    <>
-      <Status tone="bad">paused</Status>
-      <span className="secondary">
-        until <Time at={pausedUntil} />
-      </span>
-    </>
-  );
-}
-
-const TONES = {
-  WEBHOOK_DELIVERY_STATE_DELIVERED: ["good", "delivered"],
-  WEBHOOK_DELIVERY_STATE_FAILED: ["bad", "failed"],
-} as const;
-
-function DeliveryState({ of: { state, attempts = 0 } }: { readonly of: WebhookDeliveryJson }) {
-  const [tone, text] =
-    state !== undefined && state in TONES
-      ? TONES[state as keyof typeof TONES]
-      : (["working", "waiting"] as const);
-  return (
-    <>
-      <Status tone={tone}>{text}</Status>
-      {attempts > 1 && <span className="secondary">{attempts} attempts</span>}
     </>
   );
 }

@@ -10,7 +10,7 @@ import {
   retriesOf,
   type TaskName,
 } from "../../api/tasks.ts";
-import { answerOf, deliveriesOfTask } from "../../api/webhooks.ts";
+import { answerOf, deliveriesOfTask, deliveryStateOf } from "../../api/webhooks.ts";
 import { counted } from "../../ui/counted.ts";
 import { TaskLink } from "./task-link.tsx";
 
@@ -59,14 +59,14 @@ export function Told({ name, task }: RelatedProps) {
     ...deliveriesOfTask(name),
     enabled: hasEnded(task),
   });
-  return deliveries.map(({ id, webhook = "", state = "", ...rest }) => (
+  return deliveries.map(({ id, webhook = "", ...rest }) => (
     <Link
       key={id}
       to="/o/$organization/deployments/$deployment/webhooks/$webhook"
       params={{ organization, deployment, webhook }}
       title={answerOf(rest)}
     >
-      webhook {webhook}: {state.replace("WEBHOOK_DELIVERY_STATE_", "").toLowerCase()}
+      webhook {webhook}: {deliveryStateOf(rest)}
     </Link>
   ));
 }

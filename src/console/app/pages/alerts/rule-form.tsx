@@ -52,7 +52,7 @@ export function RuleForm({ rule, receivers, onDone, onClose }: RuleFormProps) {
       threshold: Number(textOf(values, "threshold")),
       deployments: words("deployments"),
       receivers: values.getAll("receiver").map(String),
-      hold: `${Number(textOf(values, "hold")) * 60}s`,
+      hold: `${Math.round(Number(textOf(values, "hold")) * 60)}s`,
     };
     return rule === undefined
       ? alerts.createAlertRule({
@@ -122,6 +122,7 @@ export function RuleForm({ rule, receivers, onDone, onClose }: RuleFormProps) {
                 required
                 min={1}
                 max={1_440}
+                step="any"
                 defaultValue={rule?.hold === undefined ? 2 : Number.parseFloat(rule.hold) / 60}
               />
             )}

@@ -1,6 +1,7 @@
 import type { Browser } from "playwright-core";
 import { Webhook } from "standardwebhooks";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { AlertKind } from "../../../src/client/index.ts";
 import { type Received, Receiver } from "../../hosting/webhooks/receiver.ts";
 import { leftOut } from "../../needed.ts";
 import { artifact, call, World } from "../hosting/world.ts";
@@ -76,5 +77,47 @@ describe.skipIf(skipped)(`webhooks in the console${skipped}`, () => {
     await page.getByText("There is no webhook none, or it was deleted.").waitFor();
     await page.getByRole("link", { name: "All webhooks of echo" }).click();
     await page.getByRole("link", { name: "app", exact: true }).waitFor();
+  });
+
+  it("tell of alerts where they are receivers, and a rule keeps its part of a minute", async () => {
+    await using told = await Receiver.start();
+    const { alerts } = world.client;
+    const hold = { seconds: 90n, nanos: 0 };
+    await alerts.createAlertRule({
+      rule: { name: "slow", kind: AlertKind.OLDEST_TASK_WAITS, threshold: 300, hold },
+    });
+    await using person = await ConsoleBrowser.open(browser, world.platform, {
+      email: "ada@example.com",
+    });
+    const { page } = person;
+    await person.go("/o/acme/alerts");
+    await page.getByRole("button", { name: "Create a receiver" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Name").fill("app");
+    await dialog.getByLabel("Address").fill(told.url);
+    await dialog.getByRole("button", { name: "Create" }).click();
+    const secret = (await dialog.getByText(/^whsec_/).textContent()) ?? "";
+    await page.keyboard.press("Escape");
+    const act = async (name: string, item: string) => {
+      await page.getByRole("button", { name: `Actions for ${name}` }).click();
+      await page.getByRole("menuitem", { name: item }).click();
+    };
+    await act("app", "Send a test");
+    const [{ body, headers }] = (await told.has(1)) as [Received];
+    expect(new Webhook(secret).verify(body, headers as Record<string, string>)).toBeTruthy();
+    const test = page.getByRole("row", { name: /a test/ });
+    await test.getByText("delivered", { exact: true }).waitFor();
+    await act("app", "Rotate the secret");
+    await dialog.getByRole("button", { name: "Rotate" }).click();
+    expect(await dialog.getByText(/^whsec_/).textContent()).not.toBe(secret);
+    await page.keyboard.press("Escape");
+    await act("slow", "Edit");
+    await dialog.getByLabel("Threshold, in seconds").fill("600");
+    await dialog.getByLabel("app").check();
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await page.getByText("waits for more than 600 s").waitFor();
+    const { rules } = await alerts.listAlertRules({});
+    expect(rules).toMatchObject([{ threshold: 600, hold, receivers: ["app"] }]);
+    await person.isSound({});
   });
 });

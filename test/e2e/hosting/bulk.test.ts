@@ -93,7 +93,11 @@ describe.each(DATABASES)("many tasks of an organization on %s", (_, options) => 
       tasks.submitTask({ deployment, endpoint, wait: { seconds, nanos: 0 } });
     const first = (await submit("still")).task;
     expect(first).toMatchObject({ status: TaskStatus.QUEUED });
-    expect(first?.waitsFor).toContain("paused");
+    // The node that answers may not have heard of the pause yet, which the storage holds.
+    await until(
+      () => tasks.getTask({ deployment, taskId: first?.taskId ?? "" }),
+      ({ waitsFor }) => waitsFor.includes("paused"),
+    );
     await world.deployed("tape", await artifact("tape"));
     await submit("still");
     // One of another endpoint comes after them and ends; they have not begun.

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { Peers } from "../../src/queue/peers.ts";
-import type { Notifier } from "../../src/storage/notifier.ts";
+import type { Hint, Notifier } from "../../src/storage/notifier.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -38,4 +38,31 @@ it("leaves tasks to the node that took them where a worker would have to be star
   peers[Symbol.dispose]();
   vi.advanceTimersByTime(10_000);
   expect(hinted).toEqual(["work"]);
+});
+
+it("forgets a task that another node may have deleted, and all of them when hints were lost", () => {
+  const forgotten: string[] = [];
+  const tell: ((hint: Hint) => void)[] = [];
+  using _peers = new Peers({
+    deploymentId: "deployment-1",
+    tasks: {
+      forget: (taskId) => void forgotten.push(taskId),
+      forgetAll: () => void forgotten.push("all"),
+    },
+    storage: { requestAbort: () => Promise.resolve(undefined) },
+    notifier: {
+      subscribe(listener: (hint: Hint) => void) {
+        tell.push(listener);
+        return () => {};
+      },
+    } as unknown as Notifier,
+    pool: { size: 1 },
+    onQueued() {},
+    onChanged: ({ taskId }) => expect(forgotten).toEqual([taskId]),
+    onAbort() {},
+  });
+  tell[0]?.({ kind: "changed", taskId: "a" });
+  tell[0]?.({ kind: "abort", taskId: "b" });
+  tell[0]?.({ kind: "look" });
+  expect(forgotten).toEqual(["a", "all"]);
 });

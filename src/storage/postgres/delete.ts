@@ -1,9 +1,9 @@
 /** Deletes tasks before their time, and what is known of them. */
+import { isFinal } from "../../tasks/task.ts";
 import type { DeleteOutcome, Storage, TaskKey } from "../storage.ts";
 import { countedAs } from "./counts.ts";
 import { BELONGINGS, owned } from "./prune.ts";
 import { readTasks } from "./read.ts";
-import { nameOf } from "./rows.ts";
 import { STATUS } from "./schema.ts";
 import { prepared, type Session } from "./session.ts";
 
@@ -47,16 +47,22 @@ export async function deleteTasks(
   { deploymentId, taskIds, nowMs }: Parameters<Storage["deleteTasks"]>[0],
 ): Promise<DeleteOutcome[]> {
   const rows = await session.query(DELETE, nowMs, deploymentId, taskIds);
-  const deleted = new Set(rows.map((row) => String(row.task_id)));
-  const left = taskIds.filter((taskId) => !deleted.has(taskId));
-  const found = await readTasks(
-    session,
-    left.map((taskId) => ({ deploymentId, taskId })),
-  );
-  return taskIds.map((taskId) => {
-    const isThere = found.has(nameOf({ deploymentId, taskId }));
-    return deleted.has(taskId) ? "deleted" : isThere ? "running" : "not_found";
-  });
+  const outcomes = new Map(rows.map((row) => [String(row.task_id), "deleted" as DeleteOutcome]));
+  const left = taskIds.filter((taskId) => !outcomes.has(taskId));
+  const keys = left.map((taskId) => ({ deploymentId, taskId }));
+  const found = [...(await readTasks(session, keys)).values()];
+  for (const { taskId } of found) {
+    outcomes.set(taskId, "running");
+  }
+  // These ended while the statement ran, which has seen them in neither table. They move no more.
+  const ended = found.filter(({ status }) => isFinal(status)).map(({ taskId }) => taskId);
+  if (ended.length > 0) {
+    const again = await deleteTasks(session, { deploymentId, taskIds: ended, nowMs });
+    for (const [at, outcome] of again.entries()) {
+      outcomes.set(ended[at] ?? "", outcome);
+    }
+  }
+  return taskIds.map((taskId) => outcomes.get(taskId) ?? "not_found");
 }
 
 const FIND = prepared(

@@ -39,6 +39,19 @@ export function deleteContract({ it }: Contract): void {
     expect(await remove(storage, "ended")).toEqual(["not_found"]);
   });
 
+  it("deletes a task that ends at the same moment", async (storage) => {
+    const taskIds = Array.from({ length: 40 }, (_, number) => `t-${number}`);
+    await submit(storage, ...taskIds.map((taskId) => newTask(taskId)));
+    const outcomes = taskIds.map(async (taskId) => {
+      const ending = storage.cancelTask({ ...key(taskId), nowMs: NOW_MS });
+      const [outcome] = await remove(storage, taskId);
+      await ending;
+      return outcome;
+    });
+    expect(new Set(await Promise.all(outcomes))).toEqual(new Set(["deleted"]));
+    expect(await counts(storage)).toEqual([]);
+  });
+
   it("deletes only of its own deployment", async (storage) => {
     const other = "deployment-2";
     await submit(storage, newTask("a"), newTask("a", { deploymentId: other }));

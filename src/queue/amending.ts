@@ -36,7 +36,8 @@ export class Amending {
    * or TASK_ALREADY_STARTED.
    */
   async delete(question: TaskQuestion, abort: boolean): Promise<void> {
-    const { taskId, status } = await this.#options.tasks.find(question);
+    const { tasks } = this.#options;
+    const { taskId, status } = await tasks.find(question);
     const remove = async () => (await this.deleteAll([taskId]))[0];
     let outcome = abort && status === "running" ? status : await remove();
     // It ran, or was started before it could be deleted.
@@ -45,6 +46,8 @@ export class Amending {
       outcome = await remove();
     }
     if (outcome === "not_found") {
+      // Somebody else has deleted it meanwhile, and the error says so.
+      await tasks.find(question);
       throw notFound(taskId);
     }
     if (outcome === "running") {

@@ -27,7 +27,12 @@ function amending(status: TaskStatus, answers: readonly (DeleteOutcome | Error)[
     maintenance: { expirer: { expect() {} } },
     now: () => 0,
     tasks: {
-      find: async () => ({ taskId: "a", status }),
+      find: async () => {
+        if (forgotten.length > 0) {
+          throw notFound("a", 0);
+        }
+        return { taskId: "a", status };
+      },
       forget: (taskId: string) => void forgotten.push(taskId),
     } as unknown as Tasks,
     changes: { publish: (taskId: string) => void published.push(taskId) } as unknown as Changes,
@@ -56,15 +61,20 @@ it("asks to stop a running task first", async () => {
   expect(running.stopped).toEqual(["a"]);
 });
 
+it("says that somebody else has deleted a task meanwhile", async () => {
+  const { amending: amended } = amending("success", ["not_found"]);
+  await expect(amended.delete({ taskId: "a" }, false)).rejects.toThrow("was deleted on");
+});
+
 it("answers nobody from memory when it is not known whether the task was deleted", async () => {
   const lost = problem("STORAGE_UNAVAILABLE", "the connection broke");
   const { amending: amended, forgotten, published } = amending("success", [lost, "not_found"]);
   await expect(amended.delete({ taskId: "a" }, false)).rejects.toBe(lost);
   expect([forgotten, published]).toEqual([["a"], ["a"]]);
-  // The call again, of a task that was deleted by the one before.
-  await expect(amended.delete({ taskId: "a" }, false)).rejects.toThrow(notFound("a").message);
+  // One that another call has deleted, whose hint did not come.
+  expect(await amended.deleteAll(["b"])).toEqual(["not_found"]);
   expect([forgotten, published]).toEqual([
-    ["a", "a"],
-    ["a", "a"],
+    ["a", "b"],
+    ["a", "b"],
   ]);
 });

@@ -12,6 +12,7 @@ import { type KeyRing, loadKeys } from "../src/auth/keys.ts";
 import type { Credentials } from "../src/auth/principal.ts";
 import { newSession } from "../src/auth/session-cookie.ts";
 import { createTokenValue, parseTokenValue } from "../src/auth/token-format.ts";
+import { NO_ACCESS } from "../src/auth/token-rules.ts";
 import { UseRecorder } from "../src/auth/token-uses.ts";
 import { Verifier } from "../src/auth/verifier.ts";
 import type { Accounts } from "../src/storage/accounts/accounts.ts";
@@ -273,11 +274,8 @@ async function createToken(
       name: "bench",
       description: "",
       access: {
+        ...NO_ACCESS,
         developerOperations: true,
-        protectedEndpoint: false,
-        monitoring: false,
-        worker: false,
-        launch: false,
       },
       allDeployments: false,
       deployments: [],

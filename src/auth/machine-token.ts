@@ -10,6 +10,7 @@ import { problem } from "../errors.ts";
 import { launches } from "./permissions.ts";
 import type { TokenPrincipal } from "./principal.ts";
 import { SignedText } from "./signed-text.ts";
+import { NO_ACCESS } from "./token-rules.ts";
 
 const MACHINE_TOKEN_PREFIX = "tsrl_";
 
@@ -80,11 +81,8 @@ export function machinePrincipal(said: SaidByMachine, launcher: TokenPrincipal):
   return {
     ...launcher,
     access: {
-      developerOperations: false,
-      protectedEndpoint: false,
-      monitoring: false,
+      ...NO_ACCESS,
       worker: true,
-      launch: false,
     },
     allDeployments: false,
     deployments: [{ deploymentId, name }],

@@ -26,6 +26,7 @@ import { Access } from "../../gen/tessera/v1/access_pb.js";
 import { type Problem, problem } from "../errors.ts";
 import type { Role } from "../storage/accounts/people.ts";
 import type { Principal, SessionPrincipal, TokenPrincipal } from "./principal.ts";
+import { NO_ACCESS } from "./token-rules.ts";
 
 /** The facts of a decision other than the principal. */
 export interface Situation {
@@ -307,13 +308,7 @@ export function keepsRights(before: Principal, now: Principal, organizationId?: 
   }
 }
 
-const ACCESSES = [
-  "developerOperations",
-  "protectedEndpoint",
-  "monitoring",
-  "worker",
-  "launch",
-] as const;
+const ACCESSES = Object.keys(NO_ACCESS) as (keyof typeof NO_ACCESS)[];
 
 function isNoLower(role: Role | undefined, than: Role | undefined): boolean {
   return role === than || role === "admin" || than === undefined;

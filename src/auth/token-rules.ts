@@ -17,6 +17,14 @@ export const MAX_TOKEN_NETWORKS = 100;
 /** Latest expiry of a token: the last moment that a date of four digits can name. */
 const MAX_TOKEN_EXPIRY_MS = 253_402_300_799_999;
 
+export const NO_ACCESS: TokenFields["access"] = {
+  developerOperations: false,
+  protectedEndpoint: false,
+  monitoring: false,
+  worker: false,
+  launch: false,
+};
+
 interface TokenRules {
   readonly kind: TokenKind;
   readonly nowMs: number;
@@ -73,9 +81,8 @@ function nameViolations({ name, description }: TokenFields): FieldViolation[] {
 }
 
 function accessViolations({ access }: TokenFields, { kind }: TokenRules): FieldViolation[] {
-  const { developerOperations, protectedEndpoint, monitoring, worker, launch } = access;
-  const all = [developerOperations, protectedEndpoint, monitoring, worker, launch];
-  const given = all.filter(Boolean).length;
+  const { monitoring, worker, launch } = access;
+  const given = Object.values(access).filter(Boolean).length;
   if (given === 0) {
     return [
       {

@@ -7,7 +7,7 @@ import {
   type TokenWorth,
 } from "../../src/auth/grants.ts";
 import type { Principal } from "../../src/auth/principal.ts";
-import { checkTokenFields, tokenLetter } from "../../src/auth/token-rules.ts";
+import { checkTokenFields, NO_ACCESS, tokenLetter } from "../../src/auth/token-rules.ts";
 import { toProblem } from "../../src/errors.ts";
 import type { TokenFields } from "../../src/storage/accounts/tokens.ts";
 import { DEPLOYMENT, OTHER_DEPLOYMENT, session, token } from "./principals.ts";
@@ -15,32 +15,21 @@ import { DEPLOYMENT, OTHER_DEPLOYMENT, session, token } from "./principals.ts";
 const NOW_MS = Date.UTC(2026, 10, 20);
 
 const DEVELOPER = {
+  ...NO_ACCESS,
   developerOperations: true,
-  protectedEndpoint: false,
-  monitoring: false,
-  worker: false,
-  launch: false,
 };
 const ENDPOINT = {
-  developerOperations: false,
+  ...NO_ACCESS,
   protectedEndpoint: true,
-  monitoring: false,
-  worker: false,
-  launch: false,
 };
 const BOTH = {
+  ...NO_ACCESS,
   developerOperations: true,
   protectedEndpoint: true,
-  monitoring: false,
-  worker: false,
-  launch: false,
 };
 const MONITORING = {
-  developerOperations: false,
-  protectedEndpoint: false,
+  ...NO_ACCESS,
   monitoring: true,
-  worker: false,
-  launch: false,
 };
 
 const FIELDS: TokenFields = {
@@ -100,11 +89,7 @@ describe("a token", () => {
     ["too long a description", { description: "x".repeat(1_001) }, ["description"]],
     ["no access", { access: { ...DEVELOPER, developerOperations: false } }, ["access"]],
     ["monitoring in a personal token", { access: MONITORING }, ["access"]],
-    [
-      "monitoring with another access",
-      { access: { ...DEVELOPER, monitoring: true, worker: false, launch: false } },
-      ["access"],
-    ],
+    ["monitoring with another access", { access: { ...DEVELOPER, monitoring: true } }, ["access"]],
     ["endpoint without deployments", { access: ENDPOINT }, ["deployments"]],
     [
       "some and all deployments",
@@ -136,7 +121,7 @@ describe("a token", () => {
   });
 
   it("of an organization cannot have monitoring with another access", () => {
-    const access = { ...ENDPOINT, monitoring: true, worker: false, launch: false };
+    const access = { ...ENDPOINT, monitoring: true };
     const fields = { access, allDeployments: true };
     expect(violations(fields, { kind: "organization" })).toEqual(["access"]);
   });

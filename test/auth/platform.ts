@@ -6,6 +6,7 @@ import { FailureLimiter } from "../../src/auth/failures.ts";
 import { type KeyRing, loadKeys } from "../../src/auth/keys.ts";
 import { newSession } from "../../src/auth/session-cookie.ts";
 import { createTokenValue, parseTokenValue } from "../../src/auth/token-format.ts";
+import { NO_ACCESS } from "../../src/auth/token-rules.ts";
 import { UseRecorder } from "../../src/auth/token-uses.ts";
 import { Verifier } from "../../src/auth/verifier.ts";
 import { type Problem, toProblem } from "../../src/errors.ts";
@@ -166,11 +167,8 @@ export const DEVELOPER: TokenFields = {
   name: "laptop",
   description: "",
   access: {
+    ...NO_ACCESS,
     developerOperations: true,
-    protectedEndpoint: false,
-    monitoring: false,
-    worker: false,
-    launch: false,
   },
   allDeployments: false,
   deployments: [],

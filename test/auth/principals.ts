@@ -1,5 +1,6 @@
 /** Principals of every kind, in the organization `acme`. */
 import type { SessionPrincipal, TokenPrincipal } from "../../src/auth/principal.ts";
+import { NO_ACCESS } from "../../src/auth/token-rules.ts";
 import type { Role } from "../../src/storage/accounts/people.ts";
 
 export const DEPLOYMENT = { deploymentId: "deployment-id", name: "summarizer" };
@@ -44,11 +45,10 @@ export function token(
     organizationId: "acme-id",
     organization: "acme",
     access: {
+      ...NO_ACCESS,
       developerOperations: access === "developer" || access === "both",
       protectedEndpoint,
       monitoring: access === "monitoring",
-      worker: false,
-      launch: false,
     },
     allDeployments: protectedEndpoint && all,
     deployments: protectedEndpoint && !all ? [DEPLOYMENT] : [],

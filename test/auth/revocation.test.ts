@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { rotateKeys } from "../../src/auth/keys.ts";
 import type { Principal } from "../../src/auth/principal.ts";
 import { createTokenValue } from "../../src/auth/token-format.ts";
+import { NO_ACCESS } from "../../src/auth/token-rules.ts";
 import {
   ACME,
   addMember,
@@ -108,11 +109,8 @@ describe.each(Object.entries(DATABASES))("on %s", (_name, open) => {
         node.accounts.updateOrganization({ ...deed(), organizationId: ACME, monitoringEnabled });
       await monitoring(true);
       const access = {
-        developerOperations: false,
-        protectedEndpoint: false,
+        ...NO_ACCESS,
         monitoring: true,
-        worker: false,
-        launch: false,
       };
       const token = { kind: "organization", fields: { access } } as const;
       const { value } = await createToken(node.accounts, node.keys, token);
@@ -137,11 +135,9 @@ describe.each(Object.entries(DATABASES))("on %s", (_name, open) => {
       limit: 10,
     });
     const access = {
+      ...NO_ACCESS,
       developerOperations: true,
       protectedEndpoint: true,
-      monitoring: false,
-      worker: false,
-      launch: false,
     };
     const fields = { access, deployments: ["summarizer"] };
     const { value } = await createToken(accounts, keys, { userId, fields });

@@ -1,6 +1,7 @@
 import { inspect } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createTokenValue } from "../../src/auth/token-format.ts";
+import { NO_ACCESS } from "../../src/auth/token-rules.ts";
 import { threadTimer } from "../thread-time.ts";
 import {
   ACME,
@@ -61,11 +62,9 @@ describe.each(Object.entries(DATABASES))("on %s", (_name, open) => {
       await using node = await start();
       const fields = {
         access: {
+          ...NO_ACCESS,
           developerOperations: true,
           protectedEndpoint: true,
-          monitoring: false,
-          worker: false,
-          launch: false,
         },
         allDeployments: true,
         allowedNetworks: ["192.0.2.0/24"],

@@ -23,6 +23,7 @@ import { workerService } from "../../src/api/worker/worker.ts";
 import type { BuiltArtifact } from "../../src/artifacts/build-options.ts";
 import { openFile } from "../../src/artifacts/pack.ts";
 import { setPrincipal, type TokenPrincipal } from "../../src/auth/principal.ts";
+import { NO_ACCESS } from "../../src/auth/token-rules.ts";
 import { ScratchFolders } from "../../src/deployments/scratch.ts";
 import type { Log } from "../../src/log/log.ts";
 import { GpuLedger } from "../../src/pool/gpus/ledger.ts";
@@ -46,11 +47,8 @@ const TOKEN: TokenPrincipal = {
   organizationId: "o",
   organization: "acme",
   access: {
-    developerOperations: false,
-    protectedEndpoint: false,
-    monitoring: false,
+    ...NO_ACCESS,
     worker: true,
-    launch: false,
   },
   allDeployments: true,
   deployments: [],

@@ -1,5 +1,6 @@
 /** The token that a login issues. */
 import type { KeyRing } from "../../auth/keys.ts";
+import { NO_ACCESS } from "../../auth/token-rules.ts";
 import { type Problem, problem } from "../../errors.ts";
 import type { Sources } from "../../server/rpc/engine/caller.ts";
 import type { LoginToken, RedeemOutcome } from "../../storage/accounts/logins.ts";
@@ -20,10 +21,7 @@ export function newLoginToken({ keys, now, newId }: LoginTokenOptions): {
   readonly token: LoginToken;
 } {
   const tokenId = newId();
-  const access = {
-    ...({ developerOperations: true, protectedEndpoint: false } as const),
-    ...({ monitoring: false, worker: false, launch: false } as const),
-  };
+  const access = { ...NO_ACCESS, developerOperations: true };
   // A personal token's value is not sealed, so its organization need not be known yet.
   const token = { organizationId: "", tokenId, kind: "personal", access } as const;
   const { value, secret } = newSecret(keys, token);

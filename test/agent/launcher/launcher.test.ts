@@ -7,6 +7,7 @@ import type {
   MachineOrder,
   Machines,
 } from "../../../src/agent/launcher/machines.ts";
+import { NO_ACCESS } from "../../../src/auth/token-rules.ts";
 import { TestPlatform } from "../../server/rpc/platform.ts";
 import {
   type Company,
@@ -18,10 +19,7 @@ import {
 import { openSqlite } from "../../storage/sqlite/databases.ts";
 
 const LAUNCH = {
-  developerOperations: false,
-  protectedEndpoint: false,
-  monitoring: false,
-  worker: false,
+  ...NO_ACCESS,
   launch: true,
 };
 const POLL = { timeout: 30_000 };

@@ -7,6 +7,7 @@ import { LauncherService } from "../../../gen/tessera/v1/launcher_pb.js";
 import { TokenService } from "../../../gen/tessera/v1/token_pb.js";
 import { WorkerService } from "../../../gen/tessera/v1/worker_pb.js";
 import { MACHINE_TOKEN_PATTERN } from "../../../src/auth/machine-token.ts";
+import { NO_ACCESS } from "../../../src/auth/token-rules.ts";
 import type { NodeWorkers } from "../../../src/storage/hosting/nodes.ts";
 import { DATABASES } from "../../server/rpc/databases.ts";
 import { TestPlatform } from "../../server/rpc/platform.ts";
@@ -24,10 +25,7 @@ const LAUNCHER = "019aa51c-0000-7000-8000-000000000001";
 const OTHER = "019aa51c-0000-7000-8000-000000000002";
 const MACHINE = "019aa51c-0000-7000-8000-0000000000aa";
 const LAUNCH = {
-  developerOperations: false,
-  protectedEndpoint: false,
-  monitoring: false,
-  worker: false,
+  ...NO_ACCESS,
   launch: true,
 };
 const METHODS = LauncherService.method;

@@ -1,4 +1,5 @@
 /** Deployments of an organization with tasks in the storage, none of which runs. */
+import { NO_ACCESS } from "../../../src/auth/token-rules.ts";
 import type { NewTask } from "../../../src/storage/storage.ts";
 import { idBoundary } from "../../../src/tasks/id.ts";
 import type { TestPlatform } from "../../server/rpc/platform.ts";
@@ -6,11 +7,8 @@ import { type Company, newDeployment } from "../../server/rpc/world.ts";
 
 /** The access of a token that calls deployments. */
 export const CALLS = {
-  developerOperations: false,
+  ...NO_ACCESS,
   protectedEndpoint: true,
-  monitoring: false,
-  worker: false,
-  launch: false,
 };
 
 export interface App {

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { DeploymentService } from "../../../gen/tessera/v1/deployment_pb.js";
 import { OrganizationService } from "../../../gen/tessera/v1/organization_pb.js";
 import { TokenService } from "../../../gen/tessera/v1/token_pb.js";
+import { NO_ACCESS } from "../../../src/auth/token-rules.ts";
 import { TestPlatform, violatedFields } from "../../server/rpc/platform.ts";
 import {
   type Company,
@@ -100,11 +101,9 @@ describe("the end of a token", () => {
 describe("a deployment with authorization on", () => {
   const { updateDeployment, createDeployment, getDeployment } = DeploymentService.method;
   const CALLER = {
+    ...NO_ACCESS,
     developerOperations: true,
     protectedEndpoint: true,
-    monitoring: false,
-    worker: false,
-    launch: false,
   };
   let name: string;
   beforeEach(async () => {
@@ -193,11 +192,9 @@ describe("people", () => {
       "for everything",
       {
         access: {
+          ...NO_ACCESS,
           developerOperations: true,
           protectedEndpoint: true,
-          monitoring: false,
-          worker: false,
-          launch: false,
         },
         allDeployments: true,
       },

@@ -12,6 +12,7 @@ import {
 import { type WorkerSession, WorkerSessions } from "../../../src/api/worker/remote-sessions.ts";
 import type { Forgotten } from "../../../src/auth/change-feed.ts";
 import { setPrincipal, type TokenPrincipal } from "../../../src/auth/principal.ts";
+import { NO_ACCESS } from "../../../src/auth/token-rules.ts";
 import { JoinedWorkers } from "../../../src/pool/joined-workers.ts";
 import { DEFAULT_LIMITS } from "../../../src/pool/limits.ts";
 import type { RemoteWorker } from "../../../src/pool/remote/remote-worker.ts";
@@ -24,11 +25,8 @@ function tokenOf(role: "admin" | "member"): TokenPrincipal {
   return {
     ...{ kind: "token", tokenId: "t", tokenKind: "personal", tokenName: "w", ...ORGANIZATION },
     access: {
-      developerOperations: false,
-      protectedEndpoint: false,
-      monitoring: false,
+      ...NO_ACCESS,
       worker: true,
-      launch: false,
     },
     ...{ allDeployments: true, deployments: [], allowedNetworks: [] },
     expiresAtMs: Number.POSITIVE_INFINITY,

@@ -2,6 +2,7 @@
 import { Access } from "../../../gen/tessera/v1/access_pb.js";
 import { digestCode } from "../../../src/auth/one-time-codes.ts";
 import { newSession } from "../../../src/auth/session-cookie.ts";
+import { NO_ACCESS } from "../../../src/auth/token-rules.ts";
 import type { Reason } from "../../../src/errors.ts";
 import type { TestPlatform } from "./platform.ts";
 import {
@@ -77,15 +78,8 @@ export async function assemble(platform: TestPlatform): Promise<Cast> {
   const { tokenId } = deleted;
   await accounts.deleteToken({ ...platform.deed(), organizationId, tokenId });
   const now = platform.now();
-  const none = {
-    developerOperations: false,
-    protectedEndpoint: false,
-    monitoring: false,
-    worker: false,
-    launch: false,
-  };
-  const monitoring = { ...none, monitoring: true };
-  const endpoint = { ...none, protectedEndpoint: true };
+  const monitoring = { ...NO_ACCESS, monitoring: true };
+  const endpoint = { ...NO_ACCESS, protectedEndpoint: true };
   const { headers: ended } = await newMember(platform, company);
   const { value } = adminToken;
   const typo = value.slice(0, -1) + (value.endsWith("A") ? "B" : "A");
@@ -105,7 +99,10 @@ export async function assemble(platform: TestPlatform): Promise<Cast> {
       await newToken(platform, company, { access: endpoint, allDeployments: true })
     ).headers,
     "a launch token": (
-      await newToken(platform, company, { access: { ...none, launch: true }, allDeployments: true })
+      await newToken(platform, company, {
+        access: { ...NO_ACCESS, launch: true },
+        allDeployments: true,
+      })
     ).headers,
     "an organization token": (await newToken(platform, company)).headers,
     "a member's personal token": (

@@ -3,6 +3,7 @@
 import { newSecret } from "../../../src/api/token/secret.ts";
 import { hashPassword } from "../../../src/auth/passwords.ts";
 import { newSession } from "../../../src/auth/session-cookie.ts";
+import { NO_ACCESS } from "../../../src/auth/token-rules.ts";
 import type { NewSecret, TokenFields, TokenKind } from "../../../src/storage/accounts/tokens.ts";
 import type { TestPlatform } from "./platform.ts";
 
@@ -39,11 +40,8 @@ export function newName(kind = "org"): string {
 }
 
 const DEVELOPER = {
+  ...NO_ACCESS,
   developerOperations: true,
-  protectedEndpoint: false,
-  monitoring: false,
-  worker: false,
-  launch: false,
 };
 
 /** Makes an organization with an admin, past the API. */

@@ -1,5 +1,6 @@
 /** A platform for tests: a clock that moves by hand, ids in order, and short ways to what tests begin with. */
 import { expect } from "vitest";
+import { NO_ACCESS } from "../../../src/auth/token-rules.ts";
 import type { Accounts } from "../../../src/storage/accounts/accounts.ts";
 import type { Deed } from "../../../src/storage/accounts/deed.ts";
 import type { AuditRecord } from "../../../src/storage/accounts/organizations.ts";
@@ -18,11 +19,8 @@ export const FIELDS: TokenFields = {
   name: "laptop",
   description: "",
   access: {
+    ...NO_ACCESS,
     developerOperations: true,
-    protectedEndpoint: false,
-    monitoring: false,
-    worker: false,
-    launch: false,
   },
   allDeployments: false,
   deployments: [],
@@ -32,19 +30,13 @@ export const FIELDS: TokenFields = {
 };
 
 export const ENDPOINT_ACCESS = {
-  developerOperations: false,
+  ...NO_ACCESS,
   protectedEndpoint: true,
-  monitoring: false,
-  worker: false,
-  launch: false,
 };
 
 export const MONITORING_ACCESS = {
-  developerOperations: false,
-  protectedEndpoint: false,
+  ...NO_ACCESS,
   monitoring: true,
-  worker: false,
-  launch: false,
 };
 
 export class Platform {

@@ -259,10 +259,12 @@ export class Fleet {
             "a machine is over",
           );
         }
+        // Of one that went by itself something may be left, such as its Secret.
+        if (note.state === "over" && (await this.#stop(id))) {
+          note.state = "removed";
+        }
         if (found === undefined) {
           this.#notes.delete(id);
-        } else if (note.state === "over" && (await this.#stop(id))) {
-          note.state = "removed";
         }
       } else if (hasFailed && now() - (note.ranSinceMs ?? now()) > joinWithinMs) {
         if (await this.#stop(id)) {

@@ -211,6 +211,19 @@ it("removes what is over once, however long the cluster shows it, and again wher
   expect(fleet.state).toMatchObject({ failed: 0, reason: "" });
 });
 
+it("removes what is left of a machine that the cluster has removed by itself", async () => {
+  const fleet = fleetOf(1);
+  await round(fleet);
+  join("m1");
+  await round(fleet, 10_000, 1);
+  cluster.machines.delete("m1");
+  joined.clear();
+  await round(fleet, 10_000, 1);
+  await round(fleet);
+  expect(cluster.stopped).toEqual(["m1"]);
+  expect(cluster.ids).toEqual(["m2"]);
+});
+
 it("counts a machine that never joins once, also where it cannot be stopped at first", async () => {
   const fleet = fleetOf(1);
   await round(fleet);

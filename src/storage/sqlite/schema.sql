@@ -685,7 +685,7 @@ CREATE TABLE webhook_deliveries (
   deployment_id text NOT NULL,
   delivery_id text NOT NULL,
   webhook_id text NOT NULL,
-  -- The status that the task ended with; 0 for a test.
+  -- The status that the task ended with; 16: alerts fire, 17: alerts have cleared; 0: a test.
   event integer NOT NULL,
   task_id text NOT NULL,
   endpoint text NOT NULL,
@@ -754,6 +754,8 @@ CREATE TABLE alerts (
   PRIMARY KEY (organization_id, alert_id)
 );
 CREATE UNIQUE INDEX alerts_live ON alerts (rule_id, subject) WHERE cleared_at_ms IS NULL;
+CREATE INDEX alerts_order ON alerts (organization_id, fired_at_ms, alert_id)
+  WHERE fired_at_ms IS NOT NULL;
 CREATE INDEX alerts_untold ON alerts (rule_id) WHERE told = 1 AND cleared_at_ms IS NOT NULL;
 CREATE INDEX alerts_cleared ON alerts (cleared_at_ms) WHERE cleared_at_ms IS NOT NULL;
 

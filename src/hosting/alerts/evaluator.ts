@@ -41,6 +41,7 @@ export class Evaluator implements AsyncDisposable {
   readonly #options: EvaluatorOptions;
   readonly #timers: readonly Timer[];
   readonly #unlisten: () => void;
+  readonly #stopping = new AbortController();
   /** Whether there may be something to look for. */
   #inUse = true;
 
@@ -59,12 +60,17 @@ export class Evaluator implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#unlisten();
+    this.#stopping.abort();
     await Promise.all(this.#timers.map((timer) => timer[Symbol.asyncDispose]()));
   }
 
-  /** Evaluates the rules that are due and no other node has taken. */
+  /**
+   * Evaluates the rules that are due and no other node has taken. A node that stops leaves those that
+   * it has not come to: they are due again in a minute.
+   */
   async evaluate(): Promise<void> {
     const { hosting, newId, now } = this.#options;
+    const { signal } = this.#stopping;
     const claim = newId();
     const rules = await hosting.takeAlertRules({
       ...{ claim, nowMs: now(), ttlMs: ALERT_EVALUATION_INTERVAL_MS },
@@ -77,8 +83,11 @@ export class Evaluator implements AsyncDisposable {
       this.#inUse ||= uses;
     }
     for (const [organizationId, ofOne] of Map.groupBy(rules, (rule) => rule.organizationId)) {
-      const readings = new Readings(this.#options, { organizationId, nowMs: now() });
+      const readings = new Readings(this.#options, { organizationId, nowMs: now(), signal });
       for (const rule of ofOne) {
+        if (signal.aborted) {
+          return;
+        }
         await this.#record(rule, { claim, readings });
       }
     }
@@ -104,7 +113,9 @@ export class Evaluator implements AsyncDisposable {
       }
     } catch (err) {
       // It is due again in a minute, and nothing has changed until then.
-      log.error({ err, rule: name, organizationId }, "an alert rule could not be evaluated");
+      if (!this.#stopping.signal.aborted) {
+        log.error({ err, rule: name, organizationId }, "an alert rule could not be evaluated");
+      }
     }
   }
 

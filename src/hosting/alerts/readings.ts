@@ -38,6 +38,7 @@ export class Readings {
   readonly #options: ReadingsOptions;
   readonly #organizationId: string;
   readonly #nowMs: number;
+  readonly #signal: AbortSignal;
   #deployments: Promise<readonly DeploymentRecord[]> | undefined;
   #oldest: Promise<ReadonlyMap<string, DueTask>> | undefined;
   #failures: Promise<ReadonlyMap<string, { failed: number; ended: number }>> | undefined;
@@ -48,11 +49,16 @@ export class Readings {
 
   constructor(
     options: ReadingsOptions,
-    { organizationId, nowMs }: { readonly organizationId: string; readonly nowMs: number },
+    {
+      organizationId,
+      nowMs,
+      signal,
+    }: { readonly organizationId: string; readonly nowMs: number; readonly signal: AbortSignal },
   ) {
     this.#options = options;
     this.#organizationId = organizationId;
     this.#nowMs = nowMs;
+    this.#signal = signal;
   }
 
   /** What the rule finds now, by subject; at most `MAX_FINDINGS`. Rejects where it cannot be read. */
@@ -269,7 +275,7 @@ export class Readings {
       measures: ["worker_restarts"],
       selectors: [],
       range: { startMs: nowMs - ALERT_WINDOW_MS, endMs: nowMs, maxPoints: 0, nowMs },
-      signal: new AbortController().signal,
+      signal: this.#signal,
     });
     const rates = series.flatMap(({ values }) => values.filter((value) => !Number.isNaN(value)));
     return Math.round(rates.reduce((sum, rate) => sum + (rate * stepMs) / 1_000, 0));

@@ -63,8 +63,8 @@ class Setting implements AsyncDisposable {
     this.#restarts = restarts;
   }
 
-  /** A node of which nothing runs but what is called. */
-  node(): Evaluator {
+  /** A node of which nothing runs but what is called; `onFailures` is called when it counts them. */
+  node({ onFailures = () => {} }: { onFailures?(): void } = {}): Evaluator {
     const { platform } = this;
     const { storage } = platform;
     return this.#resources.use(
@@ -72,6 +72,7 @@ class Setting implements AsyncDisposable {
         ...{ accounts: storage.accounts, hosting: storage.hosting, storage },
         history: {
           tasks: async (): Promise<TasksAnswer> => {
+            onFailures();
             const tally = new TaskTally();
             tally.add(DEPLOYMENT, "work", { ...NO_TASKS, failed: this.#failed, succeeded: 90 });
             return { fromMs: 0, toMs: platform.nowMs, tally };
@@ -279,6 +280,30 @@ describe("the evaluator of alert rules", () => {
   );
 });
 
+it("leaves rules that it has not come to, when its node stops, to the next minute", async () => {
+  await using setting = await Setting.open();
+  const { platform } = setting;
+  const { hosting, organizationId } = platform;
+  for (const name of ["one", "two"]) {
+    await hosting.createAlertRule({
+      ...{ ...platform.deed(), organizationId, name, ruleId: name, kind: "failures", threshold: 5 },
+      ...{ deployments: [], receivers: [], holdMs: MINUTE_MS, limit: 2 },
+    });
+  }
+  const evaluated = async () =>
+    (await hosting.listAlertRules({ organizationId })).filter((rule) => rule.evaluatedAtMs).length;
+  const stopped = Promise.withResolvers<void>();
+  const stopping = setting.node({
+    onFailures: () => stopped.resolve(stopping[Symbol.asyncDispose]()),
+  });
+  await stopping.evaluate();
+  await stopped.promise;
+  expect(await evaluated()).toBe(1);
+  platform.nowMs += MINUTE_MS;
+  await setting.node().evaluate();
+  expect(await evaluated()).toBe(2);
+});
+
 describe("the readings of one moment", () => {
   it("ask once for what several rules look at", async () => {
     await using setting = await Setting.open();
@@ -308,7 +333,7 @@ describe("the readings of one moment", () => {
           read: counting("restarts", async () => restarted(4)),
         },
       },
-      { organizationId, nowMs },
+      { organizationId, nowMs, signal: new AbortController().signal },
     );
     const rule = { organizationId, name: "rule", ruleId: "rule-id", createdAtMs: 0, atMs: nowMs };
     for (const deployments of [[], ["summarizer"], ["other"]]) {

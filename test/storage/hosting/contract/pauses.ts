@@ -1,6 +1,14 @@
 import { expect } from "vitest";
 import type { NewTask } from "../../../../src/storage/storage.ts";
-import { claim, newTask, openLease, RETENTION_MS, taskIds } from "../../fixtures.ts";
+import {
+  claim,
+  endAttempt,
+  FAILURE,
+  newTask,
+  openLease,
+  RETENTION_MS,
+  taskIds,
+} from "../../fixtures.ts";
 import type { It } from "../contract.ts";
 import type { HostingPlatform } from "../fixtures.ts";
 
@@ -84,6 +92,25 @@ export function pausesContract(it: It): void {
     expect(counts).toContainEqual({ endpoint: ENDPOINT, queued: 2, running: 0 });
     await resume(platform);
     expect(await due()).toEqual({ other: 1, [ENDPOINT]: 2 });
+  });
+
+  it("neither counts nor starts suspects of a paused endpoint", async (platform) => {
+    const { storage, nowMs } = platform;
+    const [deploymentId, endpoint, leaseId] = [DEPLOYMENT_ID, ENDPOINT, "lease"];
+    await platform.deploy(["code"]);
+    await openLease(storage, leaseId, nowMs);
+    await storage.submitTasks({ tasks: [taskOf(platform, "suspect", { leaseId })] });
+    const attempt = { deploymentId, taskId: "suspect", leaseId, attempt: 1 };
+    await endAttempt(storage, attempt, { status: "worker_lost", failure: FAILURE }, nowMs);
+    const found = async () =>
+      (await storage.survey({ nowMs, deploymentIds: [deploymentId] })).suspects;
+    const claimed = async () =>
+      taskIds(await claim(storage, { deploymentId, endpoint, leaseId, nowMs, suspects: true }));
+    await pause(platform);
+    expect([await found(), await claimed()]).toEqual([[], []]);
+    await resume(platform);
+    expect(await found()).toEqual([{ deploymentId, endpoint, count: 1 }]);
+    expect(await claimed()).toEqual(["suspect"]);
   });
 
   it("tells the nodes and the audit log of each pause and its end once", async (platform) => {

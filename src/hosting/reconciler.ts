@@ -79,6 +79,8 @@ export interface Share {
 interface Current extends ServedRevision {
   /** See `keyOf`; empty for a stand-in, and for what is to be brought in anew. */
   readonly key: string;
+  /** Of what is to be brought in anew because the machine has changed, its key until then. */
+  readonly keyBefore?: string | undefined;
   readonly artifact: HeldArtifact;
   /** Whether a worker of it was ready once, or none of this node is to be. */
   isTried: boolean;
@@ -242,9 +244,8 @@ export class Reconciler implements AsyncDisposable {
 
   /** The machine has other GPUs than before: what waits for some is brought in anew. */
   gpusChanged(): void {
-    if (this.#current !== undefined && this.#deployment?.service?.revision?.awaits !== undefined) {
-      this.#current = { ...this.#current, key: "" };
-      this.#settle();
+    if (this.#deployment?.service?.revision?.awaits !== undefined) {
+      this.#bringAnew();
     }
   }
 
@@ -253,13 +254,11 @@ export class Reconciler implements AsyncDisposable {
    * under way.
    */
   drainChanged(): void {
-    this.#bringing?.abort.abort(new Error("what may run on this machine has changed"));
-    if (this.#current !== undefined) {
-      this.#current = { ...this.#current, key: "" };
-    }
-    if (this.#bringing !== undefined || this.#current !== undefined) {
+    if (this.#bringing !== undefined) {
+      this.#bringing.abort.abort(new Error("what may run on this machine has changed"));
       this.#settle();
     }
+    this.#bringAnew();
   }
 
   /** Its workers on this node have changed. */
@@ -359,6 +358,14 @@ export class Reconciler implements AsyncDisposable {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.end(0);
+  }
+
+  #bringAnew(): void {
+    if (this.#current !== undefined) {
+      const { key, keyBefore } = this.#current;
+      this.#current = { ...this.#current, key: "", keyBefore: key || keyBefore };
+      this.#settle();
+    }
   }
 
   #settle(): void {
@@ -512,9 +519,11 @@ export class Reconciler implements AsyncDisposable {
       if (this.#deployment === undefined) {
         this.#deployment = open(record, shareOf(record));
       }
-      // Where workers have to join, none can prove the service first: its manifest is believed.
+      // Where workers have to join, none can prove the service first: its manifest is believed,
+      // unless it is known from a worker that ran here until now.
       if (how !== "deploy" || startsNone) {
-        this.#deployment.resume(code, manifest ?? artifact.index.service);
+        const known = this.#current?.keyBefore === key ? this.#deployment.manifest : undefined;
+        this.#deployment.resume(code, manifest ?? known ?? artifact.index.service);
       } else {
         told = await this.#deployment.deploy(code, signal);
       }

@@ -4,6 +4,7 @@ import type { Deployment } from "../../src/deployments/deployment.ts";
 import type { HeldArtifact } from "../../src/hosting/artifact-cache.ts";
 import { LastServed } from "../../src/hosting/last-served.ts";
 import { Reconciler } from "../../src/hosting/reconciler.ts";
+import type { ServiceManifest } from "../../src/protocol/manifest.ts";
 import type { DesiredDeployment } from "../../src/storage/hosting/revisions.ts";
 import { endpoint, manifestOf } from "../service/manifests.ts";
 import { TestFolder } from "../storage/sqlite/databases.ts";
@@ -334,4 +335,40 @@ it("reads again what a manifest was asked for in vain while it is asleep", async
   expect(await resident.manifestAsleep()).toBe(manifest);
   expect(await resident.manifestAsleep()).toBe(manifest);
   expect(reads).toBe(2);
+});
+
+it("keeps the manifest that its worker has told when the machine is drained", async () => {
+  using folder = new TestFolder();
+  const did: string[] = [];
+  const machine = { isDrained: false };
+  const built = manifestOf(endpoint({ name: "say" }));
+  const manifest = manifestOf(endpoint({ name: "say" }), endpoint({ name: "by-variable" }));
+  const named = ({ endpoints }: ServiceManifest) => `${endpoints.map(({ name }) => name)}`;
+  const deployment = {
+    manifest,
+    async deploy() {
+      did.push("starts a worker");
+      return manifest;
+    },
+    resume: (_, service) => void did.push(`goes on with ${named(service)}`),
+    stay() {},
+    async drain() {},
+    async [Symbol.asyncDispose]() {},
+  } as Partial<Deployment> as Deployment;
+  const index = { service: built, files: [] };
+  const { resident } = withManifests(revision(1), {
+    folder,
+    has: () => false,
+    hold: async () => ({ index, readCode: "", release() {} }) as unknown as HeldArtifact,
+    isDrained: () => machine.isDrained,
+    open: () => deployment,
+  });
+  await using _resident = resident;
+  await expect.poll(() => resident.isOpen).toBe(true);
+  machine.isDrained = true;
+  resident.drainChanged();
+  await expect.poll(() => did).toEqual(["starts a worker", "goes on with say,by-variable"]);
+  // Other variables may make other endpoints.
+  resident.want({ ...revision(1), version: 2, settings: { ...STOPPED.settings, env: { A: "1" } } });
+  await expect.poll(() => did.slice(2)).toEqual(["goes on with say"]);
 });

@@ -164,7 +164,7 @@ export function tokenService(options: TokenOptions): Partial<ServiceImpl<typeof 
       }
       const value = keys.unseal(sealed, sealingContext(organizationId, tokenId));
       // The audit event comes first: a value must never be revealed without one.
-      const event = { action: "token.reveal", subjectId: tokenId, subject: name };
+      const event = { action: "token.reveal" as const, subjectId: tokenId, subject: name };
       await accounts.recordAuditEvent({ ...deed(by, options), organizationId, ...event });
       return { value };
     },

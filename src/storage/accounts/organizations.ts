@@ -2,7 +2,9 @@
  * The part of the accounts port for organizations: members, invitations,
  * deployments and the audit log.
  */
+
 import type { DeploymentSettings, SettingsUpdate } from "../deployment-settings.ts";
+import type { AuditEntry } from "./audit.ts";
 import type { Deed } from "./deed.ts";
 import type { Page, PageQuery } from "./page.ts";
 import type { NewSession, Role } from "./people.ts";
@@ -301,13 +303,5 @@ export interface Organizations {
   listAuditEvents(parameters: PageQuery & OfOrganization & AuditFilter): Promise<Page<AuditRecord>>;
 
   /** Appends an audit event without another change, such as for a revealed value. */
-  recordAuditEvent(
-    parameters: Deed &
-      OfOrganization & {
-        readonly action: string;
-        readonly subjectId: string;
-        readonly subject: string;
-        readonly details?: { readonly [name: string]: string };
-      },
-  ): Promise<void>;
+  recordAuditEvent(parameters: Deed & OfOrganization & AuditEntry): Promise<void>;
 }

@@ -69,15 +69,15 @@ describe("a worker that joins", () => {
 
   it("on a drained machine takes no new calls, ends those that it has, and takes some when it is taken back", async () => {
     const machines = world.client.machines;
+    // Longer than the node needs to tell of it, three times; it does not send heartbeats here.
+    const gpu = { runtime: { hostname: "gpu-1" }, silenceLimit: { seconds: 60n } };
     const drained = newWorker();
-    await drained.register({ runtime: { hostname: "gpu-1" } });
+    await drained.register(gpu);
     await drained.open();
     const load = { processors: 8, busyProcessors: 2, memoryBytes: 1_000n, usedMemoryBytes: 400n };
     drained.send({ case: "heartbeat", value: { sequence: 1n, load } });
     const first = await submit({ text: "first" });
     const call = await drained.take();
-    // Without that the node gives it to others after 5 s.
-    drained.send({ case: "accepted", value: { ids: [call.id] } });
     await world.platform.call("/api/v1/machines:drain", { machine: "gpu-1" }, world.cookie);
     const isDrained = async () =>
       (await world.client.deployments.listWorkers({ deployment: "echo" })).workers.map(
@@ -101,7 +101,7 @@ describe("a worker that joins", () => {
 
     // As after a restart of the machine.
     const again = newWorker();
-    await again.register({ runtime: { hostname: "gpu-1" } });
+    await again.register(gpu);
     await again.open();
     await expect.poll(isDrained, { timeout: 20_000 }).toContainEqual(["gpu-1", true]);
     for (const one of [drained, other]) {

@@ -1,19 +1,11 @@
 /** Writes and reads the audit log. */
 import type { Accounts } from "../../accounts/accounts.ts";
+import type { AuditEntry } from "../../accounts/audit.ts";
 import type { Deed } from "../../accounts/deed.ts";
 import type { AuditRecord } from "../../accounts/organizations.ts";
 import type { Page } from "../../accounts/page.ts";
 import { type Operation, query } from "../operation.ts";
 import { toPage } from "./rows.ts";
-
-interface AuditEntry {
-  /** The action, such as `token.create`. */
-  readonly action: string;
-  readonly subjectId: string;
-  /** The subject's name for people: a name or an e-mail address. */
-  readonly subject: string;
-  readonly details?: { readonly [name: string]: string };
-}
 
 const COLUMNS =
   "organization_id, event_id, time_ms, action, actor, actor_id, address, subject_id, subject, details";

@@ -1,4 +1,5 @@
 /** Machines: which are drained, and the workers of an organization on all of them. */
+import type { AuditAction } from "../../accounts/audit.ts";
 import type { HostingStorage } from "../../hosting/hosting.ts";
 import type { DrainedMachine, MachineKey } from "../../hosting/machines.ts";
 import type { NodeWorkers } from "../../hosting/nodes.ts";
@@ -64,7 +65,7 @@ export function* resumeMachine({
 /** Of nodes, every organization is told, and the nodes see it with their next heartbeat. */
 function* noteChange(
   deed: Parameters<typeof record>[0],
-  { organizationId, machine, action }: MachineKey & { readonly action: string },
+  { organizationId, machine, action }: MachineKey & { readonly action: AuditAction },
 ): Operation<void> {
   const entry = { action, subjectId: machine, subject: machine };
   if (organizationId === undefined) {

@@ -1,4 +1,5 @@
 /** Pauses task endpoints, and resumes them. What claims and submits ask is in both adapters. */
+import type { AuditAction } from "../../accounts/audit.ts";
 import type { DeploymentRecord } from "../../accounts/organizations.ts";
 import type { HostingStorage } from "../../hosting/hosting.ts";
 import type { Revisions } from "../../hosting/revisions.ts";
@@ -61,7 +62,7 @@ export function* resumeEndpoint(
 function* changed(
   parameters: Parameters<HostingStorage["resumeEndpoint"]>[0],
   before: DeploymentRecord,
-  action: string,
+  action: AuditAction,
 ): Operation<{ readonly outcome: "changed"; readonly deployment: DeploymentRecord }> {
   const { organizationId, name, endpoint, nowMs } = parameters;
   const { deploymentId, version } = before;

@@ -3,6 +3,7 @@
  * schedule alone: it takes the time that it has read, which only one can. So a change never writes
  * back a time that it has read, which may have been fired since.
  */
+import type { AuditAction } from "../../accounts/audit.ts";
 import type { Deed } from "../../accounts/deed.ts";
 import type { DeploymentKey } from "../../hosting/deployment-key.ts";
 import type { HostingStorage } from "../../hosting/hosting.ts";
@@ -317,7 +318,7 @@ function* remove({ organizationId, deploymentId, name }: ScheduleRecord): Operat
 /** Arguments are left out: they may hold what not everybody who reads the log may see. */
 function* audit(
   parameters: Deed & DeploymentKey,
-  action: string,
+  action: AuditAction,
   schedule: Pick<NewSchedule, "name" | "endpoint" | "cron" | "timeZone" | "paused">,
 ): Operation<void> {
   const { name, endpoint, cron, timeZone, paused } = schedule;

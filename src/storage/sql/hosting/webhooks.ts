@@ -1,4 +1,5 @@
 /** Webhooks of deployments: registered, changed, rotated and deleted. */
+import type { AuditAction } from "../../accounts/audit.ts";
 import type { Page } from "../../accounts/page.ts";
 import type { DeploymentKey } from "../../hosting/deployment-key.ts";
 import type { HostingStorage } from "../../hosting/hosting.ts";
@@ -129,7 +130,7 @@ function isReceiver({ organizationId, deploymentId }: DeploymentKey): boolean {
 export function actionOf(
   key: DeploymentKey,
   verb: "create" | "update" | "delete" | "rotate" | "test" | "redeliver",
-): string {
+): AuditAction {
   return `${isReceiver(key) ? "alert_receiver" : "webhook"}.${verb}`;
 }
 

@@ -1,4 +1,5 @@
 import { expect } from "vitest";
+import type { AuditAction } from "../../../../src/storage/accounts/audit.ts";
 import type { AuditFilter } from "../../../../src/storage/accounts/organizations.ts";
 import type { It } from "../contract.ts";
 import { allPages } from "../fixtures.ts";
@@ -131,8 +132,10 @@ export function organizationsContract(it: It): void {
     const other = { organizationId: platform.newId("organization"), name: "globex", userId };
     await accounts.createOrganization({ ...platform.deed(), ...other, displayName: "" });
     for (const subject of ["one", "two", "three"]) {
-      const event = { action: "token.reveal", subjectId: "t", subject, details: { why: "asked" } };
-      await accounts.recordAuditEvent({ ...platform.deed("ada"), organizationId, ...event });
+      await accounts.recordAuditEvent({
+        ...{ ...platform.deed("ada"), organizationId, action: "token.reveal", subjectId: "t" },
+        ...{ subject, details: { why: "asked" } },
+      });
     }
     const pages = await allPages((after) =>
       accounts.listAuditEvents({ organizationId, limit: 2, ...(after && { after }) }),
@@ -152,7 +155,7 @@ export function organizationsContract(it: It): void {
   it("lists audit events by actor, action, subject and time", async (platform) => {
     const { accounts } = platform;
     const { organizationId } = await platform.setUp();
-    const record = async (actor: string, action: string, subject: string): Promise<string> => {
+    const record = async (actor: string, action: AuditAction, subject: string): Promise<string> => {
       const deed = platform.deed(actor);
       const event = { action, subjectId: `id of ${subject}`, subject };
       await accounts.recordAuditEvent({ ...deed, organizationId, ...event });
@@ -160,7 +163,7 @@ export function organizationsContract(it: It): void {
     };
     await record("ada", "token.reveal", "one");
     const second = await record("bob", "token.reveal", "two");
-    await record("bob", "token_like.reveal", "three");
+    await record("bob", "token_like.reveal" as AuditAction, "three");
     const listed = async (filter: AuditFilter & { after?: string }) => {
       const { items } = await accounts.listAuditEvents({ organizationId, limit: 10, ...filter });
       return items.map(({ subject }) => subject);
@@ -178,7 +181,7 @@ export function organizationsContract(it: It): void {
   it("ends a page of audit events where it has looked at two thousand", async (platform) => {
     const { accounts } = platform;
     const { organizationId } = await platform.setUp();
-    const wanted = { action: "token.reveal", subjectId: "t", subject: "wanted" };
+    const wanted = { action: "token.reveal" as const, subjectId: "t", subject: "wanted" };
     await accounts.recordAuditEvent({ ...platform.deed("ada"), organizationId, ...wanted });
     for (let batch = 0; batch < 20; batch++) {
       await Promise.all(

@@ -3,7 +3,7 @@ import type { AuditEventJson } from "../../../../../gen/tessera/v1/organization_
 import { dateText } from "../../ui/time-range.ts";
 
 /** What happened, by its action: `{}` is the subject, and a name in braces is a detail. */
-const SENTENCES: Readonly<Record<string, string>> = {
+export const SENTENCES: Readonly<Record<string, string>> = {
   "deployment.create": "Created the deployment {}",
   "deployment.deploy": "Deployed {}, revision {revision}",
   "deployment.roll_back": "Rolled {} back to revision {to}",

@@ -24,7 +24,7 @@ import { TaskService } from "../gen/tessera/v1/task_pb.js";
 import { TokenService } from "../gen/tessera/v1/token_pb.js";
 import { WebhookService } from "../gen/tessera/v1/webhook_pb.js";
 import { commentOf } from "../src/api/openapi/comments.ts";
-import { platformDocument } from "../src/api/openapi/document.ts";
+import { platformDocument } from "../src/api/openapi/writer.ts";
 import { serveService } from "../src/app/serve.ts";
 import { sessionCookieName } from "../src/auth/session-cookie.ts";
 import { readServeConfig } from "../src/config/serve.ts";

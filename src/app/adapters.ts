@@ -23,9 +23,6 @@ import { type NotifierState, PostgresNotifier } from "../storage/postgres/notifi
 import { PostgresStorage } from "../storage/postgres/storage.ts";
 import { addressOf } from "../storage/postgres-address.ts";
 import { copyDatabase, SqliteBackup } from "../storage/sqlite/backup.ts";
-
-export { examineSqlite } from "../storage/sqlite/integrity.ts";
-
 import { inspectSqlite } from "../storage/sqlite/migration/inspect.ts";
 import { SqliteStorage } from "../storage/sqlite/storage.ts";
 import type { Storage } from "../storage/storage.ts";
@@ -34,8 +31,8 @@ import { version } from "../version.ts";
 import { withOptionalPackages } from "./optional-packages.ts";
 
 export { examinePostgres } from "../storage/postgres/examine.ts";
-
 export type { NotifierState } from "../storage/postgres/notifier.ts";
+export { examineSqlite } from "../storage/sqlite/integrity.ts";
 
 /** Database connections of a process that only administers. */
 const MAX_ADMIN_CONNECTIONS = 2;

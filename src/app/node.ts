@@ -4,11 +4,13 @@
  * Each part is started here and ends with the `resources` that it is given.
  */
 import { EventEmitter } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { BlobsConfig } from "../config/blobs.ts";
 import type { ConnectionsConfig } from "../config/connections.ts";
 import type { TracingConfig, TracingSecrets } from "../config/tracing.ts";
 import { ScratchFolders } from "../deployments/scratch.ts";
 import { type Problem, shuttingDown } from "../errors.ts";
+import type { Log } from "../log/log.ts";
 import { createLog, type ProcessLog } from "../log/pino.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import { Maintenance } from "../queue/maintenance/maintenance.ts";
@@ -23,6 +25,7 @@ import { FileKeeper } from "../storage/files/keeper.ts";
 import { startSweeper } from "../storage/files/sweeper.ts";
 import type { Notifier } from "../storage/notifier.ts";
 import type { Storage } from "../storage/storage.ts";
+import { DatabaseAway } from "../storage/unavailable.ts";
 import { createIdSource } from "../tasks/id.ts";
 import { LogThrottle } from "../time/log-throttle.ts";
 import type { Tracing } from "../tracing/tracing.ts";
@@ -35,7 +38,6 @@ import {
   shownDatabase,
 } from "./adapters.ts";
 import { measuredStorage, nodeMetrics, reportNotifier } from "./metrics.ts";
-import { startWhenThere } from "./start-when-there.ts";
 
 /** How long open connections may take to end after the drain. */
 export const CLOSE_GRACE_MS = 2_000;
@@ -235,4 +237,48 @@ function limitConnections(
       refused.say({ bound, address, total, perAddress }, message);
     },
   });
+}
+
+// Starts a storage as soon as its database answers: it may be starting or failing over itself.
+
+/** Pause before a database that did not answer is tried again. */
+const DATABASE_RETRY_PAUSE_MS = 500;
+
+/** Interval at which the log says what the start waits for. */
+const DATABASE_WAIT_LOG_INTERVAL_MS = 5_000;
+
+interface DatabaseWaitOptions {
+  readonly log: Log;
+  /** How long to wait altogether; 0 tries once. */
+  readonly waitMs: number;
+  /** A monotonic clock, in milliseconds. */
+  readonly monotonicMs?: () => number;
+  readonly pause?: (ms: number) => Promise<void>;
+}
+
+/** Rejects at once when the database answers and cannot be used, and with the last error when the time is over. */
+export async function startWhenThere(
+  storage: Pick<Storage, "start">,
+  options: DatabaseWaitOptions,
+): Promise<void> {
+  const { log, waitMs, monotonicMs = () => performance.now(), pause = sleep } = options;
+  const beganMs = monotonicMs();
+  let saidMs = Number.NEGATIVE_INFINITY;
+  for (;;) {
+    try {
+      await storage.start();
+      return;
+    } catch (err) {
+      const nowMs = monotonicMs();
+      if (!(err instanceof DatabaseAway) || nowMs - beganMs >= waitMs) {
+        throw err;
+      }
+      if (nowMs - saidMs >= DATABASE_WAIT_LOG_INTERVAL_MS) {
+        saidMs = nowMs;
+        const seconds = Math.round((beganMs + waitMs - nowMs) / 1_000);
+        log.warn({}, `${err.message}; trying again for ${seconds} s`);
+      }
+      await pause(DATABASE_RETRY_PAUSE_MS);
+    }
+  }
 }

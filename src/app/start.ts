@@ -5,6 +5,7 @@ import { documentWriter } from "../api/openapi/writer.ts";
 import { announceChanges, ChangeFeed } from "../auth/change-feed.ts";
 import { FailureLimiter } from "../auth/failures.ts";
 import type { KeyRing } from "../auth/keys.ts";
+import { createCode, digestCode } from "../auth/one-time-codes.ts";
 import { TaskAccess } from "../auth/task-access.ts";
 import { UseRecorder } from "../auth/token-uses.ts";
 import { Verifier } from "../auth/verifier.ts";
@@ -26,6 +27,7 @@ import { onlyOn, type ServerPlugin } from "../server/protocols.ts";
 import { ownAddressesIn, trustedAddresses } from "../server/proxies.ts";
 import type { ServerOptions } from "../server/server.ts";
 import type { Accounts } from "../storage/accounts/accounts.ts";
+import { Timer } from "../time/timer.ts";
 import { version } from "../version.ts";
 import { openMailer, openModelBuckets, shownDatabase } from "./adapters.ts";
 import { keysPath, openDataFolder } from "./data-folder.ts";
@@ -42,9 +44,7 @@ import { openKeys } from "./keys.ts";
 import { monitoring, startMonitoring } from "./metrics.ts";
 import { CLOSE_GRACE_MS, type HttpOptions, type Node, openNode, serveHttp } from "./node.ts";
 import { platformServices } from "./platform-services.ts";
-import { startAccountsPruner } from "./pruner.ts";
 import { openPython, type PythonHosting } from "./python.ts";
-import { newSetupCode } from "./setup-link.ts";
 
 /** Sign-ins that may be under way from one address before one has failed. */
 const MAX_SIGN_INS_UNDER_WAY = 10;
@@ -433,4 +433,47 @@ function warnOfHost({ host, publicUrl, appsDomain }: StartConfig, log: Log): voi
       "deployments have addresses below localhost, of which this host is a part: another program of this machine could take calls at the rest; use --host localhost, or another --apps-domain",
     );
   }
+}
+
+/**
+ * The code with which the first person sets the platform up; undefined when
+ * it is set up. A new one each time, because the last one may stand in
+ * somebody's scrollback.
+ */
+async function newSetupCode(
+  accounts: Pick<Accounts, "needsSetup" | "putSetupCode">,
+  now: () => number,
+): Promise<string | undefined> {
+  if (!(await accounts.needsSetup())) {
+    return undefined;
+  }
+  const code = createCode();
+  const isOpen = await accounts.putSetupCode({ digest: digestCode(code), nowMs: now() });
+  return isOpen ? code : undefined;
+}
+
+/**
+ * Expired rows of each kind of account data deleted in one transaction: bounds how long the
+ * database is busy with it.
+ */
+const MAX_PRUNED_ACCOUNT_ROWS = 1_000;
+/** Interval at which expired sessions, codes, invitations and tokens are deleted. */
+const ACCOUNTS_PRUNE_INTERVAL_MS = 60_000;
+
+/** Deletes sessions, codes and invitations that ended long ago. */
+function startAccountsPruner(options: {
+  readonly accounts: Pick<Accounts, "pruneAccounts">;
+  readonly log: Log;
+  readonly now: () => number;
+}): Timer {
+  const { accounts, log, now } = options;
+  const round = async (): Promise<void> => {
+    while (
+      (await accounts.pruneAccounts({ nowMs: now(), limit: MAX_PRUNED_ACCOUNT_ROWS })) >=
+      MAX_PRUNED_ACCOUNT_ROWS
+    ) {}
+  };
+  return new Timer(ACCOUNTS_PRUNE_INTERVAL_MS, round, (err) =>
+    log.error({ err }, "what ended long ago could not be deleted from the accounts"),
+  );
 }

@@ -12,7 +12,6 @@ import { type ConnectionsConfig, connectionsConfig } from "./connections.ts";
 import { readConfigFile } from "./file.ts";
 import { SERVICE_LIMITS, type ServiceLimits } from "./limits.ts";
 import { type SmtpSecrets, smtpSecrets } from "./mail.ts";
-import { packageVariables } from "./packages.ts";
 import { type Flags, readSettings, type Settings, type Values } from "./settings.ts";
 import {
   BACKUP_SETTINGS,
@@ -339,4 +338,13 @@ function oidcOf({
     );
   }
   return { issuer, clientId, name };
+}
+
+/** The variables of pip and uv, of skopeo, and of how the network is reached: nothing else of the environment. */
+
+const NAMES =
+  /^(?:(?:UV|PIP)_.+|SSL_CERT_(?:FILE|DIR)|REGISTRY_AUTH_FILE|NETRC|HOME|PATH|(?:HTTPS?|ALL|NO)_PROXY)$/i;
+
+function packageVariables(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => NAMES.test(name)));
 }

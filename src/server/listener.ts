@@ -9,13 +9,15 @@
  * they do on listening and closing: it checks timeouts, drops idle connections
  * and ends sessions.
  */
-import { createServer as createHttp1, type RequestListener } from "node:http";
+import { createServer as createHttp1, type RequestListener, STATUS_CODES } from "node:http";
 import { createServer as createHttp2, type ServerHttp2Session } from "node:http2";
 import { createServer as createTcp, type Server, type Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { type Problem, problem } from "../errors.ts";
 import type { ConnectionLimit } from "./connection-limit.ts";
-import { BODY_DEADLINE_MS, boundRest } from "./http/body.ts";
+import { BODY_DEADLINE_MS, boundRest, LATE_BODY_ANSWER_MS } from "./http/body.ts";
 import { lingerAfter } from "./http/lingering-close.ts";
-import { answerUnreadable } from "./http/malformed-request.ts";
+import { errorJson, JSON_TYPE } from "./http/problem.ts";
 import { asksForWebSocket, handleConnect, handleUpgrade } from "./http/upgrade.ts";
 
 const PREFACE = Buffer.from("PRI * HTTP/2.0");
@@ -256,4 +258,54 @@ function sniff(socket: Socket, silentMs: number, decide: (isHttp2: boolean) => v
     }
   };
   socket.on("data", onData);
+}
+
+// Answers to malformed HTTP/1.1, which Node's parser refuses before there is a
+// request: headers that are too large, a request that takes too long to
+// arrive, bytes that are not HTTP. Node itself would answer with a bare status
+// line.
+
+/** Handles the event `clientError` of `node:http`: answers, unless an answer has begun, and closes. */
+function answerUnreadable(err: NodeJS.ErrnoException, socket: Duplex): void {
+  // `_httpMessage` is the answer under way, if there is one: https://nodejs.org/api/http.html#event-clienterror
+  const answering = (socket as { readonly _httpMessage?: { readonly headersSent: boolean } })
+    ._httpMessage?.headersSent;
+  if (!socket.writable || err.code === "ECONNRESET" || answering) {
+    socket.destroy(err);
+    return;
+  }
+  const { status, found } = whatWasWrong(err.code);
+  const body = JSON.stringify(errorJson(found));
+  socket.end(
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n` +
+      `Content-Type: ${JSON_TYPE}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n` +
+      `Connection: close\r\n\r\n${body}`,
+  );
+  // A request answered like this must not run if the rest of it arrives after all.
+  socket.pause();
+  // A sender that does not close its side would hold the connection open for ever.
+  setTimeout(() => socket.destroy(), LATE_BODY_ANSWER_MS).unref();
+}
+
+function whatWasWrong(code: string | undefined): { status: number; found: Problem } {
+  switch (code) {
+    case "HPE_HEADER_OVERFLOW":
+      return {
+        status: 431,
+        found: problem(
+          "REQUEST_INVALID",
+          "the headers of the request are larger than 256 KiB together: send less in them; no token is longer than 41 characters",
+        ),
+      };
+    case "ERR_HTTP_REQUEST_TIMEOUT":
+      return {
+        status: 408,
+        found: problem("REQUEST_INVALID", "the request took too long to arrive: send it again"),
+      };
+    default:
+      return {
+        status: 400,
+        found: problem("REQUEST_INVALID", "the bytes of the request are not HTTP/1.1 or HTTP/2"),
+      };
+  }
 }

@@ -34,10 +34,11 @@ import {
   createAuthenticateInterceptor,
   createAuthorizeInterceptor,
   createIdentify,
+  createStandingInterceptor,
   type Identify,
+  questionOf,
 } from "./rpc/interceptors/access.ts";
 import { createCountInterceptor } from "./rpc/interceptors/count.ts";
-import { createStandingInterceptor, questionOf } from "./rpc/interceptors/standing.ts";
 import { createValidateInterceptor } from "./rpc/interceptors/validate.ts";
 import { createReflectionServices } from "./rpc/reflection.ts";
 import { createLocate, DEPLOYMENT_HEADER, locatedOf } from "./rpc/target.ts";

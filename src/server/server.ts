@@ -15,7 +15,7 @@ import type { ConnectionLimit } from "./connection-limit.ts";
 import { logAccess } from "./http/access-log.ts";
 import { leaveBodies } from "./http/body.ts";
 import { BodyBudget, shareBudget } from "./http/body-budget.ts";
-import { setDefaultHeaders } from "./http/default-headers.ts";
+import { requestIdOf, setDefaultHeaders } from "./http/default-headers.ts";
 import { sendFrameworkError } from "./http/framework.ts";
 import { otherMethods } from "./http/methods.ts";
 import {
@@ -26,7 +26,6 @@ import {
   shareAcrossOrigins,
 } from "./http/origins.ts";
 import { JSON_TYPE, sendProblem } from "./http/problem.ts";
-import { requestIdOf } from "./http/request-id.ts";
 import { writeTo } from "./http/request-log.ts";
 import { routeConnects } from "./http/upgrade.ts";
 import { createListener, type Listener } from "./listener.ts";

@@ -3,11 +3,11 @@ import type { RequestHead, ResponseHead } from "../protocol/heads.ts";
 import type { Heads, Payload, StoredFile } from "../protocol/messages.ts";
 import { NONE_RETURNED } from "../tasks/attempt.ts";
 import type { TaskEvent, TaskEventBody } from "../tasks/event.ts";
-import { scheduleOfKey } from "../tasks/schedule.ts";
 import {
   endedBadly,
   hasExpired,
   type ReturnedAttempt,
+  scheduleOfKey,
   type Task,
   type TaskFailure,
   type TaskProgress,

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { startWhenThere } from "../../src/app/start-when-there.ts";
+import { startWhenThere } from "../../src/app/node.ts";
 import { PostgresStorage } from "../../src/storage/postgres/storage.ts";
 import { freePort } from "../free-port.ts";
 import { startPostgres } from "../postgres.ts";

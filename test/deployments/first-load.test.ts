@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { FirstLoad } from "../../src/deployments/first-load.ts";
+import { FirstLoad } from "../../src/deployments/directory.ts";
 import { problem, shuttingDown } from "../../src/errors.ts";
 
 it("holds callers until the service has loaded, and then nobody", async () => {

@@ -1,9 +1,10 @@
 /** ModelService: models of an organization, pushed, listed, read and deleted. */
-import { create } from "@bufbuild/protobuf";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import {
   type ImportModelRequest,
+  type ModelSchema,
   type ModelService,
   ModelState,
   type ModelVersion,
@@ -26,14 +27,19 @@ import { deed, type Member, memberOf, type Sources } from "../../server/rpc/engi
 import type { Organizations } from "../../storage/accounts/organizations.ts";
 import type { BlobStore } from "../../storage/blobs.ts";
 import type { ArtifactFiles } from "../../storage/hosting/files.ts";
-import type { ModelStorage, ModelVersionKey } from "../../storage/hosting/models.ts";
+import type {
+  ModelRecord,
+  ModelStorage,
+  ModelVersionKey,
+  ModelVersionRecord,
+} from "../../storage/hosting/models.ts";
 import type { Revisions } from "../../storage/hosting/revisions.ts";
 import type { SecretStorage } from "../../storage/hosting/secrets.ts";
+import { durationFromMs, timestampFromMs } from "../../time/messages.ts";
 import { deploymentNotFound, isName } from "../deployment/refusals.ts";
 import { Followers, type ShownById, shownById } from "../follow.ts";
 import { PageTokens } from "../page.ts";
 import { artifactInvalid } from "../upload.ts";
-import { toModelMessage, toVersionMessage } from "./messages.ts";
 
 /** Models of an organization, so that a list of them stays readable. */
 const MAX_MODELS = 1_000;
@@ -342,4 +348,42 @@ function nameOf(model: string, version: number): string {
 
 function modelNotFound(model: string, version = 0): Problem {
   return problem("MODEL_NOT_FOUND", `${nameOf(JSON.stringify(model), version)} does not exist`);
+}
+
+// Models and their versions as messages.
+
+const STATES = {
+  importing: ModelState.IMPORTING,
+  ready: ModelState.READY,
+  failed: ModelState.FAILED,
+} as const;
+
+function toModelMessage(
+  organization: string,
+  { name, createdAtMs, versionCount, versions }: ModelRecord,
+): MessageInitShape<typeof ModelSchema> {
+  const createdAt = timestampFromMs(createdAtMs);
+  return { organization, name, createdAt, versionCount, versions: versions.map(toVersionMessage) };
+}
+
+function toVersionMessage(record: ModelVersionRecord): MessageInitShape<typeof ModelVersionSchema> {
+  const { model, version, source, repository, commit, createdBy, warnings, reason } = record;
+  const { sizeBytes, bytesDone, bytesPerSecond } = record;
+  const isImporting = record.state === "importing";
+  const leftMs = ((sizeBytes - bytesDone) / bytesPerSecond) * 1_000;
+  return {
+    ...{ model, version, source, repository, commit, createdBy, reason },
+    state: STATES[record.state],
+    digest: record.digest ?? "",
+    sizeBytes: BigInt(sizeBytes),
+    fileCount: record.files,
+    createdAt: timestampFromMs(record.createdAtMs),
+    warnings: [...warnings],
+    deployments: [...record.deployments],
+    ...(isImporting && {
+      bytesDone: BigInt(bytesDone),
+      bytesPerSecond: BigInt(bytesPerSecond),
+      ...(Number.isFinite(leftMs) && { timeLeft: durationFromMs(Math.max(0, leftMs)) }),
+    }),
+  };
 }

@@ -25,7 +25,7 @@ import type {
   ScheduleRecord,
   ScheduleStorage,
 } from "../../storage/hosting/schedules.ts";
-import { scheduleKey } from "../../tasks/schedule.ts";
+import { scheduleKey } from "../../tasks/task.ts";
 import { findDeployment, noRevision } from "../deployment/refusals.ts";
 import {
   MAX_SCHEDULES,

@@ -2,7 +2,6 @@
  * The parameters of a submit other than its arguments, as SubmitTask and
  * SubmitTasks check them: schedule, priority and idempotency key.
  */
-
 import { createHash } from "node:crypto";
 import { type Duration, durationMs, type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext } from "@connectrpc/connect";
@@ -10,7 +9,7 @@ import { Replay } from "../../../gen/tessera/v1/task_pb.js";
 import { problem } from "../../errors.ts";
 import type { Payload } from "../../protocol/messages.ts";
 import type { SubmissionOptions } from "../../queue/submission.ts";
-import { SCHEDULE_KEY_PREFIX } from "../../tasks/schedule.ts";
+import { SCHEDULE_KEY_PREFIX } from "../../tasks/task.ts";
 
 /** Highest priority of a task; the lowest is its negative. */
 export const MAX_PRIORITY = 100;

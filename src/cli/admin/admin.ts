@@ -5,12 +5,14 @@
 import { Command, Option } from "commander";
 import type { AdminCredentials, PasswordReset } from "../../app/operate/administration.ts";
 import type { Flags } from "../../config/settings.ts";
-import { examplesText, type Surroundings } from "../command.ts";
-import { usageError } from "../failure.ts";
+import { examplesText, jsonOption, outputOption, type Surroundings } from "../command.ts";
+import { ExitCode, usageError } from "../failure.ts";
+import type { OutputFormat } from "../output.ts";
 import { plain } from "../plain.ts";
+import { addSettings } from "../settings.ts";
+import { table } from "../table.ts";
 import { Terminal } from "../terminal.ts";
 import { backupCommand, restoreCommand } from "./backup.ts";
-import { checkCommand } from "./check.ts";
 import { type AdminActions, adminOf, open } from "./command.ts";
 import { migrateCommand } from "./migrate.ts";
 import { nodesCommand, operatorsCommand } from "./operators.ts";
@@ -232,4 +234,37 @@ function tellPassword(terminal: Terminal, { generated }: AdminCredentials): void
     terminal.say("The password, shown this once:");
     terminal.answer(plain(generated));
   }
+}
+
+// `tessera admin check`: whether this machine is fit for a node.
+
+const EXAMPLES = `
+Examples:
+  $ tessera admin check                      the database, the disk, the keys, the sandbox
+  $ tessera admin check --sandbox kernel     fails where services are not held by the kernel
+  $ tessera admin check --output json`;
+
+function checkCommand({ tables, env, exit, streams }: AdminActions): Command {
+  const command = new Command("check").description(
+    "Check that this machine is fit for a node: database (of Postgres also its version, schema, sessions, notifications, clock, durability and replicas), disk, keys, sandbox. Changes nothing.",
+  );
+  return addSettings(command, tables.CHECK_SETTINGS)
+    .addOption(outputOption())
+    .addOption(jsonOption())
+    .addHelpText("after", EXAMPLES)
+    .action(async ({ output, ...flags }: Flags & { readonly output: OutputFormat }) => {
+      const { readCheckConfig } = await import("../../config/start.ts");
+      const { config, secrets } = readCheckConfig(flags, env);
+      const { checkMachine } = await import("../../app/operate/check.ts");
+      const checks = await checkMachine(config, secrets);
+      const rows = checks.map(({ name, result, detail }) => [name, result, detail]);
+      new Terminal(streams).answer(
+        output === "json"
+          ? JSON.stringify(checks, null, 2)
+          : table(["CHECK", "RESULT", "DETAIL"], rows, { empty: "Nothing to check" }),
+      );
+      if (checks.some(({ result }) => result === "failed")) {
+        exit(ExitCode.failed);
+      }
+    });
 }

@@ -1,11 +1,13 @@
 /** `tessera launcher`: starts machines on which workers join a platform, as many as it wants. */
 import { Command } from "commander";
+import { type ListLaunchesResponse, ListLaunchesResponseSchema } from "../../client/index.ts";
 import type { Flags } from "../../config/settings.ts";
-import type { Surroundings } from "../command.ts";
+import { type CallFlags, type CloudActions, callCommand, type Surroundings } from "../command.ts";
 import { CliError } from "../failure.ts";
+import { plain } from "../plain.ts";
 import { addSettings } from "../settings.ts";
 import { stopSignal } from "../stopping.ts";
-import { launcherStatusCommand } from "./status.ts";
+import { type Table, table } from "../table.ts";
 
 const EXAMPLES = `
 Examples:
@@ -67,4 +69,35 @@ async function run(
       ? "no machine is left"
       : `${machines} go on: start a launcher to look after them`;
   streams.stderr.write(`\nThe launcher has ended; ${left}\n`);
+}
+
+/** `tessera launcher status`: what launchers do for the deployments of an organization. */
+function launcherStatusCommand(actions: CloudActions): Command {
+  return callCommand<CallFlags>("status", actions, {
+    description:
+      "Show what launchers do: how many workers each deployment wants from other machines, and which machines start, have joined or fail, and why.",
+    examples: ["tessera launcher status", "tessera launcher status -o json"],
+    run: async (call) => {
+      const { client, organization } = call;
+      const list = await client.launchers.listLaunches({ organization });
+      call.show(ListLaunchesResponseSchema, list, launchTable);
+    },
+  });
+}
+
+function launchTable({ launches }: ListLaunchesResponse): Table {
+  return table(
+    ["DEPLOYMENT", "WORKERS WANTED", "MACHINES", "STARTING", "JOINED", "FAILED", "RUNS ON", "WHY"],
+    launches.map((one) => [
+      one.deployment,
+      String(one.workersWanted),
+      String(one.machines),
+      String(one.starting),
+      String(one.joined),
+      String(one.failed),
+      `${one.on}, by ${plain(one.hostname)}`,
+      plain(one.reason),
+    ]),
+    { empty: "No launcher is at work", drop: ["RUNS ON"] },
+  );
 }

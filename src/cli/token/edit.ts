@@ -1,6 +1,7 @@
 /** `tessera token create` and `update`. */
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Command } from "commander";
+import { stringify } from "yaml";
 import {
   CreateTokenResponseSchema,
   type Deployment,
@@ -20,7 +21,6 @@ import {
 import { parseMoment } from "../times.ts";
 import { findToken, TOKEN } from "./find.ts";
 import { accessOf, KINDS, TOKEN_OPTIONS, type TokenFlags, tokenChange } from "./flags.ts";
-import { scrapeConfig } from "./scrape.ts";
 import { showToken, showValue } from "./view.ts";
 
 /** The default lifetime of a new token. */
@@ -201,5 +201,30 @@ export function updateCommand(actions: CloudActions): Command {
       );
       showToken(call, changed);
     },
+  });
+}
+
+/** Stands for the value where logs may keep the output. */
+const PLACEHOLDER = "<token>";
+
+/**
+ * Writes the entry of `scrape_configs` with which a Prometheus reads an
+ * organization's metrics. Without `value` it contains a placeholder for the
+ * token.
+ */
+function scrapeConfig(endpoint: string, value: string | undefined): string {
+  const { protocol, host, pathname } = new URL(endpoint);
+  return stringify({
+    scrape_configs: [
+      {
+        job_name: "tessera",
+        scheme: protocol.slice(0, -1),
+        honor_labels: true,
+        metrics_path: `${pathname.replace(/\/$/, "")}/federate`,
+        params: { "match[]": ['{__name__=~".+"}'] },
+        authorization: { credentials: value ?? PLACEHOLDER },
+        static_configs: [{ targets: [host] }],
+      },
+    ],
   });
 }

@@ -8,7 +8,7 @@
  * import, by its digest at the source, is not fetched at all. Each file is proven as a whole, by
  * what its source says of it, before the version is ready.
  */
-import { createHash } from "node:crypto";
+import { createHash, type Hash } from "node:crypto";
 import { ByteReader } from "../../artifacts/bytes.ts";
 import { createModelIndex } from "../../artifacts/model-index.ts";
 import { wholePath } from "../../artifacts/parts.ts";
@@ -18,7 +18,6 @@ import type { BlobStore } from "../../storage/blobs.ts";
 import type { ArtifactFiles } from "../../storage/hosting/files.ts";
 import type { ImportedFile, ModelStorage } from "../../storage/hosting/models.ts";
 import { Backoff } from "../../time/backoff.ts";
-import { ProvenContent } from "./file-proof.ts";
 import {
   type PinnedSource,
   type PlannedFile,
@@ -330,5 +329,66 @@ async function* bytesFrom(reader: ByteReader, length: number) {
 
 async function skip(reader: ByteReader, length: number): Promise<void> {
   for await (const _ of bytesFrom(reader, length)) {
+  }
+}
+
+// Proof of a file's content while it passes: the digest that its source has told.
+
+/** How a file begins that stands for one in Git LFS. */
+const LFS_POINTER = "version https://git-lfs.github.com/spec/v1";
+
+class ProvenContent {
+  readonly #file: SourceFile;
+  /** Undefined where the source proves nothing. */
+  readonly #hash: Hash | undefined;
+  #head: string;
+
+  constructor(file: SourceFile, before?: ProvenContent) {
+    this.#file = file;
+    this.#head = before === undefined ? "" : before.#head;
+    this.#hash = before === undefined ? newHash(file) : before.#hash?.copy();
+  }
+
+  /** Another one at the same place, for bytes that may have to come again. */
+  copy(): ProvenContent {
+    return new ProvenContent(this.#file, this);
+  }
+
+  update(chunk: Uint8Array): void {
+    if (this.#head.length < LFS_POINTER.length) {
+      this.#head += Buffer.from(chunk.subarray(0, LFS_POINTER.length)).toString("latin1");
+    }
+    this.#hash?.update(chunk);
+  }
+
+  /** Whether all that has passed is what the source has told. */
+  holds(): boolean {
+    return this.#hash === undefined || this.#hash.copy().digest("hex") === this.#file.proof.digest;
+  }
+
+  /** Throws SOURCE_REFUSED for another content than the source has told. */
+  check(): void {
+    const { path } = this.#file;
+    if (this.#head.startsWith(LFS_POINTER)) {
+      throw sourceRefused(
+        `${path} is a pointer of Git LFS in place of its content: upload the content to the repository`,
+      );
+    }
+    if (!this.holds()) {
+      throw sourceRefused(
+        `${path} is not what its digest at the source says: it was changed or damaged`,
+      );
+    }
+  }
+}
+
+function newHash({ proof, size }: SourceFile): Hash | undefined {
+  switch (proof.kind) {
+    case "sha256":
+      return createHash("sha256");
+    case "git":
+      return createHash("sha1").update(`blob ${size}\0`);
+    case "etag":
+      return undefined;
   }
 }

@@ -2,8 +2,8 @@
 import { EgressPolicy } from "../../pool/egress/policy.ts";
 import { type BucketGrant, type BucketReader, bucketSource } from "./bucket.ts";
 import { huggingFace } from "./hugging-face.ts";
-import type { ModelSource } from "./source.ts";
-import { webFile } from "./web-file.ts";
+import { openRemote } from "./remote-file.ts";
+import { invalidSource, type ModelSource, nameFrom, sourceRefused } from "./source.ts";
 
 interface ModelSourcesOptions {
   /** The origin of Hugging Face or a mirror. */
@@ -30,4 +30,47 @@ export function modelSources(
     webFile(policy),
     bucketSource({ grants: modelBuckets, reader: buckets }),
   ];
+}
+
+// One file on the web, `https://HOST/PATH#sha256=DIGEST`.
+
+const FRAGMENT = /^#sha256=([0-9a-f]{64})$/;
+
+/** A file is what its digest says, wherever it comes from: no token is sent. */
+function webFile(policy: EgressPolicy): ModelSource {
+  return {
+    takes: (source) => /^https:\/\//i.test(source),
+    async pin(source, { signal }) {
+      const url = URL.parse(source);
+      const [, digest] = FRAGMENT.exec(url?.hash ?? "") ?? [];
+      if (url === null || digest === undefined) {
+        throw invalidSource("lacks the digest of the file: https://HOST/PATH#sha256=DIGEST");
+      }
+      if (url.username !== "" || url.password !== "") {
+        throw invalidSource("may have no password");
+      }
+      const options = { policy, token: "", signal };
+      const path = fileName(url);
+      const { size, chunks } = await openRemote(url, 0, options);
+      await chunks[Symbol.asyncIterator]().return?.();
+      if (size === undefined) {
+        throw sourceRefused(`${url.host} does not say how large the file is`);
+      }
+      return {
+        ...{ pinned: url.href, repository: "", commit: "" },
+        name: nameFrom(path.replace(/\.[^.]*$/, "")),
+        files: [{ path, size, proof: { kind: "sha256", digest } }],
+        open: (_file, start, signal) => openRemote(url, start, { ...options, signal }),
+      };
+    },
+  };
+}
+
+function fileName({ pathname }: URL): string {
+  const last = pathname.split("/").at(-1) ?? "";
+  try {
+    return decodeURIComponent(last) || "file";
+  } catch {
+    return last;
+  }
 }

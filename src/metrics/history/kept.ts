@@ -1,5 +1,9 @@
 /** The history that nodes keep in their database. */
-import type { MetricsStorage } from "../../storage/metrics/metrics.ts";
+import type {
+  HistoryQuestion,
+  HistoryValues,
+  MetricsStorage,
+} from "../../storage/metrics/metrics.ts";
 import { METRICS } from "../declarations.ts";
 import { toLabels, toRecord } from "../labels.ts";
 import { type Choice, choose } from "../selector/choose.ts";
@@ -28,7 +32,6 @@ import { MEASURES, type MeasureName } from "./measures.ts";
 import { joinNodes } from "./nodes.ts";
 import { percentile } from "./percentile.ts";
 import { LEVELS, type Range, rangeOf, resolutionOf, settledAt } from "./range.ts";
-import { historyRows } from "./rows.ts";
 import { readInterval } from "./stored.ts";
 import { readTally, TaskTally } from "./task-tally.ts";
 
@@ -327,4 +330,25 @@ async function keptTasks(
   }
   const toMs = settledAt(query.nowMs);
   return { fromMs: stretches[0]?.fromMs ?? toMs - query.windowMs, toMs, tally };
+}
+
+// Reads rows of metrics over time, a bounded number at once.
+
+/** Rows of metrics over time that are read at once. */
+const MAX_HISTORY_ROWS_PER_READ = 200;
+
+/** The rows that answer a question, by time. Throws when `signal` aborts. */
+async function* historyRows(
+  storage: Pick<MetricsStorage, "readHistory">,
+  question: Omit<HistoryQuestion, "after" | "limit">,
+  signal?: AbortSignal,
+): AsyncGenerator<HistoryValues> {
+  const limit = MAX_HISTORY_ROWS_PER_READ;
+  let rows: readonly HistoryValues[] = [];
+  do {
+    signal?.throwIfAborted();
+    const after = rows.at(-1);
+    rows = await storage.readHistory({ ...question, limit, ...(after && { after }) });
+    yield* rows;
+  } while (rows.length === limit);
 }

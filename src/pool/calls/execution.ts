@@ -119,7 +119,7 @@ export interface ExecutionHost {
  * `ctx.signal` aborts, the function has a grace period to end by itself, and
  * then the worker is killed, because nothing else stops a function that ignores
  * the signal or blocks its event loop. Beside others the call has its end, and the
- * worker drains (`drain.ts`). A call whose caller has left keeps its slot
+ * worker drains (`Drain`). A call whose caller has left keeps its slot
  * for longer: nobody waits for it, it most likely ends by itself, and what the
  * worker has loaded is worth more than the slot.
  */

@@ -14,6 +14,7 @@
  */
 import { spawn } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { createServer } from "node:net";
 import { delimiter, join } from "node:path";
 import type { Readable } from "node:stream";
 import type { Log } from "../../log/log.ts";
@@ -21,7 +22,6 @@ import { LogThrottle } from "../../time/log-throttle.ts";
 import { within } from "../../time/race.ts";
 import { Timer } from "../../time/timer.ts";
 import type { Gpu, GpuProcess, Gpus } from "./gpus.ts";
-import { lockGpu } from "./lock.ts";
 import { readSlices } from "./mig.ts";
 
 /** Interval at which the GPUs of a machine are looked at. */
@@ -321,4 +321,24 @@ function deviceNumbers(folder: string): ReadonlyMap<string, number> {
 /** `nvidia-smi` writes the domain of an address with eight digits, and the driver with four. */
 function shortBus(address: string): string {
   return address.toLowerCase().replace(/^0{4}(?=[0-9a-f]{4}:)/, "");
+}
+
+// Who deals a GPU out, among the nodes and the programs of workers on one machine: a socket in the
+// abstract namespace of Linux with the GPU's name, which one of them can have. It needs no folder
+// that several users may write to, and the kernel takes it from a process that has died, so that
+// nothing is ever stale. It is of one network namespace: containers that have their own do not see
+// each other's.
+
+/** Locks a GPU until this is disposed of or the process ends; undefined while another process has it. */
+export function lockGpu(uuid: string): Disposable | undefined {
+  if (process.platform !== "linux") {
+    return { [Symbol.dispose]: () => {} };
+  }
+  const server = createServer((socket) => socket.destroy());
+  server.on("error", () => {
+    // Another has the name, as `listening` says at once: a name is bound in the call.
+  });
+  server.listen({ path: `\0tessera-gpu/${uuid}`, exclusive: true });
+  server.unref();
+  return server.listening ? { [Symbol.dispose]: () => void server.close() } : undefined;
 }

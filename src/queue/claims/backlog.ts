@@ -5,12 +5,13 @@
  * It errs on the safe side: an endpoint leaves it only when a claim returned fewer tasks than it
  * asked for, and nothing was hinted at meanwhile. So a submit never overtakes a waiting task.
  */
+import type { Log } from "../../log/log.ts";
 import type { DeploymentMetrics } from "../../metrics/deployment.ts";
 import type { Pool, Slot } from "../../pool/pool.ts";
 import type { EndpointManifest } from "../../protocol/manifest.ts";
 import type { ClaimedTask, NewTask, Storage } from "../../storage/storage.ts";
+import { Alarm } from "../../time/alarm.ts";
 import { shareSlots, TaskBatchWait } from "../batches/tasks.ts";
-import { DueTasks, type DueTasksOptions } from "./due-tasks.ts";
 
 /** Tasks of one endpoint claimed at once. */
 const MAX_CLAIMED_TASKS = 200;
@@ -266,5 +267,59 @@ export class Backlog implements Disposable {
     }
     // The key of those that are left is another one: they run when a slot is free.
     return [...shared.flat(), ...left.map((claimed) => ({ claimed, slot: undefined }))];
+  }
+}
+
+/** The alarm for delayed tasks: wakes the queue of one deployment when they become due. */
+interface DueTasksOptions {
+  readonly deploymentId: string;
+  readonly storage: Storage;
+  readonly log: Log;
+  readonly now: () => number;
+}
+
+/**
+ * Rings when delayed tasks become due: those that this node stored, and those
+ * that it finds in the storage, such as tasks from before its start. A ring is
+ * a hint; the node's maintenance finds the tasks that it misses.
+ */
+class DueTasks implements Disposable {
+  readonly #options: DueTasksOptions;
+  readonly #alarm: Alarm;
+  /** When the next task found in the storage becomes due. */
+  #foundMs: number | undefined;
+
+  constructor(options: DueTasksOptions, ring: () => void) {
+    this.#options = options;
+    this.#alarm = new Alarm(() => {
+      ring();
+      if (this.#foundMs !== undefined && this.#foundMs <= options.now()) {
+        void this.find();
+      }
+    }, options.now);
+  }
+
+  /** A task is due at this time (milliseconds since 1970). */
+  expect(runAtMs: number): void {
+    this.#alarm.set(runAtMs);
+  }
+
+  /** Looks up the next due time in the storage, and again each time it is reached. */
+  async find(): Promise<void> {
+    const { deploymentId, storage, log, now } = this.#options;
+    this.#foundMs = undefined;
+    try {
+      this.#foundMs = await storage.nextRunAt({ deploymentId, nowMs: now() });
+    } catch (err) {
+      log.warn({ err }, "the time of the next delayed task could not be looked up");
+    }
+    if (this.#foundMs !== undefined) {
+      this.expect(this.#foundMs);
+    }
+  }
+
+  [Symbol.dispose](): void {
+    this.#foundMs = undefined;
+    this.#alarm[Symbol.dispose]();
   }
 }

@@ -6,7 +6,6 @@
  * and writes the answer in the words that existing HTTP clients know. The RPC
  * makes all checks and decisions; this plugin only translates.
  */
-
 import { create, type JsonObject } from "@bufbuild/protobuf";
 import type { ContextValues } from "@connectrpc/connect";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
@@ -60,11 +59,12 @@ import {
   sendSubmitted,
   wordsFor,
 } from "./answer.ts";
-import { type BodyLimits, bodiesOf, readFile, readInput } from "./call-body.ts";
 import { lastEventId, lastPieceId } from "./event-id.ts";
 import { sendEvents } from "./events.ts";
 import { sendProblemOrPage } from "./refusal-page.ts";
 import {
+  type BodyLimits,
+  bodiesOf,
   controlRequest,
   type GivenParameters,
   idempotencyKey,
@@ -73,6 +73,8 @@ import {
   queryFile,
   queryTaskId,
   queryWait,
+  readFile,
+  readInput,
   readReplay,
   readSchedule,
   refuseMisspelt,

@@ -2,8 +2,9 @@
  * What every answer says in its headers, over every protocol, unless its handler says otherwise:
  * the request's id, that nobody keeps it, and that browsers do not guess its type.
  */
+import type { IncomingHttpHeaders } from "node:http";
 import type { FastifyInstance } from "fastify";
-import { REQUEST_ID_HEADER } from "./request-id.ts";
+import { createDigitSource } from "../../collections/random-digits.ts";
 
 export function setDefaultHeaders(app: FastifyInstance): void {
   app.addHook("onRequest", (req, reply, done) => {
@@ -13,4 +14,24 @@ export function setDefaultHeaders(app: FastifyInstance): void {
       .header("x-content-type-options", "nosniff");
     done();
   });
+}
+
+// Request ids, which correlate callers, logs and traces. A request has the caller's own
+// `X-Request-Id` if that is safe in a log, otherwise a new id, and every answer carries it.
+
+export const REQUEST_ID_HEADER = "x-request-id";
+
+/** Covers the ids of other programs: UUIDs, hex, base64url, with a path or a prefix. */
+const WELL_FORMED = /^[\w.:/+=@~-]{1,128}$/;
+
+/** 128 random bits: ids are unique, and none reveals an earlier one. */
+const newId = createDigitSource(32);
+
+/** The id of a request, for Fastify's `genReqId`. */
+export function requestIdOf({ headers }: { readonly headers: IncomingHttpHeaders }): string {
+  const given = headers[REQUEST_ID_HEADER];
+  if (typeof given === "string" && WELL_FORMED.test(given)) {
+    return given;
+  }
+  return newId();
 }

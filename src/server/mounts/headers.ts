@@ -10,7 +10,7 @@ import { isOfConnection } from "../../protocol/connection-headers.ts";
 import { fieldsOf } from "../../protocol/heads.ts";
 import { SAID_TO_SERVERS } from "../../service/mounts.ts";
 import { ownIdOf } from "../../tasks/worker-id.ts";
-import { REQUEST_ID_HEADER } from "../http/request-id.ts";
+import { REQUEST_ID_HEADER } from "../http/default-headers.ts";
 import { ownCookie } from "../http/response-head.ts";
 import { hasUpgrade } from "../http/upgrade.ts";
 import { WORKER_HEADER } from "../http/worker-header.ts";

@@ -13,7 +13,6 @@ import type { Migrated, MigrationMode } from "../migration.ts";
 import type { QueueCount } from "../queues.ts";
 import type { NewTask, Storage, SubmitOutcome, TaskKey } from "../storage.ts";
 import { unavailable } from "../unavailable.ts";
-import { postgresAccounts } from "./accounts.ts";
 import { listAborts, listAttempts, requestAbort } from "./attempts.ts";
 import { CallBatcher } from "./batch.ts";
 import {
@@ -36,7 +35,6 @@ import { beginEpoch } from "./epoch.ts";
 import { type AttemptEvent, recordEvents } from "./events.ts";
 import { expireTasks } from "./expire.ts";
 import { fireSchedule } from "./fire-schedule.ts";
-import { postgresHosting } from "./hosting.ts";
 import {
   adoptLease,
   closeLease,
@@ -47,10 +45,10 @@ import {
   rescueExpired,
 } from "./leases.ts";
 import { listTasks } from "./list.ts";
-import { postgresMetrics } from "./metrics.ts";
 import { MIN_WITNESS_AGE_MS, type NodeSession } from "./node-session.ts";
 import { oldestWaiting, queueStates } from "./oldest-waiting.ts";
 import { type OpenOptions, openDatabase } from "./open.ts";
+import { postgresAccounts, postgresHosting, postgresMetrics } from "./operations.ts";
 import { isInline, readPayload } from "./payloads.ts";
 import { appendPieces, readPieces } from "./pieces.ts";
 import { queuePosition } from "./position.ts";

@@ -4,7 +4,6 @@ import type { Migrated } from "../migration.ts";
 import { QueueCounts } from "./counts.ts";
 import { LiveTasks } from "./live-tasks.ts";
 import { migrate, type SqliteMigrationOptions } from "./migration/migrate.ts";
-import { PausedEndpoints } from "./paused-endpoints.ts";
 import type { SqliteRow, Statements } from "./rows.ts";
 import { WebhookOwners } from "./webhooks.ts";
 
@@ -112,5 +111,39 @@ export class SqliteDatabase implements Statements {
       this.#statements.set(sql, statement);
     }
     return statement;
+  }
+}
+
+/**
+ * A cache of the endpoints that are paused, so that submits and claims ask nothing. It is forgotten
+ * when one is paused or resumed, and with the other caches of the database. Those of a deployment
+ * that was deleted stay, and nobody asks for them.
+ */
+class PausedEndpoints {
+  readonly #db: Statements;
+  /** By deployment. */
+  #paused: Map<string, Set<string>> | undefined;
+
+  constructor(db: Statements) {
+    this.#db = db;
+  }
+
+  has(deploymentId: string, endpoint: string): boolean {
+    this.#paused ??= this.#read();
+    return this.#paused.get(deploymentId)?.has(endpoint) === true;
+  }
+
+  forget(): void {
+    this.#paused = undefined;
+  }
+
+  #read(): Map<string, Set<string>> {
+    const paused = new Map<string, Set<string>>();
+    for (const row of this.#db.all("SELECT deployment_id, endpoint FROM paused_endpoints")) {
+      const deploymentId = String(row.deployment_id);
+      const endpoints = paused.get(deploymentId) ?? new Set();
+      paused.set(deploymentId, endpoints.add(String(row.endpoint)));
+    }
+    return paused;
   }
 }

@@ -2,8 +2,10 @@
 import type { Accounts } from "../accounts/accounts.ts";
 import type { HostingStorage } from "../hosting/hosting.ts";
 import type { MetricsStorage } from "../metrics/metrics.ts";
+import { ACCOUNT_OPERATIONS } from "../sql/accounts/operations.ts";
+import { HOSTING_OPERATIONS } from "../sql/hosting/operations.ts";
+import { METRICS_OPERATIONS } from "../sql/metrics/operations.ts";
 import type { Storage } from "../storage.ts";
-import { accountOperations } from "./accounts.ts";
 import { listAborts, listAttempts, requestAbort } from "./attempts.ts";
 import { findBlobs, forgetBlobs, registerBlobs, releaseBlobs, takeDeadBlobs } from "./blobs.ts";
 import { cancelTask } from "./cancel.ts";
@@ -16,19 +18,43 @@ import { beginEpoch } from "./epoch.ts";
 import { recordEvent } from "./events.ts";
 import { expireTasks } from "./expire.ts";
 import { fireSchedule } from "./fire-schedule.ts";
-import { hostingOperations } from "./hosting.ts";
 import { adoptLease, closeLease, openLease, renewLeases, rescueExpired } from "./leases.ts";
 import { listTasks } from "./list.ts";
-import { metricsOperations } from "./metrics.ts";
 import { oldestWaiting, queueStates } from "./oldest-waiting.ts";
 import { appendPieces, readPieces } from "./pieces.ts";
 import { queuePosition } from "./position.ts";
 import { pruneDeleted, pruneFinished } from "./prune.ts";
 import { readArguments, readHistory, readResult, readTask } from "./read.ts";
+import { type Runnable, runnable } from "./run-operation.ts";
 import { countStates, searchTasks } from "./search.ts";
 import { submitTask } from "./submit.ts";
 import { survey } from "./survey.ts";
 import { updateTask } from "./update.ts";
+
+const operations: Runnable<HostingStorage> = runnable(HOSTING_OPERATIONS);
+
+/** The hosting operations for the storage thread. */
+const hostingOperations: Runnable<HostingStorage> = {
+  ...operations,
+  createWebhook(db, parameters) {
+    db.webhookOwners.forget();
+    return operations.createWebhook(db, parameters);
+  },
+  pauseEndpoint(db, parameters) {
+    db.pausedEndpoints.forget();
+    return operations.pauseEndpoint(db, parameters);
+  },
+  resumeEndpoint(db, parameters) {
+    db.pausedEndpoints.forget();
+    return operations.resumeEndpoint(db, parameters);
+  },
+};
+
+/** The metrics operations for the storage thread. */
+const metricsOperations: Runnable<MetricsStorage> = runnable(METRICS_OPERATIONS);
+
+/** The account operations for the storage thread. */
+const accountOperations: Runnable<Accounts> = runnable(ACCOUNT_OPERATIONS);
 
 /** The methods of the storage port that are database operations. */
 type QueueOperationName = Exclude<

@@ -21,7 +21,6 @@ import { portOver } from "../sql/operation.ts";
 import type { OperationObserver, Storage } from "../storage.ts";
 import { OperationBatcher } from "./batch.ts";
 import { damaged } from "./integrity.ts";
-import { lockDatabase } from "./lock.ts";
 import type { SqliteMigrationOptions } from "./migration/migrate.ts";
 import type { OperationName, OperationParameters, OperationResult } from "./operations.ts";
 import { unmarkFile } from "./serving-mark.ts";
@@ -288,4 +287,28 @@ function lockableFile(path: string): string {
     throw new Error(`cannot open the database ${path}: it is a folder`);
   }
   return existsSync(path) ? realpathSync(path) : join(realpathSync(folder), basename(path));
+}
+
+/**
+ * Takes the lock that lets one process at a time serve a database file: a
+ * second process would treat the first one's running tasks as abandoned. The
+ * lock is a separate file beside the database, which stays open to tools.
+ *
+ * Returns a function that releases the lock. Throws an Error whose message says
+ * what to do.
+ */
+function lockDatabase(path: string): () => void {
+  const refused = (reason: string, cause?: unknown): Error =>
+    new Error(`cannot open the database ${path}: ${reason}`, { cause });
+  let release: (() => void) | undefined;
+  try {
+    release = takeLock(`${path}-lock`);
+  } catch (err) {
+    const message = err instanceof Error ? err.message : String(err);
+    throw refused(`${message} (can this user write to its folder?)`, err);
+  }
+  if (release === undefined) {
+    throw refused("another tessera process is using it; stop that one, or use another file");
+  }
+  return release;
 }

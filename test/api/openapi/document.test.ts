@@ -8,8 +8,8 @@ import { EndpointService } from "../../../gen/tessera/v1/endpoint_pb.js";
 import { OrganizationService } from "../../../gen/tessera/v1/organization_pb.js";
 import { TaskService } from "../../../gen/tessera/v1/task_pb.js";
 import { TokenService } from "../../../gen/tessera/v1/token_pb.js";
-import { platformDocument } from "../../../src/api/openapi/document.ts";
 import { durationPattern } from "../../../src/api/openapi/texts.ts";
+import { platformDocument } from "../../../src/api/openapi/writer.ts";
 
 const SERVICES: readonly DescService[] = [
   ...[AuthService, DeploymentService, EndpointService],

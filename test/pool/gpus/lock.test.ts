@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { expect, it } from "vitest";
-import { lockGpu } from "../../../src/pool/gpus/lock.ts";
+import { lockGpu } from "../../../src/pool/gpus/nvidia-smi.ts";
 
 const UUID = `GPU-${crypto.randomUUID()}`;
 const isLocked = (): boolean => {
@@ -17,7 +17,7 @@ it.skipIf(process.platform !== "linux")(
     lock?.[Symbol.dispose]();
     expect(isLocked()).toBe(false);
     const program = `
-      import { lockGpu } from ${JSON.stringify(import.meta.resolve("../../../src/pool/gpus/lock.ts"))};
+      import { lockGpu } from ${JSON.stringify(import.meta.resolve("../../../src/pool/gpus/nvidia-smi.ts"))};
       console.log(lockGpu(${JSON.stringify(UUID)}) !== undefined);
       setInterval(() => {}, 1_000);`;
     const child = spawn(process.execPath, ["--input-type=module", "-e", program], {

@@ -3,9 +3,8 @@ import { type FastifyBaseLogger, fastify } from "fastify";
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import { toProblem } from "../../../src/errors.ts";
-import { setDefaultHeaders } from "../../../src/server/http/default-headers.ts";
+import { requestIdOf, setDefaultHeaders } from "../../../src/server/http/default-headers.ts";
 import { sendProblem } from "../../../src/server/http/problem.ts";
-import { requestIdOf } from "../../../src/server/http/request-id.ts";
 import { requestLog, writeTo } from "../../../src/server/http/request-log.ts";
 
 test("a line about a request bears the id that its answer has, and so do lines of children", async () => {

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect } from "vitest";
 import type { NewSchedule, ScheduleRecord } from "../../../../src/storage/hosting/schedules.ts";
 import type { Firing, NewTask } from "../../../../src/storage/storage.ts";
-import { scheduleKey } from "../../../../src/tasks/schedule.ts";
+import { scheduleKey } from "../../../../src/tasks/task.ts";
 import { newTask, RETENTION_MS } from "../../fixtures.ts";
 import type { It } from "../contract.ts";
 import { artifactOf, HOUR_MS, type HostingPlatform } from "../fixtures.ts";

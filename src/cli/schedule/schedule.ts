@@ -32,7 +32,7 @@ const DEPLOYMENT = ["<deployment>", "the deployment's name"] as const;
 const SCHEDULE = ["<schedule>", "the schedule's name"] as const;
 
 interface ScheduleFlags extends CallFlags {
-  readonly calls?: string;
+  readonly endpointName?: string;
   readonly cron?: string;
   readonly timeZone?: string;
   readonly overlap?: keyof typeof OVERLAPS;
@@ -42,7 +42,7 @@ interface ScheduleFlags extends CallFlags {
 }
 
 const OPTIONS = [
-  option("--calls <endpoint>", "the task endpoint that it calls"),
+  option("--endpoint-name <endpoint>", "the task endpoint that it calls"),
   option("--cron <fields>", "minute, hour, day of the month, month, day of the week"),
   option("--time-zone <zone>", "a zone of the IANA database, such as Europe/Amsterdam"),
   option("--overlap <way>", "at a time while an earlier task is under way").choices(
@@ -89,12 +89,12 @@ function createCommand(actions: CloudActions): Command {
     ],
     options: [...OPTIONS, option("--paused", "without times, until it is resumed")],
     examples: [
-      "tessera schedule create summarizer nightly --calls summarize_batch --cron '0 3 * * *' --time-zone Europe/Amsterdam @texts.json",
-      "tessera schedule create summarizer hourly --calls summarize_batch --cron '0 * * * *' --dry-run texts='[\"…\"]'",
+      "tessera schedule create summarizer nightly --endpoint-name summarize_batch --cron '0 3 * * *' --time-zone Europe/Amsterdam @texts.json",
+      "tessera schedule create summarizer hourly --endpoint-name summarize_batch --cron '0 * * * *' --dry-run texts='[\"…\"]'",
     ],
     run: async (call, flags, [deployment = "", name = "", ...given]) => {
-      if (flags.calls === undefined || flags.cron === undefined) {
-        throw usageError("a schedule needs --calls, the endpoint, and --cron, its times");
+      if (flags.endpointName === undefined || flags.cron === undefined) {
+        throw usageError("a schedule needs --endpoint-name, which it calls, and --cron, its times");
       }
       const { organization, client } = call;
       const created = await client.schedules.createSchedule({
@@ -208,11 +208,11 @@ async function setPaused(
 /** What the flags and arguments say of a schedule. */
 async function changesOf(
   { terminal }: CommandRun,
-  { calls, cron, timeZone, overlap, catchUp }: ScheduleFlags,
+  { endpointName, cron, timeZone, overlap, catchUp }: ScheduleFlags,
   given: readonly string[],
 ): Promise<MessageInitShape<typeof ScheduleSchema>> {
   return {
-    ...(calls !== undefined && { endpoint: calls }),
+    ...(endpointName !== undefined && { endpoint: endpointName }),
     ...(cron !== undefined && { cron }),
     ...(timeZone !== undefined && { timeZone }),
     ...(overlap !== undefined && { overlap: OVERLAPS[overlap] }),

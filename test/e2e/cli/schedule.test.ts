@@ -79,7 +79,7 @@ it("a task that is run now names its schedule, and has its arguments", async () 
 
 it("a deploy keeps what it does not name, and deletes what its file had before", async () => {
   await type(
-    "npx tessera schedule create reports by-hand --calls report --cron '0 0 1 * *' region=west",
+    "npx tessera schedule create reports by-hand --endpoint-name report --cron '0 0 1 * *' region=west",
   );
   await type("npx tessera schedule pause reports nightly");
   const { yaml, none } = { yaml: block("yaml"), none: "service: service.ts\n" };
@@ -98,7 +98,7 @@ it("a deploy keeps what it does not name, and deletes what its file had before",
 });
 
 it("a dry run tells the times and stores nothing", async () => {
-  const create = ["schedule", "create", "reports", "dry", "--calls", "report", "region=x"];
+  const create = ["schedule", "create", "reports", "dry", "--endpoint-name", "report", "region=x"];
   const dry = await at.ada.run([...create, "--cron", "0 12 * * *", "--dry-run", "--json"]);
   expect(json(dry).next_times).toHaveLength(5);
   expect(await schedules()).toHaveLength(1);
@@ -112,7 +112,7 @@ it.each([
   ["no arguments where some are needed", ["--cron", "0 0 * * *"], "region"],
 ])("refuses %s", async (_, flags, expected) => {
   const refused = await at.ada.run([
-    ...["schedule", "create", "reports", "bad", "--calls", "report"],
+    ...["schedule", "create", "reports", "bad", "--endpoint-name", "report"],
     ...flags,
   ]);
   expect(refused.code).not.toBe(0);
@@ -122,7 +122,7 @@ it.each([
 it("refuses an endpoint that is not there, a name twice, and one that nobody made", async () => {
   const create = (name: string, endpoint: string) =>
     at.ada.run([
-      ...["schedule", "create", "reports", name, "--calls", endpoint],
+      ...["schedule", "create", "reports", name, "--endpoint-name", endpoint],
       ...["--cron", "0 0 * * *", "region=x"],
     ]);
   expect((await create("other", "nothing")).stderr).toContain("no endpoint");

@@ -49,7 +49,7 @@ export class MachineTokens {
     return this.#text.sign({ kind: 0, expiresAtMs, ids });
   }
 
-  /** Undefined for what is none, was altered, or comes from another platform. */
+  /** Undefined for what is no token, was altered, or comes from another platform. */
   read(value: string): SaidByMachine | undefined {
     const read = this.#text.read(value);
     if (read === undefined) {

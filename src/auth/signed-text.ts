@@ -6,7 +6,7 @@
  *              four ids (16 each), HMAC-SHA-256 of all that (32)>
  *
  * The key is derived (HKDF, RFC 5869) for one purpose and this version alone, so a text of one
- * purpose is none of another.
+ * purpose is not one of another.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 
@@ -25,7 +25,7 @@ interface SignedFields {
   /** A number that means something to the purpose. */
   readonly kind: number;
   readonly expiresAtMs: number;
-  /** UUIDs; an empty one is none. */
+  /** UUIDs; an empty one is missing. */
   readonly ids: Ids;
 }
 

@@ -26,7 +26,7 @@ export async function nameOrHere(given: string | undefined): Promise<string> {
   return name;
 }
 
-/** The name in the file; undefined where there is none. The file as a whole is read by a deploy. */
+/** The name in the file; undefined where the file has none. The file as a whole is read by a deploy. */
 export async function deploymentHere(): Promise<string | undefined> {
   const { size } = await stat(FILE_NAME).catch(() => ({ size: 0 }));
   if (size === 0 || size > MAX_TESSERA_YAML_BYTES) {

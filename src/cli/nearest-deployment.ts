@@ -1,4 +1,4 @@
-/** Proposes the deployment that may be meant where there is none of the name that was given. */
+/** Proposes the deployment that may be meant where none has the name that was given. */
 import { ConnectError } from "@connectrpc/connect";
 import { errorFacts, type TesseraClient } from "../client/index.ts";
 import { nearest } from "../collections/nearest.ts";

@@ -33,7 +33,7 @@ export interface SubmitOptions extends CallOptions {
    * operator allows. Default: the deployment's, or the endpoint's.
    */
   readonly retention?: TimeSpan;
-  /** A webhook of the deployment, by name, that is told of its end. */
+  /** A webhook of the deployment, by name, that hears of its end. */
   readonly webhook?: string;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Stored manifests: what a worker of a deployment told of its service is kept in the database, so
+ * Stored manifests: what a worker of a deployment said of its service is kept in the database, so
  * that a node serves a deployment at rest before any of its own workers has started.
  *
  * A manifest holds for what it was made of: the artifact, and the settings and secrets that decide

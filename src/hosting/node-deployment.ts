@@ -166,8 +166,8 @@ export function openNodeDeployment(
 }
 
 /**
- * The queue of what is asleep, which wakes for its tasks and for the times of its schedules. Whoever
- * waits for one of its tasks waits on another node.
+ * The queue of what is asleep, which wakes for its tasks and for the times of its schedules. A
+ * caller that waits for one of its tasks waits on another node.
  */
 function sleepingQueue(
   maintenance: Pick<Maintenance, "tellOthers">,

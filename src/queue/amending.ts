@@ -1,7 +1,7 @@
 /**
  * What callers amend of tasks that were submitted: they delete them before their time, and change when
  * a task starts that waits. The storage has the last word; of a task that is deleted, this node forgets
- * what it remembers, and tells other nodes to. Whoever waits for one is told that it is gone.
+ * what it remembers, and tells other nodes to. A caller that waits for one learns that it is gone.
  */
 import { problem } from "../errors.ts";
 import type { DeleteOutcome, Storage, TaskChange } from "../storage/storage.ts";

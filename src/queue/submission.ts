@@ -19,7 +19,7 @@ export interface SubmissionOptions {
   readonly startByMs?: number;
   /** How long the task is kept after its end. Default: the deployment's or the endpoint's. */
   readonly retentionMs?: number | undefined;
-  /** The webhook of the deployment, by name, that is told of the end. */
+  /** The webhook of the deployment, by name, that hears of the end. */
   readonly webhook?: string | undefined;
   /** The request that asked for it. */
   readonly origin?: Origin;

@@ -164,7 +164,7 @@ export function jsonSchemaOf(schema: StandardSchemaV1, side: "input" | "output")
   return plain;
 }
 
-/** The first member of an object's schema that is a `file()` of ours; undefined: there is none. */
+/** The first member of an object's schema that is a `file()` of ours; undefined: it has none. */
 function fileWithin(schema: StandardSchemaV1): string | undefined {
   const { shape = {} } = schema as { readonly shape?: Readonly<Record<string, unknown>> };
   const found = Object.entries(shape).find(

@@ -76,7 +76,7 @@ export interface NewTask {
    * `queueLimit`.
    */
   readonly leaseId?: string;
-  /** The webhook of its deployment, by name, that is told of its end even if only of named ones. */
+  /** The webhook of its deployment, by name, that hears of its end even if only of named ones. */
   readonly webhook?: string | undefined;
   /**
    * The same submit may have been carried out before, and its answer lost. Default: the id is new.

@@ -139,7 +139,7 @@ class CallerSocket implements Socket {
     opened.on("message", (data: Buffer, isBinary: boolean) =>
       this.#take(isBinary ? data : data.toString()),
     );
-    // One of the protocol, which the caller is told of by the code of its close frame.
+    // One of the protocol, which the caller learns from the code of its close frame.
     opened.on("error", () => this.#end());
     opened.once("close", () => {
       clearInterval(this.#pings);

@@ -353,7 +353,7 @@ export declare type AlertJson = {
 export declare const AlertSchema: GenMessage<Alert, {jsonType: AlertJson}>;
 
 /**
- * AlertReceiver is who is told of alerts.
+ * AlertReceiver is who hears of alerts.
  *
  * @generated from message tessera.v1.AlertReceiver
  */
@@ -431,7 +431,7 @@ export declare type AlertReceiver = Message<"tessera.v1.AlertReceiver"> & {
 };
 
 /**
- * AlertReceiver is who is told of alerts.
+ * AlertReceiver is who hears of alerts.
  *
  * @generated from message tessera.v1.AlertReceiver
  */
@@ -1663,7 +1663,7 @@ export declare const AlertService: GenService<{
     output: typeof EmptySchema;
   },
   /**
-   * SilenceAlertRule has nobody told of a rule for a while. It is evaluated all the
+   * SilenceAlertRule sends nothing about a rule for a while. It is evaluated all the
    * same; what still fires at the end is told then.
    *
    * Errors: NOT_FOUND (ALERT_NOT_FOUND).

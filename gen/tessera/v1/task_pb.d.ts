@@ -3984,7 +3984,7 @@ export declare const TaskService: GenService<{
    * deleted, and when. What retries it has arguments of its own, and stays.
    *
    * A running task is refused, because its function would go on; with `abort` it
-   * is stopped first, as CancelTask does. Nobody is told of a task that was
+   * is stopped first, as CancelTask does. Nobody hears of a task that was
    * deleted while it waited.
    *
    * Errors: NOT_FOUND (TASK_NOT_FOUND), ABORTED (TASK_ALREADY_STARTED).

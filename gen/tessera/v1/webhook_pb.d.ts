@@ -32,14 +32,14 @@ export declare type Webhook = Message<"tessera.v1.Webhook"> & {
   url: string;
 
   /**
-   * What it is told of. Empty in a request to create one: all.
+   * What it hears of. Empty in a request to create one: all.
    *
    * @generated from field: repeated tessera.v1.WebhookEvent events = 3;
    */
   events: WebhookEvent[];
 
   /**
-   * The one endpoint whose tasks it is told of. Empty: all of the deployment.
+   * The one endpoint whose tasks it hears of. Empty: all of the deployment.
    *
    * @generated from field: string endpoint = 4;
    */
@@ -138,14 +138,14 @@ export declare type WebhookJson = {
   url?: string;
 
   /**
-   * What it is told of. Empty in a request to create one: all.
+   * What it hears of. Empty in a request to create one: all.
    *
    * @generated from field: repeated tessera.v1.WebhookEvent events = 3;
    */
   events?: WebhookEventJson[];
 
   /**
-   * The one endpoint whose tasks it is told of. Empty: all of the deployment.
+   * The one endpoint whose tasks it hears of. Empty: all of the deployment.
    *
    * @generated from field: string endpoint = 4;
    */
@@ -1272,7 +1272,7 @@ export declare type RedeliverWebhookRequestJson = {
 export declare const RedeliverWebhookRequestSchema: GenMessage<RedeliverWebhookRequest, {jsonType: RedeliverWebhookRequestJson}>;
 
 /**
- * WebhookEvent is what a webhook is told of. REST writes `task_success`,
+ * WebhookEvent is what a webhook hears of. REST writes `task_success`,
  * `task_failure`, `task_cancelled`; messages have `task.success` and so on as
  * their type.
  *
@@ -1309,7 +1309,7 @@ export enum WebhookEvent {
 }
 
 /**
- * WebhookEvent is what a webhook is told of. REST writes `task_success`,
+ * WebhookEvent is what a webhook hears of. REST writes `task_success`,
  * `task_failure`, `task_cancelled`; messages have `task.success` and so on as
  * their type.
  *
@@ -1323,7 +1323,7 @@ export declare type WebhookEventJson = "WEBHOOK_EVENT_UNSPECIFIED" | "WEBHOOK_EV
 export declare const WebhookEventSchema: GenEnum<WebhookEvent, WebhookEventJson>;
 
 /**
- * AlertTransition is what a receiver of alerts is told of. REST writes `firing`,
+ * AlertTransition is what a receiver of alerts hears of. REST writes `firing`,
  * `cleared`.
  *
  * @generated from enum tessera.v1.AlertTransition
@@ -1352,7 +1352,7 @@ export enum AlertTransition {
 }
 
 /**
- * AlertTransition is what a receiver of alerts is told of. REST writes `firing`,
+ * AlertTransition is what a receiver of alerts hears of. REST writes `firing`,
  * `cleared`.
  *
  * @generated from enum tessera.v1.AlertTransition

@@ -126,7 +126,7 @@ export const WebhookEventSchema = /*@__PURE__*/
   enumDesc(file_tessera_v1_webhook, 0);
 
 /**
- * WebhookEvent is what a webhook is told of. REST writes `task_success`,
+ * WebhookEvent is what a webhook hears of. REST writes `task_success`,
  * `task_failure`, `task_cancelled`; messages have `task.success` and so on as
  * their type.
  *
@@ -142,7 +142,7 @@ export const AlertTransitionSchema = /*@__PURE__*/
   enumDesc(file_tessera_v1_webhook, 1);
 
 /**
- * AlertTransition is what a receiver of alerts is told of. REST writes `firing`,
+ * AlertTransition is what a receiver of alerts hears of. REST writes `firing`,
  * `cleared`.
  *
  * @generated from enum tessera.v1.AlertTransition

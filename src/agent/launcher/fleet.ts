@@ -40,12 +40,12 @@ const MAX_STARTS_PER_ROUND = 20;
 /** How long a machine is let be after its end, before it is ended by force. */
 const OVERTIME_MS = 60_000;
 
-/** Of what is told of a failure. */
+/** Longest reason of a failure that is reported. */
 const MAX_REASON_CHARACTERS = 1_000;
 
 /** What the launcher's machines are. */
 export interface MachineKind {
-  /** At most so many of each deployment. */
+  /** At most this many of each deployment. */
   readonly maxMachines: number;
   /** Workers that each brings. */
   readonly workers: number;

@@ -19,7 +19,7 @@ import { connect } from "./connection.ts";
 import { Fleet, type MachineKind } from "./fleet.ts";
 import type { ClusterMachine, MachineOrder, Machines } from "./machines.ts";
 
-/** How often the cluster is asked for its machines, and the platform told of them. */
+/** How often the cluster is asked for its machines, and the platform hears of them. */
 const ROUND_INTERVAL_MS = 10_000;
 /** Least time between two rounds: what is wanted may change many times a second. */
 const ROUND_MIN_INTERVAL_MS = 1_000;

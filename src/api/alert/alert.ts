@@ -84,7 +84,7 @@ function ruleHandlers(
 ): Pick<ServiceImpl<typeof AlertService>, RuleMethods> {
   const { accounts, hosting, now, newId, publicUrl: platformUrl } = options;
 
-  /** Throws DEPLOYMENT_NOT_FOUND: a rule of a name that is none would be silent for good. */
+  /** Throws DEPLOYMENT_NOT_FOUND: a rule of a name that does not exist would be silent for good. */
   const areThere = async (names: readonly string[], member: Member): Promise<void> => {
     for (const name of names) {
       await findDeployment(accounts, member, name);

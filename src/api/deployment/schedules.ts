@@ -119,7 +119,7 @@ function argumentsOf(
   return payload.json;
 }
 
-/** What is told of a deployment with its schedules. */
+/** What is said of a deployment with its schedules. */
 export interface ScheduledDeployment {
   /** `organization/name`. */
   readonly name: string;

@@ -209,7 +209,7 @@ export function scheduleService(
     return { found, schedule };
   }
 
-  /** What is told of a deployment with its schedules. */
+  /** What is said of a deployment with its schedules. */
   async function scheduled(
     { organizationId, organization }: Member,
     { deploymentId, name, desiredState }: DeploymentRecord,

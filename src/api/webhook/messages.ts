@@ -28,7 +28,7 @@ const TRANSITIONS = {
   cleared: AlertTransition.CLEARED,
 } as const satisfies Record<Transition, AlertTransition>;
 
-/** All ends that a webhook may be told of. */
+/** All ends that a webhook may hear of. */
 export const TASK_ENDS = Object.keys(EVENTS) as readonly TaskEnd[];
 
 const STATES = {

@@ -116,7 +116,7 @@ export function webhookService(options: WebhookServiceOptions): ServiceImpl<type
       const { key, by, reads } = await find(deployment, ctx);
       const changed = changedFields(WebhookSchema, { message: webhook, mask }, CHANGEABLE);
       const { name, url, endpoint, namedOnly, disabled } = webhook;
-      // Whoever sees one go wrong may stop it.
+      // Anybody who sees one go wrong may stop it.
       if (!reads && !onlyDisables(changed, disabled)) {
         notReadable(deployment);
       }
@@ -205,7 +205,7 @@ export function webhookService(options: WebhookServiceOptions): ServiceImpl<type
 }
 
 /**
- * Gives a webhook a new secret; undefined where there is none. Throws VERSION_CONFLICT where somebody
+ * Gives a webhook a new secret; undefined where no webhook has the name. Throws VERSION_CONFLICT where somebody
  * else has done so at the same time.
  */
 export async function rotatedSecret(

@@ -284,7 +284,7 @@ export class FolderStore {
     }
   }
 
-  /** Shares what others have of it, whoever they are of: all of its content is its own by now. */
+  /** Shares what others have of it, of any organization: all of its content is its own by now. */
   async #share(unfinished: string, { sha256 }: Contents): Promise<void> {
     const { folder: home } = this.#options;
     for (const name of await readdir(home)) {

@@ -95,7 +95,7 @@ function createCommand(actions: CloudActions): Command {
       const { organization, client } = call;
       const kind = KINDS[word];
       if (kind === undefined) {
-        throw usageError(`${JSON.stringify(word)} is none of ${Object.keys(KINDS).join(", ")}`);
+        throw usageError(`${JSON.stringify(word)} is not one of ${Object.keys(KINDS).join(", ")}`);
       }
       const rule = { name, kind, ...settingsOf(flags) };
       const created = await client.alerts.createAlertRule({ organization, rule });
@@ -147,7 +147,7 @@ function silenceCommand(actions: CloudActions): Command {
     actions,
     {
       description:
-        "Have nobody told of a rule for a while. What still fires at the end is told then.",
+        "Send nothing about a rule for a while. What still fires at the end is told then.",
       arguments: [NAME],
       options: [
         option("--for <duration>", "for how long (default: 1h)").conflicts("end"),

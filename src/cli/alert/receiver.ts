@@ -1,4 +1,4 @@
-/** `tessera alert receiver`: who is told of alerts, and what they answered. */
+/** `tessera alert receiver`: who hears of alerts, and what they answered. */
 import { create } from "@bufbuild/protobuf";
 import type { Command } from "commander";
 import {
@@ -50,7 +50,7 @@ const EVENTS: Readonly<Record<string, AlertTransition>> = {
 };
 
 export function receiverCommand(actions: CloudActions): Command {
-  return group("receiver", "See and change who is told of alerts.", [
+  return group("receiver", "See and change who hears of alerts.", [
     listCommand(actions),
     createCommand(actions),
     switchCommand("enable", actions),
@@ -94,7 +94,7 @@ function createCommand(actions: CloudActions): Command {
       const { organization, client } = call;
       const kind = KINDS[word];
       if (kind === undefined) {
-        throw usageError(`${JSON.stringify(word)} is none of ${Object.keys(KINDS).join(", ")}`);
+        throw usageError(`${JSON.stringify(word)} is not one of ${Object.keys(KINDS).join(", ")}`);
       }
       const receiver = { name, kind, address };
       const created = await client.alerts.createAlertReceiver({ organization, receiver });

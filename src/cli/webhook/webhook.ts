@@ -143,7 +143,7 @@ function updateCommand(actions: CloudActions): Command {
     options: [
       option("--url <url>", "where messages are sent"),
       ...WEBHOOK_OPTIONS,
-      option("--no-named-only", "told of all tasks"),
+      option("--no-named-only", "told when any task ends"),
       option("--enable", "send what has waited, and what comes").conflicts("disable"),
       option("--disable", "send and keep nothing"),
     ],
@@ -285,7 +285,7 @@ function deliveriesCommand(actions: CloudActions): Command {
 function settingsOf({ event, endpointName, namedOnly }: WebhookFlags) {
   const unknown = event?.find((one) => EVENTS[one] === undefined);
   if (unknown !== undefined) {
-    throw usageError(`--event ${unknown} is none of ${Object.keys(EVENTS).join(", ")}`);
+    throw usageError(`--event ${unknown} is not one of ${Object.keys(EVENTS).join(", ")}`);
   }
   return {
     ...(event && { events: event.flatMap((one) => EVENTS[one] ?? []) }),

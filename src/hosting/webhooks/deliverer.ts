@@ -80,7 +80,7 @@ export interface DelivererOptions {
   readonly now: () => number;
   readonly newId: () => string;
   readonly log: Log;
-  /** Sends a mail about alerts to an address; rejects where it was not taken. Default: there is none. */
+  /** Sends a mail about alerts to an address; rejects where it was not taken. Default: no mail is sent. */
   readonly mail?: ((address: string, message: AlertMessage) => Promise<void>) | undefined;
   /** Default: the resolver of the operating system. */
   readonly resolve?: Resolve;

@@ -1,4 +1,4 @@
-/** The body of a message: what a webhook is told of the end of a task. */
+/** The body of a message: what a webhook receives at the end of a task. */
 import type { TakenDelivery } from "../../storage/hosting/webhooks.ts";
 import type { Storage } from "../../storage/storage.ts";
 import { isBare } from "../../storage/stored.ts";

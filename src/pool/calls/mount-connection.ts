@@ -329,7 +329,7 @@ function framingOf({ isChunked, length }: ReadHead): Framing {
   return isChunked ? "chunked" : length === undefined ? "until-end" : "length";
 }
 
-/** Reads a head without its last line; what is wrong with it, as a text, for what is none. */
+/** Reads a head without its last line; what is wrong with it, as a text, for what is no head. */
 function readHead(text: string): ReadHead | string {
   if (!HEAD.test(text)) {
     return "its head is malformed";

@@ -4,7 +4,7 @@
  * Every node that runs the deployment does so, and no node is chosen: what the node's maintenance
  * finds anyway tells it the next time, an alarm rings then, and each reads what is due. The time of
  * a schedule is taken in the transaction that stores its task, and moves on to the next one, so that
- * a time is fired once, whoever dies, and none is fired again when a clock is set back: the next
+ * a time is fired once, whichever node dies, and none is fired again when a clock is set back: the next
  * time is stored, and never computed from a time before it.
  *
  * A time that could not be fired within a minute is missed: nobody ran the deployment, its queue was

@@ -15,7 +15,7 @@ export interface Changed {
 }
 
 export interface ChangeListener {
-  /** It is told of the end of the task alone. Default: of every change. */
+  /** It hears of the end of the task alone. Default: of every change. */
   readonly endsOnly?: boolean;
   /** The task changed. `task` is undefined when the publisher did not have it at hand. */
   onChange(task: Task | undefined): void;

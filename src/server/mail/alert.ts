@@ -10,6 +10,6 @@ export function alertMail(to: string, message: AlertMessage): Mail {
     ...alertLines(message),
     ...(condition === "" ? [] : [`The rule: ${condition}.`]),
     { url },
-    `You get this because a receiver of alerts of ${organization} has your address. Whoever develops there removes it.`,
+    `You get this because a receiver of alerts of ${organization} has your address. Its developers can remove it.`,
   ]);
 }

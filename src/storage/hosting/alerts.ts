@@ -27,7 +27,7 @@ export type AlertKind =
   | "token_ends"
   | "webhook_off";
 
-/** What receivers are told of. */
+/** What receivers hear of. */
 export type AlertTransition = "firing" | "cleared";
 
 /** What its owner says of a rule. */
@@ -136,7 +136,7 @@ export interface AlertStorage {
     | { readonly outcome: "receiver_unknown"; readonly receiver: string }
   >;
 
-  /** Deletes a rule; what fires of it clears. False: there is none. */
+  /** Deletes a rule; what fires of it clears. False: no rule has the name. */
   deleteAlertRule(parameters: Deed & AlertKey & Telling): Promise<boolean>;
 
   /** Deletes a receiver that no rule tells. */

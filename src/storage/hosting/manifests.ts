@@ -1,5 +1,5 @@
 /**
- * The part of the hosting port for manifests: what a worker of a deployment has told of its
+ * The part of the hosting port for manifests: what a worker of a deployment has said of its
  * service, so that a node can serve it before any of its own workers has started.
  */
 import type { DeploymentKey } from "./deployment-key.ts";

@@ -78,7 +78,7 @@ export interface DesiredDeployment extends DeploymentRecord {
   readonly digest: string | undefined;
   /** Whether the code of the target revision may have the secrets; see `getRevisionSecrets`. */
   readonly secretsConfirmed: boolean;
-  /** What the stored manifest holds for; undefined: there is none. */
+  /** What the stored manifest holds for; undefined: nothing is stored. */
   readonly manifest?: ManifestFacts | undefined;
 }
 

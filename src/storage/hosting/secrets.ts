@@ -9,7 +9,7 @@ export interface SealedSecret extends DeploymentKey {
   readonly sealed: string;
 }
 
-/** What is told of a secret. */
+/** What is shown of a secret. */
 export interface SecretRecord {
   readonly name: string;
   readonly setAtMs: number;

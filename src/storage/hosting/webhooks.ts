@@ -23,9 +23,9 @@ export type ReceiverKind = "webhook" | "mail" | "slack";
 /** What its owner says of a webhook. */
 export interface WebhookSettings {
   readonly url: string;
-  /** The ends that it is told of; at least one. */
+  /** The ends that it hears of; at least one. */
   readonly ends: readonly TaskEnd[];
-  /** The one endpoint whose tasks it is told of; empty: all. */
+  /** The one endpoint whose tasks it hears of; empty: all. */
   readonly endpoint: string;
   /** Whether it is told only of tasks whose submit has named it. */
   readonly namedOnly: boolean;
@@ -161,7 +161,7 @@ export interface WebhookStorage {
     parameters: Deed & WebhookKey & Partial<WebhookSettings> & { readonly enabled?: boolean },
   ): Promise<WebhookRecord | undefined>;
 
-  /** Deletes a webhook; what waits is not sent. False: there is none. */
+  /** Deletes a webhook; what waits is not sent. False: no webhook has the name. */
   deleteWebhook(parameters: Deed & WebhookKey): Promise<boolean>;
 
   /** Reads the sealed secrets of a webhook. */

@@ -365,7 +365,7 @@ type Write = { readonly task: NewTask } | { readonly ending: Ending };
 type Written = SubmitOutcome | Task | undefined;
 
 /**
- * Carries out writes of both kinds. Submits go first: they lock their leases, and whoever closes a
+ * Carries out writes of both kinds. Submits go first: they lock their leases, and what closes a
  * lease locks that before its attempts.
  */
 async function write(

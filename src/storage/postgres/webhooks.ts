@@ -5,7 +5,7 @@ import { prepared, type Session } from "./session.ts";
 import { look } from "./submit-lookup.ts";
 
 /**
- * SQL that adds a delivery for each webhook that is told of the end of a task in `gone`, rows of
+ * SQL that adds a delivery for each webhook that hears of the end of a task in `gone`, rows of
  * `live_tasks`; `status` and `finishedAt` are SQL for how and when it ended.
  */
 export function toldOf({

@@ -42,7 +42,7 @@ const TELL = `INSERT INTO webhook_deliveries (${TOLD_COLUMNS})
     AND ${isTold({ status: "t.status", endpoint: "t.endpoint", webhook: "t.webhook" })}
   ON CONFLICT DO NOTHING`;
 
-/** Adds a delivery for each webhook that is told of this end. */
+/** Adds a delivery for each webhook that hears of this end. */
 export function tellOfEnd(db: Outbox, { deploymentId, taskId }: TaskKey): void {
   if (db.webhookOwners.has(deploymentId)) {
     db.run(TELL, deploymentId, taskId);

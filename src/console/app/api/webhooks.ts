@@ -37,7 +37,7 @@ export const deliveriesOf = (
     placeholderData: keepPreviousData,
   });
 
-/** What webhooks were told of one task. */
+/** The deliveries of one task to webhooks. */
 export const deliveriesOfTask = ({ organization, deployment, taskId }: TaskName) =>
   queryOptions({
     queryKey: ["webhook-deliveries", organization, deployment, taskId],

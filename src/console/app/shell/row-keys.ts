@@ -11,7 +11,7 @@ const ROW = "tr[data-row]";
 const rowInFocus = (): HTMLElement | undefined =>
   document.activeElement?.closest<HTMLElement>(ROW) ?? undefined;
 
-/** Goes so many rows on, from the first or the last one where none has the focus. */
+/** Goes some rows on, from the first or the last one where none has the focus. */
 function step(by: 1 | -1): void {
   const rows = [...document.querySelectorAll<HTMLElement>(`main ${ROW}`)];
   const row = rowInFocus();

@@ -19,7 +19,7 @@ interface Finder<Item> {
   readonly shown: readonly Item[];
   /** The field, and what is said where nothing is found; nothing where the list is short. */
   readonly field: ReactNode;
-  /** The button that shows the rest; nothing where there is none. */
+  /** The button that shows the rest; nothing where all is shown. */
   readonly rest: ReactNode;
 }
 

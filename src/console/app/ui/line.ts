@@ -16,7 +16,7 @@ export interface Line {
 export const numbersOf = (values: MetricSeriesJson["values"] = []): Line["values"] =>
   values.map((value) => (Number.isFinite(Number(value)) ? Number(value) : null));
 
-/** How much there was, of a rate per second in steps of so many seconds; what is not known counts nothing. */
+/** How much there was, of a rate per second in steps of `stepS` seconds; what is not known counts nothing. */
 export const totalOf = (values: Line["values"], stepS: number): number =>
   Math.round(values.reduce<number>((sum, value) => sum + (value ?? 0) * stepS, 0));
 

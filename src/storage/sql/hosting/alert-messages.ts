@@ -1,4 +1,4 @@
-/** What receivers are told of alerts: one message of what fires, or clears, together. */
+/** The messages about alerts for receivers: one message of what fires, or clears, together. */
 import type {
   AlertKind,
   AlertMessage,

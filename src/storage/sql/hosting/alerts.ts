@@ -168,7 +168,7 @@ export function* updateAlertRule(parameters: Given<"updateAlertRule">): Result<"
   const disabled = enabled === undefined ? before.disabled : !enabled;
   const { kind, ruleId } = before;
   const after = { kind, threshold, deployments, receivers, holdMs };
-  // Whoever evaluates what it was records nothing.
+  // A node that evaluates what it was records nothing.
   yield* query(
     `UPDATE alert_rules SET threshold = ?, deployments = ?, receivers = ?, hold_ms = ?, disabled = ?,
        silenced_until_ms = ?, claim = '', due_at_ms = ?

@@ -99,7 +99,7 @@ export function* redeliver(
 ): Operation<DeliveryRecord | undefined> {
   const { organizationId, deploymentId, deliveryId } = parameters;
   yield* lockOrganization(organizationId);
-  // Whoever sends it now has another claim, and records nothing.
+  // The node that sends it now has another claim, and records nothing.
   const [delivery] = yield* query<{ webhook_id: string }>(
     `UPDATE webhook_deliveries SET state = 0, attempts = 0, next_at_ms = -1, claim = ''
      WHERE organization_id = ? AND deployment_id = ? AND delivery_id = ? AND webhook_id IN (

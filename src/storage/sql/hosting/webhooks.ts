@@ -31,7 +31,7 @@ export function endOf(event: number): TaskEnd | undefined {
 }
 
 /**
- * SQL that finds a message which the task `task` is still needed for: a webhook waits to be told of
+ * SQL that finds a message which the task `task` is still needed for: a webhook waits to hear of
  * its end, and the message is not made. Its offset has Postgres ask for each task by the index, and
  * not read all deliveries at once.
  */
@@ -43,7 +43,7 @@ export function untold(task: string): string {
 }
 
 /**
- * SQL: whether a webhook `w` is told of a task. The values are SQL for the status that it ends with,
+ * SQL: whether a webhook `w` hears of a task. The values are SQL for the status that it ends with,
  * its endpoint, and the webhook that its submit has named.
  */
 export function isTold(task: {

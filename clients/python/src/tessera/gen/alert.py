@@ -76,7 +76,7 @@ class Alert:
 
 @_dc.dataclass(kw_only=True)
 class AlertReceiver:
-    """AlertReceiver is who is told of alerts."""
+    """AlertReceiver is who hears of alerts."""
 
     name: str = ""
     """Its name in the organization: a DNS label."""
@@ -249,7 +249,7 @@ class SyncAlertService(_rpc.SyncService):
         name: str = "",
         duration: _dt.timedelta | None = None,
     ) -> AlertRule:
-        """SilenceAlertRule has nobody told of a rule for a while. It is evaluated all the same;
+        """SilenceAlertRule sends nothing about a rule for a while. It is evaluated all the same;
         what still fires at the end is told then.
 
         Errors: NOT_FOUND (ALERT_NOT_FOUND).
@@ -497,7 +497,7 @@ class AsyncAlertService(_rpc.AsyncService):
         name: str = "",
         duration: _dt.timedelta | None = None,
     ) -> AlertRule:
-        """SilenceAlertRule has nobody told of a rule for a while. It is evaluated all the same;
+        """SilenceAlertRule sends nothing about a rule for a while. It is evaluated all the same;
         what still fires at the end is told then.
 
         Errors: NOT_FOUND (ALERT_NOT_FOUND).

@@ -791,7 +791,7 @@ class SyncTaskService(_rpc.SyncService):
         and stays.
 
         A running task is refused, because its function would go on; with `abort` it is stopped
-        first, as CancelTask does. Nobody is told of a task that was deleted while it waited.
+        first, as CancelTask does. Nobody hears of a task that was deleted while it waited.
 
         Errors: NOT_FOUND (TASK_NOT_FOUND), ABORTED (TASK_ALREADY_STARTED).
         """
@@ -1189,7 +1189,7 @@ class AsyncTaskService(_rpc.AsyncService):
         and stays.
 
         A running task is refused, because its function would go on; with `abort` it is stopped
-        first, as CancelTask does. Nobody is told of a task that was deleted while it waited.
+        first, as CancelTask does. Nobody hears of a task that was deleted while it waited.
 
         Errors: NOT_FOUND (TASK_NOT_FOUND), ABORTED (TASK_ALREADY_STARTED).
         """

@@ -12,7 +12,7 @@ from .. import rpc as _rpc
 
 
 class AlertTransition(str, _enum.Enum):
-    """AlertTransition is what a receiver of alerts is told of. REST writes `firing`, `cleared`."""
+    """AlertTransition is what a receiver of alerts hears of. REST writes `firing`, `cleared`."""
 
     UNSPECIFIED = "ALERT_TRANSITION_UNSPECIFIED"
     """It is no message about alerts, or a test."""
@@ -38,7 +38,7 @@ class WebhookDeliveryState(str, _enum.Enum):
 
 
 class WebhookEvent(str, _enum.Enum):
-    """WebhookEvent is what a webhook is told of. REST writes `task_success`, `task_failure`,
+    """WebhookEvent is what a webhook hears of. REST writes `task_success`, `task_failure`,
     `task_cancelled`; messages have `task.success` and so on as their type.
     """
 
@@ -69,9 +69,9 @@ class Webhook:
     url: str = ""
     """Where messages are sent: an `http` or `https` URL."""
     events: list[WebhookEvent] = _dc.field(default_factory=list)
-    """What it is told of. Empty in a request to create one: all."""
+    """What it hears of. Empty in a request to create one: all."""
     endpoint: str = ""
-    """The one endpoint whose tasks it is told of. Empty: all of the deployment."""
+    """The one endpoint whose tasks it hears of. Empty: all of the deployment."""
     named_only: bool = False
     """Whether it is told only of tasks whose submit has named it (`?webhook=`)."""
     disabled: bool = False

@@ -1,4 +1,4 @@
-/** Who is told of alerts, and what they answered. */
+/** Who hears of alerts, and what they answered. */
 import { useSuspenseQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import type {

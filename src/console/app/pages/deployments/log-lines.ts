@@ -98,7 +98,7 @@ const STEPS_S = [
   172_800, 604_800,
 ];
 
-/** How many lines there were over a range, in at most so many bars of one length. */
+/** How many lines there were over a range, in at most `maxBars` bars of one length. */
 export function barsOf(
   lines: readonly ShownLine[],
   { fromMs, toMs }: TimeBounds,

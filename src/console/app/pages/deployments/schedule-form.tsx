@@ -295,7 +295,7 @@ const misfitOf = (err: unknown): string | undefined =>
     ? capitalized(err.message)
     : undefined;
 
-/** The object that a text of JSON is; undefined if it is none. */
+/** The object that a text of JSON is; undefined for any other text. */
 function objectOf(text: string): NonNullable<ScheduleJson["arguments"]> | undefined {
   try {
     const value: unknown = JSON.parse(text);

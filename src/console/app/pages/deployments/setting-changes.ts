@@ -4,7 +4,7 @@ import { SETTING_FIELDS } from "./setting-fields.ts";
 
 export interface SettingChange {
   readonly what: string;
-  /** The value after it; undefined where there is none to show. */
+  /** The value after it; undefined where it has none to show. */
   readonly is?: string;
   /** The value before it, where an earlier event tells it. */
   readonly was?: string;

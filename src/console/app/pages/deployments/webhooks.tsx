@@ -234,7 +234,7 @@ function Own({ name = "" }: { readonly name: string | undefined }) {
   );
 }
 
-/** Who made it, what it is told of, and how it is signed. */
+/** Who made it, what it hears of, and how it is signed. */
 function About({ webhook }: { readonly webhook: WebhookJson }) {
   const { createdAt, createdBy, events = [], failures = 0, rotatedUntil } = webhook;
   const told = events.map((each) => each.replace("WEBHOOK_EVENT_TASK_", "").toLowerCase());

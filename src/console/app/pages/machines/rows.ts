@@ -60,7 +60,7 @@ function nodeRow(machine: MachineJson, told: NodeJson | undefined): MachineRow {
   };
 }
 
-/** All workers of it that this person is told of, and those that take calls. */
+/** All workers of it that this person may see, and those that take calls. */
 export function workersOf({ runs = [] }: MachineRow) {
   const sum = (of: "workers" | "ready" | "calls"): number =>
     runs.reduce((all, run) => all + (run[of] ?? 0), 0);

@@ -102,7 +102,7 @@ export const ACTION_KINDS: Readonly<Record<string, string>> = {
 /** Characters of a detail in the line below a sentence; the opened event has all. */
 const MAX_SHORT_CHARACTERS = 40;
 
-/** Of a digest so many say which it is. */
+/** Characters of a digest that say which it is. */
 const DIGEST_CHARACTERS = 8;
 
 export interface AuditWords {

@@ -52,7 +52,7 @@ export function OfSchedule({ name: { organization, deployment }, task }: Related
   );
 }
 
-/** What webhooks were told of its end, each with its state; nothing where none was. */
+/** The deliveries of its end to webhooks, each with its state; nothing where none was. */
 export function Told({ name, task }: RelatedProps) {
   const { organization, deployment } = name;
   const { data: deliveries = [] } = useQuery({

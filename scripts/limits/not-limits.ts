@@ -26,7 +26,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     "src/hosting/manifests.ts MANIFEST_FORMAT",
     "src/metrics/layout.ts AGE_BYTES",
     "src/metrics/layout.ts VALUE_BYTES",
-    "src/metrics/selector/write.ts LONE_BYTE",
+    "src/metrics/upstream.ts LONE_BYTE",
     "src/pool/egress/socks.ts SOCKS_VERSION",
     "src/pool/egress/socks.ts NO_AUTHENTICATION",
     "src/pool/egress/socks.ts NO_METHOD",

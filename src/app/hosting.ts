@@ -27,7 +27,7 @@ import { StartGate } from "../pool/room/start-gate.ts";
 import type { Sandbox } from "../pool/sandbox/sandbox.ts";
 import { HeldPieces } from "../queue/calls/piece-queue.ts";
 import { localUrl } from "../server/bind.ts";
-import { alertMail } from "../server/mail/alert.ts";
+import { alertMail } from "../server/mail/letter.ts";
 import type { Mailer } from "../server/mail/mailer.ts";
 import type { DeploymentRecord } from "../storage/accounts/organizations.ts";
 import type { BlobStore } from "../storage/blobs.ts";

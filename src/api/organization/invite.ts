@@ -18,7 +18,7 @@ import { checkMadeByPerson } from "../../auth/grants.ts";
 import { faultOfEmail, normalizeEmail } from "../../auth/names.ts";
 import { createCode, digestCode } from "../../auth/one-time-codes.ts";
 import { type Problem, problem } from "../../errors.ts";
-import { invitationMail } from "../../server/mail/invitation.ts";
+import { invitationMail } from "../../server/mail/letter.ts";
 import type { Mailer } from "../../server/mail/mailer.ts";
 import { deed, type Member, memberOf, type Sources } from "../../server/rpc/engine/caller.ts";
 import type { InvitationRecord, Organizations } from "../../storage/accounts/organizations.ts";

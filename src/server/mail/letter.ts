@@ -1,4 +1,6 @@
 /** Writes a mail twice: as plain text, and as HTML without pictures, styles or scripts. */
+import { alertLines, alertTitle } from "../../hosting/alerts/forms.ts";
+import type { AlertMessage } from "../../storage/hosting/alerts.ts";
 import type { Mail } from "./mailer.ts";
 
 /** A link on a line of its own, shown as it is: people see where it leads. */
@@ -38,4 +40,41 @@ const ENTITIES: Readonly<Record<string, string>> = {
 
 function escaped(text: string): string {
   return text.replaceAll(/[&<>"']/g, (character) => ENTITIES[character] ?? "");
+}
+
+interface InvitationMail {
+  /** The invited person. */
+  readonly email: string;
+  readonly organization: string;
+  /** Who invites: an e-mail address. */
+  readonly invitedBy: string;
+  readonly role: "admin" | "member";
+  /** The link to join with. */
+  readonly url: string;
+  readonly expiresAtMs: number;
+}
+
+/** The mail that carries an invitation's link. */
+export function invitationMail(invitation: InvitationMail): Mail {
+  const { email, organization, invitedBy, role, url, expiresAtMs } = invitation;
+  const expires = new Date(expiresAtMs).toUTCString();
+  const as = role === "admin" ? "an admin" : "a member";
+  return letter({ to: email, subject: `Invitation to ${organization} on Tessera` }, [
+    `${invitedBy} invites you to join the organization ${organization} as ${as}.`,
+    "To join, open this link:",
+    { url },
+    `It is for ${email} and works once, until ${expires}. Anyone with the link can join in your place, so do not pass it on.`,
+    "If you do not know who this is from, you need not do anything.",
+  ]);
+}
+
+/** The mail about alerts that fire, or have cleared. */
+export function alertMail(to: string, message: AlertMessage): Mail {
+  const { condition, url, organization } = message.data;
+  return letter({ to, subject: alertTitle(message) }, [
+    ...alertLines(message),
+    ...(condition === "" ? [] : [`The rule: ${condition}.`]),
+    { url },
+    `You get this because a receiver of alerts of ${organization} has your address. Its developers can remove it.`,
+  ]);
 }

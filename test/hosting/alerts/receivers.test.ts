@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { slackBody } from "../../../src/hosting/alerts/forms.ts";
 import { Deliverer } from "../../../src/hosting/webhooks/deliverer.ts";
 import { newWebhookSecret, secretsText } from "../../../src/hosting/webhooks/signature.ts";
-import { alertMail } from "../../../src/server/mail/alert.ts";
+import { alertMail } from "../../../src/server/mail/letter.ts";
 import type { Mail } from "../../../src/server/mail/mailer.ts";
 import type { AlertMessage } from "../../../src/storage/hosting/alerts.ts";
 import type { ReceiverKind } from "../../../src/storage/hosting/webhooks.ts";

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { SelectorError } from "../../../src/metrics/selector/error.ts";
 import { parseSelectors } from "../../../src/metrics/selector/list.ts";
 import { parseSelector } from "../../../src/metrics/selector/parse.ts";
-import { writeSelector } from "../../../src/metrics/selector/write.ts";
+import { writeSelector } from "../../../src/metrics/upstream.ts";
 import { threadTimer } from "../../thread-time.ts";
 import { TABLE } from "./table.ts";
 

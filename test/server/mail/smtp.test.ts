@@ -1,6 +1,6 @@
 import { inspect } from "node:util";
 import { describe, expect, it } from "vitest";
-import { invitationMail } from "../../../src/server/mail/invitation.ts";
+import { invitationMail } from "../../../src/server/mail/letter.ts";
 import { SmtpMailer, type SmtpOptions } from "../../../src/server/mail/smtp.ts";
 import { SmtpServer } from "./smtp-server.ts";
 

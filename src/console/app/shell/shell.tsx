@@ -1,5 +1,4 @@
 /** The frame of an organization's pages: navigation, the page, and what is announced. */
-
 import { useSuspenseQuery } from "@tanstack/react-query";
 import { lazyRouteComponent, Outlet, useLocation } from "@tanstack/react-router";
 import { Suspense, useEffect, useState } from "react";
@@ -10,7 +9,6 @@ import { LoadingPage } from "../ui/loading.tsx";
 import { TypedAhead } from "../ui/typed-ahead.ts";
 import { useShortcut } from "./keys.ts";
 import { Navigation } from "./navigation.tsx";
-import { useRowKeys } from "./row-keys.ts";
 import "./shell.css";
 
 const Palette = lazyRouteComponent(() => loaded(import("./palette.tsx")));
@@ -54,4 +52,51 @@ export function Shell() {
       </Suspense>
     </div>
   );
+}
+
+// The keys of all tables: `j` and `k` go from row to row, Enter opens what the row is about, `x`
+// selects it where rows can be selected, Escape leaves the table. A row takes part by `data-row`
+// and a `tabIndex` of -1; what it opens is its first link, or else its first button.
+
+const ROW = "tr[data-row]";
+
+const rowInFocus = (): HTMLElement | undefined =>
+  document.activeElement?.closest<HTMLElement>(ROW) ?? undefined;
+
+/** Goes some rows on, from the first or the last one where none has the focus. */
+function step(by: 1 | -1): void {
+  const rows = [...document.querySelectorAll<HTMLElement>(`main ${ROW}`)];
+  const row = rowInFocus();
+  const next = row === undefined ? rows.find(isInView) : rows[rows.indexOf(row) + by];
+  if (next !== undefined) {
+    next.focus({ preventScroll: true });
+    next.scrollIntoView({ block: "nearest" });
+  }
+}
+
+const isInView = (row: HTMLElement): boolean => row.getBoundingClientRect().top >= 0;
+
+/** Enter and Escape have other meanings elsewhere: they are for the row that has the focus itself. */
+function onKeyDown({ key, target }: KeyboardEvent): void {
+  if (!(target instanceof HTMLElement && target.matches(ROW))) {
+    return;
+  }
+  if (key === "Enter") {
+    target.querySelector<HTMLElement>("th :is(a, button), :is(a, button)")?.click();
+  } else if (key === "Escape") {
+    target.blur();
+  }
+}
+
+/** Handles the keys of all tables of the page. */
+function useRowKeys(): void {
+  useShortcut("j", () => step(1));
+  useShortcut("k", () => step(-1));
+  useShortcut("x", () =>
+    rowInFocus()?.querySelector<HTMLElement>('input[type="checkbox"]')?.click(),
+  );
+  useEffect(() => {
+    addEventListener("keydown", onKeyDown);
+    return () => removeEventListener("keydown", onKeyDown);
+  }, []);
 }

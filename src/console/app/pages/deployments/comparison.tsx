@@ -8,7 +8,7 @@ import type {
   FileChangeJson,
   RevisionJson,
 } from "../../../../../gen/tessera/v1/deployment_pb.js";
-import { comparisonOf } from "../../api/deployments.ts";
+import { comparisonOf, rolloutLogOf } from "../../api/deployments.ts";
 import { messageOf } from "../../api/errors.ts";
 import { useOrganization } from "../../api/session.ts";
 import { counted } from "../../ui/counted.ts";
@@ -21,7 +21,7 @@ import { Status, type Tone } from "../../ui/status.tsx";
 import { type ComparisonSearch, readComparison } from "./comparison-search.ts";
 import { FileDiff } from "./file-diff.tsx";
 import { useDeploymentName } from "./frame.tsx";
-import { RolloutLog } from "./rollout-log.tsx";
+import "../../ui/log.css";
 
 interface ComparisonProps {
   readonly revisions: readonly RevisionJson[];
@@ -178,4 +178,32 @@ function sizesOf({ kind, sizeBytes = "0", baseSizeBytes = "0" }: FileChangeJson)
     return is === was ? is : `${was} to ${is}`;
   }
   return kind === "CHANGE_KIND_REMOVED" ? was : is;
+}
+
+/** What the nodes and the workers of a revision wrote while it was rolled out. */
+function RolloutLog({ of: revision }: { readonly of: RevisionJson }) {
+  const organization = useOrganization();
+  const name = useDeploymentName();
+  const { data: lines, error } = useQuery(rolloutLogOf(organization, name, revision));
+  if (error) {
+    return <Notice kind="error">{messageOf(error)}</Notice>;
+  }
+  if (lines === undefined) {
+    return <Loading />;
+  }
+  return lines.length === 0 ? (
+    <p className="secondary">
+      It wrote nothing, or its lines are gone: the newest 10,000 are kept.
+    </p>
+  ) : (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
+    <section className="log-lines rollout-log" aria-label="Log of its roll-out" tabIndex={0}>
+      {lines.map(({ sequence, time = "", stream, level, text }) => (
+        <div key={sequence} className={`log-line ${stream} ${level}`}>
+          <time dateTime={time}>{time.slice(11, 19)}</time>
+          <span>{text}</span>
+        </div>
+      ))}
+    </section>
+  );
 }

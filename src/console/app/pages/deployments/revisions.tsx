@@ -1,16 +1,19 @@
 /** The revisions of a deployment, and the way back to one. */
-import { useQueryClient, useSuspenseQuery } from "@tanstack/react-query";
+import { useQuery, useQueryClient, useSuspenseQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { useState } from "react";
 import type { DeploymentJson, RevisionJson } from "../../../../../gen/tessera/v1/deployment_pb.js";
 import { deployments } from "../../api/clients.ts";
-import { revisionsOf } from "../../api/deployments.ts";
+import { comparisonOf, revisionsOf } from "../../api/deployments.ts";
+import { messageOf } from "../../api/errors.ts";
 import { useOrganization } from "../../api/session.ts";
 import { Button } from "../../ui/button.tsx";
 import { Confirm } from "../../ui/confirm.tsx";
 import { counted } from "../../ui/counted.ts";
 import { DataTable } from "../../ui/data-table.tsx";
 import { between } from "../../ui/duration.ts";
+import { Loading } from "../../ui/loading.tsx";
+import { Notice } from "../../ui/notice.tsx";
 import { bytes } from "../../ui/quantity.ts";
 import { Status } from "../../ui/status.tsx";
 import { Time } from "../../ui/time.tsx";
@@ -18,8 +21,8 @@ import { useToast } from "../../ui/toasts.tsx";
 import { Comparison } from "./comparison.tsx";
 import type { ComparisonSearch } from "./comparison-search.ts";
 import { DeploymentFrame } from "./frame.tsx";
-import { RollbackPreview } from "./rollback-preview.tsx";
 import { DeploymentState } from "./state.tsx";
+import "./file-diff.css";
 
 const route = getRouteApi("/signed-in/o/$organization/deployments/$deployment/revisions");
 
@@ -185,5 +188,63 @@ function Rollout({
     <span className="secondary">
       {revision === deployment.targetRevision ? "under way" : "never served"}
     </span>
+  );
+}
+
+/** What a roll-back would change for callers and workers. */
+interface RollbackPreviewProps {
+  readonly revision: number;
+  /** The revision that it would replace. */
+  readonly base: number;
+  readonly deployment: DeploymentJson;
+}
+
+function RollbackPreview({ revision, base, deployment }: RollbackPreviewProps) {
+  const organization = useOrganization();
+  const { name = "", settings, workers = 0 } = deployment;
+  const { data, error } = useQuery(comparisonOf(organization, name, { revision, base }));
+  if (error) {
+    return <Notice kind="error">{messageOf(error)}</Notice>;
+  }
+  if (data === undefined) {
+    return <Loading />;
+  }
+  const { changedFiles = 0, endpoints = [] } = data;
+  const of = (kind: string) =>
+    endpoints
+      .filter((one) => one.kind === kind)
+      .map((one) => one.name)
+      .join(", ");
+  const [gone, back, changed] = [
+    of("CHANGE_KIND_REMOVED"),
+    of("CHANGE_KIND_ADDED"),
+    of("CHANGE_KIND_CHANGED"),
+  ];
+  const lacksSecrets =
+    (settings?.secretNames ?? []).length > 0 && !data.revision?.secretsConfirmedBy;
+  return (
+    <ul className="rollback-preview">
+      <li>
+        {changedFiles === 0
+          ? "Its code is that which runs now."
+          : `${counted(changedFiles, "file")} of the code ${changedFiles === 1 ? "becomes as it was" : "become as they were"}.`}
+      </li>
+      {gone !== "" && (
+        <li>
+          Callers of {gone} get 404: revision {revision} does not have it.
+        </li>
+      )}
+      {back !== "" && <li>{back} can be called again.</li>}
+      {changed !== "" && <li>{changed} may take or return something else.</li>}
+      {lacksSecrets && (
+        <li>Nobody has confirmed that this code may have the secrets: it runs without them.</li>
+      )}
+      <li>
+        {workers === 0
+          ? "No worker runs now."
+          : `${counted(workers, "worker")} will be replaced, and no call fails.`}{" "}
+        Settings, variables and secrets stay as they are.
+      </li>
+    </ul>
   );
 }

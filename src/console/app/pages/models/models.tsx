@@ -1,9 +1,17 @@
 /** The models of an organization: weights by name, each version with its state and its users. */
-import { useQueryClient, useSuspenseInfiniteQuery } from "@tanstack/react-query";
+import {
+  infiniteQueryOptions,
+  useQueryClient,
+  useSuspenseInfiniteQuery,
+} from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
-import type { ModelVersionJson } from "../../../../../gen/tessera/v1/model_pb.js";
-import { isImporting, models, modelsOf, versionsOf } from "../../api/models.ts";
+import type {
+  ListModelsResponseJson,
+  ModelService,
+  ModelVersionJson,
+} from "../../../../../gen/tessera/v1/model_pb.js";
+import { createClient } from "../../api/rpc.ts";
 import { useOrganization } from "../../api/session.ts";
 import { Button } from "../../ui/button.tsx";
 import { Command } from "../../ui/command.tsx";
@@ -176,3 +184,37 @@ function DeleteVersion({ version, onClose }: VersionProps & { onClose(): void })
     </Confirm>
   );
 }
+
+// Reads of models, again while any of them is fetched.
+
+/** Of its own, because the other pages do not call it. */
+const models = createClient<typeof ModelService>("tessera.v1.ModelService");
+
+/** Models that are read at once; more come on demand. */
+const MAX_MODELS_PER_PAGE = 100;
+/** How often they are read again while one of them is fetched. */
+const IMPORTING_POLL_INTERVAL_MS = 1_000;
+/** How often they are read again otherwise. */
+const MODELS_POLL_INTERVAL_MS = 30_000;
+
+const modelsOf = (organization: string) =>
+  infiniteQueryOptions({
+    queryKey: ["models", organization],
+    queryFn: ({ pageParam, signal }) =>
+      models.listModels(
+        { organization, pageSize: MAX_MODELS_PER_PAGE, pageToken: pageParam },
+        { signal },
+      ),
+    initialPageParam: "",
+    getNextPageParam: ({ nextPageToken }) => nextPageToken || undefined,
+    refetchInterval: ({ state }) =>
+      versionsOf(state.data?.pages).some(isImporting)
+        ? IMPORTING_POLL_INTERVAL_MS
+        : MODELS_POLL_INTERVAL_MS,
+  });
+
+/** The versions of all models, by name, newest first. */
+const versionsOf = (pages: readonly ListModelsResponseJson[] = []): readonly ModelVersionJson[] =>
+  pages.flatMap((page) => (page.models ?? []).flatMap(({ versions = [] }) => versions));
+
+const isImporting = ({ state }: ModelVersionJson): boolean => state === "MODEL_STATE_IMPORTING";

@@ -1,12 +1,12 @@
 /** The audit log: who did what, when, from where. */
-import { useQuery, useSuspenseInfiniteQuery } from "@tanstack/react-query";
-import { getRouteApi, useNavigate } from "@tanstack/react-router";
+import { infiniteQueryOptions, useQuery, useSuspenseInfiniteQuery } from "@tanstack/react-query";
+import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { Suspense } from "react";
 import type { AuditEventJson } from "../../../../../gen/tessera/v1/organization_pb.js";
 import { csvOf } from "../../api/audit-csv.ts";
+import { organizations } from "../../api/clients.ts";
 import { membersOf } from "../../api/members.ts";
 import { useOrganization, usePerson } from "../../api/session.ts";
-import { AdminsOnly } from "../../ui/admins-only.tsx";
 import { Button } from "../../ui/button.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
 import { Empty } from "../../ui/empty.tsx";
@@ -17,8 +17,7 @@ import { RangePicker } from "../../ui/range-picker.tsx";
 import { save } from "../../ui/save.ts";
 import { SearchField } from "../../ui/search-field.tsx";
 import { Time } from "../../ui/time.tsx";
-import { momentText } from "../../ui/time-range.ts";
-import { auditOf } from "./audit-events.ts";
+import { boundsIn, momentText, RANGES } from "../../ui/time-range.ts";
 import { type AuditSearch, readAuditSearch } from "./audit-search.ts";
 import { ACTION_KINDS, wordsOf } from "./audit-words.ts";
 import "./audit.css";
@@ -192,5 +191,62 @@ function What({ event }: { readonly event: AuditEventJson }) {
         ))}
       </dl>
     </details>
+  );
+}
+
+// Reads of the audit log, page by page.
+
+/** Events that are read at once; more come on demand. */
+const MAX_EVENTS_PER_PAGE = 100;
+
+/** A page, and the time from which events count: it is the same for all pages of a list. */
+interface AuditPage {
+  readonly pageToken: string;
+  readonly timeFrom?: string;
+}
+
+const firstPage: AuditPage = { pageToken: "" };
+
+const auditOf = (organization: string, search: AuditSearch) => {
+  const { range, from: _from, to: _to, ...chosen } = search;
+  const bounds = boundsIn(search);
+  /** A range that ends now begins where it did when the first page was read. */
+  const startOf = (): string | undefined => {
+    const startMs = bounds?.fromMs ?? (range && Date.now() - RANGES[range][1] * 1_000);
+    return startMs === undefined ? undefined : new Date(startMs).toISOString();
+  };
+  return infiniteQueryOptions({
+    queryKey: ["audit", organization, search],
+    queryFn: async ({ pageParam, signal }) => {
+      const timeFrom = pageParam.timeFrom ?? startOf();
+      const read = await organizations.listAuditEvents(
+        {
+          ...{ organization, ...chosen, pageSize: MAX_EVENTS_PER_PAGE },
+          pageToken: pageParam.pageToken,
+          ...(timeFrom !== undefined && { timeFrom }),
+          ...(bounds !== undefined && { timeBefore: new Date(bounds.toMs).toISOString() }),
+        },
+        { signal },
+      );
+      return { ...read, timeFrom };
+    },
+    initialPageParam: firstPage,
+    getNextPageParam: ({ nextPageToken, timeFrom }): AuditPage | undefined =>
+      nextPageToken
+        ? { pageToken: nextPageToken, ...(timeFrom !== undefined && { timeFrom }) }
+        : undefined,
+  });
+};
+
+/** What a member who is no admin sees in the place of a page for admins. */
+function AdminsOnly() {
+  const organization = useOrganization();
+  return (
+    <Empty inPage title="This is for admins">
+      <p>Ask an admin of the organization for what you need from here.</p>
+      <Link to="/o/$organization/members" params={{ organization }} className="button">
+        See who they are
+      </Link>
+    </Empty>
   );
 }

@@ -1,13 +1,15 @@
 /** The first page of an organization: what runs, what needs attention, and the first steps. */
-import { useQuery } from "@tanstack/react-query";
+import { useQueries, useQuery } from "@tanstack/react-query";
 import { Link, lazyRouteComponent } from "@tanstack/react-router";
 import { Suspense } from "react";
 import type { DeploymentJson } from "../../../../../gen/tessera/v1/deployment_pb.js";
+import type { QueryMetricsResponseJson } from "../../../../../gen/tessera/v1/metrics_pb.js";
 import type {
   GetTaskStatsResponseJson,
   TaskPercentilesJson,
   TaskStatsJson,
 } from "../../../../../gen/tessera/v1/organization_task_pb.js";
+import { metrics } from "../../api/clients.ts";
 import { messageOf } from "../../api/errors.ts";
 import { loaded } from "../../api/loaded.ts";
 import { titleOf, useOrganization, usePerson } from "../../api/session.ts";
@@ -15,6 +17,7 @@ import { durationMs, statsIn, taskStatsOf } from "../../api/task-stats.ts";
 import { useDeployments } from "../../api/use-deployments.ts";
 import { counted } from "../../ui/counted.ts";
 import { duration } from "../../ui/duration.ts";
+import { numbersOf } from "../../ui/line.ts";
 import { Loading } from "../../ui/loading.tsx";
 import { Notice } from "../../ui/notice.tsx";
 import { Numbers, type PageNumber } from "../../ui/numbers.tsx";
@@ -24,7 +27,6 @@ import { Status } from "../../ui/status.tsx";
 import { StreamStatus } from "../../ui/stream-status.tsx";
 import { DeploymentState } from "../deployments/state.tsx";
 import { FirstSteps } from "./first-steps.tsx";
-import { useFailedCalls } from "./use-failed-calls.ts";
 import "./overview.css";
 
 /** Of calls that failed, this share is worth more than a warning. */
@@ -282,3 +284,48 @@ function concernOf(
     waitedMs: waitedMs > LONG_WAIT_MS ? waitedMs : undefined,
   };
 }
+
+// Of the deployments that answered calls with errors in the last hour, the share of those calls.
+
+/** Deployments that are asked about: an answer is of one, and a page of all asks for many. */
+const MAX_ASKED = 30;
+/** How often they are asked about again. */
+const REFRESH_MS = 30_000;
+/** All of an hour in steps of ten seconds: longer steps have nothing of the last minute. */
+const MAX_POINTS = 360;
+
+/** By the name of the deployment, from 0 to 1; those without an error are left out. */
+function useFailedCalls(deployments: readonly string[]): ReadonlyMap<string, number> {
+  const organization = useOrganization();
+  const asked = deployments.slice(0, MAX_ASKED);
+  const answers = useQueries({
+    queries: asked.map((deployment) => ({
+      queryKey: ["metrics", organization, deployment, "failed-calls"],
+      queryFn: ({ signal }: { readonly signal: AbortSignal }) =>
+        metrics.queryMetrics(
+          {
+            organization,
+            deployment,
+            metrics: ["METRIC_CALLS", "METRIC_CALL_ERRORS"],
+            maxPoints: MAX_POINTS,
+          },
+          { signal },
+        ),
+      refetchInterval: REFRESH_MS,
+    })),
+  });
+  return new Map(
+    asked.flatMap((deployment, index): [string, number][] => {
+      const { data } = answers[index] ?? {};
+      const share = data === undefined ? 0 : sumOf(data, "call_errors") / sumOf(data, "calls");
+      return share > 0 ? [[deployment, share]] : [];
+    }),
+  );
+}
+
+/** The sum of a series, of what is known. */
+const sumOf = ({ series = [] }: QueryMetricsResponseJson, name: string): number =>
+  numbersOf(series.find((one) => one.name === name && !one.custom)?.values).reduce<number>(
+    (sum, value) => sum + (value ?? 0),
+    0,
+  );

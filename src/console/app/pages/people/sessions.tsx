@@ -1,11 +1,15 @@
 /** The sessions of a person: where they are signed in, and the buttons that end it. */
-import { useMutation, useQueryClient, useSuspenseInfiniteQuery } from "@tanstack/react-query";
+import {
+  infiniteQueryOptions,
+  useMutation,
+  useQueryClient,
+  useSuspenseInfiniteQuery,
+} from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import type { SessionJson } from "../../../../../gen/tessera/v1/auth_pb.js";
 import { auth } from "../../api/clients.ts";
 import { CallError, messageOf } from "../../api/errors.ts";
 import { signOut } from "../../api/session.ts";
-import { sessions } from "../../api/sessions.ts";
 import { Button } from "../../ui/button.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
 import { Notice } from "../../ui/notice.tsx";
@@ -115,3 +119,16 @@ function EndSession({ session }: { readonly session: SessionJson }) {
     </Button>
   );
 }
+
+// Reads of the person's own sessions.
+
+/** Sessions that are read at once; more come on demand. */
+const MAX_SESSIONS_PER_PAGE = 50;
+
+const sessions = infiniteQueryOptions({
+  queryKey: ["sessions"],
+  queryFn: ({ pageParam, signal }) =>
+    auth.listSessions({ pageSize: MAX_SESSIONS_PER_PAGE, pageToken: pageParam }, { signal }),
+  initialPageParam: "",
+  getNextPageParam: ({ nextPageToken }) => nextPageToken || undefined,
+});

@@ -2,14 +2,16 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import type { CreateTokenResponseJson } from "../../../../../gen/tessera/v1/token_pb.js";
-import { tokens } from "../../api/clients.ts";
-import { useOrganization, usePerson } from "../../api/session.ts";
+import { organizations, tokens } from "../../api/clients.ts";
+import { messageOf } from "../../api/errors.ts";
+import { me, useOrganization, usePerson } from "../../api/session.ts";
+import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Field } from "../../ui/field.tsx";
 import { formMessage, violationOf } from "../../ui/form.ts";
 import { Done, FormActions } from "../../ui/form-actions.tsx";
 import { Notice } from "../../ui/notice.tsx";
-import { AskForMonitoring } from "./ask-for-monitoring.tsx";
+import { Time } from "../../ui/time.tsx";
 import { FIELDS, Fields, type TokenForm } from "./fields.tsx";
 import { TokenValue } from "./value.tsx";
 
@@ -213,4 +215,38 @@ function dayOf(ms: number): string {
   const date = new Date(ms);
   const two = (number: number) => String(number).padStart(2, "0");
   return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+}
+
+/** Where monitoring tokens are not enabled: asks the operator for them, or says who has asked. */
+function AskForMonitoring() {
+  const name = useOrganization();
+  const { organization } = usePerson();
+  const queryClient = useQueryClient();
+  const asking = useMutation({
+    mutationFn: () => organizations.askForMonitoring({ organization: name }),
+    onSuccess: () => queryClient.invalidateQueries(me),
+  });
+  if (organization?.monitoringEnabled) {
+    return null;
+  }
+  const { monitoringAskedAt: askedAt, monitoringAskedBy: askedBy } = organization ?? {};
+  if (askedAt !== undefined) {
+    return (
+      <Notice kind="warning">
+        <bdi>{askedBy}</bdi> asked the operator of the platform for monitoring tokens{" "}
+        <Time at={askedAt} />. You can create one once they are enabled.
+      </Notice>
+    );
+  }
+  return (
+    <Notice kind="warning">
+      <p>
+        Monitoring tokens are not enabled for {name}. The operator of the platform enables them.
+      </p>
+      <Button isBusy={asking.isPending} onClick={() => asking.mutate()}>
+        Ask the operator
+      </Button>
+      {asking.error && <p className="field-error">{messageOf(asking.error)}</p>}
+    </Notice>
+  );
 }

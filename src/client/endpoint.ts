@@ -35,6 +35,11 @@ export interface SubmitOptions extends CallOptions {
   readonly retention?: TimeSpan;
   /** A webhook of the deployment, by name, that hears of its end. */
   readonly webhook?: string;
+  /**
+   * Whose the task is among the callers that share the endpoint, such as the id of a customer; at
+   * most 128 characters. Default: nobody's.
+   */
+  readonly key?: string;
 }
 
 /** Arguments may be omitted when all of them are optional. */
@@ -175,7 +180,7 @@ async function wholeOf(pieces: AsyncIterable<unknown>, form: ResultForm): Promis
 }
 
 function submitQuery(options: SubmitOptions): string {
-  const { priority, delay, runAt, startWithin, startBy, retention, webhook } = options;
+  const { priority, delay, runAt, startWithin, startBy, retention, webhook, key } = options;
   const query = new URLSearchParams();
   if (replaysAlways(options)) {
     query.set("replay", "always");
@@ -200,6 +205,9 @@ function submitQuery(options: SubmitOptions): string {
   }
   if (webhook !== undefined) {
     query.set("webhook", webhook);
+  }
+  if (key !== undefined) {
+    query.set("key", key);
   }
   return query.size === 0 ? "" : `?${query}`;
 }

@@ -62,6 +62,8 @@ export interface TaskState {
   readonly progress: Progress | undefined;
   /** The id of the task that this one retries. */
   readonly retryOf: string | undefined;
+  /** Whose it is among the callers that share its endpoint. */
+  readonly key: string | undefined;
   readonly failure: TaskFault | undefined;
   /** How many tasks are ahead of it in the queue, when the server counts them. */
   readonly queuePosition: number | undefined;
@@ -125,6 +127,7 @@ export function readState(json: Json): TaskState {
     startBy: date(json.start_by),
     progress: (json.progress as Progress | null) ?? undefined,
     retryOf: (json.retry_of as string | null) ?? undefined,
+    key: json.key as string | undefined,
     failure: (json.failure as TaskFault | null) ?? undefined,
     queuePosition: json.queue_position as number | undefined,
     estimatedStart: date(json.estimated_start),

@@ -19,6 +19,8 @@ export interface SubmissionOptions {
   readonly startByMs?: number;
   /** How long the task is kept after its end. Default: the deployment's or the endpoint's. */
   readonly retentionMs?: number | undefined;
+  /** Whose it is among the callers that share the endpoint. Default: nobody's. */
+  readonly key?: string | undefined;
   /** The webhook of the deployment, by name, that hears of the end. */
   readonly webhook?: string | undefined;
   /** The request that asked for it. */
@@ -74,7 +76,8 @@ export function toNewTask(
   const keptMs = options.retentionMs ?? (retention.ownMs || endpoint.retentionMs);
   const retentionMs = Math.min(keptMs, retention.maxMs);
   const trace = (span ?? options.origin)?.trace;
-  const { retryOf, idempotency, startByMs, priority = endpoint.priority, webhook } = options;
+  const { retryOf, idempotency, startByMs, priority = endpoint.priority } = options;
+  const { webhook, key } = options;
   return {
     deploymentId,
     taskId,
@@ -88,6 +91,7 @@ export function toNewTask(
     queueLimit,
     startByMs,
     retryOf,
+    key,
     idempotency,
     trace,
     webhook,

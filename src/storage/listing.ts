@@ -6,6 +6,7 @@ export interface TaskListing {
   readonly deploymentId: string;
   readonly endpoint?: string;
   readonly status?: TaskStatus;
+  readonly key?: string;
   /** Created at this time or later. */
   readonly createdFromMs?: number;
   /** Created before this time. */
@@ -19,6 +20,7 @@ export interface TaskListing {
 export interface TaskSearchQuery {
   readonly deploymentIds: readonly string[];
   readonly endpoint?: string;
+  readonly key?: string;
   /** In one of these states. */
   readonly statuses?: readonly TaskStatus[];
   /** Failed with a message that contains this text; letters from A to Z match in either case. */

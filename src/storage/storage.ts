@@ -59,6 +59,8 @@ export interface NewTask {
   readonly priority: number;
   /** The task that it retries, whose `webhook` it has, too, while that is there. */
   readonly retryOf?: string;
+  /** Whose it is among the callers that share its endpoint. */
+  readonly key?: string | undefined;
   /** The trace that its attempts belong to, as opaque text. */
   readonly trace?: string;
   readonly idempotency?: {

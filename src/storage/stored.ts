@@ -69,6 +69,7 @@ export function taskOf(
     failedAttempts: Number(row.failed_attempts),
     progress,
     retryOf: optionalText(row.retry_of),
+    key: optionalText(row.key),
     failure: fromJson<TaskFailure>(row.failure),
     trace: optionalText(row.trace),
     lastSequence: Number(row.last_sequence),
@@ -97,7 +98,7 @@ export interface PayloadKey extends TaskKey {
 /** Builds the task that a read would return right after it was stored, without reading. */
 export function asStored(task: NewTask, claimed: boolean): Task {
   const { deploymentId, taskId, endpoint, priority, createdAtMs, runAtMs, startByMs } = task;
-  const { expiresAtMs, retryOf, trace } = task;
+  const { expiresAtMs, retryOf, key, trace } = task;
   return {
     deploymentId,
     taskId,
@@ -116,6 +117,7 @@ export function asStored(task: NewTask, claimed: boolean): Task {
     failedAttempts: 0,
     progress: undefined,
     retryOf,
+    key,
     failure: undefined,
     trace,
     lastSequence: claimed ? 2 : 1,

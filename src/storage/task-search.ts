@@ -30,10 +30,10 @@ export const MAX_SHOWN_CHARACTERS = 200;
 
 /** How many rows of each deployment a page looks at. */
 export function scannedRows(search: TaskSearchQuery): number {
-  const { deploymentIds, endpoint, statuses, errorContains, text, waiting, limit } = search;
+  const { deploymentIds, endpoint, key, statuses, errorContains, text, waiting, limit } = search;
   const share = Math.floor(MAX_SCANNED_ROWS / Math.max(deploymentIds.length, 1));
   const most = Math.max(share, MIN_SCANNED_ROWS);
-  const parts = [endpoint, statuses, errorContains, text, waiting];
+  const parts = [endpoint, key, statuses, errorContains, text, waiting];
   const everyRowFits = parts.every((part) => part === undefined);
   return everyRowFits ? Math.min(most, limit + 1) : most;
 }

@@ -89,6 +89,8 @@ export interface Task {
   readonly failedAttempts: number;
   readonly progress: TaskProgress | undefined;
   readonly retryOf: string | undefined;
+  /** Whose it is among the callers that share its endpoint. */
+  readonly key: string | undefined;
   /** The name of the schedule that submitted it. */
   readonly schedule: string | undefined;
   readonly failure: TaskFailure | undefined;

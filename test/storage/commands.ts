@@ -43,12 +43,13 @@ const submitSteps = fc
     startWithinMs: fc.constantFrom(undefined, undefined, 7, 40, 101),
     priority: fc.integer({ min: -1, max: 1 }),
     queueLimit: fc.integer({ min: 1, max: 8 }),
-    key: fc.option(fc.constantFrom("x", "y"), { nil: undefined, freq: 3 }),
+    idempotencyKey: fc.option(fc.constantFrom("x", "y"), { nil: undefined, freq: 3 }),
+    key: fc.constantFrom(undefined, "ada", "bob"),
     digest: fc.constantFrom("1", "1", "1", "2"),
     replay: fc.constantFrom(undefined, undefined, "always" as const),
     large: fc.boolean(),
   })
-  .map(({ delayMs, startWithinMs, key, digest, replay, large, leaseId, ...drawn }) =>
+  .map(({ delayMs, startWithinMs, idempotencyKey, digest, replay, large, leaseId, ...drawn }) =>
     ask((world) => {
       const number = world.offered.length;
       const task: NewTask = {
@@ -62,7 +63,9 @@ const submitSteps = fc
         retentionMs: RETENTION_MS,
         ...(startWithinMs !== undefined && { startByMs: world.nowMs + startWithinMs }),
         ...(leaseId !== undefined && { leaseId }),
-        ...(key !== undefined && { idempotency: { key, digest, replay } }),
+        ...(idempotencyKey !== undefined && {
+          idempotency: { key: idempotencyKey, digest, replay },
+        }),
       };
       world.offered.push(task);
       return { name: "submitTasks", parameters: { tasks: [task] } };

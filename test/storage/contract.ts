@@ -16,6 +16,7 @@ import { endContract } from "./contract/end.ts";
 import { epochContract } from "./contract/epoch.ts";
 import { eventsContract } from "./contract/events.ts";
 import { fencingContract } from "./contract/fencing.ts";
+import { keysContract } from "./contract/keys.ts";
 import { leasesContract } from "./contract/leases.ts";
 import { listContract } from "./contract/list.ts";
 import { payloadsContract } from "./contract/payloads.ts";
@@ -89,6 +90,7 @@ export function storageContract(
     describe("update", () => updateContract(contract));
     describe("delete", () => deleteContract(contract));
     describe("counts", () => countsContract(contract));
+    describe("keys", () => keysContract(contract));
     describe("trace", () => traceContract(contract));
     describe("model", () => propertyContract(contract));
   });

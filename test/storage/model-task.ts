@@ -24,7 +24,7 @@ export interface ModelTask {
 /** A task as it is accepted. */
 export function create(submitted: NewTask): ModelTask {
   const { deploymentId, taskId, endpoint, priority, createdAtMs, runAtMs, startByMs } = submitted;
-  const { expiresAtMs, retryOf, trace } = submitted;
+  const { expiresAtMs, retryOf, key, trace } = submitted;
   const found: ModelTask = {
     task: {
       deploymentId,
@@ -34,6 +34,7 @@ export function create(submitted: NewTask): ModelTask {
       priority,
       expiresAtMs,
       retryOf,
+      key,
       schedule: undefined,
       trace,
       createdAtMs,

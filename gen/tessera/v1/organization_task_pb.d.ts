@@ -112,6 +112,13 @@ export declare type ListOrganizationTasksRequest = Message<"tessera.v1.ListOrgan
    * @generated from field: string retry_of = 12;
    */
   retryOf: string;
+
+  /**
+   * Only tasks with this key; see SubmitTaskRequest.
+   *
+   * @generated from field: string key = 13;
+   */
+  key: string;
 };
 
 /**
@@ -212,6 +219,13 @@ export declare type ListOrganizationTasksRequestJson = {
    * @generated from field: string retry_of = 12;
    */
   retryOf?: string;
+
+  /**
+   * Only tasks with this key; see SubmitTaskRequest.
+   *
+   * @generated from field: string key = 13;
+   */
+  key?: string;
 };
 
 /**
@@ -368,6 +382,13 @@ export declare type WatchTasksRequest = Message<"tessera.v1.WatchTasksRequest"> 
    * @generated from field: string retry_of = 12;
    */
   retryOf: string;
+
+  /**
+   * Only tasks with this key; see SubmitTaskRequest.
+   *
+   * @generated from field: string key = 13;
+   */
+  key: string;
 };
 
 /**
@@ -468,6 +489,13 @@ export declare type WatchTasksRequestJson = {
    * @generated from field: string retry_of = 12;
    */
   retryOf?: string;
+
+  /**
+   * Only tasks with this key; see SubmitTaskRequest.
+   *
+   * @generated from field: string key = 13;
+   */
+  key?: string;
 };
 
 /**
@@ -620,6 +648,13 @@ export declare type TaskFilter = Message<"tessera.v1.TaskFilter"> & {
    * @generated from field: optional bool scheduled = 9;
    */
   scheduled?: boolean | undefined;
+
+  /**
+   * Only tasks with this key; see SubmitTaskRequest.
+   *
+   * @generated from field: string key = 10;
+   */
+  key: string;
 };
 
 /**
@@ -698,6 +733,13 @@ export declare type TaskFilterJson = {
    * @generated from field: optional bool scheduled = 9;
    */
   scheduled?: boolean;
+
+  /**
+   * Only tasks with this key; see SubmitTaskRequest.
+   *
+   * @generated from field: string key = 10;
+   */
+  key?: string;
 };
 
 /**
@@ -1175,6 +1217,13 @@ export declare type CountTasksRequest = Message<"tessera.v1.CountTasksRequest"> 
    * @generated from field: string text = 7;
    */
   text: string;
+
+  /**
+   * Only tasks with this key; see SubmitTaskRequest.
+   *
+   * @generated from field: string key = 8;
+   */
+  key: string;
 };
 
 /**
@@ -1236,6 +1285,13 @@ export declare type CountTasksRequestJson = {
    * @generated from field: string text = 7;
    */
   text?: string;
+
+  /**
+   * Only tasks with this key; see SubmitTaskRequest.
+   *
+   * @generated from field: string key = 8;
+   */
+  key?: string;
 };
 
 /**

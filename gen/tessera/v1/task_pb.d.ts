@@ -186,6 +186,14 @@ export declare type Task = Message<"tessera.v1.Task"> & {
   schedule: string;
 
   /**
+   * Whose it is among the callers that share its endpoint; see
+   * SubmitTaskRequest. Empty: it has none.
+   *
+   * @generated from field: string key = 23;
+   */
+  key: string;
+
+  /**
    * Why it is queued, as the node that answers knows it then; absent in any
    * other state. Answers of GetTask have it, and those of ListTasks and
    * ListOrganizationTasks by what their node knows without asking.
@@ -363,6 +371,14 @@ export declare type TaskJson = {
    * @generated from field: string schedule = 22;
    */
   schedule?: string;
+
+  /**
+   * Whose it is among the callers that share its endpoint; see
+   * SubmitTaskRequest. Empty: it has none.
+   *
+   * @generated from field: string key = 23;
+   */
+  key?: string;
 
   /**
    * Why it is queued, as the node that answers knows it then; absent in any
@@ -808,6 +824,19 @@ export declare type SubmitTaskRequest = Message<"tessera.v1.SubmitTaskRequest"> 
    * @generated from field: string webhook = 15;
    */
   webhook: string;
+
+  /**
+   * Whose task it is among the callers that share the endpoint, such as the id of
+   * a customer; the limits by key of an endpoint count by it. At most 128
+   * characters, none of them a control character. When a call is repeated with
+   * its idempotency key, the key of the first call counts. Every protocol also
+   * takes it from the header `Tessera-Key`; if both are given, they must be
+   * equal. Empty: where the endpoint has limits by key, the id of the token of
+   * the caller; otherwise none.
+   *
+   * @generated from field: string key = 16;
+   */
+  key: string;
 };
 
 /**
@@ -939,6 +968,19 @@ export declare type SubmitTaskRequestJson = {
    * @generated from field: string webhook = 15;
    */
   webhook?: string;
+
+  /**
+   * Whose task it is among the callers that share the endpoint, such as the id of
+   * a customer; the limits by key of an endpoint count by it. At most 128
+   * characters, none of them a control character. When a call is repeated with
+   * its idempotency key, the key of the first call counts. Every protocol also
+   * takes it from the header `Tessera-Key`; if both are given, they must be
+   * equal. Empty: where the endpoint has limits by key, the id of the token of
+   * the caller; otherwise none.
+   *
+   * @generated from field: string key = 16;
+   */
+  key?: string;
 };
 
 /**
@@ -1156,6 +1198,13 @@ export declare type TaskCall = Message<"tessera.v1.TaskCall"> & {
    * @generated from field: string webhook = 12;
    */
   webhook: string;
+
+  /**
+   * See SubmitTaskRequest. The header `Tessera-Key` is that of all calls.
+   *
+   * @generated from field: string key = 13;
+   */
+  key: string;
 };
 
 /**
@@ -1248,6 +1297,13 @@ export declare type TaskCallJson = {
    * @generated from field: string webhook = 12;
    */
   webhook?: string;
+
+  /**
+   * See SubmitTaskRequest. The header `Tessera-Key` is that of all calls.
+   *
+   * @generated from field: string key = 13;
+   */
+  key?: string;
 };
 
 /**
@@ -1540,6 +1596,13 @@ export declare type ListTasksRequest = Message<"tessera.v1.ListTasksRequest"> & 
    * @generated from field: string page_token = 7;
    */
   pageToken: string;
+
+  /**
+   * Only tasks with this key.
+   *
+   * @generated from field: string key = 8;
+   */
+  key: string;
 };
 
 /**
@@ -1599,6 +1662,13 @@ export declare type ListTasksRequestJson = {
    * @generated from field: string page_token = 7;
    */
   pageToken?: string;
+
+  /**
+   * Only tasks with this key.
+   *
+   * @generated from field: string key = 8;
+   */
+  key?: string;
 };
 
 /**

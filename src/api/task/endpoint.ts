@@ -19,7 +19,14 @@ import { finallyReleasing, inputOf, releasingUnless, toResultMessage } from "./m
 import { shownRequest, withRequest } from "./request-head.ts";
 import { answer } from "./result.ts";
 import { inNamedWorker, PIECE_FORMS, streamEndpoint, takesHead, wholeOf } from "./stream.ts";
-import { digestOfCall, idempotencyOf, noteReplay, refuseKey, scheduleText } from "./submission.ts";
+import {
+  digestOfCall,
+  idempotencyOf,
+  keyOf,
+  noteReplay,
+  refuseKey,
+  scheduleText,
+} from "./submission.ts";
 
 /** For idempotency, a synchronous call equals a submit without a schedule. */
 const NO_SCHEDULE = scheduleText({});
@@ -78,8 +85,9 @@ async function call(
     const from = `POST /${manifest.name}`;
     return toResultMessage(result, manifest, { format, keeper, bodies, temporary: true, from });
   }
+  const key = keyOf(ctx, "");
   const idempotency = idempotencyOf(req, () => digestOfCall(payload, NO_SCHEDULE));
-  const submitting = deployment.queue.submit(manifest, payload, { idempotency, origin });
+  const submitting = deployment.queue.submit(manifest, payload, { key, idempotency, origin });
   const { task, replayed } = await releasingUnless(submitting, payload, keeper);
   noteTask(ctx, task);
   if (replayed) {

@@ -32,7 +32,10 @@ export async function listTasks(
   const filter = filterOf(req);
   const tokens = new PageTokens({
     method: "ListTasks",
-    filter: [name, filter.status, filter.endpoint, filter.createdFromMs, filter.createdBeforeMs],
+    filter: [
+      ...[name, filter.status, filter.endpoint, filter.createdFromMs, filter.createdBeforeMs],
+      filter.key,
+    ],
     isEnd: isTaskId,
   });
   const pageSize = pageSizeOf(req);
@@ -60,11 +63,12 @@ export async function listTasks(
 
 type Filter = Omit<TaskListing, "deploymentId" | "before" | "limit">;
 
-function filterOf({ status, endpoint, createdFrom, createdBefore }: ListTasksRequest): Filter {
+function filterOf({ status, endpoint, key, createdFrom, createdBefore }: ListTasksRequest): Filter {
   const word = WORDS.get(status);
   return {
     ...(word !== undefined && { status: word }),
     ...(endpoint !== "" && { endpoint }),
+    ...(key !== "" && { key }),
     ...(createdFrom && { createdFromMs: bounded(createdFrom) }),
     ...(createdBefore && { createdBeforeMs: bounded(createdBefore) }),
   };

@@ -84,6 +84,7 @@ export function toTaskMessage(task: Task, deployment: string, place?: QueuePosit
     progress: task.progress && create(TaskProgressSchema, task.progress),
     retryOf: task.retryOf ?? "",
     schedule: task.schedule ?? "",
+    key: task.key ?? "",
     failure: task.failure && toFailureMessage(task.failure),
     queuePosition: place?.position,
     estimatedStart: toTimestamp(place?.estimatedStartMs),

@@ -25,7 +25,7 @@ export interface SearchPorts {
 interface SearchRequest
   extends Pick<
     ListOrganizationTasksRequest,
-    "deployments" | "endpoint" | "errorContains" | "createdFrom" | "createdBefore" | "text"
+    "deployments" | "endpoint" | "errorContains" | "createdFrom" | "createdBefore" | "text" | "key"
   > {
   readonly statuses?: ListOrganizationTasksRequest["statuses"];
   readonly scheduled?: boolean | undefined;
@@ -77,7 +77,7 @@ export class OrganizationSearch {
       filter: [
         ...[reader.organizationId, names.join(), filter.endpoint, filter.statuses?.join()],
         ...[filter.errorContains, from, end, filter.text, filter.retryOf],
-        ...[request.scheduled === undefined ? undefined : String(request.scheduled)],
+        ...[request.scheduled === undefined ? undefined : String(request.scheduled), filter.key],
       ],
       isEnd: isTaskId,
     });
@@ -194,23 +194,24 @@ export function keyOfSearch(
 ): string {
   const who = principal.kind === "token" ? principal.tokenId : "";
   const times = [createdFrom, createdBefore].map((time) => time && `${time.seconds}.${time.nanos}`);
-  const { endpoint, statuses, errorContains, text, scheduled, retryOf } = request;
+  const { endpoint, statuses, errorContains, text, scheduled, retryOf, key } = request;
   return JSON.stringify([
     ...[organizationId, who, deployments, endpoint, statuses, times, errorContains],
-    ...[text, scheduled, retryOf],
+    ...[text, scheduled, retryOf, key],
   ]);
 }
 
 type Filter = Omit<TaskSearchQuery, "deploymentIds" | "before" | "from" | "limit">;
 
 function filterOf(request: SearchRequest, nowMs: number): Filter {
-  const { endpoint, statuses = [], errorContains, text, retryOf = "", scheduled } = request;
+  const { endpoint, statuses = [], errorContains, text, retryOf = "", scheduled, key } = request;
   const words = new Set([...statuses].sort().flatMap((status) => WORDS.get(status) ?? []));
   return {
     ...(endpoint !== "" && { endpoint }),
     ...(words.size > 0 && { statuses: [...words] }),
     ...(errorContains !== "" && { errorContains }),
     ...(text !== "" && { text }),
+    ...(key !== "" && { key }),
     ...(retryOf !== "" && { retryOf }),
     ...(scheduled !== undefined && { waiting: { scheduled, nowMs } }),
   };

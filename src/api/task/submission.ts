@@ -122,6 +122,42 @@ function invalid(field: string, description: string): Error {
   });
 }
 
+/**
+ * The key of a call: whose it is among the callers that share its endpoint. Throws REQUEST_INVALID
+ * for one that cannot be one, and where the header `Tessera-Key` is another.
+ *
+ * @param given in the request; empty: not there
+ */
+export function keyOf(
+  { requestHeader }: Pick<HandlerContext, "requestHeader">,
+  given: string,
+): string | undefined {
+  const header = requestHeader.get(KEY_HEADER) ?? "";
+  if (given !== "" && header !== "" && given !== header) {
+    throw invalid("key", "contradicts the header Tessera-Key: give it in one of the two places");
+  }
+  const key = given || header;
+  if (key === "") {
+    return undefined;
+  }
+  const fault = faultOfKey(key);
+  if (fault !== undefined) {
+    throw invalid("key", fault);
+  }
+  return key;
+}
+
+const KEY_HEADER = "tessera-key";
+/** Characters of a key, which stands in the row of its task and in indexes. */
+const MAX_KEY_CHARACTERS = 128;
+
+function faultOfKey(key: string): string | undefined {
+  if (key.length > MAX_KEY_CHARACTERS) {
+    return `must have at most ${MAX_KEY_CHARACTERS} characters: send an id, or a digest of what is longer`;
+  }
+  return /\p{C}/u.test(key) ? "must be text without control characters" : undefined;
+}
+
 // Idempotency keys, and the digests that distinguish a repetition from another call.
 
 /** Longest idempotency key. */

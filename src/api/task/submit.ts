@@ -29,6 +29,7 @@ import {
   checkKey,
   digestOfCall,
   idempotencyOf,
+  keyOf,
   noteReplay,
   type ScheduleFields,
   scheduleOf,
@@ -98,6 +99,7 @@ interface CallFields extends ScheduleFields {
   readonly idempotencyKey: string;
   readonly replay?: Replay;
   readonly webhook: string;
+  readonly key: string;
 }
 
 /** How a call was sent. */
@@ -121,12 +123,13 @@ function read(
   checkKey(call);
   const request = shownRequest(ctx, manifest);
   const webhook = call.webhook || undefined;
+  const key = keyOf(ctx, call.key);
   const toSubmission = (payload: Payload): Submission => {
     const idempotency = idempotencyOf(call, () => digestOfCall(payload, scheduleText(call)));
     return {
       endpoint: manifest,
       payload: withRequest(payload, request),
-      options: { ...schedule, idempotency, origin, webhook },
+      options: { ...schedule, key, idempotency, origin, webhook },
     };
   };
   const { files, readers } = deployment;

@@ -25,6 +25,7 @@ interface BulkFlags extends YesFlags {
   readonly deployment?: readonly string[];
   readonly status?: readonly string[];
   readonly error?: string;
+  readonly key?: string;
   readonly newerThan?: string;
   readonly olderThan?: string;
   readonly all?: boolean;
@@ -34,6 +35,7 @@ interface BulkFlags extends YesFlags {
 
 const FILTER_OPTIONS = [
   repeatable("-d, --deployment <name>", "only tasks of this deployment"),
+  option("--key <key>", "only tasks with this key, such as a customer"),
   option("--newer-than <duration>", "only tasks accepted within this time, such as 2h"),
   option("--older-than <duration>", "only tasks accepted before this time"),
   option("--all", "every task of the organization, where nothing else chooses"),
@@ -150,16 +152,17 @@ function filterOf(
   endpoint = "",
   states: readonly string[] = ENDED,
 ): Filter {
-  const { deployment = [], status = [], error = "", newerThan, olderThan, all = false } = flags;
+  const { deployment = [], status = [], error = "", key = "", newerThan, olderThan } = flags;
+  const { all = false } = flags;
   const nowMs = clock.now();
   const ago = (name: string, text: string) => timestampFromMs(nowMs - parseDuration(name, text));
   const filter = {
-    ...{ deployments: [...deployment], endpoint, errorContains: error, all },
+    ...{ deployments: [...deployment], endpoint, errorContains: error, key, all },
     statuses: status.map((word) => statusOf(word, states)),
     ...(newerThan !== undefined && { createdFrom: ago("--newer-than", newerThan) }),
     ...(olderThan !== undefined && { createdBefore: ago("--older-than", olderThan) }),
   };
-  const chooses = [endpoint, error, newerThan, olderThan, ...deployment, ...status].some(
+  const chooses = [endpoint, error, key, newerThan, olderThan, ...deployment, ...status].some(
     (part) => part !== undefined && part !== "",
   );
   if (!chooses && !all) {

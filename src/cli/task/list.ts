@@ -17,6 +17,7 @@ import { type DeploymentTarget, type TargetFlags, targetCommand } from "../targe
 
 interface TaskListFlags extends TargetFlags, Pick<ListFlags, "limit" | "pageToken"> {
   readonly status?: string;
+  readonly key?: string;
 }
 
 const STATUSES = ["queued", "running", "success", "failure", "cancelled"];
@@ -27,7 +28,11 @@ export function listCommand(actions: CloudActions): Command {
       "List tasks, the newest first: of a deployment, or of all of the organization that is logged in to.",
     isOfAll: true,
     arguments: [["[endpoint]", "only of this one"]],
-    options: [option("--status <status>", "only in this state").choices(STATUSES), ...LIST_OPTIONS],
+    options: [
+      option("--status <status>", "only in this state").choices(STATUSES),
+      option("--key <key>", "only with this key, such as a customer"),
+      ...LIST_OPTIONS,
+    ],
     examples: [
       "tessera task list --status failure",
       "tessera task list summarize_batch --status failure --deployment summarizer",
@@ -65,7 +70,7 @@ export function listCommand(actions: CloudActions): Command {
 
 async function read(
   { options, signal, isOfAll }: DeploymentTarget,
-  { endpoint, status, organization = "" }: TaskListFlags & { readonly endpoint: string },
+  { endpoint, status, key = "", organization = "" }: TaskListFlags & { readonly endpoint: string },
   page: { readonly pageSize: number; readonly pageToken: string },
 ) {
   const { url, deployment = "", token } = options;
@@ -77,11 +82,11 @@ async function read(
   const state = status === undefined ? undefined : statusOf(status);
   const answer = isOfAll
     ? await organizationTasks.listOrganizationTasks(
-        { organization, endpoint, ...page, ...(state !== undefined && { statuses: [state] }) },
+        { organization, endpoint, key, ...page, ...(state !== undefined && { statuses: [state] }) },
         { signal },
       )
     : await tasks.listTasks(
-        { deployment, endpoint, ...page, ...(state !== undefined && { status: state }) },
+        { deployment, endpoint, key, ...page, ...(state !== undefined && { status: state }) },
         { signal },
       );
   return { items: answer.tasks, nextPageToken: answer.nextPageToken };

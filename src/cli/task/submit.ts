@@ -15,6 +15,7 @@ interface SubmitFlags extends TargetFlags {
   readonly startWithin?: string;
   readonly retention?: string;
   readonly webhook?: string;
+  readonly key?: string;
 }
 
 export function submitCommand(actions: CloudActions): Command {
@@ -31,6 +32,7 @@ export function submitCommand(actions: CloudActions): Command {
       option("--start-within <duration>", "fail unless it has started within so long"),
       option("--retention <duration>", "keep the result so long after its end, such as 30d"),
       option("--webhook <name>", "tell this webhook of the deployment how it ends"),
+      option("--key <key>", "whose it is among those who share the endpoint, such as a customer"),
     ],
     examples: [
       "tessera task submit summarize_batch @texts.json --deployment summarizer",
@@ -53,6 +55,7 @@ function submitOptions({
   startWithin,
   retention,
   webhook,
+  key,
 }: SubmitFlags): SubmitOptions {
   return {
     ...(idempotencyKey !== undefined && { idempotencyKey }),
@@ -63,6 +66,7 @@ function submitOptions({
     }),
     ...(retention !== undefined && { retention: parseDuration("--retention", retention) }),
     ...(webhook !== undefined && { webhook }),
+    ...(key !== undefined && { key }),
   };
 }
 

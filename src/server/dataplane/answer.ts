@@ -67,6 +67,7 @@ export function sendStatus(reply: FastifyReply, task: Task, words: Words): void 
     start_by: time(task.startBy),
     progress: progress ? { fraction: progress.fraction, message: progress.message } : null,
     retry_of: task.retryOf === "" ? null : task.retryOf,
+    ...(task.key !== "" && { key: task.key }),
     failure: failure ? failureJson(failure) : null,
     attempts: task.attempts.map(attemptJson),
     ...place(task),

@@ -166,13 +166,17 @@ const SCHEDULE = [
   "start_within",
   "retention",
   "webhook",
+  "key",
 ];
 
 /** The parameters of a submit. */
 const SUBMITTING = [...SCHEDULE, "replay"];
 
-/** The query parameters that a caller of a function may have meant for the node. */
-const CALL_WORDS = [...SUBMITTING, "wait"];
+/**
+ * The query parameters that a caller of a function may have meant for the node. Many functions have
+ * a `key` of their own.
+ */
+const CALL_WORDS = [...SUBMITTING.filter((name) => name !== "key"), "wait"];
 
 /** The Fastify plugin, for a server that leaves bodies to handlers. */
 export async function dataPlanePlugin(
@@ -519,6 +523,7 @@ async function submit(
     replay: readReplay(given),
     resultFormat: ResultFormat.BODY,
     webhook: "",
+    key: "",
   };
   readSchedule(given, message);
   if (wait) {

@@ -177,7 +177,7 @@ export function invalid(field: string, description: string): Error {
  * The schedule of a submitted task, from the query: `priority=5`; `run_at=` a
  * time, or `delay=30` in seconds from now; `start_by=` a time, or
  * `start_within=60` in seconds from now; `retention=3600`, seconds from its end;
- * and `webhook=`, the name of one that hears of its end.
+ * `webhook=`, the name of one that hears of its end; and `key=`, whose it is.
  * Times are RFC 3339. The RPC checks their range and converts seconds to times.
  */
 
@@ -230,6 +230,10 @@ export function readSchedule(given: GivenParameters, message: SubmitTaskRequest)
   const webhook = given("webhook");
   if (webhook !== undefined) {
     message.webhook = webhook;
+  }
+  const key = given("key");
+  if (key !== undefined) {
+    message.key = key;
   }
 }
 

@@ -24,7 +24,7 @@ export type AllowedOrigins = readonly string[];
 
 /** Headers that browsers may send in any case: those of the data plane, Connect, gRPC-Web and tracing. */
 const REQUEST_HEADERS = [
-  ...["Authorization", "Content-Type", "Idempotency-Key", "Prefer", "Last-Event-ID"],
+  ...["Authorization", "Content-Type", "Idempotency-Key", "Prefer", "Last-Event-ID", "Tessera-Key"],
   ...["Range", "If-Range", "If-None-Match", "Tessera-Deployment", "X-Request-Id"],
   ...["Tessera-Queue", "Tessera-Worker"],
   ...["Connect-Protocol-Version", "Connect-Timeout-Ms", "Grpc-Timeout", "X-Grpc-Web"],

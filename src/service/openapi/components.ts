@@ -181,6 +181,7 @@ export const SCHEMAS: { readonly [name: string]: JsonSchema } = {
       start_by: timeOrNull("It fails when it has not been started by then."),
       progress: { ...progress, type: ["object", "null"] },
       retry_of: { type: ["string", "null"], description: "The task that this one retries." },
+      key: { type: "string", description: "Whose it is among the callers; absent: nobody's." },
       failure: { ...failure, type: ["object", "null"] },
       attempts: {
         type: "array",

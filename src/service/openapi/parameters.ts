@@ -121,6 +121,20 @@ const DEFINITIONS = {
       "How long the task and its result are kept after its end, in seconds, within what the operator allows. Default: the deployment's or the endpoint's.",
     schema: { type: "number", minimum: 1, maximum: 31_536_000 },
   },
+  key: {
+    name: "key",
+    in: "query",
+    description:
+      "Whose it is among the callers that share the endpoint, such as the id of a customer.",
+    schema: { type: "string", minLength: 1, maxLength: 128 },
+  },
+  keyHeader: {
+    name: "Tessera-Key",
+    in: "header",
+    description:
+      "Whose it is among the callers that share the endpoint, such as the id of a customer.",
+    schema: { type: "string", minLength: 1, maxLength: 128 },
+  },
   lastEventId: {
     name: "Last-Event-ID",
     in: "header",

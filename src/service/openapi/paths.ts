@@ -74,7 +74,7 @@ export function endpointPaths(endpoint: EndpointManifest, authorization: boolean
     tags: [name],
     summary: kind === "api" ? callSummary : `Run ${name} and wait for it`,
     ...(description ? { description } : {}),
-    ...(kind === "task" ? { parameters: parameters("idempotencyKey") } : {}),
+    ...(kind === "task" ? { parameters: parameters("idempotencyKey", "keyHeader") } : {}),
     requestBody: requestBody(endpoint),
     responses: {
       200: kind === "task" ? replayable(answer) : answer,
@@ -147,6 +147,7 @@ function taskPaths(described: DescribedTask, authorization: boolean) {
     parameters: [
       ...parameters("idempotencyKey", "replay", "prefer"),
       ...parameters("priority", "runAt", "delay", "startBy", "startWithin", "retention"),
+      ...parameters("key", "keyHeader"),
     ],
     requestBody: body,
     responses: {

@@ -17,7 +17,7 @@ const LIST = prepared(
      SELECT * FROM scanned
      WHERE ($4::text IS NULL OR endpoint = $4) AND ($5::integer[] IS NULL OR status = ANY ($5))
        AND ($6::bigint IS NULL OR created_at_ms >= $6)
-       AND ($7::bigint IS NULL OR created_at_ms < $7)
+       AND ($7::bigint IS NULL OR created_at_ms < $7) AND ($9::text IS NULL OR key = $9)
      ORDER BY task_id DESC LIMIT $8
    )
    SELECT bounds.*, fitting.* FROM (
@@ -30,7 +30,8 @@ export async function listTasks(
   session: Session,
   listing: TaskListing,
 ): Promise<Awaited<ReturnType<Storage["listTasks"]>>> {
-  const { deploymentId, before, endpoint, status, createdFromMs, createdBeforeMs, limit } = listing;
+  const { deploymentId, before, endpoint, status, key, createdFromMs, createdBeforeMs, limit } =
+    listing;
   const rows = await session.query(
     LIST,
     deploymentId,
@@ -41,6 +42,7 @@ export async function listTasks(
     createdFromMs ?? null,
     createdBeforeMs ?? null,
     limit + 1,
+    key ?? null,
   );
   const found = rows.filter((row) => row.task_id !== null).map(toTask);
   const tasks = found.slice(0, limit);
@@ -55,6 +57,7 @@ export async function listTasks(
   return { tasks, nextBefore: more ? String(bounds?.last) : undefined };
 }
 
-function hasFilter({ endpoint, status, createdFromMs, createdBeforeMs }: TaskListing): boolean {
-  return [endpoint, status, createdFromMs, createdBeforeMs].some((each) => each !== undefined);
+function hasFilter(listing: TaskListing): boolean {
+  const { endpoint, status, key, createdFromMs, createdBeforeMs } = listing;
+  return [endpoint, status, key, createdFromMs, createdBeforeMs].some((each) => each !== undefined);
 }

@@ -9,13 +9,13 @@ import type { PostgresRow } from "./session.ts";
 export const TASK_COLUMNS =
   "deployment_id, task_id, endpoint, status, priority, created_at_ms, run_at_ms, start_by_ms, " +
   "started_at_ms, finished_at_ms, expires_at_ms, attempt, failed_attempts, progress, retry_of, failure, trace, last_sequence, lease_id, returned, " +
-  "idempotency_key";
+  "idempotency_key, key";
 
 /** The same columns from `live_tasks`. */
 export const LIVE_COLUMNS =
   "deployment_id, task_id, endpoint, status, priority, created_at_ms, run_at_ms, start_by_ms, " +
   "started_at_ms, expires_at_ms, attempt, failed_attempts, progress, retry_of, trace, last_sequence, lease_id, returned, " +
-  "idempotency_key";
+  "idempotency_key, key";
 
 /** Qualifies columns with their table. */
 export function columnsOf(table: string, columns: string): string {

@@ -63,6 +63,8 @@ CREATE TABLE live_tasks (
   arguments_preview text,
   -- The webhook that the submit has named; null for nearly all.
   webhook text COLLATE "C",
+  -- Whose it is among the callers that share its endpoint; null where nobody asks for it.
+  key text COLLATE "C",
   PRIMARY KEY (deployment_id, task_id)
 ) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
   autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 5000);
@@ -110,6 +112,7 @@ CREATE TABLE finished_tasks (
   returned text[],
   arguments_preview text,
   webhook text COLLATE "C",
+  key text COLLATE "C",
   PRIMARY KEY (deployment_id, task_id)
 );
 CREATE INDEX finished_tasks_expiry ON finished_tasks (expires_at_ms);
@@ -125,7 +128,7 @@ CREATE VIEW tasks AS
     CASE WHEN status = 2 THEN started_sequence ELSE 0 END AS started_sequence, last_sequence,
     progress, retry_of, NULL::text AS failure, arguments, NULL::text AS result,
     priority, run_at_ms, start_by_ms, trace, lease_id, returned, arguments_preview,
-    idempotency_key
+    idempotency_key, key
   FROM live_tasks
   UNION ALL
   SELECT deployment_id, task_id, endpoint, status, created_at_ms, started_at_ms,
@@ -133,7 +136,7 @@ CREATE VIEW tasks AS
     started_sequence, last_sequence,
     progress, retry_of, failure, arguments, result,
     priority, run_at_ms, start_by_ms, trace, lease_id, returned, arguments_preview,
-    idempotency_key
+    idempotency_key, key
   FROM finished_tasks;
 
 -- Arguments and results that are files, or too large to stand in the row.

@@ -18,10 +18,11 @@ import { prepared, type Session } from "./session.ts";
 // Statements of this file have the same numbers for the same values.
 
 /**
- * Whether a row has the endpoint of $5, the error of $6, and the text of $7 (in JSON $8). `failure`
- * is the column of failures.
+ * Whether a row has the endpoint of $5, the error of $6, the text of $7 (in JSON $8), and the key of
+ * $9. `failure` is the column of failures.
  */
 const fits = (failure: string) => `($5::text IS NULL OR endpoint = $5)
+  AND ($9::text IS NULL OR key = $9)
   AND ($6::text IS NULL OR strpos(lower(${failure} COLLATE "C"), $6) > 0)
   AND ($7::text IS NULL OR strpos(task_id, $7) > 0 OR strpos(lower(endpoint), $7) > 0
     OR strpos(lower(coalesce(arguments, arguments_preview) COLLATE "C"), $7) > 0
@@ -32,13 +33,15 @@ function fitting({
   endpoint,
   errorContains,
   text,
-}: Pick<TaskSearchQuery, "text" | "errorContains" | "endpoint">) {
+  key,
+}: Pick<TaskSearchQuery, "text" | "errorContains" | "endpoint" | "key">) {
   const stored = storedText(text);
   return [
     endpoint ?? null,
     storedErrorText(errorContains),
     stored?.plain ?? null,
     stored?.json ?? null,
+    key ?? null,
   ];
 }
 
@@ -50,8 +53,8 @@ function search(name: string, source: string, failure: string) {
        SELECT wanted.id AS deployment_id, one.task_id, one.fits
        FROM unnest($1::text[]) AS wanted(id) CROSS JOIN LATERAL (
          SELECT task_id, coalesce(${fits(failure)}, false)
-           AND ($9::integer[] IS NULL OR status = ANY ($9))
-           AND ($10::bigint IS NULL OR status < ${STATUS.running} AND (run_at_ms > $10) = $11::boolean)
+           AND ($10::integer[] IS NULL OR status = ANY ($10))
+           AND ($11::bigint IS NULL OR status < ${STATUS.running} AND (run_at_ms > $11) = $12::boolean)
            AS fits
          FROM ${source} deployment_id = wanted.id AND task_id < $2 AND task_id >= $3
          ORDER BY task_id DESC LIMIT $4
@@ -63,7 +66,7 @@ function search(name: string, source: string, failure: string) {
      ), keys AS MATERIALIZED (
        SELECT deployment_id, task_id FROM scanned, bounds
        WHERE fits AND (floor IS NULL OR task_id >= floor)
-       ORDER BY task_id DESC LIMIT $12
+       ORDER BY task_id DESC LIMIT $13
      )
      SELECT bounds.floor, found.* FROM bounds LEFT JOIN (
        SELECT ${columnsOf("tasks", TASK_COLUMNS)},
@@ -83,7 +86,7 @@ const SEARCH = {
     "finished_tasks WHERE status >= 4 AND",
     "failure",
   ),
-  retries: search("search_retries", "tasks WHERE retry_of = $13 AND", "failure"),
+  retries: search("search_retries", "tasks WHERE retry_of = $14 AND", "failure"),
 };
 
 export async function searchTasks(
@@ -132,8 +135,8 @@ const COUNT = prepared(
      "live_tasks WHERE",
      "NULL::text",
      [
-       sum("scheduled", `status < ${STATUS.running} AND run_at_ms > $9`),
-       sum("queued", `status < ${STATUS.running} AND run_at_ms <= $9`),
+       sum("scheduled", `status < ${STATUS.running} AND run_at_ms > $10`),
+       sum("queued", `status < ${STATUS.running} AND run_at_ms <= $10`),
        sum("running", `status = ${STATUS.running}`),
      ].join(", "),
    )} AS live

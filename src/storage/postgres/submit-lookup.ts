@@ -44,7 +44,7 @@ const LOOK = prepared(
      sum(queued)::bigint AS queued, NULL::smallint AS ended, NULL::bigint AS expires_at_ms
    FROM counts GROUP BY deployment_id, endpoint
    UNION ALL
-   SELECT keys.deployment_id, keys.endpoint, key, digest, keys.task_id, NULL,
+   SELECT keys.deployment_id, keys.endpoint, keys.key, digest, keys.task_id, NULL,
      ended.status, ended.expires_at_ms
    FROM json_to_recordset($2) AS used (deployment_id text, endpoint text, key text)
    JOIN idempotency_keys AS keys USING (deployment_id, endpoint, key)

@@ -34,11 +34,11 @@ const MAX_SUBMIT_ROUNDS = 20;
  */
 const GIVEN = `unnest((SELECT $2::text[]), $3::text[], $4::text[], $5::smallint[], $6::integer[], $7::bigint[],
      $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::text[], $13::text[], $14::text[],
-     $15::text[], $16::text[], $17::text[]`;
+     $15::text[], $16::text[], $17::text[], $18::text[]`;
 
 const GIVEN_COLUMNS = `deployment_id, task_id, endpoint, status, priority, run_at_ms, start_by_ms,
      created_at_ms, expires_at_ms, retention_ms, lease_id, retry_of, trace, arguments,
-     arguments_preview, webhook`;
+     arguments_preview, webhook, key`;
 
 /**
  * Inserts a task as claimed only under an open lease (of `$1`), and not while its endpoint is
@@ -55,13 +55,13 @@ const stores = (source: string, key: string) => `
      INSERT INTO live_tasks (deployment_id, task_id, endpoint, status, priority, run_at_ms,
        start_by_ms, created_at_ms, started_at_ms, expires_at_ms, retention_ms, attempt, lease_id,
        started_sequence, last_sequence, retry_of, trace, arguments, arguments_preview, webhook,
-       idempotency_key)
+       key, idempotency_key)
      SELECT deployment_id, task_id, endpoint, status, priority, run_at_ms, start_by_ms,
        created_at_ms, CASE WHEN lease_id IS NOT NULL THEN created_at_ms END, expires_at_ms,
        retention_ms, CASE WHEN lease_id IS NOT NULL THEN 1 ELSE 0 END, lease_id,
        CASE WHEN lease_id IS NOT NULL THEN 2 ELSE 0 END,
        CASE WHEN lease_id IS NOT NULL THEN 2 ELSE 1 END, retry_of, trace, arguments,
-       arguments_preview, webhook, ${key}
+       arguments_preview, webhook, key, ${key}
      FROM ${source}
      ON CONFLICT DO NOTHING RETURNING deployment_id, task_id, endpoint, status`;
 
@@ -78,7 +78,7 @@ const INSERT = prepared(
 const INSERT_KEYED = prepared(
   "insert_keyed_tasks",
   `WITH open AS MATERIALIZED (${OPEN}), able AS MATERIALIZED (
-     SELECT * FROM ${GIVEN}, $18::text[], $19::text[], $20::text[])
+     SELECT * FROM ${GIVEN}, $19::text[], $20::text[], $21::text[])
        AS given (${GIVEN_COLUMNS}, idempotency_key, digest, replaces) WHERE ${IS_ABLE}
    ), keyed AS (
      INSERT INTO idempotency_keys (deployment_id, endpoint, key, digest, task_id)
@@ -253,6 +253,7 @@ function toInsert(candidates: readonly Candidate[]): BoundStatement {
     of((task) => inlineText(task.arguments)),
     of((task) => (isInline(task.arguments) ? undefined : previewOf(task.arguments))),
     of(({ webhook }) => webhook),
+    of(({ key }) => key),
   ];
   if (tasks.every(({ idempotency }) => idempotency === undefined)) {
     return [INSERT, [...leaseIds], ...columns];

@@ -26,7 +26,7 @@ export function listTasks(
     `SELECT ${TASK_COLUMNS} FROM tasks
      WHERE deployment_id = ?1 AND task_id < ?2 AND task_id >= ?3
        AND (?4 IS NULL OR endpoint = ?4) AND status BETWEEN ?5 AND ?6
-       AND created_at_ms >= ?7 AND created_at_ms < ?8
+       AND created_at_ms >= ?7 AND created_at_ms < ?8 AND (?10 IS NULL OR key = ?10)
      ORDER BY task_id DESC LIMIT ?9`,
     deploymentId,
     before,
@@ -37,6 +37,7 @@ export function listTasks(
     createdFromMs,
     listing.createdBeforeMs ?? Number.MAX_SAFE_INTEGER,
     limit + 1,
+    listing.key ?? null,
   );
   const tasks = rows.slice(0, limit).map(toTask);
   if (rows.length > limit) {
@@ -64,8 +65,9 @@ function scanEnd(
   return row && { taskId: String(row.task_id), createdAtMs: Number(row.created_at_ms) };
 }
 
-function hasFilter({ endpoint, status, createdFromMs, createdBeforeMs }: TaskListing): boolean {
-  return [endpoint, status, createdFromMs, createdBeforeMs].some((each) => each !== undefined);
+function hasFilter(listing: TaskListing): boolean {
+  const { endpoint, status, key, createdFromMs, createdBeforeMs } = listing;
+  return [endpoint, status, key, createdFromMs, createdBeforeMs].some((each) => each !== undefined);
 }
 
 function statusRange(status: TaskStatus | undefined): [lowest: number, highest: number] {

@@ -239,6 +239,7 @@ function packNewTask(out: unknown[], task: NewTask): void {
     task.leaseId,
     task.trace,
     task.webhook,
+    task.key,
     toValue(task.arguments),
   );
 }
@@ -262,6 +263,7 @@ function unpackNewTask(values: ValueReader): NewTask {
     leaseId: values.next(),
     trace: values.next(),
     webhook: values.next(),
+    key: values.next(),
     arguments: toPayload(values.next<string | Payload>()),
   };
   return task;
@@ -297,6 +299,7 @@ function packState(out: unknown[], task: Task): void {
     task.trace,
     task.worker,
     task.schedule,
+    task.key,
     task.returned.length > 0 ? task.returned : undefined,
   );
 }
@@ -324,6 +327,7 @@ function unpackState(values: ValueReader, { deploymentId, taskId }: TaskKey): Ta
     trace: values.next(),
     worker: values.next(),
     schedule: values.next(),
+    key: values.next(),
     returned: values.next<Task["returned"] | undefined>() ?? NONE_RETURNED,
   };
 }

@@ -53,6 +53,8 @@ CREATE TABLE tasks (
   arguments_preview text,
   -- The webhook that the submit has named; null for nearly all.
   webhook text,
+  -- Whose it is among the callers that share its endpoint; null where nobody asks for it.
+  key text,
   PRIMARY KEY (deployment_id, task_id)
 ) WITHOUT ROWID;
 CREATE INDEX tasks_ready ON tasks (deployment_id, endpoint, priority DESC, run_at_ms, task_id)

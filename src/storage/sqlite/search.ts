@@ -31,31 +31,33 @@ const SOURCE = {
   retries: `tasks INDEXED BY tasks_retries WHERE retry_of = ?4 AND ${OF_DEPLOYMENT}`,
 };
 
-type RowFilter = Pick<TaskSearchQuery, "text" | "errorContains" | "endpoint">;
+type RowFilter = Pick<TaskSearchQuery, "text" | "errorContains" | "endpoint" | "key">;
 
 /**
- * Whether a row has the text of ?6 (in JSON ?7), the error of ?8, and the endpoint of ?9. Only what
- * is asked for is named: other columns may stand far from the index.
+ * Whether a row has the text of ?6 (in JSON ?7), the error of ?8, the key of ?9, and the endpoint of ?10. Only
+ * what is asked for is named: other columns may stand far from the index.
  */
-function fits({ text, errorContains }: RowFilter): string {
+function fits({ text, errorContains, key }: RowFilter): string {
   const hasText = `(instr(task_id, ?6) > 0 OR instr(lower(endpoint), ?6) > 0
     OR instr(lower(coalesce(arguments, arguments_preview)), ?6) > 0
     OR instr(lower(coalesce(arguments, arguments_preview)), ?7) > 0
     OR instr(lower(substr(failure, instr(failure, '"message":') + 10)), ?7) > 0)`;
   const parts = [
-    "(?9 IS NULL OR endpoint = ?9)",
+    "(?10 IS NULL OR endpoint = ?10)",
+    ...(key === undefined ? [] : ["key = ?9"]),
     ...(errorContains === undefined ? [] : ["instr(lower(failure), ?8) > 0"]),
     ...(text === undefined ? [] : [hasText]),
   ];
   return parts.join(" AND ");
 }
 
-function fitting({ text, errorContains, endpoint }: RowFilter): SQLInputValue[] {
+function fitting({ text, errorContains, endpoint, key }: RowFilter): SQLInputValue[] {
   const stored = storedText(text);
   return [
     stored?.plain ?? null,
     stored?.json ?? null,
     storedErrorText(errorContains),
+    key ?? null,
     endpoint ?? null,
   ];
 }
@@ -81,8 +83,8 @@ export function searchTasks(db: SqliteDatabase, search: TaskSearchQuery): TaskSe
     }
     const rows = db.all(
       `SELECT task_id FROM ${source} AND ${fits(search)}
-         AND (?10 IS NULL OR status IN (SELECT value FROM json_each(?10)))
-         AND (?11 IS NULL OR (status < ${STATUS.running} AND (run_at_ms > ?11) = ?12))
+         AND (?11 IS NULL OR status IN (SELECT value FROM json_each(?11)))
+         AND (?12 IS NULL OR (status < ${STATUS.running} AND (run_at_ms > ?12) = ?13))
        ORDER BY task_id DESC LIMIT ?5`,
       deploymentId,
       before,

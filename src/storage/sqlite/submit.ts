@@ -95,8 +95,8 @@ function insert(db: SqliteDatabase, task: NewTask, claimed: boolean): boolean {
     `INSERT INTO tasks (deployment_id, task_id, endpoint, status, priority, run_at_ms,
        start_by_ms, created_at_ms, started_at_ms, expires_at_ms, retention_ms, attempt, lease_id,
        started_sequence, last_sequence, retry_of, idempotency_key, trace, arguments,
-       arguments_preview, webhook)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+       arguments_preview, webhook, key)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT DO NOTHING`,
     deploymentId,
     taskId,
@@ -119,6 +119,7 @@ function insert(db: SqliteDatabase, task: NewTask, claimed: boolean): boolean {
     inline ? task.arguments.json : null,
     inline ? null : previewOf(task.arguments),
     task.webhook ?? webhookOfRetried(db, task),
+    task.key ?? null,
   );
   if (inserted === 0) {
     return false;

@@ -47,6 +47,34 @@ describe("priority", () => {
   });
 });
 
+describe("a key", () => {
+  it("stands in the query or in a header, and is shown with the task and found", async () => {
+    const body = { numbers: [1] };
+    const written = await served.post("/sum/submit?key=ada", body);
+    const sent = await served.post("/sum/submit", body, { "tessera-key": "ada" });
+    const ids = [written, sent].map(({ json }) => (json as Shown).task_id);
+    for (const id of ids) {
+      expect(await served.ended("sum", id)).toMatchObject({ key: "ada", status: "success" });
+    }
+    const called = await served.post("/sum", body, { "tessera-key": "bob" });
+    expect(called.status).toBe(200);
+    const listed = (await served.get("/api/v1/tasks?key=ada")).json as {
+      readonly tasks: readonly Shown[];
+    };
+    expect(listed.tasks.map(({ task_id: id }) => id).sort()).toEqual(ids.sort());
+  });
+
+  it.each([
+    ["has 10,000 characters", `/sum/submit?key=${"k".repeat(10_000)}`, {}],
+    ["has control characters", "/sum/submit?key=a%00b", {}],
+    ["contradicts the header", "/sum/submit?key=ada", { "tessera-key": "bob" }],
+  ])("is refused where it %s", async (_what, path, headers) => {
+    const answer = await served.post(path, { numbers: [1] }, headers);
+    const refused = { status: 400, reason: "REQUEST_INVALID", fields: ["key"] };
+    expect(refusal(answer)).toMatchObject(refused);
+  });
+});
+
 describe("a delay", () => {
   // On a busy machine a moment can be long; the poll would be late every time.
   it("keeps a task from starting before its time, and no longer than a moment after", {

@@ -22,6 +22,7 @@ const QUEUED: Task = {
   returned: [],
   progress: undefined,
   retryOf: undefined,
+  key: undefined,
   schedule: undefined,
   failure: undefined,
   trace: undefined,

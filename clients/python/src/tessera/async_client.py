@@ -137,7 +137,8 @@ class AsyncEndpoint:
 
     def with_options(self, **given: Any) -> AsyncEndpoint:
         """The endpoint with submit options: `idempotency_key`, `replay`, `priority`, `run_at` or
-        `delay`, `start_by` or `start_within`, `retention`. Spans are seconds or timedeltas."""
+        `delay`, `start_by` or `start_within`, `retention`, `key`. Spans are seconds or
+        timedeltas."""
         return AsyncEndpoint(self._client, self.name, options(**given))
 
     def __repr__(self) -> str:

@@ -21,6 +21,7 @@ def options(
     start_by: datetime | None = None,
     start_within: Seconds | None = None,
     retention: Seconds | None = None,
+    key: str | None = None,
 ) -> Options:
     query: dict[str, str] = {}
     if priority is not None:
@@ -35,6 +36,8 @@ def options(
     }.items():
         if span is not None:
             query[name] = f"{_seconds(span):.3f}"
+    if key is not None:
+        query["key"] = key
     return Options(idempotency_key, replay, query)
 
 

@@ -65,6 +65,8 @@ class TaskStatus:
     expires_at: datetime | None = None
     """When the task and its result are deleted; moves later when the task ends."""
     retry_of: str | None = None
+    key: str | None = None
+    """Whose it is among the callers that share its endpoint."""
     failure: str | None = None
     """Why it failed, in the function's words."""
     queue_position: int | None = None
@@ -97,6 +99,7 @@ class TaskStatus:
             finished_at=moment(answer.get("finished_at")),
             expires_at=moment(answer.get("expires_at")),
             retry_of=answer.get("retry_of"),
+            key=answer.get("key"),
             failure=failure["message"] if failure else None,
             queue_position=answer.get("queue_position"),
             estimated_start=moment(answer.get("estimated_start")),

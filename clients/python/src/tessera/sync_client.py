@@ -135,7 +135,8 @@ class SyncEndpoint:
 
     def with_options(self, **given: Any) -> SyncEndpoint:
         """The endpoint with submit options: `idempotency_key`, `replay`, `priority`, `run_at` or
-        `delay`, `start_by` or `start_within`, `retention`. Spans are seconds or timedeltas."""
+        `delay`, `start_by` or `start_within`, `retention`, `key`. Spans are seconds or
+        timedeltas."""
         return SyncEndpoint(self._client, self.name, options(**given))
 
     def __repr__(self) -> str:

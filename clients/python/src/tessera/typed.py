@@ -83,6 +83,7 @@ class SyncTaskEndpoint(SyncApiEndpoint[R, P]):
         start_by: datetime | None = None,
         start_within: Seconds | None = None,
         retention: Seconds | None = None,
+        key: str | None = None,
     ) -> S:
         """The endpoint with submit options. Spans are seconds or timedeltas."""
         endpoint = self._endpoint.with_options(
@@ -94,6 +95,7 @@ class SyncTaskEndpoint(SyncApiEndpoint[R, P]):
             start_by=start_by,
             start_within=start_within,
             retention=retention,
+            key=key,
         )
         return type(self)(endpoint)
 
@@ -129,6 +131,7 @@ class AsyncTaskEndpoint(AsyncApiEndpoint[R, P]):
         start_by: datetime | None = None,
         start_within: Seconds | None = None,
         retention: Seconds | None = None,
+        key: str | None = None,
     ) -> A:
         """The endpoint with submit options. Spans are seconds or timedeltas."""
         endpoint = self._endpoint.with_options(
@@ -140,6 +143,7 @@ class AsyncTaskEndpoint(AsyncApiEndpoint[R, P]):
             start_by=start_by,
             start_within=start_within,
             retention=retention,
+            key=key,
         )
         return type(self)(endpoint)
 

@@ -31,6 +31,8 @@ export interface TaskFilter {
   readonly error?: string | undefined;
   /** Text of its id, endpoint, arguments or error. */
   readonly text?: string | undefined;
+  /** Whose tasks. */
+  readonly key?: string | undefined;
   /** Of queued tasks those with a time to come, or those without. */
   readonly scheduled?: boolean | undefined;
   /** Accepted at this time or later. */

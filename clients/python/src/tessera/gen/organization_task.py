@@ -144,6 +144,8 @@ class TaskFilter:
     """Only queued tasks with a `run_at` that is to come (true), or without (false). Lists of the
     console name the former `scheduled`.
     """
+    key: str = ""
+    """Only tasks with this key; see SubmitTaskRequest."""
 
 
 @_dc.dataclass(kw_only=True)
@@ -232,6 +234,7 @@ class SyncOrganizationTaskService(_rpc.SyncService):
         text: str = "",
         scheduled: bool | None = None,
         retry_of: str = "",
+        key: str = "",
     ) -> Iterator[_task.Task]:
         """ListOrganizationTasks lists the tasks that match every part of the filter, newest first.
         It leaves out tasks that were deleted after their retention.
@@ -253,6 +256,7 @@ class SyncOrganizationTaskService(_rpc.SyncService):
             "text": text,
             "scheduled": scheduled,
             "retry_of": retry_of,
+            "key": key,
         }
         call = _rpc.Call("tessera.v1.OrganizationTaskService/ListOrganizationTasks", message, harmless=True)
         return self._pages(call, _task.Task, "tasks")
@@ -272,6 +276,7 @@ class SyncOrganizationTaskService(_rpc.SyncService):
         text: str = "",
         scheduled: bool | None = None,
         retry_of: str = "",
+        key: str = "",
     ) -> Iterator[WatchTasksResponse]:
         """WatchTasks follows the first page of ListOrganizationTasks: the first message has the
         whole page, later ones what has changed on it, at most once a second, so that a task
@@ -293,6 +298,7 @@ class SyncOrganizationTaskService(_rpc.SyncService):
             "text": text,
             "scheduled": scheduled,
             "retry_of": retry_of,
+            "key": key,
         }
         call = _rpc.Call("tessera.v1.OrganizationTaskService/WatchTasks", message, harmless=True)
         return self._stream(call, WatchTasksResponse)
@@ -307,6 +313,7 @@ class SyncOrganizationTaskService(_rpc.SyncService):
         created_before: _dt.datetime | None = None,
         error_contains: str = "",
         text: str = "",
+        key: str = "",
     ) -> CountTasksResponse:
         """CountTasks counts the tasks that match every part of the filter by their state. It looks
         at a bounded number of tasks, the newest first: 10,000 of those that wait or run, as
@@ -324,6 +331,7 @@ class SyncOrganizationTaskService(_rpc.SyncService):
             "created_before": created_before,
             "error_contains": error_contains,
             "text": text,
+            "key": key,
         }
         call = _rpc.Call("tessera.v1.OrganizationTaskService/CountTasks", message, harmless=True)
         return self._unary(call, CountTasksResponse)
@@ -454,6 +462,7 @@ class AsyncOrganizationTaskService(_rpc.AsyncService):
         text: str = "",
         scheduled: bool | None = None,
         retry_of: str = "",
+        key: str = "",
     ) -> AsyncIterator[_task.Task]:
         """ListOrganizationTasks lists the tasks that match every part of the filter, newest first.
         It leaves out tasks that were deleted after their retention.
@@ -475,6 +484,7 @@ class AsyncOrganizationTaskService(_rpc.AsyncService):
             "text": text,
             "scheduled": scheduled,
             "retry_of": retry_of,
+            "key": key,
         }
         call = _rpc.Call("tessera.v1.OrganizationTaskService/ListOrganizationTasks", message, harmless=True)
         return self._pages(call, _task.Task, "tasks")
@@ -494,6 +504,7 @@ class AsyncOrganizationTaskService(_rpc.AsyncService):
         text: str = "",
         scheduled: bool | None = None,
         retry_of: str = "",
+        key: str = "",
     ) -> AsyncIterator[WatchTasksResponse]:
         """WatchTasks follows the first page of ListOrganizationTasks: the first message has the
         whole page, later ones what has changed on it, at most once a second, so that a task
@@ -515,6 +526,7 @@ class AsyncOrganizationTaskService(_rpc.AsyncService):
             "text": text,
             "scheduled": scheduled,
             "retry_of": retry_of,
+            "key": key,
         }
         call = _rpc.Call("tessera.v1.OrganizationTaskService/WatchTasks", message, harmless=True)
         return self._stream(call, WatchTasksResponse)
@@ -529,6 +541,7 @@ class AsyncOrganizationTaskService(_rpc.AsyncService):
         created_before: _dt.datetime | None = None,
         error_contains: str = "",
         text: str = "",
+        key: str = "",
     ) -> CountTasksResponse:
         """CountTasks counts the tasks that match every part of the filter by their state. It looks
         at a bounded number of tasks, the newest first: 10,000 of those that wait or run, as
@@ -546,6 +559,7 @@ class AsyncOrganizationTaskService(_rpc.AsyncService):
             "created_before": created_before,
             "error_contains": error_contains,
             "text": text,
+            "key": key,
         }
         call = _rpc.Call("tessera.v1.OrganizationTaskService/CountTasks", message, harmless=True)
         return await self._unary(call, CountTasksResponse)

@@ -286,6 +286,10 @@ class Task:
     """
     schedule: str = ""
     """The schedule of the deployment that submitted it; empty: none did."""
+    key: str = ""
+    """Whose it is among the callers that share its endpoint; see SubmitTaskRequest. Empty: it has
+    none.
+    """
     queued_reason: QueuedReason | None = None
     """Why it is queued, as the node that answers knows it then; absent in any other state. Answers
     of GetTask have it, and those of ListTasks and ListOrganizationTasks by what their node
@@ -388,6 +392,8 @@ class TaskCall:
     """See SubmitTaskRequest."""
     webhook: str = ""
     """See SubmitTaskRequest."""
+    key: str = ""
+    """See SubmitTaskRequest. The header `Tessera-Key` is that of all calls."""
 
 
 @_dc.dataclass(kw_only=True)
@@ -545,6 +551,7 @@ class SyncTaskService(_rpc.SyncService):
         replay: Replay = Replay.UNSPECIFIED,
         retention: _dt.timedelta | None = None,
         webhook: str = "",
+        key: str = "",
     ) -> SubmitTaskResponse:
         """SubmitTask queues one call of a task endpoint and answers once the task is stored.
         Arguments are checked first: nothing invalid is ever queued. The response header
@@ -571,6 +578,7 @@ class SyncTaskService(_rpc.SyncService):
             "replay": replay,
             "retention": retention,
             "webhook": webhook,
+            "key": key,
         }
         call = _rpc.Call("tessera.v1.TaskService/SubmitTask", message, harmless=False)
         return self._unary(call, SubmitTaskResponse)
@@ -610,6 +618,7 @@ class SyncTaskService(_rpc.SyncService):
         created_from: _dt.datetime | None = None,
         created_before: _dt.datetime | None = None,
         page_size: int = 0,
+        key: str = "",
     ) -> Iterator[Task]:
         """ListTasks lists the tasks of a deployment that match every part of the filter, newest
         first. It leaves out tasks that were deleted after their retention.
@@ -624,6 +633,7 @@ class SyncTaskService(_rpc.SyncService):
             "created_from": created_from,
             "created_before": created_before,
             "page_size": page_size,
+            "key": key,
         }
         call = _rpc.Call("tessera.v1.TaskService/ListTasks", message, harmless=True)
         return self._pages(call, Task, "tasks")
@@ -943,6 +953,7 @@ class AsyncTaskService(_rpc.AsyncService):
         replay: Replay = Replay.UNSPECIFIED,
         retention: _dt.timedelta | None = None,
         webhook: str = "",
+        key: str = "",
     ) -> SubmitTaskResponse:
         """SubmitTask queues one call of a task endpoint and answers once the task is stored.
         Arguments are checked first: nothing invalid is ever queued. The response header
@@ -969,6 +980,7 @@ class AsyncTaskService(_rpc.AsyncService):
             "replay": replay,
             "retention": retention,
             "webhook": webhook,
+            "key": key,
         }
         call = _rpc.Call("tessera.v1.TaskService/SubmitTask", message, harmless=False)
         return await self._unary(call, SubmitTaskResponse)
@@ -1008,6 +1020,7 @@ class AsyncTaskService(_rpc.AsyncService):
         created_from: _dt.datetime | None = None,
         created_before: _dt.datetime | None = None,
         page_size: int = 0,
+        key: str = "",
     ) -> AsyncIterator[Task]:
         """ListTasks lists the tasks of a deployment that match every part of the filter, newest
         first. It leaves out tasks that were deleted after their retention.
@@ -1022,6 +1035,7 @@ class AsyncTaskService(_rpc.AsyncService):
             "created_from": created_from,
             "created_before": created_before,
             "page_size": page_size,
+            "key": key,
         }
         call = _rpc.Call("tessera.v1.TaskService/ListTasks", message, harmless=True)
         return self._pages(call, Task, "tasks")

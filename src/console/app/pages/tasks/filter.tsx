@@ -24,7 +24,7 @@ const MAX_MENU_CHOICES = 30;
 export function TaskFilters({ search, endpoints, deployments, children }: TaskFiltersProps) {
   const navigate = useNavigate();
   const box = useRef<HTMLElement>(null);
-  const { text, endpoint, deployment, error, since, from, until } = search;
+  const { text, endpoint, deployment, error, key, since, from, until } = search;
   const [isCustom, setCustom] = useState(from !== undefined || until !== undefined);
   const change = (changed: { readonly [Name in keyof TaskSearch]: TaskSearch[Name] | undefined }) =>
     void navigate({ to: ".", search: readSearch({ ...search, ...changed }), replace: true });
@@ -106,6 +106,16 @@ export function TaskFilters({ search, endpoints, deployments, children }: TaskFi
           onClick={() => change({ error: undefined })}
         >
           <span>Error: {error}</span>
+          <span className="hidden">(show others, too)</span> ×
+        </Button>
+      )}
+      {key !== undefined && (
+        <Button
+          className="task-error-filter"
+          title={key}
+          onClick={() => change({ key: undefined })}
+        >
+          <span>Key: {key}</span>
           <span className="hidden">(show others, too)</span> ×
         </Button>
       )}

@@ -52,6 +52,17 @@ export function OfSchedule({ name: { organization, deployment }, task }: Related
   );
 }
 
+/** Whose it is among the callers of its endpoint, with the way to the others of the same. */
+export function OfKey({ name: { organization, deployment }, task: { key } }: RelatedProps) {
+  return (
+    key && (
+      <Link to="/o/$organization/tasks" params={{ organization }} search={{ deployment, key }}>
+        key {key}
+      </Link>
+    )
+  );
+}
+
 /** The deliveries of its end to webhooks, each with its state; nothing where none was. */
 export function Told({ name, task }: RelatedProps) {
   const { organization, deployment } = name;

@@ -23,6 +23,8 @@ export interface TaskSearch {
   readonly text?: string;
   /** Text of the error alone. */
   readonly error?: string;
+  /** Whose tasks. */
+  readonly key?: string;
   readonly since?: keyof typeof PERIODS;
   /** Times without a zone, as fields of the browser have them. */
   readonly from?: string;
@@ -38,7 +40,7 @@ export const WORDS: readonly string[] = [
 /** Leaves out what no filter has. */
 export function readSearch(given: Record<string, unknown>): TaskSearch {
   const { status, since } = given;
-  const texts = ["endpoint", "deployment", "text", "error"].flatMap((name) => {
+  const texts = ["endpoint", "deployment", "text", "error", "key"].flatMap((name) => {
     const text = given[name];
     return typeof text === "string" && text !== ""
       ? [[name, text.slice(0, MAX_TEXT_CHARACTERS)]]

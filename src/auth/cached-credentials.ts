@@ -24,6 +24,7 @@ export class CachedToken implements Cacheable {
     this.principal = Object.freeze({
       kind: "token",
       tokenId: found.tokenId,
+      generation: found.generation,
       tokenKind,
       tokenName: found.tokenName,
       organizationId: found.organizationId,

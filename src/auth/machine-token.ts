@@ -4,7 +4,9 @@
  * rows behind, and none is in the way of the organization's tokens.
  *
  * It is no right of its own but that of the launcher's token, which is looked up at each use as
- * it stands now. So it ends with that, needs the same networks, and opens no other deployment.
+ * it stands now. So it ends with that, needs the same networks, and opens no other deployment. It
+ * also ends with the value that it was made with: who has found that, and made tokens with it, has
+ * nothing left when it is rotated.
  */
 import { problem } from "../errors.ts";
 import { launches } from "./permissions.ts";
@@ -25,6 +27,8 @@ interface SaidByMachine {
   readonly organizationId: string;
   /** The launcher's token. */
   readonly tokenId: string;
+  /** Of the value of that token with which it was made. */
+  readonly generation: number;
   readonly deploymentId: string;
   /** The id of the machine, a UUID that its launcher chose. */
   readonly machine: string;
@@ -44,9 +48,10 @@ export class MachineTokens {
     });
   }
 
-  make({ organizationId, tokenId, deploymentId, machine, expiresAtMs }: SaidByMachine): string {
+  make(said: SaidByMachine): string {
+    const { organizationId, tokenId, generation, deploymentId, machine, expiresAtMs } = said;
     const ids = [organizationId, tokenId, deploymentId, machine] as const;
-    return this.#text.sign({ kind: 0, expiresAtMs, ids });
+    return this.#text.sign({ kind: generation, expiresAtMs, ids });
   }
 
   /** Undefined for what is no token, was altered, or comes from another platform. */
@@ -56,7 +61,8 @@ export class MachineTokens {
       return undefined;
     }
     const [organizationId, tokenId, deploymentId, machine] = read.ids;
-    return { organizationId, tokenId, deploymentId, machine, expiresAtMs: read.expiresAtMs };
+    const { kind: generation, expiresAtMs } = read;
+    return { organizationId, tokenId, generation, deploymentId, machine, expiresAtMs };
   }
 
   /** The number of characters of each. */

@@ -12,8 +12,8 @@
  *    with one stale token does not lock out its neighbours.
  * 4. One query.
  *
- * The token of a machine (machine-token.ts) is checked by its signature, and its launcher's token
- * by its id, from the same cache.
+ * The token of a machine (machine-token.ts) is checked by its signature, and the value of its
+ * launcher's token by its id, from the same cache.
  *
  * What depends on the time or the caller is checked at every use: expiry, start
  * and networks. Every bad credential gets the same error.
@@ -143,7 +143,7 @@ export class Verifier implements AsyncDisposable {
       case "anonymous":
         return ANONYMOUS;
       case "token":
-        return this.#recallToken(maker, address);
+        return this.#recallToken({ ...maker, tokenId: maker.id }, address);
       case "session":
         return this.#recallSession(maker);
       case "shared":
@@ -194,24 +194,27 @@ export class Verifier implements AsyncDisposable {
     if (this.#now() >= said.expiresAtMs) {
       throw this.#refused("expired");
     }
-    const { organizationId, tokenId } = said;
-    const launcher = this.#recallToken({ kind: "token", organizationId, id: tokenId }, address);
+    const launcher = this.#recallToken(said, address);
     return launcher instanceof Promise
       ? launcher.then((found) => machinePrincipal(said, found))
       : machinePrincipal(said, launcher);
   }
 
+  /** By its current value, or that of a generation. */
   #recallToken(
-    { organizationId, id: tokenId }: Maker,
+    { organizationId, tokenId, generation }: Parameters<Accounts["findCredentialOf"]>[0],
     address: string,
   ): TokenPrincipal | Promise<TokenPrincipal> {
-    const key = `token ${organizationId} ${tokenId}`;
+    const key = `token ${organizationId} ${tokenId} ${generation}`;
     const recalled = this.#tokens.recall(key);
     if (recalled !== undefined) {
       return this.#useToken(recalled ?? undefined, address);
     }
     const find = async () => {
-      const found = await this.#options.accounts.findCredentialOf({ organizationId, tokenId });
+      const found = await this.#options.accounts.findCredentialOf({
+        ...{ organizationId, tokenId },
+        ...(generation !== undefined && { generation }),
+      });
       return found && new CachedToken(found);
     };
     const found = this.#tokens.share(key) ?? this.#tokens.ask(key, find);

@@ -40,6 +40,7 @@ export function token(
   return {
     kind: "token",
     tokenId: "token-id",
+    generation: 1,
     tokenKind,
     tokenName: "laptop",
     organizationId: "acme-id",

@@ -74,6 +74,7 @@ describe.each(Object.entries(DATABASES))("on %s", (_name, open) => {
       expect(principal).toEqual({
         kind: "token",
         tokenId,
+        generation: 1,
         tokenKind: "personal",
         tokenName: "laptop",
         organizationId: ACME,

@@ -42,6 +42,7 @@ const SILENCE_MS = 15_000;
 const TOKEN: TokenPrincipal = {
   kind: "token",
   tokenId: "t",
+  generation: 1,
   tokenKind: "organization",
   tokenName: "workers",
   organizationId: "o",

@@ -1229,7 +1229,8 @@ export declare const TokenService: GenService<{
   /**
    * RotateToken gives a token a new value. The old value stays valid for the
    * grace period; a value in an earlier grace period ends now, so that there
-   * are never more than two.
+   * are never more than two. Tokens of machines that a launcher made with a value
+   * (LauncherService) end with it.
    *
    * Errors: NOT_FOUND (TOKEN_NOT_FOUND), PERMISSION_DENIED (ACCESS_DENIED for
    * a token with more rights than the caller's).

@@ -56,7 +56,7 @@ export function launcherService(
 
     async createMachineToken({ launcher, deploymentId, machine, lifetime }, { values }) {
       const token = launchToken(values);
-      const { organizationId, tokenId } = token;
+      const { organizationId, tokenId, generation } = token;
       if (!launches(token, deploymentId)) {
         throw deploymentUnknown(token);
       }
@@ -73,7 +73,9 @@ export function launcherService(
         nowMs + Math.min(lifetimeMs, MAX_MACHINE_LIFETIME_MS),
         token.expiresAtMs,
       );
-      const value = machines.make({ organizationId, tokenId, deploymentId, machine, expiresAtMs });
+      const value = machines.make({
+        ...{ organizationId, tokenId, generation, deploymentId, machine, expiresAtMs },
+      });
       return { value, expiresAt: timestampFromMs(expiresAtMs) };
     },
 

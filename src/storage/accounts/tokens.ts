@@ -68,6 +68,8 @@ export interface TokenCredential
   readonly kind: "token";
   readonly digest: string;
   readonly digestKeyId: string;
+  /** Tells the values of the token apart: from 0 to 255, and then from 0 again. */
+  readonly generation: number;
   readonly tokenKind: TokenKind;
   readonly tokenName: string;
   /** When the token ends, or the grace period of this value, whichever is earlier. */
@@ -193,8 +195,13 @@ export interface Tokens {
     readonly nowMs: number;
   }): Promise<TokenCredential | undefined>;
 
-  /** Finds the credential of a token by its id, with its current value's digest. */
-  findCredentialOf(parameters: TokenKey): Promise<TokenCredential | undefined>;
+  /**
+   * Finds the credential of a token by its id: that of its current value, or of the value of a
+   * generation. It also returns one that has expired.
+   */
+  findCredentialOf(
+    parameters: TokenKey & { readonly generation?: number },
+  ): Promise<TokenCredential | undefined>;
 
   /** Replaces a digest with that of the same value under another key. */
   replaceDigest(parameters: {

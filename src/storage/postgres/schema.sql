@@ -440,6 +440,8 @@ CREATE TABLE token_secrets (
   hint text COLLATE "C" NOT NULL,
   sealed text COLLATE "C",
   valid_until_ms bigint,
+  -- Tells the values of a token apart: from 0 to 255, and then from 0 again.
+  generation integer NOT NULL,
   PRIMARY KEY (organization_id, token_id, digest)
 );
 CREATE UNIQUE INDEX token_secrets_current ON token_secrets (organization_id, token_id)

@@ -195,6 +195,39 @@ describe.each(DATABASES)("launchers on $database", ({ database, open }) => {
     expect(await me(hour)).toBe("TOKEN_INVALID");
   });
 
+  it("a machine's token ends with the value of its launcher's token that it was made with", async () => {
+    await report(LAUNCHER);
+    const made = async ({ headers } = token) => {
+      const { value } = (await machineToken({}, { ...token, headers })).body;
+      return { authorization: `Bearer ${value}` };
+    };
+    const me = async (...all: { authorization: string }[]) => {
+      const asked = all.map((headers) =>
+        platform.call(AuthService.method.getCurrentPrincipal, {}, { headers }),
+      );
+      return (await Promise.all(asked)).map(({ outcome }) => outcome);
+    };
+    const rotate = async (grace: string) => {
+      const { tokenId } = token;
+      const { headers } = company.admin;
+      const { body } = await platform.call(
+        TokenService.method.rotateToken,
+        { tokenId, grace },
+        { headers },
+      );
+      return { ...token, headers: { authorization: `Bearer ${body.value}` } };
+    };
+    const first = await made();
+    const renewed = await rotate("600s");
+    const [late, second] = [await made(), await made(renewed)];
+    expect(await me(first, late, second)).toEqual(["ok", "ok", "ok"]);
+    platform.advance(600_000);
+    expect(await me(first, late, second)).toEqual(["TOKEN_INVALID", "TOKEN_INVALID", "ok"]);
+    const last = await rotate("0s");
+    await report(LAUNCHER, last);
+    expect(await me(second, await made(last))).toEqual(["TOKEN_INVALID", "ok"]);
+  });
+
   it("a machine's token ends no later than its launcher's", async () => {
     const expiresAtMs = platform.now() + 600_000;
     token = await launchToken([name], { expiresAtMs });

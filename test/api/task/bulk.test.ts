@@ -21,7 +21,13 @@ const { cancelTasks, deleteTasks, retryTasks } = OrganizationTaskService.method;
 /** A token of the organization that calls all of its deployments. */
 function callerOf({ organizationId, name }: Company): TokenPrincipal {
   return {
-    ...{ kind: "token", tokenId: "t", tokenKind: "organization", tokenName: "calls" },
+    ...{
+      kind: "token",
+      tokenId: "t",
+      tokenKind: "organization",
+      tokenName: "calls",
+      generation: 1,
+    },
     ...{ organizationId, organization: name, access: CALLS, user: undefined },
     ...{ allDeployments: true, deployments: [], allowedNetworks: [] },
     expiresAtMs: Number.POSITIVE_INFINITY,

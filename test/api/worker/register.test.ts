@@ -23,7 +23,14 @@ const ORGANIZATION = { organizationId: "o", organization: "acme" };
 
 function tokenOf(role: "admin" | "member"): TokenPrincipal {
   return {
-    ...{ kind: "token", tokenId: "t", tokenKind: "personal", tokenName: "w", ...ORGANIZATION },
+    ...{
+      kind: "token",
+      tokenId: "t",
+      tokenKind: "personal",
+      tokenName: "w",
+      generation: 1,
+      ...ORGANIZATION,
+    },
     access: {
       ...NO_ACCESS,
       worker: true,

@@ -9,6 +9,7 @@ interface CredentialRow extends GrantRow {
   readonly digest: string;
   readonly digest_key_id: string;
   readonly valid_until_ms: number | null;
+  readonly generation: number;
   readonly monitoring_enabled: number;
   readonly user_id: string | null;
   readonly email: string | null;
@@ -17,7 +18,7 @@ interface CredentialRow extends GrantRow {
 
 /** Credentials. A personal token is found only while its owner is a member. */
 const SELECT = `
-  SELECT s.digest, s.digest_key_id, s.valid_until_ms, o.monitoring_enabled,
+  SELECT s.digest, s.digest_key_id, s.valid_until_ms, s.generation, o.monitoring_enabled,
     m.user_id, m.email, m.role, ${GRANT_COLUMNS}
   FROM token_secrets s
   JOIN tokens t ON t.organization_id = s.organization_id AND t.token_id = s.token_id
@@ -31,9 +32,7 @@ function find(digests: number): string {
     AND (s.valid_until_ms IS NULL OR s.valid_until_ms > ?)`;
 }
 
-/** The current value is the one that ends last. */
-const FIND_BY_ID = `${SELECT} AND s.organization_id = ? AND s.token_id = ?
-    AND s.valid_until_ms IS NULL`;
+const FIND_BY_ID = `${SELECT} AND s.organization_id = ? AND s.token_id = ?`;
 
 /** Also finds a token that has expired or is not valid yet: caches check the time at each use. */
 export function* findCredential({
@@ -51,13 +50,23 @@ export function* findCredential({
 export function* findCredentialOf({
   organizationId,
   tokenId,
+  generation,
 }: Parameters<Accounts["findCredentialOf"]>[0]): Operation<TokenCredential | undefined> {
-  const [row] = yield* prepared<CredentialRow>(
-    "find_credential_by_id",
-    FIND_BY_ID,
-    organizationId,
-    tokenId,
-  );
+  const [row] =
+    generation === undefined
+      ? yield* prepared<CredentialRow>(
+          "find_credential_by_id",
+          `${FIND_BY_ID} AND s.valid_until_ms IS NULL`,
+          organizationId,
+          tokenId,
+        )
+      : yield* prepared<CredentialRow>(
+          "find_credential_by_generation",
+          `${FIND_BY_ID} AND s.generation = ?`,
+          organizationId,
+          tokenId,
+          generation,
+        );
   return row && toCredential(row);
 }
 
@@ -67,6 +76,7 @@ function toCredential(row: CredentialRow): TokenCredential {
     kind: "token",
     digest: row.digest,
     digestKeyId: row.digest_key_id,
+    generation: row.generation,
     tokenId: row.token_id,
     tokenKind: row.kind,
     tokenName: row.name,

@@ -14,21 +14,31 @@ import { lockOrganization } from "./locks.ts";
 import { toPage } from "./rows.ts";
 import { getToken } from "./token-rows.ts";
 
+interface SecretOwner {
+  readonly tokenId: string;
+  readonly kind: TokenKind;
+  /** Of the token, that has this value from now on: it grows with each rotation. */
+  readonly version: number;
+}
+
 /** Stores the current value. Requires the organization's lock. */
 export function* insertSecret(
   { organizationId, revealEnabled }: OrganizationRecord,
-  { tokenId, kind }: { readonly tokenId: string; readonly kind: TokenKind },
+  { tokenId, kind, version }: SecretOwner,
   { digest, digestKeyId, hint, sealed }: NewSecret,
 ): Operation<void> {
   yield* query(
-    `INSERT INTO token_secrets (organization_id, token_id, digest, digest_key_id, hint, sealed)
-     VALUES (?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO token_secrets (organization_id, token_id, digest, digest_key_id, hint, sealed,
+       generation)
+     VALUES (?, ?, ?, ?, ?, ?, ?)`,
     organizationId,
     tokenId,
     digest,
     digestKeyId,
     hint,
     revealEnabled && kind === "organization" ? sealed : undefined,
+    // Signed as one byte.
+    version % 256,
   );
 }
 
@@ -37,9 +47,9 @@ export function* rotateToken(
 ): Operation<TokenRecord | undefined> {
   const { organizationId, tokenId, secret, graceMs, nowMs } = parameters;
   const organization = yield* lockOrganization(organizationId);
-  const [token] = yield* query<{ name: string; kind: TokenKind }>(
+  const [token] = yield* query<{ name: string; kind: TokenKind; version: number }>(
     `UPDATE tokens SET version = version + 1, updated_at_ms = ?
-     WHERE organization_id = ? AND token_id = ? RETURNING name, kind`,
+     WHERE organization_id = ? AND token_id = ? RETURNING name, kind, version`,
     nowMs,
     organizationId,
     tokenId,
@@ -60,7 +70,7 @@ export function* rotateToken(
     organizationId,
     tokenId,
   );
-  yield* insertSecret(organization, { tokenId, kind: token.kind }, secret);
+  yield* insertSecret(organization, { tokenId, ...token }, secret);
   const rotated = yield* getToken({ organizationId, tokenId });
   yield* record(parameters, organizationId, {
     action: "token.rotate",

@@ -78,7 +78,7 @@ export function* addToken(
     nowMs,
   );
   yield* setDeployments({ organizationId, tokenId }, fields.deployments);
-  yield* insertSecret(organization, { tokenId, kind }, secret);
+  yield* insertSecret(organization, { tokenId, kind, version: 1 }, secret);
   const origin = token.origin === undefined ? undefined : { origin: token.origin };
   yield* record(token, organizationId, {
     action: "token.create",

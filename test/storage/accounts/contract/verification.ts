@@ -22,6 +22,7 @@ export function verificationContract(it: It): void {
       digest: secret.digest,
       digestKeyId: "key-1",
       tokenId: token.tokenId,
+      generation: 1,
       tokenKind: "personal",
       tokenName: "laptop",
       organizationId,
@@ -58,6 +59,20 @@ export function verificationContract(it: It): void {
       ...{ organizationId, tokenId, secret: renewed, graceMs },
     });
     expect(await byId()).toMatchObject({ tokenId, digest: renewed.digest });
+    const byGeneration = (generation: number) =>
+      accounts.findCredentialOf({ organizationId, tokenId, generation });
+    const ends = platform.nowMs + graceMs;
+    const before = { digest: secret.digest, generation: 1, expiresAtMs: ends };
+    expect(await byGeneration(1)).toMatchObject(before);
+    const { expiresAtMs } = token;
+    expect(await byGeneration(2)).toMatchObject({ digest: renewed.digest, expiresAtMs });
+    const last = { ...secret, digest: "its last value" };
+    await accounts.rotateToken({
+      ...platform.deed(),
+      ...{ organizationId, tokenId, secret: last, graceMs: 0 },
+    });
+    const found = await Promise.all([1, 2, 3].map(byGeneration));
+    expect(found.map((each) => each?.digest)).toEqual([undefined, undefined, last.digest]);
     await accounts.deleteToken({ ...platform.deed(), organizationId, tokenId });
     expect(await byId()).toBeUndefined();
   });

@@ -255,7 +255,8 @@ class SyncTokenService(_rpc.SyncService):
         grace: _dt.timedelta | None = None,
     ) -> RotateTokenResponse:
         """RotateToken gives a token a new value. The old value stays valid for the grace period; a
-        value in an earlier grace period ends now, so that there are never more than two.
+        value in an earlier grace period ends now, so that there are never more than two. Tokens
+        of machines that a launcher made with a value (LauncherService) end with it.
 
         Errors: NOT_FOUND (TOKEN_NOT_FOUND), PERMISSION_DENIED (ACCESS_DENIED for a token with
         more rights than the caller's).
@@ -397,7 +398,8 @@ class AsyncTokenService(_rpc.AsyncService):
         grace: _dt.timedelta | None = None,
     ) -> RotateTokenResponse:
         """RotateToken gives a token a new value. The old value stays valid for the grace period; a
-        value in an earlier grace period ends now, so that there are never more than two.
+        value in an earlier grace period ends now, so that there are never more than two. Tokens
+        of machines that a launcher made with a value (LauncherService) end with it.
 
         Errors: NOT_FOUND (TOKEN_NOT_FOUND), PERMISSION_DENIED (ACCESS_DENIED for a token with
         more rights than the caller's).

@@ -78,6 +78,8 @@ export interface QueuedFacts {
   readonly awaited?: string | undefined;
   /** Why one that has joined does not run the service; undefined: it does, or none has. */
   readonly joinedFault?: string | undefined;
+  /** What its launcher says of machines that do not come; undefined: nothing, or nobody asked. */
+  readonly launch?: string | undefined;
   /** Of workers of this node, and those that have joined it. */
   readonly workers: EndpointWorkers;
   /** Why a worker waits for room on the node; undefined: none does. */
@@ -98,7 +100,7 @@ export interface QueuedFacts {
 export type QueuedKnowledge = Partial<
   Pick<
     QueuedFacts,
-    "position" | "readyElsewhere" | "failure" | "preparing" | "isStopped" | "paused"
+    "position" | "readyElsewhere" | "launch" | "failure" | "preparing" | "isStopped" | "paused"
   >
 >;
 
@@ -174,23 +176,27 @@ const ROWS: readonly (readonly [QueuedCode, (it: Situation) => Said])[] = [
   ["WORKER_STARTING", loading],
   [
     "NO_MATCHING_WORKER",
-    ({ awaited, joinedFault, workers }) =>
+    ({ awaited, joinedFault, launch, workers }) =>
       workers.ready === 0 &&
       awaited !== undefined && [
         `no worker runs it: it waits for ${awaited}`,
-        joinedFault && `the one that has joined cannot start it: ${joinedFault}`,
+        details(joinedFault && `the one that has joined cannot start it: ${joinedFault}`, launch),
       ],
   ],
   [
     "GPU_TAKEN",
-    ({ workers, shortage }) =>
+    ({ workers, shortage, launch }) =>
       workers.ready === 0 &&
-      shortage?.ofGpus && ["its worker waits for a GPU, which others have", shortage.text],
+      shortage?.ofGpus && [
+        "its worker waits for a GPU, which others have",
+        details(shortage.text, launch),
+      ],
   ],
   [
     "NO_ROOM",
-    ({ workers, shortage }) =>
-      workers.ready === 0 && shortage && ["its worker waits for room on the node", shortage.text],
+    ({ workers, shortage, launch }) =>
+      workers.ready === 0 &&
+      shortage && ["its worker waits for room on the node", details(shortage.text, launch)],
   ],
   [
     "WORKER_CRASHES",
@@ -242,6 +248,17 @@ export function sentenceOf({ message, detail }: QueuedReason, seesDeployment: bo
 export function isOfThisNode({ code }: QueuedReason): boolean {
   return OF_THIS_NODE.has(code);
 }
+
+/** Whether a launcher may bring what is missing. */
+export function isForLaunchers({ code }: QueuedReason): boolean {
+  return FOR_LAUNCHERS.has(code);
+}
+
+const FOR_LAUNCHERS: ReadonlySet<QueuedCode> = new Set([
+  "NO_MATCHING_WORKER",
+  "GPU_TAKEN",
+  "NO_ROOM",
+]);
 
 const OF_THIS_NODE: ReadonlySet<QueuedCode> = new Set([
   ...(["SHUTTING_DOWN", "REVISION_FAILED", "PREPARING", "NO_MATCHING_WORKER"] as const),
@@ -353,6 +370,10 @@ function duration(ms: number): string {
 
 const count = (number: number, one: string, more: string): string =>
   `${number} ${number === 1 ? one : more}`;
+
+function details(...texts: readonly (string | undefined)[]): string {
+  return texts.filter((text) => text !== undefined).join("; ");
+}
 
 function cut(text: string): string {
   return text.length > MAX_DETAIL_CHARACTERS ? `${text.slice(0, MAX_DETAIL_CHARACTERS)}…` : text;

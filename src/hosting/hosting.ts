@@ -8,8 +8,10 @@ import type { Principal } from "../auth/principal.ts";
 import type { Deployment } from "../deployments/deployment.ts";
 import type { CallTarget, Directory, Located, StoredDeployment } from "../deployments/directory.ts";
 import {
+  isForLaunchers,
   isOfThisNode,
   NOTHING_HERE,
+  type QueuedKnowledge,
   type QueuedReason,
   type QueuedTask,
   queuedReason,
@@ -326,20 +328,30 @@ export class Hosting implements Directory, AsyncDisposable {
     const { hosting, nodes, shared, common } = this.#options;
     const { reconciler } = this.#deployments.get(deploymentId) ?? {};
     const nowMs = common.now();
-    const why = (readyElsewhere?: number): QueuedReason => {
-      const known = { position, readyElsewhere };
+    const why = (found?: QueuedKnowledge): QueuedReason => {
+      const known = { position, ...found };
       return (
         reconciler?.whyQueued(task, nowMs, known) ??
         queuedReason(task, { ...NOTHING_HERE, nowMs, ...known })
       );
     };
     const here = why();
-    if (!shared || !isOfThisNode(here)) {
+    const asksOthers = shared && isOfThisNode(here);
+    const asksLauncher = isForLaunchers(here);
+    if (!asksOthers && !asksLauncher) {
       return here;
     }
-    return hosting.listWorkers({ organizationId, deploymentId, nowMs }).then((reports) => {
+    const asked = { organizationId, deploymentId, nowMs };
+    return Promise.all([
+      asksOthers ? hosting.listWorkers(asked) : [],
+      asksLauncher ? hosting.listLaunches(asked) : [],
+    ]).then(([reports, [launch]]) => {
       const others = reports.filter(({ nodeId }) => nodeId !== nodes.nodeId);
-      return why(others.flatMap(({ workers }) => workers.filter(({ ready }) => ready)).length);
+      return why({
+        readyElsewhere: others.flatMap(({ workers }) => workers.filter(({ ready }) => ready))
+          .length,
+        launch: launch?.said,
+      });
     });
   }
 

@@ -539,6 +539,22 @@ describe("why a task is queued", () => {
     ]);
   });
 
+  it("says what a launcher says of machines that do not come", () => {
+    const launch = "the launcher on slurm says: no quota";
+    const none = { workers: workers({ ready: 0, answering: 0 }), launch };
+    const faulty = { ...none, awaited: "a worker", joinedFault: "no module" };
+    expect(sentence(faulty)[2]).toBe(
+      `the one that has joined cannot start it: no module; ${launch}`,
+    );
+    expect(sentence({ ...none, awaited: "a worker" })[2]).toBe(launch);
+    const shortage = { ofGpus: true, text: "GPU 0 is held" };
+    expect(sentence({ ...none, shortage })[2]).toBe(`GPU 0 is held; ${launch}`);
+    expect(sentence({ ...none, shortage: { ...shortage, ofGpus: false } })[2]).toBe(
+      `GPU 0 is held; ${launch}`,
+    );
+    expect(sentence({ workers: workers({}), shortage, launch })[2]).toBe("GPU 0 is held");
+  });
+
   it("is that others have its workers, whatever this node lacks", () => {
     const here = { failure: "no such file", isDraining: true, awaited: "a worker" };
     expect(sentence({ ...here, readyElsewhere: 2, position: 3 })).toEqual([

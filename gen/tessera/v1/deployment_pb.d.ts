@@ -79,7 +79,7 @@ export declare type Deployment = Message<"tessera.v1.Deployment"> & {
   /**
    * The reason for the status, for people, in one or several lines; empty when
    * it is ready. For a revision that could not start, it includes the last
-   * lines of its log.
+   * lines of its log. While no worker comes, it includes what its launcher says.
    *
    * @generated from field: string status_reason = 9;
    */
@@ -239,7 +239,7 @@ export declare type DeploymentJson = {
   /**
    * The reason for the status, for people, in one or several lines; empty when
    * it is ready. For a revision that could not start, it includes the last
-   * lines of its log.
+   * lines of its log. While no worker comes, it includes what its launcher says.
    *
    * @generated from field: string status_reason = 9;
    */

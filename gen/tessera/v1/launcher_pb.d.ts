@@ -253,7 +253,8 @@ export declare type ReportLaunchesRequest = Message<"tessera.v1.ReportLaunchesRe
   launcher: string;
 
   /**
-   * What it starts machines on: `exec`, `ssh`, `slurm`, `kubernetes`.
+   * What it starts machines on: `exec`, `ssh`, `slurm`, `kubernetes`, or another
+   * word of lower-case letters, digits and hyphens.
    *
    * @generated from field: string on = 2;
    */
@@ -288,7 +289,8 @@ export declare type ReportLaunchesRequestJson = {
   launcher?: string;
 
   /**
-   * What it starts machines on: `exec`, `ssh`, `slurm`, `kubernetes`.
+   * What it starts machines on: `exec`, `ssh`, `slurm`, `kubernetes`, or another
+   * word of lower-case letters, digits and hyphens.
    *
    * @generated from field: string on = 2;
    */
@@ -886,7 +888,8 @@ export declare const LauncherService: GenService<{
   /**
    * CreateMachineToken makes the token with which one machine joins workers to
    * one deployment. It is not stored, and stands for the launcher's own: it ends
-   * with that, and needs the same networks.
+   * with that, and with the value of it that this is called with; it needs the
+   * same networks.
    *
    * Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND), ABORTED (LAUNCHER_REPLACED: the
    * deployment is not the launcher's now).

@@ -2,6 +2,7 @@
  * LauncherService: what programs that start machines ask, and say. A deployment is one launcher's
  * at a time, by a lease that each report prolongs; without it there are no tokens for machines.
  */
+import { stripVTControlCharacters } from "node:util";
 import type { ContextValues, ServiceImpl } from "@connectrpc/connect";
 import type { LauncherService, LaunchReport } from "../../../gen/tessera/v1/launcher_pb.js";
 import type { KeyRing } from "../../auth/keys.ts";
@@ -43,7 +44,7 @@ export function launcherService(
       const own = reports.filter(({ deploymentId }) => launches(token, deploymentId));
       const held = await hosting.holdLaunches({
         ...{ organizationId, tokenId, launcher, nowMs: now(), ttlMs: LAUNCHER_TIMEOUT_MS },
-        reports: own.map((report) => ({ on, hostname, ...factsOf(report) })),
+        reports: own.map((report) => ({ on, hostname: plain(hostname), ...factsOf(report) })),
       });
       return { deploymentIds: held };
     },
@@ -111,5 +112,12 @@ function launchToken(values: ContextValues): TokenPrincipal {
 }
 
 function factsOf({ deploymentId, machines, starting, joined, failed, reason }: LaunchReport) {
-  return { deploymentId, machines, starting, joined, failed, reason };
+  return { deploymentId, machines, starting, joined, failed, reason: plain(reason) };
+}
+
+/** In one line and without what a terminal or a page takes for a command: it is what a cluster or a machine wrote. */
+function plain(text: string): string {
+  return stripVTControlCharacters(text)
+    .replaceAll(/[\s\p{Cc}\p{Bidi_Control}]+/gu, " ")
+    .trim();
 }

@@ -21,6 +21,8 @@ export interface LaunchReport {
 export interface LaunchRecord extends DeploymentKey, LaunchReport {
   /** The token that the launcher calls with. */
   readonly tokenId: string;
+  /** What it says of machines that do not come, or have not yet, as a sentence; undefined: nothing. */
+  readonly said: string | undefined;
 }
 
 /** A launcher is known by its id and its token. */
@@ -52,9 +54,13 @@ export interface LauncherStorage {
   /** Gives back all that is a launcher's. */
   endLaunches(parameters: Launcher): Promise<void>;
 
-  /** What the launchers of an organization say, by deployment; those whose time is over say nothing. */
+  /**
+   * What the launchers of an organization, or of one deployment of it, say, by deployment; those
+   * whose time is over say nothing.
+   */
   listLaunches(parameters: {
     readonly organizationId: string;
+    readonly deploymentId?: string;
     readonly nowMs: number;
   }): Promise<LaunchRecord[]>;
 }

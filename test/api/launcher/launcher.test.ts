@@ -141,6 +141,20 @@ describe.each(DATABASES)("launchers on $database", ({ database, open }) => {
     ]);
   });
 
+  it("what a launcher says is one plain line, and its kind is a word", async () => {
+    const reason = "sbatch: \u001b[31mno quota\u001b[0m\r\n\u202Efor you\u0000 ";
+    await report(LAUNCHER, token, { reason });
+    expect(await launches()).toMatchObject([{ reason: "sbatch: no quota for you" }]);
+    for (const facts of [{ on: "Slurm is\nfine" }, { on: "" }, { on: "x".repeat(64) }]) {
+      const { headers } = token;
+      const said = { launcher: LAUNCHER, hostname: "here", ...facts };
+      const { outcome } = await platform.call(METHODS.reportLaunches, said, { headers });
+      expect([outcome, facts]).toEqual(["REQUEST_INVALID", facts]);
+    }
+    const long = await report(LAUNCHER, token, { reason: "x".repeat(2_001) });
+    expect(long.outcome).toBe("REQUEST_INVALID");
+  });
+
   it("a machine's token joins workers to its deployment, and does nothing else", async () => {
     expect((await machineToken()).outcome).toBe("LAUNCHER_REPLACED");
     await report(LAUNCHER);

@@ -3,6 +3,20 @@ import type { HostingStorage } from "../../hosting/hosting.ts";
 import type { LaunchRecord, LaunchReport } from "../../hosting/launchers.ts";
 import { type Operation, query } from "../operation.ts";
 
+/** Of a launcher's reason, where it is a part of another sentence. */
+const MAX_SAID_CHARACTERS = 400;
+
+/** What a launcher says of machines that do not come, or have not yet; undefined: nothing. */
+export function launchText({ on, starting, reason }: LaunchReport): string | undefined {
+  if (reason !== "") {
+    const isLong = reason.length > MAX_SAID_CHARACTERS;
+    return `the launcher on ${on} says: ${isLong ? `${reason.slice(0, MAX_SAID_CHARACTERS)}…` : reason}`;
+  }
+  return starting > 0
+    ? `the launcher on ${on} has started ${starting === 1 ? "a machine" : `${starting} machines`}, and none takes calls yet`
+    : undefined;
+}
+
 export function* holdLaunches({
   organizationId,
   launcher,
@@ -76,18 +90,25 @@ export function* endLaunches({
 
 export function* listLaunches({
   organizationId,
+  deploymentId,
   nowMs,
 }: Parameters<HostingStorage["listLaunches"]>[0]): Operation<LaunchRecord[]> {
   const rows = yield* query<{ deployment_id: string; token_id: string; report: string }>(
     `SELECT deployment_id, token_id, report FROM launchers
-     WHERE organization_id = ? AND expires_at_ms > ? ORDER BY deployment_id`,
+     WHERE organization_id = ? AND expires_at_ms > ?
+       ${deploymentId === undefined ? "" : "AND deployment_id = ?"} ORDER BY deployment_id`,
     organizationId,
     nowMs,
+    ...(deploymentId === undefined ? [] : [deploymentId]),
   );
-  return rows.map((row) => ({
-    ...(JSON.parse(row.report) as LaunchReport),
-    organizationId,
-    deploymentId: row.deployment_id,
-    tokenId: row.token_id,
-  }));
+  return rows.map((row) => {
+    const report = JSON.parse(row.report) as LaunchReport;
+    return {
+      ...report,
+      organizationId,
+      deploymentId: row.deployment_id,
+      tokenId: row.token_id,
+      said: launchText(report),
+    };
+  });
 }

@@ -1,9 +1,11 @@
 /** Aggregates the reports of nodes into the state of deployments. */
 import type { DeploymentRecord } from "../../accounts/organizations.ts";
 import type { HostingStorage } from "../../hosting/hosting.ts";
+import type { LaunchReport } from "../../hosting/launchers.ts";
 import type { DeploymentReport, DeploymentState, HostingStatus } from "../../hosting/nodes.ts";
 import type { EndpointSummary } from "../../hosting/revisions.ts";
 import { type Operation, pieces, placeholders, query } from "../operation.ts";
+import { launchText } from "./launchers.ts";
 import { type LiveReport, liveReports } from "./nodes.ts";
 import { type SecretNames, secretNamesOf } from "./secrets.ts";
 
@@ -19,26 +21,36 @@ export function* describeDeployments({
   const reports = yield* liveReports(organizationId, ids, nowMs);
   const secrets = new Map<string, SecretNames>();
   const endpoints = new Map<string, EndpointSummary[]>();
+  const launches = new Map<string, LaunchReport>();
   for (const piece of pieces(ids, MAX_DEPLOYMENTS_PER_STATEMENT)) {
     const these = placeholders(1, piece.length);
     for (const [id, names] of yield* secretNamesOf(organizationId, piece)) {
       secrets.set(id, names);
     }
-    const rows = yield* query<{ deployment_id: string; endpoints: string }>(
-      `SELECT d.deployment_id, a.endpoints FROM deployments d
+    const rows = yield* query<{ deployment_id: string; endpoints: string; launch: string | null }>(
+      `SELECT d.deployment_id, a.endpoints, l.report AS launch FROM deployments d
          JOIN revisions r ON r.organization_id = d.organization_id || ''
            AND r.deployment_id = d.deployment_id AND r.revision = d.target_revision
          JOIN artifacts a ON a.organization_id = d.organization_id || '' AND a.digest = r.digest
+         LEFT JOIN launchers l ON l.organization_id = d.organization_id || ''
+           AND l.deployment_id = d.deployment_id AND l.expires_at_ms > ?
        WHERE d.organization_id = ? AND d.deployment_id IN ${these}`,
+      nowMs,
       organizationId,
       ...piece,
     );
-    for (const { deployment_id: id, endpoints: text } of rows) {
+    for (const { deployment_id: id, endpoints: text, launch } of rows) {
       endpoints.set(id, JSON.parse(text) as EndpointSummary[]);
+      if (launch !== null) {
+        launches.set(id, JSON.parse(launch) as LaunchReport);
+      }
     }
   }
   return deployments.map((deployment) => ({
-    ...aggregate(deployment, reports.get(deployment.deploymentId) ?? []),
+    ...aggregate(deployment, {
+      reports: reports.get(deployment.deploymentId) ?? [],
+      launch: launches.get(deployment.deploymentId),
+    }),
     secretNames: secrets.get(deployment.deploymentId)?.all ?? [],
     withheldSecrets: secrets.get(deployment.deploymentId)?.withheld ?? [],
     endpoints: endpoints.get(deployment.deploymentId) ?? [],
@@ -47,14 +59,20 @@ export function* describeDeployments({
 
 type Aggregate = Omit<DeploymentState, "secretNames" | "withheldSecrets" | "endpoints">;
 
-/** Aggregates the reports of all nodes. */
-function aggregate(deployment: DeploymentRecord, reports: readonly LiveReport[]): Aggregate {
+interface Reports {
+  /** Of all nodes. */
+  readonly reports: readonly LiveReport[];
+  /** Of its launcher; undefined: none is at work. */
+  readonly launch: LaunchReport | undefined;
+}
+
+function aggregate(deployment: DeploymentRecord, { reports, launch }: Reports): Aggregate {
   const serving = reports.filter(
     ({ workers, status }) => workers > 0 || status === "ready" || status === "waiting",
   );
   const revisions = serving.flatMap(({ revision }) => revision ?? []);
   return {
-    ...statusOf(deployment, reports),
+    ...statusOf(deployment, reports, launch),
     revision: revisions.length > 0 ? Math.min(...revisions) : undefined,
     workers: reports.reduce((sum, { workers }) => sum + workers, 0),
     nodes: serving.length,
@@ -91,6 +109,7 @@ function finishingText(workers: number): string {
 function statusOf(
   { desiredState, targetRevision }: DeploymentRecord,
   all: readonly DeploymentReport[],
+  launch: LaunchReport | undefined,
 ): { readonly status: HostingStatus; readonly reason: string } {
   if (targetRevision === undefined) {
     return { status: "stopped", reason: "nothing has been deployed yet" };
@@ -120,5 +139,21 @@ function statusOf(
     failure ?? current.find(({ status }) => status === "degraded" || status === "waiting");
   return degraded === undefined
     ? { status: "ready", reason: "" }
-    : { status: "degraded", reason: degraded.reason };
+    : { status: "degraded", reason: withLaunch(degraded, launch) };
+}
+
+/** The reason, with what a launcher says of workers that do not come, in its first line. */
+function withLaunch(
+  { status, workers, reason }: DeploymentReport,
+  launch: LaunchReport | undefined,
+): string {
+  const said =
+    launch !== undefined && (status === "waiting" || workers === 0)
+      ? launchText(launch)
+      : undefined;
+  if (said === undefined) {
+    return reason;
+  }
+  const [why = "", ...more] = reason.split("\n");
+  return [`${why}; ${said}`, ...more].join("\n");
 }

@@ -174,6 +174,43 @@ export function nodesContract(it: It): void {
     expect(await state(platform)).toMatchObject({ status: "failed", reason: "import failed" });
   });
 
+  it("says what a launcher says while no worker comes", async (platform) => {
+    const { hosting, organizationId } = platform;
+    await platform.deploy(["one"]);
+    await beat(platform, "a");
+    const waits = { nodeId: "a", status: "waiting", reason: "it waits for a worker" } as const;
+    const reasonWhile = async (said: Said, launch: object, ttlMs = 30_000) => {
+      const told = { on: "slurm", hostname: "login", machines: 1, starting: 0, joined: 0 };
+      const report = { deploymentId: "summarizer-id", ...told, failed: 0, reason: "", ...launch };
+      const launcher = { organizationId, launcher: "l", tokenId: "t", ttlMs };
+      await hosting.holdLaunches({ ...launcher, nowMs: platform.nowMs, reports: [report] });
+      await say(platform, said);
+      return (await state(platform))?.reason;
+    };
+    const quota = { failed: 3, reason: "no quota" };
+    expect(await reasonWhile({ ...waits, workers: 0 }, quota)).toBe(
+      "it waits for a worker; the launcher on slurm says: no quota",
+    );
+    const full = {
+      nodeId: "a",
+      status: "degraded",
+      reason: "no room\na line of its output",
+    } as const;
+    expect(await reasonWhile({ ...full, workers: 0 }, quota)).toBe(
+      "no room; the launcher on slurm says: no quota\na line of its output",
+    );
+    expect(await reasonWhile({ ...full, workers: 1 }, quota)).toBe(full.reason);
+    expect(await reasonWhile({ ...waits, status: "ready" }, quota)).toBe("");
+    expect(await reasonWhile({ ...waits, workers: 0 }, { starting: 2 })).toBe(
+      "it waits for a worker; the launcher on slurm has started 2 machines, and none takes calls yet",
+    );
+    expect(await reasonWhile({ ...waits, workers: 0 }, {})).toBe("it waits for a worker");
+    const long = await reasonWhile({ ...waits, workers: 0 }, { reason: "x".repeat(2_000) });
+    expect(long?.length).toBeLessThan(500);
+    await hosting.endLaunches({ organizationId, launcher: "l", tokenId: "t" });
+    expect((await state(platform))?.reason).toBe("it waits for a worker");
+  });
+
   it("takes what a node says of another revision for no news of this one", async (platform) => {
     await platform.deploy(["one"]);
     await platform.deploy(["two"]);

@@ -121,7 +121,8 @@ class Deployment:
     """Its state, on all nodes together."""
     status_reason: str = ""
     """The reason for the status, for people, in one or several lines; empty when it is ready. For
-    a revision that could not start, it includes the last lines of its log.
+    a revision that could not start, it includes the last lines of its log. While no worker
+    comes, it includes what its launcher says.
     """
     url: str = ""
     """Its URL, such as `https://summarizer.acme.apps.example.com`."""

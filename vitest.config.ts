@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
-import { workersFromCopy } from "./test/stripped-worker.ts";
+import { workersFromCopy } from "./test/stripped.ts";
 
 const source = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 
@@ -18,7 +18,7 @@ const NO_COMPILED_WRAPPERS = "--wasm-wrapper-tiering-budget=1000000000";
  * Compile cache of Node for every process and thread that tests start. Without
  * it, each one strips the types of all that it imports again: a storage thread
  * takes 0.2 s of processor time to start instead of 0.1 s, the program 0.75 s
- * instead of 0.45 s. Workers have none: their permissions rule it out (`test/stripped-worker.ts`).
+ * instead of 0.45 s. Workers have none: their permissions rule it out (`test/stripped.ts`).
  */
 process.env.NODE_COMPILE_CACHE ??= source("./node_modules/.cache/compile");
 
@@ -67,7 +67,7 @@ const PROGRAMS = ["test/e2e/**/*.test.ts"];
 export default defineConfig({
   plugins: [workersFromCopy],
   test: {
-    globalSetup: ["test/postgres-setup.ts", "test/stripped-worker.ts"],
+    globalSetup: ["test/postgres-setup.ts", "test/stripped.ts"],
     // Tests start real processes; on a busy machine that takes its time.
     testTimeout: 60_000,
     hookTimeout: 60_000,

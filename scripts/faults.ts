@@ -3,6 +3,7 @@
  * the exit code is 1 if a task was lost, ended twice or ran at once in two places.
  */
 import { runFaults } from "../test/e2e/workers/faults/rounds.ts";
+import makeCopy from "../test/stripped.ts";
 import { readArguments, USAGE_EXIT_CODE, UsageError } from "./usage.ts";
 
 const USAGE = `Usage: npm run faults -- [options]
@@ -46,6 +47,7 @@ async function run(): Promise<number> {
   }
   const seed = numberOf(values.seed, "seed", Math.floor(Math.random() * 1_000_000));
   console.log(`seed ${seed}`);
+  makeCopy();
   const figures = await runFaults({
     seed,
     rounds: numberOf(values.rounds, "rounds", 1_000),

@@ -23,7 +23,7 @@ import {
   unpackPayload,
   type WorkerMessage,
 } from "../../src/protocol/messages.ts";
-import { WORKER_PROGRAM } from "../stripped-worker.ts";
+import { stripped } from "../stripped.ts";
 
 const SERVICES = new URL("../fixtures/services/", import.meta.url);
 
@@ -43,10 +43,14 @@ export class WorkerProcess implements AsyncDisposable {
 
   constructor(path: string) {
     const rights = workerRights({ servicePath: path, scratchFolder: "/nowhere" });
-    this.process = spawn(process.execPath, [...permissionFlags(rights), WORKER_PROGRAM], {
-      stdio: ["ignore", "pipe", "pipe", "pipe"],
-      env: {},
-    });
+    this.process = spawn(
+      process.execPath,
+      [...permissionFlags(rights), stripped("src/worker/main.ts")],
+      {
+        stdio: ["ignore", "pipe", "pipe", "pipe"],
+        env: {},
+      },
+    );
     this.channel = this.process.stdio[CHANNEL_DESCRIPTOR] as Socket;
     this.process.stderr?.on("data", (chunk) => {
       this.stderr += chunk;

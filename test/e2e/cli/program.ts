@@ -3,14 +3,15 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { networkInterfaces, tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
+import { stripped } from "../../stripped.ts";
 import { refuseLeaks, secretsOf } from "./leaks.ts";
 
+const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
+
 /** Compiled modules, so that each run starts sooner. */
-const COMPILE_CACHE = fileURLToPath(
-  new URL("../../../node_modules/.cache/compile", import.meta.url),
-);
+const COMPILE_CACHE = join(ROOT, "node_modules/.cache/compile");
 
 /** Longer than most tests take. */
 const LIMIT_MS = 120_000;
@@ -30,7 +31,7 @@ export interface Ended {
 export interface ProgramOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
-  /** The program, beside this file. */
+  /** The program, beside this file. What has a copy without types runs from it. */
   readonly entry?: string;
   /** A group of processes of its own, as a terminal gives it one; for `interrupt`. */
   readonly ownGroup?: boolean;
@@ -66,8 +67,7 @@ export class Program implements AsyncDisposable {
       limitMs = LIMIT_MS,
     } = options;
     this.#secrets = secretsOf({ args, env, ...(input !== undefined && { input }) });
-    const path = fileURLToPath(new URL(entry, import.meta.url));
-    const [command = "", ...rest] = [...within, process.execPath, path, ...args];
+    const [command = "", ...rest] = [...within, process.execPath, programPath(entry), ...args];
     this.#process = spawn(command, rest, {
       stdio: [input === undefined ? "ignore" : "pipe", "pipe", "pipe"],
       // Also where a test was broken off and disposes of nothing.
@@ -165,6 +165,13 @@ export class Program implements AsyncDisposable {
 export async function run(args: readonly string[], options?: ProgramOptions): Promise<Ended> {
   await using program = new Program(args, options);
   return await program.ended;
+}
+
+/** The path of a program beside this file, or of its copy without types where there is one. */
+export function programPath(entry: string): string {
+  const path = fileURLToPath(new URL(entry, import.meta.url));
+  const copy = stripped(relative(ROOT, path));
+  return existsSync(copy) ? copy : path;
 }
 
 /** True while a process of this id runs; one that only waits for its parent to notice does not. */

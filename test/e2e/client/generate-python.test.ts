@@ -13,6 +13,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { pythonClientSource, type ServiceSchema } from "../../../src/client/index.ts";
 import { leftOut } from "../../needed.ts";
+import { stripped } from "../../stripped.ts";
 import { Program } from "../cli/program.ts";
 import {
   type Environment,
@@ -76,7 +77,7 @@ describe.skipIf(skipped)(`a generated client in Python${skipped}`, () => {
   let servers: Record<string, Awaited<ReturnType<typeof Program.serve>>> = {};
   const path = () => ({ PYTHONPATH: `${join(ROOT, "clients/python/src")}:${folder}` });
   const generate = (from: string, output: string) => {
-    const entry = join(ROOT, "test/e2e/cli/entry.ts");
+    const entry = stripped("test/e2e/cli/entry.ts");
     const args = ["client", "generate", servers[from]?.url ?? "", "--language", "python"];
     return run(process.execPath, [entry, ...args, "--output", output]);
   };

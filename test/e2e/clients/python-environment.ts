@@ -9,16 +9,17 @@ import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
+import { stripped } from "../../stripped.ts";
 
 export const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 
 const CACHE = join(ROOT, "node_modules/.cache/python");
 
-/** The server under test, from its source, for programs that start one. */
+/** The server under test, for programs that start one. */
 export const TESSERA_COMMAND = [
   process.execPath,
   "--disable-warning=ExperimentalWarning",
-  join(ROOT, "test/e2e/cli/entry.ts"),
+  stripped("test/e2e/cli/entry.ts"),
 ].join(" ");
 
 const MAKES_ENVIRONMENTS = "import ensurepip, sys; sys.exit(sys.version_info < (3, 10))";

@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { leftOut } from "../../needed.ts";
+import { stripped } from "../../stripped.ts";
 import { Program } from "../cli/program.ts";
 import { ROOT } from "../clients/python-environment.ts";
 import { World } from "../hosting/world.ts";
@@ -104,7 +105,7 @@ describe("commands that run as they stand there", () => {
   beforeAll(async () => {
     const bin = join(folder.path, "bin");
     mkdirSync(bin, { recursive: true });
-    const entry = join(ROOT, "test/e2e/cli/entry.ts");
+    const entry = stripped("test/e2e/cli/entry.ts");
     const own = `exec "${process.execPath}" "${entry}" "$@"\n`;
     writeFileSync(join(bin, "tessera"), `#!/bin/sh\n${own}`, { mode: 0o755 });
     writeFileSync(
@@ -120,6 +121,7 @@ describe("commands that run as they stand there", () => {
     });
     env = {
       PATH: `${bin}:${process.env.PATH}`,
+      NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? "",
       HOME: folder.path,
       no_proxy: "*",
       SERVICE_CLOUD_API_ENDPOINT: world.platform.url,

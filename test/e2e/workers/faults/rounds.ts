@@ -5,9 +5,11 @@
  */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { pathToFileURL } from "node:url";
 import { WorkerPlace } from "../../../../src/client/index.ts";
 import { Random } from "../../../chaos/random.ts";
 import { freePort } from "../../../free-port.ts";
+import { stripped } from "../../../stripped.ts";
 import { Program } from "../../cli/program.ts";
 import { type Answer, artifact, call, World } from "../../hosting/world.ts";
 import { hasJoined, startAgent, workerToken } from "../agent-program.ts";
@@ -15,7 +17,7 @@ import { judge, type Outcome } from "./checker.ts";
 import { FaultLedger } from "./ledger.ts";
 import { FaultProxy } from "./proxy.ts";
 
-const WITHOUT_FENCE = new URL("without-fence.ts", import.meta.url).href;
+const WITHOUT_FENCE = pathToFileURL(stripped("test/e2e/workers/faults/without-fence.ts")).href;
 const AGENTS = 2;
 const MAX_WORK_MS = 800;
 /** Tasks that outlast the silence limit: how long, and how often one comes, as parts of it. */

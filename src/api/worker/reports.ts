@@ -8,7 +8,7 @@ import type { RemoteResult } from "../../pool/remote/messages.ts";
 import type { RemoteWorker } from "../../pool/remote/remote-worker.ts";
 
 /** How long a result waits for the reports before it. */
-const REPORT_WAIT_MS = 1_000;
+const REPORT_WAIT_MS = 5_000;
 
 /** Results that wait for reports: with more, all go on. */
 const MAX_WAITING_RESULTS = 10_000;

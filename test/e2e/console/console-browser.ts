@@ -53,7 +53,7 @@ export class ConsoleBrowser implements AsyncDisposable {
     this.#context = context;
     this.page = page;
     this.#url = url;
-    page.setDefaultTimeout(10_000);
+    page.setDefaultTimeout(30_000);
     page.on("pageerror", (err) => this.complaints.push(err.message));
     page.on("console", (message) => {
       if (message.type() === "error") {

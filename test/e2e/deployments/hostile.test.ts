@@ -183,9 +183,10 @@ describe.each(LEVELS)("a service at level %s that exhausts", (_, launch) => {
     await expect.poll(() => (cpuTimeMs(pid) ?? 0) - spentMs).toBeGreaterThan(600);
     const [startMs, startCpuMs] = [performance.now(), cpuTimeMs(pid) ?? 0];
     await expect.poll(() => performance.now() - startMs).toBeGreaterThan(4_000);
-    const share = ((cpuTimeMs(pid) ?? 0) - startCpuMs) / (performance.now() - startMs);
-    expect(share).toBeGreaterThan(0.02);
-    expect(share).toBeLessThan(0.3);
+    // A node that is late with a look lets it go on for longer, and gives it that much less later.
+    const share = () => ((cpuTimeMs(pid) ?? 0) - startCpuMs) / (performance.now() - startMs);
+    await expect.poll(share).toBeLessThan(0.3);
+    await expect.poll(share).toBeGreaterThan(0.02);
   });
 
   it.each(["its output", "the channel"])(

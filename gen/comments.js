@@ -1921,6 +1921,7 @@ export const comments = {
   "tessera.v1.WorkResult.displaced": "It did not run, or was ended for another reason: why.",
   "tessera.v1.WorkResult.beside_others": "With `lost`: other calls were in the process when it ended, and any of them may have ended it. Such a call is not counted as one that ends its process; it runs again with no other call beside it.",
   "tessera.v1.WorkResult.out_of_memory": "With `lost`: the process held more memory than its limit.",
+  "tessera.v1.WorkResult.units": "What the function reported that the call used, by unit.",
   "tessera.v1.WorkResult.response": "With a result: what the function says of its answer. Of a streamed result it is with the first chunk, or here where there are no chunks.",
   "tessera.v1.FileResult": "FileResult is a file.",
   "tessera.v1.FileResult.content_type": "Its media type.",

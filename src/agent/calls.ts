@@ -15,6 +15,7 @@ import type { Execution, ExecutionEnd, ExecutionListener } from "../pool/calls/e
 import type { Worker } from "../pool/worker.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { AbortReason } from "../protocol/messages.ts";
+import type { Units } from "../protocol/units.ts";
 import type { RemoteFiles } from "./files.ts";
 import {
   executeOptions,
@@ -44,6 +45,8 @@ interface Held {
   readonly endpoint: string;
   execution: Execution | undefined;
   chunks: number;
+  /** What its function reported. */
+  units: Units | undefined;
   end: ExecutionEnd | undefined;
   /** The end as the node is told it; undefined while its large result is written. */
   result: Result | undefined;
@@ -199,7 +202,7 @@ export class HeldCalls {
 
   #hold({ id, taskId, attempt, endpoint }: Assignment): Held {
     const held: Held = {
-      ...{ id, taskId, attempt, endpoint, chunks: 0 },
+      ...{ id, taskId, attempt, endpoint, chunks: 0, units: undefined },
       execution: undefined,
       end: undefined,
       result: undefined,
@@ -231,6 +234,9 @@ export class HeldCalls {
         this.#soon();
       },
       onProgress: (fraction, message) => reports.progress(id, fraction, message),
+      onUsage: (units) => {
+        held.units = units;
+      },
       onLog: ({ level, message, fieldsJson = "", skipped = 0 }) =>
         reports.line({ id, level, message, fieldsJson, skipped }),
     };
@@ -249,12 +255,13 @@ export class HeldCalls {
   #tell(held: Held, end: ExecutionEnd): void {
     const file = end.kind === "result" ? largeFile(end.result) : undefined;
     held.result = undefined;
+    const { id, units = {} } = held;
     if (file === undefined) {
-      this.#ready(held, resultOf(held.id, end));
+      this.#ready(held, { ...resultOf(id, end), units });
       return;
     }
     this.#options.files.write(held.id, file).then(
-      (blobId) => this.#ready(held, resultOf(held.id, end, blobId)),
+      (blobId) => this.#ready(held, { ...resultOf(id, end, blobId), units }),
       (err) => this.#ready(held, unwritten(held.id, err)),
     );
   }

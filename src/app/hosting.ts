@@ -26,6 +26,7 @@ import { NodeBudget } from "../pool/room/budget.ts";
 import { StartGate } from "../pool/room/start-gate.ts";
 import type { Sandbox } from "../pool/sandbox/sandbox.ts";
 import { HeldPieces } from "../queue/calls/piece-queue.ts";
+import { CallUsage } from "../queue/calls/usage.ts";
 import { localUrl } from "../server/bind.ts";
 import { alertMail } from "../server/mail/letter.ts";
 import type { Mailer } from "../server/mail/mailer.ts";
@@ -138,6 +139,7 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
   resources.use(routing);
   const { graceMs, readyTimeoutMs, maxResultBytes, maxFileBytes, maxWaiting } = config;
   const maintenance = openMaintenance(node, resources);
+  const callUsage = resources.use(new CallUsage({ storage: records, recorder: newId(), now, log }));
   const hosting = resources.use(
     new Hosting({
       routing,
@@ -182,6 +184,7 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
         files: keepers,
         readers: node.readers,
         heldPieces: new HeldPieces(),
+        callUsage,
         allowNativeCode: config.allowsNativeCode,
         launchOf: launchersFor(sandbox),
         sandbox: sandbox.level,

@@ -15,6 +15,7 @@ import { Calls } from "../queue/calls/calls.ts";
 import { Queue } from "../queue/queue.ts";
 import { ScheduleFirer } from "../queue/schedules/firing.ts";
 import type { Tasks } from "../queue/tasks.ts";
+import { UnitNames } from "../queue/usage.ts";
 import { takersOf } from "../service/mounts.ts";
 import type { PausedEndpoint } from "../storage/accounts/organizations.ts";
 import type { NodeWorkers } from "../storage/hosting/nodes.ts";
@@ -70,6 +71,7 @@ export class Deployment implements AsyncDisposable {
   /** Undefined where nothing is traced. */
   readonly tracing: DeploymentTracing | undefined;
   readonly #options: DeploymentOptions;
+  readonly #units: UnitNames;
   readonly #pool: Pool;
   readonly #scratch = new ScratchFolders();
   readonly #workers: Workers;
@@ -88,6 +90,7 @@ export class Deployment implements AsyncDisposable {
   constructor(options: DeploymentOptions) {
     const { maintenance, log, now, newId, readyTimeoutMs } = options;
     this.#options = options;
+    this.#units = new UnitNames(log);
     this.#scale = options.scale;
     this.tracing = options.tracing?.of(() => this.name);
     const { tracing } = this;
@@ -157,6 +160,8 @@ export class Deployment implements AsyncDisposable {
       log,
       newId,
       tracing,
+      units: this.#units,
+      onUsed: (use) => options.callUsage?.add({ deploymentId: this.deploymentId, ...use }),
       heldPieces: options.heldPieces,
       onWaiting: () => {
         this.#pool.crowded();
@@ -401,6 +406,7 @@ export class Deployment implements AsyncDisposable {
       pool,
       metrics,
       tracing,
+      units: this.#units,
       limits: this.#options,
       keeper: this.files.task,
       revisions: record && rollout,

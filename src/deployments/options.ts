@@ -5,6 +5,7 @@ import type { NodeBudget } from "../pool/room/budget.ts";
 import type { StartGate } from "../pool/room/start-gate.ts";
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
 import type { HeldPieces } from "../queue/calls/piece-queue.ts";
+import type { CallUsage } from "../queue/calls/usage.ts";
 import type { Maintenance } from "../queue/maintenance/maintenance.ts";
 import type { ReaderThreads } from "../service/input/threads.ts";
 import type { PausedEndpoint } from "../storage/accounts/organizations.ts";
@@ -55,6 +56,8 @@ export interface DeploymentOptions extends WorkersOptions, RolloutPolicy {
   readonly maxWaiting: number;
   /** The node's metrics, and the organization of the series. Default: nothing is counted. */
   readonly counted?: { readonly metrics: Metrics; readonly organizationId: string } | undefined;
+  /** Counts what calls of apis use. Default: nothing is counted. */
+  readonly callUsage?: Pick<CallUsage, "add"> | undefined;
   /** The node's tracing. Default: nothing is traced. */
   readonly tracing?: Tracing | undefined;
   /** Where the node reads large bodies. Default: on the serving thread. */

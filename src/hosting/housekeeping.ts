@@ -20,6 +20,9 @@ const HOUSEKEEPING_INTERVAL_MS = 60_000;
  */
 const ARTIFACT_CACHE_SWEEP_INTERVAL_MS = 10 * 60_000;
 
+/** Interval at which usage is deleted that is too old. */
+const USAGE_INTERVAL_MS = 60 * 60_000;
+
 /** Python environments and images that nobody has begun to use for this long are removed, unless they are used. */
 const UNUSED_ENVIRONMENT_TTL_MS = 24 * 60 * 60_000;
 
@@ -30,7 +33,10 @@ const MAX_PRUNED_HOSTING_ROWS = 500;
 const ARTIFACT_FILE_CLAIM_MS = 10 * 60_000;
 
 interface HousekeepingOptions {
-  readonly hosting: Pick<HostingStorage, "pruneHosting" | "takeUnusedFiles" | "forgetFiles">;
+  readonly hosting: Pick<
+    HostingStorage,
+    "pruneHosting" | "pruneUsage" | "takeUnusedFiles" | "forgetFiles"
+  >;
   readonly blobs: Pick<BlobStore, "delete">;
   readonly artifacts: ArtifactCache;
   /** Undefined where services in Python do not run. */
@@ -48,6 +54,7 @@ export function startHousekeeping(options: HousekeepingOptions): AsyncDisposable
     log.error({ err }, "what deployments have left behind could not be removed");
   const timers = [
     new Timer(HOUSEKEEPING_INTERVAL_MS, () => keepHouse(options), failed),
+    new Timer(USAGE_INTERVAL_MS, () => pruneUsage(options), failed),
     new Timer(ARTIFACT_CACHE_SWEEP_INTERVAL_MS, () => artifacts.sweep(), failed),
     new Timer(
       ARTIFACT_CACHE_SWEEP_INTERVAL_MS,
@@ -85,4 +92,8 @@ export async function keepHouse({
     await blobs.delete(unused.blobIds);
     await hosting.forgetFiles(unused);
   }
+}
+
+async function pruneUsage({ hosting, now }: HousekeepingOptions): Promise<void> {
+  while ((await hosting.pruneUsage({ nowMs: now(), limit: MAX_PRUNED_HOSTING_ROWS })) > 0) {}
 }

@@ -58,6 +58,7 @@ export interface NodeDeploymentOptions {
     | "files"
     | "readers"
     | "heldPieces"
+    | "callUsage"
     | "allowNativeCode"
     | "launchOf"
     | "sandbox"

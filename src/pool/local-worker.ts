@@ -22,6 +22,7 @@ import { FileTransfers, type TransferHost } from "./calls/transfers.ts";
 import { WorkerCalls } from "./calls/worker-calls.ts";
 import { type ExposedSource, Exposition } from "./exposition/exposition.ts";
 import { Scraper } from "./exposition/scrape.ts";
+import { GpuTime } from "./gpus/gpu-time.ts";
 import { WorkerHeartbeat } from "./heartbeat.ts";
 import { notReadyAfter } from "./limits.ts";
 import { ServiceProcess } from "./process.ts";
@@ -52,6 +53,7 @@ type MetricsMessage = Extract<WorkerMessage, { readonly type: "metrics" }>;
 export class LocalWorker implements Worker {
   readonly id: string;
   readonly capacity = new Capacity();
+  readonly gpuTime: GpuTime | undefined;
   readonly machine = undefined;
   readonly lease = {};
   readonly isParted = false;
@@ -88,6 +90,9 @@ export class LocalWorker implements Worker {
     this.id = id;
     this.#options = options;
     this.#onAnswering = onAnswering;
+    const { gpus = [] } = options;
+    const had = gpus.reduce((sum, { share }) => sum + (share?.part ?? 1), 0);
+    this.gpuTime = had > 0 ? new GpuTime(had) : undefined;
     this.#awaited = options.service.revision?.awaits?.endpoints;
     this.#heartbeat = new WorkerHeartbeat({
       isBusy: () => this.busyness > 0,
@@ -332,6 +337,9 @@ export class LocalWorker implements Worker {
         break;
       case "progress":
         this.#executions.get(message.id)?.progress(message.fraction, message.message);
+        break;
+      case "usage":
+        this.#executions.get(message.id)?.usage(message.units);
         break;
       case "log":
         this.#log(message);

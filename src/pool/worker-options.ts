@@ -3,7 +3,7 @@ import type { ServiceManifest } from "../protocol/manifest.ts";
 import type { ServiceEntry, WorkerMessage } from "../protocol/messages.ts";
 import type { NetworkSettings } from "../storage/deployment-settings.ts";
 import type { FileTransferOptions } from "./calls/transfers.ts";
-import type { Gpu } from "./gpus/gpus.ts";
+import type { WorkerGpu } from "./gpus/gpus.ts";
 import type { GpuNeed } from "./gpus/ledger.ts";
 import type { Launch, WorkerEgress, WorkerRights } from "./launch/launch.ts";
 import type { WorkerModel } from "./launch/models.ts";
@@ -78,7 +78,7 @@ export interface WorkerOptions extends Omit<FileTransferOptions, "scratchFolder"
   readonly limits?: WorkerLimits | undefined;
   readonly rights: WorkerRights;
   /** What it has of the GPUs of the machine. Default: nothing. */
-  readonly gpus?: readonly Gpu[] | undefined;
+  readonly gpus?: readonly WorkerGpu[] | undefined;
   /** The folder with the files of its system packages. Default: none. */
   readonly layer?: string | undefined;
   /** The image that is its root. Default: none. */

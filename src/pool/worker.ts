@@ -8,6 +8,7 @@ import type { MachineLoad } from "../storage/hosting/nodes.ts";
 import type { ExecuteOptions, Execution, ExecutionListener } from "./calls/execution.ts";
 import type { MountAgent } from "./calls/mount-agents.ts";
 import type { Capacity } from "./calls/slot.ts";
+import type { GpuTime } from "./gpus/gpu-time.ts";
 import type { WorkerUsage } from "./usage.ts";
 import type { WorkerEnd } from "./worker-end.ts";
 
@@ -53,6 +54,8 @@ export interface Worker {
   /** The revision of its service; undefined where services have none. */
   readonly revision: number | undefined;
   readonly capacity: Capacity;
+  /** Undefined where it has no GPU. */
+  readonly gpuTime?: GpuTime | undefined;
   /** Undefined for a process on this machine. */
   readonly machine: WorkerMachine | undefined;
   readonly lease: WorkerLease;

@@ -8,6 +8,7 @@
  */
 import type { RequestHead, ResponseHead } from "./heads.ts";
 import type { ServiceManifest } from "./manifest.ts";
+import type { Units } from "./units.ts";
 
 /** The file descriptor of a worker's channel to its node. */
 export const CHANNEL_DESCRIPTOR = 3;
@@ -359,6 +360,8 @@ export type WorkerMessage =
       readonly fraction: number;
       readonly message: string;
     }
+  /** What the function says that the call used (`units.ts`). */
+  | { readonly type: "usage"; readonly id: number; readonly units: Units }
   | {
       readonly type: "log";
       readonly id: number;

@@ -14,6 +14,8 @@ import type { Slot } from "../pool/pool.ts";
 import type { ResponseHead } from "../protocol/heads.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { CallFailure, Payload } from "../protocol/messages.ts";
+import type { Units } from "../protocol/units.ts";
+import type { AttemptUse } from "../storage/hosting/usage.ts";
 import type { LeasedTask } from "../storage/leases.ts";
 import type { Attempt, AttemptEnd, NewEvent, Storage } from "../storage/storage.ts";
 import type { LineRange, TaskEventBody } from "../tasks/event.ts";
@@ -25,10 +27,13 @@ import { EventRateLimit } from "./events/rate-limit.ts";
 import { AttemptEvents, EventWriter } from "./events/writer.ts";
 import type { AttemptPieces, PieceSource } from "./pieces/attempt-pieces.ts";
 import { StreamedAttempts, type StreamedAttemptsOptions } from "./pieces/streamed-attempts.ts";
+import { UnitNames, UsageMeter } from "./usage.ts";
 
 interface AttemptsOptions extends StreamedAttemptsOptions {
   readonly storage: Storage;
   readonly now: () => number;
+  /** Default: its own. */
+  readonly units?: UnitNames;
   /** An attempt is over; resolves with what became of its end. */
   onEnd(running: RunningAttempt, end: ExecutionEnd): Promise<EndRecord>;
 }
@@ -50,7 +55,7 @@ export class Attempts implements AsyncDisposable {
   readonly #listener: AttemptListener;
 
   constructor(options: AttemptsOptions) {
-    const { storage, log, now, changes, onEnd } = options;
+    const { storage, log, now, units = new UnitNames(log), changes, onEnd } = options;
     const onStored = (taskId: string): void => {
       changes.announceMore(taskId);
       changes.hear({ taskId, live: true });
@@ -59,6 +64,7 @@ export class Attempts implements AsyncDisposable {
     this.#listener = {
       log,
       now,
+      units,
       events: new EventWriter({ storage, log, onStored }),
       onEnd: async (running, end) => {
         const record = await onEnd(running, end);
@@ -143,6 +149,7 @@ interface AttemptListener {
   readonly log: Log;
   readonly now: () => number;
   readonly events: EventWriter;
+  readonly units: UnitNames;
   onEnd(running: RunningAttempt, end: ExecutionEnd): Promise<EndRecord>;
 }
 
@@ -155,6 +162,7 @@ export class RunningAttempt implements ExecutionListener, PieceSource {
   /** Set before it begins, for an endpoint that streams. */
   pieces: AttemptPieces | undefined;
   readonly #listener: AttemptListener;
+  readonly #meter: UsageMeter;
   /** Made on first use, as the next one: few functions report anything. */
   #events: AttemptEvents | undefined;
   #rateLimit: EventRateLimit | undefined;
@@ -166,6 +174,12 @@ export class RunningAttempt implements ExecutionListener, PieceSource {
   constructor(begun: BegunAttempt, listener: AttemptListener) {
     this.begun = begun;
     this.#listener = listener;
+    this.#meter = new UsageMeter(begun.slot, listener.units);
+  }
+
+  /** What it used; call it once, at its end. */
+  used(): AttemptUse {
+    return this.#meter.end();
   }
 
   cancel(): void {
@@ -221,6 +235,10 @@ export class RunningAttempt implements ExecutionListener, PieceSource {
     if (this.#rateLimit.admitProgress(fraction, performance.now())) {
       this.#report({ kind: "progress", fraction, message });
     }
+  }
+
+  onUsage(units: Units): void {
+    this.#meter.report(units);
   }
 
   onLog(line: ServiceLine): void {

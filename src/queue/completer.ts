@@ -8,6 +8,7 @@ import { toProblem } from "../errors.ts";
 import type { Log } from "../log/log.ts";
 import type { TaskOutcome } from "../metrics/deployment.ts";
 import type { EndRecord } from "../pool/calls/execution.ts";
+import type { AttemptUse } from "../storage/hosting/usage.ts";
 import type { LeasedTask } from "../storage/leases.ts";
 import type { Attempt, AttemptEnd, ClaimedTask, NewEvent, Storage } from "../storage/storage.ts";
 import { interrupted } from "../tasks/failure.ts";
@@ -49,6 +50,7 @@ export interface RanAttempt {
   readonly takeEvents: (() => Promise<readonly NewEvent[]>) | undefined;
   /** It was alone in its worker, as suspects are. */
   readonly alone: boolean;
+  readonly used: AttemptUse;
 }
 
 export class Completer {
@@ -150,7 +152,7 @@ export class Completer {
     const nowMs = now();
     for (;;) {
       try {
-        const ends = [{ attempt, end, events, task }];
+        const ends = [{ attempt, end, events, task, used: ran?.used }];
         const [ended] = await storage.endAttempts({ nowMs, ends });
         if (ended === undefined) {
           log.warn(

@@ -8,6 +8,7 @@ import type { Maintenance } from "./maintenance/maintenance.ts";
 import type { UnservedPolicy } from "./maintenance/unserved-tasks.ts";
 import type { StreamedAttemptsOptions } from "./pieces/streamed-attempts.ts";
 import type { Retention } from "./submission.ts";
+import type { UnitNames } from "./usage.ts";
 
 export interface QueueOptions extends Omit<StreamedAttemptsOptions, "changes"> {
   readonly deploymentId: string;
@@ -17,6 +18,8 @@ export interface QueueOptions extends Omit<StreamedAttemptsOptions, "changes"> {
   readonly maintenance: Pick<Maintenance, "expirer" | "leases" | "register">;
   readonly pool: Pool;
   readonly newId: () => string;
+  /** The units that its functions have reported. Default: those of its own. */
+  readonly units?: UnitNames;
   readonly now: () => number;
   /** Callers that may wait for tasks at a time. */
   readonly maxWaiting: number;

@@ -405,7 +405,8 @@ export class Queue implements Disposable {
     const outcome = this.#outcome(end, begun);
     span?.end(attemptEnd(end, outcome));
     const { takeEvents } = running;
-    const ran = { task, runSeconds: runMs / 1_000, takeEvents, alone: slot.alone };
+    const used = running.used();
+    const ran = { task, runSeconds: runMs / 1_000, takeEvents, alone: slot.alone, used };
     return this.#completer.record(attemptOf(begun), this.#attempts.toRecord(running, outcome), ran);
   }
 

@@ -95,6 +95,7 @@ export function toNewTask(
     idempotency,
     trace,
     webhook,
+    tokenId: options.origin?.tokenId,
   };
 }
 

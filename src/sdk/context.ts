@@ -70,6 +70,13 @@ export interface TaskContext<Declared extends MetricDeclarations = NoMetrics> {
    * @param message what the task is doing; cut at 1,024 characters
    */
   readonly progress: (fraction: number, message?: string) => void;
+  /**
+   * Reports what the call used, in units of the service: `usage({ prompt_tokens: 120 })`. It is
+   * counted for the caller's token (`tessera usage`), also where the function fails then. Several
+   * reports of a call add up, of at most 16 units; an amount is from 0 to 10¹². What cannot be
+   * counted is left out, and a line of the log says why.
+   */
+  readonly usage: (units: { readonly [unit: string]: number }) => void;
   /** The log of the call, see `TaskLog`. Lines logged after the call has ended are dropped. */
   readonly log: TaskLog;
   /**

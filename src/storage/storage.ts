@@ -25,6 +25,7 @@ import type { RestorableStorage } from "./backup.ts";
 import type { DatabaseFacts } from "./database-facts.ts";
 import type { HostingStorage } from "./hosting/hosting.ts";
 import type { ScheduleRecord } from "./hosting/schedules.ts";
+import type { AttemptUse } from "./hosting/usage.ts";
 import type { LeasedTask, LeaseStorage } from "./leases.ts";
 import type {
   StateCounts,
@@ -80,6 +81,8 @@ export interface NewTask {
   readonly leaseId?: string;
   /** The webhook of its deployment, by name, that hears of its end even if only of named ones. */
   readonly webhook?: string | undefined;
+  /** The token that submits it, which its use is counted for. Absent: none does. */
+  readonly tokenId?: string | undefined;
   /**
    * The same submit may have been carried out before, and its answer lost. Default: the id is new.
    * An id that was stored before and is not said to be may be stored anew after its task has ended.
@@ -246,7 +249,8 @@ export interface Storage extends RestorableStorage, PieceStorage, LeaseStorage, 
   /**
    * Records how attempts ended, with the `events` that they reported last. Returns
    * each task as it is now, or undefined where the attempt was stale and nothing
-   * changed. The same final end of the same attempt at the same `nowMs` is a
+   * changed. What an attempt used that ran is counted with its end: the time since it was claimed,
+   * the bytes of its result, and what `used` says. The same final end of the same attempt at the same `nowMs` is a
    * repeated call whose first answer was lost: it returns the task, and appends
    * nothing.
    */
@@ -258,6 +262,8 @@ export interface Storage extends RestorableStorage, PieceStorage, LeaseStorage, 
       readonly events?: readonly NewEvent[] | undefined;
       /** The task as it was claimed for this attempt, so that it need not be read again. */
       readonly task?: Task | undefined;
+      /** What it used, besides what the storage knows itself. Absent: it did not run. */
+      readonly used?: AttemptUse | undefined;
     }[];
   }): Promise<(Task | undefined)[]>;
 

@@ -206,6 +206,15 @@ export function readHeads(side: PayloadKey["side"], text: unknown): Heads {
     : { response: head as ResponseHead };
 }
 
+/** The size of arguments or of a result: of its JSON, and of its files. */
+export function payloadBytes({ json, files, text }: Payload): number {
+  let bytes = Buffer.byteLength(json) + (text?.blob.size ?? 0);
+  for (const file of files) {
+    bytes += "blob" in file ? file.blob.size : file.data.byteLength;
+  }
+  return bytes;
+}
+
 /** Lists a payload's files in the blob store, including its text. */
 export function storedFiles({ files, text }: Payload): StoredFile[] {
   const stored = files.filter((file): file is StoredFile => "blob" in file);

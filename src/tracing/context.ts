@@ -9,6 +9,8 @@ export interface Origin {
   /** The caller's trace context; undefined without one. */
   readonly trace: string | undefined;
   readonly requestId: string;
+  /** The token of the caller; undefined: they had none. */
+  readonly tokenId?: string | undefined;
 }
 
 /** Version, trace, parent, flags; later versions may append more. */

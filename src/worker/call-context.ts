@@ -5,6 +5,7 @@
 
 import type { RequestHead } from "../protocol/heads.ts";
 import { type AbortReason, type Call, unpackPayload } from "../protocol/messages.ts";
+import { faultOfUnit, MAX_UNITS_PER_CALL, type Units } from "../protocol/units.ts";
 import type { CallRequest, CallResponse, TaskContext, TaskLog } from "../sdk/context.ts";
 import type { EndpointKind } from "../sdk/options.ts";
 import type { Channel } from "./channel.ts";
@@ -43,6 +44,7 @@ export class CallContext implements TaskContext {
   #abortReason: AbortReason | undefined;
   #reporter: ProgressReporter | undefined;
   #progress: TaskContext["progress"] | undefined;
+  #usage: UsageReport | undefined;
   #log: CallLog | undefined;
   #output: OutputLines | undefined;
   readonly #request: RequestHead | undefined;
@@ -98,6 +100,11 @@ export class CallContext implements TaskContext {
     return this.#progress;
   }
 
+  get usage(): TaskContext["usage"] {
+    this.#usage ??= new UsageReport((message) => this.log.warn(message));
+    return this.#usage.add;
+  }
+
   get log(): TaskLog {
     this.#log ??= new CallLog(this.#outlets, this.#id);
     return this.#log;
@@ -139,11 +146,15 @@ export class CallContext implements TaskContext {
     }
   }
 
-  /** Sends pending progress and log lines, and drops everything that comes later. */
+  /** Sends pending progress, log lines and what was used, and drops everything that comes later. */
   end(): void {
     this.#ended = true;
     this.#output?.end();
     this.#reporter?.flush();
+    const units = this.#usage?.take();
+    if (units !== undefined) {
+      this.#outlets.channel.send({ type: "usage", id: this.#id, units });
+    }
     this.#log?.close();
   }
 
@@ -215,5 +226,41 @@ class ProgressReporter {
       this.#sentAtMs = performance.now();
       this.#channel.send({ type: "progress", id: this.#id, ...waiting });
     }
+  }
+}
+
+/** What a function reports of a call, summed up until its end. Nothing that it reports fails it. */
+class UsageReport {
+  readonly #sums = new Map<string, number>();
+  readonly #warn: (message: string) => void;
+  #ended = false;
+  #warned = false;
+
+  constructor(warn: (message: string) => void) {
+    this.#warn = warn;
+  }
+
+  readonly add = (units: Units): void => {
+    for (const [name, amount] of Object.entries(this.#ended ? {} : units)) {
+      const before = this.#sums.get(name);
+      const isFull = before === undefined && this.#sums.size === MAX_UNITS_PER_CALL;
+      const sum = typeof amount === "number" ? (before ?? 0) + amount : amount;
+      const fault = isFull
+        ? `a call reports at most ${MAX_UNITS_PER_CALL} units`
+        : (faultOfUnit(name, amount) ?? faultOfUnit(name, sum));
+      if (fault === undefined) {
+        this.#sums.set(name, sum);
+      } else if (!this.#warned) {
+        this.#warned = true;
+        const what = `${JSON.stringify(name.slice(0, 100))}: ${String(amount).slice(0, 100)}`;
+        this.#warn(`usage of ${what} is not counted: ${fault}`);
+      }
+    }
+  };
+
+  /** All of it, at the end; undefined: nothing was reported. */
+  take(): Units | undefined {
+    this.#ended = true;
+    return this.#sums.size === 0 ? undefined : Object.fromEntries(this.#sums);
   }
 }

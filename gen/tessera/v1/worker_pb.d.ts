@@ -1288,6 +1288,13 @@ export declare type WorkResult = Message<"tessera.v1.WorkResult"> & {
   outOfMemory: boolean;
 
   /**
+   * What the function reported that the call used, by unit.
+   *
+   * @generated from field: map<string, double> units = 12;
+   */
+  units: { [key: string]: number };
+
+  /**
    * With a result: what the function says of its answer. Of a streamed result it
    * is with the first chunk, or here where there are no chunks.
    *
@@ -1373,6 +1380,13 @@ export declare type WorkResultJson = {
    * @generated from field: bool out_of_memory = 11;
    */
   outOfMemory?: boolean;
+
+  /**
+   * What the function reported that the call used, by unit.
+   *
+   * @generated from field: map<string, double> units = 12;
+   */
+  units?: { [key: string]: number | "NaN" | "Infinity" | "-Infinity" };
 
   /**
    * With a result: what the function says of its answer. Of a streamed result it

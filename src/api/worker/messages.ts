@@ -116,12 +116,16 @@ function remoteResult(result: WorkResult): RemoteResult | undefined {
     return undefined;
   }
   const read = endOf(result);
-  if (result.response === undefined || read === undefined) {
-    return read;
+  if (read === undefined) {
+    return undefined;
+  }
+  const { units } = result;
+  if (result.response === undefined) {
+    return { ...read, units };
   }
   const response = headOf(result.response);
   return response && "result" in read
-    ? { id: read.id, result: { ...unpackPayload(read.result), response } }
+    ? { id: read.id, result: { ...unpackPayload(read.result), response }, units }
     : undefined;
 }
 

@@ -281,6 +281,7 @@ async function join(options: RegisterOptions, joining: Joining) {
     silenceMs,
     held,
     endpoints,
+    gpus: gpusOf(joining),
     countsOf: remote.countsOf(id),
   });
   const session: WorkerSession = {
@@ -401,6 +402,16 @@ function answer({
 
 function limitsOf({ service }: JoinedDeployment) {
   return service?.revision?.limits ?? DEFAULT_LIMITS;
+}
+
+/** How many GPUs a worker has, of the memory of which it may have a part. */
+function gpusOf({ need, req }: Pick<Joining, "need" | "req">): number {
+  if (need === undefined) {
+    return 0;
+  }
+  const { count, part, memoryBytes = 0 } = need;
+  const largest = Math.max(memoryBytes, ...req.gpus.map((gpu) => Number(gpu.memoryBytes)));
+  return count * (part ?? (memoryBytes > 0 ? memoryBytes / largest : 1));
 }
 
 function settingsOf(deployment: JoinedDeployment, need: GpuNeed | undefined) {

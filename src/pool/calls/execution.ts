@@ -12,6 +12,7 @@ import type {
   PackedPayload,
   Payload,
 } from "../../protocol/messages.ts";
+import type { Units } from "../../protocol/units.ts";
 import type { BatchPost } from "./batch-post.ts";
 import type { Piece, ReceivedChunks } from "./received-chunks.ts";
 
@@ -92,6 +93,8 @@ export interface ExecutionListener {
   /** What the function said of its answer, before the first piece of a streamed result. */
   onResponse?(response: ResponseHead): void;
   onProgress?(fraction: number, message: string): void;
+  /** The function has reported units, before its end. */
+  onUsage?(units: Units): void;
   onLog?(line: ServiceLine): void;
 }
 
@@ -248,6 +251,12 @@ export class Execution {
       return;
     }
     this.#listener.onProgress?.(fraction, message);
+  }
+
+  usage(units: Units): void {
+    if (!this.#isTold) {
+      this.#listener.onUsage?.(units);
+    }
   }
 
   log({ level, message, fieldsJson, skipped: before = 0 }: ServiceLine): void {

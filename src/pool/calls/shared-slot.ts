@@ -44,6 +44,10 @@ class Share implements Slot {
     return this.#slot.endpoint;
   }
 
+  get gpuTime() {
+    return this.#slot.gpuTime;
+  }
+
   get alone() {
     return this.#slot.alone;
   }

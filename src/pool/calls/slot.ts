@@ -1,6 +1,7 @@
 /** Slots: the right to run one call of an endpoint in a worker, and how many a worker has. */
 import type { EndpointManifest } from "../../protocol/manifest.ts";
 import { isMountName } from "../../service/mounts.ts";
+import type { GpuTime } from "../gpus/gpu-time.ts";
 import type { ExecuteOptions, Execution, ExecutionListener } from "./execution.ts";
 import type { MountAgent } from "./mount-agents.ts";
 
@@ -14,6 +15,7 @@ interface RanIn {
 /** The worker, as far as its slots need it. */
 interface SlotOwner {
   readonly id: string;
+  readonly gpuTime?: GpuTime | undefined;
   readonly revision: number | undefined;
   readonly capacity: Capacity;
   agentOf(mount: string): MountAgent | undefined;
@@ -35,6 +37,8 @@ export interface Slot {
   readonly workerId: string;
   readonly endpoint: string;
   readonly ranIn: RanIn;
+  /** Undefined where the worker has no GPU. */
+  readonly gpuTime?: GpuTime | undefined;
   /** True when nothing else runs in the worker meanwhile. */
   readonly alone: boolean;
   /** Connections to the mounted server that the slot is of; undefined for an endpoint. */
@@ -55,6 +59,10 @@ export class WorkerSlot implements Slot {
 
   get endpoint(): string {
     return this.#endpoint.name;
+  }
+
+  get gpuTime(): GpuTime | undefined {
+    return this.#worker.gpuTime;
   }
 
   get alone(): boolean {

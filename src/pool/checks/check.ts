@@ -15,6 +15,7 @@ import {
   MAX_REFUSAL_CHARACTERS,
   type WorkerMessage,
 } from "../../protocol/messages.ts";
+import { faultOfUnit, MAX_UNITS_PER_CALL, type Units } from "../../protocol/units.ts";
 import { readHead } from "./check-head.ts";
 import { readSentManifest } from "./check-manifest.ts";
 import { readMetrics } from "./check-metrics.ts";
@@ -67,6 +68,8 @@ export function readWorkerMessage(
     }
     case "progress":
       return readProgress(message);
+    case "usage":
+      return readUsage(message);
     case "log":
       return readLog(message, attachments);
     case "metrics":
@@ -131,6 +134,17 @@ function shortText(
 ): string | undefined {
   const text = attachments.text(value, maxCharacters * MAX_BYTES_PER_CHARACTER);
   return text !== undefined && text.length <= maxCharacters ? text : undefined;
+}
+
+function readUsage({ id, units }: Fields): WorkerMessage | undefined {
+  if (!isCallId(id) || !isFields(units)) {
+    return undefined;
+  }
+  const amounts = Object.entries(units);
+  const isGood =
+    amounts.length <= MAX_UNITS_PER_CALL &&
+    amounts.every(([name, amount]) => faultOfUnit(name, amount) === undefined);
+  return isGood ? { type: "usage", id, units: Object.fromEntries(amounts) as Units } : undefined;
 }
 
 function isCallId(id: unknown): id is number {

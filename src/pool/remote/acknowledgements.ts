@@ -90,6 +90,7 @@ export function acknowledging(
     onChunk: (piece, sequence) => listener.onChunk?.(piece, sequence),
     onResponse: (response) => listener.onResponse?.(response),
     onProgress: (fraction, message) => listener.onProgress?.(fraction, message),
+    onUsage: (units) => listener.onUsage?.(units),
     onLog: (line) => listener.onLog?.(line),
   };
 }

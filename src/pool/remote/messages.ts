@@ -1,5 +1,6 @@
 /** What a node says to a worker on another machine, and hears from it, besides calls. */
 import type { AbortReason, Call, CallResult } from "../../protocol/messages.ts";
+import type { Units } from "../../protocol/units.ts";
 
 /** To the worker. */
 export type RemoteMessage =
@@ -20,7 +21,11 @@ export type RemoteMessage =
   | { readonly type: "retire" };
 
 /** The end of a call, as the worker tells it. */
-export type RemoteResult =
+export type RemoteResult = RemoteEnd & {
+  /** What its function reported. */ readonly units?: Units;
+};
+
+type RemoteEnd =
   | CallResult
   | { readonly id: number; readonly aborted: string }
   /** Its process died, with this call alone in it or beside others, maybe for its memory. */

@@ -30,6 +30,7 @@ import { MAX_LAST_ANSWER_MS } from "../calls/mount-agents.ts";
 import { Capacity } from "../calls/slot.ts";
 import type { TransferHost } from "../calls/transfers.ts";
 import { WorkerCalls } from "../calls/worker-calls.ts";
+import { GpuTime } from "../gpus/gpu-time.ts";
 import type { WorkerUsage } from "../usage.ts";
 import type { Worker, WorkerLease, WorkerMachine } from "../worker.ts";
 import type { WorkerEnd } from "../worker-end.ts";
@@ -54,6 +55,7 @@ export class RemoteWorker implements Worker {
   readonly id: string;
   readonly lease: WorkerLease;
   readonly capacity = new Capacity();
+  readonly gpuTime: GpuTime | undefined;
   readonly pid = undefined;
   /** One that is blocked offers no slots, as one that drains. */
   readonly isBlocked = false;
@@ -95,9 +97,10 @@ export class RemoteWorker implements Worker {
   #isParted = false;
 
   constructor(options: RemoteWorkerOptions) {
-    const { id, lease, graceMs, silenceMs, manifest, held = [] } = options;
+    const { id, lease, graceMs, silenceMs, manifest, held = [], gpus = 0 } = options;
     this.id = id;
     this.lease = lease;
+    this.gpuTime = gpus > 0 ? new GpuTime(gpus) : undefined;
     this.#options = options;
     const transfers: RemoteTransfers[] = [];
     this.#executions = new WorkerCalls(
@@ -395,6 +398,9 @@ export class RemoteWorker implements Worker {
       this.#acks.acknowledge(id, { isStale: true });
       return undefined;
     }
+    if (result.units) {
+      execution.usage(result.units);
+    }
     if ("lost" in result) {
       const { lost: message, besideOthers, outOfMemory } = result;
       this.#executions.lose(id, { message, alone: !besideOthers, outOfMemory });
@@ -548,6 +554,8 @@ interface RemoteWorkerOptions extends RemoteTransfersOptions {
   readonly silenceMs: number;
   /** The endpoints whose calls are for its machine, by name. Default: all. */
   readonly endpoints?: ReadonlySet<string> | undefined;
+  /** How many GPUs it has; below 1: that part of one. Default: none. */
+  readonly gpus?: number;
   /** Calls that it runs already, which another node began. */
   readonly held?: readonly HeldCall[];
   /** Slots became free. */

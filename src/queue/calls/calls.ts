@@ -15,14 +15,18 @@ import type { Pool, Slot } from "../../pool/pool.ts";
 import type { ResponseHead } from "../../protocol/heads.ts";
 import type { EndpointManifest } from "../../protocol/manifest.ts";
 import type { Payload } from "../../protocol/messages.ts";
+import type { Units } from "../../protocol/units.ts";
+import { payloadBytes } from "../../storage/stored.ts";
 import { ownIdOf } from "../../tasks/worker-id.ts";
 import { loggedTrace, type Origin } from "../../tracing/context.ts";
 import type { DeploymentTracing } from "../../tracing/tracing.ts";
 import { CallBatches } from "../batches/calls.ts";
 import { callEnd } from "../traced.ts";
+import { UnitNames, UsageMeter } from "../usage.ts";
 import { LoneCalls } from "./lone-calls.ts";
-import { HeldPieces, PieceQueue } from "./piece-queue.ts";
+import { bytesOf, HeldPieces, PieceQueue } from "./piece-queue.ts";
 import { Reruns } from "./reruns.ts";
+import type { CallUse } from "./usage.ts";
 
 /** Calls that may wait for a slot, over all endpoints of a deployment. */
 const MAX_WAITING_CALLS = 1_000;
@@ -34,6 +38,10 @@ interface CallsOptions {
   readonly pool: Pool;
   readonly log: Log;
   readonly newId: () => string;
+  /** The units that its functions have reported. Default: those of its own. */
+  readonly units?: UnitNames;
+  /** Counts what a call used. Default: nothing is counted. */
+  readonly onUsed?: ((use: Omit<CallUse, "deploymentId">) => void) | undefined;
   /**
    * How long a call waits while no worker is ready, because one may have to be
    * started first; longer where the endpoint's timeout is. Default: that timeout, as for a slot.
@@ -98,8 +106,11 @@ interface Streaming {
 /** A slot of a mounted server, for one request. */
 export interface HeldSlot extends Pick<Slot, "ranIn"> {
   readonly agent: MountAgent;
-  /** Gives the slot back; a second call does nothing. */
-  release(): void;
+  /**
+   * Gives the slot back; a second call does nothing. With what was passed on, the request counts as a
+   * call.
+   */
+  release(passed?: { readonly bytesIn: number; readonly bytesOut: number }): void;
 }
 
 /** How a call waits for a slot. */
@@ -125,6 +136,7 @@ export class Calls {
   readonly #batches: CallBatches;
   readonly #lone: LoneCalls;
   readonly #held: HeldPieces;
+  readonly #units: UnitNames;
   #closed = false;
 
   constructor(options: CallsOptions) {
@@ -135,6 +147,7 @@ export class Calls {
     });
     this.#lone = new LoneCalls({ pool: options.pool, othersWait: () => this.anyWait });
     this.#held = options.heldPieces ?? new HeldPieces();
+    this.#units = options.units ?? new UnitNames(options.log);
   }
 
   /**
@@ -191,12 +204,18 @@ export class Calls {
    */
   async hold(
     endpoint: EndpointManifest,
-    { signal, worker }: Pick<CalledFrom, "signal" | "worker">,
+    { signal, worker, tokenId }: Pick<CalledFrom, "signal" | "worker"> & Pick<Origin, "tokenId">,
   ): Promise<HeldSlot> {
     const slot =
       this.#reserve(endpoint, worker) ?? (await this.#wait(endpoint, NOTHING, { signal, worker }));
     const { agent } = slot;
-    const release = (): void => {
+    const measure = this.#measure({ slot, endpoint, origin: { tokenId } });
+    let isHeld = true;
+    const release: HeldSlot["release"] = (passed) => {
+      if (isHeld) {
+        isHeld = false;
+        measure.end(passed && { calls: 1, ...passed });
+      }
       slot.release();
       this.slotFree();
       this.#options.onMountSlot?.();
@@ -421,6 +440,8 @@ export class Calls {
     const { log, tracing } = this.#options;
     const span = tracing?.attemptBegan({ ...tracedFacts(call), attempt });
     const trace = (span ?? origin)?.trace;
+    const measure = this.#measure(call);
+    let streamedBytes = 0;
     return new Promise((resolve) => {
       const gone = (): void => execution.abort("caller_gone");
       const execution = slot.execute(
@@ -429,6 +450,11 @@ export class Calls {
           onEnd: (end) => {
             signal.removeEventListener("abort", gone);
             span?.end(callEnd(end));
+            measure.end({
+              calls: attempt === 1 ? 1 : 0,
+              bytesIn: attempt === 1 ? payloadBytes(payload) : 0,
+              bytesOut: pieces || end.kind !== "result" ? streamedBytes : payloadBytes(end.result),
+            });
             resolve(end);
             slot.release();
             this.slotFree();
@@ -439,7 +465,13 @@ export class Calls {
             }
           },
           onLog: (line) => logLine(log, line, logged(call)),
-          ...(pieces && { onChunk: (piece: Piece) => pieces.push(piece) }),
+          onUsage: (units) => measure.report(units),
+          ...(pieces && {
+            onChunk: (piece: Piece) => {
+              streamedBytes += bytesOf(piece);
+              pieces.push(piece);
+            },
+          }),
           ...(onResponse && { onResponse }),
         },
       );
@@ -449,6 +481,31 @@ export class Calls {
       }
       signal.addEventListener("abort", gone, { once: true });
     });
+  }
+
+  /** Measures what has a slot from now on. */
+  #measure({
+    slot,
+    endpoint,
+    origin,
+  }: Pick<BegunCall, "slot" | "endpoint"> & {
+    readonly origin: Pick<Origin, "tokenId"> | undefined;
+  }) {
+    const { onUsed } = this.#options;
+    const meter = new UsageMeter(slot, this.#units);
+    const beganMs = performance.now();
+    return {
+      report: (reported: Units) => meter.report(reported),
+      /** Undefined: it does not count. */
+      end: (used: Pick<CallUse, "calls" | "bytesIn" | "bytesOut"> | undefined) => {
+        const { gpuMs, units = {} } = meter.end();
+        if (used) {
+          const runMs = performance.now() - beganMs;
+          const tokenId = origin?.tokenId ?? "";
+          onUsed?.({ endpoint: endpoint.name, tokenId, runMs, gpuMs, units, ...used });
+        }
+      },
+    };
   }
 
   #answer({ end, call, tries }: EndedCall): Payload {

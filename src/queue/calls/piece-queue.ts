@@ -93,7 +93,7 @@ export class PieceQueue {
 }
 
 /** In UTF-8, in which no text is smaller than in memory: that is two bytes for each Chinese character. */
-function bytesOf(piece: Piece): number {
+export function bytesOf(piece: Piece): number {
   return typeof piece === "string" ? Buffer.byteLength(piece) : piece.byteLength;
 }
 

@@ -134,7 +134,7 @@ async function documentOf(
       setHost: false,
       signal,
     });
-    sent.once("close", slot.release);
+    sent.once("close", () => slot.release());
     const res = await new Promise<IncomingMessage>((resolve, reject) => {
       sent.once("response", resolve);
       sent.on("error", reject);

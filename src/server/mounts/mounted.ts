@@ -25,7 +25,7 @@ import { disconnectSignal } from "../http/disconnect.ts";
 import { codeOfStatus } from "../http/error-status.ts";
 import { hasUpgrade, takeUpgrade } from "../http/upgrade.ts";
 import { namedWorker, WORKER_HEADER } from "../http/worker-header.ts";
-import { arrivalOf } from "../rpc/engine/caller.ts";
+import { arrivalOf, tokenIdOf } from "../rpc/engine/caller.ts";
 import { byName, hasBody, requestHead, responseHeaders } from "./headers.ts";
 import { urlOf } from "./queued.ts";
 
@@ -82,6 +82,7 @@ export async function answerMounted(
       const slot = await deployment.calls.hold(mountEndpoint(mount), {
         signal: disconnectSignal(reply),
         worker: namedWorker(req.headers[WORKER_HEADER]),
+        tokenId: tokenIdOf(values),
       });
       const status = await begun({ req, reply, values, mount, slot, onHead, ...options }, isLast);
       if (status !== AGAIN) {
@@ -152,6 +153,9 @@ class Exchange implements AnswerListener {
   #isLast = false;
   #bodyTimer: NodeJS.Timeout | undefined;
   #sentBytes = 0;
+  #answeredBytes = 0;
+  /** Another try follows, so that this one is no call. */
+  #isAgain = false;
 
   constructor(options: ExchangeOptions) {
     const { req, values } = options;
@@ -210,6 +214,7 @@ class Exchange implements AnswerListener {
     if (all !== null) {
       // The body has come with the head, and goes with it.
       raw.resume();
+      this.#sentBytes = all.length;
       const text = `${head.text}${all.toString("latin1")}`;
       connection.send({ method: head.method, text, hasBody: false }, this, isLast);
       return;
@@ -295,6 +300,7 @@ class Exchange implements AnswerListener {
       this.#keepStanding();
     } else {
       this.#isWhole = true;
+      this.#answeredBytes = whole.length;
       sendWhole(raw, whole);
     }
     this.#begun.resolve(status);
@@ -302,6 +308,7 @@ class Exchange implements AnswerListener {
 
   onData(chunk: Buffer): void {
     const { raw } = this.#options.reply;
+    this.#answeredBytes += chunk.length;
     if (!raw.write(chunk)) {
       this.#connection?.pause();
       if (!this.#isHeld) {
@@ -335,6 +342,7 @@ class Exchange implements AnswerListener {
     }
     const isStale = this.#connection?.isReused === true && malformed === undefined;
     if (isStale && !this.#isLast && SAFE.has(this.#method) && !this.#hasBody) {
+      this.#isAgain = true;
       this.#begun.resolve(AGAIN);
     } else {
       this.#begun.reject(this.#lost(malformed));
@@ -376,9 +384,15 @@ class Exchange implements AnswerListener {
     this.#isWhole = true;
     this.#isOver = true;
     this.#keepStanding();
+    socket.on("data", (chunk: Buffer) => {
+      this.#answeredBytes += chunk.length;
+    });
+    caller.on("data", (chunk: Buffer) => {
+      this.#sentBytes += chunk.length;
+    });
     join(socket, caller, () => {
       this.#stopStanding();
-      slot.release();
+      slot.release(this.#passed);
     });
     this.#begun.resolve(101);
   }
@@ -407,6 +421,10 @@ class Exchange implements AnswerListener {
     this.#finish();
   }
 
+  get #passed() {
+    return { bytesIn: this.#sentBytes, bytesOut: this.#answeredBytes };
+  }
+
   /** Gives the slot back. */
   #finish(): void {
     if (this.#isOver) {
@@ -418,7 +436,7 @@ class Exchange implements AnswerListener {
     clearTimeout(this.#bodyTimer);
     reply.raw.off("drain", this.#goOn);
     this.#stopStanding();
-    slot.release();
+    slot.release(this.#isAgain ? undefined : this.#passed);
     if (!hasUpgrade(req.raw)) {
       discard(req.raw);
     }

@@ -1,6 +1,6 @@
 /**
  * The hosting port: the desired revision of every deployment, its files,
- * secrets, schedules, logs, webhooks and alerts, the reports of the nodes that run it, and
+ * secrets, schedules, logs, webhooks, alerts and usage, the reports of the nodes that run it, and
  * which machines are drained.
  *
  * It keeps the promises of the accounts port. Deployments themselves are
@@ -24,6 +24,7 @@ import type { NodeStorage } from "./nodes.ts";
 import type { Revisions } from "./revisions.ts";
 import type { ScheduleStorage } from "./schedules.ts";
 import type { SecretStorage } from "./secrets.ts";
+import type { UsageStorage } from "./usage.ts";
 import type { WebhookStorage } from "./webhooks.ts";
 
 export interface HostingStorage
@@ -38,7 +39,8 @@ export interface HostingStorage
     Logs,
     ModelStorage,
     WebhookStorage,
-    AlertStorage {
+    AlertStorage,
+    UsageStorage {
   /**
    * Deletes the remains of deleted deployments, and nodes that died long ago:
    * at most `limit` rows of each kind. Returns how many it deleted; 0 when

@@ -11,9 +11,10 @@ import { returnEvent } from "../../tasks/event.ts";
 import { NODES_LOST, workersLost } from "../../tasks/failure.ts";
 import { MAX_LOST_NODES, MAX_LOST_WORKERS, restartAfterLostNode } from "../../tasks/lost.ts";
 import type { Task, TaskFailure, TaskProgress } from "../../tasks/task.ts";
+import type { AttemptUse } from "../hosting/usage.ts";
 import type { Attempt, AttemptEnd, NewEvent } from "../storage.ts";
-import { fromJson, statusOf } from "../stored.ts";
-import { countedAs } from "./counts.ts";
+import { fromJson, payloadBytes, statusOf } from "../stored.ts";
+import { countedAs, countedOf, ENDED_USE } from "./counts.ts";
 import { type AttemptEvent, recordingOf } from "./events.ts";
 import { inlineText, isInline, writePayload } from "./payloads.ts";
 import { column, columnsOf, LIVE_COLUMNS, nameOf, TASK_COLUMNS, toKeys, toTask } from "./rows.ts";
@@ -35,6 +36,8 @@ export interface Ending {
   readonly events?: readonly NewEvent[] | undefined;
   /** The task as it was claimed, which need not be read again then. */
   readonly task?: Task | undefined;
+  /** Undefined: it did not run. */
+  readonly used?: AttemptUse | undefined;
   readonly nowMs: number;
 }
 
@@ -45,7 +48,7 @@ const GIVEN = `WITH given AS MATERIALIZED (
   SELECT * FROM json_to_recordset($1) AS given (n integer, deployment_id text, task_id text,
     lease_id text, attempt integer, status smallint, now_ms bigint, run_at_ms bigint,
     failed integer, lost integer, lost_node integer, suspect boolean, result text, failure text, record text,
-    event text))`;
+    event text, gpu_ms double precision, bytes_out bigint, units text))`;
 
 /** The fence: only the attempt with this lease and this number may write. */
 const CURRENT = `live_tasks.deployment_id = given.deployment_id
@@ -68,19 +71,22 @@ const finishOf = (name: string, answered: string) =>
     name,
     `WITH gone AS (
      DELETE FROM live_tasks USING unnest((SELECT $1::integer[]), $2::text[], $3::text[], $4::text[],
-       $5::integer[], $6::smallint[], $7::bigint[], $8::text[], $9::text[], $10::integer[])
-       AS given (n, deployment_id, task_id, lease_id, attempt, final, now_ms, result, failure, lost)
+       $5::integer[], $6::smallint[], $7::bigint[], $8::text[], $9::text[], $10::integer[],
+       $11::double precision[], $12::bigint[], $13::text[])
+       AS given (n, deployment_id, task_id, lease_id, attempt, final, now_ms, result, failure, lost,
+         gpu_ms, bytes_out, units)
      WHERE ${CURRENT} AND (given.lost IS NULL OR live_tasks.lost_workers >= ${MAX_LOST_WORKERS})
      RETURNING given.n, given.final, given.now_ms, given.result, given.failure,
        greatest(expires_at_ms, given.now_ms + retention_ms) AS expires_at_ms,
-       last_sequence + 1 AS last_sequence, live_tasks.status, ${columnsOf("live_tasks", KEPT_COLUMNS)}
+       last_sequence + 1 AS last_sequence, live_tasks.status, given.gpu_ms, given.bytes_out,
+       given.units, live_tasks.token_id, ${columnsOf("live_tasks", KEPT_COLUMNS)}
    ), finished AS (
      INSERT INTO finished_tasks (status, finished_at_ms, result, failure, expires_at_ms,
        last_sequence, ${KEPT_COLUMNS})
      SELECT final, now_ms, result, failure, expires_at_ms, last_sequence, ${KEPT_COLUMNS}
      FROM gone
    ), told AS (${toldOf({ status: "gone.final", finishedAt: "gone.now_ms" })}
-   ), counted AS (${countedAs("gone", "-")})
+   ), counted AS (${countedAs("gone", "-", ENDED_USE)})
    SELECT n, final AS status, now_ms AS finished_at_ms, failure, expires_at_ms, last_sequence,
      progress${answered} FROM gone`,
   );
@@ -134,7 +140,8 @@ const REQUEUE = prepared(
        returned = ${RETURNED}
      FROM given
      WHERE ${CURRENT} AND (given.lost = 0 OR live_tasks.lost_workers < ${MAX_LOST_WORKERS})
-     RETURNING given.n, given.now_ms, given.event, started_sequence, ${columnsOf("live_tasks", LIVE_COLUMNS)}
+     RETURNING given.n, given.now_ms, given.event, given.gpu_ms, given.bytes_out, given.units,
+       live_tasks.token_id, started_sequence, ${columnsOf("live_tasks", LIVE_COLUMNS)}
    ), recorded AS (
      INSERT INTO task_events (deployment_id, task_id, sequence, time_ms, attempt, body)
      SELECT deployment_id, task_id, started_sequence, started_at_ms, attempt,
@@ -142,9 +149,7 @@ const REQUEUE = prepared(
      UNION ALL
      SELECT deployment_id, task_id, last_sequence, now_ms, attempt, event FROM queued
    ), counted AS (
-     INSERT INTO queue_count_deltas (deployment_id, endpoint, queued, running)
-     SELECT deployment_id, endpoint, count(*), -count(*) FROM queued
-     GROUP BY deployment_id, endpoint
+     ${countedOf("queued", { queued: "count(*)", running: "-count(*)", used: ENDED_USE })}
    )
    SELECT * FROM queued`,
 );
@@ -269,6 +274,9 @@ function toFinish(endings: readonly NumberedEnding[]): BoundStatement[] {
     column(rows, ({ result }) => result),
     column(rows, ({ failure }) => failure),
     column(rows, ({ lost }) => lost || null),
+    column(rows, ({ gpu_ms }) => gpu_ms),
+    column(rows, ({ bytes_out }) => bytes_out || null),
+    column(rows, ({ units }) => units),
   ];
   return [[endings.every(({ task }) => task) ? FINISH_KNOWN : FINISH, ...columns]];
 }
@@ -329,9 +337,14 @@ interface EndRow {
   readonly suspect?: boolean | null;
   readonly record?: string;
   readonly event?: string;
+  /** Undefined: the attempt did not run. */
+  readonly gpu_ms: number | undefined;
+  readonly bytes_out: number;
+  readonly units: string | undefined;
 }
 
-function toRow({ index, attempt, end, nowMs, lostNode }: NumberedEnding): EndRow {
+function toRow({ index, attempt, end, nowMs, lostNode, used }: NumberedEnding): EndRow {
+  const result = resultOf(end);
   const row = {
     n: index,
     deployment_id: attempt.deploymentId,
@@ -342,6 +355,9 @@ function toRow({ index, attempt, end, nowMs, lostNode }: NumberedEnding): EndRow
     failed: 0,
     lost: 0,
     lost_node: lostNode ? 1 : 0,
+    gpu_ms: used?.gpuMs,
+    bytes_out: result === undefined ? 0 : payloadBytes(result),
+    units: used?.units && JSON.stringify(used.units),
   };
   switch (end.status) {
     case "queued":

@@ -2,7 +2,7 @@
 import { untold } from "../sql/hosting/webhooks.ts";
 import type { Storage } from "../storage.ts";
 import { detached } from "./blobs.ts";
-import { countedAs } from "./counts.ts";
+import { countedAs, DELTA_COLUMNS, FOLD_USAGE } from "./counts.ts";
 import { prepared, type Session, statement } from "./session.ts";
 
 /**
@@ -72,11 +72,14 @@ const PRUNE_DELETED = [
   statement(pruneDeletedFrom("finished_tasks", "")),
 ];
 
-/** The rows that counts are sums of; without tasks they are of no use. */
+/** The rows that counts are sums of; without tasks they are of no use. What was used is kept. */
 const FORGET_COUNTS = statement(
-  `WITH gone AS (SELECT deployment_id FROM deleted_deployments),
-     counts AS (DELETE FROM queue_counts WHERE deployment_id IN (SELECT deployment_id FROM gone))
-   DELETE FROM queue_count_deltas WHERE deployment_id IN (SELECT deployment_id FROM gone)`,
+  `WITH deleted AS (SELECT deployment_id FROM deleted_deployments),
+     counts AS (DELETE FROM queue_counts WHERE deployment_id IN (SELECT deployment_id FROM deleted)),
+     gone AS (DELETE FROM queue_count_deltas WHERE deployment_id IN (SELECT deployment_id FROM deleted)
+       RETURNING ${DELTA_COLUMNS}),
+     ${FOLD_USAGE}
+   SELECT count(*) AS folded FROM gone`,
 );
 
 export async function pruneDeleted(

@@ -65,6 +65,10 @@ CREATE TABLE live_tasks (
   webhook text COLLATE "C",
   -- Whose it is among the callers that share its endpoint; null where nobody asks for it.
   key text COLLATE "C",
+  -- The token that submitted it, which its use is counted for; null: none did.
+  token_id text COLLATE "C",
+  -- The size of arguments that do not stand in the row; null for nearly all.
+  argument_bytes bigint,
   PRIMARY KEY (deployment_id, task_id)
 ) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
   autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 5000);
@@ -215,13 +219,88 @@ CREATE TABLE queue_counts (
   PRIMARY KEY (deployment_id, endpoint)
 ) WITH (fillfactor = 50);
 
+-- What has changed in counts and in usage, until it is folded into them (counts.ts).
 CREATE TABLE queue_count_deltas (
   deployment_id text COLLATE "C" NOT NULL,
   endpoint text COLLATE "C" NOT NULL,
   queued bigint NOT NULL,
-  running bigint NOT NULL
+  running bigint NOT NULL,
+  -- What was used, as in usage; null where nothing was.
+  day integer,
+  token_id text COLLATE "C",
+  tasks bigint,
+  run_ms bigint,
+  gpu_ms double precision,
+  bytes_in bigint,
+  bytes_out bigint,
+  -- What functions reported, each as JSON; null for nearly all.
+  units text[]
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 CREATE INDEX queue_count_deltas_by_endpoint ON queue_count_deltas (deployment_id, endpoint);
+
+-- Who used what, by day (of UTC, since 1970).
+CREATE TABLE usage (
+  deployment_id text COLLATE "C" NOT NULL,
+  day integer NOT NULL,
+  endpoint text COLLATE "C" NOT NULL,
+  -- Empty: no token was there.
+  token_id text COLLATE "C" NOT NULL,
+  calls bigint NOT NULL DEFAULT 0,
+  tasks bigint NOT NULL DEFAULT 0,
+  run_ms bigint NOT NULL DEFAULT 0,
+  gpu_ms double precision NOT NULL DEFAULT 0,
+  bytes_in bigint NOT NULL DEFAULT 0,
+  bytes_out bigint NOT NULL DEFAULT 0,
+  PRIMARY KEY (deployment_id, day, endpoint, token_id)
+) WITH (fillfactor = 50);
+CREATE INDEX usage_by_day ON usage (day);
+
+-- The units that functions reported.
+CREATE TABLE usage_units (
+  deployment_id text COLLATE "C" NOT NULL,
+  day integer NOT NULL,
+  endpoint text COLLATE "C" NOT NULL,
+  token_id text COLLATE "C" NOT NULL,
+  unit text COLLATE "C" NOT NULL,
+  amount double precision NOT NULL,
+  PRIMARY KEY (deployment_id, day, endpoint, token_id, unit)
+) WITH (fillfactor = 50);
+CREATE INDEX usage_units_by_day ON usage_units (day);
+
+-- Both with what is not folded into them yet.
+CREATE VIEW usage_now AS
+  SELECT deployment_id, day, endpoint, token_id, calls, tasks, run_ms, gpu_ms, bytes_in, bytes_out
+  FROM usage
+  UNION ALL
+  SELECT deployment_id, day, endpoint, coalesce(token_id, ''), 0, tasks, run_ms, gpu_ms, bytes_in,
+    bytes_out
+  FROM queue_count_deltas WHERE day IS NOT NULL;
+CREATE VIEW usage_units_now AS
+  SELECT deployment_id, day, endpoint, token_id, unit, amount FROM usage_units
+  UNION ALL
+  SELECT deployment_id, day, endpoint, coalesce(token_id, ''), reported.key,
+    reported.value::double precision
+  FROM queue_count_deltas, unnest(units) AS report, json_each_text(report::json) AS reported
+  WHERE units IS NOT NULL;
+
+-- The last flush of each start of a node, so that one that is repeated adds nothing (usage.ts).
+CREATE TABLE usage_flushes (
+  recorder text COLLATE "C" NOT NULL PRIMARY KEY,
+  sequence bigint NOT NULL,
+  day integer NOT NULL
+);
+
+-- The names of deleted deployments and tokens that usage is of, by their ids.
+CREATE TABLE usage_names (
+  organization_id text COLLATE "C" NOT NULL,
+  id text COLLATE "C" NOT NULL,
+  -- deployment or token.
+  kind text COLLATE "C" NOT NULL,
+  name text COLLATE "C" NOT NULL,
+  -- When it was deleted.
+  day integer NOT NULL,
+  PRIMARY KEY (organization_id, id)
+);
 
 --------------------------------------------------------------------------------
 -- Large files of tasks

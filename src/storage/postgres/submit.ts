@@ -12,8 +12,8 @@
  */
 import { isPaused } from "../sql/hosting/pauses.ts";
 import type { NewTask, SubmitOutcome } from "../storage.ts";
-import { asStored, keyHeldBy, previewOf } from "../stored.ts";
-import { countedAs } from "./counts.ts";
+import { asStored, keyHeldBy, payloadBytes, previewOf } from "../stored.ts";
+import { countedAs, SUBMITTED_COLUMNS, submittedUse } from "./counts.ts";
 import { inlineText, isInline, writePayload } from "./payloads.ts";
 import { readTasks } from "./read.ts";
 import { column, nameOf, toKeys } from "./rows.ts";
@@ -34,11 +34,11 @@ const MAX_SUBMIT_ROUNDS = 20;
  */
 const GIVEN = `unnest((SELECT $2::text[]), $3::text[], $4::text[], $5::smallint[], $6::integer[], $7::bigint[],
      $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::text[], $13::text[], $14::text[],
-     $15::text[], $16::text[], $17::text[], $18::text[]`;
+     $15::text[], $16::text[], $17::text[], $18::text[], $19::text[], $20::bigint[]`;
 
 const GIVEN_COLUMNS = `deployment_id, task_id, endpoint, status, priority, run_at_ms, start_by_ms,
      created_at_ms, expires_at_ms, retention_ms, lease_id, retry_of, trace, arguments,
-     arguments_preview, webhook, key`;
+     arguments_preview, webhook, key, token_id, argument_bytes`;
 
 /**
  * Inserts a task as claimed only under an open lease (of `$1`), and not while its endpoint is
@@ -55,22 +55,22 @@ const stores = (source: string, key: string) => `
      INSERT INTO live_tasks (deployment_id, task_id, endpoint, status, priority, run_at_ms,
        start_by_ms, created_at_ms, started_at_ms, expires_at_ms, retention_ms, attempt, lease_id,
        started_sequence, last_sequence, retry_of, trace, arguments, arguments_preview, webhook,
-       key, idempotency_key)
+       key, token_id, argument_bytes, idempotency_key)
      SELECT deployment_id, task_id, endpoint, status, priority, run_at_ms, start_by_ms,
        created_at_ms, CASE WHEN lease_id IS NOT NULL THEN created_at_ms END, expires_at_ms,
        retention_ms, CASE WHEN lease_id IS NOT NULL THEN 1 ELSE 0 END, lease_id,
        CASE WHEN lease_id IS NOT NULL THEN 2 ELSE 0 END,
        CASE WHEN lease_id IS NOT NULL THEN 2 ELSE 1 END, retry_of, trace, arguments,
-       arguments_preview, webhook, key, ${key}
+       arguments_preview, webhook, key, token_id, argument_bytes, ${key}
      FROM ${source}
-     ON CONFLICT DO NOTHING RETURNING deployment_id, task_id, endpoint, status`;
+     ON CONFLICT DO NOTHING RETURNING deployment_id, task_id, endpoint, status, ${SUBMITTED_COLUMNS}`;
 
 /** Stores tasks without idempotency keys, as nearly all are. */
 const INSERT = prepared(
   "insert_tasks",
   `WITH open AS MATERIALIZED (${OPEN}), stored AS (
      ${stores(`${GIVEN}) AS given (${GIVEN_COLUMNS}) WHERE ${IS_ABLE}`, "NULL")}
-   ), counted AS (${countedAs("stored", "+")})
+   ), counted AS (${countedAs("stored", "+", submittedUse("+"))})
    SELECT deployment_id, task_id FROM stored`,
 );
 
@@ -78,7 +78,7 @@ const INSERT = prepared(
 const INSERT_KEYED = prepared(
   "insert_keyed_tasks",
   `WITH open AS MATERIALIZED (${OPEN}), able AS MATERIALIZED (
-     SELECT * FROM ${GIVEN}, $19::text[], $20::text[], $21::text[])
+     SELECT * FROM ${GIVEN}, $21::text[], $22::text[], $23::text[])
        AS given (${GIVEN_COLUMNS}, idempotency_key, digest, replaces) WHERE ${IS_ABLE}
    ), keyed AS (
      INSERT INTO idempotency_keys (deployment_id, endpoint, key, digest, task_id)
@@ -103,7 +103,7 @@ const INSERT_KEYED = prepared(
          UNION ALL SELECT deployment_id, task_id FROM rekeyed)`,
        "idempotency_key",
      )}
-   ), counted AS (${countedAs("stored", "+")})
+   ), counted AS (${countedAs("stored", "+", submittedUse("+"))})
    SELECT deployment_id, task_id FROM stored`,
 );
 
@@ -122,8 +122,8 @@ const WITHDRAW = prepared(
    ), withdrawn AS (
      DELETE FROM live_tasks USING ended
      WHERE live_tasks.deployment_id = ended.deployment_id AND live_tasks.task_id = ended.task_id
-     RETURNING live_tasks.deployment_id, live_tasks.task_id, endpoint, status
-   ), counted AS (${countedAs("withdrawn", "-")})
+     RETURNING live_tasks.deployment_id, live_tasks.task_id, endpoint, status, ${SUBMITTED_COLUMNS}
+   ), counted AS (${countedAs("withdrawn", "-", submittedUse("-"))})
    SELECT deployment_id, task_id FROM withdrawn`,
 );
 
@@ -254,6 +254,8 @@ function toInsert(candidates: readonly Candidate[]): BoundStatement {
     of((task) => (isInline(task.arguments) ? undefined : previewOf(task.arguments))),
     of(({ webhook }) => webhook),
     of(({ key }) => key),
+    of(({ tokenId }) => tokenId),
+    of((task) => (isInline(task.arguments) ? undefined : payloadBytes(task.arguments))),
   ];
   if (tasks.every(({ idempotency }) => idempotency === undefined)) {
     return [INSERT, [...leaseIds], ...columns];

@@ -38,7 +38,7 @@ export function claimTasks(
       return [];
     }
     const rows = db.all(
-      `SELECT task_id, retention_ms, arguments FROM tasks INDEXED BY ${ready}
+      `SELECT task_id, retention_ms, token_id, arguments FROM tasks INDEXED BY ${ready}
          deployment_id = ? AND endpoint = ? AND status = ${STATUS.ready}
          AND (start_by_ms IS NULL OR start_by_ms > ?)
        ORDER BY priority DESC, run_at_ms, task_id LIMIT ?`,
@@ -119,7 +119,8 @@ function claim(
     leaseId,
     task.lastSequence,
   );
-  db.live.remember(task, Number(row.retention_ms));
+  const [retentionMs, tokenId] = [Number(row.retention_ms), String(row.token_id ?? "")];
+  db.live.remember({ task, retentionMs, tokenId });
   return { task, leaseId, arguments: payload };
 }
 

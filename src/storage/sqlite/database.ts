@@ -5,6 +5,7 @@ import { QueueCounts } from "./counts.ts";
 import { LiveTasks } from "./live-tasks.ts";
 import { migrate, type SqliteMigrationOptions } from "./migration/migrate.ts";
 import type { SqliteRow, Statements } from "./rows.ts";
+import { UsageSums } from "./usage.ts";
 import { WebhookOwners } from "./webhooks.ts";
 
 /**
@@ -22,6 +23,7 @@ export class SqliteDatabase implements Statements {
   readonly #db: DatabaseSync;
   readonly #statements = new Map<string, StatementSync>();
   readonly counts: QueueCounts;
+  readonly usage = new UsageSums(this);
   readonly live = new LiveTasks();
   readonly webhookOwners = new WebhookOwners(this);
   readonly pausedEndpoints = new PausedEndpoints(this);
@@ -60,6 +62,7 @@ export class SqliteDatabase implements Statements {
       this.#noticeOthers();
       const result = work();
       this.counts.flush();
+      this.usage.flush();
       this.run("COMMIT");
       return result;
     } catch (err) {
@@ -99,6 +102,7 @@ export class SqliteDatabase implements Statements {
 
   #forget(): void {
     this.counts.forget();
+    this.usage.forget();
     this.live.forgetAll();
     this.webhookOwners.forget();
     this.pausedEndpoints.forget();

@@ -2,6 +2,7 @@
  * How attempts end: for good, or back in the queue. Every write checks the
  * attempt's lease and number (fencing).
  */
+import type { Payload } from "../../protocol/messages.ts";
 import { returnedAttempt, withReturned } from "../../tasks/attempt.ts";
 import { returnEvent } from "../../tasks/event.ts";
 import { NODE_LOST, NODES_LOST, RESULT_GONE, workersLost } from "../../tasks/failure.ts";
@@ -12,7 +13,9 @@ import {
   restartAfterLostNode,
 } from "../../tasks/lost.ts";
 import type { Task, TaskFailure } from "../../tasks/task.ts";
-import type { Attempt, AttemptEnd, NewEvent } from "../storage.ts";
+import type { AttemptUse } from "../hosting/usage.ts";
+import type { Attempt, AttemptEnd, NewEvent, TaskKey } from "../storage.ts";
+import { payloadBytes } from "../stored.ts";
 import type { SqliteDatabase } from "./database.ts";
 import { insertEvent, recordEvent } from "./events.ts";
 import type { LiveTask } from "./live-tasks.ts";
@@ -35,9 +38,11 @@ export function endAttempt(
     readonly attempt: Attempt;
     readonly end: AttemptEnd;
     readonly events?: readonly NewEvent[] | undefined;
+    /** Undefined: it did not run. */
+    readonly used?: AttemptUse | undefined;
   },
 ): Task | undefined {
-  const { nowMs, attempt, end, events } = parameters;
+  const { nowMs, attempt, end, events, used } = parameters;
   if (events) {
     for (const event of events) {
       recordEvent(db, { attempt, ...event });
@@ -45,17 +50,17 @@ export function endAttempt(
   }
   switch (end.status) {
     case "queued":
-      return requeue(db, { attempt, nowMs, ...end });
+      return requeue(db, { attempt, nowMs, used, ...end });
     case "worker_lost":
-      return loseWorker(db, { attempt, nowMs, failure: end.failure });
+      return loseWorker(db, { attempt, nowMs, used, failure: end.failure });
     case "node_lost":
-      return loseNode(db, attempt, { nowMs, failure: end.failure });
+      return loseNode(db, attempt, { nowMs, used, failure: end.failure });
     case "success":
       return isInline(end.result) || hasBlobs(db, end.result)
-        ? finish(db, { attempt, nowMs, end })
-        : requeue(db, { attempt, nowMs, runAtMs: nowMs, failure: RESULT_GONE });
+        ? finish(db, { attempt, nowMs, end, used })
+        : requeue(db, { attempt, nowMs, used, runAtMs: nowMs, failure: RESULT_GONE });
     default:
-      return finish(db, { attempt, nowMs, end });
+      return finish(db, { attempt, nowMs, end, used });
   }
 }
 
@@ -65,9 +70,10 @@ function finish(
     readonly attempt: Attempt;
     readonly nowMs: number;
     readonly end: FinalEnd;
+    readonly used?: AttemptUse | undefined;
   },
 ): Task | undefined {
-  const { attempt, nowMs, end } = parameters;
+  const { attempt, nowMs, end, used } = parameters;
   const { deploymentId, taskId, leaseId } = attempt;
   const result = end.status === "cancelled" ? undefined : end.result;
   const inline = result !== undefined && isInline(result);
@@ -98,9 +104,38 @@ function finish(
   const task = known ? asFinished(known, end, nowMs) : readTask(db, attempt);
   if (task) {
     db.counts.add(deploymentId, task.endpoint, { running: -1 });
+    countUse(db, { task, tokenId: known?.tokenId, nowMs, used, result });
     tellOfEnd(db, attempt);
   }
   return task;
+}
+
+/** Counts what an attempt used that ran, for the token that submitted its task. */
+function countUse(
+  db: SqliteDatabase,
+  parameters: {
+    readonly task: Task;
+    readonly tokenId: string | undefined;
+    readonly nowMs: number;
+    readonly used: AttemptUse | undefined;
+    readonly result?: Payload | undefined;
+  },
+): void {
+  const { task, nowMs, used, result } = parameters;
+  const { deploymentId, taskId, endpoint, startedAtMs = nowMs } = task;
+  const tokenId = parameters.tokenId ?? tokenOf(db, { deploymentId, taskId });
+  const runMs = used ? Math.max(0, nowMs - startedAtMs) : 0;
+  const bytesOut = result ? payloadBytes(result) : 0;
+  db.usage.add({ deploymentId, endpoint, tokenId, nowMs, runMs, bytesOut, ...used });
+}
+
+function tokenOf(db: SqliteDatabase, { deploymentId, taskId }: TaskKey): string {
+  const row = db.get(
+    "SELECT token_id FROM tasks WHERE deployment_id = ? AND task_id = ?",
+    deploymentId,
+    taskId,
+  );
+  return String(row?.token_id ?? "");
 }
 
 /** Builds the ended task that a read would return. */
@@ -157,9 +192,10 @@ function requeue(
     /** Deaths of its worker, and of its node, that count from now on; absent: as before. */
     readonly lostWorkers?: number;
     readonly lostNodes?: number;
+    readonly used?: AttemptUse | undefined;
   },
 ): Task | undefined {
-  const { attempt, nowMs, runAtMs, failed, failure, suspect } = parameters;
+  const { attempt, nowMs, runAtMs, failed, failure, suspect, used } = parameters;
   const { deploymentId, taskId, leaseId } = attempt;
   const before = db.get(
     `SELECT started_at_ms, started_sequence, last_sequence, returned FROM tasks WHERE ${CURRENT}`,
@@ -171,7 +207,7 @@ function requeue(
   if (before === undefined) {
     return undefined;
   }
-  db.live.take(attempt);
+  const tokenId = db.live.take(attempt)?.tokenId;
   const startedAtMs = Number(before.started_at_ms);
   const ended = returnedAttempt({
     number: attempt.attempt,
@@ -213,6 +249,7 @@ function requeue(
   const task = row && toTask(row);
   if (task) {
     db.counts.add(deploymentId, task.endpoint, { running: -1, queued: 1 });
+    countUse(db, { task: { ...task, startedAtMs }, tokenId, nowMs, used });
   }
   return task;
 }
@@ -224,32 +261,42 @@ function suspicion(suspect: true | undefined, failed = false): number | null {
 
 function loseWorker(
   db: SqliteDatabase,
-  {
-    attempt,
-    nowMs,
-    failure,
-  }: { readonly attempt: Attempt; readonly nowMs: number; readonly failure: TaskFailure },
+  parameters: {
+    readonly attempt: Attempt;
+    readonly nowMs: number;
+    readonly failure: TaskFailure;
+    readonly used: AttemptUse | undefined;
+  },
 ): Task | undefined {
+  const { attempt, failure } = parameters;
   const lostWorkers = countedDeaths(lostBefore(db, attempt));
   if (lostWorkers <= MAX_LOST_WORKERS) {
-    return requeue(db, { attempt, nowMs, failure, lostWorkers, suspect: true });
+    return requeue(db, { ...parameters, lostWorkers, suspect: true });
   }
   const end = { status: "failure", failure: workersLost(failure) } as const;
-  return finish(db, { attempt, nowMs, end });
+  return finish(db, { ...parameters, end });
 }
 
 /** Ends an attempt whose lease has ended, or whose worker is cut off. */
 export function loseNode(
   db: SqliteDatabase,
   attempt: Attempt,
-  { nowMs, failure = NODE_LOST }: { readonly nowMs: number; readonly failure?: TaskFailure },
+  {
+    nowMs,
+    failure = NODE_LOST,
+    used,
+  }: {
+    readonly nowMs: number;
+    readonly failure?: TaskFailure;
+    readonly used?: AttemptUse | undefined;
+  },
 ): Task | undefined {
   const lostNodes = lostBefore(db, attempt).lostNodes + 1;
   if (lostNodes > MAX_LOST_NODES) {
-    return finish(db, { attempt, nowMs, end: { status: "failure", failure: NODES_LOST } });
+    return finish(db, { attempt, nowMs, used, end: { status: "failure", failure: NODES_LOST } });
   }
   const runAtMs = restartAfterLostNode({ ...attempt, lostNodes, nowMs });
-  return requeue(db, { attempt, nowMs, runAtMs, failure, lostNodes });
+  return requeue(db, { attempt, nowMs, used, runAtMs, failure, lostNodes });
 }
 
 function lostBefore(

@@ -9,6 +9,8 @@ const MAX_LIVE_TASKS = 10_000;
 export interface LiveTask {
   readonly task: Task;
   readonly retentionMs: number;
+  /** The token that submitted it; empty: none. */
+  readonly tokenId: string;
 }
 
 /**
@@ -21,9 +23,10 @@ export interface LiveTask {
 export class LiveTasks {
   readonly #tasks = new Map<string, LiveTask>();
 
-  remember(task: Task, retentionMs: number): void {
-    if (this.#tasks.size < MAX_LIVE_TASKS || this.#tasks.has(task.taskId)) {
-      this.#tasks.set(task.taskId, { task, retentionMs });
+  remember(live: LiveTask): void {
+    const { taskId } = live.task;
+    if (this.#tasks.size < MAX_LIVE_TASKS || this.#tasks.has(taskId)) {
+      this.#tasks.set(taskId, live);
     }
   }
 

@@ -98,7 +98,9 @@ export const OPERATIONS: Operations = {
   getHistory: readHistory,
   claimTasks,
   endAttempts: (db, { nowMs, ends }) =>
-    ends.map(({ attempt, end, events }) => endAttempt(db, { nowMs, attempt, end, events })),
+    ends.map(({ attempt, end, events, used }) =>
+      endAttempt(db, { nowMs, attempt, end, events, used }),
+    ),
   recordEvents: (db, { events }) => events.map((event) => recordEvent(db, event)),
   appendPieces,
   readPieces,

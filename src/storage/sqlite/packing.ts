@@ -240,6 +240,7 @@ function packNewTask(out: unknown[], task: NewTask): void {
     task.trace,
     task.webhook,
     task.key,
+    task.tokenId,
     toValue(task.arguments),
   );
 }
@@ -264,6 +265,7 @@ function unpackNewTask(values: ValueReader): NewTask {
     trace: values.next(),
     webhook: values.next(),
     key: values.next(),
+    tokenId: values.next(),
     arguments: toPayload(values.next<string | Payload>()),
   };
   return task;
@@ -344,9 +346,9 @@ function toPayload(value: string | Payload): Payload {
 type Ended = OperationParameters<"endAttempts">["ends"][number];
 
 /** Writes an attempt and its end. A success is only its result. */
-function packEnd(out: unknown[], { attempt, end, events }: Ended): void {
+function packEnd(out: unknown[], { attempt, end, events, used }: Ended): void {
   out.push(attempt.deploymentId, attempt.taskId, attempt.leaseId, attempt.attempt);
-  out.push(end.status === "success" ? toValue(end.result) : end, events);
+  out.push(end.status === "success" ? toValue(end.result) : end, events, used);
 }
 
 function unpackEnd(values: ValueReader): Ended {
@@ -361,5 +363,5 @@ function unpackEnd(values: ValueReader): Ended {
     typeof packed === "object" && "status" in packed
       ? packed
       : { status: "success", result: toPayload(packed) };
-  return { attempt, end, events: values.next() };
+  return { attempt, end, events: values.next(), used: values.next() };
 }

@@ -55,6 +55,8 @@ CREATE TABLE tasks (
   webhook text,
   -- Whose it is among the callers that share its endpoint; null where nobody asks for it.
   key text,
+  -- The token that submitted it, which its use is counted for; null: none did.
+  token_id text,
   PRIMARY KEY (deployment_id, task_id)
 ) WITHOUT ROWID;
 CREATE INDEX tasks_ready ON tasks (deployment_id, endpoint, priority DESC, run_at_ms, task_id)
@@ -153,6 +155,58 @@ CREATE TABLE queue_counts (
   queued integer NOT NULL,
   running integer NOT NULL,
   PRIMARY KEY (deployment_id, endpoint)
+) WITHOUT ROWID;
+
+-- Who used what, by day (of UTC, since 1970).
+CREATE TABLE usage (
+  deployment_id text NOT NULL,
+  day integer NOT NULL,
+  endpoint text NOT NULL,
+  -- Empty: no token was there.
+  token_id text NOT NULL,
+  calls integer NOT NULL DEFAULT 0,
+  tasks integer NOT NULL DEFAULT 0,
+  run_ms integer NOT NULL DEFAULT 0,
+  gpu_ms real NOT NULL DEFAULT 0,
+  bytes_in integer NOT NULL DEFAULT 0,
+  bytes_out integer NOT NULL DEFAULT 0,
+  PRIMARY KEY (deployment_id, day, endpoint, token_id)
+) WITHOUT ROWID;
+CREATE INDEX usage_by_day ON usage (day);
+
+-- The units that functions reported.
+CREATE TABLE usage_units (
+  deployment_id text NOT NULL,
+  day integer NOT NULL,
+  endpoint text NOT NULL,
+  token_id text NOT NULL,
+  unit text NOT NULL,
+  amount real NOT NULL,
+  PRIMARY KEY (deployment_id, day, endpoint, token_id, unit)
+) WITHOUT ROWID;
+CREATE INDEX usage_units_by_day ON usage_units (day);
+
+-- What statements for both databases read: here nothing waits to be folded.
+CREATE VIEW usage_now AS SELECT * FROM usage;
+CREATE VIEW usage_units_now AS SELECT * FROM usage_units;
+
+-- The last flush of each start of a node, so that one that is repeated adds nothing (usage.ts).
+CREATE TABLE usage_flushes (
+  recorder text NOT NULL PRIMARY KEY,
+  sequence integer NOT NULL,
+  day integer NOT NULL
+) WITHOUT ROWID;
+
+-- The names of deleted deployments and tokens that usage is of, by their ids.
+CREATE TABLE usage_names (
+  organization_id text NOT NULL,
+  id text NOT NULL,
+  -- deployment or token.
+  kind text NOT NULL,
+  name text NOT NULL,
+  -- When it was deleted.
+  day integer NOT NULL,
+  PRIMARY KEY (organization_id, id)
 ) WITHOUT ROWID;
 
 --------------------------------------------------------------------------------

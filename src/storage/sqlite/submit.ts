@@ -1,6 +1,6 @@
 /** Stores one task, with idempotency. */
 import type { NewTask, SubmitOutcome } from "../storage.ts";
-import { asStored, keyHeldBy, previewOf } from "../stored.ts";
+import { asStored, keyHeldBy, payloadBytes, previewOf } from "../stored.ts";
 import type { SqliteDatabase } from "./database.ts";
 import { isLeaseOpen } from "./leases.ts";
 import { hasBlobs, isInline, writePayload } from "./payloads.ts";
@@ -52,7 +52,10 @@ export function submitTask(
   }
   db.counts.add(deploymentId, endpoint, claimed ? { running: 1 } : { queued: 1 });
   const stored = asStored(task, claimed);
-  db.live.remember(stored, task.retentionMs);
+  const { tokenId = "", retentionMs, createdAtMs } = task;
+  const bytesIn = payloadBytes(task.arguments);
+  db.usage.add({ deploymentId, endpoint, tokenId, nowMs: createdAtMs, tasks: 1, bytesIn });
+  db.live.remember({ task: stored, retentionMs, tokenId });
   return { outcome: "stored", task: stored, claimed };
 }
 
@@ -95,8 +98,8 @@ function insert(db: SqliteDatabase, task: NewTask, claimed: boolean): boolean {
     `INSERT INTO tasks (deployment_id, task_id, endpoint, status, priority, run_at_ms,
        start_by_ms, created_at_ms, started_at_ms, expires_at_ms, retention_ms, attempt, lease_id,
        started_sequence, last_sequence, retry_of, idempotency_key, trace, arguments,
-       arguments_preview, webhook, key)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+       arguments_preview, webhook, key, token_id)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT DO NOTHING`,
     deploymentId,
     taskId,
@@ -120,6 +123,7 @@ function insert(db: SqliteDatabase, task: NewTask, claimed: boolean): boolean {
     inline ? null : previewOf(task.arguments),
     task.webhook ?? webhookOfRetried(db, task),
     task.key ?? null,
+    task.tokenId ?? null,
   );
   if (inserted === 0) {
     return false;

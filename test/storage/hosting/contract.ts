@@ -18,6 +18,7 @@ import { racesContract } from "./contract/races.ts";
 import { revisionsContract } from "./contract/revisions.ts";
 import { schedulesContract } from "./contract/schedules.ts";
 import { secretsContract } from "./contract/secrets.ts";
+import { usageContract } from "./contract/usage.ts";
 import { webhooksContract } from "./contract/webhooks.ts";
 import { HostingPlatform } from "./fixtures.ts";
 
@@ -45,6 +46,7 @@ export function hostingContract(name: string, createDatabase: CreateDatabase): v
     describe("models", () => modelsContract(it));
     describe("webhooks", () => webhooksContract(it));
     describe("alerts", () => alertsContract(it));
+    describe("usage", () => usageContract(it));
     describe("deleted deployments", () => deletedContract(it));
     describe("races", () => racesContract(it));
   });

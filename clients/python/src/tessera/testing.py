@@ -52,6 +52,8 @@ class Told:
     progress: list[tuple[float, str]] = field(default_factory=list)
     lines: list[tuple[str, str, Mapping[str, Any] | None]] = field(default_factory=list)
     """Level, message and fields."""
+    usage: dict[str, float] = field(default_factory=dict)
+    """Amounts by unit."""
 
 
 async def call(method: Callable[..., Any], /, *, told: Told | None = None, **arguments: Any) -> Any:
@@ -102,6 +104,11 @@ class _Outlet:
     def progress(self, fraction: float, message: str) -> None:
         with self._lock:
             self._told.progress.append((fraction, message))
+
+    def usage(self, units: Mapping[str, Any]) -> None:
+        with self._lock:
+            for name, amount in units.items():
+                self._told.usage[name] = self._told.usage.get(name, 0) + amount
 
     def log(self, level: str, message: str, fields: Mapping[str, Any] | None) -> None:
         with self._lock:

@@ -23,6 +23,9 @@ class NoOutlet:
     def progress(self, fraction: float, message: str) -> None:
         """Drops it."""
 
+    def usage(self, units: Mapping[str, Any]) -> None:
+        """Drops it."""
+
     def log(self, level: str, message: str, fields: Mapping[str, Any] | None) -> None:
         """Drops it."""
 

@@ -255,7 +255,13 @@ export function originOf({ requestHeader, values }: Context): Origin {
   if (note && trace !== undefined) {
     Object.assign(note, loggedTrace(trace));
   }
-  return { trace, requestId };
+  return { trace, requestId, tokenId: tokenIdOf(values) };
+}
+
+/** The id of the token that a call came with; undefined: it came without one. */
+export function tokenIdOf(values: ContextValues): string | undefined {
+  const principal = principalOf(values);
+  return principal?.kind === "token" ? principal.tokenId : undefined;
 }
 
 /** Adds a task to the call's line in the access log. */

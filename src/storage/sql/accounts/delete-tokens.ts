@@ -1,13 +1,17 @@
 /** Deletes the tokens that a person has or has made, with their values. */
+import { keepNames } from "../hosting/usage.ts";
 import { type Operation, query } from "../operation.ts";
 
 /**
  * Deletes all personal tokens of a leaving member; returns their ids. Requires
  * the organization's lock.
  */
-export function* deletePersonalTokens(organizationId: string, userId: string): Operation<string[]> {
+export function* deletePersonalTokens(
+  organizationId: string,
+  { userId, nowMs }: { readonly userId: string; readonly nowMs: number },
+): Operation<string[]> {
   const theirs = "organization_id = ? AND user_id = ? AND kind = 'personal'";
-  return yield* deleteTokens(organizationId, theirs, [organizationId, userId]);
+  return yield* deleteTokens(organizationId, theirs, { values: [organizationId, userId], nowMs });
 }
 
 /**
@@ -16,17 +20,24 @@ export function* deletePersonalTokens(organizationId: string, userId: string): O
  */
 export function* deleteOrganizationTokensOf(
   organizationId: string,
-  { userId, email }: { readonly userId: string; readonly email: string },
+  {
+    userId,
+    email,
+    nowMs,
+  }: { readonly userId: string; readonly email: string; readonly nowMs: number },
 ): Operation<string[]> {
   const theirs =
     "organization_id = ? AND kind = 'organization' AND (user_id = ? OR created_by = ?)";
-  return yield* deleteTokens(organizationId, theirs, [organizationId, userId, email]);
+  return yield* deleteTokens(organizationId, theirs, {
+    values: [organizationId, userId, email],
+    nowMs,
+  });
 }
 
 function* deleteTokens(
   organizationId: string,
   which: string,
-  values: readonly string[],
+  { values, nowMs }: { readonly values: readonly string[]; readonly nowMs: number },
 ): Operation<string[]> {
   for (const table of ["token_deployments", "token_secrets"]) {
     yield* query(
@@ -36,9 +47,10 @@ function* deleteTokens(
       ...values,
     );
   }
-  const rows = yield* query<{ token_id: string }>(
-    `DELETE FROM tokens WHERE ${which} RETURNING token_id`,
+  const rows = yield* query<{ id: string; name: string }>(
+    `DELETE FROM tokens WHERE ${which} RETURNING token_id AS id, name`,
     ...values,
   );
-  return rows.map((row) => row.token_id);
+  yield* keepNames("token", organizationId, rows, nowMs);
+  return rows.map(({ id }) => id);
 }

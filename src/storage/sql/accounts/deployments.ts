@@ -3,6 +3,7 @@ import type { Accounts } from "../../accounts/accounts.ts";
 import type { DeploymentRecord, Organizations } from "../../accounts/organizations.ts";
 import type { Page } from "../../accounts/page.ts";
 import { changedSettings } from "../../deployment-settings.ts";
+import { keepNames } from "../hosting/usage.ts";
 import { type Operation, query } from "../operation.ts";
 import { record } from "./audit.ts";
 import { announce } from "./changes.ts";
@@ -158,6 +159,7 @@ export function* deleteDeployment(
     nowMs,
     nowMs,
   );
+  yield* keepNames("deployment", organizationId, [{ id: deploymentId, name }], nowMs);
   yield* record(parameters, organizationId, {
     action: "deployment.delete",
     subjectId: deploymentId,

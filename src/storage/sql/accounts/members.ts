@@ -116,7 +116,7 @@ export function* removeMember(
   // time.
   yield* query("DELETE FROM login_codes WHERE organization_id = ? AND user_id = ?", ...key);
   yield* query("DELETE FROM device_logins WHERE organization_id = ? AND user_id = ?", ...key);
-  const tokenIds = yield* deletePersonalTokens(organizationId, userId);
+  const tokenIds = yield* deletePersonalTokens(organizationId, parameters);
   yield* record(parameters, organizationId, {
     action: left ? "member.leave" : "member.remove",
     subjectId: userId,

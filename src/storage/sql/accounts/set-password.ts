@@ -47,7 +47,7 @@ export function* setPassword(
     const key = [organizationId, userId] as const;
     yield* query("DELETE FROM login_codes WHERE organization_id = ? AND user_id = ?", ...key);
     yield* query("DELETE FROM device_logins WHERE organization_id = ? AND user_id = ?", ...key);
-    const ids = revokeTokens ? yield* deletePersonalTokens(organizationId, userId) : [];
+    const ids = revokeTokens ? yield* deletePersonalTokens(organizationId, { userId, nowMs }) : [];
     tokenIds.push(...ids);
     yield* record(parameters, organizationId, {
       action: "password.change",

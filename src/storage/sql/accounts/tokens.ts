@@ -9,6 +9,7 @@ import type {
   Tokens,
   TokenUpdate,
 } from "../../accounts/tokens.ts";
+import { keepNames } from "../hosting/usage.ts";
 import { type Operation, pieces, placeholders, query, type Value } from "../operation.ts";
 import { isCredentialThere } from "./acting-credential.ts";
 import { record } from "./audit.ts";
@@ -256,6 +257,7 @@ export function* deleteToken(
       tokenId,
     );
   }
+  yield* keepNames("token", organizationId, [{ id: tokenId, name: deleted.name }], nowMs);
   yield* record(parameters, organizationId, {
     action: "token.delete",
     subjectId: tokenId,

@@ -45,7 +45,7 @@ export function* verifyEmail(
   );
   const ended = { tokenIds: [] as string[], personal: 0, invitations: 0 };
   for (const { organization_id: organizationId } of organizations) {
-    const there = yield* endIn(organizationId, { userId, email: user.email });
+    const there = yield* endIn(organizationId, { userId, email: user.email, nowMs });
     ended.tokenIds.push(...there.personal, ...there.others);
     ended.personal += there.personal.length;
     ended.invitations += there.invitations;
@@ -109,8 +109,9 @@ function* lockOrganizationsOf(
 /** Ends what the account has and has given away in one organization. Requires its lock. */
 function* endIn(
   organizationId: string,
-  { userId, email }: { readonly userId: string; readonly email: string },
+  person: { readonly userId: string; readonly email: string; readonly nowMs: number },
 ) {
+  const { userId, email } = person;
   const key = [organizationId, userId] as const;
   yield* query("DELETE FROM login_codes WHERE organization_id = ? AND user_id = ?", ...key);
   yield* query("DELETE FROM device_logins WHERE organization_id = ? AND user_id = ?", ...key);
@@ -119,7 +120,7 @@ function* endIn(
     organizationId,
     email,
   );
-  const personal = yield* deletePersonalTokens(organizationId, userId);
-  const others = yield* deleteOrganizationTokensOf(organizationId, { userId, email });
+  const personal = yield* deletePersonalTokens(organizationId, person);
+  const others = yield* deleteOrganizationTokensOf(organizationId, person);
   return { personal, others, invitations: invitations.length };
 }

@@ -82,6 +82,7 @@ import {
 } from "./secrets.ts";
 import { describeDeployments } from "./state.ts";
 import { updateSecrets } from "./update-secrets.ts";
+import { addUsage, pruneUsage, readUsage } from "./usage.ts";
 import {
   createWebhook,
   deleteWebhook,
@@ -187,6 +188,9 @@ export const HOSTING_OPERATIONS: OperationsOf<HostingStorage> = {
   readLogs,
   readStorageUse,
   pruneHosting,
+  addUsage,
+  readUsage,
+  pruneUsage,
   pushModel,
   importModel,
   listModels,

@@ -7,6 +7,7 @@ import ctypes
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from ..sdk.context import Aborted
@@ -14,6 +15,7 @@ from ..sdk.executable import Executable, IncomingCall
 from .call_log import CallLog, LogBudget
 from .outbox import Outbox
 from .progress import ProgressReporter
+from .units import UsageReport
 
 _ABORT_MESSAGES = {
     "timeout": "the time of this call is up",
@@ -26,7 +28,7 @@ _ABORT_MESSAGES = {
 class CallOutlet:
     """Sends what a call tells. Most calls tell nothing, so each part is made when needed."""
 
-    __slots__ = ("_budget", "_has_progress", "_id", "_log", "_outbox", "_reporter")
+    __slots__ = ("_budget", "_has_progress", "_id", "_log", "_outbox", "_reporter", "_usage")
 
     def __init__(self, call_id: int, has_progress: bool, outbox: Outbox, budget: LogBudget) -> None:
         self._id = call_id
@@ -35,6 +37,7 @@ class CallOutlet:
         self._budget = budget
         self._log: CallLog | None = None
         self._reporter: ProgressReporter | None = None
+        self._usage: UsageReport | None = None
 
     def progress(self, fraction: float, message: str = "") -> None:
         if not self._has_progress:
@@ -42,6 +45,12 @@ class CallOutlet:
         if self._reporter is None:
             self._reporter = ProgressReporter(self._id, self._outbox)
         self._reporter.report(fraction, message)
+
+    def usage(self, units: Mapping[str, Any]) -> None:
+        if self._usage is None:
+            warn = partial(self.log, "warn")
+            self._usage = UsageReport(self._id, self._outbox, warn)
+        self._usage.add(units)
 
     def log(self, level: str, message: str, fields: Mapping[str, Any] | None = None) -> None:
         if self._log is None:
@@ -52,6 +61,8 @@ class CallOutlet:
         """Sends what waits, and drops everything that comes later."""
         if self._reporter is not None:
             self._reporter.close()
+        if self._usage is not None:
+            self._usage.close()
         if self._log is not None:
             self._log.close()
 

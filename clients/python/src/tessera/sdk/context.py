@@ -133,3 +133,12 @@ class Context:
         At most one report per 50 ms is sent, and the last one always is.
         """
         self._call.outlet.progress(fraction, message)
+
+    def usage(self, **units: float) -> None:
+        """Reports what the call used, in units of the service: ``usage(prompt_tokens=120)``.
+
+        It is counted for the caller's token (``tessera usage``), also where the function fails
+        then. Several reports of a call add up, of at most 16 units; an amount is from 0 to 10¹².
+        What cannot be counted is left out, and a line of the log says why.
+        """
+        self._call.outlet.usage(units)

@@ -32,6 +32,9 @@ class Outlet(Protocol):
     def progress(self, fraction: float, message: str) -> None:
         """``fraction`` is from 0 to 1."""
 
+    def usage(self, units: Mapping[str, Any]) -> None:
+        """Amounts of units that the call used; those of several reports add up."""
+
     def log(self, level: str, message: str, fields: Mapping[str, Json] | None) -> None:
         """``level`` is debug, info, warn or error."""
 

@@ -1,0 +1,200 @@
+/** Adds, sums up and deletes what was used. What tasks use is in both adapters. */
+import type { HostingStorage } from "../../hosting/hosting.ts";
+import {
+  dayOf,
+  KEPT_DAYS,
+  type UsageKey,
+  type UsageQuery,
+  type UsageSum,
+  type UsedByCalls,
+} from "../../hosting/usage.ts";
+import { type Operation, pieces, placeholders, query, type Value } from "../operation.ts";
+
+/** Rows of usage that one statement writes. */
+const MAX_ROWS_PER_STATEMENT = 100;
+
+type Given<Name extends "addUsage" | "readUsage" | "pruneUsage"> = Parameters<
+  HostingStorage[Name]
+>[0];
+
+export function* addUsage({ recorder, sequence, day, rows }: Given<"addUsage">): Operation<void> {
+  const fresh = yield* query(
+    `INSERT INTO usage_flushes (recorder, sequence, day) VALUES (?, ?, ?)
+     ON CONFLICT (recorder) DO UPDATE SET sequence = excluded.sequence, day = excluded.day
+       WHERE usage_flushes.sequence < excluded.sequence
+     RETURNING sequence`,
+    ...[recorder, sequence, day],
+  );
+  if (fresh.length === 0) {
+    return;
+  }
+  // In one order, so that nodes that flush at a time wait for each other instead of in a circle.
+  const sorted = [...rows].sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
+  for (const piece of pieces(sorted, MAX_ROWS_PER_STATEMENT)) {
+    yield* query(
+      `INSERT INTO usage (deployment_id, day, endpoint, token_id, calls, run_ms, gpu_ms, bytes_in,
+         bytes_out)
+       VALUES ${placeholders(piece.length, 9)}
+       ON CONFLICT (deployment_id, day, endpoint, token_id) DO UPDATE SET
+         calls = usage.calls + excluded.calls, run_ms = usage.run_ms + excluded.run_ms,
+         gpu_ms = usage.gpu_ms + excluded.gpu_ms, bytes_in = usage.bytes_in + excluded.bytes_in,
+         bytes_out = usage.bytes_out + excluded.bytes_out`,
+      ...piece.flatMap((row) => [
+        ...[row.deploymentId, row.day, row.endpoint, row.tokenId],
+        ...[row.calls, Math.round(row.runMs), row.gpuMs, row.bytesIn, row.bytesOut],
+      ]),
+    );
+  }
+  const units = sorted.flatMap((row) =>
+    Object.entries(row.units).map(([unit, amount]) => ({ ...row, unit, amount })),
+  );
+  for (const piece of pieces(units, MAX_ROWS_PER_STATEMENT)) {
+    yield* query(
+      `INSERT INTO usage_units (deployment_id, day, endpoint, token_id, unit, amount)
+       VALUES ${placeholders(piece.length, 6)}
+       ON CONFLICT (deployment_id, day, endpoint, token_id, unit)
+       DO UPDATE SET amount = usage_units.amount + excluded.amount`,
+      ...piece.flatMap(({ deploymentId, day: usedOn, endpoint, tokenId, unit, amount }) => [
+        ...[deploymentId, usedOn, endpoint, tokenId, unit, amount],
+      ]),
+    );
+  }
+}
+
+function keyOf({ deploymentId, day, endpoint, tokenId }: UsedByCalls): string {
+  return JSON.stringify([deploymentId, day, endpoint, tokenId]);
+}
+
+/** The columns that sums are told apart by. */
+const KEY_COLUMNS: { readonly [key in UsageKey]: readonly string[] } = {
+  day: ["day"],
+  deployment: ["owned.name"],
+  endpoint: ["endpoint"],
+  token: ["used.token_id"],
+};
+
+/** The names of what an organization has, and of what it had. */
+const OWNED = `(SELECT deployment_id, name FROM deployments WHERE organization_id = ?
+    UNION ALL
+    SELECT id, name FROM usage_names WHERE organization_id = ? AND kind = 'deployment')`;
+
+const SUMS = `sum(calls) AS calls, sum(tasks) AS tasks, sum(run_ms) AS run_ms,
+  sum(gpu_ms) AS gpu_ms, sum(bytes_in) AS bytes_in, sum(bytes_out) AS bytes_out`;
+
+interface KeyRow {
+  readonly day?: number;
+  readonly name?: string;
+  readonly endpoint?: string;
+  readonly token_id?: string;
+}
+
+type SumRow = KeyRow & {
+  readonly [sum in "calls" | "tasks" | "run_ms" | "gpu_ms" | "bytes_in" | "bytes_out"]:
+    | number
+    | string
+    | null;
+};
+
+export function* readUsage(parameters: UsageQuery): Operation<UsageSum[]> {
+  const { organizationId, by, limit } = parameters;
+  const rows = yield* query<SumRow>(...summing(parameters, "usage_now", [], SUMS), limit);
+  const reported = yield* query<KeyRow & { unit: string; amount: number }>(
+    ...summing(parameters, "usage_units_now", ["unit"], "sum(amount) AS amount"),
+    limit * MAX_UNITS_PER_SUM,
+  );
+  const units = Map.groupBy(reported, rowKey);
+  const names = by.includes("token") ? yield* tokenNames(organizationId) : new Map();
+  return rows.map((row) => ({
+    day: row.day,
+    deployment: row.name,
+    endpoint: row.endpoint,
+    token:
+      row.token_id === undefined
+        ? undefined
+        : { id: row.token_id, name: names.get(row.token_id) ?? "" },
+    // Postgres sums up whole numbers to more digits than a number has, and so to text.
+    calls: Number(row.calls),
+    tasks: Number(row.tasks),
+    runMs: Number(row.run_ms),
+    gpuMs: Number(row.gpu_ms),
+    bytesIn: Number(row.bytes_in),
+    bytesOut: Number(row.bytes_out),
+    units: Object.fromEntries(
+      (units.get(rowKey(row)) ?? []).map(({ unit, amount }) => [unit, Number(amount)]),
+    ),
+  }));
+}
+
+/** Units that are told of one sum; a deployment has fewer. */
+const MAX_UNITS_PER_SUM = 64;
+
+function rowKey({ day, name, endpoint, token_id }: KeyRow): string {
+  return JSON.stringify([day, name, endpoint, token_id]);
+}
+
+/** A statement that sums up a table, with its values but for the limit. */
+function summing(
+  { organizationId, fromDay, toDay, by, deployments, tokenIds }: UsageQuery,
+  table: string,
+  also: readonly string[],
+  sums: string,
+): [sql: string, ...values: Value[]] {
+  const key = [...by.flatMap((each) => KEY_COLUMNS[each]), ...also].join(", ");
+  const ofDeployments =
+    deployments.length === 0 ? "" : ` AND owned.name IN ${placeholders(1, deployments.length)}`;
+  const ofTokens =
+    tokenIds.length === 0 ? "" : ` AND used.token_id IN ${placeholders(1, tokenIds.length)}`;
+  return [
+    `SELECT ${key === "" ? "" : `${key}, `}${sums}
+     FROM ${OWNED} AS owned JOIN ${table} AS used ON used.deployment_id = owned.deployment_id
+     WHERE day >= ? AND day < ?${ofDeployments}${ofTokens}
+     ${key === "" ? "HAVING count(*) > 0" : `GROUP BY ${key} ORDER BY ${key}`} LIMIT ?`,
+    ...[organizationId, organizationId, fromDay, toDay],
+    ...deployments,
+    ...tokenIds,
+  ];
+}
+
+function* tokenNames(organizationId: string): Operation<Map<string, string>> {
+  const rows = yield* query<{ id: string; name: string }>(
+    `SELECT token_id AS id, name FROM tokens WHERE organization_id = ?
+     UNION ALL SELECT id, name FROM usage_names WHERE organization_id = ? AND kind = 'token'`,
+    ...[organizationId, organizationId],
+  );
+  return new Map(rows.map(({ id, name }) => [id, name]));
+}
+
+/** Keeps the names of what is deleted, because its use is told on. */
+export function* keepNames(
+  kind: "deployment" | "token",
+  organizationId: string,
+  deleted: readonly { readonly id: string; readonly name: string }[],
+  nowMs: number,
+): Operation<void> {
+  for (const piece of pieces(deleted, MAX_ROWS_PER_STATEMENT)) {
+    yield* query(
+      `INSERT INTO usage_names (organization_id, id, kind, name, day)
+       VALUES ${placeholders(piece.length, 5)} ON CONFLICT DO NOTHING`,
+      ...piece.flatMap(({ id, name }) => [organizationId, id, kind, name, dayOf(nowMs)]),
+    );
+  }
+}
+
+export function* pruneUsage({ nowMs, limit }: Given<"pruneUsage">): Operation<number> {
+  const day = dayOf(nowMs);
+  let deleted = 0;
+  for (const [table, key, keptDays] of [
+    ["usage", "deployment_id, day, endpoint, token_id", KEPT_DAYS],
+    ["usage_units", "deployment_id, day, endpoint, token_id, unit", KEPT_DAYS],
+    ["usage_names", "organization_id, id", KEPT_DAYS],
+    ["usage_flushes", "recorder", 1],
+  ] as const) {
+    const gone = yield* query(
+      `DELETE FROM ${table} WHERE (${key}) IN (
+         SELECT ${key} FROM ${table} WHERE day < ? LIMIT ?) RETURNING day`,
+      ...[day - keptDays, limit],
+    );
+    deleted += gone.length;
+  }
+  return deleted;
+}

@@ -22,6 +22,7 @@ import { OrganizationTaskService } from "../gen/tessera/v1/organization_task_pb.
 import { ScheduleService } from "../gen/tessera/v1/schedule_pb.js";
 import { TaskService } from "../gen/tessera/v1/task_pb.js";
 import { TokenService } from "../gen/tessera/v1/token_pb.js";
+import { UsageService } from "../gen/tessera/v1/usage_pb.js";
 import { WebhookService } from "../gen/tessera/v1/webhook_pb.js";
 import { commentOf } from "../src/api/openapi/comments.ts";
 import { platformDocument } from "../src/api/openapi/writer.ts";
@@ -57,6 +58,7 @@ const SERVICES = [
     LauncherService,
     AlertService,
     MachineService,
+    UsageService,
     OperatorService,
     DeploymentService,
   ],

@@ -42,6 +42,7 @@ const FILES = [
   "schedule",
   "task",
   "token",
+  "usage",
   "webhook",
 ];
 

@@ -147,6 +147,7 @@ function commandLoader(of: Surroundings): LoadCommand {
     schedule: async () => (await import("./cli/schedule/schedule.ts")).scheduleCommand(of),
     model: async () => (await import("./cli/model/model.ts")).modelCommand(of),
     alert: async () => (await import("./cli/alert/alert.ts")).alertCommand(of),
+    usage: async () => (await import("./cli/usage/usage.ts")).usageCommand(of),
     audit: async () => (await import("./cli/organization/audit.ts")).auditCommand(of),
     completion: async () => (await import("./cli/completion/completion.ts")).completionCommand(of),
     environment: async () => (await import("./cli/topics.ts")).topicCommand("environment", of),

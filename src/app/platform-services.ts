@@ -14,6 +14,7 @@ import { OrganizationService } from "../../gen/tessera/v1/organization_pb.js";
 import { OrganizationTaskService } from "../../gen/tessera/v1/organization_task_pb.js";
 import { ScheduleService } from "../../gen/tessera/v1/schedule_pb.js";
 import { TokenService } from "../../gen/tessera/v1/token_pb.js";
+import { UsageService } from "../../gen/tessera/v1/usage_pb.js";
 import { WebhookService } from "../../gen/tessera/v1/webhook_pb.js";
 import { WorkerService } from "../../gen/tessera/v1/worker_pb.js";
 import { alertService } from "../api/alert/alert.ts";
@@ -30,6 +31,7 @@ import { organizationService } from "../api/organization/organization.ts";
 import { scheduleService } from "../api/schedule/schedule.ts";
 import { organizationTaskService } from "../api/task/organization-task.ts";
 import { tokenService } from "../api/token/token.ts";
+import { usageService } from "../api/usage.ts";
 import { webhookService } from "../api/webhook/webhook.ts";
 import { type WorkerServiceOptions, workerService } from "../api/worker/worker.ts";
 import { currentPlatform } from "../artifacts/platform.ts";
@@ -147,6 +149,7 @@ export function platformServices(
     register(LauncherService, launcherService(ports)),
     register(AlertService, alertService({ ...ports, ...settings, mailer, mailLimiter })),
     register(MachineService, machineService(ports)),
+    register(UsageService, usageService(ports)),
     register(OperatorService, operatorService(ports)),
     register(WorkerService, workerService({ ...ports, ...settings, storage: ports.tasks })),
     register(DeploymentService, deploymentService({ ...ports, ...settings, platform }), {

@@ -36,6 +36,7 @@ export const COMMANDS = [
   { name: "model", summary: "Push, import, see and delete models: weights by name." },
   { name: "webhook", summary: "Tell a server of yours how the tasks of a deployment end." },
   { name: "alert", summary: "Be told when something is wrong, and when it is over." },
+  { name: "usage", summary: "See who used what: calls, tasks, seconds, units of your own." },
   { name: "audit", summary: "See what happened in an organization." },
   { name: "completion", summary: "Write the script with which a shell completes commands." },
   { name: "environment", summary: "The variables that the command line reads.", hidden: true },

@@ -14,6 +14,7 @@ import { OrganizationTaskService } from "../../gen/tessera/v1/organization_task_
 import { ScheduleService } from "../../gen/tessera/v1/schedule_pb.js";
 import { TaskService } from "../../gen/tessera/v1/task_pb.js";
 import { TokenService } from "../../gen/tessera/v1/token_pb.js";
+import { UsageService } from "../../gen/tessera/v1/usage_pb.js";
 import { WebhookService } from "../../gen/tessera/v1/webhook_pb.js";
 
 export * from "../../gen/tessera/v1/alert_pb.js";
@@ -31,6 +32,7 @@ export * from "../../gen/tessera/v1/organization_task_pb.js";
 export * from "../../gen/tessera/v1/schedule_pb.js";
 export * from "../../gen/tessera/v1/task_pb.js";
 export * from "../../gen/tessera/v1/token_pb.js";
+export * from "../../gen/tessera/v1/usage_pb.js";
 export * from "../../gen/tessera/v1/webhook_pb.js";
 export { type ErrorFacts, errorFacts } from "./error.ts";
 
@@ -67,6 +69,8 @@ export interface TesseraClient {
   readonly webhooks: Client<typeof WebhookService>;
   /** Rules that tell receivers when something is wrong. */
   readonly alerts: Client<typeof AlertService>;
+  /** Who used what. */
+  readonly usage: Client<typeof UsageService>;
   readonly auth: Client<typeof AuthService>;
   readonly login: Client<typeof LoginService>;
 }
@@ -87,6 +91,7 @@ export function platformClient(transport: Transport): TesseraClient {
     models: createClient(ModelService, transport),
     webhooks: createClient(WebhookService, transport),
     alerts: createClient(AlertService, transport),
+    usage: createClient(UsageService, transport),
     auth: createClient(AuthService, transport),
     login: createClient(LoginService, transport),
   };

@@ -27,6 +27,7 @@ const TRANSCODING = [
 
 /** What imports nothing: browsers and commands have it, too. */
 const SELF_CONTAINED = [
+  "src/collections/csv.ts",
   "src/collections/exact-json.ts",
   "src/collections/key-with.ts",
   "src/collections/nearest.ts",
@@ -59,6 +60,7 @@ const ADAPTERS_SHARE = [
   "src/storage/storage.ts",
   "src/storage/backup.ts",
   "src/storage/database-facts.ts",
+  "src/storage/days.ts",
   "src/storage/leases.ts",
   "src/storage/listing.ts",
   "src/storage/pieces.ts",
@@ -255,6 +257,7 @@ export const RULES: readonly Rule[] = [
       "src/storage/accounts/",
       "src/storage/hosting/",
       "src/storage/metrics/",
+      "src/storage/days.ts",
       "src/storage/deployment-settings.ts",
     ),
   },

@@ -61,6 +61,22 @@ describe("a worker", () => {
       expect(of(worker, "progress", id)).toEqual([]);
     });
 
+    it("what a call used, once and before its end, also where it fails", async () => {
+      for (const fails of [false, true]) {
+        const id = worker.start("used", { fails });
+        await worker.outcome(id);
+        const units = { tokens: 5, pages: 0.5 };
+        expect(of(worker, "usage", id)).toEqual([{ type: "usage", id, units }]);
+        expect(of(worker, "log", id)).toMatchObject([
+          {
+            level: "warn",
+            message:
+              'usage of "minus": -1 is not counted: an amount is a number from 0 to 1000000000000',
+          },
+        ]);
+      }
+    });
+
     it("log lines with their fields", async () => {
       const id = worker.start("report", { times: 1 });
       await worker.outcome(id);

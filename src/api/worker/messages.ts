@@ -119,13 +119,13 @@ function remoteResult(result: WorkResult): RemoteResult | undefined {
   if (read === undefined) {
     return undefined;
   }
-  const { units } = result;
+  const units = Object.keys(result.units).length === 0 ? {} : { units: result.units };
   if (result.response === undefined) {
-    return { ...read, units };
+    return { ...read, ...units };
   }
   const response = headOf(result.response);
   return response && "result" in read
-    ? { id: read.id, result: { ...unpackPayload(read.result), response }, units }
+    ? { id: read.id, result: { ...unpackPayload(read.result), response }, ...units }
     : undefined;
 }
 

@@ -4,7 +4,8 @@
  * killed loses what it has not flushed.
  */
 import type { Log } from "../../log/log.ts";
-import { dayOf, type UsageStorage, type UsedByCalls } from "../../storage/hosting/usage.ts";
+import { dayOf } from "../../storage/days.ts";
+import type { UsageStorage, UsedByCalls } from "../../storage/hosting/usage.ts";
 import { Timer } from "../../time/timer.ts";
 
 /** Interval of the flushes: what a node that is killed loses at most. */

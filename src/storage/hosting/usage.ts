@@ -5,34 +5,18 @@
  * the same transaction each: neither is lost or counted twice, whoever dies. Nodes sum up the calls
  * of apis, and flush the sums with `addUsage`.
  */
-import type { Units } from "../../protocol/units.ts";
 
-const DAY_MS = 86_400_000;
-
-/** The day of UTC that a time is in, since 1970. */
-export function dayOf(timeMs: number): number {
-  return Math.floor(timeMs / DAY_MS);
+/** What functions reported, by unit. */
+export interface UnitAmounts {
+  readonly [unit: string]: number;
 }
-
-/** When a day begins, in milliseconds since 1970. */
-export function startOfDay(day: number): number {
-  return day * DAY_MS;
-}
-
-/** SQL: the day of a time, an expression in milliseconds since 1970. */
-export function dayOfSql(timeMs: string): string {
-  return `(${timeMs} / ${DAY_MS})`;
-}
-
-/** How long usage is kept: 13 months, so that a month can be compared with that of the year before. */
-export const KEPT_DAYS = 400;
 
 /** What an attempt used, besides what the storage knows itself. */
 export interface AttemptUse {
   /** Time of GPUs. */
   readonly gpuMs: number;
   /** Absent: its function reported nothing. */
-  readonly units?: Units | undefined;
+  readonly units?: UnitAmounts | undefined;
 }
 
 export interface UsageAmounts {
@@ -48,7 +32,7 @@ export interface UsageAmounts {
   readonly bytesIn: number;
   /** Of results. */
   readonly bytesOut: number;
-  readonly units: Units;
+  readonly units: UnitAmounts;
 }
 
 /** What the calls of an api used, for one caller. */
@@ -76,14 +60,21 @@ export interface UsageQuery {
   readonly limit: number;
 }
 
+/** The token of callers; empty for those without one, and the name for one that is not known. */
+export interface UsedToken {
+  readonly id: string;
+  readonly name: string;
+  /** The person whose token it is; empty: of a personal one that was deleted. */
+  readonly owner: "organization" | (string & {});
+}
+
 /** A sum; what it is not told apart by is undefined. */
 export interface UsageSum extends UsageAmounts {
   readonly day: number | undefined;
   /** Its name, also of one that was deleted. */
   readonly deployment: string | undefined;
   readonly endpoint: string | undefined;
-  /** The id is empty for what was used without a token; the name for a token that is not known. */
-  readonly token: { readonly id: string; readonly name: string } | undefined;
+  readonly token: UsedToken | undefined;
 }
 
 export interface UsageStorage {
@@ -101,6 +92,6 @@ export interface UsageStorage {
   /** Sums up what an organization used, at most `limit` sums, in the order of their keys. */
   readUsage(parameters: UsageQuery): Promise<UsageSum[]>;
 
-  /** Deletes at most `limit` rows of each kind that are older than `KEPT_DAYS`; returns how many. */
+  /** Deletes at most `limit` rows of each kind that are older than `KEPT_DAYS` (days.ts); returns how many. */
   pruneUsage(parameters: { readonly nowMs: number; readonly limit: number }): Promise<number>;
 }

@@ -9,7 +9,7 @@
  * there are a few hundred deltas at most. What a task used stands in the same row as its move,
  * so that counting it costs no statement (`usage_now` in the schema sums it up).
  */
-import { dayOfSql } from "../hosting/usage.ts";
+import { dayOfSql } from "../days.ts";
 import type { QueueCount } from "../queues.ts";
 import type { Storage } from "../storage.ts";
 import { STATUS } from "./schema.ts";

@@ -294,7 +294,7 @@ CREATE TABLE usage_flushes (
 CREATE TABLE usage_names (
   organization_id text COLLATE "C" NOT NULL,
   id text COLLATE "C" NOT NULL,
-  -- deployment or token.
+  -- deployment; or, of a token, organization or personal.
   kind text COLLATE "C" NOT NULL,
   name text COLLATE "C" NOT NULL,
   -- When it was deleted.

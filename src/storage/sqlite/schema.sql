@@ -201,7 +201,7 @@ CREATE TABLE usage_flushes (
 CREATE TABLE usage_names (
   organization_id text NOT NULL,
   id text NOT NULL,
-  -- deployment or token.
+  -- deployment; or, of a token, organization or personal.
   kind text NOT NULL,
   name text NOT NULL,
   -- When it was deleted.

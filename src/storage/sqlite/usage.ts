@@ -1,6 +1,6 @@
 /** What tasks used, written in the transactions that store them and their ends. */
-import type { Units } from "../../protocol/units.ts";
-import { dayOf } from "../hosting/usage.ts";
+import { dayOf } from "../days.ts";
+import type { UnitAmounts } from "../hosting/usage.ts";
 import type { Statements } from "./rows.ts";
 
 /** What one task, or one attempt, adds. */
@@ -15,7 +15,7 @@ export interface Used {
   readonly gpuMs?: number;
   readonly bytesIn?: number;
   readonly bytesOut?: number;
-  readonly units?: Units | undefined;
+  readonly units?: UnitAmounts | undefined;
 }
 
 type Sums = Required<Pick<Used, "tasks" | "runMs" | "gpuMs" | "bytesIn" | "bytesOut">>;

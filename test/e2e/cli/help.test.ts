@@ -46,6 +46,12 @@ describe.each(Object.entries(COMMANDS))("the help of tessera %s", (group, names)
   });
 });
 
+it("has examples for usage", async () => {
+  const { code, stdout } = await person.run(["usage", "--help"]);
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/\nExamples:\n {2}\$ tessera usage\n/);
+});
+
 it("has examples for deploy", async () => {
   const { code, stdout } = await person.run(["deploy", "--help"]);
   expect(code).toBe(0);

@@ -26,6 +26,7 @@ export const HERE: readonly Block[] = [
 export const TESTED_BY: { readonly [page: string]: string } = {
   "docs/http.md": "test/e2e/docs/http.test.ts",
   "docs/schedules.md": "test/e2e/cli/schedule.test.ts",
+  "docs/usage.md": "test/e2e/cli/usage.test.ts",
   "docs/typescript.md": "test/e2e/docs/install.test.ts",
   "docs/go.md": "test/e2e/clients/stubs.test.ts",
   "docs/grpc.md": "test/e2e/clients/stubs.test.ts",

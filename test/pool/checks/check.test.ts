@@ -60,6 +60,7 @@ describe("a message of a worker", () => {
     { type: "ready", manifest },
     { type: "refused", message: "no" },
     { type: "progress", id: 1, fraction: 0.5, message: "half" },
+    { type: "usage", id: 1, units: { prompt_tokens: 12, pages: 0.5 } },
     { type: "log", id: 1, level: "info", message: "hello" },
     { type: "log", id: 1, level: "info", message: "hello", fieldsJson: "{}" },
     { type: "metrics", changes: [change], dropped: [{ metric: "size", events: 1 }] },
@@ -174,6 +175,19 @@ describe("a message of a worker", () => {
     ["more than 16 KiB", { headers: [["a", "b".repeat(16 * 1024)]] }],
   ])("is none that says %s of an answer", (_, said) => {
     expect(head(said)).toBeUndefined();
+  });
+
+  test.each([
+    ["a negative amount", { tokens: -1 }],
+    ["an amount that is not finite", { tokens: Number.POSITIVE_INFINITY }],
+    ["more than a call may use", { tokens: 2e12 }],
+    ["a text", { tokens: "1" }],
+    ["a name with a space", { "my tokens": 1 }],
+    ["what the platform counts", { run_seconds: 1 }],
+    ["17 units", Object.fromEntries(Array.from({ length: 17 }, (_, at) => [`unit_${at}`, 1]))],
+    ["no units", undefined],
+  ])("is none that reports %s as used", (_, units) => {
+    expect(read({ type: "usage", id: 1, units })).toBeUndefined();
   });
 
   test("says the status and the headers of an answer, and nothing else of it", () => {

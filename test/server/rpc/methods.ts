@@ -9,6 +9,7 @@ import { ModelService } from "../../../gen/tessera/v1/model_pb.js";
 import { OrganizationService } from "../../../gen/tessera/v1/organization_pb.js";
 import { OrganizationTaskService } from "../../../gen/tessera/v1/organization_task_pb.js";
 import { ScheduleService } from "../../../gen/tessera/v1/schedule_pb.js";
+import { UsageService } from "../../../gen/tessera/v1/usage_pb.js";
 import { WebhookService } from "../../../gen/tessera/v1/webhook_pb.js";
 import { createModelIndex } from "../../../src/artifacts/model-index.ts";
 import { ALERT_ROWS } from "./alert-methods.ts";
@@ -415,6 +416,10 @@ export const ROWS: readonly Row[] = [
       removeSecrets: ["KEY"],
     }),
     except: { [FOREIGN]: "DEPLOYMENT_NOT_FOUND" },
+  },
+  {
+    method: UsageService.method.getUsage,
+    request: (_, { company }) => ({ organization: company.name }),
   },
   {
     method: schedule.listSchedules,

@@ -23,6 +23,7 @@ from .gen import organization_task as _organization_task
 from .gen import schedule as _schedule
 from .gen import task as _task
 from .gen import token as _token
+from .gen import usage as _usage
 from .gen import webhook as _webhook
 from .repeat import Policy
 from .sync_driver import SyncDriver
@@ -54,6 +55,7 @@ class SyncPlatformClient:
         driver = SyncDriver(Policy(url, timeout, retries), token, headers={}, verify=verify)
         self._driver = driver
         self.alerts = _alert.SyncAlertService(driver)
+        self.usage = _usage.SyncUsageService(driver)
         self.auth = _auth.SyncAuthService(driver)
         self.deployments = _deployment.SyncDeploymentService(driver)
         self.endpoints = _endpoint.SyncEndpointService(driver)
@@ -137,6 +139,7 @@ class AsyncPlatformClient:
         driver = AsyncDriver(Policy(url, timeout, retries), token, headers={}, verify=verify)
         self._driver = driver
         self.alerts = _alert.AsyncAlertService(driver)
+        self.usage = _usage.AsyncUsageService(driver)
         self.auth = _auth.AsyncAuthService(driver)
         self.deployments = _deployment.AsyncDeploymentService(driver)
         self.endpoints = _endpoint.AsyncEndpointService(driver)

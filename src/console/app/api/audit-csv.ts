@@ -1,5 +1,6 @@
 /** Events of the audit log as a file for spreadsheets. */
 import type { AuditEventJson } from "../../../../gen/tessera/v1/organization_pb.js";
+import { csvText } from "../../../collections/csv.ts";
 
 const COLUMNS = ["time", "action", "actor", "address", "subject", "subject_id", "details"] as const;
 
@@ -9,13 +10,7 @@ export function csvOf(events: readonly AuditEventJson[]): string {
     [
       ...[event.time, event.action, event.actor, event.address, event.subject, event.subjectId],
       JSON.stringify(event.details ?? {}),
-    ].map((value) => cell(value ?? "")),
+    ].map((value) => value ?? ""),
   );
-  return [COLUMNS, ...rows].map((row) => `${row.join(",")}\r\n`).join("");
-}
-
-/** Quoted; a spreadsheet would run what begins like a formula, so that begins with a quote. */
-function cell(value: string): string {
-  const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
-  return `"${text.replaceAll('"', '""')}"`;
+  return csvText(COLUMNS, rows);
 }

@@ -1,6 +1,6 @@
 /** Deletes the tokens that a person has or has made, with their values. */
-import { keepNames } from "../hosting/usage.ts";
 import { type Operation, query } from "../operation.ts";
+import { keepNames } from "./kept-names.ts";
 
 /**
  * Deletes all personal tokens of a leaving member; returns their ids. Requires
@@ -47,10 +47,10 @@ function* deleteTokens(
       ...values,
     );
   }
-  const rows = yield* query<{ id: string; name: string }>(
-    `DELETE FROM tokens WHERE ${which} RETURNING token_id AS id, name`,
+  const rows = yield* query<{ id: string; name: string; kind: string }>(
+    `DELETE FROM tokens WHERE ${which} RETURNING token_id AS id, name, kind`,
     ...values,
   );
-  yield* keepNames("token", organizationId, rows, nowMs);
+  yield* keepNames(organizationId, rows, nowMs);
   return rows.map(({ id }) => id);
 }

@@ -3,7 +3,6 @@ import type { Accounts } from "../../accounts/accounts.ts";
 import type { DeploymentRecord, Organizations } from "../../accounts/organizations.ts";
 import type { Page } from "../../accounts/page.ts";
 import { changedSettings } from "../../deployment-settings.ts";
-import { keepNames } from "../hosting/usage.ts";
 import { type Operation, query } from "../operation.ts";
 import { record } from "./audit.ts";
 import { announce } from "./changes.ts";
@@ -18,6 +17,7 @@ import {
   storeDeployment,
   toDeployment,
 } from "./deployment-rows.ts";
+import { keepNames } from "./kept-names.ts";
 import { lockOrganization } from "./locks.ts";
 import { toPage } from "./rows.ts";
 
@@ -159,7 +159,8 @@ export function* deleteDeployment(
     nowMs,
     nowMs,
   );
-  yield* keepNames("deployment", organizationId, [{ id: deploymentId, name }], nowMs);
+  const kept = { id: deploymentId, kind: "deployment", name };
+  yield* keepNames(organizationId, [kept], nowMs);
   yield* record(parameters, organizationId, {
     action: "deployment.delete",
     subjectId: deploymentId,

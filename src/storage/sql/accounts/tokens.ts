@@ -9,11 +9,11 @@ import type {
   Tokens,
   TokenUpdate,
 } from "../../accounts/tokens.ts";
-import { keepNames } from "../hosting/usage.ts";
 import { type Operation, pieces, placeholders, query, type Value } from "../operation.ts";
 import { isCredentialThere } from "./acting-credential.ts";
 import { record } from "./audit.ts";
 import { announce } from "./changes.ts";
+import { keepNames } from "./kept-names.ts";
 import { lockOrganization } from "./locks.ts";
 import { toPage } from "./rows.ts";
 import { insertSecret } from "./secrets.ts";
@@ -257,7 +257,7 @@ export function* deleteToken(
       tokenId,
     );
   }
-  yield* keepNames("token", organizationId, [{ id: tokenId, name: deleted.name }], nowMs);
+  yield* keepNames(organizationId, [{ id: tokenId, ...deleted }], nowMs);
   yield* record(parameters, organizationId, {
     action: "token.delete",
     subjectId: tokenId,

@@ -1,12 +1,13 @@
 /** Adds, sums up and deletes what was used. What tasks use is in both adapters. */
+
+import { dayOf, KEPT_DAYS } from "../../days.ts";
 import type { HostingStorage } from "../../hosting/hosting.ts";
-import {
-  dayOf,
-  KEPT_DAYS,
-  type UsageKey,
-  type UsageQuery,
-  type UsageSum,
-  type UsedByCalls,
+import type {
+  UsageKey,
+  UsageQuery,
+  UsageSum,
+  UsedByCalls,
+  UsedToken,
 } from "../../hosting/usage.ts";
 import { type Operation, pieces, placeholders, query, type Value } from "../operation.ts";
 
@@ -103,7 +104,7 @@ export function* readUsage(parameters: UsageQuery): Operation<UsageSum[]> {
     limit * MAX_UNITS_PER_SUM,
   );
   const units = Map.groupBy(reported, rowKey);
-  const names = by.includes("token") ? yield* tokenNames(organizationId) : new Map();
+  const tokens = by.includes("token") ? yield* tokensOf(organizationId) : NO_TOKENS;
   return rows.map((row) => ({
     day: row.day,
     deployment: row.name,
@@ -111,7 +112,7 @@ export function* readUsage(parameters: UsageQuery): Operation<UsageSum[]> {
     token:
       row.token_id === undefined
         ? undefined
-        : { id: row.token_id, name: names.get(row.token_id) ?? "" },
+        : (tokens.get(row.token_id) ?? { id: row.token_id, name: "", owner: "organization" }),
     // Postgres sums up whole numbers to more digits than a number has, and so to text.
     calls: Number(row.calls),
     tasks: Number(row.tasks),
@@ -155,29 +156,22 @@ function summing(
   ];
 }
 
-function* tokenNames(organizationId: string): Operation<Map<string, string>> {
-  const rows = yield* query<{ id: string; name: string }>(
-    `SELECT token_id AS id, name FROM tokens WHERE organization_id = ?
-     UNION ALL SELECT id, name FROM usage_names WHERE organization_id = ? AND kind = 'token'`,
+const NO_TOKENS: ReadonlyMap<string, UsedToken> = new Map();
+
+/** The tokens that an organization has, and those that it had. */
+function* tokensOf(organizationId: string): Operation<ReadonlyMap<string, UsedToken>> {
+  const rows = yield* query<{ id: string; name: string; kind: string; user_id: string | null }>(
+    `SELECT token_id AS id, name, kind, user_id FROM tokens WHERE organization_id = ?
+     UNION ALL
+     SELECT id, name, kind, NULL FROM usage_names WHERE organization_id = ? AND kind <> 'deployment'`,
     ...[organizationId, organizationId],
   );
-  return new Map(rows.map(({ id, name }) => [id, name]));
-}
-
-/** Keeps the names of what is deleted, because its use is told on. */
-export function* keepNames(
-  kind: "deployment" | "token",
-  organizationId: string,
-  deleted: readonly { readonly id: string; readonly name: string }[],
-  nowMs: number,
-): Operation<void> {
-  for (const piece of pieces(deleted, MAX_ROWS_PER_STATEMENT)) {
-    yield* query(
-      `INSERT INTO usage_names (organization_id, id, kind, name, day)
-       VALUES ${placeholders(piece.length, 5)} ON CONFLICT DO NOTHING`,
-      ...piece.flatMap(({ id, name }) => [organizationId, id, kind, name, dayOf(nowMs)]),
-    );
-  }
+  return new Map(
+    rows.map(({ id, name, kind, user_id }) => [
+      id,
+      { id, name, owner: kind === "personal" ? (user_id ?? "") : "organization" },
+    ]),
+  );
 }
 
 export function* pruneUsage({ nowMs, limit }: Given<"pruneUsage">): Operation<number> {

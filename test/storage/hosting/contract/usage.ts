@@ -1,5 +1,6 @@
 import { expect } from "vitest";
-import { KEPT_DAYS, startOfDay, type UsageQuery } from "../../../../src/storage/hosting/usage.ts";
+import { KEPT_DAYS, startOfDay } from "../../../../src/storage/days.ts";
+import type { UsageQuery } from "../../../../src/storage/hosting/usage.ts";
 import type { NewTask } from "../../../../src/storage/storage.ts";
 import {
   attempt,
@@ -28,7 +29,7 @@ export function usageContract(it: It): void {
     expect(await sums(platform, ["day", "deployment", "endpoint", "token"])).toEqual([
       {
         ...{ day: DAY, deployment: "one", endpoint: "work" },
-        token: { id: "token-1", name: "" },
+        token: { id: "token-1", name: "", owner: "organization" },
         ...{ calls: 0, tasks: 1, runMs: 1_500, gpuMs: 750 },
         ...{ bytesIn: payload.json.length, bytesOut: 2, units: { tokens: 3, pages: 0.5 } },
       },

@@ -33,6 +33,7 @@ from .task import FailureReason
 from .deployment import FileChange
 from .deployment import FindMissingFilesResponse
 from .organization_task import GetTaskStatsResponse
+from .usage import GetUsageResponse
 from .organization import Invitation
 from .organization import InviteMemberResponse
 from .alert import ListAlertReceiversResponse
@@ -107,6 +108,9 @@ from .task import TaskStatus
 from .token import Token
 from .token import TokenAccess
 from .token import TokenKind
+from .usage import UsageKey
+from .usage import UsageSum
+from .usage import UsageToken
 from .deployment import WatchDeploymentsResponse
 from .organization_task import WatchTasksResponse
 from .webhook import Webhook
@@ -154,6 +158,7 @@ __all__ = [
     "FileChange",
     "FindMissingFilesResponse",
     "GetTaskStatsResponse",
+    "GetUsageResponse",
     "Invitation",
     "InviteMemberResponse",
     "ListAlertReceiversResponse",
@@ -228,6 +233,9 @@ __all__ = [
     "Token",
     "TokenAccess",
     "TokenKind",
+    "UsageKey",
+    "UsageSum",
+    "UsageToken",
     "WatchDeploymentsResponse",
     "WatchTasksResponse",
     "Webhook",

@@ -92,6 +92,7 @@ const NOUNS: Readonly<Record<string, string>> = {
   AlertService: "Alerts",
   LauncherService: "Launchers",
   ScheduleService: "Schedules",
+  UsageService: "Usage",
 };
 
 function placesOf({ paths }: OpenApi): Place[] {

@@ -1,0 +1,21 @@
+/** Days of UTC, by their number since 1970: what usage is kept by. */
+
+const DAY_MS = 86_400_000;
+
+/** How long usage is kept: 13 months, so that a month can be compared with that of the year before. */
+export const KEPT_DAYS = 400;
+
+/** The day that a time is in. */
+export function dayOf(timeMs: number): number {
+  return Math.floor(timeMs / DAY_MS);
+}
+
+/** When a day begins, in milliseconds since 1970. */
+export function startOfDay(day: number): number {
+  return day * DAY_MS;
+}
+
+/** SQL: the day of a time, which is an expression in milliseconds since 1970. */
+export function dayOfSql(timeMs: string): string {
+  return `(${timeMs} / ${DAY_MS})`;
+}

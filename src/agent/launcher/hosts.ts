@@ -87,7 +87,7 @@ until [ -s pid ] || [ "$waited" -ge 100 ]; do sleep 0.1; waited=$((waited + 1));
       host,
       `${PRELUDE}
 cd ${folder}/${machine} 2>/dev/null || exit 0
-if alive; then ${tell}; else cd .. && rm -rf ${machine}; fi
+if alive; then [ -s pid ] || { echo 'it is only being started' >&2; exit 1; }; ${tell}; else cd .. && rm -rf ${machine}; fi
 `,
     );
   }
@@ -100,7 +100,7 @@ for machine in *.*; do
   [ -d "$machine" ] || continue
   cd "$machine" || continue
   if alive; then state=alive; else state=over; fi
-  echo "$machine $state $(stat -c %Y pid 2>/dev/null || echo 0) $(tail -n 1 output 2>/dev/null | tr -d '\\000-\\037' | cut -c 1-${MAX_LAST_LINE_CHARACTERS})"
+  echo "$machine $state $(stat -c %Y pid 2>/dev/null || stat -c %Y .) $(tail -n 1 output 2>/dev/null | tr -d '\\000-\\037' | cut -c 1-${MAX_LAST_LINE_CHARACTERS})"
   cd ..
 done
 `;
@@ -149,10 +149,14 @@ done
 /** Says the state of a process and the moment at which it began, in ticks of its kernel. */
 const BORN = `born() { sed "s/.*) //" "/proc/$1/stat" 2>/dev/null | cut -d" " -f1,20; }`;
 
-/** `alive`: whether the process of the machine in this folder runs, and is no corpse. */
+/**
+ * `alive`: whether the process of the machine in this folder runs, and is no corpse; or will: one
+ * whose launcher was killed between folder and pid has a minute to say who it is.
+ */
 const PRELUDE = `umask 077
 ${BORN}
 alive() {
+  [ -s pid ] || { [ -z "$(find . -maxdepth 0 -mmin +1)" ]; return; }
   read -r pid since 2>/dev/null < pid || return 1
   now=$(born "$pid") || return 1
   [ "\${now#* }" = "$since" ] && [ "\${now% *}" != Z ]

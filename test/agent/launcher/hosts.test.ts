@@ -1,7 +1,15 @@
 /** Machines as processes of this host, started by its own shell. */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { type Host, ShellHosts } from "../../../src/agent/launcher/hosts.ts";
 import type { ClusterMachine } from "../../../src/agent/launcher/machines.ts";
@@ -106,6 +114,22 @@ it("finds the processes of a launcher that was killed", async () => {
   expect((await found(next, id))?.isOver).toBe(false);
   await next.stop(of(id), { force: true });
   await expect.poll(async () => (await found(next, id))?.isOver, POLL).toBe(true);
+});
+
+it("waits a minute for the process of a launcher that was killed in the middle of a start", async () => {
+  const id = crypto.randomUUID();
+  const path = dirname(pathOf(id, "pid"));
+  mkdirSync(path, { recursive: true });
+  const hosts = hostsOf();
+  const machine = await found(hosts, id);
+  expect(machine?.isOver).toBe(false);
+  expect(machine?.startedAtMs).toBeGreaterThan(Date.now() - 60_000);
+  await expect(hosts.stop(of(id))).rejects.toThrow("it is only being started");
+  const longAgo = Date.now() / 1_000 - 180;
+  utimesSync(path, longAgo, longAgo);
+  expect((await found(hosts, id))?.isOver).toBe(true);
+  await hosts.stop(of(id));
+  expect(existsSync(path)).toBe(false);
 });
 
 it("takes no other process with the same pid for a machine", async () => {

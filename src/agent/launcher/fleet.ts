@@ -101,8 +101,8 @@ export class Fleet {
   #reason = "";
   /** What the cluster refused in the last round, besides starts. Empty: nothing. */
   #trouble = "";
-  /** Why the cluster lets machines wait. Empty: none waits. */
-  #waiting = "";
+  /** Why machines are not there yet, as far as the cluster says. Empty: nothing. */
+  #pending = "";
   /** Counts failures, to tell machines that were started after the last one. */
   #epoch = 0;
   #resumeAtMs = Number.NEGATIVE_INFINITY;
@@ -126,7 +126,7 @@ export class Fleet {
   }
 
   get state(): FleetState {
-    const said = this.#unfit ?? (this.#trouble || this.#reason || this.#waiting);
+    const said = this.#unfit ?? (this.#trouble || this.#reason || this.#pending);
     const reason = said.slice(0, MAX_REASON_CHARACTERS);
     return { machines: this.#target, ...this.#counts, failed: this.#failed, reason };
   }
@@ -211,9 +211,6 @@ export class Fleet {
         });
       }
     }
-    const waiting = listed.filter(({ isWaiting, isOver }) => isWaiting && !isOver);
-    this.#waiting =
-      waiting.length === 0 ? "" : `${waiting.length} wait for the cluster: ${waiting[0]?.reason}`;
     for (const { machine, ready } of this.#wanted.machines) {
       const note = this.#notes.get(machine);
       if (note) {
@@ -224,7 +221,24 @@ export class Fleet {
         }
       }
     }
+    this.#pending = this.#pendingText(listed);
     return new Set(this.#wanted.machines.map(({ machine }) => machine));
+  }
+
+  /** Why those wait that the cluster does not run yet, or else what it says of those that have not joined. */
+  #pendingText(listed: readonly ClusterMachine[]): string {
+    const pending = listed.filter(({ id, isOver }) => {
+      const note = this.#notes.get(id);
+      return !isOver && note?.state === "there" && !note.hasJoined;
+    });
+    const waiting = pending.filter(({ isWaiting }) => isWaiting);
+    if (waiting.length > 0) {
+      return `${waiting.length} wait for the cluster: ${waiting[0]?.reason}`;
+    }
+    const said = pending.find(({ reason }) => reason !== "");
+    return said === undefined
+      ? ""
+      : `${pending.length} ${pending.length === 1 ? "has" : "have"} not joined yet: ${said.reason}`;
   }
 
   #joined({ epoch }: Note): void {

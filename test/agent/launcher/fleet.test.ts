@@ -162,6 +162,7 @@ it("gives up a machine that never joins, tells why, and tries one at a time", as
   await round(fleet);
   cluster.change("m1", { reason: "ErrImagePull" });
   await round(fleet);
+  expect(fleet.state.reason).toBe("3 have not joined yet: ErrImagePull");
   await round(fleet, 15 * MINUTE_MS + 1);
   expect(cluster.stopped).toEqual(["m1", "m2", "m3"]);
   expect(fleet.state).toMatchObject({ starting: 0, failed: 3 });
@@ -191,6 +192,19 @@ it("counts a machine that ends before it has joined, once, with what the cluster
   });
   await round(fleet, 1_000);
   expect(fleet.state.failed).toBe(1);
+});
+
+it("replaces at once a machine that ends in the middle of its work, and counts no failure", async () => {
+  const fleet = fleetOf(2);
+  await round(fleet);
+  join("m1", "m2");
+  await round(fleet, 10_000, 2);
+  // The platform has not noticed yet.
+  cluster.change("m1", { isOver: true, reason: "TIMEOUT (TimeLimit)" });
+  await round(fleet, 10_000, 2);
+  expect(cluster.stopped).toEqual(["m1"]);
+  expect(cluster.ids).toEqual(["m2", "m3"]);
+  expect(fleet.state).toMatchObject({ starting: 1, joined: 1, failed: 0, reason: "" });
 });
 
 it("removes what is over once, however long the cluster shows it, and again where that was refused", async () => {

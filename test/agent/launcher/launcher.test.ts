@@ -189,6 +189,15 @@ it("ends with its token", async () => {
   await expect(launcher.done).rejects.toMatchObject({ name: "LauncherRefused" });
 });
 
+it("ends when its token expires", async () => {
+  const expiresAtMs = platform.now() + 600_000;
+  token = await newToken(platform, company, { access: LAUNCH, deployments: [name], expiresAtMs });
+  await using launcher = new TestLauncher();
+  await expect.poll(launches, POLL).toHaveLength(1);
+  platform.advance(600_000);
+  await expect(launcher.done).rejects.toMatchObject({ name: "LauncherRefused" });
+});
+
 it("is refused with a token of another access", async () => {
   token = await newToken(platform, company);
   await using launcher = new TestLauncher();

@@ -17,6 +17,8 @@ violated.
 
 Options:
   --on <name>     sqlite or postgres (default: one after the other)
+  --launcher      on sqlite: the workers run on machines that a launcher starts, and
+                  launcher and machines are killed, too
   --kills <n>     how many processes to kill on each (default: 200, with --short 25)
   --seconds <n>   begin no new round after this time (default: 3600, with --short 60)
   --seed <n>      repeats the choices of an earlier run (default: random)
@@ -40,6 +42,7 @@ interface Options {
   readonly kills: number;
   readonly seconds: number;
   readonly seed: number;
+  readonly launcher: boolean;
 }
 
 /** Undefined if help was requested. Throws a `UsageError`. */
@@ -50,6 +53,7 @@ function readOptions(): Options | undefined {
       kills: { type: "string" },
       seconds: { type: "string" },
       seed: { type: "string" },
+      launcher: { type: "boolean", default: false },
       short: { type: "boolean", default: false },
       help: { type: "boolean", default: false },
     },
@@ -68,8 +72,13 @@ function readOptions(): Options | undefined {
     const names = Object.keys(DATABASES).join(" or ");
     throw new UsageError(`--on must be ${names}, not ${JSON.stringify(values.on)}`);
   }
+  const { launcher, on = launcher ? "sqlite" : undefined } = values;
+  if (launcher && on !== "sqlite") {
+    throw new UsageError("--launcher goes with --on sqlite");
+  }
   return {
-    on: values.on === undefined ? Object.keys(DATABASES) : [values.on],
+    launcher,
+    on: on === undefined ? Object.keys(DATABASES) : [on],
     kills: number("kills", values.short ? 25 : 200),
     seconds: number("seconds", values.short ? 60 : 3_600),
     seed: number("seed", Math.floor(Math.random() * 1_000_000)),
@@ -86,6 +95,12 @@ function table(name: string, seed: number, figures: Figures): string {
     ["rounds", `${figures.rounds} in ${figures.seconds.toFixed(0)} s`],
     ["kills", `${kills.nodes + kills.workers} (${kills.nodes} nodes, ${kills.workers} workers)`],
     ...(kills.other > 0 ? [["other faults", kills.other] as const] : []),
+    ...(figures.launched === undefined
+      ? []
+      : ([
+          ["launchers killed", figures.launched.launchers],
+          ["machines killed", figures.launched.machines],
+        ] as const)),
     ["submitted", figures.submitted],
     ["acknowledged", figures.acknowledged],
     ["finished", ends.join(", ")],

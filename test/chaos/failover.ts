@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Violation } from "./history.ts";
 import { Ledger } from "./ledger.ts";
 import { Load } from "./load.ts";
-import { ChaosNode } from "./node.ts";
+import { ChaosNode, serving } from "./node.ts";
 import { PostgresPair } from "./pair.ts";
 import { storedWrongly } from "./postgres.ts";
 import { Random } from "./random.ts";
@@ -54,7 +54,7 @@ export async function failovers({
   const pair = stack.use(await PostgresPair.start());
   const nodes: ChaosNode[] = [];
   for (let index = 0; index < NODES; index += 1) {
-    nodes.push(stack.use(await ChaosNode.create(pair.url)));
+    nodes.push(stack.use(await ChaosNode.create(serving(pair.url))));
   }
   for (const node of nodes) {
     node.spawn();

@@ -25,6 +25,8 @@ export interface Submitted {
 
 export interface LoadOptions {
   readonly origins: readonly string[];
+  /** Of each call. Default: none. */
+  readonly headers?: Readonly<Record<string, string>>;
   readonly ledgerUrl: string;
   readonly random: Random;
   /** Told of what callers see that cannot be. */
@@ -108,7 +110,10 @@ export class Load {
     const { ledgerUrl, random } = this.#options;
     const number = this.#submitted++;
     const values = { number, ledger: ledgerUrl, holdMs };
-    const headers = { "idempotency-key": `${this.#run}-${number}` };
+    const headers = {
+      ...this.#options.headers,
+      "idempotency-key": `${this.#run}-${number}`,
+    };
     let first: Submitted | undefined;
     for (;;) {
       const url = `${this.#origin}/${endpoint}/submit?replay=always`;
@@ -143,7 +148,8 @@ export class Load {
   async #cancel(task: Submitted, abort: boolean): Promise<void> {
     const { endpoint, taskId } = task;
     const url = `${this.#origin}/${endpoint}/cancel?task_id=${taskId}&abort=${abort}`;
-    const answer = await ask(url, { method: "PUT", waitSeconds: 10 });
+    const { headers = {} } = this.#options;
+    const answer = await ask(url, { method: "PUT", headers, waitSeconds: 10 });
     if (answer?.status === 200) {
       task.cancelled = true;
     }
@@ -153,7 +159,8 @@ export class Load {
   async #fetchResult(task: Submitted): Promise<boolean> {
     const { endpoint, taskId } = task;
     const url = `${this.#origin}/${endpoint}/get?task_id=${taskId}&wait=${WAIT_SECONDS}`;
-    const answer = await ask(url, { waitSeconds: WAIT_SECONDS });
+    const { headers = {} } = this.#options;
+    const answer = await ask(url, { headers, waitSeconds: WAIT_SECONDS });
     if (!isDefinite(answer)) {
       await sleep(AGAIN_MS);
       return false;

@@ -7,9 +7,16 @@ import { ask } from "./client.ts";
 import { within } from "./within.ts";
 
 const source = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
-const ENTRY = source("../e2e/cli/entry.ts");
-const SERVICE = source("service.ts");
-const COMPILE_CACHE = source("../../node_modules/.cache/compile");
+export const ENTRY: string = source("../e2e/cli/entry.ts");
+export const SERVICE: string = source("service.ts");
+
+/** The variables of every process. */
+export const ENVIRONMENT = {
+  PATH: process.env.PATH ?? "",
+  TMPDIR: process.env.TMPDIR ?? "",
+  NODE_COMPILE_CACHE: source("../../node_modules/.cache/compile"),
+  TESSERA_LOG_LEVEL: "error",
+};
 
 /** How much of what a node wrote is kept for the report. */
 const MAX_OUTPUT = 4_000;
@@ -18,27 +25,38 @@ const START_TIMEOUT_MS = 120_000;
 const KILL_TIMEOUT_MS = 30_000;
 const MAX_CRASHES = 5;
 
+/** The arguments of the command line, for a port. */
+type Arguments = (port: string) => readonly string[];
+
+interface Surroundings {
+  /** A command that starts the node in its place, such as `taskset -c 0`. */
+  readonly under?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** A node that serves the service of this folder by itself. */
+export function serving(database: string): Arguments {
+  return (port) => ["serve", SERVICE, "--port", port, "--database", database, "--workers", "2"];
+}
+
 /** One node as a process of its own: the command line, killed and started again on one port. */
 export class ChaosNode implements AsyncDisposable {
   readonly origin: string;
-  readonly #port: number;
-  readonly #database: string;
-  readonly #under: readonly string[];
+  readonly #args: readonly string[];
+  readonly #surroundings: Surroundings;
   #process: ChildProcess | undefined;
   #exited: Promise<unknown> = Promise.resolve();
   #output = "";
   /** What it wrote before it ended by itself, each time. */
   readonly #crashes: string[] = [];
 
-  /** `under`: a command that starts the node in its place, such as `taskset -c 0`. */
-  static async create(database: string, under: readonly string[] = []): Promise<ChaosNode> {
-    return new ChaosNode(await freePort(), database, under);
+  static async create(args: Arguments, surroundings: Surroundings = {}): Promise<ChaosNode> {
+    return new ChaosNode(await freePort(), args, surroundings);
   }
 
-  private constructor(port: number, database: string, under: readonly string[]) {
-    this.#port = port;
-    this.#database = database;
-    this.#under = under;
+  private constructor(port: number, args: Arguments, surroundings: Surroundings) {
+    this.#args = args(String(port));
+    this.#surroundings = surroundings;
     this.origin = `http://127.0.0.1:${port}`;
   }
 
@@ -66,17 +84,11 @@ export class ChaosNode implements AsyncDisposable {
 
   /** Starts the process, without waiting until it serves. */
   spawn(): void {
-    const port = String(this.#port);
-    const flags = ["--port", port, "--database", this.#database, "--workers", "2"];
-    const command = [...this.#under, process.execPath, ENTRY, "serve", SERVICE, ...flags];
+    const { under = [], env } = this.#surroundings;
+    const command = [...under, process.execPath, ENTRY, ...this.#args];
     const child = spawn(command[0] ?? "", command.slice(1), {
       stdio: ["ignore", "ignore", "pipe"],
-      env: {
-        PATH: process.env.PATH ?? "",
-        TMPDIR: process.env.TMPDIR ?? "",
-        NODE_COMPILE_CACHE: COMPILE_CACHE,
-        TESSERA_LOG_LEVEL: "error",
-      },
+      env: { ...ENVIRONMENT, ...env },
     });
     // However this process ends.
     const kill = (): void => void child.kill("SIGKILL");

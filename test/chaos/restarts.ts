@@ -6,7 +6,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ask, isDefinite, parsed } from "./client.ts";
 import { Ledger, type Run } from "./ledger.ts";
-import { ChaosNode } from "./node.ts";
+import { ChaosNode, serving } from "./node.ts";
 import { Random } from "./random.ts";
 import type { ChaosDatabase } from "./run.ts";
 
@@ -42,7 +42,7 @@ export async function restarts(options: RestartsOptions): Promise<readonly numbe
   const ledger = stack.use(await Ledger.start());
   const nodes: ChaosNode[] = [];
   for (const url of database.urls) {
-    nodes.push(stack.use(await ChaosNode.create(url, ["taskset", "-c", CORE])));
+    nodes.push(stack.use(await ChaosNode.create(serving(url), { under: ["taskset", "-c", CORE] })));
   }
   for (let loop = 0; loop < loops; loop += 1) {
     const busy = spawnLoop();

@@ -6,9 +6,10 @@
  */
 import type { Violation } from "./history.ts";
 import { type KillCounts, Killer } from "./kill.ts";
+import { LaunchedPlatform } from "./launched.ts";
 import { Ledger } from "./ledger.ts";
 import { Load } from "./load.ts";
-import { ChaosNode } from "./node.ts";
+import { ChaosNode, serving } from "./node.ts";
 import { Random } from "./random.ts";
 import { verify } from "./verify.ts";
 import { within } from "./within.ts";
@@ -33,6 +34,8 @@ export interface ChaosOptions {
   /** No new round begins after it. */
   readonly seconds: number;
   readonly seed: number;
+  /** Workers run on machines that a launcher starts; the database is one file. */
+  readonly launcher: boolean;
   /** Told after each round. */
   onRound(figures: Figures): void;
 }
@@ -50,6 +53,8 @@ export interface Figures {
   /** Everything else that is not as promised. */
   wrong: number;
   kills: KillCounts;
+  /** What else was killed of a platform with a launcher. */
+  launched: LaunchedPlatform["counts"] | undefined;
   slowestServiceMs: number;
   slowestRestartMs: number;
   readonly violations: string[];
@@ -62,14 +67,19 @@ export async function chaos(options: ChaosOptions): Promise<Figures> {
   await using stack = new AsyncDisposableStack();
   const ledger = stack.use(await Ledger.start());
   const nodes: ChaosNode[] = [];
+  let launched: LaunchedPlatform | undefined;
   for (const url of database.urls) {
-    nodes.push(stack.use(await ChaosNode.create(url)));
+    if (options.launcher) {
+      launched = stack.use(await LaunchedPlatform.start(url, random));
+    }
+    nodes.push(launched?.node ?? stack.use(await ChaosNode.create(serving(url))));
   }
+  const headers = launched?.headers ?? {};
   const origins = nodes.map(({ origin }) => origin);
   const found: Violation[] = [];
   const onViolation = (violation: Violation): void => void found.push(violation);
-  const load = new Load({ origins, ledgerUrl: ledger.url, random, onViolation });
-  const { other } = database;
+  const load = new Load({ origins, headers, ledgerUrl: ledger.url, random, onViolation });
+  const { other } = launched ?? database;
   const killer = new Killer({ nodes, ledger, load, random, ...(other && { other }) });
   const figures: Figures = {
     rounds: 0,
@@ -81,6 +91,7 @@ export async function chaos(options: ChaosOptions): Promise<Figures> {
     endedTwice: 0,
     wrong: 0,
     kills: killer.counts,
+    launched: launched?.counts,
     slowestServiceMs: 0,
     slowestRestartMs: 0,
     violations: [],
@@ -93,7 +104,7 @@ export async function chaos(options: ChaosOptions): Promise<Figures> {
       await killer.strike();
     }
     const tasks = await within(PAUSE_TIMEOUT_MS, "the last call of a round", load.pause());
-    const verified = await verify(tasks, { origins, ledger });
+    const verified = await verify(tasks, { origins, headers, ledger });
     killer.measureRestarts();
     for (const { taskId } of tasks) {
       ledger.forget(taskId);
@@ -108,7 +119,8 @@ export async function chaos(options: ChaosOptions): Promise<Figures> {
     for (const message of await database.check(figures.acknowledged)) {
       found.push({ kind: "wrong", taskId: "-", message });
     }
-    for (const output of nodes.flatMap((node) => node.takeCrashes())) {
+    const crashes = [...nodes, ...(launched ? [launched] : [])];
+    for (const output of crashes.flatMap((each) => each.takeCrashes())) {
       found.push({ kind: "wrong", taskId: "-", message: `a node ended by itself:\n${output}` });
     }
     figures.rounds += 1;

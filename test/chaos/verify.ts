@@ -17,9 +17,16 @@ export interface Verified {
   readonly ends: ReadonlyMap<string, number>;
 }
 
+interface Witnesses {
+  readonly origins: readonly string[];
+  /** Of each call. Default: none. */
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly ledger: Ledger;
+}
+
 export async function verify(
   tasks: readonly Submitted[],
-  { origins, ledger }: { readonly origins: readonly string[]; readonly ledger: Ledger },
+  { origins, headers = {}, ledger }: Witnesses,
 ): Promise<Verified> {
   const untilMs = performance.now() + SETTLE_MS;
   const found: Violation[] = [];
@@ -27,7 +34,7 @@ export async function verify(
   const left = [...tasks];
   const line = async (origin: string): Promise<void> => {
     for (let task = left.pop(); task; task = left.pop()) {
-      const witness = { origin, ledger, untilMs };
+      const witness = { origin, headers, ledger, untilMs };
       const { status, broken } = await judge(task, witness);
       ends.set(status, (ends.get(status) ?? 0) + 1);
       found.push(...broken);
@@ -41,6 +48,7 @@ export async function verify(
 
 interface Witness {
   readonly origin: string;
+  readonly headers: Readonly<Record<string, string>>;
   readonly ledger: Ledger;
   readonly untilMs: number;
 }
@@ -76,13 +84,13 @@ async function judge(
 /** Asks until there is a definite answer about a task that has ended, or the time is over. */
 async function read(
   { endpoint, taskId }: Submitted,
-  { origin, untilMs }: Witness,
+  { origin, headers, untilMs }: Witness,
   ...[what, waitSeconds = 0]: [what: "get" | "status" | "events", waitSeconds?: number]
 ): Promise<Answer> {
   const wait = waitSeconds > 0 ? `&wait=${waitSeconds}` : "";
   const url = `${origin}/${endpoint}/${what}?task_id=${taskId}${wait}`;
   for (;;) {
-    const answer = await ask(url, { waitSeconds });
+    const answer = await ask(url, { headers, waitSeconds });
     const over = performance.now() > untilMs;
     if (isDefinite(answer) && (over || !answer.text.includes("TASK_NOT_FINISHED"))) {
       return answer;

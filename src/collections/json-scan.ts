@@ -10,7 +10,7 @@
  * another character. Whether the bytes are UTF-8 is for the caller to see.
  */
 
-import { isAscii } from "node:buffer";
+import { textBetween } from "./bytes.ts";
 
 /**
  * JSON in JSON: deeper than anybody writes, and shallow enough for every recursive reader of a
@@ -23,9 +23,6 @@ const MAX_LEVELS = 16;
 
 /** Length from which the end of a string is searched for by the system's own means. */
 const LONG_STRING_BYTES = 64;
-
-/** Length from which a text is looked at before it is decoded. */
-const LONG_TEXT_BYTES = 65_536;
 
 /** Digits of an integer that is exact in every language. */
 const MAX_SAFE_DIGITS = 15;
@@ -523,14 +520,6 @@ export class JsonScan {
         : `it ends at byte ${at}, before its end`;
     return new JsonFault(`is not valid JSON: ${found}`, true);
   }
-}
-
-/** The text between two places of a text in bytes. */
-export function textBetween(text: Uint8Array, start: number, end: number): string {
-  const { buffer, byteOffset, byteLength } = text;
-  const part = Buffer.from(buffer, byteOffset + start, Math.min(end, byteLength) - start);
-  // Ten times as fast as UTF-8, which for long texts is worth the look.
-  return part.length > LONG_TEXT_BYTES && isAscii(part) ? part.toString("latin1") : part.toString();
 }
 
 /** Whether a double holds the number, or is what a double is written as. */

@@ -4,6 +4,7 @@
  */
 import type { Socket } from "node:net";
 import type { Readable } from "node:stream";
+import { giveBack } from "../collections/bytes.ts";
 import type { Attachments } from "../protocol/attachments.ts";
 import { encodeMessage } from "../protocol/codec.ts";
 import { FrameReader } from "../protocol/frames.ts";
@@ -321,7 +322,8 @@ class WorkerChannel implements Disposable {
 
   send(message: NodeMessage): void {
     if (this.#socket.writable) {
-      this.#socket.write(encodeMessage(message));
+      const frame = encodeMessage(message);
+      this.#socket.write(frame, () => giveBack(frame));
     }
   }
 

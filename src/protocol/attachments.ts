@@ -4,6 +4,7 @@
  * stand one after the other in the order in which the message has them, so each
  * byte is named exactly once: nothing overlaps and nothing is left over.
  */
+import { textBetween } from "../collections/bytes.ts";
 
 /** Stands in a header for bytes among the attachments. */
 export interface Reference {
@@ -89,7 +90,11 @@ export class Attachments {
 
   /** A text, which stands in the header itself or is named there. */
   text(value: unknown, maxBytes?: number): string | undefined {
-    return typeof value === "string" ? value : this.take(value, maxBytes)?.toString();
+    if (typeof value === "string") {
+      return value;
+    }
+    const bytes = this.take(value, maxBytes);
+    return bytes && textBetween(bytes, 0, bytes.length);
   }
 
   #faultOf(offset: number, length: number, maxBytes: number): string | undefined {

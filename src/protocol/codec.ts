@@ -171,9 +171,10 @@ function payloadHeader(packed: PackedPayload, attachments: OutgoingAttachments):
   if (typeof packed === "string") {
     return shown(packed, attachments);
   }
+  const { jsonBytes, ...rest } = packed;
   return {
-    ...packed,
-    json: shown(packed.json, attachments),
+    ...rest,
+    json: jsonBytes ? attachments.add(jsonBytes) : shown(packed.json, attachments),
     files: packed.files.map((file) =>
       "data" in file ? { ...file, data: attachments.add(file.data) } : file,
     ),

@@ -15,6 +15,7 @@
  * it has come and before anything is kept for it, reads the header with `JSON.parse`
  * and nothing stronger, and holds no more of a frame than the part that has arrived.
  */
+import { giveBack } from "../collections/bytes.ts";
 import { Attachments } from "./attachments.ts";
 
 export const LENGTH_BYTES = 4;
@@ -113,6 +114,9 @@ export class FrameReader {
     }
     chunk.copy(part, this.#partBytes, at, at + bytes);
     this.#partBytes = needed;
+    if (bytes === chunk.length) {
+      giveBack(chunk);
+    }
     return part;
   }
 

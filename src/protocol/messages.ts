@@ -6,6 +6,7 @@
  * one message, because a message costs far more than its content. The node treats
  * every message of a worker as untrusted input.
  */
+import { textBetween } from "../collections/bytes.ts";
 import type { RequestHead, ResponseHead } from "./heads.ts";
 import type { ServiceManifest } from "./manifest.ts";
 import type { Units } from "./units.ts";
@@ -62,6 +63,8 @@ export interface Payload extends Heads {
    * as its type says. `json` is then empty.
    */
   readonly text?: StoredFile;
+  /** Of large arguments of an api: their JSON as it came, in UTF-8. `json` is then empty. */
+  readonly jsonBytes?: Uint8Array;
 }
 
 /**
@@ -118,6 +121,8 @@ export interface SentPayload extends Heads {
   readonly files: readonly (FileValue | FileOnDisk)[];
   /** See `Payload`. */
   readonly text?: FileOnDisk;
+  /** See `Payload`. */
+  readonly jsonBytes?: Uint8Array;
 }
 
 /** How a payload stands in a message: nearly all are JSON text and no more, and are sent as that. */
@@ -128,10 +133,20 @@ export function packPayload(payload: SentPayload): PackedPayload {
 }
 
 /** True for JSON text and no more. */
-export function isBare({ files, text, request, response }: Payload | SentPayload): boolean {
+export function isBare(payload: Payload | SentPayload): boolean {
+  const { files, text, jsonBytes, request, response } = payload;
   return (
-    files.length === 0 && text === undefined && request === undefined && response === undefined
+    files.length === 0 &&
+    text === undefined &&
+    jsonBytes === undefined &&
+    request === undefined &&
+    response === undefined
   );
+}
+
+/** The JSON of a payload as a string. */
+export function jsonOf({ json, jsonBytes }: Pick<Payload, "json" | "jsonBytes">): string {
+  return jsonBytes ? textBetween(jsonBytes, 0, jsonBytes.length) : json;
 }
 
 /** The heads of a payload, to spread into another one. */

@@ -128,16 +128,20 @@ export function workerContract(
         sent = [],
         request,
         batch,
+        asBytes = false,
         ...listener
       }: Partial<ExecutionListener> & {
         readonly sent?: (FileValue | StoredFile)[];
         readonly request?: RequestHead;
         readonly batch?: BatchPost;
+        readonly asBytes?: boolean;
       } = {},
     ) {
       const ends: ExecutionEnd[] = [];
       const ended = Promise.withResolvers<ExecutionEnd>();
       const found = manifest.endpoints.find((each) => each.name === endpoint);
+      const text = JSON.stringify(values);
+      const json = asBytes ? { json: "", jsonBytes: Buffer.from(text) } : { json: text };
       const execution = worker.execute(
         {
           endpoint,
@@ -146,7 +150,7 @@ export function workerContract(
           attempt: 1,
           timeoutMs: found?.timeoutMs ?? 0,
           abortGraceMs: found?.abortGraceMs,
-          arguments: { json: JSON.stringify(values), files: sent, ...(request && { request }) },
+          arguments: { ...json, files: sent, ...(request && { request }) },
           stream: found?.stream,
           ...(batch && { batch }),
         },
@@ -250,6 +254,13 @@ export function workerContract(
       const ends = await Promise.all(calls.map(({ ended }) => ended));
       expect(ends).toEqual(calls.map((_, number) => result(number)));
       expect([worker.busyness, worker.used]).toEqual([0, true]);
+    });
+
+    test("takes arguments whose JSON is bytes", async () => {
+      const value = "ä".repeat(50_000);
+      for (const { ended } of [1, 2].map(() => begin("echo", { value }, { asBytes: true }))) {
+        expect(await ended).toEqual(result(value));
+      }
     });
 
     test("shows a function its request, and tells what it says of its answer", async () => {

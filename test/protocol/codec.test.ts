@@ -44,6 +44,19 @@ const payload = fc.oneof(text, fc.record({ json: text, files }));
 const id = fc.nat();
 
 describe("messages", () => {
+  test("of a call whose JSON is bytes arrive as those of a text, at the head of its request, too", () => {
+    const json = JSON.stringify({ text: "ä".repeat(50_000) });
+    const call = { id: 1, endpoint: "run", taskId: "t", attempt: 1, deadlineMs: 1 };
+    const calls = (rest: object) => [{ ...call, arguments: { files: [], ...rest } }];
+    const request = { method: "POST", url: "/", headers: [], client: "::1" };
+    for (const head of [{}, { request }]) {
+      const jsonBytes = Buffer.from(json);
+      const given = { type: "calls", calls: calls({ json: "", jsonBytes, ...head }) } as const;
+      const { message } = sent(given, decodeNodeMessage);
+      expect(message).toEqual({ type: "calls", calls: calls({ json, ...head }) });
+    }
+  });
+
   test("of calls arrive as they were sent, with texts of any length and with bytes", () => {
     const call = fc.record({
       id,

@@ -20,6 +20,7 @@ import {
   TaskStatus,
 } from "../../../gen/tessera/v1/task_pb.js";
 import { seesDeployments } from "../../auth/permissions.ts";
+import { giveBack } from "../../collections/bytes.ts";
 import { type QueuedReason, sentenceOf } from "../../deployments/queued-reason.ts";
 import type { EndpointManifest } from "../../protocol/manifest.ts";
 import type { Payload } from "../../protocol/messages.ts";
@@ -237,11 +238,20 @@ async function releaseUnlessStored(
   }
 }
 
-/** Releases the files of arguments when their call has ended. */
+/** Releases arguments, and their files, when their call has ended. */
 export function finallyReleasing<Result>(
   calling: Promise<Result>,
   payload: Payload,
   keeper: FileKeeper,
 ): Promise<Result> {
-  return payload.files.length === 0 ? calling : calling.finally(() => keeper.release(payload));
+  const isLight = payload.files.length === 0 && payload.jsonBytes === undefined;
+  return isLight ? calling : calling.finally(() => releaseArguments(payload, keeper));
+}
+
+/** The same for a call that has ended. */
+export async function releaseArguments(payload: Payload, keeper: FileKeeper): Promise<void> {
+  if (payload.jsonBytes) {
+    giveBack(payload.jsonBytes);
+  }
+  await keeper.release(payload);
 }

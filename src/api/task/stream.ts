@@ -19,7 +19,7 @@ import { namedWorker, WORKER_HEADER } from "../../server/http/worker-header.ts";
 import { tracedStream } from "../../server/rpc/engine/caller.ts";
 import { deploymentOf } from "../../server/rpc/target.ts";
 import { pieceTypeOf } from "../../service/piece-type.ts";
-import { inputOf } from "./messages.ts";
+import { inputOf, releaseArguments } from "./messages.ts";
 import { shownRequest, withRequest } from "./request-head.ts";
 import { MAX_RESULT_MESSAGE_BYTES, toValue } from "./value.ts";
 
@@ -68,9 +68,7 @@ export async function* streamEndpoint(
       yield pieceMessage(piece, { endpoint: manifest.name, sequence, form, contentType, format });
     }
   } finally {
-    if (read.files.length > 0) {
-      await keeper.release(read);
-    }
+    await releaseArguments(read, keeper);
   }
 }
 

@@ -18,6 +18,7 @@ import {
   type Chunk,
   type FileOnDisk,
   type FileValue,
+  jsonOf,
   MAX_INLINE_RESULT_CHARACTERS,
   type SentPayload,
   unpackPayload,
@@ -74,7 +75,9 @@ export function toResponse(message: RemoteMessage): Response {
 
 function toAssignment(call: Call) {
   const { id, endpoint, taskId, attempt, deadlineMs, trace = "" } = call;
-  const { json, files, request } = unpackPayload(call.arguments);
+  const payload = unpackPayload(call.arguments);
+  const { files, request } = payload;
+  const json = jsonOf(payload);
   const timeLeft = durationFromMs(Math.max(0, deadlineMs - Date.now()));
   return {
     ...{ id: BigInt(id), endpoint, taskId, attempt, json, timeLeft, trace },

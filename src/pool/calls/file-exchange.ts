@@ -18,6 +18,7 @@ import {
   type FileOnDisk,
   type FileValue,
   headsOf,
+  jsonOf,
   type Payload,
   RESULT_NAME,
   type SentPayload,
@@ -68,7 +69,7 @@ export class FileExchange {
         files.push({ ...facts, size: blob.size });
       }
     }
-    return { json: payload.json, files, ...headsOf(payload) };
+    return { json: jsonOf(payload), files, ...headsOf(payload) };
   }
 
   /**
@@ -88,7 +89,7 @@ export class FileExchange {
       const heads = headsOf(sent);
       return "blob" in text
         ? { json: "", files: [], text, ...heads }
-        : { json: jsonOf(text), files: [], ...heads };
+        : { json: jsonOfText(text), files: [], ...heads };
     }
     const [file] = sent.files;
     if (file === undefined || sent.files.length > 1) {
@@ -192,7 +193,7 @@ function cannotWrite(err: unknown): never {
 }
 
 /** The JSON of a text that is small enough for memory. */
-function jsonOf({ contentType, data }: FileValue): string {
+function jsonOfText({ contentType, data }: FileValue): string {
   const text = Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString();
   return contentType === "application/json" ? text : JSON.stringify(text);
 }

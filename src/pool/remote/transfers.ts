@@ -8,6 +8,7 @@ import {
   type FileOnDisk,
   type FileValue,
   headsOf,
+  jsonOf,
   type Payload,
   type SentPayload,
   type StoredFile,
@@ -53,7 +54,7 @@ export class RemoteTransfers implements Transfers {
 
   stage({ call }: Execution, payload: Payload, begin: (sent: SentPayload) => void): void {
     this.#calls.set(call.id, { kind: call.kind, arguments: payload.files, result: undefined });
-    begin({ json: payload.json, files: payload.files.map(sentFile), ...headsOf(payload) });
+    begin({ json: jsonOf(payload), files: payload.files.map(sentFile), ...headsOf(payload) });
   }
 
   /** The bytes of a file of the arguments, from an offset on. Throws for one that is not there. */

@@ -4,7 +4,7 @@
  */
 import { parseExactly } from "../../collections/exact-json.ts";
 import type { BatchManifest } from "../../protocol/manifest.ts";
-import { isAtHand, type Payload } from "../../protocol/messages.ts";
+import { isAtHand, jsonOf, type Payload } from "../../protocol/messages.ts";
 
 /** Arguments that are read for their key; a call with longer ones goes alone. */
 const MAX_KEYED_CHARACTERS = 256 * 1024;
@@ -57,7 +57,7 @@ export function together<Item extends BatchItem>(
 
 function bytesOf(payload: Payload): number {
   if (payload.files.length === 0) {
-    return payload.json.length;
+    return payload.jsonBytes?.length ?? payload.json.length;
   }
   const sizes = payload.files.map((file) =>
     "data" in file ? file.data.byteLength : file.blob.size,
@@ -69,13 +69,14 @@ function keyOf(payload: Payload, pointer: string): string | undefined {
   if (!isAtHand(payload) && payload.text !== undefined) {
     return undefined;
   }
-  if (payload.json.length > MAX_KEYED_CHARACTERS) {
+  const { jsonBytes, json } = payload;
+  if ((jsonBytes ?? json).length > MAX_KEYED_CHARACTERS) {
     return undefined;
   }
   let value: unknown;
   try {
     // Numbers that differ beyond what a double holds are different keys.
-    value = parseExactly(payload.json);
+    value = parseExactly(jsonOf(payload));
   } catch {
     // It has numbers that only Python reads.
     return undefined;

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { constants, type ServerHttp2Stream } from "node:http2";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { HttpBody } from "../../../gen/google/api/httpbody_pb.js";
+import { giveBack } from "../../collections/bytes.ts";
 import { problem } from "../../errors.ts";
 import type { BodyShare } from "./body-budget.ts";
 
@@ -143,6 +144,7 @@ class BodyReading {
       }
       if (this.#whole !== undefined && this.#size <= this.#whole.length) {
         this.#whole.set(chunk, this.#size - chunk.length);
+        giveBack(chunk);
       } else {
         this.#chunks.push(chunk);
       }

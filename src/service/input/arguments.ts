@@ -5,9 +5,15 @@
  * when the call runs.
  */
 import type { JsonObject } from "@bufbuild/protobuf";
+import { giveBack } from "../../collections/bytes.ts";
 import { type FieldViolation, problem } from "../../errors.ts";
 import type { EndpointManifest } from "../../protocol/manifest.ts";
-import { type FileValue, MAX_INLINE_FILE_BYTES, type Payload } from "../../protocol/messages.ts";
+import {
+  type FileValue,
+  jsonOf,
+  MAX_INLINE_FILE_BYTES,
+  type Payload,
+} from "../../protocol/messages.ts";
 import { type FileKeeper, once } from "../../storage/files/keeper.ts";
 import { ARGUMENTS_TYPE } from "./arguments-type.ts";
 import { refuseCharset } from "./charset.ts";
@@ -15,7 +21,7 @@ import type { GivenFile } from "./file.ts";
 import { type FormOptions, FormTaker } from "./form.ts";
 import { isFormType, isJsonType, isUnknownType, mediaTypeOf } from "./media-type.ts";
 import { readForm } from "./multipart.ts";
-import { MAX_JSON_BYTES_IN_PLACE, ObjectReader } from "./object-reader.ts";
+import { MAX_JSON_BYTES_IN_PLACE, ObjectReader, type ReadPayload } from "./object-reader.ts";
 import { bareBody } from "./root.ts";
 import type { ReaderThreads } from "./threads.ts";
 
@@ -125,7 +131,9 @@ export class ArgumentsReader {
   ): Payload | Promise<Payload> {
     return threads === undefined || data.length <= MAX_JSON_BYTES_IN_PLACE
       ? kept(this.#objects.read(data, isNamed), keeper)
-      : threads.read(this.#endpoint, data, isNamed).then((read) => kept(read, keeper));
+      : threads
+          .read(this.#endpoint, data, isNamed)
+          .then((read) => kept(this.#endpoint.kind === "api" ? read : inText(read), keeper));
   }
 
   /** A body that is the value of one argument. */
@@ -190,6 +198,16 @@ function isReadAsJson(mediaType: string, data: Uint8Array): boolean {
     mediaType === "text/plain" ||
     /^\s*[[{]/.test(Buffer.from(data.subarray(0, MAX_BEGINNING_BYTES)).toString("latin1"))
   );
+}
+
+/** The payload of a task, whose JSON is stored as text. */
+function inText(read: ReadPayload): ReadPayload {
+  const { files, jsonBytes } = read;
+  const json = jsonOf(read);
+  if (jsonBytes) {
+    giveBack(jsonBytes);
+  }
+  return { json, files };
 }
 
 /** Bytes that are looked at for the beginning of JSON. */

@@ -5,8 +5,9 @@
  * the message is small.
  */
 import { isUtf8 } from "node:buffer";
+import { textBetween } from "../../collections/bytes.ts";
 import { faultOfJson, MAX_MESSAGE_VALUES } from "../../collections/json-bounds.ts";
-import { JsonFault, type ScannedJson, scanJson, textBetween } from "../../collections/json-scan.ts";
+import { JsonFault, type ScannedJson, scanJson } from "../../collections/json-scan.ts";
 import { problem } from "../../errors.ts";
 
 /** A message and the arguments that were in it. */

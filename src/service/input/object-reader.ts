@@ -10,6 +10,7 @@
  */
 import { isUtf8 } from "node:buffer";
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import { textBetween } from "../../collections/bytes.ts";
 import { parseLenient } from "../../collections/exact-json.ts";
 import { faultOfJson, MAX_JSON_VALUES, tooMany } from "../../collections/json-bounds.ts";
 import {
@@ -17,7 +18,6 @@ import {
   type ScannedJson,
   type ScannedMember,
   scanJson,
-  textBetween,
 } from "../../collections/json-scan.ts";
 import { type FieldViolation, problem } from "../../errors.ts";
 import type { EndpointManifest, FileArgument, JsonSchema } from "../../protocol/manifest.ts";
@@ -53,6 +53,8 @@ export type ReadEndpoint = Pick<
 export interface ReadPayload {
   readonly json: string;
   readonly files: readonly FileValue[];
+  /** The body itself, where it is the JSON and was read on another thread; `json` is then empty. */
+  readonly jsonBytes?: Uint8Array;
 }
 
 /** Arguments whose JSON is perhaps the body itself. */

@@ -10,7 +10,6 @@
 import { availableParallelism } from "node:os";
 import { extname } from "node:path";
 import { Worker } from "node:worker_threads";
-import { textBetween } from "../../collections/json-scan.ts";
 import { type FieldViolation, problem, type Reason, shuttingDown } from "../../errors.ts";
 import type { FormTexts } from "./form-fields.ts";
 import type { Lifted } from "./lift.ts";
@@ -73,9 +72,9 @@ export class ReaderThreads implements AsyncDisposable {
       throw new Error("a thread took arguments for a message");
     }
     const { files } = outcome;
-    const json =
-      "json" in outcome ? outcome.json : textBetween(outcome.data, 0, outcome.data.length);
-    return { json, files };
+    return "json" in outcome
+      ? { json: outcome.json, files }
+      : { json: "", files, jsonBytes: outcome.data };
   }
 
   /** Reads the texts of a form. Rejects as `ObjectReader.readTexts` throws; else as `read`. */

@@ -2,6 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { EndpointManifest } from "../../../src/protocol/manifest.ts";
+import { jsonOf } from "../../../src/protocol/messages.ts";
 import { ArgumentsReader, type CallInput } from "../../../src/service/input/arguments.ts";
 import { ARGUMENTS_TYPE } from "../../../src/service/input/arguments-type.ts";
 import { liftArguments } from "../../../src/service/input/lift.ts";
@@ -19,7 +20,7 @@ function readerOf(more: Partial<EndpointManifest> = {}): ArgumentsReader {
 }
 
 async function read(reader: ArgumentsReader, input: CallInput, threads?: ReaderThreads) {
-  return (await reader.read(input, localFiles().api, threads)).json;
+  return jsonOf(await reader.read(input, localFiles().api, threads));
 }
 
 const body = (text: string, contentType = "application/json"): CallInput => ({

@@ -1,5 +1,7 @@
 import { afterEach, expect, it } from "vitest";
+import { ArgumentsReader, type CallInput } from "../../../src/service/input/arguments.ts";
 import { ReaderThreads, type ReaderThreadsOptions } from "../../../src/service/input/threads.ts";
+import { localFiles } from "../../storage/files/local.ts";
 import { endpoint } from "../manifests.ts";
 
 let threads: ReaderThreads;
@@ -29,6 +31,23 @@ it("arguments are read as on the serving thread", async () => {
     reason: "BODY_MALFORMED",
   });
   expect(failures).toEqual([]);
+});
+
+it("large JSON of an api is the bytes that came, and that of a task their text", async () => {
+  open();
+  const text = JSON.stringify({ numbers: Array(50_000).fill(1.5), ä: "ö" });
+  const read = async (kind: "api" | "task") => {
+    const input = {
+      case: "body",
+      value: { contentType: "application/json", data: Buffer.from(text) },
+    };
+    const reader = new ArgumentsReader({ ...sum, kind });
+    return reader.read(input as CallInput, localFiles()[kind], threads);
+  };
+  expect(await read("task")).toEqual({ json: text, files: [] });
+  const { json, jsonBytes } = await read("api");
+  expect(json).toBe("");
+  expect(Buffer.from(jsonBytes ?? []).toString() === text).toBe(true);
 });
 
 it("the texts of a form are read as on the serving thread", async () => {

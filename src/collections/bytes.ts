@@ -1,0 +1,34 @@
+/** What is done to the bytes of bodies and of long texts. */
+import { isAscii } from "node:buffer";
+
+/** Length from which a text is looked at before it is decoded. */
+const LONG_TEXT_BYTES = 65_536;
+
+/** Shorter bytes are not worth giving back, and may share their memory with others. */
+const MIN_GIVEN_BACK_BYTES = 16_384;
+
+/**
+ * Gives back the memory of bytes at once, which are empty from then on. Left to the collector, a
+ * few megabytes of bodies that have passed make V8 collect everything, because it counts what
+ * buffers hold as growth of its own; one collection of a node takes longer than ten such bodies.
+ *
+ * Nobody may need the bytes, and nothing of the system may still read them: a write of them has
+ * called back. Bytes that are a part of something else are left alone.
+ */
+export function giveBack({ buffer, byteLength }: Uint8Array): void {
+  if (
+    byteLength >= MIN_GIVEN_BACK_BYTES &&
+    buffer instanceof ArrayBuffer &&
+    buffer.byteLength === byteLength
+  ) {
+    buffer.transfer(0);
+  }
+}
+
+/** The text between two places of a text in bytes. */
+export function textBetween(text: Uint8Array, start: number, end: number): string {
+  const { buffer, byteOffset, byteLength } = text;
+  const part = Buffer.from(buffer, byteOffset + start, Math.min(end, byteLength) - start);
+  // Ten times as fast as UTF-8, which for long texts is worth the look.
+  return part.length > LONG_TEXT_BYTES && isAscii(part) ? part.toString("latin1") : part.toString();
+}

@@ -12,6 +12,7 @@ import {
   MAX_FAILURE_BYTES,
   MAX_HEADER_BYTES,
   type NodeMessage,
+  type SentPayload,
   type WorkerMessage,
 } from "../../src/protocol/messages.ts";
 
@@ -47,7 +48,9 @@ describe("messages", () => {
   test("of a call whose JSON is bytes arrive as those of a text, at the head of its request, too", () => {
     const json = JSON.stringify({ text: "ä".repeat(50_000) });
     const call = { id: 1, endpoint: "run", taskId: "t", attempt: 1, deadlineMs: 1 };
-    const calls = (rest: object) => [{ ...call, arguments: { files: [], ...rest } }];
+    const calls = (rest: Omit<SentPayload, "files">) => [
+      { ...call, arguments: { files: [], ...rest } },
+    ];
     const request = { method: "POST", url: "/", headers: [], client: "::1" };
     for (const head of [{}, { request }]) {
       const jsonBytes = Buffer.from(json);

@@ -20,10 +20,9 @@ from .frames import Attachments, Frame, FrameReader, encode_frame
 CHANNEL_DESCRIPTOR = 3
 """The file descriptor of a worker's channel."""
 _MIN_MOVED_DESCRIPTOR = 200
-_READ_BYTES = 256 * 1024
 
 
-class Channel(asyncio.Protocol):
+class Channel(asyncio.BufferedProtocol):
     """Frames to and from the node.
 
     Until ``start`` it reads and writes at once, as loading a service needs it; from then on the
@@ -48,10 +47,10 @@ class Channel(asyncio.Protocol):
     def receive_first(self) -> Frame:
         """Waits for the first message."""
         while not self._early:
-            chunk = self._socket.recv(_READ_BYTES)
-            if not chunk:
+            size = self._socket.recv_into(self._reader.room())
+            if size == 0:
                 self._on_lost()
-            self._reader.push(chunk)
+            self._reader.filled(size)
         return self._early.pop(0)
 
     async def start(self, on_message: Callable[[Frame], None]) -> None:
@@ -120,8 +119,11 @@ class Channel(asyncio.Protocol):
             if self._write_pending() and self._loop is not None:
                 self._loop.remove_writer(self._writer)
 
-    def data_received(self, data: bytes) -> None:
-        self._reader.push(data)
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._reader.room()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._reader.filled(nbytes)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._on_lost()

@@ -19,6 +19,9 @@ PREFIX = Struct("<IBI")
 LENGTH_BYTES = 4
 PREFIX_REST_BYTES = PREFIX.size - LENGTH_BYTES
 
+ROOM_BYTES = 256 * 1024
+"""What is read of a stream at a time."""
+
 MAX_HEADER_TEXT_CHARACTERS = 256
 """Text that stands in the header of its message; a longer one is an attachment."""
 
@@ -82,37 +85,49 @@ class Frame:
 
 
 class FrameReader:
-    """Reads frames from the chunks of a stream, and gives them to ``take`` in their order.
+    """Reads frames from a stream that writes into ``room``, and gives them to ``take`` in their
+    order.
 
-    The node's frames are not bounded: it is the node that limits what is sent.
+    A frame that is larger than the usual room has memory of its own, into which the rest of it is
+    written: nobody copies it. The node's frames are not bounded, as it is the node that limits what
+    is sent.
     """
 
     def __init__(self, take: Callable[[Frame], None]) -> None:
         self._take = take
-        self._rest = bytearray()
+        self._usual = memoryview(bytearray(ROOM_BYTES))
+        self._room = self._usual
+        self._filled = 0
+        self._needed = PREFIX.size
 
-    def push(self, chunk: bytes) -> None:
-        rest = self._rest
-        if rest:
-            rest += chunk
-            if len(rest) < LENGTH_BYTES + int.from_bytes(rest[:LENGTH_BYTES], "little"):
-                return
-            chunk = bytes(rest)
-            rest.clear()
-        end = len(chunk)
-        at = 0
+    def room(self) -> memoryview:
+        """Where the next bytes of the stream go."""
+        return self._room[self._filled :]
+
+    def filled(self, size: int) -> None:
+        """So many bytes have come."""
+        self._filled += size
+        if self._filled < self._needed:
+            return
+        room, end, at = self._room, self._filled, 0
+        self._needed = PREFIX.size
         while end - at >= PREFIX.size:
-            length, form, header_length = PREFIX.unpack_from(chunk, at)
+            length, form, header_length = PREFIX.unpack_from(room, at)
             if form != FORMAT:
                 raise ValueError(f"a frame in format {form}")
             frame_end = at + LENGTH_BYTES + length
             if frame_end > end:
+                self._needed = frame_end - at
                 break
             begin = at + PREFIX.size
             attachments = begin + header_length
-            header = _decode_json(chunk[begin:attachments].decode())
-            view = memoryview(chunk)[attachments:frame_end]
+            header = _decode_json(str(room[begin:attachments], "utf-8"))
+            rest = room[attachments:frame_end]
             at = frame_end
-            self._take(Frame(header, view))
-        if at < end:
-            rest += chunk[at:]
+            # The usual room is written again.
+            self._take(Frame(header, memoryview(bytes(rest)) if room is self._usual else rest))
+        begun = room[at:end]
+        is_large = self._needed > ROOM_BYTES
+        self._room = memoryview(bytearray(self._needed)) if is_large else self._usual
+        self._room[: begun.nbytes] = begun
+        self._filled = begun.nbytes

@@ -44,7 +44,7 @@ export function faultOfJson(
   }
   const scan = new JsonScan(text, true, false);
   try {
-    scan.whole(false);
+    scan.whole();
   } catch (err) {
     if (!(err instanceof JsonFault)) {
       throw err;

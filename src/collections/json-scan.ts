@@ -18,16 +18,13 @@ import { textBetween } from "./bytes.ts";
  */
 export const MAX_JSON_DEPTH = 200;
 
-/** Levels of nested arrays that the scan describes. */
-const MAX_LEVELS = 16;
-
 /** Length from which the end of a string is searched for by the system's own means. */
 const LONG_STRING_BYTES = 64;
 
 /** Digits of an integer that is exact in every language. */
 const MAX_SAFE_DIGITS = 15;
 
-/** What a value is, as bits: a level of arrays may hold several kinds. */
+/** What a value is, as bits: a shape may allow several kinds. */
 export const KIND = {
   /** An integer of up to 15 digits. */
   integer: 1,
@@ -44,20 +41,41 @@ export const KIND = {
   constant: 256,
 } as const;
 
-/** One level of a value: the value itself, what is in it if that is an array, and so on. */
-export interface JsonLevel {
-  /** What there is, as bits of `KIND`. */
-  kinds: number;
-  /** The lengths of the shortest and the longest array on the level above; 0 for the first level. */
-  shortest: number;
-  longest: number;
+/** What a value may be. What is not said is not checked. */
+export interface JsonShape {
+  /** Bits of `KIND`. */
+  readonly kinds: number;
+  /** Of an array. */
+  readonly items?: JsonShape;
+  readonly minItems?: number;
+  readonly maxItems?: number;
+  /** Of an object. */
+  readonly members?: MemberShapes;
 }
+
+/** What an object may have. */
+export interface MemberShapes {
+  /** At most `MAX_NAMED_MEMBERS`. */
+  readonly named: readonly {
+    /** The name as JSON has it, in its quotes. */
+    readonly quoted: Uint8Array;
+    readonly shape: JsonShape;
+  }[];
+  /** Those that have to be there, as bits by their index. */
+  readonly required: number;
+  /** All others; undefined where there may be none. */
+  readonly others: JsonShape | undefined;
+}
+
+/** Members that one number has a bit for each of. */
+export const MAX_NAMED_MEMBERS = 30;
 
 /** Where a value stands, and what it is made of. */
 interface Scanned {
   readonly start: number;
   readonly end: number;
-  readonly levels: readonly JsonLevel[];
+  /** Whether a shape was asked for, and the value has it. One that has not may be right all the same. */
+  readonly isFit: boolean;
   /** Objects, arrays and texts, and members of objects, with this one. */
   readonly objects: number;
   /** All values, with this one. */
@@ -84,6 +102,10 @@ interface JsonScanOptions {
   readonly constants?: boolean;
   /** Notes the elements of an array, too. */
   readonly elements?: boolean;
+  /** What the members of the object are to be, by name. */
+  readonly shapes?: ReadonlyMap<string, JsonShape> | undefined;
+  /** What the value itself is to be. */
+  readonly shape?: JsonShape | undefined;
 }
 
 /** Why a text cannot be read, as an end of "the body …". */
@@ -100,7 +122,7 @@ export class JsonFault extends Error {
 
 /** Scans a whole text. Throws `JsonFault`. */
 export function scanJson(text: Uint8Array, options: JsonScanOptions = {}): ScannedJson {
-  return new JsonScan(text, options.constants ?? false).whole(options.elements ?? false);
+  return new JsonScan(text, options.constants ?? false).whole(options);
 }
 
 const BYTE = {
@@ -142,7 +164,7 @@ export class JsonScan {
   #objects = 0;
   #inexact: string | undefined;
   #hasConstants = false;
-  #levels: JsonLevel[] = [];
+  #isFit = true;
 
   constructor(text: Uint8Array, constants: boolean, isStrict = true) {
     this.#text = text;
@@ -150,7 +172,7 @@ export class JsonScan {
     this.#isStrict = isStrict;
   }
 
-  whole(withElements: boolean): ScannedJson {
+  whole({ elements: withElements = false, shapes, shape }: JsonScanOptions = {}): ScannedJson {
     this.#space();
     const byte = this.#text[this.#at];
     const start = this.#at;
@@ -162,25 +184,25 @@ export class JsonScan {
     if (isObject || isList) {
       this.values++;
       this.#objects++;
-      const kinds = isObject ? KIND.object : KIND.array;
       if (isObject) {
-        this.#object(1, (name) => members.push({ ...this.#measured(1), name }));
+        this.#object(1, undefined, (name) =>
+          members.push({ ...this.#measured(1, shapes?.get(name)), name }),
+        );
       } else {
         this.#elements((element) => elements.push(element));
       }
       const { values } = this;
-      const level = { kinds, shortest: 0, longest: 0 };
       whole = {
         start,
         end: this.#at,
-        levels: [level],
+        isFit: isObject && shape?.members === undefined && ((shape?.kinds ?? 0) & KIND.object) > 0,
         objects: this.#objects,
         values,
         inexact: [...members, ...elements].find(({ inexact }) => inexact !== undefined)?.inexact,
         hasConstants: [...members, ...elements].some(({ hasConstants }) => hasConstants),
       };
     } else {
-      whole = this.#measured(0);
+      whole = this.#measured(0, shape);
     }
     this.#space();
     if (this.#at < this.#text.length) {
@@ -216,20 +238,18 @@ export class JsonScan {
   }
 
   /** A value with what it is made of. */
-  #measured(depth: number): Scanned {
+  #measured(depth: number, shape?: JsonShape): Scanned {
     const { values } = this;
     const objects = this.#objects;
-    this.#levels = [{ kinds: 0, shortest: 0, longest: 0 }];
+    this.#isFit = shape !== undefined;
     this.#inexact = undefined;
     this.#hasConstants = false;
     const start = this.#at;
-    const kinds = this.#value(depth, 0);
-    const [first] = this.#levels;
-    (first as JsonLevel).kinds = kinds;
+    this.#value(depth, shape);
     return {
       start,
       end: this.#at,
-      levels: this.#levels,
+      isFit: this.#isFit,
       objects: this.#objects - objects,
       values: this.values - values,
       inexact: this.#inexact,
@@ -237,8 +257,16 @@ export class JsonScan {
     };
   }
 
-  /** Reads a value and returns its kind. `level` is its own; -1 within what is not described. */
-  #value(depth: number, level: number): number {
+  /** Reads a value, and notes whether it has a shape. Returns its kind. */
+  #value(depth: number, shape: JsonShape | undefined): number {
+    const kind = this.#kind(depth, shape);
+    if (shape !== undefined && (kind & shape.kinds) === 0) {
+      this.#isFit = false;
+    }
+    return kind;
+  }
+
+  #kind(depth: number, shape: JsonShape | undefined): number {
     this.values++;
     const byte = this.#text[this.#at] ?? 0;
     if (byte === BYTE.minus || (byte >= BYTE.zero && byte <= BYTE.nine)) {
@@ -251,21 +279,21 @@ export class JsonScan {
     }
     if (byte === BYTE.openArray) {
       this.#objects++;
-      this.#array(depth + 1, level);
+      this.#array(depth + 1, shape);
       return KIND.array;
     }
     if (byte === BYTE.openObject) {
       this.#objects++;
-      this.#object(depth + 1, (_) => void this.#value(depth + 1, -1));
+      this.#object(depth + 1, shape?.members);
       return KIND.object;
     }
     return this.#word(byte);
   }
 
-  #array(depth: number, level: number): void {
+  #array(depth: number, shape: JsonShape | undefined): void {
     this.#refuseDeep(depth);
     const text = this.#text;
-    const inner = level < 0 || level + 1 >= MAX_LEVELS ? -1 : level + 1;
+    const items = shape?.items;
     let kinds = 0;
     let length = 0;
     this.#at++;
@@ -279,7 +307,7 @@ export class JsonScan {
           this.values++;
           kinds |= this.#number();
         } else {
-          kinds |= this.#value(depth, inner);
+          kinds |= this.#value(depth, items);
         }
         length++;
         let next = text[this.#at] as number;
@@ -300,60 +328,100 @@ export class JsonScan {
         }
       }
     }
-    if (inner >= 0) {
-      this.#note(inner, kinds, length);
+    if (shape !== undefined) {
+      const { minItems = 0, maxItems = length } = shape;
+      const allowed = items === undefined ? kinds : items.kinds;
+      this.#isFit &&= length >= minItems && length <= maxItems && (kinds & ~allowed) === 0;
     }
   }
 
-  #note(level: number, kinds: number, length: number): void {
-    const noted = this.#levels[level];
-    if (noted === undefined) {
-      this.#levels[level] = { kinds, shortest: length, longest: length };
-    } else {
-      noted.kinds |= kinds;
-      noted.shortest = Math.min(noted.shortest, length);
-      noted.longest = Math.max(noted.longest, length);
-    }
-  }
-
-  /** Reads an object; `take` reads the value of each member. */
-  #object(depth: number, take: (name: string) => void): void {
+  /** Reads an object; `take` reads the value of each member of the whole text. */
+  #object(depth: number, members: MemberShapes | undefined, take?: (name: string) => void): void {
     this.#refuseDeep(depth);
     const text = this.#text;
-    const isTop = depth === 1;
+    let seen = 0;
+    // Most objects of a list have their members in one order.
+    let next = 0;
     this.#at++;
     this.#space();
     if (text[this.#at] === BYTE.closeObject) {
       this.#at++;
-      return;
+    } else {
+      for (;;) {
+        const start = this.#at;
+        if (text[start] !== BYTE.quote) {
+          throw this.#unexpected();
+        }
+        const index = members === undefined ? -1 : this.#memberAt(members, next);
+        let shape: JsonShape | undefined;
+        if (members !== undefined && index >= 0) {
+          // Of a name that is there twice, only the last value counts, which a parser knows.
+          this.#isFit &&= (seen & (1 << index)) === 0;
+          seen |= 1 << index;
+          next = index + 1;
+          shape = members.named[index]?.shape;
+        } else {
+          this.#string();
+          shape = members?.others;
+          if (members !== undefined) {
+            // One that is written with escapes may be that of any member.
+            const isPlain = text.subarray(start, this.#at).indexOf(BYTE.backslash) < 0;
+            this.#isFit &&= shape !== undefined && isPlain;
+          }
+        }
+        const isNamed = take !== undefined && this.#isStrict;
+        const name = isNamed ? (JSON.parse(textBetween(text, start, this.#at)) as string) : "";
+        this.#space();
+        if (text[this.#at] !== BYTE.colon) {
+          throw this.#unexpected();
+        }
+        this.#at++;
+        this.#space();
+        this.#objects++;
+        if (take === undefined) {
+          this.#value(depth, shape);
+        } else {
+          take(name);
+        }
+        this.#space();
+        const end = text[this.#at];
+        if (end !== BYTE.comma && end !== BYTE.closeObject) {
+          throw this.#unexpected();
+        }
+        this.#at++;
+        if (end === BYTE.closeObject) {
+          break;
+        }
+        this.#space();
+      }
     }
-    for (;;) {
-      const start = this.#at;
-      if (text[start] !== BYTE.quote) {
-        throw this.#unexpected();
-      }
-      this.#string();
-      const isNamed = isTop && this.#isStrict;
-      const name = isNamed ? (JSON.parse(textBetween(text, start, this.#at)) as string) : "";
-      this.#space();
-      if (text[this.#at] !== BYTE.colon) {
-        throw this.#unexpected();
-      }
-      this.#at++;
-      this.#space();
-      this.#objects++;
-      take(name);
-      this.#space();
-      const next = text[this.#at];
-      if (next !== BYTE.comma && next !== BYTE.closeObject) {
-        throw this.#unexpected();
-      }
-      this.#at++;
-      if (next === BYTE.closeObject) {
-        return;
-      }
-      this.#space();
+    if (members !== undefined && (seen & members.required) !== members.required) {
+      this.#isFit = false;
     }
+  }
+
+  /** Goes behind the name that stands here, and returns its index; -1 for one that no member has. */
+  #memberAt({ named }: MemberShapes, expected: number): number {
+    for (let tried = 0; tried < named.length; tried++) {
+      const index = (expected + tried) % named.length;
+      const quoted = named[index]?.quoted;
+      if (quoted !== undefined && this.#stands(quoted)) {
+        this.#at += quoted.length;
+        return index;
+      }
+    }
+    return -1;
+  }
+
+  #stands(word: Uint8Array): boolean {
+    const text = this.#text;
+    const at = this.#at;
+    for (let index = word.length - 1; index > 0; index--) {
+      if (text[at + index] !== word[index]) {
+        return false;
+      }
+    }
+    return true;
   }
 
   #number(): number {

@@ -1,7 +1,13 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { faultOfJson, MAX_JSON_VALUES } from "../../src/collections/json-bounds.ts";
-import { JsonFault, KIND, MAX_JSON_DEPTH, scanJson } from "../../src/collections/json-scan.ts";
+import {
+  JsonFault,
+  type JsonShape,
+  KIND,
+  MAX_JSON_DEPTH,
+  scanJson,
+} from "../../src/collections/json-scan.ts";
 
 const scan = (text: string) => faultOfJson(Buffer.from(text));
 
@@ -120,14 +126,27 @@ it("finds the members of an object, and what they are made of", () => {
     ["b", '{"c":"x"}'],
     ["n", "12345678901234567890"],
   ]);
-  const [first, second, third] = members ?? [];
-  expect(first?.levels).toEqual([
-    { kinds: KIND.array, shortest: 0, longest: 0 },
-    { kinds: KIND.array, shortest: 2, longest: 2 },
-    { kinds: KIND.integer | KIND.fraction, shortest: 0, longest: 2 },
-  ]);
+  const [, second, third] = members ?? [];
   expect(second?.objects).toBe(3);
   expect(third).toMatchObject({ inexact: "12345678901234567890", hasConstants: false });
+});
+
+it("says whether the members of an object have their shapes", () => {
+  const text = Buffer.from('{"a": [[1, 2.5], []], "b": [[1], [2]], "c": {"x": 1}, "d": 1}');
+  const list = (kinds: number, minItems: number) => ({
+    kinds: KIND.array,
+    items: { kinds: KIND.array, items: { kinds }, minItems },
+  });
+  const fitting = (shapes: Record<string, JsonShape>) =>
+    scanJson(text, { shapes: new Map(Object.entries(shapes)) })
+      .members?.filter(({ isFit }) => isFit)
+      .map(({ name }) => name);
+  expect(fitting({})).toEqual([]);
+  const { integer, fraction } = KIND;
+  expect(fitting({ a: list(integer | fraction, 0), b: list(integer, 1) })).toEqual(["a", "b"]);
+  expect(fitting({ a: list(integer | fraction, 1), b: list(integer, 1) })).toEqual(["b"]);
+  expect(fitting({ a: list(integer, 0), d: { kinds: integer } })).toEqual(["d"]);
+  expect(fitting({ c: { kinds: KIND.object }, d: { kinds: KIND.string } })).toEqual(["c"]);
 });
 
 it("takes the numbers of Python where it may", () => {

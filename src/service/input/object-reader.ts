@@ -6,7 +6,7 @@
  * bodies and on another for large ones (`threads.ts`).
  *
  * Small bodies are parsed whole. Of large ones, the scan alone checks what it can
- * (`array-shape.ts`), and the rest is parsed, up to a bound.
+ * (`json-shape.ts`), and the rest is parsed, up to a bound.
  */
 import { isUtf8 } from "node:buffer";
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
@@ -15,6 +15,7 @@ import { parseLenient } from "../../collections/exact-json.ts";
 import { faultOfJson, MAX_JSON_VALUES, tooMany } from "../../collections/json-bounds.ts";
 import {
   JsonFault,
+  type JsonShape,
   type ScannedJson,
   type ScannedMember,
   scanJson,
@@ -22,10 +23,10 @@ import {
 import { type FieldViolation, problem } from "../../errors.ts";
 import type { EndpointManifest, FileArgument, JsonSchema } from "../../protocol/manifest.ts";
 import type { FileValue, Payload } from "../../protocol/messages.ts";
-import { type ArrayShape, fits, shapeOf } from "./array-shape.ts";
 import { fileFromDataUrl, fileViolation, type GivenFile } from "./file.ts";
 import { type FormTexts, fieldsOfForm } from "./form-fields.ts";
 import { type JsonFields, textOfFields } from "./json-fields.ts";
+import { countsObjects, shapeOf } from "./json-shape.ts";
 import { typeTaken } from "./media-type.ts";
 import { isRootValue } from "./root.ts";
 import {
@@ -85,7 +86,7 @@ export class ObjectReader {
   readonly #checkTimeoutMs: number | undefined;
   #compiled: SchemaCheck | undefined;
   #separate:
-    | { readonly shapes: ReadonlyMap<string, ArrayShape>; readonly check: SchemaCheck }
+    | { readonly shapes: ReadonlyMap<string, JsonShape>; readonly check: SchemaCheck }
     | undefined;
 
   /** `checkTimeoutMs` as in `createSchemaCheck`. */
@@ -240,8 +241,14 @@ export class ObjectReader {
   }
 
   #scan(data: Uint8Array): ScannedJson {
+    const shapes = data.length > MAX_JSON_BYTES_IN_PLACE ? this.#separately()?.shapes : undefined;
+    const { rootArgument = "" } = this.#endpoint;
     try {
-      return scanJson(data, { constants: this.#isPython });
+      return scanJson(data, {
+        constants: this.#isPython,
+        shapes,
+        shape: shapes?.get(rootArgument),
+      });
     } catch (err) {
       throw err instanceof JsonFault ? problem("BODY_MALFORMED", `the body ${err.message}`) : err;
     }
@@ -274,22 +281,21 @@ export class ObjectReader {
   #check(data: Uint8Array, members: readonly ScannedMember[]): Faults {
     const isLarge = data.length > MAX_JSON_BYTES_IN_PLACE;
     const separate = isLarge ? this.#separately() : undefined;
-    const seen = members.map((member) => {
-      const shape = separate?.shapes.get(member.name);
-      return { member, isFit: shape !== undefined && fits(shape, member.levels) };
-    });
-    const rest = seen.filter(({ isFit }) => !isFit).map(({ member }) => member);
+    const rest = members.filter(({ isFit }) => !isFit);
     if (rest.some(({ hasConstants }) => hasConstants)) {
       // No validator knows such numbers: the worker decides.
       return NO_FAULTS;
     }
-    const objects = rest.reduce((sum, member) => sum + member.objects, members.length);
+    const counted = members.filter(({ isFit, name }) => {
+      const shape = separate?.shapes.get(name);
+      return !isFit || (shape !== undefined && countsObjects(shape));
+    });
+    const objects = counted.reduce((sum, member) => sum + member.objects, members.length);
     if (isLarge && objects > MAX_JSON_VALUES) {
       throw problem("BODY_MALFORMED", `the body ${tooMany(MAX_JSON_VALUES)}`);
     }
     const values: JsonObject = Object.create(null);
-    for (const { member, isFit } of seen) {
-      const { name, start, end } = member;
+    for (const { name, start, end, isFit } of members) {
       values[name] = isFit ? null : (parsed(textBetween(data, start, end)) ?? null);
     }
     return separate !== undefined && rest.length < members.length
@@ -304,9 +310,11 @@ export class ObjectReader {
       const properties = Object.entries((schema.properties ?? {}) as JsonSchema);
       const text = JSON.stringify(schema);
       const isSeparate = Object.keys(schema).every((keyword) => SEPARATE.has(keyword));
-      const shapes = new Map<string, ArrayShape>();
+      const shapes = new Map<string, JsonShape>();
       for (const [argument, property] of isSeparate ? properties : []) {
-        const shape = text.includes(`#/properties/${argument}`) ? undefined : shapeOf(property);
+        const shape = text.includes(`#/properties/${argument}`)
+          ? undefined
+          : shapeOf(property, schema);
         if (shape !== undefined) {
           shapes.set(argument, shape);
         }

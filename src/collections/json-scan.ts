@@ -260,9 +260,7 @@ export class JsonScan {
   /** Reads a value, and notes whether it has a shape. Returns its kind. */
   #value(depth: number, shape: JsonShape | undefined): number {
     const kind = this.#kind(depth, shape);
-    if (shape !== undefined && (kind & shape.kinds) === 0) {
-      this.#isFit = false;
-    }
+    this.#isFit &&= shape === undefined || (kind & shape.kinds) !== 0;
     return kind;
   }
 
@@ -369,8 +367,7 @@ export class JsonScan {
             this.#isFit &&= shape !== undefined && isPlain;
           }
         }
-        const isNamed = take !== undefined && this.#isStrict;
-        const name = isNamed ? (JSON.parse(textBetween(text, start, this.#at)) as string) : "";
+        const nameEnd = this.#at;
         this.#space();
         if (text[this.#at] !== BYTE.colon) {
           throw this.#unexpected();
@@ -381,7 +378,7 @@ export class JsonScan {
         if (take === undefined) {
           this.#value(depth, shape);
         } else {
-          take(name);
+          take(this.#isStrict ? JSON.parse(textBetween(text, start, nameEnd)) : "");
         }
         this.#space();
         const end = text[this.#at];

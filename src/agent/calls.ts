@@ -48,6 +48,8 @@ interface Held {
   /** What its function reported. */
   units: Units | undefined;
   end: ExecutionEnd | undefined;
+  /** The most memory that its worker held while it ran; undefined: not known. */
+  peakMemoryBytes: bigint | undefined;
   /** The end as the node is told it; undefined while its large result is written. */
   result: Result | undefined;
 }
@@ -205,6 +207,7 @@ export class HeldCalls {
       ...{ id, taskId, attempt, endpoint, chunks: 0, units: undefined },
       execution: undefined,
       end: undefined,
+      peakMemoryBytes: undefined,
       result: undefined,
     };
     this.#held.set(id, held);
@@ -243,6 +246,8 @@ export class HeldCalls {
   }
 
   #ended(held: Held, end: ExecutionEnd): void {
+    const peakBytes = held.execution?.peakMemoryBytes;
+    held.peakMemoryBytes = peakBytes === undefined ? undefined : BigInt(peakBytes);
     held.execution = undefined;
     held.end = end;
     if (this.#held.get(held.id) === held) {
@@ -268,8 +273,9 @@ export class HeldCalls {
 
   #ready(held: Held, result: Result): void {
     if (this.#held.get(held.id) === held) {
-      held.result = result;
-      this.#results.push(result);
+      const { peakMemoryBytes } = held;
+      held.result = { ...result, ...(peakMemoryBytes !== undefined && { peakMemoryBytes }) };
+      this.#results.push(held.result);
       this.#soon();
     }
   }

@@ -31,6 +31,8 @@ export interface AttemptState {
   readonly failure: TaskFault | undefined;
   /** The earliest start of the next attempt, unless that was at once. */
   readonly retryAt: Date | undefined;
+  /** The most memory that its worker held while it ran, in bytes; undefined where it was not measured. */
+  readonly peakMemoryBytes: number | undefined;
 }
 
 /** Why a task is queued. */
@@ -145,6 +147,7 @@ function readAttempt(json: Json): AttemptState {
     endedAt: date(json.ended_at),
     failure: (json.failure as TaskFault | null) ?? undefined,
     retryAt: date(json.retry_at),
+    peakMemoryBytes: (json.peak_memory_bytes as number | null) ?? undefined,
   };
 }
 

@@ -6,6 +6,7 @@
  * start processes, each limit is of all of them together.
  */
 import { writeFileSync } from "node:fs";
+import { CallPeaks, type Reading } from "./call-peaks.ts";
 import { type Held, heldBy, MAX_MEASURED_FILES, Unmeasurable } from "./held.ts";
 import {
   MAX_WORKER_DESCRIPTORS,
@@ -22,7 +23,7 @@ import {
   TreeTime,
   treeOf,
 } from "./process-tree.ts";
-import { cpuTimeMs, type Residence } from "./usage.ts";
+import { cpuTimeMs, type Residence, residenceOf } from "./usage.ts";
 
 /** Interval at which the processor time and the memory of a working worker are read. */
 const WORKING_INTERVAL_MS = 100;
@@ -93,11 +94,28 @@ export class LimitWatch implements Disposable {
   #lastBytes = Number.POSITIVE_INFINITY;
   #growing = false;
   #disposed = false;
+  /** Of a worker without further processes: what several have together, one reading does not tell. */
+  readonly #peaks: CallPeaks | undefined;
 
   constructor(watched: Watched) {
     this.#watched = watched;
     this.#creditMs = CPU_BURST_MS * Math.max(watched.limits.cpus, 1);
+    this.#peaks = this.#startsProcesses ? undefined : new CallPeaks(() => this.#reading());
     this.#timer = setTimeout(() => this.#look(), 0);
+  }
+
+  /** A call is in the worker from now on. */
+  callBegan(id: number): void {
+    this.wake();
+    this.#peaks?.began(id);
+  }
+
+  /**
+   * A call has ended: returns the most memory that the worker held meanwhile, in bytes; undefined
+   * where that is not known.
+   */
+  callEnded(id: number): number | undefined {
+    return this.#peaks?.ended(id);
   }
 
   /** Processor time used until the last look. */
@@ -193,17 +211,31 @@ export class LimitWatch implements Disposable {
     const counted: Pids = first === undefined ? pids : [...pids, first];
     const residence = residenceOfAll(counted);
     const sum = this.#withOthers(residence);
+    this.#peaks?.seen({ ...residence, bytes: sum });
     this.#growing = sum - this.#lastBytes > limits.memoryBytes * GROWING_SHARE;
     this.#lastBytes = sum;
     if (sum > limits.memoryBytes && counted.length > 1) {
       void this.#holdTogether(counted);
     } else if (sum > limits.memoryBytes) {
+      this.#peaks?.close();
       kill(outOfMemory(sum, limits), "memory");
     } else if (residence.threads > MAX_WORKER_THREADS) {
       kill(
         `out of threads: it started ${residence.threads}, and at most ${MAX_WORKER_THREADS} may be`,
       );
     }
+  }
+
+  /** What the worker holds now; undefined where it is not there any more. */
+  #reading(): Reading | undefined {
+    const pid = this.#watched.pid();
+    const own = pid === undefined ? undefined : residenceOf(pid);
+    if (pid === undefined || own === undefined || own.highestBytes === 0) {
+      return undefined;
+    }
+    const first = this.#watched.first?.();
+    const residence = first === undefined ? own : residenceOfAll([pid, first]);
+    return { ...residence, bytes: this.#withOthers(residence) };
   }
 
   /** With the memory that is of no process alone. What is mapped of it counts once. */
@@ -222,6 +254,7 @@ export class LimitWatch implements Disposable {
     const sum = this.#withOthers(await proportionalOf(pids));
     this.#comparing = false;
     if (sum > limits.memoryBytes && !this.#disposed) {
+      this.#peaks?.close();
       kill(outOfMemory(sum, limits), "memory");
     }
   }

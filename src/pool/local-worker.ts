@@ -121,6 +121,7 @@ export class LocalWorker implements Worker {
         sacrifice: (message) => this.#sacrifice(message),
         isBlocked: () => this.#heartbeat.blocked,
         onDraining: onAnswering,
+        watch: () => this.#process.watch,
       },
     );
     this.#process = new ServiceProcess({

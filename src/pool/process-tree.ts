@@ -65,12 +65,13 @@ export class TreeTime {
 
 /** What all of them have. What several have, such as libraries and mapped weights, counts for each. */
 export function residenceOfAll(pids: Pids): Residence {
-  const sum = { bytes: 0, sharedBytes: 0, threads: 0 };
-  for (const pid of pids) {
-    const { bytes = 0, sharedBytes = 0, threads = 0 } = residenceOf(pid) ?? {};
-    sum.bytes += bytes;
-    sum.sharedBytes += sharedBytes;
-    sum.threads += threads;
+  const sum = { bytes: 0, residentBytes: 0, highestBytes: 0, sharedBytes: 0, threads: 0 };
+  for (const one of pids.flatMap((pid) => residenceOf(pid) ?? [])) {
+    sum.bytes += one.bytes;
+    sum.residentBytes += one.residentBytes;
+    sum.highestBytes += one.highestBytes;
+    sum.sharedBytes += one.sharedBytes;
+    sum.threads += one.threads;
   }
   return sum;
 }

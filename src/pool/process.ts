@@ -150,6 +150,11 @@ export class ServiceProcess {
     return this.#outputEnded.promise;
   }
 
+  /** What watches its limits, and measures its memory; undefined where it has none. */
+  get watch(): Pick<LimitWatch, "callBegan" | "callEnded"> | undefined {
+    return this.#watch;
+  }
+
   /** False when a line that the service logged exceeds the rate limit and is dropped. */
   admitLine(length: number): boolean {
     return this.#logRateLimit?.admit(length) ?? true;

@@ -46,6 +46,10 @@ function statusFields(pid: number): string[] | undefined {
 export interface Residence {
   /** Memory in RAM and in swap, with the page tables: those of a sparse map are larger than it. */
   readonly bytes: number;
+  /** What of it is in RAM. */
+  readonly residentBytes: number;
+  /** The most that was in RAM since the process started. */
+  readonly highestBytes: number;
   /** What of it is shared and is no file's. */
   readonly sharedBytes: number;
   readonly threads: number;
@@ -62,6 +66,8 @@ export function residenceOf(pid: number): Residence | undefined {
   const kibibytes = number("VmRSS") + number("VmSwap") + number("VmPTE") + number("HugetlbPages");
   return {
     bytes: kibibytes * 1024,
+    residentBytes: number("VmRSS") * 1024,
+    highestBytes: number("VmHWM") * 1024,
     sharedBytes: number("RssShmem") * 1024,
     threads: number("Threads"),
   };

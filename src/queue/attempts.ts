@@ -179,7 +179,7 @@ export class RunningAttempt implements ExecutionListener, PieceSource {
 
   /** What it used; call it once, at its end. */
   used(): AttemptUse {
-    return this.#meter.end();
+    return { ...this.#meter.end(), peakMemoryBytes: this.execution?.peakMemoryBytes };
   }
 
   cancel(): void {

@@ -71,13 +71,15 @@ export function taskOf(
     retryOf: optionalText(row.retry_of),
     key: optionalText(row.key),
     failure: fromJson<TaskFailure>(row.failure),
+    peakMemoryBytes: optionalNumber(row.peak_memory_bytes),
     trace: optionalText(row.trace),
     lastSequence: Number(row.last_sequence),
     schedule: scheduleOfKey(row.idempotency_key),
   };
 }
 
-function optionalNumber(value: unknown): number | undefined {
+/** The value of a column of numbers; undefined for NULL. */
+export function optionalNumber(value: unknown): number | undefined {
   return typeof value === "number" ? value : undefined;
 }
 

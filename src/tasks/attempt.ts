@@ -29,11 +29,12 @@ interface AttemptReturn {
   /** As in `AttemptEnd`. */
   readonly runAtMs: number | undefined;
   readonly failure: TaskFailure;
+  readonly peakMemoryBytes: number | undefined;
 }
 
 /** The record of a returned attempt, without its start, which only the row knows. */
 export function returnedAttempt(given: AttemptReturn): Omit<ReturnedAttempt, "startedAtMs"> {
-  const { number, worker, nowMs, runAtMs, failure } = given;
+  const { number, worker, nowMs, runAtMs, failure, peakMemoryBytes } = given;
   const { reason, code, message } = failure;
   const brief = message.slice(0, MAX_RECORDED_MESSAGE_CHARACTERS).toWellFormed();
   return {
@@ -42,6 +43,7 @@ export function returnedAttempt(given: AttemptReturn): Omit<ReturnedAttempt, "st
     endedAtMs: nowMs,
     failure: { reason, code, message: brief },
     ...(runAtMs !== undefined && runAtMs > nowMs && { retryAtMs: runAtMs }),
+    ...(peakMemoryBytes !== undefined && { peakMemoryBytes }),
   };
 }
 
@@ -59,7 +61,15 @@ export function withReturned(
 
 /** All known attempts, oldest first: the returned ones, then the running or last one. */
 export function attemptsOf(task: Task): TaskAttempt[] {
-  const { attempt, startedAtMs, worker = "", finishedAtMs, failure, returned } = task;
+  const {
+    attempt,
+    startedAtMs,
+    worker = "",
+    finishedAtMs,
+    failure,
+    returned,
+    peakMemoryBytes,
+  } = task;
   const ran = task.status === "running" || isFinal(task.status);
   if (!ran || startedAtMs === undefined || returned.at(-1)?.number === attempt) {
     return [...returned];
@@ -70,6 +80,7 @@ export function attemptsOf(task: Task): TaskAttempt[] {
     startedAtMs,
     ...(finishedAtMs !== undefined && { endedAtMs: finishedAtMs }),
     ...(failure && { failure }),
+    ...(peakMemoryBytes !== undefined && { peakMemoryBytes }),
   };
   return [...returned, last];
 }

@@ -57,6 +57,8 @@ export interface ReturnedAttempt {
   readonly failure: TaskFailure;
   /** The earliest start of the next attempt; absent: at once. */
   readonly retryAtMs?: number;
+  /** The most memory that its worker held while it ran; absent: not known. */
+  readonly peakMemoryBytes?: number;
 }
 
 /** Any attempt of a task: one that returned, the running one, or the one that ended it. */
@@ -94,6 +96,8 @@ export interface Task {
   /** The name of the schedule that submitted it. */
   readonly schedule: string | undefined;
   readonly failure: TaskFailure | undefined;
+  /** The most memory that its worker held while the attempt ran that ended it; absent: not known. */
+  readonly peakMemoryBytes?: number | undefined;
   /** The trace of its submit, to which its attempts belong. */
   readonly trace: string | undefined;
   /** Sequence number of the newest entry of its event log. */

@@ -85,7 +85,9 @@ describe("the spans of a task", () => {
     const failure = { reason: "error", code: "internal", message: "no".repeat(2_000) } as const;
     let returned: readonly ReturnedAttempt[] = [];
     for (let number = 1; number < 1_000; number += 1) {
-      const facts = { number, worker: "w", nowMs: number * 2 + 1, runAtMs: undefined, failure };
+      const peakMemoryBytes = Number.MAX_SAFE_INTEGER;
+      const times = { nowMs: number * 2 + 1, runAtMs: undefined };
+      const facts = { number, worker: "w", ...times, failure, peakMemoryBytes };
       const record = { startedAtMs: number * 2, ...returnedAttempt(facts) };
       returned = withReturned(returned, record);
     }

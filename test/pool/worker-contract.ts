@@ -194,6 +194,17 @@ export function workerContract(
       expect(worker.usage().cpuMs).toBeGreaterThan(0);
     });
 
+    test("has the most memory that it held while a call ran", async () => {
+      await ready({ limits: DEFAULT_LIMITS });
+      const { execution, ended } = begin("echo", { value: 1 });
+      await ended;
+      // What is not Linux tells nothing of it.
+      const isTold = process.platform === "linux";
+      const { peakMemoryBytes = 0 } = execution;
+      expect(peakMemoryBytes > 5 * MEBIBYTE).toBe(isTold);
+      expect(peakMemoryBytes).toBeLessThan(DEFAULT_LIMITS.memoryBytes);
+    });
+
     test("that refuses its service says why, and goes by itself", async () => {
       const refusing = await start("refused/throws-at-import.ts");
       started.push(refusing);

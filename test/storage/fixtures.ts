@@ -1,5 +1,6 @@
 /** What the tests of the storage port are made of: one deployment, one endpoint, one clock. */
 import type { Payload } from "../../src/protocol/messages.ts";
+import type { AttemptUse } from "../../src/storage/hosting/usage.ts";
 import type { TaskListing } from "../../src/storage/listing.ts";
 import type {
   Attempt,
@@ -90,9 +91,9 @@ export function attempt(taskId: string, changes: Partial<Attempt> = {}): Attempt
 export async function endAttempt(
   storage: Storage,
   ended: Attempt,
-  ...[end, nowMs = NOW_MS]: [end: AttemptEnd, nowMs?: number]
+  ...[end, nowMs = NOW_MS, used]: [end: AttemptEnd, nowMs?: number, used?: AttemptUse]
 ): Promise<Task | undefined> {
-  const [task] = await storage.endAttempts({ nowMs, ends: [{ attempt: ended, end }] });
+  const [task] = await storage.endAttempts({ nowMs, ends: [{ attempt: ended, end, used }] });
   return task;
 }
 

@@ -14,10 +14,11 @@ def test_a_status_has_the_attempts_and_why_they_failed() -> None:
     failure = {"reason": "error", "code": "internal", "message": "flaky"}
     common = {"worker": "host/w", "node": "host", "started_at": TEXT}
     first = {**common, "number": 1, "ended_at": TEXT, "failure": failure, "retry_at": TEXT}
+    first = {**first, "peak_memory_bytes": 1_048_576}
     second = {**common, "number": 2, "ended_at": None, "failure": None, "retry_at": None}
     answer = {"task_id": "a", "status": "running", "attempt": 2, "attempts": [first, second]}
     assert TaskStatus.parse(answer).attempts == (
-        Attempt(1, "host/w", "host", AT, AT, "flaky", "error", AT),
+        Attempt(1, "host/w", "host", AT, AT, "flaky", "error", AT, 1_048_576),
         Attempt(2, "host/w", "host", AT),
     )
 

@@ -507,6 +507,16 @@ export declare type TaskAttempt = Message<"tessera.v1.TaskAttempt"> & {
    * @generated from field: google.protobuf.Timestamp retry_at = 7;
    */
   retryAt?: Timestamp | undefined;
+
+  /**
+   * The most memory that its worker held while it ran, in bytes, as the limit of
+   * a worker counts it; other calls that ran in the worker are in it. Absent
+   * while it runs, and where it was not measured: the worker may start
+   * processes, ended by itself, or ended the attempt too soon.
+   *
+   * @generated from field: optional int64 peak_memory_bytes = 8;
+   */
+  peakMemoryBytes?: bigint | undefined;
 };
 
 /**
@@ -566,6 +576,16 @@ export declare type TaskAttemptJson = {
    * @generated from field: google.protobuf.Timestamp retry_at = 7;
    */
   retryAt?: TimestampJson;
+
+  /**
+   * The most memory that its worker held while it ran, in bytes, as the limit of
+   * a worker counts it; other calls that ran in the worker are in it. Absent
+   * while it runs, and where it was not measured: the worker may start
+   * processes, ended by itself, or ended the attempt too soon.
+   *
+   * @generated from field: optional int64 peak_memory_bytes = 8;
+   */
+  peakMemoryBytes?: string;
 };
 
 /**

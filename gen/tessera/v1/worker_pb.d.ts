@@ -1301,6 +1301,14 @@ export declare type WorkResult = Message<"tessera.v1.WorkResult"> & {
    * @generated from field: tessera.v1.ResponseHead response = 10;
    */
   response?: ResponseHead | undefined;
+
+  /**
+   * The most memory that the worker held while the call ran, in bytes. Absent
+   * where it was not measured.
+   *
+   * @generated from field: optional uint64 peak_memory_bytes = 13;
+   */
+  peakMemoryBytes?: bigint | undefined;
 };
 
 /**
@@ -1395,6 +1403,14 @@ export declare type WorkResultJson = {
    * @generated from field: tessera.v1.ResponseHead response = 10;
    */
   response?: ResponseHeadJson;
+
+  /**
+   * The most memory that the worker held while the call ran, in bytes. Absent
+   * where it was not measured.
+   *
+   * @generated from field: optional uint64 peak_memory_bytes = 13;
+   */
+  peakMemoryBytes?: string;
 };
 
 /**

@@ -129,6 +129,9 @@ export function toAttemptMessages(task: Task): TaskAttemptMessage[] {
       endedAt: toTimestamp(times.endedAtMs),
       ...(failure && { failure: toFailureMessage(failure) }),
       retryAt: toTimestamp(times.retryAtMs),
+      ...(times.peakMemoryBytes !== undefined && {
+        peakMemoryBytes: BigInt(times.peakMemoryBytes),
+      }),
     }),
   );
 }

@@ -122,13 +122,18 @@ function remoteResult(result: WorkResult): RemoteResult | undefined {
   if (read === undefined) {
     return undefined;
   }
-  const units = Object.keys(result.units).length === 0 ? {} : { units: result.units };
+  const measured = {
+    ...(Object.keys(result.units).length > 0 && { units: result.units }),
+    ...(result.peakMemoryBytes !== undefined && {
+      peakMemoryBytes: Number(result.peakMemoryBytes),
+    }),
+  };
   if (result.response === undefined) {
-    return { ...read, ...units };
+    return { ...read, ...measured };
   }
   const response = headOf(result.response);
   return response && "result" in read
-    ? { id: read.id, result: { ...unpackPayload(read.result), response }, ...units }
+    ? { id: read.id, result: { ...unpackPayload(read.result), response }, ...measured }
     : undefined;
 }
 

@@ -21,6 +21,7 @@ export function stateJson(state: TaskState): object {
       ended_at: each.endedAt ?? null,
       failure: each.failure ?? null,
       retry_at: each.retryAt ?? null,
+      peak_memory_bytes: each.peakMemoryBytes ?? null,
     })),
     priority: state.priority,
     run_at: state.runAt ?? null,
@@ -45,10 +46,14 @@ export function stateText(state: TaskState): string {
 }
 
 function attemptText(each: AttemptState, failure: TaskFault): string {
-  const { number, endedAt, node, retryAt } = each;
+  const { number, endedAt, node, retryAt, peakMemoryBytes } = each;
   const where = node === "" ? "" : ` on ${node}`;
-  return `${time(endedAt)}  ${failedText(number, failure, retryAt)}${where}`;
+  const peak = peakMemoryBytes === undefined ? "" : `, ${memory(peakMemoryBytes)} at its peak`;
+  return `${time(endedAt)}  ${failedText(number, failure, retryAt)}${where}${peak}`;
 }
+
+/** In the unit of limits. */
+const memory = (bytes: number): string => `${Math.ceil(bytes / 1_048_576)} MiB`;
 
 /** `attempt 1 failed: flaky (error); next at 2026-01-31 12:00:03Z` */
 function failedText(number: number, { message, reason }: TaskFault, retryAt?: Date): string {
@@ -62,6 +67,7 @@ const RETURNED_REASONS = new Set(["interrupted", "node_lost"]);
 
 function stateFields(state: TaskState): string {
   const { progress, failure, queuePosition, runAt, createdAt } = state;
+  const peak = state.attempts.at(-1)?.peakMemoryBytes;
   return fields([
     ["task", state.id],
     ["status", state.value],
@@ -71,6 +77,7 @@ function stateFields(state: TaskState): string {
     ["starts about", time(state.estimatedStart)],
     ["queued because", state.queuedReason?.message ?? state.waitsFor ?? ""],
     ["attempt", state.attempt > 1 ? String(state.attempt) : ""],
+    ["memory at its peak", peak === undefined ? "" : memory(peak)],
     ["retry of", state.retryOf ?? ""],
     ["key", state.key ?? ""],
     ["created", time(createdAt)],

@@ -143,6 +143,8 @@ export class Execution {
   #isTold = false;
   /** True once the call was sent, so that its function may run. */
   isInWorker = false;
+  /** The most memory that its worker held while it ran, when it has ended; undefined: not known. */
+  peakMemoryBytes: number | undefined;
   /** Lines that were left out since the last one that was logged. */
   #skippedLines = 0;
 

@@ -16,6 +16,7 @@ import {
 } from "../../protocol/messages.ts";
 import { isMountName } from "../../service/mounts.ts";
 import { Deadlines } from "../../time/deadlines.ts";
+import type { LimitWatch } from "../limit-watch.ts";
 import type { WorkerEnd } from "../worker-end.ts";
 import type { BatchPost } from "./batch-post.ts";
 import {
@@ -54,6 +55,8 @@ interface CallExecutor {
   hasRestartedSince?(ms: number): boolean;
   /** `isDraining` has changed. Undefined: it cannot drain, and is ended instead. */
   readonly onDraining?: () => void;
+  /** What measures the memory of the worker, where something does. */
+  watch?(): Pick<LimitWatch, "callBegan" | "callEnded"> | undefined;
 }
 
 export class WorkerCalls implements ExecutionHost {
@@ -137,6 +140,7 @@ export class WorkerCalls implements ExecutionHost {
       setImmediate(() => this.#settle(id)?.displace("the worker had ended before it began"));
     } else if (agent) {
       this.#requests.begin(execution, { ...call, agent });
+      this.#target.watch?.()?.callBegan(id);
     } else if (isMountName(endpoint)) {
       setImmediate(() => this.#settle(id)?.displace("the worker has no such server"));
     } else if (isAtHand(payload)) {
@@ -336,6 +340,7 @@ export class WorkerCalls implements ExecutionHost {
     const execution = this.#executions.get(id);
     if (execution) {
       execution.isInWorker = true;
+      this.#target.watch?.()?.callBegan(id);
     }
   }
 
@@ -355,6 +360,9 @@ export class WorkerCalls implements ExecutionHost {
   /** Removes an execution from those under way, and its files. */
   #settle(id: number): Execution | undefined {
     const execution = this.#executions.take(id);
+    if (execution) {
+      execution.peakMemoryBytes ??= this.#target.watch?.()?.callEnded(id);
+    }
     this.#transfers.ended(id);
     this.#requests.ended(id);
     this.#drain?.ended(id);

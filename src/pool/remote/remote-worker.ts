@@ -398,6 +398,7 @@ export class RemoteWorker implements Worker {
       this.#acks.acknowledge(id, { isStale: true });
       return undefined;
     }
+    execution.peakMemoryBytes = result.peakMemoryBytes;
     if (result.units) {
       execution.usage(result.units);
     }

@@ -79,7 +79,8 @@ export function sendStatus(reply: FastifyReply, task: Task, words: Words): void 
   return sendCompressed(reply.header("content-type", JSON_TYPE), JSON.stringify(answer));
 }
 
-function attemptJson({ number, worker, node, startedAt, endedAt, failure, retryAt }: TaskAttempt) {
+function attemptJson(attempt: TaskAttempt) {
+  const { number, worker, node, startedAt, endedAt, failure, retryAt, peakMemoryBytes } = attempt;
   return {
     number,
     worker,
@@ -88,6 +89,7 @@ function attemptJson({ number, worker, node, startedAt, endedAt, failure, retryA
     ended_at: time(endedAt),
     failure: failure ? failureJson(failure) : null,
     retry_at: time(retryAt),
+    peak_memory_bytes: peakMemoryBytes === undefined ? null : Number(peakMemoryBytes),
   };
 }
 

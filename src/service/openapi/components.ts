@@ -66,6 +66,10 @@ const attempt = {
     ended_at: timeOrNull("When it ended; null while it runs."),
     failure: { ...failure, type: ["object", "null"], description: "Why it ended, unless well." },
     retry_at: timeOrNull("The earliest start of the next attempt, unless that was at once."),
+    peak_memory_bytes: {
+      type: ["integer", "null"],
+      description: "The most memory that its worker held while it ran, where that was measured.",
+    },
   },
 };
 

@@ -17,6 +17,8 @@ export interface AttemptUse {
   readonly gpuMs: number;
   /** Absent: its function reported nothing. */
   readonly units?: UnitAmounts | undefined;
+  /** The most memory that its worker held meanwhile, which its task tells; absent: not known. */
+  readonly peakMemoryBytes?: number | undefined;
 }
 
 export interface UsageAmounts {

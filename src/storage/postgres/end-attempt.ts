@@ -13,7 +13,7 @@ import { MAX_LOST_NODES, MAX_LOST_WORKERS, restartAfterLostNode } from "../../ta
 import type { Task, TaskFailure, TaskProgress } from "../../tasks/task.ts";
 import type { AttemptUse } from "../hosting/usage.ts";
 import type { Attempt, AttemptEnd, NewEvent } from "../storage.ts";
-import { fromJson, payloadBytes, statusOf } from "../stored.ts";
+import { fromJson, optionalNumber, payloadBytes, statusOf } from "../stored.ts";
 import { countedAs, countedOf, ENDED_USE } from "./counts.ts";
 import { type AttemptEvent, recordingOf } from "./events.ts";
 import { inlineText, isInline, writePayload } from "./payloads.ts";
@@ -72,23 +72,24 @@ const finishOf = (name: string, answered: string) =>
     `WITH gone AS (
      DELETE FROM live_tasks USING unnest((SELECT $1::integer[]), $2::text[], $3::text[], $4::text[],
        $5::integer[], $6::smallint[], $7::bigint[], $8::text[], $9::text[], $10::integer[],
-       $11::double precision[], $12::bigint[], $13::text[])
+       $11::double precision[], $12::bigint[], $13::text[], $14::bigint[])
        AS given (n, deployment_id, task_id, lease_id, attempt, final, now_ms, result, failure, lost,
-         gpu_ms, bytes_out, units)
+         gpu_ms, bytes_out, units, peak_memory_bytes)
      WHERE ${CURRENT} AND (given.lost IS NULL OR live_tasks.lost_workers >= ${MAX_LOST_WORKERS})
      RETURNING given.n, given.final, given.now_ms, given.result, given.failure,
        greatest(expires_at_ms, given.now_ms + retention_ms) AS expires_at_ms,
        last_sequence + 1 AS last_sequence, live_tasks.status, given.gpu_ms, given.bytes_out,
-       given.units, live_tasks.token_id, ${columnsOf("live_tasks", KEPT_COLUMNS)}
+       given.units, given.peak_memory_bytes, live_tasks.token_id, ${columnsOf("live_tasks", KEPT_COLUMNS)}
    ), finished AS (
      INSERT INTO finished_tasks (status, finished_at_ms, result, failure, expires_at_ms,
-       last_sequence, ${KEPT_COLUMNS})
-     SELECT final, now_ms, result, failure, expires_at_ms, last_sequence, ${KEPT_COLUMNS}
+       last_sequence, peak_memory_bytes, ${KEPT_COLUMNS})
+     SELECT final, now_ms, result, failure, expires_at_ms, last_sequence, peak_memory_bytes,
+       ${KEPT_COLUMNS}
      FROM gone
    ), told AS (${toldOf({ status: "gone.final", finishedAt: "gone.now_ms" })}
    ), counted AS (${countedAs("gone", "-", ENDED_USE)})
    SELECT n, final AS status, now_ms AS finished_at_ms, failure, expires_at_ms, last_sequence,
-     progress${answered} FROM gone`,
+     peak_memory_bytes, progress${answered} FROM gone`,
   );
 
 const FINISH = finishOf(
@@ -277,6 +278,7 @@ function toFinish(endings: readonly NumberedEnding[]): BoundStatement[] {
     column(rows, ({ gpu_ms }) => gpu_ms),
     column(rows, ({ bytes_out }) => bytes_out || null),
     column(rows, ({ units }) => units),
+    column(rows, ({ peak_memory_bytes }) => peak_memory_bytes),
   ];
   return [[endings.every(({ task }) => task) ? FINISH_KNOWN : FINISH, ...columns]];
 }
@@ -299,6 +301,7 @@ function toEnded(row: PostgresRow, known: Task | undefined): Task {
     lastSequence: Number(row.last_sequence),
     progress: fromJson<TaskProgress>(row.progress),
     failure: fromJson<TaskFailure>(row.failure),
+    peakMemoryBytes: optionalNumber(row.peak_memory_bytes),
   };
 }
 
@@ -341,9 +344,11 @@ interface EndRow {
   readonly gpu_ms: number | undefined;
   readonly bytes_out: number;
   readonly units: string | undefined;
+  readonly peak_memory_bytes: number | undefined;
 }
 
-function toRow({ index, attempt, end, nowMs, lostNode, used }: NumberedEnding): EndRow {
+function toRow(ending: NumberedEnding): EndRow {
+  const { index, attempt, end, nowMs, lostNode, used } = ending;
   const result = resultOf(end);
   const row = {
     n: index,
@@ -358,12 +363,13 @@ function toRow({ index, attempt, end, nowMs, lostNode, used }: NumberedEnding): 
     gpu_ms: used?.gpuMs,
     bytes_out: result === undefined ? 0 : payloadBytes(result),
     units: used?.units && JSON.stringify(used.units),
+    peak_memory_bytes: used?.peakMemoryBytes,
   };
   switch (end.status) {
     case "queued":
       return {
         ...row,
-        ...returnOf(attempt, nowMs, end),
+        ...returnOf(ending, end),
         run_at_ms: end.runAtMs,
         failed: end.failed ? 1 : 0,
         // Null: what it was.
@@ -372,7 +378,7 @@ function toRow({ index, attempt, end, nowMs, lostNode, used }: NumberedEnding): 
     case "worker_lost":
       return {
         ...row,
-        ...returnOf(attempt, nowMs, end),
+        ...returnOf(ending, end),
         lost: 1,
         suspect: true,
         status: STATUS.failure,
@@ -398,11 +404,13 @@ export function resultOf(end: AttemptEnd): Payload | undefined {
 
 /** The record of a return to the queue, without the brace that its start precedes, and its event. */
 function returnOf(
-  { leaseId, attempt }: Attempt,
-  nowMs: number,
+  { attempt: { leaseId, attempt }, nowMs, used }: Ending,
   { runAtMs, failure }: { readonly runAtMs?: number; readonly failure: TaskFailure },
 ): { record: string; event: string } {
-  const ended = returnedAttempt({ number: attempt, worker: leaseId, nowMs, runAtMs, failure });
+  const ended = returnedAttempt({
+    ...{ number: attempt, worker: leaseId, nowMs, runAtMs, failure },
+    peakMemoryBytes: used?.peakMemoryBytes,
+  });
   return {
     record: JSON.stringify(ended).slice(1),
     event: JSON.stringify(returnEvent(failure, ended.retryAtMs)),

@@ -9,7 +9,7 @@ import type { PostgresRow } from "./session.ts";
 export const TASK_COLUMNS =
   "deployment_id, task_id, endpoint, status, priority, created_at_ms, run_at_ms, start_by_ms, " +
   "started_at_ms, finished_at_ms, expires_at_ms, attempt, failed_attempts, progress, retry_of, failure, trace, last_sequence, lease_id, returned, " +
-  "idempotency_key, key";
+  "idempotency_key, key, peak_memory_bytes";
 
 /** The same columns from `live_tasks`. */
 export const LIVE_COLUMNS =

@@ -117,6 +117,8 @@ CREATE TABLE finished_tasks (
   arguments_preview text,
   webhook text COLLATE "C",
   key text COLLATE "C",
+  -- The most memory that the worker held while the attempt ran that ended it; null: not known.
+  peak_memory_bytes bigint,
   PRIMARY KEY (deployment_id, task_id)
 );
 CREATE INDEX finished_tasks_expiry ON finished_tasks (expires_at_ms);
@@ -132,7 +134,7 @@ CREATE VIEW tasks AS
     CASE WHEN status = 2 THEN started_sequence ELSE 0 END AS started_sequence, last_sequence,
     progress, retry_of, NULL::text AS failure, arguments, NULL::text AS result,
     priority, run_at_ms, start_by_ms, trace, lease_id, returned, arguments_preview,
-    idempotency_key, key
+    idempotency_key, key, NULL::bigint AS peak_memory_bytes
   FROM live_tasks
   UNION ALL
   SELECT deployment_id, task_id, endpoint, status, created_at_ms, started_at_ms,
@@ -140,7 +142,7 @@ CREATE VIEW tasks AS
     started_sequence, last_sequence,
     progress, retry_of, failure, arguments, result,
     priority, run_at_ms, start_by_ms, trace, lease_id, returned, arguments_preview,
-    idempotency_key, key
+    idempotency_key, key, peak_memory_bytes
   FROM finished_tasks;
 
 -- Arguments and results that are files, or too large to stand in the row.

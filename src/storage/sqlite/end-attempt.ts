@@ -86,13 +86,14 @@ function finish(
   const changed = db.run(
     `UPDATE tasks SET status = ?5, finished_at_ms = ?6,
        expires_at_ms = max(expires_at_ms, ?6 + retention_ms),
-       last_sequence = last_sequence + 1, result = ?7, failure = ?8
+       last_sequence = last_sequence + 1, result = ?7, failure = ?8, peak_memory_bytes = ?9
      WHERE ${CURRENT}`,
     deploymentId,
     taskId,
     leaseId,
     attempt.attempt,
     ...values,
+    used?.peakMemoryBytes ?? null,
   );
   if (changed === 0) {
     return findRepeated(db, attempt, values);
@@ -101,7 +102,7 @@ function finish(
     writePayload(db, { deploymentId, taskId, side: "result" }, result);
   }
   const known = db.live.take(attempt);
-  const task = known ? asFinished(known, end, nowMs) : readTask(db, attempt);
+  const task = known ? asFinished(known, parameters) : readTask(db, attempt);
   if (task) {
     db.counts.add(deploymentId, task.endpoint, { running: -1 });
     countUse(db, { task, tokenId: known?.tokenId, nowMs, used, result });
@@ -139,13 +140,17 @@ function tokenOf(db: SqliteDatabase, { deploymentId, taskId }: TaskKey): string 
 }
 
 /** Builds the ended task that a read would return. */
-function asFinished({ task, retentionMs }: LiveTask, end: FinalEnd, nowMs: number): Task {
+function asFinished(
+  { task, retentionMs }: LiveTask,
+  { end, nowMs, used }: Parameters<typeof finish>[1],
+): Task {
   return {
     ...task,
     status: end.status,
     finishedAtMs: nowMs,
     expiresAtMs: Math.max(task.expiresAtMs, nowMs + retentionMs),
     failure: end.status === "failure" ? end.failure : undefined,
+    peakMemoryBytes: used?.peakMemoryBytes,
     lastSequence: task.lastSequence + 1,
   };
 }
@@ -215,6 +220,7 @@ function requeue(
     nowMs,
     runAtMs,
     failure,
+    peakMemoryBytes: used?.peakMemoryBytes,
   });
   insertEvent(db, {
     ...attempt,

@@ -303,6 +303,7 @@ function packState(out: unknown[], task: Task): void {
     task.schedule,
     task.key,
     task.returned.length > 0 ? task.returned : undefined,
+    task.peakMemoryBytes,
   );
 }
 
@@ -331,6 +332,7 @@ function unpackState(values: ValueReader, { deploymentId, taskId }: TaskKey): Ta
     schedule: values.next(),
     key: values.next(),
     returned: values.next<Task["returned"] | undefined>() ?? NONE_RETURNED,
+    peakMemoryBytes: values.next(),
   };
 }
 

@@ -17,7 +17,7 @@ export interface Statements {
 export const TASK_COLUMNS =
   "deployment_id, task_id, endpoint, status, priority, created_at_ms, run_at_ms, start_by_ms, " +
   "started_at_ms, finished_at_ms, expires_at_ms, attempt, failed_attempts, progress_fraction, progress_message, retry_of, failure, trace, last_sequence, lease_id, returned, " +
-  "idempotency_key, key";
+  "idempotency_key, key, peak_memory_bytes";
 
 export function toTask(row: SqliteRow): Task {
   const fraction = row.progress_fraction;

@@ -57,6 +57,8 @@ CREATE TABLE tasks (
   key text,
   -- The token that submitted it, which its use is counted for; null: none did.
   token_id text,
+  -- The most memory that the worker held while the attempt ran that ended it; null: not known.
+  peak_memory_bytes integer,
   PRIMARY KEY (deployment_id, task_id)
 ) WITHOUT ROWID;
 CREATE INDEX tasks_ready ON tasks (deployment_id, endpoint, priority DESC, run_at_ms, task_id)

@@ -107,6 +107,10 @@ workerContract("a worker in Go", start, {
       ],
     },
     {
+      reason: "its limits are its own",
+      tests: ["has the most memory that it held while a call ran"],
+    },
+    {
       reason: "its function takes no head",
       tests: ["shows a function its request, and tells what it says of its answer"],
     },

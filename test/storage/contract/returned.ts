@@ -36,6 +36,37 @@ export function returnedContract({ it }: Contract): void {
     ]);
   });
 
+  it("keeps the peak memory of each attempt where it is known, also of the last", async (storage) => {
+    const gibibytes = 200 * 1024 ** 3;
+    const retry = { status: "queued", failed: true, runAtMs: NOW_MS, failure: FAILURE } as const;
+    await endAttempt(storage, await startTask(storage, "a"), retry, NOW_MS, {
+      ...{ gpuMs: 0, peakMemoryBytes: gibibytes },
+    });
+    await claim(storage);
+    await endAttempt(storage, attempt("a", { attempt: 2 }), retry);
+    const [claimed] = await claim(storage);
+    const ended = { attempt: attempt("a", { attempt: 3 }), end: success(1) };
+    const ends = [{ ...ended, task: claimed?.task, used: { gpuMs: 0, peakMemoryBytes: 1 } }];
+    const [task] = await storage.endAttempts({ nowMs: NOW_MS, ends });
+    const peaks = (each: typeof task) => each && attemptsOf(each).map((one) => one.peakMemoryBytes);
+    expect(peaks(task)).toEqual([gibibytes, undefined, 1]);
+    expect(peaks(await storage.getTask(key("a")))).toEqual([gibibytes, undefined, 1]);
+  });
+
+  it("keeps the peak memory of the attempt whose worker died for the last time", async (storage) => {
+    await startTask(storage, "a");
+    const end = { status: "worker_lost", failure: WORKER_LOST } as const;
+    const peak = (peakMemoryBytes: number) => ({ gpuMs: 0, peakMemoryBytes });
+    await endAttempt(storage, attempt("a"), end, NOW_MS, peak(1));
+    for (let number = 2; (await claim(storage, { suspects: true })).length > 0; number += 1) {
+      await endAttempt(storage, attempt("a", { attempt: number }), end, NOW_MS, peak(number));
+    }
+    const task = await storage.getTask(key("a"));
+    expect(task?.status).toBe("failure");
+    const peaks = task && attemptsOf(task).map(({ peakMemoryBytes }) => peakMemoryBytes);
+    expect(peaks).toEqual(task && attemptsOf(task).map(({ number }) => number));
+  });
+
   it("records why each attempt went back to the queue, and until when", async (storage) => {
     const first = await startTask(storage, "a");
     const retry = {

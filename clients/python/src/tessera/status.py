@@ -35,6 +35,8 @@ class Attempt:
     """The kind of that failure, such as `error`, `timeout` or `out_of_memory`."""
     retry_at: datetime | None = None
     """The earliest start of the next attempt, unless that was at once."""
+    peak_memory_bytes: int | None = None
+    """The most memory that its worker held while it ran; None where it was not measured."""
 
     @staticmethod
     def parse(answer: Mapping[str, Any]) -> Attempt:
@@ -48,6 +50,7 @@ class Attempt:
             failure=failure["message"] if failure else None,
             reason=failure["reason"] if failure else None,
             retry_at=moment(answer.get("retry_at")),
+            peak_memory_bytes=answer.get("peak_memory_bytes"),
         )
 
 

@@ -360,6 +360,11 @@ class TaskAttempt:
     """
     retry_at: _dt.datetime | None = None
     """The earliest start of the next attempt; absent if that was at once, or if none followed."""
+    peak_memory_bytes: int | None = None
+    """The most memory that its worker held while it ran, in bytes, as the limit of a worker counts
+    it; other calls that ran in the worker are in it. Absent while it runs, and where it was not
+    measured: the worker may start processes, ended by itself, or ended the attempt too soon.
+    """
 
 
 @_dc.dataclass(kw_only=True)

@@ -7,6 +7,7 @@ import type { TaskName } from "../../api/tasks.ts";
 import { CopyButton, CopyChip } from "../../ui/copy-button.tsx";
 import { counted } from "../../ui/counted.ts";
 import { between } from "../../ui/duration.ts";
+import { bytes } from "../../ui/quantity.ts";
 import { Status, type Tone } from "../../ui/status.tsx";
 import { Time } from "../../ui/time.tsx";
 import { TaskLog } from "./log.tsx";
@@ -29,6 +30,7 @@ interface AttemptProps {
 
 export function Attempt({ attempt, task, name, events }: AttemptProps) {
   const { number = 0, worker = "", node, startedAt = "", endedAt, failure, retryAt } = attempt;
+  const { peakMemoryBytes } = attempt;
   const [tone, word] = outcomeOf(attempt, task);
   const lines = events.lines.filter((line) => line.attempt === number);
   return (
@@ -48,6 +50,11 @@ export function Attempt({ attempt, task, name, events }: AttemptProps) {
           </span>
         )}
         {node && <span>on node {node}</span>}
+        {peakMemoryBytes !== undefined && (
+          <span title="The most memory that the worker held while this ran, with other calls in it">
+            {bytes(Number(peakMemoryBytes))} at its peak
+          </span>
+        )}
         {retryAt !== undefined && Date.parse(retryAt) > Date.now() && (
           <span>
             Next attempt <Time at={retryAt} />

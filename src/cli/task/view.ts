@@ -53,7 +53,7 @@ function attemptText(each: AttemptState, failure: TaskFault): string {
 }
 
 /** In the unit of limits. */
-const memory = (bytes: number): string => `${Math.ceil(bytes / 1_048_576)} MiB`;
+const memory = (bytes: number): string => `${Math.round(bytes / 1_048_576)} MiB`;
 
 /** `attempt 1 failed: flaky (error); next at 2026-01-31 12:00:03Z` */
 function failedText(number: number, { message, reason }: TaskFault, retryAt?: Date): string {

@@ -2,8 +2,6 @@
 import { type KeyboardEvent, useRef } from "react";
 import { Icon } from "./icon.tsx";
 
-const ENABLED = "button:not(:disabled)";
-
 interface MenuItem {
   readonly label: string;
   readonly isDangerous?: boolean;
@@ -29,7 +27,7 @@ export function Menu({
   const menu = useRef<HTMLDivElement>(null);
   const button = useRef<HTMLButtonElement>(null);
   const move = (event: KeyboardEvent): void => {
-    const buttons = [...(menu.current?.querySelectorAll<HTMLButtonElement>(ENABLED) ?? [])];
+    const buttons = [...(menu.current?.querySelectorAll("button") ?? [])];
     const at = buttons.indexOf(document.activeElement as HTMLButtonElement);
     const next = {
       ArrowDown: (at + 1) % buttons.length,
@@ -42,7 +40,6 @@ export function Menu({
       buttons[next]?.focus();
     }
   };
-  const first = items.find(({ isDisabled = false }) => !isDisabled);
   return (
     <>
       <button
@@ -70,16 +67,20 @@ export function Menu({
           }
         }}
       >
-        {items.map((item) => (
+        {items.map((item, index) => (
           <button
             key={item.label}
             // The browser gives it the focus as it opens the menu: a key pressed at once is not lost.
-            ref={item === first ? focusFirst : undefined}
+            ref={index === 0 ? focusFirst : undefined}
             type="button"
             role="menuitem"
-            disabled={item.isDisabled}
+            // It keeps the focus: a menu of disabled items is read, and left by Escape, as any other.
+            aria-disabled={item.isDisabled}
             className={item.isDangerous ? "dangerous" : ""}
             onClick={() => {
+              if (item.isDisabled) {
+                return;
+              }
               menu.current?.hidePopover();
               button.current?.focus();
               item.run();

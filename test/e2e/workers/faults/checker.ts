@@ -52,7 +52,7 @@ function isTwice(outcome: Outcome, before: Outcome | undefined, runs: readonly R
 }
 
 /** A run is compared with all that began before it, because any of them may still go on. */
-function overlapsOf(runs: readonly Run[]): number[] {
+export function overlapsOf(runs: readonly Run[]): number[] {
   return runs.flatMap((run, at) => {
     const lastMs = Math.max(...runs.slice(0, at).map((each) => each.lastMs));
     return run.beganMs < lastMs - SIGN_TOLERANCE_MS ? [Math.round(lastMs - run.beganMs)] : [];

@@ -13,7 +13,7 @@ import { stripped } from "../../../stripped.ts";
 import { Program } from "../../cli/program.ts";
 import { type Answer, artifact, call, World } from "../../hosting/world.ts";
 import { hasJoined, startAgent, workerToken } from "../agent-program.ts";
-import { judge, type Outcome } from "./checker.ts";
+import { judge, type Outcome, overlapsOf } from "./checker.ts";
 import { FaultLedger } from "./ledger.ts";
 import { FaultProxy } from "./proxy.ts";
 
@@ -39,7 +39,10 @@ export interface FaultOptions {
   readonly recoveryMs: number;
   /** The one fault of all rounds. Default: any. */
   readonly only?: string;
-  /** The agents ignore their fence, so that the checker has something to find. Default: false. */
+  /**
+   * The agents ignore their fence, so that the checker has something to find: no round follows
+   * those after which two runs of a task were at once. Default: false.
+   */
   readonly isUnfenced?: boolean;
   onRound?(round: number, fault: string): void;
 }
@@ -82,6 +85,9 @@ export async function runFaults(options: FaultOptions): Promise<FaultFigures> {
   await stage.start();
   const counts: Record<string, number> = {};
   for (let round = 1; round <= options.rounds; round += 1) {
+    if (options.isUnfenced && stage.hasOverlap) {
+      break;
+    }
     const fault = await stage.strike();
     counts[fault] = (counts[fault] ?? 0) + 1;
     options.onRound?.(round, fault);
@@ -186,6 +192,12 @@ class Stage implements AsyncDisposable {
     for (const proxy of this.#random.chance(ALL_SHARE) || one === undefined ? proxies : [one]) {
       strike(proxy);
     }
+  }
+
+  /** Two runs of a task have been at once. */
+  get hasOverlap(): boolean {
+    const { ledger } = this.#stage;
+    return [...this.#acknowledged.keys()].some((id) => overlapsOf(ledger.runs(id)).length > 0);
   }
 
   /** Waits for the end of each task, and compares. */

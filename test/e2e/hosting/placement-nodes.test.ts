@@ -1,5 +1,5 @@
 import { cpSync } from "node:fs";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import {
   createTesseraClient,
   DeploymentStatus,
@@ -8,6 +8,10 @@ import {
 import { newPostgres } from "../start/databases.ts";
 import { Folder, type Platform, start } from "../start/platform.ts";
 import { artifact, call, reasonOf, until, World } from "./world.ts";
+
+vi.mock(import("../../../src/time/timer.ts"), async (original) =>
+  (await import("../../quick-timers.ts")).quickTimers(original),
+);
 
 describe("two nodes, of which one has a GPU", () => {
   let world: World;

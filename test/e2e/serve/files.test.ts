@@ -13,6 +13,10 @@ import { ServerProcess } from "./process.ts";
 import { type Served, type Shown, serve } from "./served.ts";
 import { blocks, formRequest, partHead, upload } from "./uploads.ts";
 
+vi.mock(import("../../../src/time/timer.ts"), async (original) =>
+  (await import("../../quick-timers.ts")).quickTimers(original),
+);
+
 const MEBIBYTE = 1 << 20;
 const LARGE = 200 * MEBIBYTE;
 /** Hundreds of megabytes through a disk that others use too. */

@@ -14,6 +14,7 @@ import { freePort } from "../../free-port.ts";
 import { leftOut } from "../../needed.ts";
 import { Program } from "../cli/program.ts";
 import {
+  COMPILED,
   type Environment,
   environment,
   pythonMissing,
@@ -42,12 +43,6 @@ const PACKAGES = [
 const PYTHON_CLIENT = join(ROOT, "clients/python");
 const SERVICE = join(PYTHON_CLIENT, "tests/bentoml_files/eight.py");
 const PROGRAM = join(ROOT, "test/e2e/clients/bentoml_files_program.py");
-
-/** Compiled modules are kept: a cold import of these packages takes seconds, in each process. */
-const COMPILED = {
-  PYTHONDONTWRITEBYTECODE: "",
-  PYTHONPYCACHEPREFIX: join(ROOT, "node_modules/.cache/python/bentoml-files-compiled"),
-};
 
 const ANSWERS = {
   text: "Grüezi Ada, Grüezi Ada",

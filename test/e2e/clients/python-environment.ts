@@ -15,6 +15,15 @@ export const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 
 const CACHE = join(ROOT, "node_modules/.cache/python");
 
+/**
+ * Compiled modules are kept, outside of the sources: a cold import of packages takes seconds, in
+ * each process.
+ */
+export const COMPILED = {
+  PYTHONDONTWRITEBYTECODE: "",
+  PYTHONPYCACHEPREFIX: join(CACHE, "compiled"),
+};
+
 /** The server under test, for programs that start one. */
 export const TESSERA_COMMAND = [
   process.execPath,
@@ -88,7 +97,7 @@ export async function run(
   const child: ChildProcess = spawn(command, args, {
     cwd,
     stdio: ["ignore", "pipe", "pipe"],
-    env: { ...process.env, PYTHONDONTWRITEBYTECODE: "1", ...env },
+    env: { ...process.env, ...COMPILED, ...env },
   });
   const [stdout, stderr, [code]] = await Promise.all([
     child.stdout ? text(child.stdout) : "",

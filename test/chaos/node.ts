@@ -110,17 +110,21 @@ export class ChaosNode implements AsyncDisposable {
   /** Resolves when it takes calls; rejects when it has ended instead. */
   async ready(): Promise<void> {
     const untilMs = performance.now() + START_TIMEOUT_MS;
+    let said = "nothing";
     while (performance.now() < untilMs) {
       if (this.#crashes.length > MAX_CRASHES) {
         throw new Error(`a node does not start: ${this.#output}`);
       }
-      const answer = await ask(`${this.origin}/readyz`);
+      const answer = await ask(`${this.origin}/readyz?verbose`);
       if (answer?.status === 200) {
         return;
       }
+      said = answer?.text ?? said;
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
-    throw new Error(`a node was not ready after ${START_TIMEOUT_MS} ms: ${this.#output}`);
+    throw new Error(
+      `a node was not ready after ${START_TIMEOUT_MS} ms and said ${said}: ${this.#output}`,
+    );
   }
 
   /** Ends it at once, with no time for anything. */

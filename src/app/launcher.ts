@@ -7,6 +7,7 @@ import { ShellHosts } from "../agent/launcher/hosts.ts";
 import { type LeftRunning, runLauncher } from "../agent/launcher/launcher.ts";
 import type { Machines } from "../agent/launcher/machines.ts";
 import { Pods, readPod } from "../agent/launcher/pods.ts";
+import { RayJobs } from "../agent/launcher/ray.ts";
 import { quoted, runner } from "../agent/launcher/run.ts";
 import { SlurmJobs } from "../agent/launcher/slurm.ts";
 import type { LauncherConfig } from "../config/launcher.ts";
@@ -74,6 +75,12 @@ function machinesOf(
     }
     case "slurm":
       return new SlurmJobs({ options, command, run, now });
+    case "ray":
+      return new RayJobs({
+        address: (env.RAY_API_SERVER_ADDRESS || "http://127.0.0.1:8265").replace(/\/+$/, ""),
+        token: env.RAY_AUTH_TOKEN || undefined,
+        ...{ options, command, now },
+      });
     case "kubernetes":
       return new Pods({
         options,

@@ -5,7 +5,7 @@ import * as values from "./values.ts";
 import { WORKER_SETTINGS } from "./worker-settings.ts";
 
 /** What machines are started on. */
-export const LAUNCH_ON = ["exec", "ssh", "slurm", "kubernetes"] as const;
+export const LAUNCH_ON = ["exec", "ssh", "slurm", "kubernetes", "ray"] as const;
 
 export type LaunchOn = (typeof LAUNCH_ON)[number];
 
@@ -49,7 +49,8 @@ export const LAUNCHER_SETTINGS = {
     flag: "--option <text>",
     variable: "TESSERA_LAUNCH_OPTIONS",
     parse: values.line,
-    summary: "an argument for ssh, sbatch or kubectl, such as --option=--partition=gpu; repeatable",
+    summary:
+      "an argument for ssh, sbatch or kubectl, such as --option=--partition=gpu, or with ray a field of each job, such as --option=entrypoint_num_gpus=1; repeatable",
     reason: "clusters differ in what they ask for",
   }),
   maxMachines: setting({

@@ -253,8 +253,8 @@ export declare type ReportLaunchesRequest = Message<"tessera.v1.ReportLaunchesRe
   launcher: string;
 
   /**
-   * What it starts machines on: `exec`, `ssh`, `slurm`, `kubernetes`, or another
-   * word of lower-case letters, digits and hyphens.
+   * What it starts machines on: `exec`, `ssh`, `slurm`, `kubernetes`, `ray`, or
+   * another word of lower-case letters, digits and hyphens.
    *
    * @generated from field: string on = 2;
    */
@@ -289,8 +289,8 @@ export declare type ReportLaunchesRequestJson = {
   launcher?: string;
 
   /**
-   * What it starts machines on: `exec`, `ssh`, `slurm`, `kubernetes`, or another
-   * word of lower-case letters, digits and hyphens.
+   * What it starts machines on: `exec`, `ssh`, `slurm`, `kubernetes`, `ray`, or
+   * another word of lower-case letters, digits and hyphens.
    *
    * @generated from field: string on = 2;
    */
@@ -697,7 +697,7 @@ export declare type Launch = Message<"tessera.v1.Launch"> & {
   deployment: string;
 
   /**
-   * What its launcher starts machines on: `exec`, `ssh`, `slurm`, `kubernetes`.
+   * What its launcher starts machines on, such as `slurm`.
    *
    * @generated from field: string on = 2;
    */
@@ -767,7 +767,7 @@ export declare type LaunchJson = {
   deployment?: string;
 
   /**
-   * What its launcher starts machines on: `exec`, `ssh`, `slurm`, `kubernetes`.
+   * What its launcher starts machines on, such as `slurm`.
    *
    * @generated from field: string on = 2;
    */

@@ -81,3 +81,26 @@ export function exports(env: { readonly [name: string]: string }): string {
     .map(([name, value]) => `export ${name}=${quoted(value)}\n`)
     .join("");
 }
+
+/**
+ * The script of a job of a cluster: runs a command in a data folder of its own, and ends as it
+ * does. Jobs that begin in one folder, which hosts share, must not share code and models in it.
+ * The command is told once to end: by this script, or with `toldTogether` by the cluster, which
+ * tells all processes of a job.
+ */
+export function jobScript(
+  command: readonly string[],
+  { toldTogether }: { readonly toldTogether: boolean },
+): string {
+  const tell = toldTogether ? ":" : '[ -z "$worker" ] || kill -TERM "$worker"';
+  return `worker='' told='' own='' code=1
+[ -n "$TESSERA_DATA" ] || { own=$(mktemp -d) && export TESSERA_DATA="$own"; } || exit 1
+trap 'trap "" TERM; told=yes; ${tell}' TERM
+${command.map(quoted).join(" ")} &
+worker=$!
+[ -z "$told" ] || kill -TERM "$worker"
+while kill -0 "$worker" 2>/dev/null; do wait "$worker"; code=$?; done
+[ -z "$own" ] || rm -rf "$own"
+exit "$code"
+`;
+}

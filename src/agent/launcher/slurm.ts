@@ -6,7 +6,7 @@
  * The script of a job has the token in it: Slurm shows it to its user and to administrators alone.
  */
 import type { ClusterMachine, MachineOrder, Machines } from "./machines.ts";
-import { exports, quoted, type Run } from "./run.ts";
+import { exports, jobScript, type Run } from "./run.ts";
 
 /** Jobs that go on, or will: all others are over. */
 const PENDING = new Set([
@@ -48,18 +48,7 @@ export class SlurmJobs implements Machines {
   async start({ id, deploymentId, env, endsAtMs }: MachineOrder): Promise<void> {
     const { options, command, now } = this.#options;
     const minutes = Math.max(1, Math.floor((endsAtMs - now()) / 60_000));
-    // Jobs that begin in one folder, which hosts share, must not share code and models in it.
-    const script = `#!/bin/sh
-${exports(env)}worker='' told='' own='' code=1
-[ -n "$TESSERA_DATA" ] || { own=$(mktemp -d) && export TESSERA_DATA="$own"; } || exit 1
-trap 'trap "" TERM; told=yes; [ -z "$worker" ] || kill -TERM "$worker"' TERM
-${command.map(quoted).join(" ")} &
-worker=$!
-[ -z "$told" ] || kill -TERM "$worker"
-while kill -0 "$worker" 2>/dev/null; do wait "$worker"; code=$?; done
-[ -z "$own" ] || rm -rf "$own"
-exit "$code"
-`;
+    const script = `#!/bin/sh\n${exports(env)}${jobScript(command, { toldTogether: false })}`;
     await this.#options.run(
       [
         "sbatch",

@@ -15,6 +15,7 @@ Examples:
   $ tessera launcher --join https://tessera.example.com --on exec
   $ tessera launcher --join https://tessera.example.com --on ssh --host gpu-1 --host gpu-2 --label gpu=h200
   $ tessera launcher --join https://tessera.example.com --on slurm --option=--gres=gpu:1 --lifetime 12h
+  $ tessera launcher --join https://tessera.example.com --on ray --option=entrypoint_num_gpus=1
   $ tessera launcher --join https://tessera.example.com --on kubernetes --pod machine.yaml --max 50`;
 
 export async function launcherCommand(surroundings: Surroundings): Promise<Command> {

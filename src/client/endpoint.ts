@@ -40,6 +40,8 @@ export interface SubmitOptions extends CallOptions {
    * most 128 characters. Default: nobody's.
    */
   readonly key?: string;
+  /** Words of your own by which it is found again: at most 10, each of at most 64 characters. */
+  readonly tags?: readonly string[];
 }
 
 /** Arguments may be omitted when all of them are optional. */
@@ -180,7 +182,7 @@ async function wholeOf(pieces: AsyncIterable<unknown>, form: ResultForm): Promis
 }
 
 function submitQuery(options: SubmitOptions): string {
-  const { priority, delay, runAt, startWithin, startBy, retention, webhook, key } = options;
+  const { priority, delay, runAt, startWithin, startBy, retention, webhook, key, tags } = options;
   const query = new URLSearchParams();
   if (replaysAlways(options)) {
     query.set("replay", "always");
@@ -209,5 +211,16 @@ function submitQuery(options: SubmitOptions): string {
   if (key !== undefined) {
     query.set("key", key);
   }
+  if (tags !== undefined && tags.length > 0) {
+    query.set("tags", tags.map(withoutComma).join());
+  }
   return query.size === 0 ? "" : `?${query}`;
+}
+
+/** A comma would make two of one. */
+function withoutComma(tag: string): string {
+  if (tag.includes(",")) {
+    throw new TypeError(`tags: ${JSON.stringify(tag)} has a comma, which no tag can have`);
+  }
+  return tag;
 }

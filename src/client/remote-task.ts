@@ -78,6 +78,8 @@ export interface TaskUpdate extends CallOptions {
   readonly startBy?: Date | null;
   /** How long it is kept after its end. */
   readonly retention?: TimeSpan;
+  /** In place of those that it has; empty: none. */
+  readonly tags?: readonly string[];
 }
 
 /** How long one request of the client waits for a result; the next goes on. */
@@ -187,10 +189,17 @@ export class RemoteTask<Result = unknown, Piece = unknown> {
   }
 
   /**
-   * Changes when the task starts, while it waits, and how long it is kept. Rejects with a
+   * Changes when the task starts, while it waits, how long it is kept, and its tags. Rejects with a
    * `TaskStartedError` or a `TaskFinishedError`.
    */
-  async update({ priority, runAt, startBy, retention, ...options }: TaskUpdate): Promise<void> {
+  async update({
+    priority,
+    runAt,
+    startBy,
+    retention,
+    tags,
+    ...options
+  }: TaskUpdate): Promise<void> {
     // In JSON, masks name fields in camel case, as fields may be named too.
     const change = {
       ...(priority !== undefined && { priority }),
@@ -199,6 +208,7 @@ export class RemoteTask<Result = unknown, Piece = unknown> {
       ...(retention !== undefined && {
         retention: `${millisecondsOf("retention", retention) / 1_000}s`,
       }),
+      ...(tags !== undefined && { tags }),
     };
     const { endpoint } = this;
     const body = JSON.stringify({ ...change, endpoint, updateMask: Object.keys(change).join() });

@@ -66,6 +66,8 @@ export interface TaskState {
   readonly retryOf: string | undefined;
   /** Whose it is among the callers that share its endpoint. */
   readonly key: string | undefined;
+  /** Words of whoever submitted it; empty with an older server. */
+  readonly tags: readonly string[];
   readonly failure: TaskFault | undefined;
   /** How many tasks are ahead of it in the queue, when the server counts them. */
   readonly queuePosition: number | undefined;
@@ -130,6 +132,7 @@ export function readState(json: Json): TaskState {
     progress: (json.progress as Progress | null) ?? undefined,
     retryOf: (json.retry_of as string | null) ?? undefined,
     key: json.key as string | undefined,
+    tags: (json.tags as string[] | undefined) ?? [],
     failure: (json.failure as TaskFault | null) ?? undefined,
     queuePosition: json.queue_position as number | undefined,
     estimatedStart: date(json.estimated_start),

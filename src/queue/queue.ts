@@ -240,8 +240,8 @@ export class Queue implements Disposable {
       throw notFinished(task);
     }
     const { idempotency, origin } = question;
-    const { taskId, priority, key, trace: retriedTrace } = task;
-    const options = { retryOf: taskId, priority, key, idempotency, origin, retriedTrace };
+    const { taskId, priority, key, tags, trace: retriedTrace } = task;
+    const options = { retryOf: taskId, priority, key, tags, idempotency, origin, retriedTrace };
     return this.submit(endpointOf(task.endpoint), payload, options);
   }
 

@@ -23,6 +23,8 @@ export interface SubmissionOptions {
   readonly key?: string | undefined;
   /** The webhook of the deployment, by name, that hears of the end. */
   readonly webhook?: string | undefined;
+  /** Words by which it is found again. */
+  readonly tags?: readonly string[] | undefined;
   /** The request that asked for it. */
   readonly origin?: Origin;
   /** The trace of the task that this one retries. */
@@ -77,7 +79,7 @@ export function toNewTask(
   const retentionMs = Math.min(keptMs, retention.maxMs);
   const trace = (span ?? options.origin)?.trace;
   const { retryOf, idempotency, startByMs, priority = endpoint.priority } = options;
-  const { webhook, key } = options;
+  const { webhook, key, tags } = options;
   return {
     deploymentId,
     taskId,
@@ -96,6 +98,7 @@ export function toNewTask(
     trace,
     webhook,
     tokenId: options.origin?.tokenId,
+    tags,
   };
 }
 

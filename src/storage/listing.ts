@@ -11,6 +11,8 @@ export interface TaskListing {
   readonly createdFromMs?: number;
   /** Created before this time. */
   readonly createdBeforeMs?: number;
+  /** With all of these tags. */
+  readonly tags?: readonly string[];
   /** Only tasks with a smaller id: those after it in the list. */
   readonly before?: string;
   readonly limit: number;
@@ -32,6 +34,8 @@ export interface TaskSearchQuery {
   readonly text?: string;
   /** Tasks that retry this one. */
   readonly retryOf?: string;
+  /** With all of these tags. */
+  readonly tags?: readonly string[];
   /** Queued, with a time of their start that is to come, or without one. */
   readonly waiting?: { readonly scheduled: boolean; readonly nowMs: number };
   /** Only tasks with a smaller id. */

@@ -83,6 +83,8 @@ export interface NewTask {
   readonly webhook?: string | undefined;
   /** The token that submits it, which its use is counted for. Absent: none does. */
   readonly tokenId?: string | undefined;
+  /** At least one, without control characters. */
+  readonly tags?: readonly string[] | undefined;
   /**
    * The same submit may have been carried out before, and its answer lost. Default: the id is new.
    * An id that was stored before and is not said to be may be stored anew after its task has ended.
@@ -156,6 +158,8 @@ export interface TaskChange {
   /** Null: none. */
   readonly startByMs?: number | null | undefined;
   readonly retentionMs?: number | undefined;
+  /** In place of those that it has. Empty: none. */
+  readonly tags?: readonly string[] | undefined;
 }
 
 /** What became of a task that was to be deleted: nothing where it runs, or is not there. */

@@ -75,6 +75,7 @@ export function taskOf(
     trace: optionalText(row.trace),
     lastSequence: Number(row.last_sequence),
     schedule: scheduleOfKey(row.idempotency_key),
+    tags: readTags(row.tags),
   };
 }
 
@@ -90,6 +91,24 @@ function optionalText(value: unknown): string | undefined {
 /** The value of a column of JSON text; undefined for NULL. */
 export function fromJson<Value>(text: unknown): Value | undefined {
   return typeof text === "string" ? (JSON.parse(text) as Value) : undefined;
+}
+
+/**
+ * Tags as a row has them, with a line break before, between and after them: a search for one with its
+ * breaks finds no other, as no tag has any. Null for none.
+ */
+export function tagsText(tags: readonly string[] | undefined): string | null {
+  return tags === undefined ? null : `\n${tags.join("\n")}\n`;
+}
+
+/** What of `tagsText` a row has in it that has all of these tags. */
+export function tagTexts(tags: readonly string[]): (string | null)[] {
+  return tags.map((tag) => tagsText([tag]));
+}
+
+/** The reverse of `tagsText`. */
+export function readTags(text: unknown): readonly string[] | undefined {
+  return typeof text === "string" ? text.slice(1, -1).split("\n") : undefined;
 }
 
 /** Identifies one payload of a task. */
@@ -124,6 +143,7 @@ export function asStored(task: NewTask, claimed: boolean): Task {
     trace,
     lastSequence: claimed ? 2 : 1,
     schedule: scheduleOfKey(task.idempotency?.key),
+    tags: task.tags,
   };
 }
 

@@ -30,10 +30,11 @@ export const MAX_SHOWN_CHARACTERS = 200;
 
 /** How many rows of each deployment a page looks at. */
 export function scannedRows(search: TaskSearchQuery): number {
-  const { deploymentIds, endpoint, key, statuses, errorContains, text, waiting, limit } = search;
+  const { deploymentIds, endpoint, key, statuses, errorContains, text, waiting, tags, limit } =
+    search;
   const share = Math.floor(MAX_SCANNED_ROWS / Math.max(deploymentIds.length, 1));
   const most = Math.max(share, MIN_SCANNED_ROWS);
-  const parts = [endpoint, key, statuses, errorContains, text, waiting];
+  const parts = [endpoint, key, statuses, errorContains, text, waiting, tags];
   const everyRowFits = parts.every((part) => part === undefined);
   return everyRowFits ? Math.min(most, limit + 1) : most;
 }
@@ -47,16 +48,21 @@ export function countedRows({ deploymentIds, text, errorContains }: TaskCountQue
 
 /**
  * The smallest set of tasks that has all that fit: `live` is queued and running, `unsuccessful`
- * is failed and cancelled, `retries` are those of one task. The last two have indexes of their own.
+ * is failed and cancelled, `retries` are those of one task, `tagged` all that have tags. The last
+ * three have indexes of their own.
  */
 export function sourceOf({
   statuses,
   errorContains,
   retryOf,
   waiting,
-}: TaskSearchQuery): "all" | "live" | "unsuccessful" | "retries" {
+  tags,
+}: TaskSearchQuery): "all" | "live" | "unsuccessful" | "retries" | "tagged" {
   if (retryOf !== undefined) {
     return "retries";
+  }
+  if (tags !== undefined) {
+    return "tagged";
   }
   const isUnsuccessful = statuses?.every((one) => one === "failure" || one === "cancelled");
   if (errorContains !== undefined || isUnsuccessful === true) {

@@ -48,6 +48,7 @@ const submitSteps = fc
     digest: fc.constantFrom("1", "1", "1", "2"),
     replay: fc.constantFrom(undefined, undefined, "always" as const),
     large: fc.boolean(),
+    tags: fc.constantFrom(undefined, undefined, ["x"], ["y", "x"]),
   })
   .map(({ delayMs, startWithinMs, idempotencyKey, digest, replay, large, leaseId, ...drawn }) =>
     ask((world) => {
@@ -178,13 +179,14 @@ const updateSteps = fc
     inMs: fc.constantFrom(undefined, -20, 0, 50, 150),
     startWithinMs: fc.constantFrom(undefined, null, 7, 101),
     retentionMs: fc.constantFrom(undefined, 30, 400),
+    tags: fc.constantFrom(undefined, [], ["y"]),
   })
-  .map(({ which, priority, inMs, startWithinMs, retentionMs }) =>
+  .map(({ which, priority, inMs, startWithinMs, retentionMs, tags }) =>
     ask(({ offered, nowMs }) => {
       const { deploymentId, taskId } = pickRecent(offered, which) ?? NOBODY;
       const startByMs = startWithinMs == null ? startWithinMs : nowMs + startWithinMs;
       const runAtMs = inMs === undefined ? undefined : nowMs + inMs;
-      const change = { priority, runAtMs, startByMs, retentionMs };
+      const change = { priority, runAtMs, startByMs, retentionMs, tags };
       return { name: "updateTask", parameters: { deploymentId, taskId, change, nowMs } };
     }),
   );

@@ -27,6 +27,7 @@ import { returnedContract } from "./contract/returned.ts";
 import { searchContract } from "./contract/search.ts";
 import { submitContract } from "./contract/submit.ts";
 import { suspectsContract } from "./contract/suspects.ts";
+import { tagsContract } from "./contract/tags.ts";
 import { traceContract } from "./contract/trace.ts";
 import { updateContract } from "./contract/update.ts";
 
@@ -91,6 +92,7 @@ export function storageContract(
     describe("delete", () => deleteContract(contract));
     describe("counts", () => countsContract(contract));
     describe("keys", () => keysContract(contract));
+    describe("tags", () => tagsContract(contract));
     describe("trace", () => traceContract(contract));
     describe("model", () => propertyContract(contract));
   });

@@ -24,7 +24,7 @@ export interface ModelTask {
 /** A task as it is accepted. */
 export function create(submitted: NewTask): ModelTask {
   const { deploymentId, taskId, endpoint, priority, createdAtMs, runAtMs, startByMs } = submitted;
-  const { expiresAtMs, retryOf, key, trace } = submitted;
+  const { expiresAtMs, retryOf, key, trace, tags } = submitted;
   const found: ModelTask = {
     task: {
       deploymentId,
@@ -36,6 +36,7 @@ export function create(submitted: NewTask): ModelTask {
       retryOf,
       key,
       schedule: undefined,
+      tags,
       trace,
       createdAtMs,
       runAtMs,

@@ -131,7 +131,7 @@ export class QueueModel {
     if (found?.task.status !== "queued") {
       return found && { outcome: "not_queued", task: found.task };
     }
-    const { priority = found.task.priority, runAtMs, startByMs, retentionMs } = change;
+    const { priority = found.task.priority, runAtMs, startByMs, retentionMs, tags } = change;
     const startBy = startByMs === undefined ? found.submitted.startByMs : (startByMs ?? undefined);
     found.submitted = {
       ...found.submitted,
@@ -139,6 +139,9 @@ export class QueueModel {
       retentionMs: retentionMs ?? found.submitted.retentionMs,
     };
     found.task = { ...found.task, priority, startByMs: startBy };
+    if (tags !== undefined) {
+      found.task = { ...found.task, tags: tags.length === 0 ? undefined : tags };
+    }
     if (runAtMs !== undefined) {
       found.task = { ...found.task, runAtMs: Math.max(runAtMs, nowMs) };
       found.due = runAtMs <= nowMs;
@@ -259,6 +262,7 @@ export class QueueModel {
   /** All pages as one. */
   listTasks(listing: ParametersOf<"listTasks">): Task[] {
     const { deploymentId, endpoint, status, createdFromMs, createdBeforeMs, before } = listing;
+    const { tags = [] } = listing;
     return [...this.tasks.values()]
       .map(({ task }) => task)
       .filter((task) => task.deploymentId === deploymentId)
@@ -266,6 +270,7 @@ export class QueueModel {
       .filter((task) => status === undefined || task.status === status)
       .filter((task) => createdFromMs === undefined || task.createdAtMs >= createdFromMs)
       .filter((task) => createdBeforeMs === undefined || task.createdAtMs < createdBeforeMs)
+      .filter((task) => tags.every((tag) => task.tags?.includes(tag)))
       .filter((task) => before === undefined || task.taskId < before)
       .sort((a, b) => (a.taskId < b.taskId ? 1 : -1));
   }

@@ -54,11 +54,12 @@ export const listSteps = fc
     limit: fc.integer({ min: 1, max: 5 }),
     endpoint: fc.option(endpoint, { nil: undefined, freq: 2 }),
     status: fc.option(fc.constantFrom(...STATUSES), { nil: undefined, freq: 2 }),
+    tags: fc.constantFrom(undefined, undefined, ["x"], ["x", "y"]),
     from: fc.option(index, { nil: undefined, freq: 2 }),
     until: fc.option(index, { nil: undefined, freq: 2 }),
     before: fc.option(index, { nil: undefined, freq: 2 }),
   })
-  .map(({ from, until, before, deploymentId, limit, endpoint, status }): Step => {
+  .map(({ from, until, before, deploymentId, limit, endpoint, status, tags }): Step => {
     let asked = "not run";
     return {
       check: () => true,
@@ -69,6 +70,7 @@ export const listSteps = fc
           limit,
           ...(endpoint !== undefined && { endpoint }),
           ...(status !== undefined && { status }),
+          ...(tags !== undefined && { tags }),
           ...(from !== undefined && { createdFromMs: createdAt(from) }),
           ...(until !== undefined && { createdBeforeMs: createdAt(until) }),
           ...(before !== undefined && { before: pick(offered, before)?.taskId ?? "0" }),

@@ -22,6 +22,7 @@ const QUEUED: Task = {
   retryOf: undefined,
   key: undefined,
   schedule: undefined,
+  tags: undefined,
   failure: undefined,
   trace: undefined,
   lastSequence: 1,

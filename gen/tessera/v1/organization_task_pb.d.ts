@@ -119,6 +119,14 @@ export declare type ListOrganizationTasksRequest = Message<"tessera.v1.ListOrgan
    * @generated from field: string key = 13;
    */
   key: string;
+
+  /**
+   * Only tasks that have all of these tags. An index of tasks with tags is
+   * looked at.
+   *
+   * @generated from field: repeated string tags = 14;
+   */
+  tags: string[];
 };
 
 /**
@@ -226,6 +234,14 @@ export declare type ListOrganizationTasksRequestJson = {
    * @generated from field: string key = 13;
    */
   key?: string;
+
+  /**
+   * Only tasks that have all of these tags. An index of tasks with tags is
+   * looked at.
+   *
+   * @generated from field: repeated string tags = 14;
+   */
+  tags?: string[];
 };
 
 /**
@@ -389,6 +405,14 @@ export declare type WatchTasksRequest = Message<"tessera.v1.WatchTasksRequest"> 
    * @generated from field: string key = 13;
    */
   key: string;
+
+  /**
+   * Only tasks that have all of these tags. An index of tasks with tags is
+   * looked at.
+   *
+   * @generated from field: repeated string tags = 14;
+   */
+  tags: string[];
 };
 
 /**
@@ -496,6 +520,14 @@ export declare type WatchTasksRequestJson = {
    * @generated from field: string key = 13;
    */
   key?: string;
+
+  /**
+   * Only tasks that have all of these tags. An index of tasks with tags is
+   * looked at.
+   *
+   * @generated from field: repeated string tags = 14;
+   */
+  tags?: string[];
 };
 
 /**
@@ -655,6 +687,13 @@ export declare type TaskFilter = Message<"tessera.v1.TaskFilter"> & {
    * @generated from field: string key = 10;
    */
   key: string;
+
+  /**
+   * Only tasks that have all of these tags.
+   *
+   * @generated from field: repeated string tags = 11;
+   */
+  tags: string[];
 };
 
 /**
@@ -740,6 +779,13 @@ export declare type TaskFilterJson = {
    * @generated from field: string key = 10;
    */
   key?: string;
+
+  /**
+   * Only tasks that have all of these tags.
+   *
+   * @generated from field: repeated string tags = 11;
+   */
+  tags?: string[];
 };
 
 /**
@@ -1224,6 +1270,13 @@ export declare type CountTasksRequest = Message<"tessera.v1.CountTasksRequest"> 
    * @generated from field: string key = 8;
    */
   key: string;
+
+  /**
+   * Only tasks that have all of these tags.
+   *
+   * @generated from field: repeated string tags = 9;
+   */
+  tags: string[];
 };
 
 /**
@@ -1292,6 +1345,13 @@ export declare type CountTasksRequestJson = {
    * @generated from field: string key = 8;
    */
   key?: string;
+
+  /**
+   * Only tasks that have all of these tags.
+   *
+   * @generated from field: repeated string tags = 9;
+   */
+  tags?: string[];
 };
 
 /**

@@ -194,6 +194,13 @@ export declare type Task = Message<"tessera.v1.Task"> & {
   key: string;
 
   /**
+   * Words of whoever submitted it, by which lists find it; in their order.
+   *
+   * @generated from field: repeated string tags = 24;
+   */
+  tags: string[];
+
+  /**
    * Why it is queued, as the node that answers knows it then; absent in any
    * other state. Answers of GetTask have it, and those of ListTasks and
    * ListOrganizationTasks by what their node knows without asking.
@@ -379,6 +386,13 @@ export declare type TaskJson = {
    * @generated from field: string key = 23;
    */
   key?: string;
+
+  /**
+   * Words of whoever submitted it, by which lists find it; in their order.
+   *
+   * @generated from field: repeated string tags = 24;
+   */
+  tags?: string[];
 
   /**
    * Why it is queued, as the node that answers knows it then; absent in any
@@ -857,6 +871,17 @@ export declare type SubmitTaskRequest = Message<"tessera.v1.SubmitTaskRequest"> 
    * @generated from field: string key = 16;
    */
   key: string;
+
+  /**
+   * Words of your own by which tasks are found again, such as `customer:42`: at
+   * most 10, each of 1 to 64 characters, none of them twice. Commas, control
+   * characters, and spaces at the beginning or the end are refused. A retry of
+   * the task has them, too. When a call is repeated with its idempotency key, the
+   * tags of the first call count.
+   *
+   * @generated from field: repeated string tags = 17;
+   */
+  tags: string[];
 };
 
 /**
@@ -1001,6 +1026,17 @@ export declare type SubmitTaskRequestJson = {
    * @generated from field: string key = 16;
    */
   key?: string;
+
+  /**
+   * Words of your own by which tasks are found again, such as `customer:42`: at
+   * most 10, each of 1 to 64 characters, none of them twice. Commas, control
+   * characters, and spaces at the beginning or the end are refused. A retry of
+   * the task has them, too. When a call is repeated with its idempotency key, the
+   * tags of the first call count.
+   *
+   * @generated from field: repeated string tags = 17;
+   */
+  tags?: string[];
 };
 
 /**
@@ -1225,6 +1261,13 @@ export declare type TaskCall = Message<"tessera.v1.TaskCall"> & {
    * @generated from field: string key = 13;
    */
   key: string;
+
+  /**
+   * See SubmitTaskRequest.
+   *
+   * @generated from field: repeated string tags = 14;
+   */
+  tags: string[];
 };
 
 /**
@@ -1324,6 +1367,13 @@ export declare type TaskCallJson = {
    * @generated from field: string key = 13;
    */
   key?: string;
+
+  /**
+   * See SubmitTaskRequest.
+   *
+   * @generated from field: repeated string tags = 14;
+   */
+  tags?: string[];
 };
 
 /**
@@ -1623,6 +1673,13 @@ export declare type ListTasksRequest = Message<"tessera.v1.ListTasksRequest"> & 
    * @generated from field: string key = 8;
    */
   key: string;
+
+  /**
+   * Only tasks that have all of these tags.
+   *
+   * @generated from field: repeated string tags = 9;
+   */
+  tags: string[];
 };
 
 /**
@@ -1689,6 +1746,13 @@ export declare type ListTasksRequestJson = {
    * @generated from field: string key = 8;
    */
   key?: string;
+
+  /**
+   * Only tasks that have all of these tags.
+   *
+   * @generated from field: repeated string tags = 9;
+   */
+  tags?: string[];
 };
 
 /**
@@ -2437,12 +2501,20 @@ export declare type UpdateTaskRequest = Message<"tessera.v1.UpdateTaskRequest"> 
   retention?: Duration | undefined;
 
   /**
-   * Which of `priority`, `run_at`, `start_by` and `retention` are changed.
+   * Which of `priority`, `run_at`, `start_by`, `retention` and `tags` are changed.
    * Empty: those that are set.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 8;
    */
   updateMask?: FieldMask | undefined;
+
+  /**
+   * See SubmitTaskRequest. They replace those that the task has; in the mask and
+   * not set: none.
+   *
+   * @generated from field: repeated string tags = 9;
+   */
+  tags: string[];
 };
 
 /**
@@ -2502,12 +2574,20 @@ export declare type UpdateTaskRequestJson = {
   retention?: DurationJson;
 
   /**
-   * Which of `priority`, `run_at`, `start_by` and `retention` are changed.
+   * Which of `priority`, `run_at`, `start_by`, `retention` and `tags` are changed.
    * Empty: those that are set.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 8;
    */
   updateMask?: FieldMaskJson;
+
+  /**
+   * See SubmitTaskRequest. They replace those that the task has; in the mask and
+   * not set: none.
+   *
+   * @generated from field: repeated string tags = 9;
+   */
+  tags?: string[];
 };
 
 /**
@@ -4049,8 +4129,8 @@ export declare const TaskService: GenService<{
     output: typeof TaskSchema;
   },
   /**
-   * UpdateTask changes when a task starts that waits, and how long it is kept: a
-   * queued one, also between two attempts. What is changed is in `update_mask`
+   * UpdateTask changes when a task starts that waits, how long it is kept, and its
+   * tags: of a queued one, also between two attempts. What is changed is in `update_mask`
    * or, without one, what is set. A field of the mask that is not set ends what
    * was there: of `run_at`, it starts as soon as a worker is free; of `start_by`,
    * it waits indefinitely.

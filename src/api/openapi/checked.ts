@@ -16,7 +16,13 @@ import type { JsonSchema } from "../../protocol/manifest.ts";
 import { CHANGEABLE as OF_DEPLOYMENT } from "../deployment/update.ts";
 import { CHALLENGE } from "../login/request.ts";
 import { CHANGEABLE as OF_ORGANIZATION } from "../organization/organization.ts";
-import { MAX_DELAY_DAYS, MAX_PRIORITY, MAX_START_BY_DAYS } from "../task/submission.ts";
+import {
+  MAX_DELAY_DAYS,
+  MAX_PRIORITY,
+  MAX_START_BY_DAYS,
+  MAX_TAG_CHARACTERS,
+  MAX_TAGS,
+} from "../task/submission.ts";
 import { CHANGEABLE as OF_TOKEN } from "../token/fields.ts";
 import { durationPattern } from "./texts.ts";
 
@@ -44,6 +50,8 @@ const NO_NUL = "^[^\\u0000]*$";
 const CONTROL = "\\u0000-\\u001f\\u007f-\\u009f";
 /** Text without control characters that has something else than spaces. */
 const TITLE = `^[^${CONTROL}]*[^\\s${CONTROL}][^${CONTROL}]*$`;
+/** No commas and no control characters, and no space at its beginning or its end. */
+const TAG = `^[^\\s,${CONTROL}](?:[^,${CONTROL}]*[^\\s,${CONTROL}])?$`;
 const DISPLAY_NAME: JsonSchema = { pattern: `^[^${CONTROL}]*$` };
 
 const mask = (changeable: readonly string[]): JsonSchema => {
@@ -104,10 +112,17 @@ const TOKEN: JsonSchema = {
   ],
 };
 
+const TAGS: JsonSchema = {
+  maxItems: MAX_TAGS,
+  uniqueItems: true,
+  items: { minLength: 1, maxLength: MAX_TAG_CHARACTERS, pattern: TAG },
+};
+
 const SCHEDULE: { readonly [field: string]: JsonSchema } = {
   priority: { minimum: -MAX_PRIORITY, maximum: MAX_PRIORITY },
   delay: { pattern: durationPattern(MAX_DELAY_DAYS * DAY_SECONDS) },
   start_within: { pattern: durationPattern(MAX_START_BY_DAYS * DAY_SECONDS) },
+  tags: TAGS,
   // One of two ways to say the same time.
   "": {
     not: { anyOf: [{ required: ["run_at", "delay"] }, { required: ["start_by", "start_within"] }] },
@@ -172,6 +187,7 @@ const CHECKED: { readonly [message: string]: { readonly [field: string]: JsonSch
   CreateScheduleRequest: { "": created("schedule", ["name", "endpoint", "cron"]) },
   SubmitTaskRequest: SCHEDULE,
   TaskCall: SCHEDULE,
+  UpdateTaskRequest: { tags: TAGS },
   FederateRequest: { match: { items: { format: "selector" } } },
 };
 

@@ -184,19 +184,20 @@ function deleting({ filter, abort }: DeleteTasksRequest, { signal }: HandlerCont
 
 /** A filter in the audit log: what of it is set, without text that may stand in tasks. */
 function shownFilter(filter: TaskFilter | undefined): { readonly [name: string]: string } {
-  const { deployments = [], endpoint = "", statuses = [], scheduled, all = false } = filter ?? {};
+  const { deployments = [], endpoint = "", statuses = [], tags = [], scheduled } = filter ?? {};
   const hasText = (filter?.text ?? "") !== "" || (filter?.errorContains ?? "") !== "";
   const from = filter?.createdFrom && timestampDate(filter.createdFrom).toISOString();
   const before = filter?.createdBefore && timestampDate(filter.createdBefore).toISOString();
   return {
     ...(deployments.length > 0 && { deployments: deployments.join(" ") }),
     ...(endpoint !== "" && { endpoint }),
+    ...(tags.length > 0 && { tags: "given" }),
     ...(statuses.length > 0 && { statuses: statuses.map((one) => WORDS.get(one)).join(" ") }),
     ...(scheduled !== undefined && { scheduled: String(scheduled) }),
     ...(from !== undefined && { created_from: from }),
     ...(before !== undefined && { created_before: before }),
     ...(hasText && { text: "given" }),
-    ...(all && { all: "true" }),
+    ...(filter?.all && { all: "true" }),
   };
 }
 
@@ -325,6 +326,7 @@ function checked(filter: TaskFilter | undefined): TaskFilter {
     all,
     text,
     scheduled,
+    tags,
   } = filter as TaskFilter;
   const restricts =
     deployments.length > 0 ||
@@ -333,6 +335,7 @@ function checked(filter: TaskFilter | undefined): TaskFilter {
     errorContains !== "" ||
     text !== "" ||
     scheduled !== undefined ||
+    tags.length > 0 ||
     createdFrom !== undefined ||
     createdBefore !== undefined;
   if (!restricts && !all) {

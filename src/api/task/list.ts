@@ -33,8 +33,8 @@ export async function listTasks(
   const tokens = new PageTokens({
     method: "ListTasks",
     filter: [
-      ...[name, filter.status, filter.endpoint, filter.createdFromMs, filter.createdBeforeMs],
-      filter.key,
+      ...[name, filter.status, filter.endpoint, filter.key],
+      ...[filter.createdFromMs, filter.createdBeforeMs, filter.tags?.join()],
     ],
     isEnd: isTaskId,
   });
@@ -63,7 +63,8 @@ export async function listTasks(
 
 type Filter = Omit<TaskListing, "deploymentId" | "before" | "limit">;
 
-function filterOf({ status, endpoint, key, createdFrom, createdBefore }: ListTasksRequest): Filter {
+function filterOf(req: ListTasksRequest): Filter {
+  const { status, endpoint, key, createdFrom, createdBefore, tags } = req;
   const word = WORDS.get(status);
   return {
     ...(word !== undefined && { status: word }),
@@ -71,6 +72,7 @@ function filterOf({ status, endpoint, key, createdFrom, createdBefore }: ListTas
     ...(key !== "" && { key }),
     ...(createdFrom && { createdFromMs: bounded(createdFrom) }),
     ...(createdBefore && { createdBeforeMs: bounded(createdBefore) }),
+    ...(tags.length > 0 && { tags: [...tags].sort() }),
   };
 }
 

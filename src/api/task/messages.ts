@@ -86,6 +86,7 @@ export function toTaskMessage(task: Task, deployment: string, place?: QueuePosit
     retryOf: task.retryOf ?? "",
     schedule: task.schedule ?? "",
     key: task.key ?? "",
+    tags: task.tags === undefined ? [] : [...task.tags],
     failure: task.failure && toFailureMessage(task.failure),
     queuePosition: place?.position,
     estimatedStart: toTimestamp(place?.estimatedStartMs),

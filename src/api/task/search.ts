@@ -25,7 +25,14 @@ export interface SearchPorts {
 interface SearchRequest
   extends Pick<
     ListOrganizationTasksRequest,
-    "deployments" | "endpoint" | "errorContains" | "createdFrom" | "createdBefore" | "text" | "key"
+    | "deployments"
+    | "endpoint"
+    | "errorContains"
+    | "createdFrom"
+    | "createdBefore"
+    | "text"
+    | "key"
+    | "tags"
   > {
   readonly statuses?: ListOrganizationTasksRequest["statuses"];
   readonly scheduled?: boolean | undefined;
@@ -76,7 +83,7 @@ export class OrganizationSearch {
       method: request.method,
       filter: [
         ...[reader.organizationId, names.join(), filter.endpoint, filter.statuses?.join()],
-        ...[filter.errorContains, from, end, filter.text, filter.retryOf],
+        ...[filter.errorContains, from, end, filter.text, filter.retryOf, filter.tags?.join()],
         ...[request.scheduled === undefined ? undefined : String(request.scheduled), filter.key],
       ],
       isEnd: isTaskId,
@@ -194,17 +201,26 @@ export function keyOfSearch(
 ): string {
   const who = principal.kind === "token" ? principal.tokenId : "";
   const times = [createdFrom, createdBefore].map((time) => time && `${time.seconds}.${time.nanos}`);
-  const { endpoint, statuses, errorContains, text, scheduled, retryOf, key } = request;
+  const { endpoint, statuses, errorContains, text, scheduled, retryOf, key, tags } = request;
   return JSON.stringify([
     ...[organizationId, who, deployments, endpoint, statuses, times, errorContains],
-    ...[text, scheduled, retryOf, key],
+    ...[text, scheduled, retryOf, key, tags],
   ]);
 }
 
 type Filter = Omit<TaskSearchQuery, "deploymentIds" | "before" | "from" | "limit">;
 
 function filterOf(request: SearchRequest, nowMs: number): Filter {
-  const { endpoint, statuses = [], errorContains, text, retryOf = "", scheduled, key } = request;
+  const {
+    endpoint,
+    statuses = [],
+    errorContains,
+    text,
+    retryOf = "",
+    scheduled,
+    key,
+    tags,
+  } = request;
   const words = new Set([...statuses].sort().flatMap((status) => WORDS.get(status) ?? []));
   return {
     ...(endpoint !== "" && { endpoint }),
@@ -213,6 +229,7 @@ function filterOf(request: SearchRequest, nowMs: number): Filter {
     ...(text !== "" && { text }),
     ...(key !== "" && { key }),
     ...(retryOf !== "" && { retryOf }),
+    ...(tags.length > 0 && { tags: [...tags].sort() }),
     ...(scheduled !== undefined && { waiting: { scheduled, nowMs } }),
   };
 }

@@ -73,6 +73,37 @@ export function scheduleOf(
   return { priority, runAtMs, startByMs, retentionMs };
 }
 
+/** Tags of a task. */
+export const MAX_TAGS = 10;
+/** The longest tag. */
+export const MAX_TAG_CHARACTERS = 64;
+
+/** The tags of a request; undefined for none. Throws REQUEST_INVALID for those that cannot be some. */
+export function tagsOf(tags: readonly string[]): readonly string[] | undefined {
+  if (tags.length === 0) {
+    return undefined;
+  }
+  if (tags.length > MAX_TAGS) {
+    throw invalid("tags", `must be at most ${MAX_TAGS}: there are ${tags.length}`);
+  }
+  for (const [at, tag] of tags.entries()) {
+    const field = `tags[${at}]`;
+    if (tag === "" || [...tag].length > MAX_TAG_CHARACTERS) {
+      throw invalid(field, `must have from 1 to ${MAX_TAG_CHARACTERS} characters`);
+    }
+    if (tag.trim() !== tag || /[,\p{Cc}\p{Cs}]/u.test(tag)) {
+      throw invalid(
+        field,
+        "must have no commas and no control characters, and no space at its beginning or its end",
+      );
+    }
+    if (tags.indexOf(tag) < at) {
+      throw invalid(field, `is ${JSON.stringify(tag)} again: give each tag once`);
+    }
+  }
+  return tags;
+}
+
 function retentionOf(retention: Duration, maxRetentionMs: number): number {
   const retentionMs = durationMs(retention);
   if (retentionMs < MIN_RETENTION_MS || retentionMs > maxRetentionMs) {

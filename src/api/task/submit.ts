@@ -34,6 +34,7 @@ import {
   type ScheduleFields,
   scheduleOf,
   scheduleText,
+  tagsOf,
 } from "./submission.ts";
 
 /** Calls of one submit that are read before other requests get their turn. */
@@ -100,6 +101,7 @@ interface CallFields extends ScheduleFields {
   readonly replay?: Replay;
   readonly webhook: string;
   readonly key: string;
+  readonly tags: readonly string[];
 }
 
 /** How a call was sent. */
@@ -124,12 +126,13 @@ function read(
   const request = shownRequest(ctx, manifest);
   const webhook = call.webhook || undefined;
   const key = keyOf(ctx, call.key);
+  const tags = tagsOf(call.tags);
   const toSubmission = (payload: Payload): Submission => {
     const idempotency = idempotencyOf(call, () => digestOfCall(payload, scheduleText(call)));
     return {
       endpoint: manifest,
       payload: withRequest(payload, request),
-      options: { ...schedule, key, idempotency, origin, webhook },
+      options: { ...schedule, key, idempotency, origin, webhook, tags },
     };
   };
   const { files, readers } = deployment;

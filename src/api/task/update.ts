@@ -1,14 +1,14 @@
-/** UpdateTask: changes when a task starts that waits, and how long it is kept. */
+/** UpdateTask: changes when a task starts that waits, how long it is kept, and its tags. */
 import type { ServiceImpl } from "@connectrpc/connect";
 import { type TaskService, UpdateTaskRequestSchema } from "../../../gen/tessera/v1/task_pb.js";
 import { deploymentOf } from "../../server/rpc/target.ts";
 import { changedFields } from "../mask.ts";
 import { invalidField } from "../violations.ts";
 import { toTaskMessage } from "./messages.ts";
-import { scheduleOf } from "./submission.ts";
+import { scheduleOf, tagsOf } from "./submission.ts";
 import { question } from "./task.ts";
 
-const CHANGEABLE = ["priority", "run_at", "start_by", "retention"] as const;
+const CHANGEABLE = ["priority", "run_at", "start_by", "retention", "tags"] as const;
 
 export const updateHandlers: Pick<ServiceImpl<typeof TaskService>, "updateTask"> = {
   async updateTask(req, ctx) {
@@ -46,7 +46,8 @@ export const updateHandlers: Pick<ServiceImpl<typeof TaskService>, "updateTask">
       );
     }
     const { priority, retentionMs } = asked;
-    const change = { priority, runAtMs, startByMs, retentionMs };
+    const tags = has("tags") ? (tagsOf(req.tags) ?? []) : undefined;
+    const change = { priority, runAtMs, startByMs, retentionMs, tags };
     const task = await queue.amending.update(asking, change);
     return toTaskMessage(task, name, await tasks.place(task));
   },

@@ -23,6 +23,7 @@ import { ProgressLine } from "../progress.ts";
 
 interface BulkFlags extends YesFlags {
   readonly deployment?: readonly string[];
+  readonly tag?: readonly string[];
   readonly status?: readonly string[];
   readonly error?: string;
   readonly key?: string;
@@ -36,6 +37,7 @@ interface BulkFlags extends YesFlags {
 const FILTER_OPTIONS = [
   repeatable("-d, --deployment <name>", "only tasks of this deployment"),
   option("--key <key>", "only tasks with this key, such as a customer"),
+  repeatable("--tag <tag>", "only tasks with this tag"),
   option("--newer-than <duration>", "only tasks accepted within this time, such as 2h"),
   option("--older-than <duration>", "only tasks accepted before this time"),
   option("--all", "every task of the organization, where nothing else chooses"),
@@ -152,19 +154,34 @@ function filterOf(
   endpoint = "",
   states: readonly string[] = ENDED,
 ): Filter {
-  const { deployment = [], status = [], error = "", key = "", newerThan, olderThan } = flags;
+  const {
+    deployment = [],
+    status = [],
+    tag = [],
+    error = "",
+    key = "",
+    newerThan,
+    olderThan,
+  } = flags;
   const { all = false } = flags;
   const nowMs = clock.now();
   const ago = (name: string, text: string) => timestampFromMs(nowMs - parseDuration(name, text));
   const filter = {
-    ...{ deployments: [...deployment], endpoint, errorContains: error, key, all },
+    ...{ deployments: [...deployment], endpoint, errorContains: error, key, tags: [...tag], all },
     statuses: status.map((word) => statusOf(word, states)),
     ...(newerThan !== undefined && { createdFrom: ago("--newer-than", newerThan) }),
     ...(olderThan !== undefined && { createdBefore: ago("--older-than", olderThan) }),
   };
-  const chooses = [endpoint, error, key, newerThan, olderThan, ...deployment, ...status].some(
-    (part) => part !== undefined && part !== "",
-  );
+  const chooses = [
+    endpoint,
+    error,
+    key,
+    newerThan,
+    olderThan,
+    ...deployment,
+    ...status,
+    ...tag,
+  ].some((part) => part !== undefined && part !== "");
   if (!chooses && !all) {
     throw usageError("it is not said which tasks: give a filter, or --all");
   }

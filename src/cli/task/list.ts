@@ -8,7 +8,7 @@ import {
   type Task,
   TaskStatus,
 } from "../../client/index.ts";
-import { CLI_CALL_TIMEOUT_MS, type CloudActions, option } from "../command.ts";
+import { CLI_CALL_TIMEOUT_MS, type CloudActions, option, repeatable } from "../command.ts";
 import { shortTime } from "../durations.ts";
 import { LIST_OPTIONS, type ListFlags, readPages } from "../lists.ts";
 import { jsonText, moment } from "../output.ts";
@@ -18,6 +18,7 @@ import { type DeploymentTarget, type TargetFlags, targetCommand } from "../targe
 interface TaskListFlags extends TargetFlags, Pick<ListFlags, "limit" | "pageToken"> {
   readonly status?: string;
   readonly key?: string;
+  readonly tag?: readonly string[];
 }
 
 const STATUSES = ["queued", "running", "success", "failure", "cancelled"];
@@ -31,6 +32,7 @@ export function listCommand(actions: CloudActions): Command {
     options: [
       option("--status <status>", "only in this state").choices(STATUSES),
       option("--key <key>", "only with this key, such as a customer"),
+      repeatable("--tag <tag>", "only with this tag"),
       ...LIST_OPTIONS,
     ],
     examples: [
@@ -70,7 +72,13 @@ export function listCommand(actions: CloudActions): Command {
 
 async function read(
   { options, signal, isOfAll }: DeploymentTarget,
-  { endpoint, status, key = "", organization = "" }: TaskListFlags & { readonly endpoint: string },
+  {
+    endpoint,
+    status,
+    key = "",
+    tag = [],
+    organization = "",
+  }: TaskListFlags & { readonly endpoint: string },
   page: { readonly pageSize: number; readonly pageToken: string },
 ) {
   const { url, deployment = "", token } = options;
@@ -80,13 +88,20 @@ async function read(
     ...(typeof token === "string" && { token }),
   });
   const state = status === undefined ? undefined : statusOf(status);
+  const filter = { endpoint, tags: [...tag] };
   const answer = isOfAll
     ? await organizationTasks.listOrganizationTasks(
-        { organization, endpoint, key, ...page, ...(state !== undefined && { statuses: [state] }) },
+        {
+          organization,
+          ...filter,
+          key,
+          ...page,
+          ...(state !== undefined && { statuses: [state] }),
+        },
         { signal },
       )
     : await tasks.listTasks(
-        { deployment, endpoint, key, ...page, ...(state !== undefined && { status: state }) },
+        { deployment, ...filter, key, ...page, ...(state !== undefined && { status: state }) },
         { signal },
       );
   return { items: answer.tasks, nextPageToken: answer.nextPageToken };

@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import { createEndpoint, type SubmitOptions } from "../../client/deployment.ts";
 import { ARGUMENTS, ARGUMENTS_NOTE, readArguments } from "../call/arguments.ts";
 import { ENDPOINT } from "../call/call.ts";
-import { type CloudActions, option } from "../command.ts";
+import { type CloudActions, option, repeatable } from "../command.ts";
 import { parseDuration } from "../durations.ts";
 import { usageError } from "../failure.ts";
 import { show, type TargetFlags, targetCommand } from "../target.ts";
@@ -16,6 +16,7 @@ interface SubmitFlags extends TargetFlags {
   readonly retention?: string;
   readonly webhook?: string;
   readonly key?: string;
+  readonly tag?: readonly string[];
 }
 
 export function submitCommand(actions: CloudActions): Command {
@@ -33,6 +34,7 @@ export function submitCommand(actions: CloudActions): Command {
       option("--retention <duration>", "keep the result so long after its end, such as 30d"),
       option("--webhook <name>", "tell this webhook of the deployment how it ends"),
       option("--key <key>", "whose it is among those who share the endpoint, such as a customer"),
+      repeatable("--tag <tag>", "a word to find it again by, such as customer:42"),
     ],
     examples: [
       "tessera task submit summarize_batch @texts.json --deployment summarizer",
@@ -56,6 +58,7 @@ function submitOptions({
   retention,
   webhook,
   key,
+  tag,
 }: SubmitFlags): SubmitOptions {
   return {
     ...(idempotencyKey !== undefined && { idempotencyKey }),
@@ -67,6 +70,7 @@ function submitOptions({
     ...(retention !== undefined && { retention: parseDuration("--retention", retention) }),
     ...(webhook !== undefined && { webhook }),
     ...(key !== undefined && { key }),
+    ...(tag !== undefined && { tags: tag }),
   };
 }
 

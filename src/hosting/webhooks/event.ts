@@ -1,7 +1,7 @@
 /** The body of a message: what a webhook receives at the end of a task. */
 import type { TakenDelivery } from "../../storage/hosting/webhooks.ts";
 import type { Storage } from "../../storage/storage.ts";
-import { isBare } from "../../storage/stored.ts";
+import { isBare, readTags } from "../../storage/stored.ts";
 import type { TaskFailure } from "../../tasks/task.ts";
 
 /** Result that a message has in it, in bytes; of a larger one it has the address alone. */
@@ -28,6 +28,7 @@ export async function eventBody(delivery: TakenDelivery, options: EventOptions):
       finished_at: timeText(task.finishedAtMs),
       attempt: task.attempt,
       ...(task.retryOf !== undefined && { retry_of: task.retryOf }),
+      ...(task.tags !== undefined && { tags: readTags(task.tags) }),
     }),
     ...(failure && { failure: { reason: failure.reason, message: failure.message } }),
     result_url: `${options.platformUrl}/api/v1/tasks/${taskId}/result?${query}`,

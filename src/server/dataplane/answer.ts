@@ -68,6 +68,7 @@ export function sendStatus(reply: FastifyReply, task: Task, words: Words): void 
     progress: progress ? { fraction: progress.fraction, message: progress.message } : null,
     retry_of: task.retryOf === "" ? null : task.retryOf,
     ...(task.key !== "" && { key: task.key }),
+    tags: task.tags,
     failure: failure ? failureJson(failure) : null,
     attempts: task.attempts.map(attemptJson),
     ...place(task),

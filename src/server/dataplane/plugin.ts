@@ -157,7 +157,7 @@ interface Route {
   readonly handle: (req: FastifyRequest, reply: FastifyReply, origin: Origin) => Promise<void>;
 }
 
-/** The query parameters that say when a task runs, and how long it is kept. */
+/** The query parameters that say when a task runs, how long it is kept, and what it is found by. */
 const SCHEDULE = [
   "priority",
   "run_at",
@@ -167,6 +167,7 @@ const SCHEDULE = [
   "retention",
   "webhook",
   "key",
+  "tags",
 ];
 
 /** The parameters of a submit. */
@@ -524,6 +525,7 @@ async function submit(
     resultFormat: ResultFormat.BODY,
     webhook: "",
     key: "",
+    tags: [],
   };
   readSchedule(given, message);
   if (wait) {

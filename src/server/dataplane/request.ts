@@ -177,7 +177,7 @@ export function invalid(field: string, description: string): Error {
  * The schedule of a submitted task, from the query: `priority=5`; `run_at=` a
  * time, or `delay=30` in seconds from now; `start_by=` a time, or
  * `start_within=60` in seconds from now; `retention=3600`, seconds from its end;
- * `webhook=`, the name of one that hears of its end; and `key=`, whose it is.
+ * `webhook=`, the name of one that hears of its end; `key=`, whose it is; and `tags=a,b`.
  * Times are RFC 3339. The RPC checks their range and converts seconds to times.
  */
 
@@ -234,6 +234,10 @@ export function readSchedule(given: GivenParameters, message: SubmitTaskRequest)
   const key = given("key");
   if (key !== undefined) {
     message.key = key;
+  }
+  const tags = given("tags");
+  if (tags !== undefined) {
+    message.tags = tags.split(",").map((tag) => tag.trim());
   }
 }
 

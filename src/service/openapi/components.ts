@@ -186,6 +186,11 @@ export const SCHEMAS: { readonly [name: string]: JsonSchema } = {
       progress: { ...progress, type: ["object", "null"] },
       retry_of: { type: ["string", "null"], description: "The task that this one retries." },
       key: { type: "string", description: "Whose it is among the callers; absent: nobody's." },
+      tags: {
+        type: "array",
+        description: "Words of whoever submitted it, by which it is found again.",
+        items: { type: "string" },
+      },
       failure: { ...failure, type: ["object", "null"] },
       attempts: {
         type: "array",

@@ -135,6 +135,20 @@ const DEFINITIONS = {
       "Whose it is among the callers that share the endpoint, such as the id of a customer.",
     schema: { type: "string", minLength: 1, maxLength: 128 },
   },
+  tags: {
+    name: "tags",
+    in: "query",
+    description:
+      "Words of your own by which the task is found again, such as `customer:42`: at most 10, separated by commas.",
+    style: "form",
+    explode: false,
+    schema: {
+      type: "array",
+      maxItems: 10,
+      uniqueItems: true,
+      items: { type: "string", minLength: 1, maxLength: 64 },
+    },
+  },
   lastEventId: {
     name: "Last-Event-ID",
     in: "header",

@@ -146,7 +146,7 @@ function taskPaths(described: DescribedTask, authorization: boolean) {
     description: described.about,
     parameters: [
       ...parameters("idempotencyKey", "replay", "prefer"),
-      ...parameters("priority", "runAt", "delay", "startBy", "startWithin", "retention"),
+      ...parameters("priority", "runAt", "delay", "startBy", "startWithin", "retention", "tags"),
       ...parameters("key", "keyHeader"),
     ],
     requestBody: body,

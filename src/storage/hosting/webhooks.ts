@@ -95,6 +95,8 @@ export interface EndedTask {
   readonly finishedAtMs: number;
   readonly attempt: number;
   readonly retryOf: string | undefined;
+  /** As its row has them. */
+  readonly tags: string | undefined;
   /** JSON text. */
   readonly failure: string | undefined;
   /** JSON text of a result that stands in its row. */

@@ -59,7 +59,7 @@ const CURRENT = `live_tasks.deployment_id = given.deployment_id
 const KEPT_COLUMNS =
   "deployment_id, task_id, endpoint, created_at_ms, started_at_ms, attempt, failed_attempts, " +
   "lease_id, started_sequence, progress, retry_of, idempotency_key, arguments, priority, " +
-  "run_at_ms, start_by_ms, trace, returned, arguments_preview, webhook, key";
+  "run_at_ms, start_by_ms, trace, returned, arguments_preview, webhook, key, tags";
 
 /**
  * Moves tasks from `live_tasks` to `finished_tasks`; tasks of lost workers only

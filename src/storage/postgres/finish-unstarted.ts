@@ -21,11 +21,11 @@ export function finishUnstarted(parameters: {
     INSERT INTO finished_tasks (deployment_id, task_id, endpoint, status, created_at_ms,
       started_at_ms, finished_at_ms, expires_at_ms, attempt, failed_attempts, started_sequence,
       last_sequence, progress, retry_of, idempotency_key, failure, arguments, priority, run_at_ms,
-      start_by_ms, trace, returned, arguments_preview, webhook, key)
+      start_by_ms, trace, returned, arguments_preview, webhook, key, tags)
     SELECT deployment_id, task_id, endpoint, ${status}, created_at_ms,
       started_at_ms, $1, $1 + retention_ms, attempt, failed_attempts, 0,
       last_sequence + 1, progress, retry_of, idempotency_key, ${failure}, arguments, priority,
-      run_at_ms, start_by_ms, trace, returned, arguments_preview, webhook, key
+      run_at_ms, start_by_ms, trace, returned, arguments_preview, webhook, key, tags
     FROM gone
     RETURNING ${TASK_COLUMNS}`;
 }

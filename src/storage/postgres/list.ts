@@ -1,30 +1,34 @@
 /** Lists tasks in pages, with a bounded scan per page. */
 import type { TaskListing } from "../listing.ts";
 import type { Storage } from "../storage.ts";
-import { storedStatuses } from "../stored.ts";
-import { TASK_COLUMNS, toTask } from "./rows.ts";
+import { storedStatuses, tagTexts } from "../stored.ts";
+import { hasTags, TAGGED, TASK_COLUMNS, toTask } from "./rows.ts";
 import { prepared, type Session } from "./session.ts";
 
 /** Rows scanned for one page, so that a filter with few matches does not read them all. */
 const MAX_SCANNED_ROWS = 5_000;
 
-const LIST = prepared(
-  "list_tasks",
-  `WITH scanned AS MATERIALIZED (
-     SELECT ${TASK_COLUMNS} FROM tasks WHERE deployment_id = $1 AND task_id < $2
+const list = (name: string, source: string, more = "") =>
+  prepared(
+    name,
+    `WITH scanned AS MATERIALIZED (
+     SELECT ${TASK_COLUMNS} FROM ${source} deployment_id = $1 AND task_id < $2
      ORDER BY task_id DESC LIMIT $3
    ), fitting AS (
      SELECT * FROM scanned
      WHERE ($4::text IS NULL OR endpoint = $4) AND ($5::integer[] IS NULL OR status = ANY ($5))
        AND ($6::bigint IS NULL OR created_at_ms >= $6)
-       AND ($7::bigint IS NULL OR created_at_ms < $7) AND ($9::text IS NULL OR key = $9)
+       AND ($7::bigint IS NULL OR created_at_ms < $7) AND ($9::text IS NULL OR key = $9)${more}
      ORDER BY task_id DESC LIMIT $8
    )
    SELECT bounds.*, fitting.* FROM (
      SELECT count(*) AS scanned, min(task_id) AS last, min(created_at_ms) AS oldest_ms FROM scanned
    ) AS bounds LEFT JOIN fitting ON true
    ORDER BY task_id DESC`,
-);
+  );
+
+const LIST = list("list_tasks", "tasks WHERE");
+const LIST_TAGGED = list("list_tagged_tasks", TAGGED, ` AND ${hasTags("$10")}`);
 
 export async function listTasks(
   session: Session,
@@ -33,7 +37,7 @@ export async function listTasks(
   const { deploymentId, before, endpoint, status, key, createdFromMs, createdBeforeMs, limit } =
     listing;
   const rows = await session.query(
-    LIST,
+    listing.tags === undefined ? LIST : LIST_TAGGED,
     deploymentId,
     before ?? "~",
     hasFilter(listing) ? Math.max(MAX_SCANNED_ROWS, limit + 1) : limit + 1,
@@ -43,6 +47,7 @@ export async function listTasks(
     createdBeforeMs ?? null,
     limit + 1,
     key ?? null,
+    ...(listing.tags === undefined ? [] : [tagTexts(listing.tags)]),
   );
   const found = rows.filter((row) => row.task_id !== null).map(toTask);
   const tasks = found.slice(0, limit);
@@ -58,6 +63,8 @@ export async function listTasks(
 }
 
 function hasFilter(listing: TaskListing): boolean {
-  const { endpoint, status, key, createdFromMs, createdBeforeMs } = listing;
-  return [endpoint, status, key, createdFromMs, createdBeforeMs].some((each) => each !== undefined);
+  const { endpoint, status, key, createdFromMs, createdBeforeMs, tags } = listing;
+  return [endpoint, status, key, createdFromMs, createdBeforeMs, tags].some(
+    (each) => each !== undefined,
+  );
 }

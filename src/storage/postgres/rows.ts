@@ -9,18 +9,25 @@ import type { PostgresRow } from "./session.ts";
 export const TASK_COLUMNS =
   "deployment_id, task_id, endpoint, status, priority, created_at_ms, run_at_ms, start_by_ms, " +
   "started_at_ms, finished_at_ms, expires_at_ms, attempt, failed_attempts, progress, retry_of, failure, trace, last_sequence, lease_id, returned, " +
-  "idempotency_key, key, peak_memory_bytes";
+  "idempotency_key, key, peak_memory_bytes, tags";
 
 /** The same columns from `live_tasks`. */
 export const LIVE_COLUMNS =
   "deployment_id, task_id, endpoint, status, priority, created_at_ms, run_at_ms, start_by_ms, " +
   "started_at_ms, expires_at_ms, attempt, failed_attempts, progress, retry_of, trace, last_sequence, lease_id, returned, " +
-  "idempotency_key, key";
+  "idempotency_key, key, tags";
 
 /** Qualifies columns with their table. */
 export function columnsOf(table: string, columns: string): string {
   return columns.replace(/\w+/g, `${table}.$&`);
 }
+
+/** A source of tasks, and what it goes on with: those with tags, by their indexes. */
+export const TAGGED = "tasks WHERE tags IS NOT NULL AND";
+
+/** Whether a row has all tags of a parameter, as `tagTexts` makes them. */
+export const hasTags = (parameter: string) =>
+  `NOT EXISTS (SELECT FROM unnest(${parameter}::text[]) AS asked(tag) WHERE strpos(coalesce(tags, ''), tag) = 0)`;
 
 export function toTask(row: PostgresRow): Task {
   return taskOf(row, fromJson<TaskProgress>(row.progress), toReturned(row.returned));

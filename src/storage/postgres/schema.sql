@@ -69,6 +69,8 @@ CREATE TABLE live_tasks (
   token_id text COLLATE "C",
   -- The size of arguments that do not stand in the row; null for nearly all.
   argument_bytes bigint,
+  -- As stored.ts writes them; null for nearly all.
+  tags text COLLATE "C",
   PRIMARY KEY (deployment_id, task_id)
 ) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
   autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 5000);
@@ -86,6 +88,9 @@ CREATE INDEX live_tasks_suspect ON live_tasks (deployment_id, endpoint)
 -- What retries a task.
 CREATE INDEX live_tasks_retries ON live_tasks (deployment_id, retry_of, task_id)
   WHERE retry_of IS NOT NULL;
+-- Tasks with tags, without reading those that have none.
+CREATE INDEX live_tasks_tagged ON live_tasks (deployment_id, task_id)
+  WHERE tags IS NOT NULL;
 
 CREATE TABLE finished_tasks (
   deployment_id text COLLATE "C" NOT NULL,
@@ -119,6 +124,8 @@ CREATE TABLE finished_tasks (
   key text COLLATE "C",
   -- The most memory that the worker held while the attempt ran that ended it; null: not known.
   peak_memory_bytes bigint,
+  -- As stored.ts writes them; null for nearly all.
+  tags text COLLATE "C",
   PRIMARY KEY (deployment_id, task_id)
 );
 CREATE INDEX finished_tasks_expiry ON finished_tasks (expires_at_ms);
@@ -127,6 +134,8 @@ CREATE INDEX finished_tasks_unsuccessful ON finished_tasks (deployment_id, task_
   WHERE status >= 4;
 CREATE INDEX finished_tasks_retries ON finished_tasks (deployment_id, retry_of, task_id)
   WHERE retry_of IS NOT NULL;
+CREATE INDEX finished_tasks_tagged ON finished_tasks (deployment_id, task_id)
+  WHERE tags IS NOT NULL;
 
 CREATE VIEW tasks AS
   SELECT deployment_id, task_id, endpoint, status, created_at_ms, started_at_ms,
@@ -134,7 +143,7 @@ CREATE VIEW tasks AS
     CASE WHEN status = 2 THEN started_sequence ELSE 0 END AS started_sequence, last_sequence,
     progress, retry_of, NULL::text AS failure, arguments, NULL::text AS result,
     priority, run_at_ms, start_by_ms, trace, lease_id, returned, arguments_preview,
-    idempotency_key, key, NULL::bigint AS peak_memory_bytes
+    idempotency_key, key, NULL::bigint AS peak_memory_bytes, tags
   FROM live_tasks
   UNION ALL
   SELECT deployment_id, task_id, endpoint, status, created_at_ms, started_at_ms,
@@ -142,7 +151,7 @@ CREATE VIEW tasks AS
     started_sequence, last_sequence,
     progress, retry_of, failure, arguments, result,
     priority, run_at_ms, start_by_ms, trace, lease_id, returned, arguments_preview,
-    idempotency_key, key, peak_memory_bytes
+    idempotency_key, key, peak_memory_bytes, tags
   FROM finished_tasks;
 
 -- Arguments and results that are files, or too large to stand in the row.

@@ -1,6 +1,6 @@
 /** Searches tasks of several deployments, and counts them, with bounded scans (`task-search.ts`). */
 import type { StateCounts, TaskCountQuery, TaskSearchPage, TaskSearchQuery } from "../listing.ts";
-import { storedStatuses } from "../stored.ts";
+import { storedStatuses, tagTexts } from "../stored.ts";
 import {
   countedRows,
   countsOf,
@@ -11,7 +11,7 @@ import {
   storedErrorText,
   storedText,
 } from "../task-search.ts";
-import { columnsOf, TASK_COLUMNS, toTask } from "./rows.ts";
+import { columnsOf, hasTags, TAGGED, TASK_COLUMNS, toTask } from "./rows.ts";
 import { STATUS } from "./schema.ts";
 import { prepared, type Session } from "./session.ts";
 
@@ -46,7 +46,7 @@ function fitting({
 }
 
 /** The statement for tasks of one source; `failure` is the column of its failures. */
-function search(name: string, source: string, failure: string) {
+function search(name: string, source: string, failure: string, more = "") {
   return prepared(
     name,
     `WITH scanned AS MATERIALIZED (
@@ -55,7 +55,7 @@ function search(name: string, source: string, failure: string) {
          SELECT task_id, coalesce(${fits(failure)}, false)
            AND ($10::integer[] IS NULL OR status = ANY ($10))
            AND ($11::bigint IS NULL OR status < ${STATUS.running} AND (run_at_ms > $11) = $12::boolean)
-           AS fits
+           ${more} AS fits
          FROM ${source} deployment_id = wanted.id AND task_id < $2 AND task_id >= $3
          ORDER BY task_id DESC LIMIT $4
        ) AS one
@@ -86,14 +86,21 @@ const SEARCH = {
     "finished_tasks WHERE status >= 4 AND",
     "failure",
   ),
-  retries: search("search_retries", "tasks WHERE retry_of = $14 AND", "failure"),
+  tagged: search("search_tagged_tasks", TAGGED, "failure", `AND ${hasTags("$14")}`),
+  retries: search(
+    "search_retries",
+    "tasks WHERE retry_of = $15 AND",
+    "failure",
+    `AND ($14::text[] IS NULL OR ${hasTags("$14")})`,
+  ),
 };
 
 export async function searchTasks(
   session: Session,
   asked: TaskSearchQuery,
 ): Promise<TaskSearchPage> {
-  const { waiting, retryOf } = asked;
+  const { waiting, retryOf, tags } = asked;
+  const wanted = tags === undefined ? null : tagTexts(tags);
   const rows = await session.query(
     SEARCH[sourceOf(asked)],
     asked.deploymentIds,
@@ -105,7 +112,7 @@ export async function searchTasks(
     waiting?.nowMs ?? null,
     waiting?.scheduled ?? null,
     asked.limit + 1,
-    ...(retryOf === undefined ? [] : [retryOf]),
+    ...(retryOf === undefined ? (wanted === null ? [] : [wanted]) : [wanted, retryOf]),
   );
   const found = rows
     .filter((row) => row.task_id !== null)
@@ -115,11 +122,11 @@ export async function searchTasks(
 }
 
 /** Counts what fits of the newest rows of each deployment in one source, and all that were read. */
-const counted = (source: string, failure: string, sums: string) => `(
+const counted = (source: string, failure: string, sums: string, more = "") => `(
   SELECT wanted.id, count(*) AS scanned, ${sums}
   FROM unnest($1::text[]) AS wanted(id) CROSS JOIN LATERAL (
-    SELECT status, ${source.startsWith("live") ? "run_at_ms" : "0"} AS run_at_ms,
-      coalesce(${fits(failure)}, false) AS fits
+    SELECT status, ${source.startsWith("finished") ? "0" : "run_at_ms"} AS run_at_ms,
+      coalesce(${fits(failure)}, false) ${more} AS fits
     FROM ${source} deployment_id = wanted.id AND task_id < $2 AND task_id >= $3
     ORDER BY task_id DESC LIMIT $4
   ) AS one GROUP BY wanted.id)`;
@@ -127,49 +134,62 @@ const counted = (source: string, failure: string, sums: string) => `(
 const sum = (name: string, condition: string) =>
   `count(*) FILTER (WHERE fits AND ${condition}) AS ${name}`;
 
+const SUMS = {
+  live: [
+    sum("scheduled", `status < ${STATUS.running} AND run_at_ms > $10`),
+    sum("queued", `status < ${STATUS.running} AND run_at_ms <= $10`),
+    sum("running", `status = ${STATUS.running}`),
+  ],
+  unsuccessful: [
+    sum("failure", `status = ${STATUS.failure}`),
+    sum("cancelled", `status = ${STATUS.cancelled}`),
+  ],
+  succeeded: [sum("success", `status = ${STATUS.success}`)],
+};
+
 const COUNT = prepared(
   "count_states",
   `SELECT 'live' AS source, scanned, scheduled, queued, running, NULL::bigint AS success,
      NULL::bigint AS failure, NULL::bigint AS cancelled
-   FROM ${counted(
-     "live_tasks WHERE",
-     "NULL::text",
-     [
-       sum("scheduled", `status < ${STATUS.running} AND run_at_ms > $10`),
-       sum("queued", `status < ${STATUS.running} AND run_at_ms <= $10`),
-       sum("running", `status = ${STATUS.running}`),
-     ].join(", "),
-   )} AS live
+   FROM ${counted("live_tasks WHERE", "NULL::text", SUMS.live.join(", "))} AS live
    UNION ALL
    SELECT 'unsuccessful', scanned, NULL, NULL, NULL, NULL, failure, cancelled
    FROM ${counted(
      "finished_tasks WHERE status >= 4 AND",
      "failure",
-     [
-       sum("failure", `status = ${STATUS.failure}`),
-       sum("cancelled", `status = ${STATUS.cancelled}`),
-     ].join(", "),
+     SUMS.unsuccessful.join(", "),
    )} AS unsuccessful
    UNION ALL
    SELECT 'succeeded', scanned, NULL, NULL, NULL, success, NULL, NULL
-   FROM ${counted(
-     "finished_tasks WHERE",
-     "failure",
-     sum("success", `status = ${STATUS.success}`),
-   )} AS succeeded`,
+   FROM ${counted("finished_tasks WHERE", "failure", SUMS.succeeded.join(", "))} AS succeeded`,
+);
+
+const COUNT_TAGGED = prepared(
+  "count_tagged_states",
+  `SELECT * FROM ${counted(
+    TAGGED,
+    "failure",
+    [...SUMS.live, ...SUMS.unsuccessful, ...SUMS.succeeded].join(", "),
+    `AND ${hasTags("$11")}`,
+  )} AS tagged`,
 );
 
 export async function countStates(session: Session, asked: TaskCountQuery): Promise<StateCounts> {
   const most = countedRows(asked);
+  const { tags } = asked;
   const rows = await session.query(
-    COUNT,
+    tags === undefined ? COUNT : COUNT_TAGGED,
     asked.deploymentIds,
     asked.before ?? "~",
     asked.from ?? "",
     most,
     ...fitting(asked),
     asked.nowMs,
+    ...(tags === undefined ? [] : [tagTexts(tags)]),
   );
+  if (tags !== undefined) {
+    return countsOf({ live: rows, unsuccessful: rows, succeeded: rows }, most);
+  }
   const of = (source: string) => rows.filter((row) => row.source === source);
   return countsOf(
     { live: of("live"), unsuccessful: of("unsuccessful"), succeeded: of("succeeded") },

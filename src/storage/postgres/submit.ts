@@ -12,7 +12,7 @@
  */
 import { isPaused } from "../sql/hosting/pauses.ts";
 import type { NewTask, SubmitOutcome } from "../storage.ts";
-import { asStored, keyHeldBy, payloadBytes, previewOf } from "../stored.ts";
+import { asStored, keyHeldBy, payloadBytes, previewOf, tagsText } from "../stored.ts";
 import { countedAs, SUBMITTED_COLUMNS, submittedUse } from "./counts.ts";
 import { inlineText, isInline, writePayload } from "./payloads.ts";
 import { readTasks } from "./read.ts";
@@ -34,11 +34,12 @@ const MAX_SUBMIT_ROUNDS = 20;
  */
 const GIVEN = `unnest((SELECT $2::text[]), $3::text[], $4::text[], $5::smallint[], $6::integer[], $7::bigint[],
      $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::text[], $13::text[], $14::text[],
-     $15::text[], $16::text[], $17::text[], $18::text[], $19::text[], $20::bigint[]`;
+     $15::text[], $16::text[], $17::text[], $18::text[], $19::text[], $20::bigint[],
+     $21::text[]`;
 
 const GIVEN_COLUMNS = `deployment_id, task_id, endpoint, status, priority, run_at_ms, start_by_ms,
      created_at_ms, expires_at_ms, retention_ms, lease_id, retry_of, trace, arguments,
-     arguments_preview, webhook, key, token_id, argument_bytes`;
+     arguments_preview, webhook, key, token_id, argument_bytes, tags`;
 
 /**
  * Inserts a task as claimed only under an open lease (of `$1`), and not while its endpoint is
@@ -55,13 +56,13 @@ const stores = (source: string, key: string) => `
      INSERT INTO live_tasks (deployment_id, task_id, endpoint, status, priority, run_at_ms,
        start_by_ms, created_at_ms, started_at_ms, expires_at_ms, retention_ms, attempt, lease_id,
        started_sequence, last_sequence, retry_of, trace, arguments, arguments_preview, webhook,
-       key, token_id, argument_bytes, idempotency_key)
+       key, token_id, argument_bytes, tags, idempotency_key)
      SELECT deployment_id, task_id, endpoint, status, priority, run_at_ms, start_by_ms,
        created_at_ms, CASE WHEN lease_id IS NOT NULL THEN created_at_ms END, expires_at_ms,
        retention_ms, CASE WHEN lease_id IS NOT NULL THEN 1 ELSE 0 END, lease_id,
        CASE WHEN lease_id IS NOT NULL THEN 2 ELSE 0 END,
        CASE WHEN lease_id IS NOT NULL THEN 2 ELSE 1 END, retry_of, trace, arguments,
-       arguments_preview, webhook, key, token_id, argument_bytes, ${key}
+       arguments_preview, webhook, key, token_id, argument_bytes, tags, ${key}
      FROM ${source}
      ON CONFLICT DO NOTHING RETURNING deployment_id, task_id, endpoint, status, ${SUBMITTED_COLUMNS}`;
 
@@ -78,7 +79,7 @@ const INSERT = prepared(
 const INSERT_KEYED = prepared(
   "insert_keyed_tasks",
   `WITH open AS MATERIALIZED (${OPEN}), able AS MATERIALIZED (
-     SELECT * FROM ${GIVEN}, $21::text[], $22::text[], $23::text[])
+     SELECT * FROM ${GIVEN}, $22::text[], $23::text[], $24::text[])
        AS given (${GIVEN_COLUMNS}, idempotency_key, digest, replaces) WHERE ${IS_ABLE}
    ), keyed AS (
      INSERT INTO idempotency_keys (deployment_id, endpoint, key, digest, task_id)
@@ -256,6 +257,7 @@ function toInsert(candidates: readonly Candidate[]): BoundStatement {
     of(({ key }) => key),
     of(({ tokenId }) => tokenId),
     of((task) => (isInline(task.arguments) ? undefined : payloadBytes(task.arguments))),
+    of(({ tags }) => tagsText(tags)),
   ];
   if (tasks.every(({ idempotency }) => idempotency === undefined)) {
     return [INSERT, [...leaseIds], ...columns];

@@ -241,6 +241,7 @@ function packNewTask(out: unknown[], task: NewTask): void {
     task.webhook,
     task.key,
     task.tokenId,
+    task.tags,
     toValue(task.arguments),
   );
 }
@@ -266,6 +267,7 @@ function unpackNewTask(values: ValueReader): NewTask {
     webhook: values.next(),
     key: values.next(),
     tokenId: values.next(),
+    tags: values.next(),
     arguments: toPayload(values.next<string | Payload>()),
   };
   return task;
@@ -302,6 +304,7 @@ function packState(out: unknown[], task: Task): void {
     task.worker,
     task.schedule,
     task.key,
+    task.tags,
     task.returned.length > 0 ? task.returned : undefined,
     task.peakMemoryBytes,
   );
@@ -331,6 +334,7 @@ function unpackState(values: ValueReader, { deploymentId, taskId }: TaskKey): Ta
     worker: values.next(),
     schedule: values.next(),
     key: values.next(),
+    tags: values.next(),
     returned: values.next<Task["returned"] | undefined>() ?? NONE_RETURNED,
     peakMemoryBytes: values.next(),
   };

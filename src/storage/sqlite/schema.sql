@@ -59,6 +59,8 @@ CREATE TABLE tasks (
   token_id text,
   -- The most memory that the worker held while the attempt ran that ended it; null: not known.
   peak_memory_bytes integer,
+  -- As stored.ts writes them; null for nearly all.
+  tags text,
   PRIMARY KEY (deployment_id, task_id)
 ) WITHOUT ROWID;
 CREATE INDEX tasks_ready ON tasks (deployment_id, endpoint, priority DESC, run_at_ms, task_id)
@@ -77,6 +79,9 @@ CREATE INDEX tasks_suspect ON tasks (deployment_id, endpoint) WHERE suspect = 1 
 -- What retries a task.
 CREATE INDEX tasks_retries ON tasks (deployment_id, retry_of, task_id)
   WHERE retry_of IS NOT NULL;
+-- Tasks with tags, without reading those that have none.
+CREATE INDEX tasks_tagged ON tasks (deployment_id, task_id, tags, status)
+  WHERE tags IS NOT NULL;
 
 -- Tasks that wait or run.
 CREATE VIEW live_tasks AS SELECT deployment_id, task_id, status FROM tasks WHERE status <= 2;

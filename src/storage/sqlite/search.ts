@@ -14,7 +14,7 @@ import {
   storedText,
 } from "../task-search.ts";
 import type { SqliteDatabase } from "./database.ts";
-import { TASK_COLUMNS, toTask } from "./rows.ts";
+import { hasTags, TAGGED, TASK_COLUMNS, tagsParameter, toTask } from "./rows.ts";
 import { STATUS } from "./schema.ts";
 
 /** Sorts after every id. */
@@ -29,35 +29,38 @@ const SOURCE = {
   live: `tasks WHERE ${OF_DEPLOYMENT}`,
   unsuccessful: `tasks INDEXED BY tasks_unsuccessful WHERE status >= 4 AND ${OF_DEPLOYMENT}`,
   retries: `tasks INDEXED BY tasks_retries WHERE retry_of = ?4 AND ${OF_DEPLOYMENT}`,
+  tagged: `${TAGGED} ${OF_DEPLOYMENT}`,
 };
 
-type RowFilter = Pick<TaskSearchQuery, "text" | "errorContains" | "endpoint" | "key">;
+type RowFilter = Pick<TaskSearchQuery, "text" | "errorContains" | "endpoint" | "key" | "tags">;
 
 /**
- * Whether a row has the text of ?6 (in JSON ?7), the error of ?8, the key of ?9, and the endpoint of ?10. Only
- * what is asked for is named: other columns may stand far from the index.
+ * Whether a row has the text of ?6 (in JSON ?7), the error of ?8, the key of ?9, the tags of ?10,
+ * and the endpoint of ?11. Only what is asked for is named: other columns may stand far from the index.
  */
-function fits({ text, errorContains, key }: RowFilter): string {
+function fits({ text, errorContains, key, tags }: RowFilter): string {
   const hasText = `(instr(task_id, ?6) > 0 OR instr(lower(endpoint), ?6) > 0
     OR instr(lower(coalesce(arguments, arguments_preview)), ?6) > 0
     OR instr(lower(coalesce(arguments, arguments_preview)), ?7) > 0
     OR instr(lower(substr(failure, instr(failure, '"message":') + 10)), ?7) > 0)`;
   const parts = [
-    "(?10 IS NULL OR endpoint = ?10)",
+    "(?11 IS NULL OR endpoint = ?11)",
     ...(key === undefined ? [] : ["key = ?9"]),
     ...(errorContains === undefined ? [] : ["instr(lower(failure), ?8) > 0"]),
     ...(text === undefined ? [] : [hasText]),
+    ...(tags === undefined ? [] : [hasTags("?10")]),
   ];
   return parts.join(" AND ");
 }
 
-function fitting({ text, errorContains, endpoint, key }: RowFilter): SQLInputValue[] {
+function fitting({ text, errorContains, endpoint, key, tags }: RowFilter): SQLInputValue[] {
   const stored = storedText(text);
   return [
     stored?.plain ?? null,
     stored?.json ?? null,
     storedErrorText(errorContains),
     key ?? null,
+    tags === undefined ? null : tagsParameter(tags),
     endpoint ?? null,
   ];
 }
@@ -83,8 +86,8 @@ export function searchTasks(db: SqliteDatabase, search: TaskSearchQuery): TaskSe
     }
     const rows = db.all(
       `SELECT task_id FROM ${source} AND ${fits(search)}
-         AND (?11 IS NULL OR status IN (SELECT value FROM json_each(?11)))
-         AND (?12 IS NULL OR (status < ${STATUS.running} AND (run_at_ms > ?12) = ?13))
+         AND (?12 IS NULL OR status IN (SELECT value FROM json_each(?12)))
+         AND (?13 IS NULL OR (status < ${STATUS.running} AND (run_at_ms > ?13) = ?14))
        ORDER BY task_id DESC LIMIT ?5`,
       deploymentId,
       before,
@@ -145,6 +148,17 @@ const COUNTED = {
     "status",
     `sum(status = ${STATUS.success}) AS success`,
   ],
+  tagged: [
+    `${SOURCE.tagged} ORDER BY task_id DESC`,
+    "status, run_at_ms",
+    [
+      `sum(status < ${STATUS.running} AND run_at_ms > ?5) AS scheduled`,
+      `sum(status < ${STATUS.running} AND run_at_ms <= ?5) AS queued`,
+      ...(["running", "success", "failure", "cancelled"] as const).map(
+        (state) => `sum(status = ${STATUS[state]}) AS ${state}`,
+      ),
+    ].join(", "),
+  ],
 } as const;
 
 export function countStates(db: SqliteDatabase, asked: TaskCountQuery): StateCounts {
@@ -166,6 +180,10 @@ export function countStates(db: SqliteDatabase, asked: TaskCountQuery): StateCou
         ...fitting(asked),
       ) as Record<string, unknown>;
     });
+  if (asked.tags !== undefined) {
+    const tagged = counted("tagged");
+    return countsOf({ live: tagged, unsuccessful: tagged, succeeded: tagged }, most);
+  }
   return countsOf(
     {
       live: [...counted("scheduled"), ...counted("ready"), ...counted("running")],

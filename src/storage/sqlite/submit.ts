@@ -1,6 +1,6 @@
 /** Stores one task, with idempotency. */
 import type { NewTask, SubmitOutcome } from "../storage.ts";
-import { asStored, keyHeldBy, payloadBytes, previewOf } from "../stored.ts";
+import { asStored, keyHeldBy, payloadBytes, previewOf, tagsText } from "../stored.ts";
 import type { SqliteDatabase } from "./database.ts";
 import { isLeaseOpen } from "./leases.ts";
 import { hasBlobs, isInline, writePayload } from "./payloads.ts";
@@ -98,8 +98,8 @@ function insert(db: SqliteDatabase, task: NewTask, claimed: boolean): boolean {
     `INSERT INTO tasks (deployment_id, task_id, endpoint, status, priority, run_at_ms,
        start_by_ms, created_at_ms, started_at_ms, expires_at_ms, retention_ms, attempt, lease_id,
        started_sequence, last_sequence, retry_of, idempotency_key, trace, arguments,
-       arguments_preview, webhook, key, token_id)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+       arguments_preview, webhook, key, token_id, tags)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT DO NOTHING`,
     deploymentId,
     taskId,
@@ -124,6 +124,7 @@ function insert(db: SqliteDatabase, task: NewTask, claimed: boolean): boolean {
     task.webhook ?? webhookOfRetried(db, task),
     task.key ?? null,
     task.tokenId ?? null,
+    tagsText(task.tags),
   );
   if (inserted === 0) {
     return false;

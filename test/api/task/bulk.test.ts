@@ -65,8 +65,13 @@ describe.each(DATABASES)("many tasks of an organization on $database", ({ open }
   }
 
   it("are counted and left alone by a dry run", async () => {
-    await tasks.queue(first, second, { ...second, endpoint: "other" });
+    await tasks.queue(first, { ...second, tags: ["nightly"] }, { ...second, endpoint: "other" });
     await tasks.fail(first, "Disk full");
+    for (const method of [cancelTasks, deleteTasks]) {
+      expect(await count(method, { filter: { tags: ["nightly"] } })).toBe(1);
+      expect(await count(method, { filter: { tags: ["night"] } })).toBe(0);
+    }
+    expect(await count(retryTasks, { filter: { tags: ["nightly"] } })).toBe(0);
     expect(await count(cancelTasks, { filter: { all: true } })).toBe(3);
     expect(await count(cancelTasks, { filter: { endpoint: "other" } })).toBe(1);
     expect(await count(cancelTasks, { filter: { deployments: [second.name] } })).toBe(2);

@@ -154,6 +154,20 @@ describe.each(DATABASES)("tasks of an organization on $database", ({ open }) => 
     expect(await idsOf({ createdFrom, createdBefore })).toEqual([b]);
   });
 
+  it("are found by their tags", async () => {
+    const [tagged, both] = await tasks.queue(
+      { ...first, tags: ["customer:42"] },
+      { ...second, tags: ["nightly", "customer:42"] },
+      second,
+    );
+    expect(await idsOf({ tags: ["customer:42"] })).toEqual([both, tagged]);
+    expect(await idsOf({ tags: ["customer:42", "nightly"] })).toEqual([both]);
+    expect((await ask({ tags: ["nightly"] })).body.tasks).toMatchObject([
+      { tags: ["nightly", "customer:42"] },
+    ]);
+    expect(await ask({ tags: [""] })).toMatchObject({ status: 400, outcome: "REQUEST_INVALID" });
+  });
+
   it("come in pages, whose tokens are of one filter", async () => {
     const ids = await tasks.queue(first, second, first, second, first);
     const found: string[] = [];

@@ -178,7 +178,10 @@ describe("a task", () => {
   });
 
   it("starts at once when it is changed so, before its time", async () => {
-    const id = await submit("add", "numbers=[4]", "--delay", "1h", "--start-within", "2h");
+    const given = ["--delay", "1h", "--start-within", "2h", "--tag", "a", "--tag", "b"];
+    const id = await submit("add", "numbers=[4]", ...given);
+    expect((await run(["task", "list", "--tag", "b", "--tag", "a"])).stdout).toContain(id);
+    expect((await run(["task", "list", "--tag", "c"])).stdout).not.toContain(id);
     const change = [
       "--priority",
       "5",
@@ -188,11 +191,14 @@ describe("a task", () => {
       "none",
       "--retention",
       "1h",
+      "--tag",
+      "c",
     ];
     expect(await run(["task", "update", "add", id, ...change])).toMatchObject({
       stdout: "updated\n",
     });
     expect(await run(["task", "wait", "add", id])).toMatchObject({ code: 0, stdout: "4\n" });
+    expect((await run(["task", "status", "add", id])).stdout).toMatch(/tags +c\n/);
   });
 
   it("is cancelled, and one that runs only by --abort", async () => {

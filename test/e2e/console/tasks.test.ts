@@ -364,20 +364,33 @@ describe.skipIf(skipped)(`tasks in the console${skipped}`, () => {
     const { task } = await client.tasks.submitTask({
       ...{ deployment: "acme/tape", endpoint: "quick", delay: { seconds: 3_600n, nanos: 0 } },
       input: { case: "arguments", value: { take: 1 } },
+      tags: ["mono", "side:b"],
     });
     await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
     const { page } = person;
+    const row = page.getByRole("link", { name: task?.taskId.slice(-12) ?? "" });
     await person.go(`/o/acme/deployments/tape/tasks/${task?.taskId}`);
+    await page.getByRole("link", { name: "side:b" }).press("Enter");
+    await row.waitFor();
+    expect(new URL(page.url()).searchParams.get("tags")).toBe("side:b");
+    await page.getByLabel("Tags").fill("side:b, stereo");
+    await page.getByLabel("Tags").press("Enter");
+    await page.getByText("No tasks match").waitFor();
+    await page.getByLabel("Tags").fill("side:b, mono");
+    await page.getByLabel("Tags").press("Enter");
+    await row.press("Enter");
     const choose = async (item: string) => {
       await page.getByRole("button", { name: "More actions for this task" }).press("Enter");
       await page.getByRole("menuitem", { name: item }).press("Enter");
     };
-    await choose("Change its start…");
+    await choose("Change its start or tags…");
     await page.getByLabel("Priority").fill("7");
     await page.getByLabel("Not before").fill("");
+    await page.getByLabel("Tags").fill("stereo");
     await person.isSound();
     await page.getByLabel("Priority").press("Enter");
     await page.getByText("success", { exact: true }).first().waitFor();
+    await page.getByRole("link", { name: "stereo" }).waitFor();
     await choose("Delete task");
     const dialog = page.getByRole("dialog");
     await dialog.getByRole("button", { name: "Delete task" }).press("Enter");

@@ -75,6 +75,34 @@ describe("a key", () => {
   });
 });
 
+describe("tags", () => {
+  it("are shown, found and kept over a retry; those that cannot be are refused by name", async () => {
+    const query = "?tags=customer:42,%20night%20run&delay=60";
+    const { json } = await served.post(`/sum/submit${query}`, { numbers: [1] });
+    const { task_id: id } = json as Shown;
+    const tags = ["customer:42", "night run"];
+    expect(await served.status("sum", id)).toMatchObject({ tags });
+    const listed = await served.fetch("/api/v1/tasks?tags=night+run&tags=customer:42");
+    expect(listed.json).toMatchObject({ tasks: [{ task_id: id, tags }] });
+    expect((await served.fetch("/api/v1/tasks?tags=night")).json).not.toHaveProperty("tasks.0");
+    await served.fetch(`/sum/cancel?task_id=${id}`, { method: "POST" });
+    const retry = await served.fetch(`/sum/retry?task_id=${id}`, { method: "PUT" });
+    const { task_id: retried } = retry.json as Shown;
+    expect(await served.ended("sum", retried)).toMatchObject({ tags, retry_of: id });
+    for (const [refused, field] of [
+      ["a,b,c,d,e,f,g,h,i,j,k", "tags"],
+      [`a,${"b".repeat(65)}`, "tags[1]"],
+      ["a,,b", "tags[1]"],
+      ["", "tags[0]"],
+      ["a,b,a", "tags[2]"],
+      ["a%0Ab", "tags[0]"],
+    ] as const) {
+      const answer = await served.post(`/sum/submit?tags=${refused}`, { numbers: [] });
+      expect(refusal(answer), refused).toMatchObject({ status: 400, fields: [field] });
+    }
+  });
+});
+
 describe("a delay", () => {
   // On a busy machine a moment can be long; the poll would be late every time.
   it("keeps a task from starting before its time, and no longer than a moment after", {

@@ -71,10 +71,10 @@ class Setting implements AsyncDisposable {
     expect(created.outcome).toBe("created");
   }
 
-  async end(taskId: string, result: unknown = 1): Promise<void> {
+  async end(taskId: string, result: unknown = 1, tags?: readonly string[]): Promise<void> {
     const nowMs = Date.now();
     const times = { createdAtMs: nowMs, runAtMs: nowMs, expiresAtMs: nowMs + 60_000 };
-    const task = newTask(taskId, { deploymentId: DEPLOYMENT, leaseId: "lease-1", ...times });
+    const task = newTask(taskId, { deploymentId: DEPLOYMENT, leaseId: "lease-1", tags, ...times });
     await this.storage.submitTasks({ tasks: [task] });
     const running = attempt(taskId, { deploymentId: DEPLOYMENT });
     await endAttempt(this.storage, running, success(result), nowMs);
@@ -112,7 +112,7 @@ describe("the deliverer", () => {
     await using receiver = await Receiver.start();
     await setting.hook("app", `${receiver.url}/told?from=tessera`);
     setting.start();
-    await setting.end("a", { answer: 12345678901234567890n.toString() });
+    await setting.end("a", { answer: 12345678901234567890n.toString() }, ["customer:42"]);
     const [message] = await receiver.has(1);
     const { path, body, headers } = message as Received;
     expect(path).toBe("/told?from=tessera");
@@ -127,6 +127,7 @@ describe("the deliverer", () => {
         task_id: "a",
         status: "success",
         attempt: 1,
+        tags: ["customer:42"],
         result: { answer: "12345678901234567890" },
         result_url:
           "https://platform.example.com/api/v1/tasks/a/result?organization=acme&deployment=summarizer",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -22,6 +23,7 @@ def options(
     start_within: Seconds | None = None,
     retention: Seconds | None = None,
     key: str | None = None,
+    tags: Sequence[str] = (),
 ) -> Options:
     query: dict[str, str] = {}
     if priority is not None:
@@ -38,6 +40,11 @@ def options(
             query[name] = f"{_seconds(span):.3f}"
     if key is not None:
         query["key"] = key
+    if tags:
+        for tag in tags:
+            if "," in tag:
+                raise ValueError(f"tags: {tag!r} has a comma, which no tag can have")
+        query["tags"] = ",".join(tags)
     return Options(idempotency_key, replay, query)
 
 
@@ -53,6 +60,7 @@ def task_change(
     run_at: datetime | Kept | None,
     start_by: datetime | Kept | None,
     retention: Seconds | None,
+    tags: Sequence[str] | None,
 ) -> dict[str, Any]:
     change: dict[str, Any] = {}
     if priority is not None:
@@ -62,6 +70,8 @@ def task_change(
             change[field] = None if time is None else _zoned(name, time)
     if retention is not None:
         change["retention"] = f"{_seconds(retention):.3f}s"
+    if tags is not None:
+        change["tags"] = list(tags)
     return change
 
 

@@ -70,6 +70,8 @@ class TaskStatus:
     retry_of: str | None = None
     key: str | None = None
     """Whose it is among the callers that share its endpoint."""
+    tags: tuple[str, ...] = ()
+    """Words of whoever submitted it; empty with an older server."""
     failure: str | None = None
     """Why it failed, in the function's words."""
     queue_position: int | None = None
@@ -103,6 +105,7 @@ class TaskStatus:
             expires_at=moment(answer.get("expires_at")),
             retry_of=answer.get("retry_of"),
             key=answer.get("key"),
+            tags=tuple(answer.get("tags") or ()),
             failure=failure["message"] if failure else None,
             queue_position=answer.get("queue_position"),
             estimated_start=moment(answer.get("estimated_start")),

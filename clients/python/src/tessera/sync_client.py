@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import closing
 from datetime import datetime
 from typing import Any, Generic
@@ -135,7 +135,7 @@ class SyncEndpoint:
 
     def with_options(self, **given: Any) -> SyncEndpoint:
         """The endpoint with submit options: `idempotency_key`, `replay`, `priority`, `run_at` or
-        `delay`, `start_by` or `start_within`, `retention`, `key`. Spans are seconds or
+        `delay`, `start_by` or `start_within`, `retention`, `key`, `tags`. Spans are seconds or
         timedeltas."""
         return SyncEndpoint(self._client, self.name, options(**given))
 
@@ -222,11 +222,13 @@ class SyncTask(Generic[R, P]):
         run_at: datetime | Kept | None = KEPT,
         start_by: datetime | Kept | None = KEPT,
         retention: Seconds | None = None,
+        tags: Sequence[str] | None = None,
     ) -> None:
-        """Changes when the task starts, while it waits, and how long it is kept. `run_at=None`:
-        as soon as a worker is free; `start_by=None`: it waits indefinitely."""
+        """Changes when the task starts, while it waits, how long it is kept, and its tags.
+        `run_at=None`: as soon as a worker is free; `start_by=None`: it waits indefinitely;
+        `tags=()`: none."""
         client = self._client
-        change = task_change(priority, run_at, start_by, retention)
+        change = task_change(priority, run_at, start_by, retention, tags)
         client._driver.run(tasks.update(client._session, self._ref, change))
 
     def delete(self, abort: bool = False) -> None:

@@ -33,6 +33,8 @@ export interface TaskFilter {
   readonly text?: string | undefined;
   /** Whose tasks. */
   readonly key?: string | undefined;
+  /** It has all of these tags. */
+  readonly tags?: readonly string[] | undefined;
   /** Of queued tasks those with a time to come, or those without. */
   readonly scheduled?: boolean | undefined;
   /** Accepted at this time or later. */
@@ -138,13 +140,14 @@ export const retriesOf = ({ organization, deployment, taskId }: TaskName) =>
 /** The organization and the filter, as requests have them. */
 export const requestOf = (
   organization: string,
-  { status, deployment, error, ...rest }: TaskFilter,
+  { status, deployment, error, tags, ...rest }: TaskFilter,
 ) => ({
   ...rest,
   organization,
   ...(status !== undefined && { statuses: [status] }),
   ...(deployment !== undefined && { deployments: [deployment] }),
   ...(error !== undefined && { errorContains: error }),
+  ...(tags !== undefined && { tags: [...tags] }),
 });
 
 /** The tasks of an organization, newest first, page by page; `useTaskPage` keeps them as they are. */

@@ -302,11 +302,13 @@ interface TaskRow {
   readonly retry_of: string | null;
   readonly failure: string | null;
   readonly result: string | null;
+  readonly tags: string | null;
 }
 
 function* endedTask(deploymentId: string, taskId: string): Operation<EndedTask | undefined> {
   const [row] = yield* query<TaskRow>(
-    `SELECT created_at_ms, started_at_ms, finished_at_ms, attempt, retry_of, failure, result
+    `SELECT created_at_ms, started_at_ms, finished_at_ms, attempt, retry_of, failure, result,
+       tags
      FROM tasks WHERE deployment_id = ? AND task_id = ? AND finished_at_ms IS NOT NULL`,
     deploymentId,
     taskId,
@@ -331,6 +333,7 @@ function* endedTask(deploymentId: string, taskId: string): Operation<EndedTask |
     finishedAtMs: row.finished_at_ms,
     attempt: row.attempt,
     retryOf: row.retry_of ?? undefined,
+    tags: row.tags ?? undefined,
     failure: row.failure ?? undefined,
     result: row.result ?? undefined,
     resultBytes: isText ? part.bytes : undefined,

@@ -259,7 +259,7 @@ export function webhooksContract(it: It): void {
     const hooks = await Hooks.on(platform);
     const { hosting } = platform;
     await hooks.create("all");
-    await hooks.end("a", success({ answer: 42 }));
+    await hooks.end("a", success({ answer: 42 }), { tags: ["customer:42", "nightly"] });
     const [taken, ...more] = await hooks.take();
     expect(more).toEqual([]);
     expect(taken).toMatchObject({
@@ -274,7 +274,10 @@ export function webhooksContract(it: It): void {
       endpoint: "work",
       attempts: 0,
       body: undefined,
-      task: { attempt: 1, finishedAtMs: platform.nowMs, result: '{"answer":42}' },
+      task: {
+        ...{ attempt: 1, finishedAtMs: platform.nowMs, result: '{"answer":42}' },
+        tags: "\ncustomer:42\nnightly\n",
+      },
     });
     expect(await hooks.take({ claim: "claim-2" })).toEqual([]);
     platform.nowMs += MINUTE_MS;

@@ -146,6 +146,8 @@ class TaskFilter:
     """
     key: str = ""
     """Only tasks with this key; see SubmitTaskRequest."""
+    tags: list[str] = _dc.field(default_factory=list)
+    """Only tasks that have all of these tags."""
 
 
 @_dc.dataclass(kw_only=True)
@@ -235,6 +237,7 @@ class SyncOrganizationTaskService(_rpc.SyncService):
         scheduled: bool | None = None,
         retry_of: str = "",
         key: str = "",
+        tags: Sequence[str] = (),
     ) -> Iterator[_task.Task]:
         """ListOrganizationTasks lists the tasks that match every part of the filter, newest first.
         It leaves out tasks that were deleted after their retention.
@@ -257,6 +260,7 @@ class SyncOrganizationTaskService(_rpc.SyncService):
             "scheduled": scheduled,
             "retry_of": retry_of,
             "key": key,
+            "tags": tags,
         }
         call = _rpc.Call("tessera.v1.OrganizationTaskService/ListOrganizationTasks", message, harmless=True)
         return self._pages(call, _task.Task, "tasks")
@@ -277,6 +281,7 @@ class SyncOrganizationTaskService(_rpc.SyncService):
         scheduled: bool | None = None,
         retry_of: str = "",
         key: str = "",
+        tags: Sequence[str] = (),
     ) -> Iterator[WatchTasksResponse]:
         """WatchTasks follows the first page of ListOrganizationTasks: the first message has the
         whole page, later ones what has changed on it, at most once a second, so that a task
@@ -299,6 +304,7 @@ class SyncOrganizationTaskService(_rpc.SyncService):
             "scheduled": scheduled,
             "retry_of": retry_of,
             "key": key,
+            "tags": tags,
         }
         call = _rpc.Call("tessera.v1.OrganizationTaskService/WatchTasks", message, harmless=True)
         return self._stream(call, WatchTasksResponse)
@@ -314,6 +320,7 @@ class SyncOrganizationTaskService(_rpc.SyncService):
         error_contains: str = "",
         text: str = "",
         key: str = "",
+        tags: Sequence[str] = (),
     ) -> CountTasksResponse:
         """CountTasks counts the tasks that match every part of the filter by their state. It looks
         at a bounded number of tasks, the newest first: 10,000 of those that wait or run, as
@@ -332,6 +339,7 @@ class SyncOrganizationTaskService(_rpc.SyncService):
             "error_contains": error_contains,
             "text": text,
             "key": key,
+            "tags": tags,
         }
         call = _rpc.Call("tessera.v1.OrganizationTaskService/CountTasks", message, harmless=True)
         return self._unary(call, CountTasksResponse)
@@ -463,6 +471,7 @@ class AsyncOrganizationTaskService(_rpc.AsyncService):
         scheduled: bool | None = None,
         retry_of: str = "",
         key: str = "",
+        tags: Sequence[str] = (),
     ) -> AsyncIterator[_task.Task]:
         """ListOrganizationTasks lists the tasks that match every part of the filter, newest first.
         It leaves out tasks that were deleted after their retention.
@@ -485,6 +494,7 @@ class AsyncOrganizationTaskService(_rpc.AsyncService):
             "scheduled": scheduled,
             "retry_of": retry_of,
             "key": key,
+            "tags": tags,
         }
         call = _rpc.Call("tessera.v1.OrganizationTaskService/ListOrganizationTasks", message, harmless=True)
         return self._pages(call, _task.Task, "tasks")
@@ -505,6 +515,7 @@ class AsyncOrganizationTaskService(_rpc.AsyncService):
         scheduled: bool | None = None,
         retry_of: str = "",
         key: str = "",
+        tags: Sequence[str] = (),
     ) -> AsyncIterator[WatchTasksResponse]:
         """WatchTasks follows the first page of ListOrganizationTasks: the first message has the
         whole page, later ones what has changed on it, at most once a second, so that a task
@@ -527,6 +538,7 @@ class AsyncOrganizationTaskService(_rpc.AsyncService):
             "scheduled": scheduled,
             "retry_of": retry_of,
             "key": key,
+            "tags": tags,
         }
         call = _rpc.Call("tessera.v1.OrganizationTaskService/WatchTasks", message, harmless=True)
         return self._stream(call, WatchTasksResponse)
@@ -542,6 +554,7 @@ class AsyncOrganizationTaskService(_rpc.AsyncService):
         error_contains: str = "",
         text: str = "",
         key: str = "",
+        tags: Sequence[str] = (),
     ) -> CountTasksResponse:
         """CountTasks counts the tasks that match every part of the filter by their state. It looks
         at a bounded number of tasks, the newest first: 10,000 of those that wait or run, as
@@ -560,6 +573,7 @@ class AsyncOrganizationTaskService(_rpc.AsyncService):
             "error_contains": error_contains,
             "text": text,
             "key": key,
+            "tags": tags,
         }
         call = _rpc.Call("tessera.v1.OrganizationTaskService/CountTasks", message, harmless=True)
         return await self._unary(call, CountTasksResponse)

@@ -290,6 +290,8 @@ class Task:
     """Whose it is among the callers that share its endpoint; see SubmitTaskRequest. Empty: it has
     none.
     """
+    tags: list[str] = _dc.field(default_factory=list)
+    """Words of whoever submitted it, by which lists find it; in their order."""
     queued_reason: QueuedReason | None = None
     """Why it is queued, as the node that answers knows it then; absent in any other state. Answers
     of GetTask have it, and those of ListTasks and ListOrganizationTasks by what their node
@@ -399,6 +401,8 @@ class TaskCall:
     """See SubmitTaskRequest."""
     key: str = ""
     """See SubmitTaskRequest. The header `Tessera-Key` is that of all calls."""
+    tags: list[str] = _dc.field(default_factory=list)
+    """See SubmitTaskRequest."""
 
 
 @_dc.dataclass(kw_only=True)
@@ -557,6 +561,7 @@ class SyncTaskService(_rpc.SyncService):
         retention: _dt.timedelta | None = None,
         webhook: str = "",
         key: str = "",
+        tags: Sequence[str] = (),
     ) -> SubmitTaskResponse:
         """SubmitTask queues one call of a task endpoint and answers once the task is stored.
         Arguments are checked first: nothing invalid is ever queued. The response header
@@ -584,6 +589,7 @@ class SyncTaskService(_rpc.SyncService):
             "retention": retention,
             "webhook": webhook,
             "key": key,
+            "tags": tags,
         }
         call = _rpc.Call("tessera.v1.TaskService/SubmitTask", message, harmless=False)
         return self._unary(call, SubmitTaskResponse)
@@ -624,6 +630,7 @@ class SyncTaskService(_rpc.SyncService):
         created_before: _dt.datetime | None = None,
         page_size: int = 0,
         key: str = "",
+        tags: Sequence[str] = (),
     ) -> Iterator[Task]:
         """ListTasks lists the tasks of a deployment that match every part of the filter, newest
         first. It leaves out tasks that were deleted after their retention.
@@ -639,6 +646,7 @@ class SyncTaskService(_rpc.SyncService):
             "created_before": created_before,
             "page_size": page_size,
             "key": key,
+            "tags": tags,
         }
         call = _rpc.Call("tessera.v1.TaskService/ListTasks", message, harmless=True)
         return self._pages(call, Task, "tasks")
@@ -768,11 +776,12 @@ class SyncTaskService(_rpc.SyncService):
         start_by: _dt.datetime | None = None,
         retention: _dt.timedelta | None = None,
         update_mask: _rpc.FieldMask | None = None,
+        tags: Sequence[str] = (),
     ) -> Task:
-        """UpdateTask changes when a task starts that waits, and how long it is kept: a queued one,
-        also between two attempts. What is changed is in `update_mask` or, without one, what is
-        set. A field of the mask that is not set ends what was there: of `run_at`, it starts as
-        soon as a worker is free; of `start_by`, it waits indefinitely.
+        """UpdateTask changes when a task starts that waits, how long it is kept, and its tags: of
+        a queued one, also between two attempts. What is changed is in `update_mask` or, without
+        one, what is set. A field of the mask that is not set ends what was there: of `run_at`,
+        it starts as soon as a worker is free; of `start_by`, it waits indefinitely.
 
         Errors: NOT_FOUND (TASK_NOT_FOUND), ABORTED (TASK_ALREADY_STARTED, TASK_FINISHED),
         INVALID_ARGUMENT (REQUEST_INVALID).
@@ -786,6 +795,7 @@ class SyncTaskService(_rpc.SyncService):
             "start_by": start_by,
             "retention": retention,
             "update_mask": update_mask,
+            "tags": tags,
         }
         call = _rpc.Call("tessera.v1.TaskService/UpdateTask", message, harmless=True)
         return self._unary(call, Task)
@@ -959,6 +969,7 @@ class AsyncTaskService(_rpc.AsyncService):
         retention: _dt.timedelta | None = None,
         webhook: str = "",
         key: str = "",
+        tags: Sequence[str] = (),
     ) -> SubmitTaskResponse:
         """SubmitTask queues one call of a task endpoint and answers once the task is stored.
         Arguments are checked first: nothing invalid is ever queued. The response header
@@ -986,6 +997,7 @@ class AsyncTaskService(_rpc.AsyncService):
             "retention": retention,
             "webhook": webhook,
             "key": key,
+            "tags": tags,
         }
         call = _rpc.Call("tessera.v1.TaskService/SubmitTask", message, harmless=False)
         return await self._unary(call, SubmitTaskResponse)
@@ -1026,6 +1038,7 @@ class AsyncTaskService(_rpc.AsyncService):
         created_before: _dt.datetime | None = None,
         page_size: int = 0,
         key: str = "",
+        tags: Sequence[str] = (),
     ) -> AsyncIterator[Task]:
         """ListTasks lists the tasks of a deployment that match every part of the filter, newest
         first. It leaves out tasks that were deleted after their retention.
@@ -1041,6 +1054,7 @@ class AsyncTaskService(_rpc.AsyncService):
             "created_before": created_before,
             "page_size": page_size,
             "key": key,
+            "tags": tags,
         }
         call = _rpc.Call("tessera.v1.TaskService/ListTasks", message, harmless=True)
         return self._pages(call, Task, "tasks")
@@ -1170,11 +1184,12 @@ class AsyncTaskService(_rpc.AsyncService):
         start_by: _dt.datetime | None = None,
         retention: _dt.timedelta | None = None,
         update_mask: _rpc.FieldMask | None = None,
+        tags: Sequence[str] = (),
     ) -> Task:
-        """UpdateTask changes when a task starts that waits, and how long it is kept: a queued one,
-        also between two attempts. What is changed is in `update_mask` or, without one, what is
-        set. A field of the mask that is not set ends what was there: of `run_at`, it starts as
-        soon as a worker is free; of `start_by`, it waits indefinitely.
+        """UpdateTask changes when a task starts that waits, how long it is kept, and its tags: of
+        a queued one, also between two attempts. What is changed is in `update_mask` or, without
+        one, what is set. A field of the mask that is not set ends what was there: of `run_at`,
+        it starts as soon as a worker is free; of `start_by`, it waits indefinitely.
 
         Errors: NOT_FOUND (TASK_NOT_FOUND), ABORTED (TASK_ALREADY_STARTED, TASK_FINISHED),
         INVALID_ARGUMENT (REQUEST_INVALID).
@@ -1188,6 +1203,7 @@ class AsyncTaskService(_rpc.AsyncService):
             "start_by": start_by,
             "retention": retention,
             "update_mask": update_mask,
+            "tags": tags,
         }
         call = _rpc.Call("tessera.v1.TaskService/UpdateTask", message, harmless=True)
         return await self._unary(call, Task)

@@ -12,6 +12,7 @@ import { Dialog } from "../../ui/dialog.tsx";
 import { FieldsForm, textOf } from "../../ui/fields-form.tsx";
 import { Menu } from "../../ui/menu.tsx";
 import { useToast } from "../../ui/toasts.tsx";
+import { tagsIn } from "./search.ts";
 
 export function TaskActions({ task, name }: { readonly task: TaskJson; readonly name: TaskName }) {
   return (
@@ -42,7 +43,7 @@ interface ChangeProps {
   onClose(): void;
 }
 
-/** Changes when a task starts that waits. */
+/** Changes when a task starts that waits, and its tags. */
 function Change({ task, name, onClose }: ChangeProps) {
   const queryClient = useQueryClient();
   const toast = useToast();
@@ -50,10 +51,11 @@ function Change({ task, name, onClose }: ChangeProps) {
     priority: String(task.priority ?? 0),
     runAt: localText(task.runAt),
     startBy: localText(task.startBy),
+    tags: (task.tags ?? []).join(", "),
   };
   const all = { autoComplete: "off", optional: true } as const;
   return (
-    <Dialog title="When does this task start?" onClose={onClose}>
+    <Dialog title="Change this task" onClose={onClose}>
       <FieldsForm
         fields={[
           {
@@ -80,6 +82,13 @@ function Change({ task, name, onClose }: ChangeProps) {
             hint: "It fails if it has not started by then.",
             defaultValue: before.startBy,
           },
+          {
+            ...all,
+            name: "tags",
+            label: "Tags",
+            hint: "With commas between, such as customer:42, nightly.",
+            defaultValue: before.tags,
+          },
         ]}
         submit="Change"
         needsChange
@@ -87,11 +96,13 @@ function Change({ task, name, onClose }: ChangeProps) {
           const priority = textOf(values, "priority");
           const runAt = textOf(values, "run_at");
           const startBy = textOf(values, "start_by");
-          // A time that is empty is named in the mask alone, which ends it.
+          const tags = textOf(values, "tags");
+          // What is empty is named in the mask alone, which ends it.
           const changed = {
             ...(priority !== before.priority && { priority: Number(priority) }),
             ...(runAt !== before.runAt && { runAt: timeOf(runAt) }),
             ...(startBy !== before.startBy && { startBy: timeOf(startBy) }),
+            ...(tags !== before.tags && { tags: tagsIn(tags) }),
           };
           const updateMask = Object.keys(changed).join();
           const { taskId } = name;
@@ -122,7 +133,7 @@ function More({ task, name }: { readonly task: TaskJson; readonly name: TaskName
         items={[
           ...(hasEnded(task)
             ? []
-            : [{ label: "Change its start…", run: () => setAsked("change") }]),
+            : [{ label: "Change its start or tags…", run: () => setAsked("change") }]),
           { label: "Delete task", isDangerous: true, run: () => setAsked("delete") },
         ]}
       />

@@ -24,12 +24,12 @@ const MAX_MENU_CHOICES = 30;
 export function TaskFilters({ search, endpoints, deployments, children }: TaskFiltersProps) {
   const navigate = useNavigate();
   const box = useRef<HTMLElement>(null);
-  const { text, endpoint, deployment, error, key, since, from, until } = search;
+  const { text, endpoint, deployment, error, key, tags, since, from, until } = search;
   const [isCustom, setCustom] = useState(from !== undefined || until !== undefined);
   const change = (changed: { readonly [Name in keyof TaskSearch]: TaskSearch[Name] | undefined }) =>
     void navigate({ to: ".", search: readSearch({ ...search, ...changed }), replace: true });
   const [isOpen, setOpen] = useState(false);
-  const chosen = [since, from, until, deployment, endpoint].filter(Boolean).length;
+  const chosen = [since, from, until, deployment, endpoint, tags].filter(Boolean).length;
   useShortcut("/", () => box.current?.querySelector("input")?.focus());
   return (
     <section
@@ -99,6 +99,13 @@ export function TaskFilters({ search, endpoints, deployments, children }: TaskFi
           onChange={(name) => change({ endpoint: name })}
         />
       )}
+      <SearchField
+        label="Tags"
+        placeholder="All of these, by commas"
+        maxLength={MAX_TEXT_CHARACTERS}
+        value={tags}
+        onChange={(written) => change({ tags: written })}
+      />
       {error !== undefined && (
         <Button
           className="task-error-filter"

@@ -63,6 +63,22 @@ export function OfKey({ name: { organization, deployment }, task: { key } }: Rel
   );
 }
 
+/** Its tags, each with the way to all tasks of the organization that have it. */
+export function Tags({ name: { organization }, task: { tags = [] } }: RelatedProps) {
+  return tags.map((tag) => (
+    <Link
+      key={tag}
+      className="task-tag"
+      to="/o/$organization/tasks"
+      params={{ organization }}
+      search={{ tags: tag }}
+      title={`All tasks with the tag ${tag}`}
+    >
+      {tag}
+    </Link>
+  ));
+}
+
 /** The deliveries of its end to webhooks, each with its state; nothing where none was. */
 export function Told({ name, task }: RelatedProps) {
   const { organization, deployment } = name;

@@ -14,6 +14,16 @@ export const PERIODS = {
 /** The longest text that the server searches for. */
 export const MAX_TEXT_CHARACTERS = 200;
 
+/** Tags that the server searches for at once. */
+const MAX_TAGS = 10;
+/** The longest tag. */
+const MAX_TAG_CHARACTERS = 64;
+
+/** Tags as people write them, with commas between. */
+export function tagsIn(text: string): string[] {
+  return [...new Set(text.split(",").map((tag) => tag.trim()))].filter((tag) => tag !== "");
+}
+
 /** What the address says of the filter: the word of a state, names, texts and times. */
 export interface TaskSearch {
   readonly status?: string;
@@ -25,6 +35,8 @@ export interface TaskSearch {
   readonly error?: string;
   /** Whose tasks. */
   readonly key?: string;
+  /** With commas between. */
+  readonly tags?: string;
   readonly since?: keyof typeof PERIODS;
   /** Times without a zone, as fields of the browser have them. */
   readonly from?: string;
@@ -40,7 +52,7 @@ export const WORDS: readonly string[] = [
 /** Leaves out what no filter has. */
 export function readSearch(given: Record<string, unknown>): TaskSearch {
   const { status, since } = given;
-  const texts = ["endpoint", "deployment", "text", "error", "key"].flatMap((name) => {
+  const texts = ["endpoint", "deployment", "text", "error", "key", "tags"].flatMap((name) => {
     const text = given[name];
     return typeof text === "string" && text !== ""
       ? [[name, text.slice(0, MAX_TEXT_CHARACTERS)]]
@@ -60,16 +72,18 @@ export function readSearch(given: Record<string, unknown>): TaskSearch {
 
 /** What the server is asked for; a period of the address ends at `nowMs`. */
 export function filterOf(
-  { status, since, from, until, ...texts }: TaskSearch,
+  { status, since, from, until, tags = "", ...texts }: TaskSearch,
   nowMs: number,
 ): TaskFilter {
   const isQueued = status === SCHEDULED || status === STATES.TASK_STATUS_QUEUED[1];
   const state = isQueued
     ? "TASK_STATUS_QUEUED"
     : Object.entries(STATES).find(([, [, word]]) => word === status)?.[0];
+  const asked = tagsIn(tags).slice(0, MAX_TAGS);
   const begin = since === undefined ? from : nowMs - PERIODS[since][1];
   return {
     ...texts,
+    ...(asked.length > 0 && { tags: asked.map((tag) => tag.slice(0, MAX_TAG_CHARACTERS)) }),
     ...(state !== undefined && { status: state as ShownState }),
     ...(isQueued && { scheduled: status === SCHEDULED }),
     ...(begin !== undefined && { createdFrom: new Date(begin).toISOString() }),

@@ -122,7 +122,7 @@ interface TaskRowProps {
 const TaskRow = memo(function TaskRow({ task, row, ofSeveral, selection }: TaskRowProps) {
   const organization = useOrganization();
   const { taskId = "", endpoint, createdAt, startedAt, finishedAt, argumentsPreview = "" } = task;
-  const { attempt = 0 } = task;
+  const { attempt = 0, tags = [] } = task;
   const deployment = task.deployment?.split("/")[1] ?? "";
   const isSelected = selection.has(taskId);
   const pointed = usePointed();
@@ -164,6 +164,11 @@ const TaskRow = memo(function TaskRow({ task, row, ofSeveral, selection }: TaskR
         <Outcome task={task} />
         {pointed.isPointed && task.status === "TASK_STATUS_QUEUED" && (
           <WhyQueued name={{ organization, deployment, taskId }} />
+        )}
+        {tags.length > 0 && (
+          <span className="task-tags" title={`Tags: ${tags.join(", ")}`}>
+            {tags.join(", ")}
+          </span>
         )}
         <code title={argumentsPreview}>{argumentsPreview === "{}" ? "" : argumentsPreview}</code>
       </td>

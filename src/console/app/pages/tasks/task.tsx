@@ -24,7 +24,7 @@ import { Content, extensionOf } from "./content.tsx";
 import { lastList } from "./last-list.ts";
 import { Progress } from "./progress.tsx";
 import { Raw } from "./raw.tsx";
-import { AlikeFailures, OfKey, OfSchedule, Retries, Told } from "./related.tsx";
+import { AlikeFailures, OfKey, OfSchedule, Retries, Tags, Told } from "./related.tsx";
 import { ListedStatus, reasonOf, whyQueued } from "./state.tsx";
 import type { TaskPieces } from "./task-pieces.ts";
 import { useTaskEvents } from "./use-task-events.ts";
@@ -146,6 +146,7 @@ function About({ task, name }: { readonly task: TaskJson; readonly name: TaskNam
         submitted <Time at={createdAt} />
       </span>
       <CopyChip text={name.taskId} what="the id" />
+      <Tags name={name} task={task} />
       <OfSchedule name={name} task={task} />
       <OfKey name={name} task={task} />
       <Retries name={name} task={task} />

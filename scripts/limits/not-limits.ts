@@ -102,11 +102,11 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
   "what something counts for in a sum": [
     "src/metrics/selector/pattern.ts FOLDED_RANGE_SIZE",
     "src/metrics/selector/pattern.ts PROPERTY_SIZE",
-    "src/storage/sqlite/oldest-waiting.ts ABOVE_ALL",
+    "src/storage/sqlite/waiting.ts ABOVE_ALL",
   ],
   "how high something is on a page": [
     "src/console/app/api/use-task-page.ts TOP_PX",
-    "src/console/app/pages/deployments/log-histogram.tsx BAR_PX",
+    "src/console/app/pages/deployments/log.tsx BAR_PX",
     "src/console/app/pages/deployments/log-list.tsx AT_END_PX",
     "src/console/app/pages/deployments/log-list.tsx MORE_ROWS",
     "src/console/app/pages/deployments/log-list.tsx NARROW_ROW_PX",

@@ -34,9 +34,8 @@ import { DEPLOYMENT_HEADER, deploymentOf, locatedOf } from "../server/rpc/target
 import type { ServerOptions } from "../server/server.ts";
 import { createContextOf } from "../server/task-access.ts";
 import { documents, OPENAPI_PATH, SCHEMA_PATH, writeForBentoml } from "../service/documents.ts";
-import { mountAt } from "../service/mounts.ts";
+import { endpointAt, mountAt, routeOf } from "../service/mounts.ts";
 import { pieceTypeOf } from "../service/piece-type.ts";
-import { endpointAt, routeOf } from "../service/routes.ts";
 
 /** The metrics page of one deployment, for every caller of it, such as a Prometheus of its owner. */
 export function deploymentMetrics(metrics: Metrics): ServerPlugin {

@@ -1,4 +1,5 @@
 /** The configuration of `tessera start` and `tessera admin`, made from their settings. */
+import { availableParallelism, totalmem } from "node:os";
 import { join, resolve } from "node:path";
 import type { OrganizationCreators } from "../auth/organization-creators.ts";
 import { overlaps } from "../collections/networks.ts";
@@ -7,7 +8,6 @@ import type { BucketGrant } from "../hosting/models/bucket.ts";
 import type { BudgetLimits } from "../pool/room/shortage.ts";
 import type { SandboxMode } from "../pool/sandbox/sandbox.ts";
 import { type BlobsConfig, blobsConfig, checkGrants, type S3Config, s3Config } from "./blobs.ts";
-import { budgetLimits } from "./budget.ts";
 import { type ConnectionsConfig, connectionsConfig } from "./connections.ts";
 import { readConfigFile } from "./file.ts";
 import { SERVICE_LIMITS, type ServiceLimits } from "./limits.ts";
@@ -347,4 +347,49 @@ const NAMES =
 
 function packageVariables(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(env).filter(([name]) => NAMES.test(name)));
+}
+
+// The budget of a node: as it is set, or made from what the machine has.
+
+/** Default of a node's workers: even idle ones are watched, and take some processor time. */
+const DEFAULT_WORKERS_PER_CORE = 64;
+
+/** Part of the machine's memory that is for workers: the node, its database and the system need some. */
+const DEFAULT_WORKERS_MEMORY_RATIO = 0.75;
+
+/** Part of a node that one organization may take, so that something is left for others. */
+const DEFAULT_ORGANIZATION_RATIO = 0.75;
+
+type BudgetSettings = Pick<
+  Values<typeof START_SETTINGS>,
+  "maxWorkers" | "maxMemory" | "maxWorkersPerOrganization" | "maxMemoryPerOrganization"
+>;
+
+/** What this process may use. */
+interface Machine {
+  readonly cores: number;
+  readonly memoryBytes: number;
+}
+
+export function budgetLimits(read: BudgetSettings, machine: Machine = thisMachine()): BudgetLimits {
+  const node = {
+    workers: read.maxWorkers ?? machine.cores * DEFAULT_WORKERS_PER_CORE,
+    memoryBytes: read.maxMemory ?? Math.floor(machine.memoryBytes * DEFAULT_WORKERS_MEMORY_RATIO),
+  };
+  return {
+    node,
+    organization: {
+      workers:
+        read.maxWorkersPerOrganization ?? Math.ceil(node.workers * DEFAULT_ORGANIZATION_RATIO),
+      memoryBytes:
+        read.maxMemoryPerOrganization ?? Math.ceil(node.memoryBytes * DEFAULT_ORGANIZATION_RATIO),
+    },
+  };
+}
+
+/** The machine, or the container with its limit of memory (cgroup) in which the process runs. */
+function thisMachine(): Machine {
+  // 0 or more than there is: no limit.
+  const limit = process.constrainedMemory() || Number.POSITIVE_INFINITY;
+  return { cores: availableParallelism(), memoryBytes: Math.min(totalmem(), limit) };
 }

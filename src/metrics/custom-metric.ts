@@ -1,13 +1,14 @@
 /** One custom metric of a service. */
 import {
   type AnySeries,
+  GaugeSeries,
   type Group,
+  HistogramSeries,
   Metric,
   type Owned,
   type Owner,
   type SeriesBudget,
 } from "./metric.ts";
-import { GaugeSeries, HistogramSeries } from "./series.ts";
 
 /** A metric as the service declares it. The caller has validated it. */
 export interface CustomDeclaration {

@@ -11,14 +11,15 @@ import { GaugeValues } from "./custom-metric.ts";
 import { toLabels } from "./labels.ts";
 import {
   type AnySeries,
+  GaugeSeries,
   type Group,
+  HistogramSeries,
   KINDS,
   MutableGroup,
   type Owner,
   type SeriesBudget,
   samplesOf,
 } from "./metric.ts";
-import { GaugeSeries, HistogramSeries } from "./series.ts";
 
 /** Series that what the programs of one deployment expose has, each bucket counted as one. */
 export const MAX_EXPOSED_SERIES = 2_000;

@@ -5,9 +5,9 @@
  * formats document of Prometheus.
  */
 import { escapeHelp, labelOf, writeLabels } from "./labels.ts";
+import type { SampleSeries } from "./metric.ts";
 import type { Metrics } from "./metrics.ts";
 import { formatNumber } from "./number.ts";
-import type { SampleSeries } from "./series.ts";
 import { Yielder } from "./yielder.ts";
 
 /** Characters after which a chunk of `/metrics` is sent. */

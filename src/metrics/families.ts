@@ -3,8 +3,8 @@
  * source is always queried for a single organization and can only return that
  * one's series; ownership is never derived from a label.
  */
+import type { SampleSeries } from "./metric.ts";
 import type { Metrics } from "./metrics.ts";
-import type { SampleSeries } from "./series.ts";
 
 /** All series with one name. */
 interface Family {

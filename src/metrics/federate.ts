@@ -14,10 +14,10 @@
  */
 import type { AddedLabels } from "./external-labels.ts";
 import { familiesOf, type SampleSource } from "./families.ts";
+import type { SampleSeries } from "./metric.ts";
 import { formatNumber } from "./number.ts";
 import { type Choice, choose } from "./selector/choose.ts";
 import type { Selector } from "./selector/parse.ts";
-import type { SampleSeries } from "./series.ts";
 import { Yielder } from "./yielder.ts";
 
 /** Age beyond which a sample is left out of `/federate`. */

@@ -9,7 +9,7 @@
  * sample), little-endian like every machine that we run on.
  */
 import type { Labels } from "./labels.ts";
-import { Part, type SampleSeries } from "./series.ts";
+import { Part, type SampleSeries } from "./metric.ts";
 import { Yielder } from "./yielder.ts";
 
 const VALUE_BYTES = 8;

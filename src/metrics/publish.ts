@@ -6,8 +6,8 @@
 import { randomUUID } from "node:crypto";
 import type { MetricsStorage, SampleRow } from "../storage/metrics/metrics.ts";
 import { writeLayout, writeSamples } from "./layout.ts";
+import type { SampleSeries } from "./metric.ts";
 import type { Metrics } from "./metrics.ts";
-import type { SampleSeries } from "./series.ts";
 
 /**
  * Interval at which a node writes what it has counted; what others answer of it is at most

@@ -5,6 +5,7 @@
 import type { Socket } from "node:net";
 import type { Readable } from "node:stream";
 import { giveBack } from "../collections/bytes.ts";
+import { perSecond, TokenBucket } from "../collections/token-bucket.ts";
 import type { Attachments } from "../protocol/attachments.ts";
 import { encodeMessage } from "../protocol/codec.ts";
 import { FrameReader } from "../protocol/frames.ts";
@@ -25,7 +26,6 @@ import { LimitWatch, type Watched } from "./limit-watch.ts";
 import { heapExhausted, outOfMemory, type WorkerCache, type WorkerLimits } from "./limits.ts";
 import { LogRateLimit } from "./log-rate-limit.ts";
 import type { WorkerImage } from "./sandbox/image.ts";
-import { ThrottledStream } from "./throttled-stream.ts";
 import { cpuTimeMs, residenceOf, type WorkerUsage } from "./usage.ts";
 import type { WorkerEnd } from "./worker-end.ts";
 
@@ -356,5 +356,40 @@ class WorkerChannel implements Disposable {
     }
     this.end();
     this.#options.onBroken(fault ?? "it sent a message that the protocol does not have");
+  }
+}
+
+/**
+ * Back-pressure on a stream by a token bucket: when more was spent than the rate
+ * allows, the stream is paused until the bucket has filled, so that its writer
+ * waits too.
+ */
+class ThrottledStream implements Disposable {
+  readonly #stream: Readable;
+  readonly #bucket: TokenBucket;
+  #timer: NodeJS.Timeout | undefined;
+
+  /** `rate` is how much a second is allowed, in the unit of `spend`. */
+  constructor(stream: Readable, rate: number) {
+    this.#stream = stream;
+    this.#bucket = new TokenBucket(perSecond(rate));
+  }
+
+  spend(amount: number): void {
+    const waitMs = this.#bucket.spend(amount);
+    if (waitMs > 0 && this.#timer === undefined) {
+      this.#stream.pause();
+      this.#timer = setTimeout(() => {
+        this.#timer = undefined;
+        this.#stream.resume();
+      }, waitMs);
+    }
+  }
+
+  /** Ends the throttling and resumes the stream. */
+  [Symbol.dispose](): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#stream.resume();
   }
 }

@@ -12,7 +12,7 @@ import type {
   ServiceManifest,
 } from "../protocol/manifest.ts";
 import { flattenArguments, flattenSchema } from "./flatten.ts";
-import { pathBelow } from "./routes.ts";
+import { pathBelow } from "./mounts.ts";
 
 /** The object of `/schema.json`. */
 interface SchemaDocument {

@@ -1,7 +1,6 @@
 import { availableParallelism, totalmem } from "node:os";
 import { describe, expect, it } from "vitest";
-import { budgetLimits } from "../../src/config/budget.ts";
-import { readStartConfig } from "../../src/config/start.ts";
+import { budgetLimits, readStartConfig } from "../../src/config/start.ts";
 
 const GIBIBYTE = 1024 ** 3;
 

@@ -1,8 +1,8 @@
 /** Series for tests, as a source of samples and as a page that Prometheus scrapes. */
 import type { SampleSource } from "../../src/metrics/families.ts";
 import { toLabels, writeLabels } from "../../src/metrics/labels.ts";
+import { Part, type SampleSeries } from "../../src/metrics/metric.ts";
 import { formatNumber } from "../../src/metrics/number.ts";
-import { Part, type SampleSeries } from "../../src/metrics/series.ts";
 
 export interface GivenSeries {
   readonly name: string;

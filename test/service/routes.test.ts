@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { endpointAt, pathBelow } from "../../src/service/routes.ts";
+import { endpointAt, pathBelow } from "../../src/service/mounts.ts";
 import { endpoint, manifestOf } from "./manifests.ts";
 
 it("finds an endpoint by the path that its service gave it, and then by no other", () => {

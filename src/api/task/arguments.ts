@@ -15,7 +15,7 @@ import type { EndpointManifest } from "../../protocol/manifest.ts";
 import type { Payload } from "../../protocol/messages.ts";
 import type { SubmittedArguments } from "../../queue/tasks.ts";
 import type { StreamedBodies } from "../../server/http/streamed-bodies.ts";
-import { pathBelow } from "../../service/routes.ts";
+import { pathBelow } from "../../service/mounts.ts";
 import { resultMessage, toStoredResult } from "./stored.ts";
 import { refuseLarge, toValue } from "./value.ts";
 

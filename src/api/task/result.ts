@@ -7,7 +7,7 @@ import { problem } from "../../errors.ts";
 import type { Payload } from "../../protocol/messages.ts";
 import { notFinished } from "../../queue/tasks.ts";
 import type { FinishedTask } from "../../queue/waits/recent-tasks.ts";
-import { pathBelow } from "../../service/routes.ts";
+import { pathBelow } from "../../service/mounts.ts";
 import type { Task } from "../../tasks/task.ts";
 import { toResultMessage } from "./messages.ts";
 import type { ResultMessageOptions } from "./stored.ts";

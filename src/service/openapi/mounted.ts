@@ -6,8 +6,7 @@
  * circles end; what leads to no component of the document is left out, too.
  */
 import type { JsonSchema, MountManifest, ServiceManifest } from "../../protocol/manifest.ts";
-import { mountAt } from "../mounts.ts";
-import { endpointAt } from "../routes.ts";
+import { endpointAt, mountAt } from "../mounts.ts";
 
 /** What a mounted server answered where its OpenAPI document would be. */
 export interface MountDocument {

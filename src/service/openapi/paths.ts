@@ -1,8 +1,7 @@
 /** The OpenAPI paths of one endpoint: the call and, for a task, submit, status, result and more. */
-
 import type { Reason } from "../../errors.ts";
 import type { EndpointManifest, JsonSchema } from "../../protocol/manifest.ts";
-import { pathBelow } from "../routes.ts";
+import { pathBelow } from "../mounts.ts";
 import { requestBody, resultResponse, streamedResponse } from "./endpoint.ts";
 import { failures } from "./failures.ts";
 import { componentReference } from "./hoist.ts";

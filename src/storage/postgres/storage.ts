@@ -46,12 +46,10 @@ import {
 } from "./leases.ts";
 import { listTasks } from "./list.ts";
 import { MIN_WITNESS_AGE_MS, type NodeSession } from "./node-session.ts";
-import { oldestWaiting, queueStates } from "./oldest-waiting.ts";
 import { type OpenOptions, openDatabase } from "./open.ts";
 import { postgresAccounts, postgresHosting, postgresMetrics } from "./operations.ts";
 import { isInline, readPayload } from "./payloads.ts";
 import { appendPieces, readPieces } from "./pieces.ts";
-import { queuePosition } from "./position.ts";
 import { pruneDeleted, pruneFinished } from "./prune.ts";
 import { findResults, type ResultColumn, readArguments, readHistory, readTasks } from "./read.ts";
 import { nameOf } from "./rows.ts";
@@ -62,6 +60,7 @@ import { submitTasks } from "./submit.ts";
 import { needsLook } from "./submit-lookup.ts";
 import { survey } from "./survey.ts";
 import { updateTask } from "./update.ts";
+import { oldestWaiting, queuePosition, queueStates } from "./waiting.ts";
 import { withoutWebhook, withRetriedWebhooks } from "./webhooks.ts";
 
 /** Connections of a node to the database by default. */

@@ -20,9 +20,7 @@ import { expireTasks } from "./expire.ts";
 import { fireSchedule } from "./fire-schedule.ts";
 import { adoptLease, closeLease, openLease, renewLeases, rescueExpired } from "./leases.ts";
 import { listTasks } from "./list.ts";
-import { oldestWaiting, queueStates } from "./oldest-waiting.ts";
 import { appendPieces, readPieces } from "./pieces.ts";
-import { queuePosition } from "./position.ts";
 import { pruneDeleted, pruneFinished } from "./prune.ts";
 import { readArguments, readHistory, readResult, readTask } from "./read.ts";
 import { type Runnable, runnable } from "./run-operation.ts";
@@ -30,6 +28,7 @@ import { countStates, searchTasks } from "./search.ts";
 import { submitTask } from "./submit.ts";
 import { survey } from "./survey.ts";
 import { updateTask } from "./update.ts";
+import { oldestWaiting, queuePosition, queueStates } from "./waiting.ts";
 
 const operations: Runnable<HostingStorage> = runnable(HOSTING_OPERATIONS);
 

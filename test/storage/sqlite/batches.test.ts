@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { OperationBatcher } from "../../../src/storage/sqlite/batch.ts";
+import { OperationBatcher } from "../../../src/storage/sqlite/storage.ts";
 
 /** Batches to a thread that answers nothing by itself, and what the observer is told. */
 function open() {

@@ -28,9 +28,15 @@ import type {
   StreamResponse,
   UnaryRequest,
 } from "@connectrpc/connect";
-import { CallValues, LazyHeaders } from "./call-context.ts";
+import {
+  CallValues,
+  createInnermost,
+  LazyHeaders,
+  notImplemented,
+  Scope,
+  scopeKey,
+} from "./call-context.ts";
 import { untilAborted } from "./deadline.ts";
-import { createInnermost, notImplemented, Scope, scopeKey } from "./scope.ts";
 
 /** A service with its implementation, created by `register`, whose types match the two. */
 export interface ServiceRegistration {

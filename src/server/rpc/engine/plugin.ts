@@ -29,6 +29,7 @@ import type { ReadLarge } from "../../http/large-json.ts";
 import { lingerAfterRefusal } from "../../http/lingering-close.ts";
 import { isDefect } from "../../http/problem.ts";
 import { logOf, requestLog } from "../../http/request-log.ts";
+import { Scope } from "./call-context.ts";
 import { arrivalOf } from "./caller.ts";
 import {
   createConnectJsonHandler,
@@ -41,7 +42,6 @@ import { createErrorsInterceptor, type ReportProblem } from "./errors.ts";
 import { createGrpcHandler, isGrpc } from "./grpc.ts";
 import type { Invoker, ServiceRegistration } from "./invoker.ts";
 import { isWhole, type RewriteLarge, type ScanOptions, scannedBody, scanQuery } from "./scan.ts";
-import { Scope } from "./scope.ts";
 
 /**
  * How much longer a message may become when its arguments become a body: numbers of 8 bytes are

@@ -17,9 +17,9 @@ import { codeToString } from "@connectrpc/connect/protocol-connect";
 import type { Deployment } from "../../../deployments/deployment.ts";
 import { type Problem, toProblem } from "../../../errors.ts";
 import { raceAbort } from "../../../time/race.ts";
+import { type EndListener, scopeOf } from "../engine/call-context.ts";
 import { arrivalOf } from "../engine/caller.ts";
 import { failureOf } from "../engine/deadline.ts";
-import { type EndListener, scopeOf } from "../engine/scope.ts";
 import { isLocated, locatedOf } from "../target.ts";
 
 type Next = ReturnType<Interceptor>;

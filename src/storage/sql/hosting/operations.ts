@@ -15,7 +15,6 @@ import {
   updateAlertRule,
   usesAlerts,
 } from "./alerts.ts";
-import { confirmSecrets } from "./confirm-secrets.ts";
 import { createRevision } from "./create-revision.ts";
 import {
   addTestDelivery,
@@ -74,14 +73,15 @@ import {
   updateSchedule,
 } from "./schedules.ts";
 import {
+  confirmSecrets,
   getRevisionSecrets,
   getSecrets,
   listSealedSecrets,
   listSecrets,
   replaceSealedSecret,
+  updateSecrets,
 } from "./secrets.ts";
 import { describeDeployments } from "./state.ts";
-import { updateSecrets } from "./update-secrets.ts";
 import { addUsage, pruneUsage, readUsage } from "./usage.ts";
 import {
   createWebhook,

@@ -1,7 +1,7 @@
 import { getEventListeners } from "node:events";
 import { Code } from "@connectrpc/connect";
 import { expect, it } from "vitest";
-import { Scope } from "../../../../src/server/rpc/engine/scope.ts";
+import { Scope } from "../../../../src/server/rpc/engine/call-context.ts";
 
 it("ends a call with a limit of time when its caller goes, with the caller's reason", () => {
   const caller = new AbortController();

@@ -1,9 +1,10 @@
 /** The field of an argument, as its schema asks for. */
-import type { ReactNode } from "react";
+import { type ComponentProps, type DragEvent, type ReactNode, useEffect, useState } from "react";
+import { Button } from "../../ui/button.tsx";
 import { Field } from "../../ui/field.tsx";
+import { sizeOf } from "../tasks/content.tsx";
 import { choicesOf, type Entry, fieldKindOf } from "./arguments.ts";
 import type { Argument } from "./description.ts";
-import { FileField } from "./file-field.tsx";
 import type { FormSchema } from "./schema.ts";
 
 interface ArgumentFieldProps {
@@ -132,4 +133,84 @@ function hintOf({ description, minimum: least, maximum: most }: FormSchema): str
   const text = from !== undefined && to !== undefined ? `${from} to ${to}` : ends.find(Boolean);
   const range = text ? `${text.charAt(0).toUpperCase()}${text.slice(1)}.` : "";
   return [description, range].filter(Boolean).join(" ") || undefined;
+}
+
+/** A place to choose files, or to drop them on, with previews of pictures. */
+interface FileFieldProps {
+  readonly control: ComponentProps<"input">;
+  readonly accept: string;
+  readonly isList: boolean;
+  readonly files: readonly File[];
+  onChange(files: readonly File[]): void;
+}
+
+function FileField({ control, accept, isList, files, onChange }: FileFieldProps) {
+  const [isOver, setOver] = useState(false);
+  const add = (added: FileList | null): void => {
+    if (added?.length) {
+      onChange(isList ? [...files, ...added] : [...added].slice(0, 1));
+    }
+  };
+  const over = (event: DragEvent): void => {
+    event.preventDefault();
+    setOver(event.type === "dragover");
+  };
+  return (
+    <>
+      {/* biome-ignore lint/a11y/noStaticElementInteractions: the input within is for the keyboard */}
+      <div
+        className={isOver ? "drop over" : "drop"}
+        onDragOver={over}
+        onDragLeave={over}
+        onDrop={(event) => {
+          over(event);
+          add(event.dataTransfer.files);
+        }}
+      >
+        <input
+          {...control}
+          type="file"
+          accept={accept}
+          multiple={isList}
+          onChange={({ target }) => {
+            add(target.files);
+            // The same file can be chosen again.
+            target.value = "";
+          }}
+        />
+        <p aria-hidden="true">
+          <strong>{isList ? "Choose files" : "Choose a file"}</strong> or drop{" "}
+          {isList ? "them" : "it"} here
+          {accept !== "*/*" && <span className="hint">{accept}</span>}
+        </p>
+      </div>
+      <ul className="chosen-files">
+        {files.map((file, index) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: the same file may be chosen twice
+          <li key={index}>
+            {file.type.startsWith("image/") && <Preview file={file} />}
+            <span>{file.name}</span>
+            <span className="hint">{sizeOf(file.size)}</span>
+            <Button
+              kind="quiet"
+              aria-label={`Remove ${file.name}`}
+              onClick={() => onChange(files.filter((one) => one !== file))}
+            >
+              Remove
+            </Button>
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+function Preview({ file }: { readonly file: File }) {
+  const [url, setUrl] = useState<string>();
+  useEffect(() => {
+    const made = URL.createObjectURL(file);
+    setUrl(made);
+    return () => URL.revokeObjectURL(made);
+  }, [file]);
+  return <img src={url} alt="" />;
 }

@@ -36,7 +36,7 @@ export interface StartedWorkers {
   readonly revision: number;
 }
 
-export interface WorkerRun {
+interface WorkerRun {
   /** Aborts when the workers are to finish their calls and leave. */
   readonly leave: AbortSignal;
   /** The first worker has joined. */

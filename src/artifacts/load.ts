@@ -8,7 +8,7 @@ import { createRemoteIndex, digestOf, MAX_INDEX_BYTES, writeIndex } from "./inde
 import { unpackArtifact } from "./unpack.ts";
 
 /** An artifact in a temporary folder, which is removed on disposal. */
-export type LoadedArtifact = BuiltArtifact & AsyncDisposable;
+type LoadedArtifact = BuiltArtifact & AsyncDisposable;
 
 /**
  * Reads and verifies an artifact from a file that `packArtifact` wrote. Rejects with

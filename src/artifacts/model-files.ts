@@ -14,7 +14,7 @@ import { verified } from "./verified.ts";
 /** How a file begins that stands for one in Git LFS. */
 const LFS_POINTER = Buffer.from("version https://git-lfs.github.com/spec/v1");
 
-export interface ModelFolder extends CheckedModelIndex {
+interface ModelFolder extends CheckedModelIndex {
   /** The content of a file of the index, verified while it is read. */
   open(file: IndexedFile): AsyncIterable<Uint8Array>;
 }

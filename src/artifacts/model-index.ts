@@ -23,7 +23,7 @@ export const MAX_MODEL_FILES = 50_000;
 /** Names of files that hold pickled objects: to load one is to run what is in it. */
 const PICKLED = /\.(?:bin|ckpt|joblib|pickle|pkl|pt|pth)$/i;
 
-export interface ModelIndex {
+interface ModelIndex {
   readonly format: typeof MODEL_FORMAT;
   readonly kind: "model";
   /** Sorted by path. */

@@ -1,7 +1,7 @@
 /** The environment of `tessera build` and `tessera deploy`, for services in Python. */
 import { cacheFolderOf } from "./cloud.ts";
 
-export interface BuildEnvironment {
+interface BuildEnvironment {
   /** `VIRTUAL_ENV`: the virtual environment that is active in the shell. */
   readonly activeEnvironment: string | undefined;
   /** `TESSERA_UV`: the program uv; undefined: it is fetched. */

@@ -52,7 +52,7 @@ export interface DataSecrets {
   readonly keys: string | undefined;
 }
 
-export interface BackupSecrets extends DataSecrets {
+interface BackupSecrets extends DataSecrets {
   /** From the environment; undefined: it is read from a file, or asked for. */
   readonly passphrase: string | undefined;
 }

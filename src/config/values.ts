@@ -109,12 +109,17 @@ export function size(minBytes: number, maxBytes: number): Parse<number> {
   };
 }
 
+/** What stands between commas, without empty entries. */
+function entriesOf(text: string): readonly string[] {
+  return text
+    .split(",")
+    .map((entry) => entry.trim())
+    .filter((entry) => entry !== "");
+}
+
 /** Labels such as `region=eu,team=search`, whose names are those of Prometheus. */
 export const labels: Parse<{ readonly [name: string]: string }> = (text, name) => {
-  const pairs = text
-    .split(",")
-    .map((pair) => pair.trim())
-    .filter((pair) => pair !== "");
+  const pairs = entriesOf(text);
   return Object.fromEntries(
     pairs.map((pair) => {
       const [, label, value] = /^([a-zA-Z_][a-zA-Z0-9_]*)=(.*)$/.exec(pair) ?? [];
@@ -130,10 +135,7 @@ export const labels: Parse<{ readonly [name: string]: string }> = (text, name) =
 
 /** Labels of a machine such as `gpu=h200,zone=b`, which deployments may require. */
 export const machineLabels: Parse<{ readonly [name: string]: string }> = (text, name) => {
-  const pairs = text
-    .split(",")
-    .map((pair) => pair.trim())
-    .filter((pair) => pair !== "");
+  const pairs = entriesOf(text);
   const found = pairs.map((pair): [string, string] => {
     const [, label, value] =
       /^([A-Za-z0-9](?:[A-Za-z0-9._/-]{0,61}[A-Za-z0-9])?)=([A-Za-z0-9](?:[A-Za-z0-9._-]{0,253}[A-Za-z0-9])?)$/.exec(
@@ -191,10 +193,7 @@ export const origin: Parse<string> = (text, name) => {
 
 /** Origins of pages, as browsers write them, with commas between them; or `*` alone. */
 export const origins: Parse<readonly string[]> = (text, name) => {
-  const entries = text
-    .split(",")
-    .map((entry) => entry.trim())
-    .filter((entry) => entry !== "");
+  const entries = entriesOf(text);
   if (entries.length === 1 && entries[0] === "*") {
     return entries;
   }
@@ -225,10 +224,7 @@ export const domain: Parse<string> = (text, name) => {
 
 /** Addresses and networks in CIDR notation, with commas between them. */
 export const networks: Parse<readonly string[]> = (text, name) => {
-  const entries = text
-    .split(",")
-    .map((entry) => entry.trim())
-    .filter((entry) => entry !== "");
+  const entries = entriesOf(text);
   for (const entry of entries) {
     if (parseNetwork(entry) === undefined) {
       throw new ConfigError(
@@ -241,10 +237,7 @@ export const networks: Parse<readonly string[]> = (text, name) => {
 
 /** Hosts, addresses and networks, each with an optional port, with commas between them. */
 export const hostRules: Parse<readonly string[]> = (text, name) => {
-  const entries = text
-    .split(",")
-    .map((entry) => entry.trim())
-    .filter((entry) => entry !== "");
+  const entries = entriesOf(text);
   for (const entry of entries) {
     const fault = ruleFault(entry);
     if (fault !== undefined) {

@@ -105,7 +105,7 @@ export type QueuedKnowledge = Partial<
 >;
 
 /** How it stands with the workers that run an endpoint. */
-export interface EndpointWorkers {
+interface EndpointWorkers {
   /** How many there should be. */
   readonly wanted: number;
   /** How many take calls, even if they have to wait for a slot. */

@@ -73,7 +73,7 @@ export const LABELS = {
   metric: { help: "metric that would have had one series more" },
 } as const satisfies { readonly [name: string]: LabelDeclaration };
 
-export type LabelName = keyof typeof LABELS;
+type LabelName = keyof typeof LABELS;
 
 export interface Declaration<Names extends readonly string[] = readonly string[]> {
   readonly name: string;

@@ -40,7 +40,7 @@ export interface MeasuredDeployment {
 }
 
 /** Finds the metrics of a deployment; undefined when it is not on this node. */
-export type DeploymentMetricsOf = (deploymentId: string) => DeploymentMetrics | undefined;
+type DeploymentMetricsOf = (deploymentId: string) => DeploymentMetrics | undefined;
 
 /** What workers take of their node. */
 interface ObservedBudget {

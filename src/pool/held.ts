@@ -45,7 +45,7 @@ export interface Held {
 export class Unmeasurable extends Error {}
 
 /** The folders that a worker writes. */
-export interface WorkerFolders {
+interface WorkerFolders {
   readonly scratchFolder: string;
   /** Files in it are measured by who keeps caches; those that were deleted there are held here. */
   readonly cacheFolder?: string | undefined;

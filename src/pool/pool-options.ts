@@ -9,7 +9,7 @@ import type { WorkerEnd } from "./worker-end.ts";
 import type { ServiceCode } from "./worker-options.ts";
 
 /** What a pool says of a worker that it starts. */
-export interface WorkerStart {
+interface WorkerStart {
   /** What it has of the machine's. */
   readonly gpus: readonly WorkerGpu[];
   /** Call it when `isBlocked` or `isDraining` has changed. */

@@ -18,7 +18,7 @@ export interface Program {
 }
 
 /** Which option is wrong, and how it has to be. */
-export interface ProgramFault {
+interface ProgramFault {
   readonly option: keyof Program;
   readonly message: string;
 }

@@ -15,7 +15,7 @@ export const MAX_ABORT_GRACE_MS = 86_400_000;
 export type JsonSchema = { readonly [keyword: string]: unknown };
 
 /** The retries of a failed task. */
-export interface RetryPolicy {
+interface RetryPolicy {
   /** The number of attempts after the first; 0 for no retries. */
   readonly max: number;
   /** The pause before the first retry; it doubles for each further one. */

@@ -103,7 +103,7 @@ export function toNewTask(
 }
 
 /** The deployment has no webhook of that name. */
-export function webhookNotFound(name: string): Problem {
+function webhookNotFound(name: string): Problem {
   return problem(
     "WEBHOOK_NOT_FOUND",
     `this deployment has no webhook ${JSON.stringify(name)}: name one that it has (tessera webhook list), or create it (tessera webhook create)`,

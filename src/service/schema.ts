@@ -23,7 +23,7 @@ interface SchemaDocument {
 }
 
 /** One endpoint in `/schema.json`. */
-export interface EndpointSchema {
+interface EndpointSchema {
   readonly name: string;
   /** Its path, such as `/summarize`. */
   readonly route: string;

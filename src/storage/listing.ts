@@ -59,7 +59,7 @@ export interface StateCount {
 }
 
 /** The states of tasks as lists tell them apart: those with a time to come are not `queued`. */
-export type CountedState = TaskStatus | "scheduled";
+type CountedState = TaskStatus | "scheduled";
 
 export type StateCounts = Readonly<Record<CountedState, StateCount>>;
 

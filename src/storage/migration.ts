@@ -20,7 +20,7 @@ export interface Migration {
 }
 
 /** A migration as the database remembers it. */
-export interface AppliedMigration {
+interface AppliedMigration {
   /** Its number, counted from 1. */
   readonly version: number;
   readonly name: string;

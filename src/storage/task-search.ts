@@ -73,7 +73,7 @@ export function sourceOf({
 }
 
 /** Text as it is looked for in stored rows, in lower case: as it is, and as JSON writes it. */
-export interface StoredText {
+interface StoredText {
   readonly plain: string;
   readonly json: string;
 }
@@ -115,7 +115,7 @@ export function pageOf(
 }
 
 /** What was counted in one source; numbers are absent where nothing was scanned. */
-export type CountedRow = Readonly<Record<string, unknown>>;
+type CountedRow = Readonly<Record<string, unknown>>;
 
 /** Sums up what was counted, per source in rows of each deployment, of which none has scanned more than `most`. */
 export function countsOf(

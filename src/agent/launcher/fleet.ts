@@ -69,7 +69,7 @@ interface FleetOptions extends MachineKind {
 }
 
 /** What a fleet says of itself. */
-export interface FleetState {
+interface FleetState {
   readonly machines: number;
   readonly starting: number;
   readonly joined: number;

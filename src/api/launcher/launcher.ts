@@ -24,7 +24,7 @@ const LAUNCHER_TIMEOUT_MS = 30_000;
 /** The life of a machine's token unless its launcher says otherwise. */
 const DEFAULT_MACHINE_LIFETIME_MS = 3_600_000;
 
-export interface LauncherServiceOptions extends WantedOptions {
+interface LauncherServiceOptions extends WantedOptions {
   readonly accounts: Pick<Organizations, "listDeployments">;
   readonly hosting: WantedOptions["hosting"] & LauncherStorage;
   readonly keys: Pick<KeyRing, "derived">;

@@ -57,7 +57,7 @@ const MAX_READ_CHUNK_BYTES = 256 * 1024;
 /** Bounds of what the storage takes. */
 const modelBounds = { maxModels: MAX_MODELS, maxVersions: MAX_MODEL_VERSIONS } as const;
 
-export interface ModelServiceOptions extends Sources {
+interface ModelServiceOptions extends Sources {
   readonly hosting: ModelStorage &
     Pick<Revisions, "getIndex"> &
     Pick<ArtifactFiles, "listArtifactFiles"> &

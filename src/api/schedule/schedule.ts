@@ -37,7 +37,7 @@ import {
 import { changedFields } from "../mask.ts";
 import { toTaskMessage } from "../task/messages.ts";
 
-export interface ScheduleServiceOptions extends Sources {
+interface ScheduleServiceOptions extends Sources {
   readonly accounts: Pick<Organizations, "findDeployment" | "recordAuditEvent">;
   readonly hosting: ScheduleStorage & Pick<Revisions, "getHosted" | "getIndex">;
   readonly directory: Pick<Directory, "find">;

@@ -29,7 +29,7 @@ const TRANSITIONS = {
 } as const satisfies Record<Transition, AlertTransition>;
 
 /** All ends that a webhook may hear of. */
-export const TASK_ENDS = Object.keys(EVENTS) as readonly TaskEnd[];
+const TASK_ENDS = Object.keys(EVENTS) as readonly TaskEnd[];
 
 const STATES = {
   waiting: WebhookDeliveryState.WAITING,

@@ -6,7 +6,7 @@ import type { Migrated, SchemaReport } from "../../storage/migration.ts";
 import { inspectSchema, openStorageToMigrate, shownDatabase } from "../adapters.ts";
 import { openDataFolder } from "../data-folder.ts";
 
-export interface MigrationRequest {
+interface MigrationRequest {
   /** Only say what would be done. */
   readonly dryRun: boolean;
   /** Copy a SQLite file before. */

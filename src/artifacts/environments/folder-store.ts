@@ -44,7 +44,7 @@ export interface FolderStoreOptions {
 }
 
 /** How a folder is made that is not there. */
-export interface FolderRecipe {
+interface FolderRecipe {
   /** What it is, for the log, such as `an environment for Python`. */
   readonly what: string;
   /** Whose quota of disk space it takes. */

@@ -29,7 +29,7 @@ const RELAYED = fileURLToPath(
 );
 const EGRESS_SOCKET_INSIDE = "/run/tessera/egress.sock";
 
-export interface IsolatedRun {
+interface IsolatedRun {
   readonly sandbox: KernelSandbox;
   /** The absolute path of the program. */
   readonly program: string;
@@ -49,7 +49,7 @@ export interface IsolatedRun {
   readonly network?: IsolatedNetwork;
 }
 
-export interface IsolatedNetwork {
+interface IsolatedNetwork {
   /** Host rules of the operator: what it reaches although it is not public. */
   readonly allowed: readonly string[];
   /** The loopback of the machine that it is to reach as its own, as host and port. Default: none. */
@@ -61,7 +61,7 @@ export interface IsolatedNetwork {
 }
 
 /** How a program ended. */
-export interface IsolatedEnd {
+interface IsolatedEnd {
   /** 0: it did what it was asked. */
   readonly code: number | null;
   readonly stdout: Buffer;

@@ -23,7 +23,7 @@ export interface PinnedImage {
 }
 
 /** Of images for Linux, as registries call it. */
-export type ImageArchitecture = "amd64" | "arm64";
+type ImageArchitecture = "amd64" | "arm64";
 
 /** The architecture of this machine. */
 export function ownArchitecture(): ImageArchitecture {

@@ -21,7 +21,7 @@ export const LAYERS_UNAVAILABLE =
 /** The layer in its folder of the store, beside the list of its contents. */
 const LAYER_NAME = "root";
 
-export interface LayersOptions extends Omit<AptOptions, "folder"> {
+interface LayersOptions extends Omit<AptOptions, "folder"> {
   readonly folders: FolderStore;
   /** Where apt keeps what it asks for and downloads; created if missing, its real path. */
   readonly aptFolder: string;

@@ -12,7 +12,7 @@ const MAX_GIT_MESSAGE_CHARACTERS = 200;
 /** Characters of a branch, which the platform keeps. */
 const MAX_GIT_BRANCH_CHARACTERS = 255;
 
-export interface GitSource {
+interface GitSource {
   readonly commit: string;
   readonly branch: string;
   readonly message: string;

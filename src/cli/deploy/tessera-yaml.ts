@@ -45,7 +45,7 @@ export interface TesseraFile {
 export type GivenSchedule = MessageInitShape<typeof ScheduleSchema>;
 
 /** A program that listens on a port of its own. */
-export interface GivenProgram {
+interface GivenProgram {
   readonly command: readonly string[];
   readonly port?: number;
   readonly health?: string;

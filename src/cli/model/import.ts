@@ -70,7 +70,7 @@ export function importCommand(surroundings: Surroundings): Command {
 }
 
 /** Follows an import with its progress; rejects with the reason of one that failed. */
-export async function waitForModel(call: CommandRun, begun: ModelVersion): Promise<ModelVersion> {
+async function waitForModel(call: CommandRun, begun: ModelVersion): Promise<ModelVersion> {
   const { organization, client, terminal } = call;
   const { model, version } = begun;
   using interruption = terminal.streams.interruption();

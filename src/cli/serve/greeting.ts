@@ -4,7 +4,7 @@ import type { ServeConfig } from "../../config/serve.ts";
 import type { ServiceManifest } from "../../protocol/manifest.ts";
 import { CURL_AUTHORIZATION, curlBody, curlPath, type ExampleOf, shellQuote } from "../curl.ts";
 
-export interface GreetingOptions {
+interface GreetingOptions {
   readonly config: ServeConfig;
   /** Present when calls require a token; `toExport` when the user's shell does not have it. */
   readonly token: { readonly toExport: string | undefined } | undefined;

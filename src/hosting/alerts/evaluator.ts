@@ -26,7 +26,7 @@ const ALERT_PRUNE_INTERVAL_MS = 3_600_000;
 /** Old alerts that are deleted at once. */
 const MAX_PRUNED_ALERTS = 1_000;
 
-export interface EvaluatorOptions extends ReadingsOptions {
+interface EvaluatorOptions extends ReadingsOptions {
   readonly hosting: ReadingsOptions["hosting"] &
     Pick<AlertStorage, "usesAlerts" | "takeAlertRules" | "recordAlerts" | "pruneAlerts">;
   readonly changes: Pick<ChangeFeed, "listen">;

@@ -39,7 +39,7 @@ const MAX_FETCH_RETRY_PAUSE_MS = 15_000;
 /** How long what an import has stored may belong to no version: one that broke off goes on later. */
 const IMPORTED_FILE_TTL_MS = 36 * 60 * 60_000;
 
-export interface ImportRunOptions {
+interface ImportRunOptions {
   readonly organizationId: string;
   readonly source: PinnedSource;
   /** What earlier runs have stored. */

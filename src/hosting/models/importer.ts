@@ -32,7 +32,7 @@ const MAX_PIN_RETRY_PAUSE_MS = 15_000;
 /** Reports that the speed is measured over. */
 const MAX_SPEED_SAMPLES = 10;
 
-export interface ImporterOptions {
+interface ImporterOptions {
   readonly hosting: ModelStorage & ArtifactFiles;
   readonly blobs: BlobStore;
   readonly sources: readonly ModelSource[];

@@ -9,7 +9,7 @@ import { MAX_PART_BYTES, PARTS_FOLDER, partPath } from "../../artifacts/parts.ts
 import { type Problem, problem } from "../../errors.ts";
 
 /** What a source says of the content of a file. */
-export type FileProof =
+type FileProof =
   /** Its SHA-256, in hex. */
   | { readonly kind: "sha256"; readonly digest: string }
   /** Its id in Git: SHA-1 of a header and the content, in hex. */

@@ -48,7 +48,7 @@ const DELIVERY_POLL_INTERVAL_MS = 500;
 /** How long a delivery is its node's; then that is taken for dead. Longer than an attempt. */
 const DELIVERY_CLAIM_MS = 30_000;
 /** Pauses before each next attempt; after the last one, a delivery has failed. */
-export const DELIVERY_RETRY_PAUSES_MS = [
+const DELIVERY_RETRY_PAUSES_MS = [
   5_000, 30_000, 120_000, 600_000, 3_600_000, 21_600_000, 86_400_000,
 ] as const;
 /** Part of a pause that is left to chance, so that what failed together does not return together. */

@@ -61,7 +61,7 @@ export interface ConnectionFault {
 }
 
 /** A request to a server. */
-export interface SentRequest {
+interface SentRequest {
   readonly method: string;
   /** Request line and headers, with the empty line behind them. */
   readonly text: string;

@@ -20,7 +20,7 @@ const LOOKUP_TIMEOUT_MS = 3_000;
 const UPSTREAM_TIMEOUT_MS = 30_000;
 
 /** A proxy of the operator's. */
-export interface UpstreamProxy {
+interface UpstreamProxy {
   readonly host: string;
   readonly port: number;
   /** The value of `Proxy-Authorization`; undefined without credentials. It is never shown. */

@@ -17,7 +17,7 @@ export interface Gpu {
   readonly slice?: GpuSlice;
 }
 
-export interface GpuSlice {
+interface GpuSlice {
   /** Its number on its GPU, from 0. */
   readonly index: number;
   /** The name of its GPU. */

@@ -38,7 +38,7 @@ for number, source in enumerate(sources):
         open(target, "wb").close()
 `;
 
-export interface CompilerOptions {
+interface CompilerOptions {
   /** The interpreter of the machine, by its absolute path. */
   readonly path: string;
   /** Its installation, by absolute paths. */

@@ -70,7 +70,7 @@ export interface LaunchedProcess {
   endOf(code: number | null, signal: NodeJS.Signals | null): ProcessEnd;
 }
 
-export interface ProcessEnd {
+interface ProcessEnd {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
 }

@@ -10,7 +10,7 @@ import type { Turns } from "./turns.ts";
 const MAX_FRAME_BYTES = 16 * 1024;
 
 /** What goes to the worker: bytes or, once, that no more of them come. */
-export type TunnelFrame = { readonly data: Uint8Array } | { readonly end: true };
+type TunnelFrame = { readonly data: Uint8Array } | { readonly end: true };
 
 interface Write {
   readonly chunks: readonly Buffer[];

@@ -68,7 +68,7 @@ export interface WorkerImage {
 }
 
 /** The arguments of `bwrap` for a root, before and after those for what is mounted over it. */
-export interface RootArguments {
+interface RootArguments {
   readonly before: readonly string[];
   /** Where a path of the machine is mounted. */
   at(mount: Mount): string;

@@ -24,7 +24,7 @@ const MAX_LAYER_LINKS = 2_000;
 /** Debian's folders from before they were merged into `/usr`. */
 const MERGED = ["bin", "lib", "sbin"];
 
-export interface MachineFolders {
+interface MachineFolders {
   /** The folder of the machine's C library. */
   readonly libraries: string;
   /** What else of the machine the sandbox has, by absolute paths. */

@@ -46,7 +46,7 @@ export interface KernelSandbox {
   filter(options?: FilterOptions): Buffer;
 }
 
-export interface PermissionSandbox {
+interface PermissionSandbox {
   readonly level: "permission";
   /** The path of `setpriv`, which has the kernel end workers with their node; undefined: the machine has not got it. */
   readonly setpriv: string | undefined;

@@ -17,8 +17,7 @@ const MAX_INFO_CHARACTERS = 4_096;
  */
 const MAX_EXIT_CODE = 128;
 
-export interface SandboxedProgram
-  extends Omit<SandboxContents, "filterDescriptor" | "infoDescriptor"> {
+interface SandboxedProgram extends Omit<SandboxContents, "filterDescriptor" | "infoDescriptor"> {
   /** How `bwrap` is started, before its own arguments. */
   readonly bubblewrap: readonly [program: string, ...args: string[]];
   /** The seccomp filter. */

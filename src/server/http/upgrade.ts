@@ -29,7 +29,7 @@ const OF_HANDSHAKE: ReadonlySet<string> = new Set([
  * Says that a WebSocket is open, with these headers. Returns what its frames pass through, from the
  * first one on.
  */
-export type OpenWebSocket = (
+type OpenWebSocket = (
   headers: readonly (readonly [name: string, value: string | string[]])[],
 ) => Duplex;
 

@@ -11,7 +11,7 @@
  */
 
 /** One segment of a template. */
-export type Segment =
+type Segment =
   | { readonly kind: "literal"; readonly text: string }
   /** `*`: one segment that is not empty. */
   | { readonly kind: "one" }

@@ -13,7 +13,7 @@ export type Overlap = "skip" | "queue" | "replace";
 export type CatchUp = "none" | "one" | "all";
 
 /** What its author says of a schedule. */
-export interface ScheduleSpec {
+interface ScheduleSpec {
   readonly name: string;
   /** A task endpoint. */
   readonly endpoint: string;

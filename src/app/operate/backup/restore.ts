@@ -32,7 +32,7 @@ import { BackupSeal } from "./seal.ts";
 import type { BackupRequest } from "./take.ts";
 import { syncFolder } from "./writer.ts";
 
-export interface BackupRestored {
+interface BackupRestored {
   readonly about: Pick<BackupAbout, "createdAt" | "version" | "database">;
   readonly files: number;
   /** Tasks that were running, and are queued again. */

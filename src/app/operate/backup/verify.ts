@@ -5,14 +5,14 @@ import { BackupReader } from "./reader.ts";
 import { BackupSeal } from "./seal.ts";
 import type { BackupProgress } from "./take.ts";
 
-export interface VerifyRequest {
+interface VerifyRequest {
   readonly file: string;
   /** Undefined: the digests alone are checked. */
   readonly passphrase: string | undefined;
   readonly onProgress: BackupProgress;
 }
 
-export interface BackupVerified {
+interface BackupVerified {
   readonly about: Pick<BackupAbout, "createdAt" | "version" | "database">;
   readonly sizeBytes: number;
   readonly databaseBytes: number;

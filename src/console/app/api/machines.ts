@@ -27,7 +27,7 @@ export const launchesOf = (organization: string) =>
   });
 
 /** A machine that was joined, or with `isNode` one of nodes: by its name. */
-export interface DrainedOrNot {
+interface DrainedOrNot {
   readonly organization: string;
   readonly machine: string;
   readonly isNode: boolean;

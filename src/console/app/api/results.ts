@@ -14,7 +14,7 @@ const MAX_TEXT_BYTES = 4 * 1024 * 1024;
 const MAX_MEDIA_BYTES = 64 * 1024 * 1024;
 
 /** The most that an answer of a type loads into a page. */
-export type MaxBytes = (type: string) => number;
+type MaxBytes = (type: string) => number;
 
 const maxShownBytes: MaxBytes = (type) =>
   /^(?:image|audio|video)\//.test(type) ? MAX_MEDIA_BYTES : MAX_TEXT_BYTES;

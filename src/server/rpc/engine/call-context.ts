@@ -116,7 +116,7 @@ export class RpcContext implements HandlerContext {
 }
 
 /** The answer to a unary call, with the headers of its context; it must not be spread either. */
-export class RpcAnswer implements UnaryResponse {
+class RpcAnswer implements UnaryResponse {
   readonly stream = false;
   readonly message: Message;
   readonly #context: RpcContext;

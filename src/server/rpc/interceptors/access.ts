@@ -166,7 +166,7 @@ function namedOrganization(message: Message): string {
 // The access table: the option `access` of every method, read once at start.
 
 /** Looks up the access of a method. */
-export type AccessOf = (method: DescMethod) => Access;
+type AccessOf = (method: DescMethod) => Access;
 
 /** Access of services from other projects, whose proto files lack the option, by full name. */
 interface ForeignAccess {
@@ -268,7 +268,7 @@ export function createAuthenticateInterceptor(identify: Identify): Interceptor {
 }
 
 /** The credentials among the headers of a call. */
-export function credentialsIn(header: Headers): CredentialHeaders {
+function credentialsIn(header: Headers): CredentialHeaders {
   return {
     authorization: header.get("authorization") ?? undefined,
     cookie: header.get("cookie") ?? undefined,

@@ -22,7 +22,7 @@ import { type Session, statement } from "../session.ts";
  */
 const MIGRATION_TIMEOUT_MS = 10 * 60_000;
 
-export interface PostgresMigrationOptions {
+interface PostgresMigrationOptions {
   readonly schema: string;
   readonly mode: MigrationMode;
   /** Default: those of this program. */

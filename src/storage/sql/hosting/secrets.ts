@@ -151,7 +151,7 @@ export function* secretNames(deployment: DeploymentKey): Operation<string[]> {
 }
 
 /** What an update would do to the secrets that are there. */
-export interface SecretsChange {
+interface SecretsChange {
   readonly changes: boolean;
   readonly tooMany: boolean;
 }

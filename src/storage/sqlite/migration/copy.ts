@@ -29,7 +29,7 @@ export function copyPath(path: string, version: number): string {
 }
 
 /** How large a copy would be, and how much room there is beside the database. */
-export interface CopyRoom {
+interface CopyRoom {
   readonly neededBytes: number;
   readonly freeBytes: number;
 }

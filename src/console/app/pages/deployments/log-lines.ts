@@ -58,7 +58,7 @@ export function kept(lines: readonly ShownLine[]): readonly ShownLine[] {
   return first === 0 ? lines : lines.slice(first);
 }
 
-export interface LineFilter {
+interface LineFilter {
   readonly search: string;
   readonly task: string;
   /** All levels if it is empty. */

@@ -2,7 +2,7 @@
 import type { AuditEventJson } from "../../../../../gen/tessera/v1/organization_pb.js";
 import { SETTING_FIELDS } from "./setting-fields.ts";
 
-export interface SettingChange {
+interface SettingChange {
   readonly what: string;
   /** The value after it; undefined where it has none to show. */
   readonly is?: string;

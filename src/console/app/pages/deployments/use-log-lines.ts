@@ -26,7 +26,7 @@ export interface LogName {
   readonly deployment: string;
 }
 
-export type EarlierState = "reading" | "read" | "failed";
+type EarlierState = "reading" | "read" | "failed";
 
 export function useLogLines(name: LogName) {
   const [lines, setLines] = useState<readonly ShownLine[]>([]);

@@ -105,7 +105,7 @@ const MAX_SHORT_CHARACTERS = 40;
 /** Characters of a digest that say which it is. */
 const DIGEST_CHARACTERS = 8;
 
-export interface AuditWords {
+interface AuditWords {
   /** The sentence up to its subject, the subject, and the rest. */
   readonly before: string;
   readonly subject: string;

@@ -28,7 +28,7 @@ export interface GivenArguments {
   readonly files: Readonly<Record<string, readonly File[]>>;
 }
 
-export type FieldKind = "file" | "choice" | "switch" | "number" | "line" | "text" | "json";
+type FieldKind = "file" | "choice" | "switch" | "number" | "line" | "text" | "json";
 
 /** Texts that are short. */
 const ONE_LINE = /^(?:date|date-time|duration|email|hostname|ipv4|ipv6|time|uri|uuid)$/;

@@ -19,7 +19,7 @@ export interface MountOperation {
 }
 
 /** An operation of OpenAPI 3.1, as far as it is read here. */
-export interface ToldOperation {
+interface ToldOperation {
   readonly tags?: readonly string[];
   readonly summary?: string;
   readonly parameters?: readonly Parameter[];

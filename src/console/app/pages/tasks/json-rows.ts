@@ -28,7 +28,7 @@ export interface JsonRow {
 }
 
 /** How many members are shown of what is open, by its path. */
-export type OpenPaths = ReadonlyMap<string, number>;
+type OpenPaths = ReadonlyMap<string, number>;
 
 export const isContainer = (value: unknown): value is object =>
   typeof value === "object" && value !== null && !isExactNumber(value);

@@ -3,7 +3,7 @@ import { readSearch, type TaskSearch } from "./search.ts";
 
 const LAST_LIST = "tessera.tasks";
 
-export interface TaskListPlace {
+interface TaskListPlace {
   readonly organization: string;
   /** Of the list of one deployment; undefined for that of all. */
   readonly deployment?: string | undefined;

@@ -5,6 +5,7 @@
  */
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Command } from "commander";
+import { codesOf } from "../client/connection-failure.ts";
 import {
   DeploymentError,
   DeploymentNotFoundError,
@@ -181,7 +182,7 @@ function describeTransport(err: ConnectError): Failure {
     hint,
     exitCode: ExitCode.failed,
   });
-  const problem = systemCodes(err).find((code) => code in UNREACHABLE);
+  const problem = codesOf(err).find((code) => code in UNREACHABLE);
   if (problem !== undefined) {
     return failed(`the server cannot be reached: ${UNREACHABLE[problem]}`, CHECK_ENDPOINT);
   }
@@ -218,15 +219,4 @@ const CHECK_ENDPOINT =
 function httpStatus({ rawMessage }: ConnectError): string {
   const status = /^HTTP (\d{3})/.exec(rawMessage)?.[1];
   return status === undefined ? "" : ` (HTTP ${status})`;
-}
-
-/** Lists the codes of an error and of all its causes. */
-function systemCodes(err: unknown, depth = 0): string[] {
-  if (!(err instanceof Error) || depth > 8) {
-    return [];
-  }
-  const own = "code" in err && typeof err.code === "string" ? [err.code] : [];
-  // A name with several addresses fails with one error for each.
-  const each = err instanceof AggregateError ? err.errors : [];
-  return [...own, ...[err.cause, ...each].flatMap((cause) => systemCodes(cause, depth + 1))];
 }

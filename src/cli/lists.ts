@@ -1,6 +1,13 @@
 /** Lists in pages: their options, and how a command reads them. */
+import {
+  create,
+  type DescMessage,
+  type MessageInitShape,
+  type MessageShape,
+} from "@bufbuild/protobuf";
 import { InvalidArgumentError, type Option } from "commander";
 import { type CallFlags, type CommandRun, option } from "./command.ts";
+import type { Table } from "./table.ts";
 
 export interface ListFlags extends CallFlags {
   readonly limit: number;
@@ -31,13 +38,18 @@ export interface ListPage<Item> {
   readonly nextPageToken: string;
 }
 
+type PageFlags = Pick<ListFlags, "limit" | "pageToken">;
+
+/** The page that a request asks for. */
+interface AskedPage {
+  readonly pageSize: number;
+  readonly pageToken: string;
+}
+
 /** Reads pages until `limit` items or the last page. */
 export async function readPages<Item>(
-  { limit, pageToken: first = "" }: Pick<ListFlags, "limit" | "pageToken">,
-  read: (page: {
-    readonly pageSize: number;
-    readonly pageToken: string;
-  }) => Promise<ListPage<Item>>,
+  { limit, pageToken: first = "" }: PageFlags,
+  read: (page: AskedPage) => Promise<ListPage<Item>>,
 ): Promise<ListPage<Item>> {
   const items: Item[] = [];
   let pageToken = first;
@@ -48,6 +60,31 @@ export async function readPages<Item>(
     pageToken = page.nextPageToken;
   } while (pageToken !== "" && items.length < limit);
   return { items, nextPageToken: pageToken };
+}
+
+/**
+ * Shows the items of a list as one answer, however many pages they were read in, and says where
+ * there are more. `field` is the one of the answer that has the items.
+ */
+export async function showPages<Desc extends DescMessage>(
+  call: CommandRun,
+  flags: PageFlags,
+  list: {
+    readonly schema: Desc;
+    readonly field: keyof MessageShape<Desc> & string;
+    read(page: AskedPage): Promise<MessageShape<Desc>>;
+    text(all: MessageShape<Desc>): string | Table;
+  },
+): Promise<void> {
+  const { schema, field, read, text } = list;
+  const { items, nextPageToken } = await readPages(flags, async (page) => {
+    const answer = (await read(page)) as unknown as { readonly nextPageToken: string };
+    const items = answer[field as keyof typeof answer] as unknown as readonly unknown[];
+    return { items, nextPageToken: answer.nextPageToken };
+  });
+  const all = { [field]: [...items], nextPageToken } as unknown as MessageInitShape<Desc>;
+  call.show(schema, create(schema, all), text);
+  mentionMore(call, nextPageToken);
 }
 
 /** Says that the list has more items. */

@@ -1,5 +1,4 @@
 /** `tessera alert`: rules that tell when something is wrong, and what has fired. */
-import { create } from "@bufbuild/protobuf";
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { Command } from "commander";
 import {
@@ -23,7 +22,7 @@ import {
 } from "../command.ts";
 import { parseDuration, shortTime } from "../durations.ts";
 import { usageError } from "../failure.ts";
-import { LIST_OPTIONS, type ListFlags, mentionMore, readPages } from "../lists.ts";
+import { LIST_OPTIONS, type ListFlags, showPages } from "../lists.ts";
 import { fields, moment } from "../output.ts";
 import { type Table, table } from "../table.ts";
 import { toDuration } from "../times.ts";
@@ -199,14 +198,11 @@ function historyCommand(actions: CloudActions): Command {
     run: async (call, flags) => {
       const { organization, client } = call;
       const { rule = "", firing = false } = flags;
-      const page = await readPages(flags, async (asked) => {
-        const answer = await client.alerts.listAlerts({ organization, rule, firing, ...asked });
-        return { items: answer.alerts, nextPageToken: answer.nextPageToken };
+      await showPages(call, flags, {
+        ...{ schema: ListAlertsResponseSchema, field: "alerts" },
+        text: ({ alerts }) => alertTable(alerts),
+        read: (page) => client.alerts.listAlerts({ organization, rule, firing, ...page }),
       });
-      const { nextPageToken } = page;
-      const message = create(ListAlertsResponseSchema, { alerts: [...page.items], nextPageToken });
-      call.show(ListAlertsResponseSchema, message, ({ alerts }) => alertTable(alerts));
-      mentionMore(call, nextPageToken);
     },
   });
 }

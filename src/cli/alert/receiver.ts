@@ -1,5 +1,4 @@
 /** `tessera alert receiver`: who hears of alerts, and what they answered. */
-import { create } from "@bufbuild/protobuf";
 import type { Command } from "commander";
 import {
   type AlertReceiver,
@@ -23,7 +22,7 @@ import {
   type YesFlags,
 } from "../command.ts";
 import { usageError } from "../failure.ts";
-import { LIST_OPTIONS, type ListFlags, mentionMore, readPages } from "../lists.ts";
+import { LIST_OPTIONS, type ListFlags, showPages } from "../lists.ts";
 import { fields, moment } from "../output.ts";
 import { type Table, table } from "../table.ts";
 import {
@@ -188,19 +187,11 @@ function deliveriesCommand(actions: CloudActions): Command {
     run: async (call, flags) => {
       const { organization, client } = call;
       const { receiver = "" } = flags;
-      const page = await readPages(flags, async (asked) => {
-        const answer = await client.alerts.listAlertDeliveries({
-          organization,
-          receiver,
-          ...asked,
-        });
-        return { items: answer.deliveries, nextPageToken: answer.nextPageToken };
+      await showPages(call, flags, {
+        ...{ schema: ListAlertDeliveriesResponseSchema, field: "deliveries" },
+        text: deliveryTable,
+        read: (page) => client.alerts.listAlertDeliveries({ organization, receiver, ...page }),
       });
-      const { nextPageToken } = page;
-      const all = { deliveries: [...page.items], nextPageToken };
-      const message = create(ListAlertDeliveriesResponseSchema, all);
-      call.show(ListAlertDeliveriesResponseSchema, message, deliveryTable);
-      mentionMore(call, nextPageToken);
     },
   });
 }

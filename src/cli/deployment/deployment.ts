@@ -1,5 +1,4 @@
 /** `tessera deployment`: lists, shows, changes and deletes deployments. */
-import { create } from "@bufbuild/protobuf";
 import type { Command } from "commander";
 import { ListDeploymentsResponseSchema } from "../../client/index.ts";
 import {
@@ -12,7 +11,7 @@ import {
   type YesFlags,
 } from "../command.ts";
 import { NAME_OR_HERE, nameOrHere } from "../here.ts";
-import { LIST_OPTIONS, type ListFlags, mentionMore, readPages } from "../lists.ts";
+import { LIST_OPTIONS, type ListFlags, showPages } from "../lists.ts";
 import { confirmSecretsCommand } from "./confirm-secrets.ts";
 import { logsCommand } from "./logs.ts";
 import { metricsCommand } from "./metrics.ts";
@@ -82,17 +81,12 @@ function listCommand(actions: CloudActions): Command {
     options: LIST_OPTIONS,
     examples: ["tessera deployment list"],
     run: async (call, flags) => {
-      const { organization } = call;
-      const { items, nextPageToken } = await readPages(flags, async (page) => {
-        const read = await call.client.deployments.listDeployments({ organization, ...page });
-        return { items: read.deployments, nextPageToken: read.nextPageToken };
+      const { organization, client } = call;
+      await showPages(call, flags, {
+        ...{ schema: ListDeploymentsResponseSchema, field: "deployments" },
+        text: ({ deployments }) => deploymentTable(deployments),
+        read: (page) => client.deployments.listDeployments({ organization, ...page }),
       });
-      const list = create(ListDeploymentsResponseSchema, {
-        deployments: [...items],
-        nextPageToken,
-      });
-      call.show(ListDeploymentsResponseSchema, list, (shown) => deploymentTable(shown.deployments));
-      mentionMore(call, nextPageToken);
     },
   });
 }

@@ -1,5 +1,4 @@
 /** `tessera deployment revisions` and `rollback`. */
-import { create } from "@bufbuild/protobuf";
 import { type Command, InvalidArgumentError } from "commander";
 import {
   ChangeKind,
@@ -11,7 +10,7 @@ import { inUnits } from "../../collections/sizes.ts";
 import { type CallFlags, type CloudActions, callCommand, option } from "../command.ts";
 import { usageError } from "../failure.ts";
 import { NAME_OR_HERE, nameOrHere } from "../here.ts";
-import { LIST_OPTIONS, type ListFlags, mentionMore, readPages } from "../lists.ts";
+import { LIST_OPTIONS, type ListFlags, showPages } from "../lists.ts";
 import { plain } from "../plain.ts";
 import { finishRollout, NO_WAIT, type WaitFlags } from "./state.ts";
 import { NAME, revisionTable } from "./view.ts";
@@ -25,17 +24,13 @@ export function revisionsCommand(actions: CloudActions): Command {
     run: async (call, flags, [given]) => {
       const name = await nameOrHere(given);
       const { organization, client } = call;
-      const { items, nextPageToken } = await readPages(flags, async (page) => {
-        const request = { organization, deployment: name, ...page };
-        const read = await client.deployments.listRevisions(request);
-        return { items: read.revisions, nextPageToken: read.nextPageToken };
+      const of = { organization, deployment: name };
+      const deployment = await client.deployments.getDeployment(of);
+      await showPages(call, flags, {
+        ...{ schema: ListRevisionsResponseSchema, field: "revisions" },
+        text: ({ revisions }) => revisionTable(revisions, deployment),
+        read: (page) => client.deployments.listRevisions({ ...of, ...page }),
       });
-      const deployment = await client.deployments.getDeployment({ organization, deployment: name });
-      const list = create(ListRevisionsResponseSchema, { revisions: [...items], nextPageToken });
-      call.show(ListRevisionsResponseSchema, list, (shown) =>
-        revisionTable(shown.revisions, deployment),
-      );
-      mentionMore(call, nextPageToken);
     },
   });
 }

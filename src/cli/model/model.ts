@@ -1,5 +1,4 @@
 /** `tessera model`: weights by name, in versions. */
-import { create } from "@bufbuild/protobuf";
 import type { Command } from "commander";
 import { ListModelsResponseSchema, ModelSchema } from "../../client/index.ts";
 import {
@@ -11,7 +10,7 @@ import {
   YES,
   type YesFlags,
 } from "../command.ts";
-import { LIST_OPTIONS, type ListFlags, mentionMore, readPages } from "../lists.ts";
+import { LIST_OPTIONS, type ListFlags, showPages } from "../lists.ts";
 import { parseVersion, pullCommand, pushCommand } from "./files.ts";
 import { importCommand } from "./import.ts";
 import { modelTable, versionTable } from "./view.ts";
@@ -33,14 +32,12 @@ function listCommand(actions: CloudActions): Command {
     options: LIST_OPTIONS,
     examples: ["tessera model list", "tessera model list --json"],
     run: async (call, flags) => {
-      const { organization } = call;
-      const { items, nextPageToken } = await readPages(flags, async (page) => {
-        const read = await call.client.models.listModels({ organization, ...page });
-        return { items: read.models, nextPageToken: read.nextPageToken };
+      const { organization, client } = call;
+      await showPages(call, flags, {
+        ...{ schema: ListModelsResponseSchema, field: "models" },
+        text: ({ models }) => modelTable(models),
+        read: (page) => client.models.listModels({ organization, ...page }),
       });
-      const list = create(ListModelsResponseSchema, { models: [...items], nextPageToken });
-      call.show(ListModelsResponseSchema, list, ({ models }) => modelTable(models));
-      mentionMore(call, nextPageToken);
     },
   });
 }

@@ -1,11 +1,10 @@
 /** `tessera audit`: the audit log of an organization. */
-import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Command } from "commander";
 import { ListAuditEventsResponseSchema } from "../../client/index.ts";
 import { type CloudActions, callCommand, group, option } from "../command.ts";
 import { parseDuration } from "../durations.ts";
-import { LIST_OPTIONS, type ListFlags, mentionMore, readPages } from "../lists.ts";
+import { LIST_OPTIONS, type ListFlags, showPages } from "../lists.ts";
 import { moment } from "../output.ts";
 import { table } from "../table.ts";
 
@@ -47,31 +46,25 @@ function listCommand(actions: CloudActions): Command {
         ...(newerThan !== undefined && { timeFrom: ago("--newer-than", newerThan) }),
         ...(olderThan !== undefined && { timeBefore: ago("--older-than", olderThan) }),
       };
-      const { items, nextPageToken } = await readPages(flags, async (page) => {
-        const read = await call.client.organizations.listAuditEvents({ ...filter, ...page });
-        return { items: read.auditEvents, nextPageToken: read.nextPageToken };
+      await showPages(call, flags, {
+        ...{ schema: ListAuditEventsResponseSchema, field: "auditEvents" },
+        read: (page) => call.client.organizations.listAuditEvents({ ...filter, ...page }),
+        text: ({ auditEvents }) =>
+          table(
+            ["TIME", "ACTION", "WHO", "WHAT", "FROM", "DETAILS"],
+            auditEvents.map(({ time, action, actor, subject, subjectId, address, details }) => [
+              moment(time),
+              action,
+              actor,
+              subject || subjectId,
+              address,
+              Object.entries(details)
+                .map(([name, value]) => `${name}=${value}`)
+                .join(" "),
+            ]),
+            { empty: "No events", drop: ["FROM", "DETAILS"] },
+          ),
       });
-      const list = create(ListAuditEventsResponseSchema, {
-        auditEvents: [...items],
-        nextPageToken,
-      });
-      call.show(ListAuditEventsResponseSchema, list, ({ auditEvents }) =>
-        table(
-          ["TIME", "ACTION", "WHO", "WHAT", "FROM", "DETAILS"],
-          auditEvents.map(({ time, action, actor, subject, subjectId, address, details }) => [
-            moment(time),
-            action,
-            actor,
-            subject || subjectId,
-            address,
-            Object.entries(details)
-              .map(([name, value]) => `${name}=${value}`)
-              .join(" "),
-          ]),
-          { empty: "No events", drop: ["FROM", "DETAILS"] },
-        ),
-      );
-      mentionMore(call, nextPageToken);
     },
   });
 }

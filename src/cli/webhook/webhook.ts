@@ -1,5 +1,4 @@
 /** `tessera webhook`: addresses that are told how the tasks of a deployment end. */
-import { create } from "@bufbuild/protobuf";
 import { type Duration, durationMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Command } from "commander";
 import {
@@ -29,7 +28,7 @@ import {
 } from "../command.ts";
 import { parseDuration } from "../durations.ts";
 import { CliError, usageError } from "../failure.ts";
-import { LIST_OPTIONS, type ListFlags, mentionMore, readPages } from "../lists.ts";
+import { LIST_OPTIONS, type ListFlags, showPages } from "../lists.ts";
 import { fields, moment } from "../output.ts";
 import { plain } from "../plain.ts";
 import { type Table, table } from "../table.ts";
@@ -266,18 +265,15 @@ function deliveriesCommand(actions: CloudActions): Command {
     run: async (call, flags, [deployment = ""]) => {
       const { organization, client } = call;
       const { webhook = "", task: taskId = "", state = "" } = flags;
-      const page = await readPages(flags, async (asked) => {
-        const answer = await client.webhooks.listWebhookDeliveries({
-          ...{ organization, deployment, webhook, taskId, ...asked },
-          state: STATES[state] ?? WebhookDeliveryState.UNSPECIFIED,
-        });
-        return { items: answer.deliveries, nextPageToken: answer.nextPageToken };
+      await showPages(call, flags, {
+        ...{ schema: ListWebhookDeliveriesResponseSchema, field: "deliveries" },
+        text: deliveryTable,
+        read: (page) =>
+          client.webhooks.listWebhookDeliveries({
+            ...{ organization, deployment, webhook, taskId, ...page },
+            state: STATES[state] ?? WebhookDeliveryState.UNSPECIFIED,
+          }),
       });
-      const { nextPageToken } = page;
-      const all = { deliveries: [...page.items], nextPageToken };
-      const message = create(ListWebhookDeliveriesResponseSchema, all);
-      call.show(ListWebhookDeliveriesResponseSchema, message, deliveryTable);
-      mentionMore(call, nextPageToken);
     },
   });
 }

@@ -9,8 +9,8 @@ import { within } from "./within.ts";
 /** A worker that was heard of so recently is alive, unless it was killed. */
 const ALIVE_MS = 1_500;
 const MAX_PAUSE_MS = 400;
-/** Longer than a lease and the start of a node together. */
-const MAX_RECOVERY_MS = 90_000;
+/** Longer than a lease and the start of a node together, or of a launcher and its machines. */
+const MAX_RECOVERY_MS = 180_000;
 
 export interface KillerOptions {
   readonly nodes: readonly ChaosNode[];

@@ -9,6 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Ledger } from "./ledger.ts";
 import { ChaosNode, ENTRY, ENVIRONMENT, SERVICE } from "./node.ts";
 import type { Random } from "./random.ts";
 import { within } from "./within.ts";
@@ -18,11 +19,18 @@ const DEPLOYMENT = "chaos";
 const MACHINES = 2;
 /** Of all strikes. */
 const SHARE = 0.5;
+/** A worker that was heard of so recently is taken for alive. */
+const LATELY_MS = 3_000;
 /** The longest that nobody launches. */
 const MAX_ABSENCE_MS = 3_000;
 const COMMAND_TIMEOUT_MS = 120_000;
 /** Workers of machines start sooner so, and end with them. */
 const ENV = { TESSERA_SANDBOX: "permission" };
+
+interface LaunchedOptions {
+  readonly random: Random;
+  readonly ledger: Ledger;
+}
 
 /** A platform, set up, with the service of this folder deployed for machines that join. */
 export class LaunchedPlatform implements AsyncDisposable {
@@ -34,14 +42,15 @@ export class LaunchedPlatform implements AsyncDisposable {
   readonly counts = { launchers: 0, machines: 0 };
   readonly #folder: string;
   readonly #random: Random;
+  readonly #ledger: Ledger;
   #launcher: ChaosNode | undefined;
 
-  static async start(database: string, random: Random): Promise<LaunchedPlatform> {
+  static async start(database: string, options: LaunchedOptions): Promise<LaunchedPlatform> {
     const folder = mkdtempSync(join(tmpdir(), "tessera-chaos-launched-"));
     const place = ["--data", folder, "--database", database];
     const args = (port: string) => ["start", "--port", port, ...place];
     const node = await ChaosNode.create(args, { env: ENV });
-    const platform = new LaunchedPlatform(node, { folder, random });
+    const platform = new LaunchedPlatform(node, { ...options, folder });
     try {
       const setUp = ["admin", "setup", "--organization", "acme", ...PERSON, ...place];
       await platform.#begin(await tessera(setUp));
@@ -54,11 +63,12 @@ export class LaunchedPlatform implements AsyncDisposable {
 
   private constructor(
     node: ChaosNode,
-    { folder, random }: { readonly folder: string; readonly random: Random },
+    { folder, random, ledger }: LaunchedOptions & { readonly folder: string },
   ) {
     this.node = node;
     this.#folder = folder;
     this.#random = random;
+    this.#ledger = ledger;
     this.other = { share: SHARE, cause: () => this.#strike() };
   }
 
@@ -109,9 +119,16 @@ export class LaunchedPlatform implements AsyncDisposable {
     }
   }
 
-  /** As if its power went: its worker goes with it. */
+  /**
+   * As if its power went: its worker goes with it. Mostly one that works: of those that never
+   * join, the launcher tries one at a time, with pauses of minutes.
+   */
   #killMachine(): void {
-    const pid = this.#random.pick(this.#machines());
+    const working = this.#ledger.pidsSince(Date.now() - LATELY_MS).flatMap(groupOf);
+    const all = this.#machines();
+    const pid = this.#random.pick(
+      this.#random.chance(0.1) ? all : all.filter((each) => working.includes(each)),
+    );
     if (pid !== undefined && killGroup(pid)) {
       this.counts.machines += 1;
     }
@@ -137,6 +154,19 @@ export class LaunchedPlatform implements AsyncDisposable {
     }
     await this.node.kill();
     rmSync(this.#folder, { recursive: true, force: true, maxRetries: 10 });
+  }
+}
+
+/** The group of a process, where the system tells (Linux). */
+function groupOf(pid: number): number[] {
+  try {
+    // After its name, which may have spaces: state, parent, group.
+    const [, , group] =
+      readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").at(-1)?.split(" ") ?? [];
+    return [Number(group)];
+  } catch {
+    // It has just ended.
+    return [];
   }
 }
 

@@ -70,7 +70,7 @@ export async function chaos(options: ChaosOptions): Promise<Figures> {
   let launched: LaunchedPlatform | undefined;
   for (const url of database.urls) {
     if (options.launcher) {
-      launched = stack.use(await LaunchedPlatform.start(url, random));
+      launched = stack.use(await LaunchedPlatform.start(url, { random, ledger }));
     }
     nodes.push(launched?.node ?? stack.use(await ChaosNode.create(serving(url))));
   }

@@ -9,6 +9,7 @@ import type {
   TaskPercentilesJson,
   TaskStatsJson,
 } from "../../../../../gen/tessera/v1/organization_task_pb.js";
+import { alertsOf } from "../../api/alerts.ts";
 import { metrics } from "../../api/clients.ts";
 import { messageOf } from "../../api/errors.ts";
 import { loaded } from "../../api/loaded.ts";
@@ -37,6 +38,12 @@ const LONG_WAIT_MS = 300_000;
 
 /** Deployments that are listed here: the page of all has the rest. */
 const MAX_LISTED = 20;
+
+/** How often it is asked what fires. */
+const ALERTS_REFRESH_MS = 30_000;
+
+/** Of what fires, so many are named here. */
+const MAX_NAMED_ALERTS = 3;
 
 /** With what draws charts, which other pages do not need. */
 const LastHour = lazyRouteComponent(() => loaded(import("./last-hour.tsx")));
@@ -201,6 +208,7 @@ function Attention({
   readonly deployments: readonly DeploymentJson[];
   readonly stats: GetTaskStatsResponseJson;
 }) {
+  const organization = useOrganization();
   const failedCalls = useFailedCalls(deployments.map(({ name = "" }) => name));
   const concerns = deployments
     .map((deployment) => concernOf(deployment, stats, failedCalls))
@@ -208,13 +216,25 @@ function Attention({
       ({ isUnwell, failed, failedShare, waitedMs }) =>
         isUnwell || failed > 0 || failedShare !== undefined || waitedMs !== undefined,
     );
-  if (concerns.length === 0) {
+  const firing = useFiring();
+  if (concerns.length + firing.length === 0) {
     return <p className="secondary">Nothing: all deployments run well.</p>;
   }
   const worstFirst = concerns.toSorted((one, other) => Number(isBad(other)) - Number(isBad(one)));
   return (
     <>
       <ul className="rows">
+        {firing.length > 0 && (
+          <li>
+            <Status tone="bad">{counted(firing.length, "alert")}</Status>
+            <span className="row-why">
+              <Link to="/o/$organization/alerts" params={{ organization }}>
+                {firing.slice(0, MAX_NAMED_ALERTS).join(", ")}
+                {firing.length > MAX_NAMED_ALERTS && " …"}
+              </Link>
+            </span>
+          </li>
+        )}
         {worstFirst.slice(0, MAX_LISTED).map((one) => (
           <li key={one.deployment.deploymentId}>
             <Status tone={isBad(one) ? "bad" : "warning"}>{one.deployment.name ?? ""}</Status>
@@ -227,6 +247,13 @@ function Attention({
       )}
     </>
   );
+}
+
+/** What the alerts are about that fire, newest first. */
+function useFiring(): readonly string[] {
+  const asked = alertsOf(useOrganization(), true);
+  const { data = [] } = useQuery({ ...asked, refetchInterval: ALERTS_REFRESH_MS });
+  return data.map(({ subject = "" }) => subject);
 }
 
 const isBad = ({ deployment: { status }, failed, failedShare }: Concern): boolean =>

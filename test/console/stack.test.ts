@@ -28,6 +28,15 @@ describe("a stack trace", () => {
     expect(ownPlace(parts, V8)).toBe("model.ts:8:9");
   });
 
+  it("of a function that calls itself has its frame once, with how often", () => {
+    const text = `Error: no\n    at a.ts:1:1\n${"    at deep (a.ts:3:9)\n".repeat(500)}    at a.ts:9:1`;
+    expect(stackIn(text)).toEqual([
+      { kind: "own", text: "at a.ts:1:1", place: "a.ts:1:1" },
+      { kind: "own", text: "at deep (a.ts:3:9)", place: "a.ts:3:9", times: 500 },
+      { kind: "own", text: "at a.ts:9:1", place: "a.ts:9:1" },
+    ]);
+  });
+
   it("of Python has them with their source, and the innermost last", () => {
     const parts = stackIn(PYTHON);
     expect(parts).toEqual([

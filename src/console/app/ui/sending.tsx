@@ -30,21 +30,29 @@ export function SendingState({ of: one }: SendingStateProps) {
     <>
       <Status tone="bad">paused</Status>
       <span className="secondary">
-        until <Time at={pausedUntil} />
+        tried again <Time at={pausedUntil} />
       </span>
     </>
   );
 }
 
+/** What is due sooner is as good as under way. */
+const SOON_MS = 5_000;
+
 const TONES: Readonly<Record<string, "good" | "bad">> = { delivered: "good", failed: "bad" };
 
 export function DeliveryState({ of }: { readonly of: WebhookDeliveryJson }) {
-  const { attempts = 0 } = of;
+  const { attempts = 0, nextAttemptAt } = of;
   const state = deliveryStateOf(of);
   return (
     <>
       <Status tone={TONES[state] ?? "working"}>{state}</Status>
       {attempts > 1 && <span className="secondary">{attempts} attempts</span>}
+      {nextAttemptAt !== undefined && Date.parse(nextAttemptAt) > Date.now() + SOON_MS && (
+        <span className="secondary">
+          sent again <Time at={nextAttemptAt} />
+        </span>
+      )}
     </>
   );
 }
@@ -55,6 +63,13 @@ interface NewSecretProps {
   readonly secret: string | undefined;
   onClose(): void;
 }
+
+/** The beginning of what a receiver answered. */
+export const Answer = ({ text }: { readonly text: string }) => (
+  <span className="one-line" title={text}>
+    {text}
+  </span>
+);
 
 /** Shows the secret of signatures once. */
 export function NewSecret({ name, secret = "", onClose }: NewSecretProps) {

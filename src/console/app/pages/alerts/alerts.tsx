@@ -14,7 +14,7 @@ import { Page } from "../../ui/page.tsx";
 import { Status } from "../../ui/status.tsx";
 import { Time } from "../../ui/time.tsx";
 import { useActing } from "../../ui/use-acting.ts";
-import { Receivers } from "./receivers.tsx";
+import { Deliveries, Receivers } from "./receivers.tsx";
 import { RuleForm } from "./rule-form.tsx";
 import "./alerts.css";
 
@@ -24,6 +24,7 @@ export function Alerts() {
       <Firing />
       <Rules />
       <Receivers />
+      <Deliveries />
       <History />
     </Page>
   );

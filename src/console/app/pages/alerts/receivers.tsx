@@ -16,7 +16,7 @@ import { Dialog } from "../../ui/dialog.tsx";
 import { Field } from "../../ui/field.tsx";
 import { FieldsForm, textOf } from "../../ui/fields-form.tsx";
 import { Menu } from "../../ui/menu.tsx";
-import { DeliveryState, NewSecret, SendingState } from "../../ui/sending.tsx";
+import { Answer, DeliveryState, NewSecret, SendingState } from "../../ui/sending.tsx";
 import { Time } from "../../ui/time.tsx";
 import { useActing } from "../../ui/use-acting.ts";
 
@@ -108,7 +108,6 @@ export function Receivers() {
           )}
         />
       )}
-      <Told />
       {asked?.what === "create" && <Create onMade={show} onClose={close} />}
       {asked?.what === "secret" && (
         <NewSecret name={asked.made.receiver?.name} secret={asked.made.secret} onClose={close} />
@@ -195,16 +194,16 @@ function Create({
   );
 }
 
-/** How receivers answered last. */
-function Told() {
+/** What receivers were told, and how they answered. */
+export function Deliveries() {
   const organization = useOrganization();
   const { data: found } = useSuspenseQuery(toldOf(organization));
   if (found.length === 0) {
     return null;
   }
   return (
-    <>
-      <h3>What they were told</h3>
+    <section aria-labelledby="deliveries">
+      <h2 id="deliveries">Deliveries</h2>
       <DataTable
         label="Deliveries, newest first"
         items={found}
@@ -220,14 +219,14 @@ function Told() {
             ),
           },
           { name: "State", cell: (one) => <DeliveryState of={one} /> },
-          { name: "Answer", cell: (one) => answerOf(one).slice(0, 200) },
+          { name: "Answer", cell: (one) => <Answer text={answerOf(one).slice(0, 200)} /> },
           {
             name: "Created",
             cell: ({ createdAt }) => createdAt !== undefined && <Time at={createdAt} />,
           },
         ]}
       />
-    </>
+    </section>
   );
 }
 

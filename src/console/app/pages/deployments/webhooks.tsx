@@ -4,10 +4,12 @@ import { getRouteApi, Link } from "@tanstack/react-router";
 import { useState } from "react";
 import type {
   WebhookDeliveryJson,
+  WebhookEventJson,
   WebhookJson,
   WebhookWithSecretJson,
 } from "../../../../../gen/tessera/v1/webhook_pb.js";
 import { useOrganization } from "../../api/session.ts";
+import { endOf, heardBy } from "../../api/webhook-words.ts";
 import {
   answersOf,
   deliveriesOf,
@@ -21,9 +23,10 @@ import { Confirm } from "../../ui/confirm.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Empty } from "../../ui/empty.tsx";
+import { Field } from "../../ui/field.tsx";
 import { FieldsForm, textOf } from "../../ui/fields-form.tsx";
 import { Menu } from "../../ui/menu.tsx";
-import { DeliveryState, NewSecret, SendingState } from "../../ui/sending.tsx";
+import { Answer, DeliveryState, NewSecret, SendingState } from "../../ui/sending.tsx";
 import { Time } from "../../ui/time.tsx";
 import { TaskLink } from "../tasks/task-link.tsx";
 import { DeploymentFrame, useDeploymentName } from "./frame.tsx";
@@ -31,6 +34,13 @@ import { useAct } from "./use-act.ts";
 import "./settings.css";
 
 const route = getRouteApi("/signed-in/o/$organization/deployments/$deployment/webhooks/$webhook");
+
+/** What a webhook may be told of, as one chooses it here. */
+const EVENTS_OF: Readonly<Record<string, WebhookEventJson[]>> = {
+  "Every end of a task": [],
+  Failures: ["WEBHOOK_EVENT_TASK_FAILURE"],
+  Successes: ["WEBHOOK_EVENT_TASK_SUCCESS"],
+};
 
 type Asked =
   | { readonly what: "create" }
@@ -182,11 +192,22 @@ function Registered({ only }: OfOne) {
                   name: textOf(values, "webhook.name"),
                   url: textOf(values, "webhook.url"),
                   endpoint: textOf(values, "webhook.endpoint"),
+                  events: EVENTS_OF[textOf(values, "told")] ?? [],
                 },
               })
             }
             onDone={(made) => setAsked({ what: "secret", made })}
-          />
+          >
+            <Field label="Told of">
+              {(control) => (
+                <select {...control} name="told">
+                  {Object.keys(EVENTS_OF).map((told) => (
+                    <option key={told}>{told}</option>
+                  ))}
+                </select>
+              )}
+            </Field>
+          </FieldsForm>
         </Dialog>
       )}
       {asked?.what === "secret" && (
@@ -234,16 +255,11 @@ function Own({ name = "" }: { readonly name: string | undefined }) {
   );
 }
 
-/** Who made it, what it hears of, and how it is signed. */
+/** Who made it, and how it is signed. */
 function About({ webhook }: { readonly webhook: WebhookJson }) {
-  const { createdAt, createdBy, events = [], failures = 0, rotatedUntil } = webhook;
-  const told = events.map((each) => each.replace("WEBHOOK_EVENT_TASK_", "").toLowerCase());
+  const { createdAt, createdBy, failures = 0, rotatedUntil } = webhook;
   return (
     <dl className="facts">
-      <div>
-        <dt>Told of</dt>
-        <dd>{told.join(", ") || "every end of a task"}</dd>
-      </div>
       <div>
         <dt>Made</dt>
         <dd>
@@ -268,15 +284,11 @@ function About({ webhook }: { readonly webhook: WebhookJson }) {
   );
 }
 
-function Address({ of: { url, endpoint, namedOnly } }: { readonly of: WebhookJson }) {
+function Address({ of: webhook }: { readonly of: WebhookJson }) {
   return (
     <>
-      <code>{url}</code>
-      <span className="secondary">
-        {[endpoint && `tasks of ${endpoint}`, namedOnly && "tasks that name it"]
-          .filter(Boolean)
-          .join(", ") || "all tasks"}
-      </span>
+      <code>{webhook.url}</code>
+      <span className="secondary">{heardBy(webhook)}</span>
     </>
   );
 }
@@ -299,11 +311,14 @@ function Deliveries({ only }: OfOne) {
         keyOf={({ id = "" }) => id}
         columns={[
           {
-            name: "Of",
-            cell: ({ taskId, webhook }) => (
+            name: "Message",
+            cell: ({ taskId, endpoint, event, webhook }) => (
               <>
-                {taskId ? <TaskLink name={{ organization, deployment, taskId }} /> : "a test"}
-                <span className="secondary">to {webhook || "a deleted webhook"}</span>
+                {taskId ? `${endpoint} ${endOf(event)}` : "a test"}
+                <span className="secondary">
+                  {taskId && <TaskLink name={{ organization, deployment, taskId }} />}
+                  {only === undefined && ` to ${webhook || "a deleted webhook"}`}
+                </span>
               </>
             ),
           },
@@ -350,11 +365,8 @@ const MAX_ANSWER_CHARACTERS = 200;
 /** What its receiver answered: the last time, or each time, of which the oldest is first. */
 function Answers({ of, all }: { readonly of: WebhookDeliveryJson; readonly all: boolean }) {
   const told = answersOf(of).map((text) => text.slice(0, MAX_ANSWER_CHARACTERS));
-  if (!all || told.length < 2) {
-    return told.at(-1) ?? "";
-  }
-  return told.map((text, index) => (
+  return (all ? told : told.slice(-1)).map((text, index) => (
     // biome-ignore lint/suspicious/noArrayIndexKey: answers have no other name, and stay in order
-    <div key={index}>{text}</div>
+    <Answer key={index} text={text} />
   ));
 }

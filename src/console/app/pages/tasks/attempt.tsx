@@ -129,7 +129,12 @@ function Part({ part }: { readonly part: StackPart }) {
       <pre>{part.frames.join("\n")}</pre>
     </details>
   ) : (
-    <pre className={part.kind}>{part.text}</pre>
+    <pre className={part.kind}>
+      {part.text}
+      {part.kind === "own" && part.times !== undefined && (
+        <span className="secondary"> {part.times} times</span>
+      )}
+    </pre>
   );
 }
 

@@ -5,7 +5,13 @@ export type StackPart =
   /** Between the frames, such as that one error caused another. */
   | { readonly kind: "text"; readonly text: string }
   /** `place` is where it is in the author's code, such as `service.ts:18:80`. */
-  | { readonly kind: "own"; readonly text: string; readonly place: string }
+  | {
+      readonly kind: "own";
+      readonly text: string;
+      readonly place: string;
+      /** How often it stands there in a row, as of a function that calls itself; absent: once. */
+      readonly times?: number;
+    }
   | { readonly kind: "library"; readonly frames: readonly string[] };
 
 const V8_FRAME = /^\s+at (?:.*\()?([^()\s]+?:\d+:\d+)\)?$/;
@@ -55,11 +61,15 @@ function isOwn(place: string): boolean {
 }
 
 function add(parts: StackPart[], line: string, place: string): void {
+  const last = parts.at(-1);
   if (isOwn(place)) {
-    parts.push({ kind: "own", text: line, place });
+    if (last?.kind === "own" && last.text === line) {
+      parts[parts.length - 1] = { ...last, times: (last.times ?? 1) + 1 };
+    } else {
+      parts.push({ kind: "own", text: line, place });
+    }
     return;
   }
-  const last = parts.at(-1);
   if (last?.kind === "library") {
     parts[parts.length - 1] = { kind: "library", frames: [...last.frames, line] };
   } else {

@@ -45,6 +45,8 @@ export function Waterfall({ task, chosen, onChoose }: WaterfallProps) {
           const { attempt } = span;
           // An error that comes again is read once.
           const before = spans.slice(0, index).findLast((one) => one.attempt)?.attempt?.failure;
+          const isSame =
+            attempt?.failure !== undefined && attempt.failure.message === before?.message;
           // One attempt is a strip, in which each span is as wide as it took.
           const bar = numbers.length > 1 && {
             // The last one is seen as well, however short it is.
@@ -75,15 +77,12 @@ export function Waterfall({ task, chosen, onChoose }: WaterfallProps) {
                   type="button"
                   className="waterfall-line"
                   aria-pressed={attempt.number === chosen}
+                  title={isSame ? "It failed with the same error" : undefined}
                   onClick={() => onChoose(attempt.number ?? 0)}
                 >
                   {line}
-                  {attempt.failure !== undefined && (
-                    <span className="waterfall-error">
-                      {attempt.failure.message === before?.message
-                        ? "the same error"
-                        : attempt.failure.message}
-                    </span>
+                  {attempt.failure !== undefined && !isSame && (
+                    <span className="waterfall-error">{attempt.failure.message}</span>
                   )}
                 </button>
               )}

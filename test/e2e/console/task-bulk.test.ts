@@ -52,6 +52,14 @@ describe.skipIf(skipped)(`several tasks in the console${skipped}`, () => {
     await dialog.getByRole("button", { name: `Cancel ${MANY} tasks` }).click();
     await page.getByText(`${MANY} tasks cancelled`).waitFor();
     await page.getByText("No tasks match").waitFor();
+    // None is left to cancel, or to delete: the menu has the focus all the same, and Escape leaves it.
+    await person.press("All tasks of this list");
+    const nothing = page.getByRole("menuitem", { name: "Cancel 0 tasks…" });
+    await nothing.and(page.locator(":focus")).waitFor();
+    await page.keyboard.press("Enter");
+    await page.keyboard.press("Escape");
+    await nothing.waitFor({ state: "hidden" });
+    expect(await dialog.count()).toBe(0);
   });
 
   it("are selected by keyboard and by mouse, and retried", async () => {

@@ -69,7 +69,8 @@ export function Menu({
       >
         {items.map((item, index) => (
           <button
-            key={item.label}
+            // biome-ignore lint/suspicious/noArrayIndexKey: with another label it is the same, and keeps the focus
+            key={index}
             // The browser gives it the focus as it opens the menu: a key pressed at once is not lost.
             ref={index === 0 ? focusFirst : undefined}
             type="button"

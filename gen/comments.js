@@ -110,7 +110,7 @@ export const comments = {
   "tessera.v1.AlertKind": "AlertKind is what a rule looks at. REST writes `oldest_task_waits` and so on.",
   "tessera.v1.AlertKind.ALERT_KIND_UNSPECIFIED": "Not used.",
   "tessera.v1.AlertKind.ALERT_KIND_OLDEST_TASK_WAITS": "The task of a deployment that waits longest has been due for more than `threshold` seconds (300).",
-  "tessera.v1.AlertKind.ALERT_KIND_FAILURES": "More than `threshold` percent (5) of the tasks of a deployment that ended within ten minutes have failed.",
+  "tessera.v1.AlertKind.ALERT_KIND_FAILURES": "More than `threshold` percent (5) of the tasks of a deployment that ended within ten minutes have failed, and three of them at least.",
   "tessera.v1.AlertKind.ALERT_KIND_DEPLOYMENT_DEGRADED": "A deployment is degraded, or has failed.",
   "tessera.v1.AlertKind.ALERT_KIND_WORKER_RESTARTS": "Workers of a deployment were restarted more than `threshold` times (3) within ten minutes.",
   "tessera.v1.AlertKind.ALERT_KIND_DISK_FREE": "Less than `threshold` percent (10) of the disk of a node is free. An operator's.",

@@ -1495,7 +1495,7 @@ export enum AlertKind {
 
   /**
    * More than `threshold` percent (5) of the tasks of a deployment that ended within
-   * ten minutes have failed.
+   * ten minutes have failed, and three of them at least.
    *
    * @generated from enum value: ALERT_KIND_FAILURES = 2;
    */

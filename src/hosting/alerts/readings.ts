@@ -11,6 +11,8 @@ import type { Storage } from "../../storage/storage.ts";
 
 /** The time over which failures and restarts are counted. */
 const ALERT_WINDOW_MS = 600_000;
+/** Failed tasks below which no share of them fires: one failure of one call is no trend. */
+const MIN_FAILURES = 3;
 /** Deployments that are read at once. */
 const MAX_DEPLOYMENTS_PER_READING = 1_000;
 /** What one rule finds; the rest is left out. */
@@ -112,7 +114,8 @@ export class Readings {
       const { failed, ended } = failures.get(deploymentId) ?? { failed: 0, ended: 0 };
       const percent = ended === 0 ? 0 : (100 * failed) / ended;
       const text = `${failed} of ${ended} tasks failed in ten minutes (${rounded(percent)} %)`;
-      return percent > rule.threshold ? [ofDeployment(deploymentId, name, text)] : [];
+      const isTrend = failed >= MIN_FAILURES && percent > rule.threshold;
+      return isTrend ? [ofDeployment(deploymentId, name, text)] : [];
     });
   }
 

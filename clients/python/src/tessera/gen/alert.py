@@ -23,7 +23,7 @@ class AlertKind(str, _enum.Enum):
     """
     FAILURES = "ALERT_KIND_FAILURES"
     """More than `threshold` percent (5) of the tasks of a deployment that ended within ten minutes
-    have failed.
+    have failed, and three of them at least.
     """
     DEPLOYMENT_DEGRADED = "ALERT_KIND_DEPLOYMENT_DEGRADED"
     """A deployment is degraded, or has failed."""

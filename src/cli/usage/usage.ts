@@ -63,7 +63,7 @@ export function usageCommand(actions: CloudActions): Command {
       const wrong = words.find((word) => !KEYS.some(([known]) => known === word));
       if (wrong !== undefined) {
         const known = KEYS.map(([word]) => word).join(", ");
-        throw usageError(`--by ${JSON.stringify(wrong)} is none of ${known}`);
+        throw usageError(`--by ${JSON.stringify(wrong)} is not one of ${known}`);
       }
       const keys = KEYS.filter(([word]) => words.includes(word));
       const { organization } = call;

@@ -2,7 +2,7 @@
  * Who used what: sums by day, deployment, endpoint and token.
  *
  * A task is counted where it is stored, and what an attempt of it used where its end is stored, in
- * the same transaction each: neither is lost or counted twice, whoever dies. Nodes sum up the calls
+ * the same transaction each: neither is lost or counted twice, whichever node dies. Nodes sum up the calls
  * of apis, and flush the sums with `addUsage`.
  */
 

@@ -60,7 +60,7 @@ it("the commands of the page count what a task used, for its token", async () =>
 it("says what is wrong with what it is asked", async () => {
   const wrong = await at.ada.run(["usage", "--by", "year"]);
   expect(wrong).toMatchObject({ code: 2 });
-  expect(wrong.stderr).toContain('--by "year" is none of day, deployment, endpoint, token');
+  expect(wrong.stderr).toContain('--by "year" is not one of day, deployment, endpoint, token');
   for (const [flags, said] of [
     [["--from", "2026-02-30"], "2026-02-30 is no day"],
     [["--from", "2026-02-03", "--to", "2026-02-01"], "is after the end day"],

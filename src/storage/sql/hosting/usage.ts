@@ -126,7 +126,7 @@ export function* readUsage(parameters: UsageQuery): Operation<UsageSum[]> {
   }));
 }
 
-/** Units that are told of one sum; a deployment has fewer. */
+/** Units that are listed with one sum; a deployment has fewer. */
 const MAX_UNITS_PER_SUM = 64;
 
 function rowKey({ day, name, endpoint, token_id }: KeyRow): string {

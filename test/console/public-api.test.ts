@@ -14,6 +14,7 @@ import { OrganizationService } from "../../gen/tessera/v1/organization_pb.js";
 import { OrganizationTaskService } from "../../gen/tessera/v1/organization_task_pb.js";
 import { TaskService } from "../../gen/tessera/v1/task_pb.js";
 import { TokenService } from "../../gen/tessera/v1/token_pb.js";
+import { UsageService } from "../../gen/tessera/v1/usage_pb.js";
 import { WebhookService } from "../../gen/tessera/v1/webhook_pb.js";
 
 /** The clients of src/console/app/api/clients.ts. */
@@ -30,11 +31,12 @@ const SERVICES = {
   organizationTasks: OrganizationTaskService,
   tasks: TaskService,
   tokens: TokenService,
+  usage: UsageService,
   webhooks: WebhookService,
 } as const;
 
 const CALL =
-  /\b(alerts|auth|deployments|endpoints|logins|metrics|models|operator|organizations|organizationTasks|tasks|tokens|webhooks)\.([a-z]\w+)\(/g;
+  /\b(alerts|auth|deployments|endpoints|logins|metrics|models|operator|organizations|organizationTasks|tasks|tokens|usage|webhooks)\.([a-z]\w+)\(/g;
 
 /** A path of a stream. */
 const STREAM = /"\/tessera\.v1\.(\w+)\/(\w+)"/g;

@@ -19,6 +19,7 @@ import { readAuditSearch } from "./pages/organization/audit-search.ts";
 import { hideCode } from "./pages/people/secret.ts";
 import { rememberList } from "./pages/tasks/last-list.ts";
 import { readSearch } from "./pages/tasks/search.ts";
+import { readUsageSearch } from "./pages/usage/usage-search.ts";
 import { Failure, Missing } from "./ui/failure.tsx";
 import { Loading } from "./ui/loading.tsx";
 import { readRange } from "./ui/time-range.ts";
@@ -269,6 +270,12 @@ const alertList = page(
   "/alerts",
   lazyRouteComponent(() => loaded(import("./pages/alerts/alerts.tsx")), "Alerts"),
 );
+const usagePage = createRoute({
+  getParentRoute: () => organization,
+  path: "/usage",
+  validateSearch: readUsageSearch,
+  component: lazyRouteComponent(() => loaded(import("./pages/usage/usage.tsx")), "Usage"),
+});
 const machineList = page(
   "/machines",
   lazyRouteComponent(() => loaded(import("./pages/machines/machines.tsx")), "Machines"),
@@ -315,6 +322,7 @@ const routeTree = root.addChildren([
       modelList,
       machineList,
       alertList,
+      usagePage,
       tokenList,
       memberList,
       auditLog,

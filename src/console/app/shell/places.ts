@@ -16,6 +16,7 @@ const PATHS = [
   "/o/$organization/models",
   "/o/$organization/machines",
   "/o/$organization/alerts",
+  "/o/$organization/usage",
   "/o/$organization/tokens",
   "/o/$organization/members",
   "/o/$organization/audit",
@@ -59,6 +60,12 @@ export const PLACES: readonly ConsolePlace[] = [
     to: "/o/$organization/alerts",
     key: "e",
     icon: "M8 1.8c-2.6 0-4.3 1.9-4.3 4.4 0 3.3-1.4 4.6-1.4 5.4h11.4c0-.8-1.4-2.1-1.4-5.4 0-2.5-1.7-4.4-4.3-4.4zM6.4 13.6c.3.5.9.8 1.6.8s1.3-.3 1.6-.8",
+  },
+  {
+    label: "Usage",
+    to: "/o/$organization/usage",
+    key: "u",
+    icon: "M2.5 2v12h11.5M5.5 11.5v-3M8.5 11.5v-6M11.5 11.5v-4.5",
   },
   {
     label: "API tokens",

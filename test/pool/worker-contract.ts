@@ -415,6 +415,13 @@ export function workerContract(
       expect(order).toEqual(["metrics", "end"]);
     });
 
+    test("tells what a call used, all of it before its end", async () => {
+      const told: object[] = [];
+      const used = begin("use", {}, { onUsage: (units) => told.push(units) });
+      expect(await used.ended).toEqual(result("used"));
+      expect(told).toEqual([{ tokens: 5, pages: 0.5 }]);
+    });
+
     test("is heard as often as its limits say, and told how much was dropped", async () => {
       const lines: string[] = [];
       await ready({

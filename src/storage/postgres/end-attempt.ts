@@ -14,7 +14,7 @@ import type { Task, TaskFailure, TaskProgress } from "../../tasks/task.ts";
 import type { AttemptUse } from "../hosting/usage.ts";
 import type { Attempt, AttemptEnd, NewEvent } from "../storage.ts";
 import { fromJson, optionalNumber, payloadBytes, statusOf } from "../stored.ts";
-import { countedAs, countedOf, ENDED_USE } from "./counts.ts";
+import { countedOf, ENDED_USE } from "./counts.ts";
 import { type AttemptEvent, recordingOf } from "./events.ts";
 import { inlineText, isInline, writePayload } from "./payloads.ts";
 import { column, columnsOf, LIVE_COLUMNS, nameOf, TASK_COLUMNS, toKeys, toTask } from "./rows.ts";
@@ -87,7 +87,9 @@ const finishOf = (name: string, answered: string) =>
        ${KEPT_COLUMNS}
      FROM gone
    ), told AS (${toldOf({ status: "gone.final", finishedAt: "gone.now_ms" })}
-   ), counted AS (${countedAs("gone", "-", ENDED_USE)})
+   ), counted AS (
+     ${countedOf("gone", { queued: "0", running: "-count(*)", used: ENDED_USE })}
+   )
    SELECT n, final AS status, now_ms AS finished_at_ms, failure, expires_at_ms, last_sequence,
      peak_memory_bytes, progress${answered} FROM gone`,
   );

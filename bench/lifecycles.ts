@@ -8,8 +8,7 @@ import { execFileSync } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Backends } from "./backends.ts";
 import { CONTENDERS, type Running, versionOf } from "./contenders.ts";
-import type { LoadResult } from "./load.ts";
-import { cpuSecondsOf, load } from "./program.ts";
+import { load, type MeasuredLoad } from "./program.ts";
 import { rotate } from "./rotate.ts";
 import { figure, median, table } from "./table.ts";
 
@@ -22,12 +21,6 @@ export interface LifecycleOptions {
 
 /** Leftover work of a server should not fall into the next one's turn. */
 const PAUSE_MS = 500;
-
-interface Round extends LoadResult {
-  readonly perSecond: number;
-  /** CPU time of server, workers and database for one lifecycle, in microseconds. */
-  readonly cpuMicros: number;
-}
 
 export async function benchLifecycles(
   backends: Backends,
@@ -53,7 +46,7 @@ export async function benchLifecycles(
     write(
       `\n${connections} connections: medians of ${rounds} rounds of ${seconds} s each, after one to warm up\n\n`,
     );
-    const results = new Map([...running.keys()].map((name) => [name, [] as Round[]]));
+    const results = new Map([...running.keys()].map((name) => [name, [] as MeasuredLoad[]]));
     for (let round = 0; round <= rounds; round += 1) {
       for (const name of rotate([...running.keys()], round)) {
         const { port, pids } = running.get(name) as Running;
@@ -80,18 +73,15 @@ async function measure(
   plan: Parameters<typeof load>[0],
   pids: readonly number[],
   name: string,
-): Promise<Round> {
-  const before = cpuSecondsOf(pids);
+): Promise<MeasuredLoad> {
   try {
-    const result = await load(plan);
-    const cpuMicros = ((cpuSecondsOf(pids) - before) / result.done) * 1e6;
-    return { ...result, perSecond: result.done / result.seconds, cpuMicros };
+    return await load(plan, pids);
   } catch (err) {
     throw new Error(`${CONTENDERS[name]?.title}: ${reason(err)}`, { cause: err });
   }
 }
 
-function resultTable(results: ReadonlyMap<string, readonly Round[]>): string {
+function resultTable(results: ReadonlyMap<string, readonly MeasuredLoad[]>): string {
   const ratio = (name: string, to: string): string => {
     const others = results.get(to);
     const own = results.get(name) ?? [];
@@ -103,7 +93,7 @@ function resultTable(results: ReadonlyMap<string, readonly Round[]>): string {
     );
   };
   const rows = [...results].map(([name, rounds]) => {
-    const of = (read: (round: Round) => number | undefined, digits = 1): string =>
+    const of = (read: (round: MeasuredLoad) => number | undefined, digits = 1): string =>
       figure(median(rounds.map((round) => read(round) ?? Number.NaN)), digits);
     const speeds = rounds.map(({ perSecond }) => perSecond);
     return [

@@ -106,17 +106,34 @@ export class Program implements AsyncDisposable {
   }
 }
 
-/** Runs the load generator as its own process; throws when any response was wrong. */
-export async function load(plan: LoadPlan): Promise<LoadResult> {
+/** A load, and what it took of those who answered it. */
+export interface MeasuredLoad extends LoadResult {
+  readonly perSecond: number;
+  /** CPU time of their processes for each lifecycle or submit, in microseconds. */
+  readonly cpuMicros: number;
+}
+
+/**
+ * Runs the load generator as its own process; throws when any response was wrong.
+ *
+ * @param pids of the processes whose CPU time is measured, with all below them
+ */
+export async function load(plan: LoadPlan, pids: readonly number[] = []): Promise<MeasuredLoad> {
+  const before = cpuSecondsOf(pids);
   const file = new URL("./load.ts", import.meta.url).pathname;
   const { stdout } = await promisify(execFile)(process.execPath, [file, JSON.stringify(plan)], {
     timeout: 300_000,
   });
+  const cpuSeconds = cpuSecondsOf(pids) - before;
   const result = JSON.parse(stdout) as LoadResult;
   if (result.failed > 0) {
     throw new Error(`${result.failed} of ${result.done} failed, the first with ${result.failure}`);
   }
-  return result;
+  return {
+    ...result,
+    perSecond: result.done / result.seconds,
+    cpuMicros: (cpuSeconds / result.done) * 1e6,
+  };
 }
 
 /** A process and its descendants, by /proc; only the process itself without /proc. */

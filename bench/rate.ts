@@ -16,21 +16,32 @@ export async function benchRate(
   { database, perSecond, seconds }: RateOptions,
   write: (text: string) => void,
 ): Promise<void> {
-  const { port, program }: Running = await startTessera(database);
+  const { port, pids, program }: Running = await startTessera(database);
   await using _server = program;
   const plan: LoadPlan = { port, connections: CONNECTIONS, endpoint: "noop", perSecond };
   await load({ ...plan, seconds: 2 });
-  const submits = await load({ ...plan, kind: "submit", seconds });
-  const lifecycles = await load({ ...plan, seconds });
+  const submits = await load({ ...plan, kind: "submit", seconds }, pids);
+  const lifecycles = await load({ ...plan, seconds }, pids);
   write(
     `\nopen load of ${perSecond} submits/s over ${CONNECTIONS} connections for ${seconds} s\n\n`,
   );
   write(
     table(
-      ["", "reached/s", "submit p50 ms", "p99", "start p50 ms", "p99", "lifecycle p50 ms", "p99"],
+      [
+        "",
+        "reached/s",
+        "CPU µs",
+        "submit p50 ms",
+        "p99",
+        "start p50 ms",
+        "p99",
+        "lifecycle p50 ms",
+        "p99",
+      ],
       [submits, lifecycles].map((result, index) => [
         index === 0 ? "submits alone" : "whole lifecycles",
-        figure(result.done / result.seconds),
+        figure(result.perSecond),
+        figure(result.cpuMicros),
         figure(result.submitMs.p50, 2),
         figure(result.submitMs.p99, 2),
         figure(result.startMs?.p50 ?? Number.NaN, 2),

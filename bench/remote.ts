@@ -12,7 +12,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { countByThread, questionsBetween } from "./idle.ts";
 import { type LoadPlan, type Percentiles, percentiles } from "./load.ts";
-import { cpuSecondsOf, load, Program } from "./program.ts";
+import { load, Program } from "./program.ts";
 import { figure, median, table } from "./table.ts";
 
 const DEPLOYMENT = "acme/noop-1";
@@ -48,6 +48,7 @@ interface Place {
   readonly listedPerSecond: number[];
   /** CPU time of the node and what joined it, for one lifecycle. */
   readonly cpuMicros: number[];
+  readonly listedCpuMicros: number[];
   readonly startMs: Percentiles[];
   readonly lifecycleMs: Percentiles[];
   readonly abortMs: number[];
@@ -70,12 +71,12 @@ export async function benchRemote(
   }
   for (let round = 0; round < rounds; round += 1) {
     for (const each of places) {
-      const cpuSeconds = cpuSecondsOf(each.pids);
-      const closed = await load({ ...plan(each.port), seconds });
-      each.perSecond.push(closed.done / closed.seconds);
-      each.cpuMicros.push(((cpuSecondsOf(each.pids) - cpuSeconds) / closed.done) * 1e6);
-      const listed = await load({ ...plan(each.port), ...LIST, seconds });
-      each.listedPerSecond.push(listed.done / listed.seconds);
+      const closed = await load({ ...plan(each.port), seconds }, each.pids);
+      each.perSecond.push(closed.perSecond);
+      each.cpuMicros.push(closed.cpuMicros);
+      const listed = await load({ ...plan(each.port), ...LIST, seconds }, each.pids);
+      each.listedPerSecond.push(listed.perSecond);
+      each.listedCpuMicros.push(listed.cpuMicros);
       const open = await load({ ...plan(each.port), perSecond: PER_SECOND, seconds });
       each.lifecycleMs.push(open.lifecycleMs);
       each.startMs.push(open.startMs ?? { p50: Number.NaN, p99: Number.NaN });
@@ -93,6 +94,7 @@ export async function benchRemote(
           "lifecycles/s",
           "CPU µs",
           "calls/s in lists",
+          "CPU µs",
           "start p50 ms",
           "p99",
           "lifecycle p50 ms",
@@ -105,6 +107,7 @@ export async function benchRemote(
         figure(median(each.perSecond)),
         figure(median(each.cpuMicros)),
         figure(median(each.listedPerSecond)),
+        figure(median(each.listedCpuMicros)),
         figure(median(each.startMs.map(({ p50 }) => p50)), 2),
         figure(median(each.startMs.map(({ p99 }) => p99)), 2),
         figure(median(each.lifecycleMs.map(({ p50 }) => p50)), 2),
@@ -119,7 +122,7 @@ export async function benchRemote(
 }
 
 const place = (name: string, port: number, pids: readonly number[]): Place => ({
-  ...{ name, port, pids, perSecond: [], listedPerSecond: [], cpuMicros: [] },
+  ...{ name, port, pids, perSecond: [], listedPerSecond: [], cpuMicros: [], listedCpuMicros: [] },
   ...{ startMs: [], lifecycleMs: [], abortMs: [] },
 });
 

@@ -27,6 +27,8 @@ export interface ScrapesOptions {
 
 interface Round {
   readonly perSecond: number;
+  /** Scrapes are part of it. */
+  readonly cpuMicros: number;
   readonly p50: number;
   readonly p99: number;
   /** Duration of the longest scrape. */
@@ -52,11 +54,11 @@ export async function benchScrapes(
     for (const [way, encoding] of WAYS) {
       const done = new AbortController();
       const scraping = scrape(`${url}/federate`, encoding, done.signal);
-      const result = await load({ ...plan, seconds });
+      const result = await load({ ...plan, seconds }, [program.pid]);
       done.abort();
       const { p50, p99 } = result.lifecycleMs;
-      const perSecond = result.done / result.seconds;
-      results.get(way)?.push({ perSecond, p50, p99, scrapeMs: await scraping });
+      const { perSecond, cpuMicros } = result;
+      results.get(way)?.push({ perSecond, cpuMicros, p50, p99, scrapeMs: await scraping });
     }
   }
   const of = (way: string, figureOf: (round: Round) => number): number =>
@@ -64,10 +66,11 @@ export async function benchScrapes(
   write(
     `\n${series} series, read once a second, under ${CONNECTIONS} connections: medians of ${rounds} rounds of ${seconds} s\n\n` +
       table(
-        ["", "lifecycles/s", "p50 ms", "p99 ms", "longest scrape, ms"],
+        ["", "lifecycles/s", "CPU µs", "p50 ms", "p99 ms", "longest scrape, ms"],
         [...WAYS.keys()].map((way) => [
           way,
           figure(of(way, ({ perSecond }) => perSecond)),
+          figure(of(way, ({ cpuMicros }) => cpuMicros)),
           figure(
             of(way, ({ p50 }) => p50),
             1,

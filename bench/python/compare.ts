@@ -6,11 +6,12 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { environment } from "../../test/e2e/clients/python-environment.ts";
 import { freePort } from "../../test/free-port.ts";
-import { Program } from "../program.ts";
+import { cpuSecondsOf, Program } from "../program.ts";
 import { figure, median, table } from "../table.ts";
-import type { PythonPlan } from "./load.ts";
+import type { PythonBody, PythonPlan } from "./load.ts";
 
 const CONNECTIONS = 64;
+const LARGE_CONNECTIONS = 8;
 
 const path = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
 const TESSERA = path("../../bin/tessera.js");
@@ -29,23 +30,47 @@ interface Contender {
   start(): Promise<{ readonly program: Program; readonly port: number }>;
 }
 
-const KINDS = [
-  { name: "sync api", endpoint: "sync", isTask: false },
-  { name: "async api", endpoint: "later", isTask: false },
-  { name: "task, its result", endpoint: "job", isTask: true },
-] as const;
+interface Kind {
+  readonly name: string;
+  readonly endpoint: string;
+  readonly isTask?: boolean;
+  readonly connections?: number;
+  readonly body?: PythonBody;
+}
+
+/** What is called; large bodies over fewer connections. */
+function kindsIn(folder: string): Kind[] {
+  const large = (argument: string, contentType: string): Kind => ({
+    ...{ name: `a ${argument} of 200 kB`, endpoint: argument, connections: LARGE_CONNECTIONS },
+    body: { file: join(folder, argument), argument, contentType },
+  });
+  return [
+    { name: "sync api", endpoint: "sync" },
+    { name: "async api", endpoint: "later" },
+    { name: "task, its result", endpoint: "job", isTask: true },
+    {
+      ...{ name: "an array of 90,000 floats", endpoint: "array" },
+      ...{ connections: LARGE_CONNECTIONS, body: { numbers: 90_000 } },
+    },
+    large("file", "application/octet-stream"),
+    large("picture", "image/jpeg"),
+  ];
+}
 
 export async function benchPython(
   { folder, rounds, seconds }: PythonOptions,
   write: (text: string) => void,
 ): Promise<void> {
-  const { python } = await environment({ name: "bench", packages: ["bentoml>=1.4"] });
+  const packages = ["bentoml>=1.4", "numpy", "pillow"];
+  const { python } = await environment({ name: "bench", packages });
+  await promisify(execFile)(python, [path("files.py"), folder]);
+  const kinds = kindsIn(folder);
   const contenders = [
     bentoml(python, folder),
     tessera("Tessera, the same file", path("bento_service.py"), python),
     tessera("Tessera, its own SDK", path("service.py"), python),
   ];
-  const perSecond = contenders.map(() => KINDS.map((): number[] => []));
+  const measured = kinds.map(() => contenders.map((): PythonLoad[] => []));
   const batches: { readonly alone: number[]; readonly together: number[] } = {
     alone: [],
     together: [],
@@ -54,32 +79,44 @@ export async function benchPython(
     for (const [index, contender] of contenders.entries()) {
       const { program, port } = await contender.start();
       await using _server = program;
-      for (const [kind, { endpoint, isTask }] of KINDS.entries()) {
-        const common = { port, connections: CONNECTIONS, seconds, endpoint };
-        const plan = isTask ? { ...common, task: contender.task } : common;
-        await load({ ...plan, seconds: 1 });
-        perSecond[index]?.[kind]?.push(await load(plan));
+      for (const [at, { endpoint, isTask, connections = CONNECTIONS, body }] of kinds.entries()) {
+        const plan: PythonPlan = {
+          ...{ port, connections, seconds, endpoint },
+          ...(isTask && { task: contender.task }),
+          ...(body && { body }),
+        };
+        await load({ ...plan, seconds: 1 }, program);
+        measured[at]?.[index]?.push(await load(plan, program));
       }
       if (contender.name.endsWith("SDK")) {
         for (const endpoint of ["alone", "together"] as const) {
           const plan = { port, connections: CONNECTIONS, seconds, endpoint };
-          batches[endpoint].push(await load(plan));
+          batches[endpoint].push((await load(plan, program)).perSecond);
         }
       }
     }
   }
-  const peer = perSecond[0]?.map(median) ?? [];
-  write(`\nservices in Python, one worker, ${CONNECTIONS} connections, per second\n\n`);
+  write(
+    `\nservices in Python, one worker, ${CONNECTIONS} connections, ${LARGE_CONNECTIONS} with large bodies\n\n`,
+  );
   write(
     table(
-      ["", ...KINDS.flatMap(({ name }) => [name, "/ BentoML"])],
-      contenders.map(({ name }, index) => [
-        name,
-        ...(perSecond[index] ?? []).flatMap((figures, kind) => [
-          figure(median(figures)),
-          figure(median(figures) / (peer[kind] ?? Number.NaN), 1),
-        ]),
-      ]),
+      ["", "", "per second", "/ BentoML", "CPU µs", "/ BentoML"],
+      kinds.flatMap(({ name }, at) => {
+        const all = measured[at] ?? [];
+        const of = (rounds: readonly PythonLoad[] = [], read: (round: PythonLoad) => number) =>
+          median(rounds.map(read));
+        const speed = ({ perSecond }: PythonLoad): number => perSecond;
+        const cpu = ({ cpuMicros }: PythonLoad): number => cpuMicros;
+        return all.map((rounds, index) => [
+          index === 0 ? name : "",
+          contenders[index]?.name ?? "",
+          figure(of(rounds, speed)),
+          figure(of(rounds, speed) / of(all[0], speed), 1),
+          figure(of(rounds, cpu)),
+          figure(of(rounds, cpu) / of(all[0], cpu), 1),
+        ]);
+      }),
     ),
   );
   const [alone, together] = [median(batches.alone), median(batches.together)];
@@ -142,12 +179,22 @@ async function answers(port: number): Promise<void> {
   throw new Error("bentoml serve did not become ready");
 }
 
-/** The calls of an endpoint that ended in a second. */
-export async function load(plan: PythonPlan): Promise<number> {
+export interface PythonLoad {
+  /** The calls of an endpoint that ended in a second. */
+  readonly perSecond: number;
+  /** CPU time of the server for each, in microseconds. */
+  readonly cpuMicros: number;
+}
+
+/** Calls an endpoint of a server, from a process of its own. */
+export async function load(plan: PythonPlan, server: Program): Promise<PythonLoad> {
+  const before = cpuSecondsOf([server.pid]);
   const { stdout } = await promisify(execFile)(
     process.execPath,
     [path("load.ts"), JSON.stringify(plan)],
     { timeout: 120_000 },
   );
-  return (JSON.parse(stdout) as { readonly perSecond: number }).perSecond;
+  const cpuSeconds = cpuSecondsOf([server.pid]) - before;
+  const { perSecond, done } = JSON.parse(stdout) as { perSecond: number; done: number };
+  return { perSecond, cpuMicros: (cpuSeconds / done) * 1e6 };
 }

@@ -2,9 +2,9 @@
 import { fileURLToPath } from "node:url";
 import { environment } from "../../test/e2e/clients/python-environment.ts";
 import { freePort } from "../../test/free-port.ts";
-import { cpuSecondsOf, Program } from "../program.ts";
+import { Program } from "../program.ts";
 import { figure, median, table } from "../table.ts";
-import { load, startTessera } from "./compare.ts";
+import { load, type PythonLoad, startTessera } from "./compare.ts";
 
 const CONNECTIONS = 32;
 const PACKAGES = ["fastapi", "uvicorn", "uvloop", "httptools"];
@@ -35,15 +35,13 @@ export async function benchMounted(
     { name: "uvicorn, asyncio and h11", ...plain },
     { name: "Tessera, mounted", ...mounted },
   ];
-  const figures = contenders.map((): { perSecond: number; micros: number }[] => []);
+  const figures = contenders.map((): PythonLoad[] => []);
   for (let round = -1; round < rounds; round += 1) {
     for (const [index, { program, port }] of contenders.entries()) {
       const plan = { port, connections: CONNECTIONS, seconds, endpoint: "hello" };
-      const before = cpuSecondsOf([program.pid]);
-      const perSecond = await load(plan);
-      const micros = ((cpuSecondsOf([program.pid]) - before) / (perSecond * seconds)) * 1e6;
+      const measured = await load(plan, program);
       if (round >= 0) {
-        figures[index]?.push({ perSecond, micros });
+        figures[index]?.push(measured);
       }
     }
   }
@@ -59,7 +57,7 @@ export async function benchMounted(
           name,
           figure(median(own.map((each) => each.perSecond))),
           figure(median(ratios), 2),
-          figure(median(own.map(({ micros }) => micros))),
+          figure(median(own.map(({ cpuMicros }) => cpuMicros))),
         ];
       }),
     ),

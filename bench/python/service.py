@@ -1,6 +1,10 @@
 """What is compared: the same functions, as a service of Tessera's own."""
 
 import time
+from pathlib import Path
+
+import numpy as np
+from PIL.Image import Image
 
 from tessera import Batch, api, service, task
 
@@ -28,3 +32,15 @@ class Bench:
     def together(self, name: list[str]) -> list[str]:
         time.sleep(0.01)
         return [f"hello {each}" for each in name]
+
+    @api
+    def array(self, values: np.ndarray) -> float:
+        return float(values.sum())
+
+    @api
+    def file(self, file: Path) -> int:
+        return len(file.read_bytes())
+
+    @api
+    def picture(self, picture: Image) -> int:
+        return int(picture.getpixel((0, 0))[0])

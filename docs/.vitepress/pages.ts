@@ -15,6 +15,7 @@ const OTHERS: { readonly [source: string]: string } = {
   "CHANGELOG.md": "changelog.md",
   "SECURITY.md": "security.md",
   "bench/README.md": "benchmarks.md",
+  "bench/HISTORY.md": "benchmarks-history.md",
 };
 
 /** Each document with its page, both as paths from their roots. */
@@ -67,7 +68,7 @@ const GROUPS: readonly (readonly [title: string, pages: readonly string[]])[] = 
     "Operate",
     [
       ...["platform", "production", "sizing", "configuration", "limits", "backup", "upgrade"],
-      ...["restarts", "high-availability", "workers", "benchmarks"],
+      ...["restarts", "high-availability", "workers", "benchmarks", "benchmarks-history"],
     ],
   ],
   ["Security", ["security-model", "sandbox", "security"]],

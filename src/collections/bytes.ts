@@ -7,6 +7,11 @@ const LONG_TEXT_BYTES = 65_536;
 /** Shorter bytes are not worth giving back, and may share their memory with others. */
 const MIN_GIVEN_BACK_BYTES = 16_384;
 
+/** Whether bytes are worth giving back. */
+export function isLong({ byteLength }: Uint8Array): boolean {
+  return byteLength >= MIN_GIVEN_BACK_BYTES;
+}
+
 /**
  * Gives back the memory of bytes at once, which are empty from then on. Left to the collector, a
  * few megabytes of bodies that have passed make V8 collect everything, because it counts what
@@ -15,12 +20,9 @@ const MIN_GIVEN_BACK_BYTES = 16_384;
  * Nobody may need the bytes, and nothing of the system may still read them: a write of them has
  * called back. Bytes that are a part of something else are left alone.
  */
-export function giveBack({ buffer, byteLength }: Uint8Array): void {
-  if (
-    byteLength >= MIN_GIVEN_BACK_BYTES &&
-    buffer instanceof ArrayBuffer &&
-    buffer.byteLength === byteLength
-  ) {
+export function giveBack(bytes: Uint8Array): void {
+  const { buffer, byteLength } = bytes;
+  if (isLong(bytes) && buffer instanceof ArrayBuffer && buffer.byteLength === byteLength) {
     buffer.transfer(0);
   }
 }

@@ -4,7 +4,7 @@
  */
 import type { Socket } from "node:net";
 import type { Readable } from "node:stream";
-import { giveBack } from "../collections/bytes.ts";
+import { giveBack, isLong } from "../collections/bytes.ts";
 import { perSecond, TokenBucket } from "../collections/token-bucket.ts";
 import type { Attachments } from "../protocol/attachments.ts";
 import { encodeMessage } from "../protocol/codec.ts";
@@ -328,7 +328,8 @@ class WorkerChannel implements Disposable {
   send(message: NodeMessage): void {
     if (this.#socket.writable) {
       const frame = encodeMessage(message);
-      this.#socket.write(frame, () => giveBack(frame));
+      // A call back of each short write would cost as much as the write.
+      this.#socket.write(frame, isLong(frame) ? () => giveBack(frame) : undefined);
     }
   }
 

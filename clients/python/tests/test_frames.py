@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from tessera.host.frames import ROOM_BYTES, Attachments, FrameReader, encode_frame
+from tessera.host.frames import ROOM_BYTES, Attachments, Frame, FrameReader, encode_frame
 
 SIZES = (0, 3, 1_000, 70_000, ROOM_BYTES - 100, ROOM_BYTES, 3 * ROOM_BYTES)
 
@@ -35,7 +35,7 @@ def test_arrive_as_they_were_sent(step: int) -> None:
 
 
 def test_stay_when_others_have_come() -> None:
-    frames = []
+    frames: list[Frame] = []
     reader = FrameReader(frames.append)
     for text in ("first", "second"):
         attachments = Attachments()

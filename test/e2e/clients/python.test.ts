@@ -72,7 +72,7 @@ describe.skipIf(skipped)(`the Python client${skipped}`, () => {
 
   it.each([
     // Those of a line share a process, and the server that it starts.
-    "cases environment loops",
+    "cases environment frames loops",
     "files",
     "failures",
     "connections",

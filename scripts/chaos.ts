@@ -117,6 +117,7 @@ function table(name: string, seed: number, figures: Figures): string {
 async function runOn(database: ChaosDatabase, options: Options): Promise<boolean> {
   await using _database = database;
   const { name } = database;
+  let told = 0;
   const figures = await chaos({
     ...options,
     database,
@@ -126,10 +127,14 @@ async function runOn(database: ChaosDatabase, options: Options): Promise<boolean
       process.stdout.write(
         `${name}: round ${rounds}, ${killed} kills, ${acknowledged} tasks, ${violations.length} violations\n`,
       );
+      // At once: a later round may fail before the end.
+      for (const line of violations.slice(told, told + MAX_SHOWN)) {
+        process.stdout.write(`  ${line}\n`);
+      }
+      told = violations.length;
     },
   });
-  const shown = figures.violations.slice(0, MAX_SHOWN).map((line) => `  ${line}\n`);
-  process.stdout.write(`\n${table(name, options.seed, figures)}${shown.join("")}\n`);
+  process.stdout.write(`\n${table(name, options.seed, figures)}\n`);
   return figures.violations.length === 0;
 }
 

@@ -40,6 +40,7 @@ export type QueuedCode =
   | "BATCHING"
   | "WORKERS_BUSY"
   | "DEPLOYMENT_LIMIT"
+  | "KEY_LIMIT"
   | "STARTS_NOW"
   | "ON_OTHER_NODES"
   | "PAUSED";
@@ -90,6 +91,8 @@ export interface QueuedFacts {
   readonly gathers: boolean;
   /** How many workers may be there; undefined: their number is fixed, or a matter of who joins. */
   readonly limit?: number | undefined;
+  /** The tasks of its key that may run at a time; undefined: any number. */
+  readonly perKey?: number | undefined;
   /** Workers of other nodes that are ready, as these have reported; undefined: nobody asked. */
   readonly readyElsewhere?: number | undefined;
   /** Tasks before it; undefined: nobody has counted them. */
@@ -100,7 +103,14 @@ export interface QueuedFacts {
 export type QueuedKnowledge = Partial<
   Pick<
     QueuedFacts,
-    "position" | "readyElsewhere" | "launch" | "failure" | "preparing" | "isStopped" | "paused"
+    | "perKey"
+    | "position"
+    | "readyElsewhere"
+    | "launch"
+    | "failure"
+    | "preparing"
+    | "isStopped"
+    | "paused"
   >
 >;
 
@@ -221,6 +231,13 @@ const ROWS: readonly (readonly [QueuedCode, (it: Situation) => Said])[] = [
       isSuspect(task) && "its worker ended with it, so it waits for one that it has to itself",
   ],
   ["BATCHING", ({ gathers }) => gathers && "it waits a moment for others to share a batch with"],
+  [
+    "KEY_LIMIT",
+    ({ workers, perKey }) =>
+      workers.free > 0 &&
+      perKey !== undefined &&
+      `its key may have ${count(perKey, "task", "tasks")} running at a time, and waits for its turn`,
+  ],
   ["STARTS_NOW", ({ workers }) => workers.free > 0 && "a worker is free, and takes it now"],
   ["DEPLOYMENT_LIMIT", atLimit],
   ["WORKERS_BUSY", busy],

@@ -132,7 +132,18 @@ export interface EndpointManifest extends PlacementManifest {
   readonly queueLimit: number;
   /** Higher runs first. */
   readonly priority: number;
+  /** Present when its tasks are started by their keys in turn. Default: in the order of the queue. */
+  readonly byKey?: ByKeyManifest;
 }
+
+/** How callers share an endpoint by their keys. */
+export interface ByKeyManifest {
+  /** The tasks of one key that run at a time, on all nodes together. Default: any number. */
+  readonly concurrency?: number;
+}
+
+/** The most tasks of one key that an endpoint may ask to run at a time. */
+export const MAX_CONCURRENCY_PER_KEY = 10_000;
 
 /**
  * A mounted server: an application of the service (ASGI) that answers all requests at a path and

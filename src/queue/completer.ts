@@ -7,11 +7,13 @@ import { Slots } from "../collections/slots.ts";
 import { toProblem } from "../errors.ts";
 import type { Log } from "../log/log.ts";
 import type { TaskOutcome } from "../metrics/deployment.ts";
-import type { EndRecord } from "../pool/calls/execution.ts";
+import type { EndRecord, FailureFacts } from "../pool/calls/execution.ts";
+import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { AttemptUse } from "../storage/hosting/usage.ts";
 import type { LeasedTask } from "../storage/leases.ts";
 import type { Attempt, AttemptEnd, ClaimedTask, NewEvent, Storage } from "../storage/storage.ts";
 import { interrupted } from "../tasks/failure.ts";
+import { retryAt } from "../tasks/retry.ts";
 import type { Task, TaskFailure } from "../tasks/task.ts";
 import { loggedTrace } from "../tracing/context.ts";
 
@@ -223,3 +225,24 @@ export function countedAs({ status }: Task, end: AttemptEnd): TaskOutcome {
 function logged(attempt: Attempt, ran: RanAttempt | undefined): object {
   return { ...attempt, ...loggedTrace(ran?.task.trace) };
 }
+
+/** Back to the queue after a backoff, or final when it was tried often enough. */
+export function failedEnd(
+  failure: TaskFailure,
+  { task, endpoint }: { readonly task: Task; readonly endpoint: EndpointManifest },
+  nowMs: number,
+  facts: FailureFacts = {},
+): FailedEnd {
+  const runAtMs = retryAt({
+    failures: task.failedAttempts + 1,
+    code: failure.code,
+    policy: endpoint.retries,
+    nowMs,
+    random: Math.random(),
+  });
+  return runAtMs === undefined || facts.isFinal
+    ? { status: "failure", failure, ...(facts.answer && { result: facts.answer }) }
+    : { status: "queued", runAtMs, failed: true, failure };
+}
+
+type FailedEnd = Extract<AttemptEnd, { readonly status: "queued" | "failure" }>;

@@ -8,6 +8,7 @@
  * task to the node that accepted it, and checks after 3 s whether the task still waits.
  */
 import type { Pool } from "../pool/pool.ts";
+import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { Hint, Notifier } from "../storage/notifier.ts";
 import type { Storage } from "../storage/storage.ts";
 import type { Tasks } from "./tasks.ts";
@@ -43,6 +44,15 @@ export class Peers implements Disposable {
   constructor(options: PeersOptions) {
     this.#options = options;
     this.#unsubscribe = options.notifier?.subscribe((hint) => this.#follow(hint));
+  }
+
+  /** A task of this endpoint has ended: another one of its key may wait for that, also elsewhere. */
+  freed(endpoint: EndpointManifest | undefined): void {
+    if (endpoint?.byKey?.concurrency !== undefined) {
+      const { deploymentId, notifier, onQueued } = this.#options;
+      notifier?.publish({ kind: "queued", deploymentId, endpoint: endpoint.name });
+      onQueued(endpoint.name);
+    }
   }
 
   /** Tasks of this endpoint wait, and the node that accepted them may claim them. */

@@ -15,8 +15,8 @@
  *   running  failure    it was claimed, and this revision cannot run it     `#isRefused`
  *   queued   failure    its endpoint is gone, so that nobody claims it      `failUnserved`
  *   running  success    its function returned                               `#outcome`
- *   running  queued     it failed, and is tried again after a backoff       `#failed`
- *   running  failure    it failed for the last time                         `#failed`
+ *   running  queued     it failed, and is tried again after a backoff       `failedEnd`
+ *   running  failure    it failed for the last time                         `failedEnd`
  *   running  queued     its worker died, or was cut off from its node       `#outcome`
  *   running  queued     its worker or the node was stopped: not its fault   `#outcome`, `giveBack`
  *   running  queued     its node is gone, so that its lease has ended       `onRescued`
@@ -31,7 +31,7 @@
  * that wait, `wake` claims. The node's maintenance finds what a lost hint has left lying.
  */
 import { Problem } from "../errors.ts";
-import type { EndRecord, ExecutionEnd, FailureFacts } from "../pool/calls/execution.ts";
+import type { EndRecord, ExecutionEnd } from "../pool/calls/execution.ts";
 import type { Slot } from "../pool/pool.ts";
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
 import type { Payload } from "../protocol/messages.ts";
@@ -39,8 +39,7 @@ import { calledEndpoints } from "../service/mounts.ts";
 import type { LeasedTask } from "../storage/leases.ts";
 import type { AttemptEnd, ClaimedTask, NewTask } from "../storage/storage.ts";
 import * as failures from "../tasks/failure.ts";
-import { retryAt } from "../tasks/retry.ts";
-import { isFinal, type Task, type TaskFailure } from "../tasks/task.ts";
+import { isFinal, type Task } from "../tasks/task.ts";
 import { SingleFlight } from "../time/single-flight.ts";
 import type { OpenSpan } from "../tracing/tracing.ts";
 import { Amending } from "./amending.ts";
@@ -48,7 +47,14 @@ import { type Adopt, Attempts, type BegunAttempt, type RunningAttempt } from "./
 import { Backlog } from "./claims/backlog.ts";
 import { ClaimRecovery } from "./claims/recovery.ts";
 import { isSuspect, Suspects } from "./claims/suspects.ts";
-import { attemptOf, Completer, countedAs, type RanAttempt, returned } from "./completer.ts";
+import {
+  attemptOf,
+  Completer,
+  countedAs,
+  failedEnd,
+  type RanAttempt,
+  returned,
+} from "./completer.ts";
 import { RunTimes, retryAfter } from "./estimate.ts";
 import type { MaintainedQueue } from "./maintenance/maintenance.ts";
 import { UnservedTasks } from "./maintenance/unserved-tasks.ts";
@@ -162,6 +168,7 @@ export class Queue implements Disposable {
       !this.#stopped &&
       task.runAtMs <= task.createdAtMs &&
       endpoint.batch === undefined &&
+      endpoint.byKey === undefined &&
       !this.#backlog.has(endpoint.name);
     const slot = startsNow ? this.#options.pool.reserve(endpoint) : undefined;
     const submitted = this.#answer(await this.#store(task, submission, slot), submission);
@@ -416,7 +423,7 @@ export class Queue implements Disposable {
       case "result":
         return { status: "success", result: end.result };
       case "failure":
-        return this.#failed(failures.functionFailed(end.failure), begun, end);
+        return failedEnd(failures.functionFailed(end.failure), begun, this.#options.now(), end);
       case "lost":
         return end.alone
           ? { status: "worker_lost", failure: failures.workerLost(end) }
@@ -431,7 +438,7 @@ export class Queue implements Disposable {
       }
       case "aborted":
         if (end.reason === "timeout") {
-          const failed = this.#failed(failures.timedOut(begun.endpoint), begun);
+          const failed = failedEnd(failures.timedOut(begun.endpoint), begun, this.#options.now());
           // It did not hear the abort, so that its worker had to be killed.
           return end.killed && failed.status === "queued" ? { ...failed, suspect: true } : failed;
         }
@@ -439,20 +446,6 @@ export class Queue implements Disposable {
           ? { status: "cancelled" }
           : returned("the node or its worker was stopped");
     }
-  }
-
-  /** Back to the queue after a backoff, or final when it was tried often enough. */
-  #failed(failure: TaskFailure, begun: BegunAttempt, facts: FailureFacts = {}): FailedEnd {
-    const runAtMs = retryAt({
-      failures: begun.task.failedAttempts + 1,
-      code: failure.code,
-      policy: begun.endpoint.retries,
-      nowMs: this.#options.now(),
-      random: Math.random(),
-    });
-    return runAtMs === undefined || facts.isFinal
-      ? { status: "failure", failure, ...(facts.answer && { result: facts.answer }) }
-      : { status: "queued", runAtMs, failed: true, failure };
   }
 
   /** The end of an attempt is stored: its task has ended, or waits for another attempt. */
@@ -470,11 +463,15 @@ export class Queue implements Disposable {
     if (task.status === "queued") {
       this.requeued(task, isSuspect(end, ran));
     }
+    this.#peers.freed(this.#backlog.find(task.endpoint));
   }
 
   /** A task is queued again, to be claimed when it is due. */
-  requeued({ endpoint, runAtMs }: Task, asSuspect = false): void {
+  requeued({ endpoint, runAtMs, key }: Task, asSuspect = false): void {
     const { deploymentId, notifier, now, onFull } = this.#options;
+    if (key === undefined) {
+      this.#backlog.unkeyed(endpoint);
+    }
     if (runAtMs > now()) {
       this.#backlog.expect(runAtMs);
     } else if (asSuspect) {
@@ -538,13 +535,16 @@ export class Queue implements Disposable {
         if (isQueued) {
           this.requeued(task);
         }
+        this.#peers.freed(this.#backlog.find(task.endpoint));
       },
       onExpired: (task) => {
         changes.publish(task.taskId, task);
         metrics?.taskFinished(task.endpoint, "expired", undefined);
       },
-      onDue: (endpoint) =>
-        revisions?.lacks(endpoint) ? this.#unserved?.found() : this.#peers.queued(endpoint),
+      onDue: (endpoint) => {
+        this.#backlog.unkeyed(endpoint);
+        return revisions?.lacks(endpoint) ? this.#unserved?.found() : this.#peers.queued(endpoint);
+      },
       onSuspects: (endpoint, count) => {
         // A node without workers starts none for it.
         if (pool.size > 0 || pool.ready) {
@@ -596,5 +596,3 @@ export class Queue implements Disposable {
     this.#unregister();
   }
 }
-
-type FailedEnd = Extract<AttemptEnd, { readonly status: "queued" | "failure" }>;

@@ -79,7 +79,7 @@ export function toNewTask(
   const retentionMs = Math.min(keptMs, retention.maxMs);
   const trace = (span ?? options.origin)?.trace;
   const { retryOf, idempotency, startByMs, priority = endpoint.priority } = options;
-  const { webhook, key, tags } = options;
+  const { webhook, key = endpoint.byKey && "", tags } = options;
   return {
     deploymentId,
     taskId,

@@ -27,7 +27,7 @@ interface TasksOptions extends QueuePositionsOptions {
   readonly storage: Storage;
   readonly changes: Changes;
   readonly attempts: Pick<Attempts, "get">;
-  readonly backlog: Pick<Backlog, "gathers">;
+  readonly backlog: Pick<Backlog, "byKey" | "gathers">;
 }
 
 /** Which task, and how long to wait for it. */
@@ -102,7 +102,9 @@ export class Tasks {
    * rate limit of lookups.
    */
   place(task: Task): Promise<QueuePosition | undefined> | undefined {
-    return task.status === "queued" ? this.#positions.find(task) : undefined;
+    // Keys in turn have no order among each other that could be counted.
+    const isCounted = task.status === "queued" && !this.#options.backlog.byKey(task.endpoint);
+    return isCounted ? this.#positions.find(task) : undefined;
   }
 
   /** Whether tasks of an endpoint wait for others of their batch. */

@@ -6,6 +6,7 @@ import {
   type EndpointManifest,
   faultOfGpus,
   MAX_ABORT_GRACE_MS,
+  MAX_CONCURRENCY_PER_KEY,
   MAX_GPU_MEMORY_MIB,
   MAX_JSON_OPTION_BYTES,
   MAX_MODEL_SOURCE_CHARACTERS,
@@ -96,6 +97,18 @@ export interface RunOptions extends PlacementOptions {
   /** Tasks of higher priority run first, from -1,000 to 1,000. A caller may override it. Default: 0. */
   readonly priority?: number;
   /**
+   * The number of tasks of one key that run at a time, on all nodes together, from 1 to 10,000. The
+   * key of a task is what its submit says (the header `Tessera-Key`, or `key`), or the token of the
+   * caller. Its tasks are started by their keys in turn then, as with `fair`. Default: any number.
+   */
+  readonly concurrencyPerKey?: number;
+  /**
+   * True if tasks are started by their keys in turn: one of each key that has some waiting, and then
+   * the next one of each, so that a caller with many keeps no other waiting for longer than until a
+   * slot is free. `priority` then counts among the tasks of a key. Default: false.
+   */
+  readonly fair?: boolean;
+  /**
    * The headers of requests that the function reads in `ctx.request`, such as `["x-tenant"]`; at
    * most 100. `["*"]` is all, `[]` none: then it has method, URL and query alone. With a task they
    * are stored, so `*` leaves out `authorization` and `cookie` there. Default: `ctx.request` is
@@ -118,6 +131,7 @@ export type ResolvedOptions = PlacementManifest &
     | "queueLimit"
     | "priority"
     | "maxJsonBytes"
+    | "byKey"
   >;
 
 /** A size: a number of bytes, or a text with a unit such as `"512KiB"` or `"64MiB"`. */
@@ -178,6 +192,7 @@ export function resolveOptions(
       max: 1000,
     }),
     ...resolveQueueOptions(options, place),
+    ...resolveByKey(kind, options, place),
     ...(options.maxJson !== undefined && {
       maxJsonBytes: bytesOf(options.maxJson, {
         place,
@@ -186,6 +201,24 @@ export function resolveOptions(
       }),
     }),
   };
+}
+
+/** How callers share the endpoint, as a property to spread; `{}` where they do not, and for an api. */
+function resolveByKey(
+  kind: EndpointKind,
+  { concurrencyPerKey, fair = false }: RunOptions,
+  place: string,
+): Pick<ResolvedOptions, "byKey"> {
+  const bounds = { place, name: "concurrencyPerKey", min: 1, max: MAX_CONCURRENCY_PER_KEY };
+  const concurrency =
+    concurrencyPerKey === undefined ? undefined : integer(concurrencyPerKey, bounds);
+  if (typeof fair !== "boolean") {
+    throw new ServiceDefinitionError(place, "fair must be true or false");
+  }
+  if (kind === "api" || (concurrency === undefined && !fair)) {
+    return {};
+  }
+  return { byKey: concurrency === undefined ? {} : { concurrency } };
 }
 
 /** The options of what is queued, which functions and requests to mounted servers have. */

@@ -108,6 +108,20 @@ export interface ClaimedTask extends LeasedTask {
   readonly arguments: Payload;
 }
 
+/** How an endpoint is claimed whose callers share it by their keys. */
+export interface ClaimByKey {
+  /** Default: any number. */
+  readonly concurrency?: number | undefined;
+  /**
+   * Tasks may wait that were stored without a key, before the endpoint went by keys: those among the
+   * first 10,000 of its queue get the empty one.
+   */
+  readonly unkeyed?: boolean | undefined;
+}
+
+/** Tasks of a queue that are looked at for such without a key. */
+export const MAX_UNKEYED_LOOKED_AT = 10_000;
+
 export type AttemptEnd =
   | { readonly status: "success"; readonly result: Payload }
   /** `result` is what is to be read all the same, without blobs: the answer of a mounted server. */
@@ -238,6 +252,10 @@ export interface Storage extends RestorableStorage, PieceStorage, LeaseStorage, 
    * stays due when the clock goes back. One call finds at most 1,000 delayed
    * tasks of each endpoint due, earliest first. Suspects are claimed apart: only
    * with `suspects`, and nothing else then.
+   *
+   * With `byKey` the tasks of an endpoint are claimed by their keys in turn, from the one after that
+   * which was claimed last; of each key the highest priority first, then the longest due. Tasks
+   * without a key are those of one key. Never more of one key run than `concurrency`, whoever claims.
    */
   claimTasks(parameters: {
     readonly deploymentId: string;
@@ -247,6 +265,8 @@ export interface Storage extends RestorableStorage, PieceStorage, LeaseStorage, 
       readonly endpoint: string;
       readonly leaseId: string;
       readonly limit: number;
+      /** The same for all claims of an endpoint. */
+      readonly byKey?: ClaimByKey | undefined;
     }[];
   }): Promise<ClaimedTask[]>;
 

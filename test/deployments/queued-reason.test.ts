@@ -471,6 +471,13 @@ describe("why a task is queued behind a worker", () => {
       "WORKERS_BUSY",
       "its worker is busy; it is the next",
     ]);
+    const byKey = (perKey: number) => hosted.whyQueued({ ...TASK, endpoint: "free" }, { perKey });
+    await expect
+      .poll(() => byKey(2))
+      .toEqual({
+        code: "KEY_LIMIT",
+        message: "its key may have 2 tasks running at a time, and waits for its turn",
+      });
     // Slots are of an endpoint: those of another are free.
     await expect.poll(() => why(of("free")).code).toBe("STARTS_NOW");
     const suspect = { ...of("free"), returned: [attempt("worker_lost"), attempt("interrupted")] };

@@ -119,6 +119,8 @@ describe("the options of an endpoint", () => {
     [{ retries: { max: 101 } }, "retries.max must be"],
     [{ retries: { max: 1, backoff: "2h" } }, "retries.backoff must be"],
     [{ retries: 3 }, "retries must be an object"],
+    [{ concurrencyPerKey: 0 }, "concurrencyPerKey must be a whole number from 1 to 10000, not 0"],
+    [{ fair: 1 }, "fair must be true or false"],
     [{ queueLimit: "many" }, 'queueLimit must be a whole number from 1 to 10000000, not "many"'],
     [{ priority: Number.NaN }, "priority must be"],
     [{ maxJson: "4MB" }, 'maxJson must be bytes or a size such as "512KiB" or "4MiB"'],

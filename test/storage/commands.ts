@@ -86,8 +86,15 @@ const claimSteps = fc
     deploymentId,
     suspects: fc.boolean(),
     claims: fc.array(fc.record({ endpoint, leaseId, limit: fc.nat(3) }), { maxLength: 3 }),
+    byKey: fc.constantFrom(undefined, undefined, {}, { concurrency: 1 }, { concurrency: 2 }),
   })
-  .map((drawn) => ask(({ nowMs }) => ({ name: "claimTasks", parameters: { ...drawn, nowMs } })));
+  .map(({ byKey, claims, ...drawn }) =>
+    ask(({ nowMs }) => {
+      const each = byKey && { ...byKey, unkeyed: true };
+      const given = claims.map((claim) => ({ ...claim, byKey: each }));
+      return { name: "claimTasks", parameters: { ...drawn, claims: given, nowMs } };
+    }),
+  );
 
 function toEnd(kind: number, nowMs: number): AttemptEnd {
   const ends: readonly AttemptEnd[] = [

@@ -5,6 +5,7 @@ import type { TaskListing } from "../../src/storage/listing.ts";
 import type {
   Attempt,
   AttemptEnd,
+  ClaimByKey,
   ClaimedTask,
   NewTask,
   Storage,
@@ -64,12 +65,13 @@ export interface ClaimOptions {
   readonly limit?: number;
   readonly nowMs?: number;
   readonly suspects?: boolean;
+  readonly byKey?: ClaimByKey;
 }
 
 export function claim(storage: Storage, options: ClaimOptions = {}): Promise<ClaimedTask[]> {
   const { deploymentId = DEPLOYMENT, endpoint = ENDPOINT, leaseId = LEASE } = options;
-  const { limit = 100, nowMs = NOW_MS, suspects = false } = options;
-  const claims = [{ endpoint, leaseId, limit }];
+  const { limit = 100, nowMs = NOW_MS, suspects = false, byKey } = options;
+  const claims = [{ endpoint, leaseId, limit, byKey }];
   return storage.claimTasks({ deploymentId, nowMs, claims, suspects });
 }
 

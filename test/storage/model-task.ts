@@ -14,6 +14,8 @@ export interface ModelTask {
   lostWorkers: number;
   lostNodes: number;
   suspect: boolean;
+  /** Undefined where none was given and no claim has asked for it. */
+  key: string | undefined;
   abortRequested: boolean;
   result: Payload | undefined;
   /** What ended it: the same again is a repetition of that call. */
@@ -34,7 +36,7 @@ export function create(submitted: NewTask): ModelTask {
       priority,
       expiresAtMs,
       retryOf,
-      key,
+      key: key || undefined,
       schedule: undefined,
       tags,
       trace,
@@ -57,6 +59,7 @@ export function create(submitted: NewTask): ModelTask {
     lostWorkers: 0,
     lostNodes: 0,
     suspect: false,
+    key,
     abortRequested: false,
     result: undefined,
     ended: undefined,

@@ -13,6 +13,7 @@ import type {
   Attempt,
   AttemptEnd,
   CancelOutcome,
+  ClaimByKey,
   ClaimedTask,
   DeleteOutcome,
   NewTask,
@@ -61,6 +62,8 @@ export class QueueModel {
   readonly tasks = new Map<string, ModelTask>();
   /** When each open lease expires. */
   readonly leases = new Map<string, number>();
+  /** The keys that were claimed last, of endpoints that go by keys. */
+  readonly #turns = new Map<string, string>();
   /** The tasks that were last stored with each idempotency key. */
   readonly #holders = new Map<string, ModelTask>();
 
@@ -82,17 +85,51 @@ export class QueueModel {
       const isClaimed = claims.some(({ endpoint }) => endpoint === found.task.endpoint);
       found.due ||= isClaimed && isClaimable(found, nowMs);
     }
-    return claims.flatMap(({ endpoint, leaseId, limit }) =>
-      this.#list("queued", deploymentId)
+    for (const { endpoint, byKey } of claims) {
+      for (const found of byKey ? this.#list("queued", deploymentId) : []) {
+        found.key ??= found.due && found.task.endpoint === endpoint ? "" : undefined;
+      }
+    }
+    return claims.flatMap(({ endpoint, leaseId, limit, byKey }) => {
+      const waiting = this.#list("queued", deploymentId)
         .filter(({ due, task }) => due && task.endpoint === endpoint && this.leases.has(leaseId))
         .filter((found) => canStart(found, nowMs) && found.suspect === suspects)
-        .sort(inOrder)
-        .slice(0, limit)
-        .map((found) => {
-          this.#start(found, leaseId, nowMs);
-          return { task: found.task, leaseId, arguments: found.submitted.arguments };
-        }),
+        .sort(inOrder);
+      const started: ClaimedTask[] = [];
+      while (started.length < limit) {
+        const free = waiting.filter(
+          (one) => one.task.status === "queued" && this.#hasRoom(one, byKey),
+        );
+        const next = byKey && !suspects ? this.#inTurn(free, endpoint) : free[0];
+        if (next === undefined) {
+          break;
+        }
+        this.#start(next, leaseId, nowMs);
+        started.push({ task: next.task, leaseId, arguments: next.submitted.arguments });
+      }
+      return started;
+    });
+  }
+
+  #hasRoom(found: ModelTask, byKey: ClaimByKey | undefined): boolean {
+    const { deploymentId, endpoint } = found.task;
+    const running = this.#list("running", deploymentId).filter(
+      ({ task, key }) => task.endpoint === endpoint && key === found.key,
     );
+    return running.length < (byKey?.concurrency ?? Number.POSITIVE_INFINITY);
+  }
+
+  /** The first task of the key after the one that was claimed last. */
+  #inTurn(free: readonly ModelTask[], endpoint: string): ModelTask | undefined {
+    const deploymentId = free[0]?.task.deploymentId;
+    const last = this.#turns.get(`${deploymentId}/${endpoint}`) ?? "";
+    const keys = free.map(({ key = "" }) => key).sort();
+    const key = keys.find((one) => one > last) ?? keys[0];
+    const next = free.find((one) => one.key === key);
+    if (key !== undefined) {
+      this.#turns.set(`${deploymentId}/${endpoint}`, key);
+    }
+    return next;
   }
 
   endAttempts({ nowMs, ends }: ParametersOf<"endAttempts">): (Task | undefined)[] {

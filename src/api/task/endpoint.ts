@@ -85,7 +85,7 @@ async function call(
     const from = `POST /${manifest.name}`;
     return toResultMessage(result, manifest, { format, keeper, bodies, temporary: true, from });
   }
-  const key = keyOf(ctx, "");
+  const key = keyOf(ctx, "", manifest);
   const idempotency = idempotencyOf(req, () => digestOfCall(payload, NO_SCHEDULE));
   const submitting = deployment.queue.submit(manifest, payload, { key, idempotency, origin });
   const { task, replayed } = await releasingUnless(submitting, payload, keeper);

@@ -7,8 +7,10 @@ import { type Duration, durationMs, type Timestamp, timestampMs } from "@bufbuil
 import type { HandlerContext } from "@connectrpc/connect";
 import { Replay } from "../../../gen/tessera/v1/task_pb.js";
 import { problem } from "../../errors.ts";
+import type { EndpointManifest } from "../../protocol/manifest.ts";
 import type { Payload } from "../../protocol/messages.ts";
 import type { SubmissionOptions } from "../../queue/submission.ts";
+import { callerOf } from "../../server/rpc/engine/caller.ts";
 import { SCHEDULE_KEY_PREFIX } from "../../tasks/task.ts";
 
 /** Highest priority of a task; the lowest is its negative. */
@@ -157,25 +159,41 @@ function invalid(field: string, description: string): Error {
  * The key of a call: whose it is among the callers that share its endpoint. Throws REQUEST_INVALID
  * for one that cannot be one, and where the header `Tessera-Key` is another.
  *
+ * Where neither is given, an endpoint that goes by keys has the caller's token, or the person.
+ *
  * @param given in the request; empty: not there
  */
 export function keyOf(
-  { requestHeader }: Pick<HandlerContext, "requestHeader">,
+  ctx: Pick<HandlerContext, "requestHeader" | "values">,
   given: string,
+  { byKey }: Pick<EndpointManifest, "byKey">,
 ): string | undefined {
+  const { requestHeader } = ctx;
   const header = requestHeader.get(KEY_HEADER) ?? "";
   if (given !== "" && header !== "" && given !== header) {
     throw invalid("key", "contradicts the header Tessera-Key: give it in one of the two places");
   }
   const key = given || header;
   if (key === "") {
-    return undefined;
+    return byKey && callerKey(ctx);
   }
   const fault = faultOfKey(key);
   if (fault !== undefined) {
     throw invalid("key", fault);
   }
   return key;
+}
+
+function callerKey(ctx: Pick<HandlerContext, "values">): string | undefined {
+  const { principal } = callerOf(ctx);
+  switch (principal.kind) {
+    case "token":
+      return principal.tokenId;
+    case "session":
+      return principal.userId;
+    default:
+      return undefined;
+  }
 }
 
 const KEY_HEADER = "tessera-key";

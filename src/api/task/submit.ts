@@ -125,7 +125,7 @@ function read(
   checkKey(call);
   const request = shownRequest(ctx, manifest);
   const webhook = call.webhook || undefined;
-  const key = keyOf(ctx, call.key);
+  const key = keyOf(ctx, call.key, manifest);
   const tags = tagsOf(call.tags);
   const toSubmission = (payload: Payload): Submission => {
     const idempotency = idempotencyOf(call, () => digestOfCall(payload, scheduleText(call)));

@@ -8,6 +8,7 @@ import {
   isPagePath,
   isRoute,
   MAX_ABORT_GRACE_MS,
+  MAX_CONCURRENCY_PER_KEY,
   MAX_GPU_MEMORY_MIB,
   MAX_JSON_OPTION_BYTES,
   MAX_MODEL_SOURCE_CHARACTERS,
@@ -186,6 +187,7 @@ function isEndpoint(endpoint: unknown): endpoint is EndpointManifest {
     typeof endpoint.name === "string" &&
     (endpoint.kind === "api" || endpoint.kind === "task") &&
     (endpoint.batch === undefined || isBatch(endpoint.batch)) &&
+    (endpoint.byKey === undefined || isByKey(endpoint.byKey)) &&
     (endpoint.request === undefined || isRequest(endpoint.request)) &&
     (endpoint.quoted === undefined || endpoint.quoted === true) &&
     faultOfPlacement(endpoint) === undefined &&
@@ -227,6 +229,13 @@ function isBatch(batch: unknown): boolean {
     isWithin(batch.maxBytes, 1, MAX_BATCH_BYTES) &&
     (batch.keyPointer === undefined || typeof batch.keyPointer === "string") &&
     (batch.onError === "split" || batch.onError === "fail")
+  );
+}
+
+function isByKey(byKey: unknown): boolean {
+  return (
+    isFields(byKey) &&
+    (byKey.concurrency === undefined || isWithin(byKey.concurrency, 1, MAX_CONCURRENCY_PER_KEY))
   );
 }
 

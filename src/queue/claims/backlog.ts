@@ -9,7 +9,7 @@ import type { Log } from "../../log/log.ts";
 import type { DeploymentMetrics } from "../../metrics/deployment.ts";
 import type { Pool, Slot } from "../../pool/pool.ts";
 import type { EndpointManifest } from "../../protocol/manifest.ts";
-import type { ClaimedTask, NewTask, Storage } from "../../storage/storage.ts";
+import type { ClaimByKey, ClaimedTask, NewTask, Storage } from "../../storage/storage.ts";
 import { Alarm } from "../../time/alarm.ts";
 import { shareSlots, TaskBatchWait } from "../batches/tasks.ts";
 
@@ -52,6 +52,8 @@ export class Backlog implements Disposable {
   readonly #hinted = new Set<string>();
   /** Of the endpoints whose tasks run in batches. */
   readonly #waits = new Map<string, TaskBatchWait>();
+  /** Endpoints that go by keys and may have tasks waiting that were stored before they did. */
+  readonly #unkeyed = new Set<string>();
   #endpoints: ReadonlyMap<string, EndpointManifest> | undefined;
 
   /** `onDue` is called when tasks may be claimed that waited for their time, or for others. */
@@ -91,7 +93,9 @@ export class Backlog implements Disposable {
     this.#endpoints = new Map(tasks.map((endpoint) => [endpoint.name, endpoint]));
     this.#endWaits();
     this.#waiting.clear();
+    this.#unkeyed.clear();
     for (const { name, batch } of tasks) {
+      this.unkeyed(name);
       if (batch) {
         this.#waits.set(name, new TaskBatchWait(batch, this.#onDue));
       }
@@ -135,6 +139,19 @@ export class Backlog implements Disposable {
       this.#waiting.add(endpoint);
       this.#hinted.add(endpoint);
     }
+  }
+
+  /** Tasks of the endpoint may be waiting without a key. Ignores one that does not go by keys. */
+  unkeyed(endpoint: string): void {
+    if (this.find(endpoint)?.byKey !== undefined) {
+      this.#unkeyed.add(endpoint);
+    }
+  }
+
+  /** How tasks of the endpoint are claimed; undefined: in the order of the queue. */
+  byKey(endpoint: string): ClaimByKey | undefined {
+    const byKey = this.find(endpoint)?.byKey;
+    return byKey && { ...byKey, unkeyed: this.#unkeyed.has(endpoint) };
   }
 
   /** Takes the free slots of the endpoints that may have tasks waiting. */
@@ -201,6 +218,7 @@ export class Backlog implements Disposable {
         more = true;
       } else if (!this.#hinted.has(endpoint)) {
         this.#waiting.delete(endpoint);
+        this.#unkeyed.delete(endpoint);
         this.#waits.get(endpoint)?.emptied();
       }
     }
@@ -236,9 +254,11 @@ export class Backlog implements Disposable {
 
   /** How many tasks may be claimed for each worker of these slots. */
   #claimsOf(slots: readonly Slot[]): Claims {
-    const counts = new Map<string, { endpoint: string; leaseId: string; limit: number }>();
+    const counts = new Map<string, { limit: number } & Omit<Claims[number], "limit">>();
     for (const { workerId, endpoint } of slots) {
-      const count = counts.get(workerId) ?? { endpoint, leaseId: workerId, limit: 0 };
+      const byKey = this.byKey(endpoint);
+      const one = { endpoint, leaseId: workerId, limit: 0, ...(byKey && { byKey }) };
+      const count = counts.get(workerId) ?? one;
       count.limit += this.#waits.get(endpoint)?.batch.maxSize ?? 1;
       counts.set(workerId, count);
     }

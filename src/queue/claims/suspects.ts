@@ -20,7 +20,7 @@ interface SuspectsOptions {
   readonly storage: Pick<Storage, "claimTasks">;
   readonly pool: Pick<Pool, "reserveAlone" | "suspectsSettled">;
   readonly recovery: ClaimRecovery;
-  readonly backlog: Pick<Backlog, "find" | "isEmpty">;
+  readonly backlog: Pick<Backlog, "byKey" | "find" | "isEmpty">;
   readonly log: Log;
   readonly now: () => number;
   /** Starts what was claimed, or fails it; releases the slot in the end. */
@@ -113,8 +113,9 @@ export class Suspects implements AsyncDisposable {
 
   /** Claims one task for the slot. False when none is waiting. */
   async #claim({ name }: EndpointManifest, slot: Slot): Promise<boolean> {
-    const { deploymentId, storage, recovery, now } = this.#options;
-    const claims = [{ endpoint: name, leaseId: slot.workerId, limit: 1 }];
+    const { deploymentId, storage, backlog, recovery, now } = this.#options;
+    const byKey = backlog.byKey(name);
+    const claims = [{ endpoint: name, leaseId: slot.workerId, limit: 1, byKey }];
     const claiming = recovery.callBegins();
     try {
       const parameters = { deploymentId, nowMs: now(), claims, suspects: true };

@@ -63,7 +63,8 @@ CREATE TABLE live_tasks (
   arguments_preview text,
   -- The webhook that the submit has named; null for nearly all.
   webhook text COLLATE "C",
-  -- Whose it is among the callers that share its endpoint; null where nobody asks for it.
+  -- Whose it is among the callers that share its endpoint; null where none was given and nothing asks
+  -- for it, empty where it is nobody's and the endpoint goes by keys.
   key text COLLATE "C",
   -- The token that submitted it, which its use is counted for; null: none did.
   token_id text COLLATE "C",
@@ -85,6 +86,12 @@ CREATE INDEX live_tasks_scheduled_by_endpoint ON live_tasks (deployment_id, endp
   WHERE status = 0;
 CREATE INDEX live_tasks_suspect ON live_tasks (deployment_id, endpoint)
   WHERE suspect AND status = 1;
+-- What waits, and what runs, of each key, for endpoints that callers share by their keys.
+CREATE INDEX live_tasks_ready_by_key
+  ON live_tasks (deployment_id, endpoint, key, priority DESC, run_at_ms, task_id)
+  WHERE status = 1 AND key IS NOT NULL;
+CREATE INDEX live_tasks_running_by_key ON live_tasks (deployment_id, endpoint, key)
+  WHERE status = 2 AND key IS NOT NULL;
 -- What retries a task.
 CREATE INDEX live_tasks_retries ON live_tasks (deployment_id, retry_of, task_id)
   WHERE retry_of IS NOT NULL;
@@ -213,6 +220,15 @@ CREATE TABLE idempotency_keys (
   task_id text COLLATE "C" NOT NULL,
   PRIMARY KEY (deployment_id, endpoint, key)
 );
+
+-- The key that was claimed last of an endpoint whose callers take turns; the next one is after it.
+-- Who claims holds the lock of the row, so that no two nodes count the same running tasks.
+CREATE TABLE key_turns (
+  deployment_id text COLLATE "C" NOT NULL,
+  endpoint text COLLATE "C" NOT NULL,
+  key text COLLATE "C" NOT NULL,
+  PRIMARY KEY (deployment_id, endpoint)
+) WITH (fillfactor = 50);
 
 CREATE TABLE leases (
   lease_id text COLLATE "C" NOT NULL PRIMARY KEY,

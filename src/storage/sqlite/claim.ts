@@ -5,6 +5,7 @@
 import type { DueCount } from "../queues.ts";
 import type { ClaimedTask, Storage } from "../storage.ts";
 import type { SqliteDatabase } from "./database.ts";
+import { giveKeys, pickByKey, pickSuspectsByKey } from "./keys.ts";
 import { isLeaseOpen } from "./leases.ts";
 import { readPayload } from "./payloads.ts";
 import { readTask } from "./read.ts";
@@ -28,14 +29,26 @@ export function claimTasks(
   { deploymentId, nowMs, claims, suspects = false }: Parameters<Storage["claimTasks"]>[0],
 ): ClaimedTask[] {
   const ready = suspects ? SUSPECTS : INNOCENTS;
+  const endpoints = new Map(claims.map(({ endpoint, byKey }) => [endpoint, byKey]));
   if (isAnyDue(db, deploymentId, nowMs)) {
-    for (const endpoint of new Set(claims.map(({ endpoint }) => endpoint))) {
-      promote(db, { deploymentId, endpoint, nowMs });
+    for (const [endpoint, byKey] of endpoints) {
+      promote(db, { deploymentId, endpoint, nowMs, byKey: byKey !== undefined });
     }
   }
-  return claims.flatMap(({ endpoint, leaseId, limit }) => {
+  for (const [endpoint, byKey] of endpoints) {
+    if (byKey?.unkeyed) {
+      giveKeys(db, deploymentId, endpoint);
+    }
+  }
+  return claims.flatMap(({ endpoint, leaseId, limit, byKey }) => {
     if (!isLeaseOpen(db, leaseId) || db.pausedEndpoints.has(deploymentId, endpoint)) {
       return [];
+    }
+    if (byKey) {
+      const of = { deploymentId, endpoint, limit, nowMs, concurrency: byKey.concurrency };
+      const rows = suspects ? pickSuspectsByKey(db, of) : pickByKey(db, of);
+      db.counts.add(deploymentId, endpoint, { queued: -rows.length, running: rows.length });
+      return rows.map((row) => claim(db, row, { deploymentId, leaseId, nowMs }));
     }
     const rows = db.all(
       `SELECT task_id, retention_ms, token_id, arguments FROM tasks INDEXED BY ${ready}
@@ -69,10 +82,15 @@ function isAnyDue(db: SqliteDatabase, deploymentId: string, nowMs: number): bool
  */
 function promote(
   db: SqliteDatabase,
-  of: { readonly deploymentId: string; readonly endpoint: string; readonly nowMs: number },
+  of: {
+    readonly deploymentId: string;
+    readonly endpoint: string;
+    readonly nowMs: number;
+    readonly byKey: boolean;
+  },
 ): void {
   db.run(
-    `UPDATE tasks SET status = ${STATUS.ready}
+    `UPDATE tasks SET status = ${STATUS.ready}${of.byKey ? ", key = coalesce(key, '')" : ""}
      WHERE deployment_id = ?1 AND task_id IN (
        SELECT task_id FROM tasks INDEXED BY tasks_scheduled_by_endpoint
        WHERE deployment_id = ?1 AND endpoint = ?2 AND status = ${STATUS.scheduled}

@@ -53,7 +53,8 @@ CREATE TABLE tasks (
   arguments_preview text,
   -- The webhook that the submit has named; null for nearly all.
   webhook text,
-  -- Whose it is among the callers that share its endpoint; null where nobody asks for it.
+  -- Whose it is among the callers that share its endpoint; null where none was given and nothing asks
+  -- for it, empty where it is nobody's and the endpoint goes by keys.
   key text,
   -- The token that submitted it, which its use is counted for; null: none did.
   token_id text,
@@ -82,6 +83,21 @@ CREATE INDEX tasks_retries ON tasks (deployment_id, retry_of, task_id)
 -- Tasks with tags, without reading those that have none.
 CREATE INDEX tasks_tagged ON tasks (deployment_id, task_id, tags, status)
   WHERE tags IS NOT NULL;
+
+-- What waits, and what runs, of each key, for endpoints that callers share by their keys.
+CREATE INDEX tasks_ready_by_key
+  ON tasks (deployment_id, endpoint, key, priority DESC, run_at_ms, task_id)
+  WHERE status = 1 AND key IS NOT NULL;
+CREATE INDEX tasks_running_by_key ON tasks (deployment_id, endpoint, key)
+  WHERE status = 2 AND key IS NOT NULL;
+
+-- The key that was claimed last of an endpoint whose callers take turns; the next one is after it.
+CREATE TABLE key_turns (
+  deployment_id text NOT NULL,
+  endpoint text NOT NULL,
+  key text NOT NULL,
+  PRIMARY KEY (deployment_id, endpoint)
+) WITHOUT ROWID;
 
 -- Tasks that wait or run.
 CREATE VIEW live_tasks AS SELECT deployment_id, task_id, status FROM tasks WHERE status <= 2;

@@ -25,6 +25,7 @@ export const HERE: readonly Block[] = [
 /** Pages whose commands a test of their own runs. */
 export const TESTED_BY: { readonly [page: string]: string } = {
   "docs/http.md": "test/e2e/docs/http.test.ts",
+  "docs/limits-by-key.md": "test/e2e/serve/keys.test.ts",
   "docs/schedules.md": "test/e2e/cli/schedule.test.ts",
   "docs/usage.md": "test/e2e/cli/usage.test.ts",
   "docs/typescript.md": "test/e2e/docs/install.test.ts",

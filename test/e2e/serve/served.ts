@@ -17,10 +17,15 @@ export function fixture(name: string): string {
 }
 
 /** Serves `fixtures/services/serve/<name>.ts`, quiet and with short times unless told otherwise. */
-export async function serve(name: string, options: ServedOptions = {}): Promise<Served> {
+export function serve(name: string, options: ServedOptions = {}): Promise<Served> {
+  return serveFile(fixture(`${name}.ts`), options);
+}
+
+/** The same for any service. */
+export async function serveFile(path: string, options: ServedOptions = {}): Promise<Served> {
   const { token, ...changes } = options;
   const { database = ":memory:" } = changes;
-  const { config } = readServeConfig(fixture(`${name}.ts`), { port: "0", database }, {});
+  const { config } = readServeConfig(path, { port: "0", database }, {});
   const quick = { workers: 1, logLevel: "silent", graceMs: 300, drainMs: 300 };
   const service = await serveService({ ...config, ...quick, ...changes }, { token });
   return new Served(service.port, () => service.stop());

@@ -42,7 +42,7 @@ async function begin(taskIds: readonly string[]) {
       completer: { giveBack() {}, isUnderWay: () => false },
       log: LOG,
     }),
-    backlog: { isEmpty: true, find: () => ENDPOINT_MANIFEST },
+    backlog: { isEmpty: true, find: () => ENDPOINT_MANIFEST, byKey: () => undefined },
     pool: {
       reserveAlone: () => {
         if (worker.held) {

@@ -151,6 +151,7 @@ export function* deleteDeployment(
       deploymentId,
     );
   }
+  yield* query("DELETE FROM key_turns WHERE deployment_id = ?", deploymentId);
   yield* query(
     `INSERT INTO deleted_deployments (organization_id, deployment_id, deleted_at_ms, look_after_ms)
      VALUES (?, ?, ?, ?)`,

@@ -93,6 +93,8 @@ class QueuedCode(str, _enum.Enum):
     """Its workers are on other nodes."""
     PAUSED = "QUEUED_CODE_PAUSED"
     """Its endpoint is paused; see PauseEndpoint."""
+    KEY_LIMIT = "QUEUED_CODE_KEY_LIMIT"
+    """A worker is free, and its key may have no more running, or others are first."""
 
 
 class Replay(str, _enum.Enum):

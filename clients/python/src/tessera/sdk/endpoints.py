@@ -86,6 +86,8 @@ def task(
     retention: Duration | None = None,
     queue_limit: int | None = None,
     priority: int | None = None,
+    concurrency_per_key: int | None = None,
+    fair: bool | None = None,
     batch: Batch | None = None,
     max_json: Size | None = None,
     requires: Mapping[str, str] | None = None,
@@ -104,6 +106,11 @@ def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     - ``retention``: how long a task is kept after its end, from 1 s to 365 d. Default: 24 h.
     - ``queue_limit``: the waiting tasks beyond which submits are refused. Default: 10,000.
     - ``priority``: tasks of a higher one run first, from -1,000 to 1,000. Default: 0.
+    - ``concurrency_per_key``: the tasks of one key (the header ``Tessera-Key``, or the caller's
+      token) that run at a time, on all nodes together, from 1 to 10,000; they start by their keys
+      in turn then. Default: any number.
+    - ``fair``: tasks start by their keys in turn: one of each key that has some waiting, and then
+      the next one of each. ``priority`` then counts among the tasks of a key. Default: False.
     - ``abort_grace``: how long the function may go on that does not hear its abort, from 1 ms to
       24 h: when its caller has left, before it counts as that; and from then on, while others run
       in its worker, which takes no more calls meanwhile. Then the worker is ended. Default: 5 min.

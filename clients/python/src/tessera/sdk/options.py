@@ -53,7 +53,10 @@ _COMMON_OPTIONS = (
 )
 OPTIONS = {
     "api": (*_COMMON_OPTIONS, "idempotent"),
-    "task": (*_COMMON_OPTIONS, "retries", "backoff", "retention", "queue_limit", "priority"),
+    "task": (
+        *(*_COMMON_OPTIONS, "retries", "backoff", "retention", "queue_limit", "priority"),
+        *("concurrency_per_key", "fair"),
+    ),
 }
 """The names of the options of an endpoint."""
 
@@ -107,10 +110,20 @@ def resolve_options(kind: str, options: dict[str, Any], place: str) -> dict[str,
         },
         "queueLimit": integer("queue_limit", 10_000, 1, 10_000_000),
         "priority": integer("priority", 0, -1_000, 1_000),
+        **_by_key(options.get("concurrency_per_key"), options.get("fair"), place),
         **_max_json(options.get("max_json"), place),
         **check_placement(options.get("requires"), options.get("place"), place),
         **_check_headers(options.get("headers"), place),
     }
+
+
+def _by_key(concurrency: object, fair: object, place: str) -> dict[str, Any]:
+    if fair is not None and not isinstance(fair, bool):
+        raise ServiceError(f"{place}: fair must be True or False")
+    if concurrency is None:
+        return {"byKey": {}} if fair else {}
+    number = whole_number(concurrency, place, "concurrency_per_key", 1, 10_000)
+    return {"byKey": {"concurrency": number}}
 
 
 def check_description(description: object, place: str) -> str | None:

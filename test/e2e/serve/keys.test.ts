@@ -1,0 +1,60 @@
+/** Limits by key: what docs/limits-by-key.md shows works as it stands there. */
+import { execFile } from "node:child_process";
+import { readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { Folder } from "../start/platform.ts";
+import { Gate } from "./gate.ts";
+import { type Served, serveFile } from "./served.ts";
+
+const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
+const PAGE = readFileSync(join(ROOT, "docs/limits-by-key.md"), "utf8");
+
+function block(language: string): string {
+  return new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``).exec(PAGE)?.[1] ?? "";
+}
+
+const folder = new Folder();
+let served: Served;
+let gate: Gate;
+beforeAll(async () => {
+  symlinkSync(join(ROOT, "node_modules"), join(folder.path, "node_modules"));
+  const service = join(folder.path, "service.ts");
+  writeFileSync(service, block("ts"));
+  [served, gate] = await Promise.all([serveFile(service), Gate.build()]);
+});
+afterAll(async () => {
+  await served.stop();
+  await gate[Symbol.asyncDispose]();
+  folder[Symbol.dispose]();
+});
+
+/** The ids of the tasks that the commands of the page submit, whose pages are the gate. */
+async function submitAll(): Promise<string[]> {
+  const commands = block("sh")
+    .replaceAll("http://localhost:3000", served.origin)
+    .replaceAll("https://example.com/", gate.url);
+  const { stdout } = await promisify(execFile)("bash", ["-c", commands]);
+  return [...stdout.matchAll(/"task_id":"([^"]+)"/g)].map(([, id = ""]) => id);
+}
+
+it("runs two tasks of a key at a time, and those of another beside them", async () => {
+  const ids = await submitAll();
+  const [first, second, third, other] = ids as [string, string, string, string];
+  const started = [await gate.arrival(), await gate.arrival(), await gate.arrival()];
+  for (const id of [first, second, other]) {
+    expect(await served.status("preview", id)).toMatchObject({ status: "running" });
+  }
+  expect(await served.status("preview", third)).toMatchObject({
+    ...{ status: "queued", key: "ada" },
+    queued_reason: { code: "key_limit" },
+  });
+  expect((await served.status("preview", third)).queue_position).toBeUndefined();
+  for (const arrival of started) {
+    arrival.open("seen");
+  }
+  (await gate.arrival()).open("seen, too");
+  expect((await served.result("preview", third)).text).toContain("seen, too");
+});

@@ -124,7 +124,7 @@ export class LaunchedPlatform implements AsyncDisposable {
    * join, the launcher tries one at a time, with pauses of minutes.
    */
   #killMachine(): void {
-    const working = this.#ledger.pidsSince(Date.now() - LATELY_MS).flatMap(groupOf);
+    const working = this.#ledger.pidsSince(Date.now() - LATELY_MS).flatMap(parentOf);
     const all = this.#machines();
     const pid = this.#random.pick(
       this.#random.chance(0.1) ? all : all.filter((each) => working.includes(each)),
@@ -157,13 +157,13 @@ export class LaunchedPlatform implements AsyncDisposable {
   }
 }
 
-/** The group of a process, where the system tells (Linux). */
-function groupOf(pid: number): number[] {
+/** The parent of a process, where the system tells (Linux). */
+function parentOf(pid: number): number[] {
   try {
-    // After its name, which may have spaces: state, parent, group.
-    const [, , group] =
+    // After its name, which may have spaces: state, parent.
+    const [, parent] =
       readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").at(-1)?.split(" ") ?? [];
-    return [Number(group)];
+    return [Number(parent)];
   } catch {
     // It has just ended.
     return [];

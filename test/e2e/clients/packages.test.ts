@@ -32,7 +32,7 @@ it("npm would publish it without a warning, small, and with nothing that only de
     /(?:^|\/)(?:node_modules|__pycache__|\.venv)\/|\.test\.js$|^(?:src|test|scripts|bench|docs)\//;
   expect(paths.filter((path) => foreign.test(path))).toEqual([]);
   // The documentation, which the platform serves offline, is about two fifths of it.
-  expect(size).toBeLessThan(6 * 1024 ** 2);
+  expect(size).toBeLessThan(6.25 * 1024 ** 2);
 });
 
 const without = leftOut(pythonMissing);

@@ -16,8 +16,10 @@ const skipped = noSandbox || leftOut(pythonMissing);
 
 /** An application that uvicorn serves, at its own port. */
 const APP = `
-import json, os, sys
+import json, os, sys, time
 
+# One that ends is told of before the next one is ready.
+time.sleep(2)
 JSON = [(b"content-type", b"application/json")]
 
 async def app(scope, receive, send):

@@ -112,10 +112,12 @@ describe("status", () => {
           ended_at: null,
           failure: null,
           retry_at: null,
+          peak_memory_bytes: null,
         },
       ],
       progress: { fraction: 0.25, message: "at the gate" },
       retry_of: null,
+      tags: [],
       failure: null,
     });
     const next = served.status("gated", id, 30);

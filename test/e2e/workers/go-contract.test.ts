@@ -102,6 +102,7 @@ workerContract("a worker in Go", start, {
         "with batches",
         "with streams",
         "is counted before its call ends",
+        "tells what a call used, all of it before its end",
         "is heard as often as its limits say, and told how much was dropped",
         "has told what a call said when that %s at once",
       ],

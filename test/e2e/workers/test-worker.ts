@@ -133,8 +133,9 @@ export class TestWorker implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#queue.end();
-    this.#sessions.abort();
+    // What it sent last arrives.
     await this.ended;
+    this.#sessions.abort();
   }
 
   async #read(responses: AsyncIterable<WorkResponse>): Promise<void> {

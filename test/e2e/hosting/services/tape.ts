@@ -15,8 +15,10 @@ const sink = (depth: number): number => {
   if (depth === 0) {
     throw new Error("the tape is at the bottom");
   }
-  return sink(depth - 1) + 1;
+  return deeper(depth - 1) + 1;
 };
+// In turn, because a frame that repeats is shown once.
+const deeper = (depth: number): number => sink(depth) + 1;
 
 /** Tasks of every kind that a page has to show. */
 export default service({

@@ -61,7 +61,7 @@ for name in names:
 models = importlib.import_module(f"{package.__name__}.models")
 kind = getattr(models, "TesseraTask", None) or models.Task
 times = {"created_at": "2026-01-31T12:00:00Z", "expires_at": "2026-01-31T12:00:00Z"}
-later = {"task_id": "t", "status": "paused", **times, "create_time": times["created_at"], "attempts": []}
+later = {"task_id": "t", "status": "paused", **times, "create_time": times["created_at"], "attempts": [], "tags": []}
 print(json.dumps(kind.from_dict(later).status))
 `;
 

@@ -26,7 +26,7 @@ const [, program = "", prints = ""] =
 const run = promisify(execFile);
 
 /** Sizes of the files of all packages without zod: 86 MB, of at most 90 that the large package may take. */
-const MAX_INSTALLED_BYTES = 88_000_000;
+const MAX_INSTALLED_BYTES = 90_000_000;
 
 let folder: string;
 let own: string;

@@ -318,6 +318,7 @@ describe("Connect JSON", () => {
       body: '{"taskId":"a"}',
     });
     expect(await res.json()).toEqual({
+      tags: [],
       taskId: "a",
       status: "TASK_STATUS_QUEUED",
       attempts: [],

@@ -44,16 +44,16 @@ describe("REST over HTTP/2", () => {
   it("answers unary calls, with a body and without", async () => {
     expect(await call("GET", "/api/v1/tasks/a")).toEqual({
       status: 200,
-      text: '{"task_id":"a","status":"queued","attempts":[]}',
+      text: '{"task_id":"a","status":"queued","attempts":[],"tags":[]}',
     });
     expect(await call("POST", "/api/v1/tasks/a:cancel")).toEqual({
       status: 200,
-      text: '{"task_id":"a","status":"queued","attempts":[]}',
+      text: '{"task_id":"a","status":"queued","attempts":[],"tags":[]}',
     });
     const json = { "content-type": "application/json" };
     expect(await call("POST", "/api/v1/tasks/a:cancel", '{"abort":true}', json)).toEqual({
       status: 200,
-      text: '{"task_id":"a","status":"cancelled","attempts":[]}',
+      text: '{"task_id":"a","status":"cancelled","attempts":[],"tags":[]}',
     });
   });
 

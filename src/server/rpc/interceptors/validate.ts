@@ -175,7 +175,7 @@ function compileField(field: DescField, rules: FieldRules): ValueCheck | undefin
       : undefined;
   }
   if (type.case === "repeated" && field.fieldKind === "list") {
-    return countCheck(field, type.value);
+    return listCheck(field, type.value);
   }
   if (type.case === "duration" && field.fieldKind === "message") {
     const { greaterThan, lessThan } = type.value;
@@ -214,18 +214,32 @@ function lengthCheck(known: readonly string[], rules: StringRules): ValueCheck |
   };
 }
 
-/** Checks the size of lists whose items have no rules. */
-function countCheck(field: DescField, rules: RepeatedRules): ValueCheck | undefined {
+/** Checks the size of lists, and items that are texts of bounded length. */
+function listCheck(field: DescField, rules: RepeatedRules): ValueCheck | undefined {
   const known = setFields(RepeatedRulesSchema, rules);
   const ruled = field.message !== undefined && hasRules(field.message, new Set());
-  if (ruled || known.join() !== "min_items,max_items") {
+  if (ruled || !known.every((name) => LIST_RULES.has(name))) {
     return undefined;
   }
-  const [min, max] = [Number(rules.minItems), Number(rules.maxItems)];
-  return (value) => {
-    const { length } = value as unknown[];
-    return length >= min && length <= max;
-  };
+  const min = known.includes("min_items") ? Number(rules.minItems) : 0;
+  const max = known.includes("max_items") ? Number(rules.maxItems) : Number.POSITIVE_INFINITY;
+  const each = rules.items ? itemCheck(rules.items) : () => true;
+  return (
+    each &&
+    ((value) => {
+      const items = value as unknown[];
+      return items.length >= min && items.length <= max && items.every(each);
+    })
+  );
+}
+
+const LIST_RULES: ReadonlySet<string> = new Set(["min_items", "max_items", "items"]);
+
+function itemCheck(rules: FieldRules): ValueCheck | undefined {
+  const { type } = rules;
+  return type.case === "string" && setFields(FieldRulesSchema, rules).join() === "string"
+    ? lengthCheck(setFields(StringRulesSchema, type.value), type.value)
+    : undefined;
 }
 
 function within(min: number, max: number): ValueCheck {

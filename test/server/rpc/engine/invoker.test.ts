@@ -1,9 +1,11 @@
 import { EventEmitter, once } from "node:events";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { createValidator } from "@bufbuild/protovalidate";
 import { Code, createContextKey, createContextValues, type Interceptor } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
 import {
   GetTaskRequestSchema,
+  ListTasksRequestSchema,
   SubmitTaskRequestSchema,
   TaskService,
   WatchTaskRequestSchema,
@@ -218,6 +220,20 @@ describe("the check of requests", () => {
     expect(found?.violations.map((one) => one.field) ?? []).toEqual(fields);
     // The fast check may doubt a valid message, but never passes an invalid one.
     expect(precheck(message) && fields.length > 0).toBe(false);
+  });
+
+  it.each([
+    [[], true],
+    [Array.from({ length: 10 }, () => "é".repeat(64)), true],
+    [["a", ""], false],
+    [["a".repeat(65)], false],
+    [Array.from({ length: 11 }, () => "a"), false],
+  ])("of a list of texts looks at their number and lengths (%#)", (tags, isFine) => {
+    const desc = ListTasksRequestSchema;
+    expect(compilePrecheck(desc)(create(desc, { tags }))).toBe(isFine);
+    expect(createValidator().validate(desc, create(desc, { tags })).kind).toBe(
+      isFine ? "valid" : "invalid",
+    );
   });
 
   it("passes ordinary requests of every method without protovalidate", () => {

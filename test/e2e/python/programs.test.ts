@@ -94,8 +94,12 @@ describe.skipIf(skipped)(`a program in Python that is deployed${skipped}`, () =>
     expect(json.path).toBe("/x");
     expect(json.interpreter).toContain("environments");
     expect(json.cwd).not.toContain(home);
-    expect((await get("asgi", "/die")).status).toBe(503);
-    const told = await world.until("asgi", ({ statusReason }) => statusReason.includes("code 7"));
+    // Asked for from before its end: it is told until the next worker is ready.
+    const [told, died] = await Promise.all([
+      world.until("asgi", ({ statusReason }) => statusReason.includes("code 7")),
+      get("asgi", "/die"),
+    ]);
+    expect(died.status).toBe(503);
     expect(told.statusReason).toContain('the program "uvicorn" at / ended with code 7');
     await expect.poll(async () => (await get("asgi", "/x")).status).toBe(200);
   }, 300_000);

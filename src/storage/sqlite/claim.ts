@@ -5,7 +5,7 @@
 import type { DueCount } from "../queues.ts";
 import type { ClaimedTask, Storage } from "../storage.ts";
 import type { SqliteDatabase } from "./database.ts";
-import { giveKeys, pickByKey, pickSuspectsByKey } from "./keys.ts";
+import { giveKeys, type Picking, pickByKey, pickSuspectsByKey, TO_CLAIM } from "./keys.ts";
 import { isLeaseOpen } from "./leases.ts";
 import { readPayload } from "./payloads.ts";
 import { readTask } from "./read.ts";
@@ -28,7 +28,6 @@ export function claimTasks(
   db: SqliteDatabase,
   { deploymentId, nowMs, claims, suspects = false }: Parameters<Storage["claimTasks"]>[0],
 ): ClaimedTask[] {
-  const ready = suspects ? SUSPECTS : INNOCENTS;
   const endpoints = new Map(claims.map(({ endpoint, byKey }) => [endpoint, byKey]));
   if (isAnyDue(db, deploymentId, nowMs)) {
     for (const [endpoint, byKey] of endpoints) {
@@ -44,25 +43,31 @@ export function claimTasks(
     if (!isLeaseOpen(db, leaseId) || db.pausedEndpoints.has(deploymentId, endpoint)) {
       return [];
     }
-    if (byKey) {
-      const of = { deploymentId, endpoint, limit, nowMs, concurrency: byKey.concurrency };
-      const rows = suspects ? pickSuspectsByKey(db, of) : pickByKey(db, of);
-      db.counts.add(deploymentId, endpoint, { queued: -rows.length, running: rows.length });
-      return rows.map((row) => claim(db, row, { deploymentId, leaseId, nowMs }));
-    }
-    const rows = db.all(
-      `SELECT task_id, retention_ms, token_id, arguments FROM tasks INDEXED BY ${ready}
-         deployment_id = ? AND endpoint = ? AND status = ${STATUS.ready}
-         AND (start_by_ms IS NULL OR start_by_ms > ?)
-       ORDER BY priority DESC, run_at_ms, task_id LIMIT ?`,
-      deploymentId,
-      endpoint,
-      nowMs,
-      limit,
-    );
+    const of = { deploymentId, endpoint, limit, nowMs };
+    const pick = suspects ? pickSuspectsByKey : pickByKey;
+    const rows = byKey
+      ? pick(db, { ...of, concurrency: byKey.concurrency })
+      : pickInOrder(db, of, suspects ? SUSPECTS : INNOCENTS);
     db.counts.add(deploymentId, endpoint, { queued: -rows.length, running: rows.length });
     return rows.map((row) => claim(db, row, { deploymentId, leaseId, nowMs }));
   });
+}
+
+function pickInOrder(
+  db: SqliteDatabase,
+  { deploymentId, endpoint, nowMs, limit }: Omit<Picking, "concurrency">,
+  ready: typeof SUSPECTS | typeof INNOCENTS,
+): SqliteRow[] {
+  return db.all(
+    `SELECT ${TO_CLAIM} FROM tasks INDEXED BY ${ready}
+       deployment_id = ? AND endpoint = ? AND status = ${STATUS.ready}
+       AND (start_by_ms IS NULL OR start_by_ms > ?)
+     ORDER BY priority DESC, run_at_ms, task_id LIMIT ?`,
+    deploymentId,
+    endpoint,
+    nowMs,
+    limit,
+  );
 }
 
 /** Usually false: then delayed tasks cost a claim only one index lookup. */

@@ -9,7 +9,8 @@ import type { SqliteDatabase } from "./database.ts";
 import type { SqliteRow } from "./rows.ts";
 import { STATUS } from "./schema.ts";
 
-interface Picking {
+/** What to pick, of which endpoint. */
+export interface Picking {
   readonly deploymentId: string;
   readonly endpoint: string;
   /** The most tasks to pick. */
@@ -23,6 +24,9 @@ type Endpoint = Pick<Picking, "deploymentId" | "endpoint">;
 
 /** Suspects that are looked at for some whose key has room. */
 const MAX_SUSPECTS_LOOKED_AT = 100;
+
+/** The columns of a task that a claim reads of those that it picks. */
+export const TO_CLAIM = "task_id, retention_ms, token_id, arguments";
 
 const OF_ENDPOINT = "deployment_id = ?1 AND endpoint = ?2";
 const CAN_START = "(start_by_ms IS NULL OR start_by_ms > ?3)";
@@ -114,7 +118,7 @@ function taskOfKey(
   { key, nth }: { readonly key: string; readonly nth: number },
 ): SqliteRow | undefined {
   return db.get(
-    `SELECT task_id, retention_ms, arguments, key FROM ${READY_BY_KEY} = ?4
+    `SELECT ${TO_CLAIM}, key FROM ${READY_BY_KEY} = ?4
        AND suspect = 0 AND ${CAN_START}
      ORDER BY priority DESC, run_at_ms, task_id LIMIT 1 OFFSET ?5`,
     deploymentId,
@@ -129,7 +133,7 @@ function taskOfKey(
 export function pickSuspectsByKey(db: SqliteDatabase, picking: Picking): SqliteRow[] {
   const { deploymentId, endpoint, nowMs, limit } = picking;
   const rows = db.all(
-    `SELECT task_id, retention_ms, arguments, key FROM tasks INDEXED BY tasks_suspect
+    `SELECT ${TO_CLAIM}, key FROM tasks INDEXED BY tasks_suspect
      WHERE suspect = 1 AND ${OF_ENDPOINT} AND status = ${STATUS.ready} AND ${CAN_START}
      ORDER BY priority DESC, run_at_ms, task_id LIMIT ${MAX_SUSPECTS_LOOKED_AT}`,
     deploymentId,

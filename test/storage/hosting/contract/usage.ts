@@ -2,8 +2,10 @@ import { expect } from "vitest";
 import { KEPT_DAYS, startOfDay } from "../../../../src/storage/days.ts";
 import type { UsageQuery } from "../../../../src/storage/hosting/usage.ts";
 import type { NewTask } from "../../../../src/storage/storage.ts";
+import { WORKER_LOST } from "../../../../src/tasks/failure.ts";
 import {
   attempt,
+  claim,
   FAILURE,
   json,
   newTask,
@@ -61,6 +63,28 @@ export function usageContract(it: It): void {
     ]);
     expect(await sums(platform, [])).toMatchObject([{ tasks: 2, runMs: 15_000 }]);
   });
+
+  for (const [how, byKey] of [
+    ["in the order of the queue", undefined],
+    ["by its key", { concurrency: 1 }],
+  ] as const) {
+    it(`counts what was claimed ${how} for the token of its submit, as a suspect too`, async (platform) => {
+      await deployTwo(platform);
+      const { storage } = platform;
+      await openLease(storage);
+      await submit(storage, newTask("a", task("one", { key: "ada" })));
+      const asked = { deploymentId: "one-id", nowMs: NOW_MS, byKey };
+      expect(await claim(storage, asked)).toHaveLength(1);
+      const lost = { status: "worker_lost", failure: WORKER_LOST } as const;
+      const first = attempt("a", { deploymentId: "one-id" });
+      await end(platform, first, NOW_MS + 1_000, { gpuMs: 0 }, lost);
+      expect(await claim(storage, { ...asked, suspects: true })).toHaveLength(1);
+      await end(platform, { ...first, attempt: 2 }, NOW_MS + 4_000, { gpuMs: 0 });
+      expect(await sums(platform, ["token"])).toMatchObject([
+        { token: { id: "token-1" }, tasks: 1, runMs: 5_000 },
+      ]);
+    });
+  }
 
   it("counts nothing for a stale end, a repeated one, or an attempt that did not run", async (platform) => {
     await deployTwo(platform);

@@ -14,9 +14,10 @@ import { type BoundStatement, type PostgresRow, prepared, type Session } from ".
 export const MAX_PROMOTED_TASKS = 1_000;
 
 /** Skips tasks that can no longer start, because they would use up the bound. */
-const PROMOTE = prepared(
-  "promote_tasks",
-  `WITH due AS MATERIALIZED (
+const promoteOf = (name: string, key: string) =>
+  prepared(
+    name,
+    `WITH due AS MATERIALIZED (
      SELECT delayed.* FROM unnest($3::text[]) AS claimed (endpoint)
      CROSS JOIN LATERAL (
        SELECT deployment_id, task_id FROM live_tasks
@@ -24,9 +25,15 @@ const PROMOTE = prepared(
          AND status = ${STATUS.scheduled} AND run_at_ms <= $2
          AND (start_by_ms IS NULL OR start_by_ms > $2)
        ORDER BY run_at_ms LIMIT ${MAX_PROMOTED_TASKS} FOR UPDATE SKIP LOCKED) AS delayed)
-   UPDATE live_tasks SET status = ${STATUS.ready} FROM due
+   UPDATE live_tasks SET status = ${STATUS.ready}${key} FROM due
    WHERE live_tasks.deployment_id = due.deployment_id AND live_tasks.task_id = due.task_id`,
-);
+  );
+
+/** SQL: a task without a key gets the empty one. */
+const GIVEN_KEY = ", key = coalesce(live_tasks.key, '')";
+
+const PROMOTE = promoteOf("promote_tasks", "");
+const PROMOTE_BY_KEY = promoteOf("promote_tasks_by_key", GIVEN_KEY);
 
 /**
  * Deals the tasks of `picked` out in the order of the claims, of `given`. The leases are locked against
@@ -88,8 +95,9 @@ const CLAIM_SUSPECTS = claimOf("claim_suspects", "suspect");
 /*
  * Endpoints that callers share by their keys are claimed one by one. Nothing is counted: the tasks of
  * a key that run are its use, and an index has them. So an attempt that ends in whatever way, also
- * with its lease, gives its room back by ending. Who claims holds the lock of the endpoint's row of
- * `key_turns` before it looks, so that it sees what all others have claimed.
+ * with its lease, gives its room back by ending. A claim locks the endpoint's row of `key_turns`
+ * before it looks, so that it sees what all others have claimed. For these rows and for leases claims
+ * wait, and for tasks that are locked never: so they wait for each other in no circle.
  */
 
 const ADD_TURN = prepared(
@@ -105,21 +113,16 @@ const LOCK_TURN = prepared(
 /** Those of the first tasks of a queue that have no key get the empty one. */
 const GIVE_KEYS = prepared(
   "give_keys",
-  `UPDATE live_tasks SET key = '' FROM (
+  `WITH first AS MATERIALIZED (
      SELECT deployment_id, task_id, key FROM live_tasks
      WHERE deployment_id = $1 AND endpoint = $2 AND status = ${STATUS.ready}
-     ORDER BY priority DESC, run_at_ms, task_id LIMIT ${MAX_UNKEYED_LOOKED_AT}) AS first
-   WHERE first.key IS NULL AND live_tasks.deployment_id = first.deployment_id
-     AND live_tasks.task_id = first.task_id AND live_tasks.key IS NULL`,
-);
-
-const GIVE_KEYS_OF_DELAYED = prepared(
-  "give_keys_of_delayed",
-  `UPDATE live_tasks SET key = '' WHERE (deployment_id, task_id) IN (
-     SELECT deployment_id, task_id FROM live_tasks
-     WHERE deployment_id = $1 AND endpoint = $2 AND status = ${STATUS.scheduled} AND run_at_ms <= $3
-       AND (start_by_ms IS NULL OR start_by_ms > $3)
-     ORDER BY run_at_ms LIMIT ${MAX_PROMOTED_TASKS}) AND key IS NULL`,
+     ORDER BY priority DESC, run_at_ms, task_id LIMIT ${MAX_UNKEYED_LOOKED_AT}
+   ), unkeyed AS MATERIALIZED (
+     SELECT own.deployment_id, own.task_id FROM first JOIN live_tasks AS own
+       ON own.deployment_id = first.deployment_id AND own.task_id = first.task_id
+     WHERE first.key IS NULL AND own.key IS NULL FOR UPDATE OF own SKIP LOCKED)
+   UPDATE live_tasks SET key = '' FROM unkeyed
+   WHERE live_tasks.deployment_id = unkeyed.deployment_id AND live_tasks.task_id = unkeyed.task_id`,
 );
 
 /** SQL: how many more tasks of a key may run. */
@@ -215,7 +218,7 @@ const CLAIM_SUSPECTS_BY_KEY = prepared(
        row_number() OVER (ORDER BY priority DESC, run_at_ms, task_id) AS place
      FROM ranked WHERE nth <= ${roomOf("ranked.key")}
      ORDER BY priority DESC, run_at_ms, task_id LIMIT (SELECT wanted FROM wants)
-   ), ${dealt(", key = coalesce(live_tasks.key, '')")}
+   ), ${dealt(GIVEN_KEY)}
    SELECT * FROM claimed`,
 );
 
@@ -230,28 +233,27 @@ export async function claimTasks(
     wanted: limit,
   }));
   const byKey = new Map(claims.flatMap((one) => (one.byKey ? [[one.endpoint, one.byKey]] : [])));
-  const endpoints = [...new Set(claims.map(({ endpoint }) => endpoint))];
   const plain = given.filter(({ endpoint }) => !byKey.has(endpoint));
-  const promoting: BoundStatement = [PROMOTE, deploymentId, nowMs, endpoints];
-  const claiming: BoundStatement[] =
-    plain.length === 0 && byKey.size > 0
-      ? []
-      : [[suspects ? CLAIM_SUSPECTS : CLAIM, deploymentId, nowMs, JSON.stringify(plain)]];
-  // All who claim lock the rows in the same order.
+  const asked: BoundStatement[] = [];
+  if (plain.length > 0 || byKey.size === 0) {
+    const endpoints = [...new Set(plain.map(({ endpoint }) => endpoint))];
+    asked.push(
+      [PROMOTE, deploymentId, nowMs, endpoints],
+      [suspects ? CLAIM_SUSPECTS : CLAIM, deploymentId, nowMs, JSON.stringify(plain)],
+    );
+  }
+  // All claims lock the rows in the same order.
   for (const [endpoint, { concurrency, unkeyed }] of [...byKey].sort(byName)) {
     const own = JSON.stringify(given.filter((one) => one.endpoint === endpoint));
     const limit = concurrency ?? null;
-    claiming.push(
+    asked.push(
+      [PROMOTE_BY_KEY, deploymentId, nowMs, [endpoint]],
       [ADD_TURN, deploymentId, endpoint],
       [LOCK_TURN, deploymentId, endpoint],
       ...(unkeyed ? [[GIVE_KEYS, deploymentId, endpoint] as const] : []),
       [suspects ? CLAIM_SUSPECTS_BY_KEY : CLAIM_BY_KEY, deploymentId, nowMs, own, endpoint, limit],
     );
   }
-  const keying = [...byKey.keys()].map(
-    (endpoint): BoundStatement => [GIVE_KEYS_OF_DELAYED, deploymentId, endpoint, nowMs],
-  );
-  const asked = [...keying, promoting, ...claiming];
   const answers = await session.together(...asked);
   const rows = answers.flat().filter(({ task_id: taskId }) => taskId !== undefined);
   return Promise.all(rows.sort(inOrder).map((row) => toClaimed(session, row)));

@@ -37,6 +37,7 @@ const VALUES = {
   queue_states: `'{${DEPLOYMENT}}', ${NOW_MS}`,
   queue_position: `'${DEPLOYMENT}', 'later-1', ${NOW_MS} + 86400000, 10`,
   promote_tasks: `'${DEPLOYMENT}', ${NOW_MS}, '{e1}'`,
+  promote_tasks_by_key: `'${DEPLOYMENT}', ${NOW_MS}, '{e1}'`,
 };
 
 // Plans are kept: also those that were made while the queue was empty, or before anybody counted.

@@ -3,15 +3,17 @@
  * for all that a filter chooses. A call works on a bounded number of tasks for a bounded time, and
  * says where to go on.
  */
+import { isFieldSet } from "@bufbuild/protobuf";
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { Access } from "../../../gen/tessera/v1/access_pb.js";
-import type {
-  CancelTasksRequest,
-  DeleteTasksRequest,
-  OrganizationTaskService,
-  RetryTasksRequest,
-  TaskFilter,
+import {
+  type CancelTasksRequest,
+  type DeleteTasksRequest,
+  type OrganizationTaskService,
+  type RetryTasksRequest,
+  type TaskFilter,
+  TaskFilterSchema,
 } from "../../../gen/tessera/v1/organization_task_pb.js";
 import { TaskStatus } from "../../../gen/tessera/v1/task_pb.js";
 import { authorize } from "../../auth/permissions.ts";
@@ -191,6 +193,7 @@ function shownFilter(filter: TaskFilter | undefined): { readonly [name: string]:
   return {
     ...(deployments.length > 0 && { deployments: deployments.join(" ") }),
     ...(endpoint !== "" && { endpoint }),
+    ...(filter?.key && { key: "given" }),
     ...(tags.length > 0 && { tags: "given" }),
     ...(statuses.length > 0 && { statuses: statuses.map((one) => WORDS.get(one)).join(" ") }),
     ...(scheduled !== undefined && { scheduled: String(scheduled) }),
@@ -316,32 +319,11 @@ class Outcome {
 
 /** Throws REQUEST_INVALID for a filter that chooses everything without saying so. */
 function checked(filter: TaskFilter | undefined): TaskFilter {
-  const {
-    deployments,
-    endpoint,
-    statuses,
-    createdFrom,
-    createdBefore,
-    errorContains,
-    all,
-    text,
-    scheduled,
-    tags,
-  } = filter as TaskFilter;
-  const restricts =
-    deployments.length > 0 ||
-    endpoint !== "" ||
-    statuses.length > 0 ||
-    errorContains !== "" ||
-    text !== "" ||
-    scheduled !== undefined ||
-    tags.length > 0 ||
-    createdFrom !== undefined ||
-    createdBefore !== undefined;
-  if (!restricts && !all) {
+  const given = filter as TaskFilter;
+  if (!TaskFilterSchema.fields.some((field) => isFieldSet(given, field))) {
     throw invalid("all", "must be true where no other part of the filter is set");
   }
-  return filter as TaskFilter;
+  return given;
 }
 
 function invalid(field: string, description: string): Problem {

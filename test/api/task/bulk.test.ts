@@ -65,11 +65,14 @@ describe.each(DATABASES)("many tasks of an organization on $database", ({ open }
   }
 
   it("are counted and left alone by a dry run", async () => {
-    await tasks.queue(first, { ...second, tags: ["nightly"] }, { ...second, endpoint: "other" });
+    const named = { ...second, key: "ada", tags: ["nightly"] };
+    await tasks.queue(first, named, { ...second, endpoint: "other" });
     await tasks.fail(first, "Disk full");
     for (const method of [cancelTasks, deleteTasks]) {
       expect(await count(method, { filter: { tags: ["nightly"] } })).toBe(1);
       expect(await count(method, { filter: { tags: ["night"] } })).toBe(0);
+      expect(await count(method, { filter: { key: "ada" } })).toBe(1);
+      expect(await count(method, { filter: { key: "ad" } })).toBe(0);
     }
     expect(await count(retryTasks, { filter: { tags: ["nightly"] } })).toBe(0);
     expect(await count(cancelTasks, { filter: { all: true } })).toBe(3);
@@ -130,7 +133,8 @@ describe.each(DATABASES)("many tasks of an organization on $database", ({ open }
   });
 
   it("are in the audit log as far as they were deleted, when a fault ends the call", async () => {
-    await tasks.queue(first, first, second);
+    const ours = { ...first, key: "ada" };
+    await tasks.queue(ours, ours, { ...second, key: "ada" });
     const { deploymentId } = first;
     const { organizationId, name: organization } = company;
     const deleteAll = (taskIds: readonly string[]) =>
@@ -150,7 +154,7 @@ describe.each(DATABASES)("many tasks of an organization on $database", ({ open }
       ...{ accounts, tasks: platform.storage, directory: { find }, newId },
       now: () => platform.now(),
     });
-    const filter = { deployments: [first.name, second.name], scheduled: false };
+    const filter = { deployments: [first.name, second.name], scheduled: false, key: "ada" };
     const request = create(DeleteTasksRequestSchema, { organization, filter });
     const values = setPrincipal(createContextValues(), callerOf(company));
     const ctx = { values, signal: new AbortController().signal } as HandlerContext;
@@ -160,7 +164,10 @@ describe.each(DATABASES)("many tasks of an organization on $database", ({ open }
     expect(items.filter(({ action }) => action === "task.delete_all")).toMatchObject([
       {
         subject: organization,
-        details: { tasks: "2", deployments: `${first.name} ${second.name}`, scheduled: "false" },
+        details: {
+          ...{ tasks: "2", deployments: `${first.name} ${second.name}` },
+          ...{ key: "given", scheduled: "false" },
+        },
       },
     ]);
   });

@@ -122,6 +122,9 @@ export interface ClaimByKey {
 /** Tasks of a queue that are looked at for such without a key. */
 export const MAX_UNKEYED_LOOKED_AT = 10_000;
 
+/** Suspects of an endpoint that goes by keys that a claim looks at for some whose key has room. */
+export const MAX_SUSPECTS_LOOKED_AT = 100;
+
 export type AttemptEnd =
   | { readonly status: "success"; readonly result: Payload }
   /** `result` is what is to be read all the same, without blobs: the answer of a mounted server. */

@@ -4,7 +4,12 @@
  */
 import type { DueCount } from "../queues.ts";
 import { isPaused } from "../sql/hosting/pauses.ts";
-import { type ClaimedTask, MAX_UNKEYED_LOOKED_AT, type Storage } from "../storage.ts";
+import {
+  type ClaimedTask,
+  MAX_SUSPECTS_LOOKED_AT,
+  MAX_UNKEYED_LOOKED_AT,
+  type Storage,
+} from "../storage.ts";
 import { readPayload } from "./payloads.ts";
 import { columnsOf, LIVE_COLUMNS, toTask } from "./rows.ts";
 import { STATUS } from "./schema.ts";
@@ -198,9 +203,6 @@ const CLAIM_BY_KEY = prepared(
    )
    SELECT * FROM claimed`,
 );
-
-/** Suspects that are looked at for some whose key has room. */
-const MAX_SUSPECTS_LOOKED_AT = 100;
 
 /** Claims suspects in the order of the queue, within the room of their keys. */
 const CLAIM_SUSPECTS_BY_KEY = prepared(

@@ -4,7 +4,7 @@
  * Nothing is counted: the tasks of a key that run are its use, and an index has them. So an attempt
  * that ends in whatever way, also with its lease, gives its room back by ending.
  */
-import { MAX_UNKEYED_LOOKED_AT } from "../storage.ts";
+import { MAX_SUSPECTS_LOOKED_AT, MAX_UNKEYED_LOOKED_AT } from "../storage.ts";
 import type { SqliteDatabase } from "./database.ts";
 import type { SqliteRow } from "./rows.ts";
 import { STATUS } from "./schema.ts";
@@ -21,9 +21,6 @@ export interface Picking {
 }
 
 type Endpoint = Pick<Picking, "deploymentId" | "endpoint">;
-
-/** Suspects that are looked at for some whose key has room. */
-const MAX_SUSPECTS_LOOKED_AT = 100;
 
 /** The columns of a task that a claim reads of those that it picks. */
 export const TO_CLAIM = "task_id, retention_ms, token_id, arguments";

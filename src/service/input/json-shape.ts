@@ -88,8 +88,12 @@ class ShapeReader {
     for (const name of names) {
       described.set(name, described.get(name) ?? (additional as object | undefined));
     }
+    // The validator takes `__proto__` for no property, whatever is said of it.
+    if (described.size > MAX_NAMED_MEMBERS || described.has("__proto__")) {
+      return undefined;
+    }
     const others = additional === false ? undefined : this.read(additional);
-    if (described.size > MAX_NAMED_MEMBERS || (others === undefined && additional !== false)) {
+    if (others === undefined && additional !== false) {
       return undefined;
     }
     const named: { quoted: Uint8Array; shape: JsonShape }[] = [];

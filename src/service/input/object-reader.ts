@@ -80,6 +80,9 @@ const SEPARATE = new Set([
   ...["title", "description", "$schema", "default", "examples", "$comment"],
 ]);
 
+/** A reference that may be to arguments, by which the check of one is part of the check of another. */
+const REFERS_TO_ARGUMENTS = /"\$(?:ref|dynamicRef|recursiveRef)":"(?!#\/(?:\$defs|definitions)\/)/;
+
 /** Reads objects of arguments of one endpoint. */
 export class ObjectReader {
   readonly #endpoint: ReadEndpoint;
@@ -308,13 +311,12 @@ export class ObjectReader {
     if (this.#separate === undefined) {
       const { check: schema = this.#endpoint.input, name, json, files } = this.#endpoint;
       const properties = Object.entries((schema.properties ?? {}) as JsonSchema);
-      const text = JSON.stringify(schema);
-      const isSeparate = Object.keys(schema).every((keyword) => SEPARATE.has(keyword));
+      const isSeparate =
+        Object.keys(schema).every((keyword) => SEPARATE.has(keyword)) &&
+        !REFERS_TO_ARGUMENTS.test(JSON.stringify(schema));
       const shapes = new Map<string, JsonShape>();
       for (const [argument, property] of isSeparate ? properties : []) {
-        const shape = text.includes(`#/properties/${argument}`)
-          ? undefined
-          : shapeOf(property, schema);
+        const shape = shapeOf(property, schema);
         if (shape !== undefined) {
           shapes.set(argument, shape);
         }

@@ -74,6 +74,7 @@ it.each([
   { $ref: "#/$defs/row", minItems: 1 },
   { anyOf: [ROW, CLOSED] },
   { properties: { a: false } },
+  { properties: { ["__proto__"]: {} } },
   { properties: Object.fromEntries(Array.from({ length: 31 }, (_, i) => [`a${i}`, {}])) },
 ])("leaves %j to the check", (schema) => {
   expect(shapeOf(schema, { $defs: { row: ROW } })).toBeUndefined();

@@ -80,6 +80,23 @@ it("each endpoint is checked by its own schema", async () => {
   }
 });
 
+it("arguments that refer to others are checked as these are", async () => {
+  open();
+  const numbers = { type: "array", items: { type: "integer" } };
+  for (const [$ref, inner] of [
+    ["#", { numbers: ["x"] }],
+    ["#/properties/numbers", ["x"]],
+  ]) {
+    const input = { type: "object", properties: { numbers, again: { $ref } } };
+    const large = { numbers: Array.from({ length: 40_000 }, (_, i) => i), again: inner };
+    await expect(threads.read(endpoint({ name: "one", input }), body(large))).rejects.toMatchObject(
+      {
+        reason: "ARGUMENTS_INVALID",
+      },
+    );
+  }
+});
+
 it("a message is parted from its arguments, and those of its tasks", async () => {
   open();
   const tasks = [{ endpoint: "a", arguments: { x: 1 } }, { endpoint: "b" }];

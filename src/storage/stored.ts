@@ -229,8 +229,8 @@ export function readHeads(side: PayloadKey["side"], text: unknown): Heads {
 }
 
 /** The size of arguments or of a result: of its JSON, and of its files. */
-export function payloadBytes({ json, files, text }: Payload): number {
-  let bytes = Buffer.byteLength(json) + (text?.blob.size ?? 0);
+export function payloadBytes({ json, jsonBytes, files, text }: Payload): number {
+  let bytes = (jsonBytes?.byteLength ?? Buffer.byteLength(json)) + (text?.blob.size ?? 0);
   for (const file of files) {
     bytes += "blob" in file ? file.blob.size : file.data.byteLength;
   }

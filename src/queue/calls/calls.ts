@@ -441,6 +441,8 @@ export class Calls {
     const span = tracing?.attemptBegan({ ...tracedFacts(call), attempt });
     const trace = (span ?? origin)?.trace;
     const measure = this.#measure(call);
+    // Of a call whose function goes on after its timeout, the arguments are given back before its end.
+    const bytesIn = attempt === 1 ? payloadBytes(payload) : 0;
     let streamedBytes = 0;
     return new Promise((resolve) => {
       const gone = (): void => execution.abort("caller_gone");
@@ -452,7 +454,7 @@ export class Calls {
             span?.end(callEnd(end));
             measure.end({
               calls: attempt === 1 ? 1 : 0,
-              bytesIn: attempt === 1 ? payloadBytes(payload) : 0,
+              bytesIn,
               bytesOut: pieces || end.kind !== "result" ? streamedBytes : payloadBytes(end.result),
             });
             resolve(end);

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { ExecutionEnd } from "../../../src/pool/calls/execution.ts";
+import { giveBack } from "../../../src/collections/bytes.ts";
+import type { ExecutionEnd, ExecutionListener } from "../../../src/pool/calls/execution.ts";
 import type { Pool, Slot } from "../../../src/pool/pool.ts";
 import type { EndpointManifest } from "../../../src/protocol/manifest.ts";
 import { Calls } from "../../../src/queue/calls/calls.ts";
@@ -38,6 +39,33 @@ it("gives no call to another worker whose function may have begun", async () => 
 it("gives up a call whose workers end again and again", async () => {
   const ends = [UNBEGUN, UNBEGUN, UNBEGUN, RESULT];
   await expect(callOver(...ends)).rejects.toMatchObject({ reason: "WORKER_LOST" });
+});
+
+it("counts the bytes of arguments that are given back before the end of their call", async () => {
+  const jsonBytes = Buffer.allocUnsafeSlow(20_000);
+  const payload = { json: "", jsonBytes, files: [] };
+  const listeners: ExecutionListener[] = [];
+  const slot = {
+    execute: (_: unknown, listener: ExecutionListener) => {
+      listeners.push(listener);
+      return { abort() {} };
+    },
+    release() {},
+  };
+  const used: unknown[] = [];
+  const calls = new Calls({
+    pool: { reserve: () => slot as unknown as Slot } as unknown as Pool,
+    log: { debug() {}, info() {}, warn() {}, error() {} },
+    newId: () => "a",
+    onUsed: (use) => used.push(use),
+  });
+  const endpoint = { name: "work", kind: "api", timeoutMs: 1_000 } as EndpointManifest;
+  const calling = calls.call(endpoint, payload, { signal: new AbortController().signal });
+  listeners[0]?.onAbort?.("timeout");
+  await expect(calling).rejects.toMatchObject({ reason: "CALL_TIMEOUT" });
+  giveBack(jsonBytes);
+  listeners[0]?.onEnd({ kind: "aborted", reason: "timeout" });
+  expect(used).toMatchObject([{ bytesIn: 20_000, bytesOut: 0 }]);
 });
 
 describe("a call that names a worker", () => {

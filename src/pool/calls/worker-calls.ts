@@ -69,7 +69,13 @@ export class WorkerCalls implements ExecutionHost {
   readonly #requests: MountRequests;
   /** The calls of batches that were not sent yet, and their batches. */
   readonly #unsent = new Map<number, BatchPost>();
-  readonly #outbox = new CallOutbox((calls) => this.#target.send({ type: "calls", calls }));
+  readonly #outbox = new CallOutbox((posted) => {
+    // The arguments of a call that has ended meanwhile are given back.
+    const calls = posted.filter(({ id }) => this.#executions.has(id));
+    if (calls.length > 0) {
+      this.#target.send({ type: "calls", calls });
+    }
+  });
   #nextId: number;
 
   constructor(

@@ -51,6 +51,16 @@ it("is a file with a column for each unit", () => {
   ]);
 });
 
+it("a unit may be called like what every object inherits", () => {
+  const units = Object.fromEntries([["constructor", 3]]);
+  const sums = [
+    { day: "2026-03-01", units: {} },
+    { day: "2026-03-01", units },
+  ];
+  const rows = csvOf({ sums }, "deployment").split("\r\n");
+  expect(rows.map((row) => row.split(",").at(-1))).toEqual(["constructor", "0", "3", ""]);
+});
+
 it("an address says what is shown, and nothing that there is not", () => {
   const search = { by: "token", of: "pages", days: 90 };
   expect(readUsageSearch({ ...search, days: "90" })).toEqual(search);

@@ -21,8 +21,10 @@ interface UsageFlags extends CallFlags {
   readonly csv?: boolean;
 }
 
-/** What a sum is told apart by: its word, its title, and what of a sum is shown. */
-const KEYS: readonly (readonly [word: string, key: UsageKey, of: (sum: UsageSum) => string])[] = [
+type Key = readonly [word: string, key: UsageKey, of: (sum: UsageSum) => string];
+
+/** What a sum is told apart by: its word, its key in a request, and what is shown of a sum. */
+const KEYS: readonly Key[] = [
   ["day", UsageKey.DAY, ({ day }) => day],
   ["deployment", UsageKey.DEPLOYMENT, ({ deployment }) => deployment],
   ["endpoint", UsageKey.ENDPOINT, ({ endpoint }) => endpoint],
@@ -71,11 +73,10 @@ export function usageCommand(actions: CloudActions): Command {
         ...{ organization, startDay: from, endDay: to, groupBy: keys.map(([, key]) => key) },
         ...{ deployments: [...deployment], tokens: [...token] },
       });
-      const asked = keys.map(([word]) => word);
       if (csv && call.output === "table") {
-        call.terminal.streams.stdout.write(csvOf(used, asked));
+        call.terminal.streams.stdout.write(csvOf(used, keys));
       } else {
-        call.show(GetUsageResponseSchema, used, () => tableOf(used, asked));
+        call.show(GetUsageResponseSchema, used, () => tableOf(used, keys));
       }
       if (used.truncated) {
         call.terminal.say("There is more: ask for fewer days, or tell less apart");
@@ -89,27 +90,35 @@ function unitsOf({ sums }: GetUsageResponse): string[] {
   return [...new Set(sums.flatMap(({ units }) => Object.keys(units)))].sort();
 }
 
-function csvOf(used: GetUsageResponse, words: readonly string[]): string {
-  const keys = KEYS.filter(([word]) => words.includes(word));
-  const ids = words.includes("token") ? ["token_id"] : [];
+/** What was reported of a unit, which may be called like what every object inherits. */
+function amountOf({ units }: UsageSum, unit: string): number {
+  return Object.hasOwn(units, unit) ? (units[unit] ?? 0) : 0;
+}
+
+function csvOf(used: GetUsageResponse, keys: readonly Key[]): string {
+  const ids = keys.some(([word]) => word === "token") ? ["token_id"] : [];
   const units = unitsOf(used);
-  const heading = [...words, ...ids, ...COUNTED.map(([name]) => name), ...units];
+  const heading = [
+    ...keys.map(([word]) => word),
+    ...ids,
+    ...COUNTED.map(([name]) => name),
+    ...units,
+  ];
   const rows = used.sums.map((sum) => [
     ...keys.map(([, , of]) => of(sum)),
     ...ids.map(() => sum.token?.id ?? ""),
     ...COUNTED.map(([, of]) => of(sum)),
-    ...units.map((unit) => sum.units[unit] ?? 0),
+    ...units.map((unit) => amountOf(sum, unit)),
   ]);
   return csvText(heading, rows);
 }
 
-function tableOf(used: GetUsageResponse, words: readonly string[]): Table {
-  const keys = KEYS.filter(([word]) => words.includes(word));
+function tableOf(used: GetUsageResponse, keys: readonly Key[]): Table {
   const units = unitsOf(used);
   const hasGpus = used.sums.some(({ gpuSeconds }) => gpuSeconds > 0);
   return table(
     [
-      ...words.map((word) => word.toUpperCase()),
+      ...keys.map(([word]) => word.toUpperCase()),
       ...["CALLS", "TASKS", "RUN", ...(hasGpus ? ["GPU"] : []), "IN", "OUT"],
       ...units.map((unit) => unit.toUpperCase()),
     ],
@@ -118,7 +127,7 @@ function tableOf(used: GetUsageResponse, words: readonly string[]): Table {
       ...[String(sum.calls), String(sum.tasks), seconds(sum.runSeconds)],
       ...(hasGpus ? [seconds(sum.gpuSeconds)] : []),
       ...[inUnits(Number(sum.bytesIn)), inUnits(Number(sum.bytesOut))],
-      ...units.map((unit) => String(rounded(sum.units[unit] ?? 0))),
+      ...units.map((unit) => String(rounded(amountOf(sum, unit)))),
     ]),
     { empty: `Nothing was used from ${used.startDay} to ${used.endDay}`, drop: ["IN", "OUT"] },
   );

@@ -5,7 +5,7 @@
  */
 import type { Log } from "../../log/log.ts";
 import { dayOf } from "../../storage/days.ts";
-import type { UsageStorage, UsedByCalls } from "../../storage/hosting/usage.ts";
+import type { UnitAmounts, UsageStorage, UsedByCalls } from "../../storage/hosting/usage.ts";
 import { Timer } from "../../time/timer.ts";
 
 /** Interval of the flushes: what a node that is killed loses at most. */
@@ -96,10 +96,6 @@ export class CallUsage implements AsyncDisposable {
 }
 
 function sumOf(before: UsedByCalls, use: CallUse): UsedByCalls {
-  const units: { [unit: string]: number } = { ...before.units };
-  for (const [unit, amount] of Object.entries(use.units)) {
-    units[unit] = (units[unit] ?? 0) + amount;
-  }
   return {
     ...before,
     calls: before.calls + use.calls,
@@ -107,6 +103,19 @@ function sumOf(before: UsedByCalls, use: CallUse): UsedByCalls {
     gpuMs: before.gpuMs + use.gpuMs,
     bytesIn: before.bytesIn + use.bytesIn,
     bytesOut: before.bytesOut + use.bytesOut,
-    units,
+    units: sumOfUnits(before.units, use.units),
   };
+}
+
+/** In a map, because a unit may be called like what every object inherits, such as `constructor`. */
+function sumOfUnits(before: UnitAmounts, more: UnitAmounts): UnitAmounts {
+  const reported = Object.entries(more);
+  if (reported.length === 0) {
+    return before;
+  }
+  const sums = new Map(Object.entries(before));
+  for (const [unit, amount] of reported) {
+    sums.set(unit, (sums.get(unit) ?? 0) + amount);
+  }
+  return Object.fromEntries(sums);
 }

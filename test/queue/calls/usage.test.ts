@@ -53,6 +53,15 @@ it("sums up calls by deployment, endpoint and token, and stores them together", 
   await calls[Symbol.asyncDispose]();
 });
 
+it("sums up units that are called like what every object inherits", async () => {
+  const { calls, flushes } = usage();
+  for (const names of [[], ["constructor"], ["constructor", "toString"]]) {
+    calls.add(use({ units: Object.fromEntries(names.map((name) => [name, 2])) }));
+  }
+  await calls[Symbol.asyncDispose]();
+  expect(flushes[0]?.rows[0]?.units).toEqual({ constructor: 4, toString: 2 });
+});
+
 it("repeats a flush that may not have been stored under its number, and then the rest", async () => {
   let isAway = true;
   const { calls, flushes } = usage(() => isAway);

@@ -41,7 +41,11 @@ export function unitsOf({ sums = [] }: GetUsageResponseJson): readonly string[] 
 /** A number of a sum: what the platform counts, or a unit. */
 export function amountOf(sum: UsageSumJson, name: string): number {
   const counted = COUNTED.find((one) => one.name === name);
-  return counted ? counted.of(sum) : Number(sum.units?.[name] ?? 0);
+  if (counted) {
+    return counted.of(sum);
+  }
+  const { units = {} } = sum;
+  return Object.hasOwn(units, name) ? Number(units[name]) : 0;
 }
 
 /** What was used by one deployment, endpoint or token in all days. */

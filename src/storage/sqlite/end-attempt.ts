@@ -123,6 +123,9 @@ function countUse(
   },
 ): void {
   const { task, nowMs, used, result } = parameters;
+  if (used === undefined && result === undefined) {
+    return;
+  }
   const { deploymentId, taskId, endpoint, startedAtMs = nowMs } = task;
   const tokenId = parameters.tokenId ?? tokenOf(db, { deploymentId, taskId });
   const runMs = used ? Math.max(0, nowMs - startedAtMs) : 0;

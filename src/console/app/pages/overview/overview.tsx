@@ -42,7 +42,7 @@ const MAX_LISTED = 20;
 /** How often it is asked what fires. */
 const ALERTS_REFRESH_MS = 30_000;
 
-/** Of what fires, so many are named here. */
+/** Firing alerts that are named here: the page of alerts has the rest. */
 const MAX_NAMED_ALERTS = 3;
 
 /** With what draws charts, which other pages do not need. */

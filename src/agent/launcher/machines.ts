@@ -44,3 +44,17 @@ export interface Machines {
   /** All machines that were started here, also by a launcher that was killed. Rejects when the cluster does not say. */
   list(): Promise<readonly ClusterMachine[]>;
 }
+
+/** Labels of a machine, by which a cluster that keeps labels finds it again. */
+export const MACHINE_LABEL = "tessera.dev/machine";
+export const DEPLOYMENT_LABEL = "tessera.dev/deployment";
+
+/** The name of a machine in such a cluster. */
+export function nameOf({ id }: Pick<MachineOrder, "id">): string {
+  return `tessera-${id}`;
+}
+
+/** How long a machine may live, for a cluster that asks: at least a minute. */
+export function secondsLeft({ endsAtMs }: Pick<MachineOrder, "endsAtMs">, nowMs: number): number {
+  return Math.max(60, Math.round((endsAtMs - nowMs) / 1_000));
+}

@@ -7,11 +7,16 @@
  * its calls until then. It does not count any more from that moment.
  */
 import { parse } from "yaml";
-import type { ClusterMachine, MachineOrder, Machines } from "./machines.ts";
+import {
+  type ClusterMachine,
+  DEPLOYMENT_LABEL,
+  MACHINE_LABEL,
+  type MachineOrder,
+  type Machines,
+  nameOf,
+  secondsLeft,
+} from "./machines.ts";
 import type { Run } from "./run.ts";
-
-const MACHINE_LABEL = "tessera.dev/machine";
-const DEPLOYMENT_LABEL = "tessera.dev/deployment";
 
 /** The part of a Pod that the launcher knows. */
 interface Pod {
@@ -89,7 +94,7 @@ export class Pods implements Machines {
     const { pod, now } = this.#options;
     const name = nameOf({ id });
     const labels = { [MACHINE_LABEL]: id, [DEPLOYMENT_LABEL]: deploymentId };
-    const secondsLeft = Math.max(60, Math.round((endsAtMs - now()) / 1_000));
+    const lifetimeSeconds = secondsLeft({ endsAtMs }, now());
     const [first, ...others] = pod.spec.containers;
     const envFrom = [...(first?.envFrom ?? []), { secretRef: { name } }];
     return {
@@ -104,10 +109,10 @@ export class Pods implements Machines {
           metadata: { ...pod.metadata, name, labels: { ...pod.metadata?.labels, ...labels } },
           spec: {
             // Calls that are under way when it is deleted may end.
-            terminationGracePeriodSeconds: secondsLeft,
+            terminationGracePeriodSeconds: lifetimeSeconds,
             ...pod.spec,
             restartPolicy: "Never",
-            activeDeadlineSeconds: secondsLeft,
+            activeDeadlineSeconds: lifetimeSeconds,
             containers: [{ ...first, envFrom }, ...others],
           },
         },
@@ -175,8 +180,4 @@ function reasonOf(status: PodStatus): string {
   const { reason, message, exitCode } = found ?? {};
   const code = exitCode === undefined ? undefined : `exit code ${exitCode}`;
   return [reason, message, code].filter((text) => text !== undefined && text !== "").join(": ");
-}
-
-function nameOf({ id }: Pick<ClusterMachine, "id">): string {
-  return `tessera-${id}`;
 }

@@ -6,7 +6,15 @@
 import { once } from "node:events";
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
-import type { ClusterMachine, MachineOrder, Machines } from "./machines.ts";
+import {
+  type ClusterMachine,
+  DEPLOYMENT_LABEL,
+  MACHINE_LABEL,
+  type MachineOrder,
+  type Machines,
+  nameOf,
+  secondsLeft,
+} from "./machines.ts";
 import { jobScript } from "./run.ts";
 
 /** How long an answer may take. */
@@ -17,9 +25,6 @@ const MAX_ANSWER_BYTES = 64 * 1024 ** 2;
 
 /** Of the last line that a job wrote, or of an error. */
 const MAX_LINE_CHARACTERS = 500;
-
-const MACHINE = "tessera.dev/machine";
-const DEPLOYMENT = "tessera.dev/deployment";
 
 /** A job as the API lists it. Those that were started by other means have no submission. */
 interface Job {
@@ -54,15 +59,15 @@ export class RayJobs implements Machines {
 
   async start({ id, deploymentId, env, endsAtMs }: MachineOrder): Promise<void> {
     const { command, now } = this.#options;
-    const secondsLeft = Math.max(60, Math.round((endsAtMs - now()) / 1_000));
+    const waitSeconds = secondsLeft({ endsAtMs }, now());
     await this.#ask("POST", "", {
       // A job without them runs on the head node.
       ...{ entrypoint_num_cpus: 1, ...this.#fields },
       entrypoint: jobScript(command, { toldTogether: true }),
       submission_id: nameOf({ id }),
-      metadata: { [MACHINE]: id, [DEPLOYMENT]: deploymentId },
+      metadata: { [MACHINE_LABEL]: id, [DEPLOYMENT_LABEL]: deploymentId },
       // Else Ray kills a job three seconds after it has told it to end.
-      runtime_env: { env_vars: { ...env, RAY_JOB_STOP_WAIT_TIME_S: String(secondsLeft) } },
+      runtime_env: { env_vars: { ...env, RAY_JOB_STOP_WAIT_TIME_S: String(waitSeconds) } },
     });
   }
 
@@ -84,7 +89,7 @@ export class RayJobs implements Machines {
   }
 
   #machineOf({ submission_id, status = "", message, start_time, metadata }: Job): ClusterMachine[] {
-    const { [MACHINE]: id, [DEPLOYMENT]: deploymentId } = metadata ?? {};
+    const { [MACHINE_LABEL]: id, [DEPLOYMENT_LABEL]: deploymentId } = metadata ?? {};
     if (id === undefined || deploymentId === undefined || submission_id !== nameOf({ id })) {
       return [];
     }
@@ -172,8 +177,4 @@ function fieldOf(option: string): [string, unknown] {
 /** Ray answers with stack traces and the end of logs, whose last line says most. */
 function lastLine(text: string): string {
   return (text.trimEnd().split("\n").at(-1) ?? "").slice(0, MAX_LINE_CHARACTERS);
-}
-
-function nameOf({ id }: Pick<ClusterMachine, "id">): string {
-  return `tessera-${id}`;
 }

@@ -7,6 +7,7 @@ import { MAX_JSON_VALUES, tooMany, type ValueRoom } from "../../collections/json
 import { JsonFault, scanJson } from "../../collections/json-scan.ts";
 import { type FieldViolation, problem } from "../../errors.ts";
 import type { EndpointManifest, JsonSchema } from "../../protocol/manifest.ts";
+import { resolveReference } from "../flatten.ts";
 import type { JsonFields } from "./json-fields.ts";
 
 type FormEndpoint = Pick<EndpointManifest, "input" | "check" | "json">;
@@ -215,7 +216,7 @@ function typesOf(schema: unknown, within: Within): Taken {
     return new Set(types as JsonType[]);
   }
   if (typeof schema.$ref === "string") {
-    return typesOf(referred(schema.$ref, within.root), inner);
+    return typesOf(resolveReference(within.root, schema.$ref), inner);
   }
   const alternatives = schema.anyOf ?? schema.oneOf;
   if (Array.isArray(alternatives)) {
@@ -237,23 +238,10 @@ function listOf(schema: unknown, within: Within): JsonSchema | undefined {
   }
   const inner = { ...within, depth: within.depth - 1 };
   if (typeof schema.$ref === "string") {
-    return listOf(referred(schema.$ref, within.root), inner);
+    return listOf(resolveReference(within.root, schema.$ref), inner);
   }
   const parts = [schema.anyOf, schema.oneOf, schema.allOf].filter(Array.isArray).flat();
   return parts.map((each) => listOf(each, inner)).find((each) => each !== undefined);
-}
-
-/** What a reference within the schema leads to (RFC 6901); undefined for any other. */
-function referred(ref: string, root: JsonSchema): unknown {
-  if (!ref.startsWith("#")) {
-    return undefined;
-  }
-  let found: unknown = root;
-  for (const step of ref.split("/").slice(1)) {
-    const name = step.replaceAll("~1", "/").replaceAll("~0", "~");
-    found = isSchema(found) && Object.hasOwn(found, name) ? found[name] : undefined;
-  }
-  return found;
 }
 
 function isSchema(value: unknown): value is JsonSchema {

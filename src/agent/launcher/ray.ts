@@ -51,9 +51,12 @@ interface RayOptions {
 export class RayJobs implements Machines {
   readonly #options: RayOptions;
   readonly #fields: { readonly [name: string]: unknown };
+  /** The address as people are told it, without the password that it may hold. */
+  readonly #shown: string;
 
   constructor(options: RayOptions) {
     this.#options = options;
+    this.#shown = options.address.replace(/\/\/[^/]*@/, "//…@");
     this.#fields = Object.fromEntries(options.options.map(fieldOf));
   }
 
@@ -83,7 +86,7 @@ export class RayJobs implements Machines {
   async list(): Promise<readonly ClusterMachine[]> {
     const jobs = await this.#ask("GET", "");
     if (!Array.isArray(jobs)) {
-      throw new Error(`${this.#options.address} lists no jobs: is it the dashboard of Ray?`);
+      throw new Error(`${this.#shown} lists no jobs: is it the dashboard of Ray?`);
     }
     return (jobs as readonly Job[]).flatMap((job) => this.#machineOf(job));
   }
@@ -127,18 +130,18 @@ export class RayJobs implements Machines {
       text = await bounded(res);
     } catch (err) {
       const why = err instanceof Error ? err.message : String(err);
-      throw new Error(`${address} does not answer: ${why}`, { cause: err });
+      throw new Error(`${this.#shown} does not answer: ${why}`, { cause: err });
     }
     if (status === 404 && path !== "") {
       return undefined;
     }
     if (status !== 200) {
-      throw new Error(`${address} answered ${status}: ${lastLine(text)}`);
+      throw new Error(`${this.#shown} answered ${status}: ${lastLine(text)}`);
     }
     try {
       return JSON.parse(text);
     } catch (err) {
-      throw new Error(`${address} answers with no JSON: is it the dashboard of Ray?`, {
+      throw new Error(`${this.#shown} answers with no JSON: is it the dashboard of Ray?`, {
         cause: err,
       });
     }

@@ -124,6 +124,8 @@ it("says when nothing answers, or what is no dashboard", async () => {
   await expect(jobs().list()).rejects.toThrow("lists no jobs");
   answers["GET /api/jobs/"] = [302, ""];
   await expect(jobs().list()).rejects.toThrow(`${address()} answered 302`);
+  const withPassword = jobs([], undefined, address().replace("//", "//ada:secret@"));
+  await expect(withPassword.list()).rejects.toThrow(/^http:\/\/…@127\.0\.0\.1:\d+ answered 302/);
   const gone = jobs([], undefined, "http://127.0.0.1:9");
   await expect(gone.list()).rejects.toThrow(/does not answer: .*ECONNREFUSED/);
 });

@@ -2,7 +2,7 @@
 import type { TaskListing } from "../listing.ts";
 import type { Storage } from "../storage.ts";
 import { storedStatuses, tagTexts } from "../stored.ts";
-import { hasTags, TAGGED, TASK_COLUMNS, toTask } from "./rows.ts";
+import { hasTags, sought, TAGGED, TASK_COLUMNS, toTask } from "./rows.ts";
 import { prepared, type Session } from "./session.ts";
 
 /** Rows scanned for one page, so that a filter with few matches does not read them all. */
@@ -36,8 +36,7 @@ export async function listTasks(
 ): Promise<Awaited<ReturnType<Storage["listTasks"]>>> {
   const { deploymentId, before, endpoint, status, key, createdFromMs, createdBeforeMs, limit } =
     listing;
-  const rows = await session.query(
-    listing.tags === undefined ? LIST : LIST_TAGGED,
+  const values = [
     deploymentId,
     before ?? "~",
     hasFilter(listing) ? Math.max(MAX_SCANNED_ROWS, limit + 1) : limit + 1,
@@ -48,7 +47,9 @@ export async function listTasks(
     limit + 1,
     key ?? null,
     ...(listing.tags === undefined ? [] : [tagTexts(listing.tags)]),
-  );
+  ];
+  const statement = listing.tags === undefined ? LIST : LIST_TAGGED;
+  const rows = await session.query(statement, ...sought(values));
   const found = rows.filter((row) => row.task_id !== null).map(toTask);
   const tasks = found.slice(0, limit);
   if (found.length > limit) {

@@ -1,6 +1,7 @@
 /** Maps rows of the task tables to tasks, and keys to parameters. */
 import { NONE_RETURNED } from "../../tasks/attempt.ts";
 import type { ReturnedAttempt, Task, TaskProgress } from "../../tasks/task.ts";
+import { toStoredText } from "../sql/operation.ts";
 import type { TaskKey } from "../storage.ts";
 import { fromJson, taskOf } from "../stored.ts";
 import type { PostgresRow } from "./session.ts";
@@ -71,4 +72,14 @@ export function column<Row>(
 
 function quoted(value: string): string {
   return /["\\]/.test(value) ? `"${value.replaceAll(/["\\]/g, "\\$&")}"` : `"${value}"`;
+}
+
+/** Values of a statement that looks for what callers ask for: no parameter may have U+0000. */
+export function sought(values: readonly unknown[]): unknown[] {
+  return values.map((value) => {
+    if (Array.isArray(value)) {
+      return sought(value);
+    }
+    return typeof value === "string" ? toStoredText(value) : value;
+  });
 }

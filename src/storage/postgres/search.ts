@@ -11,7 +11,7 @@ import {
   storedErrorText,
   storedText,
 } from "../task-search.ts";
-import { columnsOf, hasTags, TAGGED, TASK_COLUMNS, toTask } from "./rows.ts";
+import { columnsOf, hasTags, sought, TAGGED, TASK_COLUMNS, toTask } from "./rows.ts";
 import { STATUS } from "./schema.ts";
 import { prepared, type Session } from "./session.ts";
 
@@ -101,8 +101,7 @@ export async function searchTasks(
 ): Promise<TaskSearchPage> {
   const { waiting, retryOf, tags } = asked;
   const wanted = tags === undefined ? null : tagTexts(tags);
-  const rows = await session.query(
-    SEARCH[sourceOf(asked)],
+  const values = [
     asked.deploymentIds,
     asked.before ?? "~",
     asked.from ?? "",
@@ -113,7 +112,8 @@ export async function searchTasks(
     waiting?.scheduled ?? null,
     asked.limit + 1,
     ...(retryOf === undefined ? (wanted === null ? [] : [wanted]) : [wanted, retryOf]),
-  );
+  ];
+  const rows = await session.query(SEARCH[sourceOf(asked)], ...sought(values));
   const found = rows
     .filter((row) => row.task_id !== null)
     .map((row) => ({ ...toTask(row), argumentsPreview: String(row.preview ?? "") }));
@@ -177,8 +177,7 @@ const COUNT_TAGGED = prepared(
 export async function countStates(session: Session, asked: TaskCountQuery): Promise<StateCounts> {
   const most = countedRows(asked);
   const { tags } = asked;
-  const rows = await session.query(
-    tags === undefined ? COUNT : COUNT_TAGGED,
+  const values = [
     asked.deploymentIds,
     asked.before ?? "~",
     asked.from ?? "",
@@ -186,7 +185,9 @@ export async function countStates(session: Session, asked: TaskCountQuery): Prom
     ...fitting(asked),
     asked.nowMs,
     ...(tags === undefined ? [] : [tagTexts(tags)]),
-  );
+  ];
+  const statement = tags === undefined ? COUNT : COUNT_TAGGED;
+  const rows = await session.query(statement, ...sought(values));
   if (tags !== undefined) {
     return countsOf({ live: rows, unsuccessful: rows, succeeded: rows }, most);
   }

@@ -68,14 +68,15 @@ export function* prepared<Row>(
   return rows as readonly Row[];
 }
 
-/**
- * Converts a value for storage. Postgres cannot store U+0000 in text, so both
- * databases get U+FFFD instead.
- */
+/** Converts a text for storage. Postgres has no U+0000 in text, so both databases get U+FFFD instead. */
+export function toStoredText(text: string): string {
+  return text.includes("\0") ? text.replaceAll("\0", "\uFFFD") : text;
+}
+
 function toStored(value: Value): string | number | null {
   switch (typeof value) {
     case "string":
-      return value.includes("\0") ? value.replaceAll("\0", "\uFFFD") : value;
+      return toStoredText(value);
     case "boolean":
       return value ? 1 : 0;
     default:

@@ -5,8 +5,10 @@ import type { Contract } from "../contract.ts";
 import {
   DEPLOYMENT,
   endAttempt,
+  json,
   key,
   LEASE,
+  listAll,
   NOW_MS,
   newTask,
   openLease,
@@ -243,6 +245,20 @@ export function searchContract({ it }: Contract): void {
     expect(queued).toEqual({ count: 10_000, isPartial: true });
     expect(running.count).toBe(0);
     expect(failure).toEqual({ count: 0, isPartial: false });
+  });
+
+  it("finds nothing by U+0000, which is stored in JSON alone", async (storage) => {
+    await submit(storage, newTask("a", { key: "ada", tags: ["t"], arguments: json("x\0") }));
+    expect(await searchAll(storage, { text: "x\0" })).toEqual(["a"]);
+    const parts = [{ endpoint: "\0" }, { key: "ada\0" }, { tags: ["\0"] }];
+    for (const part of [...parts, { errorContains: "\0" }, { retryOf: "\0" }]) {
+      expect(await searchAll(storage, part), JSON.stringify(part)).toEqual([]);
+    }
+    for (const part of parts) {
+      const asked = { deploymentIds: [DEPLOYMENT], nowMs: NOW_MS, ...part };
+      expect((await storage.countStates(asked)).queued.count).toBe(0);
+      expect(await listAll(storage, { deploymentId: DEPLOYMENT, limit: 10, ...part })).toEqual([]);
+    }
   });
 
   it("finds what is rare among many of several deployments", async (storage) => {

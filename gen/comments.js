@@ -1391,7 +1391,7 @@ export const comments = {
   "tessera.v1.Task.arguments_preview": "How its arguments begin: the first 200 characters of their JSON, as they came. Answers of ListOrganizationTasks and WatchTasks have it.",
   "tessera.v1.Task.schedule": "The schedule of the deployment that submitted it; empty: none did.",
   "tessera.v1.Task.key": "Whose it is among the callers that share its endpoint; see SubmitTaskRequest. Empty: it has none.",
-  "tessera.v1.Task.tags": "Words of whoever submitted it, by which lists find it; in their order.",
+  "tessera.v1.Task.tags": "Its tags, in the order in which they were given; lists can be filtered by them. See SubmitTaskRequest.",
   "tessera.v1.Task.queued_reason": "Why it is queued, as the node that answers knows it then; absent in any other state. Answers of GetTask have it, and those of ListTasks and ListOrganizationTasks by what their node knows without asking.",
   "tessera.v1.QueuedReason": "QueuedReason says why a task is queued.",
   "tessera.v1.QueuedReason.code": "For programs.",

@@ -66,7 +66,7 @@ export interface TaskState {
   readonly retryOf: string | undefined;
   /** Whose it is among the callers that share its endpoint. */
   readonly key: string | undefined;
-  /** Words of its submitter; empty with an older server. */
+  /** Its tags, in the order in which they were given; empty with an older server. */
   readonly tags: readonly string[];
   readonly failure: TaskFault | undefined;
   /** How many tasks are ahead of it in the queue, when the server counts them. */

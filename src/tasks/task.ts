@@ -95,7 +95,7 @@ export interface Task {
   readonly key: string | undefined;
   /** The name of the schedule that submitted it. */
   readonly schedule: string | undefined;
-  /** Words of its submitter, by which it is found again; undefined for none. */
+  /** In the order in which they were given; lists can be filtered by them. Undefined for none. */
   readonly tags: readonly string[] | undefined;
   readonly failure: TaskFailure | undefined;
   /** The most memory that its worker held while the attempt ran that ended it; absent: not known. */

@@ -194,7 +194,8 @@ export declare type Task = Message<"tessera.v1.Task"> & {
   key: string;
 
   /**
-   * Words of whoever submitted it, by which lists find it; in their order.
+   * Its tags, in the order in which they were given; lists can be filtered by
+   * them. See SubmitTaskRequest.
    *
    * @generated from field: repeated string tags = 24;
    */
@@ -388,7 +389,8 @@ export declare type TaskJson = {
   key?: string;
 
   /**
-   * Words of whoever submitted it, by which lists find it; in their order.
+   * Its tags, in the order in which they were given; lists can be filtered by
+   * them. See SubmitTaskRequest.
    *
    * @generated from field: repeated string tags = 24;
    */

@@ -188,7 +188,8 @@ export const SCHEMAS: { readonly [name: string]: JsonSchema } = {
       key: { type: "string", description: "Whose it is among the callers; absent: nobody's." },
       tags: {
         type: "array",
-        description: "Words of whoever submitted it, by which it is found again.",
+        description:
+          "Its tags, in the order in which they were given; lists can be filtered by them.",
         items: { type: "string" },
       },
       failure: { ...failure, type: ["object", "null"] },

@@ -71,7 +71,7 @@ class TaskStatus:
     key: str | None = None
     """Whose it is among the callers that share its endpoint."""
     tags: tuple[str, ...] = ()
-    """Words of whoever submitted it; empty with an older server."""
+    """Its tags, in the order in which they were given; empty with an older server."""
     failure: str | None = None
     """Why it failed, in the function's words."""
     queue_position: int | None = None

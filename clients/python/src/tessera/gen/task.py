@@ -293,7 +293,9 @@ class Task:
     none.
     """
     tags: list[str] = _dc.field(default_factory=list)
-    """Words of whoever submitted it, by which lists find it; in their order."""
+    """Its tags, in the order in which they were given; lists can be filtered by them. See
+    SubmitTaskRequest.
+    """
     queued_reason: QueuedReason | None = None
     """Why it is queued, as the node that answers knows it then; absent in any other state. Answers
     of GetTask have it, and those of ListTasks and ListOrganizationTasks by what their node

@@ -11,7 +11,7 @@ import type {
 } from "../../hosting/usage.ts";
 import { type Operation, pieces, placeholders, query, type Value } from "../operation.ts";
 
-/** Rows of usage that one statement writes. */
+/** Rows of usage that one statement writes, and tokens whose names one reads. */
 const MAX_ROWS_PER_STATEMENT = 100;
 
 type Given<Name extends "addUsage" | "readUsage" | "pruneUsage"> = Parameters<
@@ -97,14 +97,14 @@ type SumRow = KeyRow & {
 };
 
 export function* readUsage(parameters: UsageQuery): Operation<UsageSum[]> {
-  const { organizationId, by, limit } = parameters;
+  const { organizationId, limit } = parameters;
   const rows = yield* query<SumRow>(...summing(parameters, "usage_now", [], SUMS), limit);
   const reported = yield* query<KeyRow & { unit: string; amount: number }>(
     ...summing(parameters, "usage_units_now", ["unit"], "sum(amount) AS amount"),
     limit * MAX_UNITS_PER_SUM,
   );
   const units = Map.groupBy(reported, rowKey);
-  const tokens = by.includes("token") ? yield* tokensOf(organizationId) : NO_TOKENS;
+  const tokens = yield* tokensOf(organizationId, rows);
   return rows.map((row) => ({
     day: row.day,
     deployment: row.name,
@@ -156,22 +156,28 @@ function summing(
   ];
 }
 
-const NO_TOKENS: ReadonlyMap<string, UsedToken> = new Map();
-
-/** The tokens that an organization has, and those that it had. */
-function* tokensOf(organizationId: string): Operation<ReadonlyMap<string, UsedToken>> {
-  const rows = yield* query<{ id: string; name: string; kind: string; user_id: string | null }>(
-    `SELECT token_id AS id, name, kind, user_id FROM tokens WHERE organization_id = ?
-     UNION ALL
-     SELECT id, name, kind, NULL FROM usage_names WHERE organization_id = ? AND kind <> 'deployment'`,
-    ...[organizationId, organizationId],
-  );
-  return new Map(
-    rows.map(({ id, name, kind, user_id }) => [
-      id,
-      { id, name, owner: kind === "personal" ? (user_id ?? "") : "organization" },
-    ]),
-  );
+/** The tokens of sums: those that an organization has, and those that it had, of which there may be many more. */
+function* tokensOf(
+  organizationId: string,
+  sums: readonly KeyRow[],
+): Operation<ReadonlyMap<string, UsedToken>> {
+  const ids = new Set(sums.flatMap(({ token_id }) => (token_id ? [token_id] : [])));
+  const tokens = new Map<string, UsedToken>();
+  for (const piece of pieces([...ids], MAX_ROWS_PER_STATEMENT)) {
+    const these = placeholders(1, piece.length);
+    const rows = yield* query<{ id: string; name: string; kind: string; user_id: string | null }>(
+      `SELECT token_id AS id, name, kind, user_id FROM tokens
+       WHERE organization_id = ? AND token_id IN ${these}
+       UNION ALL
+       SELECT id, name, kind, NULL FROM usage_names
+       WHERE organization_id = ? AND kind <> 'deployment' AND id IN ${these}`,
+      ...[organizationId, ...piece, organizationId, ...piece],
+    );
+    for (const { id, name, kind, user_id } of rows) {
+      tokens.set(id, { id, name, owner: kind === "personal" ? (user_id ?? "") : "organization" });
+    }
+  }
+  return tokens;
 }
 
 export function* pruneUsage({ nowMs, limit }: Given<"pruneUsage">): Operation<number> {

@@ -39,7 +39,7 @@ export function unitsOf({ sums = [] }: GetUsageResponseJson): readonly string[] 
 }
 
 /** A number of a sum: what the platform counts, or a unit. */
-export function amountOf(sum: UsageSumJson, name: string): number {
+function amountOf(sum: UsageSumJson, name: string): number {
   const counted = COUNTED.find((one) => one.name === name);
   if (counted) {
     return counted.of(sum);

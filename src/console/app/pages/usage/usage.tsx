@@ -18,7 +18,6 @@ import { save } from "../../ui/save.ts";
 import { Chart } from "../metrics/chart.tsx";
 import { DAYS, readUsageSearch, type UsageSearch } from "./usage-search.ts";
 import {
-  amountOf,
   COUNTED,
   csvOf,
   daysOf,
@@ -183,8 +182,7 @@ function Shown({ answer, by, measure }: ShownProps) {
             ...shown.map((one) => ({
               name: one.label,
               isNumber: true,
-              cell: ({ sums }: UsedAmounts) =>
-                one.format(sums.reduce((sum, each) => sum + amountOf(each, one.name), 0)),
+              cell: (each: UsedAmounts) => one.format(totalOf(each, one.name)),
             })),
           ]}
         />

@@ -1741,7 +1741,7 @@ export const comments = {
   "tessera.v1.TokenService.RevealToken": "RevealToken shows the value of an organization token again. It needs an admin who signed in or confirmed their presence (ConfirmPassword, or `/auth/oidc/start?confirm=true` for sign-ins by OpenID Connect) within the last 10 minutes, and is recorded.\n\nErrors: NOT_FOUND (TOKEN_NOT_FOUND), FAILED_PRECONDITION (REVEAL_DISABLED: switched off for the organization, or a personal token), PERMISSION_DENIED (ADMIN_REQUIRED, SIGN_IN_REQUIRED).",
   "tessera.v1.GetUsageRequest": "GetUsageRequest asks for usage.",
   "tessera.v1.GetUsageRequest.organization": "The organization. Default: that of the host or of the credential.",
-  "tessera.v1.GetUsageRequest.start_day": "The first day, of UTC, such as `2026-11-01`. Default: 30 days before the last one.",
+  "tessera.v1.GetUsageRequest.start_day": "The first day, of UTC, such as `2026-11-01`. Default: the first of 30 days, with the last one.",
   "tessera.v1.GetUsageRequest.end_day": "The last day. Default: today.",
   "tessera.v1.GetUsageRequest.group_by": "What the sums are told apart by, in any order. Default: one sum of all.",
   "tessera.v1.GetUsageRequest.deployments": "The names of the deployments whose usage it is. Default: all.",

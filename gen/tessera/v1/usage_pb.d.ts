@@ -24,8 +24,8 @@ export declare type GetUsageRequest = Message<"tessera.v1.GetUsageRequest"> & {
   organization: string;
 
   /**
-   * The first day, of UTC, such as `2026-11-01`. Default: 30 days before the
-   * last one.
+   * The first day, of UTC, such as `2026-11-01`. Default: the first of 30 days,
+   * with the last one.
    *
    * @generated from field: string start_day = 2;
    */
@@ -75,8 +75,8 @@ export declare type GetUsageRequestJson = {
   organization?: string;
 
   /**
-   * The first day, of UTC, such as `2026-11-01`. Default: 30 days before the
-   * last one.
+   * The first day, of UTC, such as `2026-11-01`. Default: the first of 30 days,
+   * with the last one.
    *
    * @generated from field: string start_day = 2;
    */

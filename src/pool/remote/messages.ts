@@ -22,7 +22,8 @@ export type RemoteMessage =
 
 /** The end of a call, as the worker tells it. */
 export type RemoteResult = RemoteEnd & {
-  /** What its function reported. */ readonly units?: Units;
+  /** What its function reported. */
+  readonly units?: Units;
   /** The most memory that the worker held while it ran; undefined: not known. */
   readonly peakMemoryBytes?: number | undefined;
 };

@@ -5,6 +5,7 @@
 import { parseExactly } from "../../collections/exact-json.ts";
 import type { BatchManifest } from "../../protocol/manifest.ts";
 import { isAtHand, jsonOf, type Payload } from "../../protocol/messages.ts";
+import { payloadBytes } from "../../storage/stored.ts";
 
 /** Arguments that are read for their key; a call with longer ones goes alone. */
 const MAX_KEYED_CHARACTERS = 256 * 1024;
@@ -22,7 +23,7 @@ export interface BatchItem {
 /** The size and the key of a call. */
 export function batchItem(payload: Payload, { keyPointer }: BatchManifest): BatchItem {
   return {
-    bytes: bytesOf(payload),
+    bytes: payloadBytes(payload),
     key: keyPointer === undefined ? "" : keyOf(payload, keyPointer),
   };
 }
@@ -53,16 +54,6 @@ export function together<Item extends BatchItem>(
   }
   const [first] = group;
   return { group, full: group.length === maxSize || first?.key === undefined };
-}
-
-function bytesOf(payload: Payload): number {
-  if (payload.files.length === 0) {
-    return payload.jsonBytes?.length ?? payload.json.length;
-  }
-  const sizes = payload.files.map((file) =>
-    "data" in file ? file.data.byteLength : file.blob.size,
-  );
-  return sizes.reduce((sum, size) => sum + size, payload.json.length);
 }
 
 function keyOf(payload: Payload, pointer: string): string | undefined {

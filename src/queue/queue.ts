@@ -332,6 +332,7 @@ export class Queue implements Disposable {
       }
     } catch (err) {
       this.#recovery.doubt(claims.map(({ leaseId }) => leaseId));
+      this.#backlog.failed(reserved);
       onStorage("claims", false);
       log.error({ err }, "tasks could not be claimed");
     } finally {
@@ -469,15 +470,16 @@ export class Queue implements Disposable {
   /** A task is queued again, to be claimed when it is due. */
   requeued({ endpoint, runAtMs, key }: Task, asSuspect = false): void {
     const { deploymentId, notifier, now, onFull } = this.#options;
-    if (key === undefined) {
-      this.#backlog.unkeyed(endpoint);
-    }
     if (runAtMs > now()) {
+      // One without a key gets it when it is due.
       this.#backlog.expect(runAtMs);
     } else if (asSuspect) {
       this.#suspects.came(endpoint);
       onFull();
     } else {
+      if (key === undefined) {
+        this.#backlog.unkeyed(endpoint);
+      }
       notifier?.publish({ kind: "queued", deploymentId, endpoint });
       this.#came(endpoint);
     }

@@ -52,7 +52,10 @@ export class Backlog implements Disposable {
   readonly #hinted = new Set<string>();
   /** Of the endpoints whose tasks run in batches. */
   readonly #waits = new Map<string, TaskBatchWait>();
-  /** Endpoints that go by keys and may have tasks waiting that were stored before they did. */
+  /**
+   * Endpoints that go by keys and may have tasks waiting that were stored before they did. The next
+   * claim gives these a key, and no other: it looks at many tasks for that.
+   */
   readonly #unkeyed = new Set<string>();
   #endpoints: ReadonlyMap<string, EndpointManifest> | undefined;
 
@@ -177,7 +180,7 @@ export class Backlog implements Disposable {
       }
     }
     const isShort = slots.size < this.#waiting.size - gathering;
-    const claims = [...slots.values()].flatMap((free) => this.#claimsOf(free));
+    const claims = [...slots].flatMap(([name, free]) => this.#claimsOf(name, free));
     if (claims.length > 0) {
       this.#hinted.clear();
     }
@@ -218,11 +221,19 @@ export class Backlog implements Disposable {
         more = true;
       } else if (!this.#hinted.has(endpoint)) {
         this.#waiting.delete(endpoint);
-        this.#unkeyed.delete(endpoint);
         this.#waits.get(endpoint)?.emptied();
       }
     }
     return more;
+  }
+
+  /** A claim was not answered: what it was to do is for the next one. */
+  failed({ claims }: ReservedSlots): void {
+    for (const { endpoint, byKey } of claims) {
+      if (byKey?.unkeyed) {
+        this.unkeyed(endpoint);
+      }
+    }
   }
 
   /** Nothing becomes due any more. */
@@ -252,11 +263,12 @@ export class Backlog implements Disposable {
     this.#waits.clear();
   }
 
-  /** How many tasks may be claimed for each worker of these slots. */
-  #claimsOf(slots: readonly Slot[]): Claims {
+  /** How many tasks of an endpoint may be claimed for each worker of these slots. */
+  #claimsOf(endpoint: string, slots: readonly Slot[]): Claims {
+    const byKey = this.byKey(endpoint);
+    this.#unkeyed.delete(endpoint);
     const counts = new Map<string, { limit: number } & Omit<Claims[number], "limit">>();
-    for (const { workerId, endpoint } of slots) {
-      const byKey = this.byKey(endpoint);
+    for (const { workerId } of slots) {
       const one = { endpoint, leaseId: workerId, limit: 0, ...(byKey && { byKey }) };
       const count = counts.get(workerId) ?? one;
       count.limit += this.#waits.get(endpoint)?.batch.maxSize ?? 1;

@@ -94,6 +94,26 @@ it("keeps an endpoint of which a task came while a claim was under way", async (
   expect(backlog.has(ENDPOINT)).toBe(true);
 });
 
+it("has one claim look for tasks without a key, and another one when that failed", async () => {
+  await using begun = await serving({ a: 1, b: 1 });
+  const { backlog } = begun;
+  const endpoint = { name: ENDPOINT, kind: "task", byKey: { concurrency: 2 } };
+  backlog.serve([endpoint as EndpointManifest]);
+  const asked = (unkeyed: boolean) => ({ byKey: { concurrency: 2, unkeyed } });
+  const first = backlog.reserve();
+  expect(first.claims).toMatchObject([asked(true), asked(true)]);
+  backlog.failed(first);
+  const second = backlog.reserve();
+  expect(second.claims).toMatchObject([asked(true), asked(true)]);
+  expect(backlog.answered(second, [claimed("1", "a"), claimed("2", "b")])).toBe(true);
+  const third = backlog.reserve();
+  expect(third.claims).toMatchObject([asked(false), asked(false)]);
+  backlog.failed(third);
+  expect(backlog.reserve().claims).toMatchObject([asked(false), asked(false)]);
+  backlog.unkeyed(ENDPOINT);
+  expect(backlog.reserve().claims).toMatchObject([asked(true), asked(true)]);
+});
+
 it("takes in new tasks that are due, and of endpoints that it serves", async () => {
   await using begun = await serving({ a: 1 });
   const { backlog } = begun;

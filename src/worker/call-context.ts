@@ -252,7 +252,9 @@ class UsageReport {
         this.#sums.set(name, sum);
       } else if (!this.#warned) {
         this.#warned = true;
-        const what = `${JSON.stringify(name.slice(0, 100))}: ${String(amount).slice(0, 100)}`;
+        // An object may have no text, or throw.
+        const shown = typeof amount === "object" ? typeof amount : String(amount).slice(0, 100);
+        const what = `${JSON.stringify(name.slice(0, 100))}: ${shown}`;
         this.#warn(`usage of ${what} is not counted: ${fault}`);
       }
     }

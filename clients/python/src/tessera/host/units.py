@@ -33,9 +33,16 @@ def number_of(amount: Any) -> float | None:
     """The amount, also of a number of NumPy; None for what is none."""
     try:
         number = float(amount)
-    except (TypeError, ValueError, OverflowError):
+    except Exception:  # What an object of a library raises is its own, as of a tensor of PyTorch.
         return None
     return number if not isinstance(amount, str) and 0 <= number <= MAX_AMOUNT else None
+
+
+def _shown(amount: Any) -> str:
+    try:
+        return str(amount)[:100]
+    except Exception:  # An integer of 5,000 digits has no text, and objects may raise.
+        return type(amount).__name__
 
 
 class UsageReport:
@@ -65,7 +72,7 @@ class UsageReport:
                     self._sums[name] = total
                 elif not self._warned:
                     self._warned = True
-                    what = f"{str(name)[:100]!r}: {str(amount)[:100]}"
+                    what = f"{str(name)[:100]!r}: {_shown(amount)}"
                     self._warn(f"usage of {what} is not counted: {fault}")
 
     def close(self) -> None:

@@ -103,14 +103,7 @@ export interface QueuedFacts {
 export type QueuedKnowledge = Partial<
   Pick<
     QueuedFacts,
-    | "perKey"
-    | "position"
-    | "readyElsewhere"
-    | "launch"
-    | "failure"
-    | "preparing"
-    | "isStopped"
-    | "paused"
+    "position" | "readyElsewhere" | "launch" | "failure" | "preparing" | "isStopped" | "paused"
   >
 >;
 

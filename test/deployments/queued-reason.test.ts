@@ -446,6 +446,7 @@ describe("why a task is queued behind a worker", () => {
   const ENDPOINTS = `
     work: task({}, never),
     free: task({}, async () => 1),
+    shared: task({ concurrencyPerKey: 2 }, async () => 1),
     gather: task({ batch: { maxSize: 8, maxWait: "10s" } }, async (all) => all.map(() => 1)),`;
 
   it("is that it is busy, may not be more, is free, or is to be had alone", async () => {
@@ -471,9 +472,8 @@ describe("why a task is queued behind a worker", () => {
       "WORKERS_BUSY",
       "its worker is busy; it is the next",
     ]);
-    const byKey = (perKey: number) => hosted.whyQueued({ ...TASK, endpoint: "free" }, { perKey });
     await expect
-      .poll(() => byKey(2))
+      .poll(() => why(of("shared")))
       .toEqual({
         code: "KEY_LIMIT",
         message: "its key may have 2 tasks running at a time, and waits for its turn",

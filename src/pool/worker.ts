@@ -70,8 +70,8 @@ export interface Worker {
   /** True when it was told to finish. */
   readonly stopping: boolean;
   /**
-   * True while it does not answer, because a function blocks its event loop, and while its service
-   * says that it is not ready.
+   * True while it does not answer, because a function blocks its event loop or its connection is
+   * broken, and while its service says that it is not ready.
    */
   readonly isBlocked: boolean;
   /** True while it may be blocked: a call would begin sooner in another worker. */

@@ -57,8 +57,6 @@ export class RemoteWorker implements Worker {
   readonly capacity = new Capacity();
   readonly gpuTime: GpuTime | undefined;
   readonly pid = undefined;
-  /** One that is blocked offers no slots, as one that drains. */
-  readonly isBlocked = false;
   readonly isSlow = false;
   fault: string | undefined;
   readonly transfers: RemoteTransfers;
@@ -122,7 +120,7 @@ export class RemoteWorker implements Worker {
           this.kill(message);
         },
         isBlocked: () => false,
-        isCutOff: () => this.#stream === undefined && !this.ended,
+        isCutOff: () => this.isBlocked,
         hasRestartedSince: (ms) => this.#withdrawnMs > ms,
       },
     );
@@ -148,6 +146,11 @@ export class RemoteWorker implements Worker {
   /** Whether its machine is drained: it takes no new calls, and stays. */
   get isDraining(): boolean {
     return this.#isDrained;
+  }
+
+  /** Whether its stream is broken, until it comes back. One that blocks its loop offers no slots. */
+  get isBlocked(): boolean {
+    return this.#stream === undefined && !this.ended;
   }
 
   get machine(): WorkerMachine {

@@ -189,6 +189,10 @@ describe("a worker that joins", () => {
     const taskId = await submit({ text: "a" });
     const call = await worker.take();
     await worker.cut();
+    const waiting = await submit({ text: "b" });
+    await expect
+      .poll(async () => (await task(waiting)).queuedReason?.code)
+      .toBe(QueuedCode.WORKER_UNRESPONSIVE);
     const held = [{ id: call.id, taskId, attempt: 1, endpoint: "work" }];
     await worker.register({ resumeSession: worker.session, held });
     expect(worker.registered?.keep).toEqual([call.id]);
@@ -200,6 +204,10 @@ describe("a worker that joins", () => {
     worker.heard.length = 0;
     worker.results(json(call.id, "done"));
     expect(await worker.acknowledged(call.id)).toBe("stale");
+    const next = await worker.take();
+    expect(next.taskId).toBe(waiting);
+    worker.results(json(next.id, "done"));
+    await worker.acknowledged(next.id);
   });
 
   it("comes back without a call, which then runs again", async () => {

@@ -160,9 +160,18 @@ export class ServiceProcess {
     return this.#logRateLimit?.admit(length) ?? true;
   }
 
+  /**
+   * Calls go at once, and come in a turn of their own (`calls/worker-calls.ts`). All else goes after
+   * what the worker has sent was read: a write to one that has gone ends its channel, and a timer of
+   * a loop that is late comes before the reading.
+   */
   send(message: NodeMessage): void {
     this.#watch?.wake();
-    this.#channel.send(message);
+    if (message.type === "calls" || message.type === "batch") {
+      this.#channel.send(message);
+    } else {
+      setImmediate(() => this.#channel.send(message));
+    }
   }
 
   /** It exits by itself, for this reason. */

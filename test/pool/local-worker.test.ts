@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { expect, test, vi } from "vitest";
 import { launchNode, nodeProgram } from "../../src/pool/launch/node.ts";
 import { launchSandboxed } from "../../src/pool/launch/sandboxed.ts";
@@ -11,6 +12,34 @@ workerContract(
   startLocal((options) => launchSandboxed(kernelSandbox(), nodeProgram)(options)),
   { skipped },
 );
+
+test("a worker that has gone is heard to its end, also where the node writes to it before it reads", async () => {
+  const worker = await startLocal(launchNode())("serve/contract.ts");
+  await worker.load();
+  const said: string[] = [];
+  const ended = Promise.withResolvers<unknown>();
+  worker.execute(
+    {
+      ...{ endpoint: "last_words", kind: "api", taskId: "t", attempt: 1, timeoutMs: 60_000 },
+      arguments: { json: '{"how":"exits"}', files: [] },
+    },
+    { onLog: ({ message }) => said.push(message), onEnd: ended.resolve },
+  );
+  // Then it has been sent.
+  await new Promise(setImmediate);
+  // As a loop that is late: nothing is read until the process has ended, and a ping is due before.
+  const dueMs = performance.now() + 500;
+  while (!hasGone(worker.pid) || performance.now() < dueMs) {}
+  await ended.promise;
+  expect(said).toEqual(["one", "two", "three"]);
+});
+
+/** Whether a process has ended; nobody has asked for its code yet. */
+function hasGone(pid = 0): boolean {
+  return execFileSync("ps", ["-o", "stat=", "-p", String(pid)], { encoding: "utf8" }).startsWith(
+    "Z",
+  );
+}
 
 test("a worker that is not ready for five minutes ends once it has no calls, so that another takes its place", async () => {
   // The real ones are those of the test and of the worker; what the node waits for comes by hand.

@@ -258,7 +258,7 @@ export interface Storage extends RestorableStorage, PieceStorage, LeaseStorage, 
    *
    * With `byKey` the tasks of an endpoint are claimed by their keys in turn, from the one after that
    * which was claimed last; of each key the highest priority first, then the longest due. Tasks
-   * without a key are those of one key. Never more of one key run than `concurrency`, whoever claims.
+   * without a key are those of one key. Across all nodes, never more of one key run than `concurrency`.
    */
   claimTasks(parameters: {
     readonly deploymentId: string;

@@ -18,7 +18,7 @@ const KEYS = {
 
 const DAY_MS = 86_400_000;
 
-/** The usage of so many days until today, by day and by one thing more. */
+/** The usage of the last `days` days, today included, by day and by one thing more. */
 export const usageOf = (organization: string, by: UsageBy, days: number) =>
   queryOptions({
     queryKey: ["usage", organization, by, days],

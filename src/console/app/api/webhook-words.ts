@@ -1,4 +1,4 @@
-/** What webhooks are told of, in words. */
+/** What webhooks are sent, in words. */
 import type { WebhookJson } from "../../../../gen/tessera/v1/webhook_pb.js";
 
 const ENDS: Readonly<Record<string, string>> = {
@@ -7,10 +7,10 @@ const ENDS: Readonly<Record<string, string>> = {
   WEBHOOK_EVENT_TASK_CANCELLED: "cancelled",
 };
 
-/** How a task ended that a webhook is told of, in a word. */
+/** The end of a task that a webhook is sent, in a word. */
 export const endOf = (event = ""): string => ENDS[event] ?? "ended";
 
-/** The tasks that a webhook is told of: `failed tasks of transcribe`, `all tasks`. */
+/** The tasks whose end a webhook is sent: `failed tasks of transcribe`, `all tasks`. */
 export function heardBy({ events = [], endpoint, namedOnly = false }: WebhookJson): string {
   const isAll = events.length === Object.keys(ENDS).length;
   const ends = isAll ? "" : events.map(endOf).join(" and ");

@@ -35,7 +35,7 @@ import "./settings.css";
 
 const route = getRouteApi("/signed-in/o/$organization/deployments/$deployment/webhooks/$webhook");
 
-/** What a webhook may be told of, as one chooses it here. */
+/** The choices of what a webhook is sent. */
 const EVENTS_OF: Readonly<Record<string, WebhookEventJson[]>> = {
   "Every end of a task": [],
   Failures: ["WEBHOOK_EVENT_TASK_FAILURE"],

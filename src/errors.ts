@@ -125,6 +125,19 @@ export interface FieldViolation {
   readonly description: string;
 }
 
+/**
+ * A quota of which a caller has nothing left, as draft-ietf-httpapi-ratelimit-headers-10 tells it.
+ */
+interface SpentQuota {
+  /** Its name, of printable ASCII without quotes and backslashes. */
+  readonly name: string;
+  /** What a window has. */
+  readonly quota: number;
+  readonly windowMs: number;
+  /** Until there is some again. */
+  readonly resetMs: number;
+}
+
 export interface ProblemOptions {
   /** Overrides the catalogue's code, for errors that a function threw, or where a protocol has another. */
   readonly code?: Code;
@@ -133,6 +146,8 @@ export interface ProblemOptions {
   readonly violations?: readonly FieldViolation[];
   /** How long a caller should wait before it repeats the call; becomes `Retry-After`. */
   readonly retryAfterMs?: number;
+  /** Becomes `RateLimit` and `RateLimit-Policy`. */
+  readonly spentQuota?: SpentQuota;
   /** Public facts for programs, such as the task's id. */
   readonly metadata?: { readonly [key: string]: string };
   /** Private detail, for the log only. */
@@ -174,6 +189,12 @@ export class Problem extends ConnectError {
         desc: RetryInfoSchema,
         value: { retryDelay: { seconds: BigInt(seconds), nanos: 0 } },
       });
+    }
+    if (options.spentQuota !== undefined) {
+      const { name, quota, windowMs, resetMs } = options.spentQuota;
+      const windowS = Math.round(windowMs / 1000);
+      this.metadata.set("ratelimit-policy", `"${name}";q=${Math.floor(quota)};w=${windowS}`);
+      this.metadata.set("ratelimit", `"${name}";r=0;t=${Math.ceil(resetMs / 1000)}`);
     }
     const challenge = CHALLENGES[reason];
     if (challenge !== undefined) {

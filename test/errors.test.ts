@@ -56,6 +56,14 @@ describe("a problem", () => {
     expect(found.metadata.get("retry-after")).toBe("2");
   });
 
+  it("tells a quota of which nothing is left in whole seconds, as the draft of IETF has it", () => {
+    const { metadata } = problem("RATE_LIMITED", "no", {
+      spentQuota: { name: "gpu", quota: 100.5, windowMs: 86_400_000, resetMs: 59_001 },
+    });
+    expect(metadata.get("ratelimit-policy")).toBe('"gpu";q=100;w=86400');
+    expect(metadata.get("ratelimit")).toBe('"gpu";r=0;t=60');
+  });
+
   it("says how to authenticate when the token is not valid, and names no error when there is none", () => {
     expect(problem("TOKEN_INVALID", "no").metadata.get("www-authenticate")).toBe(
       'Bearer realm="tessera", error="invalid_token"',

@@ -37,6 +37,7 @@ const RESPONSE_HEADERS = [
   ...["X-Request-Id", "WWW-Authenticate", "Allow", "Content-Disposition", "Content-Length"],
   ...["Content-Range", "Accept-Ranges", "ETag", "Grpc-Status", "Grpc-Message"],
   ...["Grpc-Status-Details-Bin", "Tessera-Pieces", "Tessera-Worker"],
+  ...["RateLimit", "RateLimit-Policy"],
 ].join(", ");
 
 const METHODS = "GET, HEAD, POST, PUT";

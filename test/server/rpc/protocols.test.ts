@@ -93,12 +93,15 @@ describe.each(PROTOCOLS)("over %s %s", (...protocol) => {
     );
   });
 
-  it("an error arrives with reason, details and Retry-After", async () => {
+  it("an error arrives with reason, details, Retry-After and RateLimit", async () => {
     await withClient(
       protocol,
       {
         getTask() {
-          throw problem("QUEUE_FULL", "the queue is full", { retryAfterMs: 3000 });
+          throw problem("QUEUE_FULL", "the queue is full", {
+            retryAfterMs: 3000,
+            spentQuota: { name: "q", quota: 5, windowMs: 60_000, resetMs: 3000 },
+          });
         },
       },
       async (client) => {
@@ -107,6 +110,8 @@ describe.each(PROTOCOLS)("over %s %s", (...protocol) => {
         expect(err.rawMessage).toBe("the queue is full");
         expect(err.findDetails(ErrorInfoSchema)[0]?.reason).toBe("QUEUE_FULL");
         expect(err.metadata.get("retry-after")).toBe("3");
+        expect(err.metadata.get("ratelimit")).toBe('"q";r=0;t=3');
+        expect(err.metadata.get("ratelimit-policy")).toBe('"q";q=5;w=60');
       },
     );
   });

@@ -24,7 +24,7 @@ const PROTOCOL = 1;
 /** How long an answer to Register may take. */
 const REGISTER_TIMEOUT_MS = 5_000;
 
-const NEW: Resumption = { resumeSession: "", held: [] };
+const NEW: Resumption = { resumeSession: "", held: [], lastCall: 0n };
 
 export interface AgentOptions {
   /** Of the platform. */
@@ -158,7 +158,7 @@ class AgentWorker {
     while (!this.#leave.aborted) {
       try {
         const registration = await this.#register(
-          left ? { resumeSession: left[1], held: [], restarted: true } : NEW,
+          left ? { ...NEW, resumeSession: left[1], restarted: true } : NEW,
         );
         if (left) {
           await this.#options.notes.forget(left[0]);
@@ -199,6 +199,7 @@ class AgentWorker {
           },
           resumeSession: resumption.resumeSession,
           held: [...resumption.held],
+          lastCall: resumption.lastCall,
           restarted: resumption.restarted === true,
           ...(silenceLimitMs !== undefined && { silenceLimit: durationFromMs(silenceLimitMs) }),
         },

@@ -77,6 +77,7 @@ interface HeldCallsOptions {
 export class HeldCalls {
   readonly #options: HeldCallsOptions;
   readonly #held = new Map<bigint, Held>();
+  /** The highest number of a call that was assigned. */
   #highest = 0n;
   #results: Result[] = [];
   #chunks: SentChunk[] = [];
@@ -94,11 +95,12 @@ export class HeldCalls {
     return this.#held.size === 0;
   }
 
-  /** The calls that are held, for the node. */
+  /** The calls that are held, and where their numbers are, for the node. */
   list() {
-    return [...this.#held.values()].map(({ id, taskId, attempt, endpoint, chunks }) => ({
+    const held = [...this.#held.values()].map(({ id, taskId, attempt, endpoint, chunks }) => ({
       ...{ id, taskId, attempt, endpoint, chunks: BigInt(chunks) },
     }));
+    return { held, lastCall: this.#highest };
   }
 
   /** Begins calls in a worker; without one, they go back to the queue. */

@@ -46,9 +46,8 @@ export interface Registration {
 }
 
 /** What a session goes on with. */
-export interface Resumption {
+export interface Resumption extends ReturnType<HeldCalls["list"]> {
   readonly resumeSession: string;
-  readonly held: ReturnType<HeldCalls["list"]>;
   /** True for the session of an agent that was killed. */
   readonly restarted?: boolean;
 }
@@ -214,7 +213,7 @@ export class AgentSession {
         this.#current.connection[Symbol.dispose]();
         const next = await register({
           resumeSession: this.#current.registered.session,
-          held: this.#calls.list(),
+          ...this.#calls.list(),
         });
         await this.#options.note.write(next.registered.session);
         this.#goOn(next);
@@ -372,7 +371,7 @@ export class AgentSession {
 
   #cutOff(): void {
     const reason = "the platform was not reached in time, and gives its calls to others";
-    this.#options.machine.log.warn({ calls: this.#calls.list().length }, reason);
+    this.#options.machine.log.warn({ calls: this.#calls.list().held.length }, reason);
     void this.#service.kill(reason);
     this.#over.resolve(this.#leaving ?? { kind: "again", reason });
   }

@@ -108,6 +108,7 @@ describe("an agent", () => {
     expect(node.registered[1]).toMatchObject({
       resumeSession: "session-1",
       held: [{ id: 1n, taskId: "task-1", attempt: 1, endpoint: "work" }],
+      lastCall: 1n,
     });
     await expect.poll(() => node.stream.results.map(({ id }) => id)).toEqual([1n]);
     node.stream.send({ message: { case: "resultsAck", value: { ids: [1n], stale: [] } } });
@@ -117,6 +118,9 @@ describe("an agent", () => {
     await expect.poll(() => node.registered.at(-1)?.held.map(({ id }) => id)).toEqual([2n]);
     node.acknowledges = true;
     await expect.poll(() => node.stream.results.map(({ id }) => id)).toEqual([2n]);
+    // Also of a call that has ended meanwhile.
+    node.cut();
+    await expect.poll(() => node.registered.at(3)?.lastCall).toBe(2n);
   });
 
   test("goes on with a call over a broken connection, and drops what another runs", async () => {

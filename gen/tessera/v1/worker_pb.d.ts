@@ -120,6 +120,14 @@ export declare type RegisterRequest = Message<"tessera.v1.RegisterRequest"> & {
    * @generated from field: repeated tessera.v1.MachineGpu gpus = 12;
    */
   gpus: MachineGpu[];
+
+  /**
+   * With `resume_session`: the highest number of a call that it was given in the
+   * session, ended or not. A node that takes the session over counts on from it.
+   *
+   * @generated from field: uint64 last_call = 13;
+   */
+  lastCall: bigint;
 };
 
 /**
@@ -221,6 +229,14 @@ export declare type RegisterRequestJson = {
    * @generated from field: repeated tessera.v1.MachineGpu gpus = 12;
    */
   gpus?: MachineGpuJson[];
+
+  /**
+   * With `resume_session`: the highest number of a call that it was given in the
+   * session, ended or not. A node that takes the session over counts on from it.
+   *
+   * @generated from field: uint64 last_call = 13;
+   */
+  lastCall?: string;
 };
 
 /**
@@ -2197,7 +2213,8 @@ export declare const AssignmentsSchema: GenMessage<Assignments, {jsonType: Assig
  */
 export declare type Assignment = Message<"tessera.v1.Assignment"> & {
   /**
-   * Its number in the session, from 1, rising.
+   * Its number in the session, from 1, rising, also when another node goes on
+   * with the session.
    *
    * @generated from field: uint64 id = 1;
    */
@@ -2268,7 +2285,8 @@ export declare type Assignment = Message<"tessera.v1.Assignment"> & {
  */
 export declare type AssignmentJson = {
   /**
-   * Its number in the session, from 1, rising.
+   * Its number in the session, from 1, rising, also when another node goes on
+   * with the session.
    *
    * @generated from field: uint64 id = 1;
    */

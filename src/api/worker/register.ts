@@ -280,6 +280,7 @@ async function join(options: RegisterOptions, joining: Joining) {
     lease: { session: storedSession(secret, owner), isAdopted: isResumed, ttlMs },
     silenceMs,
     held,
+    lastCall: isResumed ? Number(req.lastCall) : 0,
     endpoints,
     gpus: gpusOf(joining),
     countsOf: remote.countsOf(id),

@@ -95,7 +95,7 @@ export class RemoteWorker implements Worker {
   #isParted = false;
 
   constructor(options: RemoteWorkerOptions) {
-    const { id, lease, graceMs, silenceMs, manifest, held = [], gpus = 0 } = options;
+    const { id, lease, graceMs, silenceMs, manifest, held = [], lastCall = 0, gpus = 0 } = options;
     this.id = id;
     this.lease = lease;
     this.gpuTime = gpus > 0 ? new GpuTime(gpus) : undefined;
@@ -105,7 +105,7 @@ export class RemoteWorker implements Worker {
       {
         graceMs: graceMs + ABORT_ANSWER_MS,
         mounts: options,
-        firstId: Math.max(0, ...held.map((call) => call.id)) + 1,
+        firstId: Math.max(lastCall, ...held.map((call) => call.id)) + 1,
         transfers: (host: TransferHost) => {
           const made = new RemoteTransfers(options, host);
           transfers.push(made);
@@ -562,6 +562,8 @@ interface RemoteWorkerOptions extends RemoteTransfersOptions {
   readonly gpus?: number;
   /** Calls that it runs already, which another node began. */
   readonly held?: readonly HeldCall[];
+  /** The highest number of a call that another node gave it. Default: none. */
+  readonly lastCall?: number;
   /** Slots became free. */
   onCapacity(): void;
   /** Returns the receiver of the service's metrics. Default: none. */

@@ -32,7 +32,7 @@ afterEach(async () => {
 
 describe("an agent", () => {
   it.each(["SIGKILL", "SIGTERM"] as const)(
-    "goes on with a task when its node ends by %s, whose result is stored once",
+    "goes on with a task when its node ends by %s, whose result is stored once, and takes new ones",
     async (signal) => {
       world = await World.start();
       await world.deploy("afar", await artifact("afar"), {
@@ -47,16 +47,18 @@ describe("an agent", () => {
       const agent = startAgent(world, { url, token, deployment: "afar" });
       programs.push(agent);
       await hasJoined(agent);
-      const before = await until(
-        () => call(at, "afar", "/parent", { body: {} }),
-        ({ status }) => status === 200,
+      const hold = (forMs: number) => call(at, "afar", "/hold/submit", { body: { forMs } });
+      const submitted = await until(
+        () => hold(4_000),
+        ({ status }) => status === 202,
       );
-      const submitted = await call(at, "afar", "/hold/submit", { body: { forMs: 4_000 } });
       const taskId: string = submitted.json.task_id;
       await until(
         () => call(at, "afar", `/hold/status?task_id=${taskId}`),
         ({ json }) => json.status === "running",
       );
+      // One that comes later and has ended: the next node may not give its number again.
+      const before = await call(at, "afar", "/parent", { body: {} });
       await node.stop(signal);
       await startNode(port);
       const path = `/hold/get?task_id=${taskId}&wait=40`;
@@ -66,6 +68,9 @@ describe("an agent", () => {
       );
       expect(after.json).toEqual({ attempt: 1, pid: before.json.pid, version: "one" });
       expect((await call(at, "afar", path)).json).toEqual(after.json);
+      const { task_id: next } = (await hold(0)).json;
+      const later = await call(at, "afar", `/hold/get?task_id=${next}&wait=40`);
+      expect(later.json).toEqual(after.json);
     },
   );
 

@@ -17,7 +17,7 @@ afterEach(() => {
 });
 
 /** A worker that offers slots, and what it is sent. */
-function connected() {
+function connected(options: { readonly lastCall?: number } = {}) {
   const sent: RemoteMessage[] = [];
   const stream: RemoteStream = { send: (message) => sent.push(message), end: () => {} };
   const worker = new RemoteWorker({
@@ -32,6 +32,7 @@ function connected() {
     maxFileBytes: 1_000,
     maxResultBytes: 1_000,
     onCapacity: () => {},
+    ...options,
   });
   worker.connect(stream);
   worker.offers(new Map([["work", 4]]));
@@ -105,6 +106,13 @@ test("a call that a worker comes back with has arrived", () => {
   worker.connect(stream);
   pass(worker, 7);
   expect(call.end).toBeUndefined();
+});
+
+test("the calls of a worker that another node had have numbers that it was not given there", () => {
+  const { worker, sent } = connected({ lastCall: 7 });
+  begin(worker);
+  expect(sent.at(-1)).toMatchObject({ type: "calls", calls: [{ id: 8 }] });
+  expect(worker.finish({ id: 7, result: "1" })).toBeUndefined();
 });
 
 test("a call that was assigned as the stream broke waits for what the worker holds", () => {

@@ -1369,7 +1369,7 @@ export const comments = {
   "tessera.v1.ScheduleService.DeleteSchedule": "DeleteSchedule deletes a schedule. Tasks that it has submitted stay.\n\nErrors: NOT_FOUND (DEPLOYMENT_NOT_FOUND, SCHEDULE_NOT_FOUND).",
   "tessera.v1.ScheduleService.RunSchedule": "RunSchedule submits a task of a schedule now, also of a paused one, beside its times and whatever of it is under way.\n\nErrors: NOT_FOUND (DEPLOYMENT_NOT_FOUND, SCHEDULE_NOT_FOUND), and those of SubmitTask.",
   "tessera.v1.Task": "Task is one queued call of a task endpoint.",
-  "tessera.v1.Task.task_id": "The id: a UUIDv7, time-ordered and unguessable.",
+  "tessera.v1.Task.task_id": "The id: a UUID, time-ordered and unguessable.",
   "tessera.v1.Task.deployment": "The deployment that it belongs to, `organization/name`.",
   "tessera.v1.Task.endpoint": "The task endpoint that it calls.",
   "tessera.v1.Task.status": "Its state.",

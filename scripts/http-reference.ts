@@ -146,7 +146,7 @@ Every error is \`{"code", "message", "details"}\` with the status below, or one 
 \`\`\`json
 {
   "code": "not_found",
-  "message": "task 019a0b5e-7c1d-7f3a-8f21-5b0c6f1d2e3a does not exist or has expired",
+  "message": "task 019a0b5e-7c1d-800f-8f21-5b0c6f1d2e3a does not exist or has expired",
   "details": [
     {
       "type": "google.rpc.ErrorInfo",

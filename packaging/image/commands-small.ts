@@ -10,7 +10,7 @@ import { OF_A_DEPLOYMENT, THAT_READ } from "./documented.ts";
 /** What the summarizer makes of three. */
 const SENTENCE = /^(?:One|Two|Three)\.$/;
 /** The id in the examples of docs/http.md. */
-const SHOWN_ID = "019a0b5e-7c1d-7f3a-8f21-5b0c6f1d2e3a";
+const SHOWN_ID = "019a0b5e-7c1d-800f-8f21-5b0c6f1d2e3a";
 
 export async function runSmallCommands(archive: string): Promise<void> {
   using trial = new CommandTrial(archive, "small");

@@ -68,6 +68,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     "src/server/rpc/engine/unimplemented.ts END_STREAM",
     "src/api/worker/register.ts PROTOCOL",
     "src/storage/postgres/connection.ts INT8_OID",
+    "src/tasks/id.ts HOME_CELL",
     "src/tasks/id.ts TAIL_LENGTH",
   ],
   "how long a secret or a signature is": [

@@ -7,7 +7,7 @@ import { resolve } from "./types.ts";
 
 const SERVER = "http://localhost:3000";
 
-const ID = "019a0b5e-7c1d-7f3a-8f21-5b0c6f1d2e3a";
+const ID = "019a0b5e-7c1d-800f-8f21-5b0c6f1d2e3a";
 
 /** Names in paths, which differ from those in bodies. */
 const IN_PATHS: { readonly [name: string]: string } = {

@@ -11,7 +11,7 @@ import { isMountName } from "../service/mounts.ts";
 import type { TaskListing } from "../storage/listing.ts";
 import type { PiecePosition } from "../storage/pieces.ts";
 import type { Storage } from "../storage/storage.ts";
-import { isTaskId } from "../tasks/id.ts";
+import { cellOfTaskId, HOME_CELL, isTaskId } from "../tasks/id.ts";
 import { hasExpired, isFinal, type Task } from "../tasks/task.ts";
 import type { Attempts } from "./attempts.ts";
 import type { Backlog } from "./claims/backlog.ts";
@@ -236,6 +236,11 @@ interface StoredTask {
 
 /** `deletedAtMs`: when it was deleted. Default: it was not, or nobody looked. */
 export function notFound(taskId: string, deletedAtMs?: number): Error {
+  const cell = isTaskId(taskId) ? cellOfTaskId(taskId) : HOME_CELL;
+  if (cell !== HOME_CELL) {
+    const message = `task ${taskId} is of cell ${cell}, which this platform does not have: ask the platform that gave you the id`;
+    return problem("TASK_NOT_FOUND", message, { metadata: { task_id: taskId } });
+  }
   if (deletedAtMs !== undefined) {
     const deletedAt = new Date(deletedAtMs).toISOString();
     const metadata = { task_id: taskId, deleted_at: deletedAt };

@@ -1,8 +1,11 @@
-/** Task ids: UUIDv7, which sort by time. */
+/** Ids of tasks, and of all else: UUIDs that sort by time and say the cell that keeps what they name. */
 import { createDigitSource } from "../collections/random-digits.ts";
 
-/** `-7xxx-yxxx-xxxxxxxxxxxx`, where each x is random and y has two random bits. */
-const TAIL_LENGTH = 23;
+/** The cell of accounts and of all that is not a task; of tasks, too, where there is no other. */
+export const HOME_CELL = 0;
+
+/** `x-yxxx-xxxxxxxxxxxx`, where each x is random and y has two random bits. */
+const TAIL_LENGTH = 19;
 
 /** By character code of a hex digit: the code of the digit with the variant bits 10 set. */
 const VARIANTS = new Map(
@@ -13,21 +16,20 @@ const VARIANTS = new Map(
 );
 
 /**
- * Makes UUIDv7 ids (RFC 9562, section 5.7): 48 bits of milliseconds since
- * 1970, then 74 random bits. Time-ordered, so that inserts go to the end of
- * an index, and unguessable, because in an open deployment anyone who knows a task's
- * id may read the task.
+ * Makes UUIDv8 ids (RFC 9562, section 5.8): 48 bits of milliseconds since 1970, 8 bits of the cell,
+ * then 66 random bits. Time-ordered, so that inserts go to the end of an index, and unguessable,
+ * because in an open deployment anyone who knows a task's id may read the task.
  */
 export function createIdSource(now: () => number = Date.now): () => string {
   const newTail = createDigitSource(TAIL_LENGTH, toTails);
-  /** The first thirteen digits of ids of one millisecond, which is often that of the last id. */
+  /** The first seventeen characters of ids of one millisecond, which is often that of the last id. */
   let prefix = "";
   let prefixMs = Number.NaN;
   return () => {
     const nowMs = now();
     if (nowMs !== prefixMs) {
       prefixMs = nowMs;
-      prefix = idBoundary(nowMs);
+      prefix = `${idBoundary(nowMs)}-8${HOME_CELL.toString(16).padStart(2, "0")}`;
     }
     return prefix + newTail();
   };
@@ -37,19 +39,23 @@ export function createIdSource(now: () => number = Date.now): () => string {
 function toTails(digits: string): string {
   const tails = Buffer.from(digits);
   for (let at = 0; at < tails.length; at += TAIL_LENGTH) {
-    tails.write("-7", at);
-    tails.write("-", at + 5);
-    tails.writeUInt8(VARIANTS.get(tails.readUInt8(at + 6)) as number, at + 6);
-    tails.write("-", at + 10);
+    tails.write("-", at + 1);
+    tails.writeUInt8(VARIANTS.get(tails.readUInt8(at + 2)) as number, at + 2);
+    tails.write("-", at + 6);
   }
   return tails.toString("latin1");
 }
 
-const TASK_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+const TASK_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[78][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 /** True for text in the form of a task's id. */
 export function isTaskId(text: string): boolean {
   return TASK_ID.test(text);
+}
+
+/** The cell in a task's id. Ids of version 7 were made before there were cells, and are home's. */
+export function cellOfTaskId(taskId: string): number {
+  return taskId[14] === "8" ? Number.parseInt(taskId.slice(15, 17), 16) : HOME_CELL;
 }
 
 /** A cache of the last time read with its digits: the next id often has the same time. */

@@ -119,6 +119,17 @@ it("cancels a running task only when it may abort it, and a finished one never",
   await expect(queue.cancel({ taskId }, true)).rejects.toThrow("has already ended (cancelled)");
 });
 
+it("says of a task of another cell that this platform does not have it, and of others that they are not there", async () => {
+  await using it = await running();
+  const found = (taskId: string) => it.queue.tasks.find({ taskId });
+  const away = found("017f22e2-79b0-807c-98c4-dc0c0c07398f");
+  await expect(away).rejects.toMatchObject({ reason: "TASK_NOT_FOUND" });
+  await expect(away).rejects.toThrow("is of cell 7, which this platform does not have");
+  for (const gone of ["017f22e2-79b0-7cc3-98c4-dc0c0c07398f", createIdSource()()]) {
+    await expect(found(gone)).rejects.toThrow("does not exist or has expired");
+  }
+});
+
 it("releases the slot of a task that was not to be stored, and doubts no claim", async () => {
   await using storage = await openSqlite(":memory:");
   let released = 0;

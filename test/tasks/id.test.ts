@@ -1,14 +1,21 @@
 import { describe, expect, test } from "vitest";
-import { createIdSource, idBoundary, isTaskId, timeOfTaskId } from "../../src/tasks/id.ts";
+import {
+  cellOfTaskId,
+  createIdSource,
+  HOME_CELL,
+  idBoundary,
+  isTaskId,
+  timeOfTaskId,
+} from "../../src/tasks/id.ts";
 
 const COUNT = 100_000;
 
 describe("task ids", () => {
-  test("are UUIDs of version 7 and of the variant of RFC 9562", () => {
+  test("are UUIDs of version 8 and of the variant of RFC 9562", () => {
     const newId = createIdSource();
     for (let drawn = 0; drawn < 2_000; drawn++) {
       expect(newId()).toMatch(
-        /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/,
+        /^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/,
       );
     }
   });
@@ -16,8 +23,8 @@ describe("task ids", () => {
   test("begin with the time in milliseconds", () => {
     // The example of RFC 9562, appendix A.6: 2022-02-22T19:22:22.000Z.
     const newId = createIdSource(() => 0x017f22e279b0);
-    expect(newId()).toMatch(/^017f22e2-79b0-7/);
-    expect(createIdSource(() => 0)()).toMatch(/^00000000-0000-7/);
+    expect(newId()).toMatch(/^017f22e2-79b0-800/);
+    expect(createIdSource(() => 0)()).toMatch(/^00000000-0000-800/);
   });
 
   test("sort by the time at which they were made", () => {
@@ -41,7 +48,7 @@ describe("task ids", () => {
     expect(ids.size).toBe(COUNT);
   });
 
-  test("vary in every bit after the time but those of version and variant", () => {
+  test("vary in every bit after the time but those of version, cell and variant", () => {
     const newId = createIdSource(() => 0);
     const bits = (id: string) => BigInt(`0x${id.replaceAll("-", "")}`);
     let ones = 0n;
@@ -51,8 +58,15 @@ describe("task ids", () => {
       zeros |= ~bits(newId());
     }
     const random = ones & zeros & ((1n << 80n) - 1n);
-    expect(random.toString(16)).toBe("fff3fffffffffffffff");
-    expect(random).toBe(((1n << 76n) - 1n) & ~(3n << 62n));
+    expect(random.toString(16)).toBe("f3fffffffffffffff");
+    expect(random).toBe(((1n << 68n) - 1n) & ~(3n << 62n));
+  });
+
+  test("tell the cell that keeps what they name, and those of version 7 are home's", () => {
+    expect(cellOfTaskId(createIdSource()())).toBe(HOME_CELL);
+    expect(cellOfTaskId("017f22e2-79b0-8ffc-98c4-dc0c0c07398f")).toBe(255);
+    expect(cellOfTaskId("017f22e2-79b0-803c-98c4-dc0c0c07398f")).toBe(3);
+    expect(cellOfTaskId("017f22e2-79b0-7cc3-98c4-dc0c0c07398f")).toBe(HOME_CELL);
   });
 
   test("tell the time at which they were made", () => {
@@ -81,6 +95,7 @@ describe("task ids", () => {
     expect(isTaskId(createIdSource()())).toBe(true);
     const id = "017f22e2-79b0-7cc3-98c4-dc0c0c07398f";
     expect(isTaskId(id)).toBe(true);
+    expect(isTaskId(id.replace("-7cc3", "-8cc3"))).toBe(true);
     const others = [
       "",
       "submit",

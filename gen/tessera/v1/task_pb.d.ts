@@ -23,7 +23,7 @@ export declare const file_tessera_v1_task: GenFile;
  */
 export declare type Task = Message<"tessera.v1.Task"> & {
   /**
-   * The id: a UUIDv7, time-ordered and unguessable.
+   * The id: a UUID, time-ordered and unguessable.
    *
    * @generated from field: string task_id = 1;
    */
@@ -218,7 +218,7 @@ export declare type Task = Message<"tessera.v1.Task"> & {
  */
 export declare type TaskJson = {
   /**
-   * The id: a UUIDv7, time-ordered and unguessable.
+   * The id: a UUID, time-ordered and unguessable.
    *
    * @generated from field: string task_id = 1;
    */

@@ -232,7 +232,7 @@ function redeliverCommand(actions: CloudActions): Command {
   return callCommand<CallFlags>("redeliver", actions, {
     description: "Send a delivery again, under the id that it has, and show what is answered.",
     arguments: [DEPLOYMENT, ["<delivery>", "its id, from `tessera webhook deliveries`"]],
-    examples: ["tessera webhook redeliver summarizer 019aa51c-0000-7000-8000-000000000000-app"],
+    examples: ["tessera webhook redeliver summarizer 019aa51c-0000-8000-8000-000000000000-app"],
     run: async (call, _flags, [deployment = "", deliveryId = ""]) => {
       const { organization, client } = call;
       await client.webhooks.redeliverWebhook({ organization, deployment, deliveryId });
@@ -260,7 +260,7 @@ function deliveriesCommand(actions: CloudActions): Command {
     ],
     examples: [
       "tessera webhook deliveries summarizer --state failed",
-      "tessera webhook deliveries summarizer --task 019aa51c-0000-7000-8000-000000000000 -o json",
+      "tessera webhook deliveries summarizer --task 019aa51c-0000-8000-8000-000000000000 -o json",
     ],
     run: async (call, flags, [deployment = ""]) => {
       const { organization, client } = call;

@@ -3,7 +3,7 @@ import { CATALOGUE } from "../../errors.ts";
 import type { JsonSchema } from "../../protocol/manifest.ts";
 import { openEnum } from "./open-enum.ts";
 
-const TASK_ID = "019a0b5e-7c1d-7f3a-8f21-5b0c6f1d2e3a";
+const TASK_ID = "019a0b5e-7c1d-800f-8f21-5b0c6f1d2e3a";
 const CREATED = "2026-01-31T12:00:00.000Z";
 const EXPIRES = "2026-02-01T12:00:00.000Z";
 

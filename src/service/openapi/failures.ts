@@ -50,7 +50,7 @@ const FAILURES: { readonly [status: string]: Failure } = {
     code: "not_found",
     reason: "TASK_NOT_FOUND",
     reasons: ["ENDPOINT_NOT_FOUND", "ENDPOINT_NOT_A_TASK", "TASK_NOT_FOUND"],
-    message: "task 019a0b5e-7c1d-7f3a-8f21-5b0c6f1d2e3a does not exist or has expired",
+    message: "task 019a0b5e-7c1d-800f-8f21-5b0c6f1d2e3a does not exist or has expired",
   },
   409: {
     description:

@@ -19,6 +19,6 @@ export interface Actor {
 export interface Deed {
   readonly by: Actor;
   readonly nowMs: number;
-  /** The id of the audit event, a UUIDv7. */
+  /** The id of the audit event, a UUID that sorts by time. */
   readonly eventId: string;
 }

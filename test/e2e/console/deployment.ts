@@ -97,7 +97,7 @@ export async function startDeployment({ token }: DeploymentOptions = {}): Promis
     }
   };
   const submit = (endpoint: string, body: unknown, retryOf?: string) => {
-    const id = `019a0b5e-7c1d-7f3a-8f21-${String(tasks.size).padStart(12, "0")}`;
+    const id = `019a0b5e-7c1d-800f-8f21-${String(tasks.size).padStart(12, "0")}`;
     const createdAt = new Date().toISOString();
     const expiresAt = new Date(Date.now() + 86_400_000).toISOString();
     const times = { created_at: createdAt, expires_at: expiresAt };

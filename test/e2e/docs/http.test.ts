@@ -10,7 +10,7 @@ import { run } from "../clients/python-environment.ts";
 
 const SERVICE = fileURLToPath(new URL("../../../examples/summarizer/service.ts", import.meta.url));
 const TOKEN = "a-token-for-readers";
-const SHOWN_ID = "019a0b5e-7c1d-7f3a-8f21-5b0c6f1d2e3a";
+const SHOWN_ID = "019a0b5e-7c1d-800f-8f21-5b0c6f1d2e3a";
 
 describe("the HTTP reference", () => {
   let made: Awaited<ReturnType<typeof httpReference>>;

@@ -3,7 +3,7 @@ import { Gate } from "./gate.ts";
 import { refusal } from "./refusal.ts";
 import { type Served, type Shown, serve } from "./served.ts";
 
-const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+const UUID_V8 = /^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 let served: Served;
 let gate: Gate;
@@ -29,7 +29,7 @@ describe("submit", () => {
     expect(status).toBe(202);
     const { queue_position: _position, estimated_start: _start, ...rest } = shown;
     expect(Object.keys(rest).sort()).toEqual(["created_at", "expires_at", "status", "task_id"]);
-    expect(shown).toMatchObject({ status: "queued", task_id: expect.stringMatching(UUID_V7) });
+    expect(shown).toMatchObject({ status: "queued", task_id: expect.stringMatching(UUID_V8) });
     expect(headers.get("location")).toBe(`/sum/status?task_id=${shown.task_id}`);
     expect(headers.get("idempotent-replayed")).toBeNull();
     const created = Date.parse(shown.created_at);

@@ -227,7 +227,7 @@ class Task:
     """Task is one queued call of a task endpoint."""
 
     task_id: str = ""
-    """The id: a UUIDv7, time-ordered and unguessable."""
+    """The id: a UUID, time-ordered and unguessable."""
     deployment: str = ""
     """The deployment that it belongs to, `organization/name`."""
     endpoint: str = ""

@@ -75,7 +75,7 @@ export class CallBatcher<Call, Answer> {
 
   /**
    * When one call of a batch fails by its own fault, all run one by one, so
-   * that the others still succeed. When the database cannot be reached, all
+   * that the others still succeed, as calls that may have been carried out before. When the database cannot be reached, all
    * fail at once. When it does not respond, the waiting calls fail too: each
    * would only wait as long.
    */
@@ -89,7 +89,7 @@ export class CallBatcher<Call, Answer> {
         resolve(answers[index] as Answer);
       }
     } catch (err) {
-      if (batch.length > 1 && !isUnavailable(err)) {
+      if (!repeated && !isUnavailable(err)) {
         for (const waiting of batch) {
           await this.#carryOut([waiting], true);
         }

@@ -121,7 +121,13 @@ export class PostgresStorage implements Storage {
   });
   readonly #largeSubmits = new CallBatcher<readonly NewTask[], SubmitOutcome[]>({
     maxCalls: MAX_LARGE_BATCH_CALLS,
-    run: (calls) => this.#moved(submitLarge(this.#open, calls)),
+    run: (calls, repeated) =>
+      this.#moved(
+        submitLarge(
+          this.#open,
+          calls.map((tasks) => marked(tasks, repeated)),
+        ),
+      ),
   });
   /** Ends, and submits that start at once: each batch is one transaction and one round trip. */
   readonly #writes = new CallBatcher<Write, Written>({

@@ -51,8 +51,8 @@ const OPEN = `SELECT lease_id FROM leases WHERE lease_id = ANY ($1::text[]) FOR 
 const IS_ABLE = `(lease_id IS NULL OR (lease_id IN (SELECT lease_id FROM open)
      AND NOT ${isPaused("given.deployment_id", "given.endpoint")}))`;
 
-/** SQL that stores the tasks of `source`, a FROM clause. */
-const stores = (source: string, key: string) => `
+/** SQL that stores the tasks of `source`, a FROM clause; `conflict` is what it does about ids that are there. */
+const stores = (source: string, key: string, conflict: string) => `
      INSERT INTO live_tasks (deployment_id, task_id, endpoint, status, priority, run_at_ms,
        start_by_ms, created_at_ms, started_at_ms, expires_at_ms, retention_ms, attempt, lease_id,
        started_sequence, last_sequence, retry_of, trace, arguments, arguments_preview, webhook,
@@ -64,16 +64,26 @@ const stores = (source: string, key: string) => `
        CASE WHEN lease_id IS NOT NULL THEN 2 ELSE 1 END, retry_of, trace, arguments,
        arguments_preview, webhook, key, token_id, argument_bytes, tags, ${key}
      FROM ${source}
-     ON CONFLICT DO NOTHING RETURNING deployment_id, task_id, endpoint, status, ${SUBMITTED_COLUMNS}`;
+     ${conflict} RETURNING deployment_id, task_id, endpoint, status, ${SUBMITTED_COLUMNS}`;
 
-/** Stores tasks without idempotency keys, as nearly all are. */
-const INSERT = prepared(
-  "insert_tasks",
-  `WITH open AS MATERIALIZED (${OPEN}), stored AS (
-     ${stores(`${GIVEN}) AS given (${GIVEN_COLUMNS}) WHERE ${IS_ABLE}`, "NULL")}
+const insertOf = (name: string, conflict: string) =>
+  prepared(
+    name,
+    `WITH open AS MATERIALIZED (${OPEN}), stored AS (
+     ${stores(`${GIVEN}) AS given (${GIVEN_COLUMNS}) WHERE ${IS_ABLE}`, "NULL", conflict)}
    ), counted AS (${countedAs("stored", "+", submittedUse("+"))})
    SELECT deployment_id, task_id FROM stored`,
-);
+  );
+
+/**
+ * Stores tasks without idempotency keys, as nearly all are. An id that is there fails the batch,
+ * which then runs call by call, as one that may have been carried out before: to look for each id
+ * first, and to write rows so that they can be taken back, costs every task, and ids are random.
+ */
+const INSERT = insertOf("insert_tasks", "");
+
+/** Stores tasks some of which may have been stored before. */
+const INSERT_AGAIN = insertOf("insert_tasks_again", "ON CONFLICT DO NOTHING");
 
 /** Stores tasks, some of which have idempotency keys. */
 const INSERT_KEYED = prepared(
@@ -103,6 +113,7 @@ const INSERT_KEYED = prepared(
        OR (deployment_id, task_id) IN (SELECT deployment_id, task_id FROM keyed
          UNION ALL SELECT deployment_id, task_id FROM rekeyed)`,
        "idempotency_key",
+       "ON CONFLICT DO NOTHING",
      )}
    ), counted AS (${countedAs("stored", "+", submittedUse("+"))})
    SELECT deployment_id, task_id FROM stored`,
@@ -260,7 +271,8 @@ function toInsert(candidates: readonly Candidate[]): BoundStatement {
     of(({ tags }) => tagsText(tags)),
   ];
   if (tasks.every(({ idempotency }) => idempotency === undefined)) {
-    return [INSERT, [...leaseIds], ...columns];
+    const again = tasks.some(({ repeated }) => repeated);
+    return [again ? INSERT_AGAIN : INSERT, [...leaseIds], ...columns];
   }
   const keys = [
     of(({ idempotency }) => idempotency?.key),

@@ -4,8 +4,10 @@
  */
 import { join } from "node:path";
 import { USAGE_EXIT_CODE, UsageError } from "../scripts/usage.ts";
+import { PostgresStorage } from "../src/storage/postgres/storage.ts";
+import { SqliteStorage } from "../src/storage/sqlite/storage.ts";
 import { Backends } from "./backends.ts";
-import { benchBacklog } from "./backlog.ts";
+import { benchFill } from "./fill.ts";
 import { benchIdle } from "./idle.ts";
 import { benchLifecycles } from "./lifecycles.ts";
 import { benchMemory } from "./memory.ts";
@@ -75,17 +77,20 @@ for (const name of figures) {
         write,
       );
       break;
-    case "backlog":
-      await benchBacklog(
-        {
-          databases: { empty: await fresh("empty"), full: await fresh("full") },
-          tasks: number("tasks", 100_000, 10_000),
-          rounds: number("rounds", 5, 1),
-          seconds: number("seconds", 3, 2),
-        },
-        write,
-      );
+    case "fill": {
+      const tasks = number("tasks", 100_000, 10_000);
+      const filled = async (name: string) => {
+        const url = await fresh(name);
+        if (database === "sqlite") {
+          return { storage: new SqliteStorage(url) };
+        }
+        const { client } = await backends.postgres();
+        return { storage: new PostgresStorage(url), server: { url, client } };
+      };
+      const storages = { little: await filled("fill_little"), full: await filled("fill_full") };
+      await benchFill({ storages, tasks, rounds: number("rounds", 5, 1) }, write);
       break;
+    }
     case "memory":
       await benchMemory(
         { database: await fresh("memory"), tasks: number("tasks", 200_000, 40_000) },

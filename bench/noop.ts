@@ -25,9 +25,5 @@ export default service({
     }),
     /** When those heard of it, by id. */
     aborts: api({}, () => abortedMs),
-    /** One runs for as long as the server; all others wait behind it. */
-    blocked: task({ concurrency: 1, queueLimit: 1_000_000, timeout: "24h" }, (_input, ctx) =>
-      untilAborted(ctx.signal),
-    ),
   },
 });

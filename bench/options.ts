@@ -5,7 +5,7 @@ import { CONTENDERS } from "./contenders.ts";
 const FIGURES: Readonly<Record<string, string>> = {
   lifecycles: "submits and their results, beside the peers (this is the default)",
   rate: "submits at a fixed 1,000 per second",
-  backlog: "with many finished and waiting tasks in the table",
+  fill: "what a task costs beside many finished and queued ones",
   memory: "over many tasks that are pruned",
   idle: "what an idle node asks of its database",
   tokens: "what it costs to know who is calling",
@@ -36,15 +36,15 @@ Options:
                       ${Object.keys(CONTENDERS).join(", ")})
   --connections <n,…> of lifecycles, one table for each (default: ${CONNECTIONS})
   --rounds <n>        how often (default: 5; of scrapes 3)
-  --seconds <n>       how long each time (default: 4; of rate 15, backlog 3, idle 60, scrapes 5)
-  --tasks <n>         size of backlog (default: 100000) and of memory (default: 200000)
+  --seconds <n>       how long each time (default: 4; of rate 15, idle 60, scrapes 5)
+  --tasks <n>         size of fill (default: 100000) and of memory (default: 200000)
   --against <rev>     a git revision, whose statements are measured beside these
   --database <name>   sqlite or postgres, for all but lifecycles, which have both (default: sqlite)
   --quick             less of everything, to see whether it works
   --help              shows this
 
 Example:
-  $ npm run bench -- backlog --database postgres --rounds 3
+  $ npm run bench -- fill --database postgres --rounds 3
 `;
 
 export interface BenchOptions {

@@ -11,13 +11,11 @@ import { pathToFileURL } from "node:url";
 import pg from "pg";
 import { connectionConfig } from "../src/storage/postgres/connection.ts";
 import type { PostgresStorage } from "../src/storage/postgres/storage.ts";
-import type { Attempt, NewTask } from "../src/storage/storage.ts";
-import { asStored } from "../src/storage/stored.ts";
 import { createIdSource } from "../src/tasks/id.ts";
-import type { Task } from "../src/tasks/task.ts";
 import { CountingProxy } from "../test/storage/postgres/counting-proxy.ts";
 import type { Backends } from "./backends.ts";
 import { rotate } from "./rotate.ts";
+import { PAYLOAD, StoredTasks, WAYS, type Way } from "./stored-tasks.ts";
 import { figure, median, table } from "./table.ts";
 
 export interface StatementsOptions {
@@ -29,18 +27,8 @@ export interface StatementsOptions {
 }
 
 const BATCH_SIZES = [1, 16, 64];
-const DEPLOYMENT = "01k9zx5v4d3qh8m2c7t6b1n0aw";
-const ENDPOINT = "noop";
-const LEASE = "01k9zx5v4d3qh8m2c7t6b1n0ax";
-/** Longer than the run. */
-const LEASE_MS = 86_400_000;
-const PAYLOAD = { json: '{"input":{"number":1,"text":"some words"}}', files: [] };
 const ROOT = join(import.meta.dirname, "..");
 const newId = createIdSource();
-
-/** How tasks come to run: in a slot that is free as they are submitted, or by a claim. */
-const WAYS = ["submit, end", "submit, claim, end"] as const;
-type Way = (typeof WAYS)[number];
 
 /** Something that takes tasks; a step is one batch of each kind, all under way together. */
 interface Contender extends AsyncDisposable {
@@ -165,10 +153,13 @@ async function walOf(client: pg.Client): Promise<number> {
   return Number(rows[0]?.bytes);
 }
 
-/** CPU time of the processes that serve the connections to a database, without the server's own. */
-async function backendMicros(client: pg.Client, database: string): Promise<number> {
+/**
+ * CPU time of the processes that serve the connections to a database, without the server's own and
+ * those that only vacuum.
+ */
+export async function backendMicros(client: pg.Client, database: string): Promise<number> {
   const { rows } = await client.query(
-    "SELECT pid FROM pg_stat_activity WHERE datname = $1 AND backend_type = 'client backend'",
+    "SELECT pid FROM pg_stat_activity WHERE datname = $1 AND backend_type = 'client backend' AND application_name <> 'vacuum'",
     [database],
   );
   const times = rows.map(({ pid }) =>
@@ -184,75 +175,6 @@ function checkOut(revision: string, folder: string, stack: AsyncDisposableStack)
   stack.defer(() => void git("worktree", "remove", "--force", folder));
   symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
   return folder;
-}
-
-/** Tasks in a storage: each step submits a batch, claims those that wait, and ends those that run. */
-class StoredTasks implements Contender {
-  readonly title: string;
-  readonly #storage: PostgresStorage;
-  #running: { readonly attempt: Attempt; readonly task: Task }[] = [];
-
-  private constructor(title: string, storage: PostgresStorage) {
-    this.title = title;
-    this.#storage = storage;
-  }
-
-  static async start(title: string, storage: PostgresStorage): Promise<StoredTasks> {
-    await storage.start();
-    await storage.openLease({
-      leaseId: LEASE,
-      owner: "bench",
-      nowMs: Date.now(),
-      ttlMs: LEASE_MS,
-    });
-    return new StoredTasks(title, storage);
-  }
-
-  async step(way: Way, size: number): Promise<void> {
-    const storage = this.#storage;
-    const nowMs = Date.now();
-    const waits = way === "submit, claim, end";
-    const tasks = Array.from({ length: size }, () => newTask(nowMs, waits ? undefined : LEASE));
-    const ends = this.#running;
-    const claims = [{ endpoint: ENDPOINT, leaseId: LEASE, limit: size }];
-    const [claimed] = await Promise.all([
-      waits ? storage.claimTasks({ deploymentId: DEPLOYMENT, nowMs, claims }) : [],
-      ...tasks.map((task) => storage.submitTasks({ tasks: [task] })),
-      ...ends.map(({ attempt, task }) =>
-        storage.endAttempts({
-          nowMs,
-          ends: [{ attempt, task, end: { status: "success", result: PAYLOAD } }],
-        }),
-      ),
-    ]);
-    const started = waits
-      ? claimed.map(({ task }) => task)
-      : tasks.map((task) => asStored(task, true));
-    this.#running = started.map((task) => {
-      const { deploymentId, taskId, attempt } = task;
-      return { task, attempt: { deploymentId, taskId, leaseId: LEASE, attempt } };
-    });
-  }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.#storage[Symbol.asyncDispose]();
-  }
-}
-
-function newTask(nowMs: number, leaseId: string | undefined): NewTask {
-  return {
-    deploymentId: DEPLOYMENT,
-    taskId: newId(),
-    endpoint: ENDPOINT,
-    arguments: PAYLOAD,
-    createdAtMs: nowMs,
-    runAtMs: nowMs,
-    expiresAtMs: nowMs + LEASE_MS,
-    retentionMs: LEASE_MS,
-    priority: 0,
-    queueLimit: 1_000_000,
-    ...(leaseId !== undefined && { leaseId }),
-  };
 }
 
 const APPEND = `INSERT INTO appended (task_id, at_ms, body)

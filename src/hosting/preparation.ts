@@ -28,6 +28,7 @@ import { MAX_SYSTEM_LOCK_BYTES } from "../artifacts/layers/lock.ts";
 import { vendoredWheels } from "../artifacts/python/wheels.ts";
 import type { CacheFolders } from "../deployments/cache-folders.ts";
 import { awaitedWorkers, gpuNeedOn } from "../deployments/placement.ts";
+import { MAX_LAST_ANSWER_MS } from "../pool/calls/mount-agents.ts";
 import type { Gpus } from "../pool/gpus/gpus.ts";
 import type { WorkerModel } from "../pool/launch/models.ts";
 import { DEFAULT_LIMITS } from "../pool/limits.ts";
@@ -390,7 +391,12 @@ export async function untilAborted(
 
 /** Releases an artifact after the longest time that its old workers may take to finish. */
 export function releaseLater({ index, release }: HeldArtifact): void {
-  const longestMs = Math.max(...index.service.endpoints.map(({ timeoutMs }) => timeoutMs));
+  const { endpoints, mounts = [] } = index.service;
+  const longestMs = Math.max(
+    ...endpoints.map(({ timeoutMs }) => timeoutMs),
+    // What a server answers may go on until then, or behind its last request as a task.
+    ...mounts.map(({ queue }) => MAX_LAST_ANSWER_MS + (queue?.timeoutMs ?? 0)),
+  );
   setTimeout(release, Math.min(longestMs + RETIREMENT_MARGIN_MS, MAX_TIMER_MS)).unref();
 }
 

@@ -3,6 +3,7 @@ import { EnvironmentError } from "../../src/artifacts/environments/environment.t
 import type { Deployment } from "../../src/deployments/deployment.ts";
 import type { HeldArtifact } from "../../src/hosting/artifact-cache.ts";
 import { LastServed } from "../../src/hosting/last-served.ts";
+import { releaseLater } from "../../src/hosting/preparation.ts";
 import { Reconciler } from "../../src/hosting/reconciler.ts";
 import type { ServiceManifest } from "../../src/protocol/manifest.ts";
 import type { DesiredDeployment } from "../../src/storage/hosting/revisions.ts";
@@ -181,6 +182,24 @@ it.each([
   resident.want(running);
   const before = tried;
   await vi.waitFor(() => expect(tried).toBeGreaterThan(before));
+});
+
+it.each([
+  ["the longest of its calls", { endpoints: [{ timeoutMs: 1_000 }, { timeoutMs: 90_000 }] }, 90],
+  ["the last answers of its server", { endpoints: [], mounts: [{}] }, 300],
+  [
+    "the last request to its server that is a task",
+    { endpoints: [{ timeoutMs: 1_000 }], mounts: [{}, { queue: { timeoutMs: 600_000 } }] },
+    900,
+  ],
+])("keeps the files of a replaced revision for %s, and a minute", (_, service, seconds) => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  const release = vi.fn();
+  releaseLater({ index: { service }, release } as unknown as HeldArtifact);
+  vi.advanceTimersByTime((seconds + 60) * 1_000 - 1);
+  expect(release).not.toHaveBeenCalled();
+  vi.advanceTimersByTime(1);
+  expect(release).toHaveBeenCalledOnce();
 });
 
 /** A revision whose code is what its number says. */

@@ -9,7 +9,7 @@ import { createCode, digestCode } from "../auth/one-time-codes.ts";
 import { TaskAccess } from "../auth/task-access.ts";
 import { UseRecorder } from "../auth/token-uses.ts";
 import { Verifier } from "../auth/verifier.ts";
-import type { StartConfig, StartSecrets } from "../config/start.ts";
+import { NEEDS_SANDBOX, type StartConfig, type StartSecrets } from "../config/start.ts";
 import type { ModelSource } from "../hosting/models/source.ts";
 import { modelSources } from "../hosting/models/sources.ts";
 import type { Log } from "../log/log.ts";
@@ -93,10 +93,14 @@ export async function startPlatform(
     openDataFolder(config.dataFolder);
     refuseIncomplete(config, secrets);
     const sandbox = await findSandbox(config.sandbox, config.searchPath);
+    const { host, sharedPort } = config;
+    if (sharedPort !== undefined && sandbox.level !== "kernel") {
+      throw new Error(NEEDS_SANDBOX);
+    }
     // First, and so released last: no worker may ever listen there.
     const bound = resources.use(await bindPort(config));
     const { port } = bound;
-    const url = config.publicUrl ?? localUrl({ port, host: config.host });
+    const url = config.publicUrl ?? localUrl({ port: sharedPort ?? port, host });
     const { database, directDatabase } = secrets;
     const node = await openNode(
       { ...config, database, directDatabase, port, tracingSecrets: secrets.tracing },
@@ -157,9 +161,16 @@ export async function startPlatform(
       resources,
     );
     const setupCode = await newSetupCode(node.storage.accounts, node.now);
+    // Last: nobody chooses between those who share it, so it is for nodes that serve.
+    const shared =
+      sharedPort === undefined
+        ? undefined
+        : resources.use(await bindPort({ host, port: sharedPort, shared: true }));
+    shared?.handTo(listener.server);
     let stopping: Promise<void> | undefined;
     const stop = async (delayMs: number): Promise<void> => {
       health.stop();
+      void shared?.[Symbol.asyncDispose]();
       await sleep(delayMs);
       listener.retire();
       await hosted.hosting.drain(config.drainMs);
@@ -173,7 +184,9 @@ export async function startPlatform(
       version,
       url,
       port,
-      listensOn: authority({ port, host: config.host }),
+      listensOn: [port, ...(sharedPort === undefined ? [] : [sharedPort])]
+        .map((each) => authority({ port: each, host }))
+        .join(", and with other nodes on "),
       database: shownDatabase(database),
       keys: secrets.keys === undefined ? keysPath(config.dataFolder) : "TESSERA_KEYS",
       proxySecret: secrets.proxySecret !== undefined,

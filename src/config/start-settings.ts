@@ -159,10 +159,19 @@ export const START_SETTINGS = {
     summary: "port for HTTP, Connect and gRPC; 0 picks a free port",
     reason: "the same as for `tessera serve`",
   }),
+  sharedPort: optional({
+    flag: "--shared-port <port>",
+    variable: "TESSERA_SHARED_PORT",
+    shownDefault: "none",
+    parse: values.integer(1, 65_535),
+    summary: "further port, on which other nodes of this machine listen, too",
+    reason:
+      "one node uses little more than one core for calls; several on one Postgres use a machine of many, and this port makes them one. Needs Linux and the sandbox of the kernel",
+  }),
   publicUrl: optional({
     flag: "--public-url <url>",
     variable: "TESSERA_PUBLIC_URL",
-    shownDefault: "http://<host>:<port>",
+    shownDefault: "http://<host>:<port>, of the shared port where there is one",
     parse: values.origin,
     summary: "address at which browsers and programs reach the platform",
     reason:

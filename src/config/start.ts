@@ -65,6 +65,8 @@ export interface StartConfig extends CheckConfig, BackupConfig, ServiceLimits {
   readonly migrate: StartMigration;
   readonly host: string;
   readonly port: number;
+  /** A port on which other nodes of the machine listen, too; undefined: none. */
+  readonly sharedPort: number | undefined;
   /** Without a trailing slash; undefined: where this machine reaches the port that is bound. */
   readonly publicUrl: string | undefined;
   /** Undefined: the host of the public URL. */
@@ -150,6 +152,7 @@ export function readStartConfig(
   checkDomain(read);
   checkProxies(read);
   const data = dataSecrets(read);
+  checkSharedPort(read, data);
   const { tracing, tracingSecrets } = tracingConfig(read);
   const blobs = blobsConfig(read.blobs ?? ownBlobs(read.dataFolder, data), data.database, env);
   checkGrants(read.modelBuckets, blobs);
@@ -159,6 +162,7 @@ export function readStartConfig(
     migrate: read.migrate,
     host: read.host,
     port: read.port,
+    sharedPort: read.sharedPort,
     publicUrl: read.publicUrl,
     platformDomain: read.platformDomain,
     appsDomain: read.appsDomain,
@@ -295,6 +299,33 @@ function dataSecrets({
 function ownBlobs(dataFolder: string, { database }: DataSecrets): string | undefined {
   return isPostgres(database) ? undefined : join(dataFolder, "blobs");
 }
+
+/** Who shares a port shares the database, and workers may not listen on it. */
+function checkSharedPort(
+  { port, sharedPort, sandbox, pythonSandbox }: Values<typeof START_SETTINGS>,
+  { database }: DataSecrets,
+): void {
+  if (sharedPort === undefined) {
+    return;
+  }
+  if (!isPostgres(database)) {
+    throw new ConfigError(
+      "--shared-port is for several nodes, which need one Postgres: set DATABASE_URL, or leave it out",
+    );
+  }
+  if (sharedPort === port) {
+    throw new ConfigError(
+      `--shared-port ${sharedPort} is the node's own port, too: give each node a --port of its own, at which it is probed and scraped`,
+    );
+  }
+  if (sandbox === "permission" || pythonSandbox === "none") {
+    throw new ConfigError(NEEDS_SANDBOX);
+  }
+}
+
+/** Why a node shares no port whose workers might listen there, too. */
+export const NEEDS_SANDBOX =
+  "--shared-port needs the sandbox of the kernel (--sandbox kernel says what it lacks), for workers in Python, too: without it the code of a deployment could listen on the port, too, and be sent the tokens of callers";
 
 /** The public URL must not be below the platform's domain, where each host belongs to an organization. */
 function checkDomain({ publicUrl, platformDomain }: Values<typeof START_SETTINGS>): void {

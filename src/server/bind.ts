@@ -11,9 +11,17 @@ import { once } from "node:events";
 import type { AddressInfo, Server, Socket } from "node:net";
 import { createServer } from "node:net";
 
-interface ListenOptions {
+interface Address {
   readonly port: number;
   readonly host: string;
+}
+
+interface ListenOptions extends Address {
+  /**
+   * Whether other processes of this user may listen on the port, too; the kernel then deals
+   * connections out between them (SO_REUSEPORT). Default false.
+   */
+  readonly shared?: boolean;
 }
 
 /** What `localhost` resolves to (RFC 6761, section 6.3). */
@@ -37,13 +45,13 @@ export interface BoundPort extends AsyncDisposable {
 }
 
 /** Binds the port; 0 takes a free one. Rejects with a message that says what to do. */
-export async function bindPort({ port, host }: ListenOptions): Promise<BoundPort> {
+export async function bindPort(options: ListenOptions): Promise<BoundPort> {
   for (let tries = 1; ; tries += 1) {
     try {
-      return await bindAll(port, host);
+      return await bindAll(options);
     } catch (err) {
-      if (port !== 0 || codeOf(err) !== "EADDRINUSE" || tries === MAX_FREE_PORT_ATTEMPTS) {
-        throw refusal(err, { port, host });
+      if (options.port !== 0 || codeOf(err) !== "EADDRINUSE" || tries === MAX_FREE_PORT_ATTEMPTS) {
+        throw refusal(err, options);
       }
     }
   }
@@ -53,7 +61,7 @@ export async function bindPort({ port, host }: ListenOptions): Promise<BoundPort
  * The URL at which this machine reaches a server on this host and port. It
  * names only addresses that the server holds.
  */
-export function localUrl({ port, host }: ListenOptions): string {
+export function localUrl({ port, host }: Address): string {
   return `http://${authority({ port, host: REACHED_AT[host] ?? host })}`;
 }
 
@@ -70,18 +78,18 @@ export function holdsLocalhost(host: string): boolean {
 }
 
 /** A host and a port as a URL has them: addresses of IPv6 stand in brackets. */
-export function authority({ port, host }: ListenOptions): string {
+export function authority({ port, host }: Address): string {
   return `${host.includes(":") ? `[${host}]` : host}:${port}`;
 }
 
 /** Binds every address that the host stands for; leaves nothing bound if one fails. */
-async function bindAll(wanted: number, host: string): Promise<BoundPort> {
+async function bindAll({ host, shared, ...wanted }: ListenOptions): Promise<BoundPort> {
   const servers: Server[] = [];
-  let port = wanted;
+  let { port } = wanted;
   let missing: unknown;
   for (const address of host === "localhost" ? LOOPBACKS : [host]) {
     try {
-      const server = await listen(port, address);
+      const server = await listen({ port, host: address, shared });
       servers.push(server);
       ({ port } = server.address() as AddressInfo);
     } catch (err) {
@@ -98,8 +106,8 @@ async function bindAll(wanted: number, host: string): Promise<BoundPort> {
   return boundPort(port, servers);
 }
 
-async function listen(port: number, host: string): Promise<Server> {
-  const server = createServer({ noDelay: true }).listen({ port, host });
+async function listen({ port, host, shared = false }: ListenOptions): Promise<Server> {
+  const server = createServer({ noDelay: true }).listen({ port, host, reusePort: shared });
   await once(server, "listening");
   return server;
 }
@@ -155,10 +163,12 @@ function isMissing(err: unknown): boolean {
   return ["EADDRNOTAVAIL", "EAFNOSUPPORT"].includes(codeOf(err) ?? "");
 }
 
-function refusal(err: unknown, { port, host }: ListenOptions): Error {
+function refusal(err: unknown, { port, host, shared }: ListenOptions): Error {
+  const flag = shared ? "--shared-port" : "--port";
   const reasons: Record<string, string> = {
-    EADDRINUSE: "another program is using it; choose another with --port",
-    EACCES: "this user may not use it; choose one from 1024 with --port",
+    EADDRINUSE: `another program is using it; choose another with ${flag}`,
+    EACCES: `this user may not use it; choose one from 1024 with ${flag}`,
+    ENOTSUP: "this system has no ports that processes share; leave --shared-port out",
     EADDRNOTAVAIL: "this machine does not have that address; check --host",
     EAFNOSUPPORT: "this machine does not have that address; check --host",
     ENOTFOUND: "the host is not known; check --host",

@@ -78,6 +78,36 @@ it("an address is bound alone", async () => {
   }
 });
 
+const shares = process.platform === "linux";
+
+it.runIf(shares)(
+  "a shared port is listened on by several, who all get connections, and by nobody who has it alone",
+  async () => {
+    const shared = { host: "127.0.0.1", shared: true };
+    const one = resources.use(await bindPort({ port: 0, ...shared }));
+    one.handTo(createServer((socket) => socket.end("one")));
+    const other = await bindPort({ port: one.port, ...shared });
+    other.handTo(createServer((socket) => socket.end("other")));
+    await expect(take("127.0.0.1", one.port)).rejects.toThrow("EADDRINUSE");
+    await expect(bindPort({ port: one.port, host: "127.0.0.1" })).rejects.toThrow("--port");
+    const answered = new Set<string>();
+    while (answered.size < 2) {
+      answered.add(await said(one.port, "127.0.0.1"));
+    }
+    await other[Symbol.asyncDispose]();
+    expect(
+      await Promise.all(Array.from({ length: 20 }, () => said(one.port, "127.0.0.1"))),
+    ).toEqual(Array(20).fill("one"));
+  },
+);
+
+it.runIf(shares)("a port that one process has alone is not shared", async () => {
+  const port = portOf(await take("127.0.0.1"));
+  await expect(bindPort({ port, host: "127.0.0.1", shared: true })).rejects.toThrow(
+    "another program is using it; choose another with --shared-port",
+  );
+});
+
 it("a connection that comes before anybody serves waits, with what it has sent", async () => {
   const bound = resources.use(await bindPort({ port: 0, host: "127.0.0.1" }));
   const early = connect(bound.port, "127.0.0.1");

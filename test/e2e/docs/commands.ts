@@ -84,6 +84,7 @@ export const NOT_RUN: readonly (readonly [...Block, reason: string])[] = [
   ["CONTRIBUTING.md", "TESSERA_SCHEMATHESIS_SECONDS", "ten minutes; CI runs some seconds"],
   ["bench/README.md", "npm run build", "benchmarks take minutes and a quiet machine"],
   ["docs/sizing.md", "npm run bench", "benchmarks take minutes and a quiet machine"],
+  ["docs/sizing.md", "export DATABASE_URL", "two nodes; test/e2e/start/nodes.test.ts has such"],
   ["docs/production.md", "certbot certonly", "needs a domain and its DNS"],
   ["docs/production.md", "curl https://tessera", "test/e2e/docs/production.test.ts asks the same"],
   ["docs/backup.md", "pg_dump", "the Postgres of the tests brings no pg_dump"],

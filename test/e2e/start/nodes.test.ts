@@ -1,5 +1,7 @@
 import { cpSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { freePort } from "../../free-port.ts";
+import { skipped } from "../../pool/sandbox/available.ts";
 import { ask } from "../../storage/postgres/databases.ts";
 import { SilentProxy } from "../../storage/postgres/proxy.ts";
 import { newPostgres } from "./databases.ts";
@@ -13,14 +15,17 @@ describe("two nodes on one Postgres", () => {
   let nodes: Platform[];
   let url: string;
 
-  const startNode = async (database = url): Promise<Platform> => {
+  const startNode = async (
+    database = url,
+    env: Readonly<Record<string, string>> = {},
+  ): Promise<Platform> => {
     const folder = new Folder();
     const [first] = folders;
     if (first !== undefined) {
       cpSync(first.data, folder.data, { recursive: true });
     }
     folders.push(folder);
-    const node = await start(folder, { database });
+    const node = await start(folder, { database, env });
     nodes.push(node);
     return node;
   };
@@ -105,6 +110,27 @@ describe("two nodes on one Postgres", () => {
     expect(await ready(other)).toBe(503);
     expect(await ready(one)).toBe(200);
   });
+
+  it.skipIf(skipped)(
+    `listen on one port, on which the other answers once one has ended${skipped}`,
+    async () => {
+      const port = await freePort();
+      const env = { TESSERA_SHARED_PORT: String(port) };
+      const answers = async (): Promise<number[]> => {
+        const asked = Array.from({ length: 20 }, () =>
+          fetch(`http://127.0.0.1:${port}/readyz`, { headers: { connection: "close" } }),
+        );
+        return (await Promise.all(asked)).map(({ status }) => status);
+      };
+      const one = await startNode(url, env);
+      expect(one.started.url).toBe(`http://localhost:${port}`);
+      expect(new Set(await answers())).toEqual(new Set([200]));
+      await startNode(url, env);
+      expect(new Set(await answers())).toEqual(new Set([200]));
+      await one.started.stop();
+      expect(new Set(await answers())).toEqual(new Set([200]));
+    },
+  );
 
   it("need the same keys", async () => {
     const one = await startNode();

@@ -67,7 +67,7 @@ const PROGRAMS = ["test/e2e/**/*.test.ts"];
 export default defineConfig({
   plugins: [workersFromCopy],
   test: {
-    globalSetup: ["test/postgres-setup.ts", "test/stripped.ts"],
+    globalSetup: ["test/folder-setup.ts", "test/postgres-setup.ts", "test/stripped.ts"],
     // Tests start real processes; on a busy machine that takes its time.
     testTimeout: 60_000,
     hookTimeout: 60_000,

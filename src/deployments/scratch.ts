@@ -131,8 +131,10 @@ export class ScratchFolders {
 
 /** Cleans up after dead nodes of this user. */
 function sweep(nowMs: number): void {
-  for (const name of readdirSync(tmpdir())) {
-    const folder = join(tmpdir(), name);
+  const temporary = tmpdir();
+  // There may be tens of thousands of others, while the node starts.
+  for (const name of readdirSync(temporary).filter(isName)) {
+    const folder = join(temporary, name);
     try {
       if (isMine(name, folder, nowMs)) {
         sweepFolder(folder);
@@ -143,11 +145,11 @@ function sweep(nowMs: number): void {
   }
 }
 
+const isName = (name: string): boolean =>
+  name.startsWith(STARTING_FOLDER) || name.startsWith(NODE_FOLDER);
+
 function isMine(name: string, folder: string, nowMs: number): boolean {
   const isStarting = name.startsWith(STARTING_FOLDER);
-  if (!isStarting && !name.startsWith(NODE_FOLDER)) {
-    return false;
-  }
   // Its name is younger than its files may be.
   const { uid, ctimeMs } = statSync(folder);
   const isOld = !isStarting || nowMs - ctimeMs > STARTING_FOLDER_MAX_AGE_MS;

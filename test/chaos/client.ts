@@ -2,6 +2,8 @@
 
 /** Longer than any answer takes from a node that is well. */
 const TIMEOUT_MS = 5_000;
+/** For what is stored of a task that has not ended. */
+const PEEK_MS = 2_000;
 
 export interface Answer {
   readonly status: number;
@@ -14,6 +16,20 @@ export interface Request {
   readonly headers?: Readonly<Record<string, string>>;
   /** How long the server was asked to wait. */
   readonly waitSeconds?: number;
+}
+
+/** The lines that have come of an answer that does not end, such as the events of a task that runs. */
+export async function peek(url: string, { headers = {} }: Request = {}): Promise<string> {
+  let text = "";
+  try {
+    const res = await fetch(url, { headers, signal: AbortSignal.timeout(PEEK_MS) });
+    for await (const part of res.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+      text += part;
+    }
+  } catch {
+    // The time was over, or there is no answer.
+  }
+  return text.slice(0, text.lastIndexOf("\n") + 1);
 }
 
 /** The answer; undefined when there was none: then nobody knows whether it was done. */

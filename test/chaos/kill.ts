@@ -11,6 +11,8 @@ const ALIVE_MS = 1_500;
 const MAX_PAUSE_MS = 400;
 /** Longer than a lease and the start of a node together, or of a launcher and its machines. */
 const MAX_RECOVERY_MS = 180_000;
+/** What takes longer is told at once, so that a run which stands still says why. */
+const SLOW_MS = 20_000;
 
 export interface KillerOptions {
   readonly nodes: readonly ChaosNode[];
@@ -19,6 +21,8 @@ export interface KillerOptions {
   readonly random: Random;
   /** Something else that goes wrong, such as a restart of the database; chosen now and then. */
   readonly other?: { readonly share: number; cause(): Promise<void> };
+  /** Told of a fault that tasks have waited for a long time after. */
+  onSlow(fault: string, afterMs: number): void;
 }
 
 export interface KillCounts {
@@ -51,26 +55,43 @@ export class Killer {
 
   /** One kill, and the wait until everything goes on. */
   async strike(): Promise<void> {
-    const { random, nodes, other } = this.#options;
+    const { random, nodes, load } = this.#options;
     const atMs = Date.now();
+    const fault = await this.#cause(atMs);
+    if (fault === undefined) {
+      await sleep(MAX_PAUSE_MS);
+      return;
+    }
+    try {
+      await load.probe(MAX_RECOVERY_MS);
+    } catch (err) {
+      const outputs = nodes.map(({ output }) => output).join("\n");
+      throw new Error(`after ${fault}: ${err instanceof Error ? err.message : err}\n${outputs}`);
+    }
+    const tookMs = Date.now() - atMs;
+    this.slowestServiceMs = Math.max(this.slowestServiceMs, tookMs);
+    if (tookMs > SLOW_MS) {
+      this.#options.onSlow(fault, tookMs);
+    }
+    await sleep(random.between(0, MAX_PAUSE_MS));
+  }
+
+  /** Returns what it was; undefined where there was nothing to kill. */
+  async #cause(atMs: number): Promise<string | undefined> {
+    const { random, nodes, other } = this.#options;
     if (other && random.chance(other.share)) {
-      await within(MAX_RECOVERY_MS, "a fault of the database", other.cause());
+      await within(MAX_RECOVERY_MS, "a fault beside the kills", other.cause());
       this.counts.other += 1;
-    } else if (random.chance(0.4)) {
+      return "a fault beside the kills";
+    }
+    if (random.chance(0.4)) {
       const node = random.pick(nodes);
       if (node) {
         await this.#killNode(node);
       }
-    } else if (!this.#killWorker(atMs)) {
-      await sleep(MAX_PAUSE_MS);
-      return;
+      return "the kill of a node";
     }
-    if (!(await this.#options.load.probe(MAX_RECOVERY_MS))) {
-      const outputs = nodes.map(({ output }) => output).join("\n");
-      throw new Error(`no task finished for ${MAX_RECOVERY_MS} ms after a fault:\n${outputs}`);
-    }
-    this.slowestServiceMs = Math.max(this.slowestServiceMs, Date.now() - atMs);
-    await sleep(random.between(0, MAX_PAUSE_MS));
+    return this.#killWorker(atMs) ? "the kill of a worker" : undefined;
   }
 
   /** Looks when the tasks that were interrupted went on; before the ledger forgets them. */

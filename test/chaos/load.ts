@@ -37,7 +37,7 @@ export class Load {
   readonly #options: LoadOptions;
   readonly #run = crypto.randomUUID();
   #acknowledged: Submitted[] = [];
-  #callers: Promise<void>[] = [];
+  #callers: Promise<unknown> = Promise.resolve();
   #paused = true;
   #submitted = 0;
 
@@ -53,28 +53,36 @@ export class Load {
   /** Lets the callers begin. */
   resume(): void {
     this.#paused = false;
-    this.#callers = Array.from({ length: CALLERS }, () => this.#caller());
+    this.#callers = Promise.all(Array.from({ length: CALLERS }, () => this.#caller()));
+    // Whoever pauses hears of it.
+    this.#callers.catch(() => undefined);
   }
 
   /** Resolves when every caller has finished what it began, with the tasks since the last pause. */
   async pause(): Promise<readonly Submitted[]> {
     this.#paused = true;
-    await Promise.all(this.#callers);
+    await this.#callers;
     const acknowledged = this.#acknowledged;
     this.#acknowledged = [];
     return acknowledged;
   }
 
-  /** Submits one call that ends at once; true when its result is there in time. */
-  async probe(withinMs: number): Promise<boolean> {
+  /** Submits one call that ends at once. Rejects when its result is not there in time. */
+  async probe(withinMs: number): Promise<void> {
     const untilMs = performance.now() + withinMs;
     const task = await this.#submit("work", 0, untilMs);
-    while (task !== undefined && performance.now() < untilMs) {
-      if (await this.#fetchResult(task)) {
-        return true;
+    if (task === undefined) {
+      throw new Error(`no submit was acknowledged within ${withinMs / 1_000} s`);
+    }
+    while (!(await this.#fetchResult(task))) {
+      if (performance.now() > untilMs) {
+        const { headers = {} } = this.#options;
+        const url = `${this.#origin}/work/status?task_id=${task.taskId}`;
+        const answer = await ask(url, { headers });
+        const said = answer?.text ?? "nothing";
+        throw new Error(`no task ended within ${withinMs / 1_000} s; of the last one ${said}`);
       }
     }
-    return false;
   }
 
   async #caller(): Promise<void> {

@@ -16,6 +16,9 @@ import { within } from "./within.ts";
 
 /** For the callers to finish what they have begun. */
 const PAUSE_TIMEOUT_MS = 120_000;
+const CHECK_TIMEOUT_MS = 300_000;
+/** Nothing more is killed in a round after it: the round is judged with fewer kills. */
+const MAX_ROUND_SECONDS = 1_200;
 
 /** A database that outlives its nodes, and what else can happen to it. */
 export interface ChaosDatabase extends AsyncDisposable {
@@ -38,6 +41,8 @@ export interface ChaosOptions {
   readonly launcher: boolean;
   /** Told after each round. */
   onRound(figures: Figures): void;
+  /** Told of a fault that tasks have waited for a long time after. */
+  onSlow(fault: string, afterMs: number): void;
 }
 
 export interface Figures {
@@ -80,7 +85,9 @@ export async function chaos(options: ChaosOptions): Promise<Figures> {
   const onViolation = (violation: Violation): void => void found.push(violation);
   const load = new Load({ origins, headers, ledgerUrl: ledger.url, random, onViolation });
   const { other } = launched ?? database;
-  const killer = new Killer({ nodes, ledger, load, random, ...(other && { other }) });
+  const { onSlow } = options;
+  const killer = new Killer({ nodes, ledger, load, random, onSlow, ...(other && { other }) });
+  const elapsed = (): number => (performance.now() - begunMs) / 1_000;
   const figures: Figures = {
     rounds: 0,
     seconds: 0,
@@ -100,7 +107,8 @@ export async function chaos(options: ChaosOptions): Promise<Figures> {
     await start(nodes);
     load.resume();
     const until = Math.min(options.kills, killer.kills + killsPerRound);
-    while (killer.kills < until) {
+    const overAt = elapsed() + MAX_ROUND_SECONDS;
+    while (killer.kills < until && elapsed() < overAt) {
       await killer.strike();
     }
     const tasks = await within(PAUSE_TIMEOUT_MS, "the last call of a round", load.pause());
@@ -116,7 +124,8 @@ export async function chaos(options: ChaosOptions): Promise<Figures> {
     await Promise.all(nodes.map((node) => node.kill()));
     killer.counts.nodes += nodes.length;
     figures.acknowledged += tasks.length;
-    for (const message of await database.check(figures.acknowledged)) {
+    const checked = database.check(figures.acknowledged);
+    for (const message of await within(CHECK_TIMEOUT_MS, "the check of the database", checked)) {
       found.push({ kind: "wrong", taskId: "-", message });
     }
     const crashes = [...nodes, ...(launched ? [launched] : [])];
@@ -124,7 +133,7 @@ export async function chaos(options: ChaosOptions): Promise<Figures> {
       found.push({ kind: "wrong", taskId: "-", message: `a node ended by itself:\n${output}` });
     }
     figures.rounds += 1;
-    figures.seconds = (performance.now() - begunMs) / 1_000;
+    figures.seconds = elapsed();
     figures.submitted = load.submitted;
     figures.slowestServiceMs = killer.slowestServiceMs;
     figures.slowestRestartMs = killer.slowestRestartMs;

@@ -1,6 +1,9 @@
-/** Asks the nodes what became of each task, over HTTP, and judges it. */
+/**
+ * Asks the nodes what became of each task, over HTTP, and judges it. What is not as promised is told
+ * with all that is known of its task: what the node says, the events, and the runs of its function.
+ */
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Answer, ask, isDefinite, parsed } from "./client.ts";
+import { type Answer, ask, isDefinite, parsed, peek } from "./client.ts";
 import { type HistoryEvent, type Violation, violations } from "./history.ts";
 import type { Ledger } from "./ledger.ts";
 import type { Submitted } from "./load.ts";
@@ -8,8 +11,13 @@ import type { Submitted } from "./load.ts";
 const AT_ONCE = 16;
 const AGAIN_MS = 100;
 
-/** A task that has not ended so long after the last fault counts as lost. */
-const SETTLE_MS = 60_000;
+/**
+ * A task that has not ended so long after the last fault counts as lost. It is as long as a fault may
+ * keep tasks waiting: a lease and the start of a node, or of a launcher and its machines.
+ */
+const SETTLE_MS = 180_000;
+/** A node that is well answers one question sooner, however busy its machine is. */
+const ANSWER_MS = 60_000;
 
 export interface Verified {
   readonly violations: readonly Violation[];
@@ -63,7 +71,10 @@ async function judge(
   const shown = parsed(status.text) as { status?: string; attempt?: number } | undefined;
   const ended = ["success", "failure", "cancelled"].includes(shown?.status ?? "");
   // The stream of a task that has not ended does not end.
-  const events = ended ? eventsOf((await read(task, witness, "events")).text) : [];
+  const stream = ended
+    ? (await read(task, witness, "events")).text
+    : await peek(urlOf(task, witness, "events"), witness);
+  const events = eventsOf(stream);
   const broken = violations({
     taskId,
     number,
@@ -78,25 +89,45 @@ async function judge(
     const message = `its result was ${task.result} and is now ${result.text}`;
     broken.push({ kind: "ended twice", taskId, message });
   }
+  const last = broken.pop();
+  if (last) {
+    const runs = witness.ledger.runs(taskId).map((run) => JSON.stringify(run));
+    const known = [JSON.stringify(task), status.text, stream.trim(), ...runs].join("\n");
+    broken.push({ ...last, message: `${last.message}\n${known.replaceAll(/^/gm, "    ")}` });
+  }
   return { status: shown?.status ?? "missing", broken };
 }
 
-/** Asks until there is a definite answer about a task that has ended, or the time is over. */
-async function read(
+function urlOf(
   { endpoint, taskId }: Submitted,
-  { origin, headers, untilMs }: Witness,
+  { origin }: Pick<Witness, "origin">,
+  what: string,
+): string {
+  return `${origin}/${endpoint}/${what}?task_id=${taskId}`;
+}
+
+/**
+ * Asks until there is a definite answer about a task that has ended, or the time to settle is over.
+ * Rejects where there is no answer at all.
+ */
+async function read(
+  task: Submitted,
+  witness: Witness,
   ...[what, waitSeconds = 0]: [what: "get" | "status" | "events", waitSeconds?: number]
 ): Promise<Answer> {
+  const { headers, untilMs } = witness;
   const wait = waitSeconds > 0 ? `&wait=${waitSeconds}` : "";
-  const url = `${origin}/${endpoint}/${what}?task_id=${taskId}${wait}`;
+  const url = `${urlOf(task, witness, what)}${wait}`;
+  const begunMs = performance.now();
   for (;;) {
     const answer = await ask(url, { headers, waitSeconds });
-    const over = performance.now() > untilMs;
-    if (isDefinite(answer) && (over || !answer.text.includes("TASK_NOT_FINISHED"))) {
+    const nowMs = performance.now();
+    const isOver = nowMs > untilMs;
+    if (isDefinite(answer) && (isOver || !answer.text.includes("TASK_NOT_FINISHED"))) {
       return answer;
     }
-    if (over) {
-      return answer ?? { status: 0, text: "no answer" };
+    if (isOver && nowMs > begunMs + ANSWER_MS) {
+      throw new Error(`a node did not answer ${url}: ${answer?.text ?? "it said nothing"}`);
     }
     await sleep(AGAIN_MS);
   }

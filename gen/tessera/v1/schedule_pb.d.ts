@@ -147,6 +147,14 @@ export declare type Schedule = Message<"tessera.v1.Schedule"> & {
    * @generated from field: string updated_by = 18;
    */
   updatedBy: string;
+
+  /**
+   * Counts its updates: 1 at first. In UpdateSchedule, if it is not 0, the version that
+   * was read: nothing is changed if it is not the current one.
+   *
+   * @generated from field: int32 version = 19;
+   */
+  version: number;
 };
 
 /**
@@ -284,6 +292,14 @@ export declare type ScheduleJson = {
    * @generated from field: string updated_by = 18;
    */
   updatedBy?: string;
+
+  /**
+   * Counts its updates: 1 at first. In UpdateSchedule, if it is not 0, the version that
+   * was read: nothing is changed if it is not the current one.
+   *
+   * @generated from field: int32 version = 19;
+   */
+  version?: number;
 };
 
 /**
@@ -1042,7 +1058,8 @@ export declare const ScheduleService: GenService<{
    * passed meanwhile is not made up for when it is resumed.
    *
    * Errors: those of CreateSchedule, and NOT_FOUND (SCHEDULE_NOT_FOUND),
-   * ABORTED (VERSION_CONFLICT: somebody else changed it at the same moment).
+   * ABORTED (VERSION_CONFLICT: somebody else changed it at the same moment, or
+   * `version` is given and is not the current one).
    *
    * @generated from rpc tessera.v1.ScheduleService.UpdateSchedule
    */

@@ -115,6 +115,14 @@ export declare type Webhook = Message<"tessera.v1.Webhook"> & {
    * @generated from field: int32 waiting = 14;
    */
   waiting: number;
+
+  /**
+   * Counts its updates: 1 at first. In UpdateWebhook, if it is not 0, the version that
+   * was read: nothing is changed if it is not the current one.
+   *
+   * @generated from field: int32 version = 15;
+   */
+  version: number;
 };
 
 /**
@@ -221,6 +229,14 @@ export declare type WebhookJson = {
    * @generated from field: int32 waiting = 14;
    */
   waiting?: number;
+
+  /**
+   * Counts its updates: 1 at first. In UpdateWebhook, if it is not 0, the version that
+   * was read: nothing is changed if it is not the current one.
+   *
+   * @generated from field: int32 version = 15;
+   */
+  version?: number;
 };
 
 /**
@@ -1458,7 +1474,8 @@ export declare const WebhookService: GenService<{
    * has waited.
    *
    * Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND, WEBHOOK_NOT_FOUND),
-   * INVALID_ARGUMENT (REQUEST_INVALID).
+   * INVALID_ARGUMENT (REQUEST_INVALID), ABORTED (VERSION_CONFLICT when `version` is
+   * given and is not the current one).
    *
    * @generated from rpc tessera.v1.WebhookService.UpdateWebhook
    */

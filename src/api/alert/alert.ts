@@ -293,7 +293,9 @@ function receiverHandlers(
         ...deed(member.by, options),
         ...{ ...keyOf(member), name, enabled: !disabled },
       });
-      return toReceiverMessage(updated ?? lacking(name), now());
+      return updated.outcome === "updated"
+        ? toReceiverMessage(updated.webhook, now())
+        : lacking(name);
     },
 
     async deleteAlertReceiver({ name }, ctx) {

@@ -134,14 +134,14 @@ export function toScheduleMessage(
   nowMs: number,
 ): Schedule {
   const { name, endpoint, cron, timeZone, paused, declared, createdBy, updatedBy, last } = record;
-  const { nextAtMs } = record;
+  const { nextAtMs, version } = record;
   const later =
     nextAtMs === undefined
       ? []
       : nextTimes(record, Math.max(nextAtMs, nowMs - 1), MAX_NEXT_TIMES - 1);
   const times = nextAtMs === undefined ? [] : [nextAtMs, ...later];
   return create(ScheduleSchema, {
-    ...{ name, endpoint, cron, timeZone, paused, declared, createdBy, updatedBy },
+    ...{ name, endpoint, cron, timeZone, paused, declared, createdBy, updatedBy, version },
     arguments: JSON.parse(record.arguments) as JsonObject,
     overlap: OVERLAP[record.overlap],
     catchUp: CATCH_UP[record.catchUp],

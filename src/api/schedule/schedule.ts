@@ -157,6 +157,9 @@ export function scheduleService(
     const change = given(message);
     const { found, schedule: before } = await find(member, named, change.name);
     const fields = changedFields(ScheduleSchema, { message: change, mask }, CHANGEABLE);
+    if (change.version !== 0 && change.version !== before.version) {
+      throw changedMeanwhile(change.name);
+    }
     const deployment = await deployed(member, found);
     const stored = toScheduleMessage(before, deployment, now());
     const wanted: Schedule = {
@@ -191,10 +194,7 @@ export function scheduleService(
       case "not_found":
         throw scheduleNotFound(named, change.name);
       case "version_conflict":
-        throw problem(
-          "VERSION_CONFLICT",
-          `schedule ${change.name} was changed by somebody else at the same moment: read it again`,
-        );
+        throw changedMeanwhile(change.name);
     }
   }
 
@@ -241,6 +241,13 @@ function scheduleNotFound(deployment: string, name: string): Problem {
   return problem(
     "SCHEDULE_NOT_FOUND",
     `deployment ${deployment} has no schedule ${JSON.stringify(name)}`,
+  );
+}
+
+function changedMeanwhile(name: string): Problem {
+  return problem(
+    "VERSION_CONFLICT",
+    `schedule ${name} was changed by somebody else meanwhile: read it again, and repeat the change if it still fits`,
   );
 }
 

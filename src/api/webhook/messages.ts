@@ -51,9 +51,10 @@ export function toWebhookMessage(
   record: WebhookRecord,
   nowMs: number,
 ): MessageInitShape<typeof WebhookSchema> {
-  const { name, url, ends, endpoint, namedOnly, disabled, createdBy, failures, waiting } = record;
+  const { name, url, ends, endpoint, namedOnly, disabled, createdBy, failures, waiting, version } =
+    record;
   return {
-    ...{ name, url, endpoint, namedOnly, createdBy, failures, waiting },
+    ...{ name, url, endpoint, namedOnly, createdBy, failures, waiting, version },
     events: ends.map((end) => EVENTS[end]),
     createdAt: timestampFromMs(record.createdAtMs),
     ...(disabled && {

@@ -115,7 +115,7 @@ export function webhookService(options: WebhookServiceOptions): ServiceImpl<type
     async updateWebhook({ deployment, webhook = missing(), updateMask: mask }, ctx) {
       const { key, by, reads } = await find(deployment, ctx);
       const changed = changedFields(WebhookSchema, { message: webhook, mask }, CHANGEABLE);
-      const { name, url, endpoint, namedOnly, disabled } = webhook;
+      const { name, url, endpoint, namedOnly, disabled, version } = webhook;
       // Anybody who sees one go wrong may stop it.
       if (!reads && !onlyDisables(changed, disabled)) {
         notReadable(deployment);
@@ -131,8 +131,19 @@ export function webhookService(options: WebhookServiceOptions): ServiceImpl<type
         ...(changed.has("endpoint") && { endpoint }),
         ...(changed.has("named_only") && { namedOnly }),
         ...(changed.has("disabled") && { enabled: !disabled }),
+        ...(version !== 0 && { version }),
       });
-      return toWebhookMessage(updated ?? unknown(deployment, name), now());
+      switch (updated.outcome) {
+        case "updated":
+          return toWebhookMessage(updated.webhook, now());
+        case "not_found":
+          return unknown(deployment, name);
+        case "version_conflict":
+          throw problem(
+            "VERSION_CONFLICT",
+            `webhook ${name} was changed by somebody else meanwhile: read it again, and repeat the change if it still fits`,
+          );
+      }
     },
 
     async deleteWebhook({ deployment, name }, ctx) {

@@ -47,6 +47,8 @@ export interface WebhookRecord extends WebhookSettings {
   readonly rotatedUntilMs: number;
   /** Deliveries that wait, counted up to 1,000. */
   readonly waiting: number;
+  /** Counts its updates; 1 at first. */
+  readonly version: number;
 }
 
 /** What an attempt to deliver got. */
@@ -158,10 +160,18 @@ export interface WebhookStorage {
   /** Lists the webhooks of a deployment, by name. */
   listWebhooks(parameters: DeploymentKey): Promise<WebhookRecord[]>;
 
-  /** Changes what is given. What waits goes to the new address; to enable one ends its pause. */
+  /**
+   * Changes what is given, of this version where one is. What waits goes to the new address; to
+   * enable one ends its pause.
+   */
   updateWebhook(
-    parameters: Deed & WebhookKey & Partial<WebhookSettings> & { readonly enabled?: boolean },
-  ): Promise<WebhookRecord | undefined>;
+    parameters: Deed &
+      WebhookKey &
+      Partial<WebhookSettings> & { readonly enabled?: boolean; readonly version?: number },
+  ): Promise<
+    | { readonly outcome: "updated"; readonly webhook: WebhookRecord }
+    | { readonly outcome: "not_found" | "version_conflict" }
+  >;
 
   /** Deletes a webhook; what waits is not sent. False: no webhook has the name. */
   deleteWebhook(parameters: Deed & WebhookKey): Promise<boolean>;

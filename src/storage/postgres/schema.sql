@@ -862,6 +862,7 @@ CREATE TABLE webhooks (
   rotated_until_ms bigint NOT NULL DEFAULT 0,
   -- webhook; or mail or slack, of a receiver of alerts, whose deployment_id is its organization's id.
   kind text NOT NULL DEFAULT 'webhook',
+  version integer NOT NULL DEFAULT 1,
   PRIMARY KEY (deployment_id, name)
 );
 

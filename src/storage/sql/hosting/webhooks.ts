@@ -76,11 +76,12 @@ interface WebhookRow {
   readonly rotated_until_ms: number;
   readonly kind: ReceiverKind;
   readonly waiting: number;
+  readonly version: number;
 }
 
 const SELECT = `SELECT w.name, w.webhook_id, w.url, w.events, w.endpoint, w.named_only,
     w.created_at_ms, w.created_by, w.disabled_at_ms, w.disabled_reason, w.failures,
-    w.paused_until_ms, w.rotated_until_ms, w.kind,
+    w.paused_until_ms, w.rotated_until_ms, w.kind, w.version,
     (SELECT count(*) FROM (SELECT 1 FROM webhook_deliveries d
        WHERE d.webhook_id = w.webhook_id AND d.state = 0 LIMIT ${MAX_COUNTED_WAITING}) AS counted
     ) AS waiting
@@ -103,6 +104,7 @@ function toWebhook(row: WebhookRow): WebhookRecord {
     pausedUntilMs: row.paused_until_ms,
     rotatedUntilMs: row.rotated_until_ms,
     waiting: row.waiting,
+    version: row.version,
   };
 }
 
@@ -214,12 +216,15 @@ function* findWebhook({
 
 export function* updateWebhook(
   parameters: Parameters<HostingStorage["updateWebhook"]>[0],
-): Operation<WebhookRecord | undefined> {
+): Operation<Awaited<ReturnType<WebhookStorage["updateWebhook"]>>> {
   const { organizationId, deploymentId, name, nowMs, enabled } = parameters;
   yield* lockOrganization(organizationId);
   const before = yield* findWebhook(parameters);
   if (before === undefined) {
-    return undefined;
+    return { outcome: "not_found" };
+  }
+  if (before.version !== (parameters.version ?? before.version)) {
+    return { outcome: "version_conflict" };
   }
   const { url = before.url, ends = before.ends } = parameters;
   const { endpoint = before.endpoint, namedOnly = before.namedOnly } = parameters;
@@ -232,7 +237,7 @@ export function* updateWebhook(
         : before.disabled;
   yield* query(
     `UPDATE webhooks SET url = ?, events = ?, endpoint = ?, named_only = ?, disabled_at_ms = ?,
-       disabled_reason = ?, failures = ?, paused_until_ms = ?
+       disabled_reason = ?, failures = ?, paused_until_ms = ?, version = version + 1
      WHERE deployment_id = ? AND name = ?`,
     url,
     eventsOf(ends),
@@ -252,7 +257,8 @@ export function* updateWebhook(
       ...(enabled !== undefined && { enabled: String(enabled) }),
     },
   });
-  return yield* findWebhook(parameters);
+  const webhook = yield* findWebhook(parameters);
+  return webhook === undefined ? { outcome: "not_found" } : { outcome: "updated", webhook };
 }
 
 export function* deleteWebhook(

@@ -129,14 +129,23 @@ export function webhooksContract(it: It): void {
     expect(
       await hosting.updateWebhook({ ...deed, ...hooks.key, name: "a", url, enabled: false }),
     ).toMatchObject({
-      url,
-      ends: ["failure"],
-      namedOnly: true,
-      disabled: { reason: "disabled by root@example.com" },
+      outcome: "updated",
+      webhook: {
+        url,
+        ends: ["failure"],
+        namedOnly: true,
+        disabled: { reason: "disabled by root@example.com" },
+        version: 2,
+      },
     });
     const again = { ...platform.deed(), ...hooks.key, name: "a", enabled: true };
-    expect(await hosting.updateWebhook(again)).toMatchObject({ url, disabled: undefined });
-    expect(await hosting.updateWebhook({ ...again, name: "x" })).toBeUndefined();
+    expect(await hosting.updateWebhook({ ...again, version: 1 })).toEqual({
+      outcome: "version_conflict",
+    });
+    expect(await hosting.updateWebhook({ ...again, version: 2 })).toMatchObject({
+      webhook: { url, disabled: undefined, version: 3 },
+    });
+    expect(await hosting.updateWebhook({ ...again, name: "x" })).toEqual({ outcome: "not_found" });
     expect(await hosting.deleteWebhook({ ...platform.deed(), ...hooks.key, name: "a" })).toBe(true);
     expect(await hosting.deleteWebhook({ ...platform.deed(), ...hooks.key, name: "a" })).toBe(
       false,

@@ -126,6 +126,10 @@ class Schedule:
     """When it was changed last. Output only."""
     updated_by: str = ""
     """By whom. Output only."""
+    version: int = 0
+    """Counts its updates: 1 at first. In UpdateSchedule, if it is not 0, the version that was
+    read: nothing is changed if it is not the current one.
+    """
 
 
 @_dc.dataclass(kw_only=True)
@@ -225,7 +229,8 @@ class SyncScheduleService(_rpc.SyncService):
         meanwhile is not made up for when it is resumed.
 
         Errors: those of CreateSchedule, and NOT_FOUND (SCHEDULE_NOT_FOUND), ABORTED
-        (VERSION_CONFLICT: somebody else changed it at the same moment).
+        (VERSION_CONFLICT: somebody else changed it at the same moment, or `version` is given
+        and is not the current one).
         """
         message: dict[str, _t.Any] = {
             "organization": organization,
@@ -362,7 +367,8 @@ class AsyncScheduleService(_rpc.AsyncService):
         meanwhile is not made up for when it is resumed.
 
         Errors: those of CreateSchedule, and NOT_FOUND (SCHEDULE_NOT_FOUND), ABORTED
-        (VERSION_CONFLICT: somebody else changed it at the same moment).
+        (VERSION_CONFLICT: somebody else changed it at the same moment, or `version` is given
+        and is not the current one).
         """
         message: dict[str, _t.Any] = {
             "organization": organization,

@@ -94,6 +94,10 @@ class Webhook:
     """
     waiting: int = 0
     """Deliveries that wait; 1,000 stands for more, too."""
+    version: int = 0
+    """Counts its updates: 1 at first. In UpdateWebhook, if it is not 0, the version that was read:
+    nothing is changed if it is not the current one.
+    """
 
 
 @_dc.dataclass(kw_only=True)
@@ -212,7 +216,8 @@ class SyncWebhookService(_rpc.SyncService):
         What waits goes to the new address. To enable a webhook sends what has waited.
 
         Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND, WEBHOOK_NOT_FOUND), INVALID_ARGUMENT
-        (REQUEST_INVALID).
+        (REQUEST_INVALID), ABORTED (VERSION_CONFLICT when `version` is given and is not the
+        current one).
         """
         message: dict[str, _t.Any] = {
             "organization": organization,
@@ -413,7 +418,8 @@ class AsyncWebhookService(_rpc.AsyncService):
         What waits goes to the new address. To enable a webhook sends what has waited.
 
         Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND, WEBHOOK_NOT_FOUND), INVALID_ARGUMENT
-        (REQUEST_INVALID).
+        (REQUEST_INVALID), ABORTED (VERSION_CONFLICT when `version` is given and is not the
+        current one).
         """
         message: dict[str, _t.Any] = {
             "organization": organization,

@@ -168,7 +168,7 @@ export class Readings {
     return tokens.map(({ tokenId, name, expiresAtMs }) => ({
       subject: `token/${tokenId}`,
       name: `token ${name}`,
-      text: `it ${expiresAtMs <= this.#nowMs ? "has ended" : "ends"} at ${new Date(expiresAtMs).toISOString()}`,
+      text: `it ${expiresAtMs <= this.#nowMs ? "has ended" : "ends"} at ${clockText(expiresAtMs)}`,
     }));
   }
 
@@ -300,4 +300,10 @@ function ageText(ms: number): string {
     return `${Math.floor(ms / 1_000)} s`;
   }
   return minutes < 120 ? `${minutes} min` : `${Math.floor(minutes / 60)} h`;
+}
+
+/** A time to the minute, such as `2027-01-20 08:00 UTC`. */
+function clockText(ms: number): string {
+  const text = new Date(ms).toISOString();
+  return `${text.slice(0, 10)} ${text.slice(11, 16)} UTC`;
 }

@@ -226,7 +226,7 @@ const CASES: readonly Case[] = [
       }
     },
     subject: "token ci",
-    text: "it ends at 2027-01-20T00:00:00.000Z",
+    text: "it ends at 2027-01-20 00:00 UTC",
   },
   {
     kind: "webhook_off",

@@ -76,7 +76,7 @@ describe.skipIf(skipped)(`deployments that are followed in the console${skipped}
     await page.getByRole("link", { name: "Revisions" }).click();
     await person.heading("third: revisions");
     await world.deployed("third", await artifact());
-    await page.getByRole("row", { name: /^r2 Serving/ }).waitFor();
+    await page.getByRole("row", { name: /^r2 serving/ }).waitFor();
     await deployments.deleteDeployment({ deployment: "third" });
     await person.heading("third was deleted");
     await person.isSound();

@@ -75,6 +75,7 @@ describe.skipIf(skipped)(`schedules in the console${skipped}`, () => {
     await type(page, "Cron expression", "30 4 * * MON");
     await times.filter({ hasText: "04:30" }).nth(4).waitFor();
     await page.keyboard.press("Enter");
+    await row.getByText("Every Monday at 04:30").waitFor();
     await row.getByText("30 4 * * MON").waitFor();
     await choose(page, "nightly", "Pause");
     await row.getByText("paused", { exact: true }).waitFor();

@@ -1,5 +1,5 @@
 /** The settings of a deployment in the console: changed, refused, and changed by two people at once. */
-import type { Browser } from "playwright-core";
+import type { Browser, Route } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { leftOut } from "../../needed.ts";
 import { artifact, World } from "../hosting/world.ts";
@@ -133,5 +133,30 @@ describe.skipIf(skipped)(`the settings of a deployment in the console${skipped}`
     await one.press("Save");
     await one.page.getByText("Saved the settings of tape").waitFor();
     expect((await stored()).settings).toMatchObject({ memory_mib: 700, cpu: 2 });
+  });
+
+  it("that somebody else saves at the same moment are told of, and what was typed stays", async () => {
+    await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
+    const { page } = person;
+    await person.go(PAGE);
+    await page.getByLabel("Workers, at most").fill("5");
+    // Somebody else is first, when the request is on its way already.
+    const first = async (route: Route) => {
+      await world.client.deployments.updateDeployment({
+        deployment: { name: "tape", settings: { queueTime: { seconds: 3n } } },
+        updateMask: { paths: ["settings.queue_time"] },
+      });
+      await route.continue();
+    };
+    await page.route("**/UpdateDeployment", first, { times: 1 });
+    await person.press("Save");
+    await page.getByText("Somebody else has saved other settings meanwhile").waitFor();
+    expect(await page.getByLabel("Queue time").inputValue()).toBe("3s");
+    expect(await page.getByLabel("Workers, at most").inputValue()).toBe("5");
+    await person.isSound({ answers: [409] });
+    await person.picture("deployment-settings-conflict");
+    await person.press("Save");
+    await page.getByText("Saved the settings of tape").waitFor();
+    expect((await stored()).settings).toMatchObject({ max_workers: 5, queue_time: "3s" });
   });
 });

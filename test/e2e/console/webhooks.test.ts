@@ -36,11 +36,11 @@ describe.skipIf(skipped)(`webhooks in the console${skipped}`, () => {
     await page.getByText("A webhook is sent").waitFor();
     await page.getByRole("button", { name: "Create a webhook" }).click();
     const dialog = page.getByRole("dialog");
-    await dialog.getByLabel("Name").fill("app");
-    await dialog.getByLabel("Address").fill("http://10.0.0.1/");
+    await dialog.getByLabel("Name", { exact: true }).fill("app");
+    await dialog.getByLabel("Address", { exact: true }).fill("http://10.0.0.1/");
     await dialog.getByRole("button", { name: "Create" }).click();
     await dialog.getByText("is a private address").waitFor();
-    await dialog.getByLabel("Address").fill(receiver.url);
+    await dialog.getByLabel("Address", { exact: true }).fill(receiver.url);
     await dialog.getByRole("button", { name: "Create" }).click();
     const secret = (await dialog.getByText(/^whsec_/).textContent()) ?? "";
     await person.isSound({ answers: [400] });
@@ -68,15 +68,54 @@ describe.skipIf(skipped)(`webhooks in the console${skipped}`, () => {
     await person.go(`/o/acme/deployments/echo/tasks/${submitted.json.task_id}`);
     // Each webhook has an address of its own.
     await page.getByRole("link", { name: /^webhook app/ }).click();
-    await page.getByRole("heading", { name: "Webhook app" }).waitFor();
+    await page.getByRole("heading", { name: "app", exact: true }).waitFor();
     expect(new URL(page.url()).pathname).toBe("/o/acme/deployments/echo/webhooks/app");
     await page.getByRole("row", { name: submitted.json.task_id.slice(-12) }).waitFor();
     await page.getByText("ada@example.com").last().waitFor();
     await person.isSoundInAllWindows("webhook", { answers: [400] });
     await person.go("/o/acme/deployments/echo/webhooks/none");
     await page.getByText("There is no webhook none, or it was deleted.").waitFor();
-    await page.getByRole("link", { name: "All webhooks of echo" }).click();
+    const crumbs = page.getByRole("navigation", { name: "Breadcrumb" });
+    await crumbs.getByRole("link", { name: "Webhooks" }).click();
     await page.getByRole("link", { name: "app", exact: true }).waitFor();
+  });
+
+  it("are changed by two people at once, who are both told, and neither change is lost unseen", async () => {
+    const { webhooks } = world.client;
+    const webhook = { name: "shared", url: receiver.url };
+    await webhooks.createWebhook({ deployment: "echo", webhook });
+    const open = async () => {
+      const person = await ConsoleBrowser.open(browser, world.platform, {
+        email: "ada@example.com",
+      });
+      await person.go("/o/acme/deployments/echo/webhooks");
+      await person.press("Actions for shared");
+      await person.page.getByRole("menuitem", { name: "Edit" }).click();
+      return person;
+    };
+    await using one = await open();
+    await using other = await open();
+    const dialog = one.page.getByRole("dialog");
+    await dialog.getByLabel("Address", { exact: true }).fill(`${receiver.url}/one`);
+    await other.page.getByLabel("Success").uncheck();
+    await other.page.getByLabel("Cancelled").uncheck();
+    await other.page.getByLabel("Endpoint").selectOption("work");
+    await other.press("Save");
+    await one.press("Save");
+    await dialog
+      .getByText(`It is now: ${receiver.url}, told of failed tasks of work. Save again`)
+      .waitFor();
+    await one.isSoundInAllWindows("webhook-edit", { answers: [409] });
+    await dialog.getByLabel("Success").uncheck();
+    await one.press("Save");
+    const row = other.page.getByRole("row", { name: /^shared/ });
+    await row.getByText(`${receiver.url}/one`).waitFor();
+    await row.getByText("failed and cancelled tasks", { exact: true }).waitFor();
+    await one.page
+      .getByRole("row", { name: /^shared/ })
+      .getByText("cancelled tasks")
+      .waitFor();
+    await webhooks.deleteWebhook({ deployment: "echo", name: "shared" });
   });
 
   it("tell of alerts where they are receivers, and a rule keeps its part of a minute", async () => {

@@ -1,5 +1,7 @@
 /** Names with their values. */
-export function Facts({ entries }: { readonly entries: Readonly<Record<string, string>> }) {
+import type { ReactNode } from "react";
+
+export function Facts({ entries }: { readonly entries: Readonly<Record<string, ReactNode>> }) {
   return (
     <dl className="facts">
       {Object.entries(entries).map(([name, value]) => (

@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "react";
 import { Button } from "./button.tsx";
 import { Field } from "./field.tsx";
 import { formMessage, violationOf } from "./form.ts";
+import { FormActions } from "./form-actions.tsx";
 import { Notice } from "./notice.tsx";
 
 export interface FormField<Name extends string> {
@@ -36,6 +37,8 @@ interface FieldsFormProps<Name extends string, Answer> {
   /** Values of fields that the browser filled in count as well: they are read when they are sent. */
   send(values: FormData): Promise<Answer>;
   onDone(answer: Answer): void;
+  /** Closes the dialog that it is in, by a button beside the other. Default: it is in a page. */
+  readonly onClose?: () => void;
 }
 
 export function FieldsForm<Name extends string, Answer>({
@@ -46,6 +49,7 @@ export function FieldsForm<Name extends string, Answer>({
   children,
   send,
   onDone,
+  onClose,
 }: FieldsFormProps<Name, Answer>) {
   const form = useRef<HTMLFormElement>(null);
   const [isChanged, setChanged] = useState(false);
@@ -66,6 +70,7 @@ export function FieldsForm<Name extends string, Answer>({
       form.current?.querySelector("input")?.focus();
     }
   }, [isMain]);
+  const isUnchanged = needsChange && !isChanged;
   const message = formMessage(error, ...fields.map(({ name }) => name));
   return (
     <form
@@ -98,14 +103,18 @@ export function FieldsForm<Name extends string, Answer>({
       ))}
       {children}
       {message && <Notice kind="error">{message}</Notice>}
-      <Button
-        kind="primary"
-        type="submit"
-        disabled={needsChange && !isChanged}
-        isBusy={sending.isPending}
-      >
-        {submit}
-      </Button>
+      {onClose === undefined ? (
+        <Button kind="primary" type="submit" disabled={isUnchanged} isBusy={sending.isPending}>
+          {submit}
+        </Button>
+      ) : (
+        <FormActions
+          action={submit}
+          disabled={isUnchanged}
+          isBusy={sending.isPending}
+          onClose={onClose}
+        />
+      )}
     </form>
   );
 }

@@ -5,14 +5,16 @@ interface FormActionsProps {
   /** What the form does, such as `Rotate`. */
   readonly action: string;
   readonly isBusy: boolean;
+  /** Nothing is to be sent yet. */
+  readonly disabled?: boolean;
   onClose(): void;
 }
 
-export function FormActions({ action, isBusy, onClose }: FormActionsProps) {
+export function FormActions({ action, isBusy, disabled, onClose }: FormActionsProps) {
   return (
     <div className="dialog-actions">
       <Button onClick={onClose}>Cancel</Button>
-      <Button kind="primary" type="submit" isBusy={isBusy}>
+      <Button kind="primary" type="submit" disabled={disabled} isBusy={isBusy}>
         {action}
       </Button>
     </div>

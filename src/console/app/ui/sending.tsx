@@ -16,8 +16,7 @@ export function SendingState({ of: one }: SendingStateProps) {
   if (disabled) {
     return (
       <>
-        <Status tone="idle">disabled</Status>
-        <span className="secondary">{disabledReason}</span>
+        <Status tone="idle">disabled</Status> <span className="secondary">{disabledReason}</span>
       </>
     );
   }
@@ -28,7 +27,7 @@ export function SendingState({ of: one }: SendingStateProps) {
     <Status tone="warning">failing</Status>
   ) : (
     <>
-      <Status tone="bad">paused</Status>
+      <Status tone="bad">paused</Status>{" "}
       <span className="secondary">
         tried again <Time at={pausedUntil} />
       </span>

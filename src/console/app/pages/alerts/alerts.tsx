@@ -16,6 +16,7 @@ import { Time } from "../../ui/time.tsx";
 import { useActing } from "../../ui/use-acting.ts";
 import { Deliveries, Receivers } from "./receivers.tsx";
 import { RuleForm } from "./rule-form.tsx";
+import { Subject } from "./subject.tsx";
 import "./alerts.css";
 
 export function Alerts() {
@@ -47,8 +48,8 @@ function Firing() {
           items={firing}
           keyOf={({ id = "" }) => id}
           columns={[
-            { name: "What", cell: ({ subject }) => <Status tone="bad">{subject ?? ""}</Status> },
-            { name: "Found", cell: ({ text }) => text },
+            { name: "What", cell: (alert) => <Subject of={alert} /> },
+            { name: "Found", cell: Found },
             { name: "Rule", cell: ({ rule }) => rule },
             { name: "Since", cell: ({ since }) => since !== undefined && <Time at={since} /> },
           ]}
@@ -63,6 +64,13 @@ function Firing() {
     </section>
   );
 }
+
+/** What was found, whose end may be long. */
+const Found = ({ text }: AlertJson) => (
+  <span className="reason" title={text}>
+    {text}
+  </span>
+);
 
 type Asked =
   | { readonly what: "form"; readonly rule: AlertRuleJson | undefined }
@@ -225,8 +233,8 @@ function History() {
         items={cleared}
         keyOf={({ id = "" }) => id}
         columns={[
-          { name: "What", cell: ({ subject }) => subject },
-          { name: "Found", cell: ({ text }) => text },
+          { name: "What", cell: (alert) => <Subject of={alert} /> },
+          { name: "Found", cell: Found },
           { name: "Rule", cell: ({ rule }) => rule },
           { name: "Fired", cell: ({ firedAt }) => firedAt !== undefined && <Time at={firedAt} /> },
           { name: "Lasted", cell: lasted },

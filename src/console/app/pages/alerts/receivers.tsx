@@ -173,6 +173,7 @@ function Create({
           })
         }
         onDone={onMade}
+        onClose={onClose}
       >
         <Field label="Told by">
           {(control) => (

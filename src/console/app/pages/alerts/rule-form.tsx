@@ -76,6 +76,7 @@ export function RuleForm({ rule, receivers, onDone, onClose }: RuleFormProps) {
         submit={rule === undefined ? "Create" : "Save"}
         send={send}
         onDone={onDone}
+        onClose={onClose}
       >
         {rule === undefined && (
           <Field label="Fires when">

@@ -66,10 +66,23 @@ export function Deployments() {
               items={shown}
               keyOf={({ deploymentId = "" }) => deploymentId}
               columns={[
-                { name: "Name", cell: ({ name = "" }) => <DeploymentLink name={name} /> },
+                {
+                  name: "Name",
+                  cell: ({ name = "", revision, authorization }) => (
+                    <>
+                      <DeploymentLink name={name} />
+                      <span className="secondary whole">
+                        {revision ? `r${revision}` : "no revision"},{" "}
+                        {authorization ? "protected" : "public"}
+                      </span>
+                    </>
+                  ),
+                },
                 { name: "State", cell: (one) => <DeploymentState deployment={one} /> },
-                { name: "Revision", isNumber: true, cell: ({ revision }) => revision || "none" },
-                { name: "Workers", cell: workersOf },
+                {
+                  name: "Workers",
+                  cell: (one) => <span className="whole">{workersOf(one)}</span>,
+                },
                 {
                   name: "Queued",
                   isNumber: true,
@@ -85,10 +98,6 @@ export function Deployments() {
                   isNumber: true,
                   cell: ({ name = "" }) =>
                     stats && <Failed name={name} count={statsIn(stats, name).failed ?? 0} />,
-                },
-                {
-                  name: "Access",
-                  cell: ({ authorization }) => (authorization ? "Protected" : "Public"),
                 },
                 {
                   name: "Storage",
@@ -161,7 +170,4 @@ function DeploymentLink({ name }: { readonly name: string }) {
 
 /** Such as `1 of 1–4`. */
 const workersOf = ({ workers = 0, settings }: DeploymentJson): string =>
-  `${workers} of ${settings?.minWorkers ?? 0}–${settings?.maxWorkers ?? 0}`.replaceAll(
-    " ",
-    "\u00a0",
-  );
+  `${workers} of ${settings?.minWorkers ?? 0}–${settings?.maxWorkers ?? 0}`;

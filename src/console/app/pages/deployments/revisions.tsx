@@ -64,7 +64,7 @@ function RevisionTable({ deployment }: { readonly deployment: DeploymentJson }) 
             name: "State",
             cell: ({ revision }) =>
               revision === serving ? (
-                <Status tone="good">Serving</Status>
+                <Status tone="good">serving</Status>
               ) : revision === deployment.targetRevision ? (
                 <DeploymentState deployment={deployment} />
               ) : null,

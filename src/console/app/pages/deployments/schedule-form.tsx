@@ -1,15 +1,17 @@
 /** The dialog in which a schedule is written, with the times at which it would call. */
-import { keepPreviousData, useMutation, useQuery } from "@tanstack/react-query";
+import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import type { ScheduleJson } from "../../../../../gen/tessera/v1/schedule_pb.js";
 import { CallError, capitalized } from "../../api/errors.ts";
-import { schedules, timesOf } from "../../api/schedules.ts";
+import { schedules, schedulesOf, timesOf } from "../../api/schedules.ts";
 import { useOrganization } from "../../api/session.ts";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Field } from "../../ui/field.tsx";
 import { formMessage, violationOf } from "../../ui/form.ts";
 import { Notice } from "../../ui/notice.tsx";
+import { useSeenVersion } from "../../ui/use-seen-version.ts";
+import { wordsOfCron } from "./cron-words.ts";
 import { useDeploymentName } from "./frame.tsx";
 import { ScheduleTimes } from "./schedule-times.tsx";
 import "./schedules.css";
@@ -70,6 +72,16 @@ export function ScheduleForm({ schedule, endpoints, onDone, onClose }: ScheduleF
     (field) => draft[field] !== before[field],
   );
   const given = objectOf(draft.arguments);
+  const queryClient = useQueryClient();
+  const sendSeen = useSeenVersion<ScheduleJson>({
+    thing: schedule,
+    read: async () => {
+      const asked = { ...schedulesOf(organization, deployment), staleTime: 0 };
+      return (await queryClient.fetchQuery(asked)).find((one) => one.name === name);
+    },
+    wordsOf: ({ cron = "", timeZone, endpoint, paused }) =>
+      `${wordsOfCron(cron) ?? cron}, ${timeZone}, of ${endpoint}${paused ? ", paused" : ""}`,
+  });
   const { error, ...saving } = useMutation({
     mutationFn: async () => {
       if (given === undefined) {
@@ -82,7 +94,13 @@ export function ScheduleForm({ schedule, endpoints, onDone, onClose }: ScheduleF
       };
       return schedule === undefined
         ? schedules.createSchedule(asked)
-        : schedules.updateSchedule({ ...asked, updateMask: changed.join(",") });
+        : sendSeen((version) =>
+            schedules.updateSchedule({
+              ...asked,
+              schedule: { ...asked.schedule, version },
+              updateMask: changed.join(","),
+            }),
+          );
     },
     onSuccess: () => onDone(`${name} is ${schedule === undefined ? "created" : "changed"}`),
   });
@@ -234,6 +252,7 @@ function Preview({ draft, given }: { readonly draft: Draft; readonly given: obje
   const deployment = useDeploymentName();
   const { endpoint, cron, timeZone } = draft;
   const hasFields = cron.trim().split(/\s+/).length === 5;
+  const words = wordsOfCron(cron);
   const schedule = { endpoint, cron, timeZone, arguments: given as ScheduleJson["arguments"] };
   const { data: times, error } = useQuery({
     ...timesOf(organization, deployment, schedule as ScheduleJson),
@@ -249,6 +268,11 @@ function Preview({ draft, given }: { readonly draft: Draft; readonly given: obje
     <section className="schedule-preview" aria-labelledby="next-times">
       <h3 id="next-times">Next times</h3>
       <div role="status">
+        {words && (
+          <p>
+            {words}, {timeZone}
+          </p>
+        )}
         {fault === undefined ? (
           times && <ScheduleTimes times={times} zone={timeZone} />
         ) : (

@@ -16,6 +16,7 @@ import { Status } from "../../ui/status.tsx";
 import { Time } from "../../ui/time.tsx";
 import { useToast } from "../../ui/toasts.tsx";
 import { TaskLink } from "../tasks/task-link.tsx";
+import { wordsOfCron } from "./cron-words.ts";
 import { DeploymentFrame, useDeploymentName } from "./frame.tsx";
 import { ScheduleForm } from "./schedule-form.tsx";
 import { ScheduleTimes } from "./schedule-times.tsx";
@@ -91,12 +92,7 @@ function Registered({ of: { endpoints = [] } }: { readonly of: DeploymentJson })
             { name: "Endpoint", cell: ({ endpoint }) => endpoint },
             {
               name: "Times",
-              cell: ({ cron, timeZone }) => (
-                <>
-                  <code>{cron}</code>
-                  <span className="secondary">{timeZone}</span>
-                </>
-              ),
+              cell: (one) => <Times of={one} />,
             },
             { name: "State", cell: (one) => <State of={one} /> },
             { name: "Next", cell: (one) => <Next of={one} /> },
@@ -179,6 +175,24 @@ function Registered({ of: { endpoints = [] } }: { readonly of: DeploymentJson })
         </Confirm>
       )}
     </section>
+  );
+}
+
+/** In words where it has some, and as it is written. */
+function Times({ of: { cron = "", timeZone } }: { readonly of: ScheduleJson }) {
+  const words = wordsOfCron(cron);
+  return words === undefined ? (
+    <>
+      <code>{cron}</code>
+      <span className="secondary">{timeZone}</span>
+    </>
+  ) : (
+    <>
+      {words}
+      <span className="secondary">
+        <code>{cron}</code>, {timeZone}
+      </span>
+    </>
   );
 }
 

@@ -140,15 +140,15 @@ function SettingsForm({ deployment }: { readonly deployment: DeploymentJson }) {
           ))}
         </fieldset>
       ))}
-      {isBehind && (
-        <Notice kind="warning">
-          Somebody else has saved other settings meanwhile. What you have not changed is shown as it
-          is now; save to keep your changes.
-        </Notice>
-      )}
-      {message && <Notice kind="error">{message}</Notice>}
       {isDirty && (
         <div className="settings-bar">
+          {isBehind && (
+            <Notice kind="warning">
+              Somebody else has saved other settings meanwhile. What you have not changed is shown
+              as it is now; save to keep your changes.
+            </Notice>
+          )}
+          {message && !isBehind && <Notice kind="error">{message}</Notice>}
           <p role="status">
             {replacing.length === 0
               ? "These changes take effect at once; no worker starts anew."

@@ -21,10 +21,15 @@ export function DeploymentState({
 }) {
   const { status = "DEPLOYMENT_STATUS_UNSPECIFIED", statusReason } = deployment;
   const [tone, word] = STATES[status] ?? ["idle", "unknown"];
+  const [reason] = statusReason?.split("\n") ?? [];
   return (
     <>
       <Status tone={tone}>{word}</Status>{" "}
-      {statusReason && <span className="secondary">{statusReason.split("\n")[0]}</span>}
+      {reason && (
+        <span className="secondary reason" title={reason}>
+          {reason}
+        </span>
+      )}
     </>
   );
 }

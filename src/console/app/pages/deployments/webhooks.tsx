@@ -1,10 +1,10 @@
 /** The webhooks of a deployment, or one, and what they were told with what they answered. */
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
-import { useState } from "react";
+import { type ReactNode, useState } from "react";
+import type { DeploymentEndpointJson } from "../../../../../gen/tessera/v1/deployment_pb.js";
 import type {
   WebhookDeliveryJson,
-  WebhookEventJson,
   WebhookJson,
   WebhookWithSecretJson,
 } from "../../../../../gen/tessera/v1/webhook_pb.js";
@@ -21,38 +21,31 @@ import { Button } from "../../ui/button.tsx";
 import { Command } from "../../ui/command.tsx";
 import { Confirm } from "../../ui/confirm.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
-import { Dialog } from "../../ui/dialog.tsx";
 import { Empty } from "../../ui/empty.tsx";
-import { Field } from "../../ui/field.tsx";
-import { FieldsForm, textOf } from "../../ui/fields-form.tsx";
+import { Facts } from "../../ui/facts.tsx";
 import { Menu } from "../../ui/menu.tsx";
 import { Answer, DeliveryState, NewSecret, SendingState } from "../../ui/sending.tsx";
 import { Time } from "../../ui/time.tsx";
 import { TaskLink } from "../tasks/task-link.tsx";
 import { DeploymentFrame, useDeploymentName } from "./frame.tsx";
 import { useAct } from "./use-act.ts";
+import { WebhookForm } from "./webhook-form.tsx";
 import "./settings.css";
 
 const route = getRouteApi("/signed-in/o/$organization/deployments/$deployment/webhooks/$webhook");
 
-/** The choices of what a webhook is sent. */
-const EVENTS_OF: Readonly<Record<string, WebhookEventJson[]>> = {
-  "Every end of a task": [],
-  Failures: ["WEBHOOK_EVENT_TASK_FAILURE"],
-  Successes: ["WEBHOOK_EVENT_TASK_SUCCESS"],
-};
-
 type Asked =
   | { readonly what: "create" }
+  | { readonly what: "edit"; readonly webhook: WebhookJson }
   | { readonly what: "secret"; readonly made: WebhookWithSecretJson }
   | { readonly what: "rotate" | "delete"; readonly name: string };
 
 export function Webhooks() {
   return (
     <DeploymentFrame title="Webhooks">
-      {() => (
+      {({ endpoints = [] }) => (
         <>
-          <Registered />
+          <Registered endpoints={tasksOf(endpoints)} />
           <Deliveries />
         </>
       )}
@@ -67,17 +60,18 @@ export function Webhook() {
   const deployment = useDeploymentName();
   return (
     <DeploymentFrame title="Webhooks">
-      {() => (
+      {({ endpoints = [] }) => (
         <>
-          <p>
+          <nav className="crumbs" aria-label="Breadcrumb">
             <Link
               to="/o/$organization/deployments/$deployment/webhooks"
               params={{ organization, deployment }}
             >
-              All webhooks of {deployment}
+              Webhooks
             </Link>
-          </p>
-          <Registered only={webhook} />
+            <span>{webhook}</span>
+          </nav>
+          <Registered only={webhook} endpoints={tasksOf(endpoints)} />
           <Deliveries only={webhook} />
         </>
       )}
@@ -90,10 +84,14 @@ interface OfOne {
   readonly only?: string;
 }
 
+/** The names of the endpoints that tasks are of. */
+const tasksOf = (endpoints: readonly DeploymentEndpointJson[]): readonly string[] =>
+  endpoints.filter(({ kind }) => kind === "ENDPOINT_KIND_TASK").map(({ name = "" }) => name);
+
 /** Acts on a webhook of the deployment, and has them read again with their deliveries. */
 const useWebhookAct = () => useAct("webhooks", "webhook-deliveries");
 
-function Registered({ only }: OfOne) {
+function Registered({ only, endpoints }: OfOne & { readonly endpoints: readonly string[] }) {
   const { organization, deployment, readAgain, act } = useWebhookAct();
   const { data: all = [], isPending } = useQuery(webhooksOf(organization, deployment));
   const found = only === undefined ? all : all.filter(({ name }) => name === only);
@@ -103,9 +101,45 @@ function Registered({ only }: OfOne) {
     void readAgain();
   };
   const of = (name: string) => ({ organization, deployment, name });
+  const menuOf = (webhook: WebhookJson) => {
+    const { name = "", disabled = false } = webhook;
+    return (
+      <Menu
+        id={`webhook-${name}`}
+        label={`Actions for ${name}`}
+        items={[
+          {
+            label: "Edit",
+            run: () => setAsked({ what: "edit", webhook }),
+          },
+          {
+            label: "Send a test",
+            run: () => act({ run: () => webhooks.testWebhook(of(name)), said: `Testing ${name}` }),
+          },
+          { label: "Rotate the secret", run: () => setAsked({ what: "rotate", name }) },
+          {
+            label: disabled ? "Enable" : "Disable",
+            run: () =>
+              act({
+                run: () =>
+                  webhooks.updateWebhook({
+                    ...{ organization, deployment, updateMask: "disabled" },
+                    webhook: { name, disabled: !disabled },
+                  }),
+                said: `${name} is ${disabled ? "enabled" : "disabled"}`,
+              }),
+          },
+          {
+            label: "Delete",
+            isDangerous: true,
+            run: () => setAsked({ what: "delete", name }),
+          },
+        ]}
+      />
+    );
+  };
   return (
     <section aria-label={only === undefined ? "Webhooks" : `Webhook ${only}`}>
-      {only !== undefined && <h2>Webhook {only}</h2>}
       {only === undefined && found.length > 0 && (
         <header className="section-header">
           <p className="secondary">Addresses that are told how tasks end.</p>
@@ -125,90 +159,36 @@ function Registered({ only }: OfOne) {
           <a href="/docs/webhooks.html">How webhooks work</a>
         </Empty>
       )}
-      {found.length > 0 && (
+      {only === undefined && found.length > 0 && (
         <DataTable
           label="Webhooks, by name"
           items={found}
           keyOf={({ name = "" }) => name}
           columns={[
-            { name: "Name", cell: ({ name }) => (only === undefined ? <Own name={name} /> : name) },
+            { name: "Name", cell: ({ name }) => <Own name={name} /> },
             { name: "Address", cell: (one) => <Address of={one} /> },
             { name: "State", cell: (one) => <SendingState of={one} /> },
-            { name: "Waiting", cell: ({ waiting = 0 }) => waiting },
+            { name: "Waiting", isNumber: true, cell: ({ waiting = 0 }) => waiting },
           ]}
-          actions={({ name = "", disabled = false }) => (
-            <Menu
-              id={`webhook-${name}`}
-              label={`Actions for ${name}`}
-              items={[
-                {
-                  label: "Send a test",
-                  run: () =>
-                    act({ run: () => webhooks.testWebhook(of(name)), said: `Testing ${name}` }),
-                },
-                { label: "Rotate the secret", run: () => setAsked({ what: "rotate", name }) },
-                {
-                  label: disabled ? "Enable" : "Disable",
-                  run: () =>
-                    act({
-                      run: () =>
-                        webhooks.updateWebhook({
-                          ...{ organization, deployment, updateMask: "disabled" },
-                          webhook: { name, disabled: !disabled },
-                        }),
-                      said: `${name} is ${disabled ? "enabled" : "disabled"}`,
-                    }),
-                },
-                {
-                  label: "Delete",
-                  isDangerous: true,
-                  run: () => setAsked({ what: "delete", name }),
-                },
-              ]}
-            />
-          )}
+          actions={menuOf}
         />
       )}
-      {only !== undefined && found[0] !== undefined && <About webhook={found[0]} />}
-      {asked?.what === "create" && (
-        <Dialog title="Create a webhook" onClose={close}>
-          <FieldsForm
-            fields={[
-              { name: "webhook.name", label: "Name", autoComplete: "off", maxLength: 63 },
-              {
-                ...{ name: "webhook.url", label: "Address", autoComplete: "off", maxLength: 2_048 },
-                hint: "A URL that is reached from the internet, or that the operator allows.",
-              },
-              {
-                ...{ name: "webhook.endpoint", label: "Endpoint", autoComplete: "off" },
-                ...{ optional: true, hint: "Optional: told only of tasks of this endpoint." },
-              },
-            ]}
-            submit="Create"
-            send={(values) =>
-              webhooks.createWebhook({
-                ...{ organization, deployment },
-                webhook: {
-                  name: textOf(values, "webhook.name"),
-                  url: textOf(values, "webhook.url"),
-                  endpoint: textOf(values, "webhook.endpoint"),
-                  events: EVENTS_OF[textOf(values, "told")] ?? [],
-                },
-              })
-            }
-            onDone={(made) => setAsked({ what: "secret", made })}
-          >
-            <Field label="Told of">
-              {(control) => (
-                <select {...control} name="told">
-                  {Object.keys(EVENTS_OF).map((told) => (
-                    <option key={told}>{told}</option>
-                  ))}
-                </select>
-              )}
-            </Field>
-          </FieldsForm>
-        </Dialog>
+      {only !== undefined && found[0] !== undefined && (
+        <div className="card">
+          <header className="section-header">
+            <h2>{only}</h2>
+            {menuOf(found[0])}
+          </header>
+          <About webhook={found[0]} />
+        </div>
+      )}
+      {(asked?.what === "create" || asked?.what === "edit") && (
+        <WebhookForm
+          webhook={asked.what === "edit" ? asked.webhook : undefined}
+          endpoints={endpoints}
+          onDone={(made) => (made === undefined ? close() : setAsked({ what: "secret", made }))}
+          onClose={close}
+        />
       )}
       {asked?.what === "secret" && (
         <NewSecret name={asked.made.webhook?.name} secret={asked.made.secret} onClose={close} />
@@ -255,33 +235,29 @@ function Own({ name = "" }: { readonly name: string | undefined }) {
   );
 }
 
-/** Who made it, and how it is signed. */
+/** What is known of one. */
 function About({ webhook }: { readonly webhook: WebhookJson }) {
-  const { createdAt, createdBy, failures = 0, rotatedUntil } = webhook;
-  return (
-    <dl className="facts">
-      <div>
-        <dt>Made</dt>
-        <dd>
-          {createdAt !== undefined && <Time at={createdAt} />} by {createdBy}
-        </dd>
-      </div>
-      {failures > 0 && (
-        <div>
-          <dt>Failed in a row</dt>
-          <dd>{failures}</dd>
-        </div>
-      )}
-      {rotatedUntil !== undefined && (
-        <div>
-          <dt>Signed by the secret before, too</dt>
-          <dd>
-            ends <Time at={rotatedUntil} />
-          </dd>
-        </div>
-      )}
-    </dl>
-  );
+  const { createdAt, createdBy, failures = 0, rotatedUntil, waiting = 0 } = webhook;
+  const facts: Readonly<Record<string, ReactNode>> = {
+    State: <SendingState of={webhook} />,
+    Address: <code>{webhook.url}</code>,
+    "Told of": heardBy(webhook),
+    "Deliveries that wait": waiting,
+    ...(failures > 0 && { "Failed in a row": failures }),
+    ...(rotatedUntil !== undefined && {
+      "Signed by the secret before, too": (
+        <>
+          ends <Time at={rotatedUntil} />
+        </>
+      ),
+    }),
+    Created: (
+      <>
+        {createdAt !== undefined && <Time at={createdAt} />} by {createdBy}
+      </>
+    ),
+  };
+  return <Facts entries={facts} />;
 }
 
 function Address({ of: webhook }: { readonly of: WebhookJson }) {

@@ -4,7 +4,6 @@ import { Link } from "@tanstack/react-router";
 import type { LaunchJson } from "../../../../../gen/tessera/v1/launcher_pb.js";
 import { launchesOf } from "../../api/machines.ts";
 import { useOrganization } from "../../api/session.ts";
-import { counted } from "../../ui/counted.ts";
 import { type Column, DataTable } from "../../ui/data-table.tsx";
 import { Status } from "../../ui/status.tsx";
 
@@ -13,25 +12,52 @@ export function Launches() {
   const organization = useOrganization();
   const { data } = useQuery(launchesOf(organization));
   const launches = data?.launches ?? [];
+  if (launches.length === 0) {
+    return null;
+  }
+  const idle = launches.filter(isIdle);
+  const busy = launches.filter((launch) => !isIdle(launch));
   return (
-    launches.length > 0 && (
-      <section aria-labelledby="launches">
-        <h2 id="launches">Launchers</h2>
+    <section aria-labelledby="launches">
+      <h2 id="launches">Launchers</h2>
+      {busy.length > 0 && (
         <DataTable
           label="What launchers do"
-          items={launches}
+          items={busy}
           keyOf={({ deployment = "" }) => deployment}
           columns={COLUMNS}
         />
-      </section>
-    )
+      )}
+      {idle.length > 0 && (
+        <p className="secondary">
+          {idle
+            .slice(0, MAX_NAMED_IDLE)
+            .map(({ deployment }) => deployment)
+            .join(", ")}
+          {idle.length > MAX_NAMED_IDLE && ` and ${idle.length - MAX_NAMED_IDLE} more`}
+          {idle.length === 1 ? " wants no machine now." : " want no machines now."}
+        </p>
+      )}
+    </section>
   );
 }
+
+/** Deployments that are named although nothing is to be seen of them. */
+const MAX_NAMED_IDLE = 10;
+
+/** Whether a launcher has nothing to do for a deployment. */
+const isIdle = ({
+  workersWanted = 0,
+  starting = 0,
+  joined = 0,
+  failed = 0,
+  reason,
+}: LaunchJson): boolean => workersWanted + starting + joined + failed === 0 && !reason;
 
 const COLUMNS: readonly Column<LaunchJson>[] = [
   { name: "Deployment", cell: (launch) => <Launched of={launch} /> },
   { name: "State", cell: (launch) => <LaunchState of={launch} /> },
-  { name: "Wanted", cell: ({ workersWanted = 0 }) => counted(workersWanted, "worker") },
+  { name: "Workers wanted", cell: ({ workersWanted = 0 }) => workersWanted, isNumber: true },
   { name: "Starting", cell: ({ starting = 0 }) => starting, isNumber: true },
   { name: "Joined", cell: ({ joined = 0 }) => joined, isNumber: true },
   { name: "Failed", cell: ({ failed = 0 }) => failed, isNumber: true },
@@ -64,7 +90,11 @@ function LaunchState({ of }: { readonly of: LaunchJson }) {
   return (
     <>
       <Status tone={tone}>{word}</Status>
-      {reason && <span className="secondary">{reason}</span>}
+      {reason && (
+        <span className="secondary reason" title={reason}>
+          {reason}
+        </span>
+      )}
     </>
   );
 }

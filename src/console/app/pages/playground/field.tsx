@@ -104,7 +104,7 @@ function controlOf(
         <textarea
           {...control}
           {...(kind === "json" && { className: "code", spellCheck: false })}
-          rows={3}
+          rows={kind === "json" ? 3 : 1}
           value={value}
           placeholder={kind === "json" ? empty : undefined}
           onChange={({ target }) => onChange(target.value)}

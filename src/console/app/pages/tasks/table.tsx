@@ -57,7 +57,11 @@ export function TaskTable({ tasks, selection, ofSeveral, onEnd }: TaskTableProps
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
     <section className="table-box" aria-label="Tasks" tabIndex={0} ref={box}>
-      <table className="task-table" aria-rowcount={tasks.length + 1}>
+      <table
+        className="task-table"
+        aria-rowcount={tasks.length + 1}
+        data-of-several={ofSeveral || undefined}
+      >
         <thead>
           <tr aria-rowindex={1}>
             <td className="task-check">

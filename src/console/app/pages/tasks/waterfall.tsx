@@ -1,4 +1,5 @@
 /** The life of a task as a waterfall, in which an attempt is chosen. */
+import { useEffect, useRef } from "react";
 import type { TaskJson } from "../../../../../gen/tessera/v1/task_pb.js";
 import { useShortcut } from "../../shell/keys.ts";
 import { counted } from "../../ui/counted.ts";
@@ -31,6 +32,16 @@ export function Waterfall({ task, chosen, onChoose }: WaterfallProps) {
       onChoose(next);
     }
   };
+  const list = useRef<HTMLOListElement>(null);
+  useEffect(() => {
+    const shown = chosen === undefined ? null : list.current?.querySelector("[aria-pressed=true]");
+    // Within the list alone: the page stays where it is.
+    if (list.current && shown) {
+      const [box, line] = [list.current.getBoundingClientRect(), shown.getBoundingClientRect()];
+      list.current.scrollTop +=
+        Math.max(0, line.bottom - box.bottom) - Math.max(0, box.top - line.top);
+    }
+  }, [chosen]);
   useShortcut("j", () => step(1));
   useShortcut("k", () => step(-1));
   const share = (ms: number): string => `${(100 * ms) / lengthMs}%`;
@@ -40,24 +51,30 @@ export function Waterfall({ task, chosen, onChoose }: WaterfallProps) {
         <h2 id="waterfall">Timeline</h2>
         {spans.length > 1 && <span className="secondary">{duration(lengthMs)} in all</span>}
       </div>
-      <ol>
+      <ol ref={list}>
         {spans.map((span, index) => {
           const { attempt } = span;
           // An error that comes again is read once.
           const before = spans.slice(0, index).findLast((one) => one.attempt)?.attempt?.failure;
           const isSame =
             attempt?.failure !== undefined && attempt.failure.message === before?.message;
-          // One attempt is a strip, in which each span is as wide as it took.
-          const bar = numbers.length > 1 && {
-            // The last one is seen as well, however short it is.
-            marginInlineStart: `min(${share(span.fromMs - fromMs)}, 100% - 0.25rem)`,
-            width: share(span.toMs - span.fromMs),
-          };
+          // The last one is seen as well, however short it is.
+          const from = `min(${share(span.fromMs - fromMs)}, 100% - 0.25rem)`;
+          const width = share(span.toMs - span.fromMs);
+          // One attempt is a strip: each span has its part of one track.
+          const isStrip = numbers.length < 2;
           const line = (
             <>
               <span className="waterfall-name">{nameOf(span)}</span>
-              <span className="waterfall-track" aria-hidden="true">
-                <span className={toneOf(span, task)} style={bar || undefined} />
+              <span
+                className="waterfall-track"
+                aria-hidden="true"
+                style={isStrip ? { insetInlineStart: from, width } : undefined}
+              >
+                <span
+                  className={toneOf(span, task)}
+                  style={isStrip ? undefined : { marginInlineStart: from, width }}
+                />
               </span>
               <span className="waterfall-time">
                 {duration(span.toMs - span.fromMs)}
@@ -66,10 +83,7 @@ export function Waterfall({ task, chosen, onChoose }: WaterfallProps) {
             </>
           );
           return (
-            <li
-              key={`${span.kind}-${span.fromMs}`}
-              style={{ flexGrow: (span.toMs - span.fromMs) / lengthMs }}
-            >
+            <li key={`${span.kind}-${span.fromMs}`}>
               {attempt === undefined ? (
                 <div className="waterfall-line">{line}</div>
               ) : (

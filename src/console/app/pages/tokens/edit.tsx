@@ -3,12 +3,13 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { tokens } from "../../api/clients.ts";
 import { useOrganization } from "../../api/session.ts";
-import { type Access, isOrganizations } from "../../api/tokens.ts";
+import { type Access, deedsOf, isOrganizations } from "../../api/tokens.ts";
 import { Dialog } from "../../ui/dialog.tsx";
 import { formMessage } from "../../ui/form.ts";
 import { FormActions } from "../../ui/form-actions.tsx";
 import { Notice } from "../../ui/notice.tsx";
 import { useToast } from "../../ui/toasts.tsx";
+import { useSeenVersion } from "../../ui/use-seen-version.ts";
 import { FIELDS, Fields, type TokenDialogProps, type TokenForm } from "./fields.tsx";
 
 export default function EditToken({ token, onClose }: TokenDialogProps) {
@@ -22,19 +23,25 @@ export default function EditToken({ token, onClose }: TokenDialogProps) {
     allDeployments: token.allDeployments ?? false,
     deployments: token.deployments ?? [],
   });
+  const { tokenId = "" } = token;
+  const sendSeen = useSeenVersion({
+    thing: token,
+    read: () => tokens.getToken({ organization, tokenId }),
+    wordsOf: (now) => `${now.name}, ${deedsOf(now)}`,
+  });
   const saving = useMutation({
     mutationFn: () =>
-      tokens.updateToken({
-        organization,
-        token: {
-          tokenId: token.tokenId ?? "",
-          version: token.version ?? 0,
-          ...fields,
-          access: [...fields.access],
-          deployments: [...fields.deployments],
-        },
-        updateMask: "name,description,access,allDeployments,deployments",
-      }),
+      sendSeen((version) =>
+        tokens.updateToken({
+          organization,
+          token: {
+            ...{ tokenId, version, ...fields },
+            access: [...fields.access],
+            deployments: [...fields.deployments],
+          },
+          updateMask: "name,description,access,allDeployments,deployments",
+        }),
+      ),
     onSuccess: async () => {
       await queryClient.invalidateQueries({ queryKey: ["tokens", organization] });
       toast(`Saved ${fields.name}`);

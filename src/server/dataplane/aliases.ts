@@ -4,12 +4,15 @@
  * router reads them. The path of an endpoint goes before the verbs of a task: `/jobs/submit` is
  * an endpoint's, if one has it.
  */
-import type { ContextValues } from "@connectrpc/connect";
+import { Code, type ContextValues } from "@connectrpc/connect";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { problem } from "../../errors.ts";
+import { problem, toProblem } from "../../errors.ts";
 import { sendProblem } from "../http/problem.ts";
 
 const ENDPOINT = "/:endpoint";
+
+/** The root, and a path of REST or of an RPC. */
+const OWN_PATH = /^\/(?:(?:api\/v1|tessera\.v1\.\w+|grpc\.[\w.]+)\/|$|\?)/;
 
 /** The header that makes a task of a request to a mounted server. */
 export const QUEUE_HEADER = "tessera-queue";
@@ -113,8 +116,14 @@ export function mountAliases<Route extends NamedRoute>(
     let values: ContextValues;
     try {
       values = await contextValues(req);
-    } catch {
-      // What a caller may not call is not told from what does not exist.
+    } catch (thrown) {
+      const { code } = toProblem(thrown);
+      const isRefused = code === Code.Unauthenticated || code === Code.PermissionDenied;
+      // A server or an endpoint may be there: its callers hear what is wrong with their token. No
+      // deployment has the platform's own API, and the root has its page.
+      if (isRefused && !OWN_PATH.test(req.url)) {
+        throw thrown;
+      }
       notFound(req, reply);
       return;
     }

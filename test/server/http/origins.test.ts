@@ -81,7 +81,9 @@ describe("a deployment whose author lets pages of an app call", () => {
     });
     expect(await all("POST")).toMatchObject({
       "access-control-allow-credentials": "true",
-      "access-control-expose-headers": expect.stringMatching(/Tessera-Worker, X-Model$/),
+      "access-control-expose-headers": expect.stringMatching(
+        /Tessera-Worker, RateLimit, RateLimit-Policy, X-Model$/,
+      ),
     });
   });
 

@@ -10,7 +10,7 @@
 import type { Payload } from "../../protocol/messages.ts";
 import type { Storage } from "../storage.ts";
 import { storedFiles } from "../stored.ts";
-import { prepared, type Session, statement } from "./session.ts";
+import { once, prepared, type Session, statement } from "./session.ts";
 
 const REGISTER = prepared(
   "register_blobs",
@@ -40,9 +40,10 @@ export async function releaseBlobs(
 
 const TAKE = prepared(
   "take_dead_blobs",
-  `UPDATE blobs SET dying = true, delete_after_ms = $1 WHERE blob_id IN (
-     SELECT blob_id FROM blobs WHERE delete_after_ms <= $2
-     ORDER BY delete_after_ms LIMIT $3 FOR UPDATE SKIP LOCKED)
+  `UPDATE blobs SET dying = true, delete_after_ms = $1 WHERE blob_id IN (${once(
+    `SELECT blob_id FROM blobs WHERE delete_after_ms <= $2
+     ORDER BY delete_after_ms LIMIT $3 FOR UPDATE SKIP LOCKED`,
+  )})
    RETURNING blob_id`,
 );
 

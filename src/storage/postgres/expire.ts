@@ -4,15 +4,16 @@ import type { Task } from "../../tasks/task.ts";
 import { finishUnstarted } from "./finish-unstarted.ts";
 import { toTask } from "./rows.ts";
 import { STATUS } from "./schema.ts";
-import { prepared, type Session } from "./session.ts";
+import { once, prepared, type Session } from "./session.ts";
 
 const EXPIRE = prepared(
   "expire_tasks",
   finishUnstarted({
-    which: `(deployment_id, task_id) IN (
-      SELECT deployment_id, task_id FROM live_tasks
+    which: `(deployment_id, task_id) IN (${once(
+      `SELECT deployment_id, task_id FROM live_tasks
       WHERE status <= ${STATUS.ready} AND start_by_ms <= $1
-      ORDER BY start_by_ms LIMIT $2 FOR UPDATE SKIP LOCKED)`,
+      ORDER BY start_by_ms LIMIT $2 FOR UPDATE SKIP LOCKED`,
+    )})`,
     status: STATUS.failure,
     failure: "$3",
   }),

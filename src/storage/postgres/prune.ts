@@ -3,7 +3,7 @@ import { untold } from "../sql/hosting/webhooks.ts";
 import type { Storage } from "../storage.ts";
 import { detached } from "./blobs.ts";
 import { countedAs, DELTA_COLUMNS, FOLD_USAGE } from "./counts.ts";
-import { prepared, type Session, statement } from "./session.ts";
+import { once, prepared, type Session, statement } from "./session.ts";
 
 /**
  * SQL that deletes the data of the tasks in `gone`; their blobs lose references
@@ -25,15 +25,17 @@ export const BELONGINGS = `parts AS (
 const PRUNE = prepared(
   "prune_finished",
   `WITH gone AS (
-     DELETE FROM finished_tasks WHERE (deployment_id, task_id) IN (
-       SELECT deployment_id, task_id FROM finished_tasks t WHERE expires_at_ms <= $1
+     DELETE FROM finished_tasks WHERE (deployment_id, task_id) IN (${once(
+       `SELECT deployment_id, task_id FROM finished_tasks t WHERE expires_at_ms <= $1
          AND NOT EXISTS (${untold("t")})
-       ORDER BY expires_at_ms LIMIT $2 FOR UPDATE SKIP LOCKED)
+       ORDER BY expires_at_ms LIMIT $2 FOR UPDATE SKIP LOCKED`,
+     )})
      RETURNING deployment_id, task_id, endpoint, idempotency_key
    ), ${BELONGINGS}, forgotten AS (
-     DELETE FROM deleted_tasks WHERE (deployment_id, task_id) IN (
-       SELECT deployment_id, task_id FROM deleted_tasks WHERE expires_at_ms <= $1
-       LIMIT $2 FOR UPDATE SKIP LOCKED)
+     DELETE FROM deleted_tasks WHERE (deployment_id, task_id) IN (${once(
+       `SELECT deployment_id, task_id FROM deleted_tasks WHERE expires_at_ms <= $1
+       LIMIT $2 FOR UPDATE SKIP LOCKED`,
+     )})
    )
    SELECT count(*) AS pruned FROM gone`,
 );

@@ -37,3 +37,11 @@ export function prepared(name: string, text: string): Statement {
 
 /** All prepared statements, so that a test can check their query plans. */
 export const PREPARED = new Map<string, Statement>();
+
+/**
+ * SQL of a subquery that locks rows up to a limit, so that it runs once. Postgres may run it again for
+ * each row of the query around it, and then it passes over what is locked and takes as many others.
+ */
+export function once(query: string): string {
+  return `WITH chosen AS MATERIALIZED (${query}) SELECT * FROM chosen`;
+}

@@ -1,0 +1,49 @@
+import { expect, it } from "vitest";
+import { PostgresStorage } from "../../../src/storage/postgres/storage.ts";
+import {
+  endAttempt,
+  key,
+  NOW_MS,
+  newTask,
+  RETENTION_MS,
+  startTask,
+  submit,
+  success,
+} from "../fixtures.ts";
+import { ask, newDatabase } from "./databases.ts";
+
+const LIMIT = 2;
+const IDS = ["a", "b", "c", "d", "e"];
+
+/** A storage whose planner runs what stands in a subquery for each row of the query around it. */
+async function openWithLoops(): Promise<PostgresStorage> {
+  const url = await newDatabase();
+  const name = new URL(url).pathname.slice(1);
+  for (const plan of ["hashjoin", "mergejoin", "hashagg", "sort", "material", "memoize"]) {
+    await ask(url, `ALTER DATABASE ${name} SET enable_${plan} = off`);
+  }
+  const storage = new PostgresStorage(url, { connections: 3, leaseClock: "caller" });
+  await storage.start();
+  return storage;
+}
+
+it("takes no more than it is asked for, whatever the planner makes of it", async () => {
+  await using storage = await openWithLoops();
+  await storage.registerBlobs({ blobIds: IDS, deleteAfterMs: NOW_MS });
+  const dead = await storage.takeDeadBlobs({ nowMs: NOW_MS, againMs: NOW_MS + 1, limit: LIMIT });
+  expect(dead).toHaveLength(LIMIT);
+  for (const taskId of IDS) {
+    await endAttempt(storage, await startTask(storage, taskId), success(1));
+  }
+  const nowMs = NOW_MS + RETENTION_MS;
+  expect(await storage.pruneFinished({ nowMs, limit: LIMIT })).toBe(LIMIT);
+  const late = ["f", "g", "h", "i", "j"];
+  await submit(storage, ...late.map((taskId) => newTask(taskId, { startByMs: NOW_MS + 1 })));
+  expect(await storage.expireTasks({ nowMs: NOW_MS + 2, limit: LIMIT })).toHaveLength(LIMIT);
+  await storage.deleteTasks({ deploymentId: key("f").deploymentId, taskIds: late, nowMs: NOW_MS });
+  const left = await Promise.all(late.map((taskId) => storage.findDeleted(key(taskId))));
+  expect(left).not.toContain(undefined);
+  await storage.pruneFinished({ nowMs: NOW_MS + 10 * RETENTION_MS, limit: LIMIT });
+  const after = await Promise.all(late.map((taskId) => storage.findDeleted(key(taskId))));
+  expect(after.filter((one) => one === undefined)).toHaveLength(LIMIT);
+});

@@ -108,6 +108,9 @@ export const CATALOGUE = {
   ALERT_RECEIVER_IN_USE: Code.FailedPrecondition,
   LAUNCHER_REPLACED: Code.Aborted,
   MACHINE_NOT_FOUND: Code.NotFound,
+  BUDGET_SPENT: Code.ResourceExhausted,
+  BUDGET_NOT_FOUND: Code.NotFound,
+  BUDGET_EXISTS: Code.AlreadyExists,
 } as const satisfies Record<string, Code>;
 
 export type Reason = keyof typeof CATALOGUE;

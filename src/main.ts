@@ -148,6 +148,7 @@ function commandLoader(of: Surroundings): LoadCommand {
     model: async () => (await import("./cli/model/model.ts")).modelCommand(of),
     alert: async () => (await import("./cli/alert/alert.ts")).alertCommand(of),
     usage: async () => (await import("./cli/usage/usage.ts")).usageCommand(of),
+    budget: async () => (await import("./cli/usage/budget.ts")).budgetCommand(of),
     audit: async () => (await import("./cli/organization/audit.ts")).auditCommand(of),
     completion: async () => (await import("./cli/completion/completion.ts")).completionCommand(of),
     environment: async () => (await import("./cli/topics.ts")).topicCommand("environment", of),

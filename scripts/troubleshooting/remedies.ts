@@ -132,4 +132,9 @@ export const REMEDIES = {
     "Name other receivers for the rule (`tessera alert update NAME --receiver OTHER`), or delete it.",
   MACHINE_NOT_FOUND:
     "`tessera machine list` lists the machines that have joined, and `tessera admin nodes` the nodes. A node is drained by an operator.",
+  BUDGET_SPENT:
+    "Wait until the time that the message names, or let an admin raise the budget: `tessera budget list`, `tessera budget update NAME AMOUNT`. What was accepted before runs.",
+  BUDGET_NOT_FOUND: "`tessera budget list` lists the budgets of the organization.",
+  BUDGET_EXISTS:
+    "Change the one that is there (`tessera budget update NAME AMOUNT`), or choose another name.",
 } as const satisfies Readonly<Record<Reason, string>>;

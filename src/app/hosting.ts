@@ -8,6 +8,7 @@ import { CacheFolders } from "../deployments/cache-folders.ts";
 import { isOfThisNode, sentenceOf } from "../deployments/queued-reason.ts";
 import { Evaluator } from "../hosting/alerts/evaluator.ts";
 import { ArtifactCache } from "../hosting/artifact-cache.ts";
+import { Budgets } from "../hosting/budgets.ts";
 import { Hosting } from "../hosting/hosting.ts";
 import { startHousekeeping } from "../hosting/housekeeping.ts";
 import { LastServed } from "../hosting/last-served.ts";
@@ -140,6 +141,8 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
   const { graceMs, readyTimeoutMs, maxResultBytes, maxFileBytes, maxWaiting } = config;
   const maintenance = openMaintenance(node, resources);
   const callUsage = resources.use(new CallUsage({ storage: records, recorder: newId(), now, log }));
+  const budgets = resources.use(new Budgets({ hosting: records, changes, now, log }));
+  await budgets.look();
   const hosting = resources.use(
     new Hosting({
       routing,
@@ -156,6 +159,7 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
       images: python?.images,
       labels: config.labels,
       gpus,
+      budgets,
       caches: resources.use(
         new CacheFolders({
           folder: join(config.dataFolder, "caches"),

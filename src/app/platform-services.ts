@@ -31,7 +31,7 @@ import { organizationService } from "../api/organization/organization.ts";
 import { scheduleService } from "../api/schedule/schedule.ts";
 import { organizationTaskService } from "../api/task/organization-task.ts";
 import { tokenService } from "../api/token/token.ts";
-import { usageService } from "../api/usage.ts";
+import { usageService } from "../api/usage/usage.ts";
 import { webhookService } from "../api/webhook/webhook.ts";
 import { type WorkerServiceOptions, workerService } from "../api/worker/worker.ts";
 import { currentPlatform } from "../artifacts/platform.ts";

@@ -37,6 +37,7 @@ export const COMMANDS = [
   { name: "webhook", summary: "Tell a server of yours how the tasks of a deployment end." },
   { name: "alert", summary: "Be told when something is wrong, and when it is over." },
   { name: "usage", summary: "See who used what: calls, tasks, seconds, units of your own." },
+  { name: "budget", summary: "Bound what is used in a day or a month: calls, seconds, units." },
   { name: "audit", summary: "See what happened in an organization." },
   { name: "completion", summary: "Write the script with which a shell completes commands." },
   { name: "environment", summary: "The variables that the command line reads.", hidden: true },

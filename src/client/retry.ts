@@ -23,7 +23,7 @@ const NOT_RUN = new Set(["QUEUE_FULL", "RATE_LIMITED", "SERVER_BUSY", "NO_WORKER
 /** Reasons with a temporary status that a retry does not help. */
 const LASTING = new Set([
   ...["CALL_FAILED", "TASK_FAILED", "CALL_TIMEOUT", "WORKER_LOST"],
-  ...["DEPLOYMENT_STOPPED", "DEPLOYMENT_FAILED"],
+  ...["DEPLOYMENT_STOPPED", "DEPLOYMENT_FAILED", "BUDGET_SPENT"],
 ]);
 const PASSING_STATUS = new Set([429, 502, 503, 504]);
 

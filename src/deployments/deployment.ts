@@ -286,14 +286,19 @@ export class Deployment implements AsyncDisposable {
     return (this.#rollout.revision ?? starting()).taskEndpoint(name, this.name);
   }
 
-  /** Throws while the node shuts down or the deployment is closed to new work. */
-  admit(): void {
+  /**
+   * Throws while the node shuts down or the deployment is closed to new work, and BUDGET_SPENT
+   * where a spent budget bounds it.
+   * @param tokenId the token of the caller; undefined: none
+   */
+  admit(kind: EndpointManifest["kind"], tokenId: string | undefined): void {
     if (this.#draining) {
       throw shuttingDown();
     }
     if (this.#closed) {
       throw this.#closed();
     }
+    this.#options.checkBudgets?.(kind, tokenId);
   }
 
   /**
@@ -431,7 +436,7 @@ export class Deployment implements AsyncDisposable {
         ...{ deploymentId, storage, queue, log, now },
         revision: () => this.#served,
         onUnknown: () => scaling?.prove(),
-        admit: () => this.admit(),
+        admit: () => this.admit("task", undefined),
       });
     const { runTimes } = queue;
     const endpoints = (): readonly EndpointManifest[] =>

@@ -58,6 +58,8 @@ export interface DeploymentOptions extends WorkersOptions, RolloutPolicy {
   readonly counted?: { readonly metrics: Metrics; readonly organizationId: string } | undefined;
   /** Counts what calls of apis use. Default: nothing is counted. */
   readonly callUsage?: Pick<CallUsage, "add"> | undefined;
+  /** Throws BUDGET_SPENT where a spent budget bounds a call. Default: there are no budgets. */
+  readonly checkBudgets?: (kind: EndpointManifest["kind"], tokenId: string | undefined) => void;
   /** The node's tracing. Default: nothing is traced. */
   readonly tracing?: Tracing | undefined;
   /** Where the node reads large bodies. Default: on the serving thread. */

@@ -19,6 +19,7 @@ import type { MachineLabels } from "../storage/deployment-settings.ts";
 import type { HostingStorage as HostingRecords } from "../storage/hosting/hosting.ts";
 import type { DesiredDeployment } from "../storage/hosting/revisions.ts";
 import type { ArtifactCache } from "./artifact-cache.ts";
+import type { Budgets } from "./budgets.ts";
 import type { LastServed, ServedRevision } from "./last-served.ts";
 import { DeploymentLog, sharedLog } from "./logs.ts";
 import type { Manifests } from "./manifests.ts";
@@ -70,6 +71,8 @@ export interface NodeDeploymentOptions {
   /** Its GPUs. */
   readonly gpus: Gpus;
   readonly caches: CacheFolders;
+  /** Default: there are none. */
+  readonly budgets?: Pick<Budgets, "check"> | undefined;
   /** Whether it may start no workers, because its machine is drained. Default: it may. */
   readonly isDrained?: () => boolean;
   /** Default: nothing is counted. */
@@ -91,6 +94,7 @@ export function openNodeDeployment(
   const { hosting, nodes, artifacts, environments, layers, images, served, common, metrics } =
     options;
   const { organizationId, deploymentId, organization, name } = record;
+  const { budgets } = options;
   const { nodeId } = nodes;
   const { now } = common;
   const lines = new DeploymentLog({
@@ -117,6 +121,9 @@ export function openNodeDeployment(
         record: { deploymentId, name: `${organization}/${name}` },
         counted: metrics && { metrics, organizationId },
         heldPieces: common.heldPieces?.of(organizationId),
+        ...(budgets && {
+          checkBudgets: (kind, tokenId) => budgets.check({ organizationId, name }, kind, tokenId),
+        }),
         workers: scale.min,
         scale,
         retentionMs: () => reconciler.record.settings.retentionMs,

@@ -15,6 +15,19 @@ export function startOfDay(day: number): number {
   return day * DAY_MS;
 }
 
+/** The days of the day, or the month, that a time is in; `toDay` is the first one after them. */
+export function periodOf(
+  period: "day" | "month",
+  timeMs: number,
+): { readonly fromDay: number; readonly toDay: number } {
+  if (period === "day") {
+    return { fromDay: dayOf(timeMs), toDay: dayOf(timeMs) + 1 };
+  }
+  const date = new Date(timeMs);
+  const [year, month] = [date.getUTCFullYear(), date.getUTCMonth()];
+  return { fromDay: dayOf(Date.UTC(year, month)), toDay: dayOf(Date.UTC(year, month + 1)) };
+}
+
 /** SQL: the day of a time, which is an expression in milliseconds since 1970. */
 export function dayOfSql(timeMs: string): string {
   return `(${timeMs} / ${DAY_MS})`;

@@ -141,6 +141,7 @@ def test_the_server_says_when_to_come_again(make: MakeClient) -> None:
         (503, "SHUTTING_DOWN", 1),
         (503, "CALL_FAILED", 1),
         (429, "CALL_FAILED", 1),
+        (429, "BUDGET_SPENT", 1),
         (503, "WORKER_LOST", 1),
         (503, "DEPLOYMENT_STOPPED", 1),
         (429, "QUEUE_FULL", 4),

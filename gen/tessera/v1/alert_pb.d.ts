@@ -1537,6 +1537,13 @@ export enum AlertKind {
    * @generated from enum value: ALERT_KIND_WEBHOOK_OFF = 7;
    */
   WEBHOOK_OFF = 7,
+
+  /**
+   * Of a budget, `threshold` percent (80) are used, or more; and, apart, all of it.
+   *
+   * @generated from enum value: ALERT_KIND_BUDGET_USED = 8;
+   */
+  BUDGET_USED = 8,
 }
 
 /**
@@ -1544,7 +1551,7 @@ export enum AlertKind {
  *
  * @generated from enum tessera.v1.AlertKind
  */
-export declare type AlertKindJson = "ALERT_KIND_UNSPECIFIED" | "ALERT_KIND_OLDEST_TASK_WAITS" | "ALERT_KIND_FAILURES" | "ALERT_KIND_DEPLOYMENT_DEGRADED" | "ALERT_KIND_WORKER_RESTARTS" | "ALERT_KIND_DISK_FREE" | "ALERT_KIND_TOKEN_ENDS" | "ALERT_KIND_WEBHOOK_OFF";
+export declare type AlertKindJson = "ALERT_KIND_UNSPECIFIED" | "ALERT_KIND_OLDEST_TASK_WAITS" | "ALERT_KIND_FAILURES" | "ALERT_KIND_DEPLOYMENT_DEGRADED" | "ALERT_KIND_WORKER_RESTARTS" | "ALERT_KIND_DISK_FREE" | "ALERT_KIND_TOKEN_ENDS" | "ALERT_KIND_WEBHOOK_OFF" | "ALERT_KIND_BUDGET_USED";
 
 /**
  * Describes the enum tessera.v1.AlertKind.

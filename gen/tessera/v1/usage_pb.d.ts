@@ -4,6 +4,7 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
+import type { EmptySchema, FieldMask, FieldMaskJson, Timestamp, TimestampJson } from "@bufbuild/protobuf/wkt";
 
 /**
  * Describes the file tessera/v1/usage.proto.
@@ -429,6 +430,530 @@ export declare type UsageTokenJson = {
 export declare const UsageTokenSchema: GenMessage<UsageToken, {jsonType: UsageTokenJson}>;
 
 /**
+ * Budget is how much of one measure may be used in a day or a month: by the
+ * organization, by one deployment, by one token, or by one token at one
+ * deployment. What it bounds never changes; its amount does.
+ *
+ * @generated from message tessera.v1.Budget
+ */
+export declare type Budget = Message<"tessera.v1.Budget"> & {
+  /**
+   * Its name in the organization: a DNS label.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * What is counted: `calls`, `tasks`, `run_seconds`, `gpu_seconds`, `bytes_in`,
+   * `bytes_out`, or a unit that functions report. `calls` bounds calls, `tasks`
+   * bounds submits, the others both.
+   *
+   * @generated from field: string measure = 2;
+   */
+  measure: string;
+
+  /**
+   * How much of it may be used in a period. With 0, nothing is let through. A
+   * request to create a budget has to set it.
+   *
+   * @generated from field: optional double amount = 3;
+   */
+  amount?: number | undefined;
+
+  /**
+   * The time in which it may be used; it begins anew with each.
+   *
+   * @generated from field: tessera.v1.BudgetPeriod period = 4;
+   */
+  period: BudgetPeriod;
+
+  /**
+   * The name of the deployment whose use counts, also of one that is made anew
+   * under it. Empty: all.
+   *
+   * @generated from field: string deployment = 5;
+   */
+  deployment: string;
+
+  /**
+   * The id of the token whose use counts. Empty: all, and use without a token.
+   *
+   * @generated from field: string token = 6;
+   */
+  token: string;
+
+  /**
+   * The name of that token. Empty for that of somebody else's personal token, which
+   * only admins see. Output only.
+   *
+   * @generated from field: string token_name = 7;
+   */
+  tokenName: string;
+
+  /**
+   * What was used in this period, as it was counted within the last seconds. Output
+   * only.
+   *
+   * @generated from field: double used = 8;
+   */
+  used: number;
+
+  /**
+   * When this period began. Output only.
+   *
+   * @generated from field: google.protobuf.Timestamp period_start = 9;
+   */
+  periodStart?: Timestamp | undefined;
+
+  /**
+   * When it ends. Output only.
+   *
+   * @generated from field: google.protobuf.Timestamp period_end = 10;
+   */
+  periodEnd?: Timestamp | undefined;
+
+  /**
+   * Counts its changes. In a request to change it, not 0: the one that was read.
+   *
+   * @generated from field: int32 version = 11;
+   */
+  version: number;
+
+  /**
+   * When it was made. Output only.
+   *
+   * @generated from field: google.protobuf.Timestamp created_at = 12;
+   */
+  createdAt?: Timestamp | undefined;
+
+  /**
+   * By whom: an e-mail address, or `token <name>`. Output only.
+   *
+   * @generated from field: string created_by = 13;
+   */
+  createdBy: string;
+
+  /**
+   * When its amount was changed last. Output only.
+   *
+   * @generated from field: google.protobuf.Timestamp updated_at = 14;
+   */
+  updatedAt?: Timestamp | undefined;
+
+  /**
+   * By whom. Output only.
+   *
+   * @generated from field: string updated_by = 15;
+   */
+  updatedBy: string;
+};
+
+/**
+ * Budget is how much of one measure may be used in a day or a month: by the
+ * organization, by one deployment, by one token, or by one token at one
+ * deployment. What it bounds never changes; its amount does.
+ *
+ * @generated from message tessera.v1.Budget
+ */
+export declare type BudgetJson = {
+  /**
+   * Its name in the organization: a DNS label.
+   *
+   * @generated from field: string name = 1;
+   */
+  name?: string;
+
+  /**
+   * What is counted: `calls`, `tasks`, `run_seconds`, `gpu_seconds`, `bytes_in`,
+   * `bytes_out`, or a unit that functions report. `calls` bounds calls, `tasks`
+   * bounds submits, the others both.
+   *
+   * @generated from field: string measure = 2;
+   */
+  measure?: string;
+
+  /**
+   * How much of it may be used in a period. With 0, nothing is let through. A
+   * request to create a budget has to set it.
+   *
+   * @generated from field: optional double amount = 3;
+   */
+  amount?: number | "NaN" | "Infinity" | "-Infinity";
+
+  /**
+   * The time in which it may be used; it begins anew with each.
+   *
+   * @generated from field: tessera.v1.BudgetPeriod period = 4;
+   */
+  period?: BudgetPeriodJson;
+
+  /**
+   * The name of the deployment whose use counts, also of one that is made anew
+   * under it. Empty: all.
+   *
+   * @generated from field: string deployment = 5;
+   */
+  deployment?: string;
+
+  /**
+   * The id of the token whose use counts. Empty: all, and use without a token.
+   *
+   * @generated from field: string token = 6;
+   */
+  token?: string;
+
+  /**
+   * The name of that token. Empty for that of somebody else's personal token, which
+   * only admins see. Output only.
+   *
+   * @generated from field: string token_name = 7;
+   */
+  tokenName?: string;
+
+  /**
+   * What was used in this period, as it was counted within the last seconds. Output
+   * only.
+   *
+   * @generated from field: double used = 8;
+   */
+  used?: number | "NaN" | "Infinity" | "-Infinity";
+
+  /**
+   * When this period began. Output only.
+   *
+   * @generated from field: google.protobuf.Timestamp period_start = 9;
+   */
+  periodStart?: TimestampJson;
+
+  /**
+   * When it ends. Output only.
+   *
+   * @generated from field: google.protobuf.Timestamp period_end = 10;
+   */
+  periodEnd?: TimestampJson;
+
+  /**
+   * Counts its changes. In a request to change it, not 0: the one that was read.
+   *
+   * @generated from field: int32 version = 11;
+   */
+  version?: number;
+
+  /**
+   * When it was made. Output only.
+   *
+   * @generated from field: google.protobuf.Timestamp created_at = 12;
+   */
+  createdAt?: TimestampJson;
+
+  /**
+   * By whom: an e-mail address, or `token <name>`. Output only.
+   *
+   * @generated from field: string created_by = 13;
+   */
+  createdBy?: string;
+
+  /**
+   * When its amount was changed last. Output only.
+   *
+   * @generated from field: google.protobuf.Timestamp updated_at = 14;
+   */
+  updatedAt?: TimestampJson;
+
+  /**
+   * By whom. Output only.
+   *
+   * @generated from field: string updated_by = 15;
+   */
+  updatedBy?: string;
+};
+
+/**
+ * Describes the message tessera.v1.Budget.
+ * Use `create(BudgetSchema)` to create a new message.
+ */
+export declare const BudgetSchema: GenMessage<Budget, {jsonType: BudgetJson}>;
+
+/**
+ * CreateBudgetRequest makes a budget.
+ *
+ * @generated from message tessera.v1.CreateBudgetRequest
+ */
+export declare type CreateBudgetRequest = Message<"tessera.v1.CreateBudgetRequest"> & {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization: string;
+
+  /**
+   * The budget to create: its name, measure, amount, period, deployment and token.
+   * Other fields are ignored.
+   *
+   * @generated from field: tessera.v1.Budget budget = 2;
+   */
+  budget?: Budget | undefined;
+};
+
+/**
+ * CreateBudgetRequest makes a budget.
+ *
+ * @generated from message tessera.v1.CreateBudgetRequest
+ */
+export declare type CreateBudgetRequestJson = {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization?: string;
+
+  /**
+   * The budget to create: its name, measure, amount, period, deployment and token.
+   * Other fields are ignored.
+   *
+   * @generated from field: tessera.v1.Budget budget = 2;
+   */
+  budget?: BudgetJson;
+};
+
+/**
+ * Describes the message tessera.v1.CreateBudgetRequest.
+ * Use `create(CreateBudgetRequestSchema)` to create a new message.
+ */
+export declare const CreateBudgetRequestSchema: GenMessage<CreateBudgetRequest, {jsonType: CreateBudgetRequestJson}>;
+
+/**
+ * ListBudgetsRequest asks for budgets.
+ *
+ * @generated from message tessera.v1.ListBudgetsRequest
+ */
+export declare type ListBudgetsRequest = Message<"tessera.v1.ListBudgetsRequest"> & {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization: string;
+};
+
+/**
+ * ListBudgetsRequest asks for budgets.
+ *
+ * @generated from message tessera.v1.ListBudgetsRequest
+ */
+export declare type ListBudgetsRequestJson = {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization?: string;
+};
+
+/**
+ * Describes the message tessera.v1.ListBudgetsRequest.
+ * Use `create(ListBudgetsRequestSchema)` to create a new message.
+ */
+export declare const ListBudgetsRequestSchema: GenMessage<ListBudgetsRequest, {jsonType: ListBudgetsRequestJson}>;
+
+/**
+ * ListBudgetsResponse has all budgets of an organization.
+ *
+ * @generated from message tessera.v1.ListBudgetsResponse
+ */
+export declare type ListBudgetsResponse = Message<"tessera.v1.ListBudgetsResponse"> & {
+  /**
+   * The budgets, by name.
+   *
+   * @generated from field: repeated tessera.v1.Budget budgets = 1;
+   */
+  budgets: Budget[];
+};
+
+/**
+ * ListBudgetsResponse has all budgets of an organization.
+ *
+ * @generated from message tessera.v1.ListBudgetsResponse
+ */
+export declare type ListBudgetsResponseJson = {
+  /**
+   * The budgets, by name.
+   *
+   * @generated from field: repeated tessera.v1.Budget budgets = 1;
+   */
+  budgets?: BudgetJson[];
+};
+
+/**
+ * Describes the message tessera.v1.ListBudgetsResponse.
+ * Use `create(ListBudgetsResponseSchema)` to create a new message.
+ */
+export declare const ListBudgetsResponseSchema: GenMessage<ListBudgetsResponse, {jsonType: ListBudgetsResponseJson}>;
+
+/**
+ * GetBudgetRequest names a budget.
+ *
+ * @generated from message tessera.v1.GetBudgetRequest
+ */
+export declare type GetBudgetRequest = Message<"tessera.v1.GetBudgetRequest"> & {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization: string;
+
+  /**
+   * The budget's name.
+   *
+   * @generated from field: string name = 2;
+   */
+  name: string;
+};
+
+/**
+ * GetBudgetRequest names a budget.
+ *
+ * @generated from message tessera.v1.GetBudgetRequest
+ */
+export declare type GetBudgetRequestJson = {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization?: string;
+
+  /**
+   * The budget's name.
+   *
+   * @generated from field: string name = 2;
+   */
+  name?: string;
+};
+
+/**
+ * Describes the message tessera.v1.GetBudgetRequest.
+ * Use `create(GetBudgetRequestSchema)` to create a new message.
+ */
+export declare const GetBudgetRequestSchema: GenMessage<GetBudgetRequest, {jsonType: GetBudgetRequestJson}>;
+
+/**
+ * UpdateBudgetRequest changes a budget.
+ *
+ * @generated from message tessera.v1.UpdateBudgetRequest
+ */
+export declare type UpdateBudgetRequest = Message<"tessera.v1.UpdateBudgetRequest"> & {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization: string;
+
+  /**
+   * The budget by its name, with the new amount. A `version` other than 0 must be
+   * the current one.
+   *
+   * @generated from field: tessera.v1.Budget budget = 2;
+   */
+  budget?: Budget | undefined;
+
+  /**
+   * What changes: `amount`. Empty: the same.
+   *
+   * @generated from field: google.protobuf.FieldMask update_mask = 3;
+   */
+  updateMask?: FieldMask | undefined;
+};
+
+/**
+ * UpdateBudgetRequest changes a budget.
+ *
+ * @generated from message tessera.v1.UpdateBudgetRequest
+ */
+export declare type UpdateBudgetRequestJson = {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization?: string;
+
+  /**
+   * The budget by its name, with the new amount. A `version` other than 0 must be
+   * the current one.
+   *
+   * @generated from field: tessera.v1.Budget budget = 2;
+   */
+  budget?: BudgetJson;
+
+  /**
+   * What changes: `amount`. Empty: the same.
+   *
+   * @generated from field: google.protobuf.FieldMask update_mask = 3;
+   */
+  updateMask?: FieldMaskJson;
+};
+
+/**
+ * Describes the message tessera.v1.UpdateBudgetRequest.
+ * Use `create(UpdateBudgetRequestSchema)` to create a new message.
+ */
+export declare const UpdateBudgetRequestSchema: GenMessage<UpdateBudgetRequest, {jsonType: UpdateBudgetRequestJson}>;
+
+/**
+ * DeleteBudgetRequest names a budget.
+ *
+ * @generated from message tessera.v1.DeleteBudgetRequest
+ */
+export declare type DeleteBudgetRequest = Message<"tessera.v1.DeleteBudgetRequest"> & {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization: string;
+
+  /**
+   * The budget's name.
+   *
+   * @generated from field: string name = 2;
+   */
+  name: string;
+};
+
+/**
+ * DeleteBudgetRequest names a budget.
+ *
+ * @generated from message tessera.v1.DeleteBudgetRequest
+ */
+export declare type DeleteBudgetRequestJson = {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization?: string;
+
+  /**
+   * The budget's name.
+   *
+   * @generated from field: string name = 2;
+   */
+  name?: string;
+};
+
+/**
+ * Describes the message tessera.v1.DeleteBudgetRequest.
+ * Use `create(DeleteBudgetRequestSchema)` to create a new message.
+ */
+export declare const DeleteBudgetRequestSchema: GenMessage<DeleteBudgetRequest, {jsonType: DeleteBudgetRequestJson}>;
+
+/**
  * UsageKey is what sums of usage are told apart by. REST writes `day`,
  * `deployment`, `endpoint`, `token`.
  *
@@ -485,7 +1010,56 @@ export declare type UsageKeyJson = "USAGE_KEY_UNSPECIFIED" | "USAGE_KEY_DAY" | "
 export declare const UsageKeySchema: GenEnum<UsageKey, UsageKeyJson>;
 
 /**
- * UsageService answers who used what: by day, deployment, endpoint and token.
+ * BudgetPeriod is the time in which the amount of a budget may be used. REST
+ * writes `day`, `month`.
+ *
+ * @generated from enum tessera.v1.BudgetPeriod
+ */
+export enum BudgetPeriod {
+  /**
+   * The same as BUDGET_PERIOD_MONTH.
+   *
+   * @generated from enum value: BUDGET_PERIOD_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * A day of UTC.
+   *
+   * @generated from enum value: BUDGET_PERIOD_DAY = 1;
+   */
+  DAY = 1,
+
+  /**
+   * A month of UTC.
+   *
+   * @generated from enum value: BUDGET_PERIOD_MONTH = 2;
+   */
+  MONTH = 2,
+}
+
+/**
+ * BudgetPeriod is the time in which the amount of a budget may be used. REST
+ * writes `day`, `month`.
+ *
+ * @generated from enum tessera.v1.BudgetPeriod
+ */
+export declare type BudgetPeriodJson = "BUDGET_PERIOD_UNSPECIFIED" | "BUDGET_PERIOD_DAY" | "BUDGET_PERIOD_MONTH";
+
+/**
+ * Describes the enum tessera.v1.BudgetPeriod.
+ */
+export declare const BudgetPeriodSchema: GenEnum<BudgetPeriod, BudgetPeriodJson>;
+
+/**
+ * UsageService answers who used what: by day, deployment, endpoint and token. It
+ * keeps the budgets of an organization: how much of a measure may be used in a day
+ * or a month.
+ *
+ * When a budget is spent, new calls and submits that it bounds are refused with
+ * RESOURCE_EXHAUSTED (BUDGET_SPENT), until its period ends or somebody raises it.
+ * What was accepted before runs. Budgets are soft: use is known to all nodes within
+ * 25 seconds, and what runs adds to it.
  *
  * @generated from service tessera.v1.UsageService
  */
@@ -507,6 +1081,67 @@ export declare const UsageService: GenService<{
     methodKind: "unary";
     input: typeof GetUsageRequestSchema;
     output: typeof GetUsageResponseSchema;
+  },
+  /**
+   * CreateBudget makes a budget. What was used already in its period counts.
+   *
+   * Errors: INVALID_ARGUMENT (REQUEST_INVALID), NOT_FOUND (DEPLOYMENT_NOT_FOUND,
+   * TOKEN_NOT_FOUND), ALREADY_EXISTS (BUDGET_EXISTS), RESOURCE_EXHAUSTED
+   * (LIMIT_REACHED: more than 100 of the organization).
+   *
+   * @generated from rpc tessera.v1.UsageService.CreateBudget
+   */
+  createBudget: {
+    methodKind: "unary";
+    input: typeof CreateBudgetRequestSchema;
+    output: typeof BudgetSchema;
+  },
+  /**
+   * ListBudgets lists the budgets of the organization, by name.
+   *
+   * @generated from rpc tessera.v1.UsageService.ListBudgets
+   */
+  listBudgets: {
+    methodKind: "unary";
+    input: typeof ListBudgetsRequestSchema;
+    output: typeof ListBudgetsResponseSchema;
+  },
+  /**
+   * GetBudget reads a budget.
+   *
+   * Errors: NOT_FOUND (BUDGET_NOT_FOUND).
+   *
+   * @generated from rpc tessera.v1.UsageService.GetBudget
+   */
+  getBudget: {
+    methodKind: "unary";
+    input: typeof GetBudgetRequestSchema;
+    output: typeof BudgetSchema;
+  },
+  /**
+   * UpdateBudget changes the amount of a budget, also to less than what is used.
+   *
+   * Errors: INVALID_ARGUMENT (REQUEST_INVALID), NOT_FOUND (BUDGET_NOT_FOUND),
+   * ABORTED (VERSION_CONFLICT when `version` is given and is not the current one).
+   *
+   * @generated from rpc tessera.v1.UsageService.UpdateBudget
+   */
+  updateBudget: {
+    methodKind: "unary";
+    input: typeof UpdateBudgetRequestSchema;
+    output: typeof BudgetSchema;
+  },
+  /**
+   * DeleteBudget deletes a budget. Nothing is refused because of it any more.
+   *
+   * Errors: NOT_FOUND (BUDGET_NOT_FOUND).
+   *
+   * @generated from rpc tessera.v1.UsageService.DeleteBudget
+   */
+  deleteBudget: {
+    methodKind: "unary";
+    input: typeof DeleteBudgetRequestSchema;
+    output: typeof EmptySchema;
   },
 }>;
 

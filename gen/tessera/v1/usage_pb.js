@@ -5,13 +5,14 @@
 import { enumDesc, fileDesc, messageDesc, serviceDesc, tsEnum } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { file_google_api_annotations } from "../../google/api/annotations_pb.js";
+import { file_google_protobuf_empty, file_google_protobuf_field_mask, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import { file_tessera_v1_access } from "./access_pb.js";
 
 /**
  * Describes the file tessera/v1/usage.proto.
  */
 export const file_tessera_v1_usage = /*@__PURE__*/
-  fileDesc("ChZ0ZXNzZXJhL3YxL3VzYWdlLnByb3RvEgp0ZXNzZXJhLnYxIqYCCg9HZXRVc2FnZVJlcXVlc3QSHQoMb3JnYW5pemF0aW9uGAEgASgJQge6SARyAhg/EjkKCXN0YXJ0X2RheRgCIAEoCUImukgjciEyH14oWzAtOV17NH0tWzAtOV17Mn0tWzAtOV17Mn0pPyQSNwoHZW5kX2RheRgDIAEoCUImukgjciEyH14oWzAtOV17NH0tWzAtOV17Mn0tWzAtOV17Mn0pPyQSOQoIZ3JvdXBfYnkYBCADKA4yFC50ZXNzZXJhLnYxLlVzYWdlS2V5QhG6SA6SAQsQBCIHggEEEAEgABIjCgtkZXBsb3ltZW50cxgFIAMoCUIOukgLkgEIEGQiBHICGD8SIAoGdG9rZW5zGAYgAygJQhC6SA2SAQoQZCIGcgQQARhAIm0KEEdldFVzYWdlUmVzcG9uc2USIgoEc3VtcxgBIAMoCzIULnRlc3NlcmEudjEuVXNhZ2VTdW0SEQoJdHJ1bmNhdGVkGAIgASgIEhEKCXN0YXJ0X2RheRgDIAEoCRIPCgdlbmRfZGF5GAQgASgJIr4CCghVc2FnZVN1bRILCgNkYXkYASABKAkSEgoKZGVwbG95bWVudBgCIAEoCRIQCghlbmRwb2ludBgDIAEoCRIqCgV0b2tlbhgEIAEoCzIWLnRlc3NlcmEudjEuVXNhZ2VUb2tlbkgAiAEBEg0KBWNhbGxzGAUgASgDEg0KBXRhc2tzGAYgASgDEhMKC3J1bl9zZWNvbmRzGAcgASgBEhMKC2dwdV9zZWNvbmRzGAggASgBEhAKCGJ5dGVzX2luGAkgASgDEhEKCWJ5dGVzX291dBgKIAEoAxIuCgV1bml0cxgLIAMoCzIfLnRlc3NlcmEudjEuVXNhZ2VTdW0uVW5pdHNFbnRyeRosCgpVbml0c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAToCOAFCCAoGX3Rva2VuIiYKClVzYWdlVG9rZW4SCgoCaWQYASABKAkSDAoEbmFtZRgCIAEoCSp/CghVc2FnZUtleRIZChVVU0FHRV9LRVlfVU5TUEVDSUZJRUQQABIRCg1VU0FHRV9LRVlfREFZEAESGAoUVVNBR0VfS0VZX0RFUExPWU1FTlQQAhIWChJVU0FHRV9LRVlfRU5EUE9JTlQQAxITCg9VU0FHRV9LRVlfVE9LRU4QBDJzCgxVc2FnZVNlcnZpY2USYwoIR2V0VXNhZ2USGy50ZXNzZXJhLnYxLkdldFVzYWdlUmVxdWVzdBocLnRlc3NlcmEudjEuR2V0VXNhZ2VSZXNwb25zZSIckAIByNoYBILT5JMCDxINL2FwaS92MS91c2FnZUI6Cg5jb20udGVzc2VyYS52MVABqgIKVGVzc2VyYS5WMcoCClRlc3NlcmFcVjHqAgtUZXNzZXJhOjpWMWIGcHJvdG8z", [file_buf_validate_validate, file_google_api_annotations, file_tessera_v1_access]);
+  fileDesc("ChZ0ZXNzZXJhL3YxL3VzYWdlLnByb3RvEgp0ZXNzZXJhLnYxIqYCCg9HZXRVc2FnZVJlcXVlc3QSHQoMb3JnYW5pemF0aW9uGAEgASgJQge6SARyAhg/EjkKCXN0YXJ0X2RheRgCIAEoCUImukgjciEyH14oWzAtOV17NH0tWzAtOV17Mn0tWzAtOV17Mn0pPyQSNwoHZW5kX2RheRgDIAEoCUImukgjciEyH14oWzAtOV17NH0tWzAtOV17Mn0tWzAtOV17Mn0pPyQSOQoIZ3JvdXBfYnkYBCADKA4yFC50ZXNzZXJhLnYxLlVzYWdlS2V5QhG6SA6SAQsQBCIHggEEEAEgABIjCgtkZXBsb3ltZW50cxgFIAMoCUIOukgLkgEIEGQiBHICGD8SIAoGdG9rZW5zGAYgAygJQhC6SA2SAQoQZCIGcgQQARhAIm0KEEdldFVzYWdlUmVzcG9uc2USIgoEc3VtcxgBIAMoCzIULnRlc3NlcmEudjEuVXNhZ2VTdW0SEQoJdHJ1bmNhdGVkGAIgASgIEhEKCXN0YXJ0X2RheRgDIAEoCRIPCgdlbmRfZGF5GAQgASgJIr4CCghVc2FnZVN1bRILCgNkYXkYASABKAkSEgoKZGVwbG95bWVudBgCIAEoCRIQCghlbmRwb2ludBgDIAEoCRIqCgV0b2tlbhgEIAEoCzIWLnRlc3NlcmEudjEuVXNhZ2VUb2tlbkgAiAEBEg0KBWNhbGxzGAUgASgDEg0KBXRhc2tzGAYgASgDEhMKC3J1bl9zZWNvbmRzGAcgASgBEhMKC2dwdV9zZWNvbmRzGAggASgBEhAKCGJ5dGVzX2luGAkgASgDEhEKCWJ5dGVzX291dBgKIAEoAxIuCgV1bml0cxgLIAMoCzIfLnRlc3NlcmEudjEuVXNhZ2VTdW0uVW5pdHNFbnRyeRosCgpVbml0c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAToCOAFCCAoGX3Rva2VuIiYKClVzYWdlVG9rZW4SCgoCaWQYASABKAkSDAoEbmFtZRgCIAEoCSL4AwoGQnVkZ2V0EhUKBG5hbWUYASABKAlCB7pIBHICGD8SGAoHbWVhc3VyZRgCIAEoCUIHukgEcgIYQBIsCgZhbW91bnQYAyABKAFCF7pIFBISGfj/Myb1awxDKQAAAAAAAAAASACIAQESMgoGcGVyaW9kGAQgASgOMhgudGVzc2VyYS52MS5CdWRnZXRQZXJpb2RCCLpIBYIBAhABEhsKCmRlcGxveW1lbnQYBSABKAlCB7pIBHICGD8SFgoFdG9rZW4YBiABKAlCB7pIBHICGEASEgoKdG9rZW5fbmFtZRgHIAEoCRIMCgR1c2VkGAggASgBEjAKDHBlcmlvZF9zdGFydBgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKcGVyaW9kX2VuZBgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHdmVyc2lvbhgLIAEoBRIuCgpjcmVhdGVkX2F0GAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgpjcmVhdGVkX2J5GA0gASgJEi4KCnVwZGF0ZWRfYXQYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhIKCnVwZGF0ZWRfYnkYDyABKAlCCQoHX2Ftb3VudCJgChNDcmVhdGVCdWRnZXRSZXF1ZXN0Eh0KDG9yZ2FuaXphdGlvbhgBIAEoCUIHukgEcgIYPxIqCgZidWRnZXQYAiABKAsyEi50ZXNzZXJhLnYxLkJ1ZGdldEIGukgDyAEBIjMKEkxpc3RCdWRnZXRzUmVxdWVzdBIdCgxvcmdhbml6YXRpb24YASABKAlCB7pIBHICGD8iOgoTTGlzdEJ1ZGdldHNSZXNwb25zZRIjCgdidWRnZXRzGAEgAygLMhIudGVzc2VyYS52MS5CdWRnZXQiSgoQR2V0QnVkZ2V0UmVxdWVzdBIdCgxvcmdhbml6YXRpb24YASABKAlCB7pIBHICGD8SFwoEbmFtZRgCIAEoCUIJukgGcgQQARg/IpEBChNVcGRhdGVCdWRnZXRSZXF1ZXN0Eh0KDG9yZ2FuaXphdGlvbhgBIAEoCUIHukgEcgIYPxIqCgZidWRnZXQYAiABKAsyEi50ZXNzZXJhLnYxLkJ1ZGdldEIGukgDyAEBEi8KC3VwZGF0ZV9tYXNrGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzayJNChNEZWxldGVCdWRnZXRSZXF1ZXN0Eh0KDG9yZ2FuaXphdGlvbhgBIAEoCUIHukgEcgIYPxIXCgRuYW1lGAIgASgJQgm6SAZyBBABGD8qfwoIVXNhZ2VLZXkSGQoVVVNBR0VfS0VZX1VOU1BFQ0lGSUVEEAASEQoNVVNBR0VfS0VZX0RBWRABEhgKFFVTQUdFX0tFWV9ERVBMT1lNRU5UEAISFgoSVVNBR0VfS0VZX0VORFBPSU5UEAMSEwoPVVNBR0VfS0VZX1RPS0VOEAQqXQoMQnVkZ2V0UGVyaW9kEh0KGUJVREdFVF9QRVJJT0RfVU5TUEVDSUZJRUQQABIVChFCVURHRVRfUEVSSU9EX0RBWRABEhcKE0JVREdFVF9QRVJJT0RfTU9OVEgQAjKTBQoMVXNhZ2VTZXJ2aWNlEmMKCEdldFVzYWdlEhsudGVzc2VyYS52MS5HZXRVc2FnZVJlcXVlc3QaHC50ZXNzZXJhLnYxLkdldFVzYWdlUmVzcG9uc2UiHJACAcjaGASC0+STAg8SDS9hcGkvdjEvdXNhZ2USYwoMQ3JlYXRlQnVkZ2V0Eh8udGVzc2VyYS52MS5DcmVhdGVCdWRnZXRSZXF1ZXN0GhIudGVzc2VyYS52MS5CdWRnZXQiHsjaGAWC0+STAhQ6ASoiDy9hcGkvdjEvYnVkZ2V0cxJuCgtMaXN0QnVkZ2V0cxIeLnRlc3NlcmEudjEuTGlzdEJ1ZGdldHNSZXF1ZXN0Gh8udGVzc2VyYS52MS5MaXN0QnVkZ2V0c1Jlc3BvbnNlIh6QAgHI2hgEgtPkkwIREg8vYXBpL3YxL2J1ZGdldHMSZAoJR2V0QnVkZ2V0EhwudGVzc2VyYS52MS5HZXRCdWRnZXRSZXF1ZXN0GhIudGVzc2VyYS52MS5CdWRnZXQiJZACAcjaGASC0+STAhgSFi9hcGkvdjEvYnVkZ2V0cy97bmFtZX0SdgoMVXBkYXRlQnVkZ2V0Eh8udGVzc2VyYS52MS5VcGRhdGVCdWRnZXRSZXF1ZXN0GhIudGVzc2VyYS52MS5CdWRnZXQiMcjaGAWC0+STAic6BmJ1ZGdldDIdL2FwaS92MS9idWRnZXRzL3tidWRnZXQubmFtZX0SawoMRGVsZXRlQnVkZ2V0Eh8udGVzc2VyYS52MS5EZWxldGVCdWRnZXRSZXF1ZXN0GhYuZ29vZ2xlLnByb3RvYnVmLkVtcHR5IiLI2hgFgtPkkwIYKhYvYXBpL3YxL2J1ZGdldHMve25hbWV9QjoKDmNvbS50ZXNzZXJhLnYxUAGqAgpUZXNzZXJhLlYxygIKVGVzc2VyYVxWMeoCC1Rlc3NlcmE6OlYxYgZwcm90bzM", [file_buf_validate_validate, file_google_api_annotations, file_google_protobuf_empty, file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_tessera_v1_access]);
 
 /**
  * Describes the message tessera.v1.GetUsageRequest.
@@ -42,6 +43,55 @@ export const UsageTokenSchema = /*@__PURE__*/
   messageDesc(file_tessera_v1_usage, 3);
 
 /**
+ * Describes the message tessera.v1.Budget.
+ * Use `create(BudgetSchema)` to create a new message.
+ */
+export const BudgetSchema = /*@__PURE__*/
+  messageDesc(file_tessera_v1_usage, 4);
+
+/**
+ * Describes the message tessera.v1.CreateBudgetRequest.
+ * Use `create(CreateBudgetRequestSchema)` to create a new message.
+ */
+export const CreateBudgetRequestSchema = /*@__PURE__*/
+  messageDesc(file_tessera_v1_usage, 5);
+
+/**
+ * Describes the message tessera.v1.ListBudgetsRequest.
+ * Use `create(ListBudgetsRequestSchema)` to create a new message.
+ */
+export const ListBudgetsRequestSchema = /*@__PURE__*/
+  messageDesc(file_tessera_v1_usage, 6);
+
+/**
+ * Describes the message tessera.v1.ListBudgetsResponse.
+ * Use `create(ListBudgetsResponseSchema)` to create a new message.
+ */
+export const ListBudgetsResponseSchema = /*@__PURE__*/
+  messageDesc(file_tessera_v1_usage, 7);
+
+/**
+ * Describes the message tessera.v1.GetBudgetRequest.
+ * Use `create(GetBudgetRequestSchema)` to create a new message.
+ */
+export const GetBudgetRequestSchema = /*@__PURE__*/
+  messageDesc(file_tessera_v1_usage, 8);
+
+/**
+ * Describes the message tessera.v1.UpdateBudgetRequest.
+ * Use `create(UpdateBudgetRequestSchema)` to create a new message.
+ */
+export const UpdateBudgetRequestSchema = /*@__PURE__*/
+  messageDesc(file_tessera_v1_usage, 9);
+
+/**
+ * Describes the message tessera.v1.DeleteBudgetRequest.
+ * Use `create(DeleteBudgetRequestSchema)` to create a new message.
+ */
+export const DeleteBudgetRequestSchema = /*@__PURE__*/
+  messageDesc(file_tessera_v1_usage, 10);
+
+/**
  * Describes the enum tessera.v1.UsageKey.
  */
 export const UsageKeySchema = /*@__PURE__*/
@@ -57,7 +107,29 @@ export const UsageKey = /*@__PURE__*/
   tsEnum(UsageKeySchema);
 
 /**
- * UsageService answers who used what: by day, deployment, endpoint and token.
+ * Describes the enum tessera.v1.BudgetPeriod.
+ */
+export const BudgetPeriodSchema = /*@__PURE__*/
+  enumDesc(file_tessera_v1_usage, 1);
+
+/**
+ * BudgetPeriod is the time in which the amount of a budget may be used. REST
+ * writes `day`, `month`.
+ *
+ * @generated from enum tessera.v1.BudgetPeriod
+ */
+export const BudgetPeriod = /*@__PURE__*/
+  tsEnum(BudgetPeriodSchema);
+
+/**
+ * UsageService answers who used what: by day, deployment, endpoint and token. It
+ * keeps the budgets of an organization: how much of a measure may be used in a day
+ * or a month.
+ *
+ * When a budget is spent, new calls and submits that it bounds are refused with
+ * RESOURCE_EXHAUSTED (BUDGET_SPENT), until its period ends or somebody raises it.
+ * What was accepted before runs. Budgets are soft: use is known to all nodes within
+ * 25 seconds, and what runs adds to it.
  *
  * @generated from service tessera.v1.UsageService
  */

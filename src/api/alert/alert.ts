@@ -50,7 +50,11 @@ const DEFAULT_THRESHOLDS = {
   disk_free: 10,
   token_ends: 7,
   webhook_off: 0,
+  budget_used: 80,
 } as const satisfies Record<AlertKind, number>;
+
+/** The kinds whose bound is a share of all. */
+const PERCENTAGES: ReadonlySet<AlertKind> = new Set(["failures", "disk_free", "budget_used"]);
 
 const RULE_CHANGES = ["threshold", "deployments", "receivers", "hold", "disabled"] as const;
 
@@ -398,7 +402,7 @@ function checkOperator({ principal }: Member): void {
 
 /** The bound in the unit of its kind. Throws REQUEST_INVALID for a share of more than all. */
 function thresholdOf(kind: AlertKind, asked: number): number {
-  if ((kind === "failures" || kind === "disk_free") && asked > 100) {
+  if (PERCENTAGES.has(kind) && asked > 100) {
     throw invalidField("rule.threshold", "is a percentage: at most 100");
   }
   return asked === 0 ? DEFAULT_THRESHOLDS[kind] : asked;

@@ -24,6 +24,7 @@ const KINDS = {
   disk_free: AlertKind.DISK_FREE,
   token_ends: AlertKind.TOKEN_ENDS,
   webhook_off: AlertKind.WEBHOOK_OFF,
+  budget_used: AlertKind.BUDGET_USED,
 } as const satisfies Record<Kind, AlertKind>;
 
 const RECEIVER_KINDS = {

@@ -60,7 +60,11 @@ const TAGGED: JsonSchema = {
 
 const HEADERS: { readonly [status: number]: JsonSchema } = {
   401: { "WWW-Authenticate": { schema: { type: "string" } } },
-  429: { "Retry-After": { schema: { type: "integer", minimum: 0 } } },
+  429: {
+    "Retry-After": { schema: { type: "integer", minimum: 0 } },
+    RateLimit: { schema: { type: "string" } },
+    "RateLimit-Policy": { schema: { type: "string" } },
+  },
   503: { "Retry-After": { schema: { type: "integer", minimum: 0 } } },
 };
 

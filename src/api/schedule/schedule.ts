@@ -96,13 +96,14 @@ export function scheduleService(
       const located = await directory.find(target, principal);
       await located.wake?.();
       const deployment = located.deployment();
-      deployment.admit();
+      const origin = originOf(ctx);
+      deployment.admit("task", origin.tokenId);
       const { manifest } = deployment.taskEndpoint(schedule.endpoint);
       const key = scheduleKey(name, now(), newId());
       const { task } = await deployment.queue.submit(
         manifest,
         { json: schedule.arguments, files: [] },
-        { idempotency: { key, digest: `schedule ${name}` }, origin: originOf(ctx) },
+        { idempotency: { key, digest: `schedule ${name}` }, origin },
       );
       await accounts.recordAuditEvent({
         ...deed(by, options),

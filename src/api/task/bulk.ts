@@ -151,7 +151,7 @@ function retrying({ filter, idempotencyKey }: RetryTasksRequest, ctx: HandlerCon
     atOnce: MAX_RETRIES_AT_ONCE,
     statuses: [TaskStatus.FAILURE],
     ...each(async ({ taskId }, deployment) => {
-      deployment.admit();
+      deployment.admit("task", origin.tokenId);
       const key = `${idempotencyKey}/${taskId}`;
       const idempotency =
         idempotencyKey === ""

@@ -12,7 +12,7 @@ import type { Deployment } from "../../deployments/deployment.ts";
 import type { FoundEndpoint } from "../../deployments/rollout.ts";
 import { problem, toProblem } from "../../errors.ts";
 import { streamedBodies } from "../../server/http/streamed-bodies.ts";
-import { noteTask, tracedCall } from "../../server/rpc/engine/caller.ts";
+import { noteTask, tokenIdOf, tracedCall } from "../../server/rpc/engine/caller.ts";
 import { deploymentOf } from "../../server/rpc/target.ts";
 import type { Origin } from "../../tracing/context.ts";
 import { finallyReleasing, inputOf, releasingUnless, toResultMessage } from "./messages.ts";
@@ -51,7 +51,8 @@ export const endpointService: Partial<ServiceImpl<typeof EndpointService>> = {
 
   async callEndpoint(req, ctx) {
     const deployment = deploymentOf(ctx);
-    deployment.admit();
+    const { kind = "api" } = deployment.find(req.endpoint) ?? {};
+    deployment.admit(kind, tokenIdOf(ctx.values));
     const endpoint = deployment.endpoint(req.endpoint);
     return tracedCall(ctx, deployment, {
       endpoint: endpoint.manifest.name,

@@ -16,7 +16,7 @@ import type { Payload } from "../../protocol/messages.ts";
 import { bodyMessage } from "../../server/http/body.ts";
 import { type StreamedBodies, streamedBodies } from "../../server/http/streamed-bodies.ts";
 import { namedWorker, WORKER_HEADER } from "../../server/http/worker-header.ts";
-import { tracedStream } from "../../server/rpc/engine/caller.ts";
+import { tokenIdOf, tracedStream } from "../../server/rpc/engine/caller.ts";
 import { deploymentOf } from "../../server/rpc/target.ts";
 import { pieceTypeOf } from "../../service/piece-type.ts";
 import { inputOf, releaseArguments } from "./messages.ts";
@@ -36,7 +36,7 @@ export async function* streamEndpoint(
   ctx: HandlerContext,
 ): AsyncGenerator<StreamEndpointResponse, void, undefined> {
   const deployment = deploymentOf(ctx);
-  deployment.admit();
+  deployment.admit("api", tokenIdOf(ctx.values));
   const { manifest, reader } = deployment.endpoint(req.endpoint);
   if (manifest.stream === undefined || manifest.kind !== "api") {
     const description = `${manifest.name} is no api that streams: call it with CallEndpoint`;

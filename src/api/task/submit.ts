@@ -16,7 +16,7 @@ import { Problem, toProblem } from "../../errors.ts";
 import type { Payload } from "../../protocol/messages.ts";
 import type { Submission, Submitted } from "../../queue/submission.ts";
 import { type StreamedBodies, streamedBodies } from "../../server/http/streamed-bodies.ts";
-import { noteTask, originOf } from "../../server/rpc/engine/caller.ts";
+import { noteTask, originOf, tokenIdOf } from "../../server/rpc/engine/caller.ts";
 import { deploymentOf } from "../../server/rpc/target.ts";
 import type { CallInput } from "../../service/input/arguments.ts";
 import { isFinal } from "../../tasks/task.ts";
@@ -44,10 +44,10 @@ const MAX_CALLS_PER_TURN = 50;
 export const submitHandlers: Pick<ServiceImpl<typeof TaskService>, "submitTask" | "submitTasks"> = {
   async submitTask(req, ctx) {
     const deployment = deploymentOf(ctx);
-    deployment.admit();
+    const origin = originOf(ctx);
+    deployment.admit("task", origin.tokenId);
     const { queue, tasks, name } = deployment;
     const bodies = ctx.values.get(streamedBodies);
-    const origin = originOf(ctx);
     const reading = read(deployment, req, { ctx, origin, bodies });
     const { endpoint, payload, options } = reading instanceof Promise ? await reading : reading;
     const submitting = queue.submit(endpoint, payload, options);
@@ -78,7 +78,7 @@ export const submitHandlers: Pick<ServiceImpl<typeof TaskService>, "submitTask" 
 
   async submitTasks(req, ctx) {
     const deployment = deploymentOf(ctx);
-    deployment.admit();
+    deployment.admit("task", tokenIdOf(ctx.values));
     const read = await readAll(deployment, req.tasks, ctx);
     const valid = read.filter((one): one is Submission => !(one instanceof Problem));
     const outcomes = (await deployment.queue.submitAll(valid)).values();

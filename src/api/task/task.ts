@@ -4,7 +4,7 @@ import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { TaskService } from "../../../gen/tessera/v1/task_pb.js";
 import type { TaskQuestion } from "../../queue/tasks.ts";
 import { streamedBodies } from "../../server/http/streamed-bodies.ts";
-import { noteTask, originOf } from "../../server/rpc/engine/caller.ts";
+import { noteTask, originOf, tokenIdOf } from "../../server/rpc/engine/caller.ts";
 import { deploymentOf, locatedOf } from "../../server/rpc/target.ts";
 import { toArgumentsMessage, toFileMessage } from "./arguments.ts";
 import { listTasks } from "./list.ts";
@@ -70,7 +70,7 @@ export const taskService: Partial<ServiceImpl<typeof TaskService>> = {
 
   async retryTask(req, ctx) {
     const deployment = deploymentOf(ctx);
-    deployment.admit();
+    deployment.admit("task", tokenIdOf(ctx.values));
     const endpointOf = (name: string) => deployment.taskEndpoint(name).manifest;
     const idempotency = idempotencyOf(req, () => digestOfRetry(req.taskId));
     const asked = { ...question(req, ctx), idempotency, origin: originOf(ctx) };

@@ -38,6 +38,7 @@ const KINDS: Readonly<Record<string, AlertKind>> = {
   "disk-free": AlertKind.DISK_FREE,
   "token-ends": AlertKind.TOKEN_ENDS,
   "webhook-off": AlertKind.WEBHOOK_OFF,
+  "budget-used": AlertKind.BUDGET_USED,
 };
 
 interface RuleFlags extends CallFlags {

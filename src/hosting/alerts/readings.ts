@@ -5,7 +5,9 @@
 import type { KeptHistory } from "../../metrics/history/kept.ts";
 import { NO_TASKS, sumOf } from "../../metrics/history/task-tally.ts";
 import type { DeploymentRecord, Organizations } from "../../storage/accounts/organizations.ts";
+import { startOfDay } from "../../storage/days.ts";
 import type { AlertStorage, Finding, TakenRule } from "../../storage/hosting/alerts.ts";
+import type { BudgetStorage } from "../../storage/hosting/budgets.ts";
 import type { NodeStorage } from "../../storage/hosting/nodes.ts";
 import type { Storage } from "../../storage/storage.ts";
 
@@ -23,6 +25,7 @@ export interface ReadingsOptions {
   readonly accounts: Pick<Organizations, "listDeployments">;
   readonly storage: Pick<Storage, "queueStates">;
   readonly hosting: Pick<AlertStorage, "listEndingTokens" | "listWebhooksOff"> &
+    Pick<BudgetStorage, "listBudgets"> &
     Pick<NodeStorage, "describeDeployments" | "listNodes">;
   readonly history: Pick<KeptHistory, "read" | "tasks">;
   /** Why a task is queued, in a sentence for developers; undefined where it is not known here. */
@@ -87,6 +90,8 @@ export class Readings {
         return this.#tokens(rule);
       case "webhook_off":
         return this.#webhooks(rule);
+      case "budget_used":
+        return this.#budgets(rule);
     }
   }
 
@@ -188,6 +193,33 @@ export class Readings {
             ? "it is paused, because attempts fail"
             : `it is disabled: ${disabledReason}`,
       }));
+  }
+
+  /** What is used of each budget beyond the bound; and, as a finding of its own, that all is. */
+  async #budgets({ threshold, deployments: chosen }: TakenRule): Promise<Finding[]> {
+    const budgets = await this.#options.hosting.listBudgets({
+      organizationId: this.#organizationId,
+      nowMs: this.#nowMs,
+    });
+    return budgets
+      .filter(({ deployment }) => chosen.length === 0 || chosen.includes(deployment))
+      .flatMap(({ budgetId, name: budget, used, amount, measure, period, fromDay, toDay }) => {
+        const percent = amount === 0 ? 100 : (100 * used) / amount;
+        const name = `budget ${budget}`;
+        // Of each period apart: what fires in the one before clears when it is over.
+        const subject = `budget/${budgetId}/${fromDay}`;
+        const end = new Date(startOfDay(toDay)).toISOString();
+        const found: Finding[] = [];
+        if (percent >= threshold) {
+          const share = `${rounded(percent)} % of ${amount} ${measure} a ${period} are used`;
+          found.push({ subject, name, text: share });
+        }
+        if (percent >= 100) {
+          const text = `it is spent: what it bounds is refused until ${end}`;
+          found.push({ subject: `${subject}/spent`, name, text });
+        }
+        return found;
+      });
   }
 
   /** The deployments that a rule looks at. */

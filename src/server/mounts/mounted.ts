@@ -74,7 +74,8 @@ export async function answerMounted(
     route = saidRoute(head, mount);
   };
   const begin = async (): Promise<number> => {
-    deployment.admit();
+    const tokenId = tokenIdOf(values);
+    deployment.admit("api", tokenId);
     if (Number(req.headers["content-length"] ?? 0) > options.maxBodyBytes) {
       throw tooLarge(options);
     }
@@ -82,7 +83,7 @@ export async function answerMounted(
       const slot = await deployment.calls.hold(mountEndpoint(mount), {
         signal: disconnectSignal(reply),
         worker: namedWorker(req.headers[WORKER_HEADER]),
-        tokenId: tokenIdOf(values),
+        tokenId,
       });
       const status = await begun({ req, reply, values, mount, slot, onHead, ...options }, isLast);
       if (status !== AGAIN) {

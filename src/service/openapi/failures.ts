@@ -75,10 +75,10 @@ const FAILURES: { readonly [status: string]: Failure } = {
     message: "send application/json or multipart/form-data",
   },
   429: {
-    description: "The queue is full or too many callers wait; try again later.",
+    description: "The queue is full, too many callers wait, or a budget is spent; try again later.",
     code: "resource_exhausted",
     reason: "QUEUE_FULL",
-    reasons: ["QUEUE_FULL", "TOO_MANY_WAITING", "RATE_LIMITED"],
+    reasons: ["QUEUE_FULL", "TOO_MANY_WAITING", "RATE_LIMITED", "BUDGET_SPENT"],
     message: "the queue of this endpoint is full; try again in 2 s",
     header: "Retry-After",
   },

@@ -25,7 +25,8 @@ export type AlertKind =
   | "worker_restarts"
   | "disk_free"
   | "token_ends"
-  | "webhook_off";
+  | "webhook_off"
+  | "budget_used";
 
 /** What receivers hear of. */
 export type AlertTransition = "firing" | "cleared";

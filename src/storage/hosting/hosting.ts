@@ -1,7 +1,7 @@
 /**
  * The hosting port: the desired revision of every deployment, its files,
- * secrets, schedules, logs, webhooks, alerts and usage, the reports of the nodes that run it, and
- * which machines are drained.
+ * secrets, schedules, logs, webhooks, alerts, usage and budgets, the reports of the nodes that run
+ * it, and which machines are drained.
  *
  * It keeps the promises of the accounts port. Deployments themselves are
  * created, changed and deleted there; a change to one here also writes its
@@ -14,6 +14,7 @@
  * on writing: those writes are deleted at the end of the hour.
  */
 import type { AlertStorage } from "./alerts.ts";
+import type { BudgetStorage } from "./budgets.ts";
 import type { ArtifactFiles } from "./files.ts";
 import type { LauncherStorage } from "./launchers.ts";
 import type { Logs } from "./logs.ts";
@@ -40,7 +41,8 @@ export interface HostingStorage
     ModelStorage,
     WebhookStorage,
     AlertStorage,
-    UsageStorage {
+    UsageStorage,
+    BudgetStorage {
   /**
    * Deletes the remains of deleted deployments, and nodes that died long ago:
    * at most `limit` rows of each kind. Returns how many it deleted; 0 when

@@ -791,6 +791,35 @@ CREATE INDEX webhook_deliveries_order
 CREATE INDEX webhook_deliveries_task ON webhook_deliveries (deployment_id, task_id);
 CREATE INDEX webhook_deliveries_age ON webhook_deliveries (created_at_ms);
 
+-- How much of a measure of usage may be had in a day or a month.
+CREATE TABLE budgets (
+  organization_id text NOT NULL,
+  name text NOT NULL,
+  budget_id text NOT NULL UNIQUE,
+  -- calls, tasks, run_seconds, gpu_seconds, bytes_in, bytes_out, or a unit.
+  measure text NOT NULL,
+  amount double precision NOT NULL,
+  -- day or month.
+  period text NOT NULL,
+  -- Whose use it bounds: a name, and an id; empty: all.
+  deployment text NOT NULL,
+  token_id text NOT NULL,
+  version integer NOT NULL,
+  -- What was used since this day, as it was counted last.
+  used double precision NOT NULL,
+  used_from_day integer NOT NULL,
+  -- The part of it that was used before this day, which does not change any more.
+  settled double precision NOT NULL,
+  settled_to_day integer NOT NULL,
+  counted_at_ms bigint NOT NULL,
+  created_at_ms bigint NOT NULL,
+  created_by text NOT NULL,
+  updated_at_ms bigint NOT NULL,
+  updated_by text NOT NULL,
+  PRIMARY KEY (organization_id, name)
+);
+CREATE INDEX budgets_due ON budgets (counted_at_ms);
+
 -- When alerts fire, and who is told.
 CREATE TABLE alert_rules (
   organization_id text NOT NULL,

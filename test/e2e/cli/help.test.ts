@@ -52,6 +52,12 @@ it("has examples for usage", async () => {
   expect(stdout).toMatch(/\nExamples:\n {2}\$ tessera usage\n/);
 });
 
+it("has examples for budget create", async () => {
+  const { code, stdout } = await person.run(["budget", "create", "--help"]);
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/\nExamples:\n {2}\$ tessera budget create gpus gpu_seconds 36000\n/);
+});
+
 it("has examples for deploy", async () => {
   const { code, stdout } = await person.run(["deploy", "--help"]);
   expect(code).toBe(0);

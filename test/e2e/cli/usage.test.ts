@@ -2,15 +2,20 @@
 import { readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { Code, ConnectError } from "@connectrpc/connect";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { createTesseraClient } from "../../../src/client/index.ts";
+import { until } from "../hosting/world.ts";
 import { Folder } from "../start/platform.ts";
 import { json, type Scene, scene } from "./platform-person.ts";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 const PAGE = readFileSync(join(ROOT, "docs/usage.md"), "utf8");
 
-function block(language: string): string {
-  return new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``).exec(PAGE)?.[1] ?? "";
+/** A block of the page in this language, the first or a later one. */
+function block(language: string, index = 0): string {
+  const all = PAGE.matchAll(new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``, "g"));
+  return [...all][index]?.[1] ?? "";
 }
 
 let at: Scene;
@@ -55,6 +60,61 @@ it("the commands of the page count what a task used, for its token", async () =>
     "day,token,token_id,calls,tasks,run_seconds,gpu_seconds,bytes_in,bytes_out,completion_tokens,prompt_tokens",
   );
   expect(csv.stdout).toContain(`"ada's laptop"`);
+});
+
+it("the commands of the page keep budgets, of which a spent one refuses over every protocol", async () => {
+  const { platform, adaCookie } = at;
+  const { value: token } = await platform.createToken(adaCookie, {
+    ...{ name: "caller", all_deployments: true },
+    access: ["developer_operations", "protected_endpoint"],
+  });
+  const url = `${platform.url}/write/submit`;
+  const headers = {
+    ...{ authorization: `Bearer ${token}`, "tessera-deployment": "acme/writer" },
+    "content-type": "application/json",
+  };
+  const post = () => fetch(url, { method: "POST", headers, body: '{"prompt":"hello"}' });
+  const connect = createTesseraClient({ url: platform.url, token });
+  const request = { deployment: "acme/writer", endpoint: "write" };
+  for (const line of block("sh", 1).trim().split("\n")) {
+    const ran = await type(line);
+    expect(ran, `${line}: ${ran.stderr}`).toMatchObject({ code: 0 });
+    if (line.includes("create trial")) {
+      expect(ran.stdout).toMatch(/^bounds +deployment writer$/m);
+      // The use before counts. Nodes hear of a budget within a second.
+      const refused = await until(post, ({ status }) => status === 429);
+      expect(refused.headers.get("retry-after")).toMatch(/^\d{1,4}$/);
+      expect(refused.headers.get("ratelimit-policy")).toBe('"trial";q=5;w=86400');
+      expect(refused.headers.get("ratelimit")).toMatch(/^"trial";r=0;t=\d{1,5}$/);
+      expect(await refused.json()).toMatchObject({ code: "resource_exhausted" });
+      const failure = await connect.tasks.submitTask(request).catch(ConnectError.from);
+      expect(failure).toMatchObject({ code: Code.ResourceExhausted });
+      expect((failure as ConnectError).metadata.get("ratelimit")).toContain('"trial";r=0;t=');
+      const word = ["task", "submit", "write", "prompt=hello", "--deployment", "writer"];
+      const said = await at.ada.run(word);
+      expect(said.code).not.toBe(0);
+      expect(said.stderr).toContain("the budget trial of 5 prompt_tokens a day is spent");
+    }
+    if (line.includes(" list")) {
+      expect(ran.stdout).toMatch(/^trial +prompt_tokens +5 +5 +spent +deployment writer /m);
+    }
+    if (line.includes(" update ")) {
+      await until(post, ({ status }) => status === 202);
+    }
+  }
+  const { budgets } = json(await at.ada.run(["budget", "list", "--json"]));
+  expect(budgets).toMatchObject([{ name: "trial", amount: 1_000, version: 2 }]);
+  for (const [words, message] of [
+    [["update", "gpus", "1"], 'there is no budget "gpus"'],
+    [["update", "trial", "--", "-1"], 'the amount "-1" is no number from 0 on'],
+    [["create", "Ünit", "calls", "1"], "must be 1 to 63 lower case letters"],
+    [["create", "a", "gpu-seconds", "1"], "must be calls, tasks"],
+    [["create", "trial", "calls", "1"], "there is a budget trial"],
+  ] as const) {
+    const refused = await at.ada.run(["budget", ...words]);
+    expect(refused.code).not.toBe(0);
+    expect(refused.stderr).toContain(message);
+  }
 });
 
 it("says what is wrong with what it is asked", async () => {

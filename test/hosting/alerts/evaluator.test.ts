@@ -5,6 +5,7 @@ import { Evaluator } from "../../../src/hosting/alerts/evaluator.ts";
 import { Readings } from "../../../src/hosting/alerts/readings.ts";
 import type { HistoryAnswer, TasksAnswer } from "../../../src/metrics/history/history.ts";
 import { NO_TASKS, TaskTally } from "../../../src/metrics/history/task-tally.ts";
+import { dayOf, startOfDay } from "../../../src/storage/days.ts";
 import type { AlertKind, AlertMessage } from "../../../src/storage/hosting/alerts.ts";
 import type { DeploymentReport, NodeFacts } from "../../../src/storage/hosting/nodes.ts";
 import { SqliteStorage } from "../../../src/storage/sqlite/storage.ts";
@@ -243,7 +244,30 @@ const CASES: readonly Case[] = [
     subject: "webhook hook of summarizer",
     text: "it is disabled: disabled by ada",
   },
+  {
+    kind: "budget_used",
+    threshold: 80,
+    set: ({ platform }, isTrue) => budget(platform, isTrue ? 5 : 100),
+    subject: "budget month",
+    text: "80 % of 5 calls a month are used",
+  },
 ];
+
+/** A budget, of which four calls are used. */
+async function budget(platform: HostingPlatform, amount: number): Promise<void> {
+  const { hosting, organizationId, nowMs } = platform;
+  const used = { runMs: 0, gpuMs: 0, bytesIn: 0, bytesOut: 0, units: {} };
+  const row = { ...used, deploymentId: DEPLOYMENT, endpoint: "e", tokenId: "", calls: 4 };
+  const day = dayOf(nowMs);
+  const rows = [{ ...row, day }];
+  await hosting.addUsage({ recorder: "one", sequence: 1, day, rows });
+  const key = { organizationId, name: "month" };
+  await hosting.createBudget({
+    ...{ ...platform.deed(), ...key, budgetId: "month-id", measure: "calls", period: "month" },
+    ...{ amount, deployment: "", tokenId: "", limit: 1 },
+  });
+  await hosting.updateBudget({ ...platform.deed(), ...key, amount, version: 0 });
+}
 
 describe("the evaluator of alert rules", () => {
   it.each(CASES)(
@@ -286,6 +310,37 @@ describe("the evaluator of alert rules", () => {
       });
     },
   );
+});
+
+it("tells of a budget at 80 % and when it is spent, once in a period", async () => {
+  await using setting = await Setting.open();
+  const { platform } = setting;
+  const { hosting, organizationId } = platform;
+  await budget(platform, 5);
+  await setting.rule("budget_used", 80);
+  const node = setting.node();
+  const minutes = async (count: number) => {
+    for (let minute = 0; minute < count; minute += 1) {
+      platform.nowMs += MINUTE_MS;
+      await node.evaluate();
+    }
+  };
+  await minutes(4);
+  const text = "alert.firing budget month: 80 % of 5 calls a month are used";
+  expect(await setting.told()).toEqual([text]);
+  await budget(platform, 4);
+  await minutes(6);
+  const { toDay } = (await hosting.listBudgets({ organizationId, nowMs: platform.nowMs }))[0] ?? {
+    toDay: 0,
+  };
+  const end = new Date(startOfDay(toDay)).toISOString();
+  const spent = `alert.firing budget month: it is spent: what it bounds is refused until ${end}`;
+  expect(await setting.told()).toEqual([text, spent]);
+  platform.nowMs = startOfDay(toDay);
+  await minutes(4);
+  const told = await setting.told();
+  const cleared = "alert.cleared budget month";
+  expect(told.slice(2).map((one) => one.split(":")[0])).toEqual([cleared, cleared]);
 });
 
 it("leaves rules that it has not come to, when its node stops, to the next minute", async () => {
@@ -335,6 +390,7 @@ describe("the readings of one moment", () => {
           listNodes: counting("nodes", (one) => hosting.listNodes(one)),
           listEndingTokens: (one) => hosting.listEndingTokens(one),
           listWebhooksOff: (one) => hosting.listWebhooksOff(one),
+          listBudgets: (one) => hosting.listBudgets(one),
         },
         history: {
           tasks: async () => ({ fromMs: 0, toMs: nowMs, tally: new TaskTally() }),

@@ -9,7 +9,6 @@ import { ModelService } from "../../../gen/tessera/v1/model_pb.js";
 import { OrganizationService } from "../../../gen/tessera/v1/organization_pb.js";
 import { OrganizationTaskService } from "../../../gen/tessera/v1/organization_task_pb.js";
 import { ScheduleService } from "../../../gen/tessera/v1/schedule_pb.js";
-import { UsageService } from "../../../gen/tessera/v1/usage_pb.js";
 import { WebhookService } from "../../../gen/tessera/v1/webhook_pb.js";
 import { createModelIndex } from "../../../src/artifacts/model-index.ts";
 import { ALERT_ROWS } from "./alert-methods.ts";
@@ -18,6 +17,7 @@ import { MACHINE_ROWS } from "./machine-methods.ts";
 import type { TestPlatform } from "./platform.ts";
 import { FOREIGN, named, type Row } from "./row.ts";
 import { TOKEN_ROWS } from "./token-methods.ts";
+import { USAGE_ROWS } from "./usage-methods.ts";
 import { newDeployment, newMember, newName } from "./world.ts";
 
 /** What does not say which organization it is about. */
@@ -417,10 +417,7 @@ export const ROWS: readonly Row[] = [
     }),
     except: { [FOREIGN]: "DEPLOYMENT_NOT_FOUND" },
   },
-  {
-    method: UsageService.method.getUsage,
-    request: (_, { company }) => ({ organization: company.name }),
-  },
+  ...USAGE_ROWS,
   {
     method: schedule.listSchedules,
     request: deploymentOf,

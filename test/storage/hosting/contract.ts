@@ -5,6 +5,7 @@
 import { describe, test } from "vitest";
 import type { CreateDatabase } from "../contract.ts";
 import { alertsContract } from "./contract/alerts.ts";
+import { budgetsContract } from "./contract/budgets.ts";
 import { confirmedSecretsContract } from "./contract/confirmed-secrets.ts";
 import { deletedContract } from "./contract/deleted.ts";
 import { filesContract } from "./contract/files.ts";
@@ -47,6 +48,7 @@ export function hostingContract(name: string, createDatabase: CreateDatabase): v
     describe("webhooks", () => webhooksContract(it));
     describe("alerts", () => alertsContract(it));
     describe("usage", () => usageContract(it));
+    describe("budgets", () => budgetsContract(it));
     describe("deleted deployments", () => deletedContract(it));
     describe("races", () => racesContract(it));
   });

@@ -36,7 +36,7 @@ _NOT_BEGUN = {"QUEUE_FULL", "NO_WORKER", "SERVER_BUSY", "RATE_LIMITED"}
 
 _TRANSIENT = (errors.TooManyRequests, errors.Unavailable)
 
-_FOR_PEOPLE = {"DEPLOYMENT_STOPPED", "DEPLOYMENT_FAILED"}
+_FOR_PEOPLE = {"DEPLOYMENT_STOPPED", "DEPLOYMENT_FAILED", "BUDGET_SPENT"}
 """Unavailable, but not for a while: somebody has to do something."""
 
 

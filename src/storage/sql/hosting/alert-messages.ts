@@ -38,6 +38,8 @@ export function conditionOf({
       return `the token ends within ${threshold} days`;
     case "webhook_off":
       return "the webhook is disabled or paused";
+    case "budget_used":
+      return `${threshold} % of a budget are used, or all of it`;
   }
 }
 

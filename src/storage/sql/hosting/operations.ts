@@ -15,6 +15,7 @@ import {
   updateAlertRule,
   usesAlerts,
 } from "./alerts.ts";
+import { countBudgets, createBudget, deleteBudget, listBudgets, updateBudget } from "./budgets.ts";
 import { createRevision } from "./create-revision.ts";
 import {
   addTestDelivery,
@@ -154,6 +155,7 @@ export const BY_ONE_CLOCK: ReadonlySet<keyof HostingStorage> = new Set([
   "takeDeliveries",
   "recordDelivery",
   "takeAlertRules",
+  "countBudgets",
 ]);
 
 /** All operations of the port. */
@@ -216,4 +218,9 @@ export const HOSTING_OPERATIONS: OperationsOf<HostingStorage> = {
   takeAlertRules,
   recordAlerts,
   pruneAlerts,
+  createBudget,
+  listBudgets,
+  updateBudget,
+  deleteBudget,
+  countBudgets,
 };

@@ -110,9 +110,7 @@ export function* readUsage(parameters: UsageQuery): Operation<UsageSum[]> {
     deployment: row.name,
     endpoint: row.endpoint,
     token:
-      row.token_id === undefined
-        ? undefined
-        : (tokens.get(row.token_id) ?? { id: row.token_id, name: "", owner: "organization" }),
+      row.token_id === undefined ? undefined : (tokens.get(row.token_id) ?? nameless(row.token_id)),
     // Postgres sums up whole numbers to more digits than a number has, and so to text.
     calls: Number(row.calls),
     tasks: Number(row.tasks),
@@ -133,9 +131,44 @@ function rowKey({ day, name, endpoint, token_id }: KeyRow): string {
   return JSON.stringify([day, name, endpoint, token_id]);
 }
 
+/** Where what the platform counts stands, and how much of it is one. */
+const MEASURES: ReadonlyMap<string, readonly [column: string, one: number]> = new Map([
+  ["calls", ["calls", 1]],
+  ["tasks", ["tasks", 1]],
+  ["run_seconds", ["run_ms", 1_000]],
+  ["gpu_seconds", ["gpu_ms", 1_000]],
+  ["bytes_in", ["bytes_in", 1]],
+  ["bytes_out", ["bytes_out", 1]],
+]);
+
+/** How much was used of one measure: of what the platform counts, or of a unit. */
+export function* readAmount(
+  asked: Omit<UsageQuery, "by" | "limit">,
+  measure: string,
+): Operation<number> {
+  const all = { ...asked, by: [] };
+  const [column, one] = MEASURES.get(measure) ?? ["amount", 1];
+  const sum = `sum(${column}) AS amount`;
+  const [row] = yield* query<{ amount: number | string | null }>(
+    ...(MEASURES.has(measure)
+      ? summing(all, "usage_now", [], sum)
+      : summing({ ...all, unit: measure }, "usage_units_now", [], sum)),
+    1,
+  );
+  return Number(row?.amount ?? 0) / one;
+}
+
 /** A statement that sums up a table, with its values but for the limit. */
 function summing(
-  { organizationId, fromDay, toDay, by, deployments, tokenIds }: UsageQuery,
+  {
+    organizationId,
+    fromDay,
+    toDay,
+    by,
+    deployments,
+    tokenIds,
+    unit,
+  }: Omit<UsageQuery, "limit"> & { readonly unit?: string },
   table: string,
   also: readonly string[],
   sums: string,
@@ -148,18 +181,19 @@ function summing(
   return [
     `SELECT ${key === "" ? "" : `${key}, `}${sums}
      FROM ${OWNED} AS owned JOIN ${table} AS used ON used.deployment_id = owned.deployment_id
-     WHERE day >= ? AND day < ?${ofDeployments}${ofTokens}
+     WHERE day >= ? AND day < ?${ofDeployments}${ofTokens}${unit === undefined ? "" : " AND unit = ?"}
      ${key === "" ? "HAVING count(*) > 0" : `GROUP BY ${key} ORDER BY ${key}`} LIMIT ?`,
     ...[organizationId, organizationId, fromDay, toDay],
     ...deployments,
     ...tokenIds,
+    ...(unit === undefined ? [] : [unit]),
   ];
 }
 
-/** The tokens of sums: those that an organization has, and those that it had, of which there may be many more. */
-function* tokensOf(
+/** The tokens of sums, or of budgets: those that an organization has, and those that it had, of which there may be many more. */
+export function* tokensOf(
   organizationId: string,
-  sums: readonly KeyRow[],
+  sums: readonly Pick<KeyRow, "token_id">[],
 ): Operation<ReadonlyMap<string, UsedToken>> {
   const ids = new Set(sums.flatMap(({ token_id }) => (token_id ? [token_id] : [])));
   const tokens = new Map<string, UsedToken>();
@@ -178,6 +212,11 @@ function* tokensOf(
     }
   }
   return tokens;
+}
+
+/** A token that is not known, or the use without one. */
+export function nameless(id: string): UsedToken {
+  return { id, name: "", owner: "organization" };
 }
 
 export function* pruneUsage({ nowMs, limit }: Given<"pruneUsage">): Operation<number> {

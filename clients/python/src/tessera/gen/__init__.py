@@ -9,6 +9,8 @@ from .alert import AlertReceiverWithSecret
 from .alert import AlertRule
 from .webhook import AlertTransition
 from .organization import AuditEvent
+from .usage import Budget
+from .usage import BudgetPeriod
 from .organization_task import BulkTasksResponse
 from .deployment import ChangeKind
 from .deployment import CompareRevisionsResponse
@@ -38,6 +40,7 @@ from .organization import Invitation
 from .organization import InviteMemberResponse
 from .alert import ListAlertReceiversResponse
 from .alert import ListAlertRulesResponse
+from .usage import ListBudgetsResponse
 from .endpoint import ListEndpointsResponse
 from .organization import ListInvitationsResponse
 from .metrics import ListMetricsResponse
@@ -134,6 +137,8 @@ __all__ = [
     "AlertRule",
     "AlertTransition",
     "AuditEvent",
+    "Budget",
+    "BudgetPeriod",
     "BulkTasksResponse",
     "ChangeKind",
     "CompareRevisionsResponse",
@@ -163,6 +168,7 @@ __all__ = [
     "InviteMemberResponse",
     "ListAlertReceiversResponse",
     "ListAlertRulesResponse",
+    "ListBudgetsResponse",
     "ListEndpointsResponse",
     "ListInvitationsResponse",
     "ListMetricsResponse",

@@ -37,6 +37,8 @@ class AlertKind(str, _enum.Enum):
     """
     WEBHOOK_OFF = "ALERT_KIND_WEBHOOK_OFF"
     """A webhook of a deployment, or another receiver, is disabled or paused."""
+    BUDGET_USED = "ALERT_KIND_BUDGET_USED"
+    """Of a budget, `threshold` percent (80) are used, or more; and, apart, all of it."""
 
 
 class AlertReceiverKind(str, _enum.Enum):

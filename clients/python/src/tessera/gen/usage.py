@@ -11,6 +11,19 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from .. import rpc as _rpc
 
 
+class BudgetPeriod(str, _enum.Enum):
+    """BudgetPeriod is the time in which the amount of a budget may be used. REST writes `day`,
+    `month`.
+    """
+
+    UNSPECIFIED = "BUDGET_PERIOD_UNSPECIFIED"
+    """The same as BUDGET_PERIOD_MONTH."""
+    DAY = "BUDGET_PERIOD_DAY"
+    """A day of UTC."""
+    MONTH = "BUDGET_PERIOD_MONTH"
+    """A month of UTC."""
+
+
 class UsageKey(str, _enum.Enum):
     """UsageKey is what sums of usage are told apart by. REST writes `day`, `deployment`,
     `endpoint`, `token`.
@@ -29,6 +42,53 @@ class UsageKey(str, _enum.Enum):
 
 
 @_dc.dataclass(kw_only=True)
+class Budget:
+    """Budget is how much of one measure may be used in a day or a month: by the organization, by
+    one deployment, by one token, or by one token at one deployment. What it bounds never
+    changes; its amount does.
+    """
+
+    name: str = ""
+    """Its name in the organization: a DNS label."""
+    measure: str = ""
+    """What is counted: `calls`, `tasks`, `run_seconds`, `gpu_seconds`, `bytes_in`, `bytes_out`, or
+    a unit that functions report. `calls` bounds calls, `tasks` bounds submits, the others both.
+    """
+    amount: float | None = None
+    """How much of it may be used in a period. With 0, nothing is let through. A request to create
+    a budget has to set it.
+    """
+    period: BudgetPeriod = BudgetPeriod.UNSPECIFIED
+    """The time in which it may be used; it begins anew with each."""
+    deployment: str = ""
+    """The name of the deployment whose use counts, also of one that is made anew under it. Empty:
+    all.
+    """
+    token: str = ""
+    """The id of the token whose use counts. Empty: all, and use without a token."""
+    token_name: str = ""
+    """The name of that token. Empty for that of somebody else's personal token, which only admins
+    see. Output only.
+    """
+    used: float = 0
+    """What was used in this period, as it was counted within the last seconds. Output only."""
+    period_start: _dt.datetime | None = None
+    """When this period began. Output only."""
+    period_end: _dt.datetime | None = None
+    """When it ends. Output only."""
+    version: int = 0
+    """Counts its changes. In a request to change it, not 0: the one that was read."""
+    created_at: _dt.datetime | None = None
+    """When it was made. Output only."""
+    created_by: str = ""
+    """By whom: an e-mail address, or `token <name>`. Output only."""
+    updated_at: _dt.datetime | None = None
+    """When its amount was changed last. Output only."""
+    updated_by: str = ""
+    """By whom. Output only."""
+
+
+@_dc.dataclass(kw_only=True)
 class GetUsageResponse:
     """GetUsageResponse has the sums."""
 
@@ -42,6 +102,14 @@ class GetUsageResponse:
     """The first day that is summed up."""
     end_day: str = ""
     """The last one."""
+
+
+@_dc.dataclass(kw_only=True)
+class ListBudgetsResponse:
+    """ListBudgetsResponse has all budgets of an organization."""
+
+    budgets: list[Budget] = _dc.field(default_factory=list)
+    """The budgets, by name."""
 
 
 @_dc.dataclass(kw_only=True)
@@ -91,7 +159,14 @@ class UsageToken:
 
 
 class SyncUsageService(_rpc.SyncService):
-    """UsageService answers who used what: by day, deployment, endpoint and token."""
+    """UsageService answers who used what: by day, deployment, endpoint and token. It keeps the
+    budgets of an organization: how much of a measure may be used in a day or a month.
+
+    When a budget is spent, new calls and submits that it bounds are refused with
+    RESOURCE_EXHAUSTED (BUDGET_SPENT), until its period ends or somebody raises it. What was
+    accepted before runs. Budgets are soft: use is known to all nodes within 25 seconds, and
+    what runs adds to it.
+    """
 
     def get_usage(
         self,
@@ -123,9 +198,101 @@ class SyncUsageService(_rpc.SyncService):
         call = _rpc.Call("tessera.v1.UsageService/GetUsage", message, harmless=True)
         return self._unary(call, GetUsageResponse)
 
+    def create_budget(
+        self,
+        *,
+        organization: str = "",
+        budget: Budget | None = None,
+    ) -> Budget:
+        """CreateBudget makes a budget. What was used already in its period counts.
+
+        Errors: INVALID_ARGUMENT (REQUEST_INVALID), NOT_FOUND (DEPLOYMENT_NOT_FOUND,
+        TOKEN_NOT_FOUND), ALREADY_EXISTS (BUDGET_EXISTS), RESOURCE_EXHAUSTED (LIMIT_REACHED:
+        more than 100 of the organization).
+        """
+        message: dict[str, _t.Any] = {
+            "organization": organization,
+            "budget": budget,
+        }
+        call = _rpc.Call("tessera.v1.UsageService/CreateBudget", message, harmless=False)
+        return self._unary(call, Budget)
+
+    def list_budgets(
+        self,
+        *,
+        organization: str = "",
+    ) -> ListBudgetsResponse:
+        """ListBudgets lists the budgets of the organization, by name."""
+        message: dict[str, _t.Any] = {
+            "organization": organization,
+        }
+        call = _rpc.Call("tessera.v1.UsageService/ListBudgets", message, harmless=True)
+        return self._unary(call, ListBudgetsResponse)
+
+    def get_budget(
+        self,
+        *,
+        organization: str = "",
+        name: str = "",
+    ) -> Budget:
+        """GetBudget reads a budget.
+
+        Errors: NOT_FOUND (BUDGET_NOT_FOUND).
+        """
+        message: dict[str, _t.Any] = {
+            "organization": organization,
+            "name": name,
+        }
+        call = _rpc.Call("tessera.v1.UsageService/GetBudget", message, harmless=True)
+        return self._unary(call, Budget)
+
+    def update_budget(
+        self,
+        *,
+        organization: str = "",
+        budget: Budget | None = None,
+        update_mask: _rpc.FieldMask | None = None,
+    ) -> Budget:
+        """UpdateBudget changes the amount of a budget, also to less than what is used.
+
+        Errors: INVALID_ARGUMENT (REQUEST_INVALID), NOT_FOUND (BUDGET_NOT_FOUND), ABORTED
+        (VERSION_CONFLICT when `version` is given and is not the current one).
+        """
+        message: dict[str, _t.Any] = {
+            "organization": organization,
+            "budget": budget,
+            "update_mask": update_mask,
+        }
+        call = _rpc.Call("tessera.v1.UsageService/UpdateBudget", message, harmless=False)
+        return self._unary(call, Budget)
+
+    def delete_budget(
+        self,
+        *,
+        organization: str = "",
+        name: str = "",
+    ) -> None:
+        """DeleteBudget deletes a budget. Nothing is refused because of it any more.
+
+        Errors: NOT_FOUND (BUDGET_NOT_FOUND).
+        """
+        message: dict[str, _t.Any] = {
+            "organization": organization,
+            "name": name,
+        }
+        call = _rpc.Call("tessera.v1.UsageService/DeleteBudget", message, harmless=False)
+        self._unary(call, _rpc.Empty)
+
 
 class AsyncUsageService(_rpc.AsyncService):
-    """UsageService answers who used what: by day, deployment, endpoint and token."""
+    """UsageService answers who used what: by day, deployment, endpoint and token. It keeps the
+    budgets of an organization: how much of a measure may be used in a day or a month.
+
+    When a budget is spent, new calls and submits that it bounds are refused with
+    RESOURCE_EXHAUSTED (BUDGET_SPENT), until its period ends or somebody raises it. What was
+    accepted before runs. Budgets are soft: use is known to all nodes within 25 seconds, and
+    what runs adds to it.
+    """
 
     async def get_usage(
         self,
@@ -156,3 +323,88 @@ class AsyncUsageService(_rpc.AsyncService):
         }
         call = _rpc.Call("tessera.v1.UsageService/GetUsage", message, harmless=True)
         return await self._unary(call, GetUsageResponse)
+
+    async def create_budget(
+        self,
+        *,
+        organization: str = "",
+        budget: Budget | None = None,
+    ) -> Budget:
+        """CreateBudget makes a budget. What was used already in its period counts.
+
+        Errors: INVALID_ARGUMENT (REQUEST_INVALID), NOT_FOUND (DEPLOYMENT_NOT_FOUND,
+        TOKEN_NOT_FOUND), ALREADY_EXISTS (BUDGET_EXISTS), RESOURCE_EXHAUSTED (LIMIT_REACHED:
+        more than 100 of the organization).
+        """
+        message: dict[str, _t.Any] = {
+            "organization": organization,
+            "budget": budget,
+        }
+        call = _rpc.Call("tessera.v1.UsageService/CreateBudget", message, harmless=False)
+        return await self._unary(call, Budget)
+
+    async def list_budgets(
+        self,
+        *,
+        organization: str = "",
+    ) -> ListBudgetsResponse:
+        """ListBudgets lists the budgets of the organization, by name."""
+        message: dict[str, _t.Any] = {
+            "organization": organization,
+        }
+        call = _rpc.Call("tessera.v1.UsageService/ListBudgets", message, harmless=True)
+        return await self._unary(call, ListBudgetsResponse)
+
+    async def get_budget(
+        self,
+        *,
+        organization: str = "",
+        name: str = "",
+    ) -> Budget:
+        """GetBudget reads a budget.
+
+        Errors: NOT_FOUND (BUDGET_NOT_FOUND).
+        """
+        message: dict[str, _t.Any] = {
+            "organization": organization,
+            "name": name,
+        }
+        call = _rpc.Call("tessera.v1.UsageService/GetBudget", message, harmless=True)
+        return await self._unary(call, Budget)
+
+    async def update_budget(
+        self,
+        *,
+        organization: str = "",
+        budget: Budget | None = None,
+        update_mask: _rpc.FieldMask | None = None,
+    ) -> Budget:
+        """UpdateBudget changes the amount of a budget, also to less than what is used.
+
+        Errors: INVALID_ARGUMENT (REQUEST_INVALID), NOT_FOUND (BUDGET_NOT_FOUND), ABORTED
+        (VERSION_CONFLICT when `version` is given and is not the current one).
+        """
+        message: dict[str, _t.Any] = {
+            "organization": organization,
+            "budget": budget,
+            "update_mask": update_mask,
+        }
+        call = _rpc.Call("tessera.v1.UsageService/UpdateBudget", message, harmless=False)
+        return await self._unary(call, Budget)
+
+    async def delete_budget(
+        self,
+        *,
+        organization: str = "",
+        name: str = "",
+    ) -> None:
+        """DeleteBudget deletes a budget. Nothing is refused because of it any more.
+
+        Errors: NOT_FOUND (BUDGET_NOT_FOUND).
+        """
+        message: dict[str, _t.Any] = {
+            "organization": organization,
+            "name": name,
+        }
+        call = _rpc.Call("tessera.v1.UsageService/DeleteBudget", message, harmless=False)
+        await self._unary(call, _rpc.Empty)

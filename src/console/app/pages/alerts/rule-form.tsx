@@ -15,6 +15,7 @@ const KINDS = {
   ALERT_KIND_WORKER_RESTARTS: ["Workers restart in ten minutes more often than", "times", 3],
   ALERT_KIND_TOKEN_ENDS: ["A token ends within", "days", 7],
   ALERT_KIND_WEBHOOK_OFF: ["A webhook or a receiver is disabled or paused", "", 0],
+  ALERT_KIND_BUDGET_USED: ["Of a budget is used at least", "percent", 80],
   ALERT_KIND_DISK_FREE: ["Of the disk of a node is free less than", "percent", 10],
 } as const satisfies Partial<
   Record<NonNullable<AlertRuleJson["kind"]>, readonly [string, string, number]>

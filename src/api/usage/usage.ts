@@ -1,17 +1,19 @@
-/** UsageService: who used what. */
+/** UsageService: who used what, and the budgets of it. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import {
   UsageKey as KeyMessage,
   type UsageService,
   type UsageSumSchema,
-} from "../../gen/tessera/v1/usage_pb.js";
-import { type Member, memberOf } from "../server/rpc/engine/caller.ts";
-import { dayOf, KEPT_DAYS, startOfDay } from "../storage/days.ts";
-import type { HostingStorage } from "../storage/hosting/hosting.ts";
-import type { UsageKey, UsageSum } from "../storage/hosting/usage.ts";
-import { isOnCalendar } from "../time/calendar.ts";
-import { invalidField } from "./violations.ts";
+} from "../../../gen/tessera/v1/usage_pb.js";
+import { type Member, memberOf } from "../../server/rpc/engine/caller.ts";
+import { dayOf, KEPT_DAYS, startOfDay } from "../../storage/days.ts";
+import type { HostingStorage } from "../../storage/hosting/hosting.ts";
+import type { UsageKey, UsageSum } from "../../storage/hosting/usage.ts";
+import { isOnCalendar } from "../../time/calendar.ts";
+import { invalidField } from "../violations.ts";
+import { type BudgetOptions, budgetHandlers } from "./budgets.ts";
+import { shownName } from "./token-name.ts";
 
 /** Sums in an answer. */
 const MAX_SUMS = 10_000;
@@ -19,9 +21,8 @@ const MAX_SUMS = 10_000;
 /** The days of a request that names none. */
 const DEFAULT_DAYS = 30;
 
-interface UsageServiceOptions {
-  readonly hosting: Pick<HostingStorage, "readUsage">;
-  readonly now: () => number;
+interface UsageServiceOptions extends BudgetOptions {
+  readonly hosting: BudgetOptions["hosting"] & Pick<HostingStorage, "readUsage">;
 }
 
 const KEYS: ReadonlyMap<KeyMessage, UsageKey> = new Map([
@@ -31,11 +32,11 @@ const KEYS: ReadonlyMap<KeyMessage, UsageKey> = new Map([
   [KeyMessage.TOKEN, "token"],
 ] as const);
 
-export function usageService({
-  hosting,
-  now,
-}: UsageServiceOptions): ServiceImpl<typeof UsageService> {
+export function usageService(options: UsageServiceOptions): ServiceImpl<typeof UsageService> {
+  const { hosting, now } = options;
   return {
+    ...budgetHandlers(options),
+
     async getUsage(req, ctx) {
       const member = memberOf(ctx);
       const lastDay = readDay("end_day", req.endDay) ?? dayOf(now());
@@ -67,13 +68,12 @@ export function usageService({
 
 function toMessage(
   { day, deployment = "", endpoint = "", token, ...used }: UsageSum,
-  { role, userId }: Member,
+  member: Member,
 ): MessageInitShape<typeof UsageSumSchema> {
-  const sees = role === "admin" || token?.owner === "organization" || token?.owner === userId;
   return {
     day: day === undefined ? "" : textOfDay(day),
     ...{ deployment, endpoint },
-    ...(token && { token: { id: token.id, name: sees ? token.name : "" } }),
+    ...(token && { token: { id: token.id, name: shownName(token, member) } }),
     calls: BigInt(used.calls),
     tasks: BigInt(used.tasks),
     runSeconds: used.runMs / 1_000,

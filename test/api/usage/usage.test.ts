@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { UsageKey, UsageService } from "../../gen/tessera/v1/usage_pb.js";
-import { dayOf } from "../../src/storage/days.ts";
-import { TestPlatform } from "../server/rpc/platform.ts";
+import { UsageKey, UsageService } from "../../../gen/tessera/v1/usage_pb.js";
+import { dayOf } from "../../../src/storage/days.ts";
+import { TestPlatform } from "../../server/rpc/platform.ts";
 import {
   type Company,
   type MadeToken,
@@ -9,8 +9,8 @@ import {
   newMember,
   newToken,
   type Person,
-} from "../server/rpc/world.ts";
-import { openSqlite } from "../storage/sqlite/databases.ts";
+} from "../../server/rpc/world.ts";
+import { openSqlite } from "../../storage/sqlite/databases.ts";
 
 const { getUsage } = UsageService.method;
 

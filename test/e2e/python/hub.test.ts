@@ -13,17 +13,25 @@ import {
 } from "../clients/python-environment.ts";
 
 const skipped = leftOut(pythonMissing);
+const [ONE, TWO] = [1, 2].map((layers) => Array.from({ length: 5 }, () => layers));
 const [FIRST, SECOND] = ["1".repeat(40), "2".repeat(40)];
 
-/** For each revision: the layers in the configuration, by each of the ways to it, or an error. */
+/**
+ * For each revision, or an error: the layers in the configuration, by each of the ways to it, which
+ * are also the number of a word for the tokenizer, and that of the weights.
+ */
 const READ = `
 import json, sys
 from pathlib import Path
 from huggingface_hub import hf_hub_download, snapshot_download
 from huggingface_hub.errors import LocalEntryNotFoundError
-from transformers import AutoConfig
+from safetensors import safe_open
+from transformers import AutoConfig, AutoTokenizer
 repository, *revisions = sys.argv[1:]
 found = {}
+def weights(path):
+    with safe_open(path, "np") as tensors:
+        return tensors.get_tensor("layers").tolist()
 for revision in revisions:
     named = {} if revision == "none" else {"revision": revision}
     layers = lambda path: json.loads(Path(path).read_text())["num_hidden_layers"]
@@ -32,11 +40,21 @@ for revision in revisions:
             layers(hf_hub_download(repository, "config.json", **named)),
             layers(Path(snapshot_download(repository, **named)) / "config.json"),
             AutoConfig.from_pretrained(repository, **named).num_hidden_layers,
+            *AutoTokenizer.from_pretrained(repository, **named)("hello")["input_ids"],
+            *weights(hf_hub_download(repository, "model.safetensors", **named)),
         ]
     except LocalEntryNotFoundError as error:
         found[revision] = type(error).__name__
 print(json.dumps(found))
 `;
+
+/** One tensor of one byte; https://github.com/huggingface/safetensors#format. */
+function safetensors(value: number): Buffer {
+  const header = JSON.stringify({ layers: { dtype: "U8", shape: [1], data_offsets: [0, 1] } });
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(BigInt(header.length));
+  return Buffer.concat([length, Buffer.from(header), Buffer.from([value])]);
+}
 
 describe.skipIf(skipped)(`models for the libraries of Hugging Face${skipped}`, () => {
   let made: Environment;
@@ -52,8 +70,16 @@ describe.skipIf(skipped)(`models for the libraries of Hugging Face${skipped}`, (
       ["second", 2],
     ] as const) {
       mkdirSync(join(folder, name));
-      const config = { model_type: "bert", num_hidden_layers: layers };
-      writeFileSync(join(folder, name, "config.json"), JSON.stringify(config));
+      const file = (path: string, content: object | Buffer): void =>
+        writeFileSync(
+          join(folder, name, path),
+          Buffer.isBuffer(content) ? content : JSON.stringify(content),
+        );
+      file("config.json", { model_type: "bert", num_hidden_layers: layers });
+      const model = { type: "WordLevel", vocab: { "[UNK]": 0, hello: layers }, unk_token: "[UNK]" };
+      file("tokenizer.json", { version: "1.0", added_tokens: [], model });
+      file("tokenizer_config.json", { tokenizer_class: "PreTrainedTokenizerFast" });
+      file("model.safetensors", safetensors(layers));
     }
   }, 600_000);
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -77,7 +103,7 @@ describe.skipIf(skipped)(`models for the libraries of Hugging Face${skipped}`, (
   it("are found by the revision that the deploy has pinned, by its commit, and without one", async () => {
     const said = await read({ first: [FIRST, "v1.0"] }, ["none", "main", "v1.0", FIRST, "v2.0"]);
     expect(said).toEqual({
-      ...{ none: [1, 1, 1], main: [1, 1, 1], "v1.0": [1, 1, 1], [FIRST]: [1, 1, 1] },
+      ...{ none: ONE, main: ONE, "v1.0": ONE, [FIRST]: ONE },
       "v2.0": "LocalEntryNotFoundError",
     });
   }, 120_000);
@@ -86,7 +112,7 @@ describe.skipIf(skipped)(`models for the libraries of Hugging Face${skipped}`, (
     const both = { first: [FIRST, "refs/pr/1"], second: [SECOND] } as const;
     const said = await read(both, ["none", "refs/pr/1", FIRST, SECOND]);
     expect(said).toEqual({
-      ...{ none: [2, 2, 2], "refs/pr/1": [1, 1, 1], [FIRST]: [1, 1, 1], [SECOND]: [2, 2, 2] },
+      ...{ none: TWO, "refs/pr/1": ONE, [FIRST]: ONE, [SECOND]: TWO },
     });
   }, 120_000);
 });

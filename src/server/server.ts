@@ -17,7 +17,7 @@ import { leaveBodies } from "./http/body.ts";
 import { BodyBudget, shareBudget } from "./http/body-budget.ts";
 import { requestIdOf, setDefaultHeaders } from "./http/default-headers.ts";
 import { sendFrameworkError } from "./http/framework.ts";
-import { otherMethods } from "./http/methods.ts";
+import { refuseOtherMethods } from "./http/methods.ts";
 import {
   type AllowedOrigins,
   preflightHeaders,
@@ -76,6 +76,7 @@ export interface HttpServer {
 /** Creates the server. Throws when a method has no access, or when bindings contradict each other. */
 export async function createServer(options: ServerOptions): Promise<HttpServer> {
   const { appsDomain, trustProxy } = options;
+  const hosts = hostKinds(appsDomain, { forwarded: trustProxy !== undefined });
   let listener: Listener | undefined;
   const app = Fastify({
     genReqId: requestIdOf,
@@ -85,7 +86,7 @@ export async function createServer(options: ServerOptions): Promise<HttpServer> 
     routerOptions: {
       maxParamLength: 256,
       ...(appsDomain !== undefined && {
-        constraints: { hostKind: hostKinds(appsDomain, { forwarded: trustProxy !== undefined }) },
+        constraints: { hostKind: hosts },
       }),
     },
     ...(trustProxy !== undefined && { trustProxy }),
@@ -101,15 +102,11 @@ export async function createServer(options: ServerOptions): Promise<HttpServer> 
     },
   });
   writeTo(app, options.log);
+  const refuseMethod = refuseOtherMethods(app, ({ raw }) => hosts.deriveConstraint(raw));
   answerUnknown(app, (req, reply) => {
     const path = req.url.split("?", 1)[0];
-    return sendProblem(
-      reply,
-      problem(
-        "ROUTE_NOT_FOUND",
-        `there is nothing at ${req.method} ${path}; ${options.standalone ? "the paths are described in /docs.json" : "the paths are described in /docs.json, and the rest by gRPC server reflection"}`,
-      ),
-    );
+    const message = `there is nothing at ${req.method} ${path}; ${options.standalone ? "the paths are described in /docs.json" : "the paths are described in /docs.json, and the rest by gRPC server reflection"}`;
+    return refuseMethod(req, reply) ?? sendProblem(reply, problem("ROUTE_NOT_FOUND", message));
   });
   app.setErrorHandler(sendFrameworkError);
   routeConnects(app);
@@ -135,7 +132,6 @@ export async function createServer(options: ServerOptions): Promise<HttpServer> 
   const share = options.standalone ? 1 : undefined;
   shareBudget(app, new BodyBudget(options.bodyBudgetBytes, share));
 
-  const refuseOtherMethods = otherMethods(app);
   const context = await mountProtocols(app, options);
   await app.register(health, {
     health: options.health,
@@ -145,7 +141,6 @@ export async function createServer(options: ServerOptions): Promise<HttpServer> 
   for (const plugin of options.plugins) {
     await app.register(plugin, context);
   }
-  refuseOtherMethods();
   await app.ready();
   if (listener === undefined) {
     throw new Error("Fastify has not created the server");

@@ -7,6 +7,7 @@
 import { Code, type ContextValues } from "@connectrpc/connect";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { problem, toProblem } from "../../errors.ts";
+import { pathOf } from "../http/methods.ts";
 import { sendProblem } from "../http/problem.ts";
 
 const ENDPOINT = "/:endpoint";
@@ -81,19 +82,6 @@ export function placeOf<Route extends NamedRoute>(
     }
   }
   return undefined;
-}
-
-/** Without its query, and decoded. */
-export function pathOf({ url }: FastifyRequest): string {
-  const path = url.split("?", 1)[0] ?? "";
-  if (!path.includes("%")) {
-    return path;
-  }
-  try {
-    return decodeURIComponent(path);
-  } catch {
-    return path;
-  }
 }
 
 /** The root has a page besides, which is read only. */

@@ -1,56 +1,85 @@
-/** 405 with `Allow` (RFC 9110, section 15.5.6) for paths without parameters, such as `/livez` and those of RPCs. */
+/**
+ * 405 with `Allow` (RFC 9110, section 15.5.6) for paths without parameters, such as `/livez` and
+ * those of RPCs, which the data plane would otherwise take for the names of endpoints.
+ *
+ * Routes for the methods that a path does not take would say the same, but there would be a
+ * thousand of them, and the router has a tree for each method: 14 MB, and a tenth of a start.
+ */
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from "fastify";
 import { problem } from "../../errors.ts";
 import { sendProblem } from "./problem.ts";
 
-/** The methods of one path on one kind of host. */
+/** The methods of one path on one kind of host; undefined: on every host. */
 interface StaticPath {
-  readonly url: string;
-  readonly constraints: RouteOptions["constraints"];
-  readonly methods: Set<string>;
+  readonly hostKind: unknown;
+  readonly methods: readonly string[];
 }
+
+/** Answers a request whose path does not take its method; returns undefined for every other. */
+export type RefuseMethod = (req: FastifyRequest, reply: FastifyReply) => FastifyReply | undefined;
 
 /**
- * Notes the routes that are added from now on. The returned function adds those of the methods
- * that their paths do not take, which refuse them: call it once all routes are there. They are
- * routes, because the data plane would otherwise take `livez` for the name of an endpoint.
+ * Notes the routes that are added from now on, and has those with parameters answer by the returned
+ * function first. `hostKindOf` tells the kind of host of a request, which routes are constrained to.
  */
-export function otherMethods(app: FastifyInstance): () => void {
-  const routes: RouteOptions[] = [];
-  app.addHook("onRoute", (route) => {
-    routes.push(route);
-  });
-  return () => {
-    for (const { url, constraints, methods } of staticPaths(routes)) {
-      const others = app.supportedMethods.filter((method) => !methods.has(method));
-      if (others.length > 0) {
-        const handler = refuse([...methods].sort().join(", "));
-        app.route({ method: others, url, constraints, exposeHeadRoute: false, handler });
-      }
+export function refuseOtherMethods(
+  app: FastifyInstance,
+  hostKindOf: (req: FastifyRequest) => unknown,
+): RefuseMethod {
+  const noted: RouteOptions[] = [];
+  // Made when all routes are there: plugins change them after they are noted.
+  let paths: Map<string, StaticPath[]> | undefined;
+  const refuse: RefuseMethod = (req, reply) => {
+    paths ??= pathsOf(noted);
+    const found = paths.get(pathOf(req));
+    if (found === undefined) {
+      return undefined;
     }
-  };
-}
-
-function staticPaths(routes: readonly RouteOptions[]): StaticPath[] {
-  const paths = new Map<string, StaticPath>();
-  for (const { url, method, constraints = {} } of routes) {
-    // An endpoint may be at the root, beside the page there.
-    if (url === "/" || /[:*]/.test(url)) {
-      continue;
+    const methods = found
+      .filter(({ hostKind }) => hostKind === undefined || hostKind === hostKindOf(req))
+      .flatMap((each) => each.methods);
+    if (methods.length === 0 || methods.includes(req.method)) {
+      return undefined;
     }
-    const key = JSON.stringify([url, constraints]);
-    const path = paths.get(key) ?? { url, constraints, methods: new Set() };
-    for (const each of [method].flat()) {
-      path.methods.add(each);
-    }
-    paths.set(key, path);
-  }
-  return [...paths.values()];
-}
-
-function refuse(allow: string) {
-  return (req: FastifyRequest, reply: FastifyReply): FastifyReply => {
+    const allow = [...new Set(methods)].sort().join(", ");
     const message = `${req.url.split("?", 1)[0]} takes ${allow}, not ${req.method}`;
     return sendProblem(reply.header("allow", allow), problem("METHOD_NOT_ALLOWED", message));
   };
+  app.addHook("onRoute", (route) => {
+    const { url, handler } = route;
+    if (/[:*]/.test(url)) {
+      route.handler = function answer(req, reply) {
+        return refuse(req, reply) ?? handler.call(this, req, reply);
+      };
+    } else if (url !== "/") {
+      // An endpoint may be at the root, beside the page there.
+      noted.push(route);
+    }
+  });
+  return refuse;
+}
+
+function pathsOf(routes: readonly RouteOptions[]): Map<string, StaticPath[]> {
+  const paths = new Map<string, StaticPath[]>();
+  for (const { url, method, constraints } of routes) {
+    const { hostKind } = (constraints ?? {}) as { readonly hostKind?: unknown };
+    const path = paths.get(url) ?? [];
+    path.push({ hostKind, methods: [method].flat() });
+    paths.set(url, path);
+  }
+  return paths;
+}
+
+/** The path of a request without its query, and decoded. */
+export function pathOf({ url }: FastifyRequest): string {
+  const mark = url.indexOf("?");
+  const path = mark === -1 ? url : url.slice(0, mark);
+  if (!path.includes("%")) {
+    return path;
+  }
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return path;
+  }
 }

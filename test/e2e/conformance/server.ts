@@ -12,7 +12,7 @@ import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import Fastify from "fastify";
 import { leaveBodies } from "../../../src/server/http/body.ts";
 import { BodyBudget, shareBudget } from "../../../src/server/http/body-budget.ts";
-import { otherMethods } from "../../../src/server/http/methods.ts";
+import { refuseOtherMethods } from "../../../src/server/http/methods.ts";
 import { createListener, type Listener } from "../../../src/server/listener.ts";
 import { requestValues } from "../../../src/server/rpc/engine/caller.ts";
 import { createInvoker, register } from "../../../src/server/rpc/engine/invoker.ts";
@@ -45,13 +45,13 @@ async function start(receiveLimitBytes: number): Promise<number> {
       return listener.server as unknown as ReturnType<typeof import("node:http").createServer>;
     },
   });
-  answerUnknown(app, (_req, reply) => reply.code(404).send());
+  const refuseMethod = refuseOtherMethods(app, () => undefined);
+  answerUnknown(app, (req, reply) => refuseMethod(req, reply) ?? reply.code(404).send());
   leaveBodies(app);
   shareBudget(app, new BodyBudget(BODY_BUDGET_BYTES));
   app.addHook("onSend", async (_req, reply, payload) =>
     reply.statusCode >= 400 && Buffer.isBuffer(payload) ? withoutOwnDetails(payload) : payload,
   );
-  const refuseOtherMethods = otherMethods(app);
   const options = receiveLimitBytes === 0 ? {} : { maxMessageBytes: receiveLimitBytes };
   const services = [register(ConformanceService, conformance, options)];
   const interceptors = [createValidateInterceptor()];
@@ -66,7 +66,6 @@ async function start(receiveLimitBytes: number): Promise<number> {
       );
     },
   });
-  refuseOtherMethods();
   await app.listen({ host: "127.0.0.1", port: 0 });
   return (app.server.address() as AddressInfo).port;
 }

@@ -47,12 +47,12 @@ export class StoredTasks implements AsyncDisposable {
     );
     const claims = [{ endpoint: ENDPOINT, leaseId: LEASE, limit: size }];
     const [claimed] = await Promise.all([
-      waits ? this.storage.claimTasks({ deploymentId: DEPLOYMENT, nowMs, claims }) : [],
+      waits ? this.storage.claimTasks({ deploymentId: DEPLOYMENT, nowMs, claims }) : { tasks: [] },
       ...tasks.map((task) => this.storage.submitTasks({ tasks: [task] })),
       this.end(),
     ]);
     const started = waits
-      ? claimed.map(({ task }) => task)
+      ? claimed.tasks.map(({ task }) => task)
       : tasks.map((task) => asStored(task, true));
     this.#running = started.map((task) => {
       const { deploymentId, taskId, attempt } = task;

@@ -487,7 +487,7 @@ export class Deployment implements AsyncDisposable {
       crash: recentEnd && { ...recentEnd, text: this.#said(recentEnd.reason) },
       gathers: this.#opened?.queue.tasks.gather(name) === true,
       limit: pool.awaits?.isWhole === true ? undefined : this.#scale?.max,
-      perKey: endpoint?.byKey?.concurrency,
+      perKey: endpoint?.byKey,
     };
   }
 

@@ -12,6 +12,8 @@
  * a worker ended, with its last line; who has the GPU; which limit is reached) is apart, in `detail`.
  */
 import type { RecentEnd } from "../pool/restart-backoff.ts";
+import { formatDuration } from "../protocol/duration.ts";
+import type { ByKeyManifest, RateManifest } from "../protocol/manifest.ts";
 import { MAX_POSITION } from "../queue/estimate.ts";
 import type { PausedEndpoint } from "../storage/accounts/organizations.ts";
 import type { FailureReason, Task } from "../tasks/task.ts";
@@ -41,6 +43,7 @@ export type QueuedCode =
   | "WORKERS_BUSY"
   | "DEPLOYMENT_LIMIT"
   | "KEY_LIMIT"
+  | "KEY_RATE"
   | "STARTS_NOW"
   | "ON_OTHER_NODES"
   | "PAUSED";
@@ -91,8 +94,8 @@ export interface QueuedFacts {
   readonly gathers: boolean;
   /** How many workers may be there; undefined: their number is fixed, or a matter of who joins. */
   readonly limit?: number | undefined;
-  /** The tasks of its key that may run at a time; undefined: any number. */
-  readonly perKey?: number | undefined;
+  /** What its key may have; undefined: as much as it has. */
+  readonly perKey?: ByKeyManifest | undefined;
   /** Workers of other nodes that are ready, as these have reported; undefined: nobody asked. */
   readonly readyElsewhere?: number | undefined;
   /** Tasks before it; undefined: nobody has counted them. */
@@ -226,10 +229,17 @@ const ROWS: readonly (readonly [QueuedCode, (it: Situation) => Said])[] = [
   ["BATCHING", ({ gathers }) => gathers && "it waits a moment for others to share a batch with"],
   [
     "KEY_LIMIT",
+    ({ workers, perKey: { concurrency, rate } = {} }) =>
+      workers.free > 0 &&
+      concurrency !== undefined &&
+      `its key may have ${count(concurrency, "task", "tasks")} running at a time${rate ? ` and start ${rateText(rate)}` : ""}, and waits for its turn`,
+  ],
+  [
+    "KEY_RATE",
     ({ workers, perKey }) =>
       workers.free > 0 &&
-      perKey !== undefined &&
-      `its key may have ${count(perKey, "task", "tasks")} running at a time, and waits for its turn`,
+      perKey?.rate !== undefined &&
+      `it waits for the rate of its key, which may start ${rateText(perKey.rate)}`,
   ],
   ["STARTS_NOW", ({ workers }) => workers.free > 0 && "a worker is free, and takes it now"],
   ["DEPLOYMENT_LIMIT", atLimit],
@@ -376,6 +386,17 @@ function at(timeMs: number): string {
 function duration(ms: number): string {
   const seconds = Math.max(0, Math.round(ms / 1_000));
   return seconds < 120 ? `${seconds} s` : `${Math.floor(seconds / 60)} min`;
+}
+
+const PERIODS = new Map([
+  [1_000, "a second"],
+  [60_000, "a minute"],
+  [3_600_000, "an hour"],
+  [86_400_000, "a day"],
+]);
+
+function rateText({ count: number, periodMs }: RateManifest): string {
+  return `${number} ${PERIODS.get(periodMs) ?? `in ${formatDuration(periodMs)}`}`;
 }
 
 const count = (number: number, one: string, more: string): string =>

@@ -139,11 +139,23 @@ export interface EndpointManifest extends PlacementManifest {
 /** How callers share an endpoint by their keys. */
 export interface ByKeyManifest {
   /** The tasks of one key that run at a time, on all nodes together. Default: any number. */
-  readonly concurrency?: number;
+  readonly concurrency?: number | undefined;
+  /** The starts of one key, on all nodes together. Default: any number. */
+  readonly rate?: RateManifest | undefined;
+}
+
+/** How many there may be in any stretch of time of a length. */
+export interface RateManifest {
+  readonly count: number;
+  readonly periodMs: number;
 }
 
 /** The most tasks of one key that an endpoint may ask to run at a time. */
 export const MAX_CONCURRENCY_PER_KEY = 10_000;
+/** The largest count of a rate: so many starts of a key are kept. */
+export const MAX_RATE_COUNT = 10_000;
+/** The longest period of a rate: for so long the starts of a key are kept. */
+export const MAX_RATE_PERIOD_MS = 86_400_000;
 
 /**
  * A mounted server: an application of the service (ASGI) that answers all requests at a path and

@@ -322,7 +322,7 @@ export class Queue implements Disposable {
     const claiming = this.#recovery.callBegins();
     try {
       const claimed = await storage.claimTasks({ deploymentId, nowMs: now(), claims });
-      const runnable = claimed.filter((each) => !this.#isRefused(each));
+      const runnable = claimed.tasks.filter((each) => !this.#isRefused(each));
       for (const { claimed: one, slot } of this.#backlog.assign(runnable, reserved)) {
         this.#start(one, slot);
       }

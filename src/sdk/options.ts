@@ -11,11 +11,13 @@ import {
   MAX_JSON_OPTION_BYTES,
   MAX_MODEL_SOURCE_CHARACTERS,
   MAX_PROCESSES,
+  MAX_RATE_COUNT,
   MAX_READY_TIMEOUT_MS,
   MAX_SERVICE_MODELS,
   MIN_READY_TIMEOUT_MS,
   MODEL_NAME,
   MODEL_SOURCE,
+  type RateManifest,
   type RequestManifest,
   type ServiceManifest,
 } from "../protocol/manifest.ts";
@@ -103,6 +105,12 @@ export interface RunOptions extends PlacementOptions {
    */
   readonly concurrencyPerKey?: number;
   /**
+   * The starts of one key, on all nodes together, such as `"10/min"`: no stretch of a minute has more.
+   * A number from 1 to 10,000, and `s`, `min`, `h` or `d`. An attempt that is made again counts as well.
+   * Its tasks are started by their keys in turn then, as with `fair`. Default: any number.
+   */
+  readonly ratePerKey?: RateText;
+  /**
    * True if tasks are started by their keys in turn: one of each key that has some waiting, and then
    * the next one of each, so that a caller with many keeps no other waiting for longer than until a
    * slot is free. `priority` then counts among the tasks of a key. Default: false.
@@ -133,6 +141,9 @@ export type ResolvedOptions = PlacementManifest &
     | "maxJsonBytes"
     | "byKey"
   >;
+
+/** A rate: a number, and the time in which so many may start. */
+export type RateText = `${number}/${"s" | "min" | "h" | "d"}`;
 
 /** A size: a number of bytes, or a text with a unit such as `"512KiB"` or `"64MiB"`. */
 export type Size = number | `${number}${"KiB" | "MiB"}`;
@@ -206,19 +217,37 @@ export function resolveOptions(
 /** How callers share the endpoint, as a property to spread; `{}` where they do not, and for an api. */
 function resolveByKey(
   kind: EndpointKind,
-  { concurrencyPerKey, fair = false }: RunOptions,
+  { concurrencyPerKey, ratePerKey, fair = false }: RunOptions,
   place: string,
 ): Pick<ResolvedOptions, "byKey"> {
   const bounds = { place, name: "concurrencyPerKey", min: 1, max: MAX_CONCURRENCY_PER_KEY };
-  const concurrency =
-    concurrencyPerKey === undefined ? undefined : integer(concurrencyPerKey, bounds);
   if (typeof fair !== "boolean") {
     throw new ServiceDefinitionError(place, "fair must be true or false");
   }
-  if (kind === "api" || (concurrency === undefined && !fair)) {
-    return {};
+  const byKey = {
+    ...(concurrencyPerKey !== undefined && { concurrency: integer(concurrencyPerKey, bounds) }),
+    ...(ratePerKey !== undefined && { rate: rateOf(ratePerKey, place) }),
+  };
+  return kind === "api" || (Object.keys(byKey).length === 0 && !fair) ? {} : { byKey };
+}
+
+const PERIODS_MS: Readonly<Record<string, number>> = {
+  s: SECOND_MS,
+  min: 60 * SECOND_MS,
+  h: HOUR_MS,
+  d: DAY_MS,
+};
+
+function rateOf(rate: unknown, place: string): RateManifest {
+  const [, digits = "", unit = ""] = /^([1-9]\d{0,4})\/(s|min|h|d)$/.exec(String(rate)) ?? [];
+  const [count, periodMs] = [Number(digits), PERIODS_MS[unit]];
+  if (periodMs === undefined || count > MAX_RATE_COUNT) {
+    throw new ServiceDefinitionError(
+      place,
+      `ratePerKey must be a number from 1 to ${MAX_RATE_COUNT} and a time, s, min, h or d, such as "10/min", not ${JSON.stringify(rate)}`,
+    );
   }
-  return { byKey: concurrency === undefined ? {} : { concurrency } };
+  return { count, periodMs };
 }
 
 /** The options of what is queued, which functions and requests to mounted servers have. */

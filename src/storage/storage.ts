@@ -17,6 +17,7 @@
  * milliseconds since 1970.
  */
 
+import type { ByKeyManifest } from "../protocol/manifest.ts";
 import type { Payload } from "../protocol/messages.ts";
 import type { LineRange, TaskEventBody, TaskHistory } from "../tasks/event.ts";
 import type { Task, TaskFailure } from "../tasks/task.ts";
@@ -108,16 +109,29 @@ export interface ClaimedTask extends LeasedTask {
   readonly arguments: Payload;
 }
 
+/** What a claim found. */
+export interface Claimed {
+  readonly tasks: ClaimedTask[];
+  /**
+   * Endpoints that gave less than was asked for while tasks wait for the rates of their keys, and in
+   * how many milliseconds the next of these may start.
+   */
+  readonly later: readonly { readonly endpoint: string; readonly inMs: number }[];
+}
+
 /** How an endpoint is claimed whose callers share it by their keys. */
-export interface ClaimByKey {
-  /** Default: any number. */
-  readonly concurrency?: number | undefined;
+export interface ClaimByKey extends ByKeyManifest {
   /**
    * Tasks may wait that were stored without a key, before the endpoint went by keys: those among the
    * first 10,000 of its queue get the empty one.
    */
   readonly unkeyed?: boolean | undefined;
 }
+
+/** Keys that a claim passes whose tasks cannot start; the next one goes on with those after them. */
+export const MAX_KEYS_LOOKED_AT = 1_000;
+/** After how long the next keys are looked at, where a claim has not looked at all. */
+export const LOOK_ON_MS = 100;
 
 /** Tasks of a queue that are looked at for such without a key. */
 export const MAX_UNKEYED_LOOKED_AT = 10_000;
@@ -258,7 +272,9 @@ export interface Storage extends RestorableStorage, PieceStorage, LeaseStorage, 
    *
    * With `byKey` the tasks of an endpoint are claimed by their keys in turn, from the one after that
    * which was claimed last; of each key the highest priority first, then the longest due. Tasks
-   * without a key are those of one key. Across all nodes, never more of one key run than `concurrency`.
+   * without a key are those of one key. Across all nodes, never more of one key run than `concurrency`,
+   * and no window of the period of `rate` has more starts than its count. One claim passes 1,000 keys
+   * at most that have none to start.
    */
   claimTasks(parameters: {
     readonly deploymentId: string;
@@ -271,7 +287,7 @@ export interface Storage extends RestorableStorage, PieceStorage, LeaseStorage, 
       /** The same for all claims of an endpoint. */
       readonly byKey?: ClaimByKey | undefined;
     }[];
-  }): Promise<ClaimedTask[]>;
+  }): Promise<Claimed>;
 
   /**
    * Records how attempts ended, with the `events` that they reported last. Returns
@@ -359,8 +375,8 @@ export interface Storage extends RestorableStorage, PieceStorage, LeaseStorage, 
 
   /**
    * Deletes at most `limit` expired finished tasks with all their data, but none whose end a webhook
-   * waits for and whose message was not made yet, and forgets as many that were deleted before.
-   * Returns how many it deleted.
+   * waits for and whose message was not made yet, and forgets as many that were deleted before, and
+   * as many starts that no window of a rate can hold. Returns how many there were of what was most.
    */
   pruneFinished(parameters: { readonly nowMs: number; readonly limit: number }): Promise<number>;
 

@@ -447,6 +447,8 @@ describe("why a task is queued behind a worker", () => {
     work: task({}, never),
     free: task({}, async () => 1),
     shared: task({ concurrencyPerKey: 2 }, async () => 1),
+    slow: task({ ratePerKey: "10/min" }, async () => 1),
+    both: task({ concurrencyPerKey: 1, ratePerKey: "5/h" }, async () => 1),
     gather: task({ batch: { maxSize: 8, maxWait: "10s" } }, async (all) => all.map(() => 1)),`;
 
   it("is that it is busy, may not be more, is free, or is to be had alone", async () => {
@@ -478,6 +480,11 @@ describe("why a task is queued behind a worker", () => {
         code: "KEY_LIMIT",
         message: "its key may have 2 tasks running at a time, and waits for its turn",
       });
+    const rate = "it waits for the rate of its key, which may start 10 a minute";
+    await expect.poll(() => why(of("slow"))).toEqual({ code: "KEY_RATE", message: rate });
+    const both =
+      "its key may have 1 task running at a time and start 5 an hour, and waits for its turn";
+    await expect.poll(() => why(of("both"))).toEqual({ code: "KEY_LIMIT", message: both });
     // Slots are of an endpoint: those of another are free.
     await expect.poll(() => why(of("free")).code).toBe("STARTS_NOW");
     const suspect = { ...of("free"), returned: [attempt("worker_lost"), attempt("interrupted")] };

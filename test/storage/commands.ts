@@ -6,6 +6,7 @@ import type { AttemptEnd, NewEvent, NewTask, Storage } from "../../src/storage/s
 import { eventLog } from "../../src/tasks/event.ts";
 import { WORKER_LOST } from "../../src/tasks/failure.ts";
 import { counts, FAILURE, json } from "./fixtures.ts";
+import { RATE } from "./model.ts";
 import {
   abortSteps,
   attemptSteps,
@@ -86,10 +87,15 @@ const claimSteps = fc
     deploymentId,
     suspects: fc.boolean(),
     claims: fc.array(fc.record({ endpoint, leaseId, limit: fc.nat(3) }), { maxLength: 3 }),
-    byKey: fc.constantFrom(undefined, undefined, {}, { concurrency: 1 }, { concurrency: 2 }),
+    byKey: fc.constantFrom(
+      ...[undefined, undefined, {}, { concurrency: 1 }, { concurrency: 2 }],
+      ...[{ rate: RATE }, { rate: RATE, concurrency: 2 }],
+    ),
   })
   .map(({ byKey, claims, ...drawn }) =>
-    ask(({ nowMs }) => {
+    ask((world) => {
+      // Starts are timed by one clock, which does not go back.
+      const nowMs = byKey && "rate" in byKey ? world.latestMs : world.nowMs;
       const each = byKey && { ...byKey, unkeyed: true };
       const given = claims.map((claim) => ({ ...claim, byKey: each }));
       return { name: "claimTasks", parameters: { ...drawn, claims: given, nowMs } };
@@ -249,6 +255,7 @@ const clockSteps = fc.constantFrom(1, 7, 40, 60, 101, 250, 100_000, -30, -5_000)
     check: () => true,
     async run(world) {
       world.nowMs += byMs;
+      world.latestMs = Math.max(world.latestMs, world.nowMs);
     },
     toString: () => `clock ${byMs} ms`,
   }),

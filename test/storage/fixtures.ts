@@ -6,6 +6,7 @@ import type {
   Attempt,
   AttemptEnd,
   ClaimByKey,
+  Claimed,
   ClaimedTask,
   NewTask,
   Storage,
@@ -68,7 +69,12 @@ export interface ClaimOptions {
   readonly byKey?: ClaimByKey;
 }
 
-export function claim(storage: Storage, options: ClaimOptions = {}): Promise<ClaimedTask[]> {
+export async function claim(storage: Storage, options: ClaimOptions = {}): Promise<ClaimedTask[]> {
+  return (await claimAndLook(storage, options)).tasks;
+}
+
+/** A claim, with what it says of tasks that may start later. */
+export function claimAndLook(storage: Storage, options: ClaimOptions): Promise<Claimed> {
   const { deploymentId = DEPLOYMENT, endpoint = ENDPOINT, leaseId = LEASE } = options;
   const { limit = 100, nowMs = NOW_MS, suspects = false, byKey } = options;
   const claims = [{ endpoint, leaseId, limit, byKey }];

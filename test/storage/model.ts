@@ -14,6 +14,7 @@ import type {
   AttemptEnd,
   CancelOutcome,
   ClaimByKey,
+  Claimed,
   ClaimedTask,
   DeleteOutcome,
   NewTask,
@@ -41,6 +42,10 @@ type ParametersOf<Name extends keyof Storage> = Storage[Name] extends (
   ? P
   : never;
 
+/** The rate that steps bound starts by. */
+export const RATE = { count: 2, periodMs: 60 };
+const STARTS_KEPT_MS = RATE.periodMs + 1;
+
 const EXPIRED: TaskFailure = {
   reason: "expired",
   code: "deadline_exceeded",
@@ -64,6 +69,8 @@ export class QueueModel {
   readonly leases = new Map<string, number>();
   /** The keys that were claimed last, of endpoints that go by keys. */
   readonly #turns = new Map<string, string>();
+  /** When tasks of each key have started, of endpoints that bound the rate of that. */
+  readonly #starts = new Map<string, number[]>();
   /** The tasks that were last stored with each idempotency key. */
   readonly #holders = new Map<string, ModelTask>();
 
@@ -80,7 +87,7 @@ export class QueueModel {
     nowMs,
     claims,
     suspects = false,
-  }: ParametersOf<"claimTasks">): ClaimedTask[] {
+  }: ParametersOf<"claimTasks">): Claimed {
     for (const found of this.#list("queued", deploymentId)) {
       const isClaimed = claims.some(({ endpoint }) => endpoint === found.task.endpoint);
       found.due ||= isClaimed && isClaimable(found, nowMs);
@@ -90,7 +97,8 @@ export class QueueModel {
         found.key ??= found.due && found.task.endpoint === endpoint ? "" : undefined;
       }
     }
-    return claims.flatMap(({ endpoint, leaseId, limit, byKey }) => {
+    const later = new Map<string, number>();
+    const tasks = claims.flatMap(({ endpoint, leaseId, limit, byKey }) => {
       const waiting = this.#list("queued", deploymentId)
         .filter(({ due, task }) => due && task.endpoint === endpoint && this.leases.has(leaseId))
         .filter((found) => canStart(found, nowMs) && found.suspect === suspects)
@@ -98,17 +106,31 @@ export class QueueModel {
       const started: ClaimedTask[] = [];
       while (started.length < limit) {
         const free = waiting.filter(
-          (one) => one.task.status === "queued" && this.#hasRoom(one, byKey),
+          (one) =>
+            one.task.status === "queued" &&
+            this.#hasRoom(one, byKey) &&
+            this.#nextStartMs(one, byKey) <= nowMs,
         );
         const next = byKey && !suspects ? this.#inTurn(free, endpoint) : free[0];
         if (next === undefined) {
           break;
         }
         this.#start(next, leaseId, nowMs);
+        if (byKey?.rate) {
+          const starts = [...(this.#starts.get(nameOf(next)) ?? []), nowMs];
+          this.#starts.set(nameOf(next), starts.slice(-byKey.rate.count));
+        }
         started.push({ task: next.task, leaseId, arguments: next.submitted.arguments });
+      }
+      const times = waiting
+        .filter((one) => one.task.status === "queued" && this.#hasRoom(one, byKey))
+        .map((one) => this.#nextStartMs(one, byKey));
+      if (byKey?.rate && !suspects && started.length < limit && times.length > 0) {
+        later.set(endpoint, Math.min(...times) - nowMs);
       }
       return started;
     });
+    return { tasks, later: Array.from(later, ([endpoint, inMs]) => ({ endpoint, inMs })) };
   }
 
   #hasRoom(found: ModelTask, byKey: ClaimByKey | undefined): boolean {
@@ -117,6 +139,13 @@ export class QueueModel {
       ({ task, key }) => task.endpoint === endpoint && key === found.key,
     );
     return running.length < (byKey?.concurrency ?? Number.POSITIVE_INFINITY);
+  }
+
+  /** When the rate of its key lets a task start. */
+  #nextStartMs(found: ModelTask, byKey: ClaimByKey | undefined): number {
+    const starts = this.#starts.get(nameOf(found)) ?? [];
+    const nthLastMs = byKey?.rate && starts.at(-byKey.rate.count);
+    return nthLastMs === undefined ? 0 : nthLastMs + (byKey?.rate?.periodMs ?? 0) + 1;
   }
 
   /** The first task of the key after the one that was claimed last. */
@@ -280,7 +309,24 @@ export class QueueModel {
     for (const [key] of expired) {
       this.tasks.delete(key);
     }
-    return expired.length;
+    for (const name of this.#turns.keys()) {
+      const isWaited = this.#list("queued").some(
+        ({ task, due, key }) =>
+          `${task.deploymentId}/${task.endpoint}` === name && due && key !== undefined,
+      );
+      if (!isWaited) {
+        this.#turns.delete(name);
+      }
+    }
+    const over = [...this.#starts]
+      .flatMap(([name, starts]) => starts.map((atMs) => ({ name, atMs })))
+      .filter(({ atMs }) => atMs + STARTS_KEPT_MS <= nowMs)
+      .sort((a, b) => a.atMs - b.atMs || (a.name < b.name ? -1 : 1))
+      .slice(0, limit);
+    for (const { name } of over) {
+      this.#starts.get(name)?.shift();
+    }
+    return Math.max(expired.length, over.length);
   }
 
   /** Endpoints that have neither are left out. */
@@ -464,6 +510,11 @@ export class QueueModel {
         (deploymentId === undefined || task.deploymentId === deploymentId),
     );
   }
+}
+
+/** The key of a task, among those of all endpoints. */
+function nameOf({ task: { deploymentId, endpoint }, key = "" }: ModelTask): string {
+  return JSON.stringify([deploymentId, endpoint, key]);
 }
 
 /** The endpoints of tasks, each once. */

@@ -6,7 +6,14 @@
  */
 import fc from "fast-check";
 import { expect } from "vitest";
-import type { Attempt, NewTask, Storage, Survey, TaskKey } from "../../src/storage/storage.ts";
+import type {
+  Attempt,
+  Claimed,
+  NewTask,
+  Storage,
+  Survey,
+  TaskKey,
+} from "../../src/storage/storage.ts";
 import type { TestDatabase } from "./contract.ts";
 import { NOW_MS } from "./fixtures.ts";
 import type { QueueModel } from "./model.ts";
@@ -19,6 +26,8 @@ export const LEASES = ["lease-1", "lease-2", "lease-3"];
 export interface World {
   readonly model: QueueModel;
   nowMs: number;
+  /** The latest time so far, for claims that are bounded by a rate: that clock does not go back. */
+  latestMs: number;
   /** Every task that was ever offered, to repeat it and to look for it at the end. */
   readonly offered: NewTask[];
   /** Every attempt that ever began: most are stale. */
@@ -38,7 +47,7 @@ type Asked = {
 }[keyof Storage & keyof QueueModel];
 
 export function world(model: QueueModel): World {
-  return { model, nowMs: NOW_MS, offered: [], attempts: [] };
+  return { model, nowMs: NOW_MS, latestMs: NOW_MS, offered: [], attempts: [] };
 }
 
 export function ask(question: (world: World) => Asked): Step {
@@ -71,6 +80,10 @@ function comparable(name: Asked["name"], answer: unknown): unknown {
   if (name === "survey") {
     const { due, suspects, ...others } = answer as Survey;
     return { ...others, due: due.map(queueOf).sort(), suspects: suspects.map(queueOf).sort() };
+  }
+  if (name === "claimTasks") {
+    const { tasks, later } = answer as Claimed;
+    return { tasks, later: later.toSorted((a, b) => (a.endpoint < b.endpoint ? -1 : 1)) };
   }
   return UNORDERED.has(name) && Array.isArray(answer)
     ? answer.toSorted((a: TaskKey, b: TaskKey) => (orderOf(a) < orderOf(b) ? -1 : 1))

@@ -17,6 +17,8 @@ import {
   MAX_MOUNT_TIMEOUT_MS,
   MAX_MOUNTS,
   MAX_PROCESSES,
+  MAX_RATE_COUNT,
+  MAX_RATE_PERIOD_MS,
   MAX_READY_TIMEOUT_MS,
   MAX_SERVICE_MODELS,
   MAX_SERVICE_WORKERS,
@@ -235,7 +237,16 @@ function isBatch(batch: unknown): boolean {
 function isByKey(byKey: unknown): boolean {
   return (
     isFields(byKey) &&
-    (byKey.concurrency === undefined || isWithin(byKey.concurrency, 1, MAX_CONCURRENCY_PER_KEY))
+    (byKey.concurrency === undefined || isWithin(byKey.concurrency, 1, MAX_CONCURRENCY_PER_KEY)) &&
+    (byKey.rate === undefined || isRate(byKey.rate))
+  );
+}
+
+function isRate(rate: unknown): boolean {
+  return (
+    isFields(rate) &&
+    isWithin(rate.count, 1, MAX_RATE_COUNT) &&
+    isWithin(rate.periodMs, 1, MAX_RATE_PERIOD_MS)
   );
 }
 

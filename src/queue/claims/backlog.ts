@@ -9,7 +9,7 @@ import type { Log } from "../../log/log.ts";
 import type { DeploymentMetrics } from "../../metrics/deployment.ts";
 import type { Pool, Slot } from "../../pool/pool.ts";
 import type { EndpointManifest } from "../../protocol/manifest.ts";
-import type { ClaimByKey, ClaimedTask, NewTask, Storage } from "../../storage/storage.ts";
+import type { ClaimByKey, Claimed, ClaimedTask, NewTask, Storage } from "../../storage/storage.ts";
 import { Alarm } from "../../time/alarm.ts";
 import { shareSlots, TaskBatchWait } from "../batches/tasks.ts";
 
@@ -52,6 +52,8 @@ export class Backlog implements Disposable {
   readonly #hinted = new Set<string>();
   /** Of the endpoints whose tasks run in batches. */
   readonly #waits = new Map<string, TaskBatchWait>();
+  /** Of the endpoints of which tasks wait for the rates of their keys. */
+  readonly #nextStarts = new Map<string, Alarm>();
   /**
    * Endpoints that go by keys and may have tasks waiting that were stored before they did. The next
    * claim gives these a key, and no other: it looks at many tasks for that.
@@ -212,17 +214,20 @@ export class Backlog implements Disposable {
    * A claim for these slots was answered with these tasks. True when more may be waiting; an
    * endpoint that gave less than was asked for leaves.
    */
-  answered({ slots, claims }: ReservedSlots, claimed: readonly ClaimedTask[]): boolean {
+  answered({ slots, claims }: ReservedSlots, { tasks, later }: Claimed): boolean {
     let more = false;
     for (const endpoint of slots.keys()) {
       const asked = claims.filter((claim) => claim.endpoint === endpoint);
-      const found = claimed.filter(({ task }) => task.endpoint === endpoint).length;
+      const found = tasks.filter(({ task }) => task.endpoint === endpoint).length;
       if (found === asked.reduce((sum, { limit }) => sum + limit, 0)) {
         more = true;
       } else if (!this.#hinted.has(endpoint)) {
         this.#waiting.delete(endpoint);
         this.#waits.get(endpoint)?.emptied();
       }
+    }
+    for (const { endpoint, inMs } of later) {
+      this.#nextStart(endpoint).set(this.#options.now() + inMs);
     }
     return more;
   }
@@ -257,10 +262,22 @@ export class Backlog implements Disposable {
   }
 
   #endWaits(): void {
-    for (const wait of this.#waits.values()) {
+    for (const wait of [...this.#waits.values(), ...this.#nextStarts.values()]) {
       wait[Symbol.dispose]();
     }
     this.#waits.clear();
+    this.#nextStarts.clear();
+  }
+
+  /** What looks again for tasks of an endpoint when the rate of a key lets the next one start. */
+  #nextStart(endpoint: string): Alarm {
+    const ring = (): void => {
+      this.hint(endpoint);
+      this.#onDue();
+    };
+    const alarm = this.#nextStarts.get(endpoint) ?? new Alarm(ring, this.#options.now);
+    this.#nextStarts.set(endpoint, alarm);
+    return alarm;
   }
 
   /** How many tasks of an endpoint may be claimed for each worker of these slots. */

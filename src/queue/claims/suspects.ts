@@ -119,7 +119,9 @@ export class Suspects implements AsyncDisposable {
     const claiming = recovery.callBegins();
     try {
       const parameters = { deploymentId, nowMs: now(), claims, suspects: true };
-      const [claimed] = await storage.claimTasks(parameters);
+      const {
+        tasks: [claimed],
+      } = await storage.claimTasks(parameters);
       if (claimed === undefined) {
         slot.release();
         return false;

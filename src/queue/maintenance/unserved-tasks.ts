@@ -105,8 +105,8 @@ export class UnservedTasks implements AsyncDisposable {
     const { deploymentId, storage, completer, now, revisions } = this.#options;
     for (let all = true; all && !this.#ended; ) {
       const claims = [{ endpoint, leaseId, limit: MAX_UNSERVED_TASKS }];
-      const claimed = await storage.claimTasks({ deploymentId, nowMs: now(), claims });
-      const refused = claimed.filter((each) => {
+      const { tasks } = await storage.claimTasks({ deploymentId, nowMs: now(), claims });
+      const refused = tasks.filter((each) => {
         const failure = revisions.refusal(each);
         if (failure === undefined) {
           completer.giveBack(attemptOf(each));

@@ -107,7 +107,7 @@ const waiting = {
         ...["preparing", "revision_failed", "endpoint_missing", "no_matching_worker"],
         ...["worker_starting", "worker_crashes", "gpu_taken", "no_room", "no_worker_yet"],
         ...["worker_unresponsive", "alone", "batching", "workers_busy", "deployment_limit"],
-        ...["starts_now", "on_other_nodes", "paused", "key_limit"],
+        ...["starts_now", "on_other_nodes", "paused", "key_limit", "key_rate"],
       ]),
       message: { type: "string", description: "A sentence for people, without its full stop." },
     },

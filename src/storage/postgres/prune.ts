@@ -3,6 +3,8 @@ import { untold } from "../sql/hosting/webhooks.ts";
 import type { Storage } from "../storage.ts";
 import { detached } from "./blobs.ts";
 import { countedAs, DELTA_COLUMNS, FOLD_USAGE } from "./counts.ts";
+import type { LeaseClock } from "./leases.ts";
+import { STATUS } from "./schema.ts";
 import { once, prepared, type Session, statement } from "./session.ts";
 
 /**
@@ -36,8 +38,23 @@ const PRUNE = prepared(
        `SELECT deployment_id, task_id FROM deleted_tasks WHERE expires_at_ms <= $1
        LIMIT $2 FOR UPDATE SKIP LOCKED`,
      )})
+   ), starts AS (
+     DELETE FROM key_starts WHERE (deployment_id, endpoint, key, number) IN (${once(
+       `SELECT deployment_id, endpoint, key, number FROM key_starts
+       WHERE expires_at_ms <= coalesce($3::bigint, (extract(epoch FROM now()) * 1000)::bigint)
+       ORDER BY expires_at_ms, deployment_id, endpoint, key, number
+       LIMIT $2 FOR UPDATE SKIP LOCKED`,
+     )})
+     RETURNING 1
+   ), turns AS (
+     DELETE FROM key_turns WHERE (deployment_id, endpoint) IN (${once(
+       `SELECT deployment_id, endpoint FROM key_turns AS own WHERE (
+         SELECT 1 FROM live_tasks WHERE deployment_id = own.deployment_id AND endpoint = own.endpoint
+           AND status = ${STATUS.ready} AND key IS NOT NULL LIMIT 1) IS NULL
+       LIMIT $2 FOR UPDATE SKIP LOCKED`,
+     )})
    )
-   SELECT count(*) AS pruned FROM gone`,
+   SELECT greatest((SELECT count(*) FROM gone), (SELECT count(*) FROM starts)) AS pruned`,
 );
 
 export function owned(table: string): string {
@@ -45,11 +62,13 @@ export function owned(table: string): string {
     AND ${table}.task_id = gone.task_id`;
 }
 
+/** `clock` times the starts of keys, which no window can hold any more, and are forgotten. */
 export async function pruneFinished(
   session: Session,
+  clock: LeaseClock,
   { nowMs, limit }: Parameters<Storage["pruneFinished"]>[0],
 ): Promise<number> {
-  const [row] = await session.query(PRUNE, nowMs, limit);
+  const [row] = await session.query(PRUNE, nowMs, limit, clock(nowMs));
   return Number(row?.pruned ?? 0);
 }
 

@@ -230,6 +230,21 @@ CREATE TABLE key_turns (
   PRIMARY KEY (deployment_id, endpoint)
 ) WITH (fillfactor = 50);
 
+-- The last starts of each key of an endpoint that bounds their rate, numbered from 1 while some are
+-- kept: at most as many as may start in its period, and none that a window can still hold is missing.
+CREATE TABLE key_starts (
+  deployment_id text COLLATE "C" NOT NULL,
+  endpoint text COLLATE "C" NOT NULL,
+  key text COLLATE "C" NOT NULL,
+  number bigint NOT NULL,
+  -- By the clock of the database.
+  started_at_ms bigint NOT NULL,
+  -- No window that ends later has it.
+  expires_at_ms bigint NOT NULL,
+  PRIMARY KEY (deployment_id, endpoint, key, number)
+);
+CREATE INDEX key_starts_expiry ON key_starts (expires_at_ms);
+
 CREATE TABLE leases (
   lease_id text COLLATE "C" NOT NULL PRIMARY KEY,
   owner text NOT NULL,

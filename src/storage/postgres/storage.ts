@@ -253,7 +253,7 @@ export class PostgresStorage implements Storage {
     this.#moved(fireSchedule(db, firing)),
   );
   claimTasks = this.#question((db, parameters: ParametersOf<"claimTasks">) =>
-    this.#moved(claimTasks(db, parameters)),
+    this.#moved(claimTasks(db, this.#clock, parameters)),
   );
   cancelTask = this.#question((db, parameters: ParametersOf<"cancelTask">) =>
     this.#moved(cancelTask(db, parameters)),
@@ -297,7 +297,9 @@ export class PostgresStorage implements Storage {
   beginEpoch = this.#question((db, parameters: ParametersOf<"beginEpoch">) =>
     this.#moved(beginEpoch(db, parameters)),
   );
-  pruneFinished = this.#question(pruneFinished);
+  pruneFinished = this.#question((db, parameters: ParametersOf<"pruneFinished">) =>
+    pruneFinished(db, this.#clock, parameters),
+  );
   pruneDeleted = this.#question((db, parameters: ParametersOf<"pruneDeleted">) =>
     this.#moved(pruneDeleted(db, parameters)),
   );

@@ -3,7 +3,7 @@
  * that have become due.
  */
 import type { DueCount } from "../queues.ts";
-import type { ClaimedTask, Storage } from "../storage.ts";
+import type { Claimed, ClaimedTask, Storage } from "../storage.ts";
 import type { SqliteDatabase } from "./database.ts";
 import { giveKeys, type Picking, pickByKey, pickSuspectsByKey, TO_CLAIM } from "./keys.ts";
 import { isLeaseOpen } from "./leases.ts";
@@ -27,7 +27,8 @@ const INNOCENTS = "tasks_ready WHERE suspect = 0 AND";
 export function claimTasks(
   db: SqliteDatabase,
   { deploymentId, nowMs, claims, suspects = false }: Parameters<Storage["claimTasks"]>[0],
-): ClaimedTask[] {
+): Claimed {
+  const later = new Map<string, number>();
   const endpoints = new Map(claims.map(({ endpoint, byKey }) => [endpoint, byKey]));
   if (isAnyDue(db, deploymentId, nowMs)) {
     for (const [endpoint, byKey] of endpoints) {
@@ -39,23 +40,27 @@ export function claimTasks(
       giveKeys(db, deploymentId, endpoint);
     }
   }
-  return claims.flatMap(({ endpoint, leaseId, limit, byKey }) => {
+  const tasks = claims.flatMap(({ endpoint, leaseId, limit, byKey }) => {
     if (!isLeaseOpen(db, leaseId) || db.pausedEndpoints.has(deploymentId, endpoint)) {
       return [];
     }
     const of = { deploymentId, endpoint, limit, nowMs };
     const pick = suspects ? pickSuspectsByKey : pickByKey;
-    const rows = byKey
-      ? pick(db, { ...of, concurrency: byKey.concurrency })
-      : pickInOrder(db, of, suspects ? SUSPECTS : INNOCENTS);
+    const { rows, inMs } = byKey
+      ? pick(db, { ...of, ...byKey })
+      : { rows: pickInOrder(db, of, suspects ? SUSPECTS : INNOCENTS), inMs: undefined };
+    if (inMs !== undefined) {
+      later.set(endpoint, inMs);
+    }
     db.counts.add(deploymentId, endpoint, { queued: -rows.length, running: rows.length });
     return rows.map((row) => claim(db, row, { deploymentId, leaseId, nowMs }));
   });
+  return { tasks, later: Array.from(later, ([endpoint, inMs]) => ({ endpoint, inMs })) };
 }
 
 function pickInOrder(
   db: SqliteDatabase,
-  { deploymentId, endpoint, nowMs, limit }: Omit<Picking, "concurrency">,
+  { deploymentId, endpoint, nowMs, limit }: Omit<Picking, "concurrency" | "rate">,
   ready: typeof SUSPECTS | typeof INNOCENTS,
 ): SqliteRow[] {
   return db.all(

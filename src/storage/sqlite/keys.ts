@@ -1,23 +1,48 @@
 /**
  * Claims of endpoints that callers share by their keys: who is next, and how much room each key has.
  *
- * Nothing is counted: the tasks of a key that run are its use, and an index has them. So an attempt
- * that ends in whatever way, also with its lease, gives its room back by ending.
+ * What runs is not counted: the tasks of a key that run are its use, and an index has them. So an
+ * attempt that ends in whatever way, also with its lease, gives its room back by ending.
+ *
+ * Where starts have a rate of n in a period, the last ones of each key are kept (`key_starts`): the
+ * next one may be when the nth last is longer ago than the period, so that no window has more. They
+ * are numbered, so that it is found without counting.
  */
-import { MAX_SUSPECTS_LOOKED_AT, MAX_UNKEYED_LOOKED_AT } from "../storage.ts";
+import type { ByKeyManifest, RateManifest } from "../../protocol/manifest.ts";
+import {
+  LOOK_ON_MS,
+  MAX_KEYS_LOOKED_AT,
+  MAX_SUSPECTS_LOOKED_AT,
+  MAX_UNKEYED_LOOKED_AT,
+} from "../storage.ts";
 import type { SqliteDatabase } from "./database.ts";
 import type { SqliteRow } from "./rows.ts";
 import { STATUS } from "./schema.ts";
 
 /** What to pick, of which endpoint. */
-export interface Picking {
+export interface Picking extends ByKeyManifest {
   readonly deploymentId: string;
   readonly endpoint: string;
   /** The most tasks to pick. */
   readonly limit: number;
   readonly nowMs: number;
-  /** The most tasks of a key that may run. */
-  readonly concurrency: number | undefined;
+}
+
+/** What is to be claimed. */
+export interface Picked {
+  readonly rows: readonly SqliteRow[];
+  /** As `inMs` of `Claimed.later`. */
+  readonly inMs?: number | undefined;
+}
+
+/** What more a key may have. */
+interface Room {
+  /** Tasks that run. */
+  readonly places: number;
+  /** Tasks that start now, as far as they are asked for. */
+  readonly starts: number;
+  /** After how long it may have one start more than these. */
+  readonly nextInMs: number;
 }
 
 type Endpoint = Pick<Picking, "deploymentId" | "endpoint">;
@@ -32,46 +57,60 @@ const READY_BY_KEY = `tasks INDEXED BY tasks_ready_by_key
 
 /**
  * The tasks to claim: one of each key that has room, from the key after the last one on, and then
- * the next one of each. A claim looks at as many keys as it finds tasks, and at those without room,
- * which all have tasks that run.
+ * the next one of each. A claim looks at as many keys as it finds tasks, and at a bounded number of
+ * those that have none to start.
  */
-export function pickByKey(db: SqliteDatabase, picking: Picking): SqliteRow[] {
+export function pickByKey(db: SqliteDatabase, picking: Picking): Picked {
   const { limit } = picking;
-  const picked: SqliteRow[] = [];
-  const keys: { readonly key: string; readonly room: number }[] = [];
+  const rows: SqliteRow[] = [];
+  let left: { readonly key: string; readonly room: Room }[] = [];
+  let inMs = Number.POSITIVE_INFINITY;
+  let passed = 0;
+  let turn: string | undefined;
   for (const key of keysInTurn(db, picking)) {
-    if (picked.length >= limit) {
+    if (rows.length >= limit || passed === MAX_KEYS_LOOKED_AT) {
       break;
     }
-    const room = roomOf(db, picking, key);
-    const row = room > 0 ? taskOfKey(db, picking, { key, nth: 0 }) : undefined;
-    if (row !== undefined) {
-      keys.push({ key, room });
-      picked.push(row);
+    const row = taskOfKey(db, picking, { key, nth: 0 });
+    const room = row && roomOf(db, picking, key);
+    if (row && room && room.places > 0 && room.starts > 0) {
+      rows.push(row);
+      left.push({ key, room });
+    } else {
+      passed += 1;
+      inMs = Math.min(inMs, room && room.places > 0 ? room.nextInMs : inMs);
     }
+    turn = key;
   }
-  let left = keys;
-  for (let nth = 1; picked.length < limit && left.length > 0; nth++) {
+  const isCut = passed === MAX_KEYS_LOOKED_AT;
+  for (let nth = 1; rows.length < limit && left.length > 0; nth++) {
     left = left.filter(({ key, room }) => {
-      const isWanted = nth < room && picked.length < limit;
+      const isWanted = nth < room.places && rows.length < limit;
       const row = isWanted ? taskOfKey(db, picking, { key, nth }) : undefined;
-      if (row !== undefined) {
-        picked.push(row);
+      if (row && nth < room.starts) {
+        rows.push(row);
+        return true;
       }
-      return row !== undefined;
+      inMs = Math.min(inMs, row ? room.nextInMs : inMs);
+      return false;
     });
   }
-  const last = picked.at(-1);
+  const last = isCut ? turn : rows.at(-1)?.key;
   if (last !== undefined) {
     db.run(
       `INSERT INTO key_turns (deployment_id, endpoint, key) VALUES (?, ?, ?)
        ON CONFLICT (deployment_id, endpoint) DO UPDATE SET key = excluded.key`,
       picking.deploymentId,
       picking.endpoint,
-      String(last.key),
+      String(last),
     );
   }
-  return picked;
+  keepStarts(db, picking, rows);
+  const waitMs = isCut ? Math.min(inMs, LOOK_ON_MS) : inMs;
+  return {
+    rows,
+    inMs: rows.length < limit && waitMs < Number.POSITIVE_INFINITY ? waitMs : undefined,
+  };
 }
 
 /** Keys that have tasks waiting, each once, from the one after the last that was claimed on. */
@@ -92,8 +131,11 @@ function* keysInTurn(db: SqliteDatabase, { deploymentId, endpoint }: Endpoint): 
   }
 }
 
-/** How many more tasks of a key may run. */
-function roomOf(db: SqliteDatabase, { concurrency, ...of }: Picking, key: string): number {
+function roomOf(db: SqliteDatabase, picking: Picking, key: string): Room {
+  return { places: placesOf(db, picking, key), ...startsOf(db, picking, key) };
+}
+
+function placesOf(db: SqliteDatabase, { concurrency, ...of }: Picking, key: string): number {
   if (concurrency === undefined) {
     return Number.POSITIVE_INFINITY;
   }
@@ -107,6 +149,78 @@ function roomOf(db: SqliteDatabase, { concurrency, ...of }: Picking, key: string
     concurrency,
   );
   return concurrency - Number(row?.running ?? 0);
+}
+
+const STARTS_OF_KEY = `key_starts WHERE ${OF_ENDPOINT} AND key = ?3`;
+
+type Starts = Pick<Room, "starts" | "nextInMs">;
+
+function startsOf(
+  db: SqliteDatabase,
+  { deploymentId, endpoint, rate, nowMs, limit }: Picking,
+  key: string,
+): Starts {
+  if (rate === undefined) {
+    return { starts: Number.POSITIVE_INFINITY, nextInMs: Number.POSITIVE_INFINITY };
+  }
+  const { count, periodMs } = rate;
+  const of = [deploymentId, endpoint, key] as const;
+  const last = lastStart(db, of);
+  if (last.startedAtMs > nowMs) {
+    // The clock was set back: what has started is not longer ago than now.
+    db.run(
+      `UPDATE key_starts SET started_at_ms = ?4, expires_at_ms = ?4 + ?5 + 1
+       WHERE ${OF_ENDPOINT} AND key = ?3 AND started_at_ms > ?4`,
+      ...of,
+      nowMs,
+      periodMs,
+    );
+  }
+  const over = last.number - count;
+  const first = db.get(
+    `SELECT number, started_at_ms FROM ${STARTS_OF_KEY} AND number > ?4 AND number <= ?5
+       AND started_at_ms >= ?6 ORDER BY number LIMIT 1`,
+    ...of,
+    over,
+    over + limit,
+    nowMs - periodMs,
+  );
+  return {
+    starts: first === undefined ? Math.min(count, limit) : Number(first.number) - 1 - over,
+    nextInMs: Number(first?.started_at_ms ?? nowMs) + periodMs + 1 - nowMs,
+  };
+}
+
+/** The last start of a key that is kept; number 0 where none is. */
+function lastStart(db: SqliteDatabase, of: readonly [string, string, string]) {
+  const row = db.get(
+    `SELECT number, started_at_ms FROM ${STARTS_OF_KEY} ORDER BY number DESC LIMIT 1`,
+    ...of,
+  );
+  return { number: Number(row?.number ?? 0), startedAtMs: Number(row?.started_at_ms ?? 0) };
+}
+
+/** Notes that these tasks start, and forgets starts of their keys that no window can hold. */
+function keepStarts(db: SqliteDatabase, picking: Picking, rows: readonly SqliteRow[]): void {
+  const { deploymentId, endpoint, rate, nowMs } = picking;
+  for (const row of rate ? rows : []) {
+    const of = [deploymentId, endpoint, String(row.key ?? "")] as const;
+    const { count, periodMs } = rate as RateManifest;
+    const number = lastStart(db, of).number + 1;
+    db.run(
+      "INSERT INTO key_starts VALUES (?1, ?2, ?3, ?4, ?5, ?5 + ?6 + 1)",
+      ...of,
+      number,
+      nowMs,
+      periodMs,
+    );
+    db.run(
+      `DELETE FROM ${STARTS_OF_KEY} AND number <= ?4 AND expires_at_ms <= ?5`,
+      ...of,
+      number - count,
+      nowMs,
+    );
+  }
 }
 
 function taskOfKey(
@@ -127,9 +241,9 @@ function taskOfKey(
 }
 
 /** The suspects to claim, as all others in the order of the queue, but within the room of their keys. */
-export function pickSuspectsByKey(db: SqliteDatabase, picking: Picking): SqliteRow[] {
+export function pickSuspectsByKey(db: SqliteDatabase, picking: Picking): Picked {
   const { deploymentId, endpoint, nowMs, limit } = picking;
-  const rows = db.all(
+  const waiting = db.all(
     `SELECT ${TO_CLAIM}, key FROM tasks INDEXED BY tasks_suspect
      WHERE suspect = 1 AND ${OF_ENDPOINT} AND status = ${STATUS.ready} AND ${CAN_START}
      ORDER BY priority DESC, run_at_ms, task_id LIMIT ${MAX_SUSPECTS_LOOKED_AT}`,
@@ -138,17 +252,22 @@ export function pickSuspectsByKey(db: SqliteDatabase, picking: Picking): SqliteR
     nowMs,
   );
   const rooms = new Map<string, number>();
-  const picked: SqliteRow[] = [];
-  for (const row of rows) {
+  const rows: SqliteRow[] = [];
+  for (const row of waiting) {
     const key = String(row.key ?? "");
-    const room = rooms.get(key) ?? roomOf(db, picking, key);
-    if (room > 0 && picked.length < limit) {
-      picked.push(row);
+    const room = rooms.get(key) ?? leastOf(roomOf(db, picking, key));
+    if (room > 0 && rows.length < limit) {
+      rows.push(row);
       giveKey(db, deploymentId, String(row.task_id));
     }
     rooms.set(key, room - 1);
   }
-  return picked;
+  keepStarts(db, picking, rows);
+  return { rows };
+}
+
+function leastOf({ places, starts }: Room): number {
+  return Math.min(places, starts);
 }
 
 /** Gives those of the first tasks of a queue that have no key the empty one. */

@@ -57,19 +57,21 @@ const PACKINGS: { readonly [Name in OperationName]?: Packing<Name> } = {
   claimTasks: {
     pack: (out, parameters) => out.push(parameters),
     unpack: (values) => values.next(),
-    packResult(out, claimed) {
-      out.push(claimed.length);
-      for (const { task, leaseId, arguments: payload } of claimed) {
+    packResult(out, { tasks, later }) {
+      out.push(later, tasks.length);
+      for (const { task, leaseId, arguments: payload } of tasks) {
         packTask(out, task);
         out.push(leaseId, toValue(payload));
       }
     },
-    unpackResult: (values) =>
-      values.list(() => ({
+    unpackResult: (values) => ({
+      later: values.next(),
+      tasks: values.list(() => ({
         task: unpackTask(values),
         leaseId: values.next(),
         arguments: toPayload(values.next<string | Payload>()),
       })),
+    }),
   },
   endAttempts: {
     pack(out, { nowMs, ends }) {

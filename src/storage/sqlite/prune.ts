@@ -28,7 +28,25 @@ export function pruneFinished(
     nowMs,
     limit,
   );
-  return expired.length;
+  return Math.max(expired.length, pruneKeys(db, nowMs, limit));
+}
+
+/** Forgets starts that no window can hold, and the turns of endpoints where no key has a task. */
+function pruneKeys(db: SqliteDatabase, nowMs: number, limit: number): number {
+  db.run(
+    `DELETE FROM key_turns AS own WHERE NOT EXISTS (
+       SELECT 1 FROM tasks INDEXED BY tasks_ready_by_key
+       WHERE deployment_id = own.deployment_id AND endpoint = own.endpoint
+         AND status = ${STATUS.ready} AND key IS NOT NULL)`,
+  );
+  return db.run(
+    `DELETE FROM key_starts WHERE (deployment_id, endpoint, key, number) IN (
+       SELECT deployment_id, endpoint, key, number FROM key_starts
+       WHERE expires_at_ms <= ?
+       ORDER BY expires_at_ms, deployment_id, endpoint, key, number LIMIT ?)`,
+    nowMs,
+    limit,
+  );
 }
 
 export function pruneDeleted(

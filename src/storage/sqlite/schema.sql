@@ -99,6 +99,20 @@ CREATE TABLE key_turns (
   PRIMARY KEY (deployment_id, endpoint)
 ) WITHOUT ROWID;
 
+-- The last starts of each key of an endpoint that bounds their rate, numbered from 1 while some are
+-- kept: at most as many as may start in its period, and none that a window can still hold is missing.
+CREATE TABLE key_starts (
+  deployment_id text NOT NULL,
+  endpoint text NOT NULL,
+  key text NOT NULL,
+  number integer NOT NULL,
+  started_at_ms integer NOT NULL,
+  -- No window that ends later has it.
+  expires_at_ms integer NOT NULL,
+  PRIMARY KEY (deployment_id, endpoint, key, number)
+) WITHOUT ROWID;
+CREATE INDEX key_starts_expiry ON key_starts (expires_at_ms);
+
 -- Tasks that wait or run.
 CREATE VIEW live_tasks AS SELECT deployment_id, task_id, status FROM tasks WHERE status <= 2;
 

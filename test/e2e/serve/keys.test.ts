@@ -12,8 +12,9 @@ import { type Served, serveFile } from "./served.ts";
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 const PAGE = readFileSync(join(ROOT, "docs/limits-by-key.md"), "utf8");
 
-function block(language: string): string {
-  return new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``).exec(PAGE)?.[1] ?? "";
+function block(language: string, which = 0): string {
+  const blocks = PAGE.matchAll(new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``, "g"));
+  return [...blocks][which]?.[1] ?? "";
 }
 
 const folder = new Folder();
@@ -32,8 +33,8 @@ afterAll(async () => {
 });
 
 /** The ids of the tasks that the commands of the page submit, whose pages are the gate. */
-async function submitAll(): Promise<string[]> {
-  const commands = block("sh")
+async function submitAll(which: number): Promise<string[]> {
+  const commands = block("sh", which)
     .replaceAll("http://localhost:3000", served.origin)
     .replaceAll("https://example.com/", gate.url);
   const { stdout } = await promisify(execFile)("bash", ["-c", commands]);
@@ -41,7 +42,7 @@ async function submitAll(): Promise<string[]> {
 }
 
 it("runs two tasks of a key at a time, and those of another beside them", async () => {
-  const ids = await submitAll();
+  const ids = await submitAll(0);
   const [first, second, third, other] = ids as [string, string, string, string];
   const started = [await gate.arrival(), await gate.arrival(), await gate.arrival()];
   for (const id of [first, second, other]) {
@@ -57,4 +58,19 @@ it("runs two tasks of a key at a time, and those of another beside them", async 
   }
   (await gate.arrival()).open("seen, too");
   expect((await served.result("preview", third)).text).toContain("seen, too");
+});
+
+it("starts no more tasks of a key than its rate, and says what the next one waits for", async () => {
+  const ids = await submitAll(1);
+  const last = ids.pop() ?? "";
+  for (const id of ids) {
+    await served.result("notify", id);
+  }
+  expect(await served.status("notify", last)).toMatchObject({
+    status: "queued",
+    queued_reason: {
+      code: "key_rate",
+      message: "it waits for the rate of its key, which may start 3 an hour",
+    },
+  });
 });

@@ -9,7 +9,11 @@ import { openSqlite } from "../../storage/sqlite/databases.ts";
 import { LOG } from "../queues.ts";
 
 /** A backlog that serves one endpoint, and workers with this many free slots each. */
-async function serving(free: Readonly<Record<string, number>>, isPaused = () => false) {
+async function serving(
+  free: Readonly<Record<string, number>>,
+  isPaused = () => false,
+  onDue = () => {},
+) {
   const storage = await openSqlite(":memory:");
   const slots = Object.entries(free).flatMap(([workerId, count]) =>
     Array.from({ length: count }, () => ({ workerId, endpoint: ENDPOINT }) as Slot),
@@ -23,7 +27,7 @@ async function serving(free: Readonly<Record<string, number>>, isPaused = () => 
       isPaused,
       pool: { reserveAll: (_, limit) => slots.slice(0, limit) },
     },
-    () => {},
+    onDue,
   );
   backlog.serve([{ name: ENDPOINT, kind: "task" } as EndpointManifest]);
   const dispose = async () => {
@@ -79,9 +83,9 @@ it("gives a task a slot of the worker that it was claimed for, and each slot onc
 it("keeps an endpoint while claims find as many tasks as they ask for", async () => {
   await using begun = await serving({ a: 1 });
   const { backlog } = begun;
-  const more = backlog.answered(backlog.reserve(), [claimed("1", "a")]);
+  const more = backlog.answered(backlog.reserve(), { tasks: [claimed("1", "a")], later: [] });
   expect([more, backlog.has(ENDPOINT)]).toEqual([true, true]);
-  const none = backlog.answered(backlog.reserve(), []);
+  const none = backlog.answered(backlog.reserve(), { tasks: [], later: [] });
   expect([none, backlog.isEmpty]).toEqual([false, true]);
 });
 
@@ -90,8 +94,19 @@ it("keeps an endpoint of which a task came while a claim was under way", async (
   const { backlog } = begun;
   const reserved = backlog.reserve();
   backlog.came(ENDPOINT);
-  expect(backlog.answered(reserved, [])).toBe(false);
+  expect(backlog.answered(reserved, { tasks: [], later: [] })).toBe(false);
   expect(backlog.has(ENDPOINT)).toBe(true);
+});
+
+it("looks again when the rate of a key lets its next task start", async () => {
+  const due = Promise.withResolvers<void>();
+  await using begun = await serving({ a: 1 }, undefined, due.resolve);
+  const { backlog } = begun;
+  const later = [{ endpoint: ENDPOINT, inMs: 20 }];
+  expect(backlog.answered(backlog.reserve(), { tasks: [], later })).toBe(false);
+  expect(backlog.isEmpty).toBe(true);
+  await due.promise;
+  expect(backlog.reserve().claims).toMatchObject([{ endpoint: ENDPOINT, limit: 1 }]);
 });
 
 it("has one claim look for tasks without a key, and another one when that failed", async () => {
@@ -105,7 +120,9 @@ it("has one claim look for tasks without a key, and another one when that failed
   backlog.failed(first);
   const second = backlog.reserve();
   expect(second.claims).toMatchObject([asked(true), asked(true)]);
-  expect(backlog.answered(second, [claimed("1", "a"), claimed("2", "b")])).toBe(true);
+  expect(
+    backlog.answered(second, { tasks: [claimed("1", "a"), claimed("2", "b")], later: [] }),
+  ).toBe(true);
   const third = backlog.reserve();
   expect(third.claims).toMatchObject([asked(false), asked(false)]);
   backlog.failed(third);
@@ -117,7 +134,7 @@ it("has one claim look for tasks without a key, and another one when that failed
 it("takes in new tasks that are due, and of endpoints that it serves", async () => {
   await using begun = await serving({ a: 1 });
   const { backlog } = begun;
-  backlog.answered(backlog.reserve(), []);
+  backlog.answered(backlog.reserve(), { tasks: [], later: [] });
   const later = newTask("later", { runAtMs: Date.now() + 60_000 });
   expect([...backlog.add([later])]).toEqual([]);
   expect(backlog.isEmpty).toBe(true);

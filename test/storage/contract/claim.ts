@@ -68,7 +68,7 @@ export function claimContract({ it }: Contract): void {
       newTask("a3", { runAtMs: NOW_MS - 1 }),
       newTask("b1", { endpoint: "other" }),
     );
-    const claimed = await storage.claimTasks({
+    const { tasks: claimed } = await storage.claimTasks({
       deploymentId: DEPLOYMENT,
       nowMs: NOW_MS,
       claims: [

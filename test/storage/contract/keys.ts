@@ -1,9 +1,11 @@
-import { expect } from "vitest";
+import { describe, expect } from "vitest";
+import type { NewTask, Storage } from "../../../src/storage/storage.ts";
 import { WORKER_LOST } from "../../../src/tasks/failure.ts";
 import type { Contract } from "../contract.ts";
 import {
   attempt,
   claim,
+  claimAndLook,
   DEPLOYMENT,
   endAttempt,
   FAILURE,
@@ -171,5 +173,140 @@ export function keysContract({ it }: Contract): void {
     const byKey = { concurrency: 1 };
     expect(taskIds(await claim(storage, { limit: 2, byKey }))).toEqual(["00000", "00001"]);
     expect(taskIds(await claim(storage, { limit: 2, byKey }))).toEqual(["00002", "00003"]);
+  });
+
+  describe("rates", () => ratesContract({ it }));
+}
+
+const RATE = { count: 3, periodMs: 60_000 };
+/** After so long a start counts no more. */
+const OVER_MS = RATE.periodMs + 1;
+
+function ratesContract({ it }: Pick<Contract, "it">): void {
+  const submitMany = (storage: Storage, count: number, of: string, more: Partial<NewTask> = {}) => {
+    const tasks = Array.from({ length: count }, (_, number) =>
+      newTask(`${of}${number}`, { key: of, ...more }),
+    );
+    return submit(storage, ...tasks);
+  };
+
+  it("starts no more of a key in any window than its rate, and says when the next is due", async (storage) => {
+    await openLease(storage);
+    await submitMany(storage, 6, "a");
+    await submitMany(storage, 1, "b");
+    const byKey = { rate: RATE };
+    const at = async (afterMs: number) => {
+      const { tasks, later } = await claimAndLook(storage, { byKey, nowMs: NOW_MS + afterMs });
+      return [taskIds(tasks), later.map(({ inMs }) => inMs)];
+    };
+    const first = await claimAndLook(storage, { byKey, limit: 2 });
+    expect(taskIds(first.tasks)).toEqual(["a0", "b0"]);
+    // As many as were asked for: the next claim says what comes later.
+    expect(first.later).toEqual([]);
+    expect(await at(1_000)).toEqual([["a1", "a2"], [OVER_MS - 1_000]]);
+    expect(await at(RATE.periodMs)).toEqual([[], [1]]);
+    expect(await at(OVER_MS)).toEqual([["a3"], [1_000]]);
+    expect(await at(OVER_MS + 1_000)).toEqual([["a4", "a5"], []]);
+  });
+
+  it("counts every start, also of those that come back, and of suspects", async (storage) => {
+    await openLease(storage);
+    await submitMany(storage, 4, "a");
+    const byKey = { rate: RATE };
+    await claim(storage, { byKey, limit: 1 });
+    const back = { status: "queued", failed: true, runAtMs: NOW_MS, failure: FAILURE } as const;
+    await endAttempt(storage, attempt("a0"), back);
+    await claim(storage, { byKey, limit: 1 });
+    const lost = { status: "worker_lost", failure: WORKER_LOST } as const;
+    await endAttempt(storage, attempt("a0", { attempt: 2 }), lost);
+    expect(taskIds(await claim(storage, { byKey, suspects: true }))).toEqual(["a0"]);
+    expect(await claim(storage, { byKey })).toEqual([]);
+    const last = { status: "worker_lost", failure: WORKER_LOST } as const;
+    await endAttempt(storage, attempt("a0", { attempt: 3 }), last);
+    expect(await claim(storage, { byKey, suspects: true })).toEqual([]);
+    expect(await claim(storage, { byKey, nowMs: NOW_MS + OVER_MS })).toHaveLength(3);
+  });
+
+  it("holds to the rate and the number that may run, and says when only time is missing", async (storage) => {
+    await openLease(storage);
+    await submitMany(storage, 5, "a");
+    const byKey = { rate: RATE, concurrency: 2 };
+    expect(await claimAndLook(storage, { byKey })).toMatchObject({
+      tasks: [{ task: { taskId: "a0" } }, { task: { taskId: "a1" } }],
+      // What ends gives a place, and nobody knows when.
+      later: [],
+    });
+    await endAttempt(storage, attempt("a0"), success(1));
+    await endAttempt(storage, attempt("a1"), success(1));
+    expect(await claimAndLook(storage, { byKey, nowMs: NOW_MS + 10 })).toMatchObject({
+      tasks: [{ task: { taskId: "a2" } }],
+      later: [{ inMs: OVER_MS - 10 }],
+    });
+  });
+
+  it("holds to a rate that was lowered, and to one that was raised", async (storage) => {
+    await openLease(storage);
+    await submitMany(storage, 9, "a");
+    expect(await claim(storage, { byKey: { rate: RATE } })).toHaveLength(3);
+    const lower = { rate: { ...RATE, count: 1 } };
+    expect((await claimAndLook(storage, { byKey: lower })).later).toMatchObject([
+      { inMs: OVER_MS },
+    ]);
+    const higher = { rate: { ...RATE, count: 5 } };
+    expect(await claim(storage, { byKey: higher })).toHaveLength(2);
+    expect(await claim(storage, { byKey: higher })).toEqual([]);
+  });
+
+  it("never starts more of a key than its rate, however many claim at once", async (storage) => {
+    const leases = Array.from({ length: 8 }, (_, number) => `lease-${number}`);
+    await Promise.all(leases.map((leaseId) => openLease(storage, leaseId)));
+    await submitMany(storage, 20, "a");
+    await submitMany(storage, 20, "b");
+    const claimed = await Promise.all(
+      leases.map((leaseId) => claim(storage, { leaseId, limit: 5, byKey: { rate: RATE } })),
+    );
+    const keys = claimed.flat().map(({ task }) => task.key);
+    expect(keys.sort()).toEqual(["a", "a", "a", "b", "b", "b"]);
+  });
+
+  it("waits for a period at most when the clock was set back", async (storage) => {
+    await openLease(storage);
+    await submitMany(storage, 6, "a", { createdAtMs: 0, runAtMs: 0 });
+    const byKey = { rate: RATE };
+    await claim(storage, { byKey });
+    const backMs = NOW_MS - 86_400_000;
+    const set = await claimAndLook(storage, { byKey, nowMs: backMs });
+    expect(set).toMatchObject({ tasks: [], later: [{ inMs: OVER_MS }] });
+    expect(await claim(storage, { byKey, nowMs: backMs + OVER_MS })).toHaveLength(3);
+  });
+
+  it("forgets starts when no window can hold them, and the turns of keys that wait no more", async (storage) => {
+    await openLease(storage);
+    await submitMany(storage, 3, "a");
+    await submitMany(storage, 2, "b");
+    const byKey = { rate: RATE };
+    expect(taskIds(await claim(storage, { byKey, limit: 1 }))).toEqual(["a0"]);
+    const prune = (nowMs: number) => storage.pruneFinished({ nowMs, limit: 10 });
+    // The next one of b is first while tasks wait.
+    expect(await prune(NOW_MS + OVER_MS - 1)).toBe(0);
+    expect(taskIds(await claim(storage, { byKey, limit: 1 }))).toEqual(["b0"]);
+    expect(taskIds(await claim(storage, { byKey }))).toEqual(["a1", "b1", "a2"]);
+    expect(await prune(NOW_MS + OVER_MS)).toBe(5);
+    expect(await prune(NOW_MS + OVER_MS)).toBe(0);
+    await submit(storage, newTask("a9", { key: "a" }), newTask("c0", { key: "c" }));
+    expect(taskIds(await claim(storage, { byKey, limit: 1 }))).toEqual(["a9"]);
+  });
+
+  it("passes a bounded number of keys that have none to start, and goes on behind them", async (storage) => {
+    await openLease(storage);
+    const overdue = Array.from({ length: 1_001 }, (_, number) =>
+      newTask(`a${number}`, { key: `a${number}`, startByMs: NOW_MS + 1, queueLimit: 2_000 }),
+    );
+    await submit(storage, ...overdue);
+    await submit(storage, newTask("b", { key: "b", queueLimit: 2_000 }));
+    const late = { byKey: {}, nowMs: NOW_MS + 5, limit: 1 };
+    const first = await claimAndLook(storage, late);
+    expect(first).toEqual({ tasks: [], later: [{ endpoint: "work", inMs: 100 }] });
+    expect(taskIds(await claim(storage, late))).toEqual(["b"]);
   });
 }

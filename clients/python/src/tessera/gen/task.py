@@ -95,6 +95,8 @@ class QueuedCode(str, _enum.Enum):
     """Its endpoint is paused; see PauseEndpoint."""
     KEY_LIMIT = "QUEUED_CODE_KEY_LIMIT"
     """A worker is free, and its key may have no more running, or others are first."""
+    KEY_RATE = "QUEUED_CODE_KEY_RATE"
+    """A worker is free, and its key may start no more for now, or others are first."""
 
 
 class Replay(str, _enum.Enum):

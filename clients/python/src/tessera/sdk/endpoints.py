@@ -87,6 +87,7 @@ def task(
     queue_limit: int | None = None,
     priority: int | None = None,
     concurrency_per_key: int | None = None,
+    rate_per_key: str | None = None,
     fair: bool | None = None,
     batch: Batch | None = None,
     max_json: Size | None = None,
@@ -109,6 +110,9 @@ def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     - ``concurrency_per_key``: the tasks of one key (the header ``Tessera-Key``, or the caller's
       token) that run at a time, on all nodes together, from 1 to 10,000; they start by their keys
       in turn then. Default: any number.
+    - ``rate_per_key``: the starts of one key, on all nodes together, such as ``"10/min"``: no
+      stretch of a minute has more. A number from 1 to 10,000, and ``s``, ``min``, ``h`` or ``d``.
+      An attempt that is made again counts as well. Default: any number.
     - ``fair``: tasks start by their keys in turn: one of each key that has some waiting, and then
       the next one of each. ``priority`` then counts among the tasks of a key. Default: False.
     - ``abort_grace``: how long the function may go on that does not hear its abort, from 1 ms to

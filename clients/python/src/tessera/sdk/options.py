@@ -55,7 +55,7 @@ OPTIONS = {
     "api": (*_COMMON_OPTIONS, "idempotent"),
     "task": (
         *(*_COMMON_OPTIONS, "retries", "backoff", "retention", "queue_limit", "priority"),
-        *("concurrency_per_key", "fair"),
+        *("concurrency_per_key", "rate_per_key", "fair"),
     ),
 }
 """The names of the options of an endpoint."""
@@ -110,20 +110,38 @@ def resolve_options(kind: str, options: dict[str, Any], place: str) -> dict[str,
         },
         "queueLimit": integer("queue_limit", 10_000, 1, 10_000_000),
         "priority": integer("priority", 0, -1_000, 1_000),
-        **_by_key(options.get("concurrency_per_key"), options.get("fair"), place),
+        **_by_key(options, place),
         **_max_json(options.get("max_json"), place),
         **check_placement(options.get("requires"), options.get("place"), place),
         **_check_headers(options.get("headers"), place),
     }
 
 
-def _by_key(concurrency: object, fair: object, place: str) -> dict[str, Any]:
+def _by_key(options: dict[str, Any], place: str) -> dict[str, Any]:
+    concurrency, rate, fair = (
+        options.get(name) for name in ("concurrency_per_key", "rate_per_key", "fair")
+    )
     if fair is not None and not isinstance(fair, bool):
         raise ServiceError(f"{place}: fair must be True or False")
-    if concurrency is None:
-        return {"byKey": {}} if fair else {}
-    number = whole_number(concurrency, place, "concurrency_per_key", 1, 10_000)
-    return {"byKey": {"concurrency": number}}
+    by_key: dict[str, Any] = {}
+    if concurrency is not None:
+        by_key["concurrency"] = whole_number(concurrency, place, "concurrency_per_key", 1, 10_000)
+    if rate is not None:
+        by_key["rate"] = _rate(rate, place)
+    return {"byKey": by_key} if by_key or fair else {}
+
+
+_PERIODS_MS = {"s": SECOND_MS, "min": 60 * SECOND_MS, "h": HOUR_MS, "d": DAY_MS}
+
+
+def _rate(rate: object, place: str) -> dict[str, int]:
+    match = re.fullmatch(r"([1-9][0-9]{0,4})/(s|min|h|d)", rate) if isinstance(rate, str) else None
+    if match is None or int(match[1]) > 10_000:
+        raise ServiceError(
+            f"{place}: rate_per_key must be a number from 1 to 10000 and a time, s, min, h or d, "
+            f'such as "10/min", not {rate!r}'
+        )
+    return {"count": int(match[1]), "periodMs": _PERIODS_MS[match[2]]}
 
 
 def check_description(description: object, place: str) -> str | None:

@@ -208,7 +208,7 @@ export class Readings {
         const name = `budget ${budget}`;
         // Of each period apart: what fires in the one before clears when it is over.
         const subject = `budget/${budgetId}/${fromDay}`;
-        const end = new Date(startOfDay(toDay)).toISOString();
+        const end = clockText(startOfDay(toDay));
         const found: Finding[] = [];
         if (percent >= threshold) {
           const share = `${rounded(percent)} % of ${amount} ${measure} a ${period} are used`;

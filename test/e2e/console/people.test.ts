@@ -287,6 +287,60 @@ describe.skipIf(skipped)(`the pages of people in the console${skipped}`, () => {
     await person.isSound({ answers: [401] });
   });
 
+  it("make, change and delete budgets by keyboard alone, and tell who was second what it is now", async () => {
+    const person = await open({ email: EMAIL });
+    const { page } = person;
+    const { keyboard } = page;
+    await person.go("/o/acme/usage");
+    const budgets = page.getByRole("region", { name: "Budgets" });
+    await budgets.getByText("A budget bounds what is used").waitFor();
+    await tabTo(page, "Create a budget");
+    await keyboard.press("Enter");
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Name").waitFor();
+    await keyboard.type("Ünit");
+    await tabTo(page, "Measure");
+    await keyboard.type("gpu_seconds");
+    await tabTo(page, "Amount");
+    await keyboard.type("0");
+    await keyboard.press("Enter");
+    await dialog.getByText("must be 1 to 63 lower case letters").waitFor();
+    await person.isSound({ answers: [400] });
+    await keyboard.press("ControlOrMeta+A");
+    await keyboard.type("gpus");
+    await keyboard.press("Enter");
+    await budgets.getByText("0 s of 0 s (GPU time) a month, spent").waitFor();
+    await person.isSoundInAllWindows("usage-budgets", { answers: [400] });
+    await page.setViewportSize({ width: 1280, height: 800 });
+
+    await tabTo(page, "Actions for gpus");
+    await keyboard.press("Enter");
+    await page.getByRole("menuitem", { name: "Change" }).waitFor();
+    await keyboard.press("Enter");
+    await dialog.getByLabel("Amount, of gpu_seconds").waitFor();
+    // Somebody else is first.
+    const path = "/tessera.v1.UsageService/UpdateBudget";
+    const budget = { name: "gpus", amount: 60 };
+    expect((await platform.call(path, { organization: "acme", budget }, session)).status).toBe(200);
+    await keyboard.press("ControlOrMeta+A");
+    await keyboard.type("90");
+    await keyboard.press("Enter");
+    await dialog.getByText("It is now: 60 s (GPU time) a month").waitFor();
+    await person.isSound({ answers: [400, 409] });
+    await keyboard.press("Enter");
+    await budgets.getByText("0 s of 90 s (GPU time) a month").waitFor();
+
+    await tabTo(page, "Actions for gpus");
+    await keyboard.press("Enter");
+    await page.getByRole("menuitem", { name: "Change" }).waitFor();
+    await keyboard.press("End");
+    await keyboard.press("Enter");
+    await dialog.getByText("Nothing is refused because of it").waitFor();
+    await tabTo(page, "Delete");
+    await keyboard.press("Enter");
+    await budgets.getByText("A budget bounds what is used").waitFor();
+  });
+
   it("load the sign-in with less than 120 kB on the wire", async () => {
     const person = await open();
     const { page } = person;

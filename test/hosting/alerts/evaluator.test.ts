@@ -333,7 +333,7 @@ it("tells of a budget at 80 % and when it is spent, once in a period", async () 
   const { toDay } = (await hosting.listBudgets({ organizationId, nowMs: platform.nowMs }))[0] ?? {
     toDay: 0,
   };
-  const end = new Date(startOfDay(toDay)).toISOString();
+  const end = `${new Date(startOfDay(toDay)).toISOString().slice(0, 10)} 00:00 UTC`;
   const spent = `alert.firing budget month: it is spent: what it bounds is refused until ${end}`;
   expect(await setting.told()).toEqual([text, spent]);
   platform.nowMs = startOfDay(toDay);

@@ -30,3 +30,14 @@ export const usageOf = (organization: string, by: UsageBy, days: number) =>
     },
     refetchInterval: USAGE_REFRESH_MS,
   });
+
+/** How often budgets are read while somebody looks at them: what is used is counted every ten seconds. */
+const BUDGETS_REFRESH_MS = 10_000;
+
+export const budgetsOf = (organization: string) =>
+  queryOptions({
+    queryKey: ["budgets", organization],
+    queryFn: async ({ signal }) =>
+      (await usage.listBudgets({ organization }, { signal })).budgets ?? [],
+    refetchInterval: BUDGETS_REFRESH_MS,
+  });

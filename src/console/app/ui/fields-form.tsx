@@ -21,6 +21,8 @@ export interface FormField<Name extends string> {
   readonly minLength?: number;
   readonly maxLength?: number;
   readonly placeholder?: string;
+  /** The id of a list of suggestions. */
+  readonly list?: string;
   readonly defaultValue?: string;
 }
 

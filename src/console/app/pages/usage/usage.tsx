@@ -16,6 +16,7 @@ import { Page } from "../../ui/page.tsx";
 import { count } from "../../ui/quantity.ts";
 import { save } from "../../ui/save.ts";
 import { Chart } from "../metrics/chart.tsx";
+import { Budgets } from "./budgets.tsx";
 import { DAYS, readUsageSearch, type UsageSearch } from "./usage-search.ts";
 import {
   COUNTED,
@@ -69,6 +70,7 @@ export function Usage() {
       ) : (
         <Shown answer={data} by={by} measure={search.of ?? "run_seconds"} />
       )}
+      <Budgets units={data ? unitsOf(data) : []} />
     </Page>
   );
 }

@@ -51,6 +51,7 @@ interface Shown {
 /** Calls the examples as people would. */
 async function callExamples(platform: ExamplePlatform, minutes: number): Promise<Shown> {
   const failed = await submitForecast(platform);
+  await furnish(platform);
   let taskId = "";
   const untilMs = performance.now() + minutes * 60_000;
   for (let round = 0; performance.now() < untilMs; round += 1) {
@@ -83,6 +84,46 @@ async function submitForecast(platform: ExamplePlatform): Promise<string> {
   return ((await submitted.json()) as { task_id: string }).task_id;
 }
 
+/** Gives the forecast schedules and webhooks, and the organization rules of alerts. */
+async function furnish(platform: ExamplePlatform): Promise<void> {
+  const make = async (path: string, body: object) => {
+    const headers = { "content-type": "application/json" };
+    const answer = await platform.asked(`/api/v1/${path}`, {
+      ...{ method: "POST", headers, body: JSON.stringify(body) },
+    });
+    if (!answer.ok) {
+      throw new Error(`${path}: ${answer.status} ${await answer.text()}`);
+    }
+  };
+  const call = { endpoint: "predict", arguments: { city: "Lisbon" } };
+  for (const [name, cron, time_zone] of [
+    ["often", "*/10 * * * *", "UTC"],
+    ["workdays", "0 8 * * MON-FRI", "Europe/Amsterdam"],
+    ["month-end", "30 23 L * *", "America/New_York"],
+  ] as const) {
+    await make("deployments/forecast/schedules", { schedule: { ...call, name, cron, time_zone } });
+  }
+  for (const [name, events] of [
+    ["ledger", []],
+    ["pager", ["task_failure"]],
+  ] as const) {
+    const webhook = { name, url: `https://example.com/${name}`, events };
+    await make("deployments/forecast/webhooks", { webhook });
+  }
+  const receiver = { name: "on-call", kind: "webhook", address: "https://example.com/alerts" };
+  await make("alertReceivers", { receiver });
+  for (const [name, kind] of [
+    ["degraded", "deployment_degraded"],
+    ["webhooks", "webhook_off"],
+    ["tokens", "token_ends"],
+  ] as const) {
+    // Of tokens, those of the examples end within it.
+    const threshold = kind === "token_ends" ? 100 : 0;
+    const rule = { name, kind, threshold, receivers: [receiver.name], hold: "60s" };
+    await make("alertRules", { rule });
+  }
+}
+
 /** The pages with the names of their pictures. */
 const pages = ({
   succeeded,
@@ -100,9 +141,14 @@ const pages = ({
   ["own-metrics", "/o/acme/deployments/digits/metrics"],
   ["log", "/o/acme/deployments/digits/log"],
   ["settings", "/o/acme/deployments/digits/settings"],
+  ["schedules", "/o/acme/deployments/forecast/schedules"],
+  ["webhooks", "/o/acme/deployments/forecast/webhooks"],
+  ["webhook", "/o/acme/deployments/forecast/webhooks/pager"],
   ["tasks", "/o/acme/tasks"],
   ["models", "/o/acme/models"],
   ["machines", "/o/acme/machines"],
+  ["alerts", "/o/acme/alerts"],
+  ["usage", "/o/acme/usage"],
   ["tokens", "/o/acme/tokens"],
   ["members", "/o/acme/members"],
   ["audit", "/o/acme/audit"],

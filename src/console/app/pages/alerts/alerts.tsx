@@ -136,7 +136,7 @@ function Rules() {
             A rule says what is wrong, such as tasks that wait or fail, and tells receivers.{" "}
             <a href="/docs/alerts.html">How alerts work</a>
           </p>
-          <Command text="npx tessera alert create failing failures --threshold 5 --hold 5m" />
+          <Command text="npx tessera-platform alert create failing failures --threshold 5 --hold 5m" />
         </div>
       ) : (
         <DataTable

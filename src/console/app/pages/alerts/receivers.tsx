@@ -79,7 +79,7 @@ export function Receivers() {
       {receivers.length === 0 ? (
         <div className="card alerts-none">
           <p>Nobody is told yet. A receiver is a webhook, an e-mail address, or Slack.</p>
-          <Command text="npx tessera alert receiver create app webhook https://example.com/alerts" />
+          <Command text="npx tessera-platform alert receiver create app webhook https://example.com/alerts" />
         </div>
       ) : (
         <DataTable

@@ -62,7 +62,7 @@ function Registered({ of: { endpoints = [] } }: { readonly of: DeploymentJson })
             <>
               <p>A schedule submits a task at each time of a cron expression, exactly one.</p>
               <Command
-                text={`npx tessera schedule create ${deployment} nightly --endpoint-name ${tasks[0]} --cron '0 3 * * *'`}
+                text={`npx tessera-platform schedule create ${deployment} nightly --endpoint-name ${tasks[0]} --cron '0 3 * * *'`}
               />
               <Button kind="primary" onClick={() => setAsked({ what: "create" })}>
                 Create a schedule

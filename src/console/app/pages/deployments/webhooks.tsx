@@ -152,7 +152,9 @@ function Registered({ only, endpoints }: OfOne & { readonly endpoints: readonly 
       {only === undefined && !isPending && found.length === 0 && (
         <Empty inPage title="No webhooks yet">
           <p>A webhook is sent a signed message when a task ends, so that nobody has to ask.</p>
-          <Command text={`npx tessera webhook create ${deployment} app https://example.com/told`} />
+          <Command
+            text={`npx tessera-platform webhook create ${deployment} app https://example.com/told`}
+          />
           <Button kind="primary" onClick={() => setAsked({ what: "create" })}>
             Create a webhook
           </Button>

@@ -148,7 +148,7 @@ export function Heard({ of: { heardAt, startedAt } }: OfMachine) {
     <>
       {heardAt === undefined ? "away" : <Time at={heardAt} style="narrow" />}
       {startedAt !== undefined && (
-        <span className="secondary">
+        <span className="secondary whole">
           since <Time at={startedAt} style="narrow" />
         </span>
       )}

@@ -18,13 +18,13 @@ import { Command } from "../../ui/command.tsx";
 import { Confirm } from "../../ui/confirm.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
 import { duration } from "../../ui/duration.ts";
+import { Empty } from "../../ui/empty.tsx";
 import { Menu } from "../../ui/menu.tsx";
 import { Page } from "../../ui/page.tsx";
 import { bytes, perSecond } from "../../ui/quantity.ts";
 import { Status } from "../../ui/status.tsx";
 import { Time } from "../../ui/time.tsx";
 import { useToast } from "../../ui/toasts.tsx";
-import "./models.css";
 
 export function Models() {
   const organization = useOrganization();
@@ -34,13 +34,12 @@ export function Models() {
   return (
     <Page title="Models" description="Weights by name, in versions that never change.">
       {versions.length === 0 ? (
-        <section className="card models-empty" aria-labelledby="no-models">
-          <h2 id="no-models">No models yet</h2>
-          <h3>From a folder</h3>
+        <Empty inPage title="No models yet">
+          <p>Push weights from a folder, or import them from Hugging Face: services name them.</p>
           <Command text="npx tessera-platform model push ./weights --name reader" />
-          <h3>From Hugging Face</h3>
           <Command text="npx tessera-platform model import hf://Qwen/Qwen3-0.6B" />
-        </section>
+          <a href="/docs/models.html">How models work</a>
+        </Empty>
       ) : (
         <DataTable
           label="Models"

@@ -69,6 +69,11 @@ describe.skipIf(skipped)(`schedules in the console${skipped}`, () => {
     await row.getByRole("listitem").nth(4).waitFor();
     await person.isSoundInAllWindows("schedules", { answers });
 
+    // Who has read another version changes nothing.
+    const stale = { name: "nightly", paused: true, version: 7 };
+    await expect(
+      world.client.schedules.updateSchedule({ deployment: "echo", schedule: stale }),
+    ).rejects.toThrow("was changed by somebody else meanwhile");
     await choose(page, "nightly", "Edit");
     await times.nth(4).waitFor();
     expect(await dialog.getByRole("button", { name: "Save" }).isDisabled()).toBe(true);

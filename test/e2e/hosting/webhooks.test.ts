@@ -112,10 +112,22 @@ describe("webhooks", () => {
     const [, , last] = (await receiver.has(3)) as [Received, Received, Received];
     expect(() => verified(young, last)).toThrow();
 
-    await webhooks.updateWebhook({
+    const disabled = await webhooks.updateWebhook({
       deployment,
-      webhook: { name: "app", disabled: true },
+      webhook: { name: "app", disabled: true, version: 1 },
     });
+    expect(disabled.version).toBe(2);
+    // Who has read the version before is told, and changes nothing.
+    const stale = await fetch(
+      `${world.platform.url}/api/v1/deployments/${deployment}/webhooks/app`,
+      {
+        method: "PATCH",
+        headers: { ...world.cookie, "content-type": "application/json", "if-match": '"1"' },
+        body: JSON.stringify({ url: `${receiver.url}/other` }),
+      },
+    );
+    expect(stale.status).toBe(412);
+    expect(await stale.json()).toMatchObject({ code: "aborted" });
     await expect(webhooks.testWebhook(named)).rejects.toThrow("is disabled (disabled by ada@");
     await webhooks.deleteWebhook(named);
     expect((await webhooks.listWebhooks({ deployment })).webhooks).toEqual([]);

@@ -111,6 +111,7 @@ export const CATALOGUE = {
   BUDGET_SPENT: Code.ResourceExhausted,
   BUDGET_NOT_FOUND: Code.NotFound,
   BUDGET_EXISTS: Code.AlreadyExists,
+  KEY_LIMITED: Code.ResourceExhausted,
 } as const satisfies Record<string, Code>;
 
 export type Reason = keyof typeof CATALOGUE;

@@ -73,6 +73,7 @@ export const NOT_IN_IMAGE: readonly (readonly [...Block, reason: string])[] = [
   ["docs/schedules.md", "npx tessera", "needs a platform: test/e2e/cli/schedule.test.ts"],
   ["docs/usage.md", "npx tessera", "needs a platform: test/e2e/cli/usage.test.ts"],
   ["docs/limits-by-key.md", "for customer", "needs that service: test/e2e/serve/keys.test.ts"],
+  ["docs/limits-by-key.md", "for word", "needs that service: test/e2e/serve/keys.test.ts"],
   ["docs/limits-by-key.md", "for text", "needs that service: test/e2e/serve/keys.test.ts"],
   ["docs/calls.md", 'curl "http://localhost:3000/summarize_batch', "a minute later, by its delay"],
   ["docs/tokens.md", "npx tessera token create", "asks for a password in a terminal"],

@@ -35,6 +35,8 @@ export const REMEDIES = {
   RESULT_TOO_LARGE: "Return a file, or stream the result in pieces.",
   QUEUE_FULL:
     "Submit again after `Retry-After`. Add workers (`tessera deployment update NAME --workers 1..8`), or raise the endpoint's `queueLimit`.",
+  KEY_LIMITED:
+    "Wait for `Retry-After`, or have the endpoint allow more for each key ([limits by key](limits-by-key.md)).",
   TOO_MANY_WAITING: "Ask for the status without `wait`, or wait in fewer calls.",
   TOKEN_MISSING:
     "Send `Authorization: Bearer …` with a token (`tessera token create NAME`), or sign in. A header of another scheme, such as `Basic`, brings none. Deployments that do not exist answer this, too.",

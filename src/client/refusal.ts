@@ -56,6 +56,7 @@ const CLASSES: Readonly<Record<string, ErrorClass>> = {
   TASK_RESTARTED: TaskRestartedError,
   IDEMPOTENCY_KEY_REUSED: ConflictError,
   QUEUE_FULL: QueueFullError,
+  KEY_LIMITED: BusyError,
   RATE_LIMITED: BusyError,
   TOO_MANY_WAITING: BusyError,
   SERVER_BUSY: BusyError,

@@ -19,7 +19,7 @@ const FIRST_BACKOFF_MS = 250;
 /** Most that the client waits before any repetition. */
 const MAX_BACKOFF_MS = 10_000;
 /** Reasons for a refusal before anything began, for any call. */
-const NOT_RUN = new Set(["QUEUE_FULL", "RATE_LIMITED", "SERVER_BUSY", "NO_WORKER"]);
+const NOT_RUN = new Set(["QUEUE_FULL", "KEY_LIMITED", "RATE_LIMITED", "SERVER_BUSY", "NO_WORKER"]);
 /** Reasons with a temporary status that a retry does not help. */
 const LASTING = new Set([
   ...["CALL_FAILED", "TASK_FAILED", "CALL_TIMEOUT", "WORKER_LOST"],

@@ -132,15 +132,18 @@ export interface EndpointManifest extends PlacementManifest {
   readonly queueLimit: number;
   /** Higher runs first. */
   readonly priority: number;
-  /** Present when its tasks are started by their keys in turn. Default: in the order of the queue. */
+  /**
+   * Present when its tasks are started by their keys in turn, or calls (of apis) are bounded by their
+   * keys on each node. Default: in the order of the queue, and as many as come.
+   */
   readonly byKey?: ByKeyManifest;
 }
 
 /** How callers share an endpoint by their keys. */
 export interface ByKeyManifest {
-  /** The tasks of one key that run at a time, on all nodes together. Default: any number. */
+  /** The tasks, or calls, of one key that run at a time. Default: any number. */
   readonly concurrency?: number | undefined;
-  /** The starts of one key, on all nodes together. Default: any number. */
+  /** The starts of one key. Default: any number. */
   readonly rate?: RateManifest | undefined;
 }
 

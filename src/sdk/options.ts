@@ -1,5 +1,11 @@
 /** The run options of an endpoint, with their defaults and limits. */
-import { type Duration, formatDuration, parseDuration } from "../protocol/duration.ts";
+import {
+  type Duration,
+  formatDuration,
+  parseDuration,
+  parseRate,
+  type RateText,
+} from "../protocol/duration.ts";
 import { isHeaderName, MAX_HEAD_FIELDS } from "../protocol/heads.ts";
 import { faultOfImage } from "../protocol/image.ts";
 import {
@@ -101,13 +107,15 @@ export interface RunOptions extends PlacementOptions {
   /**
    * The number of tasks of one key that run at a time, on all nodes together, from 1 to 10,000. The
    * key of a task is what its submit says (the header `Tessera-Key`, or `key`), or the token of the
-   * caller. Its tasks are started by their keys in turn then, as with `fair`. Default: any number.
+   * caller. Its tasks are started by their keys in turn then, as with `fair`. Of an `api`: the calls of
+   * one key under way on a node; more are refused. Default: any number.
    */
   readonly concurrencyPerKey?: number;
   /**
    * The starts of one key, on all nodes together, such as `"10/min"`: no stretch of a minute has more.
    * A number from 1 to 10,000, and `s`, `min`, `h` or `d`. An attempt that is made again counts as well.
-   * Its tasks are started by their keys in turn then, as with `fair`. Default: any number.
+   * Its tasks are started by their keys in turn then, as with `fair`. Of an `api`: the calls of one key
+   * on a node, with as many at once; more are refused. Default: any number.
    */
   readonly ratePerKey?: RateText;
   /**
@@ -141,9 +149,6 @@ export type ResolvedOptions = PlacementManifest &
     | "maxJsonBytes"
     | "byKey"
   >;
-
-/** A rate: a number, and the time in which so many may start. */
-export type RateText = `${number}/${"s" | "min" | "h" | "d"}`;
 
 /** A size: a number of bytes, or a text with a unit such as `"512KiB"` or `"64MiB"`. */
 export type Size = number | `${number}${"KiB" | "MiB"}`;
@@ -214,7 +219,7 @@ export function resolveOptions(
   };
 }
 
-/** How callers share the endpoint, as a property to spread; `{}` where they do not, and for an api. */
+/** How callers share the endpoint, as a property to spread; `{}` where they do not. */
 function resolveByKey(
   kind: EndpointKind,
   { concurrencyPerKey, ratePerKey, fair = false }: RunOptions,
@@ -228,26 +233,19 @@ function resolveByKey(
     ...(concurrencyPerKey !== undefined && { concurrency: integer(concurrencyPerKey, bounds) }),
     ...(ratePerKey !== undefined && { rate: rateOf(ratePerKey, place) }),
   };
-  return kind === "api" || (Object.keys(byKey).length === 0 && !fair) ? {} : { byKey };
+  const isFair = fair && kind === "task";
+  return Object.keys(byKey).length === 0 && !isFair ? {} : { byKey };
 }
 
-const PERIODS_MS: Readonly<Record<string, number>> = {
-  s: SECOND_MS,
-  min: 60 * SECOND_MS,
-  h: HOUR_MS,
-  d: DAY_MS,
-};
-
 function rateOf(rate: unknown, place: string): RateManifest {
-  const [, digits = "", unit = ""] = /^([1-9]\d{0,4})\/(s|min|h|d)$/.exec(String(rate)) ?? [];
-  const [count, periodMs] = [Number(digits), PERIODS_MS[unit]];
-  if (periodMs === undefined || count > MAX_RATE_COUNT) {
+  const parsed = parseRate(rate, MAX_RATE_COUNT);
+  if (parsed === undefined) {
     throw new ServiceDefinitionError(
       place,
       `ratePerKey must be a number from 1 to ${MAX_RATE_COUNT} and a time, s, min, h or d, such as "10/min", not ${JSON.stringify(rate)}`,
     );
   }
-  return { count, periodMs };
+  return parsed;
 }
 
 /** The options of what is queued, which functions and requests to mounted servers have. */

@@ -883,6 +883,13 @@ export declare type DeploymentEndpoint = Message<"tessera.v1.DeploymentEndpoint"
    * @generated from field: tessera.v1.WorkerPlace place = 4;
    */
   place: WorkerPlace;
+
+  /**
+   * How its callers share it by their keys. Absent: they do not.
+   *
+   * @generated from field: tessera.v1.LimitsByKey limits_by_key = 5;
+   */
+  limitsByKey?: LimitsByKey | undefined;
 };
 
 /**
@@ -919,6 +926,13 @@ export declare type DeploymentEndpointJson = {
    * @generated from field: tessera.v1.WorkerPlace place = 4;
    */
   place?: WorkerPlaceJson;
+
+  /**
+   * How its callers share it by their keys. Absent: they do not.
+   *
+   * @generated from field: tessera.v1.LimitsByKey limits_by_key = 5;
+   */
+  limitsByKey?: LimitsByKeyJson;
 };
 
 /**
@@ -926,6 +940,58 @@ export declare type DeploymentEndpointJson = {
  * Use `create(DeploymentEndpointSchema)` to create a new message.
  */
 export declare const DeploymentEndpointSchema: GenMessage<DeploymentEndpoint, {jsonType: DeploymentEndpointJson}>;
+
+/**
+ * LimitsByKey is how callers share an endpoint by their keys. Tasks start by
+ * their keys in turn, and the limits are those of all nodes together. Calls of
+ * an api beyond them are refused, by each node for itself.
+ *
+ * @generated from message tessera.v1.LimitsByKey
+ */
+export declare type LimitsByKey = Message<"tessera.v1.LimitsByKey"> & {
+  /**
+   * The tasks or calls of one key that run at a time. 0: any number.
+   *
+   * @generated from field: int32 concurrency = 1;
+   */
+  concurrency: number;
+
+  /**
+   * The starts of one key, such as `10/min`. Empty: any number.
+   *
+   * @generated from field: string rate = 2;
+   */
+  rate: string;
+};
+
+/**
+ * LimitsByKey is how callers share an endpoint by their keys. Tasks start by
+ * their keys in turn, and the limits are those of all nodes together. Calls of
+ * an api beyond them are refused, by each node for itself.
+ *
+ * @generated from message tessera.v1.LimitsByKey
+ */
+export declare type LimitsByKeyJson = {
+  /**
+   * The tasks or calls of one key that run at a time. 0: any number.
+   *
+   * @generated from field: int32 concurrency = 1;
+   */
+  concurrency?: number;
+
+  /**
+   * The starts of one key, such as `10/min`. Empty: any number.
+   *
+   * @generated from field: string rate = 2;
+   */
+  rate?: string;
+};
+
+/**
+ * Describes the message tessera.v1.LimitsByKey.
+ * Use `create(LimitsByKeySchema)` to create a new message.
+ */
+export declare const LimitsByKeySchema: GenMessage<LimitsByKey, {jsonType: LimitsByKeyJson}>;
 
 /**
  * Revision is an artifact that was deployed: code, with its packages, files and

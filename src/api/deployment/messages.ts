@@ -108,12 +108,15 @@ const KINDS: Readonly<Record<EndpointSummary["kind"], EndpointKind>> = {
 };
 
 function toEndpoint(endpoint: EndpointSummary, settings: Placement) {
-  const { name, kind } = endpoint;
+  const { name, kind, byKey } = endpoint;
   const { requires, place } = placementOf({}, endpoint, settings);
   return {
     name,
     kind: KINDS[kind],
     requires: { ...requires },
     place: PLACE.value(place),
+    ...(byKey && {
+      limitsByKey: { concurrency: byKey.concurrency ?? 0, rate: byKey.rate ?? "" },
+    }),
   };
 }

@@ -33,8 +33,9 @@ import {
 } from "../../deployments/placement.ts";
 import { problem } from "../../errors.ts";
 import type { SandboxLevel } from "../../pool/sandbox/sandbox.ts";
+import { formatRate } from "../../protocol/duration.ts";
 import { faultOfImage } from "../../protocol/image.ts";
-import type { EndpointManifest, ServiceManifest } from "../../protocol/manifest.ts";
+import type { ByKeyManifest, EndpointManifest, ServiceManifest } from "../../protocol/manifest.ts";
 import { deed, type Member, memberOf, type Sources } from "../../server/rpc/engine/caller.ts";
 import { ArgumentsReader } from "../../service/input/arguments.ts";
 import { isMountName, takersOf } from "../../service/mounts.ts";
@@ -403,7 +404,12 @@ function summaryOf(endpoint: EndpointManifest, service: ServiceManifest): Endpoi
     ...{ name, kind },
     ...(Object.keys(requires).length > 0 && { requires }),
     ...(place !== "any" && { place }),
+    ...(endpoint.byKey && { byKey: limitsOf(endpoint.byKey) }),
   };
+}
+
+function limitsOf({ concurrency, rate }: ByKeyManifest) {
+  return { concurrency, ...(rate && { rate: formatRate(rate) }) };
 }
 
 /** Throws ARTIFACT_INVALID for a schema that nodes cannot compile: no worker proves this service. */

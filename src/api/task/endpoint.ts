@@ -23,6 +23,7 @@ import {
   digestOfCall,
   idempotencyOf,
   keyOf,
+  keyOfCall,
   noteReplay,
   refuseKey,
   scheduleText,
@@ -78,7 +79,8 @@ async function call(
   const { signal } = ctx;
   if (manifest.kind === "api") {
     const { calls } = deployment;
-    const caller = { signal, origin, ...inNamedWorker(ctx), ...takesHead(bodies) };
+    const key = keyOfCall(ctx, manifest);
+    const caller = { signal, origin, key, ...inNamedWorker(ctx), ...takesHead(bodies) };
     const calling = manifest.stream
       ? wholeOf(calls.stream(manifest, payload, caller), manifest)
       : calls.call(manifest, payload, caller);

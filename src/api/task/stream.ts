@@ -21,6 +21,7 @@ import { deploymentOf } from "../../server/rpc/target.ts";
 import { pieceTypeOf } from "../../service/piece-type.ts";
 import { inputOf, releaseArguments } from "./messages.ts";
 import { shownRequest, withRequest } from "./request-head.ts";
+import { keyOfCall } from "./submission.ts";
 import { MAX_RESULT_MESSAGE_BYTES, toValue } from "./value.ts";
 
 /** The form of an endpoint's pieces in messages. */
@@ -56,7 +57,7 @@ export async function* streamEndpoint(
       endpoint: manifest.name,
       run: (origin) =>
         deployment.calls.stream(manifest, payload, {
-          ...{ signal, origin },
+          ...{ signal, origin, key: keyOfCall(ctx, manifest) },
           ...inNamedWorker(ctx),
           ...takesHead(bodies),
         }),

@@ -184,6 +184,14 @@ export function keyOf(
   return key;
 }
 
+/** The key of a call of an api; undefined where the endpoint has no limits by key. */
+export function keyOfCall(
+  ctx: Pick<HandlerContext, "requestHeader" | "values">,
+  endpoint: Pick<EndpointManifest, "byKey">,
+): string | undefined {
+  return endpoint.byKey && keyOf(ctx, "", endpoint);
+}
+
 function callerKey(ctx: Pick<HandlerContext, "values">): string | undefined {
   const { principal } = callerOf(ctx);
   switch (principal.kind) {
@@ -201,10 +209,10 @@ const KEY_HEADER = "tessera-key";
 const MAX_KEY_CHARACTERS = 128;
 
 function faultOfKey(key: string): string | undefined {
-  if (key.length > MAX_KEY_CHARACTERS) {
+  if ([...key.slice(0, 2 * MAX_KEY_CHARACTERS + 1)].length > MAX_KEY_CHARACTERS) {
     return `must have at most ${MAX_KEY_CHARACTERS} characters: send an id, or a digest of what is longer`;
   }
-  return /\p{C}/u.test(key) ? "must be text without control characters" : undefined;
+  return /[\p{Cc}\p{Cs}]/u.test(key) ? "must be text without control characters" : undefined;
 }
 
 // Idempotency keys, and the digests that distinguish a repetition from another call.

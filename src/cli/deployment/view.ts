@@ -158,7 +158,22 @@ export function workersText({ workers, settings }: Deployment): string {
 /** `learn (task, with gpu=*)`: with its place, where that is not the deployment's. */
 function endpointText(endpoint: DeploymentEndpoint, usual: string): string {
   const place = placeText(endpoint);
-  return `${endpoint.name} (${[kindText(endpoint.kind), ...(place === usual ? [] : [place])].join(", ")})`;
+  const facts = [
+    kindText(endpoint.kind),
+    ...(place === usual ? [] : [place]),
+    ...limitsText(endpoint),
+  ];
+  return `${endpoint.name} (${facts.join(", ")})`;
+}
+
+/** `per key 2 at a time and 10/min`, where it has limits by key. */
+function limitsText({ limitsByKey }: DeploymentEndpoint): string[] {
+  if (limitsByKey === undefined) {
+    return [];
+  }
+  const { concurrency, rate } = limitsByKey;
+  const limits = [...(concurrency > 0 ? [`${concurrency} at a time`] : []), rate].filter(Boolean);
+  return [limits.length === 0 ? "by key in turn" : `per key ${limits.join(" and ")}`];
 }
 
 /** `learn (since 2026-01-02 03:04:05 by ada@example.com)`; the revision may not have it any more. */

@@ -23,6 +23,7 @@ import type { DeploymentTracing } from "../../tracing/tracing.ts";
 import { CallBatches } from "../batches/calls.ts";
 import { callEnd } from "../traced.ts";
 import { UnitNames, UsageMeter } from "../usage.ts";
+import { KeyLimits } from "./key-limits.ts";
 import { LoneCalls } from "./lone-calls.ts";
 import { bytesOf, HeldPieces, PieceQueue } from "./piece-queue.ts";
 import { Reruns } from "./reruns.ts";
@@ -86,6 +87,8 @@ interface CalledFrom {
   /** Aborts the call when its caller has gone. */
   readonly signal: AbortSignal;
   readonly origin?: Origin;
+  /** Whose it is among the callers that share the endpoint. Default: nobody's. */
+  readonly key?: string | undefined;
   /**
    * The own id of the worker that is to run it, where that has a slot in time; the calls of a batch
    * go to any.
@@ -134,6 +137,7 @@ export class Calls {
   readonly #options: CallsOptions;
   readonly #waiting = new Set<Waiting>();
   readonly #batches: CallBatches;
+  readonly #keys = new KeyLimits();
   readonly #lone: LoneCalls;
   readonly #held: HeldPieces;
   readonly #units: UnitNames;
@@ -153,11 +157,12 @@ export class Calls {
   /**
    * Calls an api endpoint and resolves with its result. Rejects with
    * CALL_FAILED, CALL_TIMEOUT, WORKER_LOST, NO_WORKER, ARGUMENTS_INVALID,
-   * OUTPUT_INVALID, RESULT_TOO_LARGE, QUEUE_FULL, STORAGE_UNAVAILABLE,
+   * OUTPUT_INVALID, RESULT_TOO_LARGE, QUEUE_FULL, KEY_LIMITED, STORAGE_UNAVAILABLE,
    * NO_MATCHING_WORKER or, while the node stops, SHUTTING_DOWN. `signal` aborts the call when its caller has
    * gone.
    */
   async call(endpoint: EndpointManifest, payload: Payload, from: CalledFrom): Promise<Payload> {
+    using _limited = this.#keys.enter(endpoint, from.key);
     const begun = this.#begin(endpoint, payload, from);
     const call = begun instanceof Promise ? await begun : begun;
     return this.#answer(await this.#run(call));
@@ -172,6 +177,7 @@ export class Calls {
     payload: Payload,
     from: CalledFrom,
   ): AsyncGenerator<Piece, void, undefined> {
+    using _limited = this.#keys.enter(endpoint, from.key);
     const call = await this.#begin(endpoint, payload, from);
     const pieces = new PieceQueue(this.#held);
     const { onResponse } = from;

@@ -78,7 +78,7 @@ const FAILURES: { readonly [status: string]: Failure } = {
     description: "The queue is full, too many callers wait, or a budget is spent; try again later.",
     code: "resource_exhausted",
     reason: "QUEUE_FULL",
-    reasons: ["QUEUE_FULL", "TOO_MANY_WAITING", "RATE_LIMITED", "BUDGET_SPENT"],
+    reasons: ["QUEUE_FULL", "KEY_LIMITED", "TOO_MANY_WAITING", "RATE_LIMITED", "BUDGET_SPENT"],
     message: "the queue of this endpoint is full; try again in 2 s",
     header: "Retry-After",
   },

@@ -2,6 +2,7 @@
  * The part of the hosting port for revisions: artifacts, roll-back, and the
  * desired deployments that nodes read.
  */
+
 import type { Deed } from "../accounts/deed.ts";
 import type { DeploymentRecord, DesiredState, Openable } from "../accounts/organizations.ts";
 import type { Page, PageQuery } from "../accounts/page.ts";
@@ -17,6 +18,8 @@ export interface EndpointSummary {
   /** What its code says of the machines that run it; absent where it says nothing. */
   readonly requires?: MachineLabels;
   readonly place?: WorkerPlace;
+  /** Its limits by key, the rate such as `10/min`; absent where it has none. */
+  readonly byKey?: { readonly concurrency?: number | undefined; readonly rate?: string };
 }
 
 /** An artifact, as its index describes it. The caller has verified the index. */

@@ -32,12 +32,18 @@ afterAll(async () => {
   folder[Symbol.dispose]();
 });
 
-/** The ids of the tasks that the commands of the page submit, whose pages are the gate. */
-async function submitAll(which: number): Promise<string[]> {
+/** What the commands of the page print. */
+async function run(which: number): Promise<string> {
   const commands = block("sh", which)
     .replaceAll("http://localhost:3000", served.origin)
     .replaceAll("https://example.com/", gate.url);
   const { stdout } = await promisify(execFile)("bash", ["-c", commands]);
+  return stdout;
+}
+
+/** The ids of the tasks that the commands of the page submit, whose pages are the gate. */
+async function submitAll(which: number): Promise<string[]> {
+  const stdout = await run(which);
   return [...stdout.matchAll(/"task_id":"([^"]+)"/g)].map(([, id = ""]) => id);
 }
 
@@ -73,4 +79,43 @@ it("starts no more tasks of a key than its rate, and says what the next one wait
       message: "it waits for the rate of its key, which may start 3 an hour",
     },
   });
+});
+
+it("refuses calls of an api beyond the rate of their key, and says when there is more", async () => {
+  const printed = await run(2);
+  expect([...printed.matchAll(/HTTP\/1.1 (\d+)/gm)].map(([, status]) => status)).toEqual([
+    ...["200", "200", "429"],
+  ]);
+  expect(printed).toMatch(/^ratelimit-policy: "key";q=2;w=3600\r$/im);
+  expect(printed).toMatch(/^ratelimit: "key";r=0;t=\d+\r$/im);
+  expect(printed).toMatch(/^retry-after: \d+\r$/im);
+  expect(printed).toContain("KEY_LIMITED");
+  const called = await fetch(`${served.origin}/tessera.v1.EndpointService/CallEndpoint`, {
+    method: "POST",
+    headers: { "content-type": "application/json", "tessera-key": "bob" },
+    body: JSON.stringify({ endpoint: "lookup", arguments: { word: "one" } }),
+  });
+  expect(called.status).toBe(200);
+  const refused = await fetch(`${served.origin}/tessera.v1.EndpointService/CallEndpoint`, {
+    method: "POST",
+    headers: { "content-type": "application/json", "tessera-key": "ada" },
+    body: JSON.stringify({ endpoint: "lookup", arguments: { word: "one" } }),
+  });
+  expect([refused.status, refused.headers.get("ratelimit-policy")]).toEqual([
+    ...[429, '"key";q=2;w=3600'],
+  ]);
+});
+
+it("refuses a key that is too long, and counts its code points", async () => {
+  const submit = (key: string) =>
+    fetch(`${served.origin}/notify/submit?key=${encodeURIComponent(key)}`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ text: "hello" }),
+    });
+  expect((await submit("\u{1f600}".repeat(128))).status).toBe(202);
+  expect((await submit("a\u200bb")).status).toBe(202);
+  for (const key of ["a".repeat(129), "k".repeat(10_000), "a\nb", "\u{1f600}".repeat(129)]) {
+    expect((await submit(key)).status).toBe(400);
+  }
 });

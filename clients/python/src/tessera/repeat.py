@@ -32,7 +32,7 @@ LARGE_BYTES = 16 * 1024 * 1024
 
 _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
 
-_NOT_BEGUN = {"QUEUE_FULL", "NO_WORKER", "SERVER_BUSY", "RATE_LIMITED"}
+_NOT_BEGUN = {"QUEUE_FULL", "NO_WORKER", "SERVER_BUSY", "RATE_LIMITED", "KEY_LIMITED"}
 
 _TRANSIENT = (errors.TooManyRequests, errors.Unavailable)
 

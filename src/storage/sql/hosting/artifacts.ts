@@ -60,10 +60,11 @@ export function* addArtifact(
     index,
     JSON.stringify(
       endpoints.map(
-        ({ name, kind, requires, place }): EndpointSummary => ({
+        ({ name, kind, requires, place, byKey }): EndpointSummary => ({
           ...{ name, kind },
           ...(requires && { requires }),
           ...(place && { place }),
+          ...(byKey && { byKey }),
         }),
       ),
     ),

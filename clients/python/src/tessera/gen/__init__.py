@@ -38,6 +38,7 @@ from .organization_task import GetTaskStatsResponse
 from .usage import GetUsageResponse
 from .organization import Invitation
 from .organization import InviteMemberResponse
+from .deployment import LimitsByKey
 from .alert import ListAlertReceiversResponse
 from .alert import ListAlertRulesResponse
 from .usage import ListBudgetsResponse
@@ -166,6 +167,7 @@ __all__ = [
     "GetUsageResponse",
     "Invitation",
     "InviteMemberResponse",
+    "LimitsByKey",
     "ListAlertReceiversResponse",
     "ListAlertRulesResponse",
     "ListBudgetsResponse",

@@ -169,6 +169,8 @@ class DeploymentEndpoint:
     """
     place: WorkerPlace = WorkerPlace.UNSPECIFIED
     """Where its workers run, by the same."""
+    limits_by_key: LimitsByKey | None = None
+    """How its callers share it by their keys. Absent: they do not."""
 
 
 @_dc.dataclass(kw_only=True)
@@ -357,6 +359,19 @@ class FindMissingFilesResponse:
     """The digests of the missing files, in the order of the request, each once. The others are
     kept for 36 hours, for CreateRevision to find them.
     """
+
+
+@_dc.dataclass(kw_only=True)
+class LimitsByKey:
+    """LimitsByKey is how callers share an endpoint by their keys. Tasks start by their keys in
+    turn, and the limits are those of all nodes together. Calls of an api beyond them are
+    refused, by each node for itself.
+    """
+
+    concurrency: int = 0
+    """The tasks or calls of one key that run at a time. 0: any number."""
+    rate: str = ""
+    """The starts of one key, such as `10/min`. Empty: any number."""
 
 
 @_dc.dataclass(kw_only=True)

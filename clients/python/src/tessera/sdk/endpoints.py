@@ -39,6 +39,8 @@ def api(
     abort_grace: Duration | None = None,
     idempotent: bool | None = None,
     concurrency: int | None = None,
+    concurrency_per_key: int | None = None,
+    rate_per_key: str | None = None,
     batch: Batch | None = None,
     max_json: Size | None = None,
     requires: Mapping[str, str] | None = None,
@@ -52,6 +54,9 @@ def api(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
       and proxies rarely wait longer.
     - ``concurrency``: the calls that one worker runs at a time, from 1 to 1,000. Default: 100;
       with ``batch``, where it counts batches, 1.
+    - ``concurrency_per_key``: the calls of one key (the header ``Tessera-Key``, or the caller's
+      token) under way on a node, from 1 to 10,000. ``rate_per_key``: its calls on a node in a time,
+      such as ``"10/min"``, with as many at once. More are refused. Default: any number.
     - ``abort_grace``: how long the function may go on that does not hear its abort, from 1 ms to
       24 h: when its caller has left, before it counts as that; and from then on, while others run
       in its worker, which takes no more calls meanwhile. Then the worker is ended. Default: 5 min.

@@ -49,13 +49,13 @@ _IMAGE = re.compile(
 
 _COMMON_OPTIONS = (
     *("name", "description", "timeout", "abort_grace", "concurrency", "batch", "max_json"),
-    *("requires", "place", "headers"),
+    *("requires", "place", "headers", "concurrency_per_key", "rate_per_key"),
 )
 OPTIONS = {
     "api": (*_COMMON_OPTIONS, "idempotent"),
     "task": (
         *(*_COMMON_OPTIONS, "retries", "backoff", "retention", "queue_limit", "priority"),
-        *("concurrency_per_key", "rate_per_key", "fair"),
+        "fair",
     ),
 }
 """The names of the options of an endpoint."""

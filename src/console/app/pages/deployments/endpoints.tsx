@@ -3,6 +3,7 @@ import { Link } from "@tanstack/react-router";
 import type {
   DeploymentEndpointJson,
   DeploymentJson,
+  LimitsByKeyJson,
   PausedEndpointJson,
 } from "../../../../../gen/tessera/v1/deployment_pb.js";
 import { deployments } from "../../api/clients.ts";
@@ -76,7 +77,8 @@ interface EndpointRowProps {
 
 function EndpointRow({ deployment, endpoint, paused, place }: EndpointRowProps) {
   const organization = useOrganization();
-  const { name = "", kind } = endpoint;
+  const { name = "", kind, limitsByKey } = endpoint;
+  const limits = limitsByKey ? limitsText(limitsByKey) : "";
   const [badge, call] = callOf(name, kind);
   return (
     <>
@@ -85,6 +87,7 @@ function EndpointRow({ deployment, endpoint, paused, place }: EndpointRowProps) 
       </strong>
       <span className="badge">{badge}</span>
       <code>{call}</code>
+      {limits !== "" && <span className="secondary">{limits}</span>}
       {place !== "" && <span className="secondary">runs on {place}</span>}
       {paused && <Paused of={paused} />}
       <span className="endpoint-actions">
@@ -100,6 +103,14 @@ function EndpointRow({ deployment, endpoint, paused, place }: EndpointRowProps) 
       </span>
     </>
   );
+}
+
+/** What each key may have, in words. */
+function limitsText({ concurrency = 0, rate = "" }: LimitsByKeyJson): string {
+  const limits = [concurrency > 0 ? `${concurrency} at a time` : "", rate].filter(
+    (one) => one !== "",
+  );
+  return limits.length === 0 ? "by key in turn" : `each key: ${limits.join(", ")}`;
 }
 
 function Paused({ of: { pausedAt, pausedBy } }: { readonly of: PausedEndpointJson }) {

@@ -6,7 +6,7 @@ export const MAX_UNITS_PER_CALL = 16;
 /** The most of a unit that one call may report: sums of it stay exact. */
 export const MAX_UNIT_AMOUNT = 1e12;
 
-const UNIT_NAME = /^[A-Za-z][A-Za-z0-9_]{0,63}$/;
+export const UNIT_NAME = /^[A-Za-z][A-Za-z0-9_]{0,63}$/;
 
 /** What the platform itself counts, so that no unit may have the name. */
 export const COUNTED_BY_PLATFORM: ReadonlySet<string> = new Set([

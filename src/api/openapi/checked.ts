@@ -13,6 +13,7 @@ import {
 } from "../../auth/token-rules.ts";
 import { MIN_WORKER_MEMORY_BYTES } from "../../pool/limits.ts";
 import type { JsonSchema } from "../../protocol/manifest.ts";
+import { UNIT_NAME } from "../../protocol/units.ts";
 import { CHANGEABLE as OF_DEPLOYMENT } from "../deployment/update.ts";
 import { CHALLENGE } from "../login/request.ts";
 import { CHANGEABLE as OF_ORGANIZATION } from "../organization/organization.ts";
@@ -184,6 +185,9 @@ const CHECKED: { readonly [message: string]: { readonly [field: string]: JsonSch
   CreateAlertRuleRequest: { "": created("rule", ["name", "kind"]) },
   CreateAlertReceiverRequest: { "": created("receiver", ["name", "kind", "address"]) },
   CreateWebhookRequest: { "": created("webhook", ["name", "url"]) },
+  Budget: { measure: { pattern: UNIT_NAME.source } },
+  CreateBudgetRequest: { "": created("budget", ["name", "measure", "amount"]) },
+  UpdateBudgetRequest: { update_mask: mask(["amount"]) },
   CreateScheduleRequest: { "": created("schedule", ["name", "endpoint", "cron"]) },
   SubmitTaskRequest: SCHEDULE,
   TaskCall: SCHEDULE,

@@ -34,3 +34,20 @@ export function textBetween(text: Uint8Array, start: number, end: number): strin
   // Ten times as fast as UTF-8, which for long texts is worth the look.
   return part.length > LONG_TEXT_BYTES && isAscii(part) ? part.toString("latin1") : part.toString();
 }
+
+/** All bytes of a stream; undefined, without its rest, where they are more than `maxBytes`. */
+export async function readAtMost(
+  stream: AsyncIterable<Uint8Array>,
+  maxBytes: number,
+): Promise<Buffer | undefined> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of stream) {
+    size += chunk.length;
+    if (size > maxBytes) {
+      return undefined;
+    }
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}

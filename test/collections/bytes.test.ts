@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { giveBack, textBetween } from "../../src/collections/bytes.ts";
+import { giveBack, readAtMost, textBetween } from "../../src/collections/bytes.ts";
 
 it("bytes that are given back are empty", () => {
   const bytes = Buffer.allocUnsafeSlow(100_000);
@@ -28,4 +28,20 @@ it("long texts are read as they were written, whatever characters they have", ()
     expect(textBetween(bytes, 0, bytes.length) === text).toBe(true);
     expect(textBetween(bytes, 1, bytes.length - 1) === text.slice(1, -1)).toBe(true);
   }
+});
+
+it("a stream is read up to a bound, and ended where it has more", async () => {
+  let ended = 0;
+  async function* pieces() {
+    try {
+      yield Buffer.from("one");
+      yield Buffer.from("zwölf");
+    } finally {
+      ended += 1;
+    }
+  }
+  expect(String(await readAtMost(pieces(), 9))).toBe("onezwölf");
+  expect(await readAtMost(pieces(), 8)).toBeUndefined();
+  expect(ended).toBe(2);
+  expect(await readAtMost((async function* () {})(), 0)).toHaveLength(0);
 });

@@ -2,10 +2,12 @@
  * Finds uv, which locks and installs packages: the program that the operator names, or the
  * wheel of the package index (PEP 691) that the table names, fetched once into a folder.
  */
+
 import { createHash, randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { chmod, mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { readAtMost } from "../../collections/bytes.ts";
 import { EnvironmentError } from "./environment.ts";
 import { type PythonInterpreter, runInterpreter } from "./interpreters.ts";
 
@@ -121,16 +123,11 @@ async function get(address: string, accept: string, signal: AbortSignal): Promis
   if (!response.ok || response.body === null) {
     throw new Error(`it answered ${response.status}`);
   }
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of response.body) {
-    size += chunk.length;
-    if (size > MAX_UV_WHEEL_BYTES) {
-      throw new Error("it answered more than a wheel of uv can be");
-    }
-    chunks.push(chunk);
+  const body = await readAtMost(response.body, MAX_UV_WHEEL_BYTES);
+  if (body === undefined) {
+    throw new Error("it answered more than a wheel of uv can be");
   }
-  return Buffer.concat(chunks);
+  return body;
 }
 
 /** Unpacks the program of a wheel into a folder. */

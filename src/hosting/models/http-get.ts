@@ -3,8 +3,10 @@
  * judged by the egress policy before it is connected to. A credential goes to the host that was
  * asked and to no other. Nothing waits for ever: neither the head of an answer nor its next bytes.
  */
+
 import { type IncomingMessage, request } from "node:http";
 import type { Socket } from "node:net";
+import { readAtMost } from "../../collections/bytes.ts";
 import { Problem } from "../../errors.ts";
 import { dialUrl } from "../../pool/egress/dial-url.ts";
 import type { EgressPolicy } from "../../pool/egress/policy.ts";
@@ -109,17 +111,12 @@ async function connected(
 
 /** Reads an answer as JSON. */
 export async function readJson(answer: IncomingMessage, host: string): Promise<unknown> {
-  const chunks: Buffer[] = [];
-  let length = 0;
   try {
-    for await (const chunk of answer as AsyncIterable<Buffer>) {
-      length += chunk.length;
-      if (length > MAX_SOURCE_JSON_BYTES) {
-        throw sourceRefused(`${host} answers with more than ${MAX_SOURCE_JSON_BYTES} bytes`);
-      }
-      chunks.push(chunk);
+    const body = await readAtMost(answer, MAX_SOURCE_JSON_BYTES);
+    if (body === undefined) {
+      throw sourceRefused(`${host} answers with more than ${MAX_SOURCE_JSON_BYTES} bytes`);
     }
-    return JSON.parse(Buffer.concat(chunks).toString());
+    return JSON.parse(body.toString());
   } catch (err) {
     if (err instanceof Problem) {
       throw err;

@@ -11,7 +11,9 @@
  *
  * A failed attempt has its answer as well, if that is short, so that callers can read it.
  */
+
 import { type Agent, type ClientRequest, type IncomingMessage, request } from "node:http";
+import { readAtMost } from "../../collections/bytes.ts";
 import { Problem, problem } from "../../errors.ts";
 import { faultOfHead, type ResponseHead } from "../../protocol/heads.ts";
 import { type CallFailure, MAX_INLINE_FILE_BYTES, type Payload } from "../../protocol/messages.ts";
@@ -236,7 +238,7 @@ export class MountRequests {
     const contentType = res.headers["content-type"] || "application/octet-stream";
     const { keepers, maxFileBytes } = this.#options;
     if (status >= 400) {
-      const data = await readShort(res);
+      const data = await readAtMost(res, MAX_FAILED_ANSWER_BYTES);
       const payload = data && { json: "0", files: [{ contentType, data }], response };
       return { status, payload };
     }
@@ -334,20 +336,6 @@ function refuseLarge(bytes: number, maxBytes: number): void {
     const message = `the answer of the server has more than ${maxBytes} bytes: answer with less`;
     throw problem("RESULT_TOO_LARGE", message);
   }
-}
-
-/** The body of a failed request's answer; undefined for a long one. */
-async function readShort(res: IncomingMessage): Promise<Buffer | undefined> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of res as AsyncIterable<Buffer>) {
-    size += chunk.length;
-    if (size > MAX_FAILED_ANSWER_BYTES) {
-      return undefined;
-    }
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
 }
 
 function failureOf(endpoint: string, status: number, payload: Payload | undefined): CallFailure {

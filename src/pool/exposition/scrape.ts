@@ -3,7 +3,9 @@
  * is there for a page, for other nodes and for the time after the worker, however long the server
  * takes to say it. A request of this kind takes no slot, and its answer is bounded.
  */
+
 import { type Agent, type IncomingMessage, request } from "node:http";
+import { readAtMost } from "../../collections/bytes.ts";
 import { MAX_EXPOSITION_BYTES } from "../../protocol/messages.ts";
 import type { ExposedSource } from "./exposition.ts";
 
@@ -119,16 +121,10 @@ export class Scraper implements Disposable {
 }
 
 async function textOf(res: IncomingMessage, signal: AbortSignal): Promise<string> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of res as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes > MAX_EXPOSITION_BYTES) {
-      res.destroy();
-      throw new Error(`they have more than ${MAX_EXPOSITION_BYTES} bytes`);
-    }
-    chunks.push(chunk);
+  const body = await readAtMost(res, MAX_EXPOSITION_BYTES);
+  if (body === undefined) {
+    throw new Error(`they have more than ${MAX_EXPOSITION_BYTES} bytes`);
   }
   signal.throwIfAborted();
-  return Buffer.concat(chunks).toString();
+  return body.toString();
 }

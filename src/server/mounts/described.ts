@@ -3,7 +3,9 @@
  * callers, once in each revision. A deployment whose workers are stopped is not woken for it, and
  * what has failed is asked again a while later.
  */
+
 import { type IncomingMessage, request } from "node:http";
+import { readAtMost } from "../../collections/bytes.ts";
 import type { Deployment } from "../../deployments/deployment.ts";
 import { parseJson } from "../../pool/checks/untrusted.ts";
 import {
@@ -166,14 +168,9 @@ async function readWhole(res: IncomingMessage, said: string): Promise<Buffer> {
   if (res.statusCode !== 200) {
     throw new NoDocument(`${said} answered with ${res.statusCode}`);
   }
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of res as AsyncIterable<Buffer>) {
-    size += chunk.length;
-    if (size > MAX_DOCUMENTS_BYTES) {
-      throw new NoDocument(TOO_LARGE);
-    }
-    chunks.push(chunk);
+  const body = await readAtMost(res, MAX_DOCUMENTS_BYTES);
+  if (body === undefined) {
+    throw new NoDocument(TOO_LARGE);
   }
-  return Buffer.concat(chunks);
+  return body;
 }

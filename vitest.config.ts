@@ -32,6 +32,8 @@ const LONGEST = [
   "./test/e2e/hosting/gpus.test.ts",
   "./test/e2e/console/pages.test.ts",
   "./test/pool/remote-worker.test.ts",
+  "./test/server/rpc/interceptors/access.test.ts",
+  "./test/pool/fuzz.test.ts",
   "./test/e2e/docs/first-hour.test.ts",
   "./test/e2e/clients/",
   "./test/e2e/workers/",

@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
 import { letsOrigin } from "../../src/service/cross-origin.ts";
+import { threadTimer } from "../thread-time.ts";
 
 it.each([
   [{ origins: ["https://a.example"] }, "https://a.example", true],
@@ -19,10 +20,10 @@ it.each([
 it("gives a pattern that takes too long no second chance", () => {
   const cors = { origins: [], originPattern: "(a+)+b|fast" };
   expect(letsOrigin(cors, "fast")).toBe(true);
-  const startMs = performance.now();
+  const spentMs = threadTimer();
   for (let n = 0; n < 1_000; n++) {
     expect(letsOrigin(cors, `${"a".repeat(40)}${n}`)).toBe(false);
   }
-  expect(performance.now() - startMs).toBeLessThan(1_000);
+  expect(spentMs()).toBeLessThan(1_000);
   expect(letsOrigin(cors, "fast")).toBe(false);
 });

@@ -5,6 +5,7 @@ import {
   readLock,
   writeLock,
 } from "../../../src/artifacts/environments/requirements.ts";
+import { threadTimer } from "../../thread-time.ts";
 
 const HASH = "a".repeat(64);
 const OTHER = "b".repeat(64);
@@ -65,7 +66,7 @@ describe("a lock", () => {
   });
 
   it("is refused at once, whatever its lines repeat", () => {
-    const beganMs = performance.now();
+    const spentMs = threadTimer();
     for (const odd of [
       `six==1 ; ${`--hash=sha256:${HASH} `.repeat(45_000)}x`,
       `six==1${` --hash=sha256:${HASH}`.repeat(45_000)} x`,
@@ -74,7 +75,7 @@ describe("a lock", () => {
     ]) {
       expect(() => readLock(odd)).toThrow("the lock of the service's packages is invalid");
     }
-    expect(performance.now() - beganMs).toBeLessThan(2_000);
+    expect(spentMs()).toBeLessThan(2_000);
     expect(() => readLock(`six==1 ; ${" ()".repeat(1_000)} --hash=sha256:${HASH}`)).toThrow(
       "has more than 2000 characters",
     );

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { checkTags } from "../../../src/artifacts/environments/tags.ts";
+import { threadTimer } from "../../thread-time.ts";
 
 let folder: string;
 beforeEach(() => {
@@ -51,10 +52,10 @@ describe("the tags of an installed package", () => {
 
   it("are read at once, however many there are", async () => {
     const many = "a.".repeat(10_000);
-    const beganMs = performance.now();
+    const spentMs = threadTimer();
     await expect(check([`${many}-${many}-${many}`], ["it-1.0-py3-none-any.whl"])).rejects.toThrow(
       "is for a-a-a",
     );
-    expect(performance.now() - beganMs).toBeLessThan(1_000);
+    expect(spentMs()).toBeLessThan(1_000);
   });
 });

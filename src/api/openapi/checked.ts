@@ -185,8 +185,9 @@ const CHECKED: { readonly [message: string]: { readonly [field: string]: JsonSch
   CreateAlertRuleRequest: { "": created("rule", ["name", "kind"]) },
   CreateAlertReceiverRequest: { "": created("receiver", ["name", "kind", "address"]) },
   CreateWebhookRequest: { "": created("webhook", ["name", "url"]) },
-  Budget: { measure: { pattern: UNIT_NAME.source } },
-  CreateBudgetRequest: { "": created("budget", ["name", "measure", "amount"]) },
+  // The amount is what a change changes as well.
+  Budget: { measure: { pattern: UNIT_NAME.source }, "": { required: ["amount"] } },
+  CreateBudgetRequest: { "": created("budget", ["name", "measure"]) },
   UpdateBudgetRequest: { update_mask: mask(["amount"]) },
   CreateScheduleRequest: { "": created("schedule", ["name", "endpoint", "cron"]) },
   SubmitTaskRequest: SCHEDULE,

@@ -107,6 +107,8 @@ async function runPlatform(trial: CommandTrial): Promise<void> {
   const developer = trial.env.SERVICE_CLOUD_API_KEY ?? "";
   trial.run("podman exec tessera tessera admin monitoring enable --organization acme");
   const monitoring = trial.createToken("prometheus", "--kind organization --monitoring");
+  // The page's examples read one that is called as the deployment is.
+  trial.run("npx tessera budget create summarizer tasks 1000000");
   for (const { text } of trial.blocks("docs/http.md", THAT_READ)) {
     trial.run(text, { env: { TOKEN: text.includes("/federate") ? monitoring : developer } });
   }

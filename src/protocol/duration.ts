@@ -31,7 +31,7 @@ export function formatDuration(milliseconds: number): string {
   return `${milliseconds}ms`;
 }
 
-/** A rate: a number, and the time in which so many may be. */
+/** A rate: a number of events, and the time in which there may be no more of them. */
 export type RateText = `${number}/${"s" | "min" | "h" | "d"}`;
 
 /** The times of rates by their units. */

@@ -155,9 +155,9 @@ export interface RateManifest {
 
 /** The most tasks of one key that an endpoint may ask to run at a time. */
 export const MAX_CONCURRENCY_PER_KEY = 10_000;
-/** The largest count of a rate: so many starts of a key are kept. */
+/** The largest count of a rate: the starts of a key that are kept at most. */
 export const MAX_RATE_COUNT = 10_000;
-/** The longest period of a rate: for so long the starts of a key are kept. */
+/** The longest period of a rate: the time for which the starts of a key are kept. */
 export const MAX_RATE_PERIOD_MS = 86_400_000;
 
 /**

@@ -125,7 +125,7 @@ export function* updateBudget(parameters: Given<"updateBudget">): Result<"update
   if (version !== 0 && before.version !== version) {
     return { outcome: "version_conflict", version: before.version };
   }
-  // It is due to be counted, for whoever hears of the change.
+  // The next node that hears of the change counts it.
   yield* query(
     `UPDATE budgets SET amount = ?, version = version + 1, counted_at_ms = 0, updated_at_ms = ?,
        updated_by = ?

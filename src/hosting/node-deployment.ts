@@ -71,7 +71,7 @@ export interface NodeDeploymentOptions {
   /** Its GPUs. */
   readonly gpus: Gpus;
   readonly caches: CacheFolders;
-  /** Default: there are none. */
+  /** The budgets that bound its calls. Default: calls are not bounded by budgets. */
   readonly budgets?: Pick<Budgets, "check"> | undefined;
   /** Whether it may start no workers, because its machine is drained. Default: it may. */
   readonly isDrained?: () => boolean;

@@ -32,21 +32,21 @@ export declare type Webhook = Message<"tessera.v1.Webhook"> & {
   url: string;
 
   /**
-   * What it hears of. Empty in a request to create one: all.
+   * The events that it sends. Empty in a request to create one: all.
    *
    * @generated from field: repeated tessera.v1.WebhookEvent events = 3;
    */
   events: WebhookEvent[];
 
   /**
-   * The one endpoint whose tasks it hears of. Empty: all of the deployment.
+   * The one endpoint whose events it sends. Empty: those of all endpoints.
    *
    * @generated from field: string endpoint = 4;
    */
   endpoint: string;
 
   /**
-   * Whether it is told only of tasks whose submit has named it (`?webhook=`).
+   * Whether it sends only events of tasks whose submit has named it (`?webhook=`).
    *
    * @generated from field: bool named_only = 5;
    */
@@ -146,21 +146,21 @@ export declare type WebhookJson = {
   url?: string;
 
   /**
-   * What it hears of. Empty in a request to create one: all.
+   * The events that it sends. Empty in a request to create one: all.
    *
    * @generated from field: repeated tessera.v1.WebhookEvent events = 3;
    */
   events?: WebhookEventJson[];
 
   /**
-   * The one endpoint whose tasks it hears of. Empty: all of the deployment.
+   * The one endpoint whose events it sends. Empty: those of all endpoints.
    *
    * @generated from field: string endpoint = 4;
    */
   endpoint?: string;
 
   /**
-   * Whether it is told only of tasks whose submit has named it (`?webhook=`).
+   * Whether it sends only events of tasks whose submit has named it (`?webhook=`).
    *
    * @generated from field: bool named_only = 5;
    */
@@ -1288,7 +1288,7 @@ export declare type RedeliverWebhookRequestJson = {
 export declare const RedeliverWebhookRequestSchema: GenMessage<RedeliverWebhookRequest, {jsonType: RedeliverWebhookRequestJson}>;
 
 /**
- * WebhookEvent is what a webhook hears of. REST writes `task_success`,
+ * WebhookEvent is an event that a webhook sends. REST writes `task_success`,
  * `task_failure`, `task_cancelled`; messages have `task.success` and so on as
  * their type.
  *
@@ -1325,7 +1325,7 @@ export enum WebhookEvent {
 }
 
 /**
- * WebhookEvent is what a webhook hears of. REST writes `task_success`,
+ * WebhookEvent is an event that a webhook sends. REST writes `task_success`,
  * `task_failure`, `task_cancelled`; messages have `task.success` and so on as
  * their type.
  *

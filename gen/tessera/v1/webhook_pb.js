@@ -126,7 +126,7 @@ export const WebhookEventSchema = /*@__PURE__*/
   enumDesc(file_tessera_v1_webhook, 0);
 
 /**
- * WebhookEvent is what a webhook hears of. REST writes `task_success`,
+ * WebhookEvent is an event that a webhook sends. REST writes `task_success`,
  * `task_failure`, `task_cancelled`; messages have `task.success` and so on as
  * their type.
  *

@@ -61,9 +61,9 @@ interface WebhookFlags extends CallFlags {
 }
 
 const WEBHOOK_OPTIONS = [
-  repeatable("--event <event>", `told only of it: ${Object.keys(EVENTS).join(", ")}`),
-  option("--endpoint-name <endpoint>", "told only of tasks of this endpoint"),
-  option("--named-only", "told only of tasks whose submit names it"),
+  repeatable("--event <event>", `send only this event: ${Object.keys(EVENTS).join(", ")}`),
+  option("--endpoint-name <endpoint>", "send only events of tasks of this endpoint"),
+  option("--named-only", "send only events of tasks whose submit names it"),
 ];
 
 export const ROTATE_DESCRIPTION =
@@ -142,7 +142,7 @@ function updateCommand(actions: CloudActions): Command {
     options: [
       option("--url <url>", "where messages are sent"),
       ...WEBHOOK_OPTIONS,
-      option("--no-named-only", "told when any task ends"),
+      option("--no-named-only", "send events of all tasks"),
       option("--enable", "send what has waited, and what comes").conflicts("disable"),
       option("--disable", "send and keep nothing"),
     ],
@@ -319,7 +319,7 @@ function webhookText(webhook: Webhook): string {
     ["url", webhook.url],
     ["events", webhook.events.map(eventText).join(" ")],
     ["endpoint", webhook.endpoint || "all"],
-    ["told of", webhook.namedOnly ? "tasks whose submit names it" : "all tasks"],
+    ["tasks", webhook.namedOnly ? "whose submit names it" : "all"],
     ["state", stateText(webhook)],
     ["two signatures until", moment(webhook.rotatedUntil)],
     ["created", `${moment(webhook.createdAt)} by ${webhook.createdBy}`],

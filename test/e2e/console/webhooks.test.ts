@@ -103,7 +103,7 @@ describe.skipIf(skipped)(`webhooks in the console${skipped}`, () => {
     await other.press("Save");
     await one.press("Save");
     await dialog
-      .getByText(`It is now: ${receiver.url}, told of failed tasks of work. Save again`)
+      .getByText(`It is now: ${receiver.url}, events: failed tasks of work. Save again`)
       .waitFor();
     await one.isSoundInAllWindows("webhook-edit", { answers: [409] });
     await dialog.getByLabel("Success").uncheck();

@@ -1,4 +1,4 @@
-/** What webhooks are sent, in words. */
+/** The events that webhooks send, in words. */
 import type { WebhookJson } from "../../../../gen/tessera/v1/webhook_pb.js";
 
 const ENDS: Readonly<Record<string, string>> = {
@@ -7,11 +7,11 @@ const ENDS: Readonly<Record<string, string>> = {
   WEBHOOK_EVENT_TASK_CANCELLED: "cancelled",
 };
 
-/** The end of a task that a webhook is sent, in a word. */
+/** An event in a word: how the task ended. */
 export const endOf = (event = ""): string => ENDS[event] ?? "ended";
 
-/** The tasks whose end a webhook is sent: `failed tasks of transcribe`, `all tasks`. */
-export function heardBy({ events = [], endpoint, namedOnly = false }: WebhookJson): string {
+/** The events that a webhook sends, by their tasks: `failed tasks of transcribe`, `all tasks`. */
+export function eventsText({ events = [], endpoint, namedOnly = false }: WebhookJson): string {
   const isAll = events.length === Object.keys(ENDS).length;
   const ends = isAll ? "" : events.map(endOf).join(" and ");
   const of = [endpoint && `of ${endpoint}`, namedOnly && "that name it"].filter(Boolean);

@@ -38,7 +38,7 @@ class WebhookDeliveryState(str, _enum.Enum):
 
 
 class WebhookEvent(str, _enum.Enum):
-    """WebhookEvent is what a webhook hears of. REST writes `task_success`, `task_failure`,
+    """WebhookEvent is an event that a webhook sends. REST writes `task_success`, `task_failure`,
     `task_cancelled`; messages have `task.success` and so on as their type.
     """
 
@@ -69,11 +69,11 @@ class Webhook:
     url: str = ""
     """Where messages are sent: an `http` or `https` URL."""
     events: list[WebhookEvent] = _dc.field(default_factory=list)
-    """What it hears of. Empty in a request to create one: all."""
+    """The events that it sends. Empty in a request to create one: all."""
     endpoint: str = ""
-    """The one endpoint whose tasks it hears of. Empty: all of the deployment."""
+    """The one endpoint whose events it sends. Empty: those of all endpoints."""
     named_only: bool = False
-    """Whether it is told only of tasks whose submit has named it (`?webhook=`)."""
+    """Whether it sends only events of tasks whose submit has named it (`?webhook=`)."""
     disabled: bool = False
     """Whether nothing is sent to it and nothing is kept for it."""
     disabled_reason: str = ""

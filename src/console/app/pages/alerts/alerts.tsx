@@ -99,7 +99,7 @@ function Rules() {
           run: () =>
             act({
               run: () => alerts.silenceAlertRule({ organization, name }),
-              said: `Nobody is told of ${name} for an hour`,
+              said: `No notifications about ${name} for an hour`,
             }),
         }
       : {
@@ -107,7 +107,7 @@ function Rules() {
           run: () =>
             act({
               run: () => alerts.silenceAlertRule({ organization, name, duration: "0s" }),
-              said: `${name} is told of again`,
+              said: `Notifications about ${name} are sent again`,
             }),
         },
     {

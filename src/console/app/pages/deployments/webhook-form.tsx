@@ -7,7 +7,7 @@ import type {
 } from "../../../../../gen/tessera/v1/webhook_pb.js";
 import { CallError } from "../../api/errors.ts";
 import { useOrganization } from "../../api/session.ts";
-import { heardBy } from "../../api/webhook-words.ts";
+import { eventsText } from "../../api/webhook-words.ts";
 import { webhooks, webhooksOf } from "../../api/webhooks.ts";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Field } from "../../ui/field.tsx";
@@ -15,7 +15,7 @@ import { FieldsForm, textOf } from "../../ui/fields-form.tsx";
 import { useSeenVersion } from "../../ui/use-seen-version.ts";
 import { useDeploymentName } from "./frame.tsx";
 
-/** The ends of tasks that a webhook may be told of. */
+/** The events that a webhook may send. */
 const EVENTS = [
   ["WEBHOOK_EVENT_TASK_SUCCESS", "Success"],
   ["WEBHOOK_EVENT_TASK_FAILURE", "Failure"],
@@ -43,7 +43,7 @@ export function WebhookForm({ webhook, endpoints, onDone, onClose }: WebhookForm
       const asked = { ...webhooksOf(organization, deployment), staleTime: 0 };
       return (await queryClient.fetchQuery(asked)).find((one) => one.name === name);
     },
-    wordsOf: (now) => `${now.url}, told of ${heardBy(now)}`,
+    wordsOf: (now) => `${now.url}, events: ${eventsText(now)}`,
   });
   const send = async (values: FormData): Promise<WebhookWithSecretJson | undefined> => {
     const settings: WebhookJson = {
@@ -53,7 +53,7 @@ export function WebhookForm({ webhook, endpoints, onDone, onClose }: WebhookForm
       namedOnly: values.has("named_only"),
     };
     if (settings.events?.length === 0) {
-      throw new CallError("Choose at least one end that it is told of.");
+      throw new CallError("Choose at least one event.");
     }
     if (webhook === undefined) {
       return webhooks.createWebhook({
@@ -101,7 +101,7 @@ export function WebhookForm({ webhook, endpoints, onDone, onClose }: WebhookForm
           )}
         </Field>
         <fieldset className="choices">
-          <legend>Told of</legend>
+          <legend>Events</legend>
           {EVENTS.map(([event, words]) => (
             <label key={event} className="choice">
               <input

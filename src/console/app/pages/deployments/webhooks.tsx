@@ -9,7 +9,7 @@ import type {
   WebhookWithSecretJson,
 } from "../../../../../gen/tessera/v1/webhook_pb.js";
 import { useOrganization } from "../../api/session.ts";
-import { endOf, heardBy } from "../../api/webhook-words.ts";
+import { endOf, eventsText } from "../../api/webhook-words.ts";
 import {
   answersOf,
   deliveriesOf,
@@ -243,7 +243,7 @@ function About({ webhook }: { readonly webhook: WebhookJson }) {
   const facts: Readonly<Record<string, ReactNode>> = {
     State: <SendingState of={webhook} />,
     Address: <code>{webhook.url}</code>,
-    "Told of": heardBy(webhook),
+    Events: eventsText(webhook),
     "Deliveries that wait": waiting,
     ...(failures > 0 && { "Failed in a row": failures }),
     ...(rotatedUntil !== undefined && {
@@ -266,7 +266,7 @@ function Address({ of: webhook }: { readonly of: WebhookJson }) {
   return (
     <>
       <code>{webhook.url}</code>
-      <span className="secondary">{heardBy(webhook)}</span>
+      <span className="secondary">{eventsText(webhook)}</span>
     </>
   );
 }

@@ -155,6 +155,11 @@ describe.skipIf(skipped)(`the settings of a deployment in the console${skipped}`
     expect(await page.getByLabel("Workers, at most").inputValue()).toBe("5");
     await person.isSound({ answers: [409] });
     await person.picture("deployment-settings-conflict");
+    // What is refused for another reason is told beside it.
+    const refusal = { status: 503, json: { code: "unavailable", message: "not now" } };
+    await page.route("**/UpdateDeployment", (route) => route.fulfill(refusal), { times: 1 });
+    await person.press("Save");
+    await page.getByText("not now").waitFor();
     await person.press("Save");
     await page.getByText("Saved the settings of tape").waitFor();
     expect((await stored()).settings).toMatchObject({ max_workers: 5, queue_time: "3s" });

@@ -106,6 +106,11 @@ export function isMissing(err: unknown): boolean {
   return err instanceof CallError && [403, 404].includes(err.status);
 }
 
+/** True when somebody else has changed what was to be changed, since it was read. */
+export function isConflict(err: unknown): boolean {
+  return err instanceof CallError && err.reason === "VERSION_CONFLICT";
+}
+
 /** True when the same call may succeed a little later. */
 export function isTransient(err: unknown): boolean {
   return err instanceof CallError && [0, 429, 502, 503, 504].includes(err.status);

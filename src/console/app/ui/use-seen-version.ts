@@ -1,6 +1,6 @@
 /** Changes of a thing that two people may have before them: nobody replaces what they have not seen. */
 import { useRef } from "react";
-import { CallError } from "../api/errors.ts";
+import { CallError, isConflict } from "../api/errors.ts";
 
 interface Versioned {
   readonly version?: number;
@@ -29,7 +29,7 @@ export function useSeenVersion<Thing extends Versioned>({
     try {
       return await send(seen.current);
     } catch (err) {
-      if (!(err instanceof CallError) || err.reason !== "VERSION_CONFLICT") {
+      if (!isConflict(err)) {
         throw err;
       }
       const now = await read();

@@ -4,7 +4,7 @@ import { useState } from "react";
 import type { DeploymentJson, SecretJson } from "../../../../../gen/tessera/v1/deployment_pb.js";
 import { deployments } from "../../api/clients.ts";
 import { revisionsOf, secretsOf } from "../../api/deployments.ts";
-import { CallError } from "../../api/errors.ts";
+import { isConflict } from "../../api/errors.ts";
 import { useOrganization, usePerson } from "../../api/session.ts";
 import { Button } from "../../ui/button.tsx";
 import { Confirm } from "../../ui/confirm.tsx";
@@ -12,6 +12,7 @@ import { DataTable } from "../../ui/data-table.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Field } from "../../ui/field.tsx";
 import { formMessage, violationOf } from "../../ui/form.ts";
+import { FormActions } from "../../ui/form-actions.tsx";
 import { Menu } from "../../ui/menu.tsx";
 import { Notice } from "../../ui/notice.tsx";
 import { Time } from "../../ui/time.tsx";
@@ -240,19 +241,11 @@ function SetSecret({
           </Notice>
         )}
         <p className="secondary">{restartsOf(deployment)}</p>
-        <div className="dialog-actions">
-          <Button onClick={onClose}>Cancel</Button>
-          <Button kind="primary" type="submit" isBusy={setting.isPending}>
-            Set
-          </Button>
-        </div>
+        <FormActions action="Set" isBusy={setting.isPending} onClose={onClose} />
       </form>
     </Dialog>
   );
 }
-
-const isConflict = (err: unknown): boolean =>
-  err instanceof CallError && err.reason === "VERSION_CONFLICT";
 
 function DeleteSecret({ deployment, secret, onClose }: SecretProps & { readonly secret: string }) {
   const organization = useOrganization();

@@ -6,6 +6,7 @@ import type {
   DeploymentSettingsJson,
 } from "../../../../../gen/tessera/v1/deployment_pb.js";
 import { deployments } from "../../api/clients.ts";
+import { isConflict } from "../../api/errors.ts";
 import { useOrganization, usePerson } from "../../api/session.ts";
 import { Button } from "../../ui/button.tsx";
 import { Field } from "../../ui/field.tsx";
@@ -89,6 +90,12 @@ function SettingsForm({ deployment }: { readonly deployment: DeploymentJson }) {
     onError: () =>
       void queryClient.invalidateQueries({ queryKey: ["deployment", organization, name] }),
   });
+  /** Who begins to type has before them what is stored now. */
+  const seeNow = () => {
+    if (!isDirty) {
+      setSeenVersion(version);
+    }
+  };
   const known = SETTING_FIELDS.map(violated);
   const message = formMessage(saving.error, ...known);
   const replacing = changed.filter((field) => field.replacesWorkers);
@@ -113,7 +120,10 @@ function SettingsForm({ deployment }: { readonly deployment: DeploymentJson }) {
             <select
               {...control}
               value={(callers ?? authorization) ? PROTECTED : ""}
-              onChange={({ target }) => setCallers(target.value === PROTECTED)}
+              onChange={({ target }) => {
+                seeNow();
+                setCallers(target.value === PROTECTED);
+              }}
             >
               <option value="">Public</option>
               <option value={PROTECTED}>Protected</option>
@@ -131,9 +141,7 @@ function SettingsForm({ deployment }: { readonly deployment: DeploymentJson }) {
               text={typed[field.name] ?? field.read(settings)}
               error={faults.get(field.name) ?? violationOf(saving.error, violated(field))}
               onChange={(text) => {
-                if (!isDirty) {
-                  setSeenVersion(version);
-                }
+                seeNow();
                 setTyped((before) => ({ ...before, [field.name]: text }));
               }}
             />
@@ -148,7 +156,9 @@ function SettingsForm({ deployment }: { readonly deployment: DeploymentJson }) {
               as it is now; save to keep your changes.
             </Notice>
           )}
-          {message && !isBehind && <Notice kind="error">{message}</Notice>}
+          {message && !(isBehind && isConflict(saving.error)) && (
+            <Notice kind="error">{message}</Notice>
+          )}
           <p role="status">
             {replacing.length === 0
               ? "These changes take effect at once; no worker starts anew."

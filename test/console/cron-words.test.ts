@@ -33,6 +33,8 @@ describe("cron expressions in words", () => {
     ["of the nearest weekday", "0 0 15W * *"],
     ["of the second Monday", "0 0 * * MON#2"],
     ["of many times of a day", "0,20,40 1-4 * * *"],
+    ["of many days of a month", "0 8 1-15 * *"],
+    ["of many months", "0 8 1 2-12 *"],
     ["of steps in a range", "0 8-18/2 * * *"],
     ["out of bounds", "61 8 * * *"],
     ["of no month", "0 0 1 13 *"],

@@ -24,6 +24,8 @@ export function wordsOfCron(cron: string): string | undefined {
 const EVERY_DAY = "every day";
 /** Times of a day that are named one by one. */
 const MAX_NAMED_TIMES = 4;
+/** Days of a month, and months, that are named one by one. */
+const MAX_NAMED_DATES = 7;
 
 interface Clock {
   readonly words: string;
@@ -67,7 +69,7 @@ function clockWords(minute: string, hour: string): Clock | undefined {
 
 function dayWords(day: string, month: string, weekday: string): string | undefined {
   const months = isAny(month) ? [] : numbersOf(named(month, MONTHS, 1), 1, 12);
-  if (months === undefined) {
+  if (months === undefined || months.length > MAX_NAMED_DATES) {
     return undefined;
   }
   const of = months.map((one) => MONTHS[one - 1] ?? "");
@@ -76,7 +78,10 @@ function dayWords(day: string, month: string, weekday: string): string | undefin
       return of.length === 0 ? EVERY_DAY : `${EVERY_DAY} in ${listed(of)}`;
     }
     const days = day === "L" ? ["last day"] : numbersOf(day, 1, 31)?.map(ordinal);
-    return days && `on the ${listed(days)} of ${of.length === 0 ? "every month" : listed(of)}`;
+    if (days === undefined || days.length > MAX_NAMED_DATES) {
+      return undefined;
+    }
+    return `on the ${listed(days)} of ${of.length === 0 ? "every month" : listed(of)}`;
   }
   // Where both are given, either is enough.
   const numbers = isAny(day) ? numbersOf(named(weekday, WEEKDAYS, 0), 0, 7) : undefined;

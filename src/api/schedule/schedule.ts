@@ -26,7 +26,7 @@ import type {
   ScheduleStorage,
 } from "../../storage/hosting/schedules.ts";
 import { scheduleKey } from "../../tasks/task.ts";
-import { findDeployment, noRevision } from "../deployment/refusals.ts";
+import { changedMeanwhile, findDeployment, noRevision } from "../deployment/refusals.ts";
 import {
   MAX_SCHEDULES,
   type ScheduledDeployment,
@@ -159,7 +159,7 @@ export function scheduleService(
     const { found, schedule: before } = await find(member, named, change.name);
     const fields = changedFields(ScheduleSchema, { message: change, mask }, CHANGEABLE);
     if (change.version !== 0 && change.version !== before.version) {
-      throw changedMeanwhile(change.name);
+      throw changedMeanwhile(`schedule ${change.name}`);
     }
     const deployment = await deployed(member, found);
     const stored = toScheduleMessage(before, deployment, now());
@@ -195,7 +195,7 @@ export function scheduleService(
       case "not_found":
         throw scheduleNotFound(named, change.name);
       case "version_conflict":
-        throw changedMeanwhile(change.name);
+        throw changedMeanwhile(`schedule ${change.name}`);
     }
   }
 
@@ -242,13 +242,6 @@ function scheduleNotFound(deployment: string, name: string): Problem {
   return problem(
     "SCHEDULE_NOT_FOUND",
     `deployment ${deployment} has no schedule ${JSON.stringify(name)}`,
-  );
-}
-
-function changedMeanwhile(name: string): Problem {
-  return problem(
-    "VERSION_CONFLICT",
-    `schedule ${name} was changed by somebody else meanwhile: read it again, and repeat the change if it still fits`,
   );
 }
 

@@ -25,7 +25,7 @@ import type { Actor } from "../../storage/accounts/deed.ts";
 import type { Organizations } from "../../storage/accounts/organizations.ts";
 import type { DeploymentKey } from "../../storage/hosting/deployment-key.ts";
 import type { WebhookRecord, WebhookStorage } from "../../storage/hosting/webhooks.ts";
-import { deploymentNotFound, findDeployment } from "../deployment/refusals.ts";
+import { changedMeanwhile, deploymentNotFound, findDeployment } from "../deployment/refusals.ts";
 import { changedFields, onlyDisables } from "../mask.ts";
 import { PageTokens } from "../page.ts";
 import { refuse, violationsOf } from "../violations.ts";
@@ -139,10 +139,7 @@ export function webhookService(options: WebhookServiceOptions): ServiceImpl<type
         case "not_found":
           return unknown(deployment, name);
         case "version_conflict":
-          throw problem(
-            "VERSION_CONFLICT",
-            `webhook ${name} was changed by somebody else meanwhile: read it again, and repeat the change if it still fits`,
-          );
+          throw changedMeanwhile(`webhook ${name}`);
       }
     },
 

@@ -5,10 +5,17 @@ import { useOrganization } from "../../api/session.ts";
 import { Status } from "../../ui/status.tsx";
 
 /** The tasks that alerts of a kind are about, by their state. */
-const TASKS = {
+const TASKS: Readonly<Record<string, "failure" | "queued">> = {
   ALERT_KIND_FAILURES: "failure",
   ALERT_KIND_OLDEST_TASK_WAITS: "queued",
-} as const satisfies Partial<Record<NonNullable<AlertJson["kind"]>, string>>;
+};
+
+/** The pages of what is no deployment's. */
+const PAGES = {
+  budget: "/o/$organization/usage",
+  token: "/o/$organization/tokens",
+  node: "/o/$organization/machines",
+} as const;
 
 /** While it fires, its mark is before it. */
 export function Subject({ of: alert }: { readonly of: AlertJson }) {
@@ -25,13 +32,14 @@ function Where({ of: { kind, subject = "" } }: { readonly of: AlertJson }) {
   // Such as `deployment ocr`, `webhook app of ocr`: the names of both are DNS labels.
   const [what, name = "", , of = ""] = subject.split(" ");
   const params = { organization, deployment: name };
+  const status = kind && TASKS[kind];
   switch (what) {
     case "deployment":
-      return kind === "ALERT_KIND_FAILURES" || kind === "ALERT_KIND_OLDEST_TASK_WAITS" ? (
+      return status !== undefined ? (
         <Link
           to="/o/$organization/deployments/$deployment/tasks"
           params={params}
-          search={{ status: TASKS[kind] }}
+          search={{ status }}
         >
           {subject}
         </Link>
@@ -56,13 +64,11 @@ function Where({ of: { kind, subject = "" } }: { readonly of: AlertJson }) {
           {subject}
         </Link>
       );
+    case "budget":
     case "token":
     case "node":
       return (
-        <Link
-          to={what === "token" ? "/o/$organization/tokens" : "/o/$organization/machines"}
-          params={{ organization }}
-        >
+        <Link to={PAGES[what]} params={{ organization }}>
           {subject}
         </Link>
       );

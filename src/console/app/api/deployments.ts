@@ -1,6 +1,7 @@
 /** Reads of deployments, shared by pages. */
 import { queryOptions } from "@tanstack/react-query";
 import type {
+  DeploymentEndpointJson,
   DeploymentLogLineJson,
   DeploymentService,
   RevisionJson,
@@ -117,3 +118,7 @@ export const rolloutLogOf = (
       return lines;
     },
   });
+
+/** The names of the endpoints that tasks are of. */
+export const tasksOf = (endpoints: readonly DeploymentEndpointJson[]): readonly string[] =>
+  endpoints.filter(({ kind }) => kind === "ENDPOINT_KIND_TASK").map(({ name = "" }) => name);

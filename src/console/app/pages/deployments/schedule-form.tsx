@@ -1,14 +1,14 @@
 /** The dialog in which a schedule is written, with the times at which it would call. */
-import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { keepPreviousData, useMutation, useQuery } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import type { ScheduleJson } from "../../../../../gen/tessera/v1/schedule_pb.js";
 import { CallError, capitalized } from "../../api/errors.ts";
-import { schedules, schedulesOf, timesOf } from "../../api/schedules.ts";
+import { schedules, timesOf } from "../../api/schedules.ts";
 import { useOrganization } from "../../api/session.ts";
-import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Field } from "../../ui/field.tsx";
 import { formMessage, violationOf } from "../../ui/form.ts";
+import { FormActions } from "../../ui/form-actions.tsx";
 import { Notice } from "../../ui/notice.tsx";
 import { useSeenVersion } from "../../ui/use-seen-version.ts";
 import { wordsOfCron } from "./cron-words.ts";
@@ -72,13 +72,9 @@ export function ScheduleForm({ schedule, endpoints, onDone, onClose }: ScheduleF
     (field) => draft[field] !== before[field],
   );
   const given = objectOf(draft.arguments);
-  const queryClient = useQueryClient();
   const sendSeen = useSeenVersion<ScheduleJson>({
     thing: schedule,
-    read: async () => {
-      const asked = { ...schedulesOf(organization, deployment), staleTime: 0 };
-      return (await queryClient.fetchQuery(asked)).find((one) => one.name === name);
-    },
+    read: () => schedules.getSchedule({ organization, deployment, schedule: name }),
     wordsOf: ({ cron = "", timeZone, endpoint, paused }) =>
       `${wordsOfCron(cron) ?? cron}, ${timeZone}, of ${endpoint}${paused ? ", paused" : ""}`,
   });
@@ -223,17 +219,12 @@ export function ScheduleForm({ schedule, endpoints, onDone, onClose }: ScheduleF
           />
         </div>
         {message && <Notice kind="error">{message}</Notice>}
-        <div className="dialog-actions">
-          <Button onClick={onClose}>Cancel</Button>
-          <Button
-            kind="primary"
-            type="submit"
-            disabled={schedule !== undefined && changed.length === 0}
-            isBusy={saving.isPending}
-          >
-            {schedule === undefined ? "Create" : "Save"}
-          </Button>
-        </div>
+        <FormActions
+          action={schedule === undefined ? "Create" : "Save"}
+          disabled={schedule !== undefined && changed.length === 0}
+          isBusy={saving.isPending}
+          onClose={onClose}
+        />
       </form>
     </Dialog>
   );

@@ -4,6 +4,7 @@ import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import type { DeploymentJson } from "../../../../../gen/tessera/v1/deployment_pb.js";
 import type { ScheduleJson } from "../../../../../gen/tessera/v1/schedule_pb.js";
+import { tasksOf } from "../../api/deployments.ts";
 import { schedules, schedulesOf } from "../../api/schedules.ts";
 import { useOrganization } from "../../api/session.ts";
 import { Button } from "../../ui/button.tsx";
@@ -45,9 +46,7 @@ function Registered({ of: { endpoints = [] } }: { readonly of: DeploymentJson })
     setAsked(undefined);
     void readAgain();
   };
-  const tasks = endpoints
-    .filter(({ kind }) => kind === "ENDPOINT_KIND_TASK")
-    .map(({ name = "" }) => name);
+  const tasks = tasksOf(endpoints);
   return (
     <section aria-label="Schedules">
       {found.length > 0 && tasks.length > 0 && (

@@ -2,12 +2,12 @@
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
-import type { DeploymentEndpointJson } from "../../../../../gen/tessera/v1/deployment_pb.js";
 import type {
   WebhookDeliveryJson,
   WebhookJson,
   WebhookWithSecretJson,
 } from "../../../../../gen/tessera/v1/webhook_pb.js";
+import { tasksOf } from "../../api/deployments.ts";
 import { useOrganization } from "../../api/session.ts";
 import { endOf, eventsText } from "../../api/webhook-words.ts";
 import {
@@ -83,10 +83,6 @@ interface OfOne {
   /** The one webhook that is shown, by its name. */
   readonly only?: string;
 }
-
-/** The names of the endpoints that tasks are of. */
-const tasksOf = (endpoints: readonly DeploymentEndpointJson[]): readonly string[] =>
-  endpoints.filter(({ kind }) => kind === "ENDPOINT_KIND_TASK").map(({ name = "" }) => name);
 
 /** Acts on a webhook of the deployment, and has them read again with their deliveries. */
 const useWebhookAct = () => useAct("webhooks", "webhook-deliveries");

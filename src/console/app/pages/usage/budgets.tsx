@@ -1,5 +1,5 @@
 /** The budgets of an organization: how much of each is used, and their changes. */
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { useId, useState } from "react";
 import type { BudgetJson } from "../../../../../gen/tessera/v1/usage_pb.js";
 import { messageOf } from "../../api/errors.ts";
@@ -53,7 +53,7 @@ export function Budgets({ units }: { readonly units: readonly string[] }) {
             A budget bounds what is used in a day or a month. When it is spent, new calls are
             refused. <a href="/docs/usage.html#budgets">How budgets work</a>
           </p>
-          <Command text="npx tessera budget create gpus gpu_seconds 36000" />
+          <Command text="npx tessera-platform budget create gpus gpu_seconds 36000" />
         </div>
       )}
       {budgets !== undefined && budgets.length > 0 && (
@@ -124,7 +124,7 @@ function Used({ of: one }: { readonly of: BudgetJson }) {
   );
 }
 
-/** What may be used, such as `10 h of GPU time a month`. */
+/** What may be used, such as `10 h (GPU time) a month`. */
 function amountOf({ measure = "", amount, period }: BudgetJson): string {
   const { label, format = count } = COUNTED.find(({ name }) => name === measure) ?? {};
   const time = period === "BUDGET_PERIOD_DAY" ? "day" : "month";
@@ -151,15 +151,11 @@ interface BudgetFormProps {
 
 function BudgetForm({ budget, units, onDone, onClose }: BudgetFormProps) {
   const organization = useOrganization();
-  const queryClient = useQueryClient();
   const measures = useId();
   const { name = "" } = budget ?? {};
   const sendSeen = useSeenVersion<BudgetJson>({
     thing: budget,
-    read: async () => {
-      const now = await queryClient.fetchQuery({ ...budgetsOf(organization), staleTime: 0 });
-      return now.find((one) => one.name === name);
-    },
+    read: () => usage.getBudget({ organization, name }),
     wordsOf: amountOf,
   });
   const send = (values: FormData) => {
@@ -194,9 +190,7 @@ function BudgetForm({ budget, units, onDone, onClose }: BudgetFormProps) {
                   hint: "Such as calls, gpu_seconds, or a unit of your own.",
                 },
                 { name: "budget.deployment", label: "Deployment", ...plain, optional: true },
-                {
-                  ...{ name: "budget.token", label: "Id of a token", ...plain, optional: true },
-                },
+                { name: "budget.token", label: "Id of a token", ...plain, optional: true },
               ]
             : []
         }

@@ -105,11 +105,10 @@ export function mountAliases<Route extends NamedRoute>(
     try {
       values = await contextValues(req);
     } catch (thrown) {
-      const { code } = toProblem(thrown);
-      const isRefused = code === Code.Unauthenticated || code === Code.PermissionDenied;
-      // A server or an endpoint may be there: its callers hear what is wrong with their token. No
-      // deployment has the platform's own API, and the root has its page.
-      if (isRefused && !OWN_PATH.test(req.url)) {
+      // Where there may be a deployment, a server or an endpoint of it may be there, and its callers
+      // hear why they were not let through. No deployment has the platform's own API, and the root
+      // has its page.
+      if (toProblem(thrown).code !== Code.NotFound && !OWN_PATH.test(req.url)) {
         throw thrown;
       }
       notFound(req, reply);

@@ -1,7 +1,7 @@
 import type { Server } from "node:http";
 import Fastify, { type FastifyReply } from "fastify";
 import { expect, test } from "vitest";
-import { problem } from "../../../src/errors.ts";
+import { problem, type Reason } from "../../../src/errors.ts";
 import { dataPlanePlugin } from "../../../src/server/dataplane/plugin.ts";
 import { leaveBodies } from "../../../src/server/http/body.ts";
 import { JSON_TYPE } from "../../../src/server/http/problem.ts";
@@ -60,7 +60,9 @@ test("leaves RPCs that nobody serves to whoever answers what is not found", asyn
     throw new Error("not called");
   };
   await dataPlanePlugin(app, {
-    contextValues: neverAsked,
+    contextValues() {
+      throw problem("DEPLOYMENT_NOT_FOUND", "the request names no deployment");
+    },
     invoke: { unary: neverAsked, stream: neverAsked },
     streamedBy: neverAsked,
     endpointAt: () => undefined,
@@ -74,5 +76,40 @@ test("leaves RPCs that nobody serves to whoever answers what is not found", asyn
   for (const url of ["/other.v1.Service/submit", "/other.v1.Service/cancel"]) {
     const answer = await app.inject({ method: "POST", url, headers, payload });
     expect([answer.statusCode, answer.headers["grpc-status"]]).toEqual([200, "12"]);
+  }
+});
+
+test("tells at any path why a caller is not let through, but not where no deployment is", async () => {
+  await using app = Fastify();
+  leaveBodies(app);
+  const neverAsked = () => {
+    throw new Error("not called");
+  };
+  await dataPlanePlugin(app, {
+    contextValues({ headers }) {
+      throw problem(headers.why as Reason, "not let through");
+    },
+    invoke: { unary: neverAsked, stream: neverAsked },
+    streamedBy: neverAsked,
+    endpointAt: () => undefined,
+    toServer: () => undefined,
+    refuseMoved: () => undefined,
+    bodyLimits: neverAsked,
+  });
+  answerUnknown(app, (_req, reply) => reply.code(404).send("nothing"));
+  const ask = async (url: string, why: Reason) => {
+    const { statusCode } = await app.inject({ method: "POST", url, headers: { why } });
+    return statusCode;
+  };
+  for (const [why, status] of [
+    ["TOKEN_MISSING", 401],
+    ["ACCESS_DENIED", 403],
+    ["RATE_LIMITED", 429],
+    ["STORAGE_UNAVAILABLE", 503],
+    ["DEPLOYMENT_NOT_FOUND", 404],
+  ] as const) {
+    const answers = [await ask("/say", why), await ask("/v1/chat/completions", why)];
+    expect([why, ...answers]).toEqual([why, status, status]);
+    expect(await ask("/api/v1/nope", why)).toBe(404);
   }
 });

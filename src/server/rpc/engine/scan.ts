@@ -13,6 +13,7 @@ import {
 } from "@connectrpc/connect/protocol";
 import { compressionGzip } from "@connectrpc/connect-node";
 import type { FastifyRequest } from "fastify";
+import { readAtMost } from "../../../collections/bytes.ts";
 import { faultOfJson } from "../../../collections/json-bounds.ts";
 import { problem } from "../../../errors.ts";
 import { faultOfBinary } from "../../../service/input/binary-scan.ts";
@@ -62,7 +63,10 @@ export async function* scannedBody(
   const { readMaxBytes } = options;
   const isJson = /[+/]json\b/i.test(headers["content-type"] ?? "");
   if (isWhole({ headers })) {
-    const body = await whole(readMaxBytes, chunks);
+    const body = await readAtMost(chunks, readMaxBytes);
+    if (body === undefined) {
+      throw bodyTooLarge(readMaxBytes);
+    }
     yield await scanned(
       await unpacked(body, headers["content-encoding"], options),
       isJson,
@@ -194,18 +198,4 @@ function unreadable(data: Uint8Array, input: DescMessage): string | undefined {
 
 function notRead({ typeName }: DescMessage, err: unknown): string {
   return `is no ${typeName}: ${err instanceof Error ? err.message : err}`;
-}
-
-/** The whole body. Throws BODY_TOO_LARGE. */
-async function whole(maxBytes: number, chunks: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
-  const parts: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of chunks) {
-    parts.push(chunk);
-    size += chunk.length;
-    if (size > maxBytes) {
-      throw bodyTooLarge(maxBytes);
-    }
-  }
-  return Buffer.concat(parts);
 }

@@ -74,10 +74,10 @@ export class CallBatcher<Call, Answer> {
   }
 
   /**
-   * When one call of a batch fails by its own fault, all run one by one, so
-   * that the others still succeed, as calls that may have been carried out before. When the database cannot be reached, all
-   * fail at once. When it does not respond, the waiting calls fail too: each
-   * would only wait as long.
+   * When a call of a batch fails by its own fault, all run one by one, so that the others still
+   * succeed, and as calls that may have been carried out before. When the database cannot be
+   * reached, all fail at once. When it does not respond, the waiting calls fail too: each would
+   * only wait as long.
    */
   async #carryOut(batch: readonly Waiting<Call, Answer>[], repeated = false): Promise<void> {
     try {

@@ -2,8 +2,9 @@
  * Limits by key of calls of apis: how many of one key run at a time, and a token bucket of its rate.
  * They are this node's alone, so that a call asks nobody: over several nodes they are soft.
  *
- * The number of keys is bounded. One whose bucket is full and that has no call is not kept; beyond the
- * bound the one that came longest ago is forgotten, and begins anew.
+ * The number of keys is bounded. One whose bucket is full when its last call ends is not kept; beyond
+ * the bound the one that came longest ago is forgotten, and begins anew. So does each key when a
+ * revision has another rate.
  */
 import { TokenBucket } from "../../collections/token-bucket.ts";
 import { problem } from "../../errors.ts";
@@ -49,7 +50,7 @@ export class KeyLimits {
       return undefined;
     }
     const { concurrency = Number.POSITIVE_INFINITY, rate } = byKey;
-    const id = `${name} ${key}`;
+    const id = `${name} ${rate?.count}/${rate?.periodMs} ${key}`;
     const use = this.#uses.get(id) ?? { running: 0, bucket: this.#bucket(byKey) };
     if (use.running >= concurrency) {
       const message = `the key of this call has ${concurrency} calls of ${name} under way, which is the limit: try again when one has ended`;

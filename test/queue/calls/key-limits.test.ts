@@ -42,6 +42,16 @@ it("bounds the rate of a key by a token bucket, and says when there is more", ()
   expect(limits.size).toBe(2);
 });
 
+it("holds a key to the rate of the revision that its call is of", () => {
+  const { limits, refusal } = limited({ rate: { count: 1, periodMs: 86_400_000 } });
+  expect([refusal("ada"), refusal("ada")?.[0]]).toEqual([undefined, "KEY_LIMITED"]);
+  const raised = { name: "ask", byKey: { rate: { count: 2, periodMs: 1_000 } } };
+  const take = () => limits.enter(raised, "ada")?.[Symbol.dispose]();
+  expect([take(), take()]).toEqual([undefined, undefined]);
+  expect(take).toThrow("may make 2 calls of ask in 1 s");
+  expect(refusal("ada")?.[0]).toBe("KEY_LIMITED");
+});
+
 it("gives no start back for a call that is refused because too many are under way", () => {
   const { enter, refusal } = limited({ concurrency: 1, rate: { count: 2, periodMs: 1_000 } });
   const call = enter("ada");
@@ -51,11 +61,9 @@ it("gives no start back for a call that is refused because too many are under wa
 });
 
 it("forgets the keys that came longest ago beyond its bound, however many come", () => {
-  const { limits, refusal } = limited({ rate: { count: 1, periodMs: 86_400_000 } }, 1_000);
+  const { limits, enter, refusal } = limited({ rate: { count: 1, periodMs: 86_400_000 } }, 1_000);
   for (let key = 0; key < 100_000; key++) {
-    limits
-      .enter({ name: "ask", byKey: { rate: { count: 1, periodMs: 1_000 } } }, `key-${key}`)
-      ?.[Symbol.dispose]();
+    enter(`key-${key}`)?.[Symbol.dispose]();
   }
   expect(limits.size).toBe(1_000);
   expect(refusal("key-99999")?.[0]).toBe("KEY_LIMITED");

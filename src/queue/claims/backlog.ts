@@ -66,7 +66,7 @@ export class Backlog implements Disposable {
     this.#options = options;
     this.#onDue = onDue;
     this.#due = new DueTasks(options, () => {
-      this.#hintAll();
+      this.#hurryAll();
       onDue();
     });
   }
@@ -82,7 +82,7 @@ export class Backlog implements Disposable {
 
   /** Whether tasks of the endpoint wait for others of their batch. */
   gathers(endpoint: string): boolean {
-    return this.#waits.get(endpoint)?.due === false;
+    return this.#waits.get(endpoint)?.gathers === true;
   }
 
   /** A task endpoint of the serving revision. */
@@ -104,7 +104,8 @@ export class Backlog implements Disposable {
       if (batch) {
         this.#waits.set(name, new TaskBatchWait(batch, this.#onDue));
       }
-      this.#waiting.add(name);
+      // What a claim finds that is under way is of the revision before.
+      this.hint(name);
     }
   }
 
@@ -251,14 +252,16 @@ export class Backlog implements Disposable {
     return this.#options.isPaused?.(endpoint) === true;
   }
 
-  /** Tasks of any endpoint may be waiting, and wait for no others. */
-  #hintAll(): void {
-    for (const wait of this.#waits.values()) {
-      wait.hurry();
-    }
+  #hurryAll(): void {
     for (const endpoint of this.#endpoints?.keys() ?? []) {
-      this.hint(endpoint);
+      this.#hurry(endpoint);
     }
+  }
+
+  /** Tasks of the endpoint may be waiting, and wait for no others. */
+  #hurry(endpoint: string): void {
+    this.#waits.get(endpoint)?.hurry();
+    this.hint(endpoint);
   }
 
   #endWaits(): void {
@@ -272,7 +275,7 @@ export class Backlog implements Disposable {
   /** What looks again for tasks of an endpoint when the rate of a key lets the next one start. */
   #nextStart(endpoint: string): Alarm {
     const ring = (): void => {
-      this.hint(endpoint);
+      this.#hurry(endpoint);
       this.#onDue();
     };
     const alarm = this.#nextStarts.get(endpoint) ?? new Alarm(ring, this.#options.now);

@@ -109,6 +109,28 @@ it("looks again when the rate of a key lets its next task start", async () => {
   expect(backlog.reserve().claims).toMatchObject([{ endpoint: ENDPOINT, limit: 1 }]);
 });
 
+it("looks again for tasks that run in batches as well, which wait for no others then", async () => {
+  const due = Promise.withResolvers<void>();
+  await using begun = await serving({ a: 1 }, undefined, due.resolve);
+  const { backlog } = begun;
+  const batch = { maxSize: 4, maxWaitMs: 60_000 };
+  backlog.serve([{ name: ENDPOINT, kind: "task", batch } as EndpointManifest]);
+  const later = [{ endpoint: ENDPOINT, inMs: 20 }];
+  backlog.answered(backlog.reserve(), { tasks: [], later });
+  expect(backlog.gathers(ENDPOINT)).toBe(false);
+  await due.promise;
+  expect(backlog.reserve().claims).toMatchObject([{ endpoint: ENDPOINT, limit: 4 }]);
+});
+
+it("looks anew for a revision that begins to serve while a claim is under way", async () => {
+  await using begun = await serving({ a: 1 });
+  const { backlog } = begun;
+  const reserved = backlog.reserve();
+  backlog.serve([{ name: ENDPOINT, kind: "task" } as EndpointManifest]);
+  expect(backlog.answered(reserved, { tasks: [], later: [] })).toBe(false);
+  expect(backlog.has(ENDPOINT)).toBe(true);
+});
+
 it("has one claim look for tasks without a key, and another one when that failed", async () => {
   await using begun = await serving({ a: 1, b: 1 });
   const { backlog } = begun;

@@ -189,7 +189,8 @@ const keepStarts = (rooms: string) => `kept AS (
      SELECT one.* FROM (SELECT key, count(*) AS starts FROM claimed GROUP BY key) AS taken
      JOIN ${rooms} AS rooms ON rooms.key = taken.key CROSS JOIN clock CROSS JOIN LATERAL (
        SELECT deployment_id, endpoint, key, number FROM ${STARTS_OF("rooms.key")}
-         AND number <= rooms.last + taken.starts - $6 AND expires_at_ms <= now_ms OFFSET 0) AS one
+         AND number <= rooms.last + taken.starts - $6 AND expires_at_ms <= now_ms
+         FOR UPDATE SKIP LOCKED) AS one
    ), forgotten AS (
      DELETE FROM key_starts USING over
      WHERE key_starts.deployment_id = over.deployment_id AND key_starts.endpoint = over.endpoint

@@ -26,3 +26,8 @@ export function violationsOf(faults: {
     description === undefined ? [] : [{ field, description }],
   );
 }
+
+/** Throws for the absence of a required field, which the check of requests has refused before. */
+export function missing(): never {
+  throw new Error("a request without what it is about passed the check of its fields");
+}

@@ -21,7 +21,7 @@ import type { ReceiverKind, WebhookStorage } from "../../storage/hosting/webhook
 import { findDeployment } from "../deployment/refusals.ts";
 import { changedFields, onlyDisables } from "../mask.ts";
 import { PageTokens } from "../page.ts";
-import { invalidField, refuse, violationsOf } from "../violations.ts";
+import { invalidField, missing, refuse, violationsOf } from "../violations.ts";
 import { stateOf, toDeliveryMessage } from "../webhook/messages.ts";
 import { faultOfAddress, rotatedSecret } from "../webhook/webhook.ts";
 import {
@@ -470,9 +470,4 @@ function noReceiver(name: string): Problem {
 
 function notFound(message: string): Problem {
   return problem("ALERT_NOT_FOUND", message);
-}
-
-/** The request's rules say that it is there. */
-function missing(): never {
-  throw new Error("a request without what it is about passed the check of its fields");
 }

@@ -12,6 +12,7 @@ import { deed, memberOf, type Sources } from "../../server/rpc/engine/caller.ts"
 import type { DeploymentRecord, Organizations } from "../../storage/accounts/organizations.ts";
 import type { HostingStorage } from "../../storage/hosting/hosting.ts";
 import { changedFields } from "../mask.ts";
+import { missing } from "../violations.ts";
 import { checkCeilings, checkEnvironment, checkGpus, checkSandbox } from "./ceilings.ts";
 import {
   deploymentNotFound,
@@ -82,9 +83,4 @@ export async function updateDeployment(
     case "workers_contradict":
       throw workersContradict();
   }
-}
-
-/** Never called for a validated request: the proto file requires the field. */
-function missing(): never {
-  throw new Error("the request was not validated");
 }

@@ -28,7 +28,7 @@ import { idBoundary, isTaskId } from "../../tasks/id.ts";
 import { changedFields } from "../mask.ts";
 import { PageTokens } from "../page.ts";
 import { bounded } from "../task/list.ts";
-import { refuse, violationsOf } from "../violations.ts";
+import { missing, refuse, violationsOf } from "../violations.ts";
 import { type MemberOptions, memberHandlers } from "./member.ts";
 import { toAuditMessage, toOrganizationMessage } from "./messages.ts";
 
@@ -131,11 +131,8 @@ export function organizationService(
       return { organizations: await Promise.all(shown.map((name) => read(caller, name))) };
     },
 
-    async updateOrganization({ organization: message, updateMask: mask }, ctx) {
+    async updateOrganization({ organization: message = missing(), updateMask: mask }, ctx) {
       const { organizationId, organization, role, by } = memberOf(ctx);
-      if (message === undefined) {
-        throw new Error("the request was not validated");
-      }
       const changed = changedFields(OrganizationSchema, { message, mask }, CHANGEABLE);
       if (changed.has("display_name")) {
         const fault = faultOfDisplayName(message.displayName);

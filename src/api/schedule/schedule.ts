@@ -36,6 +36,7 @@ import {
 } from "../deployment/schedules.ts";
 import { changedFields } from "../mask.ts";
 import { toTaskMessage } from "../task/messages.ts";
+import { missing } from "../violations.ts";
 
 interface ScheduleServiceOptions extends Sources {
   readonly accounts: Pick<Organizations, "findDeployment" | "recordAuditEvent">;
@@ -118,13 +119,13 @@ export function scheduleService(
   };
 
   async function createSchedule(
-    { deployment: name, schedule: message, validateOnly }: CreateScheduleRequest,
+    { deployment: name, schedule: message = missing(), validateOnly }: CreateScheduleRequest,
     member: Member,
   ): Promise<Schedule> {
     const found = await findDeployment(accounts, member, name);
     const deployment = await deployed(member, found);
     const { service } = deployment;
-    const schedule = toSchedule(given(message), { service, nowMs: now(), field: "schedule" });
+    const schedule = toSchedule(message, { service, nowMs: now(), field: "schedule" });
     const { organizationId, by } = member;
     const { deploymentId } = found;
     if (validateOnly) {
@@ -152,10 +153,14 @@ export function scheduleService(
   }
 
   async function updateSchedule(
-    { deployment: named, schedule: message, updateMask: mask, validateOnly }: UpdateScheduleRequest,
+    {
+      deployment: named,
+      schedule: change = missing(),
+      updateMask: mask,
+      validateOnly,
+    }: UpdateScheduleRequest,
     member: Member,
   ): Promise<Schedule> {
-    const change = given(message);
     const { found, schedule: before } = await find(member, named, change.name);
     const fields = changedFields(ScheduleSchema, { message: change, mask }, CHANGEABLE);
     if (change.version !== 0 && change.version !== before.version) {
@@ -243,13 +248,6 @@ function scheduleNotFound(deployment: string, name: string): Problem {
     "SCHEDULE_NOT_FOUND",
     `deployment ${deployment} has no schedule ${JSON.stringify(name)}`,
   );
-}
-
-function given(message: Schedule | undefined): Schedule {
-  if (message === undefined) {
-    throw new Error("the request was not validated");
-  }
-  return message;
 }
 
 /** What a schedule has that is not stored. */

@@ -6,7 +6,7 @@ import { problem } from "../../errors.ts";
 import { deed, type Member, type Sources } from "../../server/rpc/engine/caller.ts";
 import type { TokenFields, TokenRecord, Tokens } from "../../storage/accounts/tokens.ts";
 import { changedFields } from "../mask.ts";
-import { invalidField } from "../violations.ts";
+import { invalidField, missing } from "../violations.ts";
 import { CHANGEABLE, changedTokenFields, fieldsOf } from "./fields.ts";
 import { findOwnToken, refusal, tokenNotFound } from "./visible.ts";
 
@@ -25,13 +25,10 @@ interface TokenUpdateCall {
  */
 export async function updateToken(
   options: Sources & { readonly accounts: Pick<Tokens, "getToken" | "updateToken"> },
-  { member, req: { token: message, updateMask: mask } }: TokenUpdateCall,
+  { member, req: { token: message = missing(), updateMask: mask } }: TokenUpdateCall,
 ): Promise<TokenRecord> {
   const { accounts, now } = options;
   const { principal, organizationId, organization, by } = member;
-  if (message === undefined) {
-    throw new Error("the request was not validated");
-  }
   const { tokenId, version: wanted } = message;
   for (let attempt = 1; ; attempt++) {
     const token = await findOwnToken(accounts, { member, tokenId });

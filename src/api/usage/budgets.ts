@@ -15,7 +15,7 @@ import { timestampFromMs } from "../../time/messages.ts";
 import { findDeployment } from "../deployment/refusals.ts";
 import { changedFields } from "../mask.ts";
 import { tokenNotFound } from "../token/visible.ts";
-import { invalidField, refuse, violationsOf } from "../violations.ts";
+import { invalidField, missing, refuse, violationsOf } from "../violations.ts";
 import { shownName } from "./token-name.ts";
 
 /** Budgets of an organization. */
@@ -161,9 +161,4 @@ function toMessage(
 /** Throws BUDGET_NOT_FOUND. */
 function lacking(name: string): never {
   throw problem("BUDGET_NOT_FOUND", `there is no budget ${JSON.stringify(name)}`);
-}
-
-/** The request's rules say that it is there. */
-function missing(): never {
-  throw new Error("a request without what it is about passed the check of its fields");
 }

@@ -1,11 +1,7 @@
 /** WebhookService: webhooks of deployments, and what they were told. */
 import { type Duration, durationMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import {
-  type Webhook,
-  WebhookSchema,
-  type WebhookService,
-} from "../../../gen/tessera/v1/webhook_pb.js";
+import { WebhookSchema, type WebhookService } from "../../../gen/tessera/v1/webhook_pb.js";
 import { type KeyRing, webhookContext } from "../../auth/keys.ts";
 import { faultOfName } from "../../auth/names.ts";
 import { readsTasks } from "../../auth/permissions.ts";
@@ -28,7 +24,7 @@ import type { WebhookRecord, WebhookStorage } from "../../storage/hosting/webhoo
 import { changedMeanwhile, deploymentNotFound, findDeployment } from "../deployment/refusals.ts";
 import { changedFields, onlyDisables } from "../mask.ts";
 import { PageTokens } from "../page.ts";
-import { refuse, violationsOf } from "../violations.ts";
+import { missing, refuse, violationsOf } from "../violations.ts";
 import { endsOf, stateOf, toDeliveryMessage, toWebhookMessage } from "./messages.ts";
 
 /** Webhooks of a deployment. */
@@ -295,9 +291,4 @@ function noDelivery(deployment: string, deliveryId: string): never {
 
 function notFound(message: string): Problem {
   return problem("WEBHOOK_NOT_FOUND", message);
-}
-
-/** The request's rules say that it is there. */
-function missing(): Webhook {
-  throw new Error("a request without its webhook passed the check of its fields");
 }

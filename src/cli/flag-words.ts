@@ -39,6 +39,11 @@ const NAMES: Readonly<Record<string, readonly string[]>> = {
 /** Kinds of access, which sentences name as such and not as what to give. */
 const ACCESS: ReadonlySet<string> = new Set(["developer_operations", "protected_endpoint"]);
 
+/** Measures of usage, which are given as they are written. */
+const MEASURES: ReadonlySet<string> = new Set([
+  ...["run_seconds", "gpu_seconds", "bytes_in", "bytes_out"],
+]);
+
 /** `86400s` becomes `24h`: durations in the unit that people would give. */
 function shortest(text: string): string {
   const seconds = Number(/^(\d+)s$/.exec(text)?.[1] ?? Number.NaN);
@@ -106,6 +111,9 @@ export class FlagWords {
       .replace(/\bgreater than or equal to\b/, "at least")
       .replace(/\bless than or equal to\b/, "at most")
       .replaceAll(/\b[a-z]+(?:_[a-z]+)+\b/g, (name) => {
+        if (MEASURES.has(name)) {
+          return name;
+        }
         const flag = ACCESS.has(name) ? undefined : this.#ofField(name);
         return flag ?? name.replaceAll("_", " ");
       });

@@ -32,6 +32,12 @@ describe("what a server says of a field", () => {
     );
   });
 
+  it("names the measures of usage as they are given", () => {
+    expect(said("budget.name", "must be calls, run_seconds, gpu_seconds or bytes_in")).toBe(
+      "<name> must be calls, run_seconds, gpu_seconds or bytes_in",
+    );
+  });
+
   it("is in our own words where the validator has its own", () => {
     expect(
       said("window", "must be greater than or equal to 60s and less than or equal to 86400s"),

@@ -18,6 +18,7 @@ import {
 import { usageError } from "../failure.ts";
 import { fields, moment } from "../output.ts";
 import { type Table, table } from "../table.ts";
+import { rounded } from "./usage.ts";
 
 const NAME = ["<name>", "the budget's name"] as const;
 
@@ -160,9 +161,4 @@ function scopeText({ deployment, token, tokenName }: Budget): string {
 
 function shareText({ used, amount = 0 }: Budget): string {
   return used >= amount ? "spent" : `${Math.floor((100 * used) / amount)} %`;
-}
-
-/** With at most two digits after the point. */
-function rounded(amount: number): number {
-  return Number(amount.toFixed(2));
 }

@@ -143,6 +143,6 @@ function seconds(amount: number): string {
 }
 
 /** With at most two digits after the point. */
-function rounded(amount: number): number {
+export function rounded(amount: number): number {
   return Number(amount.toFixed(2));
 }

@@ -514,7 +514,8 @@ export declare type Budget = Message<"tessera.v1.Budget"> & {
   periodEnd?: Timestamp | undefined;
 
   /**
-   * Counts its changes. In a request to change it, not 0: the one that was read.
+   * Counts its updates: 1 at first. In UpdateBudget, if it is not 0, the version that
+   * was read: nothing is changed if it is not the current one.
    *
    * @generated from field: int32 version = 11;
    */
@@ -634,7 +635,8 @@ export declare type BudgetJson = {
   periodEnd?: TimestampJson;
 
   /**
-   * Counts its changes. In a request to change it, not 0: the one that was read.
+   * Counts its updates: 1 at first. In UpdateBudget, if it is not 0, the version that
+   * was read: nothing is changed if it is not the current one.
    *
    * @generated from field: int32 version = 11;
    */
@@ -855,8 +857,7 @@ export declare type UpdateBudgetRequest = Message<"tessera.v1.UpdateBudgetReques
   organization: string;
 
   /**
-   * The budget by its name, with the new amount. A `version` other than 0 must be
-   * the current one.
+   * The budget by its name, with the new amount.
    *
    * @generated from field: tessera.v1.Budget budget = 2;
    */
@@ -884,8 +885,7 @@ export declare type UpdateBudgetRequestJson = {
   organization?: string;
 
   /**
-   * The budget by its name, with the new amount. A `version` other than 0 must be
-   * the current one.
+   * The budget by its name, with the new amount.
    *
    * @generated from field: tessera.v1.Budget budget = 2;
    */

@@ -23,7 +23,7 @@ export interface BudgetScope {
 }
 
 export interface BudgetRecord extends Omit<BudgetScope, "tokenId"> {
-  /** Undefined: all. Of budgets that are counted it has no name. */
+  /** Undefined: all. `countBudgets` leaves its name out. */
   readonly token: UsedToken | undefined;
   readonly organizationId: string;
   readonly name: string;

@@ -77,7 +77,9 @@ class Budget:
     period_end: _dt.datetime | None = None
     """When it ends. Output only."""
     version: int = 0
-    """Counts its changes. In a request to change it, not 0: the one that was read."""
+    """Counts its updates: 1 at first. In UpdateBudget, if it is not 0, the version that was read:
+    nothing is changed if it is not the current one.
+    """
     created_at: _dt.datetime | None = None
     """When it was made. Output only."""
     created_by: str = ""

@@ -31,11 +31,6 @@ export class TaskBatchWait implements Disposable {
     return this.#due;
   }
 
-  /** True while tasks wait for others of their batch. */
-  get gathers(): boolean {
-    return this.#timer !== undefined;
-  }
-
   /** Tasks came to an empty queue: this number, or more. */
   came(count: number): void {
     this.#came += count;

@@ -82,7 +82,7 @@ export class Backlog implements Disposable {
 
   /** Whether tasks of the endpoint wait for others of their batch. */
   gathers(endpoint: string): boolean {
-    return this.#waits.get(endpoint)?.gathers === true;
+    return this.#waits.get(endpoint)?.due === false;
   }
 
   /** A task endpoint of the serving revision. */

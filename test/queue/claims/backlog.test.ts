@@ -117,8 +117,8 @@ it("looks again for tasks that run in batches as well, which wait for no others 
   backlog.serve([{ name: ENDPOINT, kind: "task", batch } as EndpointManifest]);
   const later = [{ endpoint: ENDPOINT, inMs: 20 }];
   backlog.answered(backlog.reserve(), { tasks: [], later });
-  expect(backlog.gathers(ENDPOINT)).toBe(false);
   await due.promise;
+  expect(backlog.gathers(ENDPOINT)).toBe(false);
   expect(backlog.reserve().claims).toMatchObject([{ endpoint: ENDPOINT, limit: 4 }]);
 });
 

@@ -169,6 +169,8 @@ describe("a method that a path does not take", () => {
     ["DELETE", "/sum/retry?task_id=x", "PUT, POST"],
     ["POST", "/sum/events?task_id=x", "GET"],
     ["POST", "/livez", "GET, HEAD"],
+    ["POST", "/%6Civez", "GET, HEAD"],
+    ["OPTIONS", "/livez", "GET, HEAD"],
     ["DELETE", "/readyz", "GET, HEAD"],
     ["POST", "/docs.json?x=1", "GET, HEAD"],
     ["PATCH", "/", "GET, HEAD"],

@@ -73,6 +73,31 @@ describe.skipIf(skipped)(`API tokens in the console${skipped}`, () => {
     }
   });
 
+  it("are changed by two people at once, of whom the second is told what it is now", async () => {
+    await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
+    const { page } = person;
+    await person.go("/o/acme/tokens");
+    await person.press("Create token");
+    await person.fill("Name", "shared");
+    await person.press("Submit");
+    await person.press("Done");
+    await person.press("Actions for shared");
+    await page.getByRole("menuitem", { name: "Edit" }).click();
+    await person.fill("Name", "mine");
+    // Somebody else is first.
+    const { tokens } = world.client;
+    const { tokenId = "" } =
+      (await tokens.listTokens({})).tokens.find(({ name }) => name === "shared") ?? {};
+    await tokens.updateToken({ token: { tokenId, name: "theirs" } });
+    await person.press("Save");
+    await page.getByRole("dialog").getByText("It is now: theirs,").waitFor();
+    await person.isSound({ answers: [409] });
+    await person.press("Save");
+    await page.getByText("Saved mine").waitFor();
+    await page.getByRole("rowheader", { name: "mine" }).waitFor();
+    await tokens.deleteToken({ tokenId });
+  });
+
   it("say what is to choose until it is chosen", async () => {
     await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
     const { page } = person;

@@ -15,6 +15,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { CacheFolders } from "../../src/deployments/cache-folders.ts";
+import type { WorkerCache } from "../../src/pool/limits.ts";
+import { onOwnTimers } from "../own-timers.ts";
 
 const KIBIBYTE = 1024;
 const log = { info() {}, warn() {}, error() {}, debug() {} };
@@ -115,30 +117,30 @@ describe("the cache of a deployment", () => {
     expect(left.filter((each) => each.isFile())).toEqual([]);
   });
 
-  it("is measured while workers use it, and on until nothing is wrong with it", async () => {
-    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
-    try {
+  it(
+    "is measured while workers use it, and on until nothing is wrong with it",
+    onOwnTimers(async (left) => {
       using all = caches(1_500 * KIBIBYTE);
-      const cache = all.of("one");
-      expect(vi.getTimerCount()).toBe(0);
-      const use = cache?.use();
-      write(join(cache?.path ?? "", ...Array.from({ length: 30 }, (_, at) => `d${at}`), "b"), 1, 1);
-      use?.[Symbol.dispose]();
+      const cache = all.of("one") as WorkerCache & { measure(): Promise<void> };
+      const measure = vi.spyOn(cache, "measure");
       const measured = async (): Promise<void> => {
         vi.advanceTimersByTime(5_000);
-        await all.measure();
+        await measure.mock.results.at(-1)?.value;
         await new Promise((resolve) => setImmediate(resolve));
       };
-      vi.advanceTimersByTime(5_000);
-      await expect.poll(() => cache?.fault()).toContain("more than 24 deep");
-      await expect.poll(() => vi.getTimerCount()).toBe(1);
+      expect(left()).toBe(0);
+      const use = cache.use();
+      write(join(cache.path, ...Array.from({ length: 30 }, (_, at) => `d${at}`), "b"), 1, 1);
+      use[Symbol.dispose]();
       await measured();
-      expect(cache?.fault()).toBeUndefined();
-      await expect.poll(() => vi.getTimerCount()).toBe(0);
-    } finally {
-      vi.useRealTimers();
-    }
-  });
+      expect(cache.fault()).toContain("more than 24 deep");
+      expect(left()).toBe(1);
+      await measured();
+      expect(cache.fault()).toBeUndefined();
+      expect(left()).toBe(0);
+      expect(measure).toHaveBeenCalledTimes(2);
+    }),
+  );
 
   it("is deleted at whatever depth and modes, and one that cannot be stops nobody", async () => {
     using all = caches(KIBIBYTE ** 2);

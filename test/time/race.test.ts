@@ -1,5 +1,6 @@
 import { expect, it, vi } from "vitest";
 import { raceAbort, within } from "../../src/time/race.ts";
+import { onOwnTimers } from "../own-timers.ts";
 
 const LATE = new Error("it is late");
 
@@ -14,19 +15,20 @@ it("settles as the promise does, and rejects with the reason as soon as the sign
   await expect(raceAbort(Promise.reject(new Error("later")), leaving.signal)).rejects.toBe(LATE);
 });
 
-it("settles as the promise does in time, and after that as what is said instead", async () => {
-  vi.useFakeTimers();
-  const never = new Promise(() => {});
-  const throwLate = (): never => {
-    throw LATE;
-  };
-  expect(await within(Promise.resolve(1), 10, throwLate)).toBe(1);
-  await vi.advanceTimersByTimeAsync(0);
-  expect(vi.getTimerCount()).toBe(0);
-  const instead = within(never, 10, () => "nothing");
-  const refused = expect(within(never, 10, throwLate)).rejects.toBe(LATE);
-  await vi.advanceTimersByTimeAsync(10);
-  expect(await instead).toBe("nothing");
-  await refused;
-  vi.useRealTimers();
-});
+it(
+  "settles as the promise does in time, and after that as what is said instead",
+  onOwnTimers(async (left) => {
+    const never = new Promise(() => {});
+    const throwLate = (): never => {
+      throw LATE;
+    };
+    expect(await within(Promise.resolve(1), 10, throwLate)).toBe(1);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(left()).toBe(0);
+    const instead = within(never, 10, () => "nothing");
+    const refused = expect(within(never, 10, throwLate)).rejects.toBe(LATE);
+    await vi.advanceTimersByTimeAsync(10);
+    expect(await instead).toBe("nothing");
+    await refused;
+  }),
+);

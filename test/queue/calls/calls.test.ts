@@ -4,6 +4,7 @@ import type { ExecutionEnd, ExecutionListener } from "../../../src/pool/calls/ex
 import type { Pool, Slot } from "../../../src/pool/pool.ts";
 import type { EndpointManifest } from "../../../src/protocol/manifest.ts";
 import { Calls } from "../../../src/queue/calls/calls.ts";
+import { onOwnTimers } from "../../own-timers.ts";
 
 const RESULT: ExecutionEnd = { kind: "result", result: { json: "1", files: [] } };
 const UNBEGUN: ExecutionEnd = { kind: "displaced", message: "it had ended", unbegun: true };
@@ -116,15 +117,19 @@ describe("a call that names a worker", () => {
     expect((await hold("gone")).ranIn.worker).toBe("a");
   });
 
-  it("waits for a slot of it, and lets others have those of the others", async () => {
-    const { hold } = poolOf({ a: 2, b: 1 });
-    const first = await hold("b");
-    const waiting = hold("b");
-    expect((await hold()).ranIn.worker).toBe("a");
-    vi.advanceTimersByTime(500);
-    first.release();
-    expect((await waiting).ranIn.worker).toBe("b");
-  });
+  it(
+    "waits for a slot of it, and lets others have those of the others",
+    onOwnTimers(async (left) => {
+      const { hold } = poolOf({ a: 2, b: 1 });
+      const first = await hold("b");
+      const waiting = hold("b");
+      expect((await hold()).ranIn.worker).toBe("a");
+      vi.advanceTimersByTime(500);
+      first.release();
+      expect((await waiting).ranIn.worker).toBe("b");
+      expect(left()).toBe(0);
+    }),
+  );
 
   it("waits no longer than a second where another one is free", async () => {
     const { hold } = poolOf({ a: 1, b: 1 });
@@ -134,13 +139,16 @@ describe("a call that names a worker", () => {
     expect((await waiting).ranIn.worker).toBe("a");
   });
 
-  it("goes on waiting for any where none is free", async () => {
-    const { hold } = poolOf({ a: 1, b: 1 });
-    const [first] = [await hold("a"), await hold("b")];
-    const waiting = hold("b");
-    vi.advanceTimersByTime(1_000);
-    first.release();
-    expect((await waiting).ranIn.worker).toBe("a");
-    expect(vi.getTimerCount()).toBe(0);
-  });
+  it(
+    "goes on waiting for any where none is free",
+    onOwnTimers(async (left) => {
+      const { hold } = poolOf({ a: 1, b: 1 });
+      const [first] = [await hold("a"), await hold("b")];
+      const waiting = hold("b");
+      vi.advanceTimersByTime(1_000);
+      first.release();
+      expect((await waiting).ranIn.worker).toBe("a");
+      expect(left()).toBe(0);
+    }),
+  );
 });

@@ -1,3 +1,4 @@
+import pg from "pg";
 import { expect, test } from "vitest";
 import type { Storage, SubmitOutcome } from "../../../src/storage/storage.ts";
 import {
@@ -40,6 +41,25 @@ test("two nodes that claim at once never claim the same task", () =>
     expect(claimed.sort()).toEqual(ids.sort());
     for (const node of nodes) {
       expect(await counts(node)).toEqual([{ endpoint: "work", queued: 0, running: 400 }]);
+    }
+  }));
+
+test("a claim waits for no starts of keys that a node is about to forget", () =>
+  openTwo(async (storage, _, schema) => {
+    await openLease(storage);
+    const byKey = { rate: { count: 1, periodMs: 60_000 } };
+    await submit(storage, newTask("t0", { key: "ada" }), newTask("t1", { key: "ada" }));
+    expect(taskIds(await claim(storage, { byKey }))).toEqual(["t0"]);
+    const client = new pg.Client({ connectionString: await databaseUrl() });
+    await client.connect();
+    try {
+      await client.query("BEGIN");
+      const locked = await client.query(`SELECT FROM ${schema}.key_starts FOR UPDATE`);
+      expect(locked.rowCount).toBe(1);
+      const later = { byKey, nowMs: NOW_MS + 60_001 };
+      expect(taskIds(await claim(storage, later))).toEqual(["t1"]);
+    } finally {
+      await client.end();
     }
   }));
 

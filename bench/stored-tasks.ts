@@ -74,10 +74,10 @@ export class StoredTasks implements AsyncDisposable {
     );
   }
 
-  /** Adds tasks to the queue, all by one transaction. */
+  /** Adds tasks to the queue, all by one transaction. They are not kept beyond their end. */
   async queue(count: number): Promise<void> {
     const nowMs = Date.now();
-    const tasks = Array.from({ length: count }, () => newTask(nowMs, LEASE_MS, undefined));
+    const tasks = Array.from({ length: count }, () => newTask(nowMs, 0, undefined));
     await this.storage.submitTasks({ tasks });
   }
 

@@ -1,17 +1,14 @@
 /** Schedules from a command line: what docs/schedules.md shows works as it stands there. */
-import { readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { blocksOf } from "../docs/blocks.ts";
 import { Folder } from "../start/platform.ts";
 import { json, type Scene, scene } from "./platform-person.ts";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
-const PAGE = readFileSync(join(ROOT, "docs/schedules.md"), "utf8");
-
-function block(language: string): string {
-  return new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``).exec(PAGE)?.[1] ?? "";
-}
+const block = blocksOf("docs/schedules.md");
 
 let at: Scene;
 const folder = new Folder();

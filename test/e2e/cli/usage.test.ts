@@ -1,22 +1,17 @@
 /** Usage from a command line: what docs/usage.md shows works as it stands there. */
-import { readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { createTesseraClient } from "../../../src/client/index.ts";
+import { blocksOf } from "../docs/blocks.ts";
 import { until } from "../hosting/world.ts";
 import { Folder } from "../start/platform.ts";
 import { json, type Scene, scene } from "./platform-person.ts";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
-const PAGE = readFileSync(join(ROOT, "docs/usage.md"), "utf8");
-
-/** A block of the page in this language, the first or a later one. */
-function block(language: string, index = 0): string {
-  const all = PAGE.matchAll(new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``, "g"));
-  return [...all][index]?.[1] ?? "";
-}
+const block = blocksOf("docs/usage.md");
 
 let at: Scene;
 const folder = new Folder();

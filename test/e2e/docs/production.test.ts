@@ -15,16 +15,13 @@ import { Health } from "../../../gen/grpc/health/v1/health_pb.js";
 import { EndpointService } from "../../../gen/tessera/v1/endpoint_pb.js";
 import { freePort } from "../../free-port.ts";
 import { leftOut } from "../../needed.ts";
-import { ROOT } from "../clients/python-environment.ts";
 import { artifact, until, World } from "../hosting/world.ts";
 import { Folder } from "../start/platform.ts";
+import { blocksOf } from "./blocks.ts";
 
-const PAGE = readFileSync(join(ROOT, "docs/production.md"), "utf8");
+const blockOf = blocksOf("docs/production.md");
 const SECRET = "a-long-secret-of-your-own";
 const CALLER = "127.0.0.9";
-
-const blockOf = (language: string): string =>
-  new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``).exec(PAGE)?.[1] ?? "";
 
 interface Proxy {
   readonly name: string;

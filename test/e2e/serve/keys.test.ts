@@ -1,21 +1,17 @@
 /** Limits by key: what docs/limits-by-key.md shows works as it stands there. */
 import { execFile } from "node:child_process";
-import { readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { blocksOf } from "../docs/blocks.ts";
 import { Folder } from "../start/platform.ts";
 import { Gate } from "./gate.ts";
 import { type Served, serveFile } from "./served.ts";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
-const PAGE = readFileSync(join(ROOT, "docs/limits-by-key.md"), "utf8");
-
-function block(language: string, which = 0): string {
-  const blocks = PAGE.matchAll(new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``, "g"));
-  return [...blocks][which]?.[1] ?? "";
-}
+const block = blocksOf("docs/limits-by-key.md");
 
 const folder = new Folder();
 let served: Served;

@@ -221,8 +221,7 @@ function ratesContract({ it }: Pick<Contract, "it">): void {
     await endAttempt(storage, attempt("a0", { attempt: 2 }), lost);
     expect(taskIds(await claim(storage, { byKey, suspects: true }))).toEqual(["a0"]);
     expect(await claim(storage, { byKey })).toEqual([]);
-    const last = { status: "worker_lost", failure: WORKER_LOST } as const;
-    await endAttempt(storage, attempt("a0", { attempt: 3 }), last);
+    await endAttempt(storage, attempt("a0", { attempt: 3 }), lost);
     expect(await claim(storage, { byKey, suspects: true })).toEqual([]);
     expect(await claim(storage, { byKey, nowMs: NOW_MS + OVER_MS })).toHaveLength(3);
   });

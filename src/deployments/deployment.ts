@@ -426,7 +426,7 @@ export class Deployment implements AsyncDisposable {
             ? undefined
             : pool.awaits?.endpoints.get(endpoint),
       onStorage: (work, answers) => this.#onStorage(work, answers),
-      onFull: () => scaling?.tasksWait(),
+      onTasksWait: () => scaling?.tasksWait(),
       onUnknown: () => scaling?.prove(),
       onSchedule: (atMs) => schedules?.expect(atMs),
     });

@@ -1,13 +1,16 @@
 /**
- * What callers amend of tasks that were submitted: they delete them before their time, and change when
- * a task starts that waits. The storage has the last word; of a task that is deleted, this node forgets
+ * What callers amend of tasks that were submitted: they retry one that has ended, delete tasks before
+ * their time, and change when a task starts that waits. The storage has the last word; of a task that is deleted, this node forgets
  * what it remembers, and tells other nodes to. A caller that waits for one learns that it is gone.
  */
 import { problem } from "../errors.ts";
+import type { EndpointManifest } from "../protocol/manifest.ts";
+import type { Payload } from "../protocol/messages.ts";
 import type { DeleteOutcome, Storage, TaskChange } from "../storage/storage.ts";
-import type { Task } from "../tasks/task.ts";
+import { isFinal, type Task } from "../tasks/task.ts";
 import type { Expirer } from "./maintenance/expirer.ts";
-import { notFound, type TaskQuestion, type Tasks, tooLate } from "./tasks.ts";
+import type { SubmissionOptions, Submitted } from "./submission.ts";
+import { notFinished, notFound, type TaskQuestion, type Tasks, tooLate } from "./tasks.ts";
 import type { Changes } from "./waits/changes.ts";
 
 interface AmendingOptions {
@@ -18,6 +21,11 @@ interface AmendingOptions {
   readonly tasks: Tasks;
   readonly changes: Changes;
   readonly queue: {
+    submit(
+      endpoint: EndpointManifest,
+      payload: Payload,
+      options: SubmissionOptions,
+    ): Promise<Submitted>;
     cancel(question: TaskQuestion, abort: boolean): Promise<unknown>;
     /** A task waits, and may have to be claimed at another time than before. */
     requeued(task: Task): void;
@@ -29,6 +37,25 @@ export class Amending {
 
   constructor(options: AmendingOptions) {
     this.#options = options;
+  }
+
+  /**
+   * Submits a new task with the arguments of a finished one. A repeated
+   * idempotency key returns the task of the first time. Rejects with
+   * TASK_NOT_FOUND, TASK_NOT_FINISHED, or as `Queue.submit` does.
+   */
+  async retry(
+    question: TaskQuestion & Pick<SubmissionOptions, "idempotency" | "origin">,
+    endpointOf: (name: string) => EndpointManifest,
+  ): Promise<Submitted> {
+    const { task, payload } = await this.#options.tasks.arguments(question);
+    if (!isFinal(task.status)) {
+      throw notFinished(task);
+    }
+    const { idempotency, origin } = question;
+    const { taskId, priority, key, tags, trace: retriedTrace } = task;
+    const options = { retryOf: taskId, priority, key, tags, idempotency, origin, retriedTrace };
+    return this.#options.queue.submit(endpointOf(task.endpoint), payload, options);
   }
 
   /**

@@ -69,7 +69,7 @@ export class Attempts implements AsyncDisposable {
       onEnd: async (running, end) => {
         const record = await onEnd(running, end);
         // Where its end was given up, nobody else has said so.
-        this.over(running.begun.task);
+        this.forget(running.begun.task);
         return record;
       },
     };
@@ -99,7 +99,7 @@ export class Attempts implements AsyncDisposable {
    * The end of an attempt is recorded, or somebody else has ended it. Until then it stands as
    * running: callers that wait for it would otherwise ask the storage, which knows no more.
    */
-  over({ taskId, attempt }: Pick<Attempt, "taskId" | "attempt">): void {
+  forget({ taskId, attempt }: Pick<Attempt, "taskId" | "attempt">): void {
     if (this.get(taskId)?.attempt === attempt) {
       this.#running.take(taskId);
     }
@@ -201,7 +201,7 @@ export class RunningAttempt implements ExecutionListener, PieceSource {
   }
 
   /** Says in the node's log, or in the task's, why the attempt ended if it did not end well. */
-  tellEnd(end: ExecutionEnd): void {
+  logEnd(end: ExecutionEnd): void {
     if (end.kind === "failure") {
       logFailure(this.#listener.log, end.failure, this.#logged, "a task's function failed");
     }

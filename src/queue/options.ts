@@ -42,8 +42,8 @@ export interface QueueOptions extends Omit<StreamedAttemptsOptions, "changes"> {
   onStorage(work: "claims" | "heartbeat", answers: boolean): void;
   /** A schedule of the deployment has this time. Default: it has none. */
   readonly onSchedule?: (atMs: number) => void;
-  /** Tasks may be waiting that have no free slot. */
-  onFull(): void;
+  /** Tasks may be waiting that have no free slot: more workers may be wanted. */
+  onTasksWait(): void;
   /** Tasks wait of an endpoint that is not known here, or not yet. Default: nobody can tell of it. */
   readonly onUnknown?: (() => void) | undefined;
 }

@@ -3,32 +3,40 @@
  * ended. The class reads from top to bottom in that order.
  *
  *   submit ── no slot is free, or others wait ──> queued <────────────────┐
- *     │                                             │ claim               │ again
- *     └── due, a slot free, nothing waiting ───> running ── end ──────────┤
- *                                                                         └─> success, failure
- *                                                                             or cancelled: final
+ *     │                                           │   │ claim             │ again
+ *     └── due, a slot free, nothing waiting ──────│─> running ── end ─────┤
+ *                                                 │                       └─> success, failure
+ *                                                 └─────────────────────────> or cancelled: final
  *
  *   from     to         because                                             where
  *   -        queued     it was submitted, alone or with others              `#store`, `submitAll`
- *   -        running    it was submitted, due, and a slot was free          `#store`
- *   queued   running    it was claimed for a free slot                      `#claim`
- *   running  failure    it was claimed, and this revision cannot run it     `#isRefused`
- *   queued   failure    its endpoint is gone, so that nobody claims it      `failUnserved`
+ *   -        running    it was submitted, due, and a slot was free          `#submit`, `#store`
+ *   queued   running    it was claimed for a free slot                      `#claim`, `Suspects`
+ *   running  failure    it was claimed, and this revision cannot run it     `#failIfRefused`
+ *   running  queued     it was claimed, and its endpoint or slot is gone    `#start`
  *   running  success    its function returned                               `#outcome`
- *   running  queued     it failed, and is tried again after a backoff       `failedEnd`
- *   running  failure    it failed for the last time                         `failedEnd`
- *   running  queued     its worker died, or was cut off from its node       `#outcome`
- *   running  queued     its worker or the node was stopped: not its fault   `#outcome`, `giveBack`
+ *   running  queued     it failed or took too long, and is tried again      `failedEnd`
+ *   running  failure    it failed or took too long for the last time        `failedEnd`
+ *   running  queued     its worker died                                     `#outcome`
+ *   running  queued     its node lost the storage or the worker: cut off    `#outcome`
+ *   running  queued     its worker or the node was stopped: not its fault   `#outcome`
+ *   running  queued     its files cannot be moved now: after 5 s            `#outcome`
  *   running  queued     its node is gone, so that its lease has ended       `onRescued`
- *   queued   cancelled  a caller has cancelled it                           `cancel`
  *   running  cancelled  a caller has aborted it                             `cancel`, `#outcome`
+ *   queued   cancelled  a caller has cancelled it                           `cancel`
  *   queued   failure    it was not started by its deadline                  `onExpired`
+ *   queued   failure    its endpoint is gone, so that nobody claims it      `failUnserved`
  *
- * A task that has lost too many workers or nodes fails where it would go back (`tasks/lost.ts`): the
- * storage counts that. One that may have ended its worker is a suspect, and runs alone the next time
- * (`claims/suspects.ts`). The storage has the truth: a submit is answered after its commit, and an end
- * counts when it is stored. Everything else is a hint that may get lost: `#changes` wakes callers
- * that wait, `wake` claims. The node's maintenance finds what a lost hint has left lying.
+ * A **slot** is room for one call in a worker. A **lease** is a worker's right to end its attempts, which
+ * its node renews; its id is the worker's. A **suspect** may have ended its worker: it is claimed apart,
+ * and runs alone (`claims/suspects.ts`). A task that lost too many workers or nodes fails where it would
+ * go back: the storage counts (`tasks/lost.ts`). An endpoint with `batch` or `byKey` is only claimed.
+ *
+ * The storage has the truth: a submit is answered after its commit, and an end counts when it is stored.
+ * The pool says how an execution ended (`ExecutionEnd`), `#outcome` what to store of it (`AttemptEnd`),
+ * and the storage answers with what the task is now (`Task.status`). Everything else is a **hint** that
+ * may get lost: `#changes` wakes callers that wait, `wake` claims. The node's maintenance finds what a
+ * lost hint has left lying.
  */
 import { Problem } from "../errors.ts";
 import type { EndRecord, ExecutionEnd } from "../pool/calls/execution.ts";
@@ -69,7 +77,7 @@ import {
   toNewTask,
   toSubmitted,
 } from "./submission.ts";
-import { notFinished, notFound, type TaskQuestion, Tasks, tooLate } from "./tasks.ts";
+import { notFound, type TaskQuestion, Tasks, tooLate } from "./tasks.ts";
 import { attemptBegan, attemptEnd, tracedSubmit, tracedSubmits } from "./traced.ts";
 import { Changes } from "./waits/changes.ts";
 
@@ -107,7 +115,7 @@ export class Queue implements Disposable {
       onRecorded: (task, end, ran) => this.#recorded(task, end, ran),
       // The node that ended it may not have notified the callers that wait here.
       onStale: (attempt) => {
-        this.#attempts.over(attempt);
+        this.#attempts.forget(attempt);
         changes.publish(attempt.taskId);
       },
     });
@@ -127,7 +135,7 @@ export class Queue implements Disposable {
     this.tasks = new Tasks({ ...options, changes, runTimes: this.runTimes, attempts, backlog });
     this.amending = new Amending({ ...options, changes, tasks: this.tasks, queue: this });
     const start = (claimed: ClaimedTask, slot: Slot): void =>
-      this.#isRefused(claimed) ? slot.release() : this.#start(claimed, slot);
+      this.#failIfRefused(claimed) ? slot.release() : this.#start(claimed, slot);
     this.#suspects = new Suspects({ ...options, backlog, recovery, start });
     this.#unserved = revisions && new UnservedTasks({ ...options, revisions, completer });
     this.#peers = new Peers({
@@ -181,6 +189,7 @@ export class Queue implements Disposable {
   /** Stores a task: as claimed if there is a slot, in which it starts when that is committed. */
   async #store(task: NewTask, submission: Submission, slot?: Slot): Promise<StoreOutcome> {
     const { endpoint } = submission;
+    // A call that fails may have been carried out: then nobody runs the task, until recovery finds it.
     const claiming = slot && this.#recovery.callBegins();
     try {
       const wanted = slot ? { ...task, leaseId: slot.workerId } : task;
@@ -192,7 +201,7 @@ export class Queue implements Disposable {
       }
       slot?.release();
       if (outcome.outcome === "stored") {
-        this.#queued([task]);
+        this.#announce([task]);
       }
       return outcome;
     } catch (err) {
@@ -229,27 +238,8 @@ export class Queue implements Disposable {
   ): Promise<(Submitted | Problem)[]> {
     const tasks = submissions.map((each, at) => this.#newTask(each, ids[at] ?? "", spans[at]));
     const outcomes = tasks.length === 0 ? [] : await this.#options.storage.submitTasks({ tasks });
-    this.#queued(tasks.filter((_, index) => outcomes[index]?.outcome === "stored"));
+    this.#announce(tasks.filter((_, index) => outcomes[index]?.outcome === "stored"));
     return submissions.map((submission, index) => this.#answer(outcomes[index], submission));
-  }
-
-  /**
-   * Submits a new task with the arguments of a finished one. A repeated
-   * idempotency key returns the task of the first time. Rejects with
-   * TASK_NOT_FOUND, TASK_NOT_FINISHED, or as `submit` does.
-   */
-  async retry(
-    question: TaskQuestion & Pick<SubmissionOptions, "idempotency" | "origin">,
-    endpointOf: (name: string) => EndpointManifest,
-  ): Promise<Submitted> {
-    const { task, payload } = await this.tasks.arguments(question);
-    if (!isFinal(task.status)) {
-      throw notFinished(task);
-    }
-    const { idempotency, origin } = question;
-    const { taskId, priority, key, tags, trace: retriedTrace } = task;
-    const options = { retryOf: taskId, priority, key, tags, idempotency, origin, retriedTrace };
-    return this.submit(endpointOf(task.endpoint), payload, options);
   }
 
   #newTask(submission: Submission, taskId: string, span: OpenSpan | undefined): NewTask {
@@ -277,7 +267,7 @@ export class Queue implements Disposable {
   }
 
   /** These tasks were stored as queued, to be claimed now or when they are due. */
-  #queued(tasks: readonly NewTask[]): void {
+  #announce(tasks: readonly NewTask[]): void {
     const { deploymentId, notifier } = this.#options;
     for (const endpoint of this.#backlog.add(tasks)) {
       notifier?.publish({ kind: "queued", deploymentId, endpoint });
@@ -309,12 +299,12 @@ export class Queue implements Disposable {
   async #claim(): Promise<void> {
     // One message from a worker may free many slots in turn: one claim covers all of them.
     await Promise.resolve();
-    const { deploymentId, storage, pool, now, log, onStorage, onFull } = this.#options;
+    const { deploymentId, storage, pool, now, log, onStorage, onTasksWait } = this.#options;
     const reserved = this.#backlog.reserve();
     const { claims, slots, isShort } = reserved;
     if (isShort) {
       pool.crowded();
-      onFull();
+      onTasksWait();
     }
     if (claims.length === 0) {
       return;
@@ -322,7 +312,7 @@ export class Queue implements Disposable {
     const claiming = this.#recovery.callBegins();
     try {
       const claimed = await storage.claimTasks({ deploymentId, nowMs: now(), claims });
-      const runnable = claimed.tasks.filter((each) => !this.#isRefused(each));
+      const runnable = claimed.tasks.filter((each) => !this.#failIfRefused(each));
       for (const { claimed: one, slot } of this.#backlog.assign(runnable, reserved)) {
         this.#start(one, slot);
       }
@@ -344,8 +334,8 @@ export class Queue implements Disposable {
     }
   }
 
-  /** Fails a claimed task that the serving revision cannot run. */
-  #isRefused(claimed: ClaimedTask): boolean {
+  /** Fails a claimed task that the serving revision cannot run, and then returns true. */
+  #failIfRefused(claimed: ClaimedTask): boolean {
     const refusal = this.#options.revisions?.refusal(claimed);
     if (refusal === undefined) {
       return false;
@@ -400,16 +390,17 @@ export class Queue implements Disposable {
     this.#completer.giveBack(attemptOf(leased));
   }
 
-  // End: what became of the attempt is stored, by the `Completer`, and callers are told.
+  // End: what became of the attempt is stored, by the `Completer`, and callers learn it.
 
   #ended(running: RunningAttempt, end: ExecutionEnd): Promise<EndRecord> {
     const { begun, startedMs } = running;
     const { task, endpoint, slot, span } = begun;
+    // The worker takes its next call while this end is being stored.
     slot.release();
     const runMs = performance.now() - startedMs;
     this.runTimes.add(endpoint.name, runMs);
     this.wake();
-    running.tellEnd(end);
+    running.logEnd(end);
     const outcome = this.#outcome(end, begun);
     span?.end(attemptEnd(end, outcome));
     const { takeEvents } = running;
@@ -451,7 +442,7 @@ export class Queue implements Disposable {
 
   /** The end of an attempt is stored: its task has ended, or waits for another attempt. */
   #recorded(task: Task, end: AttemptEnd, ran: RanAttempt | undefined): void {
-    this.#attempts.over(task);
+    this.#attempts.forget(task);
     if (end.status === "success") {
       this.tasks.remember(task, end.result);
     }
@@ -469,13 +460,13 @@ export class Queue implements Disposable {
 
   /** A task is queued again, to be claimed when it is due. */
   requeued({ endpoint, runAtMs, key }: Task, asSuspect = false): void {
-    const { deploymentId, notifier, now, onFull } = this.#options;
+    const { deploymentId, notifier, now, onTasksWait } = this.#options;
     if (runAtMs > now()) {
-      // One without a key gets it when it is due.
+      // One that was stored without a key is given it when it is due.
       this.#backlog.expect(runAtMs);
     } else if (asSuspect) {
       this.#suspects.came(endpoint);
-      onFull();
+      onTasksWait();
     } else {
       if (key === undefined) {
         this.#backlog.unkeyed(endpoint);
@@ -484,6 +475,8 @@ export class Queue implements Disposable {
       this.#came(endpoint);
     }
   }
+
+  // Cancel, and what time and other nodes do to a task.
 
   /**
    * Cancels a queued task or, with `abort`, a running one, on whichever node it runs. Rejects with
@@ -520,6 +513,7 @@ export class Queue implements Disposable {
       return this.cancel(question, true);
     }
     if (task.status !== "cancelled") {
+      // It ended by itself, which the error says, or it still runs.
       throw tooLate(task, "cancelled", `could not be stopped within ${waitMs} ms: try again`);
     }
     return task;
@@ -527,7 +521,7 @@ export class Queue implements Disposable {
 
   /** What maintenance tells of the tasks: what has become of them, and what is to do. */
   get #maintained(): MaintainedQueue {
-    const { metrics, pool, revisions, onStorage, onFull, onSchedule } = this.#options;
+    const { metrics, pool, revisions, onStorage, onTasksWait, onSchedule } = this.#options;
     const [attempts, changes] = [this.#attempts, this.#changes];
     return {
       onRescued: (task) => {
@@ -551,7 +545,7 @@ export class Queue implements Disposable {
         // A node without workers starts none for it.
         if (pool.size > 0 || pool.ready) {
           this.#suspects.hint(endpoint, count);
-          onFull();
+          onTasksWait();
         }
       },
       onSchedule: (atMs) => onSchedule?.(atMs),

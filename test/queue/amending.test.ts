@@ -37,6 +37,7 @@ function amending(status: TaskStatus, answers: readonly (DeleteOutcome | Error)[
     } as unknown as Tasks,
     changes: { publish: (taskId: string) => void published.push(taskId) } as unknown as Changes,
     queue: {
+      submit: () => Promise.reject(new Error("nothing is submitted here")),
       cancel: async ({ taskId }) => void stopped.push(taskId),
       requeued() {},
     },

@@ -33,6 +33,6 @@ export function queueOn(
     retention: () => ({ ownMs: 0, maxMs: 0 }),
     slots: () => 0,
     onStorage() {},
-    onFull() {},
+    onTasksWait() {},
   });
 }

@@ -158,7 +158,7 @@ function retrying({ filter, idempotencyKey }: RetryTasksRequest, ctx: HandlerCon
           ? undefined
           : ({ key, digest: digestOfRetry(taskId), replay: "always" } as const);
       const endpointOf = (name: string) => deployment.taskEndpoint(name).manifest;
-      await deployment.queue.retry({ taskId, signal, idempotency, origin }, endpointOf);
+      await deployment.queue.amending.retry({ taskId, signal, idempotency, origin }, endpointOf);
     }),
   };
 }

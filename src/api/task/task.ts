@@ -74,7 +74,7 @@ export const taskService: Partial<ServiceImpl<typeof TaskService>> = {
     const endpointOf = (name: string) => deployment.taskEndpoint(name).manifest;
     const idempotency = idempotencyOf(req, () => digestOfRetry(req.taskId));
     const asked = { ...question(req, ctx), idempotency, origin: originOf(ctx) };
-    const { task, replayed } = await deployment.queue.retry(asked, endpointOf);
+    const { task, replayed } = await deployment.queue.amending.retry(asked, endpointOf);
     if (replayed) {
       noteReplay(ctx);
     }

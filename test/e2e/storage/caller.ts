@@ -60,7 +60,7 @@ export class Caller {
       : undefined;
     for (;;) {
       try {
-        const { task } = await hosted.queue.retry({ taskId, idempotency }, endpointOf);
+        const { task } = await hosted.queue.amending.retry({ taskId, idempotency }, endpointOf);
         told.acknowledged.set(task.taskId, this.#number);
         await this.#wait(task.taskId);
         return;

@@ -180,7 +180,7 @@ ${schemas(deployment, calls, "####")}
 
 On the platform's host; \`TaskService\` and \`EndpointService\` also on a deployment's host and under \`tessera serve\`. An omitted field has the empty value of its type; empty lists are \`[]\` in answers. Times follow RFC 3339, durations are written \`30s\`, 64-bit integers are strings; unknown fields and parameters are refused.
 
-Deployments, tokens and schedules are read with their version as \`ETag\`, such as \`"3"\`. A \`PATCH\` with \`If-Match: "3"\` changes only that version, and is answered \`412\` (\`VERSION_CONFLICT\`) if somebody else has changed it; \`If-Match: *\` changes any. The \`version\` in a body does the same, with \`409\`: so for schedules, and for webhooks, whose versions are in their list. Calls that do not list the header refuse a tag in it with \`400\`.
+Deployments, tokens, schedules and budgets are read with their version as \`ETag\`, such as \`"3"\`. A \`PATCH\` with \`If-Match: "3"\` changes only that version, and is answered \`412\` (\`VERSION_CONFLICT\`) if somebody else has changed it; \`If-Match: *\` changes any. The \`version\` in a body does the same, with \`409\`: so for schedules. Versions of webhooks, alert rules and receivers of alerts are in their lists. Calls that do not list the header refuse a tag in it with \`400\`.
 
 ${administration}
 

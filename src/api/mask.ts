@@ -1,6 +1,7 @@
-/** Field masks of updates. */
+/** Updates: field masks, and the versions of what is updated. */
 import { type DescMessage, isFieldSet, type MessageShape } from "@bufbuild/protobuf";
 import type { FieldMask } from "@bufbuild/protobuf/wkt";
+import { type Problem, problem } from "../errors.ts";
 import { invalidField } from "./violations.ts";
 
 /**
@@ -49,4 +50,12 @@ export function changedFields<Desc extends DescMessage, Name extends string>(
 /** Whether an update stops something and changes nothing else of it. */
 export function onlyDisables(changed: ReadonlySet<string>, disabled: boolean): boolean {
   return disabled && changed.size === 1 && changed.has("disabled");
+}
+
+/** The error for a change to what is not as its caller has read it any more, such as `webhook app`. */
+export function changedMeanwhile(what: string): Problem {
+  return problem(
+    "VERSION_CONFLICT",
+    `${what} was changed by somebody else meanwhile: read it again, and repeat the change if it still fits`,
+  );
 }

@@ -126,7 +126,8 @@ export function platformServices(
     burst: MAX_INVITATION_MAIL_BURST,
     refillMs: INVITATION_MAIL_REFILL_MS,
     groupOf: (key) => key,
-    refusal: "you or your organization sent too many invitations by mail: try later",
+    refusal:
+      "you or your organization had too many mails sent (invitations, tests of receivers of alerts): try later",
   });
   const { organizationCreators } = settings;
   const platform = currentPlatform();

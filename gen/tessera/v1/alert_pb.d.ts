@@ -111,6 +111,15 @@ export declare type AlertRule = Message<"tessera.v1.AlertRule"> & {
    * @generated from field: string created_by = 13;
    */
   createdBy: string;
+
+  /**
+   * Counts its updates, of which a silence is none: 1 at first. In UpdateAlertRule, if
+   * it is not 0, the version that was read: nothing is changed if it is not the current
+   * one.
+   *
+   * @generated from field: int32 version = 14;
+   */
+  version: number;
 };
 
 /**
@@ -212,6 +221,15 @@ export declare type AlertRuleJson = {
    * @generated from field: string created_by = 13;
    */
   createdBy?: string;
+
+  /**
+   * Counts its updates, of which a silence is none: 1 at first. In UpdateAlertRule, if
+   * it is not 0, the version that was read: nothing is changed if it is not the current
+   * one.
+   *
+   * @generated from field: int32 version = 14;
+   */
+  version?: number;
 };
 
 /**
@@ -428,6 +446,14 @@ export declare type AlertReceiver = Message<"tessera.v1.AlertReceiver"> & {
    * @generated from field: string created_by = 10;
    */
   createdBy: string;
+
+  /**
+   * Counts its updates: 1 at first. In UpdateAlertReceiver, if it is not 0, the version
+   * that was read: nothing is changed if it is not the current one.
+   *
+   * @generated from field: int32 version = 11;
+   */
+  version: number;
 };
 
 /**
@@ -506,6 +532,14 @@ export declare type AlertReceiverJson = {
    * @generated from field: string created_by = 10;
    */
   createdBy?: string;
+
+  /**
+   * Counts its updates: 1 at first. In UpdateAlertReceiver, if it is not 0, the version
+   * that was read: nothing is changed if it is not the current one.
+   *
+   * @generated from field: int32 version = 11;
+   */
+  version?: number;
 };
 
 /**
@@ -1124,14 +1158,14 @@ export declare type UpdateAlertReceiverRequest = Message<"tessera.v1.UpdateAlert
   organization: string;
 
   /**
-   * The receiver by its name, with `disabled`.
+   * The receiver by its name, with new values.
    *
    * @generated from field: tessera.v1.AlertReceiver receiver = 2;
    */
   receiver?: AlertReceiver | undefined;
 
   /**
-   * What changes: `disabled`. Empty: the fields that are set.
+   * What changes: `address`, `disabled`. Empty: the fields that are set.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 3;
    */
@@ -1152,14 +1186,14 @@ export declare type UpdateAlertReceiverRequestJson = {
   organization?: string;
 
   /**
-   * The receiver by its name, with `disabled`.
+   * The receiver by its name, with new values.
    *
    * @generated from field: tessera.v1.AlertReceiver receiver = 2;
    */
   receiver?: AlertReceiverJson;
 
   /**
-   * What changes: `disabled`. Empty: the fields that are set.
+   * What changes: `address`, `disabled`. Empty: the fields that are set.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 3;
    */
@@ -1473,6 +1507,102 @@ export declare type ListAlertDeliveriesResponseJson = {
 export declare const ListAlertDeliveriesResponseSchema: GenMessage<ListAlertDeliveriesResponse, {jsonType: ListAlertDeliveriesResponseJson}>;
 
 /**
+ * GetAlertDeliveryRequest names a delivery.
+ *
+ * @generated from message tessera.v1.GetAlertDeliveryRequest
+ */
+export declare type GetAlertDeliveryRequest = Message<"tessera.v1.GetAlertDeliveryRequest"> & {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization: string;
+
+  /**
+   * The delivery's id.
+   *
+   * @generated from field: string delivery_id = 2;
+   */
+  deliveryId: string;
+};
+
+/**
+ * GetAlertDeliveryRequest names a delivery.
+ *
+ * @generated from message tessera.v1.GetAlertDeliveryRequest
+ */
+export declare type GetAlertDeliveryRequestJson = {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization?: string;
+
+  /**
+   * The delivery's id.
+   *
+   * @generated from field: string delivery_id = 2;
+   */
+  deliveryId?: string;
+};
+
+/**
+ * Describes the message tessera.v1.GetAlertDeliveryRequest.
+ * Use `create(GetAlertDeliveryRequestSchema)` to create a new message.
+ */
+export declare const GetAlertDeliveryRequestSchema: GenMessage<GetAlertDeliveryRequest, {jsonType: GetAlertDeliveryRequestJson}>;
+
+/**
+ * RedeliverAlertRequest names a delivery.
+ *
+ * @generated from message tessera.v1.RedeliverAlertRequest
+ */
+export declare type RedeliverAlertRequest = Message<"tessera.v1.RedeliverAlertRequest"> & {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization: string;
+
+  /**
+   * The delivery's id.
+   *
+   * @generated from field: string delivery_id = 2;
+   */
+  deliveryId: string;
+};
+
+/**
+ * RedeliverAlertRequest names a delivery.
+ *
+ * @generated from message tessera.v1.RedeliverAlertRequest
+ */
+export declare type RedeliverAlertRequestJson = {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization?: string;
+
+  /**
+   * The delivery's id.
+   *
+   * @generated from field: string delivery_id = 2;
+   */
+  deliveryId?: string;
+};
+
+/**
+ * Describes the message tessera.v1.RedeliverAlertRequest.
+ * Use `create(RedeliverAlertRequestSchema)` to create a new message.
+ */
+export declare const RedeliverAlertRequestSchema: GenMessage<RedeliverAlertRequest, {jsonType: RedeliverAlertRequestJson}>;
+
+/**
  * AlertKind is what a rule looks at. REST writes `oldest_task_waits` and so on.
  *
  * @generated from enum tessera.v1.AlertKind
@@ -1648,7 +1778,7 @@ export declare const AlertService: GenService<{
    * Errors: NOT_FOUND (ALERT_NOT_FOUND: also a receiver that is not there,
    * DEPLOYMENT_NOT_FOUND), INVALID_ARGUMENT (REQUEST_INVALID), PERMISSION_DENIED
    * (OPERATOR_REQUIRED: `disk_free`, by who is no operator and does more than disable
-   * it).
+   * it), ABORTED (VERSION_CONFLICT when `version` is given and is not the current one).
    *
    * @generated from rpc tessera.v1.AlertService.UpdateAlertRule
    */
@@ -1721,10 +1851,16 @@ export declare const AlertService: GenService<{
     output: typeof ListAlertReceiversResponseSchema;
   },
   /**
-   * UpdateAlertReceiver disables a receiver, for which nothing is kept then, or
-   * enables it. To change its address, make another one.
+   * UpdateAlertReceiver changes a receiver: the fields in `update_mask`, or those that
+   * are set. What waits goes to the new address, whose receiver verifies it with the
+   * secret of before, until that is rotated. Nothing is kept for a receiver that is
+   * disabled; to enable it sends what has waited.
    *
-   * Errors: NOT_FOUND (ALERT_NOT_FOUND), INVALID_ARGUMENT (REQUEST_INVALID).
+   * Errors: NOT_FOUND (ALERT_NOT_FOUND), INVALID_ARGUMENT (REQUEST_INVALID: also for
+   * an address that is not public, and for mail where the platform sends none),
+   * PERMISSION_DENIED (ADMIN_REQUIRED: an e-mail address that is not the caller's own,
+   * by who is no admin), ABORTED (VERSION_CONFLICT when `version` is given and is not
+   * the current one).
    *
    * @generated from rpc tessera.v1.AlertService.UpdateAlertReceiver
    */
@@ -1763,7 +1899,7 @@ export declare const AlertService: GenService<{
   },
   /**
    * TestAlertReceiver sends a message of the type `alert.test`. Read the answer with
-   * ListAlertDeliveries.
+   * GetAlertDelivery.
    *
    * Errors: NOT_FOUND (ALERT_NOT_FOUND), FAILED_PRECONDITION (WEBHOOK_DISABLED),
    * RESOURCE_EXHAUSTED (RATE_LIMITED: too many tests by mail).
@@ -1785,6 +1921,33 @@ export declare const AlertService: GenService<{
     methodKind: "unary";
     input: typeof ListAlertDeliveriesRequestSchema;
     output: typeof ListAlertDeliveriesResponseSchema;
+  },
+  /**
+   * GetAlertDelivery reads a delivery with the message that was sent.
+   *
+   * Errors: NOT_FOUND (ALERT_NOT_FOUND).
+   *
+   * @generated from rpc tessera.v1.AlertService.GetAlertDelivery
+   */
+  getAlertDelivery: {
+    methodKind: "unary";
+    input: typeof GetAlertDeliveryRequestSchema;
+    output: typeof WebhookDeliverySchema;
+  },
+  /**
+   * RedeliverAlert sends a delivery again at once, to the address that its receiver
+   * has by now, and as often as a new one if that fails. It has the `webhook-id` that
+   * it had.
+   *
+   * Errors: NOT_FOUND (ALERT_NOT_FOUND: also where the receiver of the delivery is
+   * gone), RESOURCE_EXHAUSTED (RATE_LIMITED: too many by mail).
+   *
+   * @generated from rpc tessera.v1.AlertService.RedeliverAlert
+   */
+  redeliverAlert: {
+    methodKind: "unary";
+    input: typeof RedeliverAlertRequestSchema;
+    output: typeof WebhookDeliverySchema;
   },
 }>;
 

@@ -1,41 +1,23 @@
 /** AlertService: rules of alerts, what has fired, and the receivers that are told. */
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
-import {
-  AlertReceiverSchema,
-  AlertRuleSchema,
-  type AlertService,
-} from "../../../gen/tessera/v1/alert_pb.js";
-import type { FailureLimiter } from "../../auth/failures.ts";
-import { type KeyRing, webhookContext } from "../../auth/keys.ts";
-import { faultOfEmail, faultOfName, normalizeEmail } from "../../auth/names.ts";
-import { adminRequired, operatorRequired } from "../../auth/permissions.ts";
-import { type Problem, problem } from "../../errors.ts";
-import { newWebhookSecret, secretsText } from "../../hosting/webhooks/signature.ts";
-import { EgressPolicy } from "../../pool/egress/policy.ts";
-import type { Mailer } from "../../server/mail/mailer.ts";
-import { deed, type Member, memberOf, type Sources } from "../../server/rpc/engine/caller.ts";
+import { AlertRuleSchema, type AlertService } from "../../../gen/tessera/v1/alert_pb.js";
+import { faultOfName } from "../../auth/names.ts";
+import { operatorRequired } from "../../auth/permissions.ts";
+import { problem } from "../../errors.ts";
+import { deed, type Member, memberOf } from "../../server/rpc/engine/caller.ts";
 import type { Organizations } from "../../storage/accounts/organizations.ts";
-import type { AlertKind, AlertMessage, AlertStorage } from "../../storage/hosting/alerts.ts";
-import type { ReceiverKind, WebhookStorage } from "../../storage/hosting/webhooks.ts";
+import type { AlertKind, AlertStorage } from "../../storage/hosting/alerts.ts";
 import { findDeployment } from "../deployment/refusals.ts";
-import { changedFields, onlyDisables } from "../mask.ts";
+import { changedFields, changedMeanwhile, onlyDisables } from "../mask.ts";
 import { PageTokens } from "../page.ts";
 import { invalidField, missing, refuse, violationsOf } from "../violations.ts";
-import { stateOf, toDeliveryMessage } from "../webhook/messages.ts";
-import { faultOfAddress, rotatedSecret } from "../webhook/webhook.ts";
-import {
-  kindOf,
-  receiverKindOf,
-  toAlertMessage,
-  toReceiverMessage,
-  toRuleMessage,
-} from "./messages.ts";
+import { kindOf, toAlertMessage, toRuleMessage } from "./messages.ts";
+import { type AlertReceiverOptions, receiverHandlers } from "./receivers.ts";
+import { noReceiver, noRule } from "./refusals.ts";
 
 /** Alert rules of an organization. */
 const MAX_ALERT_RULES = 100;
-/** Receivers of alerts of an organization. */
-const MAX_ALERT_RECEIVERS = 20;
 /** How long a rule holds unless it says otherwise. */
 const DEFAULT_ALERT_HOLD_MS = 120_000;
 /** How long a silence lasts unless it says otherwise. */
@@ -58,17 +40,9 @@ const PERCENTAGES: ReadonlySet<AlertKind> = new Set(["failures", "disk_free", "b
 
 const RULE_CHANGES = ["threshold", "deployments", "receivers", "hold", "disabled"] as const;
 
-interface AlertServiceOptions extends Sources {
+interface AlertServiceOptions extends AlertReceiverOptions {
   readonly accounts: Pick<Organizations, "findDeployment">;
-  readonly hosting: AlertStorage & WebhookStorage;
-  readonly keys: KeyRing;
-  readonly mailer: Mailer | undefined;
-  /** Limits mails by organization and person. */
-  readonly mailLimiter: FailureLimiter;
-  /** Where people reach the platform. */
-  readonly publicUrl: string;
-  /** Host rules of the operator: what receivers are reached at although it is not public. */
-  readonly allowedEgress: readonly string[];
+  readonly hosting: AlertReceiverOptions["hosting"] & AlertStorage;
 }
 
 export function alertService(options: AlertServiceOptions): ServiceImpl<typeof AlertService> {
@@ -148,7 +122,7 @@ function ruleHandlers(
     async updateAlertRule({ rule = missing(), updateMask: mask }, ctx) {
       const member = memberOf(ctx);
       const changed = changedFields(AlertRuleSchema, { message: rule, mask }, RULE_CHANGES);
-      const { name, deployments, receivers, hold, disabled } = rule;
+      const { name, deployments, receivers, hold, disabled, version } = rule;
       const { organizationId, by } = member;
       const rules = await hosting.listAlertRules({ organizationId });
       const before = rules.find((one) => one.name === name) ?? noRule(name);
@@ -168,6 +142,7 @@ function ruleHandlers(
           holdMs: hold === undefined ? DEFAULT_ALERT_HOLD_MS : durationMs(hold),
         }),
         ...(changed.has("disabled") && { enabled: !disabled }),
+        ...(version !== 0 && { version }),
       });
       return ruleOf(updated, name);
     },
@@ -215,177 +190,11 @@ function ruleHandlers(
         return toRuleMessage(updated.rule, now());
       case "not_found":
         return noRule(name);
+      case "version_conflict":
+        throw changedMeanwhile(`alert rule ${name}`);
       case "receiver_unknown":
         throw noReceiver(updated.receiver);
     }
-  }
-}
-
-function receiverHandlers(
-  options: AlertServiceOptions,
-): Omit<ServiceImpl<typeof AlertService>, RuleMethods> {
-  const { hosting, keys, now, newId, mailer, publicUrl } = options;
-  const policy = EgressPolicy.ofPlatform(options.allowedEgress);
-
-  /** Where receivers stand among webhooks. */
-  const keyOf = ({ organizationId }: Pick<Member, "organizationId">) => ({
-    organizationId,
-    deploymentId: organizationId,
-  });
-  const find = async (member: Member, name: string) =>
-    (await hosting.listWebhooks(keyOf(member))).find((one) => one.name === name) ?? lacking(name);
-
-  return {
-    async createAlertReceiver({ receiver = missing() }, ctx) {
-      const member = memberOf(ctx);
-      const { name, address } = receiver;
-      const kind = receiverKindOf(receiver.kind);
-      refuse(
-        violationsOf({
-          "receiver.name": faultOfName(name),
-          "receiver.kind": faultOfKind(kind, mailer),
-          "receiver.address":
-            kind === "mail" ? faultOfEmail(address) : faultOfAddress(address, policy),
-        }),
-      );
-      const asked = kind ?? missing();
-      if (asked === "mail") {
-        checkMail(member, address);
-      }
-      const key = keyOf(member);
-      const webhookId = newId();
-      const secret = asked === "webhook" ? newWebhookSecret() : "";
-      const created = await hosting.createWebhook({
-        ...deed(member.by, options),
-        ...{ ...key, name, webhookId, kind: asked, limit: MAX_ALERT_RECEIVERS },
-        ...{ ends: [], endpoint: "", namedOnly: false, url: shownUrl(asked, address) },
-        // The URL of an incoming webhook of Slack is all that its callers need.
-        sealed: keys.seal(
-          asked === "slack" ? address : secretsText(secret === "" ? [] : [{ secret }]),
-          webhookContext({ ...key, webhookId }),
-        ),
-      });
-      switch (created.outcome) {
-        case "created":
-          return { receiver: toReceiverMessage(created.webhook, now()), secret };
-        case "name_taken":
-          throw problem(
-            "ALERT_EXISTS",
-            `there is a receiver of alerts ${name}: choose another name, or delete it first`,
-          );
-        case "limit":
-          throw problem(
-            "LIMIT_REACHED",
-            `the organization has ${MAX_ALERT_RECEIVERS} receivers of alerts: delete one first`,
-          );
-        case "not_found":
-          throw new Error("a receiver of alerts has no deployment that could be missing");
-      }
-    },
-
-    async listAlertReceivers(_req, ctx) {
-      const nowMs = now();
-      const found = await hosting.listWebhooks(keyOf(memberOf(ctx)));
-      return { receivers: found.map((one) => toReceiverMessage(one, nowMs)) };
-    },
-
-    async updateAlertReceiver({ receiver = missing(), updateMask: mask }, ctx) {
-      const member = memberOf(ctx);
-      changedFields(AlertReceiverSchema, { message: receiver, mask }, ["disabled"]);
-      const { name, disabled } = receiver;
-      const updated = await hosting.updateWebhook({
-        ...deed(member.by, options),
-        ...{ ...keyOf(member), name, enabled: !disabled },
-      });
-      return updated.outcome === "updated"
-        ? toReceiverMessage(updated.webhook, now())
-        : lacking(name);
-    },
-
-    async deleteAlertReceiver({ name }, ctx) {
-      const { organizationId, by } = memberOf(ctx);
-      const key = { organizationId, name };
-      const gone = await hosting.deleteAlertReceiver({ ...deed(by, options), ...key });
-      switch (gone.outcome) {
-        case "deleted":
-          return {};
-        case "not_found":
-          return lacking(name);
-        case "in_use":
-          throw problem(
-            "ALERT_RECEIVER_IN_USE",
-            `the alert rule ${gone.rule} tells ${name}: name other receivers for it first`,
-          );
-      }
-    },
-
-    async rotateAlertReceiverSecret({ name, grace }, ctx) {
-      const member = memberOf(ctx);
-      const { kind } = await find(member, name);
-      if (kind !== "webhook") {
-        throw notFound(`the receiver of alerts ${name} is no webhook, and has no secret to rotate`);
-      }
-      const key = { ...keyOf(member), name };
-      const rotated = await rotatedSecret(options, { key, by: member.by, grace });
-      const { webhook, secret } = rotated ?? lacking(name);
-      return { receiver: toReceiverMessage(webhook, now()), secret };
-    },
-
-    async testAlertReceiver({ name }, ctx) {
-      const member = memberOf(ctx);
-      const { kind, disabled } = await find(member, name);
-      if (disabled !== undefined) {
-        throw problem(
-          "WEBHOOK_DISABLED",
-          `the receiver of alerts ${name} is disabled (${disabled.reason}): enable it first (tessera alert receiver enable ${name})`,
-        );
-      }
-      if (kind === "mail") {
-        countMail(member);
-      }
-      const added = await hosting.addTestDelivery({
-        ...deed(member.by, options),
-        ...{ ...keyOf(member), name, deliveryId: `test-${newId()}` },
-        body: testBody({ organization: member.organization, name, publicUrl, nowMs: now() }),
-      });
-      return toDeliveryMessage(added ?? lacking(name));
-    },
-
-    async listAlertDeliveries(req, ctx) {
-      const member = memberOf(ctx);
-      const { receiver } = req;
-      const state = stateOf(req.state);
-      const tokens = new PageTokens({
-        method: "ListAlertDeliveries",
-        filter: [member.organizationId, receiver, state],
-        isEnd: (text) => /^\d{1,15}\/./.test(text),
-      });
-      const page = await hosting.listDeliveries({
-        ...tokens.query(req),
-        ...keyOf(member),
-        ...(receiver !== "" && { webhook: receiver }),
-        ...(state !== undefined && { state }),
-      });
-      return {
-        deliveries: page.items.map(toDeliveryMessage),
-        nextPageToken: tokens.after(page.next),
-      };
-    },
-  };
-
-  /** Who makes the platform write to an address that is not theirs is an admin. */
-  function checkMail(member: Member, address: string): void {
-    const own = member.userId !== undefined && normalizeEmail(address) === member.by.name;
-    if (member.role !== "admin" && !own) {
-      throw adminRequired();
-    }
-  }
-
-  /** Counts a mail of an organization. Errors: RATE_LIMITED. */
-  function countMail({ organizationId }: Member): void {
-    const key = `organization ${organizationId}`;
-    options.mailLimiter.check(key);
-    options.mailLimiter.fail(key);
   }
 }
 
@@ -406,68 +215,4 @@ function thresholdOf(kind: AlertKind, asked: number): number {
     throw invalidField("rule.threshold", "is a percentage: at most 100");
   }
   return asked === 0 ? DEFAULT_THRESHOLDS[kind] : asked;
-}
-
-function faultOfKind(
-  kind: ReceiverKind | undefined,
-  mailer: Mailer | undefined,
-): string | undefined {
-  if (kind === undefined) {
-    return "is missing: webhook, mail or slack";
-  }
-  return kind === "mail" && mailer === undefined
-    ? "cannot be mail: this platform sends none, until its operator sets up a mail server (--mail-from, TESSERA_SMTP_URL)"
-    : undefined;
-}
-
-/** The address of a receiver as it is listed. */
-function shownUrl(kind: ReceiverKind, address: string): string {
-  switch (kind) {
-    case "mail":
-      return `mailto:${address}`;
-    case "slack":
-      return `${new URL(address).origin}/`;
-    case "webhook":
-      return address;
-  }
-}
-
-function testBody({
-  organization,
-  name,
-  publicUrl,
-  nowMs,
-}: {
-  readonly organization: string;
-  readonly name: string;
-  readonly publicUrl: string;
-  readonly nowMs: number;
-}): string {
-  const message: AlertMessage = {
-    type: "alert.test",
-    timestamp: new Date(nowMs).toISOString(),
-    data: {
-      ...{ organization, rule: name, kind: "", condition: "", alerts: [], more: 0 },
-      url: `${publicUrl}/o/${organization}/alerts`,
-    },
-  };
-  return JSON.stringify(message);
-}
-
-/** Throws ALERT_NOT_FOUND. */
-function noRule(name: string): never {
-  throw notFound(`there is no alert rule ${JSON.stringify(name)}`);
-}
-
-/** Throws ALERT_NOT_FOUND. */
-function lacking(name: string): never {
-  throw noReceiver(name);
-}
-
-function noReceiver(name: string): Problem {
-  return notFound(`there is no receiver of alerts ${JSON.stringify(name)}`);
-}
-
-function notFound(message: string): Problem {
-  return problem("ALERT_NOT_FOUND", message);
 }

@@ -54,11 +54,12 @@ export function toRuleMessage(
     disabled,
     firing,
     createdBy,
+    version,
     silencedUntilMs,
     evaluatedAtMs,
   } = record;
   return {
-    ...{ name, threshold, condition, disabled, firing, createdBy },
+    ...{ name, threshold, condition, disabled, firing, createdBy, version },
     kind: KINDS[record.kind],
     deployments: [...record.deployments],
     receivers: [...record.receivers],
@@ -84,9 +85,10 @@ export function toReceiverMessage(
   record: WebhookRecord,
   nowMs: number,
 ): MessageInitShape<typeof AlertReceiverSchema> {
-  const { name, kind, url, disabled, failures, waiting, createdBy, pausedUntilMs } = record;
+  const { name, kind, url, disabled, failures, waiting, createdBy, version, pausedUntilMs } =
+    record;
   return {
-    ...{ name, failures, waiting, createdBy },
+    ...{ name, failures, waiting, createdBy, version },
     kind: RECEIVER_KINDS[kind],
     address: url.replace(/^mailto:/, ""),
     createdAt: timestampFromMs(record.createdAtMs),

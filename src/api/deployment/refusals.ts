@@ -38,14 +38,6 @@ export function versionConflict(name: string, version: number): Problem {
   );
 }
 
-/** The same for a part of one, such as `webhook app`. */
-export function changedMeanwhile(what: string): Problem {
-  return problem(
-    "VERSION_CONFLICT",
-    `${what} was changed by somebody else meanwhile: read it again, and repeat the change if it still fits`,
-  );
-}
-
 export function tooManyDeployments(organization: string, limit: number): Problem {
   return problem(
     "LIMIT_REACHED",

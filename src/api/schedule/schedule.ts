@@ -26,7 +26,7 @@ import type {
   ScheduleStorage,
 } from "../../storage/hosting/schedules.ts";
 import { scheduleKey } from "../../tasks/task.ts";
-import { changedMeanwhile, findDeployment, noRevision } from "../deployment/refusals.ts";
+import { findDeployment, noRevision } from "../deployment/refusals.ts";
 import {
   MAX_SCHEDULES,
   type ScheduledDeployment,
@@ -34,7 +34,7 @@ import {
   toSchedule,
   toScheduleMessage,
 } from "../deployment/schedules.ts";
-import { changedFields } from "../mask.ts";
+import { changedFields, changedMeanwhile } from "../mask.ts";
 import { toTaskMessage } from "../task/messages.ts";
 import { missing } from "../violations.ts";
 

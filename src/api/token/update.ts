@@ -2,10 +2,9 @@
 import { TokenSchema, type UpdateTokenRequest } from "../../../gen/tessera/v1/token_pb.js";
 import { checkHandsOutSecrets, checkNoClimbingUpdate, widens } from "../../auth/grants.ts";
 import { checkTokenFields } from "../../auth/token-rules.ts";
-import { problem } from "../../errors.ts";
 import { deed, type Member, type Sources } from "../../server/rpc/engine/caller.ts";
 import type { TokenFields, TokenRecord, Tokens } from "../../storage/accounts/tokens.ts";
-import { changedFields } from "../mask.ts";
+import { changedFields, changedMeanwhile } from "../mask.ts";
 import { invalidField, missing } from "../violations.ts";
 import { CHANGEABLE, changedTokenFields, fieldsOf } from "./fields.ts";
 import { findOwnToken, refusal, tokenNotFound } from "./visible.ts";
@@ -37,7 +36,7 @@ export async function updateToken(
       changedFields(TokenSchema, { message, mask }, CHANGEABLE),
     );
     if (wanted !== 0 && wanted !== token.version) {
-      throw conflict(token);
+      throw changedMeanwhile(`token ${tokenId}`);
     }
     const before = fieldsOf(token);
     const notBeforeMs = fields.notBeforeMs === undefined ? before.notBeforeMs : fields.notBeforeMs;
@@ -64,7 +63,7 @@ export async function updateToken(
         throw tokenNotFound(tokenId);
       case "version_conflict":
         if (wanted !== 0 || attempt === MAX_UPDATE_ATTEMPTS) {
-          throw conflict(token);
+          throw changedMeanwhile(`token ${tokenId}`);
         }
         break;
       case "monitoring_disabled":
@@ -73,12 +72,4 @@ export async function updateToken(
         throw refusal(updated, organization);
     }
   }
-}
-
-function conflict({ tokenId, version }: TokenRecord): Error {
-  return problem(
-    "VERSION_CONFLICT",
-    `token ${tokenId} was changed in the meantime: read it again, and repeat the change if it still fits`,
-    { metadata: { version: String(version) } },
-  );
 }

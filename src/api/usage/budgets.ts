@@ -13,7 +13,7 @@ import type { BudgetRecord, BudgetStorage } from "../../storage/hosting/budgets.
 import { isTaskId } from "../../tasks/id.ts";
 import { timestampFromMs } from "../../time/messages.ts";
 import { findDeployment } from "../deployment/refusals.ts";
-import { changedFields } from "../mask.ts";
+import { changedFields, changedMeanwhile } from "../mask.ts";
 import { tokenNotFound } from "../token/visible.ts";
 import { invalidField, missing, refuse, violationsOf } from "../violations.ts";
 import { shownName } from "./token-name.ts";
@@ -113,11 +113,7 @@ export function budgetHandlers(
         case "not_found":
           return lacking(name);
         case "version_conflict":
-          throw problem(
-            "VERSION_CONFLICT",
-            `budget ${name} was changed in the meantime: read it again, and repeat the change if it still fits`,
-            { metadata: { version: String(updated.version) } },
-          );
+          throw changedMeanwhile(`budget ${name}`);
       }
     },
 

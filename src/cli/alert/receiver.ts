@@ -15,6 +15,7 @@ import { keyWith } from "../../collections/key-with.ts";
 import {
   type CallFlags,
   type CloudActions,
+  type CommandRun,
   callCommand,
   group,
   option,
@@ -27,7 +28,9 @@ import { fields, moment } from "../output.ts";
 import { type Table, table } from "../table.ts";
 import {
   answerText,
+  DELIVERY_STATE,
   deliveryState,
+  deliveryStateOf,
   GRACE,
   graceOf,
   ROTATE_DESCRIPTION,
@@ -52,12 +55,12 @@ export function receiverCommand(actions: CloudActions): Command {
   return group("receiver", "See and change who hears of alerts.", [
     listCommand(actions),
     createCommand(actions),
-    switchCommand("enable", actions),
-    switchCommand("disable", actions),
+    updateCommand(actions),
     rotateCommand(actions),
     testCommand(actions),
     deleteCommand(actions),
     deliveriesCommand(actions),
+    redeliverCommand(actions),
   ]);
 }
 
@@ -102,20 +105,39 @@ function createCommand(actions: CloudActions): Command {
   });
 }
 
-function switchCommand(name: "enable" | "disable", actions: CloudActions): Command {
-  return callCommand<CallFlags>(name, actions, {
+interface UpdateFlags extends CallFlags {
+  readonly address?: string;
+  readonly enable?: boolean;
+  readonly disable?: boolean;
+}
+
+function updateCommand(actions: CloudActions): Command {
+  return callCommand<UpdateFlags>("update", actions, {
     description:
-      name === "enable"
-        ? "Enable a receiver of alerts: send what has waited, and what comes."
-        : "Disable a receiver of alerts: send and keep nothing.",
+      "Change a receiver of alerts. What waits goes to the new address; the secret of its signatures stays.",
     arguments: [NAME],
-    examples: [`tessera alert receiver ${name} app`],
-    run: async (call, _flags, [receiver = ""]) => {
+    options: [
+      option("--address <address>", "a URL, or an e-mail address, as its kind has it"),
+      option("--enable", "send what has waited, and what comes").conflicts("disable"),
+      option("--disable", "send and keep nothing"),
+    ],
+    examples: [
+      "tessera alert receiver update app --address https://example.com/other",
+      "tessera alert receiver update app --enable",
+    ],
+    run: async (call, { address, enable, disable }, [name = ""]) => {
       const { organization, client } = call;
+      const paths = [
+        ...(address === undefined ? [] : ["address"]),
+        ...(enable === true || disable === true ? ["disabled"] : []),
+      ];
+      if (paths.length === 0) {
+        throw usageError("nothing would change: give --address, --enable or --disable");
+      }
       const updated = await client.alerts.updateAlertReceiver({
         organization,
-        receiver: { name: receiver, disabled: name === "disable" },
-        updateMask: { paths: ["disabled"] },
+        receiver: { name, disabled: disable === true, ...(address !== undefined && { address }) },
+        updateMask: { paths },
       });
       call.show(AlertReceiverSchema, updated, receiverText);
     },
@@ -147,14 +169,7 @@ function testCommand(actions: CloudActions): Command {
     run: async (call, _flags, [name = ""]) => {
       const { organization, client } = call;
       const sent = await client.alerts.testAlertReceiver({ organization, name });
-      await showAnswer(call, {
-        read: async () => {
-          const asked = { organization, receiver: name };
-          const { deliveries } = await client.alerts.listAlertDeliveries(asked);
-          return deliveries.find(({ id }) => id === sent.id) ?? sent;
-        },
-        eventText: ({ alert }) => eventText(alert),
-      });
+      await showNamed(call, sent.id);
     },
   });
 }
@@ -176,23 +191,50 @@ function deleteCommand(actions: CloudActions): Command {
 
 interface DeliveriesFlags extends ListFlags {
   readonly receiver?: string;
+  readonly state?: string;
 }
 
 function deliveriesCommand(actions: CloudActions): Command {
   return callCommand<DeliveriesFlags>("deliveries", actions, {
     description:
       "List what receivers were told, and what they answered, the newest first. Kept for three days.",
-    options: [option("--receiver <name>", "only of this one"), ...LIST_OPTIONS],
-    examples: ["tessera alert receiver deliveries --receiver app"],
+    options: [option("--receiver <name>", "only of this one"), DELIVERY_STATE, ...LIST_OPTIONS],
+    examples: ["tessera alert receiver deliveries --receiver app --state failed"],
     run: async (call, flags) => {
       const { organization, client } = call;
       const { receiver = "" } = flags;
+      const state = deliveryStateOf(flags.state);
       await showPages(call, flags, {
         ...{ schema: ListAlertDeliveriesResponseSchema, field: "deliveries" },
         text: deliveryTable,
-        read: (page) => client.alerts.listAlertDeliveries({ organization, receiver, ...page }),
+        read: (page) =>
+          client.alerts.listAlertDeliveries({ organization, receiver, state, ...page }),
       });
     },
+  });
+}
+
+function redeliverCommand(actions: CloudActions): Command {
+  return callCommand<CallFlags>("redeliver", actions, {
+    description: "Send a delivery again, under the id that it has, and show what is answered.",
+    arguments: [["<delivery>", "its id, from `tessera alert receiver deliveries`"]],
+    examples: [
+      "tessera alert receiver redeliver 019aa51c-0000-7000-8000-000000000000-0000-firing-app",
+    ],
+    run: async (call, _flags, [deliveryId = ""]) => {
+      const { organization, client } = call;
+      await client.alerts.redeliverAlert({ organization, deliveryId });
+      await showNamed(call, deliveryId);
+    },
+  });
+}
+
+/** Shows the answer to a delivery, by its id. */
+function showNamed(call: CommandRun, deliveryId: string): Promise<void> {
+  const { organization, client } = call;
+  return showAnswer(call, {
+    read: () => client.alerts.getAlertDelivery({ organization, deliveryId }),
+    eventText: ({ alert }) => eventText(alert),
   });
 }
 

@@ -54,6 +54,15 @@ const STATES: Readonly<Record<string, WebhookDeliveryState>> = {
   failed: WebhookDeliveryState.FAILED,
 };
 
+export const DELIVERY_STATE = option("--state <state>", "only in this state").choices(
+  Object.keys(STATES),
+);
+
+/** What the flag asks for. */
+export function deliveryStateOf(word = ""): WebhookDeliveryState {
+  return STATES[word] ?? WebhookDeliveryState.UNSPECIFIED;
+}
+
 interface WebhookFlags extends CallFlags {
   readonly event?: readonly string[];
   readonly endpointName?: string;
@@ -255,7 +264,7 @@ function deliveriesCommand(actions: CloudActions): Command {
     options: [
       option("--webhook <name>", "only of this one"),
       option("--task <id>", "only of this task"),
-      option("--state <state>", "only in this state").choices(Object.keys(STATES)),
+      DELIVERY_STATE,
       ...LIST_OPTIONS,
     ],
     examples: [
@@ -264,14 +273,14 @@ function deliveriesCommand(actions: CloudActions): Command {
     ],
     run: async (call, flags, [deployment = ""]) => {
       const { organization, client } = call;
-      const { webhook = "", task: taskId = "", state = "" } = flags;
+      const { webhook = "", task: taskId = "" } = flags;
       await showPages(call, flags, {
         ...{ schema: ListWebhookDeliveriesResponseSchema, field: "deliveries" },
         text: deliveryTable,
         read: (page) =>
           client.webhooks.listWebhookDeliveries({
             ...{ organization, deployment, webhook, taskId, ...page },
-            state: STATES[state] ?? WebhookDeliveryState.UNSPECIFIED,
+            state: deliveryStateOf(flags.state),
           }),
       });
     },

@@ -56,6 +56,8 @@ export interface AlertRuleRecord extends AlertRuleSettings {
   readonly evaluatedAtMs: number | undefined;
   readonly createdAtMs: number;
   readonly createdBy: string;
+  /** Counts its updates, of which a silence is none; 1 at first. */
+  readonly version: number;
 }
 
 export interface AlertRecord {
@@ -122,7 +124,10 @@ export interface AlertStorage {
   /** Lists the rules of an organization, by name. */
   listAlertRules(parameters: { readonly organizationId: string }): Promise<AlertRuleRecord[]>;
 
-  /** Changes what is given. What fires of a rule that is disabled clears. */
+  /**
+   * Changes what is given, of this version where one is. What fires of a rule that is disabled
+   * clears.
+   */
   updateAlertRule(
     parameters: Deed &
       AlertKey &
@@ -130,10 +135,11 @@ export interface AlertStorage {
       Partial<AlertRuleSettings> & {
         readonly enabled?: boolean;
         readonly silencedUntilMs?: number;
+        readonly version?: number;
       },
   ): Promise<
     | { readonly outcome: "updated"; readonly rule: AlertRuleRecord }
-    | { readonly outcome: "not_found" }
+    | { readonly outcome: "not_found" | "version_conflict" }
     | { readonly outcome: "receiver_unknown"; readonly receiver: string }
   >;
 

@@ -76,8 +76,7 @@ export interface BudgetStorage {
     parameters: Deed & BudgetKey & { readonly amount: number; readonly version: number },
   ): Promise<
     | { readonly outcome: "updated"; readonly budget: BudgetRecord }
-    | { readonly outcome: "not_found" }
-    | { readonly outcome: "version_conflict"; readonly version: number }
+    | { readonly outcome: "not_found" | "version_conflict" }
   >;
 
   /** Deletes a budget. False: none has the name. */

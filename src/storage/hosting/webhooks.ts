@@ -167,7 +167,14 @@ export interface WebhookStorage {
   updateWebhook(
     parameters: Deed &
       WebhookKey &
-      Partial<WebhookSettings> & { readonly enabled?: boolean; readonly version?: number },
+      Partial<WebhookSettings> & {
+        readonly enabled?: boolean;
+        readonly version?: number;
+        /** The one that was read: another that has its name meanwhile is a conflict. */
+        readonly webhookId?: string;
+        /** In place of what is sealed; for Slack, whose URL that is. */
+        readonly sealed?: string;
+      },
   ): Promise<
     | { readonly outcome: "updated"; readonly webhook: WebhookRecord }
     | { readonly outcome: "not_found" | "version_conflict" }

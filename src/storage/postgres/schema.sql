@@ -959,6 +959,7 @@ CREATE TABLE alert_rules (
   evaluated_at_ms bigint,
   created_at_ms bigint NOT NULL,
   created_by text NOT NULL,
+  version integer NOT NULL DEFAULT 1,
   PRIMARY KEY (organization_id, name)
 );
 CREATE INDEX alert_rules_due ON alert_rules (due_at_ms) WHERE due_at_ms IS NOT NULL;

@@ -27,10 +27,20 @@ function commands(): string[][] {
   );
 }
 
+/** A delivery that the page sends again. */
+const DELIVERY = "019aa51c-0000-7000-8000-000000000000-0000-firing-app";
+
+/** The id of the one that there is. */
+async function delivery(): Promise<string> {
+  const { stdout } = await run("receiver", "deliveries", "--output", "json");
+  return JSON.parse(stdout).deliveries[0].id;
+}
+
 it("the commands of the page work in its order, and their results are listed", async () => {
   const done = new Map<string, string>();
   for (const words of commands()) {
-    const answer = await run(...words);
+    const given = words.includes(DELIVERY) ? await delivery() : "";
+    const answer = await run(...words.map((word) => (word === DELIVERY ? given : word)));
     expect(answer, words.join(" ")).toMatchObject({ code: 0 });
     done.set(words.join(" "), answer.stdout);
   }
@@ -45,6 +55,16 @@ it("the commands of the page work in its order, and their results are listed", a
   expect(done.get("silence slow")).toMatch(/silenced until/);
   expect(done.get("silence slow --end")).not.toMatch(/silenced/);
   expect(done.get("receiver deliveries --receiver app")).toMatch(/app +alert\.test +delivered/);
+  expect(done.get(`receiver redeliver ${DELIVERY}`)).toMatch(/^state +delivered$/m);
+  // To the address that it has by then, under the id that it had, by the secret that it has now.
+  const [first, again] = (await receiver.has(2)) as [Received, Received];
+  expect([first.path, again.path]).toEqual(["/", "/2"]);
+  expect(again.headers["webhook-id"]).toBe(first.headers["webhook-id"]);
+  const [, rotated = ""] =
+    /secret {2}(whsec_\S+)/.exec(done.get("receiver rotate app") ?? "") ?? [];
+  const verify = (by: string) =>
+    new Webhook(by).verify(again.body, again.headers as Record<string, string>);
+  expect(verify(rotated)).toEqual(verify(secret));
   const rules = (await run("list")).stdout;
   expect(rules).toMatch(/^failing +more than 5 % of the tasks .* +app +disabled$/m);
   expect(rules).toMatch(/^slow +the oldest task waits for more than 300 s +app chat +/m);
@@ -67,6 +87,14 @@ it("what cannot be is said, with what to do", async () => {
     "is a private address",
   );
   expect(await said("receiver", "create", "y", "mail", "ops@example.com")).toContain("--mail-from");
+  expect(await said("receiver", "update", "app", "--address", "http://10.0.0.1/")).toContain(
+    "is a private address",
+  );
+  expect(await said("receiver", "update", "app")).toContain("nothing would change");
+  expect(await said("receiver", "redeliver", "gone")).toContain("there is no delivery");
+  const off = await run("receiver", "update", "chat", "--disable");
+  expect(off.stdout).toMatch(/^state +disabled: disabled by /m);
+  expect(await said("receiver", "test", "chat")).toContain("receiver update chat --enable");
   expect(await said("receiver", "delete", "app", "--yes")).toContain("name other receivers");
   expect(await said("create", "disk", "disk-free")).toContain("operator");
   for (const name of ["slow", "failing", "degraded"]) {

@@ -24,7 +24,7 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   webhook: [...["list", "create", "update", "delete", "rotate", "test", "deliveries", "redeliver"]],
   alert: ["list", "create", "update", "silence", "delete", "history"],
   "alert receiver": [
-    ...["list", "create", "enable", "disable", "rotate", "test", "delete", "deliveries"],
+    ...["list", "create", "update", "rotate", "test", "delete", "deliveries", "redeliver"],
   ],
   audit: ["list"],
 };

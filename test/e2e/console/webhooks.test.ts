@@ -1,7 +1,7 @@
 import type { Browser } from "playwright-core";
 import { Webhook } from "standardwebhooks";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { AlertKind } from "../../../src/client/index.ts";
+import { AlertKind, AlertReceiverKind } from "../../../src/client/index.ts";
 import { type Received, Receiver } from "../../hosting/webhooks/receiver.ts";
 import { leftOut } from "../../needed.ts";
 import { artifact, call, World } from "../hosting/world.ts";
@@ -146,6 +146,9 @@ describe.skipIf(skipped)(`webhooks in the console${skipped}`, () => {
     expect(new Webhook(secret).verify(body, headers as Record<string, string>)).toBeTruthy();
     const test = page.getByRole("row", { name: /a test/ });
     await test.getByText("delivered", { exact: true }).waitFor();
+    await test.getByRole("button", { name: /^Send again/ }).click();
+    await told.has(2);
+    expect(new Set(told.ids).size).toBe(1);
     await act("app", "Rotate the secret");
     await dialog.getByRole("button", { name: "Rotate" }).click();
     expect(await dialog.getByText(/^whsec_/).textContent()).not.toBe(secret);
@@ -158,5 +161,55 @@ describe.skipIf(skipped)(`webhooks in the console${skipped}`, () => {
     const { rules } = await alerts.listAlertRules({});
     expect(rules).toMatchObject([{ threshold: 600, hold, receivers: ["app"] }]);
     await person.isSound({});
+  });
+
+  it("of alerts, and their rules, are changed by two people at once, who are both told", async () => {
+    const { alerts } = world.client;
+    const [a, b] = [`${receiver.url}/a`, `${receiver.url}/b`];
+    const kind = AlertReceiverKind.WEBHOOK;
+    await alerts.createAlertReceiver({ receiver: { name: "moved", kind, address: receiver.url } });
+    await alerts.createAlertRule({ rule: { name: "both", kind: AlertKind.FAILURES } });
+    const person = () => ConsoleBrowser.open(browser, world.platform, { email: "ada@example.com" });
+    const edit = async (at: ConsoleBrowser, name: string) => {
+      await at.press(`Actions for ${name}`);
+      await at.page.getByRole("menuitem", { name: "Edit" }).click();
+      return at.page.getByRole("dialog");
+    };
+    await using one = await person();
+    await using other = await person();
+    await one.go("/o/acme/alerts");
+    await other.go("/o/acme/alerts");
+
+    const mine = await edit(one, "moved");
+    const theirs = await edit(other, "moved");
+    await mine.getByLabel("Address").fill(a);
+    await theirs.getByLabel("Address").fill(b);
+    await other.press("Save");
+    await other.page
+      .getByRole("row", { name: /^moved/ })
+      .getByText(b)
+      .waitFor();
+    await one.press("Save");
+    await mine.getByText(`It is now: ${b}, enabled. Save again`).waitFor();
+    await one.isSoundInAllWindows("receiver-edit", { answers: [409] });
+    await one.press("Save");
+    await other.page
+      .getByRole("row", { name: /^moved/ })
+      .getByText(a)
+      .waitFor();
+
+    const rule = await edit(one, "both");
+    const same = await edit(other, "both");
+    await rule.getByLabel("Threshold, in percent").fill("7");
+    await same.getByLabel("moved").check();
+    await other.press("Save");
+    await other.page.getByRole("row", { name: /^both/ }).getByText("moved").waitFor();
+    await one.press("Save");
+    await rule.getByText("It is now: more than 5 % of the tasks").waitFor();
+    await rule.getByText("tells moved, hold time 120s").waitFor();
+    await one.press("Save");
+    await other.page.getByText("more than 7 % of the tasks").waitFor();
+    await alerts.deleteAlertRule({ name: "both" });
+    await alerts.deleteAlertReceiver({ name: "moved" });
   });
 });

@@ -20,12 +20,14 @@ async function alertOf(platform: TestPlatform, cast: Cast) {
     ...{ endpoint: "", namedOnly: false },
     sealed: platform.keys.seal("[]", `webhook/${organizationId}/${organizationId}/${webhookId}`),
   });
+  const deliveryId = `test-${platform.newId()}`;
+  await hosting.addTestDelivery({ ...platform.deed(), ...key, name, deliveryId, body: "{}" });
   await hosting.createAlertRule({
     ...platform.deed(),
     ...{ organizationId, name, ruleId: platform.newId(), kind: "failures", threshold: 5 },
     ...{ deployments: [], receivers: [], holdMs: 60_000, limit: 1_000 },
   });
-  return { ...named(cast), name };
+  return { ...named(cast), name, deliveryId };
 }
 
 export const ALERT_ROWS: readonly Row[] = [
@@ -39,8 +41,8 @@ export const ALERT_ROWS: readonly Row[] = [
   {
     method: alert.updateAlertRule,
     request: async (platform, cast) => {
-      const { name, ...request } = await alertOf(platform, cast);
-      return { ...request, rule: { name, threshold: 9 } };
+      const { name } = await alertOf(platform, cast);
+      return { ...named(cast), rule: { name, threshold: 9 } };
     },
     except: { [FOREIGN]: "ALERT_NOT_FOUND" },
   },
@@ -57,8 +59,8 @@ export const ALERT_ROWS: readonly Row[] = [
   {
     method: alert.updateAlertReceiver,
     request: async (platform, cast) => {
-      const { name, ...request } = await alertOf(platform, cast);
-      return { ...request, receiver: { name, disabled: true } };
+      const { name } = await alertOf(platform, cast);
+      return { ...named(cast), receiver: { name, disabled: true } };
     },
     except: { [FOREIGN]: "ALERT_NOT_FOUND" },
   },
@@ -76,7 +78,18 @@ export const ALERT_ROWS: readonly Row[] = [
     alert.testAlertReceiver,
   ].map((method) => ({
     method,
-    request: (platform: TestPlatform, cast: Cast) => alertOf(platform, cast),
+    request: async (platform: TestPlatform, cast: Cast) => {
+      const { name } = await alertOf(platform, cast);
+      return { ...named(cast), name };
+    },
+    except: { [FOREIGN]: "ALERT_NOT_FOUND" } as const,
+  })),
+  ...[alert.getAlertDelivery, alert.redeliverAlert].map((method) => ({
+    method,
+    request: async (platform: TestPlatform, cast: Cast) => {
+      const { deliveryId } = await alertOf(platform, cast);
+      return { ...named(cast), deliveryId };
+    },
     except: { [FOREIGN]: "ALERT_NOT_FOUND" } as const,
   })),
 ];

@@ -20,6 +20,7 @@ import { problem } from "../../../src/errors.ts";
 import { Federation } from "../../../src/metrics/federation.ts";
 import { KeptHistory } from "../../../src/metrics/history/kept.ts";
 import { Metrics } from "../../../src/metrics/metrics.ts";
+import type { Mailer } from "../../../src/server/mail/mailer.ts";
 import { Readiness } from "../../../src/server/readiness.ts";
 import { createServer } from "../../../src/server/server.ts";
 import type { Accounts } from "../../../src/storage/accounts/accounts.ts";
@@ -70,7 +71,8 @@ export class TestPlatform implements AsyncDisposable {
   readonly #resources: AsyncDisposableStack;
   readonly #clock: { offsetMs: number };
 
-  static async start(storage: Storage): Promise<TestPlatform> {
+  /** @param mailer default: the platform sends no mail */
+  static async start(storage: Storage, mailer?: Mailer): Promise<TestPlatform> {
     const said: string[] = [];
     const clock = { offsetMs: 0 };
     const log = pino({ level: "debug" }, { write: (line) => void said.push(line) });
@@ -105,6 +107,7 @@ export class TestPlatform implements AsyncDisposable {
           tasks: storage,
           directory: { find: notHosted },
           changes,
+          mailer,
           artifactOf: () => undefined,
           blobs,
           federation: new Federation({ metrics: new Metrics({ node: "n1", now }), now }),

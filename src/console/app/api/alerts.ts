@@ -1,5 +1,5 @@
 /** Reads of alert rules, what has fired, and receivers, again while somebody looks. */
-import { queryOptions } from "@tanstack/react-query";
+import { keepPreviousData, queryOptions } from "@tanstack/react-query";
 import type { AlertService } from "../../../../gen/tessera/v1/alert_pb.js";
 import { createClient } from "./rpc.ts";
 
@@ -8,7 +8,7 @@ export const alerts = createClient<typeof AlertService>("tessera.v1.AlertService
 
 /** How often alerts are read while somebody looks at them. */
 const ALERTS_REFRESH_MS = 5_000;
-/** Alerts of the history, and deliveries, that the page shows, newest first. */
+/** Alerts of the history that the page shows, newest first. */
 const MAX_SHOWN_ALERTS = 50;
 
 /** What fires, and what has fired. */
@@ -38,13 +38,14 @@ export const receiversOf = (organization: string) =>
     refetchInterval: ALERTS_REFRESH_MS,
   });
 
-/** What receivers were told. */
-export const toldOf = (organization: string) =>
+/** What receivers were told, the newest first, and whether there is more. */
+export const toldOf = (organization: string, pageSize: number) =>
   queryOptions({
-    queryKey: ["alerts", organization, "deliveries"],
+    queryKey: ["alerts", organization, "deliveries", pageSize],
     queryFn: async ({ signal }) => {
-      const asked = { organization, pageSize: MAX_SHOWN_ALERTS };
-      return (await alerts.listAlertDeliveries(asked, { signal })).deliveries ?? [];
+      const answer = await alerts.listAlertDeliveries({ organization, pageSize }, { signal });
+      return { deliveries: answer.deliveries ?? [], hasMore: Boolean(answer.nextPageToken) };
     },
     refetchInterval: ALERTS_REFRESH_MS,
+    placeholderData: keepPreviousData,
   });

@@ -9,8 +9,6 @@ export const webhooks = createClient<typeof WebhookService>("tessera.v1.WebhookS
 
 /** How often webhooks and their deliveries are read while somebody looks at them. */
 const WEBHOOKS_REFRESH_MS = 3_000;
-/** Deliveries that a page shows at first, newest first, and how many more each time. */
-export const MAX_DELIVERIES_PER_STEP = 50;
 
 export const webhooksOf = (organization: string, deployment: string) =>
   queryOptions({

@@ -38,10 +38,11 @@ interface RuleRow {
   readonly evaluated_at_ms: number | null;
   readonly created_at_ms: number;
   readonly created_by: string;
+  readonly version: number;
 }
 
 const COLUMNS = `organization_id, name, rule_id, kind, threshold, deployments, receivers, hold_ms,
-  disabled, silenced_until_ms, evaluated_at_ms, created_at_ms, created_by`;
+  disabled, silenced_until_ms, evaluated_at_ms, created_at_ms, created_by, version`;
 
 const SELECT = `SELECT ${COLUMNS}, (SELECT count(*) FROM alerts a
     WHERE a.rule_id = r.rule_id AND a.cleared_at_ms IS NULL AND a.fired_at_ms IS NOT NULL) AS firing
@@ -63,6 +64,7 @@ function toRule(row: RuleRow & { readonly firing: number }): AlertRuleRecord {
     evaluatedAtMs: row.evaluated_at_ms ?? undefined,
     createdAtMs: row.created_at_ms,
     createdBy: row.created_by,
+    version: row.version,
   };
 }
 
@@ -158,6 +160,9 @@ export function* updateAlertRule(parameters: Given<"updateAlertRule">): Result<"
   if (before === undefined) {
     return { outcome: "not_found" };
   }
+  if (before.version !== (parameters.version ?? before.version)) {
+    return { outcome: "version_conflict" };
+  }
   const { threshold = before.threshold, deployments = before.deployments } = parameters;
   const { receivers = before.receivers, holdMs = before.holdMs } = parameters;
   const { silencedUntilMs = before.silencedUntilMs } = parameters;
@@ -168,10 +173,11 @@ export function* updateAlertRule(parameters: Given<"updateAlertRule">): Result<"
   const disabled = enabled === undefined ? before.disabled : !enabled;
   const { kind, ruleId } = before;
   const after = { kind, threshold, deployments, receivers, holdMs };
+  const isSilenced = parameters.silencedUntilMs !== undefined;
   // A node that evaluates what it was records nothing.
   yield* query(
     `UPDATE alert_rules SET threshold = ?, deployments = ?, receivers = ?, hold_ms = ?, disabled = ?,
-       silenced_until_ms = ?, claim = '', due_at_ms = ?
+       silenced_until_ms = ?, claim = '', due_at_ms = ?, version = version + ?
      WHERE organization_id = ? AND name = ?`,
     threshold,
     JSON.stringify(deployments),
@@ -180,13 +186,13 @@ export function* updateAlertRule(parameters: Given<"updateAlertRule">): Result<"
     disabled,
     silencedUntilMs,
     disabled ? null : 0,
+    isSilenced ? 0 : 1,
     organizationId,
     name,
   );
   if (disabled && !before.disabled) {
     yield* endAlerts({ ...before, organizationId }, { nowMs, platformUrl });
   }
-  const isSilenced = parameters.silencedUntilMs !== undefined;
   yield* record(parameters, organizationId, {
     action: isSilenced ? "alert_rule.silence" : "alert_rule.update",
     subjectId: ruleId,

@@ -123,7 +123,7 @@ export function* updateBudget(parameters: Given<"updateBudget">): Result<"update
     return { outcome: "not_found" };
   }
   if (version !== 0 && before.version !== version) {
-    return { outcome: "version_conflict", version: before.version };
+    return { outcome: "version_conflict" };
   }
   // The next node that hears of the change counts it.
   yield* query(

@@ -217,18 +217,19 @@ function* findWebhook({
 export function* updateWebhook(
   parameters: Parameters<HostingStorage["updateWebhook"]>[0],
 ): Operation<Awaited<ReturnType<WebhookStorage["updateWebhook"]>>> {
-  const { organizationId, deploymentId, name, nowMs, enabled } = parameters;
+  const { organizationId, deploymentId, name, nowMs, enabled, sealed } = parameters;
   yield* lockOrganization(organizationId);
   const before = yield* findWebhook(parameters);
   if (before === undefined) {
     return { outcome: "not_found" };
   }
-  if (before.version !== (parameters.version ?? before.version)) {
+  const { version = before.version, webhookId = before.webhookId } = parameters;
+  if (before.version !== version || before.webhookId !== webhookId) {
     return { outcome: "version_conflict" };
   }
   const { url = before.url, ends = before.ends } = parameters;
   const { endpoint = before.endpoint, namedOnly = before.namedOnly } = parameters;
-  const isReset = enabled === true || url !== before.url;
+  const isReset = enabled === true || url !== before.url || sealed !== undefined;
   const disabled =
     enabled === false
       ? (before.disabled ?? { atMs: nowMs, reason: `disabled by ${parameters.by.name}` })
@@ -237,7 +238,8 @@ export function* updateWebhook(
         : before.disabled;
   yield* query(
     `UPDATE webhooks SET url = ?, events = ?, endpoint = ?, named_only = ?, disabled_at_ms = ?,
-       disabled_reason = ?, failures = ?, paused_until_ms = ?, version = version + 1
+       disabled_reason = ?, failures = ?, paused_until_ms = ?, sealed = coalesce(?, sealed),
+       version = version + 1
      WHERE deployment_id = ? AND name = ?`,
     url,
     eventsOf(ends),
@@ -247,6 +249,7 @@ export function* updateWebhook(
     disabled?.reason,
     isReset ? 0 : before.failures,
     isReset ? 0 : before.pausedUntilMs,
+    sealed,
     deploymentId,
     name,
   );

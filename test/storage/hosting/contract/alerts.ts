@@ -147,23 +147,78 @@ export function alertsContract(it: It): void {
     const changed = { threshold: 7, receivers: ["ops"], holdMs: 3 * MINUTE_MS };
     expect(await rules.update("a", changed)).toMatchObject({
       outcome: "updated",
-      rule: { ...changed, deployments: ["ocr"] },
+      rule: { ...changed, deployments: ["ocr"], version: 2 },
+    });
+    expect(await rules.update("a", { threshold: 8, version: 1 })).toEqual({
+      outcome: "version_conflict",
+    });
+    expect(await rules.update("a", { enabled: true, version: 2 })).toMatchObject({
+      rule: { threshold: 7, version: 3 },
     });
     expect(await rules.update("a", { receivers: ["gone"] })).toEqual(unknown);
     expect(await rules.update("x", changed)).toEqual({ outcome: "not_found" });
     expect(await rules.update("a", { silencedUntilMs: platform.nowMs + 5_000 })).toMatchObject({
-      rule: { silencedUntilMs: platform.nowMs + 5_000, threshold: 7 },
+      rule: { silencedUntilMs: platform.nowMs + 5_000, threshold: 7, version: 3 },
     });
     expect(await rules.delete("a")).toBe(true);
     expect(await rules.delete("a")).toBe(false);
     const actions = (await platform.audit(organizationId)).map(({ action }) => action);
-    expect(actions.slice(0, 7)).toEqual([
+    expect(actions.slice(0, 8)).toEqual([
       "alert_rule.delete",
       "alert_rule.silence",
-      "alert_rule.update",
+      ...Array(2).fill("alert_rule.update"),
       ...Array(3).fill("alert_rule.create"),
       "alert_receiver.create",
     ]);
+  });
+
+  it("move a receiver to another address with what it was told, and send that again", async (platform) => {
+    const { hosting } = platform;
+    const rules = await Rules.on(platform);
+    await rules.create("slow", { receivers: ["app"], holdMs: MINUTE_MS });
+    await rules.minute("one");
+    await rules.minute("one");
+    const [before] = await hosting.listWebhooks(rules.key);
+    const { webhookId = "" } = before ?? {};
+    const move = (changes: Partial<Parameters<HostingStorage["updateWebhook"]>[0]>) =>
+      hosting.updateWebhook({
+        ...{ ...platform.deed(), ...rules.key, name: "app", webhookId },
+        ...changes,
+      });
+    const [url, sealed] = ["https://new.example.com/", "sealed anew"];
+    expect(await move({ url, version: 2 })).toEqual({ outcome: "version_conflict" });
+    // Another receiver has the name by now.
+    expect(await move({ url, webhookId: "other" })).toEqual({ outcome: "version_conflict" });
+    expect(await move({ url, version: 1 })).toMatchObject({
+      outcome: "updated",
+      webhook: { webhookId, url, version: 2, waiting: 1 },
+    });
+    const named = { ...rules.key, name: "app" };
+    expect(await hosting.getSealedWebhook(named)).toMatchObject({ sealed: "sealed" });
+    await move({ sealed });
+    expect(await hosting.getSealedWebhook(named)).toMatchObject({ sealed });
+    const take = (claim: string) =>
+      hosting.takeDeliveries({
+        ...{ claim, nowMs: platform.nowMs, ttlMs: MINUTE_MS, limit: 10, perWebhook: 10 },
+        ...{ withoutOrganizations: [], withoutWebhooks: [] },
+      });
+    const [taken] = await take("first");
+    const { deliveryId = "" } = taken ?? {};
+    expect(taken).toMatchObject({ webhookId, url, sealed });
+    const answers = [{ atMs: platform.nowMs, tookMs: 1, status: 500, text: "no", error: "" }];
+    await hosting.recordDelivery({
+      ...{ ...rules.key, webhookId, deliveryId, claim: "first", nowMs: platform.nowMs },
+      ...{ state: "failed", nextInMs: 0, answers, body: taken?.body ?? "", pausesMs: [0] },
+    });
+    const again = { ...platform.deed(), ...rules.key, deliveryId };
+    expect(await hosting.redeliver(again)).toMatchObject({
+      state: "waiting",
+      answers,
+      attempts: 0,
+    });
+    expect(await take("second")).toMatchObject([{ deliveryId, url, body: taken?.body }]);
+    const [event] = await platform.audit(rules.key.organizationId);
+    expect(event).toMatchObject({ action: "alert_receiver.redeliver", subject: "app" });
   });
 
   it("keep a receiver that a rule tells, and let it be deleted once none does", async (platform) => {

@@ -102,6 +102,10 @@ class AlertReceiver:
     """When it was made."""
     created_by: str = ""
     """Who made it: an e-mail address, or `token <name>`."""
+    version: int = 0
+    """Counts its updates: 1 at first. In UpdateAlertReceiver, if it is not 0, the version that was
+    read: nothing is changed if it is not the current one.
+    """
 
 
 @_dc.dataclass(kw_only=True)
@@ -149,6 +153,10 @@ class AlertRule:
     """When it was made."""
     created_by: str = ""
     """Who made it: an e-mail address, or `token <name>`."""
+    version: int = 0
+    """Counts its updates, of which a silence is none: 1 at first. In UpdateAlertRule, if it is not
+    0, the version that was read: nothing is changed if it is not the current one.
+    """
 
 
 @_dc.dataclass(kw_only=True)
@@ -217,7 +225,8 @@ class SyncAlertService(_rpc.SyncService):
 
         Errors: NOT_FOUND (ALERT_NOT_FOUND: also a receiver that is not there,
         DEPLOYMENT_NOT_FOUND), INVALID_ARGUMENT (REQUEST_INVALID), PERMISSION_DENIED
-        (OPERATOR_REQUIRED: `disk_free`, by who is no operator and does more than disable it).
+        (OPERATOR_REQUIRED: `disk_free`, by who is no operator and does more than disable it),
+        ABORTED (VERSION_CONFLICT when `version` is given and is not the current one).
         """
         message: dict[str, _t.Any] = {
             "organization": organization,
@@ -324,10 +333,16 @@ class SyncAlertService(_rpc.SyncService):
         receiver: AlertReceiver | None = None,
         update_mask: _rpc.FieldMask | None = None,
     ) -> AlertReceiver:
-        """UpdateAlertReceiver disables a receiver, for which nothing is kept then, or enables it.
-        To change its address, make another one.
+        """UpdateAlertReceiver changes a receiver: the fields in `update_mask`, or those that are
+        set. What waits goes to the new address, whose receiver verifies it with the secret of
+        before, until that is rotated. Nothing is kept for a receiver that is disabled; to
+        enable it sends what has waited.
 
-        Errors: NOT_FOUND (ALERT_NOT_FOUND), INVALID_ARGUMENT (REQUEST_INVALID).
+        Errors: NOT_FOUND (ALERT_NOT_FOUND), INVALID_ARGUMENT (REQUEST_INVALID: also for an
+        address that is not public, and for mail where the platform sends none),
+        PERMISSION_DENIED (ADMIN_REQUIRED: an e-mail address that is not the caller's own, by
+        who is no admin), ABORTED (VERSION_CONFLICT when `version` is given and is not the
+        current one).
         """
         message: dict[str, _t.Any] = {
             "organization": organization,
@@ -382,7 +397,7 @@ class SyncAlertService(_rpc.SyncService):
         name: str = "",
     ) -> _webhook.WebhookDelivery:
         """TestAlertReceiver sends a message of the type `alert.test`. Read the answer with
-        ListAlertDeliveries.
+        GetAlertDelivery.
 
         Errors: NOT_FOUND (ALERT_NOT_FOUND), FAILED_PRECONDITION (WEBHOOK_DISABLED),
         RESOURCE_EXHAUSTED (RATE_LIMITED: too many tests by mail).
@@ -413,6 +428,42 @@ class SyncAlertService(_rpc.SyncService):
         }
         call = _rpc.Call("tessera.v1.AlertService/ListAlertDeliveries", message, harmless=True)
         return self._pages(call, _webhook.WebhookDelivery, "deliveries")
+
+    def get_alert_delivery(
+        self,
+        *,
+        organization: str = "",
+        delivery_id: str = "",
+    ) -> _webhook.WebhookDelivery:
+        """GetAlertDelivery reads a delivery with the message that was sent.
+
+        Errors: NOT_FOUND (ALERT_NOT_FOUND).
+        """
+        message: dict[str, _t.Any] = {
+            "organization": organization,
+            "delivery_id": delivery_id,
+        }
+        call = _rpc.Call("tessera.v1.AlertService/GetAlertDelivery", message, harmless=True)
+        return self._unary(call, _webhook.WebhookDelivery)
+
+    def redeliver_alert(
+        self,
+        *,
+        organization: str = "",
+        delivery_id: str = "",
+    ) -> _webhook.WebhookDelivery:
+        """RedeliverAlert sends a delivery again at once, to the address that its receiver has by
+        now, and as often as a new one if that fails. It has the `webhook-id` that it had.
+
+        Errors: NOT_FOUND (ALERT_NOT_FOUND: also where the receiver of the delivery is gone),
+        RESOURCE_EXHAUSTED (RATE_LIMITED: too many by mail).
+        """
+        message: dict[str, _t.Any] = {
+            "organization": organization,
+            "delivery_id": delivery_id,
+        }
+        call = _rpc.Call("tessera.v1.AlertService/RedeliverAlert", message, harmless=False)
+        return self._unary(call, _webhook.WebhookDelivery)
 
 
 class AsyncAlertService(_rpc.AsyncService):
@@ -465,7 +516,8 @@ class AsyncAlertService(_rpc.AsyncService):
 
         Errors: NOT_FOUND (ALERT_NOT_FOUND: also a receiver that is not there,
         DEPLOYMENT_NOT_FOUND), INVALID_ARGUMENT (REQUEST_INVALID), PERMISSION_DENIED
-        (OPERATOR_REQUIRED: `disk_free`, by who is no operator and does more than disable it).
+        (OPERATOR_REQUIRED: `disk_free`, by who is no operator and does more than disable it),
+        ABORTED (VERSION_CONFLICT when `version` is given and is not the current one).
         """
         message: dict[str, _t.Any] = {
             "organization": organization,
@@ -572,10 +624,16 @@ class AsyncAlertService(_rpc.AsyncService):
         receiver: AlertReceiver | None = None,
         update_mask: _rpc.FieldMask | None = None,
     ) -> AlertReceiver:
-        """UpdateAlertReceiver disables a receiver, for which nothing is kept then, or enables it.
-        To change its address, make another one.
+        """UpdateAlertReceiver changes a receiver: the fields in `update_mask`, or those that are
+        set. What waits goes to the new address, whose receiver verifies it with the secret of
+        before, until that is rotated. Nothing is kept for a receiver that is disabled; to
+        enable it sends what has waited.
 
-        Errors: NOT_FOUND (ALERT_NOT_FOUND), INVALID_ARGUMENT (REQUEST_INVALID).
+        Errors: NOT_FOUND (ALERT_NOT_FOUND), INVALID_ARGUMENT (REQUEST_INVALID: also for an
+        address that is not public, and for mail where the platform sends none),
+        PERMISSION_DENIED (ADMIN_REQUIRED: an e-mail address that is not the caller's own, by
+        who is no admin), ABORTED (VERSION_CONFLICT when `version` is given and is not the
+        current one).
         """
         message: dict[str, _t.Any] = {
             "organization": organization,
@@ -630,7 +688,7 @@ class AsyncAlertService(_rpc.AsyncService):
         name: str = "",
     ) -> _webhook.WebhookDelivery:
         """TestAlertReceiver sends a message of the type `alert.test`. Read the answer with
-        ListAlertDeliveries.
+        GetAlertDelivery.
 
         Errors: NOT_FOUND (ALERT_NOT_FOUND), FAILED_PRECONDITION (WEBHOOK_DISABLED),
         RESOURCE_EXHAUSTED (RATE_LIMITED: too many tests by mail).
@@ -661,3 +719,39 @@ class AsyncAlertService(_rpc.AsyncService):
         }
         call = _rpc.Call("tessera.v1.AlertService/ListAlertDeliveries", message, harmless=True)
         return self._pages(call, _webhook.WebhookDelivery, "deliveries")
+
+    async def get_alert_delivery(
+        self,
+        *,
+        organization: str = "",
+        delivery_id: str = "",
+    ) -> _webhook.WebhookDelivery:
+        """GetAlertDelivery reads a delivery with the message that was sent.
+
+        Errors: NOT_FOUND (ALERT_NOT_FOUND).
+        """
+        message: dict[str, _t.Any] = {
+            "organization": organization,
+            "delivery_id": delivery_id,
+        }
+        call = _rpc.Call("tessera.v1.AlertService/GetAlertDelivery", message, harmless=True)
+        return await self._unary(call, _webhook.WebhookDelivery)
+
+    async def redeliver_alert(
+        self,
+        *,
+        organization: str = "",
+        delivery_id: str = "",
+    ) -> _webhook.WebhookDelivery:
+        """RedeliverAlert sends a delivery again at once, to the address that its receiver has by
+        now, and as often as a new one if that fails. It has the `webhook-id` that it had.
+
+        Errors: NOT_FOUND (ALERT_NOT_FOUND: also where the receiver of the delivery is gone),
+        RESOURCE_EXHAUSTED (RATE_LIMITED: too many by mail).
+        """
+        message: dict[str, _t.Any] = {
+            "organization": organization,
+            "delivery_id": delivery_id,
+        }
+        call = _rpc.Call("tessera.v1.AlertService/RedeliverAlert", message, harmless=False)
+        return await self._unary(call, _webhook.WebhookDelivery)

@@ -14,7 +14,7 @@ import { Page } from "../../ui/page.tsx";
 import { Status } from "../../ui/status.tsx";
 import { Time } from "../../ui/time.tsx";
 import { useActing } from "../../ui/use-acting.ts";
-import { Deliveries, Receivers } from "./receivers.tsx";
+import { Receivers, Told } from "./receivers.tsx";
 import { RuleForm } from "./rule-form.tsx";
 import { Subject } from "./subject.tsx";
 import "./alerts.css";
@@ -25,7 +25,7 @@ export function Alerts() {
       <Firing />
       <Rules />
       <Receivers />
-      <Deliveries />
+      <Told />
       <History />
     </Page>
   );

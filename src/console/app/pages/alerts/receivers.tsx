@@ -1,5 +1,5 @@
 /** Who hears of alerts, and what they answered. */
-import { useSuspenseQuery } from "@tanstack/react-query";
+import { useQueryClient, useSuspenseQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import type {
   AlertReceiverJson,
@@ -7,18 +7,18 @@ import type {
 } from "../../../../../gen/tessera/v1/alert_pb.js";
 import { alerts, receiversOf, toldOf } from "../../api/alerts.ts";
 import { useOrganization } from "../../api/session.ts";
-import { answerOf } from "../../api/webhooks.ts";
 import { Button } from "../../ui/button.tsx";
 import { Command } from "../../ui/command.tsx";
 import { Confirm } from "../../ui/confirm.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
+import { Deliveries, MAX_DELIVERIES_PER_STEP } from "../../ui/deliveries.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Field } from "../../ui/field.tsx";
 import { FieldsForm, textOf } from "../../ui/fields-form.tsx";
 import { Menu } from "../../ui/menu.tsx";
-import { Answer, DeliveryState, NewSecret, SendingState } from "../../ui/sending.tsx";
-import { Time } from "../../ui/time.tsx";
+import { NewSecret, SendingState } from "../../ui/sending.tsx";
 import { useActing } from "../../ui/use-acting.ts";
+import { useSeenVersion } from "../../ui/use-seen-version.ts";
 
 const KINDS = {
   ALERT_RECEIVER_KIND_WEBHOOK: "Webhook",
@@ -29,7 +29,7 @@ const KINDS = {
 type Kind = keyof typeof KINDS;
 
 type Asked =
-  | { readonly what: "create" }
+  | { readonly what: "form"; readonly receiver: AlertReceiverJson | undefined }
   | { readonly what: "secret"; readonly made: AlertReceiverWithSecretJson }
   | { readonly what: "delete" | "rotate"; readonly name: string };
 
@@ -42,39 +42,45 @@ export function Receivers() {
     setAsked(undefined);
     void readAgain();
   };
-  const show = (made: AlertReceiverWithSecretJson) =>
-    made.secret ? setAsked({ what: "secret", made }) : close();
-  const menuOf = ({ name = "", kind, disabled = false }: AlertReceiverJson) => [
-    {
-      label: "Send a test",
-      run: () =>
-        act({
-          run: () => alerts.testAlertReceiver({ organization, name }),
-          said: `Testing ${name}`,
-        }),
-    },
-    ...(kind === "ALERT_RECEIVER_KIND_WEBHOOK"
-      ? [{ label: "Rotate the secret", run: () => setAsked({ what: "rotate", name }) }]
-      : []),
-    {
-      label: disabled ? "Enable" : "Disable",
-      run: () =>
-        act({
-          run: () =>
-            alerts.updateAlertReceiver({
-              ...{ organization, updateMask: "disabled" },
-              receiver: { name, disabled: !disabled },
-            }),
-          said: `${name} is ${disabled ? "enabled" : "disabled"}`,
-        }),
-    },
-    { label: "Delete", isDangerous: true, run: () => setAsked({ what: "delete", name }) },
-  ];
+  const show = (made: AlertReceiverWithSecretJson | undefined) =>
+    made?.secret ? setAsked({ what: "secret", made }) : close();
+  const menuOf = (receiver: AlertReceiverJson) => {
+    const { name = "", kind, disabled = false } = receiver;
+    return [
+      { label: "Edit", run: () => setAsked({ what: "form", receiver }) },
+      {
+        label: "Send a test",
+        run: () =>
+          act({
+            run: () => alerts.testAlertReceiver({ organization, name }),
+            said: `Testing ${name}`,
+          }),
+      },
+      ...(kind === "ALERT_RECEIVER_KIND_WEBHOOK"
+        ? [{ label: "Rotate the secret", run: () => setAsked({ what: "rotate", name }) }]
+        : []),
+      {
+        label: disabled ? "Enable" : "Disable",
+        run: () =>
+          act({
+            run: () =>
+              alerts.updateAlertReceiver({
+                ...{ organization, updateMask: "disabled" },
+                receiver: { name, disabled: !disabled },
+              }),
+            said: `${name} is ${disabled ? "enabled" : "disabled"}`,
+          }),
+      },
+      { label: "Delete", isDangerous: true, run: () => setAsked({ what: "delete", name }) },
+    ];
+  };
   return (
     <section aria-labelledby="receivers">
       <header className="section-header">
         <h2 id="receivers">Receivers</h2>
-        <Button onClick={() => setAsked({ what: "create" })}>Create a receiver</Button>
+        <Button onClick={() => setAsked({ what: "form", receiver: undefined })}>
+          Create a receiver
+        </Button>
       </header>
       {receivers.length === 0 ? (
         <div className="card alerts-none">
@@ -108,7 +114,9 @@ export function Receivers() {
           )}
         />
       )}
-      {asked?.what === "create" && <Create onMade={show} onClose={close} />}
+      {asked?.what === "form" && (
+        <ReceiverForm receiver={asked.receiver} onDone={show} onClose={close} />
+      )}
       {asked?.what === "secret" && (
         <NewSecret name={asked.made.receiver?.name} secret={asked.made.secret} onClose={close} />
       )}
@@ -138,96 +146,123 @@ export function Receivers() {
   );
 }
 
-function Create({
-  onMade,
-  onClose,
-}: {
-  onMade(made: AlertReceiverWithSecretJson): void;
+interface ReceiverFormProps {
+  /** Undefined: one is created. */
+  readonly receiver: AlertReceiverJson | undefined;
+  /** With its secret, which is shown once, where it is new. */
+  onDone(made: AlertReceiverWithSecretJson | undefined): void;
   onClose(): void;
-}) {
+}
+
+function ReceiverForm({ receiver, onDone, onClose }: ReceiverFormProps) {
   const organization = useOrganization();
-  const [kind, setKind] = useState<Kind>("ALERT_RECEIVER_KIND_WEBHOOK");
+  const queryClient = useQueryClient();
+  const [kind, setKind] = useState((receiver?.kind ?? "ALERT_RECEIVER_KIND_WEBHOOK") as Kind);
+  const { name = "", address: known } = receiver ?? {};
+  const isNew = receiver === undefined;
   const isMail = kind === "ALERT_RECEIVER_KIND_MAIL";
+  // Of the URL of Slack, which is a secret, the page knows the beginning alone.
+  const isHidden = !isNew && kind === "ALERT_RECEIVER_KIND_SLACK";
+  const sendSeen = useSeenVersion<AlertReceiverJson>({
+    thing: receiver,
+    read: async () => {
+      const asked = { ...receiversOf(organization), staleTime: 0 };
+      return (await queryClient.fetchQuery(asked)).find((one) => one.name === name);
+    },
+    wordsOf: (now) => `${now.address}, ${now.disabled ? "disabled" : "enabled"}`,
+  });
+  const send = async (values: FormData): Promise<AlertReceiverWithSecretJson | undefined> => {
+    const address = textOf(values, "receiver.address");
+    if (isNew) {
+      const made = { name: textOf(values, "receiver.name"), kind, address };
+      return alerts.createAlertReceiver({ organization, receiver: made });
+    }
+    await sendSeen((version) =>
+      alerts.updateAlertReceiver({
+        ...{ organization, updateMask: "address" },
+        receiver: { name, address, version },
+      }),
+    );
+    return undefined;
+  };
   return (
-    <Dialog title="Create a receiver" onClose={onClose}>
+    <Dialog title={isNew ? "Create a receiver" : `Edit ${name}`} onClose={onClose}>
       <FieldsForm
         fields={[
-          { name: "receiver.name", label: "Name", autoComplete: "off", maxLength: 63 },
+          ...(isNew
+            ? [
+                {
+                  ...{ name: "receiver.name", label: "Name", autoComplete: "off", maxLength: 63 },
+                } as const,
+              ]
+            : []),
           {
             ...{ name: "receiver.address", label: isMail ? "E-mail address" : "Address" },
             ...{ autoComplete: "off", maxLength: 2_048 },
+            ...(known !== undefined && !isHidden && { defaultValue: known }),
             hint: isMail
               ? "An admin names any, others their own."
-              : "A URL that is reached from the internet, or that the operator allows.",
+              : isHidden
+                ? "The whole new URL: the old one is kept sealed, and not shown."
+                : "A URL that is reached from the internet, or that the operator allows.",
           },
         ]}
-        submit="Create"
-        send={(values) =>
-          alerts.createAlertReceiver({
-            organization,
-            receiver: {
-              name: textOf(values, "receiver.name"),
-              kind,
-              address: textOf(values, "receiver.address"),
-            },
-          })
-        }
-        onDone={onMade}
+        submit={isNew ? "Create" : "Save"}
+        needsChange={!isNew}
+        send={send}
+        onDone={onDone}
         onClose={onClose}
       >
-        <Field label="Told by">
-          {(control) => (
-            <select
-              {...control}
-              value={kind}
-              onChange={({ target }) => setKind(target.value as Kind)}
-            >
-              {(Object.keys(KINDS) as Kind[]).map((one) => (
-                <option key={one} value={one}>
-                  {KINDS[one]}
-                </option>
-              ))}
-            </select>
-          )}
-        </Field>
+        {isNew && (
+          <Field label="Kind">
+            {(control) => (
+              <select
+                {...control}
+                value={kind}
+                onChange={({ target }) => setKind(target.value as Kind)}
+              >
+                {(Object.keys(KINDS) as Kind[]).map((one) => (
+                  <option key={one} value={one}>
+                    {KINDS[one]}
+                  </option>
+                ))}
+              </select>
+            )}
+          </Field>
+        )}
+        {kind === "ALERT_RECEIVER_KIND_WEBHOOK" && !isNew && (
+          <p className="hint">
+            The secret of its signatures stays: rotate it where the new server has another.
+          </p>
+        )}
       </FieldsForm>
     </Dialog>
   );
 }
 
 /** What receivers were told, and how they answered. */
-export function Deliveries() {
+export function Told() {
   const organization = useOrganization();
-  const { data: found } = useSuspenseQuery(toldOf(organization));
-  if (found.length === 0) {
-    return null;
-  }
+  const { act } = useActing(["alerts", organization]);
+  const [pageSize, setPageSize] = useState(MAX_DELIVERIES_PER_STEP);
+  const { data } = useSuspenseQuery(toldOf(organization, pageSize));
   return (
-    <section aria-labelledby="deliveries">
-      <h2 id="deliveries">Deliveries</h2>
-      <DataTable
-        label="Deliveries, newest first"
-        items={found}
-        keyOf={({ id = "" }) => id}
-        columns={[
-          {
-            name: "Message",
-            cell: ({ alert = "", webhook }) => (
-              <>
-                {EVENTS[alert] ?? "a test"}
-                <span className="secondary">to {webhook || "a deleted receiver"}</span>
-              </>
-            ),
-          },
-          { name: "State", cell: (one) => <DeliveryState of={one} /> },
-          { name: "Answer", cell: (one) => <Answer text={answerOf(one).slice(0, 200)} /> },
-          {
-            name: "Created",
-            cell: ({ createdAt }) => createdAt !== undefined && <Time at={createdAt} />,
-          },
-        ]}
-      />
-    </section>
+    <Deliveries
+      {...data}
+      onMore={() => setPageSize(pageSize + MAX_DELIVERIES_PER_STEP)}
+      messageOf={({ alert = "", webhook }) => (
+        <>
+          {EVENTS[alert] ?? "a test"}
+          <span className="secondary">to {webhook || "a deleted receiver"}</span>
+        </>
+      )}
+      sendAgain={(deliveryId) =>
+        act({
+          run: () => alerts.redeliverAlert({ organization, deliveryId }),
+          said: "Sending it again",
+        })
+      }
+    />
   );
 }
 

@@ -1,11 +1,13 @@
-/** The dialog in which an alert rule is written. */
+/** The dialog in which an alert rule is written: made, or changed beside others who change it too. */
+import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import type { AlertRuleJson } from "../../../../../gen/tessera/v1/alert_pb.js";
-import { alerts } from "../../api/alerts.ts";
+import { alerts, rulesOf } from "../../api/alerts.ts";
 import { useOrganization, usePerson } from "../../api/session.ts";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Field } from "../../ui/field.tsx";
 import { FieldsForm, textOf } from "../../ui/fields-form.tsx";
+import { useSeenVersion } from "../../ui/use-seen-version.ts";
 
 /** What rules look at, the unit of their threshold, and its default. */
 const KINDS = {
@@ -27,6 +29,17 @@ type Kind = keyof typeof KINDS;
 const isOfDeployments = (kind: Kind): boolean =>
   kind !== "ALERT_KIND_TOKEN_ENDS" && kind !== "ALERT_KIND_DISK_FREE";
 
+/** What a rule says, as somebody else has left it. */
+function inWords({ condition, deployments = [], receivers = [], hold, disabled }: AlertRuleJson) {
+  return [
+    condition,
+    `of ${deployments.join(" ") || "all"}`,
+    `tells ${receivers.join(" ") || "nobody"}`,
+    `hold time ${hold}`,
+    ...(disabled ? ["disabled"] : []),
+  ].join(", ");
+}
+
 interface RuleFormProps {
   /** Undefined: one is created. */
   readonly rule: AlertRuleJson | undefined;
@@ -44,6 +57,16 @@ export function RuleForm({ rule, receivers, onDone, onClose }: RuleFormProps) {
   const kinds = (Object.keys(KINDS) as Kind[]).filter(
     (one) => isOperator || one !== "ALERT_KIND_DISK_FREE",
   );
+  const queryClient = useQueryClient();
+  const { name = "" } = rule ?? {};
+  const sendSeen = useSeenVersion<AlertRuleJson>({
+    thing: rule,
+    read: async () => {
+      const asked = { ...rulesOf(organization), staleTime: 0 };
+      return (await queryClient.fetchQuery(asked)).find((one) => one.name === name);
+    },
+    wordsOf: inWords,
+  });
   const send = (values: FormData) => {
     const words = (name: string) =>
       textOf(values, name)
@@ -60,14 +83,16 @@ export function RuleForm({ rule, receivers, onDone, onClose }: RuleFormProps) {
           organization,
           rule: { name: textOf(values, "rule.name"), kind, ...settings },
         })
-      : alerts.updateAlertRule({
-          organization,
-          updateMask: Object.keys(settings).join(","),
-          rule: { ...(rule.name !== undefined && { name: rule.name }), ...settings },
-        });
+      : sendSeen((version) =>
+          alerts.updateAlertRule({
+            organization,
+            updateMask: Object.keys(settings).join(","),
+            rule: { ...settings, name, version },
+          }),
+        );
   };
   return (
-    <Dialog title={rule === undefined ? "Create a rule" : `Edit ${rule.name}`} onClose={onClose}>
+    <Dialog title={rule === undefined ? "Create a rule" : `Edit ${name}`} onClose={onClose}>
       <FieldsForm
         fields={
           rule === undefined
@@ -75,6 +100,7 @@ export function RuleForm({ rule, receivers, onDone, onClose }: RuleFormProps) {
             : []
         }
         submit={rule === undefined ? "Create" : "Save"}
+        needsChange={rule !== undefined}
         send={send}
         onDone={onDone}
         onClose={onClose}

@@ -3,28 +3,22 @@ import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import type {
-  WebhookDeliveryJson,
   WebhookJson,
   WebhookWithSecretJson,
 } from "../../../../../gen/tessera/v1/webhook_pb.js";
 import { tasksOf } from "../../api/deployments.ts";
 import { useOrganization } from "../../api/session.ts";
 import { endOf, eventsText } from "../../api/webhook-words.ts";
-import {
-  answersOf,
-  deliveriesOf,
-  MAX_DELIVERIES_PER_STEP,
-  webhooks,
-  webhooksOf,
-} from "../../api/webhooks.ts";
+import { deliveriesOf, webhooks, webhooksOf } from "../../api/webhooks.ts";
 import { Button } from "../../ui/button.tsx";
 import { Command } from "../../ui/command.tsx";
 import { Confirm } from "../../ui/confirm.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
+import { Deliveries, MAX_DELIVERIES_PER_STEP } from "../../ui/deliveries.tsx";
 import { Empty } from "../../ui/empty.tsx";
 import { Facts } from "../../ui/facts.tsx";
 import { Menu } from "../../ui/menu.tsx";
-import { Answer, DeliveryState, NewSecret, SendingState } from "../../ui/sending.tsx";
+import { NewSecret, SendingState } from "../../ui/sending.tsx";
 import { Time } from "../../ui/time.tsx";
 import { TaskLink } from "../tasks/task-link.tsx";
 import { DeploymentFrame, useDeploymentName } from "./frame.tsx";
@@ -46,7 +40,7 @@ export function Webhooks() {
       {({ endpoints = [] }) => (
         <>
           <Registered endpoints={tasksOf(endpoints)} />
-          <Deliveries />
+          <Told />
         </>
       )}
     </DeploymentFrame>
@@ -72,7 +66,7 @@ export function Webhook() {
             <span>{webhook}</span>
           </nav>
           <Registered only={webhook} endpoints={tasksOf(endpoints)} />
-          <Deliveries only={webhook} />
+          <Told only={webhook} />
         </>
       )}
     </DeploymentFrame>
@@ -267,80 +261,32 @@ function Address({ of: webhook }: { readonly of: WebhookJson }) {
   );
 }
 
-function Deliveries({ only }: OfOne) {
+function Told({ only }: OfOne) {
   const { organization, deployment, act } = useWebhookAct();
   const [pageSize, setPageSize] = useState(MAX_DELIVERIES_PER_STEP);
   const asked = { webhook: only, pageSize };
   const { data } = useQuery(deliveriesOf(organization, deployment, asked));
-  const { deliveries: found = [], hasMore = false } = data ?? {};
-  if (found.length === 0) {
-    return null;
-  }
   return (
-    <section aria-labelledby="deliveries">
-      <h2 id="deliveries">Deliveries</h2>
-      <DataTable
-        label="Deliveries, newest first"
-        items={found}
-        keyOf={({ id = "" }) => id}
-        columns={[
-          {
-            name: "Message",
-            cell: ({ taskId, endpoint, event, webhook }) => (
-              <>
-                {taskId ? `${endpoint} ${endOf(event)}` : "a test"}
-                <span className="secondary">
-                  {taskId && <TaskLink name={{ organization, deployment, taskId }} />}
-                  {only === undefined && ` to ${webhook || "a deleted webhook"}`}
-                </span>
-              </>
-            ),
-          },
-          { name: "State", cell: (one) => <DeliveryState of={one} /> },
-          {
-            name: only === undefined ? "Answer" : "Answers",
-            cell: (one) => <Answers of={one} all={only !== undefined} />,
-          },
-          {
-            name: "Created",
-            cell: ({ createdAt }) => createdAt !== undefined && <Time at={createdAt} />,
-          },
-        ]}
-        actions={({ id = "", webhook }) =>
-          webhook && (
-            <Button
-              kind="quiet"
-              aria-label={`Send again: ${id}`}
-              onClick={() =>
-                act({
-                  run: () =>
-                    webhooks.redeliverWebhook({ organization, deployment, deliveryId: id }),
-                  said: "Sending it again",
-                })
-              }
-            >
-              Send again
-            </Button>
-          )
-        }
-      />
-      {hasMore && (
-        <p>
-          <Button onClick={() => setPageSize(pageSize + MAX_DELIVERIES_PER_STEP)}>Show more</Button>
-        </p>
+    <Deliveries
+      deliveries={data?.deliveries ?? []}
+      hasMore={data?.hasMore ?? false}
+      onMore={() => setPageSize(pageSize + MAX_DELIVERIES_PER_STEP)}
+      allAnswers={only !== undefined}
+      messageOf={({ taskId, endpoint, event, webhook }) => (
+        <>
+          {taskId ? `${endpoint} ${endOf(event)}` : "a test"}
+          <span className="secondary">
+            {taskId && <TaskLink name={{ organization, deployment, taskId }} />}
+            {only === undefined && ` to ${webhook || "a deleted webhook"}`}
+          </span>
+        </>
       )}
-    </section>
+      sendAgain={(deliveryId) =>
+        act({
+          run: () => webhooks.redeliverWebhook({ organization, deployment, deliveryId }),
+          said: "Sending it again",
+        })
+      }
+    />
   );
-}
-
-/** Characters of an answer in a row. */
-const MAX_ANSWER_CHARACTERS = 200;
-
-/** What its receiver answered: the last time, or each time, of which the oldest is first. */
-function Answers({ of, all }: { readonly of: WebhookDeliveryJson; readonly all: boolean }) {
-  const told = answersOf(of).map((text) => text.slice(0, MAX_ANSWER_CHARACTERS));
-  return (all ? told : told.slice(-1)).map((text, index) => (
-    // biome-ignore lint/suspicious/noArrayIndexKey: answers have no other name, and stay in order
-    <Answer key={index} text={text} />
-  ));
 }

@@ -83,7 +83,7 @@ export function Budgets({ units }: { readonly units: readonly string[] }) {
                 id={`budget-${one.name}`}
                 label={`Actions for ${one.name}`}
                 items={[
-                  { label: "Change", run: () => setAsked({ what: "form", budget: one }) },
+                  { label: "Edit", run: () => setAsked({ what: "form", budget: one }) },
                   {
                     label: "Delete",
                     isDangerous: true,
@@ -179,7 +179,7 @@ function BudgetForm({ budget, units, onDone, onClose }: BudgetFormProps) {
   const isNew = budget === undefined;
   const plain = { autoComplete: "off", maxLength: 64 } as const;
   return (
-    <Dialog title={isNew ? "Create a budget" : `Change ${name}`} onClose={onClose}>
+    <Dialog title={isNew ? "Create a budget" : `Edit ${name}`} onClose={onClose}>
       <FieldsForm
         fields={
           isNew

@@ -31,10 +31,11 @@ const LATE_TIMEOUT_MS = 2_000;
 /** A call of an endpoint; its large files are read from the node when they are needed. */
 export function executeOptions(
   { id, taskId, attempt, json, files, timeLeft, trace, request }: Assignment,
-  { name: endpoint, kind, timeoutMs, abortGraceMs, stream }: EndpointManifest,
+  { name: endpoint, kind, timeoutMs, abortGraceMs, byKey, stream }: EndpointManifest,
 ): Omit<ExecuteOptions, "batch"> {
   return {
     ...{ endpoint, kind, abortGraceMs, stream, taskId, attempt },
+    isCounted: byKey?.concurrency !== undefined,
     arguments: {
       ...{ json, files: files.map((file, index) => fileOf(file, fileKey(id, index))) },
       ...(request && { request: requestHead(request) }),

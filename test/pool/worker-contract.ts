@@ -150,6 +150,7 @@ export function workerContract(
           attempt: 1,
           timeoutMs: found?.timeoutMs ?? 0,
           abortGraceMs: found?.abortGraceMs,
+          isCounted: found?.byKey?.concurrency !== undefined,
           arguments: { ...json, files: sent, ...(request && { request }) },
           stream: found?.stream,
           ...(batch && { batch }),
@@ -323,11 +324,10 @@ export function workerContract(
       `endpoint ${endpoint} went on ${graceMs} ms after its abort (${reason})`;
 
     /** The slots of an endpoint that are free. */
-    const free = (endpoint: string): number =>
-      manifest.endpoints.reduce(
-        (sum, each) => sum + (each.name === endpoint ? worker.freeSlots(each) : 0),
-        0,
-      );
+    const free = (endpoint: string): number | undefined => {
+      const found = manifest.endpoints.find(({ name }) => name === endpoint);
+      return found && worker.freeSlots(found);
+    };
 
     test("is killed a grace period after an abort that a call ignores which is alone in it", async () => {
       await ready({ graceMs: 200 });
@@ -361,16 +361,17 @@ export function workerContract(
       expect(aborted.ends).toHaveLength(1);
     });
 
-    test("takes calls again when one that ignored its abort has ended", async () => {
+    test.each(["deaf", "counted"])("takes calls again after one that is %s", async (which) => {
       await ready({ graceMs: DRAIN_GRACE_MS });
       const neighbour = begin("linger");
       const begun = Promise.withResolvers<void>();
-      const aborted = begin("deaf", {}, { onLog: () => begun.resolve() });
+      const aborted = begin(which, {}, { onLog: () => begun.resolve() });
       await begun.promise;
       aborted.execution.abort("timeout");
-      expect(await aborted.ended).toMatchObject({ kind: "aborted", reason: "timeout" });
       await expect.poll(() => free("echo")).toBe(0);
+      expect(aborted.ends).toHaveLength(which === "counted" ? 0 : 1);
       expect(await begin("let_go").ended).toMatchObject({ kind: "result" });
+      expect(await aborted.ended).toMatchObject({ kind: "aborted", reason: "timeout" });
       await expect.poll(() => free("echo")).toBe(64);
       expect(await begin("echo", { value: 1 }).ended).toEqual(result(1));
       expect([aborted.ends.length, neighbour.ends, worker.ended]).toEqual([1, [], false]);

@@ -36,6 +36,13 @@ export interface ExecuteOptions extends Omit<Call, "id" | "deadlineMs" | "argume
   readonly timeoutMs: number;
   /** How long it may go on after an abort that it does not hear. Default: 5 min. */
   readonly abortGraceMs?: number | undefined;
+  /** How long it has after an abort that somebody waits for. Default: that of its worker. */
+  readonly graceMs?: number;
+  /**
+   * Its end is told when its function has ended, or its worker: what runs of its key is counted.
+   * Default: a grace period after an abort that it does not hear.
+   */
+  readonly isCounted?: boolean;
   /** The calls that the function takes together with this one. Default: it takes this one alone. */
   readonly batch?: BatchPost;
   /** Of an endpoint that streams. */
@@ -122,7 +129,7 @@ export interface ExecutionHost {
  * `ctx.signal` aborts, the function has a grace period to end by itself, and
  * then the worker is killed, because nothing else stops a function that ignores
  * the signal or blocks its event loop. Beside others the call has its end, and the
- * worker drains (`Drain`). A call whose caller has left keeps its slot
+ * worker drains (`Drain`); one that is counted by its key has it when its function ends. A call whose caller has left keeps its slot
  * for longer: nobody waits for it, it most likely ends by itself, and what the
  * worker has loaded is worth more than the slot.
  */
@@ -132,6 +139,7 @@ export class Execution {
   readonly #host: ExecutionHost;
   readonly #graceMs: number;
   readonly #abortGraceMs: number;
+  readonly #isCounted: boolean;
   readonly #chunks: ReceivedChunks | undefined;
   /** By `performance.now()`; Infinity while the deadline is suspended. */
   #deadlineMs = Number.POSITIVE_INFINITY;
@@ -157,6 +165,8 @@ export class Execution {
       /** Default: 5 min. */
       readonly abortGraceMs?: number | undefined;
       readonly timeoutMs: number;
+      /** As in `ExecuteOptions`. */
+      readonly isCounted?: boolean | undefined;
       /** Of an endpoint that streams. */
       readonly chunks?: ReceivedChunks | undefined;
     },
@@ -166,6 +176,7 @@ export class Execution {
     this.#host = options.host;
     this.#graceMs = options.graceMs;
     this.#abortGraceMs = options.abortGraceMs ?? ABORT_GRACE_MS;
+    this.#isCounted = options.isCounted === true;
     this.#chunks = options.chunks;
     this.resume(options.timeoutMs);
   }
@@ -314,7 +325,7 @@ export class Execution {
     this.#isKiller = true;
     const { endpoint } = this.call;
     const message = `endpoint ${endpoint} went on ${graceMs} ms after its abort (${reason})`;
-    if (this.#host.unheard(this, this.#abortGraceMs, message)) {
+    if (this.#host.unheard(this, this.#abortGraceMs, message) && !this.#isCounted) {
       this.#end({ kind: "displaced", message });
       this.#isTold = true;
     }

@@ -26,7 +26,7 @@ interface SlotOwner {
 /** A call for a slot, which knows its endpoint. */
 export type SlotCall = Omit<
   ExecuteOptions,
-  "endpoint" | "kind" | "timeoutMs" | "abortGraceMs" | "stream" | "agent"
+  "endpoint" | "kind" | "timeoutMs" | "abortGraceMs" | "isCounted" | "stream" | "agent"
 > & {
   /** Default: that of the endpoint. */
   readonly timeoutMs?: number;
@@ -100,9 +100,10 @@ export class WorkerSlot implements Slot {
   }
 
   execute(call: SlotCall, listener: ExecutionListener): Execution {
-    const { name, kind, timeoutMs, abortGraceMs, stream } = this.#endpoint;
+    const { name, kind, timeoutMs, abortGraceMs, byKey, stream } = this.#endpoint;
     const agent = isMountName(name) ? this.agent : undefined;
-    const facts = { endpoint: name, kind, timeoutMs, abortGraceMs, stream, agent };
+    const isCounted = byKey?.concurrency !== undefined;
+    const facts = { endpoint: name, kind, timeoutMs, abortGraceMs, isCounted, stream, agent };
     return this.#worker.execute({ ...facts, ...call }, listener);
   }
 

@@ -131,11 +131,11 @@ export class WorkerCalls implements ExecutionHost {
   /** Begins a call; the listener's `onEnd` is called exactly once. */
   begin(call: ExecuteOptions, listener: ExecutionListener): Execution {
     const id = this.#nextId++;
-    const { endpoint, kind, timeoutMs, abortGraceMs, stream, agent, arguments: payload } = call;
+    const { endpoint, kind, timeoutMs, stream, agent, arguments: payload } = call;
+    const { graceMs = this.#graceMs, abortGraceMs, isCounted } = call;
     const execution = new Execution({ id, endpoint, kind }, listener, {
       host: this,
-      graceMs: this.#graceMs,
-      ...{ abortGraceMs, timeoutMs },
+      ...{ graceMs, abortGraceMs, isCounted, timeoutMs },
       chunks: stream && new ReceivedChunks(stream),
     });
     this.#executions.set(id, execution);

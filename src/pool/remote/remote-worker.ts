@@ -225,9 +225,11 @@ export class RemoteWorker implements Worker {
       return this.#executions.begin(call, listener);
     }
     let id = 0;
-    const { abortGraceMs = ABORT_GRACE_MS } = call;
+    const { abortGraceMs = ABORT_GRACE_MS, isCounted = false } = call;
+    // Where it drains for a call that is counted, it tells the end of that when it is there.
+    const waitMs = this.#options.graceMs + (isCounted ? abortGraceMs : 0) + ABORT_ANSWER_MS;
     const execution = this.#executions.begin(
-      { ...call, abortGraceMs: abortGraceMs + ABORT_ANSWER_MS },
+      { ...call, graceMs: waitMs, abortGraceMs: abortGraceMs + ABORT_ANSWER_MS },
       acknowledging(listener, (recorded) => this.#ended(id, recorded)),
     );
     id = execution.call.id;

@@ -26,6 +26,7 @@ import { UnitNames, UsageMeter } from "../usage.ts";
 import { KeyLimits } from "./key-limits.ts";
 import { LoneCalls } from "./lone-calls.ts";
 import { bytesOf, HeldPieces, PieceQueue } from "./piece-queue.ts";
+import { callerGone, forRoom, noMatchingWorker, noWorkerStarts, problemOf } from "./refusals.ts";
 import { Reruns } from "./reruns.ts";
 import type { CallUse } from "./usage.ts";
 
@@ -72,6 +73,8 @@ interface BegunCall {
   readonly origin: Origin | undefined;
   readonly slot: Slot;
   readonly onWorker: CalledFrom["onWorker"];
+  /** Its place among the calls of its key; undefined where these are not counted. */
+  readonly place: Disposable | undefined;
 }
 
 /** How a call ended, the last time that it ran. */
@@ -81,6 +84,9 @@ interface EndedCall {
   /** How often it ran. */
   readonly tries: number;
 }
+
+/** How an execution ended; `goesOn`: for its caller, while its function goes on. */
+type HeardEnd = ExecutionEnd & { readonly goesOn?: true };
 
 /** Where a call comes from. */
 interface CalledFrom {
@@ -162,7 +168,6 @@ export class Calls {
    * gone.
    */
   async call(endpoint: EndpointManifest, payload: Payload, from: CalledFrom): Promise<Payload> {
-    using _limited = this.#keys.enter(endpoint, from.key);
     const begun = this.#begin(endpoint, payload, from);
     const call = begun instanceof Promise ? await begun : begun;
     return this.#answer(await this.#run(call));
@@ -177,7 +182,6 @@ export class Calls {
     payload: Payload,
     from: CalledFrom,
   ): AsyncGenerator<Piece, void, undefined> {
-    using _limited = this.#keys.enter(endpoint, from.key);
     const call = await this.#begin(endpoint, payload, from);
     const pieces = new PieceQueue(this.#held);
     const { onResponse } = from;
@@ -295,21 +299,28 @@ export class Calls {
   #begin(
     endpoint: EndpointManifest,
     payload: Payload,
-    { signal, origin, worker, onWorker }: CalledFrom,
+    { signal, origin, key, worker, onWorker }: CalledFrom,
   ): BegunCall | Promise<BegunCall> {
     const { tracing, newId } = this.#options;
-    const facts = { endpoint, payload, signal, origin, onWorker };
+    const place = this.#keys.enter(endpoint, key);
+    const facts = { endpoint, payload, signal, origin, onWorker, place };
     const begun = (slot: Slot): BegunCall => ({ ...facts, taskId: newId(), slot });
     const free = endpoint.batch ? undefined : this.#reserve(endpoint, worker);
     if (free) {
       return begun(free);
     }
     const fromMs = Date.now();
-    return this.#wait(endpoint, payload, { signal, worker }).then((slot) => {
-      const call = begun(slot);
-      tracing?.waited({ ...tracedFacts(call), fromMs, toMs: Date.now() });
-      return call;
-    });
+    return this.#wait(endpoint, payload, { signal, worker }).then(
+      (slot) => {
+        const call = begun(slot);
+        tracing?.waited({ ...tracedFacts(call), fromMs, toMs: Date.now() });
+        return call;
+      },
+      (err: unknown) => {
+        place?.[Symbol.dispose]();
+        throw err;
+      },
+    );
   }
 
   /** Takes a free slot: of this worker, as long as that takes calls of the endpoint. */
@@ -319,7 +330,7 @@ export class Calls {
     return pool.reserve(endpoint, isThere ? worker : undefined);
   }
 
-  #wait(
+  async #wait(
     endpoint: EndpointManifest,
     payload: Payload,
     { signal, withinMs = Number.POSITIVE_INFINITY, worker }: Waits,
@@ -401,11 +412,12 @@ export class Calls {
       const end = await this.#execute(running, reruns.begin(), streaming);
       const ended = { call: running, end, tries: reruns.tries };
       const isLeft = running.signal.aborted || streaming.pieces?.isUntouched === false;
-      if (!reruns.after(end) || isLeft) {
-        return ended;
-      }
-      const slot = await this.#slotAgain(running, reruns);
+      const slot =
+        reruns.after(end) && !isLeft ? await this.#slotAgain(running, reruns) : undefined;
       if (slot === undefined) {
+        if (end.goesOn === undefined) {
+          call.place?.[Symbol.dispose]();
+        }
         return ended;
       }
       running = { ...running, slot };
@@ -435,14 +447,15 @@ export class Calls {
 
   /**
    * Runs a call, and resolves with its end, or at its timeout: the caller does not wait for a
-   * function that goes on after it. The slot is taken until the function has ended.
+   * function that goes on after it. The slot, and the place of its key, are taken until the
+   * function has ended.
    */
   #execute(
     call: BegunCall,
     { attempt, timeoutMs }: ReturnType<Reruns["begin"]>,
     { pieces, onResponse }: Streaming,
-  ): Promise<ExecutionEnd> {
-    const { payload, signal, taskId, origin, slot } = call;
+  ): Promise<HeardEnd> {
+    const { payload, signal, taskId, origin, slot, place } = call;
     const { log, tracing } = this.#options;
     const span = tracing?.attemptBegan({ ...tracedFacts(call), attempt });
     const trace = (span ?? origin)?.trace;
@@ -450,6 +463,7 @@ export class Calls {
     // Of a call whose function goes on after its timeout, the arguments are given back before its end.
     const bytesIn = attempt === 1 ? payloadBytes(payload) : 0;
     let streamedBytes = 0;
+    let goesOn = false;
     return new Promise((resolve) => {
       const gone = (): void => execution.abort("caller_gone");
       const execution = slot.execute(
@@ -465,11 +479,15 @@ export class Calls {
             });
             resolve(end);
             slot.release();
+            if (goesOn) {
+              place?.[Symbol.dispose]();
+            }
             this.slotFree();
           },
           onAbort: (reason) => {
             if (reason === "timeout") {
-              resolve({ kind: "aborted", reason });
+              goesOn = true;
+              resolve({ kind: "aborted", reason, goesOn });
             }
           },
           onLog: (line) => logLine(log, line, logged(call)),
@@ -518,7 +536,6 @@ export class Calls {
 
   #answer({ end, call, tries }: EndedCall): Payload {
     const { endpoint } = call;
-    const times = tries > 1 ? `, at the last of ${tries} tries` : "";
     switch (end.kind) {
       case "result":
         return end.result;
@@ -532,27 +549,8 @@ export class Calls {
             violations?.map(({ path, message }) => ({ field: path, description: message })) ?? [],
         });
       }
-      case "lost":
-        throw problem(
-          "WORKER_LOST",
-          end.alone
-            ? `the worker died while endpoint ${endpoint.name} ran alone in it${times}: ${end.message}`
-            : `the worker died while endpoint ${endpoint.name} ran in it beside other calls, one of which may have ended it${times}: ${end.message}; try again`,
-          { retryAfterMs: 1_000 },
-        );
-      case "cut_off":
-      case "displaced": {
-        const message = `the worker was ended while endpoint ${endpoint.name} ran in it${times}: ${end.message}; try again`;
-        throw problem("WORKER_LOST", message, { code: Code.Unavailable, retryAfterMs: 1_000 });
-      }
-      case "unavailable":
-        throw end.problem;
-      case "aborted":
-        if (end.reason === "timeout") {
-          const message = `endpoint ${endpoint.name} did not end within its timeout of ${endpoint.timeoutMs} ms`;
-          throw problem("CALL_TIMEOUT", message);
-        }
-        throw end.reason === "shutdown" ? shuttingDown() : callerGone();
+      default:
+        throw problemOf(end, endpoint, tries);
     }
   }
 }
@@ -572,25 +570,4 @@ function logged({ endpoint, taskId, origin, slot }: BegunCall): object {
     ...reqId,
     ...loggedTrace(origin?.trace),
   };
-}
-
-/** What a caller hears of a deployment that finds no room in its node's budget. */
-function forRoom({ waiting }: Pick<Pool, "waiting">): string {
-  return waiting === undefined ? "" : ", because the deployment is waiting for room on a node";
-}
-
-/** Nothing that the node could start would take the call. */
-function noMatchingWorker({ name }: EndpointManifest, awaited: string): Error {
-  const message = `no worker that runs endpoint ${name} is connected to this node; it waits for ${awaited}`;
-  return problem("NO_MATCHING_WORKER", message, { retryAfterMs: 5_000 });
-}
-
-function noWorkerStarts(reason: string): Error {
-  const message = `no worker of the deployment could be started: ${reason}`;
-  return problem("NO_WORKER", message, { retryAfterMs: 5_000 });
-}
-
-/** Ends the call. Nobody reads it, because the caller has gone. */
-function callerGone(): Error {
-  return problem("CALLER_GONE", "the caller has gone");
 }

@@ -121,7 +121,7 @@ workerContract("a worker in Go", start, {
         "is killed a grace period after an abort that a call ignores which is alone in it",
         "that does not answer is killed for an abort, and what ran beside it is displaced",
         "takes no more calls beside one that ignores its abort, and ends when the others have",
-        "takes calls again when one that ignored its abort has ended",
+        "takes calls again after one that is %s",
         "is ended when a call has ignored for its grace that its caller has left",
         "that exits with calls under way loses each of them once",
       ],

@@ -69,6 +69,80 @@ it("counts the bytes of arguments that are given back before the end of their ca
   expect(used).toMatchObject([{ bytesIn: 20_000, bytesOut: 0 }]);
 });
 
+describe("the place of a key", () => {
+  const payload = { json: "{}", files: [] };
+  const endpoint = {
+    ...{ name: "work", kind: "api", timeoutMs: 1_000, byKey: { concurrency: 1 } },
+  } as unknown as EndpointManifest;
+
+  /** Calls whose executions a test ends. */
+  function limited() {
+    const listeners: ExecutionListener[] = [];
+    const slot = {
+      execute: (_: unknown, listener: ExecutionListener) => {
+        listeners.push(listener);
+        return { abort() {}, more() {} };
+      },
+      release() {},
+    };
+    const calls = new Calls({
+      pool: { reserve: () => slot as unknown as Slot } as unknown as Pool,
+      log: { debug() {}, info() {}, warn() {}, error() {} },
+      newId: () => "a",
+    });
+    const from = { signal: new AbortController().signal, key: "ada" };
+    return {
+      listeners,
+      call: () => calls.call(endpoint, payload, from),
+      stream: () => calls.stream(endpoint, payload, from),
+    };
+  }
+
+  it("is taken while the function of a call goes on after its timeout", async () => {
+    const { listeners, call } = limited();
+    const timedOut = call();
+    listeners[0]?.onAbort?.("timeout");
+    await expect(timedOut).rejects.toMatchObject({ reason: "CALL_TIMEOUT" });
+    await expect(call()).rejects.toMatchObject({ reason: "KEY_LIMITED" });
+    listeners[0]?.onEnd({ kind: "aborted", reason: "timeout" });
+    const next = call();
+    listeners[1]?.onEnd(RESULT);
+    expect(await next).toEqual({ json: "1", files: [] });
+  });
+
+  it("is taken while the function of a stream goes on that its reader has left", async () => {
+    const { listeners, call, stream } = limited();
+    const pieces = stream();
+    const first = pieces.next();
+    await vi.waitFor(() => expect(listeners).toHaveLength(1));
+    listeners[0]?.onChunk?.({ json: "1" } as never, 1);
+    await first;
+    await pieces.return();
+    await expect(call()).rejects.toMatchObject({ reason: "KEY_LIMITED" });
+    listeners[0]?.onEnd({ kind: "aborted", reason: "caller_gone" });
+    await vi.waitFor(async () => {
+      const next = call();
+      listeners[1]?.onEnd(RESULT);
+      expect(await next).toEqual({ json: "1", files: [] });
+    });
+  });
+
+  it("goes back where no worker came in time", async () => {
+    const none = new Calls({
+      pool: { reserve: () => undefined, serves: () => true } as unknown as Pool,
+      log: { debug() {}, info() {}, warn() {}, error() {} },
+      newId: () => "a",
+    });
+    const left = AbortSignal.abort();
+    const from = { signal: left, key: "ada" };
+    for (let tries = 0; tries < 2; tries++) {
+      await expect(none.call(endpoint, payload, from)).rejects.toMatchObject({
+        reason: "CALLER_GONE",
+      });
+    }
+  });
+});
+
 describe("a call that names a worker", () => {
   const ENDPOINT = { name: "/", kind: "api", timeoutMs: 10_000 } as EndpointManifest;
   const { signal } = new AbortController();

@@ -288,17 +288,27 @@ export class Deployment implements AsyncDisposable {
 
   /**
    * Throws while the node shuts down or the deployment is closed to new work, and BUDGET_SPENT
-   * where a spent budget bounds it.
+   * where a spent budget bounds it. With an idempotency key a submit may be a repeat, which costs
+   * nothing new: then BUDGET_SPENT is the answer, and for the queue to refuse what is none.
    * @param tokenId the token of the caller; undefined: none
+   * @param key the idempotency key of a submit; empty: it has none
    */
-  admit(kind: EndpointManifest["kind"], tokenId: string | undefined): void {
+  admit(
+    kind: EndpointManifest["kind"],
+    tokenId: string | undefined,
+    key = "",
+  ): Problem | undefined {
     if (this.#draining) {
       throw shuttingDown();
     }
     if (this.#closed) {
       throw this.#closed();
     }
-    this.#options.checkBudgets?.(kind, tokenId);
+    const refusal = this.#options.budgetRefusal?.(kind, tokenId);
+    if (refusal !== undefined && key === "") {
+      throw refusal;
+    }
+    return refusal;
   }
 
   /**

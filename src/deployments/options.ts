@@ -1,5 +1,6 @@
 /** What a deployment is made with. */
 
+import type { Problem } from "../errors.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import type { NodeBudget } from "../pool/room/budget.ts";
 import type { StartGate } from "../pool/room/start-gate.ts";
@@ -58,8 +59,11 @@ export interface DeploymentOptions extends WorkersOptions, RolloutPolicy {
   readonly counted?: { readonly metrics: Metrics; readonly organizationId: string } | undefined;
   /** Counts what calls of apis use. Default: nothing is counted. */
   readonly callUsage?: Pick<CallUsage, "add"> | undefined;
-  /** Throws BUDGET_SPENT where a spent budget bounds a call. Default: there are no budgets. */
-  readonly checkBudgets?: (kind: EndpointManifest["kind"], tokenId: string | undefined) => void;
+  /** See `Budgets.refusal`. Default: there are no budgets. */
+  readonly budgetRefusal?: (
+    kind: EndpointManifest["kind"],
+    tokenId: string | undefined,
+  ) => Problem | undefined;
   /** The node's tracing. Default: nothing is traced. */
   readonly tracing?: Tracing | undefined;
   /** Where the node reads large bodies. Default: on the serving thread. */

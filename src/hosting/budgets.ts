@@ -68,21 +68,23 @@ export class Budgets implements AsyncDisposable {
   }
 
   /**
-   * Throws BUDGET_SPENT for a call, or a submit, that a spent budget bounds.
+   * The BUDGET_SPENT for a call, or a submit, that a spent budget bounds; undefined: none does.
    * @param tokenId the token of the caller; undefined: none
    */
-  check(called: Called, kind: EndpointManifest["kind"], tokenId: string | undefined): void {
+  refusal(
+    called: Called,
+    kind: EndpointManifest["kind"],
+    tokenId: string | undefined,
+  ): Problem | undefined {
     // Nearly always.
     if (this.#spent.size === 0) {
-      return;
+      return undefined;
     }
     const nowMs = this.#options.now();
     const spent = this.#spent
       .get(called.organizationId)
       ?.find((one) => bounds(one, kind, tokenId) && isOf(one, called) && endOf(one) > nowMs);
-    if (spent !== undefined) {
-      throw refusal(spent, nowMs);
-    }
+    return spent && spentProblem(spent, nowMs);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -128,7 +130,7 @@ function endOf({ toDay }: BudgetRecord): number {
   return startOfDay(toDay);
 }
 
-function refusal(budget: BudgetRecord, nowMs: number): Problem {
+function spentProblem(budget: BudgetRecord, nowMs: number): Problem {
   const { name, amount, measure, period, fromDay, toDay } = budget;
   const resetMs = endOf(budget) - nowMs;
   const end = new Date(endOf(budget)).toISOString();

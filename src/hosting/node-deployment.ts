@@ -72,7 +72,7 @@ export interface NodeDeploymentOptions {
   readonly gpus: Gpus;
   readonly caches: CacheFolders;
   /** The budgets that bound its calls. Default: calls are not bounded by budgets. */
-  readonly budgets?: Pick<Budgets, "check"> | undefined;
+  readonly budgets?: Pick<Budgets, "refusal"> | undefined;
   /** Whether it may start no workers, because its machine is drained. Default: it may. */
   readonly isDrained?: () => boolean;
   /** Default: nothing is counted. */
@@ -122,7 +122,8 @@ export function openNodeDeployment(
         counted: metrics && { metrics, organizationId },
         heldPieces: common.heldPieces?.of(organizationId),
         ...(budgets && {
-          checkBudgets: (kind, tokenId) => budgets.check({ organizationId, name }, kind, tokenId),
+          budgetRefusal: (kind, tokenId) =>
+            budgets.refusal({ organizationId, name }, kind, tokenId),
         }),
         workers: scale.min,
         scale,

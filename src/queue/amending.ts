@@ -45,17 +45,20 @@ export class Amending {
    * TASK_NOT_FOUND, TASK_NOT_FINISHED, or as `Queue.submit` does.
    */
   async retry(
-    question: TaskQuestion & Pick<SubmissionOptions, "idempotency" | "origin">,
+    question: TaskQuestion & Pick<SubmissionOptions, "idempotency" | "refusal" | "origin">,
     endpointOf: (name: string) => EndpointManifest,
   ): Promise<Submitted> {
     const { task, payload } = await this.#options.tasks.arguments(question);
     if (!isFinal(task.status)) {
       throw notFinished(task);
     }
-    const { idempotency, origin } = question;
+    const { idempotency, refusal, origin } = question;
     const { taskId, priority, key, tags, trace: retriedTrace } = task;
-    const options = { retryOf: taskId, priority, key, tags, idempotency, origin, retriedTrace };
-    return this.#options.queue.submit(endpointOf(task.endpoint), payload, options);
+    const options = { retryOf: taskId, priority, key, tags, idempotency, refusal, origin };
+    return this.#options.queue.submit(endpointOf(task.endpoint), payload, {
+      ...options,
+      retriedTrace,
+    });
   }
 
   /**

@@ -174,6 +174,7 @@ export class Queue implements Disposable {
     const task = this.#newTask(submission, taskId, span);
     const startsNow =
       !this.#stopped &&
+      submission.options?.refusal === undefined &&
       task.runAtMs <= task.createdAtMs &&
       endpoint.batch === undefined &&
       endpoint.byKey === undefined &&

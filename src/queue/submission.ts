@@ -25,6 +25,8 @@ export interface SubmissionOptions {
   readonly webhook?: string | undefined;
   /** Words by which it is found again. */
   readonly tags?: readonly string[] | undefined;
+  /** Nothing new is stored: the answer is the task that holds the idempotency key, or else this. */
+  readonly refusal?: Problem | undefined;
   /** The request that asked for it. */
   readonly origin?: Origin;
   /** The trace of the task that this one retries. */
@@ -74,7 +76,8 @@ export function toNewTask(
 ): NewTask {
   const createdAtMs = timeOfTaskId(taskId);
   const runAtMs = Math.max(createdAtMs, options.runAtMs ?? createdAtMs);
-  const { queueLimit } = endpoint;
+  // Keys are looked up before queues are found full.
+  const queueLimit = options.refusal ? 0 : endpoint.queueLimit;
   const keptMs = options.retentionMs ?? (retention.ownMs || endpoint.retentionMs);
   const retentionMs = Math.min(keptMs, retention.maxMs);
   const trace = (span ?? options.origin)?.trace;
@@ -127,7 +130,8 @@ export async function storeTask(
 }
 
 /**
- * The stored task, or IDEMPOTENCY_KEY_REUSED, STORAGE_UNAVAILABLE, WEBHOOK_NOT_FOUND or QUEUE_FULL.
+ * The stored task, or IDEMPOTENCY_KEY_REUSED, STORAGE_UNAVAILABLE, WEBHOOK_NOT_FOUND, QUEUE_FULL or
+ * the refusal of what is no repeat.
  * Throws `TakenByOthers`, which only a submission with a `store` of its own is answered.
  */
 export function toSubmitted(
@@ -135,6 +139,10 @@ export function toSubmitted(
   { endpoint, options }: Submission,
   retryAfterMs: () => number,
 ): Submitted | Problem {
+  const isOfKey = outcome.outcome === "replayed" || outcome.outcome === "key_reused";
+  if (options?.refusal && !isOfKey) {
+    return options.refusal;
+  }
   switch (outcome.outcome) {
     case "stored":
       return { task: outcome.task, replayed: false };

@@ -3,7 +3,7 @@ import { Code } from "@connectrpc/connect";
 import { pino } from "pino";
 import { expect, it, onTestFinished } from "vitest";
 import type { Forgotten } from "../../src/auth/change-feed.ts";
-import { problem, toProblem } from "../../src/errors.ts";
+import { problem } from "../../src/errors.ts";
 import { Budgets } from "../../src/hosting/budgets.ts";
 import { dayOf, startOfDay } from "../../src/storage/days.ts";
 import type { HostingStorage } from "../../src/storage/hosting/hosting.ts";
@@ -79,12 +79,8 @@ async function open() {
     },
     /** The name of the budget that refuses; undefined: nothing does. */
     refusal: (kind: "api" | "task" = "api", tokenId: string | undefined = "t1", of = {}) => {
-      try {
-        budgets.check({ organizationId, name: "summarizer", ...of }, kind, tokenId);
-        return undefined;
-      } catch (err) {
-        return toProblem(err);
-      }
+      const called = { organizationId, name: "summarizer", ...of };
+      return budgets.refusal(called, kind, tokenId);
     },
   };
 }

@@ -17,7 +17,8 @@ export function queueOn(
     keeper,
     limits = SERVICE_LIMITS,
     slot,
-  }: { keeper: FileKeeper; limits?: PieceLimits; slot?: Slot },
+    retentionMs = 0,
+  }: { keeper: FileKeeper; limits?: PieceLimits; slot?: Slot; retentionMs?: number },
 ): Queue {
   const common = { storage, notifier: undefined, log: LOG, now: Date.now };
   return new Queue({
@@ -30,7 +31,7 @@ export function queueOn(
     limits,
     maxWaiting: 10_000,
     graceMs: 0,
-    retention: () => ({ ownMs: 0, maxMs: 0 }),
+    retention: () => ({ ownMs: 0, maxMs: retentionMs }),
     slots: () => 0,
     onStorage() {},
     onTasksWait() {},

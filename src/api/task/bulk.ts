@@ -151,14 +151,15 @@ function retrying({ filter, idempotencyKey }: RetryTasksRequest, ctx: HandlerCon
     atOnce: MAX_RETRIES_AT_ONCE,
     statuses: [TaskStatus.FAILURE],
     ...each(async ({ taskId }, deployment) => {
-      deployment.admit("task", origin.tokenId);
+      const refusal = deployment.admit("task", origin.tokenId, idempotencyKey);
       const key = `${idempotencyKey}/${taskId}`;
       const idempotency =
         idempotencyKey === ""
           ? undefined
           : ({ key, digest: digestOfRetry(taskId), replay: "always" } as const);
       const endpointOf = (name: string) => deployment.taskEndpoint(name).manifest;
-      await deployment.queue.amending.retry({ taskId, signal, idempotency, origin }, endpointOf);
+      const asked = { taskId, signal, idempotency, refusal, origin };
+      await deployment.queue.amending.retry(asked, endpointOf);
     }),
   };
 }

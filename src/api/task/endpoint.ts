@@ -10,7 +10,7 @@ import {
 import type { TaskResult } from "../../../gen/tessera/v1/task_pb.js";
 import type { Deployment } from "../../deployments/deployment.ts";
 import type { FoundEndpoint } from "../../deployments/rollout.ts";
-import { problem, toProblem } from "../../errors.ts";
+import { type Problem, problem, toProblem } from "../../errors.ts";
 import { streamedBodies } from "../../server/http/streamed-bodies.ts";
 import { noteTask, tokenIdOf, tracedCall } from "../../server/rpc/engine/caller.ts";
 import { deploymentOf } from "../../server/rpc/target.ts";
@@ -53,11 +53,12 @@ export const endpointService: Partial<ServiceImpl<typeof EndpointService>> = {
   async callEndpoint(req, ctx) {
     const deployment = deploymentOf(ctx);
     const { kind = "api" } = deployment.find(req.endpoint) ?? {};
-    deployment.admit(kind, tokenIdOf(ctx.values));
+    const key = kind === "task" ? req.idempotencyKey : "";
+    const refusal = deployment.admit(kind, tokenIdOf(ctx.values), key);
     const endpoint = deployment.endpoint(req.endpoint);
     return tracedCall(ctx, deployment, {
       endpoint: endpoint.manifest.name,
-      run: (origin) => call(req, ctx, { deployment, endpoint, origin }),
+      run: (origin) => call(req, ctx, { deployment, endpoint, origin, refusal }),
     });
   },
 };
@@ -65,7 +66,7 @@ export const endpointService: Partial<ServiceImpl<typeof EndpointService>> = {
 async function call(
   req: CallEndpointRequest,
   ctx: HandlerContext,
-  { deployment, endpoint: { manifest, reader }, origin }: Called,
+  { deployment, endpoint: { manifest, reader }, origin, refusal }: Called,
 ): Promise<TaskResult> {
   if (manifest.kind === "api") {
     refuseKey(req.idempotencyKey, req.endpoint);
@@ -90,7 +91,8 @@ async function call(
   }
   const key = keyOf(ctx, "", manifest);
   const idempotency = idempotencyOf(req, () => digestOfCall(payload, NO_SCHEDULE));
-  const submitting = deployment.queue.submit(manifest, payload, { key, idempotency, origin });
+  const options = { key, idempotency, refusal, origin };
+  const submitting = deployment.queue.submit(manifest, payload, options);
   const { task, replayed } = await releasingUnless(submitting, payload, keeper);
   noteTask(ctx, task);
   if (replayed) {
@@ -114,6 +116,8 @@ interface Called {
   readonly deployment: Deployment;
   readonly endpoint: FoundEndpoint;
   readonly origin: Origin;
+  /** Of what is no repeat. */
+  readonly refusal: Problem | undefined;
 }
 
 /** Adds the task's id to errors of the wait, because they do not end the task. */

@@ -16,7 +16,7 @@ import { Problem, toProblem } from "../../errors.ts";
 import type { Payload } from "../../protocol/messages.ts";
 import type { Submission, Submitted } from "../../queue/submission.ts";
 import { type StreamedBodies, streamedBodies } from "../../server/http/streamed-bodies.ts";
-import { noteTask, originOf, tokenIdOf } from "../../server/rpc/engine/caller.ts";
+import { noteTask, originOf } from "../../server/rpc/engine/caller.ts";
 import { deploymentOf } from "../../server/rpc/target.ts";
 import type { CallInput } from "../../service/input/arguments.ts";
 import { isFinal } from "../../tasks/task.ts";
@@ -45,10 +45,10 @@ export const submitHandlers: Pick<ServiceImpl<typeof TaskService>, "submitTask" 
   async submitTask(req, ctx) {
     const deployment = deploymentOf(ctx);
     const origin = originOf(ctx);
-    deployment.admit("task", origin.tokenId);
+    const refusal = deployment.admit("task", origin.tokenId, req.idempotencyKey);
     const { queue, tasks, name } = deployment;
     const bodies = ctx.values.get(streamedBodies);
-    const reading = read(deployment, req, { ctx, origin, bodies });
+    const reading = read(deployment, req, { ctx, origin, bodies, refusal });
     const { endpoint, payload, options } = reading instanceof Promise ? await reading : reading;
     const submitting = queue.submit(endpoint, payload, options);
     const { task, replayed } = await releasingUnless(submitting, payload, deployment.files.task);
@@ -78,8 +78,10 @@ export const submitHandlers: Pick<ServiceImpl<typeof TaskService>, "submitTask" 
 
   async submitTasks(req, ctx) {
     const deployment = deploymentOf(ctx);
-    deployment.admit("task", tokenIdOf(ctx.values));
-    const read = await readAll(deployment, req.tasks, ctx);
+    const origin = originOf(ctx);
+    const keyed = req.tasks.find(({ idempotencyKey }) => idempotencyKey !== "");
+    const refusal = deployment.admit("task", origin.tokenId, keyed?.idempotencyKey);
+    const read = await readAll(deployment, req.tasks, { ctx, origin, refusal });
     const valid = read.filter((one): one is Submission => !(one instanceof Problem));
     const outcomes = (await deployment.queue.submitAll(valid)).values();
     const results = read.map((one) =>
@@ -109,14 +111,19 @@ interface Sent {
   readonly ctx: HandlerContext;
   readonly origin: Origin;
   readonly bodies?: StreamedBodies | undefined;
+  /** Of what is no repeat. */
+  readonly refusal: Problem | undefined;
 }
 
 /** Checks a call. Throws if it is invalid, or rejects if it has files. */
 function read(
   deployment: Deployment,
   call: CallFields,
-  { ctx, origin, bodies }: Sent,
+  { ctx, origin, bodies, refusal }: Sent,
 ): Submission | Promise<Submission> {
+  if (refusal !== undefined && call.idempotencyKey === "") {
+    throw refusal;
+  }
   const { manifest, reader } = deployment.taskEndpoint(call.endpoint);
   const schedule = scheduleOf(call, {
     nowMs: Date.now(),
@@ -132,7 +139,7 @@ function read(
     return {
       endpoint: manifest,
       payload: withRequest(payload, request),
-      options: { ...schedule, key, idempotency, origin, webhook, tags },
+      options: { ...schedule, key, idempotency, refusal, origin, webhook, tags },
     };
   };
   const { files, readers } = deployment;
@@ -144,9 +151,8 @@ function read(
 async function readAll(
   deployment: Deployment,
   calls: readonly CallFields[],
-  ctx: HandlerContext,
+  sent: Sent,
 ): Promise<(Submission | Problem)[]> {
-  const sent = { ctx, origin: originOf(ctx) };
   const all: (Submission | Problem)[] = [];
   for (const [index, call] of calls.entries()) {
     if (index % MAX_CALLS_PER_TURN === MAX_CALLS_PER_TURN - 1) {

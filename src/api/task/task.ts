@@ -70,10 +70,10 @@ export const taskService: Partial<ServiceImpl<typeof TaskService>> = {
 
   async retryTask(req, ctx) {
     const deployment = deploymentOf(ctx);
-    deployment.admit("task", tokenIdOf(ctx.values));
+    const refusal = deployment.admit("task", tokenIdOf(ctx.values), req.idempotencyKey);
     const endpointOf = (name: string) => deployment.taskEndpoint(name).manifest;
     const idempotency = idempotencyOf(req, () => digestOfRetry(req.taskId));
-    const asked = { ...question(req, ctx), idempotency, origin: originOf(ctx) };
+    const asked = { ...question(req, ctx), idempotency, refusal, origin: originOf(ctx) };
     const { task, replayed } = await deployment.queue.amending.retry(asked, endpointOf);
     if (replayed) {
       noteReplay(ctx);

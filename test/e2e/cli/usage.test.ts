@@ -69,7 +69,17 @@ it("the commands of the page keep budgets, of which a spent one refuses over eve
     "content-type": "application/json",
   };
   const post = () => fetch(url, { method: "POST", headers, body: '{"prompt":"hello"}' });
+  const keyed = (key: string) =>
+    fetch(url, {
+      method: "POST",
+      headers: { ...headers, "idempotency-key": key },
+      body: '{"prompt":"hello"}',
+    });
+  const accepted = (await (await keyed("before")).json()) as { readonly task_id: string };
+  const retried = { deployment: "acme/writer", taskId: accepted.task_id, idempotencyKey: "again" };
   const connect = createTesseraClient({ url: platform.url, token });
+  await connect.tasks.getTaskResult({ ...retried, wait: { seconds: 30n, nanos: 0 } });
+  await connect.tasks.retryTask(retried);
   const request = { deployment: "acme/writer", endpoint: "write" };
   for (const line of block("sh", 1).trim().split("\n")) {
     const ran = await type(line);
@@ -85,13 +95,34 @@ it("the commands of the page keep budgets, of which a spent one refuses over eve
       const failure = await connect.tasks.submitTask(request).catch(ConnectError.from);
       expect(failure).toMatchObject({ code: Code.ResourceExhausted });
       expect((failure as ConnectError).metadata.get("ratelimit")).toContain('"trial";r=0;t=');
+      // What was accepted before costs nothing new.
+      const repeat = await keyed("before");
+      expect(repeat.headers.get("idempotent-replayed")).toBe("true");
+      expect(await repeat.json()).toMatchObject({ task_id: accepted.task_id });
+      expect((await keyed("after")).status).toBe(429);
+      const input = { case: "arguments", value: { prompt: "hello" } } as const;
+      const { results } = await connect.tasks.submitTasks({
+        deployment: "acme/writer",
+        tasks: ["before", "after", ""].map((idempotencyKey) => ({
+          ...{ endpoint: "write", input, idempotencyKey },
+        })),
+      });
+      expect(results.map(({ outcome }) => outcome)).toMatchObject([
+        { case: "task", value: { taskId: accepted.task_id } },
+        { case: "error", value: { reason: "BUDGET_SPENT" } },
+        { case: "error", value: { reason: "BUDGET_SPENT" } },
+      ]);
+      expect((await connect.tasks.retryTask(retried)).retryOf).toBe(accepted.task_id);
+      const another = { ...retried, idempotencyKey: "another" };
+      const refusedRetry = await connect.tasks.retryTask(another).catch(ConnectError.from);
+      expect(refusedRetry).toMatchObject({ code: Code.ResourceExhausted });
       const word = ["task", "submit", "write", "prompt=hello", "--deployment", "writer"];
       const said = await at.ada.run(word);
       expect(said.code).not.toBe(0);
       expect(said.stderr).toContain("the budget trial of 5 prompt_tokens a day is spent");
     }
     if (line.includes(" list")) {
-      expect(ran.stdout).toMatch(/^trial +prompt_tokens +5 +5 +spent +deployment writer /m);
+      expect(ran.stdout).toMatch(/^trial +prompt_tokens +\d+ +5 +spent +deployment writer /m);
     }
     if (line.includes(" update ")) {
       await until(post, ({ status }) => status === 202);

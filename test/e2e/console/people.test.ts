@@ -315,7 +315,7 @@ describe.skipIf(skipped)(`the pages of people in the console${skipped}`, () => {
 
     await tabTo(page, "Actions for gpus");
     await keyboard.press("Enter");
-    await page.getByRole("menuitem", { name: "Change" }).waitFor();
+    await page.getByRole("menuitem", { name: "Edit" }).waitFor();
     await keyboard.press("Enter");
     await dialog.getByLabel("Amount, of gpu_seconds").waitFor();
     // Somebody else is first.
@@ -332,7 +332,7 @@ describe.skipIf(skipped)(`the pages of people in the console${skipped}`, () => {
 
     await tabTo(page, "Actions for gpus");
     await keyboard.press("Enter");
-    await page.getByRole("menuitem", { name: "Change" }).waitFor();
+    await page.getByRole("menuitem", { name: "Edit" }).waitFor();
     await keyboard.press("End");
     await keyboard.press("Enter");
     await dialog.getByText("Nothing is refused because of it").waitFor();

@@ -25,6 +25,8 @@ interface BatchesOptions<Call, Answer> {
   readonly maxCalls: number;
   /** Batches under way at a time. Default 1: what waits becomes one batch. */
   readonly maxBatches?: number;
+  /** Whether `repeated` changes what `run` does, so that also a lone call runs again. Default false. */
+  readonly heedsRepetition?: boolean;
 }
 
 export class CallBatcher<Call, Answer> {
@@ -89,7 +91,8 @@ export class CallBatcher<Call, Answer> {
         resolve(answers[index] as Answer);
       }
     } catch (err) {
-      if (!repeated && !isUnavailable(err)) {
+      const runsAgain = batch.length > 1 || this.#options.heedsRepetition === true;
+      if (!repeated && runsAgain && !isUnavailable(err)) {
         for (const waiting of batch) {
           await this.#carryOut([waiting], true);
         }

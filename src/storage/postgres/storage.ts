@@ -117,10 +117,12 @@ export class PostgresStorage implements Storage {
   /** Submits that have something to look up first: a key, or the length of a queue. */
   readonly #submits = new CallBatcher<NewTask, SubmitOutcome>({
     maxCalls: MAX_BATCH_CALLS,
+    heedsRepetition: true,
     run: (tasks, repeated) => this.#moved(submitTasks(this.#open, marked(tasks, repeated))),
   });
   readonly #largeSubmits = new CallBatcher<readonly NewTask[], SubmitOutcome[]>({
     maxCalls: MAX_LARGE_BATCH_CALLS,
+    heedsRepetition: true,
     run: (calls, repeated) =>
       this.#moved(
         submitLarge(
@@ -132,6 +134,7 @@ export class PostgresStorage implements Storage {
   /** Ends, and submits that start at once: each batch is one transaction and one round trip. */
   readonly #writes = new CallBatcher<Write, Written>({
     maxCalls: MAX_BATCH_CALLS,
+    heedsRepetition: true,
     run: (writes, repeated) => this.#moved(write(this.#open, writes, repeated)),
   });
   readonly #largeEnds = new CallBatcher<Ending, Task | undefined>({

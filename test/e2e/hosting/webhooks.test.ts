@@ -8,12 +8,12 @@ import { newPostgres } from "../start/databases.ts";
 import { artifact, call, reasonOf, until, World } from "./world.ts";
 
 /** How often a node is killed; the larger run is in CONTRIBUTING.md, on both databases. */
-const KILLS = Number(process.env.TESSERA_WEBHOOK_KILLS ?? 2);
+const KILLS = Number(process.env.TESSERA_WEBHOOK_KILLS ?? 3);
 /** Tasks whose messages wait at each kill. */
-const TASKS = KILLS > 2 ? 250 : 5;
+const TASKS = Number(process.env.TESSERA_WEBHOOK_TASKS ?? (KILLS > 3 ? 250 : 5));
 const DATABASES = [
   ["SQLite", async () => undefined],
-  ...(KILLS > 2 ? ([["Postgres", newPostgres]] as const) : []),
+  ...(KILLS > 3 ? ([["Postgres", newPostgres]] as const) : []),
 ] as const;
 const deployment = "echo";
 
@@ -197,10 +197,20 @@ describe("webhooks", () => {
       for (let kill = 0; kill < KILLS; kill += 1) {
         const node = await spawn();
         await using _program = node.program;
-        const sent = Promise.withResolvers<void>();
-        // What was left by the node before is taken; what this one sends has no answer.
-        receiver.answer = (res, message) =>
-          ended.has(message.id) ? take(res, message) : sent.resolve();
+        const due = Promise.withResolvers<void>();
+        // What was left by the nodes before is taken. What this one sends of its own has no answer,
+        // or every third time one, until the node is killed among them.
+        const answered = kill % 3 === 2 ? 1 + (kill % TASKS) : 0;
+        let sent = 0;
+        receiver.answer = (res, message) => {
+          if (ended.has(message.id) || answered > 0) {
+            take(res, message);
+          }
+          sent += ended.has(message.id) ? 0 : 1;
+          if (sent === Math.max(answered, 1)) {
+            due.resolve();
+          }
+        };
         const ids = await Promise.all(
           Array.from({ length: TASKS }, async () => {
             const id = await until(
@@ -212,9 +222,9 @@ describe("webhooks", () => {
             return id;
           }),
         );
-        // Every other time after some were sent.
-        if (kill % 2 === 1) {
-          await sent.promise;
+        // Every third time before any need be sent.
+        if (kill % 3 > 0) {
+          await due.promise;
         }
         await node.program.stop("SIGKILL");
         for (const id of ids) {
@@ -227,7 +237,7 @@ describe("webhooks", () => {
       const missing = () => [...ended].filter((id) => !taken.has(id));
       await expect.poll(missing, { timeout: 45_000 + ended.size * 100 }).toEqual([]);
       expect(new Set(receiver.ids)).toEqual(ended);
-      if (KILLS > 2) {
+      if (KILLS > 3) {
         const { size } = ended;
         const told = `${size} ends, 0 missing, ${receiver.ids.length - size} copies under their ids`;
         console.log(`${name}: killed ${KILLS} times: ${told}`);

@@ -7,6 +7,7 @@ import { USAGE_EXIT_CODE, UsageError } from "../scripts/usage.ts";
 import { PostgresStorage } from "../src/storage/postgres/storage.ts";
 import { SqliteStorage } from "../src/storage/sqlite/storage.ts";
 import { Backends } from "./backends.ts";
+import { benchBulk } from "./bulk.ts";
 import { benchFill } from "./fill.ts";
 import { benchIdle } from "./idle.ts";
 import { benchLifecycles } from "./lifecycles.ts";
@@ -91,6 +92,17 @@ for (const name of figures) {
       await benchFill({ storages, tasks, rounds: number("rounds", 5, 1) }, write);
       break;
     }
+    case "bulk":
+      await benchBulk(
+        backends,
+        {
+          ...{ database, against },
+          tasks: number("tasks", 20_000, 2_000),
+          rounds: number("rounds", 5, 1),
+        },
+        write,
+      );
+      break;
     case "memory":
       await benchMemory(
         { database: await fresh("memory"), tasks: number("tasks", 200_000, 40_000) },

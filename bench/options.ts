@@ -6,6 +6,7 @@ const FIGURES: Readonly<Record<string, string>> = {
   lifecycles: "submits and their results, beside the peers (this is the default)",
   rate: "submits at a fixed 1,000 per second",
   fill: "what a task costs beside many finished and queued ones",
+  bulk: "what it costs to delete, cancel and prune each of many tasks",
   memory: "over many tasks that are pruned",
   idle: "what an idle node asks of its database",
   tokens: "what it costs to know who is calling",
@@ -37,8 +38,9 @@ Options:
   --connections <n,…> of lifecycles, one table for each (default: ${CONNECTIONS})
   --rounds <n>        how often (default: 5; of scrapes 3)
   --seconds <n>       how long each time (default: 4; of rate 15, idle 60, scrapes 5)
-  --tasks <n>         size of fill (default: 100000) and of memory (default: 200000)
-  --against <rev>     a git revision, whose statements are measured beside these
+  --tasks <n>         size of fill (default: 100000), memory (default: 200000) and
+                      bulk (default: 20000)
+  --against <rev>     a git revision, that statements and bulk measure beside these
   --database <name>   sqlite or postgres, for all but lifecycles, which have both (default: sqlite)
   --quick             less of everything, to see whether it works
   --help              shows this

@@ -27,7 +27,7 @@ export interface StatementsOptions {
 }
 
 const BATCH_SIZES = [1, 16, 64];
-const ROOT = join(import.meta.dirname, "..");
+export const ROOT = join(import.meta.dirname, "..");
 const newId = createIdSource();
 
 /** Something that takes tasks; a step is one batch of each kind, all under way together. */
@@ -148,7 +148,7 @@ async function measure(
   };
 }
 
-async function walOf(client: pg.Client): Promise<number> {
+export async function walOf(client: pg.Client): Promise<number> {
   const { rows } = await client.query("SELECT pg_current_wal_insert_lsn() - '0/0' AS bytes");
   return Number(rows[0]?.bytes);
 }
@@ -169,7 +169,7 @@ export async function backendMicros(client: pg.Client, database: string): Promis
 }
 
 /** Checks a revision out, to import what it has in `src/`; answers its folder. */
-function checkOut(revision: string, folder: string, stack: AsyncDisposableStack): string {
+export function checkOut(revision: string, folder: string, stack: AsyncDisposableStack): string {
   const git = (...args: string[]) => execFileSync("git", ["-C", ROOT, ...args], { stdio: "pipe" });
   git("worktree", "add", "--detach", folder, revision);
   stack.defer(() => void git("worktree", "remove", "--force", folder));

@@ -59,7 +59,13 @@ interface PlatformServicesPorts {
   readonly hosting: HostingStorage;
   readonly tasks: Pick<
     Storage,
-    "searchTasks" | "countStates" | "queueStates" | "describeDatabase" | "adoptLease" | "closeLease"
+    | "searchTasks"
+    | "searchKeys"
+    | "countStates"
+    | "queueStates"
+    | "describeDatabase"
+    | "adoptLease"
+    | "closeLease"
   >;
   readonly directory: Pick<Directory, "find" | "workersHere" | "allWorkersHere" | "nodeId">;
   readonly changes: Pick<ChangeFeed, "listen">;

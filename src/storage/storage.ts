@@ -193,6 +193,13 @@ export interface TaskChange {
   readonly tags?: readonly string[] | undefined;
 }
 
+/** A page of the keys of tasks, newest first. */
+export interface TaskKeyPage {
+  readonly keys: readonly TaskKey[];
+  /** Undefined on the last page. */
+  readonly nextBefore: string | undefined;
+}
+
 /** What became of a task that was to be deleted: nothing where it runs, or is not there. */
 export type DeleteOutcome = "deleted" | "running" | "not_found";
 
@@ -437,6 +444,12 @@ export interface Storage extends RestorableStorage, PieceStorage, LeaseStorage, 
    * call scans a bounded number of rows of all of them together.
    */
   searchTasks(parameters: TaskSearchQuery): Promise<TaskSearchPage>;
+
+  /**
+   * Finds what `searchTasks` does, and answers the keys alone: for changes of many tasks, which need
+   * nothing else of each.
+   */
+  searchKeys(parameters: TaskSearchQuery): Promise<TaskKeyPage>;
 
   /**
    * Counts the tasks of several deployments by state. It looks at a bounded number of the newest

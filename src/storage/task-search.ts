@@ -15,6 +15,7 @@ import type {
   TaskSearchPage,
   TaskSearchQuery,
 } from "./listing.ts";
+import type { TaskKey } from "./storage.ts";
 
 /** Rows scanned for one page, of all deployments together. */
 const MAX_SCANNED_ROWS = 2_000;
@@ -92,19 +93,34 @@ export function storedErrorText(errorContains: string | undefined): string | nul
   return storedText(errorContains)?.json ?? null;
 }
 
+/** The key alone of a task. */
+export function keyOf({ deploymentId, taskId }: TaskKey): TaskKey {
+  return { deploymentId, taskId };
+}
+
 /**
- * Makes the page.
+ * Makes a page of keys.
  *
  * @param found newest first, at most one more than the limit, none below the floor
- * @param floor undefined when every deployment was scanned to its end
+ * @param floor undefined when every deployment was scanned to its end, or as far as the limit
  */
+export function pageOfKeys<Key extends TaskKey>(
+  { limit }: TaskSearchQuery,
+  found: readonly Key[],
+  floor: string | undefined,
+) {
+  const keys = found.slice(0, limit);
+  return { keys, nextBefore: found.length > limit ? keys.at(-1)?.taskId : floor };
+}
+
+/** Makes a page of tasks; the parameters are those of `pageOfKeys`. */
 export function pageOf(
-  { limit, errorContains }: TaskSearchQuery,
+  search: TaskSearchQuery,
   found: readonly FoundTask[],
   floor: string | undefined,
 ): TaskSearchPage {
-  const page = found.slice(0, limit);
-  const nextBefore = found.length > limit ? page.at(-1)?.taskId : floor;
+  const { keys: page, nextBefore } = pageOfKeys(search, found, floor);
+  const { errorContains } = search;
   const text = errorContains === undefined ? undefined : lowerCase(errorContains);
   const tasks = page.filter(
     ({ status, failure }) =>

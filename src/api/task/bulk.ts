@@ -28,17 +28,17 @@ import {
   type Sources,
 } from "../../server/rpc/engine/caller.ts";
 import type { Organizations } from "../../storage/accounts/organizations.ts";
-import type { Task } from "../../tasks/task.ts";
+import type { TaskKey } from "../../storage/storage.ts";
 import { WORDS } from "./list.ts";
 import { OrganizationSearch, readerOf, type SearchPorts } from "./search.ts";
 import { digestOfRetry } from "./submission.ts";
 
 /** Tasks that are cancelled at once. Those that run may take some seconds. */
-const MAX_CANCELS_AT_ONCE = 100;
+export const MAX_CANCELS_AT_ONCE = 100;
 /** Tasks that are retried at once: each holds its arguments meanwhile. */
 const MAX_RETRIES_AT_ONCE = 16;
 /** Tasks that are deleted at once, in one transaction: some milliseconds of the database. */
-const MAX_DELETIONS_AT_ONCE = 250;
+export const MAX_DELETIONS_AT_ONCE = 250;
 /** Tasks that are counted at once. */
 const MAX_COUNTED_AT_ONCE = 1_000;
 /** Searches of one call, each of which looks at a bounded number of tasks. */
@@ -69,7 +69,7 @@ interface Work {
   /** Those that are chosen when the filter names none. */
   readonly statuses: readonly TaskStatus[];
   /** Changes tasks of one deployment. Rejects where none can be changed. */
-  change(tasks: readonly Task[], deployment: Deployment): Promise<readonly Changing[]>;
+  change(tasks: readonly TaskKey[], deployment: Deployment): Promise<readonly Changing[]>;
   /** Called when the call ends, also by a fault, if it has changed tasks. Default: nothing is recorded. */
   readonly record?: (changed: number, by: Member) => Promise<void>;
 }
@@ -79,7 +79,7 @@ type Changing = Problem | undefined;
 
 /** Work on each task by itself. */
 function each(
-  change: (task: Task, deployment: Deployment) => Promise<unknown>,
+  change: (task: TaskKey, deployment: Deployment) => Promise<unknown>,
 ): Pick<Work, "change"> {
   return {
     change: (tasks, deployment) =>
@@ -220,7 +220,7 @@ async function changeTasks(req: BulkRequest, ctx: HandlerContext, ports: BulkOpt
   let searches = 0;
   try {
     do {
-      const tasks = await search.next(req.dryRun ? MAX_COUNTED_AT_ONCE : work.atOnce);
+      const tasks = await search.nextKeys(req.dryRun ? MAX_COUNTED_AT_ONCE : work.atOnce);
       if (req.dryRun) {
         outcome.changed += tasks.length;
       } else {

@@ -7,9 +7,8 @@ import { problem } from "../../errors.ts";
 import { callerOf, type Member, memberIn } from "../../server/rpc/engine/caller.ts";
 import type { DeploymentRecord, Organizations } from "../../storage/accounts/organizations.ts";
 import type { FoundTask, StateCounts, TaskSearchQuery } from "../../storage/listing.ts";
-import type { Storage } from "../../storage/storage.ts";
+import type { Storage, TaskKey } from "../../storage/storage.ts";
 import { idBoundary, isTaskId } from "../../tasks/id.ts";
-import type { Task } from "../../tasks/task.ts";
 import { deploymentsOf } from "../deployments-of.ts";
 import { PageTokens } from "../page.ts";
 import { bounded, WORDS } from "./list.ts";
@@ -17,7 +16,7 @@ import { toTaskMessage } from "./messages.ts";
 
 export interface SearchPorts {
   readonly accounts: Pick<Organizations, "listDeployments">;
-  readonly tasks: Pick<Storage, "searchTasks" | "countStates">;
+  readonly tasks: Pick<Storage, "searchTasks" | "searchKeys" | "countStates">;
   readonly now: () => number;
 }
 
@@ -134,15 +133,24 @@ export class OrganizationSearch {
    * at a bounded number.
    */
   async next(limit: number): Promise<readonly FoundTask[]> {
+    return this.#turned(await this.#tasks.searchTasks(this.#page(limit))).tasks;
+  }
+
+  /** The keys alone of the next tasks, as `next` finds them. */
+  async nextKeys(limit: number): Promise<readonly TaskKey[]> {
+    return this.#turned(await this.#tasks.searchKeys(this.#page(limit))).keys;
+  }
+
+  #page(limit: number): TaskSearchQuery {
     const before = this.#before;
-    const page = await this.#tasks.searchTasks({
-      ...this.#query,
-      ...(before !== undefined && { before }),
-      limit,
-    });
+    return { ...this.#query, ...(before !== undefined && { before }), limit };
+  }
+
+  /** A page was read: the next one follows it. */
+  #turned<Page extends { readonly nextBefore: string | undefined }>(page: Page): Page {
     this.#before = page.nextBefore;
     this.#isOver = page.nextBefore === undefined;
-    return page.tasks;
+    return page;
   }
 
   /** How many tasks are in each state, from where the search is, as far as they are looked at. */
@@ -166,7 +174,7 @@ export class OrganizationSearch {
   }
 
   /** The deployment of a task that was found, as `organization/name`. */
-  deploymentOf({ deploymentId }: Task): string {
+  deploymentOf({ deploymentId }: Pick<TaskKey, "deploymentId">): string {
     return this.#names.get(deploymentId) ?? "";
   }
 

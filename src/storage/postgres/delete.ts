@@ -2,34 +2,43 @@
 import { isFinal } from "../../tasks/task.ts";
 import type { DeleteOutcome, Storage, TaskKey } from "../storage.ts";
 import { countedAs } from "./counts.ts";
-import { BELONGINGS, owned } from "./prune.ts";
+import { isTaken } from "./errors.ts";
+import { belongingsOf, owned } from "./prune.ts";
 import { readTasks } from "./read.ts";
 import { STATUS } from "./schema.ts";
-import { prepared, type Session } from "./session.ts";
-
-/** SQL that selects the tasks of a table that are asked for, in the order in which they are locked. */
-const asked = (table: string, also: string): string =>
-  `SELECT deployment_id, task_id FROM ${table}
-   WHERE deployment_id = $2 AND task_id = ANY ($3::text[])${also} ORDER BY task_id FOR UPDATE`;
+import { type PostgresRow, prepared, type Session } from "./session.ts";
 
 const GONE_COLUMNS = "deployment_id, task_id, endpoint, status, attempt, idempotency_key";
 
-const DELETE = prepared(
-  "delete_tasks",
-  `WITH live AS (
-     DELETE FROM live_tasks WHERE (deployment_id, task_id) IN (
-       ${asked("live_tasks", ` AND status < ${STATUS.running}`)})
-     RETURNING ${GONE_COLUMNS}, $1::bigint + retention_ms AS expires_at_ms
+/**
+ * Deletions in one deployment take turns, by a lock that the transaction holds, so that two of the
+ * same tasks cannot each wait for the other. Locking the rows in an order first writes each of them
+ * to the log once more. A task that waits for its first attempt has nothing else, unless its arguments
+ * were large, so most are looked for in no other table.
+ */
+const deletion = (name: string, onConflict: string) =>
+  prepared(
+    name,
+    `WITH turn AS MATERIALIZED (
+     SELECT pg_advisory_xact_lock(hashtextextended('tessera deletes ' || $2::text, 0)) IS NOT NULL AS taken
+   ), live AS (
+     DELETE FROM live_tasks WHERE deployment_id = $2 AND task_id = ANY ($3::text[])
+       AND status < ${STATUS.running} AND (SELECT taken FROM turn)
+     RETURNING ${GONE_COLUMNS}, arguments IS NULL AS is_large,
+       $1::bigint + retention_ms AS expires_at_ms
    ), ended AS (
-     DELETE FROM finished_tasks WHERE (deployment_id, task_id) IN (${asked("finished_tasks", "")})
-     RETURNING ${GONE_COLUMNS}, expires_at_ms
+     DELETE FROM finished_tasks WHERE deployment_id = $2 AND task_id = ANY ($3::text[])
+       AND (SELECT taken FROM turn)
+     RETURNING ${GONE_COLUMNS}, true AS is_large, expires_at_ms
    ), gone AS MATERIALIZED (
      SELECT * FROM live UNION ALL SELECT * FROM ended
+   ), owners AS MATERIALIZED (
+     SELECT * FROM gone WHERE attempt > 0 OR is_large OR idempotency_key IS NOT NULL
    ), counted AS (${countedAs("live", "-")}
-   ), ${BELONGINGS}, told AS (
-     DELETE FROM webhook_deliveries AS own ${owned("own")}
+   ), ${belongingsOf("owners")}, told AS (
+     DELETE FROM webhook_deliveries AS own ${owned("own", "ended")}
    ), ran AS MATERIALIZED (
-     SELECT task_id FROM gone WHERE attempt > 0
+     SELECT task_id FROM owners WHERE attempt > 0
    ), logged AS (
      DELETE FROM deployment_logs AS own USING ran
      WHERE own.organization_id = (
@@ -37,16 +46,32 @@ const DELETE = prepared(
        AND own.deployment_id = $2 AND own.task_id = ran.task_id
    ), marked AS (
      INSERT INTO deleted_tasks (deployment_id, task_id, deleted_at_ms, expires_at_ms)
-     SELECT deployment_id, task_id, $1::bigint, expires_at_ms FROM gone ON CONFLICT DO NOTHING
+     SELECT deployment_id, task_id, $1::bigint, expires_at_ms FROM gone${onConflict}
    )
    SELECT task_id FROM gone`,
-);
+  );
+
+/** Expects that no id was deleted before: a look for each would cost a third of the statement. */
+const DELETE = deletion("delete_tasks", "");
+/** For ids that were deleted, and submitted again. */
+const DELETE_AGAIN = deletion("delete_tasks_again", " ON CONFLICT DO NOTHING");
+
+async function remove(session: Session, ...values: readonly unknown[]): Promise<PostgresRow[]> {
+  try {
+    return await session.query(DELETE, ...values);
+  } catch (err) {
+    if (!isTaken(err)) {
+      throw err;
+    }
+    return session.query(DELETE_AGAIN, ...values);
+  }
+}
 
 export async function deleteTasks(
   session: Session,
   { deploymentId, taskIds, nowMs }: Parameters<Storage["deleteTasks"]>[0],
 ): Promise<DeleteOutcome[]> {
-  const rows = await session.query(DELETE, nowMs, deploymentId, taskIds);
+  const rows = await remove(session, nowMs, deploymentId, taskIds);
   const outcomes = new Map(rows.map((row) => [String(row.task_id), "deleted" as DeleteOutcome]));
   const left = taskIds.filter((taskId) => !outcomes.has(taskId));
   const keys = left.map((taskId) => ({ deploymentId, taskId }));

@@ -30,6 +30,11 @@ export function toStorageError(err: unknown): Error {
   return defect ? err : unavailable(err);
 }
 
+/** Whether a row was not stored because its key is there. */
+export function isTaken(err: unknown): boolean {
+  return err instanceof pg.DatabaseError && err.code === "23505";
+}
+
 export function isUnavailable(err: unknown): boolean {
   return err instanceof Problem && err.reason === "STORAGE_UNAVAILABLE";
 }

@@ -8,21 +8,23 @@ import { STATUS } from "./schema.ts";
 import { once, prepared, type Session, statement } from "./session.ts";
 
 /**
- * SQL that deletes the data of the tasks in `gone`; their blobs lose references
- * at the time `$1`.
+ * SQL that deletes the data of the tasks in `source`, which the statement has deleted; their blobs
+ * lose references at the time `$1`.
  */
-export const BELONGINGS = `parts AS (
-     DELETE FROM payload_parts AS own ${owned("own")} RETURNING own.blob_id
+export function belongingsOf(source: string): string {
+  return `parts AS (
+     DELETE FROM payload_parts AS own ${owned("own", source)} RETURNING own.blob_id
    ), blobless AS (${detached("parts", "$1::bigint")}
    ), events AS (
-     DELETE FROM task_events AS own ${owned("own")}
+     DELETE FROM task_events AS own ${owned("own", source)}
    ), pieces AS (
-     DELETE FROM task_pieces AS own ${owned("own")}
+     DELETE FROM task_pieces AS own ${owned("own", source)}
    ), keys AS (
-     DELETE FROM idempotency_keys AS own USING gone
-     WHERE own.deployment_id = gone.deployment_id AND own.endpoint = gone.endpoint
-       AND own.key = gone.idempotency_key AND own.task_id = gone.task_id
+     DELETE FROM idempotency_keys AS own USING ${source}
+     WHERE own.deployment_id = ${source}.deployment_id AND own.endpoint = ${source}.endpoint
+       AND own.key = ${source}.idempotency_key AND own.task_id = ${source}.task_id
    )`;
+}
 
 const PRUNE = prepared(
   "prune_finished",
@@ -33,7 +35,7 @@ const PRUNE = prepared(
        ORDER BY expires_at_ms LIMIT $2 FOR UPDATE SKIP LOCKED`,
      )})
      RETURNING deployment_id, task_id, endpoint, idempotency_key
-   ), ${BELONGINGS}, forgotten AS (
+   ), ${belongingsOf("gone")}, forgotten AS (
      DELETE FROM deleted_tasks WHERE (deployment_id, task_id) IN (${once(
        `SELECT deployment_id, task_id FROM deleted_tasks WHERE expires_at_ms <= $1
        LIMIT $2 FOR UPDATE SKIP LOCKED`,
@@ -57,9 +59,9 @@ const PRUNE = prepared(
    SELECT greatest((SELECT count(*) FROM gone), (SELECT count(*) FROM starts)) AS pruned`,
 );
 
-export function owned(table: string): string {
-  return `USING gone WHERE ${table}.deployment_id = gone.deployment_id
-    AND ${table}.task_id = gone.task_id`;
+export function owned(table: string, source: string): string {
+  return `USING ${source} WHERE ${table}.deployment_id = ${source}.deployment_id
+    AND ${table}.task_id = ${source}.task_id`;
 }
 
 /** `clock` times the starts of keys, which no window can hold any more, and are forgotten. */
@@ -84,7 +86,7 @@ function pruneDeletedFrom(table: string, also: string): string {
       DELETE FROM ${table} AS own USING left_behind
       WHERE own.deployment_id = left_behind.deployment_id AND own.task_id = left_behind.task_id
       RETURNING own.deployment_id, own.task_id, own.endpoint, own.idempotency_key, own.status
-    ), ${BELONGINGS}${also}
+    ), ${belongingsOf("gone")}${also}
     SELECT count(*) AS pruned FROM gone`;
 }
 

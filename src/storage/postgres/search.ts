@@ -1,11 +1,14 @@
 /** Searches tasks of several deployments, and counts them, with bounded scans (`task-search.ts`). */
 import type { StateCounts, TaskCountQuery, TaskSearchPage, TaskSearchQuery } from "../listing.ts";
+import type { TaskKeyPage } from "../storage.ts";
 import { storedStatuses, tagTexts } from "../stored.ts";
 import {
   countedRows,
   countsOf,
+  keyOf,
   MAX_SHOWN_CHARACTERS,
   pageOf,
+  pageOfKeys,
   scannedRows,
   sourceOf,
   storedErrorText,
@@ -45,29 +48,43 @@ function fitting({
   ];
 }
 
-/** The statement for tasks of one source; `failure` is the column of its failures. */
+/**
+ * The statements that search one source, for tasks and for their keys; `failure` is the column of its
+ * failures. Each deployment is scanned until enough of it fit. The last row of a scan that has come
+ * to its bound is there as well, whether it fits or not: above it alone the deployment is known.
+ */
 function search(name: string, source: string, failure: string, more = "") {
-  return prepared(
-    name,
-    `WITH scanned AS MATERIALIZED (
-       SELECT wanted.id AS deployment_id, one.task_id, one.fits
+  const found = `WITH scanned AS MATERIALIZED (
+       SELECT wanted.id AS deployment_id, one.*
        FROM unnest($1::text[]) AS wanted(id) CROSS JOIN LATERAL (
-         SELECT task_id, coalesce(${fits(failure)}, false)
-           AND ($10::integer[] IS NULL OR status = ANY ($10))
-           AND ($11::bigint IS NULL OR status < ${STATUS.running} AND (run_at_ms > $11) = $12::boolean)
-           ${more} AS fits
-         FROM ${source} deployment_id = wanted.id AND task_id < $2 AND task_id >= $3
-         ORDER BY task_id DESC LIMIT $4
+         SELECT * FROM (
+           SELECT task_id, fits, row_number() OVER (ORDER BY task_id DESC) AS number FROM (
+             SELECT task_id, coalesce(${fits(failure)}, false)
+               AND ($10::integer[] IS NULL OR status = ANY ($10))
+               AND ($11::bigint IS NULL OR status < ${STATUS.running} AND (run_at_ms > $11) = $12::boolean)
+               ${more} AS fits
+             FROM ${source} deployment_id = wanted.id AND task_id < $2 AND task_id >= $3
+             ORDER BY task_id DESC LIMIT $4
+           ) AS rows
+         ) AS numbered
+         WHERE fits OR number = $4 ORDER BY task_id DESC LIMIT $13
        ) AS one
      ), bounds AS (
-       SELECT max(last) AS floor FROM (
-         SELECT min(task_id) AS last FROM scanned GROUP BY deployment_id HAVING count(*) >= $4
-       ) AS full_scans
+       SELECT max(task_id) FILTER (WHERE number = $4) AS floor FROM scanned
      ), keys AS MATERIALIZED (
        SELECT deployment_id, task_id FROM scanned, bounds
        WHERE fits AND (floor IS NULL OR task_id >= floor)
        ORDER BY task_id DESC LIMIT $13
-     )
+     )`;
+  return {
+    keys: prepared(
+      `${name}_keys`,
+      `${found}
+     SELECT floor, deployment_id, task_id FROM bounds LEFT JOIN keys ON true ORDER BY task_id DESC`,
+    ),
+    tasks: prepared(
+      name,
+      `${found}
      SELECT bounds.floor, found.* FROM bounds LEFT JOIN (
        SELECT ${columnsOf("tasks", TASK_COLUMNS)},
          substr(coalesce(arguments, arguments_preview), 1, ${MAX_SHOWN_CHARACTERS}) AS preview
@@ -75,7 +92,8 @@ function search(name: string, source: string, failure: string, more = "") {
          AND tasks.task_id = keys.task_id
      ) AS found ON true
      ORDER BY found.task_id DESC`,
-  );
+    ),
+  };
 }
 
 const SEARCH = {
@@ -95,10 +113,8 @@ const SEARCH = {
   ),
 };
 
-export async function searchTasks(
-  session: Session,
-  asked: TaskSearchQuery,
-): Promise<TaskSearchPage> {
+/** Runs a search; answers the rows that it has found, and the floor of `pageOfKeys`. */
+async function find(session: Session, asked: TaskSearchQuery, what: "tasks" | "keys") {
   const { waiting, retryOf, tags } = asked;
   const wanted = tags === undefined ? null : tagTexts(tags);
   const values = [
@@ -113,12 +129,37 @@ export async function searchTasks(
     asked.limit + 1,
     ...(retryOf === undefined ? (wanted === null ? [] : [wanted]) : [wanted, retryOf]),
   ];
-  const rows = await session.query(SEARCH[sourceOf(asked)], ...sought(values));
-  const found = rows
-    .filter((row) => row.task_id !== null)
-    .map((row) => ({ ...toTask(row), argumentsPreview: String(row.preview ?? "") }));
+  const rows = await session.query(SEARCH[sourceOf(asked)][what], ...sought(values));
   const floor = rows[0]?.floor;
-  return pageOf(asked, found, typeof floor === "string" ? floor : undefined);
+  return {
+    rows: rows.filter((row) => row.task_id !== null),
+    floor: typeof floor === "string" ? floor : undefined,
+  };
+}
+
+export async function searchTasks(
+  session: Session,
+  asked: TaskSearchQuery,
+): Promise<TaskSearchPage> {
+  const { rows, floor } = await find(session, asked, "tasks");
+  const found = rows.map((row) => ({
+    ...toTask(row),
+    argumentsPreview: String(row.preview ?? ""),
+  }));
+  return pageOf(asked, found, floor);
+}
+
+export async function searchKeys(session: Session, asked: TaskSearchQuery): Promise<TaskKeyPage> {
+  if (asked.errorContains !== undefined) {
+    const { tasks, nextBefore } = await searchTasks(session, asked);
+    return { keys: tasks.map(keyOf), nextBefore };
+  }
+  const { rows, floor } = await find(session, asked, "keys");
+  const keys = rows.map((row) => ({
+    deploymentId: String(row.deployment_id),
+    taskId: String(row.task_id),
+  }));
+  return pageOfKeys(asked, keys, floor);
 }
 
 /** Counts what fits of the newest rows of each deployment in one source, and all that were read. */

@@ -53,7 +53,7 @@ import { appendPieces, readPieces } from "./pieces.ts";
 import { pruneDeleted, pruneFinished } from "./prune.ts";
 import { findResults, type ResultColumn, readArguments, readHistory, readTasks } from "./read.ts";
 import { nameOf } from "./rows.ts";
-import { countStates, searchTasks } from "./search.ts";
+import { countStates, searchKeys, searchTasks } from "./search.ts";
 import { type Session, statement } from "./session.ts";
 import { sideBySide } from "./side-by-side.ts";
 import { submitTasks } from "./submit.ts";
@@ -313,6 +313,7 @@ export class PostgresStorage implements Storage {
   findBlobs = async () => findBlobs(this.#open);
   listTasks = this.#question(listTasks);
   searchTasks = this.#question(searchTasks);
+  searchKeys = this.#question(searchKeys);
   countStates = this.#question(countStates);
   queuePosition = this.#question(queuePosition);
   countTasks = (asked: ParametersOf<"countTasks">) => this.#counts.add(asked);

@@ -12,73 +12,72 @@ export function deleteTasks(
   db: SqliteDatabase,
   { deploymentId, taskIds, nowMs }: Parameters<Storage["deleteTasks"]>[0],
 ): DeleteOutcome[] {
-  const ran: string[] = [];
   db.get("PRAGMA secure_delete = ON");
   try {
-    const outcomes = taskIds.map((taskId) => deleteTask(db, { deploymentId, taskId, nowMs, ran }));
-    if (ran.length > 0) {
-      db.run(
-        `DELETE FROM deployment_logs
-         WHERE organization_id = (SELECT organization_id FROM deployments WHERE deployment_id = ?1)
-           AND deployment_id = ?1 AND task_id IN (SELECT value FROM json_each(?2))`,
-        deploymentId,
-        JSON.stringify(ran),
-      );
-    }
-    return outcomes;
+    const gone = remove(db, deploymentId, taskIds, nowMs);
+    const there = "SELECT 1 FROM tasks WHERE deployment_id = ? AND task_id = ?";
+    return taskIds.map((taskId) =>
+      gone.has(taskId) ? "deleted" : db.get(there, deploymentId, taskId) ? "running" : "not_found",
+    );
   } finally {
     db.get("PRAGMA secure_delete = FAST");
   }
 }
 
-/** `ran`: gets the tasks that had attempts. */
-function deleteTask(
+/** Deletes those that do not run; answers their ids. */
+function remove(
   db: SqliteDatabase,
-  {
-    deploymentId,
-    taskId,
-    nowMs,
-    ran,
-  }: TaskKey & { readonly nowMs: number; readonly ran: string[] },
-): DeleteOutcome {
-  const row = db.get(
+  deploymentId: string,
+  taskIds: readonly string[],
+  nowMs: number,
+): ReadonlySet<string> {
+  const rows = db.all(
     `DELETE FROM tasks
-     WHERE deployment_id = ?1 AND task_id = ?2 AND status <> ${STATUS.running}
+     WHERE deployment_id = ?1 AND task_id IN (SELECT value FROM json_each(?2))
+       AND status <> ${STATUS.running}
      RETURNING deployment_id, task_id, endpoint, status, attempt, idempotency_key,
        arguments IS NOT NULL AS is_inline,
        CASE WHEN status < ${STATUS.running} THEN ?3 + retention_ms ELSE expires_at_ms END
          AS expires_at_ms`,
     deploymentId,
-    taskId,
+    JSON.stringify(taskIds),
     nowMs,
   );
-  if (row === undefined) {
-    const there = "SELECT 1 FROM tasks WHERE deployment_id = ? AND task_id = ?";
-    return db.get(there, deploymentId, taskId) ? "running" : "not_found";
+  const ran: string[] = [];
+  for (const row of rows) {
+    const taskId = String(row.task_id);
+    db.live.take({ deploymentId, taskId });
+    if (Number(row.status) < STATUS.running) {
+      db.counts.add(deploymentId, String(row.endpoint), { queued: -1 });
+    } else {
+      const told = "DELETE FROM webhook_deliveries WHERE deployment_id = ? AND task_id = ?";
+      db.run(told, deploymentId, taskId);
+    }
+    if (Number(row.attempt) > 0) {
+      ran.push(taskId);
+    }
+    // One that waits for its first attempt has nothing else, unless its arguments were large.
+    if (Number(row.attempt) > 0 || row.is_inline === 0 || row.idempotency_key !== null) {
+      deleteBelongings(db, row, nowMs);
+    }
   }
-  db.live.take({ deploymentId, taskId });
-  if (Number(row.status) < STATUS.running) {
-    db.counts.add(deploymentId, String(row.endpoint), { queued: -1 });
-  } else {
-    const told = "DELETE FROM webhook_deliveries WHERE deployment_id = ? AND task_id = ?";
-    db.run(told, deploymentId, taskId);
-  }
-  if (Number(row.attempt) > 0) {
-    ran.push(taskId);
-  }
-  // One that waits for its first attempt has nothing else, unless its arguments were large.
-  if (Number(row.attempt) > 0 || row.is_inline === 0 || row.idempotency_key !== null) {
-    deleteBelongings(db, row, nowMs);
+  if (ran.length > 0) {
+    db.run(
+      `DELETE FROM deployment_logs
+       WHERE organization_id = (SELECT organization_id FROM deployments WHERE deployment_id = ?1)
+         AND deployment_id = ?1 AND task_id IN (SELECT value FROM json_each(?2))`,
+      deploymentId,
+      JSON.stringify(ran),
+    );
   }
   db.run(
     `INSERT INTO deleted_tasks (deployment_id, task_id, deleted_at_ms, expires_at_ms)
-     VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+     SELECT ?1, value ->> 0, ?2, value ->> 1 FROM json_each(?3) WHERE true ON CONFLICT DO NOTHING`,
     deploymentId,
-    taskId,
     nowMs,
-    Number(row.expires_at_ms),
+    JSON.stringify(rows.map((row) => [row.task_id, row.expires_at_ms])),
   );
-  return "deleted";
+  return new Set(rows.map((row) => String(row.task_id)));
 }
 
 export function findDeleted(

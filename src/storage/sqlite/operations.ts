@@ -24,7 +24,7 @@ import { appendPieces, readPieces } from "./pieces.ts";
 import { pruneDeleted, pruneFinished } from "./prune.ts";
 import { readArguments, readHistory, readResult, readTask } from "./read.ts";
 import { type Runnable, runnable } from "./run-operation.ts";
-import { countStates, searchTasks } from "./search.ts";
+import { countStates, searchKeys, searchTasks } from "./search.ts";
 import { submitTask } from "./submit.ts";
 import { survey } from "./survey.ts";
 import { updateTask } from "./update.ts";
@@ -127,6 +127,7 @@ export const OPERATIONS: Operations = {
   findBlobs,
   listTasks,
   searchTasks,
+  searchKeys,
   countStates,
   queuePosition,
   countTasks: (db, { deploymentId }) => db.counts.list(deploymentId),

@@ -1,13 +1,15 @@
 /** Searches tasks of several deployments, and counts them, with bounded scans (`task-search.ts`). */
 import type { SQLInputValue } from "node:sqlite";
 import type { StateCounts, TaskCountQuery, TaskSearchPage, TaskSearchQuery } from "../listing.ts";
-import type { TaskKey } from "../storage.ts";
+import type { TaskKey, TaskKeyPage } from "../storage.ts";
 import { storedStatuses } from "../stored.ts";
 import {
   countedRows,
   countsOf,
+  keyOf,
   MAX_SHOWN_CHARACTERS,
   pageOf,
+  pageOfKeys,
   scannedRows,
   sourceOf,
   storedErrorText,
@@ -65,7 +67,8 @@ function fitting({ text, errorContains, endpoint, key, tags }: RowFilter): SQLIn
   ];
 }
 
-export function searchTasks(db: SqliteDatabase, search: TaskSearchQuery): TaskSearchPage {
+/** What fits, newest first, with one more than the limit; and below which id it is not known. */
+function findKeys(db: SqliteDatabase, search: TaskSearchQuery) {
   const { deploymentIds, before = END, from = "", retryOf = null, limit, waiting } = search;
   const source = SOURCE[sourceOf(search)];
   const scanned = scannedRows(search);
@@ -105,6 +108,20 @@ export function searchTasks(db: SqliteDatabase, search: TaskSearchQuery): TaskSe
     .filter(({ taskId }) => floor === undefined || taskId >= floor)
     .sort((a, b) => (a.taskId < b.taskId ? 1 : -1))
     .slice(0, limit + 1);
+  return { known, floor };
+}
+
+export function searchKeys(db: SqliteDatabase, search: TaskSearchQuery): TaskKeyPage {
+  if (search.errorContains !== undefined) {
+    const { tasks, nextBefore } = searchTasks(db, search);
+    return { keys: tasks.map(keyOf), nextBefore };
+  }
+  const { known, floor } = findKeys(db, search);
+  return pageOfKeys(search, known, floor);
+}
+
+export function searchTasks(db: SqliteDatabase, search: TaskSearchQuery): TaskSearchPage {
+  const { known, floor } = findKeys(db, search);
   const found = known.flatMap(({ deploymentId, taskId }) =>
     db.all(
       `SELECT ${TASK_COLUMNS},

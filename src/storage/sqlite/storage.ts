@@ -152,6 +152,7 @@ export class SqliteStorage implements Storage {
   findBlobs = () => this.#operation("findBlobs")(undefined);
   listTasks = this.#operation("listTasks");
   searchTasks = this.#operation("searchTasks");
+  searchKeys = this.#operation("searchKeys");
   countStates = this.#operation("countStates");
   queuePosition = this.#operation("queuePosition");
   countTasks = this.#operation("countTasks");

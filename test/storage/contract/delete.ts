@@ -52,6 +52,25 @@ export function deleteContract({ it }: Contract): void {
     expect(await counts(storage)).toEqual([]);
   });
 
+  it("deletes each task once, where two ask for the same in another order", async (storage) => {
+    const taskIds = Array.from({ length: 200 }, (_, number) => `t-${number}`);
+    await submit(storage, ...taskIds.map((taskId) => newTask(taskId)));
+    const asked = [taskIds, taskIds.toReversed(), taskIds, taskIds.toReversed()];
+    const outcomes = await Promise.all(asked.map((ids) => remove(storage, ...ids)));
+    expect(outcomes.flat().filter((outcome) => outcome === "deleted")).toHaveLength(200);
+    expect(outcomes.flat().filter((outcome) => outcome === "not_found")).toHaveLength(600);
+    expect(await counts(storage)).toEqual([]);
+  });
+
+  it("deletes a task again that was submitted again under its id, beside others", async (storage) => {
+    await submit(storage, newTask("a"));
+    await remove(storage, "a");
+    await submit(storage, newTask("a"), newTask("b"));
+    expect(await remove(storage, "b", "a")).toEqual(["deleted", "deleted"]);
+    expect(await storage.findDeleted(key("a"))).toBe(NOW_MS + 5);
+    expect(await counts(storage)).toEqual([]);
+  });
+
   it("deletes only of its own deployment", async (storage) => {
     const other = "deployment-2";
     await submit(storage, newTask("a"), newTask("a", { deploymentId: other }));

@@ -25,15 +25,18 @@ async function searchAll(
 ): Promise<string[]> {
   const asked: TaskSearchQuery = { deploymentIds: [DEPLOYMENT, OTHER], limit: 100, ...search };
   const found: string[] = [];
-  let page = await storage.searchTasks(asked);
-  for (;;) {
+  let before = search.before;
+  do {
+    const one = { ...asked, ...(before !== undefined && { before }) };
+    const page = await storage.searchTasks(one);
     expect(page.tasks.length).toBeLessThanOrEqual(asked.limit);
+    // The keys are those of the same page.
+    const keys = page.tasks.map(({ deploymentId, taskId }) => ({ deploymentId, taskId }));
+    expect(await storage.searchKeys(one)).toEqual({ keys, nextBefore: page.nextBefore });
     found.push(...taskIds(page.tasks));
-    if (page.nextBefore === undefined) {
-      return found;
-    }
-    page = await storage.searchTasks({ ...asked, before: page.nextBefore });
-  }
+    before = page.nextBefore;
+  } while (before !== undefined);
+  return found;
 }
 
 /** Fails a new task of each id with its message. */

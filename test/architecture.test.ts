@@ -60,8 +60,8 @@ describe("imports", () => {
     expect(others).toEqual([]);
   });
 
-  it("name storage adapters only in app/adapters.ts", () => {
-    const adapter = /^src\/storage\/(?:sqlite|postgres|blobs)\//;
+  it("name storage adapters only in app/adapters.ts, and beside each other", () => {
+    const adapter = /^src\/storage\/(?:sqlite|postgres|cells|blobs)\//;
     const outside = imports.filter(({ from, to }) => adapter.test(to) && !adapter.test(from));
     expect([...new Set(outside.map(({ from }) => from))]).toEqual(["src/app/adapters.ts"]);
   });
@@ -73,7 +73,7 @@ describe("imports", () => {
           !from.startsWith("src/storage/") &&
           !typeOnly) ||
         (to.startsWith("src/storage/sql/") &&
-          !/^src\/storage\/(?:sql|sqlite|postgres)\//.test(from)),
+          !/^src\/storage\/(?:sql|sqlite|postgres|cells)\//.test(from)),
     );
     expect(outside.map(describeImport)).toEqual([]);
   });

@@ -115,6 +115,7 @@ export const NOT_IN_IMAGE: readonly (readonly [...Block, reason: string])[] = [
   ["docs/rust.md", "", "needs Rust"],
   ["docs/sandbox.md", "apt install bubblewrap", "the image with Python brings bubblewrap"],
   ["docs/tracing.md", "docker run", "needs Docker"],
+  ["docs/scaling.md", "export DATABASE_URL", "needs three databases of Postgres"],
   ["docs/platform.md", "tessera admin nodes drain", "drains the node that the others run on"],
   ["docs/workers.md", "tessera machine drain", "needs a machine that has joined"],
   ["docs/workers.md", "export TESSERA_WORKER_TOKEN", "needs a machine with a GPU"],

@@ -6,7 +6,7 @@ import type { BlobsConfig } from "../config/blobs.ts";
 import type { SmtpSecrets } from "../config/mail.ts";
 import type { StartConfig } from "../config/start.ts";
 import type { TracingConfig, TracingSecrets } from "../config/tracing.ts";
-import { isPostgres } from "../config/values.ts";
+import { type CellAddress, isPostgres } from "../config/values.ts";
 import type { BucketReader } from "../hosting/models/bucket.ts";
 import type { Log } from "../log/log.ts";
 import type { Mailer } from "../server/mail/mailer.ts";
@@ -14,6 +14,10 @@ import type { BackupSource, CopyProgress } from "../storage/backup.ts";
 import { FolderBlobStore } from "../storage/blobs/folder.ts";
 import { PostgresBlobStore } from "../storage/blobs/postgres.ts";
 import type { BlobStore } from "../storage/blobs.ts";
+import type { CellChange } from "../storage/cells/cell.ts";
+import { type ExaminedCell, examineCells as examine } from "../storage/cells/examine.ts";
+import { refuseCell, refuseCells } from "../storage/cells/identity.ts";
+import { CellsStorage } from "../storage/cells/storage.ts";
 import type { Migrated, MigrationMode, SchemaReport } from "../storage/migration.ts";
 import type { Notifier } from "../storage/notifier.ts";
 import { PostgresBackup } from "../storage/postgres/backup.ts";
@@ -30,6 +34,8 @@ import type { Tracing } from "../tracing/tracing.ts";
 import { version } from "../version.ts";
 import { withOptionalPackages } from "./optional-packages.ts";
 
+export type { CellChange } from "../storage/cells/cell.ts";
+export type { ExaminedCell } from "../storage/cells/examine.ts";
 export { examinePostgres } from "../storage/postgres/examine.ts";
 export type { NotifierState } from "../storage/postgres/notifier.ts";
 export { examineSqlite } from "../storage/sqlite/integrity.ts";
@@ -49,6 +55,8 @@ interface StorageReports {
   /** Something is weaker than it could be. */
   readonly onWarning: (message: string) => void;
   readonly onNotifierState: (state: NotifierState) => void;
+  /** Something has become of a cell. */
+  readonly onCell: (name: string, change: CellChange) => void;
 }
 
 /** How a storage migrates its schema when it starts. */
@@ -61,18 +69,53 @@ interface MigrationOptions {
 
 /** The storage of a node; the notifier is undefined where one node alone uses the database. */
 export function openStorage(
-  { database, directDatabase: directUrl }: DatabaseAddress,
-  { onWarning, onNotifierState: onState, ...migration }: StorageReports & MigrationOptions,
+  {
+    database,
+    directDatabase: directUrl,
+    cells,
+  }: DatabaseAddress & { readonly cells: readonly CellAddress[] },
+  { onWarning, onNotifierState: onState, onCell, ...migration }: StorageReports & MigrationOptions,
 ): { readonly storage: Storage; readonly notifier: Notifier | undefined } {
   if (!isPostgres(database)) {
     return { storage: new SqliteStorage(database, migration), notifier: undefined };
   }
   const name = newSessionName();
-  const options = { session: { name }, directUrl, onWarning, ...migration };
-  const storage = new PostgresStorage(database, options);
-  const notify = (channel: string): Promise<void> => storage.notify(channel);
+  const check = cells.length === 0 ? refuseCells : undefined;
+  const home = new PostgresStorage(database, {
+    ...{ session: { name }, directUrl, onWarning, ...migration },
+    ...(check && { check }),
+  });
+  const notify = (channel: string): Promise<void> => home.notify(channel);
   const listening = { notify, onState, session: name };
-  return { storage, notifier: new PostgresNotifier(directUrl ?? database, listening) };
+  const notifier = new PostgresNotifier(directUrl ?? database, listening);
+  if (cells.length === 0) {
+    return { storage: home, notifier };
+  }
+  const configured = cells.map((cell) => ({
+    name: cell.name,
+    storage: new PostgresStorage(cell.database, { onWarning, ...migration }),
+  }));
+  return { storage: new CellsStorage({ home, cells: configured, onChange: onCell }), notifier };
+}
+
+/** Asks home and the cells how they are, beside the nodes. */
+export function examineCells({
+  database,
+  directDatabase: directUrl,
+  cells,
+}: DatabaseAddress & { readonly cells: readonly CellAddress[] }): Promise<ExaminedCell[]> {
+  const options = { connections: MAX_ADMIN_CONNECTIONS, migration: "check" as const };
+  return examine({
+    home: {
+      database: addressOf(database),
+      storage: new PostgresStorage(database, { ...options, directUrl }),
+    },
+    cells: cells.map((cell) => ({
+      name: cell.name,
+      database: addressOf(cell.database),
+      storage: new PostgresStorage(cell.database, options),
+    })),
+  });
 }
 
 /**
@@ -84,7 +127,9 @@ export function openStorageBesideNodes(
   migration: MigrationOptions,
 ): Storage {
   return isPostgres(database)
-    ? new PostgresStorage(database, { connections: MAX_ADMIN_CONNECTIONS, directUrl, ...migration })
+    ? new PostgresStorage(database, {
+        ...{ connections: MAX_ADMIN_CONNECTIONS, directUrl, check: refuseCell, ...migration },
+      })
     : new SqliteStorage(database, { ownsQueue: false, ...migration });
 }
 

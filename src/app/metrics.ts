@@ -18,6 +18,7 @@ import { monitoringPlugin } from "../server/monitoring/plugin.ts";
 import type { ServerPlugin } from "../server/protocols.ts";
 import type { HealthSource } from "../server/rpc/health.ts";
 import type { Storage } from "../storage/storage.ts";
+import { CellAway } from "../storage/unavailable.ts";
 import { Timer } from "../time/timer.ts";
 import type { NotifierState } from "./adapters.ts";
 
@@ -29,7 +30,7 @@ export function nodeMetrics(port: number, now: () => number): Metrics {
 /**
  * The storage, with the time that its operations take: as it tells itself, or else as seen from
  * outside. `onUnavailable` is called with the error of each operation that the database did not
- * answer, or had no room for.
+ * answer, or had no room for; not with that of a cell.
  */
 export function measuredStorage(
   storage: Storage,
@@ -41,7 +42,10 @@ export function measuredStorage(
     if (found.reason !== "STORAGE_UNAVAILABLE") {
       return "error";
     }
-    onUnavailable(found);
+    // A part of the tasks waits; the node goes on with the others.
+    if (!(found.cause instanceof CellAway)) {
+      onUnavailable(found);
+    }
     return "unavailable";
   };
   const observer = metrics.storageObserver(blame);

@@ -8,6 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { BlobsConfig } from "../config/blobs.ts";
 import type { ConnectionsConfig } from "../config/connections.ts";
 import type { TracingConfig, TracingSecrets } from "../config/tracing.ts";
+import type { CellAddress } from "../config/values.ts";
 import { ScratchFolders } from "../deployments/scratch.ts";
 import { type Problem, shuttingDown } from "../errors.ts";
 import type { Log } from "../log/log.ts";
@@ -25,10 +26,11 @@ import { startSweeper } from "../storage/files/sweeper.ts";
 import type { Notifier } from "../storage/notifier.ts";
 import type { Storage } from "../storage/storage.ts";
 import { DatabaseAway } from "../storage/unavailable.ts";
-import { createIdSource } from "../tasks/id.ts";
+import { createIdSource, type IdSource } from "../tasks/id.ts";
 import { LogThrottle } from "../time/log-throttle.ts";
 import type { Tracing } from "../tracing/tracing.ts";
 import {
+  type CellChange,
   type DatabaseAddress,
   openBlobs,
   openLocalBlobs,
@@ -42,6 +44,8 @@ import { measuredStorage, nodeMetrics, reportNotifier } from "./metrics.ts";
 export const CLOSE_GRACE_MS = 2_000;
 
 interface NodeConfig extends DatabaseAddress {
+  /** Further databases, each with a part of the tasks. */
+  readonly cells: readonly CellAddress[];
   /** How long the node waits for a database that does not answer when it starts. */
   readonly databaseWaitMs: number;
   /** Tells the node's metrics from those of others on the machine; 0 when it is not known yet. */
@@ -69,7 +73,7 @@ export interface Node {
   /** Where large bodies are read. */
   readonly readers: ReaderThreads;
   readonly now: () => number;
-  readonly newId: () => string;
+  readonly newId: IdSource;
 }
 
 /**
@@ -88,6 +92,7 @@ export async function openNode(config: NodeConfig, resources: AsyncDisposableSta
   const { storage: unmeasured, notifier } = openStorage(config, {
     onWarning: (message) => log.warn({ database: shownDatabase(config.database) }, message),
     onNotifierState: reportNotifier(log, metrics),
+    onCell: (name, change) => logCell(log, name, change),
     migration: config.migrate,
     onMigrated: ({ from, to, copy }) =>
       from === 0
@@ -108,6 +113,29 @@ export async function openNode(config: NodeConfig, resources: AsyncDisposableSta
   const newId = createIdSource();
   const used = { storage, unmeasured, refusals, notifier };
   return { log, tracing, ...used, metrics, readers, now, newId };
+}
+
+function logCell(log: Log, cell: string, change: CellChange): void {
+  switch (change.state) {
+    case "up":
+      log.info({ cell }, "a cell answers");
+      break;
+    case "away":
+      log.error(
+        { cell, reason: change.reason },
+        "a cell is away: its tasks wait, and it takes no new ones",
+      );
+      break;
+    case "refused":
+      log.error({ cell, reason: change.reason }, "a cell cannot be used");
+      break;
+    case "restored":
+      log.warn(
+        { cell, requeued: change.requeued },
+        "the data of a cell is older than it was: what it had under way begins anew",
+      );
+      break;
+  }
 }
 
 /** Where a node keeps files, and the folders of its workers. */

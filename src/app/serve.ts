@@ -78,7 +78,12 @@ export async function serveService(
     // First, and so released last: no worker may ever listen there.
     const bound = resources.use(await bindPort(config));
     const node = await openNode(
-      { ...config, directDatabase: secrets.directDatabase, tracingSecrets: secrets.tracing },
+      {
+        ...config,
+        directDatabase: secrets.directDatabase,
+        cells: [],
+        tracingSecrets: secrets.tracing,
+      },
       resources,
     );
     const { log } = node;

@@ -101,9 +101,9 @@ export async function startPlatform(
     const bound = resources.use(await bindPort(config));
     const { port } = bound;
     const url = config.publicUrl ?? localUrl({ port: sharedPort ?? port, host });
-    const { database, directDatabase } = secrets;
+    const { database, directDatabase, cells } = secrets;
     const node = await openNode(
-      { ...config, database, directDatabase, port, tracingSecrets: secrets.tracing },
+      { ...config, database, directDatabase, cells, port, tracingSecrets: secrets.tracing },
       resources,
     );
     await tellOfLosses(node.unmeasured, node.log);

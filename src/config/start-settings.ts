@@ -101,6 +101,20 @@ export const DATA_SETTINGS = {
   }),
 } as const;
 
+const CELLS_SETTING = optional({
+  variable: "TESSERA_CELLS",
+  shownDefault: "none",
+  parse: values.cells,
+  isSecret: () => true,
+  summary:
+    "further Postgres databases, each with a part of the tasks: a=postgres://user:password@host/database, with commas between them",
+  reason:
+    "one Postgres carries what most platforms will ever submit; all nodes need the same cells, and one that is named stays",
+});
+
+/** Settings of `tessera admin cells`. */
+export const CELLS_SETTINGS = { ...DATA_SETTINGS, cells: CELLS_SETTING } as const;
+
 const MIGRATE_SETTING = setting({
   flag: "--migrate <mode>",
   variable: "TESSERA_MIGRATE",
@@ -142,6 +156,7 @@ export const BACKUP_SETTINGS = { ...DATA_SETTINGS, blobs: BLOBS_SETTING } as con
 /** Every setting of `tessera start`, in the order in which they are shown. */
 export const START_SETTINGS = {
   ...DATA_SETTINGS,
+  cells: CELLS_SETTING,
   migrate: MIGRATE_SETTING,
   host: setting({
     flag: "--host <host>",

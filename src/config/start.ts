@@ -15,13 +15,14 @@ import { type SmtpSecrets, smtpSecrets } from "./mail.ts";
 import { type Flags, readSettings, type Settings, type Values } from "./settings.ts";
 import {
   BACKUP_SETTINGS,
+  CELLS_SETTINGS,
   CHECK_SETTINGS,
   DATA_SETTINGS,
   START_SETTINGS,
   type StartMigration,
 } from "./start-settings.ts";
 import { type TracingConfig, type TracingSecrets, tracingConfig } from "./tracing.ts";
-import { ConfigError, isPostgres } from "./values.ts";
+import { type CellAddress, ConfigError, isPostgres, isSameDatabase } from "./values.ts";
 
 const MEBIBYTE = 1024 ** 2;
 
@@ -50,6 +51,12 @@ export interface DataSecrets {
   readonly directDatabase: string | undefined;
   /** From the environment; undefined: the keys are in the data folder. */
   readonly keys: string | undefined;
+}
+
+/** What `tessera admin cells` needs. */
+export interface CellsSecrets extends DataSecrets {
+  /** Further databases, each with a part of the tasks. */
+  readonly cells: readonly CellAddress[];
 }
 
 interface BackupSecrets extends DataSecrets {
@@ -127,7 +134,7 @@ export interface PythonStartConfig {
   readonly maxBytesPerOrganization: number;
 }
 
-export interface StartSecrets extends DataSecrets {
+export interface StartSecrets extends CellsSecrets {
   /** Where packages come from, possibly with passwords: the variables of pip and uv. */
   readonly packages: NodeJS.ProcessEnv;
   readonly oidcClientSecret: string | undefined;
@@ -217,6 +224,7 @@ export function readStartConfig(
   const { oidcClientSecret, metricsToken, prometheusUrl, proxySecret } = read;
   const secrets = {
     ...data,
+    cells: cellsOf(read, data),
     packages: packageVariables(env),
     oidcClientSecret,
     metricsToken,
@@ -236,6 +244,13 @@ export function readDataConfig(
   const read = readFrom(DATA_SETTINGS, flags, env);
   const config = { dataFolder: resolve(read.dataFolder) };
   return { config: Object.freeze(config), secrets: Object.freeze(dataSecrets(read)) };
+}
+
+/** Reads the configuration of `tessera admin cells`. Throws a `ConfigError`. */
+export function readCellsConfig(flags: Flags, env: NodeJS.ProcessEnv): CellsSecrets {
+  const read = readFrom(CELLS_SETTINGS, flags, env);
+  const data = dataSecrets(read);
+  return Object.freeze({ ...data, cells: cellsOf(read, data) });
 }
 
 /** Reads the configuration of `tessera admin check`. Throws a `ConfigError`. */
@@ -293,6 +308,25 @@ function dataSecrets({
     directDatabase,
     keys,
   };
+}
+
+/** The cells beside the database, which is their home. */
+function cellsOf(
+  { cells = [] }: { readonly cells?: readonly CellAddress[] | undefined },
+  { database }: DataSecrets,
+): readonly CellAddress[] {
+  if (cells.length > 0 && !isPostgres(database)) {
+    throw new ConfigError(
+      "TESSERA_CELLS is for a platform whose home is a Postgres, too: set DATABASE_URL to one, or leave it out",
+    );
+  }
+  const same = cells.find((cell) => isSameDatabase(cell.database, database));
+  if (same !== undefined) {
+    throw new ConfigError(
+      `TESSERA_CELLS gives cell ${same.name} the database of DATABASE_URL: a cell needs one of its own`,
+    );
+  }
+  return cells;
 }
 
 /** Nodes that share a Postgres keep their files there; a single node keeps them beside its other data. */

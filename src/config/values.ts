@@ -320,6 +320,51 @@ export const postgres: Parse<string> = (text, name) => {
   return text;
 };
 
+/** A cell, as it is configured: its name, and the address of its Postgres. */
+export interface CellAddress {
+  readonly name: string;
+  readonly database: string;
+}
+
+/** Cells such as `a=postgres://…,b=postgres://…`; an address may have commas between its hosts. */
+export const cells: Parse<readonly CellAddress[]> = (text, name) => {
+  const found = text.split(/,(?=[^,=/]*=postgres(?:ql)?:)/i).map((pair): CellAddress => {
+    const [, cell = "", database = ""] = /^([^=]*)=(.*)$/s.exec(pair.trim()) ?? [];
+    if (!/^[a-z][a-z0-9-]{0,29}$/.test(cell) || cell === "home" || !isPostgres(database)) {
+      throw new ConfigError(
+        `${name} must be cells such as a=postgres://user:password@host/database, with commas between them; names have lower case letters, digits and hyphens, and none is home${/^[a-z0-9-]{1,30}$/i.test(cell) ? `: ${cell} is not one` : ""}`,
+      );
+    }
+    checkPostgres(database, `${name}, cell ${cell}`);
+    return { name: cell, database };
+  });
+  for (const [at, { name: cell, database }] of found.entries()) {
+    const before = found.slice(0, at);
+    if (before.some((one) => one.name === cell)) {
+      throw new ConfigError(`${name} names cell ${cell} twice: give each cell a name of its own`);
+    }
+    const same = before.find((one) => isSameDatabase(one.database, database));
+    if (same !== undefined) {
+      throw new ConfigError(
+        `${name} gives the cells ${same.name} and ${cell} one database: each needs its own`,
+      );
+    }
+  }
+  return found;
+};
+
+/** Whether two addresses lead to one database, as far as they tell. */
+export function isSameDatabase(one: string, other: string): boolean {
+  const [a, b] = [one, other].map((address) => {
+    const { urls } = parseAddress(address);
+    return urls.map((url) => {
+      const { hostname, port, pathname } = new URL(url);
+      return `${hostname}:${port || "5432"}${pathname}`;
+    });
+  });
+  return (a ?? []).some((host) => b?.includes(host));
+}
+
 function checkPostgres(text: string, name: string): void {
   try {
     parseAddress(text);

@@ -13,6 +13,7 @@ import type { PausedEndpoint } from "../storage/accounts/organizations.ts";
 import type { FileKeeper } from "../storage/files/keeper.ts";
 import type { Notifier } from "../storage/notifier.ts";
 import type { Storage } from "../storage/storage.ts";
+import type { IdSource } from "../tasks/id.ts";
 import type { Tracing } from "../tracing/tracing.ts";
 import type { RolloutPolicy } from "./rollout.ts";
 import type { Scale } from "./scaling.ts";
@@ -33,7 +34,7 @@ export interface DeploymentOptions extends WorkersOptions, RolloutPolicy {
   readonly notifier: Notifier | undefined;
   /** The node's periodic maintenance, already started. */
   readonly maintenance: Maintenance;
-  readonly newId: () => string;
+  readonly newId: IdSource;
   /** The name of this node, which the ids of its workers begin with. */
   readonly nodeId: string;
   readonly now: () => number;

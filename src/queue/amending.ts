@@ -15,7 +15,7 @@ import type { Changes } from "./waits/changes.ts";
 
 interface AmendingOptions {
   readonly deploymentId: string;
-  readonly storage: Pick<Storage, "deleteTasks" | "updateTask">;
+  readonly storage: Pick<Storage, "deleteTasks" | "updateTask" | "cells">;
   readonly maintenance: { readonly expirer: Pick<Expirer, "expect"> };
   readonly now: () => number;
   readonly tasks: Tasks;
@@ -78,7 +78,7 @@ export class Amending {
     if (outcome === "not_found") {
       // Somebody else has deleted it meanwhile, and the error says so.
       await tasks.find(question);
-      throw notFound(taskId);
+      throw notFound(taskId, this.#options.storage);
     }
     if (outcome === "running") {
       const message = `task ${taskId} is running: cancel it first, or add abort=true to stop it`;
@@ -94,7 +94,7 @@ export class Amending {
     const { deploymentId, storage, maintenance, now, changes, queue } = this.#options;
     const updated = await storage.updateTask({ deploymentId, taskId, change, nowMs: now() });
     if (updated === undefined) {
-      throw notFound(taskId);
+      throw notFound(taskId, this.#options.storage);
     }
     const { task } = updated;
     if (updated.outcome === "not_queued") {

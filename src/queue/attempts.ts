@@ -22,6 +22,7 @@ import type { LineRange, TaskEventBody } from "../tasks/event.ts";
 import type { Task } from "../tasks/task.ts";
 import { loggedTrace } from "../tracing/context.ts";
 import type { OpenSpan } from "../tracing/tracing.ts";
+import { ByCell } from "./by-cell.ts";
 import { attemptOf, type LaterEnd } from "./completer.ts";
 import { EventRateLimit } from "./events/rate-limit.ts";
 import { AttemptEvents, EventWriter } from "./events/writer.ts";
@@ -65,7 +66,7 @@ export class Attempts implements AsyncDisposable {
       log,
       now,
       units,
-      events: new EventWriter({ storage, log, onStored }),
+      events: new ByCell(() => new EventWriter({ storage, log, onStored })),
       onEnd: async (running, end) => {
         const record = await onEnd(running, end);
         // Where its end was given up, nobody else has said so.
@@ -134,13 +135,15 @@ export class Attempts implements AsyncDisposable {
 
   /** Stops offering events to a storage that does not answer. */
   giveUp(): void {
-    this.#listener.events[Symbol.dispose]();
+    for (const events of this.#listener.events.all()) {
+      events[Symbol.dispose]();
+    }
   }
 
   /** Call it when all ends are recorded. Resolves when no event waits, or is offered any more. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#streamed[Symbol.dispose]();
-    await this.#listener.events.settled();
+    await Promise.all(this.#listener.events.all().map((events) => events.settled()));
   }
 }
 
@@ -148,7 +151,7 @@ export class Attempts implements AsyncDisposable {
 interface AttemptListener {
   readonly log: Log;
   readonly now: () => number;
-  readonly events: EventWriter;
+  readonly events: ByCell<EventWriter>;
   readonly units: UnitNames;
   onEnd(running: RunningAttempt, end: ExecutionEnd): Promise<EndRecord>;
 }
@@ -191,7 +194,8 @@ export class RunningAttempt implements ExecutionListener, PieceSource {
   /** Takes what it reported and no write has stored; undefined when it reported nothing. */
   get takeEvents(): (() => Promise<readonly NewEvent[]>) | undefined {
     const events = this.#events;
-    return events && (() => this.#listener.events.takeRest(events));
+    const { taskId } = this.begun.task;
+    return events && (() => this.#listener.events.of(taskId).takeRest(events));
   }
 
   onEnd(end: ExecutionEnd): Promise<EndRecord> {
@@ -252,7 +256,8 @@ export class RunningAttempt implements ExecutionListener, PieceSource {
   #report(body: TaskEventBody, displaces?: LineRange): void {
     const { now, events } = this.#listener;
     this.#events ??= new AttemptEvents(attemptOf(this.begun));
-    events.add(this.#events, { timeMs: now(), body, ...(displaces && { displaces }) });
+    const event = { timeMs: now(), body, ...(displaces && { displaces }) };
+    events.of(this.begun.task.taskId).add(this.#events, event);
   }
 
   get #logged(): object {

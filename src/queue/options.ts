@@ -3,6 +3,7 @@ import type { DeploymentMetrics } from "../metrics/deployment.ts";
 import type { Pool } from "../pool/pool.ts";
 import type { Notifier } from "../storage/notifier.ts";
 import type { Storage } from "../storage/storage.ts";
+import type { IdSource } from "../tasks/id.ts";
 import type { DeploymentTracing } from "../tracing/tracing.ts";
 import type { Maintenance } from "./maintenance/maintenance.ts";
 import type { UnservedPolicy } from "./maintenance/unserved-tasks.ts";
@@ -17,7 +18,7 @@ export interface QueueOptions extends Omit<StreamedAttemptsOptions, "changes"> {
   readonly notifier: Notifier | undefined;
   readonly maintenance: Pick<Maintenance, "expirer" | "leases" | "register">;
   readonly pool: Pool;
-  readonly newId: () => string;
+  readonly newId: IdSource;
   /** The units that its functions have reported. Default: those of its own. */
   readonly units?: UnitNames;
   readonly now: () => number;

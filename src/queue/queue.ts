@@ -66,6 +66,7 @@ import {
 import { RunTimes, retryAfter } from "./estimate.ts";
 import type { MaintainedQueue } from "./maintenance/maintenance.ts";
 import { UnservedTasks } from "./maintenance/unserved-tasks.ts";
+import { NewIds } from "./new-ids.ts";
 import type { QueueOptions } from "./options.ts";
 import { Peers } from "./peers.ts";
 import {
@@ -92,6 +93,7 @@ export class Queue implements Disposable {
   readonly amending: Amending;
   readonly runTimes = new RunTimes();
   readonly #options: QueueOptions;
+  readonly #newIds: NewIds;
   readonly #changes: Changes;
   readonly #backlog: Backlog;
   readonly #claims = new SingleFlight(() => this.#claim());
@@ -127,6 +129,7 @@ export class Queue implements Disposable {
     const backlog = new Backlog(options, () => this.wake());
     const recovery = new ClaimRecovery({ ...options, attempts, completer });
     this.#options = options;
+    this.#newIds = new NewIds(options);
     this.#changes = changes;
     this.#completer = completer;
     this.#attempts = attempts;
@@ -160,13 +163,14 @@ export class Queue implements Disposable {
     options: SubmissionOptions = {},
   ): Promise<Submitted> {
     const submission = { endpoint, payload, options };
-    const { tracing, newId } = this.#options;
-    const taskId = newId();
-    return tracing === undefined
-      ? this.#submit(submission, taskId)
-      : tracedSubmit(tracing, { submission, taskId }, (span) =>
-          this.#submit(submission, taskId, span),
-        );
+    const { tracing } = this.#options;
+    return this.#newIds.one(submission, (taskId) =>
+      tracing === undefined
+        ? this.#submit(submission, taskId)
+        : tracedSubmit(tracing, { submission, taskId }, (span) =>
+            this.#submit(submission, taskId, span),
+          ),
+    );
   }
 
   async #submit(submission: Submission, taskId: string, span?: OpenSpan): Promise<Submitted> {
@@ -222,9 +226,8 @@ export class Queue implements Disposable {
    * when slots are free, so that the one of the highest priority starts first.
    */
   async submitAll(submissions: readonly Submission[]): Promise<(Submitted | Problem)[]> {
-    const { tracing, newId } = this.#options;
-    // Ids of one millisecond have no order; sorted, they keep the order of the calls.
-    const ids = submissions.map(() => newId()).sort();
+    const { tracing } = this.#options;
+    const ids = await this.#newIds.all(submissions);
     return tracing === undefined
       ? this.#submitAll(submissions, ids)
       : tracedSubmits(tracing, { submissions, ids }, (spans) =>
@@ -313,6 +316,7 @@ export class Queue implements Disposable {
     const claiming = this.#recovery.callBegins();
     try {
       const claimed = await storage.claimTasks({ deploymentId, nowMs: now(), claims });
+      this.#recovery.doubt(claimed.doubtful ?? []);
       const runnable = claimed.tasks.filter((each) => !this.#failIfRefused(each));
       for (const { claimed: one, slot } of this.#backlog.assign(runnable, reserved)) {
         this.#start(one, slot);
@@ -493,7 +497,7 @@ export class Queue implements Disposable {
       throw err;
     });
     if (found === undefined) {
-      throw notFound(taskId);
+      throw notFound(taskId, storage);
     }
     if (found.outcome === "cancelled") {
       metrics?.taskFinished(found.task.endpoint, "cancelled", undefined);

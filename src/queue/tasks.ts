@@ -92,7 +92,7 @@ export class Tasks {
     const { deploymentId, storage } = this.#options;
     const payload = await storage.getArguments({ deploymentId, taskId: task.taskId });
     if (payload === undefined) {
-      throw notFound(task.taskId);
+      throw notFound(task.taskId, storage);
     }
     return { task, payload };
   }
@@ -142,7 +142,7 @@ export class Tasks {
     const key = { deploymentId, taskId };
     const ended = yield* readPieces({ storage, changes, key, after, signal });
     if (ended === undefined && !signal?.aborted) {
-      throw notFound(taskId);
+      throw notFound(taskId, storage);
     }
     return ended;
   }
@@ -222,22 +222,28 @@ export async function findTask(
   const task =
     known ?? (isTaskId(taskId) ? await storage.getTask({ deploymentId, taskId }) : undefined);
   if (task === undefined && isTaskId(taskId)) {
-    throw notFound(taskId, await storage.findDeleted({ deploymentId, taskId }));
+    throw notFound(taskId, storage, await storage.findDeleted({ deploymentId, taskId }));
   }
   if (task === undefined || hasExpired(task, now()) || !isAsked(task, question)) {
-    throw notFound(taskId);
+    throw notFound(taskId, storage);
   }
   return task;
 }
 
 interface StoredTask {
-  readonly storage: Pick<Storage, "getTask" | "findDeleted">;
+  readonly storage: Pick<Storage, "getTask" | "findDeleted" | "cells">;
 }
 
+const HOME_ALONE: ReadonlySet<number> = new Set([HOME_CELL]);
+
 /** `deletedAtMs`: when it was deleted. Default: it was not, or nobody looked. */
-export function notFound(taskId: string, deletedAtMs?: number): Error {
+export function notFound(
+  taskId: string,
+  { cells = HOME_ALONE }: Pick<Storage, "cells">,
+  deletedAtMs?: number,
+): Error {
   const cell = isTaskId(taskId) ? cellOfTaskId(taskId) : HOME_CELL;
-  if (cell !== HOME_CELL) {
+  if (!cells.has(cell)) {
     const message = `task ${taskId} is of cell ${cell}, which this platform does not have: ask the platform that gave you the id`;
     return problem("TASK_NOT_FOUND", message, { metadata: { task_id: taskId } });
   }

@@ -117,6 +117,8 @@ export interface Claimed {
    * how many milliseconds the next of these may start.
    */
   readonly later: readonly { readonly endpoint: string; readonly inMs: number }[];
+  /** Leases under which a cell may have claimed others that did not answer. Absent: none. */
+  readonly doubtful?: readonly string[];
 }
 
 /** How an endpoint is claimed whose callers share it by their keys. */
@@ -219,6 +221,12 @@ export interface Storage extends RestorableStorage, PieceStorage, LeaseStorage, 
 
   /** What the operator has to know about the data that was opened; known after `start`. */
   readonly warnings?: readonly string[];
+
+  /** The numbers of the cells that keep tasks, home among them. Absent: home alone does. */
+  readonly cells?: ReadonlySet<number>;
+
+  /** Says in which cell a new task is to be stored, by which its id is made. Absent: at home. */
+  placeTask?(parameters: Placing): Promise<number>;
 
   /** People, organizations and tokens, in the same database. */
   readonly accounts: Accounts;
@@ -506,6 +514,13 @@ export interface Storage extends RestorableStorage, PieceStorage, LeaseStorage, 
     readonly deploymentId: string;
     readonly nowMs: number;
   }): Promise<number | undefined>;
+}
+
+/** What decides where a new task is stored. */
+export interface Placing
+  extends Pick<NewTask, "deploymentId" | "endpoint">,
+    Partial<Pick<NewTask, "key" | "retryOf">> {
+  readonly idempotencyKey?: string | undefined;
 }
 
 /** A time of a schedule that is fired, or passed over. */

@@ -8,6 +8,16 @@ export function unavailable(cause: unknown): Problem {
   return problem("STORAGE_UNAVAILABLE", message, { retryAfterMs: 1_000, cause });
 }
 
+/** Why a cell did not answer: the database of a part of the tasks, beside which the others go on. */
+export class CellAway extends Error {}
+
+/** Makes the STORAGE_UNAVAILABLE problem of a cell that did not answer. */
+export function cellUnavailable(name: string, cause: unknown): Problem {
+  const message = `cell ${name}, a database with a part of the tasks, does not answer; the call was not carried out or its outcome is unknown, try again`;
+  const away = new CellAway(`cell ${name} did not answer`, { cause });
+  return problem("STORAGE_UNAVAILABLE", message, { retryAfterMs: 1_000, cause: away });
+}
+
 /** Thrown by a storage's start when the database does not answer, and may do so later. */
 export class DatabaseAway extends Error {}
 

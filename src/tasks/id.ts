@@ -4,6 +4,9 @@ import { createDigitSource } from "../collections/random-digits.ts";
 /** The cell of accounts and of all that is not a task; of tasks, too, where there is no other. */
 export const HOME_CELL = 0;
 
+/** Cells that two digits of an id can tell apart. */
+export const MAX_CELLS = 256;
+
 /** `x-yxxx-xxxxxxxxxxxx`, where each x is random and y has two random bits. */
 const TAIL_LENGTH = 19;
 
@@ -20,20 +23,27 @@ const VARIANTS = new Map(
  * then 66 random bits. Time-ordered, so that inserts go to the end of an index, and unguessable,
  * because in an open deployment anyone who knows a task's id may read the task.
  */
-export function createIdSource(now: () => number = Date.now): () => string {
+export function createIdSource(now: () => number = Date.now): IdSource {
   const newTail = createDigitSource(TAIL_LENGTH, toTails);
-  /** The first seventeen characters of ids of one millisecond, which is often that of the last id. */
+  /** The first fifteen characters of ids of one millisecond, which is often that of the last id. */
   let prefix = "";
   let prefixMs = Number.NaN;
-  return () => {
+  return (cell = HOME_CELL) => {
     const nowMs = now();
     if (nowMs !== prefixMs) {
       prefixMs = nowMs;
-      prefix = `${idBoundary(nowMs)}-8${HOME_CELL.toString(16).padStart(2, "0")}`;
+      prefix = `${idBoundary(nowMs)}-8`;
     }
-    return prefix + newTail();
+    return prefix + (CELL_DIGITS[cell] as string) + newTail();
   };
 }
+
+/** Makes ids: of tasks in the cell that is given, and of all else, which is home's. */
+export type IdSource = (cell?: number) => string;
+
+const CELL_DIGITS = Array.from({ length: MAX_CELLS }, (_, cell) =>
+  cell.toString(16).padStart(2, "0"),
+);
 
 /** Turns random digits into the tails of ids. A tail is a slice of one text instead of ten joined parts. */
 function toTails(digits: string): string {

@@ -29,7 +29,7 @@ function amending(status: TaskStatus, answers: readonly (DeleteOutcome | Error)[
     tasks: {
       find: async () => {
         if (forgotten.length > 0) {
-          throw notFound("a", 0);
+          throw notFound("a", {}, 0);
         }
         return { taskId: "a", status };
       },

@@ -13,6 +13,7 @@ import { addSettings } from "../settings.ts";
 import { table } from "../table.ts";
 import { Terminal } from "../terminal.ts";
 import { backupCommand, restoreCommand } from "./backup.ts";
+import { cellsCommand } from "./cells.ts";
 import { type AdminActions, adminOf, open } from "./command.ts";
 import { migrateCommand } from "./migrate.ts";
 import { nodesCommand, operatorsCommand } from "./operators.ts";
@@ -45,6 +46,7 @@ export async function adminCommand(surroundings: Surroundings): Promise<Command>
       .addCommand(restoreCommand(actions))
       .addCommand(migrateCommand(actions))
       .addCommand(nodesCommand(actions))
+      .addCommand(cellsCommand(actions))
       .addCommand(operatorsCommand(actions))
       .addCommand(organizationsCommand(actions))
       .addCommand(createOrganizationCommand(actions))

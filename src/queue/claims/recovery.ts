@@ -80,6 +80,9 @@ export class ClaimRecovery implements AsyncDisposable {
 
   /** A call that may have claimed tasks for these leases has failed. */
   doubt(leaseIds: readonly string[]): void {
+    if (leaseIds.length === 0) {
+      return;
+    }
     const untilMs = performance.now() + LOST_CLAIM_SEARCH_MS;
     for (const leaseId of leaseIds) {
       this.#doubtful.set(leaseId, untilMs);

@@ -121,7 +121,9 @@ export class Suspects implements AsyncDisposable {
       const parameters = { deploymentId, nowMs: now(), claims, suspects: true };
       const {
         tasks: [claimed],
+        doubtful = [],
       } = await storage.claimTasks(parameters);
+      recovery.doubt(doubtful);
       if (claimed === undefined) {
         slot.release();
         return false;

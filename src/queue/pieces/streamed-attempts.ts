@@ -13,6 +13,7 @@ import type { PieceForm, PiecePosition, PieceStorage } from "../../storage/piece
 import type { Attempt, AttemptEnd } from "../../storage/storage.ts";
 import { interrupted } from "../../tasks/failure.ts";
 import { raceAbort } from "../../time/race.ts";
+import { ByCell } from "../by-cell.ts";
 import type { Changes } from "../waits/changes.ts";
 import { AttemptPieces, type PieceLimits, type PieceSource } from "./attempt-pieces.ts";
 import { PieceWriter } from "./writer.ts";
@@ -41,21 +42,18 @@ export interface StreamedAttemptsOptions {
 
 export class StreamedAttempts implements Disposable {
   readonly #options: StreamedAttemptsOptions;
-  readonly #writer: PieceWriter;
+  readonly #writers: ByCell<PieceWriter>;
   readonly #hints: PieceHints;
 
   constructor(options: StreamedAttemptsOptions) {
     const { storage, log, changes } = options;
     this.#options = options;
     this.#hints = new PieceHints((taskId) => changes.announceMore(taskId));
-    this.#writer = new PieceWriter({
-      storage,
-      log,
-      onStored: (taskId) => {
-        changes.hear({ taskId, live: true });
-        this.#hints.add(taskId);
-      },
-    });
+    const onStored = (taskId: string): void => {
+      changes.hear({ taskId, live: true });
+      this.#hints.add(taskId);
+    };
+    this.#writers = new ByCell(() => new PieceWriter({ storage, log, onStored }));
   }
 
   /** Begins to take the pieces of an attempt. */
@@ -64,7 +62,8 @@ export class StreamedAttempts implements Disposable {
     source: PieceSource,
   ): AttemptPieces {
     const { limits } = this.#options;
-    return new AttemptPieces({ attempt, endpoint, limits, queue: this.#writer, source });
+    const queue = this.#writers.of(attempt.taskId);
+    return new AttemptPieces({ attempt, endpoint, limits, queue, source });
   }
 
   /** The end of an attempt, once its pieces are stored. */
@@ -81,7 +80,9 @@ export class StreamedAttempts implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    this.#writer[Symbol.dispose]();
+    for (const writer of this.#writers.all()) {
+      writer[Symbol.dispose]();
+    }
     this.#hints[Symbol.dispose]();
   }
 

@@ -289,7 +289,13 @@ export interface Organizations {
    * is set: they are then lost.
    */
   deleteDeployment(
-    parameters: Deed & OfOrganization & { readonly name: string; readonly force?: boolean },
+    parameters: Deed &
+      OfOrganization & {
+        readonly name: string;
+        readonly force?: boolean;
+        /** Its unfinished tasks that are in other databases. Default: none are. */
+        readonly elsewhere?: { readonly queued: number; readonly running: number };
+      },
   ): Promise<
     | { readonly outcome: "deleted"; readonly deploymentId: string }
     | { readonly outcome: "not_found" }

@@ -131,7 +131,7 @@ export const FOLD_USAGE = `used AS (
    )`;
 
 /** Deltas are never updated, so their physical location (`ctid`) identifies them. */
-const FOLD = statement(
+export const FOLD = statement(
   `WITH gone AS (
      DELETE FROM queue_count_deltas WHERE ctid = ANY (ARRAY(
        SELECT ctid FROM queue_count_deltas LIMIT ${MAX_FOLDED_DELTAS} FOR UPDATE SKIP LOCKED))

@@ -1063,6 +1063,46 @@ CREATE TABLE deployment_logs (
 );
 
 --------------------------------------------------------------------------------
+-- Cells: further databases, each with a part of the tasks
+--------------------------------------------------------------------------------
+
+-- Which part of a platform of several databases this is; no row: of one that has no cells.
+CREATE TABLE cell_identity (
+  platform_id text COLLATE "C" NOT NULL,
+  -- 0: home.
+  cell integer NOT NULL PRIMARY KEY,
+  name text COLLATE "C" NOT NULL,
+  -- Counted up as nodes look after the cell: lower than home has seen, its data is older.
+  beat bigint NOT NULL DEFAULT 0,
+  -- Digest of what it has of home's rows.
+  mirrored text COLLATE "C" NOT NULL DEFAULT '',
+  -- What was used in it is taken to home in numbered loads: the number of the last one, and what is
+  -- in it; null: home has it.
+  load_number bigint NOT NULL DEFAULT 0,
+  load text
+);
+
+-- At home: the cells of the platform.
+CREATE TABLE cells (
+  cell integer NOT NULL PRIMARY KEY,
+  name text COLLATE "C" NOT NULL UNIQUE,
+  -- From then on, by home's clock, it takes tasks that have a key.
+  keyed_from_ms bigint NOT NULL,
+  -- The last beat of it that was seen.
+  beat bigint NOT NULL DEFAULT 0,
+  -- The last load of its usage that is here.
+  load_number bigint NOT NULL DEFAULT 0
+);
+
+-- At home: the tasks that deliveries tell of which came from cells, as they ended, as JSON.
+CREATE TABLE carried_ends (
+  deployment_id text COLLATE "C" NOT NULL,
+  delivery_id text COLLATE "C" NOT NULL,
+  ended text NOT NULL,
+  PRIMARY KEY (deployment_id, delivery_id)
+);
+
+--------------------------------------------------------------------------------
 -- Metrics of nodes, for each other and over time
 --------------------------------------------------------------------------------
 

@@ -98,6 +98,8 @@ export interface PostgresOptions {
   readonly migration?: MigrationMode;
   /** Called by `start` when it has migrated the schema. */
   readonly onMigrated?: (migrated: Migrated) => void;
+  /** Looks at the database that `start` has opened; what it throws is why it cannot be used. */
+  readonly check?: (session: Session) => Promise<void>;
 }
 
 type ParametersOf<Name extends keyof Storage> = Storage[Name] extends (
@@ -109,6 +111,7 @@ type ParametersOf<Name extends keyof Storage> = Storage[Name] extends (
 export class PostgresStorage implements Storage {
   readonly capabilities = { shared: true, durable: true };
   readonly #options: OpenOptions;
+  readonly #check: PostgresOptions["check"];
   readonly #clock: LeaseClock;
   readonly #leaseTime: LeaseTime;
   #db: PostgresDatabase | undefined;
@@ -180,7 +183,9 @@ export class PostgresStorage implements Storage {
       onWarning,
       migration = "auto",
       onMigrated,
+      check,
     } = options;
+    this.#check = check;
     if (!/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
       throw new Error(`${schema} cannot be the name of a schema: use a-z, 0-9 and _`);
     }
@@ -201,6 +206,12 @@ export class PostgresStorage implements Storage {
 
   async start(): Promise<void> {
     const db = await openDatabase(this.#options);
+    try {
+      await this.#check?.(db);
+    } catch (err) {
+      await db[Symbol.asyncDispose]();
+      throw err;
+    }
     this.#db = db;
     this.#folder = new CountFolder(db);
   }
@@ -208,6 +219,11 @@ export class PostgresStorage implements Storage {
   /** Sends a notification over one of the connections that work, as another node would. */
   async notify(channel: string): Promise<void> {
     await this.#open.query(NOTIFY, channel);
+  }
+
+  /** Uses the database for what stands beside the port. */
+  async beside<Answer>(work: (db: PostgresDatabase) => Promise<Answer>): Promise<Answer> {
+    return work(this.#open);
   }
 
   async submitTasks({ tasks: given }: ParametersOf<"submitTasks">): Promise<SubmitOutcome[]> {

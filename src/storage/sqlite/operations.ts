@@ -63,6 +63,8 @@ type QueueOperationName = Exclude<
   | "metrics"
   | "capabilities"
   | "warnings"
+  | "cells"
+  | "placeTask"
   | "start"
   | "observe"
   | typeof Symbol.asyncDispose

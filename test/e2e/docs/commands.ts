@@ -104,6 +104,11 @@ export const NOT_RUN: readonly (readonly [...Block, reason: string])[] = [
   ["docs/sandbox.md", "apt install bubblewrap", "changes the machine: .ci/run installs it"],
   ["docs/tracing.md", "OTEL_EXPORTER", "runs until it is stopped: test/e2e/tracing does it"],
   ["docs/tracing.md", "docker run", "needs Docker"],
+  [
+    "docs/scaling.md",
+    "export DATABASE_URL",
+    "needs three databases: test/e2e/hosting/cells.test.ts has them",
+  ],
   ["docs/platform.md", "tessera admin nodes drain", "test/e2e/hosting/draining.test.ts drains one"],
   ["docs/workers.md", "tessera token create", "test/e2e/workers makes such tokens"],
   ["docs/workers.md", "tessera machine drain", "test/e2e/workers drains such machines"],

@@ -3,7 +3,7 @@
  * promise of `src/storage/hosting`. Each test gets a database of its own.
  */
 import { describe, test } from "vitest";
-import type { CreateDatabase } from "../contract.ts";
+import type { ContractOptions, CreateDatabase } from "../contract.ts";
 import { alertsContract } from "./contract/alerts.ts";
 import { budgetsContract } from "./contract/budgets.ts";
 import { confirmedSecretsContract } from "./contract/confirmed-secrets.ts";
@@ -26,13 +26,23 @@ import { HostingPlatform } from "./fixtures.ts";
 /** Declares a test on a platform with one organization, `acme`. */
 export type It = (name: string, run: (platform: HostingPlatform) => Promise<void>) => void;
 
-export function hostingContract(name: string, createDatabase: CreateDatabase): void {
-  const it: It = (testName, run) =>
+export function hostingContract(
+  name: string,
+  createDatabase: CreateDatabase,
+  { skip = [] }: ContractOptions = {},
+): void {
+  const it: It = (testName, run) => {
+    const skipped = skip.find(({ tests }) => tests.includes(testName));
+    if (skipped) {
+      test.skip(`${testName} (skipped: ${skipped.reason})`);
+      return;
+    }
     test(testName, async () => {
       await using database = await createDatabase();
       await using storage = await database.open();
       await run(await HostingPlatform.on(storage));
     });
+  };
   describe(`hosting contract on ${name}`, () => {
     describe("files", () => filesContract(it));
     describe("revisions", () => revisionsContract(it));

@@ -132,14 +132,16 @@ export function* updateDeployment(
 export function* deleteDeployment(
   parameters: Parameters<Accounts["deleteDeployment"]>[0],
 ): Operation<Awaited<ReturnType<Organizations["deleteDeployment"]>>> {
-  const { organizationId, name, force = false, nowMs } = parameters;
+  const { organizationId, name, force = false, elsewhere, nowMs } = parameters;
   yield* lockOrganization(organizationId);
   const found = yield* findDeployment({ organizationId, name });
   if (found === undefined) {
     return { outcome: "not_found" };
   }
   const { deploymentId } = found;
-  const { queued, running } = yield* countLiveTasks(deploymentId);
+  const here = yield* countLiveTasks(deploymentId);
+  const queued = here.queued + (elsewhere?.queued ?? 0);
+  const running = here.running + (elsewhere?.running ?? 0);
   if (!force && queued + running > 0) {
     return { outcome: "has_tasks", queued, running };
   }

@@ -305,7 +305,8 @@ interface TaskRow {
   readonly tags: string | null;
 }
 
-function* endedTask(deploymentId: string, taskId: string): Operation<EndedTask | undefined> {
+/** The task of a delivery, as it ended; undefined for one that is not there. */
+export function* endedTask(deploymentId: string, taskId: string): Operation<EndedTask | undefined> {
   const [row] = yield* query<TaskRow>(
     `SELECT created_at_ms, started_at_ms, finished_at_ms, attempt, retry_of, failure, result,
        tags

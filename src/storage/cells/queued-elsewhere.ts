@@ -1,0 +1,76 @@
+/**
+ * The limit of a queue over several databases. Each counts its own part, so a submit is given what is left
+ * of the limit after the others' parts. These were counted at most a second ago, so submits at several cells
+ * at a time may exceed the limit by what is submitted in a second.
+ */
+import type { QueueCount } from "../queues.ts";
+import type { NewTask } from "../storage.ts";
+import type { Cells } from "./cells.ts";
+
+/** For how long counts are good. */
+const COUNTED_FOR_MS = 1_000;
+
+/** Deployments whose counts are kept. */
+const MAX_COUNTED_DEPLOYMENTS = 10_000;
+
+interface Counted {
+  readonly atMs: number;
+  /** By the number of the database. */
+  readonly counts: Promise<ReadonlyMap<number, readonly QueueCount[]>>;
+}
+
+/** A task with what is left to it of its limit, and how many of its endpoint wait elsewhere. */
+interface Limited {
+  readonly task: NewTask;
+  readonly elsewhere: number;
+}
+
+export class QueuedElsewhere {
+  readonly #cells: Cells;
+  readonly #counted = new Map<string, Counted>();
+
+  constructor(cells: Cells) {
+    this.#cells = cells;
+  }
+
+  /** Lowers the limits of tasks that are to wait in a cell. */
+  async limit(tasks: readonly NewTask[], cell: number): Promise<Limited[]> {
+    return Promise.all(
+      tasks.map(async (task) => {
+        if (task.leaseId !== undefined) {
+          return { task, elsewhere: 0 };
+        }
+        const elsewhere = await this.#elsewhere(task, cell);
+        return elsewhere === 0
+          ? { task, elsewhere }
+          : { task: { ...task, queueLimit: Math.max(0, task.queueLimit - elsewhere) }, elsewhere };
+      }),
+    );
+  }
+
+  async #elsewhere({ deploymentId, endpoint }: NewTask, cell: number): Promise<number> {
+    let elsewhere = 0;
+    for (const [number, counts] of await this.#count(deploymentId)) {
+      const own = number === cell ? undefined : counts.find((one) => one.endpoint === endpoint);
+      elsewhere += Math.max(0, own?.queued ?? 0);
+    }
+    return elsewhere;
+  }
+
+  #count(deploymentId: string): Counted["counts"] {
+    const nowMs = performance.now();
+    const known = this.#counted.get(deploymentId);
+    if (known !== undefined && nowMs - known.atMs < COUNTED_FOR_MS) {
+      return known.counts;
+    }
+    const asked = this.#cells.each(
+      async (storage, number) => [number, await storage.countTasks({ deploymentId })] as const,
+    );
+    const counts = asked.then((all) => new Map(all));
+    if (this.#counted.size >= MAX_COUNTED_DEPLOYMENTS) {
+      this.#counted.clear();
+    }
+    this.#counted.set(deploymentId, { atMs: nowMs, counts });
+    return counts;
+  }
+}

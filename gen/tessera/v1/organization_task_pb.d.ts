@@ -1591,7 +1591,7 @@ export declare type GetTaskStatsResponse = Message<"tessera.v1.GetTaskStatsRespo
 
   /**
    * By deployment, sorted by name. Deployments without a task that waits or
-   * runs, or ran in the window, are left out.
+   * runs, or ran in the window, and without a call in it, are left out.
    *
    * @generated from field: repeated tessera.v1.DeploymentTaskStats deployments = 2;
    */
@@ -1629,7 +1629,7 @@ export declare type GetTaskStatsResponseJson = {
 
   /**
    * By deployment, sorted by name. Deployments without a task that waits or
-   * runs, or ran in the window, are left out.
+   * runs, or ran in the window, and without a call in it, are left out.
    *
    * @generated from field: repeated tessera.v1.DeploymentTaskStats deployments = 2;
    */
@@ -1684,6 +1684,21 @@ export declare type DeploymentTaskStats = Message<"tessera.v1.DeploymentTaskStat
    * @generated from field: repeated tessera.v1.EndpointTaskStats endpoints = 3;
    */
   endpoints: EndpointTaskStats[];
+
+  /**
+   * Calls of its endpoints that were answered in the window, submits of tasks
+   * among them.
+   *
+   * @generated from field: int32 calls = 4;
+   */
+  calls: number;
+
+  /**
+   * Of them, those that were answered with an error.
+   *
+   * @generated from field: int32 failed_calls = 5;
+   */
+  failedCalls: number;
 };
 
 /**
@@ -1712,6 +1727,21 @@ export declare type DeploymentTaskStatsJson = {
    * @generated from field: repeated tessera.v1.EndpointTaskStats endpoints = 3;
    */
   endpoints?: EndpointTaskStatsJson[];
+
+  /**
+   * Calls of its endpoints that were answered in the window, submits of tasks
+   * among them.
+   *
+   * @generated from field: int32 calls = 4;
+   */
+  calls?: number;
+
+  /**
+   * Of them, those that were answered with an error.
+   *
+   * @generated from field: int32 failed_calls = 5;
+   */
+  failedCalls?: number;
 };
 
 /**

@@ -718,6 +718,136 @@ export declare type ListWebhooksResponseJson = {
 export declare const ListWebhooksResponseSchema: GenMessage<ListWebhooksResponse, {jsonType: ListWebhooksResponseJson}>;
 
 /**
+ * ListFailingWebhooksRequest names an organization.
+ *
+ * @generated from message tessera.v1.ListFailingWebhooksRequest
+ */
+export declare type ListFailingWebhooksRequest = Message<"tessera.v1.ListFailingWebhooksRequest"> & {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization: string;
+};
+
+/**
+ * ListFailingWebhooksRequest names an organization.
+ *
+ * @generated from message tessera.v1.ListFailingWebhooksRequest
+ */
+export declare type ListFailingWebhooksRequestJson = {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization?: string;
+};
+
+/**
+ * Describes the message tessera.v1.ListFailingWebhooksRequest.
+ * Use `create(ListFailingWebhooksRequestSchema)` to create a new message.
+ */
+export declare const ListFailingWebhooksRequestSchema: GenMessage<ListFailingWebhooksRequest, {jsonType: ListFailingWebhooksRequestJson}>;
+
+/**
+ * ListFailingWebhooksResponse has the failing webhooks of an organization.
+ *
+ * @generated from message tessera.v1.ListFailingWebhooksResponse
+ */
+export declare type ListFailingWebhooksResponse = Message<"tessera.v1.ListFailingWebhooksResponse"> & {
+  /**
+   * The webhooks, by deployment and name.
+   *
+   * @generated from field: repeated tessera.v1.FailingWebhook webhooks = 1;
+   */
+  webhooks: FailingWebhook[];
+};
+
+/**
+ * ListFailingWebhooksResponse has the failing webhooks of an organization.
+ *
+ * @generated from message tessera.v1.ListFailingWebhooksResponse
+ */
+export declare type ListFailingWebhooksResponseJson = {
+  /**
+   * The webhooks, by deployment and name.
+   *
+   * @generated from field: repeated tessera.v1.FailingWebhook webhooks = 1;
+   */
+  webhooks?: FailingWebhookJson[];
+};
+
+/**
+ * Describes the message tessera.v1.ListFailingWebhooksResponse.
+ * Use `create(ListFailingWebhooksResponseSchema)` to create a new message.
+ */
+export declare const ListFailingWebhooksResponseSchema: GenMessage<ListFailingWebhooksResponse, {jsonType: ListFailingWebhooksResponseJson}>;
+
+/**
+ * FailingWebhook is a webhook whose latest attempt failed.
+ *
+ * @generated from message tessera.v1.FailingWebhook
+ */
+export declare type FailingWebhook = Message<"tessera.v1.FailingWebhook"> & {
+  /**
+   * The name of its deployment.
+   *
+   * @generated from field: string deployment = 1;
+   */
+  deployment: string;
+
+  /**
+   * The webhook.
+   *
+   * @generated from field: tessera.v1.Webhook webhook = 2;
+   */
+  webhook?: Webhook | undefined;
+
+  /**
+   * What its newest failed attempt got. Not set: that delivery is gone.
+   *
+   * @generated from field: tessera.v1.WebhookAnswer answer = 3;
+   */
+  answer?: WebhookAnswer | undefined;
+};
+
+/**
+ * FailingWebhook is a webhook whose latest attempt failed.
+ *
+ * @generated from message tessera.v1.FailingWebhook
+ */
+export declare type FailingWebhookJson = {
+  /**
+   * The name of its deployment.
+   *
+   * @generated from field: string deployment = 1;
+   */
+  deployment?: string;
+
+  /**
+   * The webhook.
+   *
+   * @generated from field: tessera.v1.Webhook webhook = 2;
+   */
+  webhook?: WebhookJson;
+
+  /**
+   * What its newest failed attempt got. Not set: that delivery is gone.
+   *
+   * @generated from field: tessera.v1.WebhookAnswer answer = 3;
+   */
+  answer?: WebhookAnswerJson;
+};
+
+/**
+ * Describes the message tessera.v1.FailingWebhook.
+ * Use `create(FailingWebhookSchema)` to create a new message.
+ */
+export declare const FailingWebhookSchema: GenMessage<FailingWebhook, {jsonType: FailingWebhookJson}>;
+
+/**
  * UpdateWebhookRequest changes a webhook.
  *
  * @generated from message tessera.v1.UpdateWebhookRequest
@@ -1467,6 +1597,19 @@ export declare const WebhookService: GenService<{
     methodKind: "unary";
     input: typeof ListWebhooksRequestSchema;
     output: typeof ListWebhooksResponseSchema;
+  },
+  /**
+   * ListFailingWebhooks lists the webhooks of all deployments of the organization
+   * whose latest attempt failed, by deployment and name, at most 100.
+   *
+   * Errors: none of its own.
+   *
+   * @generated from rpc tessera.v1.WebhookService.ListFailingWebhooks
+   */
+  listFailingWebhooks: {
+    methodKind: "unary";
+    input: typeof ListFailingWebhooksRequestSchema;
+    output: typeof ListFailingWebhooksResponseSchema;
   },
   /**
    * UpdateWebhook changes a webhook: the fields in `update_mask`, or those that

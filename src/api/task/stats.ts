@@ -75,20 +75,23 @@ export function statsHandlers(
       const parts = deployments.flatMap(({ deploymentId, name }) => {
         const states = found.states.get(deploymentId) ?? [];
         const endpoints = endpointsOf(states, tasks.tally.of(deploymentId));
-        return endpoints.length === 0 ? [] : [{ name, endpoints }];
+        const calls = tasks.tally.callsOf(deploymentId);
+        return endpoints.length + calls.answered === 0 ? [] : [{ name, endpoints, calls }];
       });
       return {
         total: toStats(
           parts.flatMap(({ endpoints }) => endpoints),
           covered,
         ),
-        deployments: parts.map(({ name, endpoints }) => ({
+        deployments: parts.map(({ name, endpoints, calls }) => ({
           deployment: name,
           total: toStats(endpoints, covered),
           endpoints: endpoints.map((one) => ({
             endpoint: one.endpoint,
             stats: toStats([one], covered),
           })),
+          calls: calls.answered,
+          failedCalls: calls.failed,
         })),
         startTime: timestampFromMs(tasks.fromMs),
         endTime: timestampFromMs(tasks.toMs),

@@ -2,6 +2,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import {
   AlertTransition,
+  type WebhookAnswerSchema,
   type WebhookDeliverySchema,
   WebhookDeliveryState,
   WebhookEvent,
@@ -10,6 +11,7 @@ import {
 import { keyWith } from "../../collections/key-with.ts";
 import type { AlertTransition as Transition } from "../../storage/hosting/alerts.ts";
 import type {
+  DeliveryAnswer,
   DeliveryRecord,
   DeliveryState,
   TaskEnd,
@@ -80,10 +82,20 @@ export function toDeliveryMessage(
     ...(alert && { alert: TRANSITIONS[alert] }),
     ...(state === "waiting" && nextAtMs > 0 && { nextAttemptAt: timestampFromMs(nextAtMs) }),
     ...(body !== undefined && { body }),
-    answers: record.answers.map(({ atMs, tookMs, status, text, error }) => ({
-      ...{ status, text, error },
-      time: timestampFromMs(atMs),
-      took: durationFromMs(tookMs),
-    })),
+    answers: record.answers.map(toAnswerMessage),
+  };
+}
+
+export function toAnswerMessage({
+  atMs,
+  tookMs,
+  status,
+  text,
+  error,
+}: DeliveryAnswer): MessageInitShape<typeof WebhookAnswerSchema> {
+  return {
+    ...{ status, text, error },
+    time: timestampFromMs(atMs),
+    took: durationFromMs(tookMs),
   };
 }

@@ -25,10 +25,18 @@ import { deploymentNotFound, findDeployment } from "../deployment/refusals.ts";
 import { changedFields, changedMeanwhile, onlyDisables } from "../mask.ts";
 import { PageTokens } from "../page.ts";
 import { missing, refuse, violationsOf } from "../violations.ts";
-import { endsOf, stateOf, toDeliveryMessage, toWebhookMessage } from "./messages.ts";
+import {
+  endsOf,
+  stateOf,
+  toAnswerMessage,
+  toDeliveryMessage,
+  toWebhookMessage,
+} from "./messages.ts";
 
 /** Webhooks of a deployment. */
 export const MAX_WEBHOOKS = 10;
+/** Failing webhooks of an organization that are listed. */
+const MAX_FAILING_WEBHOOKS = 100;
 /** How long the secret before signs, too, unless a rotation says otherwise. */
 const DEFAULT_SECRET_GRACE_MS = 86_400_000;
 
@@ -106,6 +114,23 @@ export function webhookService(options: WebhookServiceOptions): ServiceImpl<type
       const nowMs = now();
       const found = await hosting.listWebhooks(key);
       return { webhooks: found.map((record) => toWebhookMessage(record, nowMs)) };
+    },
+
+    async listFailingWebhooks(_req, ctx) {
+      const { organizationId, principal } = memberOf(ctx);
+      const nowMs = now();
+      const limit = MAX_FAILING_WEBHOOKS;
+      const found = await hosting.listFailingWebhooks({ organizationId, limit });
+      return {
+        webhooks: found.map(({ deployment, authorization, webhook, answer }) => ({
+          deployment: deployment.name,
+          webhook: toWebhookMessage(webhook, nowMs),
+          ...(answer !== undefined &&
+            (!authorization || readsTasks(principal, deployment.deploymentId)) && {
+              answer: toAnswerMessage(answer),
+            }),
+        })),
+      };
     },
 
     async updateWebhook({ deployment, webhook = missing(), updateMask: mask }, ctx) {

@@ -15,6 +15,7 @@ import { loaded } from "./api/loaded.ts";
 import { me, preferredOrganization, rememberOrganization } from "./api/session.ts";
 import { readComparison } from "./pages/deployments/comparison-search.ts";
 import { readLogSearch } from "./pages/deployments/log-search.ts";
+import { readMetricsSearch } from "./pages/metrics/metrics-search.ts";
 import { readAuditSearch } from "./pages/organization/audit-search.ts";
 import { hideCode } from "./pages/people/secret.ts";
 import { rememberList } from "./pages/tasks/last-list.ts";
@@ -22,7 +23,6 @@ import { readSearch } from "./pages/tasks/search.ts";
 import { readUsageSearch } from "./pages/usage/usage-search.ts";
 import { Failure, Missing } from "./ui/failure.tsx";
 import { Loading } from "./ui/loading.tsx";
-import { readRange } from "./ui/time-range.ts";
 
 interface Context {
   readonly queryClient: QueryClient;
@@ -197,7 +197,7 @@ const revisionList = createRoute({
 const deploymentMetrics = createRoute({
   getParentRoute: () => deployment,
   path: "/metrics",
-  validateSearch: readRange,
+  validateSearch: readMetricsSearch,
   component: lazyRouteComponent(
     () => loaded(import("./pages/metrics/deployment-metrics.tsx")),
     "DeploymentMetrics",

@@ -10,13 +10,15 @@
  * A deployment that rests (nothing happened, no worker is up) is stored once as
  * such, and then no more until something happens. There is one row more for each
  * organization, the sum of its deployments, so that a question for all of them
- * costs no more than for one; its tasks are in it by deployment and endpoint.
+ * costs no more than for one; its tasks are in it by deployment and endpoint, and
+ * its calls by deployment.
  */
 import { randomUUID } from "node:crypto";
 import type { HistoryRow, MetricsStorage } from "../../storage/metrics/metrics.ts";
 import type { Metrics } from "../metrics.ts";
 import { Yielder } from "../yielder.ts";
 import { type Interval, IntervalSum, isQuiet, together } from "./interval.ts";
+import type { MeasureName } from "./measures.ts";
 import { HISTORY_INTERVAL_MS, HISTORY_SLACK_MS, LEVELS } from "./range.ts";
 import { Sampler } from "./sampler.ts";
 import { writeInterval } from "./stored.ts";
@@ -140,6 +142,10 @@ export class Recorder implements AsyncDisposable {
       for (const [endpoint, sums] of byEndpoint) {
         tasks.add(deploymentId, endpoint, sums);
       }
+      tasks.addCalls(deploymentId, {
+        answered: countIn(interval, "calls"),
+        failed: countIn(interval, "call_errors"),
+      });
       organizations.set(organizationId, { ...together(others ?? nothing, interval), tasks });
       if (yielder.spent(100)) {
         await yielder.rest();
@@ -244,4 +250,10 @@ export class Recorder implements AsyncDisposable {
       throw err;
     }
   }
+}
+
+/** How much a counter increased in an interval. */
+function countIn({ platform }: Interval, name: MeasureName): number {
+  const value = platform.get(name);
+  return typeof value === "number" ? value : 0;
 }

@@ -1,6 +1,6 @@
 /**
  * A tally of tasks by deployment and endpoint: what ended, how long it waited and
- * how long it ran. Nodes keep one for each organization and interval, beside the
+ * how long it ran; and of the calls of each deployment. Nodes keep one for each organization and interval, beside the
  * measures of the organization, so that statistics of its tasks are read without
  * reading a row for each deployment, or any task.
  */
@@ -45,10 +45,20 @@ export const COUNTED_AS: {
   retried: "retried",
 };
 
+/** The calls of a deployment that were answered. */
+export interface CallSums {
+  readonly answered: number;
+  /** Of them, those that were answered with an error. */
+  readonly failed: number;
+}
+
+const NO_CALLS: CallSums = { answered: 0, failed: 0 };
+
 /** Sums by deployment (its id) and endpoint. */
 export class TaskTally {
   readonly #maxEndpoints: number;
   readonly #deployments = new Map<string, Map<string, TaskSums>>();
+  readonly #calls = new Map<string, CallSums>();
   #size = 0;
 
   constructor(maxEndpoints = MAX_TALLIED_ENDPOINTS) {
@@ -73,7 +83,20 @@ export class TaskTally {
     endpoints.set(key, before === undefined ? sums : sumOf(before, sums));
   }
 
+  addCalls(deploymentId: string, { answered, failed }: CallSums): void {
+    if (answered > 0) {
+      const before = this.callsOf(deploymentId);
+      this.#calls.set(deploymentId, {
+        answered: before.answered + answered,
+        failed: before.failed + failed,
+      });
+    }
+  }
+
   addAll(other: TaskTally): void {
+    for (const [deploymentId, sums] of other.calls()) {
+      this.addCalls(deploymentId, sums);
+    }
     for (const [deploymentId, endpoint, sums] of other.entries()) {
       this.add(deploymentId, endpoint, sums);
     }
@@ -85,6 +108,14 @@ export class TaskTally {
         yield [deploymentId, endpoint, sums];
       }
     }
+  }
+
+  calls(): Iterable<readonly [deploymentId: string, sums: CallSums]> {
+    return this.#calls.entries();
+  }
+
+  callsOf(deploymentId: string): CallSums {
+    return this.#calls.get(deploymentId) ?? NO_CALLS;
   }
 
   /** By endpoint; empty for a deployment without tasks. */
@@ -116,7 +147,10 @@ function isNothing(sums: TaskSums): boolean {
   return ended === 0 && [...queueCounts, ...runCounts].every((count) => count === 0);
 }
 
-/** A row of the database: `[deploymentId, endpoint, [ended], [queueCounts], [runCounts]]` each. */
+/**
+ * A row of the database: `[deploymentId, endpoint, [ended], [queueCounts], [runCounts]]` each. The
+ * calls of a deployment follow what ended, in an entry without an endpoint.
+ */
 type StoredTasks = readonly (readonly [
   deploymentId: string,
   endpoint: string,
@@ -127,13 +161,18 @@ type StoredTasks = readonly (readonly [
 
 /** The text of a tally in the database. */
 export function writeTally(tally: TaskTally): string {
-  const stored: StoredTasks = [...tally.entries()].map(([deploymentId, endpoint, sums]) => [
-    deploymentId,
-    endpoint,
-    [sums.succeeded, sums.failed, sums.cancelled, sums.retried],
-    withoutZeros(sums.queueCounts),
-    withoutZeros(sums.runCounts),
-  ]);
+  const stored: StoredTasks[number][] = [...tally.entries()].map(
+    ([deploymentId, endpoint, sums]) => [
+      deploymentId,
+      endpoint,
+      [sums.succeeded, sums.failed, sums.cancelled, sums.retried],
+      withoutZeros(sums.queueCounts),
+      withoutZeros(sums.runCounts),
+    ],
+  );
+  for (const [deploymentId, { answered, failed }] of tally.calls()) {
+    stored.push([deploymentId, OTHER_ENDPOINTS, [0, 0, 0, 0, answered, failed], [], []]);
+  }
   return stored.length === 0 ? "" : JSON.stringify(stored);
 }
 
@@ -141,7 +180,9 @@ export function writeTally(tally: TaskTally): string {
 export function readTally(text: string, into: TaskTally): void {
   const stored = text === "" ? [] : (JSON.parse(text) as StoredTasks);
   for (const [deploymentId, endpoint, ended, queueCounts, runCounts] of stored) {
-    const [succeeded = 0, failed = 0, cancelled = 0, retried = 0] = ended;
+    const [succeeded = 0, failed = 0, cancelled = 0, retried = 0, ...calls] = ended;
+    const [answered = 0, failedCalls = 0] = calls;
+    into.addCalls(deploymentId, { answered, failed: failedCalls });
     const sums = { succeeded, failed, cancelled, retried, queueCounts, runCounts };
     into.add(deploymentId, endpoint, sums);
   }

@@ -51,6 +51,16 @@ export interface WebhookRecord extends WebhookSettings {
   readonly version: number;
 }
 
+/** A webhook whose latest attempt failed, with its deployment. */
+export interface FailingWebhook {
+  readonly deployment: { readonly deploymentId: string; readonly name: string };
+  /** Whether calls of the deployment need a token. */
+  readonly authorization: boolean;
+  readonly webhook: WebhookRecord;
+  /** What its newest failed attempt got; undefined where that delivery is gone. */
+  readonly answer: DeliveryAnswer | undefined;
+}
+
 /** What an attempt to deliver got. */
 export interface DeliveryAnswer {
   readonly atMs: number;
@@ -160,9 +170,15 @@ export interface WebhookStorage {
   /** Lists the webhooks of a deployment, by name. */
   listWebhooks(parameters: DeploymentKey): Promise<WebhookRecord[]>;
 
+  /** Lists webhooks of an organization's deployments whose latest attempt failed, by deployment and name. */
+  listFailingWebhooks(parameters: {
+    readonly organizationId: string;
+    readonly limit: number;
+  }): Promise<FailingWebhook[]>;
+
   /**
    * Changes what is given, of this version where one is. What waits goes to the new address; to
-   * enable one ends its pause.
+   * enable or disable one ends its pause, and forgets its failures.
    */
   updateWebhook(
     parameters: Deed &

@@ -106,6 +106,23 @@ describe.each(DATABASES)("statistics of tasks on $database", ({ open }) => {
     expect(body.total).toMatchObject({ queued: 3, succeeded: 54, failed: 6, cancelled: 1 });
   });
 
+  it("have the calls of each deployment, and those that failed, also where there is no task", async () => {
+    await measured((node) => {
+      const counted = node.deployment(first.deploymentId);
+      for (const code of ["ok", "ok", "internal"]) {
+        counted.requestFinished("read", { protocol: "http", seconds: 0.02, code });
+      }
+      node.deployment(second.deploymentId).taskFinished("work", "success", 1);
+    });
+    const { body } = await ask();
+    expect(body.deployments).toMatchObject([
+      { deployment: first.name, calls: 3, failedCalls: 1 },
+      { deployment: second.name, total: { succeeded: 1 } },
+    ]);
+    expect(body.deployments[0].endpoints ?? []).toEqual([]);
+    expect(body.deployments[1]).not.toHaveProperty("calls");
+  });
+
   it("are of the window that is asked for", async () => {
     await measured((node) =>
       node.deployment(first.deploymentId).taskFinished("work", "success", 1),

@@ -40,7 +40,7 @@ describe.skipIf(skipped)(`deployments that are followed in the console${skipped}
     await deployments.updateDeployment({
       deployment: { name: "another", settings: { maxWorkers: 7 } },
     });
-    await row.getByText("0 of 1–7").waitFor();
+    await row.getByText("min 1, max 7").waitFor();
     await deployments.stopDeployment({ deployment: "echo" });
     const echo = page.getByRole("row", { name: /^echo / });
     await echo.getByText("stopped", { exact: true }).waitFor();
@@ -104,7 +104,10 @@ describe.skipIf(skipped)(`deployments that are followed in the console${skipped}
     expect(watched()).toEqual(["/tessera.v1.OrganizationTaskService/WatchTasks"]);
     await person.go("/o/acme/deployments/fourth/log");
     await isLive(page);
-    expect(watched()).toEqual(["/tessera.v1.DeploymentService/WatchDeploymentLogs"]);
+    // A second call only reads whether there is a line, and ends.
+    expect(new Set(watched())).toEqual(
+      new Set(["/tessera.v1.DeploymentService/WatchDeploymentLogs"]),
+    );
     await deployments.deleteDeployment({ deployment: "fourth" });
     await person.heading("fourth was deleted");
   });

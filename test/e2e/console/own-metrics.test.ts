@@ -7,7 +7,7 @@ import { ConsoleBrowser } from "./console-browser.ts";
 
 const skipped = leftOut(chromiumMissing);
 const email = "ada@example.com";
-const COUNTING = "/o/acme/deployments/counting/metrics";
+const COUNTING = "/o/acme/deployments/counting/metrics?show=service";
 /** A node stores what it measured every ten seconds, and the page asks as often. */
 const MEASURED_MS = 40_000;
 
@@ -71,6 +71,9 @@ describe.skipIf(skipped)(`what a service counts itself, in the console${skipped}
     expect(load.lines).toEqual(["p50", "p95", "p99"]);
     await chart("unused_total").getByText("Nothing was measured in this time.").waitFor();
     await person.isSound();
+    await person.page.getByRole("button", { name: "Platform", exact: true }).click();
+    await person.page.getByRole("region", { name: "Calls", exact: true }).waitFor();
+    await person.page.getByRole("button", { name: "Service", exact: true }).click();
     await person.page.getByRole("link", { name: "Last 7 d" }).click();
     await person.page
       .locator('[aria-label="Time range"] a[aria-current]', { hasText: "7 d" })
@@ -96,7 +99,7 @@ describe.skipIf(skipped)(`what a service counts itself, in the console${skipped}
 
   it("says which line of code adds a metric where there is none", async () => {
     await using person = await ConsoleBrowser.open(browser, world.platform, { email });
-    await person.go("/o/acme/deployments/silent/metrics");
+    await person.go("/o/acme/deployments/silent/metrics?show=service");
     const line = person.page.getByText("ctx.metrics.pages_total.add(1);");
     await line.scrollIntoViewIfNeeded();
     await person.isSound();

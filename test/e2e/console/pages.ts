@@ -70,7 +70,7 @@ export const PAGES: readonly ListedPage[] = [
   { path: "/o/acme/models", heading: "Models", open: text("reader@1") },
   { path: "/o/acme/machines", heading: "Machines", open: text("on 1 machine") },
   { path: "/o/acme/alerts", heading: "Alerts", open: text("Create a rule") },
-  { path: "/o/acme/usage", heading: "Usage", open: text("For each day") },
+  { path: "/o/acme/usage", heading: "Usage", open: text("Run time per day") },
   { path: "/o/acme/tokens", heading: "API tokens", open: text(BACKWARDS) },
   { path: "/o/acme/tokens", heading: "API tokens", open: press("Create token") },
   { path: "/o/acme/members", heading: "Members", open: text(BACKWARDS) },

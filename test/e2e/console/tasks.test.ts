@@ -439,22 +439,30 @@ describe.skipIf(skipped)(`tasks in the console${skipped}`, () => {
     const numbers = page.locator(".numbers > div");
     for (const [name, text] of [
       ["Success", /per minute$/],
-      ["Failure", /Failure[1-9]/],
-      ["Run time", /p50 · p95.+ · p99./],
+      ["Failure", /Failure \(1 h\)[1-9]/],
+      ["Run time", /p50p95.+p99./],
     ] as const) {
       await numbers.filter({ hasText: name }).filter({ hasText: text }).waitFor();
     }
     await person.isSound();
     await person.picture("overview-tasks");
-    await failed.click();
-    await person.heading("Tasks");
+    // Its cause is on the row, which is a link as a whole.
+    const row = page.locator(".concern").filter({ has: failed });
+    await row.getByText(/^hiss: ./).click();
+    await person.heading("tape: tasks");
     const { searchParams } = new URL(page.url());
-    expect(Object.fromEntries(searchParams)).toEqual({ status: "failure", deployment: "tape" });
+    expect(Object.fromEntries(searchParams)).toEqual({ status: "failure", since: "1h" });
     await person.go("/o/acme/deployments");
     const cells = page.getByRole("row", { name: /^tape/ }).getByRole("cell");
     await expect
-      .poll(async () => (await cells.allTextContents()).slice(2, 5), { timeout: 30_000 })
-      .toEqual(["0", "1", expect.stringMatching(/^[1-9]\d* failed tasks? of tape$/)]);
+      .poll(async () => (await cells.allTextContents()).slice(1, 6), { timeout: 30_000 })
+      .toEqual([
+        expect.stringMatching(/^[1-9]\d* failed tasks? of tape$/),
+        expect.stringMatching(/%/),
+        expect.stringMatching(/^[1-9]/),
+        "0",
+        "1",
+      ]);
     await person.isSound();
     for (let attempt = 1; attempt <= 3; attempt += 1) {
       await letGo();

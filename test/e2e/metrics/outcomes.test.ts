@@ -35,6 +35,17 @@ it("attempts that fail are retried, and the last one is the failure", async () =
   expect(finished).toEqual(["failure 1", "retried 2"]);
 });
 
+it("a submit is a call, and what is asked about its task or the service is none", async () => {
+  const before = await counted("requests_total", "");
+  const taskId = await served.submit("exit", { times: 0 });
+  expect(await served.ended("exit", taskId)).toMatchObject({ status: "success" });
+  for (const path of [`/exit/get?task_id=${taskId}`, "/docs.json", "/schema.json"]) {
+    expect((await served.get(path)).status, path).toBe(200);
+  }
+  const total = (lines: readonly string[]) => lines.reduce((sum, line) => sum + Number(line), 0);
+  expect(total(await counted("requests_total", "")) - total(before)).toBe(1);
+});
+
 it("a task that is cancelled while it waits, or not started in time, ends without an attempt", async () => {
   const waiting = await served.post("/patient/submit?delay=3600", {});
   expect(waiting.status, waiting.text).toBe(202);

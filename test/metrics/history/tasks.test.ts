@@ -58,6 +58,7 @@ describe.each(DATABASES)("tasks of an organization over time on $database", ({ o
       digits.taskFinished("evaluate", "cancelled", undefined);
       digits.taskFinished("evaluate", "returned", 0.3);
       digits.requestFinished("read", { protocol: "http", seconds: 0.02, code: "ok" });
+      digits.requestFinished("read", { protocol: "http", seconds: 0.02, code: "not_found" });
     }
     other.deployment("letters").taskFinished("read", "success", 1);
     await tick(other);
@@ -72,6 +73,8 @@ describe.each(DATABASES)("tasks of an organization over time on $database", ({ o
     expect(found.of("digits").get("evaluate")).toMatchObject({ failed: 4, cancelled: 2 });
     expect(found.of("letters").get("read")?.succeeded).toBe(1);
     expect(found.of("unknown").size).toBe(0);
+    expect(found.callsOf("digits")).toEqual({ answered: 4, failed: 2 });
+    expect(found.callsOf("letters")).toEqual({ answered: 0, failed: 0 });
   });
 
   it("are each counted once, whichever resolutions cover the window", async () => {

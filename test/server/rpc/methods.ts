@@ -551,6 +551,7 @@ export const ROWS: readonly Row[] = [
     request: webhookOf,
     except: { [FOREIGN]: "DEPLOYMENT_NOT_FOUND" },
   },
+  { method: webhook.listFailingWebhooks, request: (_, cast) => named(cast) },
   {
     method: webhook.listWebhookDeliveries,
     request: webhookOf,

@@ -1,6 +1,7 @@
 /** Numbers of tasks, of an organization and its deployments. */
 import { queryOptions } from "@tanstack/react-query";
 import type {
+  DeploymentTaskStatsJson,
   GetTaskStatsResponseJson,
   TaskStatsJson,
 } from "../../../../gen/tessera/v1/organization_task_pb.js";
@@ -23,7 +24,13 @@ const NO_TASKS: TaskStatsJson = {};
 export const statsIn = (
   { deployments = [] }: GetTaskStatsResponseJson,
   name: string | undefined,
-): TaskStatsJson => deployments.find(({ deployment }) => deployment === name)?.total ?? NO_TASKS;
+): TaskStatsJson => statsOf({ deployments }, name).total ?? NO_TASKS;
+
+/** What is known of one deployment, its calls among it. */
+export const statsOf = (
+  { deployments = [] }: GetTaskStatsResponseJson,
+  name: string | undefined,
+): DeploymentTaskStatsJson => deployments.find(({ deployment }) => deployment === name) ?? {};
 
 /** Milliseconds of a duration of the API, such as `0.300s`. */
 export const durationMs = (text: string): number => Number.parseFloat(text) * 1_000;

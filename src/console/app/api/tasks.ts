@@ -99,6 +99,24 @@ export const newestQueuedOf = (organization: string, deployment: string) =>
     refetchInterval: REFRESH_MS,
   });
 
+/** The newest tasks of an organization that failed in the last hour, of a page. */
+export const newestFailuresOf = (organization: string) =>
+  queryOptions({
+    queryKey: ["newest-failures", organization],
+    queryFn: async ({ signal }) => {
+      const { tasks = [] } = await organizationTasks.listOrganizationTasks(
+        {
+          organization,
+          statuses: ["TASK_STATUS_FAILURE"],
+          createdFrom: new Date(Date.now() - HOUR_MS).toISOString(),
+          pageSize: MAX_TASKS_PER_PAGE,
+        },
+        { signal },
+      );
+      return tasks;
+    },
+  });
+
 /** How many other tasks of the endpoint failed with the same message in the last hour, of a page. */
 export const failuresLike = ({ organization, deployment, taskId }: TaskName, task: TaskJson) =>
   queryOptions({

@@ -18,6 +18,14 @@ export const webhooksOf = (organization: string, deployment: string) =>
     refetchInterval: WEBHOOKS_REFRESH_MS,
   });
 
+/** The webhooks of an organization whose latest attempt failed. */
+export const failingWebhooksOf = (organization: string) =>
+  queryOptions({
+    queryKey: ["webhooks", organization, "failing"],
+    queryFn: async ({ signal }) =>
+      (await webhooks.listFailingWebhooks({ organization }, { signal })).webhooks ?? [],
+  });
+
 /** The newest deliveries of a deployment, or of one of its webhooks, and whether there are more. */
 export const deliveriesOf = (
   organization: string,

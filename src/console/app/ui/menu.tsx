@@ -16,12 +16,15 @@ interface MenuProps {
   readonly items: readonly MenuItem[];
   /** The path of its icon. Default: three points. */
   readonly icon?: string;
+  /** The label stands beside the icon, where there is room. */
+  readonly isWorded?: boolean;
 }
 
 export function Menu({
   id,
   label,
   items,
+  isWorded = false,
   icon = "M3.2 8a.2.2 0 1 0-.4 0 .2.2 0 1 0 .4 0M8.2 8a.2.2 0 1 0-.4 0 .2.2 0 1 0 .4 0M13.2 8a.2.2 0 1 0-.4 0 .2.2 0 1 0 .4 0",
 }: MenuProps) {
   const menu = useRef<HTMLDivElement>(null);
@@ -45,12 +48,13 @@ export function Menu({
       <button
         ref={button}
         type="button"
-        className="icon-button"
+        className={isWorded ? "icon-button worded" : "icon-button"}
         aria-label={label}
         aria-haspopup="menu"
         popoverTarget={id}
       >
         <Icon path={icon} />
+        {isWorded && <span aria-hidden="true">{label}</span>}
       </button>
       <div
         ref={menu}

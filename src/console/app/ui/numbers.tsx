@@ -5,8 +5,10 @@ import "./numbers.css";
 export interface PageNumber {
   readonly name: string;
   readonly value: ReactNode;
-  /** What explains it, below it. */
-  readonly note?: ReactNode;
+  /** What kind of number it is, behind it. */
+  readonly unit?: string;
+  /** What explains it, below it: a line, or several. */
+  readonly note?: string | readonly string[];
   readonly isBad?: boolean;
 }
 
@@ -20,11 +22,18 @@ export function Numbers({ label, numbers }: NumbersProps) {
   return (
     <section aria-label={label}>
       <dl className="numbers">
-        {numbers.map(({ name, value, note, isBad = false }) => (
+        {numbers.map(({ name, value, unit, note = [], isBad = false }) => (
           <div key={name}>
             <dt>{name}</dt>
-            <dd className={isBad ? "number-value bad" : "number-value"}>{value}</dd>
-            {note !== undefined && <dd className="secondary">{note}</dd>}
+            <dd className={isBad ? "number-value bad" : "number-value"}>
+              {value}
+              {unit !== undefined && <span className="number-unit"> {unit}</span>}
+            </dd>
+            {[note].flat().map((line) => (
+              <dd key={line} className="secondary">
+                {line}
+              </dd>
+            ))}
           </div>
         ))}
       </dl>

@@ -1,6 +1,7 @@
 /** How charts and tables write numbers with their units. */
 
-export type Format = (value: number) => string;
+/** Writes a value with its unit: the one that fits it, or that of `like`, as all ticks of an axis have it. */
+export type Format = (value: number, like?: number) => string;
 
 const MULTIPLES = [
   [1e9, "G"],
@@ -17,16 +18,16 @@ const BINARY_MULTIPLES = [
 /** At most three digits that count. */
 const digits = (value: number): string => `${Number(value.toPrecision(3))}`;
 
-export const count: Format = (value) => {
-  const [size, multiple] = MULTIPLES.find(([least]) => Math.abs(value) >= least) ?? [1, ""];
-  return `${digits(value / size)}${multiple}`;
+export const count: Format = (value, like = value) => {
+  const [size, multiple] = MULTIPLES.find(([least]) => Math.abs(like) >= least) ?? [1, ""];
+  return value === 0 ? "0" : `${digits(value / size)}${multiple}`;
 };
 
-export const seconds: Format = (value) =>
-  value !== 0 && Math.abs(value) < 1 ? `${digits(value * 1_000)} ms` : `${count(value)} s`;
+export const seconds: Format = (value, like = value) =>
+  like !== 0 && Math.abs(like) < 1 ? `${digits(value * 1_000)} ms` : `${count(value, like)} s`;
 
-export const bytes: Format = (value) => {
-  const [size, multiple] = BINARY_MULTIPLES.find(([least]) => Math.abs(value) >= least) ?? [1, "B"];
+export const bytes: Format = (value, like = value) => {
+  const [size, multiple] = BINARY_MULTIPLES.find(([least]) => Math.abs(like) >= least) ?? [1, "B"];
   return `${digits(value / size)} ${multiple}`;
 };
 
@@ -58,16 +59,16 @@ export function formatOf(unit: string): Format {
     return (value) => `${digits(value * 100)} %`;
   }
   const symbol = SYMBOLS[unit];
-  return symbol === undefined ? count : (value) => `${count(value)} ${symbol}`;
+  return symbol === undefined ? count : (value, like) => `${count(value, like)} ${symbol}`;
 }
 
 /** Counters are told per second, and counts are understood per minute: one in five minutes is not 0/s. */
 export const perMinute =
   (format: Format): Format =>
-  (value) =>
-    `${format(value * 60)}/min`;
+  (value, like = value) =>
+    `${format(value * 60, like * 60)}/min`;
 
 export const perSecond =
   (format: Format): Format =>
-  (value) =>
-    `${format(value)}/s`;
+  (value, like) =>
+    `${format(value, like)}/s`;

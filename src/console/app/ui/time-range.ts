@@ -71,6 +71,15 @@ export const secondText = (ms: number): string => second.format(ms);
 /** The day, such as `Nov 28`. */
 export const dayText = (ms: number): string => day.format(ms);
 
+const utcDay = new Intl.DateTimeFormat(undefined, {
+  month: "short",
+  day: "numeric",
+  timeZone: "UTC",
+});
+
+/** The day of UTC, such as `Nov 28`. */
+export const utcDayText = (ms: number): string => utcDay.format(ms);
+
 /** A time as an axis has it: the time of day, and the day at midnight. */
 export function tickText(ms: number): string {
   const date = new Date(ms);

@@ -1,12 +1,14 @@
 /**
  * Metrics of calls: counts which endpoint of a deployment was called, over
  * which protocol, with which outcome and how long it took. It only observes: it
- * neither delays a call nor changes its answer.
+ * neither delays a call nor changes its answer. A request that asks about tasks or
+ * endpoints is no call: a page that is looked at would else raise its own numbers,
+ * and a caller who waits for a task the time that calls take.
  *
  * The endpoint's label comes from the manifest, and is empty for a call that
  * names no endpoint or an unknown one: text from callers never becomes a label.
  */
-import type { Message } from "@bufbuild/protobuf";
+import type { DescMethod, Message } from "@bufbuild/protobuf";
 import type {
   ContextValues,
   Interceptor,
@@ -14,6 +16,8 @@ import type {
   StreamResponse,
 } from "@connectrpc/connect";
 import { codeToString } from "@connectrpc/connect/protocol-connect";
+import { EndpointService } from "../../../../gen/tessera/v1/endpoint_pb.js";
+import { TaskService } from "../../../../gen/tessera/v1/task_pb.js";
 import type { Deployment } from "../../../deployments/deployment.ts";
 import { type Problem, toProblem } from "../../../errors.ts";
 import { raceAbort } from "../../../time/race.ts";
@@ -23,6 +27,14 @@ import { failureOf } from "../engine/deadline.ts";
 import { isLocated, locatedOf } from "../target.ts";
 
 type Next = ReturnType<Interceptor>;
+
+/** The methods that call an endpoint. */
+const CALLS: ReadonlySet<DescMethod> = new Set([
+  EndpointService.method.callEndpoint,
+  EndpointService.method.streamEndpoint,
+  TaskService.method.submitTask,
+  TaskService.method.submitTasks,
+]);
 
 /** A call until it is counted. */
 class CountedCall implements EndListener {
@@ -52,7 +64,7 @@ class CountedCall implements EndListener {
 /** Creates the interceptor. It has to come after the one that finds the deployment and authorizes the caller. */
 export function createCountInterceptor(): Interceptor {
   return (next) => (req) => {
-    const deployment = runningDeployment(req.contextValues);
+    const deployment = CALLS.has(req.method) ? runningDeployment(req.contextValues) : undefined;
     if (deployment?.metrics === undefined) {
       return next(req);
     }

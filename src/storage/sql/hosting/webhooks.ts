@@ -4,6 +4,8 @@ import type { Page } from "../../accounts/page.ts";
 import type { DeploymentKey } from "../../hosting/deployment-key.ts";
 import type { HostingStorage } from "../../hosting/hosting.ts";
 import type {
+  DeliveryAnswer,
+  FailingWebhook,
   ReceiverKind,
   SealedWebhook,
   TaskEnd,
@@ -79,13 +81,14 @@ interface WebhookRow {
   readonly version: number;
 }
 
-const SELECT = `SELECT w.name, w.webhook_id, w.url, w.events, w.endpoint, w.named_only,
+const COLUMNS = `w.name, w.webhook_id, w.url, w.events, w.endpoint, w.named_only,
     w.created_at_ms, w.created_by, w.disabled_at_ms, w.disabled_reason, w.failures,
     w.paused_until_ms, w.rotated_until_ms, w.kind, w.version,
     (SELECT count(*) FROM (SELECT 1 FROM webhook_deliveries d
        WHERE d.webhook_id = w.webhook_id AND d.state = 0 LIMIT ${MAX_COUNTED_WAITING}) AS counted
-    ) AS waiting
-  FROM webhooks w`;
+    ) AS waiting`;
+
+const SELECT = `SELECT ${COLUMNS} FROM webhooks w`;
 
 function toWebhook(row: WebhookRow): WebhookRecord {
   const { disabled_at_ms: atMs, disabled_reason: reason } = row;
@@ -198,6 +201,37 @@ export function* listWebhooks({
   return rows.map(toWebhook);
 }
 
+type FailingRow = WebhookRow & {
+  readonly deployment_id: string;
+  readonly deployment: string;
+  readonly requires_token: number;
+  readonly answers: string | null;
+};
+
+/** The deployments leave out receivers of alerts, which are no deployment's. */
+const FAILING = `SELECT ${COLUMNS},
+    w.deployment_id, p.name AS deployment, p.requires_token,
+    (SELECT d.answers FROM webhook_deliveries d
+       WHERE d.webhook_id = w.webhook_id AND d.state <> 1 AND d.answers <> '[]'
+       ORDER BY d.created_at_ms DESC, d.delivery_id DESC LIMIT 1) AS answers
+  FROM webhooks w
+    JOIN deployments p ON p.organization_id = w.organization_id AND p.deployment_id = w.deployment_id
+  WHERE w.organization_id = ? AND w.failures > 0
+  ORDER BY p.name, w.name LIMIT ?`;
+
+export function* listFailingWebhooks({
+  organizationId,
+  limit,
+}: Parameters<WebhookStorage["listFailingWebhooks"]>[0]): Operation<FailingWebhook[]> {
+  const rows = yield* query<FailingRow>(FAILING, organizationId, limit);
+  return rows.map((row) => ({
+    deployment: { deploymentId: row.deployment_id, name: row.deployment },
+    authorization: row.requires_token === 1,
+    webhook: toWebhook(row),
+    answer: (JSON.parse(row.answers ?? "[]") as DeliveryAnswer[]).at(-1),
+  }));
+}
+
 type Named = DeploymentKey & { readonly name: string };
 
 function* findWebhook({
@@ -229,7 +263,7 @@ export function* updateWebhook(
   }
   const { url = before.url, ends = before.ends } = parameters;
   const { endpoint = before.endpoint, namedOnly = before.namedOnly } = parameters;
-  const isReset = enabled === true || url !== before.url || sealed !== undefined;
+  const isReset = enabled !== undefined || url !== before.url || sealed !== undefined;
   const disabled =
     enabled === false
       ? (before.disabled ?? { atMs: nowMs, reason: `disabled by ${parameters.by.name}` })

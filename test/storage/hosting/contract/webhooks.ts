@@ -381,6 +381,39 @@ export function webhooksContract(it: It): void {
     expect(names(await hooks.take())).toEqual(["down"]);
   });
 
+  it("are listed for their organization while they fail, with what they answered last", async (platform) => {
+    const hooks = await Hooks.on(platform);
+    const { hosting, organizationId } = platform;
+    for (const name of ["fine", "broken"]) {
+      await hooks.create(name);
+    }
+    const failing = async () => {
+      const found = await hosting.listFailingWebhooks({ organizationId, limit: 10 });
+      return found.map(({ deployment, webhook, answer }) =>
+        [deployment.name, webhook.name, webhook.failures, answer?.status].join(" "),
+      );
+    };
+    expect(await failing()).toEqual([]);
+    await hooks.end("a");
+    const answers = [500, 503].map((status) => ({
+      ...{ atMs: platform.nowMs, tookMs: 1, status, text: "", error: "" },
+    }));
+    for (const one of await hooks.take()) {
+      const fails = one.webhook === "broken";
+      const rest = { state: "waiting", nextInMs: MINUTE_MS, pausesMs: [0], answers } as const;
+      await hooks.record(one, fails ? rest : {});
+    }
+    expect(await failing()).toEqual(["summarizer broken 1 503"]);
+    const foreign = { organizationId: "another", limit: 10 };
+    expect(await hosting.listFailingWebhooks(foreign)).toEqual([]);
+    // Somebody has seen it.
+    await hosting.updateWebhook({
+      ...platform.deed("ada@example.com"),
+      ...{ ...hooks.key, name: "broken", enabled: false },
+    });
+    expect(await failing()).toEqual([]);
+  });
+
   it("are left out for those who have no room for them", async (platform) => {
     const hooks = await Hooks.on(platform);
     await hooks.create("all", { webhookId: "the-webhook" });

@@ -31,6 +31,7 @@ from .endpoint import Endpoint
 from .deployment import EndpointChange
 from .endpoint import EndpointKind
 from .organization_task import EndpointTaskStats
+from .webhook import FailingWebhook
 from .task import FailureReason
 from .deployment import FileChange
 from .deployment import FindMissingFilesResponse
@@ -43,6 +44,7 @@ from .alert import ListAlertReceiversResponse
 from .alert import ListAlertRulesResponse
 from .usage import ListBudgetsResponse
 from .endpoint import ListEndpointsResponse
+from .webhook import ListFailingWebhooksResponse
 from .organization import ListInvitationsResponse
 from .metrics import ListMetricsResponse
 from .organization import ListOrganizationsResponse
@@ -160,6 +162,7 @@ __all__ = [
     "EndpointChange",
     "EndpointKind",
     "EndpointTaskStats",
+    "FailingWebhook",
     "FailureReason",
     "FileChange",
     "FindMissingFilesResponse",
@@ -172,6 +175,7 @@ __all__ = [
     "ListAlertRulesResponse",
     "ListBudgetsResponse",
     "ListEndpointsResponse",
+    "ListFailingWebhooksResponse",
     "ListInvitationsResponse",
     "ListMetricsResponse",
     "ListOrganizationsResponse",

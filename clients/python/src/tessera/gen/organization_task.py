@@ -52,6 +52,10 @@ class DeploymentTaskStats:
     """All of its endpoints together."""
     endpoints: list[EndpointTaskStats] = _dc.field(default_factory=list)
     """By endpoint, sorted by name; those without tasks are left out."""
+    calls: int = 0
+    """Calls of its endpoints that were answered in the window, submits of tasks among them."""
+    failed_calls: int = 0
+    """Of them, those that were answered with an error."""
 
 
 @_dc.dataclass(kw_only=True)
@@ -74,7 +78,7 @@ class GetTaskStatsResponse:
     """All deployments of the answer together."""
     deployments: list[DeploymentTaskStats] = _dc.field(default_factory=list)
     """By deployment, sorted by name. Deployments without a task that waits or runs, or ran in the
-    window, are left out.
+    window, and without a call in it, are left out.
     """
     start_time: _dt.datetime | None = None
     """When the window begins: up to a minute earlier than asked for, of a window beyond an hour up

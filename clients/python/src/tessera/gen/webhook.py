@@ -53,6 +53,26 @@ class WebhookEvent(str, _enum.Enum):
 
 
 @_dc.dataclass(kw_only=True)
+class FailingWebhook:
+    """FailingWebhook is a webhook whose latest attempt failed."""
+
+    deployment: str = ""
+    """The name of its deployment."""
+    webhook: Webhook | None = None
+    """The webhook."""
+    answer: WebhookAnswer | None = None
+    """What its newest failed attempt got. Not set: that delivery is gone."""
+
+
+@_dc.dataclass(kw_only=True)
+class ListFailingWebhooksResponse:
+    """ListFailingWebhooksResponse has the failing webhooks of an organization."""
+
+    webhooks: list[FailingWebhook] = _dc.field(default_factory=list)
+    """The webhooks, by deployment and name."""
+
+
+@_dc.dataclass(kw_only=True)
 class ListWebhooksResponse:
     """ListWebhooksResponse has all webhooks of a deployment."""
 
@@ -203,6 +223,22 @@ class SyncWebhookService(_rpc.SyncService):
         }
         call = _rpc.Call("tessera.v1.WebhookService/ListWebhooks", message, harmless=True)
         return self._unary(call, ListWebhooksResponse)
+
+    def list_failing_webhooks(
+        self,
+        *,
+        organization: str = "",
+    ) -> ListFailingWebhooksResponse:
+        """ListFailingWebhooks lists the webhooks of all deployments of the organization whose
+        latest attempt failed, by deployment and name, at most 100.
+
+        Errors: none of its own.
+        """
+        message: dict[str, _t.Any] = {
+            "organization": organization,
+        }
+        call = _rpc.Call("tessera.v1.WebhookService/ListFailingWebhooks", message, harmless=True)
+        return self._unary(call, ListFailingWebhooksResponse)
 
     def update_webhook(
         self,
@@ -405,6 +441,22 @@ class AsyncWebhookService(_rpc.AsyncService):
         }
         call = _rpc.Call("tessera.v1.WebhookService/ListWebhooks", message, harmless=True)
         return await self._unary(call, ListWebhooksResponse)
+
+    async def list_failing_webhooks(
+        self,
+        *,
+        organization: str = "",
+    ) -> ListFailingWebhooksResponse:
+        """ListFailingWebhooks lists the webhooks of all deployments of the organization whose
+        latest attempt failed, by deployment and name, at most 100.
+
+        Errors: none of its own.
+        """
+        message: dict[str, _t.Any] = {
+            "organization": organization,
+        }
+        call = _rpc.Call("tessera.v1.WebhookService/ListFailingWebhooks", message, harmless=True)
+        return await self._unary(call, ListFailingWebhooksResponse)
 
     async def update_webhook(
         self,

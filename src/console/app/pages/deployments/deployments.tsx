@@ -4,8 +4,7 @@ import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import type { DeploymentJson } from "../../../../../gen/tessera/v1/deployment_pb.js";
 import { useOrganization } from "../../api/session.ts";
-import { storageUseOf } from "../../api/storage.ts";
-import { statsIn, taskStatsOf } from "../../api/task-stats.ts";
+import { statsIn, statsOf, taskStatsOf } from "../../api/task-stats.ts";
 import { useDeployments } from "../../api/use-deployments.ts";
 import { Button } from "../../ui/button.tsx";
 import { Command } from "../../ui/command.tsx";
@@ -13,7 +12,7 @@ import { DataTable } from "../../ui/data-table.tsx";
 import { Empty } from "../../ui/empty.tsx";
 import { useFinder } from "../../ui/finder.tsx";
 import { Page } from "../../ui/page.tsx";
-import { bytes } from "../../ui/quantity.ts";
+import { count, percent } from "../../ui/quantity.ts";
 import { StreamStatus } from "../../ui/stream-status.tsx";
 import { Time } from "../../ui/time.tsx";
 import { DeploymentState } from "./state.tsx";
@@ -26,7 +25,6 @@ export function Deployments() {
   const organization = useOrganization();
   const { deployments, stream } = useDeployments(organization);
   const { data: stats } = useQuery(taskStatsOf(organization));
-  const { data: storage } = useQuery(storageUseOf(organization));
   const [isDeploying, setDeploying] = useState(false);
   const { shown, field, rest } = useFinder(deployments, {
     noun: "deployments",
@@ -41,7 +39,11 @@ export function Deployments() {
         <>
           <StreamStatus state={stream} />
           {deployments.length > 0 && (
-            <Button aria-expanded={isDeploying} onClick={() => setDeploying(!isDeploying)}>
+            <Button
+              kind="primary"
+              aria-expanded={isDeploying}
+              onClick={() => setDeploying(!isDeploying)}
+            >
               Deploy
             </Button>
           )}
@@ -80,33 +82,33 @@ export function Deployments() {
                 },
                 { name: "State", cell: (one) => <DeploymentState deployment={one} /> },
                 {
-                  name: "Workers",
-                  cell: (one) => <span className="whole">{workersOf(one)}</span>,
+                  name: "Failed tasks (1 h)",
+                  isNumber: true,
+                  cell: ({ name = "" }) =>
+                    stats && <FailedTasks name={name} failed={statsIn(stats, name).failed ?? 0} />,
+                },
+                {
+                  name: "Error rate",
+                  isNumber: true,
+                  cell: ({ name = "" }) =>
+                    stats && <ErrorRate name={name} {...statsOf(stats, name)} />,
+                },
+                {
+                  name: "Calls (1 h)",
+                  isNumber: true,
+                  cell: ({ name }) => stats && <Count of={statsOf(stats, name).calls ?? 0} />,
                 },
                 {
                   name: "Queued",
                   isNumber: true,
-                  cell: ({ name }) => stats && (statsIn(stats, name).queued ?? 0),
+                  cell: ({ name }) => stats && <Count of={statsIn(stats, name).queued ?? 0} />,
                 },
                 {
                   name: "Running",
                   isNumber: true,
-                  cell: ({ name }) => stats && (statsIn(stats, name).running ?? 0),
+                  cell: ({ name }) => stats && <Count of={statsIn(stats, name).running ?? 0} />,
                 },
-                {
-                  name: "Failed (1 h)",
-                  isNumber: true,
-                  cell: ({ name = "" }) =>
-                    stats && <Failed name={name} count={statsIn(stats, name).failed ?? 0} />,
-                },
-                {
-                  name: "Storage",
-                  isNumber: true,
-                  cell: ({ name }) => {
-                    const own = storage?.deployments?.find(({ deployment }) => deployment === name);
-                    return own && bytes(Number(own.bytes)).replace(" ", "\u00a0");
-                  },
-                },
+                { name: "Workers", cell: (one) => <Workers of={one} /> },
                 {
                   name: "Changed",
                   cell: ({ updatedAt }) =>
@@ -117,14 +119,6 @@ export function Deployments() {
           </div>
           {rest}
         </>
-      )}
-      {storage !== undefined && (
-        <p className="secondary">
-          <Link to="/o/$organization/machines" params={{ organization }}>
-            Storage
-          </Link>
-          : {bytes(Number(storage.usedBytes ?? 0))} of {bytes(Number(storage.limitBytes ?? 0))} used
-        </p>
       )}
     </Page>
   );
@@ -140,21 +134,52 @@ function HowToDeploy() {
   );
 }
 
+/** A number that is passed over while it is none. */
+function Count({ of }: { readonly of: number }) {
+  return <span className={of === 0 ? "zero" : undefined}>{count(of)}</span>;
+}
+
 /** Tasks that failed, which lead to them. */
-function Failed({ name, count }: { readonly name: string; readonly count: number }) {
+function FailedTasks({ name, failed }: { readonly name: string; readonly failed: number }) {
   const organization = useOrganization();
-  if (count === 0) {
-    return 0;
-  }
-  return (
+  return failed === 0 ? (
+    <Count of={0} />
+  ) : (
     <Link
       className="failed-count"
       to="/o/$organization/deployments/$deployment/tasks"
       params={{ organization, deployment: name }}
       search={{ status: "failure", since: "1h" }}
     >
-      {count}
+      {count(failed)}
       <span className="hidden"> failed tasks of {name}</span>
+    </Link>
+  );
+}
+
+interface ErrorRateProps {
+  readonly name: string;
+  readonly calls?: number;
+  readonly failedCalls?: number;
+}
+
+/** The share of calls that failed, which leads to when. */
+function ErrorRate({ name, calls = 0, failedCalls = 0 }: ErrorRateProps) {
+  const organization = useOrganization();
+  if (calls === 0) {
+    return <span className="zero">–</span>;
+  }
+  return failedCalls === 0 ? (
+    <span className="zero">0 %</span>
+  ) : (
+    <Link
+      className="failed-count"
+      to="/o/$organization/deployments/$deployment/metrics"
+      params={{ organization, deployment: name }}
+      search={{ range: "1h" }}
+    >
+      {percent(failedCalls / calls)}
+      <span className="hidden"> of the calls of {name} failed</span>
     </Link>
   );
 }
@@ -168,6 +193,13 @@ function DeploymentLink({ name }: { readonly name: string }) {
   );
 }
 
-/** Such as `1 of 1–4`. */
-const workersOf = ({ workers = 0, settings }: DeploymentJson): string =>
-  `${workers} of ${settings?.minWorkers ?? 0}–${settings?.maxWorkers ?? 0}`;
+function Workers({ of: { workers = 0, settings = {} } }: { readonly of: DeploymentJson }) {
+  return (
+    <>
+      <span className="whole">{workers} ready</span>
+      <span className="secondary whole">
+        min {settings.minWorkers ?? 0}, max {settings.maxWorkers ?? 0}
+      </span>
+    </>
+  );
+}

@@ -141,7 +141,7 @@ function PauseButton({ endpoint, isPaused }: PauseButtonProps) {
         });
   return (
     <Button onClick={change}>
-      {isPaused ? "Resume" : "Pause"}
+      {isPaused ? "Resume queue" : "Pause queue"}
       <span className="hidden">: {endpoint}</span>
     </Button>
   );

@@ -54,6 +54,11 @@ export function DeploymentFrame({
   return (
     <Page
       title={name}
+      crumbs={
+        <Link to="/o/$organization/deployments" params={{ organization }}>
+          Deployments
+        </Link>
+      }
       part={title === "Overview" ? undefined : title.toLowerCase()}
       description={<DeploymentState deployment={deployment} />}
       actions={
@@ -118,17 +123,18 @@ function Actions({ deployment }: { readonly deployment: DeploymentJson }) {
       <a className="button" href={url}>
         Open
       </a>
-      {isStopped ? (
+      {isStopped && (
         <Button isBusy={starting.isPending} onClick={() => starting.mutate()}>
           Start
         </Button>
-      ) : (
-        <Button onClick={() => setAsked("stop")}>Stop</Button>
       )}
       <Menu
         id="deployment-actions"
         label={`More actions for ${name}`}
-        items={[{ label: "Delete", isDangerous: true, run: () => setAsked("delete") }]}
+        items={[
+          ...(isStopped ? [] : [{ label: "Stop", run: () => setAsked("stop") }]),
+          { label: "Delete", isDangerous: true, run: () => setAsked("delete") },
+        ]}
       />
       {asked === "stop" && (
         <Confirm

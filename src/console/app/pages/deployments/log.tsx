@@ -2,16 +2,16 @@
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { type KeyboardEvent, useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
 import { useOrganization } from "../../api/session.ts";
+import type { StreamState } from "../../api/use-stream.ts";
 import { useShortcut } from "../../shell/keys.ts";
 import { Button } from "../../ui/button.tsx";
 import { Command } from "../../ui/command.tsx";
 import { counted } from "../../ui/counted.ts";
 import { Menu } from "../../ui/menu.tsx";
-import { count } from "../../ui/quantity.ts";
 import { RangePicker } from "../../ui/range-picker.tsx";
 import { save } from "../../ui/save.ts";
+import { Segments } from "../../ui/segments.tsx";
 import { Status } from "../../ui/status.tsx";
-import { StreamStatus } from "../../ui/stream-status.tsx";
 import {
   boundsIn,
   RANGES,
@@ -22,17 +22,9 @@ import {
 } from "../../ui/time-range.ts";
 import { useNow } from "../../ui/use-now.ts";
 import { DeploymentFrame, useDeploymentName } from "./frame.tsx";
-import {
-  type Bar,
-  barsOf,
-  filtered,
-  jsonLinesOf,
-  type LevelCounts,
-  type ShownLine,
-  textOf,
-} from "./log-lines.ts";
+import { type Bar, barsOf, filtered, jsonLinesOf, type ShownLine, textOf } from "./log-lines.ts";
 import { LogList } from "./log-list.tsx";
-import { LEVELS, type LogSearch, levelsIn, readLogSearch, type ShownLevel } from "./log-search.ts";
+import { LEVELS, type LogSearch, levelsIn, readLogSearch } from "./log-search.ts";
 import { type LogName, useLogLines } from "./use-log-lines.ts";
 import "./log.css";
 
@@ -42,7 +34,8 @@ const TYPED_MS = 300;
 /** How often a range that ends now is moved on. */
 const MOVE_MS = 5_000;
 
-const LEVEL_WORDS = { error: "Errors", warn: "Warnings", info: "Info" } as const;
+/** What is shown, and the levels that this leaves. */
+const CHOICES = { All: "", Warnings: "error,warn", Errors: "error" } as const;
 
 const EARLIER_WORDS = {
   reading: " so far",
@@ -116,23 +109,43 @@ function LogView({ name, apis }: LogViewProps) {
     <section className="log-page" aria-label="Log">
       <div className="log-tools">
         <LogSearchField value={typed} onType={setTyped} />
-        {hasLines && (
-          <Levels
-            counts={counts}
-            chosen={levels}
-            onChoose={(chosen) => go({ ...search, level: chosen.join(",") })}
-          />
-        )}
+        <Segments
+          label="Least level"
+          choices={Object.keys(CHOICES) as (keyof typeof CHOICES)[]}
+          value={levels.length === 0 ? "All" : levels.includes("warn") ? "Warnings" : "Errors"}
+          onChange={(choice) => go({ ...search, level: CHOICES[choice] })}
+        />
         <RangePicker search={search} standard="all" />
         <Menu
           id="log-download"
           label="Download"
+          isWorded
           icon="M8 2.5v7.5M4.75 7 8 10.25 11.25 7M3 13h10"
           items={DOWNLOADS.map(([label, ending, type, write]) => ({
             label,
             run: () => save(write(lines), `${name.deployment}${ending}`, type),
           }))}
         />
+        {toMs === undefined ? (
+          <Button
+            kind="quiet"
+            disabled={state.kind === "connecting"}
+            onClick={() => setFollowing(!isFollowing)}
+          >
+            {isFollowing ? "Pause" : "Follow"} <kbd>f</kbd>
+          </Button>
+        ) : (
+          <Button
+            kind="quiet"
+            onClick={() => {
+              setFollowing(true);
+              const { from, to, ...rest } = search;
+              go(rest);
+            }}
+          >
+            Back to now
+          </Button>
+        )}
       </div>
       {hasLines && (
         <LogHistogram
@@ -152,6 +165,8 @@ function LogView({ name, apis }: LogViewProps) {
           <span className="secondary">
             {isFiltered && `${whole.format(lines.length)} of `}
             {whole.format(all.length)} {all.length === 1 ? "line" : "lines"}
+            {counts.error > 0 && `, ${counted(counts.error, "error")}`}
+            {counts.warn > 0 && `, ${counted(counts.warn, "warning")}`}
             {EARLIER_WORDS[earlier]}
           </span>
         )}
@@ -160,31 +175,7 @@ function LogView({ name, apis }: LogViewProps) {
             Only {task.slice(-6)} <span aria-hidden="true">×</span>
           </Button>
         )}
-        <span className="log-follow">
-          {isFollowing || state.kind !== "live" || toMs !== undefined ? (
-            <StreamStatus state={state} />
-          ) : (
-            <p role="status">
-              <Status tone="idle">paused</Status>
-            </p>
-          )}
-          {toMs === undefined ? (
-            <Button kind="quiet" onClick={() => setFollowing(!isFollowing)}>
-              {isFollowing ? "Pause" : "Follow"} <kbd>f</kbd>
-            </Button>
-          ) : (
-            <Button
-              kind="quiet"
-              onClick={() => {
-                setFollowing(true);
-                const { from, to, ...rest } = search;
-                go(rest);
-              }}
-            >
-              Back to now
-            </Button>
-          )}
-        </span>
+        <Following state={state} isPaused={!isFollowing || toMs !== undefined} />
       </div>
       <div className="log-box">
         {!(hasLines || isEmpty) ? (
@@ -301,34 +292,23 @@ function LogSearchField({ value, onType }: LogSearchFieldProps) {
   );
 }
 
-interface LevelsProps {
-  readonly counts: LevelCounts;
-  /** None: all are shown. */
-  readonly chosen: readonly ShownLevel[];
-  onChoose(chosen: readonly ShownLevel[]): void;
+interface FollowingProps {
+  readonly state: StreamState;
+  readonly isPaused: boolean;
 }
 
-function Levels({ counts, chosen, onChoose }: LevelsProps) {
+/** Whether new lines come, in a word. */
+function Following({ state, isPaused }: FollowingProps) {
   return (
-    // biome-ignore lint/a11y/useSemanticElements: a fieldset belongs to a form, and these buttons are in no form
-    <div className="pills log-levels" role="group" aria-label="Levels">
-      {LEVELS.map((level) => {
-        const isChosen = chosen.includes(level);
-        return (
-          <button
-            key={level}
-            type="button"
-            className={level}
-            aria-pressed={isChosen}
-            onClick={() =>
-              onChoose(isChosen ? chosen.filter((one) => one !== level) : [...chosen, level])
-            }
-          >
-            {LEVEL_WORDS[level]} <span>{count(counts[level])}</span>
-          </button>
-        );
-      })}
-    </div>
+    <p role="status" className="log-follow">
+      {state.kind === "failed" ? (
+        <Status tone="bad">{state.message}</Status>
+      ) : state.kind !== "live" ? (
+        <Status tone={state.kind === "reconnecting" ? "warning" : "idle"}>{state.kind}</Status>
+      ) : (
+        <Status tone={isPaused ? "idle" : "good"}>{isPaused ? "paused" : "live"}</Status>
+      )}
+    </p>
   );
 }
 

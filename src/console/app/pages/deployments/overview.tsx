@@ -8,12 +8,12 @@ import type {
 import type { QueryMetricsResponseJson } from "../../../../../gen/tessera/v1/metrics_pb.js";
 import { metricsOf } from "../../api/metrics.ts";
 import { useOrganization } from "../../api/session.ts";
-import { durationMs, statsIn, taskStatsOf } from "../../api/task-stats.ts";
+import { durationMs, statsIn, statsOf, taskStatsOf } from "../../api/task-stats.ts";
 import { newestQueuedOf } from "../../api/tasks.ts";
 import { Command } from "../../ui/command.tsx";
 import { counted } from "../../ui/counted.ts";
 import { duration } from "../../ui/duration.ts";
-import { highest, numbersOf, totalOf } from "../../ui/line.ts";
+import { highest, numbersOf } from "../../ui/line.ts";
 import { Notice } from "../../ui/notice.tsx";
 import { Numbers } from "../../ui/numbers.tsx";
 import { count, percent, seconds } from "../../ui/quantity.ts";
@@ -26,9 +26,9 @@ import { placeOf } from "./place.ts";
 import { Workers } from "./workers.tsx";
 
 const ACCESS: Readonly<Record<string, string>> = {
-  NETWORK_ACCESS_NONE: "none",
-  NETWORK_ACCESS_ALLOW: "named hosts",
-  NETWORK_ACCESS_OPEN: "public addresses",
+  NETWORK_ACCESS_NONE: "may reach nothing",
+  NETWORK_ACCESS_ALLOW: "may reach",
+  NETWORK_ACCESS_OPEN: "may reach the internet",
 };
 
 export function DeploymentOverview() {
@@ -74,7 +74,7 @@ function Facts({ deployment }: { readonly deployment: DeploymentJson }) {
   const { settings = {}, workers = 0, nodes = 0, revision, targetRevision } = deployment;
   const { minWorkers = 0, maxWorkers = 0, memoryMib, cpu, network, env = {} } = settings;
   const { queueTime, readyTimeout = "0s", processes = 0 } = settings;
-  const access = ACCESS[network?.access ?? ""] ?? "public addresses";
+  const access = ACCESS[network?.access ?? ""] ?? "may reach the internet";
   const facts = [
     [
       "Callers",
@@ -84,14 +84,19 @@ function Facts({ deployment }: { readonly deployment: DeploymentJson }) {
       "Workers",
       settings.place === "WORKER_PLACE_REMOTE"
         ? `${workers} ready, as many as join`
-        : `${workers} ready on ${counted(nodes, "node")}, between ${minWorkers} and ${maxWorkers}`,
+        : `${workers} ready on ${counted(nodes, "node")}, min ${minWorkers}, max ${maxWorkers}`,
     ],
-    ["Queue time", queueTime === undefined ? "" : `tasks should wait at most ${queueTime}`],
-    ["Time to load", readyTimeout === "0s" ? "" : `a worker may take ${readyTimeout}`],
+    ["Target queue time", queueTime === undefined ? "" : seconds(durationMs(queueTime) / 1_000)],
+    [
+      "Time to load",
+      readyTimeout === "0s"
+        ? ""
+        : `up to ${seconds(durationMs(readyTimeout) / 1_000)} for a worker`,
+    ],
     ["GPUs", gpusOf(settings)],
     ["Processes", processes === 0 ? "" : `${processes} besides its own in each worker`],
     ["Each worker", `${memoryMib} MiB of memory, ${counted(cpu, "processor")}`],
-    ["Network", [access, ...(network?.hosts ?? [])].join(" ")],
+    ["Network", `${access} ${(network?.hosts ?? []).join(", ")}`.trim()],
     ["Workers run on", placeOf(settings)],
     [
       "Revision",
@@ -105,7 +110,7 @@ function Facts({ deployment }: { readonly deployment: DeploymentJson }) {
   return (
     <section aria-labelledby="facts">
       <h2 id="facts">How it runs</h2>
-      <dl className="facts two-columns">
+      <dl className="card facts two-columns">
         {facts
           .filter(([, value]) => value !== "")
           .map(([term, value]) => (
@@ -125,7 +130,7 @@ function Facts({ deployment }: { readonly deployment: DeploymentJson }) {
 
 // How a deployment did in the last hour, in numbers.
 
-const METRICS = ["METRIC_CALLS", "METRIC_CALL_ERRORS", "METRIC_CALL_SECONDS"] as const;
+const METRICS = ["METRIC_CALL_SECONDS"] as const;
 
 function Health({ name }: { readonly name: string }) {
   const organization = useOrganization();
@@ -139,28 +144,30 @@ function Health({ name }: { readonly name: string }) {
     failed = 0,
     oldestQueuedAge,
   } = stats ? statsIn(stats, name) : {};
-  const { calls, errors, p95 } = summaryOf(measured);
-  const part = calls > 0 ? errors / calls : 0;
+  const { calls = 0, failedCalls = 0 } = stats ? statsOf(stats, name) : {};
+  const params = { organization, deployment: name };
   return (
     <>
       <Numbers
-        label="The last hour"
+        label="How it does"
         numbers={[
-          { name: "Calls (1 h)", value: measured ? count(calls) : "–" },
+          { name: "Calls (1 h)", value: stats ? count(calls) : "–" },
           {
-            name: "Errors (1 h)",
-            value: measured ? count(errors) : "–",
-            isBad: errors > 0,
-            ...(errors > 0 && { note: `${percent(part)} of calls` }),
-          },
-          { name: "Peak p95 (1 h)", value: calls > 0 ? p95 : "none" },
-          {
-            name: "Queued",
-            value: stats ? count(queued) : "–",
-            note:
-              oldestQueuedAge === undefined
-                ? `${running} running`
-                : `the oldest for ${duration(durationMs(oldestQueuedAge))}`,
+            name: "Failed calls (1 h)",
+            isBad: failedCalls > 0,
+            value:
+              failedCalls > 0 ? (
+                <Link
+                  to="/o/$organization/deployments/$deployment/metrics"
+                  params={params}
+                  search={{ range: "1h" }}
+                >
+                  {count(failedCalls)}
+                </Link>
+              ) : (
+                noneOr(stats)
+              ),
+            ...(failedCalls > 0 && { note: `${percent(failedCalls / calls)} of calls` }),
           },
           {
             name: "Failed tasks (1 h)",
@@ -169,17 +176,24 @@ function Health({ name }: { readonly name: string }) {
               failed > 0 ? (
                 <Link
                   to="/o/$organization/deployments/$deployment/tasks"
-                  params={{ organization, deployment: name }}
+                  params={params}
                   search={{ status: "failure", since: "1h" }}
                 >
                   {count(failed)}
                 </Link>
-              ) : stats ? (
-                "0"
               ) : (
-                "–"
+                noneOr(stats)
               ),
           },
+          { name: "Peak p95 (1 h)", value: measured ? peakOf(measured) : "–", note: "of calls" },
+          {
+            name: "Queued now",
+            value: stats ? count(queued) : "–",
+            ...(oldestQueuedAge !== undefined && {
+              note: `oldest for ${duration(durationMs(oldestQueuedAge))}`,
+            }),
+          },
+          { name: "Running now", value: stats ? count(running) : "–" },
         ]}
       />
       {queued > 0 && <WhyQueued name={name} />}
@@ -209,16 +223,12 @@ function WhyQueued({ name }: { readonly name: string }) {
   );
 }
 
-function summaryOf({ series = [], step = "0s" }: QueryMetricsResponseJson = {}) {
-  const stepS = Number.parseFloat(step);
-  const valuesOf = (name: string, statistic?: string) =>
-    numbersOf(
-      series.find((one) => one.name === name && (!statistic || one.statistic === statistic))
-        ?.values,
-    );
-  return {
-    calls: totalOf(valuesOf("calls"), stepS),
-    errors: totalOf(valuesOf("call_errors"), stepS),
-    p95: highest(valuesOf("call_seconds", "STATISTIC_P95"), seconds),
-  };
-}
+/** Zero once it is known. */
+const noneOr = (known: object | undefined): string => (known ? "0" : "–");
+
+/** The worst of 95 % of calls in any step. */
+const peakOf = ({ series = [] }: QueryMetricsResponseJson): string =>
+  highest(
+    numbersOf(series.find(({ statistic }) => statistic === "STATISTIC_P95")?.values),
+    seconds,
+  );

@@ -18,9 +18,6 @@ const STEP_LINES = 3_000;
 /** Lines that come within this time are shown together. */
 const GATHER_MS = 80;
 
-/** A log of which nothing has come for so long since it is followed has no lines. */
-const NOTHING_MS = 600;
-
 export interface LogName {
   readonly organization: string;
   readonly deployment: string;
@@ -64,13 +61,25 @@ export function useLogLines(name: LogName) {
       }
     },
   );
-  const [isEmpty, setEmpty] = useState(false);
-  const isLive = state.kind === "live";
-  const hasLines = lines.length > 0;
+  // Who follows a log hears nothing of one that is empty; who only reads it hears its end.
+  const [isNothing, setNothing] = useState(false);
   useEffect(() => {
-    const timer = setTimeout(() => setEmpty(!hasLines && isLive), hasLines ? 0 : NOTHING_MS);
-    return () => clearTimeout(timer);
-  }, [hasLines, isLive]);
+    const leaving = new AbortController();
+    const options = { signal: leaving.signal, onOpen: () => undefined };
+    const asked = { organization, deployment, tail: 1 };
+    void (async () => {
+      for await (const _ of watch<typeof DeploymentService.method.watchDeploymentLogs>(
+        PATH,
+        asked,
+        options,
+      )) {
+        return;
+      }
+      setNothing(true);
+    })().catch(() => undefined);
+    return () => leaving.abort();
+  }, [organization, deployment]);
+  const isEmpty = isNothing && lines.length === 0;
   useEffect(() => {
     if (first === undefined || first <= 1) {
       return undefined;

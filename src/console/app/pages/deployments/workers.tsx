@@ -51,7 +51,11 @@ export function Workers({ of: deployment }: { readonly of: DeploymentJson }) {
                   <State of={worker} />
                 ),
             },
-            { name: "Calls", isNumber: true, cell: ({ worker }) => worker && (worker.calls ?? 0) },
+            {
+              name: "Calls now",
+              isNumber: true,
+              cell: ({ worker }) => worker && (worker.calls ?? 0),
+            },
             {
               name: "Revision",
               isNumber: true,

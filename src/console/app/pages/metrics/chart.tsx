@@ -4,7 +4,8 @@
  */
 import { useEffect, useId, useRef } from "react";
 import type UPlot from "uplot";
-import { dataOf, HEIGHT_PX, type Plotted, plotIn, shown } from "./plot.ts";
+import type { ChartNumber } from "./own-lines.ts";
+import { dataOf, HEIGHT_PX, isDrawn, type Plotted, plotIn, shown } from "./plot.ts";
 import "./chart.css";
 
 /** How far out of the view a chart is drawn already. */
@@ -24,14 +25,13 @@ interface ChartProps extends Plotted {
   readonly numbers?: readonly ChartNumber[];
   /** What did not happen where there is no line. */
   readonly empty?: string;
+  /** What is said where all is zero. */
+  readonly zero?: string;
 }
-
-/** A number that a chart is looked at for, and what it is. */
-export type ChartNumber = readonly [value: string, words: string];
 
 export function Chart(props: ChartProps) {
   const { title, help, detail, note, times, lines, format, numbers = [], marks } = props;
-  const { empty = "Nothing was measured in this time." } = props;
+  const { empty = "Nothing was measured in this time.", zero = "It was 0 all the time." } = props;
   const id = useId();
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<UPlot>(undefined);
@@ -47,7 +47,7 @@ export function Chart(props: ChartProps) {
     const nearing = new IntersectionObserver(
       ([entry]) => {
         if (entry?.isIntersecting && plot.current === undefined) {
-          plot.current = plotIn(element, latest.current);
+          plot.current = plotIn(element, () => latest.current);
         }
       },
       { rootMargin: `${NEAR_PX}px` },
@@ -64,21 +64,27 @@ export function Chart(props: ChartProps) {
       plot.current = undefined;
     };
   }, [names]);
-  useEffect(() => plot.current?.setData(dataOf({ times, lines })), [times, lines]);
-  const isEmpty = lines.every(({ values }) => values.every((value) => value === null));
+  const { isDaily } = props;
+  useEffect(
+    () => plot.current?.setData(dataOf({ times, lines, isDaily })),
+    [times, lines, isDaily],
+  );
+  const isEmpty = !isDrawn(lines);
+  const isZero = lines.some(({ values }) => values.some((value) => value === 0));
   return (
     <section className="chart card" aria-labelledby={id}>
       <h3 id={id}>{title}</h3>
       {help && <p>{help}</p>}
       {detail !== undefined && <p className="secondary">{detail}</p>}
       {isEmpty ? (
-        <p className="secondary chart-empty">{empty}</p>
+        <p className="secondary">{isZero ? zero : empty}</p>
       ) : (
         numbers.length > 0 && (
           <p className="chart-numbers">
-            {numbers.map(([value, words]) => (
+            {numbers.map(([value, words, colour]) => (
               <span key={words}>
-                <strong>{value}</strong> {words}
+                <strong style={colour ? { color: `var(${colour})` } : undefined}>{value}</strong>{" "}
+                {words}
               </span>
             ))}
           </p>

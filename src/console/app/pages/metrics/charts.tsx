@@ -7,8 +7,9 @@ import type {
 import type { AskedMetrics } from "../../api/metrics.ts";
 import { highest, type Line, latest, numbersOf, totalOf } from "../../ui/line.ts";
 import { bytes, count, type Format, percent, perMinute, seconds } from "../../ui/quantity.ts";
-import { Chart, type ChartNumber } from "./chart.tsx";
-import type { Plotted } from "./plot.ts";
+import { Chart } from "./chart.tsx";
+import type { ChartNumber } from "./own-lines.ts";
+import { isDrawn, type Plotted } from "./plot.ts";
 
 type Metric = AskedMetrics["metrics"][number];
 
@@ -37,8 +38,15 @@ const percentiles = (series: string): Shown["lines"] => [
   [series, "STATISTIC_P99", "p99", "--high"],
 ];
 
-/** The worst of 95 % in any step: percentiles of steps have no average. */
-const worst: Shown["numbers"] = ([, p95 = []]) => [[highest(p95, seconds), "peak p95"]];
+/** The worst of 95 % and of 99 % in any step: percentiles of steps have no average. */
+const worst: Shown["numbers"] = ([, p95 = [], p99 = []]) => [
+  [highest(p95, seconds), "peak p95", "--middle"],
+  [highest(p99, seconds), "peak p99", "--high"],
+];
+
+/** Failures have the colour of their line while there are any. */
+const failures = (amount: number, text: string, words: string): ChartNumber =>
+  amount > 0 ? [text, words, "--bad"] : [text, words];
 
 const CALLS: readonly Shown[] = [
   {
@@ -46,17 +54,21 @@ const CALLS: readonly Shown[] = [
     format: perMinute(count),
     metrics: ["METRIC_CALLS", "METRIC_CALL_ERRORS"],
     numbers: ([calls = [], errors = []], stepS) => [
-      [count(totalOf(calls, stepS)), "calls"],
-      [shareOf(totalOf(errors, stepS), totalOf(calls, stepS)), "errors"],
+      [count(totalOf(calls, stepS)), "calls", "--accent"],
+      failures(
+        totalOf(errors, stepS),
+        shareOf(totalOf(errors, stepS), totalOf(calls, stepS)),
+        "errors",
+      ),
     ],
-    empty: "No node measured in this time.",
+    empty: "No calls in this time.",
     lines: [
       ["calls", "", "calls", "--accent"],
       ["call_errors", "", "errors", "--bad"],
     ],
   },
   {
-    title: "Time to answer",
+    title: "Time to answer calls",
     format: seconds,
     metrics: ["METRIC_CALL_SECONDS"],
     numbers: worst,
@@ -71,10 +83,10 @@ const TASKS: readonly Shown[] = [
     format: perMinute(count),
     metrics: ["METRIC_TASKS_SUBMITTED", "METRIC_TASKS_SUCCEEDED", "METRIC_TASKS_FAILED"],
     numbers: ([submitted = [], , failed = []], stepS) => [
-      [count(totalOf(submitted, stepS)), "submitted"],
-      [count(totalOf(failed, stepS)), "failure"],
+      [count(totalOf(submitted, stepS)), "submitted", "--accent"],
+      failures(totalOf(failed, stepS), count(totalOf(failed, stepS)), "failure"),
     ],
-    empty: "No node measured in this time.",
+    empty: "No tasks in this time.",
     lines: [
       ["tasks_submitted", "", "submitted", "--accent"],
       ["tasks_succeeded", "", "success", "--good"],
@@ -82,12 +94,13 @@ const TASKS: readonly Shown[] = [
     ],
   },
   {
-    title: "Queue",
+    title: "Queue of tasks",
     format: count,
     isWhole: true,
     metrics: ["METRIC_TASKS_QUEUED", "METRIC_TASKS_RUNNING"],
-    numbers: ([queued = []]) => [
-      [latest(queued, rounded), `waiting, peak ${highest(queued, rounded)}`],
+    numbers: ([queued = [], running = []]) => [
+      [latest(queued, rounded), `waiting, peak ${highest(queued, rounded)}`, "--warning"],
+      [latest(running, rounded), `running, peak ${highest(running, rounded)}`, "--accent"],
     ],
     empty: "No task waited or ran in this time.",
     lines: [
@@ -96,7 +109,7 @@ const TASKS: readonly Shown[] = [
     ],
   },
   {
-    title: "Time in the queue",
+    title: "Queue time of tasks",
     format: seconds,
     metrics: ["METRIC_QUEUE_SECONDS"],
     numbers: worst,
@@ -119,12 +132,12 @@ const WORKERS: readonly Shown[] = [
     format: count,
     isWhole: true,
     metrics: ["METRIC_WORKERS", "METRIC_WORKERS_STARTING", "METRIC_WORKERS_DESIRED"],
-    numbers: ([, ready = []]) => [[latest(ready, rounded), "ready"]],
-    empty: "No node measured in this time.",
+    numbers: ([, ready = []]) => [[latest(ready, rounded), "ready", "--good"]],
+    empty: "No worker was up in this time.",
     lines: [
-      ["workers_desired", "", "desired", "--warning"],
+      ["workers_desired", "", "desired", "--line-6"],
       ["workers", "", "ready", "--good"],
-      ["workers_starting", "", "starting", "--accent"],
+      ["workers_starting", "", "starting", "--warning"],
     ],
   },
   {
@@ -132,7 +145,7 @@ const WORKERS: readonly Shown[] = [
     format: bytes,
     binary: true,
     metrics: ["METRIC_WORKER_MEMORY_BYTES"],
-    numbers: ([memory = []]) => [[latest(memory, bytes), ""]],
+    numbers: ([memory = []]) => [[latest(memory, bytes), "all workers", "--accent"]],
     empty: "No worker was up in this time.",
     lines: [["worker_memory_bytes", "", "all workers", "--accent"]],
   },
@@ -151,21 +164,29 @@ export const metricsFor = (charts: readonly Shown[]): Metric[] =>
 interface ChartsProps extends Pick<Plotted, "marks" | "onZoom"> {
   readonly charts: readonly Shown[];
   readonly measured: QueryMetricsResponseJson;
+  /** They begin with what was measured first, and not with a time in which nothing was. */
+  readonly isCut?: boolean;
 }
 
-export function Charts({ charts, measured, ...rest }: ChartsProps) {
+export function Charts({ charts, measured, isCut = false, ...rest }: ChartsProps) {
   const drawn = useMemo(() => {
     const { times: texts = [], series = [], step = "0s" } = measured;
-    const times = texts.map(Number);
-    return charts.map(({ lines: named, numbers, ...chart }) => {
+    const first = isCut ? firstIn(series) : 0;
+    const times = texts.slice(first).map(Number);
+    const all = charts.map(({ lines: named, numbers, empty, ...chart }) => {
       const lines = named.map(([name, statistic, label, colour]): Line => {
-        const values = valuesOf(series, { name, statistic, points: times.length });
+        const values = valuesOf(series, { name, statistic, points: texts.length }).slice(first);
         return { name: label, colour, values };
       });
       const values = lines.map((line) => line.values);
-      return { ...chart, times, lines, numbers: numbers(values, Number.parseFloat(step)) };
+      const shown = numbers(values, Number.parseFloat(step));
+      return { ...chart, times, lines, numbers: shown, empty, zero: empty };
     });
-  }, [charts, measured]);
+    // What says that nothing happened is read last.
+    return all.toSorted(
+      ({ lines: one }, { lines: other }) => Number(isDrawn(other)) - Number(isDrawn(one)),
+    );
+  }, [charts, measured, isCut]);
   return (
     <div className="charts">
       {drawn.map((chart) => (
@@ -180,6 +201,18 @@ const rounded: Format = (value) => count(Math.round(value * 10) / 10);
 
 /** A part of a whole, such as `0.4 %`. */
 const shareOf = (part: number, whole: number): string => percent(part / Math.max(whole, 1));
+
+/** Points that a cut chart has at least. */
+const MIN_POINTS = 12;
+
+/** The first point at which anything was measured. */
+function firstIn(series: readonly MetricSeriesJson[]): number {
+  const all = series.map(({ values }) => numbersOf(values));
+  const points = Math.max(0, ...all.map((values) => values.length));
+  const firsts = all.map((values) => values.findIndex((value) => value !== null));
+  const first = Math.min(points, ...firsts.filter((at) => at >= 0));
+  return Math.max(0, Math.min(first, points - MIN_POINTS));
+}
 
 function valuesOf(
   all: readonly MetricSeriesJson[],

@@ -17,17 +17,12 @@ import { Icon } from "../../ui/icon.tsx";
 import { Loading } from "../../ui/loading.tsx";
 import { Notice } from "../../ui/notice.tsx";
 import { RangePicker } from "../../ui/range-picker.tsx";
-import {
-  atLeast,
-  boundsIn,
-  RANGES,
-  type RangeName,
-  type RangeSearch,
-  type TimeBounds,
-} from "../../ui/time-range.ts";
+import { Segments } from "../../ui/segments.tsx";
+import { atLeast, boundsIn, RANGES, type RangeName, type TimeBounds } from "../../ui/time-range.ts";
 import { DeploymentFrame } from "../deployments/frame.tsx";
 import { Chart } from "./chart.tsx";
 import { CHARTS, Charts, metricsFor } from "./charts.tsx";
+import type { MetricsSearch } from "./metrics-search.ts";
 import { type OwnChart, ownCharts } from "./own-lines.ts";
 import type { Mark, Plotted } from "./plot.ts";
 
@@ -57,20 +52,22 @@ interface MetricsViewProps {
   readonly standard: RangeName;
 }
 
+/** Whose metrics are shown. */
+const SHOWN = ["Platform", "Service"] as const;
+
 function MetricsView({ deployment, standard }: MetricsViewProps) {
-  const search: RangeSearch = route.useSearch();
+  const search: MetricsSearch = route.useSearch();
   const navigate = useNavigate();
   const organization = useOrganization();
   const bounds = boundsIn(search);
   const range = bounds ?? RANGES[search.range ?? standard][1];
+  const go = (to: MetricsSearch): void =>
+    void navigate({ to: ".", search: { ...to }, resetScroll: false });
   const zoom = (to: TimeBounds): void => {
     const { fromMs, toMs } = atLeast(to, MIN_RANGE_MS);
-    void navigate({ to: ".", search: { from: fromMs, to: toMs }, resetScroll: false });
+    const { show } = search;
+    go({ ...(show && { show }), from: fromMs, to: toMs });
   };
-  const { data, error, isPlaceholderData } = useQuery({
-    ...metricsOf({ organization, deployment, metrics: METRICS, range }),
-    placeholderData: keepPreviousData,
-  });
   const { data: revisions } = useQuery(revisionsOf(organization, deployment));
   const marks = useMemo(
     () =>
@@ -87,34 +84,59 @@ function MetricsView({ deployment, standard }: MetricsViewProps) {
     newest !== undefined &&
     newest.timeMs - shown.fromMs > (shown.toMs - shown.fromMs) / 2 &&
     newest.timeMs < shown.toMs;
+  const drawn = { deployment, range, marks, onZoom: zoom };
   return (
     <>
       <div className="metrics-range">
-        <div className="moves">
-          <RangePicker search={search} standard={standard} />
-          {isYoung && newest !== undefined && (
-            <Button kind="quiet" onClick={() => zoom({ fromMs: newest.timeMs, toMs: Date.now() })}>
-              Since {newest.name}
-            </Button>
-          )}
-          <a className="button quiet" href="#own-metrics">
-            Service metrics ↓
-          </a>
-        </div>
+        <Segments
+          label="Metrics of"
+          choices={SHOWN}
+          value={search.show === "service" ? "Service" : "Platform"}
+          onChange={(chosen) => {
+            const { show, ...rest } = search;
+            go(chosen === "Service" ? { ...rest, show: "service" } : rest);
+          }}
+        />
+        <RangePicker search={search} standard={standard} />
+        {isYoung && newest !== undefined && (
+          <Button
+            kind="quiet"
+            className="since"
+            onClick={() => zoom({ fromMs: newest.timeMs, toMs: Date.now() })}
+          >
+            Since {newest.name}
+          </Button>
+        )}
         <Moves range={shown} onMove={zoom} />
       </div>
-      <h2 className="hidden" id="platform-metrics">
-        Charts
-      </h2>
+      {search.show === "service" ? <OwnMetrics {...drawn} /> : <PlatformMetrics {...drawn} />}
+    </>
+  );
+}
+
+interface ShownMetricsProps extends Pick<Plotted, "marks" | "onZoom"> {
+  readonly deployment: string;
+  readonly range: MetricsRange;
+}
+
+/** Charts of what the platform measures. */
+function PlatformMetrics({ deployment, range, ...rest }: ShownMetricsProps) {
+  const organization = useOrganization();
+  const { data, error, isPlaceholderData } = useQuery({
+    ...metricsOf({ organization, deployment, metrics: METRICS, range }),
+    placeholderData: keepPreviousData,
+  });
+  return (
+    <>
+      <h2 className="hidden">Charts</h2>
       {error !== null && <Notice kind="error">{messageOf(error)}</Notice>}
       {data === undefined ? (
         error === null && <Loading />
       ) : (
         <div aria-busy={isPlaceholderData} className="measured">
-          <Charts charts={CHARTS.all} measured={data} marks={marks} onZoom={zoom} />
+          <Charts charts={CHARTS.all} measured={data} {...rest} />
         </div>
       )}
-      <OwnMetrics deployment={deployment} range={range} marks={marks} onZoom={zoom} />
     </>
   );
 }
@@ -150,6 +172,7 @@ function Moves({ range: { fromMs, toMs }, onMove }: MovesProps) {
       />
       <Move
         label="Zoom in"
+        title="Zoom in: also by drawing over a chart"
         icon="M8 3v10M3 8h10"
         disabled={halfMs < MIN_RANGE_MS}
         onClick={by(halfMs / 2, -halfMs / 2)}
@@ -160,7 +183,6 @@ function Moves({ range: { fromMs, toMs }, onMove }: MovesProps) {
         disabled={halfMs * 4 > MAX_RANGE_MS}
         onClick={by(-halfMs, toMs + halfMs > Date.now() ? 0 : halfMs)}
       />
-      <span className="secondary moves-hint">or drag over a chart</span>
     </div>
   );
 }
@@ -178,13 +200,8 @@ function Move({ label, icon, ...rest }: MoveProps) {
   );
 }
 
-/** Charts of what the service counts itself, under a heading of their own. */
-interface OwnMetricsProps extends Pick<Plotted, "marks" | "onZoom"> {
-  readonly deployment: string;
-  readonly range: MetricsRange;
-}
-
-function OwnMetrics({ deployment, range, ...rest }: OwnMetricsProps) {
+/** Charts of what the service counts itself, and of what libraries and servers in it expose. */
+function OwnMetrics({ deployment, range, ...rest }: ShownMetricsProps) {
   const organization = useOrganization();
   const declared = useQuery(declaredMetricsOf({ organization, deployment }));
   const measured = useQuery({
@@ -204,7 +221,7 @@ function OwnMetrics({ deployment, range, ...rest }: OwnMetricsProps) {
   const shown = { times, ...rest };
   return (
     <>
-      <Group title="The service's own metrics" anchor="own-metrics">
+      <Group title="The service's own metrics">
         {charts !== undefined ? (
           own.length > 0 ? (
             <OwnCharts charts={own} shown={shown} />
@@ -231,19 +248,14 @@ function OwnMetrics({ deployment, range, ...rest }: OwnMetricsProps) {
 
 interface GroupProps {
   readonly title: string;
-  /** What leads to it. */
-  readonly anchor?: string;
   readonly children: ReactNode;
 }
 
-function Group({ title, anchor, children }: GroupProps) {
+function Group({ title, children }: GroupProps) {
   const id = useId();
   return (
-    <section className="own-metrics" id={anchor} aria-labelledby={id}>
-      <div className="own-metrics-title">
-        <h2 id={id}>{title}</h2>
-        <a href="#platform-metrics">Platform metrics ↑</a>
-      </div>
+    <section aria-labelledby={id}>
+      <h2 id={id}>{title}</h2>
       {children}
     </section>
   );
@@ -265,6 +277,7 @@ function OwnCharts({ charts, shown }: OwnChartsProps) {
           detail={chart.detail}
           {...shown}
           lines={chart.lines}
+          numbers={chart.numbers}
           format={chart.format}
           binary={chart.binary}
           note={noteOf(chart)}

@@ -5,8 +5,11 @@ import type {
   ServiceMetricJson,
 } from "../../../../../gen/tessera/v1/metrics_pb.js";
 import { isolated } from "../../ui/isolated.ts";
-import { type Line, numbersOf, totalOf } from "../../ui/line.ts";
+import { type Line, latest, numbersOf, totalOf } from "../../ui/line.ts";
 import { type Format, formatOf, perMinute, perSecond } from "../../ui/quantity.ts";
+
+/** A number that a chart is looked at for, what it is, and the colour of its line. */
+export type ChartNumber = readonly [value: string, words: string, colour?: string];
 
 type Kind = NonNullable<ServiceMetricJson["kind"]>;
 
@@ -23,6 +26,8 @@ export interface OwnChart {
   readonly format: Format;
   readonly binary: boolean;
   readonly lines: readonly Line[];
+  /** What it is looked at for. */
+  readonly numbers: readonly ChartNumber[];
   /** Label sets that have no line, though they were answered. */
   readonly more: number;
   /** Label sets that nodes do not keep, or that an answer has no room for: at least this number. */
@@ -59,6 +64,7 @@ export function ownCharts(
     const { name = "", kind = "METRIC_KIND_GAUGE", help, unit = "" } = metric;
     const sets = setsOf(byName.get(name) ?? [], kind);
     const several = sets.size > 1;
+    const lines = several ? linesOf(sets) : percentilesOf(sets);
     return {
       name,
       help: help ?? "",
@@ -66,9 +72,10 @@ export function ownCharts(
       detail: detailOf({ kind, unit, several }),
       format: formatIn(kind, unit),
       binary: unit === "bytes",
-      lines: (several ? linesOf(sets) : percentilesOf(sets)).map((line) =>
+      lines: lines.map((line) =>
         kind === "METRIC_KIND_COUNTER" ? { ...line, summary: totalText(line, unit, step) } : line,
       ),
+      numbers: numbersIn({ kind, unit, step, sets, lines }),
       more: Math.max(0, sets.size - COLOURS.length),
       leftOut: leftOut[name] ?? 0,
     };
@@ -78,6 +85,31 @@ export function ownCharts(
 /** What a counter is looked at for: how much there was in the whole time. */
 const totalText = ({ values }: Line, unit: string, step: string): string =>
   `${formatOf(unit)(totalOf(values, Number.parseFloat(step)))} in total`;
+
+interface Numbered {
+  readonly kind: Kind;
+  readonly unit: string;
+  readonly step: string;
+  readonly sets: ReadonlyMap<string, LabelSet>;
+  readonly lines: readonly Line[];
+}
+
+/** Of a counter the sum of all label sets, of a gauge its last value, of a histogram the worst p95. */
+function numbersIn({ kind, unit, step, sets, lines }: Numbered): readonly ChartNumber[] {
+  const format = formatOf(unit);
+  if (kind === "METRIC_KIND_COUNTER") {
+    const all = [...sets.values()].flatMap(({ values }) => [...values.values()]);
+    const total = all.reduce((sum, one) => sum + totalOf(one, Number.parseFloat(step)), 0);
+    return [[format(total), "in total"]];
+  }
+  if (kind === "METRIC_KIND_HISTOGRAM") {
+    const worst = lines.filter(({ name }) => sets.size > 1 || name === "p95");
+    const peaks = worst.map(({ values }) => Math.max(...values.map((value) => value ?? 0)));
+    return [[format(Math.max(0, ...peaks)), "peak p95"]];
+  }
+  const [only, ...others] = lines;
+  return only === undefined || others.length > 0 ? [] : [[latest(only.values, format), "last"]];
+}
 
 const kindOf = (series: MetricSeriesJson | undefined): Kind =>
   KINDS[series?.statistic ?? ""] ?? "METRIC_KIND_HISTOGRAM";
@@ -132,7 +164,7 @@ function setsOf(series: readonly MetricSeriesJson[], kind: Kind): ReadonlyMap<st
   return sets;
 }
 
-/** Those of the highest values, the highest first, in colours by name, which stay when others pass. */
+/** Those of the highest values, by name: their colours stay when others pass. */
 function linesOf(sets: ReadonlyMap<string, LabelSet>): readonly Line[] {
   const all = [...sets.values()];
   const named = all.map(({ labels, values }) => ({
@@ -143,11 +175,9 @@ function linesOf(sets: ReadonlyMap<string, LabelSet>): readonly Line[] {
     .map((line) => ({ line, average: averageOf(line.values) }))
     .sort((one, other) => other.average - one.average)
     .slice(0, COLOURS.length)
-    .map(({ line }) => line);
-  const names = lines.map(({ name }) => name).sort();
-  return lines.map((line) => {
-    return { ...line, colour: COLOURS[names.indexOf(line.name)] ?? COLOURS[0] };
-  });
+    .map(({ line }) => line)
+    .sort((one, other) => (one.name < other.name ? -1 : 1));
+  return lines.map((line, index) => ({ ...line, colour: COLOURS[index] ?? COLOURS[0] }));
 }
 
 /** The only label set: a line, or one for each percentile. */

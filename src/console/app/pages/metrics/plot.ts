@@ -3,7 +3,7 @@ import UPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import type { Line } from "../../ui/line.ts";
 import type { Format } from "../../ui/quantity.ts";
-import { type TimeBounds, tickText } from "../../ui/time-range.ts";
+import { secondText, type TimeBounds, tickText, utcDayText } from "../../ui/time-range.ts";
 
 /** The height of a chart without its legend. */
 export const HEIGHT_PX = 180;
@@ -26,6 +26,8 @@ export interface Plotted {
   readonly lines: readonly Line[];
   /** Its axis has steps of powers of two, as sizes in bytes have. */
   readonly binary?: boolean | undefined;
+  /** Its times are days of UTC, and each line is a part of a bar per day. */
+  readonly isDaily?: boolean | undefined;
   /** Its axis counts things, of which there is no half. */
   readonly isWhole?: boolean | undefined;
   /** Writes a value with its unit. */
@@ -48,17 +50,27 @@ const CURSOR = "charts";
 /** A range is not drawn over a chart by a hand that trembles. */
 const DRAWN_PX = 8;
 
-/** Draws into an element, as wide as that is. */
-export function plotIn(element: HTMLElement, plotted: Plotted): UPlot {
-  return new UPlot(optionsOf(plotted, element.clientWidth), dataOf(plotted), element);
+/** Draws into an element, as wide as that is; `current` has the values of lines that keep their names. */
+export function plotIn(element: HTMLElement, current: () => Plotted): UPlot {
+  return new UPlot(optionsOf(current, element.clientWidth), dataOf(current()), element);
 }
 
 export const shown = (value: number | null | undefined, format: Format): string =>
   value === null || value === undefined ? "none" : format(value);
 
-/** What the legend shows while nothing is pointed at. */
-const latestOf = (values: UPlot.AlignedData[number] | undefined): number | null | undefined =>
-  Array.from(values ?? []).findLast((value) => value !== null);
+/** Whether there is something to draw: a line along zero says no more than a sentence. */
+export const isDrawn = (lines: readonly Line[]): boolean =>
+  lines.some(({ values }) => values.some((value) => value !== null && value !== 0));
+
+/** A value that is older than this is not that of now. */
+const MAX_NOW_AGE_MS = 60_000;
+
+/** What the legend shows while nothing is pointed at: the last value, and whether it is that of now. */
+function latestOf({ times, format }: Plotted, values: Line["values"]): string {
+  const last = values.findLastIndex((value) => value !== null);
+  const isNow = (times[last] ?? 0) * 1_000 > Date.now() - MAX_NOW_AGE_MS;
+  return last < 0 ? "none" : `${shown(values[last], format)} ${isNow ? "now" : "last"}`;
+}
 
 const moment = new Intl.DateTimeFormat(undefined, {
   month: "short",
@@ -69,9 +81,21 @@ const moment = new Intl.DateTimeFormat(undefined, {
   hourCycle: "h23",
 });
 
-export const dataOf = ({ times, lines }: Pick<Plotted, "times" | "lines">): UPlot.AlignedData => [
+/** Of parts of bars what they reach up to: each is drawn over the ones before, and none where it is nothing. */
+const stacked = (lines: readonly Line[]): Line["values"][] =>
+  lines.map(({ values }, part) =>
+    values.map((value, at) =>
+      value ? lines.slice(part).reduce((sum, line) => sum + (line.values[at] ?? 0), 0) : null,
+    ),
+  );
+
+export const dataOf = ({
+  times,
+  lines,
+  isDaily = false,
+}: Pick<Plotted, "times" | "lines" | "isDaily">): UPlot.AlignedData => [
   [...times],
-  ...lines.map(({ values }) => [...values]),
+  ...(isDaily ? stacked(lines) : lines.map(({ values }) => values)).map((values) => [...values]),
 ];
 
 /** From zero, with room above, and below where a gauge is negative. */
@@ -89,11 +113,13 @@ const alone: UPlot.Series.Points.Filter = (plot, series) => {
   );
 };
 
+const none: UPlot.Series.Points.Filter = () => null;
+
 /** Looked up with each drawing, because the person may choose another theme. */
 const colour = (name: string) => () =>
   getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-/** Draws the marks behind the lines: a dashed line from top to bottom, with its name where there is room. */
+/** Draws the marks behind the lines: a dashed line, with its name above it where there is room. */
 function drawMarks(plot: UPlot, marks: readonly Mark[]): void {
   const { ctx, bbox } = plot;
   const { min = 0, max = 0 } = plot.scales.x ?? {};
@@ -101,7 +127,7 @@ function drawMarks(plot: UPlot, marks: readonly Mark[]): void {
   ctx.strokeStyle = colour("--line-strong")();
   ctx.fillStyle = colour("--text-secondary")();
   ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
-  ctx.textBaseline = "top";
+  ctx.textBaseline = "bottom";
   ctx.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio]);
   ctx.lineWidth = devicePixelRatio;
   let freeFrom = Number.NEGATIVE_INFINITY;
@@ -115,17 +141,16 @@ function drawMarks(plot: UPlot, marks: readonly Mark[]): void {
     ctx.lineTo(at, bbox.top + bbox.height);
     ctx.stroke();
     const width = ctx.measureText(name).width + 8 * devicePixelRatio;
-    const isLast = at + width > bbox.left + bbox.width;
-    const from = isLast ? at - width : at;
+    const from = Math.min(at, bbox.left + bbox.width - width + 8 * devicePixelRatio);
     if (from >= freeFrom) {
-      ctx.fillText(name, from + 4 * devicePixelRatio, bbox.top);
+      ctx.fillText(name, from, bbox.top - 3 * devicePixelRatio);
       freeFrom = from + width;
     }
   }
   ctx.restore();
 }
 
-/** Shades the time before anything was measured, which is no time in which nothing happened. */
+/** Shades the time before anything was measured, which is no time in which nothing happened: it has no grid. */
 function drawNothing(plot: UPlot): void {
   const { ctx, bbox, data } = plot;
   const [times, ...lines] = data;
@@ -135,6 +160,8 @@ function drawNothing(plot: UPlot): void {
     return;
   }
   ctx.save();
+  ctx.fillStyle = colour("--raised")();
+  ctx.fillRect(bbox.left, bbox.top, width, bbox.height);
   ctx.globalAlpha = 0.5;
   ctx.fillStyle = colour("--hover")();
   ctx.fillRect(bbox.left, bbox.top, width, bbox.height);
@@ -146,20 +173,89 @@ function drawNothing(plot: UPlot): void {
   ctx.restore();
 }
 
-function optionsOf(plotted: Plotted, width: number): UPlot.Options {
-  const { lines, format, binary = false, isWhole = false, marks = [], onZoom } = plotted;
-  const axis = { stroke: colour("--text-secondary"), grid: { stroke: colour("--line"), width: 1 } };
+// The axes: a chart begins where its title does, and ends where its card does.
+
+const AXIS_FONT = "12px system-ui, sans-serif";
+const AXIS_GAP_PX = 6;
+
+/** Room of a label of the axis of time. */
+const LABEL_PX = 64;
+const MINUTE_S = 60;
+const DAY_S = 86_400;
+
+/** Days of an axis, as many as have room: the last one always. */
+function daysOf({ data, width }: UPlot): number[] {
+  const days = Array.from(data[0]);
+  const step = Math.ceil(days.length / Math.max(1, Math.floor(width / LABEL_PX)));
+  return days.filter((_, index) => (days.length - 1 - index) % step === 0);
+}
+
+/** Labels of times, but those that the end of the chart would cut. */
+function timesOf(plot: UPlot, splits: readonly number[]): string[] {
+  const isFine = (splits[1] ?? 0) - (splits[0] ?? 0) < MINUTE_S;
+  const { left, width } = plot.bbox;
+  const textOf = isFine ? secondText : tickText;
+  const end = left + width - (LABEL_PX / 4) * devicePixelRatio;
+  return splits.map((at) => (plot.valToPos(at, "x", true) <= end ? textOf(at * 1_000) : ""));
+}
+
+/** As wide as its longest label. */
+function widthOf({ ctx }: UPlot, labels: readonly string[] | null): number {
+  ctx.save();
+  ctx.font = AXIS_FONT;
+  const widths = (labels ?? []).map((label) => ctx.measureText(label ?? "").width);
+  ctx.restore();
+  return Math.ceil(Math.max(0, ...widths)) + AXIS_GAP_PX;
+}
+
+function axesOf({
+  format,
+  binary = false,
+  isWhole = false,
+  isDaily = false,
+}: Plotted): UPlot.Axis[] {
+  const axis: UPlot.Axis = {
+    stroke: colour("--text-secondary"),
+    grid: { stroke: colour("--line"), width: 1 },
+    ticks: { show: false },
+    font: AXIS_FONT,
+    gap: AXIS_GAP_PX,
+  };
+  const days: UPlot.Axis = {
+    grid: { show: false },
+    splits: daysOf,
+    values: (_plot, splits) => splits.map((at) => utcDayText(at * 1_000)),
+  };
+  return [
+    { ...axis, size: 26, ...(isDaily ? days : { values: timesOf }) },
+    {
+      ...axis,
+      size: widthOf,
+      ...(binary && { incrs: BINARY_STEPS }),
+      ...(isWhole && { incrs: WHOLE_STEPS }),
+      values: (_plot, splits) => splits.map((value) => format(value, Math.max(...splits))),
+    },
+  ];
+}
+
+/** Of a day a bar takes most, and no more than is seen as one. */
+const bars = UPlot.paths.bars?.({ size: [0.7, 48] }) as UPlot.Series.PathBuilder;
+
+function optionsOf(current: () => Plotted, width: number): UPlot.Options {
+  const { lines, marks = [], onZoom, isDaily = false } = current();
   return {
     width,
     height: HEIGHT_PX,
+    // The names of marks stand above.
+    padding: [marks.length > 0 ? 16 : 8, isDaily ? LABEL_PX / 4 : 1, 0, 0],
     cursor: {
-      points: { size: 6 },
+      points: { size: 6, show: !isDaily },
       drag: { x: onZoom !== undefined, y: false, setScale: false, dist: DRAWN_PX },
       // Each chart takes what is drawn over it alone.
       sync: { key: CURSOR, filters: { pub: (type) => type !== "mousedown" && type !== "mouseup" } },
     },
     hooks: {
-      drawClear: [drawNothing, (plot) => drawMarks(plot, marks)],
+      drawAxes: isDaily ? [] : [drawNothing, (plot) => drawMarks(plot, marks)],
       // The legend has a time while one is pointed at.
       setCursor: [({ root, cursor }) => root.classList.toggle("is-pointed", cursor.idx != null)],
       setSelect: [
@@ -179,34 +275,34 @@ function optionsOf(plotted: Plotted, width: number): UPlot.Options {
         fill: (_plot, series) => colour(lines[series - 1]?.colour ?? "--text")(),
       },
     },
-    scales: { y: { range: (_plot, min, max) => rangeOf(min, max) } },
-    axes: [
-      {
-        ...axis,
-        size: 32,
-        ticks: { show: false },
-        values: (_plot, splits) => splits.map((at) => tickText(at * 1_000)),
-      },
-      {
-        ...axis,
-        size: 64,
-        ticks: { show: false },
-        ...(binary && { incrs: BINARY_STEPS }),
-        ...(isWhole && { incrs: WHOLE_STEPS }),
-        values: (_plot, splits) => splits.map((value) => format(value)),
-      },
-    ],
+    scales: {
+      ...(isDaily && {
+        x: {
+          range: (_plot: UPlot, min: number, max: number) => [min - DAY_S / 2, max + DAY_S / 2],
+        },
+      }),
+      y: { range: (_plot, min, max) => rangeOf(min, max) },
+    },
+    axes: axesOf(current()),
     series: [
-      { label: "", value: (_plot, at) => (at ? moment.format(at * 1_000) : "") },
-      ...lines.map(({ name, summary, colour: variable }) => ({
+      {
+        label: "",
+        value: (_plot, at) =>
+          at ? (isDaily ? utcDayText(at * 1_000) : moment.format(at * 1_000)) : "",
+      },
+      ...lines.map(({ name, colour: variable }, line) => ({
         label: name,
         stroke: colour(variable),
         width: 1.5,
-        points: { show: false, size: 5, filter: alone },
-        value: (plot: UPlot, value: number | null, series: number, index: number | null) =>
-          index === null
-            ? (summary ?? shown(latestOf(plot.data[series]), format))
-            : shown(value, format),
+        points: { show: false, size: 5, filter: isDaily ? none : alone },
+        ...(isDaily && { fill: colour(variable), width: 0, paths: bars }),
+        value: (_plot: UPlot, _value: number | null, _series: number, index: number | null) => {
+          const plotted = current();
+          const { values = [], summary } = plotted.lines[line] ?? {};
+          return index === null
+            ? (summary ?? latestOf(plotted, values))
+            : shown(values[index], plotted.format);
+        },
       })),
     ],
   };

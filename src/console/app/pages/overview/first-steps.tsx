@@ -1,4 +1,7 @@
-/** The first steps of an organization, each with a command and a tick once it is done. */
+/**
+ * The first steps of an organization, each with a command and a tick once it is done. Once most of
+ * them are done, what is left is one line that opens.
+ */
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
@@ -8,7 +11,11 @@ import { membersOf } from "../../api/members.ts";
 import { useOrganization } from "../../api/session.ts";
 import { tokensOf } from "../../api/tokens.ts";
 import { Command } from "../../ui/command.tsx";
+import { Segments } from "../../ui/segments.tsx";
 import "./first-steps.css";
+
+/** Open steps that are one line: the page is for what runs by then. */
+const MAX_FOLDED_STEPS = 2;
 
 const LANGUAGES = ["TypeScript", "Python"] as const;
 
@@ -96,6 +103,20 @@ export function FirstSteps({ deployments, stats }: FirstStepsProps) {
   if (tokens === undefined || open.length === 0) {
     return null;
   }
+  const isFolded = open.length <= MAX_FOLDED_STEPS;
+  const list = (
+    <ol className="first-steps">
+      {steps.map(({ title, isDone, how }) => (
+        <li key={title} data-done={isDone || undefined}>
+          <h3>
+            {title}
+            {isDone && <span className="hidden"> (done)</span>}
+          </h3>
+          {!isDone && how}
+        </li>
+      ))}
+    </ol>
+  );
   return (
     <section aria-labelledby="steps">
       <div className="first-steps-title">
@@ -103,30 +124,23 @@ export function FirstSteps({ deployments, stats }: FirstStepsProps) {
         <span className="secondary">
           {steps.length - open.length} of {steps.length} done
         </span>
-        <div className="segments">
-          {LANGUAGES.map((one) => (
-            <button
-              key={one}
-              type="button"
-              aria-pressed={one === language}
-              onClick={() => setLanguage(one)}
-            >
-              {one}
-            </button>
-          ))}
-        </div>
+        {deployments.length === 0 && (
+          <Segments
+            label="Language"
+            choices={LANGUAGES}
+            value={language}
+            onChange={(chosen) => setLanguage(chosen)}
+          />
+        )}
       </div>
-      <ol className="first-steps">
-        {steps.map(({ title, isDone, how }) => (
-          <li key={title} data-done={isDone || undefined}>
-            <h3>
-              {title}
-              {isDone && <span className="hidden"> (done)</span>}
-            </h3>
-            {!isDone && how}
-          </li>
-        ))}
-      </ol>
+      {isFolded ? (
+        <details>
+          <summary>Left: {open.map(({ title }) => title).join(", ")}</summary>
+          {list}
+        </details>
+      ) : (
+        list
+      )}
     </section>
   );
 }

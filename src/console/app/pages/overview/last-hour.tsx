@@ -18,5 +18,5 @@ export default function LastHour() {
   if (data === undefined) {
     return error ? <Notice kind="error">{messageOf(error)}</Notice> : <Loading />;
   }
-  return <Charts charts={CHARTS.few} measured={data} />;
+  return <Charts charts={CHARTS.few} measured={data} isCut />;
 }

@@ -13,7 +13,7 @@ export const COUNTED: readonly {
   readonly isBinary?: true;
   of(sum: UsageSumJson): number;
 }[] = [
-  { name: "calls", label: "Calls", format: count, of: ({ calls }) => Number(calls ?? 0) },
+  { name: "calls", label: "Calls run", format: count, of: ({ calls }) => Number(calls ?? 0) },
   { name: "tasks", label: "Tasks", format: count, of: ({ tasks }) => Number(tasks ?? 0) },
   {
     ...{ name: "run_seconds", label: "Run time", format: seconds },
@@ -24,11 +24,11 @@ export const COUNTED: readonly {
     of: ({ gpuSeconds }) => Number(gpuSeconds ?? 0),
   },
   {
-    ...{ name: "bytes_in", label: "In", format: bytes, isBinary: true },
+    ...{ name: "bytes_in", label: "Data in", format: bytes, isBinary: true },
     of: ({ bytesIn }) => Number(bytesIn ?? 0),
   },
   {
-    ...{ name: "bytes_out", label: "Out", format: bytes, isBinary: true },
+    ...{ name: "bytes_out", label: "Data out", format: bytes, isBinary: true },
     of: ({ bytesOut }) => Number(bytesOut ?? 0),
   },
 ];
@@ -93,7 +93,7 @@ export function daysOf({ startDay = "", endDay = "" }: GetUsageResponseJson): re
 
 const COLOURS = ["--line-1", "--line-2", "--line-3", "--line-4", "--line-5", "--line-6"] as const;
 
-/** A line for each of those who used most; on a day without any, they used nothing. */
+/** A part of each day's bar for each of those who used most. */
 export function linesOf(
   used: readonly UsedAmounts[],
   days: readonly string[],

@@ -1,6 +1,7 @@
 /** Usage: who used what, over days and in all. */
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import { getRouteApi, useNavigate } from "@tanstack/react-router";
+import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
+import type { ReactNode } from "react";
 import type { GetUsageResponseJson } from "../../../../../gen/tessera/v1/usage_pb.js";
 import { messageOf } from "../../api/errors.ts";
 import { useOrganization } from "../../api/session.ts";
@@ -15,6 +16,7 @@ import { Notice } from "../../ui/notice.tsx";
 import { Page } from "../../ui/page.tsx";
 import { count } from "../../ui/quantity.ts";
 import { save } from "../../ui/save.ts";
+import { Segments } from "../../ui/segments.tsx";
 import { Chart } from "../metrics/chart.tsx";
 import { Budgets } from "./budgets.tsx";
 import { DAYS, readUsageSearch, type UsageSearch } from "./usage-search.ts";
@@ -28,6 +30,7 @@ import {
   unitsOf,
   usedBy,
 } from "./usage-sums.ts";
+import "./usage.css";
 
 const route = getRouteApi("/signed-in/o/$organization/usage");
 
@@ -49,7 +52,7 @@ export function Usage() {
   return (
     <Page
       title="Usage"
-      description="Who used what, by days of UTC."
+      description="Who used what. Days in UTC."
       actions={
         <Button
           disabled={isEmpty}
@@ -88,18 +91,23 @@ function Choices({ search, units }: ChoicesProps) {
   const isKnown = COUNTED.some(({ name }) => name === of) || units.includes(of);
   return (
     <section className="filters" aria-label="What is shown">
-      <Field label="By">
-        {(control) => (
-          <select {...control} value={by} onChange={({ target }) => change({ by: target.value })}>
-            {USAGE_KEYS.map((key) => (
-              <option key={key} value={key}>
-                {LABELS[key]}
-              </option>
-            ))}
-          </select>
-        )}
-      </Field>
-      <Field label="Chart of">
+      <Choice label="Group by">
+        <Segments
+          label="Group by"
+          choices={USAGE_KEYS.map((key) => LABELS[key])}
+          value={LABELS[by]}
+          onChange={(label) => change({ by: USAGE_KEYS.find((key) => LABELS[key] === label) })}
+        />
+      </Choice>
+      <Choice label="Period">
+        <Segments
+          label="Period"
+          choices={DAYS.map((one) => `${one} d` as const)}
+          value={`${days} d`}
+          onChange={(label) => change({ days: Number.parseInt(label, 10) })}
+        />
+      </Choice>
+      <Field label="Measure">
         {(control) => (
           <select {...control} value={of} onChange={({ target }) => change({ of: target.value })}>
             {COUNTED.map(({ name, label }) => (
@@ -115,24 +123,22 @@ function Choices({ search, units }: ChoicesProps) {
           </select>
         )}
       </Field>
-      <Field label="Days">
-        {(control) => (
-          <select
-            {...control}
-            value={days}
-            onChange={({ target }) => change({ days: target.value })}
-          >
-            {DAYS.map((one) => (
-              <option key={one} value={one}>
-                {`${one} days`}
-              </option>
-            ))}
-          </select>
-        )}
-      </Field>
     </section>
   );
 }
+
+/** Segments with their name above them, as fields have it. */
+function Choice({ label, children }: { readonly label: string; readonly children: ReactNode }) {
+  return (
+    <div className="usage-choice">
+      <span aria-hidden="true">{label}</span>
+      {children}
+    </div>
+  );
+}
+
+/** The key of the row of all: no name has a space. */
+const TOTAL = "all of them";
 
 interface ShownProps {
   readonly answer: GetUsageResponseJson;
@@ -161,26 +167,27 @@ function Shown({ answer, by, measure }: ShownProps) {
         <Notice kind="warning">There is more than is shown: choose fewer days.</Notice>
       )}
       <section aria-labelledby="days">
-        <h2 id="days">For each day</h2>
+        <h2 id="days">{label} per day</h2>
         <Chart
-          title={label}
+          title={`Last ${days.length} days`}
+          isDaily
           times={days.map((day) => Date.parse(day) / 1_000)}
           lines={lines}
           format={format}
           binary={isBinary}
-          numbers={[[format(totalOf(all, measure)), "in all"]]}
+          numbers={[[format(totalOf(all, measure)), "in total"]]}
           note={others > 0 ? `${others} more are in the table alone.` : undefined}
           empty="Nothing of it was used in this time."
         />
       </section>
       <section aria-labelledby="all">
-        <h2 id="all">In all of them</h2>
+        <h2 id="all">Totals, last {days.length} days</h2>
         <DataTable<UsedAmounts>
           label="Usage"
-          items={used}
+          items={[...used, { key: TOTAL, name: "Total", ...all }]}
           keyOf={({ key }) => key}
           columns={[
-            { name: LABELS[by], cell: ({ name }) => <bdi>{name}</bdi> },
+            { name: LABELS[by], cell: (each) => <Name of={each} by={by} /> },
             ...shown.map((one) => ({
               name: one.label,
               isNumber: true,
@@ -188,7 +195,28 @@ function Shown({ answer, by, measure }: ShownProps) {
             })),
           ]}
         />
+        <p className="secondary">
+          Calls run are calls of apis that their functions were run for: calls that were refused,
+          and submits of tasks, are in the numbers of a deployment and not here.
+        </p>
       </section>
     </>
+  );
+}
+
+interface NameProps {
+  readonly of: UsedAmounts;
+  readonly by: UsageBy;
+}
+
+/** A deployment leads to its page. */
+function Name({ of: { key, name }, by }: NameProps) {
+  const organization = useOrganization();
+  return by === "deployment" && key !== TOTAL ? (
+    <Link to="/o/$organization/deployments/$deployment" params={{ organization, deployment: key }}>
+      {name}
+    </Link>
+  ) : (
+    <bdi>{name}</bdi>
   );
 }

@@ -1,0 +1,203 @@
+/** What needs attention in an organization, worst first: each concern with its cause, and since when. */
+import { useQuery } from "@tanstack/react-query";
+import { type LinkProps, linkOptions } from "@tanstack/react-router";
+import type { AlertJson } from "../../../../../gen/tessera/v1/alert_pb.js";
+import type { DeploymentJson } from "../../../../../gen/tessera/v1/deployment_pb.js";
+import type {
+  DeploymentTaskStatsJson,
+  GetTaskStatsResponseJson,
+} from "../../../../../gen/tessera/v1/organization_task_pb.js";
+import type { TaskJson } from "../../../../../gen/tessera/v1/task_pb.js";
+import type { FailingWebhookJson } from "../../../../../gen/tessera/v1/webhook_pb.js";
+import { alertsOf } from "../../api/alerts.ts";
+import { useOrganization } from "../../api/session.ts";
+import { durationMs } from "../../api/task-stats.ts";
+import { newestFailuresOf } from "../../api/tasks.ts";
+import { failingWebhooksOf } from "../../api/webhooks.ts";
+import { counted } from "../../ui/counted.ts";
+import { duration } from "../../ui/duration.ts";
+import { percent } from "../../ui/quantity.ts";
+
+/** Of calls that failed, this share is worth more than a warning. */
+const MIN_BAD_SHARE = 0.05;
+
+/** A task that has waited longer than this is worth a look. */
+const LONG_WAIT_MS = 300_000;
+
+/** How often it is asked what fires and what fails, while somebody looks. */
+const REFRESH_MS = 30_000;
+
+export interface Concern {
+  readonly key: string;
+  /** What it is about. */
+  readonly name: string;
+  readonly isBad: boolean;
+  /** What is wrong, and where that is seen. */
+  readonly what: string;
+  readonly link: LinkProps;
+  /** Why, in the words of what failed; empty where nothing says it. */
+  readonly cause: string;
+  /** When it happened last, or since when it is so. */
+  readonly at?: string | undefined;
+}
+
+/** Four calls, however many deployments there are. */
+export function useConcerns(
+  deployments: readonly DeploymentJson[],
+  { deployments: stats = [] }: GetTaskStatsResponseJson,
+): readonly Concern[] {
+  const organization = useOrganization();
+  const refetchInterval = REFRESH_MS;
+  const { data: firing = [] } = useQuery({ ...alertsOf(organization, true), refetchInterval });
+  const { data: webhooks = [] } = useQuery({ ...failingWebhooksOf(organization), refetchInterval });
+  const hasFailures = stats.some(({ total }) => (total?.failed ?? 0) > 0);
+  const { data: failures = [] } = useQuery({
+    ...newestFailuresOf(organization),
+    enabled: hasFailures,
+    refetchInterval,
+  });
+  const concerns = [
+    ...firing.map((alert) => ofAlert(organization, alert)),
+    ...deployments.flatMap((one) => ofDeployment(organization, one)),
+    ...stats.flatMap((one) => ofTasks(organization, one, failures)),
+    ...stats.flatMap((one) => ofCalls(organization, one)),
+    ...webhooks.map((one) => ofWebhook(organization, one)),
+    ...stats.flatMap((one) => ofWaiting(organization, one)),
+  ];
+  return concerns.toSorted((one, other) => Number(other.isBad) - Number(one.isBad));
+}
+
+function ofAlert(
+  organization: string,
+  { id = "", rule, subject, text, since }: AlertJson,
+): Concern {
+  return {
+    key: `alert ${id}`,
+    name: subject ?? "",
+    isBad: true,
+    what: `Alert ${rule} fires`,
+    link: linkOptions({ to: "/o/$organization/alerts", params: { organization } }),
+    cause: text ?? "",
+    at: since,
+  };
+}
+
+function ofDeployment(organization: string, of: DeploymentJson): readonly Concern[] {
+  const { name = "", status, statusReason = "" } = of;
+  const isFailed = status === "DEPLOYMENT_STATUS_FAILED";
+  if (!isFailed && status !== "DEPLOYMENT_STATUS_DEGRADED") {
+    return [];
+  }
+  return [
+    {
+      key: `deployment ${name}`,
+      name,
+      isBad: isFailed,
+      what: isFailed ? "Deployment failed" : "Deployment is degraded",
+      link: linkOptions({
+        to: "/o/$organization/deployments/$deployment",
+        params: { organization, deployment: name },
+      }),
+      cause: statusReason.split("\n")[0] ?? "",
+    },
+  ];
+}
+
+function ofTasks(
+  organization: string,
+  { deployment = "", total = {} }: DeploymentTaskStatsJson,
+  failures: readonly TaskJson[],
+): readonly Concern[] {
+  const { failed = 0 } = total;
+  if (failed === 0) {
+    return [];
+  }
+  const newest = failures.find((task) => task.deployment === `${organization}/${deployment}`);
+  const { endpoint, failure, finishedAt } = newest ?? {};
+  return [
+    {
+      key: `tasks ${deployment}`,
+      name: deployment,
+      isBad: true,
+      what: `${counted(failed, "task")} failed in the last hour`,
+      link: linkOptions({
+        to: "/o/$organization/deployments/$deployment/tasks",
+        params: { organization, deployment },
+        search: { status: "failure", since: "1h" },
+      }),
+      cause: newest === undefined ? "" : `${endpoint}: ${failure?.message}`,
+      at: finishedAt,
+    },
+  ];
+}
+
+function ofCalls(
+  organization: string,
+  { deployment = "", calls = 0, failedCalls = 0 }: DeploymentTaskStatsJson,
+): readonly Concern[] {
+  if (failedCalls === 0) {
+    return [];
+  }
+  const share = failedCalls / Math.max(calls, 1);
+  return [
+    {
+      key: `calls ${deployment}`,
+      name: deployment,
+      isBad: share >= MIN_BAD_SHARE,
+      what: `${counted(failedCalls, "call")} failed in the last hour`,
+      link: linkOptions({
+        to: "/o/$organization/deployments/$deployment/metrics",
+        params: { organization, deployment },
+        search: { range: "1h" },
+      }),
+      cause: `${percent(share)} of ${counted(calls, "call")}`,
+    },
+  ];
+}
+
+function ofWebhook(
+  organization: string,
+  { deployment = "", webhook = {}, answer = {} }: FailingWebhookJson,
+): Concern {
+  const { name = "", failures = 0, disabled = false, disabledReason = "" } = webhook;
+  const said = answer.error || [answer.status, answer.text].filter(Boolean).join(" ");
+  return {
+    key: `webhook ${deployment}/${name}`,
+    name: deployment,
+    isBad: disabled,
+    what: disabled
+      ? `Webhook ${name} is off`
+      : `Webhook ${name} failed ${counted(failures, "time")} in a row`,
+    link: linkOptions({
+      to: "/o/$organization/deployments/$deployment/webhooks/$webhook",
+      params: { organization, deployment, webhook: name },
+    }),
+    cause: disabled ? disabledReason : said,
+    at: answer.time,
+  };
+}
+
+function ofWaiting(
+  organization: string,
+  { deployment = "", total = {} }: DeploymentTaskStatsJson,
+): readonly Concern[] {
+  const { queued = 0, oldestQueuedAge } = total;
+  const waitedMs = oldestQueuedAge === undefined ? 0 : durationMs(oldestQueuedAge);
+  if (waitedMs <= LONG_WAIT_MS) {
+    return [];
+  }
+  return [
+    {
+      key: `waiting ${deployment}`,
+      name: deployment,
+      isBad: false,
+      what: `The oldest task has waited for ${duration(waitedMs)}`,
+      link: linkOptions({
+        to: "/o/$organization/deployments/$deployment/tasks",
+        params: { organization, deployment },
+        search: { status: "queued" },
+      }),
+      cause: `${counted(queued, "task")} queued`,
+    },
+  ];
+}

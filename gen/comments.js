@@ -297,6 +297,7 @@ export const comments = {
   "tessera.v1.LimitsByKey": "LimitsByKey is how callers share an endpoint by their keys. Tasks start by their keys in turn, and the limits are those of all nodes together. Calls of an api beyond them are refused, by each node for itself.",
   "tessera.v1.LimitsByKey.concurrency": "The tasks or calls of one key that run at a time. 0: any number.",
   "tessera.v1.LimitsByKey.rate": "The starts of one key, such as `10/min`. Empty: any number.",
+  "tessera.v1.LimitsByKey.by_seconds": "Whether the next task is of the key whose tasks have run for the least time, and not of the key after the last one.",
   "tessera.v1.Revision": "Revision is an artifact that was deployed: code, with its packages, files and endpoints. Settings, variables, secrets and authorization belong to the deployment, have one current value, and take effect on whichever revision runs.",
   "tessera.v1.Revision.revision": "Counts the deployment's revisions, from 1.",
   "tessera.v1.Revision.digest": "The artifact's digest: SHA-256 of its index, in hex.",

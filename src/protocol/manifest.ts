@@ -145,6 +145,8 @@ export interface ByKeyManifest {
   readonly concurrency?: number | undefined;
   /** The starts of one key. Default: any number. */
   readonly rate?: RateManifest | undefined;
+  /** Keys take turns by the seconds that their tasks run. Default: by one task each. */
+  readonly fair?: "seconds" | undefined;
 }
 
 /** How many there may be in any stretch of time of a length. */

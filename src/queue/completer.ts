@@ -53,6 +53,8 @@ export interface RanAttempt {
   /** It was alone in its worker, as suspects are. */
   readonly alone: boolean;
   readonly used: AttemptUse;
+  /** Its seconds count for its key. */
+  readonly isTimed: boolean;
 }
 
 export class Completer {
@@ -154,7 +156,7 @@ export class Completer {
     const nowMs = now();
     for (;;) {
       try {
-        const ends = [{ attempt, end, events, task, used: ran?.used }];
+        const ends = [{ attempt, end, events, task, used: ran?.used, isTimed: ran?.isTimed }];
         const [ended] = await storage.endAttempts({ nowMs, ends });
         if (ended === undefined) {
           log.warn(

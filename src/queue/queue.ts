@@ -410,7 +410,8 @@ export class Queue implements Disposable {
     span?.end(attemptEnd(end, outcome));
     const { takeEvents } = running;
     const used = running.used();
-    const ran = { task, runSeconds: runMs / 1_000, takeEvents, alone: slot.alone, used };
+    const isTimed = endpoint.byKey?.fair === "seconds";
+    const ran = { task, runSeconds: runMs / 1_000, takeEvents, alone: slot.alone, used, isTimed };
     return this.#completer.record(attemptOf(begun), this.#attempts.toRecord(running, outcome), ran);
   }
 

@@ -121,9 +121,11 @@ export interface RunOptions extends PlacementOptions {
   /**
    * True if tasks are started by their keys in turn: one of each key that has some waiting, and then
    * the next one of each, so that a caller with many keeps no other waiting for longer than until a
-   * slot is free. `priority` then counts among the tasks of a key. Default: false.
+   * slot is free. `priority` then counts among the tasks of a key. With `"seconds"` the next task is of
+   * the key whose tasks have run for the least time, so that a key with long ones starts fewer.
+   * Default: false.
    */
-  readonly fair?: boolean;
+  readonly fair?: boolean | "seconds";
   /**
    * The headers of requests that the function reads in `ctx.request`, such as `["x-tenant"]`; at
    * most 100. `["*"]` is all, `[]` none: then it has method, URL and query alone. With a task they
@@ -226,14 +228,15 @@ function resolveByKey(
   place: string,
 ): Pick<ResolvedOptions, "byKey"> {
   const bounds = { place, name: "concurrencyPerKey", min: 1, max: MAX_CONCURRENCY_PER_KEY };
-  if (typeof fair !== "boolean") {
-    throw new ServiceDefinitionError(place, "fair must be true or false");
+  if (typeof fair !== "boolean" && fair !== "seconds") {
+    throw new ServiceDefinitionError(place, 'fair must be true, false or "seconds"');
   }
+  const isFair = fair !== false && kind === "task";
   const byKey = {
     ...(concurrencyPerKey !== undefined && { concurrency: integer(concurrencyPerKey, bounds) }),
     ...(ratePerKey !== undefined && { rate: rateOf(ratePerKey, place) }),
+    ...(isFair && fair === "seconds" && { fair }),
   };
-  const isFair = fair && kind === "task";
   return Object.keys(byKey).length === 0 && !isFair ? {} : { byKey };
 }
 

@@ -135,6 +135,13 @@ export const MAX_KEYS_LOOKED_AT = 1_000;
 /** After how long the next keys are looked at, where a claim has not looked at all. */
 export const LOOK_ON_MS = 100;
 
+/** Keys that a claim by seconds compares; the next one goes on with those after them. */
+export const MAX_KEYS_COMPARED = 200;
+/** For how long it counts what a key has had, and the most that one attempt counts. */
+export const KEY_TIME_MS = 86_400_000;
+/** Beyond so many runs, those that are known of count half: how long the next one may take is of the last. */
+export const MAX_RUNS_KNOWN = 32;
+
 /** Tasks of a queue that are looked at for such without a key. */
 export const MAX_UNKEYED_LOOKED_AT = 10_000;
 
@@ -290,6 +297,12 @@ export interface Storage extends RestorableStorage, PieceStorage, LeaseStorage, 
    * without a key are those of one key. Across all nodes, never more of one key run than `concurrency`,
    * and no window of the period of `rate` has more starts than its count. One claim passes 1,000 keys
    * at most that have none to start.
+   *
+   * With `fair: "seconds"` the next task is of the key that has had the least: the time that its tasks
+   * have run, those that run so far, and for each that has just started what its last ones took on
+   * average, or, of a key that is new, those of the endpoint. A key has had at least what the least
+   * served had of those that could start when the endpoint was claimed last. Of equals the one with
+   * fewer in this claim is next, and then the one whose turn it is. A claim compares 200 keys at most.
    */
   claimTasks(parameters: {
     readonly deploymentId: string;
@@ -322,6 +335,11 @@ export interface Storage extends RestorableStorage, PieceStorage, LeaseStorage, 
       readonly task?: Task | undefined;
       /** What it used, besides what the storage knows itself. Absent: it did not run. */
       readonly used?: AttemptUse | undefined;
+      /**
+       * Its endpoint goes by seconds, so that they are counted for its key. Without `task` they are
+       * counted where the key is known to go by them.
+       */
+      readonly isTimed?: boolean | undefined;
     }[];
   }): Promise<(Task | undefined)[]>;
 

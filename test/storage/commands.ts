@@ -90,6 +90,8 @@ const claimSteps = fc
     byKey: fc.constantFrom(
       ...[undefined, undefined, {}, { concurrency: 1 }, { concurrency: 2 }],
       ...[{ rate: RATE }, { rate: RATE, concurrency: 2 }],
+      ...[{ fair: "seconds" as const }, { fair: "seconds" as const, concurrency: 2 }],
+      { fair: "seconds" as const, rate: RATE },
     ),
   })
   .map(({ byKey, claims, ...drawn }) =>

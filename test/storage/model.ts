@@ -35,6 +35,7 @@ import {
   removeLines,
   requeue,
 } from "./model-task.ts";
+import { type Contender, KeyTimes } from "./model-times.ts";
 
 type ParametersOf<Name extends keyof Storage> = Storage[Name] extends (
   parameters: infer P,
@@ -71,6 +72,8 @@ export class QueueModel {
   readonly #turns = new Map<string, string>();
   /** When tasks of each key have started, of endpoints that bound the rate of that. */
   readonly #starts = new Map<string, number[]>();
+  /** What keys have had, of endpoints that go by seconds. */
+  readonly #times = new KeyTimes();
   /** The tasks that were last stored with each idempotency key. */
   readonly #holders = new Map<string, ModelTask>();
 
@@ -98,11 +101,24 @@ export class QueueModel {
       }
     }
     const later = new Map<string, number>();
+    const timed = claims.filter(({ byKey }) => byKey?.fair === "seconds" && !suspects);
+    for (const one of new Set(timed.map(({ endpoint }) => endpoint))) {
+      this.#times.settle(`${deploymentId}/${one}`);
+    }
+    const contended = new Map<string, readonly Contender[]>();
     const tasks = claims.flatMap(({ endpoint, leaseId, limit, byKey }) => {
+      const name = `${deploymentId}/${endpoint}`;
+      const isTimed = byKey?.fair === "seconds" && !suspects;
       const waiting = this.#list("queued", deploymentId)
         .filter(({ due, task }) => due && task.endpoint === endpoint && this.leases.has(leaseId))
         .filter((found) => canStart(found, nowMs) && found.suspect === suspects)
         .sort(inOrder);
+      if (isTimed && this.leases.has(leaseId) && limit > 0 && !contended.has(name)) {
+        const free = waiting.filter(
+          (one) => this.#hasRoom(one, byKey) && this.#nextStartMs(one, byKey) <= nowMs,
+        );
+        contended.set(name, this.#contenders(free, name, nowMs));
+      }
       const started: ClaimedTask[] = [];
       while (started.length < limit) {
         const free = waiting.filter(
@@ -111,9 +127,16 @@ export class QueueModel {
             this.#hasRoom(one, byKey) &&
             this.#nextStartMs(one, byKey) <= nowMs,
         );
-        const next = byKey && !suspects ? this.#inTurn(free, endpoint) : free[0];
+        const next = isTimed
+          ? this.#leastServed(free, name, contended.get(name) ?? [])
+          : byKey && !suspects
+            ? this.#inTurn(free, endpoint)
+            : free[0];
         if (next === undefined) {
           break;
+        }
+        if (byKey?.fair === "seconds" && suspects) {
+          this.#times.begin(name, next.key ?? "");
         }
         this.#start(next, leaseId, nowMs);
         if (byKey?.rate) {
@@ -130,7 +153,35 @@ export class QueueModel {
       }
       return started;
     });
+    for (const [name, contenders] of contended) {
+      this.#times.close(name, contenders);
+    }
     return { tasks, later: Array.from(later, ([endpoint, inMs]) => ({ endpoint, inMs })) };
+  }
+
+  /** The keys of these tasks, in the order of their turns. */
+  #contenders(free: readonly ModelTask[], name: string, nowMs: number): Contender[] {
+    const last = this.#turns.get(name) ?? "";
+    const keys = [...new Set(free.map(({ key = "" }) => key))].sort();
+    const inTurn = [...keys.filter((key) => key > last), ...keys.filter((key) => key <= last)];
+    return inTurn.map((key) => {
+      const running = this.#list("running").filter(
+        (one) => one.key === key && `${one.task.deploymentId}/${one.task.endpoint}` === name,
+      );
+      const times = running.map(({ task }) => Math.max(0, nowMs - (task.startedAtMs ?? 0)));
+      return { key, running: times, started: 0 };
+    });
+  }
+
+  /** The first task of the key that has had the least. */
+  #leastServed(free: readonly ModelTask[], name: string, contenders: readonly Contender[]) {
+    const left = contenders.filter(({ key }) => free.some((one) => one.key === key));
+    const next = this.#times.next(name, left);
+    if (next !== undefined) {
+      next.started += 1;
+      this.#turns.set(name, next.key);
+    }
+    return free.find(({ key }) => key === next?.key && next !== undefined);
   }
 
   #hasRoom(found: ModelTask, byKey: ClaimByKey | undefined): boolean {
@@ -165,6 +216,9 @@ export class QueueModel {
     return ends.map(({ attempt, end, events = [] }) => {
       this.recordEvents({ events: events.map((event) => ({ attempt, ...event })) });
       const found = this.#current(attempt);
+      if (found) {
+        this.#ran(found, nowMs);
+      }
       return found ? this.#end(found, end, nowMs) : this.#repeated(attempt, end, nowMs);
     });
   }
@@ -291,7 +345,10 @@ export class QueueModel {
     this.leases.delete(leaseId);
     return this.#list("running")
       .filter((found) => found.leaseId === leaseId)
-      .map((found) => this.#loseNode(found, nowMs));
+      .map((found) => {
+        this.#ran(found, nowMs);
+        return this.#loseNode(found, nowMs);
+      });
   }
 
   rescueExpired({ nowMs, all = false }: ParametersOf<"rescueExpired">): Task[] {
@@ -314,8 +371,9 @@ export class QueueModel {
         ({ task, due, key }) =>
           `${task.deploymentId}/${task.endpoint}` === name && due && key !== undefined,
       );
-      if (!isWaited) {
+      if (!isWaited && !this.#times.has(name)) {
         this.#turns.delete(name);
+        this.#times.forget(name);
       }
     }
     const over = [...this.#starts]
@@ -469,6 +527,14 @@ export class QueueModel {
     const message = "the node that ran it ended, or lost the database";
     const failure = why ?? ({ reason: "node_lost", code: "unavailable", message } as const);
     return requeue(found, { laterMs, failure, nowMs });
+  }
+
+  /** The attempt of a task ends. */
+  #ran({ key, task }: ModelTask, nowMs: number): void {
+    const { deploymentId, endpoint, startedAtMs = nowMs } = task;
+    if (key !== undefined) {
+      this.#times.ran(`${deploymentId}/${endpoint}`, key, nowMs - startedAtMs);
+    }
   }
 
   /** The task of an attempt that may still write. */

@@ -158,6 +158,28 @@ def test_options_become_those_of_the_manifest() -> None:
     assert "abortGraceMs" not in greet
 
 
+def test_limits_by_key_are_in_the_manifest_where_an_endpoint_has_some() -> None:
+    @service
+    class Shared:
+        @task(concurrency_per_key=2, rate_per_key="10/min", fair="seconds")
+        def go(self) -> None: ...
+
+        @task(fair=True)
+        def wait(self) -> None: ...
+
+        @task
+        def stay(self) -> None: ...
+
+    manifest = HostedClass(definition_of(Shared)).manifest  # type: ignore[arg-type]
+    limits = {each["name"]: each.get("byKey") for each in manifest["endpoints"]}
+    rate = {"count": 10, "periodMs": 60_000}
+    assert limits == {
+        "go": {"concurrency": 2, "rate": rate, "fair": "seconds"},
+        "wait": {},
+        "stay": None,
+    }
+
+
 def test_placement_is_in_the_manifest_where_something_is_said() -> None:
     @service(
         name="s",
@@ -447,6 +469,7 @@ async def test_a_batch_of_one_is_a_call() -> None:
         (lambda: api(concurrency=0), "concurrency must be a whole number from 1 to 1,000, not 0"),
         (lambda: api(abort_grace="2d"), "abort_grace must be seconds or a duration"),
         (lambda: api(idempotent="yes"), "idempotent must be True or False"),
+        (lambda: task(fair="hours"), 'fair must be True, False or "seconds"'),
         (lambda: api(name="submit"), "this name is reserved for the server"),
         (lambda: api(name="two words"), "must begin with a letter"),
         (lambda: api(batch=Batch()), "with batch each parameter is a list"),

@@ -962,6 +962,14 @@ export declare type LimitsByKey = Message<"tessera.v1.LimitsByKey"> & {
    * @generated from field: string rate = 2;
    */
   rate: string;
+
+  /**
+   * Whether the next task is of the key whose tasks have run for the least
+   * time, and not of the key after the last one.
+   *
+   * @generated from field: bool by_seconds = 3;
+   */
+  bySeconds: boolean;
 };
 
 /**
@@ -985,6 +993,14 @@ export declare type LimitsByKeyJson = {
    * @generated from field: string rate = 2;
    */
   rate?: string;
+
+  /**
+   * Whether the next task is of the key whose tasks have run for the least
+   * time, and not of the key after the last one.
+   *
+   * @generated from field: bool by_seconds = 3;
+   */
+  bySeconds?: boolean;
 };
 
 /**

@@ -116,7 +116,11 @@ function toEndpoint(endpoint: EndpointSummary, settings: Placement) {
     requires: { ...requires },
     place: PLACE.value(place),
     ...(byKey && {
-      limitsByKey: { concurrency: byKey.concurrency ?? 0, rate: byKey.rate ?? "" },
+      limitsByKey: {
+        concurrency: byKey.concurrency ?? 0,
+        rate: byKey.rate ?? "",
+        bySeconds: byKey.fair === "seconds",
+      },
     }),
   };
 }

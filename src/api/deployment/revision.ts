@@ -408,8 +408,8 @@ function summaryOf(endpoint: EndpointManifest, service: ServiceManifest): Endpoi
   };
 }
 
-function limitsOf({ concurrency, rate }: ByKeyManifest) {
-  return { concurrency, ...(rate && { rate: formatRate(rate) }) };
+function limitsOf({ concurrency, rate, fair }: ByKeyManifest) {
+  return { concurrency, ...(rate && { rate: formatRate(rate) }), ...(fair && { fair }) };
 }
 
 /** Throws ARTIFACT_INVALID for a schema that nodes cannot compile: no worker proves this service. */

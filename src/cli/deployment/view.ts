@@ -171,9 +171,13 @@ function limitsText({ limitsByKey }: DeploymentEndpoint): string[] {
   if (limitsByKey === undefined) {
     return [];
   }
-  const { concurrency, rate } = limitsByKey;
+  const { concurrency, rate, bySeconds } = limitsByKey;
   const limits = [...(concurrency > 0 ? [`${concurrency} at a time`] : []), rate].filter(Boolean);
-  return [limits.length === 0 ? "by key in turn" : `per key ${limits.join(" and ")}`];
+  return [
+    ...(bySeconds ? ["by key, the least seconds first"] : []),
+    ...(limits.length > 0 ? [`per key ${limits.join(" and ")}`] : []),
+    ...(limits.length === 0 && !bySeconds ? ["by key in turn"] : []),
+  ];
 }
 
 /** `learn (since 2026-01-02 03:04:05 by ada@example.com)`; the revision may not have it any more. */

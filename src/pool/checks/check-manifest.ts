@@ -238,7 +238,8 @@ function isByKey(byKey: unknown): boolean {
   return (
     isFields(byKey) &&
     (byKey.concurrency === undefined || isWithin(byKey.concurrency, 1, MAX_CONCURRENCY_PER_KEY)) &&
-    (byKey.rate === undefined || isRate(byKey.rate))
+    (byKey.rate === undefined || isRate(byKey.rate)) &&
+    (byKey.fair === undefined || byKey.fair === "seconds")
   );
 }
 

@@ -19,7 +19,11 @@ export interface EndpointSummary {
   readonly requires?: MachineLabels;
   readonly place?: WorkerPlace;
   /** Its limits by key, the rate such as `10/min`; absent where it has none. */
-  readonly byKey?: { readonly concurrency?: number | undefined; readonly rate?: string };
+  readonly byKey?: {
+    readonly concurrency?: number | undefined;
+    readonly rate?: string;
+    readonly fair?: "seconds";
+  };
 }
 
 /** An artifact, as its index describes it. The caller has verified the index. */

@@ -4,21 +4,27 @@
  */
 import type { DueCount } from "../queues.ts";
 import { isPaused } from "../sql/hosting/pauses.ts";
+import type { ClaimByKey, Claimed, ClaimedTask, Storage } from "../storage.ts";
+import { dealt, GIVEN, GIVEN_KEY } from "./dealing.ts";
 import {
-  type ClaimByKey,
-  type Claimed,
-  type ClaimedTask,
-  LOOK_ON_MS,
-  MAX_KEYS_LOOKED_AT,
-  MAX_SUSPECTS_LOOKED_AT,
-  MAX_UNKEYED_LOOKED_AT,
-  type Storage,
-} from "../storage.ts";
+  CLAIM_BY_KEY,
+  CLAIM_BY_RATE,
+  CLAIM_SUSPECTS_BY_KEY,
+  CLAIM_SUSPECTS_BY_RATE,
+  GIVE_KEYS,
+  LOCK_TURN,
+} from "./keys.ts";
 import type { LeaseClock } from "./leases.ts";
 import { readPayload } from "./payloads.ts";
-import { columnsOf, LIVE_COLUMNS, toTask } from "./rows.ts";
+import { toTask } from "./rows.ts";
 import { STATUS } from "./schema.ts";
 import { type BoundStatement, type PostgresRow, prepared, type Session } from "./session.ts";
+import {
+  CLAIM_BY_TIME,
+  CLAIM_BY_TIME_AND_RATE,
+  CLAIM_SUSPECTS_BY_TIME,
+  CLAIM_SUSPECTS_BY_TIME_AND_RATE,
+} from "./times.ts";
 
 /** Delayed tasks of one endpoint that one claim promotes; the next claim promotes more. */
 export const MAX_PROMOTED_TASKS = 1_000;
@@ -39,44 +45,8 @@ const promoteOf = (name: string, key: string) =>
    WHERE live_tasks.deployment_id = due.deployment_id AND live_tasks.task_id = due.task_id`,
   );
 
-/** SQL: a task without a key gets the empty one. */
-const GIVEN_KEY = ", key = coalesce(live_tasks.key, '')";
-
 const PROMOTE = promoteOf("promote_tasks", "");
 const PROMOTE_BY_KEY = promoteOf("promote_tasks_by_key", GIVEN_KEY);
-
-/**
- * Deals the tasks of `picked` out in the order of the claims, of `given`. The leases are locked against
- * closing, but only when there is a task to claim: a look into an empty queue writes nothing.
- */
-const dealt = (key: string, startedAt = "$2") => `open AS MATERIALIZED (
-     SELECT lease_id FROM leases
-     WHERE lease_id IN (SELECT lease_id FROM given) AND EXISTS (SELECT FROM picked)
-     FOR KEY SHARE
-   ), slots AS MATERIALIZED (
-     SELECT given.*, sum(wanted) OVER (PARTITION BY endpoint ORDER BY position) AS upto
-     FROM given JOIN open USING (lease_id)
-   ), dealt AS MATERIALIZED (
-     SELECT picked.deployment_id, picked.task_id, picked.place, slots.position, slots.lease_id
-     FROM picked JOIN slots ON picked.endpoint = slots.endpoint
-       AND picked.place > slots.upto - slots.wanted AND picked.place <= slots.upto
-   ), claimed AS (
-     UPDATE live_tasks SET status = ${STATUS.running}, attempt = attempt + 1, started_at_ms = ${startedAt},
-       lease_id = dealt.lease_id, started_sequence = last_sequence + 1,
-       last_sequence = last_sequence + 1, progress = NULL, abort_requested = false${key}
-     FROM dealt
-     WHERE live_tasks.deployment_id = dealt.deployment_id AND live_tasks.task_id = dealt.task_id
-     RETURNING dealt.position, dealt.place, arguments,
-       ${columnsOf("live_tasks", LIVE_COLUMNS)}
-   ), counted AS (
-     INSERT INTO queue_count_deltas (deployment_id, endpoint, queued, running)
-     SELECT $1, endpoint, -count(*), count(*) FROM claimed GROUP BY endpoint
-   )`;
-
-const GIVEN = `given AS MATERIALIZED (
-     SELECT * FROM json_to_recordset($3) AS given (position integer, endpoint text,
-       lease_id text, wanted integer)
-   )`;
 
 /** Picks for each endpoint the total number that its claims ask for. */
 const claimOf = (name: string, chosen: "suspect" | "NOT suspect") =>
@@ -101,233 +71,6 @@ const claimOf = (name: string, chosen: "suspect" | "NOT suspect") =>
 const CLAIM = claimOf("claim_tasks", "NOT suspect");
 /** Nearly always there are none: they stand in an index of their own. */
 const CLAIM_SUSPECTS = claimOf("claim_suspects", "suspect");
-
-/*
- * Endpoints that callers share by their keys are claimed one by one. What runs is not counted: the
- * tasks of a key that run are its use, and an index has them. So an attempt that ends in whatever way,
- * also with its lease, gives its room back by ending. Where starts have a rate of n in a period, the
- * last ones of each key are kept, by the database's clock: the next one may be when the nth last is
- * longer ago than the period. They are numbered, so that it is found without counting.
- *
- * A claim locks the endpoint's row of `key_turns` before it looks, so that it sees what all others have
- * claimed, and the time is later than that of all others. For these rows and for leases claims wait,
- * and for tasks that are locked never: so they wait for each other in no circle.
- */
-
-/** Makes the row, or locks it: one that is not updated is locked as well. */
-const LOCK_TURN = prepared(
-  "lock_key_turn",
-  `INSERT INTO key_turns (deployment_id, endpoint, key) VALUES ($1, $2, '')
-   ON CONFLICT (deployment_id, endpoint) DO UPDATE SET key = '' WHERE false`,
-);
-
-/** Those of the first tasks of a queue that have no key get the empty one. */
-const GIVE_KEYS = prepared(
-  "give_keys",
-  `WITH first AS MATERIALIZED (
-     SELECT deployment_id, task_id, key FROM live_tasks
-     WHERE deployment_id = $1 AND endpoint = $2 AND status = ${STATUS.ready}
-     ORDER BY priority DESC, run_at_ms, task_id LIMIT ${MAX_UNKEYED_LOOKED_AT}
-   ), unkeyed AS MATERIALIZED (
-     SELECT own.deployment_id, own.task_id FROM first JOIN live_tasks AS own
-       ON own.deployment_id = first.deployment_id AND own.task_id = first.task_id
-     WHERE first.key IS NULL AND own.key IS NULL FOR UPDATE OF own SKIP LOCKED)
-   UPDATE live_tasks SET key = '' FROM unkeyed
-   WHERE live_tasks.deployment_id = unkeyed.deployment_id AND live_tasks.task_id = unkeyed.task_id`,
-);
-
-/** SQL: how many more tasks of a key may run. */
-const placesOf = (key: string) => `CASE WHEN $5::integer IS NULL THEN 2147483647 ELSE $5 - (
-    SELECT count(*) FROM (
-      SELECT FROM live_tasks AS other WHERE other.deployment_id = $1 AND other.endpoint = $4
-        AND other.status = ${STATUS.running} AND other.key = ${key} LIMIT $5) AS running) END`;
-
-/** SQL: the time of the claims of an endpoint, which wait for each other. Parameters of a rate are `$6` to `$8`. */
-const CLOCK = `clock AS MATERIALIZED (
-     SELECT coalesce($8::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint) AS now_ms
-   )`;
-
-const STARTS_OF = (key: string) =>
-  `key_starts WHERE deployment_id = $1 AND endpoint = $4 AND key = ${key}`;
-
-/**
- * SQL: the `starts` that a key may have now, as far as they are wanted, when it may have one more than
- * these (`next_in_ms`), its `last` number, and whether the clock was set back since (`is_ahead`).
- */
-const startsOf = (key: string) => `(
-    SELECT coalesce(first.number - 1 - last.number + $6::integer, least($6, wants.wanted)) AS starts,
-      least(coalesce(first.started_at_ms, now_ms), now_ms) + $7::integer + 1 - now_ms AS next_in_ms,
-      last.number AS last, last.started_at_ms > now_ms AS is_ahead
-    FROM clock CROSS JOIN wants
-    CROSS JOIN (
-      SELECT 0 AS number, 0 AS started_at_ms
-      UNION ALL (SELECT number, started_at_ms FROM ${STARTS_OF(key)} ORDER BY number DESC LIMIT 1)
-      ORDER BY number DESC LIMIT 1) AS last
-    LEFT JOIN LATERAL (
-      SELECT number, started_at_ms FROM ${STARTS_OF(key)}
-        AND number > last.number - $6 AND number <= last.number - $6 + wants.wanted
-        AND started_at_ms >= now_ms - $7
-      ORDER BY number LIMIT 1) AS first ON true)`;
-
-/** SQL that keeps the starts of what was claimed, and forgets those that no window can hold. */
-const keepStarts = (rooms: string) => `kept AS (
-     INSERT INTO key_starts (deployment_id, endpoint, key, number, started_at_ms, expires_at_ms)
-     SELECT $1, $4, claimed.key, last + row_number() OVER (PARTITION BY claimed.key),
-       now_ms, now_ms + $7 + 1
-     FROM claimed CROSS JOIN clock JOIN ${rooms} AS rooms ON rooms.key = claimed.key
-   ), ahead AS MATERIALIZED (
-     SELECT one.* FROM ${rooms} AS rooms CROSS JOIN clock CROSS JOIN LATERAL (
-       SELECT deployment_id, endpoint, key, number FROM ${STARTS_OF("rooms.key")}
-         AND started_at_ms > now_ms OFFSET 0) AS one
-     WHERE rooms.is_ahead
-   ), mended AS (
-     UPDATE key_starts SET started_at_ms = now_ms, expires_at_ms = now_ms + $7 + 1
-     FROM clock, ahead
-     WHERE key_starts.deployment_id = ahead.deployment_id AND key_starts.endpoint = ahead.endpoint
-       AND key_starts.key = ahead.key AND key_starts.number = ahead.number
-   ), over AS MATERIALIZED (
-     SELECT one.* FROM (SELECT key, count(*) AS starts FROM claimed GROUP BY key) AS taken
-     JOIN ${rooms} AS rooms ON rooms.key = taken.key CROSS JOIN clock CROSS JOIN LATERAL (
-       SELECT deployment_id, endpoint, key, number FROM ${STARTS_OF("rooms.key")}
-         AND number <= rooms.last + taken.starts - $6 AND expires_at_ms <= now_ms
-         FOR UPDATE SKIP LOCKED) AS one
-   ), forgotten AS (
-     DELETE FROM key_starts USING over
-     WHERE key_starts.deployment_id = over.deployment_id AND key_starts.endpoint = over.endpoint
-       AND key_starts.key = over.key AND key_starts.number = over.number
-   )`;
-
-const READY_OF_ENDPOINT = `deployment_id = $1 AND endpoint = $4 AND status = ${STATUS.ready}
-  AND (start_by_ms IS NULL OR start_by_ms > $2)`;
-
-/** SQL: a key of the endpoint that has tasks waiting, the first one that fits. */
-const firstKey = (lap: number, condition: string) => `(
-    SELECT other.key, ${lap} AS lap FROM live_tasks AS other
-    WHERE other.deployment_id = $1 AND other.endpoint = $4 AND other.status = ${STATUS.ready}
-      AND ${condition} ORDER BY other.key LIMIT 1)`;
-
-/** SQL: the key after another one, and from the last one on those up to the key of the last claim. */
-const nextKey = (key: string, lap: string) => `(
-    ${firstKey(0, `${lap} = 0 AND other.key > ${key}`)}
-    UNION ALL ${firstKey(1, `${lap} = 0 AND other.key <= (SELECT key FROM turn)`)}
-    UNION ALL ${firstKey(1, `${lap} = 1 AND other.key > ${key} AND other.key <= (SELECT key FROM turn)`)}
-    ORDER BY lap LIMIT 1)`;
-
-const WANTS = `wants AS MATERIALIZED (
-     SELECT coalesce(sum(wanted), 0)::integer AS wanted FROM given WHERE NOT ${isPaused("$1", "$4")}
-   )`;
-
-/** SQL: what a key may have that has a task to start; others may have nothing. */
-const ownRoom = (key: string, rated: boolean) => `
-     CROSS JOIN LATERAL (SELECT EXISTS (
-       SELECT FROM live_tasks AS own WHERE ${READY_OF_ENDPOINT} AND own.key = ${key} AND NOT suspect
-     ) AS is_ready) AS any_task
-     CROSS JOIN LATERAL (
-       SELECT CASE WHEN is_ready THEN ${placesOf(key)} ELSE 0 END AS places) AS own
-     ${rated ? `CROSS JOIN LATERAL ${startsOf(key)} AS rate` : ""}`;
-
-const ownColumns = (rated: boolean) =>
-  rated
-    ? "own.places, least(own.places, rate.starts) AS room, rate.next_in_ms, rate.last, rate.is_ahead"
-    : "own.places, own.places AS room";
-
-/**
- * Walks from key to key, from the one after the last that was claimed, until as many have room as
- * tasks are wanted, or too many have none. Then picks one task of each, and then the next one of each.
- * The first row says in how many milliseconds the next may start, where it found too few.
- */
-const claimByKey = (name: string, rated: boolean) => {
-  const own = ownRoom("next.key", rated);
-  const columns = ownColumns(rated);
-  return prepared(
-    name,
-    `WITH RECURSIVE ${GIVEN}, ${WANTS}${rated ? `, ${CLOCK}` : ""}, turn AS MATERIALIZED (
-     SELECT key FROM key_turns WHERE deployment_id = $1 AND endpoint = $4
-   ), walk AS (
-     SELECT next.key, next.lap, ${columns},
-       (own.places > 0${rated ? " AND rate.starts > 0" : ""})::integer AS found, 1 AS looked
-     FROM turn CROSS JOIN wants CROSS JOIN LATERAL ${nextKey("turn.key", "0")} AS next ${own}
-     WHERE wants.wanted > 0
-     UNION ALL
-     SELECT next.key, next.lap, ${columns},
-       walk.found + (own.places > 0${rated ? " AND rate.starts > 0" : ""})::integer, walk.looked + 1
-     FROM walk CROSS JOIN wants
-     CROSS JOIN LATERAL ${nextKey("walk.key", "walk.lap")} AS next ${own}
-     WHERE walk.found < wants.wanted AND walk.looked - walk.found < ${MAX_KEYS_LOOKED_AT}
-   ), free AS MATERIALIZED (
-     SELECT *, row_number() OVER (ORDER BY lap, key) AS turn FROM walk WHERE room > 0
-   ), ready AS MATERIALIZED (
-     SELECT free.key, free.turn, own.*, row_number() OVER (
-       PARTITION BY free.key ORDER BY priority DESC, run_at_ms, task_id) AS nth
-     FROM free CROSS JOIN wants CROSS JOIN LATERAL (
-       SELECT deployment_id, task_id, priority, run_at_ms FROM live_tasks
-       WHERE ${READY_OF_ENDPOINT} AND live_tasks.key = free.key AND NOT suspect
-       ORDER BY priority DESC, run_at_ms, task_id
-       LIMIT CASE WHEN (SELECT count(*) FROM free) >= wants.wanted THEN 1
-         ELSE least(free.room, wants.wanted) END
-       FOR UPDATE SKIP LOCKED) AS own
-   ), picked AS MATERIALIZED (
-     SELECT $4 AS endpoint, deployment_id, task_id, key,
-       row_number() OVER (ORDER BY nth, turn) AS place
-     FROM ready ORDER BY nth, turn LIMIT (SELECT wanted FROM wants)
-   ), ${dealt("", rated ? "(SELECT now_ms FROM clock)" : "$2")}, cut AS MATERIALIZED (
-     SELECT key FROM walk WHERE looked - found >= ${MAX_KEYS_LOOKED_AT}
-   ), turned AS (
-     UPDATE key_turns SET key = last.key
-     FROM (SELECT key FROM (
-         SELECT cut.key, 0 AS rank, 0 AS position, 0 AS place FROM cut
-         UNION ALL SELECT claimed.key, 1, position, place FROM claimed) AS one
-       ORDER BY rank, position DESC, place DESC LIMIT 1) AS last
-     WHERE key_turns.deployment_id = $1 AND key_turns.endpoint = $4
-   )${rated ? `, ${keepStarts("walk")}` : ""}, later AS (
-     SELECT $4 AS later_endpoint, least(
-       (SELECT ${LOOK_ON_MS} FROM cut),
-       ${rated ? NEXT_START : "NULL"}) AS in_ms
-     FROM wants WHERE (SELECT count(*) FROM claimed) < wants.wanted
-   )
-   SELECT * FROM later FULL JOIN claimed ON false`,
-  );
-};
-
-/** SQL: in how many milliseconds a task may start that waits for nothing but the rate of its key. */
-const NEXT_START = `(SELECT min(next_in_ms) FROM walk
-       CROSS JOIN LATERAL (SELECT count(*) AS taken FROM picked WHERE picked.key = walk.key) AS own
-       WHERE places > taken AND room = taken AND EXISTS (
-         SELECT FROM live_tasks AS more WHERE ${READY_OF_ENDPOINT} AND more.key = walk.key
-           AND NOT suspect OFFSET own.taken))`;
-
-const CLAIM_BY_KEY = claimByKey("claim_by_key", false);
-const CLAIM_BY_RATE = claimByKey("claim_by_rate", true);
-
-/** Claims suspects in the order of the queue, within the room of their keys. */
-const claimSuspectsByKey = (name: string, rated: boolean) =>
-  prepared(
-    name,
-    `WITH ${GIVEN}, ${WANTS}${rated ? `, ${CLOCK}` : ""}, waiting AS MATERIALIZED (
-     SELECT deployment_id, task_id, priority, run_at_ms, coalesce(key, '') AS key FROM live_tasks
-     WHERE ${READY_OF_ENDPOINT} AND suspect
-     ORDER BY priority DESC, run_at_ms, task_id LIMIT ${MAX_SUSPECTS_LOOKED_AT}
-     FOR UPDATE SKIP LOCKED
-   ), rooms AS MATERIALIZED (
-     SELECT one.key, ${rated ? "least(own.places, rate.starts) AS places, rate.last, rate.is_ahead" : "own.places"}
-     FROM (SELECT DISTINCT key FROM waiting) AS one
-     CROSS JOIN LATERAL (SELECT ${placesOf("one.key")} AS places) AS own
-     ${rated ? `CROSS JOIN LATERAL ${startsOf("one.key")} AS rate` : ""}
-   ), ranked AS MATERIALIZED (
-     SELECT *, row_number() OVER (
-       PARTITION BY key ORDER BY priority DESC, run_at_ms, task_id) AS nth FROM waiting
-   ), picked AS MATERIALIZED (
-     SELECT $4 AS endpoint, deployment_id, task_id,
-       row_number() OVER (ORDER BY priority DESC, run_at_ms, task_id) AS place
-     FROM ranked JOIN rooms USING (key) WHERE nth <= places
-     ORDER BY priority DESC, run_at_ms, task_id LIMIT (SELECT wanted FROM wants)
-   ), ${dealt(GIVEN_KEY, rated ? "(SELECT now_ms FROM clock)" : "$2")}
-   ${rated ? `, ${keepStarts("rooms")}` : ""}
-   SELECT * FROM claimed`,
-  );
-
-const CLAIM_SUSPECTS_BY_KEY = claimSuspectsByKey("claim_suspects_by_key", false);
-const CLAIM_SUSPECTS_BY_RATE = claimSuspectsByKey("claim_suspects_by_rate", true);
 
 /** `clock` times the starts of keys. */
 export async function claimTasks(
@@ -371,11 +114,16 @@ export async function claimTasks(
   return { tasks: await Promise.all(claimed.map((row) => toClaimed(session, row))), later };
 }
 
-function byKeyOf({ rate }: ClaimByKey, suspects: boolean) {
-  if (suspects) {
-    return rate ? CLAIM_SUSPECTS_BY_RATE : CLAIM_SUSPECTS_BY_KEY;
-  }
-  return rate ? CLAIM_BY_RATE : CLAIM_BY_KEY;
+function byKeyOf({ rate, fair }: ClaimByKey, suspects: boolean) {
+  const [plain, rated] =
+    fair === "seconds"
+      ? suspects
+        ? [CLAIM_SUSPECTS_BY_TIME, CLAIM_SUSPECTS_BY_TIME_AND_RATE]
+        : [CLAIM_BY_TIME, CLAIM_BY_TIME_AND_RATE]
+      : suspects
+        ? [CLAIM_SUSPECTS_BY_KEY, CLAIM_SUSPECTS_BY_RATE]
+        : [CLAIM_BY_KEY, CLAIM_BY_RATE];
+  return rate ? rated : plain;
 }
 
 function byName([one]: readonly [string, unknown], [other]: readonly [string, unknown]): number {

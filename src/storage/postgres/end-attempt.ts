@@ -26,6 +26,7 @@ import {
   type Session,
   type Statement,
 } from "./session.ts";
+import { countedRuns } from "./times.ts";
 import { toldOf } from "./webhooks.ts";
 
 /** An attempt, how it ended, and when. */
@@ -38,6 +39,8 @@ export interface Ending {
   readonly task?: Task | undefined;
   /** Undefined: it did not run. */
   readonly used?: AttemptUse | undefined;
+  /** The seconds of its key count; only read with `task`. */
+  readonly isTimed?: boolean | undefined;
   readonly nowMs: number;
 }
 
@@ -61,12 +64,15 @@ const KEPT_COLUMNS =
   "lease_id, started_sequence, progress, retry_of, idempotency_key, arguments, priority, " +
   "run_at_ms, start_by_ms, trace, returned, arguments_preview, webhook, key, tags";
 
+/** Counts the seconds of keys that go by them. */
+const TIMED = `, timed AS (${countedRuns("gone")})`;
+
 /**
  * Moves tasks from `live_tasks` to `finished_tasks`; tasks of lost workers only
  * when that happened too often. Each parameter is a column of the ends (see `submit.ts` for the
  * first one).
  */
-const finishOf = (name: string, answered: string) =>
+const finishOf = (name: string, answered: string, timed: string) =>
   prepared(
     name,
     `WITH gone AS (
@@ -89,7 +95,7 @@ const finishOf = (name: string, answered: string) =>
    ), told AS (${toldOf({ status: "gone.final", finishedAt: "gone.now_ms" })}
    ), counted AS (
      ${countedOf("gone", { queued: "0", running: "-count(*)", used: ENDED_USE })}
-   )
+   )${timed}
    SELECT n, final AS status, now_ms AS finished_at_ms, failure, expires_at_ms, last_sequence,
      peak_memory_bytes, progress${answered} FROM gone`,
   );
@@ -99,10 +105,12 @@ const FINISH = finishOf(
   `, ${TASK_COLUMNS.split(", ")
     .filter((column) => KEPT_COLUMNS.includes(column) && column !== "progress")
     .join(", ")}`,
+  TIMED,
 );
 
 /** Answers only what is not known of a task that its node has in memory. */
-const FINISH_KNOWN = finishOf("finish_known_attempts", "");
+const FINISH_KNOWN = finishOf("finish_known_attempts", "", "");
+const FINISH_KNOWN_TIMED = finishOf("finish_known_timed_attempts", "", TIMED);
 
 /** Finds ends that the same call has recorded before: its first answer was lost. */
 const REPEATED = prepared(
@@ -153,6 +161,7 @@ const REQUEUE = prepared(
      SELECT deployment_id, task_id, last_sequence, now_ms, attempt, event FROM queued
    ), counted AS (
      ${countedOf("queued", { queued: "count(*)", running: "-count(*)", used: ENDED_USE })}
+   ), timed AS (${countedRuns("queued")}
    )
    SELECT * FROM queued`,
 );
@@ -282,7 +291,8 @@ function toFinish(endings: readonly NumberedEnding[]): BoundStatement[] {
     column(rows, ({ units }) => units),
     column(rows, ({ peak_memory_bytes }) => peak_memory_bytes),
   ];
-  return [[endings.every(({ task }) => task) ? FINISH_KNOWN : FINISH, ...columns]];
+  const known = endings.some(({ isTimed }) => isTimed) ? FINISH_KNOWN_TIMED : FINISH_KNOWN;
+  return [[endings.every(({ task }) => task) ? known : FINISH, ...columns]];
 }
 
 /** One of the other statements above, for these ends; none for no ends. */

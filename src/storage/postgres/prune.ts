@@ -1,6 +1,6 @@
 /** Deletion of expired finished tasks, and of the tasks of deleted deployments. */
 import { untold } from "../sql/hosting/webhooks.ts";
-import type { Storage } from "../storage.ts";
+import { KEY_TIME_MS, type Storage } from "../storage.ts";
 import { detached } from "./blobs.ts";
 import { countedAs, DELTA_COLUMNS, FOLD_USAGE } from "./counts.ts";
 import type { LeaseClock } from "./leases.ts";
@@ -48,15 +48,26 @@ const PRUNE = prepared(
        LIMIT $2 FOR UPDATE SKIP LOCKED`,
      )})
      RETURNING 1
+   ), times AS (
+     DELETE FROM key_times WHERE (deployment_id, endpoint, key) IN (${once(
+       `SELECT deployment_id, endpoint, key FROM key_times WHERE expires_at_ms <= $1
+       ORDER BY expires_at_ms, deployment_id, endpoint, key LIMIT $2 FOR UPDATE SKIP LOCKED`,
+     )})
+     RETURNING 1
+   ), runs AS (
+     DELETE FROM key_runs WHERE ended_at_ms <= $1 - ${KEY_TIME_MS}
    ), turns AS (
      DELETE FROM key_turns WHERE (deployment_id, endpoint) IN (${once(
        `SELECT deployment_id, endpoint FROM key_turns AS own WHERE (
          SELECT 1 FROM live_tasks WHERE deployment_id = own.deployment_id AND endpoint = own.endpoint
-           AND status = ${STATUS.ready} AND key IS NOT NULL LIMIT 1) IS NULL
+           AND status = ${STATUS.ready} AND key IS NOT NULL LIMIT 1) IS NULL AND (
+         SELECT 1 FROM key_times
+         WHERE deployment_id = own.deployment_id AND endpoint = own.endpoint LIMIT 1) IS NULL
        LIMIT $2 FOR UPDATE SKIP LOCKED`,
      )})
    )
-   SELECT greatest((SELECT count(*) FROM gone), (SELECT count(*) FROM starts)) AS pruned`,
+   SELECT greatest((SELECT count(*) FROM gone), (SELECT count(*) FROM starts),
+     (SELECT count(*) FROM times)) AS pruned`,
 );
 
 export function owned(table: string, source: string): string {

@@ -227,6 +227,12 @@ CREATE TABLE key_turns (
   deployment_id text COLLATE "C" NOT NULL,
   endpoint text COLLATE "C" NOT NULL,
   key text COLLATE "C" NOT NULL,
+  -- Where keys take turns by seconds: what the least served of those that waited has had, in
+  -- milliseconds. A key that is new has had as much. Null: they do not.
+  time_ms bigint,
+  -- How long the last tasks ran, together, and how many these are.
+  run_ms bigint NOT NULL DEFAULT 0,
+  runs integer NOT NULL DEFAULT 0,
   PRIMARY KEY (deployment_id, endpoint)
 ) WITH (fillfactor = 50);
 
@@ -244,6 +250,33 @@ CREATE TABLE key_starts (
   PRIMARY KEY (deployment_id, endpoint, key, number)
 );
 CREATE INDEX key_starts_expiry ON key_starts (expires_at_ms);
+
+-- What keys have had that take turns by seconds.
+CREATE TABLE key_times (
+  deployment_id text COLLATE "C" NOT NULL,
+  endpoint text COLLATE "C" NOT NULL,
+  key text COLLATE "C" NOT NULL,
+  -- Of the tasks that have ended, and what it was given when it was new.
+  had_ms bigint NOT NULL,
+  -- How long its last tasks ran, together, and how many these are.
+  run_ms bigint NOT NULL,
+  runs integer NOT NULL,
+  -- A day after its last task has started, or was counted.
+  expires_at_ms bigint NOT NULL,
+  PRIMARY KEY (deployment_id, endpoint, key)
+) WITH (fillfactor = 50);
+CREATE INDEX key_times_expiry ON key_times (expires_at_ms);
+
+-- How long attempts of such keys ran that have ended since the last claim, which counts them.
+CREATE TABLE key_runs (
+  deployment_id text COLLATE "C" NOT NULL,
+  endpoint text COLLATE "C" NOT NULL,
+  key text COLLATE "C" NOT NULL,
+  run_ms bigint NOT NULL,
+  ended_at_ms bigint NOT NULL
+);
+CREATE INDEX key_runs_endpoint ON key_runs (deployment_id, endpoint);
+CREATE INDEX key_runs_ended ON key_runs (ended_at_ms);
 
 CREATE TABLE leases (
   lease_id text COLLATE "C" NOT NULL PRIMARY KEY,

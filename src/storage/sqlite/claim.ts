@@ -5,12 +5,20 @@
 import type { DueCount } from "../queues.ts";
 import type { Claimed, ClaimedTask, Storage } from "../storage.ts";
 import type { SqliteDatabase } from "./database.ts";
-import { giveKeys, type Picking, pickByKey, pickSuspectsByKey, TO_CLAIM } from "./keys.ts";
+import {
+  giveKeys,
+  type Picked,
+  type Picking,
+  pickByKey,
+  pickSuspectsByKey,
+  TO_CLAIM,
+} from "./keys.ts";
 import { isLeaseOpen } from "./leases.ts";
 import { readPayload } from "./payloads.ts";
 import { readTask } from "./read.ts";
 import type { SqliteRow } from "./rows.ts";
 import { STATUS } from "./schema.ts";
+import { beginTimes, pickByTime } from "./times.ts";
 
 /** Delayed tasks of one endpoint that one claim promotes; the next claim promotes more. */
 export const MAX_PROMOTED_TASKS = 1_000;
@@ -40,15 +48,25 @@ export function claimTasks(
       giveKeys(db, deploymentId, endpoint);
     }
   }
-  const tasks = claims.flatMap(({ endpoint, leaseId, limit, byKey }) => {
-    if (!isLeaseOpen(db, leaseId) || db.pausedEndpoints.has(deploymentId, endpoint)) {
-      return [];
+  const of = { deploymentId, nowMs };
+  const open = claims.filter(
+    ({ endpoint, leaseId }) =>
+      isLeaseOpen(db, leaseId) && !db.pausedEndpoints.has(deploymentId, endpoint),
+  );
+  const timed = suspects ? new Map<string, Picked>() : pickTimed(db, of, { claims, open });
+  const tasks = open.flatMap(({ endpoint, leaseId, limit, byKey }) => {
+    const picking = { ...of, endpoint, limit, ...byKey };
+    let picked = timed.get(endpoint);
+    if (picked) {
+      // All claims of the endpoint are dealt of the same tasks.
+      timed.set(endpoint, { ...picked, rows: picked.rows.slice(limit) });
+      picked = { ...picked, rows: picked.rows.slice(0, limit) };
+    } else if (byKey === undefined) {
+      picked = { rows: pickInOrder(db, picking, suspects ? SUSPECTS : INNOCENTS) };
+    } else {
+      picked = suspects ? pickSuspects(db, picking) : pickByKey(db, picking);
     }
-    const of = { deploymentId, endpoint, limit, nowMs };
-    const pick = suspects ? pickSuspectsByKey : pickByKey;
-    const { rows, inMs } = byKey
-      ? pick(db, { ...of, ...byKey })
-      : { rows: pickInOrder(db, of, suspects ? SUSPECTS : INNOCENTS), inMs: undefined };
+    const { rows, inMs } = picked;
     if (inMs !== undefined) {
       later.set(endpoint, inMs);
     }
@@ -56,6 +74,33 @@ export function claimTasks(
     return rows.map((row) => claim(db, row, { deploymentId, leaseId, nowMs }));
   });
   return { tasks, later: Array.from(later, ([endpoint, inMs]) => ({ endpoint, inMs })) };
+}
+
+type Claims = Parameters<Storage["claimTasks"]>[0]["claims"];
+type Claiming = Pick<Picking, "deploymentId" | "nowMs">;
+
+/** What is picked of each endpoint that goes by seconds, for all claims of it together. */
+function pickTimed(
+  db: SqliteDatabase,
+  of: Claiming,
+  { claims, open }: { readonly claims: Claims; readonly open: Claims },
+): Map<string, Picked> {
+  const timed = new Map<string, Picked>();
+  for (const { endpoint, byKey } of claims) {
+    if (byKey?.fair === "seconds" && !timed.has(endpoint)) {
+      const limit = open.reduce((sum, one) => sum + (one.endpoint === endpoint ? one.limit : 0), 0);
+      timed.set(endpoint, pickByTime(db, { ...of, endpoint, limit, ...byKey }));
+    }
+  }
+  return timed;
+}
+
+function pickSuspects(db: SqliteDatabase, picking: Picking): Picked {
+  const picked = pickSuspectsByKey(db, picking);
+  if (picking.fair === "seconds") {
+    beginTimes(db, picking, picked.rows);
+  }
+  return picked;
 }
 
 function pickInOrder(

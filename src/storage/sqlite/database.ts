@@ -26,7 +26,10 @@ export class SqliteDatabase implements Statements {
   readonly usage = new UsageSums(this);
   readonly live = new LiveTasks();
   readonly webhookOwners = new WebhookOwners(this);
-  readonly pausedEndpoints = new PausedEndpoints(this);
+  /** Those of a deployment that was deleted stay, and nobody asks for them. */
+  readonly pausedEndpoints = new EndpointSet(this, "paused_endpoints");
+  /** Those whose keys take turns by seconds, or have done so of late. */
+  readonly timedEndpoints = new EndpointSet(this, "key_turns WHERE time_ms IS NOT NULL");
   /** A cache of which leases are open, for one transaction. */
   readonly openLeases = new Map<string, boolean>();
   /** `PRAGMA data_version`; it changes when another connection has changed the file. */
@@ -108,6 +111,7 @@ export class SqliteDatabase implements Statements {
     this.live.forgetAll();
     this.webhookOwners.forget();
     this.pausedEndpoints.forget();
+    this.timedEndpoints.forget();
   }
 
   #prepare(sql: string): StatementSync {
@@ -121,35 +125,36 @@ export class SqliteDatabase implements Statements {
 }
 
 /**
- * A cache of the endpoints that are paused, so that submits and claims ask nothing. It is forgotten
- * when one is paused or resumed, and with the other caches of the database. Those of a deployment
- * that was deleted stay, and nobody asks for them.
+ * A cache of endpoints of which something is so, so that submits, claims and ends ask nothing. It is
+ * forgotten when that changes, and with the other caches of the database.
  */
-class PausedEndpoints {
+class EndpointSet {
   readonly #db: Statements;
+  readonly #source: string;
   /** By deployment. */
-  #paused: Map<string, Set<string>> | undefined;
+  #known: Map<string, Set<string>> | undefined;
 
-  constructor(db: Statements) {
+  constructor(db: Statements, source: string) {
     this.#db = db;
+    this.#source = source;
   }
 
   has(deploymentId: string, endpoint: string): boolean {
-    this.#paused ??= this.#read();
-    return this.#paused.get(deploymentId)?.has(endpoint) === true;
+    this.#known ??= this.#read();
+    return this.#known.get(deploymentId)?.has(endpoint) === true;
   }
 
   forget(): void {
-    this.#paused = undefined;
+    this.#known = undefined;
   }
 
   #read(): Map<string, Set<string>> {
-    const paused = new Map<string, Set<string>>();
-    for (const row of this.#db.all("SELECT deployment_id, endpoint FROM paused_endpoints")) {
+    const known = new Map<string, Set<string>>();
+    for (const row of this.#db.all(`SELECT deployment_id, endpoint FROM ${this.#source}`)) {
       const deploymentId = String(row.deployment_id);
-      const endpoints = paused.get(deploymentId) ?? new Set();
-      paused.set(deploymentId, endpoints.add(String(row.endpoint)));
+      const endpoints = known.get(deploymentId) ?? new Set();
+      known.set(deploymentId, endpoints.add(String(row.endpoint)));
     }
-    return paused;
+    return known;
   }
 }

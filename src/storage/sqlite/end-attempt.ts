@@ -23,6 +23,7 @@ import { hasBlobs, isInline, writePayload } from "./payloads.ts";
 import { readTask } from "./read.ts";
 import { TASK_COLUMNS, toReturned, toTask } from "./rows.ts";
 import { STATUS } from "./schema.ts";
+import { countRun } from "./times.ts";
 import { tellOfEnd } from "./webhooks.ts";
 
 /** The fence: only the running attempt with this lease and this number may write. */
@@ -106,6 +107,7 @@ function finish(
   if (task) {
     db.counts.add(deploymentId, task.endpoint, { running: -1 });
     countUse(db, { task, tokenId: known?.tokenId, nowMs, used, result });
+    countRun(db, task, nowMs);
     tellOfEnd(db, attempt);
   }
   return task;
@@ -259,6 +261,7 @@ function requeue(
   if (task) {
     db.counts.add(deploymentId, task.endpoint, { running: -1, queued: 1 });
     countUse(db, { task: { ...task, startedAtMs }, tokenId, nowMs, used });
+    countRun(db, { ...task, startedAtMs }, nowMs);
   }
   return task;
 }

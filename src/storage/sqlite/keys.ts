@@ -36,7 +36,7 @@ export interface Picked {
 }
 
 /** What more a key may have. */
-interface Room {
+export interface KeyRoom {
   /** Tasks that run. */
   readonly places: number;
   /** Tasks that start now, as far as they are asked for. */
@@ -63,7 +63,7 @@ const READY_BY_KEY = `tasks INDEXED BY tasks_ready_by_key
 export function pickByKey(db: SqliteDatabase, picking: Picking): Picked {
   const { limit } = picking;
   const rows: SqliteRow[] = [];
-  let left: { readonly key: string; readonly room: Room }[] = [];
+  let left: { readonly key: string; readonly room: KeyRoom }[] = [];
   let inMs = Number.POSITIVE_INFINITY;
   let passed = 0;
   let turn: string | undefined;
@@ -114,7 +114,10 @@ export function pickByKey(db: SqliteDatabase, picking: Picking): Picked {
 }
 
 /** Keys that have tasks waiting, each once, from the one after the last that was claimed on. */
-function* keysInTurn(db: SqliteDatabase, { deploymentId, endpoint }: Endpoint): Generator<string> {
+export function* keysInTurn(
+  db: SqliteDatabase,
+  { deploymentId, endpoint }: Endpoint,
+): Generator<string> {
   const next = (condition: string, ...values: string[]): string | undefined => {
     const sql = `SELECT key FROM ${READY_BY_KEY} ${condition} ORDER BY key LIMIT 1`;
     const row = db.get(sql, deploymentId, endpoint, ...values);
@@ -131,7 +134,7 @@ function* keysInTurn(db: SqliteDatabase, { deploymentId, endpoint }: Endpoint): 
   }
 }
 
-function roomOf(db: SqliteDatabase, picking: Picking, key: string): Room {
+export function roomOf(db: SqliteDatabase, picking: Picking, key: string): KeyRoom {
   return { places: placesOf(db, picking, key), ...startsOf(db, picking, key) };
 }
 
@@ -153,7 +156,7 @@ function placesOf(db: SqliteDatabase, { concurrency, ...of }: Picking, key: stri
 
 const STARTS_OF_KEY = `key_starts WHERE ${OF_ENDPOINT} AND key = ?3`;
 
-type Starts = Pick<Room, "starts" | "nextInMs">;
+type Starts = Pick<KeyRoom, "starts" | "nextInMs">;
 
 function startsOf(
   db: SqliteDatabase,
@@ -201,7 +204,7 @@ function lastStart(db: SqliteDatabase, of: readonly [string, string, string]) {
 }
 
 /** Notes that these tasks start, and forgets starts of their keys that no window can hold. */
-function keepStarts(db: SqliteDatabase, picking: Picking, rows: readonly SqliteRow[]): void {
+export function keepStarts(db: SqliteDatabase, picking: Picking, rows: readonly SqliteRow[]): void {
   const { deploymentId, endpoint, rate, nowMs } = picking;
   for (const row of rate ? rows : []) {
     const of = [deploymentId, endpoint, String(row.key ?? "")] as const;
@@ -223,7 +226,7 @@ function keepStarts(db: SqliteDatabase, picking: Picking, rows: readonly SqliteR
   }
 }
 
-function taskOfKey(
+export function taskOfKey(
   db: SqliteDatabase,
   { deploymentId, endpoint, nowMs }: Picking,
   { key, nth }: { readonly key: string; readonly nth: number },
@@ -266,7 +269,7 @@ export function pickSuspectsByKey(db: SqliteDatabase, picking: Picking): Picked 
   return { rows };
 }
 
-function leastOf({ places, starts }: Room): number {
+export function leastOf({ places, starts }: KeyRoom): number {
   return Math.min(places, starts);
 }
 

@@ -1,6 +1,6 @@
 /** Deletion of expired finished tasks, and of the tasks of deleted deployments. */
 import { untold } from "../sql/hosting/webhooks.ts";
-import type { Storage } from "../storage.ts";
+import { KEY_TIME_MS, type Storage } from "../storage.ts";
 import { detachBlob } from "./blobs.ts";
 import type { SqliteDatabase } from "./database.ts";
 import type { SqliteRow } from "./rows.ts";
@@ -31,15 +31,30 @@ export function pruneFinished(
   return Math.max(expired.length, pruneKeys(db, nowMs, limit));
 }
 
-/** Forgets starts that no window can hold, and the turns of endpoints where no key has a task. */
+/**
+ * Forgets starts that no window can hold, what keys have had that are away, and the turns of endpoints
+ * where no key has a task, or had one of late that counts.
+ */
 function pruneKeys(db: SqliteDatabase, nowMs: number, limit: number): number {
   db.run(
     `DELETE FROM key_turns AS own WHERE NOT EXISTS (
        SELECT 1 FROM tasks INDEXED BY tasks_ready_by_key
        WHERE deployment_id = own.deployment_id AND endpoint = own.endpoint
-         AND status = ${STATUS.ready} AND key IS NOT NULL)`,
+         AND status = ${STATUS.ready} AND key IS NOT NULL)
+       AND NOT EXISTS (
+         SELECT 1 FROM key_times
+         WHERE deployment_id = own.deployment_id AND endpoint = own.endpoint)`,
   );
-  return db.run(
+  db.timedEndpoints.forget();
+  db.run("DELETE FROM key_runs WHERE ended_at_ms <= ?", nowMs - KEY_TIME_MS);
+  const times = db.run(
+    `DELETE FROM key_times WHERE (deployment_id, endpoint, key) IN (
+       SELECT deployment_id, endpoint, key FROM key_times WHERE expires_at_ms <= ?
+       ORDER BY expires_at_ms, deployment_id, endpoint, key LIMIT ?)`,
+    nowMs,
+    limit,
+  );
+  const starts = db.run(
     `DELETE FROM key_starts WHERE (deployment_id, endpoint, key, number) IN (
        SELECT deployment_id, endpoint, key, number FROM key_starts
        WHERE expires_at_ms <= ?
@@ -47,6 +62,7 @@ function pruneKeys(db: SqliteDatabase, nowMs: number, limit: number): number {
     nowMs,
     limit,
   );
+  return Math.max(times, starts);
 }
 
 export function pruneDeleted(

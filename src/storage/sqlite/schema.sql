@@ -96,6 +96,12 @@ CREATE TABLE key_turns (
   deployment_id text NOT NULL,
   endpoint text NOT NULL,
   key text NOT NULL,
+  -- Where keys take turns by seconds: what the least served of those that waited has had, in
+  -- milliseconds. A key that is new has had as much. Null: they do not.
+  time_ms integer,
+  -- How long the last tasks ran, together, and how many these are.
+  run_ms integer NOT NULL DEFAULT 0,
+  runs integer NOT NULL DEFAULT 0,
   PRIMARY KEY (deployment_id, endpoint)
 ) WITHOUT ROWID;
 
@@ -112,6 +118,33 @@ CREATE TABLE key_starts (
   PRIMARY KEY (deployment_id, endpoint, key, number)
 ) WITHOUT ROWID;
 CREATE INDEX key_starts_expiry ON key_starts (expires_at_ms);
+
+-- What keys have had that take turns by seconds.
+CREATE TABLE key_times (
+  deployment_id text NOT NULL,
+  endpoint text NOT NULL,
+  key text NOT NULL,
+  -- Of the tasks that have ended, and what it was given when it was new.
+  had_ms integer NOT NULL,
+  -- How long its last tasks ran, together, and how many these are.
+  run_ms integer NOT NULL,
+  runs integer NOT NULL,
+  -- A day after its last task has started, or was counted.
+  expires_at_ms integer NOT NULL,
+  PRIMARY KEY (deployment_id, endpoint, key)
+) WITHOUT ROWID;
+CREATE INDEX key_times_expiry ON key_times (expires_at_ms);
+
+-- How long attempts of such keys ran that have ended since the last claim, which counts them.
+CREATE TABLE key_runs (
+  deployment_id text NOT NULL,
+  endpoint text NOT NULL,
+  key text NOT NULL,
+  run_ms integer NOT NULL,
+  ended_at_ms integer NOT NULL
+);
+CREATE INDEX key_runs_endpoint ON key_runs (deployment_id, endpoint);
+CREATE INDEX key_runs_ended ON key_runs (ended_at_ms);
 
 -- Tasks that wait or run.
 CREATE VIEW live_tasks AS SELECT deployment_id, task_id, status FROM tasks WHERE status <= 2;

@@ -20,6 +20,7 @@ import {
   success,
   taskIds,
 } from "../fixtures.ts";
+import { timesContract } from "./times.ts";
 
 export function keysContract({ it }: Contract): void {
   it("keeps the key of a task, and none for one without", async (storage) => {
@@ -176,6 +177,7 @@ export function keysContract({ it }: Contract): void {
   });
 
   describe("rates", () => ratesContract({ it }));
+  describe("seconds", () => timesContract({ it }));
 }
 
 const RATE = { count: 3, periodMs: 60_000 };

@@ -15,7 +15,7 @@ interface Plan {
 
 /** Tables that grow with what users do. */
 const LARGE =
-  /^(live_tasks|finished_tasks|payload_parts|task_events|task_pieces|idempotency_keys|key_starts)$/;
+  /^(live_tasks|finished_tasks|payload_parts|task_events|task_pieces|idempotency_keys|key_starts|key_times)$/;
 
 const schema = newSchema();
 let client: pg.Client;

@@ -372,6 +372,10 @@ class LimitsByKey:
     """The tasks or calls of one key that run at a time. 0: any number."""
     rate: str = ""
     """The starts of one key, such as `10/min`. Empty: any number."""
+    by_seconds: bool = False
+    """Whether the next task is of the key whose tasks have run for the least time, and not of the
+    key after the last one.
+    """
 
 
 @_dc.dataclass(kw_only=True)

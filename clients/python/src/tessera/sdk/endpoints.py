@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ParamSpec, TypeVar, overload
+from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 from .batches import Batch
 from .executable import ServiceError
@@ -93,7 +93,7 @@ def task(
     priority: int | None = None,
     concurrency_per_key: int | None = None,
     rate_per_key: str | None = None,
-    fair: bool | None = None,
+    fair: bool | Literal["seconds"] | None = None,
     batch: Batch | None = None,
     max_json: Size | None = None,
     requires: Mapping[str, str] | None = None,
@@ -119,7 +119,8 @@ def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
       stretch of a minute has more. A number from 1 to 10,000, and ``s``, ``min``, ``h`` or ``d``.
       An attempt that is made again counts as well. Default: any number.
     - ``fair``: tasks start by their keys in turn: one of each key that has some waiting, and then
-      the next one of each. ``priority`` then counts among the tasks of a key. Default: False.
+      the next one of each. ``priority`` then counts among the tasks of a key. With ``"seconds"``
+      the next one is of the key whose tasks have run for the least time. Default: False.
     - ``abort_grace``: how long the function may go on that does not hear its abort, from 1 ms to
       24 h: when its caller has left, before it counts as that; and from then on, while others run
       in its worker, which takes no more calls meanwhile. Then the worker is ended. Default: 5 min.

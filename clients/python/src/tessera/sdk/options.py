@@ -121,13 +121,15 @@ def _by_key(options: dict[str, Any], place: str) -> dict[str, Any]:
     concurrency, rate, fair = (
         options.get(name) for name in ("concurrency_per_key", "rate_per_key", "fair")
     )
-    if fair is not None and not isinstance(fair, bool):
-        raise ServiceError(f"{place}: fair must be True or False")
+    if fair is not None and not isinstance(fair, bool) and fair != "seconds":
+        raise ServiceError(f'{place}: fair must be True, False or "seconds"')
     by_key: dict[str, Any] = {}
     if concurrency is not None:
         by_key["concurrency"] = whole_number(concurrency, place, "concurrency_per_key", 1, 10_000)
     if rate is not None:
         by_key["rate"] = _rate(rate, place)
+    if fair == "seconds":
+        by_key["fair"] = fair
     return {"byKey": by_key} if by_key or fair else {}
 
 

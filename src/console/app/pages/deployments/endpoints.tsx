@@ -106,11 +106,13 @@ function EndpointRow({ deployment, endpoint, paused, place }: EndpointRowProps) 
 }
 
 /** What each key may have, in words. */
-function limitsText({ concurrency = 0, rate = "" }: LimitsByKeyJson): string {
+function limitsText({ concurrency = 0, rate = "", bySeconds = false }: LimitsByKeyJson): string {
   const limits = [concurrency > 0 ? `${concurrency} at a time` : "", rate].filter(
     (one) => one !== "",
   );
-  return limits.length === 0 ? "by key in turn" : `each key: ${limits.join(", ")}`;
+  const turns = bySeconds ? ["by key, the least seconds first"] : ["by key in turn"];
+  const each = limits.length === 0 ? [] : [`each key: ${limits.join(", ")}`];
+  return [...(bySeconds || limits.length === 0 ? turns : []), ...each].join("; ");
 }
 
 function Paused({ of: { pausedAt, pausedBy } }: { readonly of: PausedEndpointJson }) {

@@ -1,16 +1,17 @@
 /** Every kind of rule on real databases: each fires once and clears once, whichever node looks. */
-import { pino } from "pino";
 import { describe, expect, it } from "vitest";
-import { Evaluator } from "../../../src/hosting/alerts/evaluator.ts";
+import type { Evaluator } from "../../../src/hosting/alerts/evaluator.ts";
 import { Readings } from "../../../src/hosting/alerts/readings.ts";
-import type { HistoryAnswer, TasksAnswer } from "../../../src/metrics/history/history.ts";
-import { NO_TASKS, TaskTally } from "../../../src/metrics/history/task-tally.ts";
+import { TaskTally } from "../../../src/metrics/history/task-tally.ts";
 import { dayOf, startOfDay } from "../../../src/storage/days.ts";
 import type { AlertKind, AlertMessage } from "../../../src/storage/hosting/alerts.ts";
 import type { DeploymentReport, NodeFacts } from "../../../src/storage/hosting/nodes.ts";
-import { SqliteStorage } from "../../../src/storage/sqlite/storage.ts";
+import type { Storage } from "../../../src/storage/storage.ts";
 import { newTask } from "../../storage/fixtures.ts";
 import { HostingPlatform } from "../../storage/hosting/fixtures.ts";
+import { newSchema, openPostgres } from "../../storage/postgres/databases.ts";
+import { openSqlite } from "../../storage/sqlite/databases.ts";
+import { evaluatorOn, type Measured, restarted } from "./evaluators.ts";
 
 const DEPLOYMENT = "summarizer-id";
 const MINUTE_MS = 60_000;
@@ -21,29 +22,15 @@ const FACTS: NodeFacts = {
   ...{ maxMemoryBytes: 1, waiting: 0, freeDiskBytes: 50, diskBytes: 100 },
 };
 
-/** The history of workers that were restarted so often. */
-const restarted = (times: number): HistoryAnswer => ({
-  ...{ fromMs: 0, stepMs: 10_000, points: 2, truncated: false, leftOut: new Map() },
-  series: [
-    {
-      ...{ name: "worker_restarts", custom: false, statistic: "rate", labels: {} },
-      values: [Number.NaN, times / 10],
-    },
-  ],
-});
-
 /** A platform with a deployment, a rule for one kind, and two nodes that evaluate in turn. */
 class Setting implements AsyncDisposable {
   readonly platform: HostingPlatform;
   readonly #resources: AsyncDisposableStack;
-  #failed = 0;
-  #succeeded = 0;
-  #restarts = 0;
+  #measured: Measured = { failed: 0, succeeded: 90, restarts: 0 };
 
-  static async open(): Promise<Setting> {
+  static async open(opening: Promise<Storage> = openSqlite(":memory:")): Promise<Setting> {
     const resources = new AsyncDisposableStack();
-    const storage = resources.use(new SqliteStorage(":memory:"));
-    await storage.start();
+    const storage = resources.use(await opening);
     const platform = await HostingPlatform.on(storage);
     await platform.deploy(["one"]);
     return new Setting(platform, resources);
@@ -61,42 +48,18 @@ class Setting implements AsyncDisposable {
 
   /** What nodes have measured within ten minutes. */
   measured({ failed = 0, succeeded = 90, restarts = 0 }): void {
-    this.#failed = failed;
-    this.#succeeded = succeeded;
-    this.#restarts = restarts;
+    this.#measured = { failed, succeeded, restarts };
   }
 
   /** A node of which nothing runs but what is called; `onFailures` is called when it counts them. */
   node({ onFailures = () => {} }: { onFailures?(): void } = {}): Evaluator {
     const { platform } = this;
-    const { storage } = platform;
     return this.#resources.use(
-      new Evaluator({
-        ...{ accounts: storage.accounts, hosting: storage.hosting, storage },
-        history: {
-          tasks: async (): Promise<TasksAnswer> => {
-            onFailures();
-            const tally = new TaskTally();
-            tally.add(DEPLOYMENT, "work", {
-              ...NO_TASKS,
-              failed: this.#failed,
-              succeeded: this.#succeeded,
-            });
-            return { fromMs: 0, toMs: platform.nowMs, tally };
-          },
-          read: async ({ deployment }) =>
-            restarted(
-              deployment === undefined || deployment.deploymentId === DEPLOYMENT
-                ? this.#restarts
-                : 0,
-            ),
-        },
-        whyQueued: (_deploymentId, { endpoint }) => `${endpoint} is paused`,
-        changes: { listen: () => () => {} },
-        platformUrl: "https://tessera.example.com",
+      evaluatorOn(platform.storage, {
         now: () => platform.nowMs,
         newId: () => platform.newId("id"),
-        log: pino({ level: "silent" }),
+        measured: () => this.#measured,
+        onFailures,
       }),
     );
   }
@@ -269,11 +232,19 @@ async function budget(platform: HostingPlatform, amount: number): Promise<void> 
   await hosting.updateBudget({ ...platform.deed(), ...key, amount, version: 0 });
 }
 
-describe("the evaluator of alert rules", () => {
+const DATABASES = [
+  { database: "SQLite", open: () => openSqlite(":memory:") },
+  {
+    database: "Postgres",
+    open: () => openPostgres({ schema: newSchema(), leaseClock: "caller" }),
+  },
+] as const;
+
+describe.each(DATABASES)("the evaluator of alert rules on $database", ({ open }) => {
   it.each(CASES)(
     "fires and clears $kind once, though a node dies that has taken it",
     async ({ kind, threshold, set, subject, text }) => {
-      await using setting = await Setting.open();
+      await using setting = await Setting.open(open());
       const { platform } = setting;
       await set(setting, false);
       await setting.rule(kind, threshold);

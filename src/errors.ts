@@ -129,17 +129,24 @@ export interface FieldViolation {
   readonly description: string;
 }
 
-/**
- * A quota of which a caller has nothing left, as draft-ietf-httpapi-ratelimit-headers-10 tells it.
- */
-interface SpentQuota {
+/** A quota of a caller, as draft-ietf-httpapi-ratelimit-headers-10 tells it. */
+export interface Quota {
   /** Its name, of printable ASCII without quotes and backslashes. */
   readonly name: string;
   /** What a window has. */
   readonly quota: number;
   readonly windowMs: number;
-  /** Until there is some again. */
+  /** What the caller may still use. */
+  readonly left: number;
+  /** Until there is more. */
   readonly resetMs: number;
+}
+
+/** Writes `RateLimit` and `RateLimit-Policy`. */
+export function tellQuota(to: Headers, { name, quota, windowMs, left, resetMs }: Quota): void {
+  const windowS = Math.round(windowMs / 1000);
+  to.set("ratelimit-policy", `"${name}";q=${Math.floor(quota)};w=${windowS}`);
+  to.set("ratelimit", `"${name}";r=${left};t=${Math.ceil(resetMs / 1000)}`);
 }
 
 export interface ProblemOptions {
@@ -151,7 +158,7 @@ export interface ProblemOptions {
   /** How long a caller should wait before it repeats the call; becomes `Retry-After`. */
   readonly retryAfterMs?: number;
   /** Becomes `RateLimit` and `RateLimit-Policy`. */
-  readonly spentQuota?: SpentQuota;
+  readonly spentQuota?: Omit<Quota, "left">;
   /** Public facts for programs, such as the task's id. */
   readonly metadata?: { readonly [key: string]: string };
   /** Private detail, for the log only. */
@@ -195,10 +202,7 @@ export class Problem extends ConnectError {
       });
     }
     if (options.spentQuota !== undefined) {
-      const { name, quota, windowMs, resetMs } = options.spentQuota;
-      const windowS = Math.round(windowMs / 1000);
-      this.metadata.set("ratelimit-policy", `"${name}";q=${Math.floor(quota)};w=${windowS}`);
-      this.metadata.set("ratelimit", `"${name}";r=0;t=${Math.ceil(resetMs / 1000)}`);
+      tellQuota(this.metadata, { ...options.spentQuota, left: 0 });
     }
     const challenge = CHALLENGES[reason];
     if (challenge !== undefined) {

@@ -33,6 +33,12 @@ export class TokenBucket {
     return this.#left >= this.#rate.size;
   }
 
+  /** Tokens that can be taken. */
+  get left(): number {
+    this.#fill();
+    return Math.max(0, Math.floor(this.#left));
+  }
+
   /** Takes tokens, and goes into `debt` for them at most; false when that is too few. */
   take(tokens = 1, debt = 0): boolean {
     this.#fill();

@@ -27,6 +27,7 @@ import {
   noteReplay,
   refuseKey,
   scheduleText,
+  tellsQuota,
 } from "./submission.ts";
 
 /** For idempotency, a synchronous call equals a submit without a schedule. */
@@ -81,7 +82,8 @@ async function call(
   if (manifest.kind === "api") {
     const { calls } = deployment;
     const key = keyOfCall(ctx, manifest);
-    const caller = { signal, origin, key, ...inNamedWorker(ctx), ...takesHead(bodies) };
+    const told = { ...tellsQuota(ctx, manifest), ...inNamedWorker(ctx), ...takesHead(bodies) };
+    const caller = { signal, origin, key, ...told };
     const calling = manifest.stream
       ? wholeOf(calls.stream(manifest, payload, caller), manifest)
       : calls.call(manifest, payload, caller);

@@ -21,7 +21,7 @@ import { deploymentOf } from "../../server/rpc/target.ts";
 import { pieceTypeOf } from "../../service/piece-type.ts";
 import { inputOf, releaseArguments } from "./messages.ts";
 import { shownRequest, withRequest } from "./request-head.ts";
-import { keyOfCall } from "./submission.ts";
+import { keyOfCall, tellsQuota } from "./submission.ts";
 import { MAX_RESULT_MESSAGE_BYTES, toValue } from "./value.ts";
 
 /** The form of an endpoint's pieces in messages. */
@@ -58,6 +58,7 @@ export async function* streamEndpoint(
       run: (origin) =>
         deployment.calls.stream(manifest, payload, {
           ...{ signal, origin, key: keyOfCall(ctx, manifest) },
+          ...tellsQuota(ctx, manifest),
           ...inNamedWorker(ctx),
           ...takesHead(bodies),
         }),

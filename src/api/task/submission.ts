@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import { type Duration, durationMs, type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext } from "@connectrpc/connect";
 import { Replay } from "../../../gen/tessera/v1/task_pb.js";
-import { problem } from "../../errors.ts";
+import { problem, type Quota, tellQuota } from "../../errors.ts";
 import type { EndpointManifest } from "../../protocol/manifest.ts";
 import type { Payload } from "../../protocol/messages.ts";
 import type { SubmissionOptions } from "../../queue/submission.ts";
@@ -190,6 +190,11 @@ export function keyOfCall(
   endpoint: Pick<EndpointManifest, "byKey">,
 ): string | undefined {
   return endpoint.byKey && keyOf(ctx, "", endpoint);
+}
+
+/** Tells in the answer to a call of an api what its key has left, where the endpoint has a rate by key. */
+export function tellsQuota({ responseHeader }: HandlerContext, { byKey }: EndpointManifest) {
+  return byKey?.rate && { onQuota: (left: Quota): void => tellQuota(responseHeader, left) };
 }
 
 function callerKey(ctx: Pick<HandlerContext, "values">): string | undefined {

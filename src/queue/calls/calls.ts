@@ -6,7 +6,7 @@
 
 import { Code } from "@connectrpc/connect";
 import { codeFromString } from "@connectrpc/connect/protocol-connect";
-import { problem, shuttingDown } from "../../errors.ts";
+import { problem, type Quota, shuttingDown } from "../../errors.ts";
 import { type Log, logFailure, logLine } from "../../log/log.ts";
 import type { ExecutionEnd } from "../../pool/calls/execution.ts";
 import type { MountAgent } from "../../pool/calls/mount-agents.ts";
@@ -100,6 +100,8 @@ interface CalledFrom {
    * go to any.
    */
   readonly worker?: string | undefined;
+  /** Takes what the key has left of a rate, where the endpoint has one. */
+  onQuota?(left: Quota): void;
   /** The call begins in the worker of this own id; again where it runs again. */
   onWorker?(ownId: string): void;
   /** Takes what the function of a stream says of its answer, before the first piece. */
@@ -299,10 +301,10 @@ export class Calls {
   #begin(
     endpoint: EndpointManifest,
     payload: Payload,
-    { signal, origin, key, worker, onWorker }: CalledFrom,
+    { signal, origin, key, worker, onWorker, onQuota }: CalledFrom,
   ): BegunCall | Promise<BegunCall> {
     const { tracing, newId } = this.#options;
-    const place = this.#keys.enter(endpoint, key);
+    const place = this.#keys.enter(endpoint, key, onQuota);
     const facts = { endpoint, payload, signal, origin, onWorker, place };
     const begun = (slot: Slot): BegunCall => ({ ...facts, taskId: newId(), slot });
     const free = endpoint.batch ? undefined : this.#reserve(endpoint, worker);

@@ -7,7 +7,7 @@
  * revision has another rate.
  */
 import { TokenBucket } from "../../collections/token-bucket.ts";
-import { problem } from "../../errors.ts";
+import { problem, type Quota } from "../../errors.ts";
 import type { EndpointManifest } from "../../protocol/manifest.ts";
 
 /** Keys of the apis of a deployment that are kept: some 10 MB. */
@@ -44,8 +44,13 @@ export class KeyLimits {
   /**
    * A call of this key begins; it ends when the answer is disposed of. Undefined where the endpoint has
    * no limits by key. Throws KEY_LIMITED.
+   * @param onQuota takes what the key has left of a rate
    */
-  enter({ name, byKey }: Limited, key = ""): Disposable | undefined {
+  enter(
+    { name, byKey }: Limited,
+    key = "",
+    onQuota?: (left: Quota) => void,
+  ): Disposable | undefined {
     if (byKey === undefined) {
       return undefined;
     }
@@ -64,6 +69,11 @@ export class KeyLimits {
         retryAfterMs: resetMs,
         spentQuota: { name: "key", quota, windowMs, resetMs },
       });
+    }
+    if (rate && use.bucket && onQuota) {
+      const { left } = use.bucket;
+      const resetMs = use.bucket.msUntil(left + 1);
+      onQuota({ name: "key", quota: rate.count, windowMs: rate.periodMs, left, resetMs });
     }
     use.running += 1;
     this.#uses.delete(id);

@@ -20,7 +20,24 @@ import { SANDBOX } from "../http/content-security-policy.ts";
 import { JSON_TYPE } from "../http/problem.ts";
 import { applyHead, dispositionOf, hasNoContent } from "../http/response-head.ts";
 import type { StreamedBodies } from "../http/streamed-bodies.ts";
+import { WORKER_HEADER } from "../http/worker-header.ts";
 import { type ResultQuery, sendAsked, sendNothing, sendWhole } from "./content.ts";
+
+/** Headers of a call of an api: which worker its answer is from, and what its key has left of a rate. */
+const CALL_HEADERS = [WORKER_HEADER, "ratelimit", "ratelimit-policy"] as const;
+
+/** Sets those of these headers that the call has set. */
+export function passCallHeaders(
+  reply: FastifyReply,
+  { header }: { readonly header: Headers },
+): void {
+  for (const name of CALL_HEADERS) {
+    const value = header.get(name);
+    if (value !== null) {
+      reply.header(name, value);
+    }
+  }
+}
 
 /** Answers 202, also for a task that existed already. `path`: what its own paths are below. */
 export function sendSubmitted(

@@ -40,7 +40,6 @@ import { disconnectSignal } from "../http/disconnect.ts";
 import type { CallOrigin, Invoke, UnaryAnswer } from "../http/invoke.ts";
 import { requestLog } from "../http/request-log.ts";
 import type { StreamedBodies } from "../http/streamed-bodies.ts";
-import { passWorker } from "../http/worker-header.ts";
 import {
   ACCESS_PARAMETER,
   checkAccess,
@@ -50,6 +49,7 @@ import {
 } from "./access.ts";
 import { mountAliases, named, placeOf } from "./aliases.ts";
 import {
+  passCallHeaders,
   sendAccess,
   sendArgumentFile,
   sendArguments,
@@ -346,7 +346,7 @@ function routes({ invoke, streamedBy, bodyLimits, tellsTask }: RouteOptions): Ro
         message.idempotencyKey = idempotencyKey(req);
         const answer = await invoke.unary(EndpointService.method.callEndpoint, message, from);
         passReplay(reply, answer);
-        passWorker(reply, answer);
+        passCallHeaders(reply, answer);
         const result = answer.message as TaskResult;
         return streamed
           ? sendWhole(reply, bodies, streamed)

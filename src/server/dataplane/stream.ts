@@ -29,7 +29,7 @@ import type { StreamAnswer } from "../http/invoke.ts";
 import { errorJson, JSON_TYPE, reportProblem } from "../http/problem.ts";
 import { applyHead, dispositionOf } from "../http/response-head.ts";
 import type { StreamedBodies } from "../http/streamed-bodies.ts";
-import { passWorker } from "../http/worker-header.ts";
+import { passCallHeaders } from "./answer.ts";
 
 /** What an endpoint streams. */
 export interface StreamedOutput {
@@ -207,7 +207,7 @@ export async function sendFrames(
     .header("x-accel-buffering", "no")
     // Browsers must not run a result as a page of this origin.
     .header("content-security-policy", SANDBOX);
-  passWorker(reply, answers);
+  passCallHeaders(reply, answers);
   if (form.isPlain === true && pieces === "bytes") {
     reply.header("content-disposition", dispositionOf(form.contentType));
   }

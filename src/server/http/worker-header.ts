@@ -3,8 +3,6 @@
  * goes to the same worker, as far as that has a slot in time (`queue/calls/calls.ts`).
  */
 
-import type { FastifyReply } from "fastify";
-
 /** Of requests and of answers. */
 export const WORKER_HEADER = "tessera-worker";
 
@@ -14,12 +12,4 @@ const WORKER_ID = /^[\da-f-]{36}$/;
 /** The worker that a request names; undefined where it names none. */
 export function namedWorker(header: string | string[] | null | undefined): string | undefined {
   return typeof header === "string" && WORKER_ID.test(header) ? header : undefined;
-}
-
-/** Says of an answer which worker it is from, where the call did. */
-export function passWorker(reply: FastifyReply, { header }: { readonly header: Headers }): void {
-  const worker = header.get(WORKER_HEADER);
-  if (worker !== null) {
-    reply.header(WORKER_HEADER, worker);
-  }
 }

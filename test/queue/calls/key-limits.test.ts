@@ -42,6 +42,27 @@ it("bounds the rate of a key by a token bucket, and says when there is more", ()
   expect(limits.size).toBe(2);
 });
 
+it("tells what a key has left of its rate, and when there is more", () => {
+  const { clock, limits } = limited({});
+  const byKey = { rate: { count: 3, periodMs: 60_000 } };
+  const told: string[] = [];
+  const enter = (of: object) =>
+    limits.enter({ name: "ask", byKey: of }, "ada", ({ left, quota, windowMs, resetMs }) =>
+      told.push(`${left} of ${quota} in ${windowMs} ms, more in ${resetMs} ms`),
+    );
+  enter(byKey);
+  clock.nowMs = 5_000;
+  enter(byKey);
+  enter(byKey);
+  expect(() => enter(byKey)).toThrow("may make 3 calls");
+  enter({ concurrency: 1 });
+  expect(told).toEqual([
+    "2 of 3 in 60000 ms, more in 20000 ms",
+    "1 of 3 in 60000 ms, more in 15000 ms",
+    "0 of 3 in 60000 ms, more in 15000 ms",
+  ]);
+});
+
 it("holds a key to the rate of the revision that its call is of", () => {
   const { limits, refusal } = limited({ rate: { count: 1, periodMs: 86_400_000 } });
   expect([refusal("ada"), refusal("ada")?.[0]]).toEqual([undefined, "KEY_LIMITED"]);

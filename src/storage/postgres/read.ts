@@ -5,7 +5,7 @@ import type { Task } from "../../tasks/task.ts";
 import type { TaskKey } from "../storage.ts";
 import { toEvent } from "../stored.ts";
 import { readPayload } from "./payloads.ts";
-import { column, nameOf, TASK_COLUMNS, toTask } from "./rows.ts";
+import { keyColumns, nameOf, TASK_COLUMNS, toTask } from "./rows.ts";
 import { STATUS } from "./schema.ts";
 import { type PostgresRow, prepared, type Session } from "./session.ts";
 
@@ -27,11 +27,6 @@ const READ_TASKS = prepared(
    FROM unnest((SELECT $1::text[]), $2::text[]) AS given (deployment_id, task_id)
    JOIN tasks USING (deployment_id, task_id)`,
 );
-
-/** Keys as two columns. */
-function keyColumns(keys: readonly TaskKey[]): string[] {
-  return [column(keys, ({ deploymentId }) => deploymentId), column(keys, ({ taskId }) => taskId)];
-}
 
 /** Reads tasks into a map by `nameOf` their keys, without those that do not exist. */
 export async function readTasks(

@@ -70,6 +70,11 @@ export function column<Row>(
   return isEmpty ? "{}" : `{${text}}`;
 }
 
+/** Keys as two columns. */
+export function keyColumns(keys: readonly TaskKey[]): string[] {
+  return [column(keys, ({ deploymentId }) => deploymentId), column(keys, ({ taskId }) => taskId)];
+}
+
 function quoted(value: string): string {
   return /["\\]/.test(value) ? `"${value.replaceAll(/["\\]/g, "\\$&")}"` : `"${value}"`;
 }

@@ -1,7 +1,7 @@
 /**
  * The Postgres adapter of the storage port, shared by any number of nodes.
  *
- * Frequent calls (submits, ends, events, counts) are batched, with one batch of
+ * Frequent calls (submits, ends, events, cancels, counts) are batched, with one batch of
  * each kind at a time; all others are single queries on the pool. Calls with
  * large payloads or many tasks have their own batches, each a transaction of
  * several statements, so that small calls do not wait behind them.
@@ -11,7 +11,7 @@ import { RESULT_GONE } from "../../tasks/failure.ts";
 import type { Task } from "../../tasks/task.ts";
 import type { Migrated, MigrationMode } from "../migration.ts";
 import type { QueueCount } from "../queues.ts";
-import type { NewTask, Storage, SubmitOutcome, TaskKey } from "../storage.ts";
+import type { CancelOutcome, NewTask, Storage, SubmitOutcome, TaskKey } from "../storage.ts";
 import { unavailable } from "../unavailable.ts";
 import { listAborts, listAttempts, requestAbort } from "./attempts.ts";
 import { CallBatcher } from "./batch.ts";
@@ -23,7 +23,7 @@ import {
   takeDeadBlobs,
   withoutBlobs,
 } from "./blobs.ts";
-import { cancelTask } from "./cancel.ts";
+import { cancelTasks } from "./cancel.ts";
 import { claimTasks, countDue, nextRunAt } from "./claim.ts";
 import { DEFAULT_STATEMENT_TIMEOUT_MS } from "./connection.ts";
 import { CountFolder, countTasks } from "./counts.ts";
@@ -150,6 +150,12 @@ export class PostgresStorage implements Storage {
     run: (events) => recordEvents(this.#open, events),
   });
 
+  /** Batched, because many are cancelled at once by a filter. */
+  readonly #cancels = new CallBatcher<ParametersOf<"cancelTask">, CancelOutcome | undefined>({
+    maxCalls: MAX_BATCH_CALLS,
+    run: (cancelled) => this.#moved(cancelTasks(this.#open, cancelled)),
+  });
+
   /** Batched, because callers that wait at another node hear of many ends at once. */
   readonly #reads = new CallBatcher<TaskKey, Task | undefined>({
     maxCalls: MAX_BATCH_CALLS,
@@ -274,9 +280,7 @@ export class PostgresStorage implements Storage {
   claimTasks = this.#question((db, parameters: ParametersOf<"claimTasks">) =>
     this.#moved(claimTasks(db, this.#clock, parameters)),
   );
-  cancelTask = this.#question((db, parameters: ParametersOf<"cancelTask">) =>
-    this.#moved(cancelTask(db, parameters)),
-  );
+  cancelTask = (cancelled: ParametersOf<"cancelTask">) => this.#cancels.add(cancelled);
   deleteTasks = this.#question((db, parameters: ParametersOf<"deleteTasks">) =>
     this.#moved(deleteTasks(db, parameters)),
   );
@@ -355,7 +359,7 @@ export class PostgresStorage implements Storage {
     this.#db = undefined;
     const lanes = [
       ...[this.#submits, this.#largeSubmits, this.#writes, this.#largeEnds],
-      ...[this.#events, this.#counts, this.#reads, this.#results],
+      ...[this.#events, this.#cancels, this.#counts, this.#reads, this.#results],
     ];
     await Promise.all(lanes.map((lane) => lane.close()));
     await db?.[Symbol.asyncDispose]();

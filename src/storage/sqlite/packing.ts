@@ -8,7 +8,14 @@
 import type { Payload } from "../../protocol/messages.ts";
 import { NONE_RETURNED } from "../../tasks/attempt.ts";
 import type { Task } from "../../tasks/task.ts";
-import type { Attempt, AttemptEnd, NewTask, SubmitOutcome, TaskKey } from "../storage.ts";
+import type {
+  Attempt,
+  AttemptEnd,
+  CancelOutcome,
+  NewTask,
+  SubmitOutcome,
+  TaskKey,
+} from "../storage.ts";
 import { asStored, isBare } from "../stored.ts";
 import type { OperationName, OperationParameters, OperationResult } from "./operations.ts";
 
@@ -72,6 +79,24 @@ const PACKINGS: { readonly [Name in OperationName]?: Packing<Name> } = {
         arguments: toPayload(values.next<string | Payload>()),
       })),
     }),
+  },
+  cancelTask: {
+    pack: (out, { deploymentId, taskId, nowMs }) => out.push(deploymentId, taskId, nowMs),
+    unpack: (values) => ({
+      deploymentId: values.next(),
+      taskId: values.next(),
+      nowMs: values.next(),
+    }),
+    packResult(out, found) {
+      out.push(found?.outcome);
+      if (found) {
+        packState(out, found.task);
+      }
+    },
+    unpackResult(values, key) {
+      const outcome = values.next<CancelOutcome["outcome"] | undefined>();
+      return outcome && { outcome, task: unpackState(values, key) };
+    },
   },
   endAttempts: {
     pack(out, { nowMs, ends }) {

@@ -13,7 +13,9 @@ import {
   NOW_MS,
   newTask,
   openLease,
+  startTask,
   submit,
+  success,
   taskIds,
 } from "../fixtures.ts";
 
@@ -178,6 +180,34 @@ export function claimContract({ it }: Contract): void {
     const claimed = taskIds((await Promise.all([...claims, ...rest])).flat());
     expect(claimed.sort()).toEqual(ids.sort());
     expect(await counts(storage)).toEqual([{ endpoint: "work", queued: 0, running: 200 }]);
+  });
+
+  it("cancels many at once, each once, and leaves what runs or has ended", async (storage) => {
+    const running = await startTask(storage, "running");
+    await endAttempt(storage, await startTask(storage, "ended"), success(1));
+    const ids = Array.from({ length: 30 }, (_, number) => `t-${number}`);
+    await submit(
+      storage,
+      ...ids.map((id) => newTask(id)),
+      newTask("t-1", { deploymentId: "other" }),
+    );
+    const asked = [...ids, "running", "t-1", "ended", "nobody"];
+    const outcomes = await Promise.all(
+      asked.map((id) => storage.cancelTask({ ...key(id), nowMs: NOW_MS + 7 })),
+    );
+    expect(outcomes.map((found) => found && [found.outcome, found.task.status])).toEqual([
+      ...ids.map(() => ["cancelled", "cancelled"]),
+      ...[
+        ["not_queued", "running"],
+        ["not_queued", "cancelled"],
+        ["not_queued", "success"],
+      ],
+      undefined,
+    ]);
+    expect(outcomes[3]?.task).toEqual(await storage.getTask(key("t-3")));
+    expect(await counts(storage)).toEqual([{ endpoint: "work", queued: 0, running: 1 }]);
+    expect(await storage.getTask(key("t-1", "other"))).toMatchObject({ status: "queued" });
+    expect(await endAttempt(storage, running, success(2))).toMatchObject({ status: "success" });
   });
 
   it("cancels a queued task, due or not, which is then never claimed", async (storage) => {

@@ -1,7 +1,6 @@
 /**
  * BentoML's service files, unmodified: the adapter beside `bentoml serve`, and BentoML's own
- * clients against `tessera serve`. The oldest version that runs, and the newest when this was
- * written; `TESSERA_BENTOML_VERSIONS=1.4.0,1.4.14,1.4.29` tries others.
+ * clients against `tessera serve`.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -13,32 +12,17 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { freePort } from "../../free-port.ts";
 import { leftOut } from "../../needed.ts";
 import { Program } from "../cli/program.ts";
+import { bentomlEnvironment, CLIENTS, SERVED } from "./bentoml-environment.ts";
 import {
   COMPILED,
   type Environment,
-  environment,
   pythonMissing,
   ROOT,
   run,
   TESSERA_COMMAND,
 } from "./python-environment.ts";
 
-/** 1.4.13 is the last with the older words for states. */
-const CLIENTS = ["1.4.13", "1.4.29", "1.4.40"];
 const KINDS = ["sync", "async"];
-
-const VERSIONS = (process.env.TESSERA_BENTOML_VERSIONS ?? "1.3.22,1.4.40").split(",");
-
-/** What both versions need to serve, and what the services and tests of ours do. */
-const PACKAGES = [
-  "a2wsgi aiohttp aiohttp-asgi-connector aiosqlite attrs cattrs<23.2 click click-option-group",
-  "cloudpickle deepmerge fastapi fs fsspec httpx httpx-ws inflection jinja2 kantoku numpy nvidia-ml-py",
-  "opentelemetry-api opentelemetry-instrumentation-aiohttp-client opentelemetry-instrumentation-asgi",
-  "opentelemetry-sdk packaging pandas pathspec pillow pip-requirements-parser prometheus-client",
-  "psutil pydantic<3 pytest python-dateutil python-dotenv python-json-logger python-multipart",
-  "pyyaml questionary rich rich-toolkit schema setuptools<81 simple-di starlette tomli-w uvicorn",
-  "watchfiles websockets",
-].flatMap((line) => line.split(" "));
 
 const PYTHON_CLIENT = join(ROOT, "clients/python");
 const SERVICE = join(PYTHON_CLIENT, "tests/bentoml_files/eight.py");
@@ -72,12 +56,10 @@ const skipped = leftOut(pythonMissing);
 describe.skipIf(skipped)(`BentoML's service files${skipped}`, () => {
   let made: Environment;
   beforeAll(async () => {
-    const all = [...new Set([...VERSIONS, ...CLIENTS, "1.3.22"])];
-    const alone = Object.fromEntries(all.map((each) => [each, `bentoml==${each}`]));
-    made = await environment({ name: "bentoml-files", packages: PACKAGES, alone });
+    made = await bentomlEnvironment();
   }, 600_000);
 
-  it.each(VERSIONS)(
+  it.each(SERVED)(
     "of %s answer as bentoml serve does, byte for byte",
     async (version) => {
       const args = ["-W", "ignore", "-m", "pytest", "tests/bentoml_files", "-W", "ignore"];
@@ -88,7 +70,7 @@ describe.skipIf(skipped)(`BentoML's service files${skipped}`, () => {
   );
 
   it("are run by as many processes as they say, unless the command line says another", async () => {
-    const env = envOf(VERSIONS.at(-1) ?? "");
+    const env = envOf(SERVED.at(-1) ?? "");
     const folder = mkdtempSync(join(tmpdir(), "tessera-workers-"));
     const path = join(folder, "counted.py");
     const served = async (declared: string, ...flags: string[]): Promise<string> => {

@@ -1,24 +1,12 @@
-/**
- * BentoML's own clients, unmodified as they are published, against a protected
- * deployment. 1.4.13 is the last with the older words for states; 1.4.40 was
- * the newest when this was written.
- */
+/** BentoML's own clients, unmodified as they are published, against a protected deployment. */
 import { fileURLToPath } from "node:url";
 import { beforeAll, describe, expect, it } from "vitest";
 import { leftOut } from "../../needed.ts";
 import { Program } from "../cli/program.ts";
-import { type Environment, environment, pythonMissing, run } from "./python-environment.ts";
+import { bentomlEnvironment, CLIENTS } from "./bentoml-environment.ts";
+import { type Environment, pythonMissing, run } from "./python-environment.ts";
 
 const TOKEN = "a-token-for-clients";
-
-const VERSIONS = ["1.4.13", "1.4.29", "1.4.40"] as const;
-
-/** What the clients import, of the far longer list that the packages name for their servers. */
-const IMPORTED = [
-  "aiohttp attrs cattrs<23.2 click cloudpickle fs fsspec httpx httpx-ws jinja2 opentelemetry-api",
-  "packaging pathspec pillow psutil pydantic<3 python-dateutil python-multipart pyyaml rich schema",
-  "setuptools<81 simple-di starlette tomli-w",
-].flatMap((line) => line.split(" "));
 
 const ABC = {
   name: "in.txt",
@@ -98,8 +86,7 @@ const skipped = leftOut(pythonMissing);
 describe.skipIf(skipped)(`BentoML's published clients${skipped}`, () => {
   let made: Environment;
   beforeAll(async () => {
-    const alone = Object.fromEntries(VERSIONS.map((each) => [each, `bentoml==${each}`]));
-    made = await environment({ name: "bentoml", packages: IMPORTED, alone });
+    made = await bentomlEnvironment();
   }, 300_000);
 
   /** What came of each step, on a server of its own. */
@@ -114,7 +101,7 @@ describe.skipIf(skipped)(`BentoML's published clients${skipped}`, () => {
     return JSON.parse(await run(made.python, args, { env: { PYTHONPATH: made.beside(version) } }));
   }
 
-  it.each(VERSIONS)("%s, asynchronous: calls, files, tasks and refusals", async (version) => {
+  it.each(CLIENTS)("%s, asynchronous: calls, files, tasks and refusals", async (version) => {
     expect(await outcomes(version, "async")).toEqual(expected(version, gives(true)));
   });
 

@@ -1,14 +1,18 @@
 /**
  * Python for the tests: virtual environments with packages from the registry,
  * made once and kept in `node_modules/.cache`, which a fresh checkout makes anew.
+ * uv makes them: `venv` and pip take 5 to 30 s of processor time for each.
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { createHash } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 import { once } from "node:events";
-import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
+import { runUv } from "../../../src/artifacts/environments/run-uv.ts";
+import { findUv } from "../../../src/artifacts/environments/uv.ts";
+import { currentPlatform } from "../../../src/artifacts/platform.ts";
 import { stripped } from "../../stripped.ts";
 
 export const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
@@ -33,6 +37,9 @@ export const TESSERA_COMMAND = [
 
 const MAKES_ENVIRONMENTS = "import ensurepip, sys; sys.exit(sys.version_info < (3, 10))";
 
+/** What an environment depends on, and the interpreter behind what may be a script. */
+const INTERPRETER = "import json, sys; print(json.dumps([sys.version, sys.executable]))";
+
 /** Why environments cannot be made here; undefined where they can. */
 export const pythonMissing: string | undefined =
   spawnSync("python3", ["-c", MAKES_ENVIRONMENTS]).status === 0
@@ -54,31 +61,50 @@ export interface EnvironmentOptions {
   readonly alone?: Readonly<Record<string, string>>;
 }
 
-/** An environment with these packages. Rejects with what pip said. */
+/** An environment with these packages, without pip unless it is one of them. Rejects with what uv said. */
 export async function environment(options: EnvironmentOptions): Promise<Environment> {
   const { name, packages, alone = {} } = options;
-  const version = await run("python3", ["--version"]);
+  const [version, interpreter = ""] = JSON.parse(await run("python3", ["-c", INTERPRETER]));
   const key = createHash("sha256")
     .update(JSON.stringify([version, options]))
     .digest("hex");
   const folder = join(CACHE, `${name}-${key.slice(0, 12)}`);
-  const python = join(folder, "bin/python");
-  const beside = (each: string): string => join(folder, "beside", each);
-  const complete = join(folder, "complete");
-  if (!existsSync(complete)) {
-    rmSync(folder, { recursive: true, force: true });
-    mkdirSync(CACHE, { recursive: true });
-    await run("python3", ["-m", "venv", folder]);
-    const install = ["-m", "pip", "install", "--quiet", "--no-compile"];
-    await Promise.all([
-      run(python, [...install, ...packages]),
-      ...Object.entries(alone).map(([each, spec]) =>
-        run(python, [...install, "--no-deps", "--target", beside(each), spec]),
-      ),
-    ]);
-    writeFileSync(complete, "");
+  if (!existsSync(folder)) {
+    const unfinished = `${folder}.${randomUUID()}`;
+    // It is used from where it is moved to.
+    const uv = await uvOf(interpreter);
+    await uv("venv", "--relocatable", "--python", interpreter, unfinished);
+    const install = ["pip", "install", "--python", join(unfinished, "bin/python")];
+    await uv(...install, ...packages);
+    for (const [each, spec] of Object.entries(alone)) {
+      await uv(...install, "--no-deps", "--target", join(unfinished, "beside", each), spec);
+    }
+    finish(unfinished, folder);
   }
-  return { python, beside };
+  return {
+    python: join(folder, "bin/python"),
+    beside: (each) => join(folder, "beside", each),
+  };
+}
+
+/** Runs uv, which is fetched once into the checkout. */
+async function uvOf(path: string): Promise<(...args: readonly string[]) => Promise<string>> {
+  const { env } = process;
+  const options = { folder: CACHE, platform: currentPlatform(), interpreter: { path }, env };
+  const uv = await findUv(options);
+  return (...args) => runUv({ uv, args, cacheFolder: join(CACHE, "uv-cache"), env });
+}
+
+/** Another file of tests may have made it meanwhile. */
+function finish(unfinished: string, folder: string): void {
+  try {
+    renameSync(unfinished, folder);
+  } catch (err) {
+    if (!existsSync(folder)) {
+      throw err;
+    }
+    rmSync(unfinished, { recursive: true });
+  }
 }
 
 export interface RunOptions {

@@ -18,7 +18,7 @@ import {
 
 const CLIENT = join(ROOT, "clients/python");
 
-/** What the client's package says that it needs, its tests included. */
+/** What the client's package says that it needs, its tests included, and what installs it. */
 const PACKAGES = [
   "anyio>=4",
   "hatchling>=1.26",
@@ -28,6 +28,7 @@ const PACKAGES = [
   "opentelemetry-api",
   "pandas",
   "pillow",
+  "pip",
   "pyarrow",
   "pydantic>=2",
   "pytest>=8",

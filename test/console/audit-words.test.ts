@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
 import {
   ACTION_KINDS,
+  foldedEvents,
   SENTENCES,
   wordsOf,
 } from "../../src/console/app/pages/organization/audit-words.ts";
@@ -35,8 +36,41 @@ it("a deploy is told with its revision, and the rest of it in short", () => {
   expect(wordsOf(event).more).toEqual([
     "digest 37d07596",
     "protected",
-    "memory mib 512",
-    "token ci",
+    "memory 512 MiB",
+    "by token ci",
+  ]);
+});
+
+it("what a rule looks for is told in words", () => {
+  const more = (details: Record<string, string>) =>
+    wordsOf({ action: "alert_rule.create", subject: "x", details }).more;
+  const told = { hold_seconds: "60", receivers: "on-call mail", by_token: "ci" };
+  expect(more({ kind: "token_ends", threshold: "100", ...told })).toEqual([
+    "when a token ends within 100 days",
+    "after 1 min",
+    "tells on-call and mail",
+    "by token ci",
+  ]);
+  expect(more({ kind: "webhook_off", threshold: "0" })).toEqual([
+    "when a webhook or a receiver is off",
+  ]);
+  expect(more({ kind: "of_later", threshold: "3" })).toEqual(["kind of later", "threshold 3"]);
+});
+
+it("events that say the same one after another are one, and those between others are not", () => {
+  const event = (eventId: string, action: string, actor = "ada") => ({ eventId, action, actor });
+  const folded = foldedEvents([
+    event("5", "sign_in"),
+    event("4", "sign_in"),
+    event("3", "sign_in", "bob"),
+    event("2", "sign_out"),
+    event("1", "sign_in"),
+  ]);
+  expect(folded.map((alike) => alike.map(({ eventId }) => eventId).join(" "))).toEqual([
+    "5 4",
+    "3",
+    "2",
+    "1",
   ]);
 });
 

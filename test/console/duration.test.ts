@@ -10,12 +10,13 @@ describe("a duration", () => {
     [0, "0 ms"],
     [-5, "0 ms"],
     [340, "340 ms"],
+    [SECOND, "1 s"],
     [2_400, "2.4 s"],
-    [59.6 * SECOND, "1 min 0 s"],
+    [59.6 * SECOND, "1 min"],
     [200 * SECOND, "3 min 20 s"],
-    [HOUR - 100, "1 h 0 min"],
+    [HOUR - 100, "1 h"],
     [2 * HOUR + 5 * MINUTE, "2 h 5 min"],
-    [24 * HOUR - SECOND, "1 d 0 h"],
+    [24 * HOUR - SECOND, "1 d"],
     [76 * HOUR + 40 * MINUTE, "3 d 5 h"],
   ])("of %d ms is said in two units at most: %s", (ms, said) => {
     expect(duration(ms)).toBe(said);

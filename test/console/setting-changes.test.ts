@@ -10,17 +10,17 @@ describe("the history of a deployment", () => {
   it("tells each changed setting by its label, with the value before where an event has it", () => {
     const before = [event("update", { memory_mib: "512" }), event("update", { memory_mib: "256" })];
     expect(changesOf(event("update", { memory_mib: "640", place: "remote" }), before)).toEqual([
-      { what: "Memory, in MiB", was: "512", is: "640" },
-      { what: "Workers run on", is: "remote" },
+      { what: "Memory, in MiB:", was: "512", is: "640" },
+      { what: "Workers run on:", is: "remote" },
     ]);
   });
 
   it("tells of authorization where it changes", () => {
     const before = [event("deploy", { authorization: "false" })];
     const same = { authorization: "false", cpu: "2" };
-    expect(changesOf(event("update", same), before)).toEqual([{ what: "Processors", is: "2" }]);
+    expect(changesOf(event("update", same), before)).toEqual([{ what: "Processors:", is: "2" }]);
     expect(changesOf(event("update", { authorization: "true" }), before)).toEqual([
-      { what: "Callers", was: "Public", is: "Protected" },
+      { what: "Callers:", was: "Public", is: "Protected" },
     ]);
   });
 

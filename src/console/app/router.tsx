@@ -80,7 +80,13 @@ const invitation = createRoute({
 const account = createRoute({
   getParentRoute: () => signedIn,
   path: "/account",
-  component: lazyRouteComponent(() => loaded(import("./pages/people/account.tsx")), "Account"),
+  beforeLoad: ({ context: { person } }) => {
+    const organization = preferredOrganization(person.organizations ?? []);
+    if (organization !== undefined) {
+      throw redirect({ to: "/o/$organization/account", params: { organization }, replace: true });
+    }
+  },
+  component: lazyRouteComponent(() => loaded(import("./pages/people/account.tsx")), "AccountAlone"),
 });
 const accountSecured = createRoute({
   getParentRoute: () => signedIn,
@@ -291,6 +297,11 @@ const tokenList = createRoute({
   component: lazyRouteComponent(() => loaded(import("./pages/tokens/tokens.tsx")), "Tokens"),
 });
 
+const accountPage = page(
+  "/account",
+  lazyRouteComponent(() => loaded(import("./pages/people/account.tsx")), "Account"),
+);
+
 const routeTree = root.addChildren([
   signIn,
   setUp,
@@ -327,6 +338,7 @@ const routeTree = root.addChildren([
       memberList,
       auditLog,
       operatorPage,
+      accountPage,
     ]),
   ]),
 ]);

@@ -101,7 +101,7 @@ describe.skipIf(skipped)(`a failed task, to who has its link alone${skipped}`, (
     await keyboard.press("Enter");
     await page.getByText("Saved the settings of tape").waitFor();
 
-    await press(page.getByRole("button", { name: "Set a secret" }));
+    await press(page.getByRole("button", { name: "Set secret" }));
     const dialog = page.getByRole("dialog");
     await reach(dialog.getByLabel("Name"));
     await keyboard.type("API_KEY");

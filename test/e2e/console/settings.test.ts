@@ -39,17 +39,23 @@ describe.skipIf(skipped)(`the settings of a deployment in the console${skipped}`
     await person.isSound();
     const save = page.getByRole("button", { name: "Save" });
     expect(await save.count()).toBe(0);
-    await page.getByLabel("Workers, at most").fill("3");
+    await page.getByLabel("Maximum workers").fill("3");
     await page.getByText("no worker starts anew").waitFor();
     await page.getByLabel("Memory", { exact: true }).fill("640");
     await page.getByLabel("Variables").fill("MODEL=small\nQUERY=a=b");
     await page.getByText("Workers are replaced one after another").waitFor();
     await page.getByLabel("Who may call it").selectOption("Protected");
+    await page.getByLabel("Network").selectOption("These hosts alone");
+    await page.getByText("Write the hosts, one on a line").waitFor();
+    await page.getByLabel("Hosts").fill("none.example:443");
     await page.getByLabel("Memory", { exact: true }).press("Enter");
     await page.getByText("Saved the settings of tape").waitFor();
     expect(await stored()).toMatchObject({
       authorization: true,
-      settings: { max_workers: 3, memory_mib: 640, env: { MODEL: "small", QUERY: "a=b" } },
+      settings: {
+        ...{ max_workers: 3, memory_mib: 640, env: { MODEL: "small", QUERY: "a=b" } },
+        network: { access: "NETWORK_ACCESS_ALLOW", hosts: ["none.example:443"] },
+      },
     });
     await save.waitFor({ state: "detached" });
     await person.isSound();
@@ -78,7 +84,7 @@ describe.skipIf(skipped)(`the settings of a deployment in the console${skipped}`
     await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
     const { page } = person;
     await person.go(PAGE);
-    await page.getByRole("button", { name: "Set a secret" }).focus();
+    await page.getByRole("button", { name: "Set secret" }).focus();
     await page.keyboard.press("Enter");
     const dialog = page.getByRole("dialog");
     await dialog.getByLabel("Name").fill("NODE_OPTIONS");
@@ -139,7 +145,7 @@ describe.skipIf(skipped)(`the settings of a deployment in the console${skipped}`
     await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
     const { page } = person;
     await person.go(PAGE);
-    await page.getByLabel("Workers, at most").fill("5");
+    await page.getByLabel("Maximum workers").fill("5");
     // Somebody else is first, when the request is on its way already.
     const first = async (route: Route) => {
       await world.client.deployments.updateDeployment({
@@ -152,7 +158,7 @@ describe.skipIf(skipped)(`the settings of a deployment in the console${skipped}`
     await person.press("Save");
     await page.getByText("Somebody else has saved other settings meanwhile").waitFor();
     expect(await page.getByLabel("Queue time").inputValue()).toBe("3s");
-    expect(await page.getByLabel("Workers, at most").inputValue()).toBe("5");
+    expect(await page.getByLabel("Maximum workers").inputValue()).toBe("5");
     await person.isSound({ answers: [409] });
     await person.picture("deployment-settings-conflict");
     // What is refused for another reason is told beside it.

@@ -277,6 +277,7 @@ describe.skipIf(skipped)(`the pages in a browser${skipped}`, () => {
     await picture("account");
     const grace = cookieOf(await platform.signIn("grace@example.com"));
     const token = await platform.createToken(grace, { name: "grace's laptop" });
+    await click("Change password");
     await fill("Current password", PASSWORD);
     await fill("New password", `${PASSWORD}, changed`);
     await click("Change password");
@@ -285,6 +286,7 @@ describe.skipIf(skipped)(`the pages in a browser${skipped}`, () => {
     await picture("password-changed");
     expect((await platform.signIn("grace@example.com", `${PASSWORD}, changed`)).status).toBe(200);
     await open("/account");
+    await click("Change password");
     await fill("Current password", `${PASSWORD}, changed`);
     await fill("New password", `${PASSWORD}, again`);
     await page.getByLabel("End my personal tokens, too").check();
@@ -318,7 +320,7 @@ describe.skipIf(skipped)(`the pages in a browser${skipped}`, () => {
     await page.getByText("acme (member)").waitFor();
     await picture("account-secured");
     await page.getByRole("link", { name: "Continue" }).click();
-    await at("/account");
+    await at("/o/acme/account");
   });
 
   it("show the reference of the API to everybody, open at the operation that the address names", async () => {

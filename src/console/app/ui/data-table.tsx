@@ -1,13 +1,18 @@
-/** A table of things; on a narrow screen each row becomes a block in which every value has its name. */
+/** A table of things; on a narrow screen each row is a name with its state, and a line or two of facts. */
 import type { ReactNode } from "react";
 import "./data-table.css";
 
 export interface Column<Item> {
+  /** On a narrow screen, what is called `State` stands beside the name of the row. */
   readonly name: string;
   /** What the row has there. The first column's cell is the row's heading. */
   cell(item: Item): ReactNode;
   /** Its values are numbers, which stand below each other from their end. */
   readonly isNumber?: boolean;
+  /** It takes the room that the others leave. Default: all have some of it. */
+  readonly grows?: boolean;
+  /** On a narrow screen: without its name, or not at all. Default: with its name. */
+  readonly narrow?: "unnamed" | "left-out";
 }
 
 interface DataTableProps<Item> {
@@ -21,6 +26,10 @@ interface DataTableProps<Item> {
   readonly actions?: ((item: Item) => ReactNode) | undefined;
 }
 
+/** The classes of a column's cells. */
+const classOf = <Item,>({ isNumber, grows, narrow }: Column<Item>): string | undefined =>
+  [isNumber && "number", grows && "grows", narrow].filter(Boolean).join(" ") || undefined;
+
 export function DataTable<Item>({ label, columns, items, keyOf, actions }: DataTableProps<Item>) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
@@ -28,9 +37,9 @@ export function DataTable<Item>({ label, columns, items, keyOf, actions }: DataT
       <table>
         <thead>
           <tr>
-            {columns.map(({ name, isNumber }) => (
-              <th key={name} scope="col" className={isNumber ? "number" : undefined}>
-                {name}
+            {columns.map((column) => (
+              <th key={column.name} scope="col" className={classOf(column)}>
+                {column.name}
               </th>
             ))}
             {actions && (
@@ -43,14 +52,14 @@ export function DataTable<Item>({ label, columns, items, keyOf, actions }: DataT
         <tbody>
           {items.map((item) => (
             <tr key={keyOf(item)} data-row tabIndex={-1}>
-              {columns.map(({ name, cell, isNumber }, index) =>
+              {columns.map((column, index) =>
                 index === 0 ? (
-                  <th key={name} scope="row">
-                    {cell(item)}
+                  <th key={column.name} scope="row" className={classOf(column)}>
+                    {column.cell(item)}
                   </th>
                 ) : (
-                  <td key={name} data-column={name} className={isNumber ? "number" : undefined}>
-                    <div>{cell(item)}</div>
+                  <td key={column.name} data-column={column.name} className={classOf(column)}>
+                    <div>{column.cell(item)}</div>
                   </td>
                 ),
               )}

@@ -5,7 +5,7 @@ export function duration(ms: number): string {
     return `${Math.max(0, Math.round(ms))} ms`;
   }
   if (seconds < 59.5) {
-    return `${seconds.toFixed(seconds < 10 ? 1 : 0)} s`;
+    return `${Number(seconds.toFixed(seconds < 10 ? 1 : 0))} s`;
   }
   if (Math.round(seconds) < 3_600) {
     return both(seconds, 60, ["min", "s"]);
@@ -18,7 +18,8 @@ export function duration(ms: number): string {
 
 function both(amount: number, size: number, [large, small]: readonly [string, string]): string {
   const whole = Math.round(amount);
-  return `${Math.floor(whole / size)} ${large} ${whole % size} ${small}`;
+  const [more, less] = [Math.floor(whole / size), whole % size];
+  return less === 0 ? `${more} ${large}` : `${more} ${large} ${less} ${small}`;
 }
 
 /** The duration between two times of the API; to now where the second has not come. */

@@ -10,17 +10,20 @@ interface PageProps {
   readonly crumbs?: ReactNode;
   readonly description?: ReactNode;
   readonly actions?: ReactNode;
+  /** It is no wider than lists are. Default: it takes the whole width. */
+  readonly isList?: boolean;
   readonly children: ReactNode;
 }
 
-export function Page({ title, part, crumbs, description, actions, children }: PageProps) {
+export function Page(props: PageProps) {
+  const { title, part, crumbs, description, actions, isList = false, children } = props;
   const organization = useOrganization();
   const whole = part === undefined ? title : `${title}: ${part}`;
   useEffect(() => {
     document.title = `${whole} · ${organization} · Tessera`;
   }, [whole, organization]);
   return (
-    <div className="page">
+    <div className={isList ? "page of-list" : "page"}>
       <header className="page-header">
         <div>
           {crumbs !== undefined && (

@@ -96,10 +96,6 @@ export function rangeText({ fromMs, toMs }: TimeBounds, nowMs: number): string {
 }
 
 const date = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
-const moment = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 
 /** The day with its year, such as `Nov 28, 2026`. */
 export const dateText = (at: string): string => date.format(new Date(at));
-
-/** The day and the time of day, such as `Nov 28, 2026, 2:03:22 PM`. */
-export const momentText = (at: string): string => moment.format(new Date(at));

@@ -1,48 +1,65 @@
 /** A time: relative to now in the page, absolute with its zone on hover and for machines. */
 import { useNow } from "./use-now.ts";
 
-const UNITS: readonly (readonly [unit: Intl.RelativeTimeFormatUnit, seconds: number])[] = [
-  ["year", 31_536_000],
-  ["month", 2_592_000],
-  ["day", 86_400],
-  ["hour", 3_600],
-  ["minute", 60],
-  ["second", 1],
+const UNITS: readonly (readonly [unit: string, seconds: number])[] = [
+  ["y", 31_536_000],
+  ["mo", 2_592_000],
+  ["d", 86_400],
+  ["h", 3_600],
+  ["min", 60],
+  ["s", 1],
 ];
 /** How often relative times are written again. */
 const REFRESH_MS = 10_000;
 
-/** In numbers alone: what is 30 hours ahead may be the day after tomorrow. */
-const STYLES = {
-  long: new Intl.RelativeTimeFormat("en", { style: "long" }),
-  /** Where there is little room. */
-  narrow: new Intl.RelativeTimeFormat("en", { style: "narrow" }),
-};
-const absolute = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
-
-/** Such as `3 hours ago` and `in 2 days`. */
-function relativeTime(toMs: number, nowMs: number, style: keyof typeof STYLES): string {
+/** Such as `3 h ago` and `in 2 d`: in numbers alone, because in 30 hours may be the day after tomorrow. */
+function relativeTime(toMs: number, nowMs: number): string {
   const seconds = (toMs - nowMs) / 1_000;
-  const [unit, size] = UNITS.find(([, one]) => Math.abs(seconds) >= one) ?? ["second", 1];
+  if (Math.abs(seconds) < 5) {
+    return "just now";
+  }
   // What is kept for a day from now on is kept for 24 hours, a second later as well.
-  const amount = seconds > 0 ? Math.round(seconds / size) : Math.trunc(seconds / size);
-  return Math.abs(seconds) < 5 ? "just now" : STYLES[style].format(amount, unit);
+  return seconds > 0 ? `in ${inOneUnit(seconds, Math.round)}` : `${inOneUnit(-seconds)} ago`;
+}
+
+function inOneUnit(seconds: number, whole: (amount: number) => number = Math.trunc): string {
+  const [unit, size] = UNITS.find(([, one]) => seconds >= one) ?? ["s", 1];
+  return `${whole(seconds / size)} ${unit}`;
 }
 
 interface TimeProps {
   readonly at: string;
-  readonly style?: keyof typeof STYLES;
 }
 
-export function Time({ at, style = "long" }: TimeProps) {
+export function Time({ at }: TimeProps) {
   const nowMs = useNow(REFRESH_MS);
   const date = new Date(at);
   return (
-    <time dateTime={at} title={absolute.format(date)}>
-      {relativeTime(date.getTime(), Math.max(nowMs, Date.now()), style)}
+    <time dateTime={at} title={moment.format(date)}>
+      {relativeTime(date.getTime(), Math.max(nowMs, Date.now()))}
     </time>
   );
 }
+
+/** For how long something runs, such as `up 4 min`; since when on hover. */
+export function Uptime({ since }: { readonly since: string }) {
+  const nowMs = useNow(REFRESH_MS);
+  const sinceMs = Date.parse(since);
+  return (
+    <time dateTime={since} title={`since ${moment.format(sinceMs)}`}>
+      up {inOneUnit((Math.max(nowMs, Date.now()) - sinceMs) / 1_000)}
+    </time>
+  );
+}
+
+/** A day and a time of day with its zone, such as `Nov 29, 2026, 14:03:22 GMT+1`. */
+export const momentText = (ms: number): string => moment.format(ms);
+
+const moment = new Intl.DateTimeFormat(undefined, {
+  ...{ year: "numeric", month: "short", day: "numeric" },
+  ...{ hour: "2-digit", minute: "2-digit", second: "2-digit" },
+  ...{ hourCycle: "h23", timeZoneName: "short" },
+});
 
 /** A time to the millisecond with its zone, as records of what happened have it. */
 export const exactText = (ms: number): string => exact.format(ms);
@@ -64,7 +81,7 @@ export function ExactTime({ at }: { readonly at: string }) {
   const nowMs = useNow(REFRESH_MS);
   const ms = Date.parse(at);
   return (
-    <time dateTime={at} title={relativeTime(ms, Math.max(nowMs, Date.now()), "long")}>
+    <time dateTime={at} title={relativeTime(ms, Math.max(nowMs, Date.now()))}>
       {exactText(ms)}
     </time>
   );

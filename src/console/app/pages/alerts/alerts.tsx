@@ -21,7 +21,7 @@ import "./alerts.css";
 
 export function Alerts() {
   return (
-    <Page title="Alerts" description="What is wrong, and who is told.">
+    <Page isList title="Alerts" description="What is wrong, and who is told.">
       <Firing />
       <Rules />
       <Receivers />

@@ -111,8 +111,7 @@ export function Deployments() {
                 { name: "Workers", cell: (one) => <Workers of={one} /> },
                 {
                   name: "Changed",
-                  cell: ({ updatedAt }) =>
-                    updatedAt !== undefined && <Time at={updatedAt} style="narrow" />,
+                  cell: ({ updatedAt }) => updatedAt !== undefined && <Time at={updatedAt} />,
                 },
               ]}
             />

@@ -19,11 +19,11 @@ export function History({ deployment }: { readonly deployment: DeploymentJson })
     placeholderData: keepPreviousData,
   });
   return (
-    <section aria-labelledby="history">
+    <section aria-labelledby="history" className="card">
       <header className="section-header">
         <h2 id="history">History</h2>
         <Link to="/o/$organization/audit" params={{ organization }} search={{ subject: name }}>
-          All of it
+          View all
         </Link>
       </header>
       <ol className="history">

@@ -38,10 +38,10 @@ export function Secrets({ deployment }: OfDeployment) {
   const [asked, setAsked] = useState<Asked>();
   const close = () => setAsked(undefined);
   return (
-    <section aria-labelledby="secrets">
+    <section aria-labelledby="secrets" className="card">
       <header className="section-header">
         <h2 id="secrets">Secrets</h2>
-        <Button onClick={() => setAsked({ what: "set" })}>Set a secret</Button>
+        <Button onClick={() => setAsked({ what: "set" })}>Set secret</Button>
       </header>
       {withheld.length > 0 && (
         <Notice kind="warning">
@@ -60,8 +60,8 @@ export function Secrets({ deployment }: OfDeployment) {
       ) : (
         !isPending && (
           <p className="secondary">
-            None. A worker finds a secret in its environment, as it finds a variable; its value is
-            stored sealed and shown to nobody.
+            No secrets yet. A worker finds a secret in its environment, as it finds a variable; its
+            value is stored sealed and shown to nobody.
           </p>
         )
       )}
@@ -178,7 +178,7 @@ function SetSecret({
   const others = settings?.secretNames?.filter((one) => one !== given) ?? [];
   const violated = `secrets.${given}`;
   return (
-    <Dialog title={secret === undefined ? "Set a secret" : `Set ${secret} anew`} onClose={onClose}>
+    <Dialog title={secret === undefined ? "Set secret" : `Set ${secret} anew`} onClose={onClose}>
       <form
         onSubmit={(event) => {
           event.preventDefault();

@@ -48,7 +48,7 @@ export function changesOf(
       // An update tells it also where it stays.
       return was === is && word === undefined
         ? []
-        : [{ what: "Callers", is: CALLERS[is] ?? is, ...(was && { was: CALLERS[was] ?? was }) }];
+        : [{ what: "Callers:", is: CALLERS[is] ?? is, ...(was && { was: CALLERS[was] ?? was }) }];
     }
     const what = LABELS[field];
     if (what === undefined || action === "deployment.confirm_secrets") {
@@ -58,7 +58,7 @@ export function changesOf(
       return [{ what, is: is.replaceAll(" ", ", ") || "none" }];
     }
     const was = earlier(field);
-    return [{ what, is, ...(was !== undefined && was !== is && { was }) }];
+    return [{ what: `${what}:`, is, ...(was !== undefined && was !== is && { was }) }];
   });
   const all = [...head, ...changes];
   return all.length > 0 ? all : [{ what: action.replace(/^deployment\./, "") }];

@@ -14,7 +14,7 @@ export interface SettingField {
   readonly label: string;
   readonly hint: string;
   readonly group: "Scale" | "Each worker" | "Where it runs" | "Environment" | "Results";
-  readonly kind: "number" | "text" | "lines" | "choice";
+  readonly kind: "number" | "text" | "lines" | "choice" | "network";
   /** Of a number: in what it is counted. */
   readonly unit?: string;
   /** What stands in the field while it is empty, which is for zero. Default: zero is written. */
@@ -118,7 +118,8 @@ function time(field: Omit<SettingField, "kind" | "read" | "write">): SettingFiel
   };
 }
 
-const ACCESS = {
+/** The text of a network that is no list of hosts is the name of its access. */
+export const ACCESS = {
   open: "NETWORK_ACCESS_OPEN",
   none: "NETWORK_ACCESS_NONE",
   allow: "NETWORK_ACCESS_ALLOW",
@@ -131,8 +132,8 @@ export const SETTING_FIELDS: readonly SettingField[] = [
   count({
     name: "minWorkers",
     path: "min_workers",
-    label: "Workers, at least",
-    hint: "0: none while nobody calls; the first call starts one.",
+    label: "Minimum workers",
+    hint: "0 lets it scale to zero: the next call waits for a cold start.",
     group: "Scale",
     min: 0,
     replacesWorkers: false,
@@ -140,8 +141,8 @@ export const SETTING_FIELDS: readonly SettingField[] = [
   count({
     name: "maxWorkers",
     path: "max_workers",
-    label: "Workers, at most",
-    hint: "On all nodes together.",
+    label: "Maximum workers",
+    hint: "All nodes together start no more.",
     group: "Scale",
     min: 1,
     replacesWorkers: false,
@@ -150,7 +151,7 @@ export const SETTING_FIELDS: readonly SettingField[] = [
     name: "queueTime",
     path: "queue_time",
     label: "Queue time",
-    hint: "How long a task should wait at most before more workers start, such as 1s.",
+    hint: "More workers start when a task waits longer, such as 1s.",
     group: "Scale",
     replacesWorkers: false,
   }),
@@ -159,7 +160,7 @@ export const SETTING_FIELDS: readonly SettingField[] = [
     path: "memory_mib",
     label: "Memory",
     unit: "MiB",
-    hint: "One that uses more is ended.",
+    hint: "A worker that uses more is ended.",
     group: "Each worker",
     min: 64,
     replacesWorkers: true,
@@ -168,7 +169,7 @@ export const SETTING_FIELDS: readonly SettingField[] = [
     name: "cpu",
     path: "cpu",
     label: "Processors",
-    hint: "0.5 is half of one.",
+    hint: "0.5 is half of a processor.",
     group: "Each worker",
     min: 0.1,
     step: 0.1,
@@ -178,7 +179,7 @@ export const SETTING_FIELDS: readonly SettingField[] = [
     name: "processes",
     path: "processes",
     label: "Processes",
-    hint: "Besides its own.",
+    hint: "A worker may start so many besides its own.",
     emptyMeans: FROM_CODE,
     group: "Each worker",
     min: 0,
@@ -188,7 +189,7 @@ export const SETTING_FIELDS: readonly SettingField[] = [
     name: "gpus",
     path: "gpus",
     label: "GPUs",
-    hint: "0.5 is half of one, with that part of its memory.",
+    hint: "0.5 is half of a GPU, with that part of its memory.",
     emptyMeans: FROM_CODE,
     group: "Each worker",
     min: 0,
@@ -201,7 +202,7 @@ export const SETTING_FIELDS: readonly SettingField[] = [
     label: "Memory of a GPU",
     unit: "MiB",
     emptyMeans: "The whole GPU",
-    hint: "Others share the rest, and a worker that uses more is ended. Empty: the whole GPU, or its part.",
+    hint: "Others share the rest, and a worker that uses more is ended.",
     group: "Each worker",
     min: 0,
     replacesWorkers: true,
@@ -210,7 +211,7 @@ export const SETTING_FIELDS: readonly SettingField[] = [
     name: "readyTimeout",
     path: "ready_timeout",
     label: "Time to load",
-    hint: "How long it may take to load, such as 15m.",
+    hint: "A worker that takes longer to load is ended, such as 15m.",
     emptyMeans: FROM_CODE,
     group: "Each worker",
     replacesWorkers: true,
@@ -235,7 +236,7 @@ export const SETTING_FIELDS: readonly SettingField[] = [
     name: "requires",
     path: "requires",
     label: "Labels of its machines",
-    hint: "One on a line, such as gpu=h200, or gpu=* for all values.",
+    hint: "Write one on a line, such as gpu=h200, or gpu=* for all values.",
     group: "Where it runs",
     kind: "lines",
     replacesWorkers: true,
@@ -246,36 +247,30 @@ export const SETTING_FIELDS: readonly SettingField[] = [
     name: "network",
     path: "network",
     label: "Network",
-    hint: "Write open for all public addresses, none, or the hosts that it may reach, one on a line, such as api.example.com:443.",
+    hint: "Workers reach these addresses, and no others.",
     group: "Where it runs",
-    kind: "lines",
+    kind: "network",
     replacesWorkers: true,
     read: ({ network }) =>
       network?.access === ACCESS.allow
         ? (network.hosts ?? []).join("\n")
-        : network?.access === ACCESS.none
-          ? "none"
-          : "open",
+        : (network?.access ?? ACCESS.open),
     write: (text) => {
-      const lines = linesOf(text).map((line) => line.trim());
-      const [first = ""] = lines;
-      if (lines.length === 0) {
-        throw new TextFault("Write open, none, or the hosts that it may reach.");
+      if (text === ACCESS.open || text === ACCESS.none) {
+        return { network: { access: text } };
       }
-      const isWord = first === "open" || first === "none";
-      if (isWord && lines.length > 1) {
-        throw new TextFault(`Write ${first} alone, or hosts.`);
+      const hosts = linesOf(text).map((line) => line.trim());
+      if (hosts.length === 0) {
+        throw new TextFault("Write the hosts, one on a line, such as api.example.com:443.");
       }
-      return {
-        network: isWord ? { access: ACCESS[first] } : { access: ACCESS.allow, hosts: lines },
-      };
+      return { network: { access: ACCESS.allow, hosts } };
     },
   },
   {
     name: "env",
     path: "env",
     label: "Variables",
-    hint: "NAME=value, one on a line. Everybody who sees this page reads them: for a key or a password, set a secret.",
+    hint: "Write NAME=value, one on a line. Everybody who sees this page reads them: for a key or a password, set a secret.",
     group: "Environment",
     kind: "lines",
     replacesWorkers: true,
@@ -286,7 +281,7 @@ export const SETTING_FIELDS: readonly SettingField[] = [
     name: "retention",
     path: "retention",
     label: "Results are kept for",
-    hint: "From the end of a task, such as 7d.",
+    hint: "The time begins at the end of a task, such as 7d.",
     emptyMeans: FROM_CODE,
     group: "Results",
     replacesWorkers: false,

@@ -17,6 +17,7 @@ import { DeploymentFrame } from "./frame.tsx";
 import { History } from "./history.tsx";
 import { Secrets } from "./secrets.tsx";
 import {
+  ACCESS,
   changedFields,
   SETTING_FIELDS,
   type SettingField,
@@ -27,6 +28,10 @@ import "./settings.css";
 
 const GROUPS = [...new Set(SETTING_FIELDS.map(({ group }) => group))];
 const PROTECTED = "yes";
+const CALLERS = "Callers";
+
+/** Where a group of settings is in the page. */
+const idOf = (group: string): string => group.toLowerCase().replaceAll(" ", "-");
 
 /** The name of a setting in violations of `UpdateDeployment`. */
 const violated = (field: SettingField): string => `deployment.settings.${field.path}`;
@@ -43,6 +48,13 @@ function SettingsPage({ deployment }: { readonly deployment: DeploymentJson }) {
   const { isAdmin } = usePerson();
   return (
     <div className="settings-page">
+      <nav className="settings-sections" aria-label="Sections">
+        {[CALLERS, ...GROUPS].map((group) => (
+          <a key={group} href={`#${idOf(group)}`}>
+            {group}
+          </a>
+        ))}
+      </nav>
       <SettingsForm deployment={deployment} />
       <div className="settings-aside">
         <Secrets deployment={deployment} />
@@ -109,11 +121,14 @@ function SettingsForm({ deployment }: { readonly deployment: DeploymentJson }) {
         }
       }}
     >
-      <fieldset>
-        <legend>Callers</legend>
+      <p className="secondary">
+        Nothing changes until you save; what replaces workers is said before it.
+      </p>
+      <fieldset id={idOf(CALLERS)}>
+        <legend>{CALLERS}</legend>
         <Field
           label="Who may call it"
-          hint="Protected: callers need a token with access to protected endpoints."
+          hint="Callers of a protected deployment need a token with access to it."
           error={violationOf(saving.error, "deployment.authorization")}
         >
           {(control) => (
@@ -132,7 +147,7 @@ function SettingsForm({ deployment }: { readonly deployment: DeploymentJson }) {
         </Field>
       </fieldset>
       {GROUPS.map((group) => (
-        <fieldset key={group}>
+        <fieldset key={group} id={idOf(group)}>
           <legend>{group}</legend>
           {SETTING_FIELDS.filter((field) => field.group === group).map((field) => (
             <Setting
@@ -200,6 +215,52 @@ function faultsOf(changed: readonly SettingField[], typed: SettingTexts): Map<st
   return faults;
 }
 
+/** What the network of workers may be. */
+const NETWORKS = [
+  [ACCESS.none, "None"],
+  [ACCESS.open, "The internet"],
+  [ACCESS.allow, "These hosts alone"],
+] as const;
+
+/** A choice of three, and the list of hosts for the third. */
+function Network({ field, text, error, onChange }: SettingProps) {
+  const chosen = text === ACCESS.open || text === ACCESS.none ? text : ACCESS.allow;
+  return (
+    <>
+      <Field label={field.label}>
+        {(control) => (
+          <select
+            {...control}
+            value={chosen}
+            onChange={({ target: { value } }) => onChange(value === ACCESS.allow ? "" : value)}
+          >
+            {NETWORKS.map(([value, words]) => (
+              <option key={value} value={value}>
+                {words}
+              </option>
+            ))}
+          </select>
+        )}
+      </Field>
+      {chosen === ACCESS.allow && (
+        <Field label="Hosts" hint={field.hint} error={error}>
+          {(control) => (
+            <textarea
+              {...control}
+              className="code"
+              rows={2}
+              spellCheck={false}
+              placeholder="api.example.com:443"
+              value={text}
+              onChange={({ target }) => onChange(target.value)}
+            />
+          )}
+        </Field>
+      )}
+    </>
+  );
+}
+
 interface SettingProps {
   readonly field: SettingField;
   readonly text: string;
@@ -208,6 +269,9 @@ interface SettingProps {
 }
 
 function Setting({ field, text, error, onChange }: SettingProps) {
+  if (field.kind === "network") {
+    return <Network field={field} text={text} error={error} onChange={onChange} />;
+  }
   const { label, hint, kind, choices = [], unit, emptyMeans, min, step } = field;
   return (
     <Field label={label} hint={hint === "" ? undefined : hint} error={error}>

@@ -1,11 +1,12 @@
 /** What the table of machines says of one. */
 import { Link } from "@tanstack/react-router";
 import { useOrganization } from "../../api/session.ts";
+import { CopyChip } from "../../ui/copy-button.tsx";
 import { counted } from "../../ui/counted.ts";
 import { bytes } from "../../ui/quantity.ts";
 import { Share } from "../../ui/share.tsx";
 import { Status } from "../../ui/status.tsx";
-import { Time } from "../../ui/time.tsx";
+import { Time, Uptime } from "../../ui/time.tsx";
 import { isBusy, type MachineRow, numbersOf, workersOf } from "./rows.ts";
 
 interface OfMachine {
@@ -13,17 +14,16 @@ interface OfMachine {
 }
 
 export function MachineName({ of: { name, node, platform, version, labels, told } }: OfMachine) {
-  const kind = node ? ["node", told?.url] : ["joined", platform];
-  const about = [...kind, version && `Tessera ${version}`].filter(Boolean);
+  const about = [node ? "node" : "joined", platform, version && `Tessera ${version}`];
+  const words = Object.entries(labels ?? {}).map((label) => label.join("="));
   return (
     <>
       <bdi>{name || "without a name"}</bdi>
-      <span className="secondary">{about.join(", ")}</span>
-      {Object.keys(labels ?? {}).length > 0 && (
+      <span className="secondary">{about.filter(Boolean).join(", ")}</span>
+      {words.length > 0 && <span className="secondary">{words.join(", ")}</span>}
+      {told?.url && (
         <span className="secondary">
-          {Object.entries(labels ?? {})
-            .map((label) => label.join("="))
-            .join(", ")}
+          <CopyChip text={told.url} what="the address" />
         </span>
       )}
     </>
@@ -49,7 +49,7 @@ export function MachineState({ of: row }: OfMachine) {
       )}
       {drain?.startedAt !== undefined && (
         <span className="secondary">
-          <Time at={drain.startedAt} style="narrow" /> by <bdi>{drain.startedBy}</bdi>
+          <Time at={drain.startedAt} /> by <bdi>{drain.startedBy}</bdi>
         </span>
       )}
       {faults.map((fault) => (
@@ -62,35 +62,33 @@ export function MachineState({ of: row }: OfMachine) {
   );
 }
 
-/** Of the machine, by all that runs on it; of a node also its disk, and what its workers may take. */
+/** How much is used of the machine, by all that runs on it; of a node also of what its workers may take. */
 export function Load({ of: { load, told } }: OfMachine) {
   const { processors, busyProcessors, memoryBytes, usedMemoryBytes } = numbersOf(load ?? {});
   const { workers = 0, maxWorkers = 0, waiting = 0, ...facts } = told?.facts ?? {};
-  const { diskBytes: disk, freeDiskBytes: free } = numbersOf(facts);
-  const { memoryBytes: taken, maxMemoryBytes: room } = numbersOf(facts);
+  const { diskBytes, freeDiskBytes, memoryBytes: taken, maxMemoryBytes: room } = numbersOf(facts);
+  const inBytes = (name: string, used: number, limit: number, problem: string) =>
+    limit > 0 && (
+      <Share name={name} used={used} limit={limit} problem={problem}>
+        {`${bytes(used)} of ${bytes(limit)}`}
+      </Share>
+    );
   return (
-    <div className="machine-shares">
+    <div className="machine-shares tall">
       {processors > 0 && (
-        <Share used={busyProcessors} limit={processors}>
-          {`${Number(busyProcessors.toFixed(1))} of ${counted(processors, "processor")}`}
+        <Share name="CPU" used={busyProcessors} limit={processors} problem="all busy">
+          {`${Number(busyProcessors.toFixed(1))} of ${processors}`}
         </Share>
       )}
-      {memoryBytes > 0 && (
-        <Share used={usedMemoryBytes} limit={memoryBytes}>
-          {`${bytes(usedMemoryBytes)} of ${bytes(memoryBytes)}`}
-        </Share>
-      )}
-      {disk > 0 && (
-        <Share used={disk - free} limit={disk}>
-          {`${bytes(free)} of disk free`}
-        </Share>
-      )}
+      {inBytes("Memory", usedMemoryBytes, memoryBytes, "nearly full")}
+      {inBytes("Disk", diskBytes - freeDiskBytes, diskBytes, "nearly full")}
       {maxWorkers > 0 && (
-        <Share used={Math.max(workers / maxWorkers, taken / room)} limit={1}>
-          {`${workers} of ${maxWorkers} workers, ${bytes(taken)} of ${bytes(room)}`}
+        <Share name="Worker slots" used={workers} limit={maxWorkers} problem="nearly all taken">
+          {`${workers} of ${maxWorkers}`}
         </Share>
       )}
-      {waiting > 0 && <span className="secondary">{waiting} wait for room</span>}
+      {inBytes("Worker memory", taken, room, "nearly all taken")}
+      {waiting > 0 && <Status tone="warning">{`${waiting} wait for room`}</Status>}
     </div>
   );
 }
@@ -109,8 +107,8 @@ export function Runs({ of: { runs = [], omittedRuns = 0 } }: OfMachine) {
           <Link to="/o/$organization/deployments/$deployment" params={{ organization, deployment }}>
             {deployment}
           </Link>
-          <span className="secondary">
-            {counted(workers, "worker")}
+          <span className="secondary" title={counted(workers, "worker")}>
+            × {workers}
             {calls > 0 && `, ${counted(calls, "call")}`}
           </span>
         </div>
@@ -143,13 +141,14 @@ export function Gpus({ of: { gpus = [], told } }: OfMachine) {
   );
 }
 
+/** When it was last heard, and for how long it is up. */
 export function Heard({ of: { heardAt, startedAt } }: OfMachine) {
   return (
     <>
-      {heardAt === undefined ? "away" : <Time at={heardAt} style="narrow" />}
+      {heardAt === undefined ? "away" : <Time at={heardAt} />}
       {startedAt !== undefined && (
         <span className="secondary whole">
-          since <Time at={startedAt} style="narrow" />
+          <Uptime since={startedAt} />
         </span>
       )}
     </>

@@ -17,6 +17,7 @@ import { Empty } from "../../ui/empty.tsx";
 import { useFinder } from "../../ui/finder.tsx";
 import { isolated } from "../../ui/isolated.ts";
 import { Loading } from "../../ui/loading.tsx";
+import { Menu } from "../../ui/menu.tsx";
 import { Page } from "../../ui/page.tsx";
 import { bytes } from "../../ui/quantity.ts";
 import { Share } from "../../ui/share.tsx";
@@ -33,11 +34,12 @@ export function Machines() {
   const [isJoining, setJoining] = useState(false);
   return (
     <Page
+      isList
       title="Machines"
       description="Nodes of the platform and machines that joined, with the workers of this organization."
       actions={
-        <Button aria-expanded={isJoining} onClick={() => setJoining(!isJoining)}>
-          Join a machine
+        <Button kind="primary" aria-expanded={isJoining} onClick={() => setJoining(!isJoining)}>
+          Join machine
         </Button>
       }
     >
@@ -87,7 +89,7 @@ function MachineTable() {
         columns={columnsFor(rows)}
         actions={
           rows.some(mayDrain)
-            ? (row) => mayDrain(row) && <DrainButton of={row} ask={setAsked} />
+            ? (row) => mayDrain(row) && <Actions of={row} ask={setAsked} />
             : undefined
         }
       />
@@ -110,7 +112,10 @@ function columnsFor(rows: readonly MachineRow[]): readonly Column<MachineRow>[] 
   return [
     { name: "Machine", cell: (row) => <MachineName of={row} /> },
     { name: "State", cell: (row) => <MachineState of={row} /> },
-    ...where(hasLoad, { name: "Load", cell: (row) => <Load of={row} /> }),
+    ...where(hasLoad, {
+      ...{ name: "Load", grows: true, narrow: "unnamed" as const },
+      cell: (row) => <Load of={row} />,
+    }),
     ...where(hasGpus, { name: "GPUs", cell: (row) => <Gpus of={row} /> }),
     { name: "Runs", cell: (row) => <Runs of={row} /> },
     { name: "Last heard", cell: (row) => <Heard of={row} /> },
@@ -138,23 +143,26 @@ interface OfMachine {
   readonly of: MachineRow;
 }
 
-function DrainButton({ of: row, ask }: OfMachine & { ask(row: MachineRow): void }) {
+function Actions({ of: row, ask }: OfMachine & { ask(row: MachineRow): void }) {
   const { change, changed } = useDraining();
   const toast = useToast();
-  const acting = useMutation({
+  const { mutate, isPending } = useMutation({
     mutationFn: () => change(row),
     onSuccess: () => changed(row),
     onError: (err) => toast(messageOf(err)),
   });
-  const verb = row.drain === undefined ? "Drain" : "Take back";
   return (
-    <Button
-      aria-label={`${verb} ${row.name}`}
-      isBusy={acting.isPending}
-      onClick={() => (row.node && row.drain === undefined ? ask(row) : acting.mutate())}
-    >
-      {verb}
-    </Button>
+    <Menu
+      id={`machine-${row.node ? "node" : "joined"}-${row.name}`}
+      label={`Actions for ${row.name}`}
+      items={[
+        {
+          label: row.drain === undefined ? "Drain" : "Take back",
+          isDisabled: isPending,
+          run: () => (row.node && row.drain === undefined ? ask(row) : mutate()),
+        },
+      ]}
+    />
   );
 }
 
@@ -200,7 +208,7 @@ function Storage() {
     <section aria-labelledby="storage">
       <h2 id="storage">Storage</h2>
       <div className="storage-used">
-        <Share used={used} limit={limit}>
+        <Share used={used} limit={limit} problem="nearly full">
           {`${bytes(used)} of ${bytes(limit)} used`}
         </Share>
         {parts.length > 0 && <p className="secondary">{parts.join("; ")}</p>}
@@ -235,7 +243,7 @@ function Joining() {
   const organization = useOrganization();
   return (
     <section aria-labelledby="joining" className="card">
-      <h2 id="joining">Join a machine</h2>
+      <h2 id="joining">Join machine</h2>
       <p className="secondary">
         A machine with a GPU, or one beside the data, joins a deployment with this command and{" "}
         <Link to="/o/$organization/tokens" params={{ organization }}>

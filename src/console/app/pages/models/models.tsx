@@ -32,7 +32,7 @@ export function Models() {
   const [deleting, setDeleting] = useState<ModelVersionJson>();
   const versions = versionsOf(list.data.pages);
   return (
-    <Page title="Models" description="Weights by name, in versions that never change.">
+    <Page isList title="Models" description="Weights by name, in versions that never change.">
       {versions.length === 0 ? (
         <Empty inPage title="No models yet">
           <p>Push weights from a folder, or import them from Hugging Face: services name them.</p>

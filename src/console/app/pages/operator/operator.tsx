@@ -6,32 +6,23 @@ import { allOrganizations, nodes, platform } from "../../api/operator.ts";
 import { useOrganization, usePerson } from "../../api/session.ts";
 import { Button } from "../../ui/button.tsx";
 import { Command } from "../../ui/command.tsx";
+import { counted } from "../../ui/counted.ts";
 import { DataTable } from "../../ui/data-table.tsx";
-import { between } from "../../ui/duration.ts";
 import { Empty } from "../../ui/empty.tsx";
 import { Numbers } from "../../ui/numbers.tsx";
 import { Page } from "../../ui/page.tsx";
 import { bytes } from "../../ui/quantity.ts";
-import { Time } from "../../ui/time.tsx";
-import { momentText } from "../../ui/time-range.ts";
-import { useNow } from "../../ui/use-now.ts";
-
-/** How often the uptime is told anew. */
-const UPTIME_REFRESH_MS = 10_000;
+import { Status } from "../../ui/status.tsx";
+import { Time, Uptime } from "../../ui/time.tsx";
 
 export function Operator() {
   const { isOperator } = usePerson();
-  const organization = useOrganization();
   return (
     <Page
+      isList
       title="Platform"
-      description="Organizations, version and database of this installation."
-      actions={
-        isOperator && (
-          <Link className="button" to="/o/$organization/machines" params={{ organization }}>
-            Machines
-          </Link>
-        )
+      description={
+        isOperator ? <Version /> : "Organizations, version and database of this installation."
       }
     >
       {isOperator ? (
@@ -46,37 +37,52 @@ export function Operator() {
   );
 }
 
-function State() {
+function Version() {
   const { version = "", database = {} } = useSuspenseQuery(platform).data;
+  return `Tessera ${version}, ${database.kind} ${database.version}, schema ${database.schemaVersion}`;
+}
+
+function State() {
+  const organization = useOrganization();
+  const { database = {} } = useSuspenseQuery(platform).data;
   const { nodes: listed = [] } = useSuspenseQuery(nodes).data;
-  const nowMs = useNow(UPTIME_REFRESH_MS);
   const draining = listed.filter(
     ({ facts, drain }) => facts?.draining === true || drain !== undefined,
   ).length;
   const [oldest] = listed.flatMap(({ startedAt }) => startedAt ?? []).sort();
+  const ready = listed.length - draining;
+  const isHealthy = draining === 0 && ready > 0;
   return (
-    <Numbers
-      label="State of the platform"
-      numbers={[
-        { name: "Version", value: version },
-        {
-          name: "Nodes ready",
-          value: `${listed.length - draining} of ${listed.length}`,
-          isBad: draining > 0,
-          ...(draining > 0 && { note: `${draining} draining` }),
-        },
-        {
-          name: "Database",
-          value: bytes(Number(database.sizeBytes ?? 0)),
-          note: `${database.kind} ${database.version}, schema ${database.schemaVersion}`,
-        },
-        {
-          name: "Uptime",
-          value: oldest === undefined ? "unknown" : between(oldest, undefined, nowMs),
-          ...(oldest !== undefined && { note: `since ${momentText(oldest)}` }),
-        },
-      ]}
-    />
+    <>
+      <p className="page-head">
+        <Status tone={isHealthy ? "good" : ready > 0 ? "warning" : "bad"}>
+          {isHealthy ? "Healthy" : ready > 0 ? "Degraded" : "No node is ready"}
+        </Status>
+        <span className="secondary">
+          {ready} of {counted(listed.length, "node")} ready
+          {draining > 0 && `, ${draining} draining`}
+        </span>
+      </p>
+      <Numbers
+        label="State of the platform"
+        numbers={[
+          {
+            name: "Nodes ready",
+            value: (
+              <Link to="/o/$organization/machines" params={{ organization }}>
+                {ready} of {listed.length}
+              </Link>
+            ),
+            isBad: draining > 0,
+          },
+          { name: "Database", value: bytes(Number(database.sizeBytes ?? 0)) },
+          {
+            name: "Oldest node",
+            value: oldest === undefined ? "unknown" : <Uptime since={oldest} />,
+          },
+        ]}
+      />
+    </>
   );
 }
 
@@ -105,7 +111,7 @@ function Organizations() {
             name: "Name",
             cell: ({ name, displayName }) => (
               <>
-                {name}
+                <OrganizationName name={name} />
                 {displayName && <span className="secondary">{displayName}</span>}
               </>
             ),
@@ -126,6 +132,18 @@ function Organizations() {
         </Button>
       )}
     </section>
+  );
+}
+
+/** The way to an organization that the operator is in; of the others, the name. */
+function OrganizationName({ name = "" }: { readonly name: string | undefined }) {
+  const { person } = usePerson();
+  return person.organizations?.some((own) => own.name === name) ? (
+    <Link to="/o/$organization" params={{ organization: name }}>
+      {name}
+    </Link>
+  ) : (
+    name
   );
 }
 

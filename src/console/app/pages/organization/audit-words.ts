@@ -1,5 +1,6 @@
 /** Events of the audit log in sentences. */
 import type { AuditEventJson } from "../../../../../gen/tessera/v1/organization_pb.js";
+import { duration } from "../../ui/duration.ts";
 import { dateText } from "../../ui/time-range.ts";
 
 /** What happened, by its action: `{}` is the subject, and a name in braces is a detail. */
@@ -103,7 +104,7 @@ export const ACTION_KINDS: Readonly<Record<string, string>> = {
   operator: "Operators",
 };
 
-/** Characters of a detail in the line below a sentence; the opened event has all. */
+/** Characters of a detail behind a sentence; the opened event has all. */
 const MAX_SHORT_CHARACTERS = 40;
 
 /** Characters of a digest that say which it is. */
@@ -114,14 +115,17 @@ interface AuditWords {
   readonly before: string;
   readonly subject: string;
   readonly after: string;
-  /** What the sentence leaves out, such as `digest 37d07596` and `token npm-start`. */
+  /** What the sentence leaves out, such as `digest 37d07596` and `by token npm-start`. */
   readonly more: readonly string[];
 }
 
 /** An event in words; one of an action that is not known by the name of the action. */
 export function wordsOf({ action = "", subject = "", details = {} }: AuditEventJson): AuditWords {
   const sentence = SENTENCES[action] ?? `${action} {}`;
-  const told = new Set([...sentence.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => name));
+  const condition = CONDITIONS[details.kind ?? ""] ?? "";
+  const told = new Set(
+    [...`${sentence}${condition}`.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => name),
+  );
   const filled = (text: string): string =>
     text.replace(/\{(\w+)\}/g, (_, name: string) => details[name] || "unknown");
   const [before = "", after] = sentence.split("{}");
@@ -129,13 +133,29 @@ export function wordsOf({ action = "", subject = "", details = {} }: AuditEventJ
     before: filled(before),
     subject: after === undefined ? "" : subject,
     after: filled(after ?? ""),
-    more: Object.entries(details).flatMap(([name, value]) =>
-      told.has(name) || value === "" || value === subject || /_ids?$/.test(name)
-        ? []
-        : [short(name, value)],
-    ),
+    more: Object.entries(details).flatMap(([name, value]) => {
+      if (told.has(name) || value === "" || value === subject || /_ids?$/.test(name)) {
+        return [];
+      }
+      if (name === "kind" && condition !== "") {
+        return [filled(condition)];
+      }
+      return name === "threshold" && condition !== "" ? [] : [phraseOf(name, value)];
+    }),
   };
 }
+
+/** What rules of alerts look for, by their kinds. */
+const CONDITIONS: Readonly<Record<string, string>> = {
+  oldest_task_waits: "when a task waits for {threshold} s",
+  failures: "when {threshold} % of tasks fail",
+  deployment_degraded: "when a deployment is degraded or has failed",
+  worker_restarts: "when workers restart more than {threshold} times",
+  token_ends: "when a token ends within {threshold} days",
+  webhook_off: "when a webhook or a receiver is off",
+  budget_used: "when {threshold} % of a budget is used",
+  disk_free: "when less than {threshold} % of a disk is free",
+};
 
 /** Names and values that are words of this API alone. */
 const WORDS: Readonly<Record<string, string>> = {
@@ -144,19 +164,50 @@ const WORDS: Readonly<Record<string, string>> = {
   "setup true": "at the setup",
 };
 
-function short(name: string, value: string): string {
-  const words = name === "by_token" ? "token" : name.replaceAll("_", " ");
-  const whole = `${words} ${value}`;
-  if (WORDS[whole] !== undefined) {
-    return WORDS[whole];
+const listed = (value: string, word: string): string => value.split(" ").join(word);
+
+/** Details with a sense of their own, by their names. */
+const PHRASES: Readonly<Record<string, (value: string) => string>> = {
+  by_token: (value) => `by token ${value}`,
+  address: (value) => `at ${value}`,
+  digest: (value) => `digest ${value.slice(0, DIGEST_CHARACTERS)}`,
+  events: (value) => `told of ${listed(value.replaceAll("task.", ""), ", ")}`,
+  receivers: (value) => `tells ${listed(value, " and ")}`,
+  hold_seconds: (value) => `after ${duration(Number(value) * 1_000)}`,
+};
+
+function phraseOf(name: string, value: string): string {
+  const phrase = WORDS[`${name} ${value}`] ?? PHRASES[name]?.(value);
+  if (phrase !== undefined) {
+    return phrase;
   }
-  if (name === "digest") {
-    return `${words} ${value.slice(0, DIGEST_CHARACTERS)}`;
-  }
+  const words = name.replaceAll("_", " ");
   if (/^\d{4}-\d{2}-\d{2}T[\d:.]+Z$/.test(value)) {
     return `${words} ${dateText(value)}`;
+  }
+  const [, measured, unit] = /^(.+) (mib|seconds)$/.exec(words) ?? [];
+  if (measured !== undefined) {
+    return `${measured} ${unit === "mib" ? `${value} MiB` : duration(Number(value) * 1_000)}`;
   }
   return value.length > MAX_SHORT_CHARACTERS
     ? `${words} ${value.slice(0, MAX_SHORT_CHARACTERS)}…`
     : `${words} ${value.replaceAll("_", " ")}`;
+}
+
+/** Events that say the same of the same, one after another, as one: each is a list, newest first. */
+export function foldedEvents(
+  events: readonly AuditEventJson[],
+): readonly (readonly [AuditEventJson, ...AuditEventJson[]])[] {
+  const folded: [AuditEventJson, ...AuditEventJson[]][] = [];
+  const textOf = ({ action, actor, address, subject, details }: AuditEventJson): string =>
+    JSON.stringify([action, actor, address, subject, details]);
+  for (const event of events) {
+    const last = folded.at(-1);
+    if (last !== undefined && textOf(last[0]) === textOf(event)) {
+      last.push(event);
+    } else {
+      folded.push([event]);
+    }
+  }
+  return folded;
 }

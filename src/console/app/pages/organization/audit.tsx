@@ -1,7 +1,7 @@
 /** The audit log: who did what, when, from where. */
 import { infiniteQueryOptions, useQuery, useSuspenseInfiniteQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
-import { Suspense } from "react";
+import { Fragment, Suspense, useState } from "react";
 import type { AuditEventJson } from "../../../../../gen/tessera/v1/organization_pb.js";
 import { csvOf } from "../../api/audit-csv.ts";
 import { organizations } from "../../api/clients.ts";
@@ -11,15 +11,16 @@ import { Button } from "../../ui/button.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
 import { Empty } from "../../ui/empty.tsx";
 import { Field } from "../../ui/field.tsx";
+import { FiltersToggle } from "../../ui/filters-toggle.tsx";
 import { Loading } from "../../ui/loading.tsx";
 import { Page } from "../../ui/page.tsx";
 import { RangePicker } from "../../ui/range-picker.tsx";
 import { save } from "../../ui/save.ts";
 import { SearchField } from "../../ui/search-field.tsx";
-import { Time } from "../../ui/time.tsx";
-import { boundsIn, momentText, RANGES } from "../../ui/time-range.ts";
+import { momentText, Time } from "../../ui/time.tsx";
+import { boundsIn, RANGES } from "../../ui/time-range.ts";
 import { type AuditSearch, readAuditSearch } from "./audit-search.ts";
-import { ACTION_KINDS, wordsOf } from "./audit-words.ts";
+import { ACTION_KINDS, foldedEvents, wordsOf } from "./audit-words.ts";
 import "./audit.css";
 
 const route = getRouteApi("/signed-in/o/$organization/audit");
@@ -29,6 +30,7 @@ export function Audit() {
   const { isAdmin } = usePerson();
   return (
     <Page
+      isList
       title="Audit log"
       description="What people and tokens did here, newest first."
       actions={
@@ -77,15 +79,20 @@ function AuditFilter({ search }: AuditProps) {
   const { data: members = [] } = useQuery(membersOf(useOrganization()));
   const change = (changed: AuditSearch) =>
     void navigate({ to: ".", search: readAuditSearch({ ...search, ...changed }), replace: true });
+  const [isOpen, setOpen] = useState(false);
   const { action = "" } = search;
+  const chosen = [search.action, search.actor, search.range ?? search.from].filter(
+    (one) => one !== undefined,
+  ).length;
   return (
-    <section className="filters audit-filters" aria-label="Filter">
+    <section className={isOpen ? "filters folding open" : "filters folding"} aria-label="Filter">
       <SearchField
         label="Subject"
         placeholder="Such as summarizer"
         value={search.subject}
         onChange={(subject) => change({ subject })}
       />
+      <FiltersToggle isOpen={isOpen} chosen={chosen} onChange={setOpen} />
       <Field label="Action">
         {(control) => (
           <select
@@ -132,13 +139,19 @@ function Events({ search }: AuditProps) {
     <div className="audit">
       <DataTable
         label="Events"
-        items={events}
-        keyOf={({ eventId = "" }) => eventId}
+        items={foldedEvents(events)}
+        keyOf={([{ eventId = "" }]) => eventId}
         columns={[
-          { name: "Event", cell: (event) => <What event={event} /> },
-          { name: "By", cell: ({ actor }) => <bdi>{actor}</bdi> },
-          { name: "From", cell: ({ address }) => address && <code>{address}</code> },
-          { name: "Time", cell: ({ time }) => time !== undefined && <When at={time} /> },
+          { name: "Event", grows: true, cell: (alike) => <What alike={alike} /> },
+          { name: "By", narrow: "unnamed", cell: ([{ actor }]) => <bdi>{actor}</bdi> },
+          {
+            ...{ name: "From", narrow: "left-out" },
+            cell: ([{ address }]) => address && <code>{address}</code>,
+          },
+          {
+            ...{ name: "Time", narrow: "unnamed" },
+            cell: ([{ time }]) => time !== undefined && <Time at={time} />,
+          },
         ]}
       />
       {list.hasNextPage && (
@@ -150,20 +163,14 @@ function Events({ search }: AuditProps) {
   );
 }
 
-function When({ at }: { readonly at: string }) {
-  return (
-    <>
-      <Time at={at} />
-      <span className="secondary audit-exact">{momentText(at)}</span>
-    </>
-  );
-}
-
-/** The event as a sentence; opened, as the API has it. */
-function What({ event }: { readonly event: AuditEventJson }) {
+/** An event as a sentence in one line, and how often it came; opened, as the API has it. */
+function What({ alike }: { readonly alike: readonly [AuditEventJson, ...AuditEventJson[]] }) {
+  const [event] = alike;
   const { before, subject, after, more } = wordsOf(event);
-  const { action = "", subjectId = "", eventId = "", details = {} } = event;
+  const { action = "", subjectId = "", eventId = "", details = {}, address = "" } = event;
   const entries = { action, subject: event.subject ?? "", "subject id": subjectId, ...details };
+  const times = alike.map(({ time = "" }) => momentText(Date.parse(time))).join("; ");
+  const ends = { from: address, "event id": eventId, [alike.length > 1 ? "times" : "time"]: times };
   return (
     <details className="audit-event">
       <summary>
@@ -171,17 +178,21 @@ function What({ event }: { readonly event: AuditEventJson }) {
           {before}
           {subject !== "" && <bdi className="audit-subject">{subject}</bdi>}
           {after}
+          {alike.length > 1 && `, ${alike.length} times`}
         </bdi>
         {more.length > 0 && (
-          <span className="secondary">
-            {more.map((text) => (
-              <bdi key={text}>{text}</bdi>
+          <span className="audit-more" title={more.join(", ")}>
+            {more.map((text, index) => (
+              <Fragment key={text}>
+                {index > 0 && ", "}
+                <bdi>{text}</bdi>
+              </Fragment>
             ))}
           </span>
         )}
       </summary>
       <dl>
-        {Object.entries({ ...entries, "event id": eventId }).map(([name, value]) => (
+        {Object.entries({ ...entries, ...ends }).map(([name, value]) => (
           <div key={name}>
             <dt>{name.replaceAll("_", " ")}</dt>
             <dd>

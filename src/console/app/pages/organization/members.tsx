@@ -31,6 +31,7 @@ export function Members() {
   const admins = members.filter(({ role }) => role === "ROLE_ADMIN").length;
   return (
     <Page
+      isList
       title="Members"
       description={`Members of ${organization} deploy, call and read everything here, and have tokens of their own. Admins also invite and remove people, change roles, and manage the organization's tokens.`}
       actions={

@@ -9,26 +9,46 @@ import type {
 import { auth } from "../../api/clients.ts";
 import { me, titleOf } from "../../api/session.ts";
 import { SinglePage } from "../../shell/single-page.tsx";
+import { Button } from "../../ui/button.tsx";
 import { FieldsForm, textOf } from "../../ui/fields-form.tsx";
 import { Notice } from "../../ui/notice.tsx";
+import { Page } from "../../ui/page.tsx";
 import { useToast } from "../../ui/toasts.tsx";
 import { Sessions } from "./sessions.tsx";
 import "./account.css";
 
+/** In the shell of an organization that the person is in. */
 export function Account() {
   const { data: person } = useSuspenseQuery(me);
+  return (
+    <Page title={TITLE} description={person.email}>
+      <Sections person={person} />
+    </Page>
+  );
+}
+
+/** Of a person who is in no organization. */
+export function AccountAlone() {
+  const { data: person } = useSuspenseQuery(me);
+  return (
+    <SinglePage title={TITLE} description={person.email} person={person} width="wide">
+      <Sections person={person} />
+    </SinglePage>
+  );
+}
+
+const TITLE = "Your account";
+
+function Sections({ person }: { readonly person: PrincipalJson }) {
   const { email, organizations = [] } = person;
   return (
-    <SinglePage title="Your account" description={email} person={person} width="wide">
+    <div className="account">
       <section className="card">
         <h2>Profile</h2>
         <ChangeName person={person} />
       </section>
-      <section className="card">
-        <h2>Password</h2>
-        <ChangePassword email={email ?? ""} />
-      </section>
       <Sessions />
+      <Password email={email ?? ""} />
       <section className="card">
         <h2>API tokens</h2>
         {organizations.length === 0 ? (
@@ -48,7 +68,21 @@ export function Account() {
           </ul>
         )}
       </section>
-    </SinglePage>
+    </div>
+  );
+}
+
+/** The form is seen by who asks for it: most who come here want something else. */
+function Password({ email }: { readonly email: string }) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <section className="card">
+      <header className="section-header">
+        <h2>Password</h2>
+        {!isOpen && <Button onClick={() => setOpen(true)}>Change password</Button>}
+      </header>
+      {isOpen && <ChangePassword email={email} />}
+    </section>
   );
 }
 
@@ -107,6 +141,7 @@ function ChangePassword({ email }: { readonly email: string }) {
         },
       ]}
       submit="Change password"
+      isMain
       needsChange
       send={(values) =>
         auth.changePassword({

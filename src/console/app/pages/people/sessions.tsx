@@ -31,7 +31,7 @@ export function Sessions() {
   });
   return (
     <section className="card">
-      <header className="page-header">
+      <header className="section-header">
         <h2>Sessions</h2>
         {(all.length > 1 || hasNextPage) && (
           <Button kind="danger" isBusy={ending.isPending} onClick={() => ending.mutate()}>
@@ -50,7 +50,7 @@ export function Sessions() {
         columns={[
           { name: "Browser or program", cell: (session) => <Client session={session} /> },
           {
-            name: "Signed in",
+            ...{ name: "Signed in", narrow: "left-out" },
             cell: ({ createdAt }) => createdAt !== undefined && <Time at={createdAt} />,
           },
           { name: "Last used", cell: lastUse },

@@ -4,6 +4,7 @@ import { type ReactNode, useRef, useState } from "react";
 import { useShortcut } from "../../shell/keys.ts";
 import { Button } from "../../ui/button.tsx";
 import { Field } from "../../ui/field.tsx";
+import { FiltersToggle } from "../../ui/filters-toggle.tsx";
 import { SearchField } from "../../ui/search-field.tsx";
 import { MAX_TEXT_CHARACTERS, PERIODS, readSearch, type TaskSearch } from "./search.ts";
 
@@ -33,7 +34,7 @@ export function TaskFilters({ search, endpoints, deployments, children }: TaskFi
   useShortcut("/", () => box.current?.querySelector("input")?.focus());
   return (
     <section
-      className={isOpen ? "filters task-filters open" : "filters task-filters"}
+      className={`filters folding task-filters ${isOpen ? "open" : ""}`}
       aria-label="Filter"
       ref={box}
     >
@@ -44,9 +45,7 @@ export function TaskFilters({ search, endpoints, deployments, children }: TaskFi
         value={text}
         onChange={(written) => change({ text: written })}
       />
-      <Button className="filters-toggle" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
-        Filters{chosen > 0 && ` (${chosen})`}
-      </Button>
+      <FiltersToggle isOpen={isOpen} chosen={chosen} onChange={setOpen} />
       <Field label="Time range">
         {(control) => (
           <select

@@ -176,9 +176,7 @@ const TaskRow = memo(function TaskRow({ task, row, ofSeveral, selection }: TaskR
         )}
         <code title={argumentsPreview}>{argumentsPreview === "{}" ? "" : argumentsPreview}</code>
       </td>
-      <td className="task-time">
-        {createdAt !== undefined && <Time at={createdAt} style="narrow" />}
-      </td>
+      <td className="task-time">{createdAt !== undefined && <Time at={createdAt} />}</td>
       <td className="task-took number">
         {startedAt !== undefined && between(startedAt, finishedAt, Date.now())}
       </td>

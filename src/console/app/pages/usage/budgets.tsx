@@ -118,8 +118,12 @@ function Used({ of: one }: { readonly of: BudgetJson }) {
   const isSpent = used >= limit;
   const format = COUNTED.find(({ name }) => name === one.measure)?.format ?? count;
   return (
-    <Share used={isSpent ? 1 : used} limit={isSpent ? 1 : limit}>
-      {`${format(used)} of ${amountOf(one)}${isSpent ? ", spent" : ""}`}
+    <Share
+      used={isSpent ? 1 : used}
+      limit={isSpent ? 1 : limit}
+      problem={isSpent ? "spent" : "nearly spent"}
+    >
+      {`${format(used)} of ${amountOf(one)}`}
     </Share>
   );
 }

@@ -294,7 +294,7 @@ describe.skipIf(skipped)(`the pages of people in the console${skipped}`, () => {
     await person.go("/o/acme/usage");
     const budgets = page.getByRole("region", { name: "Budgets" });
     await budgets.getByText("A budget bounds what is used").waitFor();
-    await tabTo(page, "Create a budget");
+    await tabTo(page, "Create budget");
     await keyboard.press("Enter");
     const dialog = page.getByRole("dialog");
     await dialog.getByLabel("Name").waitFor();

@@ -39,7 +39,7 @@ describe.skipIf(skipped)(`schedules in the console${skipped}`, () => {
     const dialog = page.getByRole("dialog");
     const times = dialog.getByRole("status").getByRole("listitem");
     await page.getByText("A schedule submits").waitFor();
-    await page.getByRole("button", { name: "Create a schedule" }).focus();
+    await page.getByRole("button", { name: "Create schedule" }).focus();
     await page.keyboard.press("Enter");
     await dialog.getByText("has five fields").waitFor();
     await type(page, "Name", "nightly");

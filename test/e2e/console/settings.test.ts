@@ -54,7 +54,7 @@ describe.skipIf(skipped)(`the settings of a deployment in the console${skipped}`
       authorization: true,
       settings: {
         ...{ max_workers: 3, memory_mib: 640, env: { MODEL: "small", QUERY: "a=b" } },
-        network: { access: "NETWORK_ACCESS_ALLOW", hosts: ["none.example:443"] },
+        network: { access: "allow", hosts: ["none.example:443"] },
       },
     });
     await save.waitFor({ state: "detached" });

@@ -225,7 +225,7 @@ describe.skipIf(skipped)(`API tokens in the console${skipped}`, () => {
     await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
     const { page } = person;
     await person.go("/o/acme/deployments/echo/schedules");
-    const create = page.getByRole("button", { name: "Create a schedule" });
+    const create = page.getByRole("button", { name: "Create schedule" });
     await create.waitFor();
     await page.getByRole("link", { name: "API tokens" }).first().click();
     await person.heading("API tokens");

@@ -34,7 +34,7 @@ describe.skipIf(skipped)(`webhooks in the console${skipped}`, () => {
     const { page } = person;
     await person.go("/o/acme/deployments/echo/webhooks");
     await page.getByText("A webhook is sent").waitFor();
-    await page.getByRole("button", { name: "Create a webhook" }).click();
+    await page.getByRole("button", { name: "Create webhook" }).click();
     const dialog = page.getByRole("dialog");
     await dialog.getByLabel("Name", { exact: true }).fill("app");
     await dialog.getByLabel("Address", { exact: true }).fill("http://10.0.0.1/");
@@ -47,7 +47,7 @@ describe.skipIf(skipped)(`webhooks in the console${skipped}`, () => {
     await page.keyboard.press("Escape");
     const row = page.getByRole("row", { name: /^app/ });
     await row.getByRole("button", { name: "Actions for app" }).click();
-    await page.getByRole("menuitem", { name: "Send a test" }).click();
+    await page.getByRole("menuitem", { name: "Send test" }).click();
     const [{ body, headers }] = (await receiver.has(1)) as [Received];
     expect(new Webhook(secret).verify(body, headers as Record<string, string>)).toBeTruthy();
     const test = page.getByRole("row", { name: /a test/ });
@@ -130,7 +130,7 @@ describe.skipIf(skipped)(`webhooks in the console${skipped}`, () => {
     });
     const { page } = person;
     await person.go("/o/acme/alerts");
-    await page.getByRole("button", { name: "Create a receiver" }).click();
+    await page.getByRole("button", { name: "Create receiver" }).click();
     const dialog = page.getByRole("dialog");
     await dialog.getByLabel("Name").fill("app");
     await dialog.getByLabel("Address").fill(told.url);
@@ -141,7 +141,7 @@ describe.skipIf(skipped)(`webhooks in the console${skipped}`, () => {
       await page.getByRole("button", { name: `Actions for ${name}` }).click();
       await page.getByRole("menuitem", { name: item }).click();
     };
-    await act("app", "Send a test");
+    await act("app", "Send test");
     const [{ body, headers }] = (await told.has(1)) as [Received];
     expect(new Webhook(secret).verify(body, headers as Record<string, string>)).toBeTruthy();
     const test = page.getByRole("row", { name: /a test/ });
@@ -149,7 +149,7 @@ describe.skipIf(skipped)(`webhooks in the console${skipped}`, () => {
     await test.getByRole("button", { name: /^Send again/ }).click();
     await told.has(2);
     expect(new Set(told.ids).size).toBe(1);
-    await act("app", "Rotate the secret");
+    await act("app", "Rotate secret");
     await dialog.getByRole("button", { name: "Rotate" }).click();
     expect(await dialog.getByText(/^whsec_/).textContent()).not.toBe(secret);
     await page.keyboard.press("Escape");

@@ -55,7 +55,7 @@ export function DataTable<Item>({ label, columns, items, keyOf, actions }: DataT
               {columns.map((column, index) =>
                 index === 0 ? (
                   <th key={column.name} scope="row" className={classOf(column)}>
-                    {column.cell(item)}
+                    <div>{column.cell(item)}</div>
                   </th>
                 ) : (
                   <td key={column.name} data-column={column.name} className={classOf(column)}>

@@ -4,8 +4,9 @@ import type { WebhookDeliveryJson } from "../../../../gen/tessera/v1/webhook_pb.
 import { answersOf, deliveryStateOf } from "../api/webhooks.ts";
 import { Button } from "./button.tsx";
 import { DataTable } from "./data-table.tsx";
-import { Status } from "./status.tsx";
+import { Status, type Tone } from "./status.tsx";
 import { Time } from "./time.tsx";
+import { secondText } from "./time-range.ts";
 
 /** Deliveries that a page shows at first, newest first, and how many more each time. */
 export const MAX_DELIVERIES_PER_STEP = 50;
@@ -17,8 +18,10 @@ interface DeliveriesProps {
   onMore(): void;
   /** Whether each answer is shown, and not the last alone. */
   readonly allAnswers?: boolean;
-  /** What one tells of, and whom. */
+  /** What one tells of. */
   messageOf(delivery: WebhookDeliveryJson): ReactNode;
+  /** What those are that are told, such as `Webhook`. Default: all are of one. */
+  readonly toWhat?: string;
   sendAgain(deliveryId: string): void;
 }
 
@@ -28,6 +31,7 @@ export function Deliveries({
   onMore,
   allAnswers = false,
   messageOf,
+  toWhat,
   sendAgain,
 }: DeliveriesProps) {
   if (deliveries.length === 0) {
@@ -42,13 +46,21 @@ export function Deliveries({
         keyOf={({ id = "" }) => id}
         columns={[
           { name: "Message", cell: messageOf },
+          ...(toWhat === undefined
+            ? []
+            : [
+                {
+                  name: toWhat,
+                  cell: ({ webhook }: WebhookDeliveryJson) => webhook || "deleted",
+                },
+              ]),
           { name: "State", cell: (one) => <DeliveryState of={one} /> },
           {
-            name: allAnswers ? "Answers" : "Answer",
+            ...{ name: allAnswers ? "Responses" : "Last response", grows: true, narrow: "unnamed" },
             cell: (one) => <Answers of={one} all={allAnswers} />,
           },
           {
-            name: "Created",
+            ...{ name: "Created", narrow: "unnamed" },
             cell: ({ createdAt }) => createdAt !== undefined && <Time at={createdAt} />,
           },
         ]}
@@ -72,19 +84,24 @@ export function Deliveries({
 /** What is due sooner is as good as under way. */
 const SOON_MS = 5_000;
 
-const TONES: Readonly<Record<string, "good" | "bad">> = { delivered: "good", failed: "bad" };
+const TONES: Readonly<Record<string, Tone>> = {
+  delivered: "done",
+  failed: "bad",
+  retrying: "warning",
+};
 
 function DeliveryState({ of }: { readonly of: WebhookDeliveryJson }) {
   const { attempts = 0, nextAttemptAt } = of;
   const state = deliveryStateOf(of);
   return (
     <>
-      <Status tone={TONES[state] ?? "working"}>{state}</Status>
-      {attempts > 1 && <span className="secondary">{attempts} attempts</span>}
-      {nextAttemptAt !== undefined && Date.parse(nextAttemptAt) > Date.now() + SOON_MS && (
+      <Status tone={TONES[state] ?? "idle"}>{state}</Status>
+      {nextAttemptAt !== undefined && Date.parse(nextAttemptAt) > Date.now() + SOON_MS ? (
         <span className="secondary">
-          sent again <Time at={nextAttemptAt} />
+          retries <Time at={nextAttemptAt} />
         </span>
+      ) : (
+        attempts > 1 && <span className="secondary">{attempts} attempts</span>
       )}
     </>
   );
@@ -95,11 +112,13 @@ const MAX_ANSWER_CHARACTERS = 200;
 
 /** What its receiver answered: the last time, or each time, of which the oldest is first. */
 function Answers({ of, all }: { readonly of: WebhookDeliveryJson; readonly all: boolean }) {
-  const told = answersOf(of).map((text) => text.slice(0, MAX_ANSWER_CHARACTERS));
-  return (all ? told : told.slice(-1)).map((text, index) => (
+  const told = answersOf(of);
+  return (all ? told : told.slice(-1)).map(({ text, count, lastAt = "" }, index) => (
     // biome-ignore lint/suspicious/noArrayIndexKey: answers have no other name, and stay in order
-    <span key={index} className="one-line" title={text}>
-      {text}
+    <span key={index} className="reason" title={text}>
+      {count > 1 && `${count} × `}
+      {text.slice(0, MAX_ANSWER_CHARACTERS)}
+      {count > 1 && `, last ${secondText(Date.parse(lastAt))}`}
     </span>
   ));
 }

@@ -1,9 +1,15 @@
 /** Names with their values. */
 import type { ReactNode } from "react";
 
-export function Facts({ entries }: { readonly entries: Readonly<Record<string, ReactNode>> }) {
+interface FactsProps {
+  readonly entries: Readonly<Record<string, ReactNode>>;
+  /** In two columns where there is room. Default: one below the other. */
+  readonly inColumns?: boolean;
+}
+
+export function Facts({ entries, inColumns = false }: FactsProps) {
   return (
-    <dl className="facts">
+    <dl className={inColumns ? "facts in-columns" : "facts"}>
       {Object.entries(entries).map(([name, value]) => (
         <div key={name}>
           <dt>{name}</dt>

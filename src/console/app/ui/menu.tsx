@@ -2,7 +2,7 @@
 import { type KeyboardEvent, useRef } from "react";
 import { Icon } from "./icon.tsx";
 
-interface MenuItem {
+export interface MenuItem {
   readonly label: string;
   readonly isDangerous?: boolean;
   readonly isDisabled?: boolean;

@@ -5,6 +5,7 @@ import { Dialog } from "./dialog.tsx";
 import { Notice } from "./notice.tsx";
 import { Status } from "./status.tsx";
 import { Time } from "./time.tsx";
+import "./sending.css";
 
 interface SendingStateProps {
   readonly of: Pick<WebhookJson, "disabled" | "disabledReason" | "pausedUntil" | "failures">;
@@ -20,15 +21,15 @@ export function SendingState({ of: one }: SendingStateProps) {
     );
   }
   if (failures === 0) {
-    return <Status tone="good">ok</Status>;
+    return <Status tone="good">OK</Status>;
   }
   return pausedUntil === undefined ? (
-    <Status tone="warning">failing</Status>
+    <Status tone="bad">failing</Status>
   ) : (
     <>
       <Status tone="bad">paused</Status>{" "}
       <span className="secondary">
-        tried again <Time at={pausedUntil} />
+        retries <Time at={pausedUntil} />
       </span>
     </>
   );

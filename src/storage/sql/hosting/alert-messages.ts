@@ -29,15 +29,15 @@ export function conditionOf({
     case "failures":
       return `more than ${threshold} % of the tasks of ten minutes fail`;
     case "deployment_degraded":
-      return "the deployment is degraded or has failed";
+      return "any deployment is degraded or has failed";
     case "worker_restarts":
       return `workers were restarted more than ${threshold} times in ten minutes`;
     case "disk_free":
       return `less than ${threshold} % of the disk is free`;
     case "token_ends":
-      return `the token ends within ${threshold} days`;
+      return `an organization token ends within ${threshold} days`;
     case "webhook_off":
-      return "the webhook is disabled or paused";
+      return "any webhook or receiver is disabled or paused";
     case "budget_used":
       return `${threshold} % of a budget are used, or all of it`;
   }

@@ -7,6 +7,7 @@ import { useOrganization } from "../../api/session.ts";
 import { Button } from "../../ui/button.tsx";
 import { Command } from "../../ui/command.tsx";
 import { Confirm } from "../../ui/confirm.tsx";
+import { counted } from "../../ui/counted.ts";
 import { DataTable } from "../../ui/data-table.tsx";
 import { between } from "../../ui/duration.ts";
 import { Menu } from "../../ui/menu.tsx";
@@ -22,6 +23,7 @@ import "./alerts.css";
 export function Alerts() {
   return (
     <Page isList title="Alerts" description="What is wrong, and who is told.">
+      <Head />
       <Firing />
       <Rules />
       <Receivers />
@@ -31,37 +33,58 @@ export function Alerts() {
   );
 }
 
-function Firing() {
+/** How it stands in a line: what fires, of how many rules, and when they were looked at last. */
+function Head() {
   const organization = useOrganization();
   const { data: firing } = useSuspenseQuery(alertsOf(organization, true));
   const { data: rules } = useSuspenseQuery(rulesOf(organization));
+  const looking = rules.filter(({ disabled }) => !disabled).length;
+  const checkedAt = rules
+    .flatMap(({ evaluatedAt }) => evaluatedAt ?? [])
+    .sort()
+    .at(-1);
   if (firing.length + rules.length === 0) {
     return null;
   }
-  const looking = rules.filter(({ disabled }) => !disabled).length;
   return (
-    <section aria-labelledby="firing">
-      <h2 id="firing">Firing</h2>
-      {firing.length > 0 ? (
+    <p className="page-head">
+      <Status tone={firing.length > 0 ? "bad" : looking === 0 ? "idle" : "good"}>
+        {looking === 0 && firing.length === 0
+          ? "All rules are disabled"
+          : `${firing.length} firing`}
+      </Status>
+      <span className="secondary">
+        {counted(rules.length, "rule")}
+        {checkedAt !== undefined && (
+          <>
+            , last checked <Time at={checkedAt} />
+          </>
+        )}
+      </span>
+    </p>
+  );
+}
+
+function Firing() {
+  const organization = useOrganization();
+  const { data: firing } = useSuspenseQuery(alertsOf(organization, true));
+  return (
+    firing.length > 0 && (
+      <section aria-labelledby="firing">
+        <h2 id="firing">Firing</h2>
         <DataTable
           label="Alerts that fire, newest first"
           items={firing}
           keyOf={({ id = "" }) => id}
           columns={[
             { name: "What", cell: (alert) => <Subject of={alert} /> },
-            { name: "Found", cell: Found },
+            { name: "Found", grows: true, narrow: "unnamed", cell: Found },
             { name: "Rule", cell: ({ rule }) => rule },
             { name: "Since", cell: ({ since }) => since !== undefined && <Time at={since} /> },
           ]}
         />
-      ) : (
-        <p>
-          <Status tone={looking === 0 ? "idle" : "good"}>
-            {looking === 0 ? "All rules are disabled" : "Nothing fires"}
-          </Status>
-        </p>
-      )}
-    </section>
+      </section>
+    )
   );
 }
 
@@ -128,7 +151,9 @@ function Rules() {
     <section aria-labelledby="rules">
       <header className="section-header">
         <h2 id="rules">Rules</h2>
-        <Button onClick={() => setAsked({ what: "form", rule: undefined })}>Create a rule</Button>
+        <Button kind="primary" onClick={() => setAsked({ what: "form", rule: undefined })}>
+          Create rule
+        </Button>
       </header>
       {rules.length === 0 ? (
         <div className="card alerts-none">
@@ -145,12 +170,15 @@ function Rules() {
           keyOf={({ name = "" }) => name}
           columns={[
             { name: "Name", cell: ({ name }) => name },
-            { name: "Fires when", cell: (one) => <Condition of={one} /> },
+            { name: "State", cell: (one) => <State of={one} /> },
             {
-              name: "Tells",
+              ...{ name: "Fires when", grows: true, narrow: "unnamed" },
+              cell: (one) => <Condition of={one} />,
+            },
+            {
+              name: "Notifies",
               cell: ({ receivers: names = [] }) => names.join(", ") || "nobody",
             },
-            { name: "State", cell: (one) => <State of={one} /> },
           ]}
           actions={(one) => (
             <Menu
@@ -206,7 +234,7 @@ function State({ of: one }: { readonly of: AlertRuleJson }) {
         <Status tone="bad">{`firing (${firing})`}</Status>
       ) : (
         <Status tone={evaluatedAt === undefined ? "working" : "good"}>
-          {evaluatedAt === undefined ? "new" : "ok"}
+          {evaluatedAt === undefined ? "new" : "OK"}
         </Status>
       )}
       {silencedUntil !== undefined && (

@@ -49,7 +49,7 @@ export function Receivers() {
     return [
       { label: "Edit", run: () => setAsked({ what: "form", receiver }) },
       {
-        label: "Send a test",
+        label: "Send test",
         run: () =>
           act({
             run: () => alerts.testAlertReceiver({ organization, name }),
@@ -57,7 +57,7 @@ export function Receivers() {
           }),
       },
       ...(kind === "ALERT_RECEIVER_KIND_WEBHOOK"
-        ? [{ label: "Rotate the secret", run: () => setAsked({ what: "rotate", name }) }]
+        ? [{ label: "Rotate secret", run: () => setAsked({ what: "rotate", name }) }]
         : []),
       {
         label: disabled ? "Enable" : "Disable",
@@ -79,7 +79,7 @@ export function Receivers() {
       <header className="section-header">
         <h2 id="receivers">Receivers</h2>
         <Button onClick={() => setAsked({ what: "form", receiver: undefined })}>
-          Create a receiver
+          Create receiver
         </Button>
       </header>
       {receivers.length === 0 ? (
@@ -122,7 +122,7 @@ export function Receivers() {
       )}
       {asked?.what === "rotate" && (
         <Confirm
-          title={`Rotate the secret of ${asked.name}?`}
+          title={`Rotate secret of ${asked.name}?`}
           action="Rotate"
           run={() => alerts.rotateAlertReceiverSecret({ organization, name: asked.name })}
           onDone={show}
@@ -186,7 +186,7 @@ function ReceiverForm({ receiver, onDone, onClose }: ReceiverFormProps) {
     return undefined;
   };
   return (
-    <Dialog title={isNew ? "Create a receiver" : `Edit ${name}`} onClose={onClose}>
+    <Dialog title={isNew ? "Create receiver" : `Edit ${name}`} onClose={onClose}>
       <FieldsForm
         fields={[
           ...(isNew
@@ -250,12 +250,8 @@ export function Told() {
     <Deliveries
       {...data}
       onMore={() => setPageSize(pageSize + MAX_DELIVERIES_PER_STEP)}
-      messageOf={({ alert = "", webhook }) => (
-        <>
-          {EVENTS[alert] ?? "a test"}
-          <span className="secondary">to {webhook || "a deleted receiver"}</span>
-        </>
-      )}
+      messageOf={({ alert = "" }) => EVENTS[alert] ?? "a test"}
+      toWhat="Receiver"
       sendAgain={(deliveryId) =>
         act({
           run: () => alerts.redeliverAlert({ organization, deliveryId }),

@@ -92,7 +92,7 @@ export function RuleForm({ rule, receivers, onDone, onClose }: RuleFormProps) {
         );
   };
   return (
-    <Dialog title={rule === undefined ? "Create a rule" : `Edit ${name}`} onClose={onClose}>
+    <Dialog title={rule === undefined ? "Create rule" : `Edit ${name}`} onClose={onClose}>
       <FieldsForm
         fields={
           rule === undefined

@@ -108,7 +108,7 @@ export function ScheduleForm({ schedule, endpoints, onDone, onClose }: ScheduleF
   const misfit = misfitOf(error);
   const message = misfit === undefined ? formMessage(error, ...FIELDS) : undefined;
   return (
-    <Dialog title={schedule === undefined ? "Create a schedule" : `Edit ${name}`} onClose={onClose}>
+    <Dialog title={schedule === undefined ? "Create schedule" : `Edit ${name}`} onClose={onClose}>
       <form
         ref={form}
         onInput={() => saving.reset()}

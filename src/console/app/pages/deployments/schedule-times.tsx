@@ -24,6 +24,20 @@ export function ScheduleTimes({
   );
 }
 
+/** A time by the clock of a zone, with the zone's short name, such as `Nov 30, 08:00 GMT+1`. */
+export function clockText(time: string, zone: string): string {
+  const written: Intl.DateTimeFormatOptions = {
+    ...{ month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" },
+    ...{ hourCycle: "h23", timeZoneName: "short" },
+  };
+  const at = new Date(time);
+  try {
+    return new Intl.DateTimeFormat(undefined, { ...written, timeZone: zone }).format(at);
+  } catch {
+    return new Intl.DateTimeFormat(undefined, written).format(at);
+  }
+}
+
 const WRITTEN: Intl.DateTimeFormatOptions = {
   ...{ weekday: "short", year: "numeric", month: "short", day: "numeric" },
   ...{ hour: "2-digit", minute: "2-digit", hourCycle: "h23" },

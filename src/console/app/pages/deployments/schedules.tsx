@@ -20,7 +20,7 @@ import { TaskLink } from "../tasks/task-link.tsx";
 import { wordsOfCron } from "./cron-words.ts";
 import { DeploymentFrame, useDeploymentName } from "./frame.tsx";
 import { ScheduleForm } from "./schedule-form.tsx";
-import { ScheduleTimes } from "./schedule-times.tsx";
+import { clockText, ScheduleTimes } from "./schedule-times.tsx";
 import { useAct } from "./use-act.ts";
 import "./settings.css";
 
@@ -51,8 +51,10 @@ function Registered({ of: { endpoints = [] } }: { readonly of: DeploymentJson })
     <section aria-label="Schedules">
       {found.length > 0 && tasks.length > 0 && (
         <header className="section-header">
-          <p className="secondary">Tasks that are submitted at the times of a cron expression.</p>
-          <Button onClick={() => setAsked({ what: "create" })}>Create a schedule</Button>
+          <p className="secondary">Submit tasks on a schedule (cron).</p>
+          <Button kind="primary" onClick={() => setAsked({ what: "create" })}>
+            Create schedule
+          </Button>
         </header>
       )}
       {!isPending && found.length === 0 && (
@@ -64,7 +66,7 @@ function Registered({ of: { endpoints = [] } }: { readonly of: DeploymentJson })
                 text={`npx tessera-platform schedule create ${deployment} nightly --endpoint-name ${tasks[0]} --cron '0 3 * * *'`}
               />
               <Button kind="primary" onClick={() => setAsked({ what: "create" })}>
-                Create a schedule
+                Create schedule
               </Button>
               <a href="/docs/schedules.html">How schedules work</a>
             </>
@@ -75,8 +77,8 @@ function Registered({ of: { endpoints = [] } }: { readonly of: DeploymentJson })
       )}
       {found.length > 0 && (
         <DataTable
-          label="Schedules, by name"
-          items={found}
+          label="Schedules, by their next time"
+          items={[...found].sort(byNext)}
           keyOf={({ name = "" }) => name}
           columns={[
             {
@@ -88,14 +90,11 @@ function Registered({ of: { endpoints = [] } }: { readonly of: DeploymentJson })
                 </>
               ),
             },
-            { name: "Endpoint", cell: ({ endpoint }) => endpoint },
-            {
-              name: "Times",
-              cell: (one) => <Times of={one} />,
-            },
+            { name: "Endpoint", narrow: "unnamed", cell: ({ endpoint }) => endpoint },
+            { name: "Times", grows: true, narrow: "unnamed", cell: (one) => <Times of={one} /> },
             { name: "State", cell: (one) => <State of={one} /> },
             { name: "Next", cell: (one) => <Next of={one} /> },
-            { name: "Last", cell: (one) => <Last of={one} /> },
+            { name: "Last", narrow: "left-out", cell: (one) => <Last of={one} /> },
           ]}
           actions={(schedule) => {
             const { name = "", paused = false } = schedule;
@@ -177,6 +176,13 @@ function Registered({ of: { endpoints = [] } }: { readonly of: DeploymentJson })
   );
 }
 
+/** The sooner the next time, the earlier; without one last, by name. */
+const byNext = (one: ScheduleJson, other: ScheduleJson): number =>
+  nextOf(one).localeCompare(nextOf(other)) || (one.name ?? "").localeCompare(other.name ?? "");
+
+/** After all times there is a letter. */
+const nextOf = ({ nextTimes = [] }: ScheduleJson): string => nextTimes[0] ?? "never";
+
 /** In words where it has some, and as it is written. */
 function Times({ of: { cron = "", timeZone } }: { readonly of: ScheduleJson }) {
   const words = wordsOfCron(cron);
@@ -188,7 +194,7 @@ function Times({ of: { cron = "", timeZone } }: { readonly of: ScheduleJson }) {
   ) : (
     <>
       {words}
-      <span className="secondary">
+      <span className="secondary schedule-cron">
         <code>{cron}</code>, {timeZone}
       </span>
     </>
@@ -209,14 +215,17 @@ function State({ of: { paused, problem } }: { readonly of: ScheduleJson }) {
   );
 }
 
-/** The next time, and behind it the next five. */
+/** The next time by the clock of its zone, and behind it the next five. */
 function Next({ of: { nextTimes = [], timeZone = "UTC" } }: { readonly of: ScheduleJson }) {
   const [next] = nextTimes;
   return (
     next !== undefined && (
       <details>
         <summary>
-          <Time at={next} />
+          {clockText(next, timeZone)}
+          <span className="secondary schedule-in">
+            <Time at={next} />
+          </span>
         </summary>
         <ScheduleTimes times={nextTimes} zone={timeZone} />
       </details>
@@ -235,6 +244,9 @@ function Last({ of: { last, lastTaskId } }: { readonly of: ScheduleJson }) {
   const organization = useOrganization();
   const deployment = useDeploymentName();
   const outcome = OUTCOMES[last?.outcome ?? ""];
+  if (!lastTaskId && last?.time === undefined) {
+    return <span className="secondary">never</span>;
+  }
   return (
     <>
       {lastTaskId && <TaskLink name={{ organization, deployment, taskId: lastTaskId }} />}

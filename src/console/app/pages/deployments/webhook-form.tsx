@@ -70,7 +70,7 @@ export function WebhookForm({ webhook, endpoints, onDone, onClose }: WebhookForm
     return undefined;
   };
   return (
-    <Dialog title={webhook === undefined ? "Create a webhook" : `Edit ${name}`} onClose={onClose}>
+    <Dialog title={webhook === undefined ? "Create webhook" : `Edit ${name}`} onClose={onClose}>
       <FieldsForm
         fields={[
           ...(webhook === undefined

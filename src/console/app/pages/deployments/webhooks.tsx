@@ -9,15 +9,22 @@ import type {
 import { tasksOf } from "../../api/deployments.ts";
 import { useOrganization } from "../../api/session.ts";
 import { endOf, eventsText } from "../../api/webhook-words.ts";
-import { deliveriesOf, webhooks, webhooksOf } from "../../api/webhooks.ts";
+import {
+  deliveriesOf,
+  type FoldedAnswer,
+  latestAnswerOf,
+  webhooks,
+  webhooksOf,
+} from "../../api/webhooks.ts";
 import { Button } from "../../ui/button.tsx";
 import { Command } from "../../ui/command.tsx";
 import { Confirm } from "../../ui/confirm.tsx";
+import { CopyChip } from "../../ui/copy-button.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
 import { Deliveries, MAX_DELIVERIES_PER_STEP } from "../../ui/deliveries.tsx";
 import { Empty } from "../../ui/empty.tsx";
 import { Facts } from "../../ui/facts.tsx";
-import { Menu } from "../../ui/menu.tsx";
+import { Menu, type MenuItem } from "../../ui/menu.tsx";
 import { NewSecret, SendingState } from "../../ui/sending.tsx";
 import { Time } from "../../ui/time.tsx";
 import { TaskLink } from "../tasks/task-link.tsx";
@@ -63,7 +70,6 @@ export function Webhook() {
             >
               Webhooks
             </Link>
-            <span>{webhook}</span>
           </nav>
           <Registered only={webhook} endpoints={tasksOf(endpoints)} />
           <Told only={webhook} />
@@ -91,49 +97,45 @@ function Registered({ only, endpoints }: OfOne & { readonly endpoints: readonly 
     void readAgain();
   };
   const of = (name: string) => ({ organization, deployment, name });
-  const menuOf = (webhook: WebhookJson) => {
+  const actsOf = (webhook: WebhookJson) => {
     const { name = "", disabled = false } = webhook;
-    return (
-      <Menu
-        id={`webhook-${name}`}
-        label={`Actions for ${name}`}
-        items={[
-          {
-            label: "Edit",
-            run: () => setAsked({ what: "edit", webhook }),
-          },
-          {
-            label: "Send a test",
-            run: () => act({ run: () => webhooks.testWebhook(of(name)), said: `Testing ${name}` }),
-          },
-          { label: "Rotate the secret", run: () => setAsked({ what: "rotate", name }) },
-          {
-            label: disabled ? "Enable" : "Disable",
+    return {
+      edit: { label: "Edit", run: () => setAsked({ what: "edit", webhook }) },
+      test: {
+        label: "Send test",
+        run: () => act({ run: () => webhooks.testWebhook(of(name)), said: `Testing ${name}` }),
+      },
+      rotate: { label: "Rotate secret", run: () => setAsked({ what: "rotate", name }) },
+      toggle: {
+        label: disabled ? "Enable" : "Disable",
+        run: () =>
+          act({
             run: () =>
-              act({
-                run: () =>
-                  webhooks.updateWebhook({
-                    ...{ organization, deployment, updateMask: "disabled" },
-                    webhook: { name, disabled: !disabled },
-                  }),
-                said: `${name} is ${disabled ? "enabled" : "disabled"}`,
+              webhooks.updateWebhook({
+                ...{ organization, deployment, updateMask: "disabled" },
+                webhook: { name, disabled: !disabled },
               }),
-          },
-          {
-            label: "Delete",
-            isDangerous: true,
-            run: () => setAsked({ what: "delete", name }),
-          },
-        ]}
-      />
-    );
+            said: `${name} is ${disabled ? "enabled" : "disabled"}`,
+          }),
+      },
+      delete: {
+        label: "Delete",
+        isDangerous: true,
+        run: () => setAsked({ what: "delete", name }),
+      },
+    };
   };
+  const menuOf = (webhook: WebhookJson, items = Object.values(actsOf(webhook))) => (
+    <Menu id={`webhook-${webhook.name}`} label={`Actions for ${webhook.name}`} items={items} />
+  );
   return (
     <section aria-label={only === undefined ? "Webhooks" : `Webhook ${only}`}>
       {only === undefined && found.length > 0 && (
         <header className="section-header">
-          <p className="secondary">Addresses that are told how tasks end.</p>
-          <Button onClick={() => setAsked({ what: "create" })}>Create a webhook</Button>
+          <p className="secondary">URLs that are called when a task ends.</p>
+          <Button kind="primary" onClick={() => setAsked({ what: "create" })}>
+            Create webhook
+          </Button>
         </header>
       )}
       {only !== undefined && !isPending && found.length === 0 && (
@@ -146,7 +148,7 @@ function Registered({ only, endpoints }: OfOne & { readonly endpoints: readonly 
             text={`npx tessera-platform webhook create ${deployment} app https://example.com/told`}
           />
           <Button kind="primary" onClick={() => setAsked({ what: "create" })}>
-            Create a webhook
+            Create webhook
           </Button>
           <a href="/docs/webhooks.html">How webhooks work</a>
         </Empty>
@@ -158,21 +160,19 @@ function Registered({ only, endpoints }: OfOne & { readonly endpoints: readonly 
           keyOf={({ name = "" }) => name}
           columns={[
             { name: "Name", cell: ({ name }) => <Own name={name} /> },
-            { name: "Address", cell: (one) => <Address of={one} /> },
+            {
+              ...{ name: "URL", grows: true, narrow: "unnamed" },
+              cell: ({ url }) => <code>{url}</code>,
+            },
+            { name: "Events", narrow: "unnamed", cell: eventsText },
             { name: "State", cell: (one) => <SendingState of={one} /> },
-            { name: "Waiting", isNumber: true, cell: ({ waiting = 0 }) => waiting },
+            { name: "Pending", isNumber: true, cell: ({ waiting = 0 }) => waiting },
           ]}
-          actions={menuOf}
+          actions={(one) => menuOf(one)}
         />
       )}
       {only !== undefined && found[0] !== undefined && (
-        <div className="card">
-          <header className="section-header">
-            <h2>{only}</h2>
-            {menuOf(found[0])}
-          </header>
-          <About webhook={found[0]} />
-        </div>
+        <One webhook={found[0]} acts={actsOf(found[0])} menuOf={menuOf} />
       )}
       {(asked?.what === "create" || asked?.what === "edit") && (
         <WebhookForm
@@ -187,7 +187,7 @@ function Registered({ only, endpoints }: OfOne & { readonly endpoints: readonly 
       )}
       {asked?.what === "rotate" && (
         <Confirm
-          title={`Rotate the secret of ${asked.name}?`}
+          title={`Rotate secret of ${asked.name}?`}
           action="Rotate"
           run={() => webhooks.rotateWebhookSecret(of(asked.name))}
           onDone={(made) => setAsked({ what: "secret", made })}
@@ -227,37 +227,82 @@ function Own({ name = "" }: { readonly name: string | undefined }) {
   );
 }
 
-/** What is known of one. */
-function About({ webhook }: { readonly webhook: WebhookJson }) {
-  const { createdAt, createdBy, failures = 0, rotatedUntil, waiting = 0 } = webhook;
+type Acts = Readonly<Record<"edit" | "test" | "toggle" | "rotate" | "delete", MenuItem>>;
+
+interface OneProps {
+  readonly webhook: WebhookJson;
+  readonly acts: Acts;
+  menuOf(webhook: WebhookJson, items: MenuItem[]): ReactNode;
+}
+
+/** One webhook: how it stands, why, and when it is tried next; what can be done with it; and what it is. */
+function One({ webhook, acts, menuOf }: OneProps) {
+  const { createdAt, createdBy, failures = 0, rotatedUntil, waiting = 0, name = "" } = webhook;
+  const organization = useOrganization();
+  const deployment = useDeploymentName();
+  const asked = { webhook: name, pageSize: MAX_DELIVERIES_PER_STEP };
+  const { data } = useQuery(deliveriesOf(organization, deployment, asked));
+  const { deliveries = [] } = data ?? {};
+  const last = latestAnswerOf(deliveries);
+  const [next] = deliveries.flatMap(({ nextAttemptAt }) => nextAttemptAt ?? []).sort();
   const facts: Readonly<Record<string, ReactNode>> = {
-    State: <SendingState of={webhook} />,
-    Address: <code>{webhook.url}</code>,
-    Events: eventsText(webhook),
-    "Deliveries that wait": waiting,
-    ...(failures > 0 && { "Failed in a row": failures }),
-    ...(rotatedUntil !== undefined && {
-      "Signed by the secret before, too": (
-        <>
-          ends <Time at={rotatedUntil} />
-        </>
-      ),
+    URL: <CopyChip text={webhook.url ?? ""} what="the URL" />,
+    ...(failures === 0 && {
+      "Last response": last === undefined ? "none yet" : <LastResponse of={last} />,
     }),
+    Events: eventsText(webhook),
+    "Pending deliveries": waiting,
+    "Consecutive failures": failures,
     Created: (
       <>
         {createdAt !== undefined && <Time at={createdAt} />} by {createdBy}
       </>
     ),
+    ...(rotatedUntil !== undefined && {
+      "Old secret": (
+        <>
+          signs as well, ends <Time at={rotatedUntil} />
+        </>
+      ),
+    }),
   };
-  return <Facts entries={facts} />;
+  return (
+    <div className="card">
+      <header className="section-header">
+        <h2>{name}</h2>
+        <div className="page-actions">
+          {[acts.test, acts.edit, acts.toggle].map(({ label, run }) => (
+            <Button key={label} onClick={run}>
+              {label}
+            </Button>
+          ))}
+          {menuOf(webhook, [acts.rotate, acts.delete])}
+        </div>
+      </header>
+      <p className="sending">
+        <SendingState of={webhook} />
+        {failures > 0 && last !== undefined && <LastResponse of={last} />}
+        {failures > 0 && webhook.pausedUntil === undefined && next !== undefined && (
+          <span className="secondary">
+            retries <Time at={next} />
+          </span>
+        )}
+      </p>
+      <Facts entries={facts} inColumns />
+    </div>
+  );
 }
 
-function Address({ of: webhook }: { readonly of: WebhookJson }) {
+function LastResponse({ of: { text, lastAt } }: { readonly of: FoldedAnswer }) {
   return (
-    <>
-      <code>{webhook.url}</code>
-      <span className="secondary">{eventsText(webhook)}</span>
-    </>
+    <span>
+      {text}
+      {lastAt !== undefined && (
+        <>
+          , <Time at={lastAt} />
+        </>
+      )}
+    </span>
   );
 }
 
@@ -272,13 +317,15 @@ function Told({ only }: OfOne) {
       hasMore={data?.hasMore ?? false}
       onMore={() => setPageSize(pageSize + MAX_DELIVERIES_PER_STEP)}
       allAnswers={only !== undefined}
-      messageOf={({ taskId, endpoint, event, webhook }) => (
+      {...(only === undefined && { toWhat: "Webhook" })}
+      messageOf={({ taskId, endpoint, event }) => (
         <>
           {taskId ? `${endpoint} ${endOf(event)}` : "a test"}
-          <span className="secondary">
-            {taskId && <TaskLink name={{ organization, deployment, taskId }} />}
-            {only === undefined && ` to ${webhook || "a deleted webhook"}`}
-          </span>
+          {taskId && (
+            <span className="secondary">
+              <TaskLink name={{ organization, deployment, taskId }} />
+            </span>
+          )}
         </>
       )}
       sendAgain={(deliveryId) =>

@@ -42,7 +42,7 @@ export function Budgets({ units }: { readonly units: readonly string[] }) {
         <h2 id="budgets">Budgets</h2>
         {isAdmin && (
           <Button onClick={() => setAsked({ what: "form", budget: undefined })}>
-            Create a budget
+            Create budget
           </Button>
         )}
       </header>
@@ -183,7 +183,7 @@ function BudgetForm({ budget, units, onDone, onClose }: BudgetFormProps) {
   const isNew = budget === undefined;
   const plain = { autoComplete: "off", maxLength: 64 } as const;
   return (
-    <Dialog title={isNew ? "Create a budget" : `Edit ${name}`} onClose={onClose}>
+    <Dialog title={isNew ? "Create budget" : `Edit ${name}`} onClose={onClose}>
       <FieldsForm
         fields={
           isNew

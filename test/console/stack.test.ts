@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ownPlace, stackIn } from "../../src/console/app/pages/tasks/stack.ts";
+import { innermost, stackIn } from "../../src/console/app/pages/tasks/stack.ts";
 
 const V8 = `predict: a task's function failed: TypeError: no readings
     at lookUp (model.ts:8:9)
@@ -25,7 +25,7 @@ describe("a stack trace", () => {
     expect(parts.map((part) => (part.kind === "library" ? part.frames.length : part.kind))).toEqual(
       ["own", 2, "own", "text", "own"],
     );
-    expect(ownPlace(parts, V8)).toBe("model.ts:8:9");
+    expect(innermost(parts, V8)).toMatchObject({ kind: "own", place: "model.ts:8:9" });
   });
 
   it("of a function that calls itself has its frame once, with how often", () => {
@@ -58,12 +58,12 @@ describe("a stack trace", () => {
       },
       { kind: "text", text: "ValueError: no" },
     ]);
-    expect(ownPlace(parts, PYTHON)).toBe("parts/parse.py:3");
+    expect(innermost(parts, PYTHON)).toMatchObject({ kind: "own", place: "parts/parse.py:3" });
   });
 
   it("is none where no frame is", () => {
     expect(stackIn("out of memory: it had 512 MiB\nthe end")).toEqual([]);
-    expect(ownPlace([], "")).toBeUndefined();
+    expect(innermost([], "")).toBeUndefined();
   });
 
   it("of 500 frames of libraries is one part", () => {

@@ -84,7 +84,8 @@ export function Deliveries({
 /** What is due sooner is as good as under way. */
 const SOON_MS = 5_000;
 
-const TONES: Readonly<Record<string, Tone>> = {
+/** The tones of the states of deliveries; of any other, it is idle. */
+export const DELIVERY_TONES: Readonly<Record<string, Tone>> = {
   delivered: "done",
   failed: "bad",
   retrying: "warning",
@@ -95,7 +96,7 @@ function DeliveryState({ of }: { readonly of: WebhookDeliveryJson }) {
   const state = deliveryStateOf(of);
   return (
     <>
-      <Status tone={TONES[state] ?? "idle"}>{state}</Status>
+      <Status tone={DELIVERY_TONES[state] ?? "idle"}>{state}</Status>
       {nextAttemptAt !== undefined && Date.parse(nextAttemptAt) > Date.now() + SOON_MS ? (
         <span className="secondary">
           retries <Time at={nextAttemptAt} />

@@ -18,13 +18,20 @@ export function DeploymentTasks() {
     <DeploymentFrame title="Tasks" hasStream>
       {(deployment) => {
         const filter = { ...others, deployment: deployment.name };
+        const endpoints = taskEndpoints(deployment);
         return (
           <>
-            <StateTabs search={search} filter={filter} />
-            <TaskFilters search={search} endpoints={taskEndpoints(deployment)}>
-              <AllActions filter={filter} />
-            </TaskFilters>
-            <TaskList isFiltered={Object.keys(search).length > 0} filter={filter} />
+            <div className="task-bar">
+              <StateTabs search={search} filter={filter} />
+              <TaskFilters search={search} {...(endpoints.length > 1 && { endpoints })}>
+                <AllActions filter={filter} />
+              </TaskFilters>
+            </div>
+            <TaskList
+              isFiltered={Object.keys(search).length > 0}
+              filter={filter}
+              ofOneEndpoint={endpoints.length === 1}
+            />
           </>
         );
       }}

@@ -27,11 +27,13 @@ interface ArgumentsProps {
   readonly endpoint: string;
 }
 
+const HEADING = <h2 id="arguments">Arguments</h2>;
+
 export function Arguments({ name, endpoint }: ArgumentsProps) {
   const { data, error } = useQuery(argumentsOf(name, endpoint));
   return (
     <section aria-labelledby="arguments">
-      <h2 id="arguments">Arguments</h2>
+      {!data && HEADING}
       {error && <Notice kind="error">{messageOf(error)}</Notice>}
       {data === undefined && !error && <Loading />}
       {data === null && <Notice>They are too large for a page: fetch them with a program.</Notice>}
@@ -45,7 +47,7 @@ function Given({ given, name, endpoint }: ArgumentsProps & { readonly given: Tas
   const blob = useMemo(() => new Blob([text], { type: "application/json" }), [text]);
   return (
     <>
-      <Content blob={blob} label="Arguments" filename={filenameOf(name)} />
+      <Content blob={blob} label="Arguments" heading={HEADING} filename={filenameOf(name)} />
       {given.files.map((file, number) => (
         <ArgumentFile
           // biome-ignore lint/suspicious/noArrayIndexKey: a file is known by its number

@@ -11,7 +11,8 @@ import { bytes } from "../../ui/quantity.ts";
 import { Status, type Tone } from "../../ui/status.tsx";
 import { Time } from "../../ui/time.tsx";
 import { TaskLog } from "./log.tsx";
-import { hasFrame, ownPlace, type StackPart, stackIn } from "./stack.ts";
+import { failedAlike } from "./spans.ts";
+import { hasFrame, innermost, type StackPart, stackIn } from "./stack.ts";
 import { reasonOf } from "./state.tsx";
 import type { TaskEvents } from "./use-task-events.ts";
 
@@ -42,7 +43,7 @@ export function Attempt({ attempt, task, name, events }: AttemptProps) {
           {between(startedAt, endedAt, Date.now())}, started <Time at={startedAt} />
         </span>
       </div>
-      {failure !== undefined && <Failure attempt={attempt} name={name} />}
+      {failure !== undefined && <Failure attempt={attempt} name={name} alike={failedAlike(task)} />}
       <p className="secondary attempt-where">
         {worker && (
           <span>
@@ -66,12 +67,17 @@ export function Attempt({ attempt, task, name, events }: AttemptProps) {
   );
 }
 
-function Failure({ attempt, name }: Pick<AttemptProps, "attempt" | "name">) {
+interface FailureProps extends Pick<AttemptProps, "attempt" | "name"> {
+  /** How many attempts all failed so. */
+  readonly alike: number;
+}
+
+function Failure({ attempt, name, alike }: FailureProps) {
   const { worker, startedAt = "", endedAt = "", failure } = attempt;
   const message = failure?.message ?? "";
   const { data: lines } = useQuery(stacksOf(name, endedAt));
   // Up to 500 lines are read for it, which change only when they are asked for again.
-  const { text, parts, place } = useMemo(() => {
+  const { text, parts } = useMemo(() => {
     const toMs = Date.parse(endedAt) + MAX_STACK_DELAY_MS;
     // Attempts may be quicker than the log: the message tells whose stack it is.
     const [said = ""] = message.split("\n");
@@ -84,13 +90,13 @@ function Failure({ attempt, name }: Pick<AttemptProps, "attempt" | "name">) {
     const all = stackIn(text);
     // The message is above already.
     const parts = all.filter((part) => part.kind !== "text" || !isMessage(part.text, message));
-    return { text, parts, place: ownPlace(parts, text) };
+    return { text, parts };
   }, [lines, worker, startedAt, endedAt, message]);
   return (
     <>
       <div className="attempt-failure copied-from">
+        {alike > 1 && <p>All {alike} attempts:</p>}
         <pre className="result-text">{message || reasonOf(failure?.reason)}</pre>
-        {place !== undefined && <code className="attempt-place">{place}</code>}
       </div>
       {parts.length > 0 && <Stack parts={parts} text={text} />}
     </>
@@ -105,31 +111,37 @@ function Stack({ parts, text }: { readonly parts: readonly StackPart[]; readonly
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
     <section className="stack copied-from" aria-label="Stack" tabIndex={0}>
       <CopyButton text={text} what="the stack" />
-      <Parts parts={parts.slice(0, MAX_PARTS)} />
+      <Parts parts={parts.slice(0, MAX_PARTS)} at={innermost(parts, text)} />
       {parts.length > MAX_PARTS && (
         <details>
           <summary>{counted(parts.length - MAX_PARTS, "more frame")}</summary>
-          <Parts parts={parts.slice(MAX_PARTS)} />
+          <Parts parts={parts.slice(MAX_PARTS)} at={innermost(parts, text)} />
         </details>
       )}
     </section>
   );
 }
 
-const Parts = ({ parts }: { readonly parts: readonly StackPart[] }) =>
+interface PartsProps {
+  readonly parts: readonly StackPart[];
+  /** Where it happened. */
+  readonly at: StackPart | undefined;
+}
+
+const Parts = ({ parts, at }: PartsProps) =>
   parts.map((part, index) => (
     // biome-ignore lint/suspicious/noArrayIndexKey: the parts of a stack never change
-    <Part key={index} part={part} />
+    <Part key={index} part={part} isPlace={part === at} />
   ));
 
-function Part({ part }: { readonly part: StackPart }) {
+function Part({ part, isPlace }: { readonly part: StackPart; readonly isPlace: boolean }) {
   return part.kind === "library" ? (
     <details>
       <summary>{counted(part.frames.length, "frame")} of libraries</summary>
       <pre>{part.frames.join("\n")}</pre>
     </details>
   ) : (
-    <pre className={part.kind}>
+    <pre className={isPlace ? "own innermost" : part.kind}>
       {part.text}
       {part.kind === "own" && part.times !== undefined && (
         <span className="secondary"> {part.times} times</span>

@@ -1,5 +1,5 @@
 /** What a function took or returned: JSON and text as such, pictures, sound and video; all to download. */
-import { useEffect, useMemo, useState } from "react";
+import { type ReactNode, useEffect, useMemo, useState } from "react";
 import { parseExactly } from "../../../../collections/exact-json.ts";
 import { messageOf } from "../../api/errors.ts";
 import { Button } from "../../ui/button.tsx";
@@ -21,6 +21,8 @@ interface ContentProps {
   readonly blob: Blob;
   /** What it is, such as `Result`. */
   readonly label: string;
+  /** Before what can be done with it. Default: it stands below one. */
+  readonly heading?: ReactNode;
   /** Under which it is saved. */
   readonly filename: string;
   /** Where the blob is only the beginning. */
@@ -34,7 +36,7 @@ export interface Beginning {
   readonly whole: () => Promise<Blob>;
 }
 
-export function Content({ blob, label, filename, beginning }: ContentProps) {
+export function Content({ blob, label, heading, filename, beginning }: ContentProps) {
   const shown = useShown(blob, beginning === undefined);
   const isMedia = /^(?:image|audio|video)\//.test(blob.type) && !blob.type.startsWith(SVG);
   // Under a type that runs nothing: a page of ours must not run what a service wrote.
@@ -44,6 +46,18 @@ export function Content({ blob, label, filename, beginning }: ContentProps) {
   );
   const url = useObjectUrl(kept);
   const drawing = useDrawing(blob);
+  const about = (
+    <span className="secondary">
+      {nameOf(blob.type)}, {sizeOfWhole(blob, beginning)}
+      {shown?.isCut && "; the page shows the beginning"}
+    </span>
+  );
+  const head = heading !== undefined && (
+    <div className="content-head">
+      {heading}
+      {about}
+    </div>
+  );
   const actions = (
     <>
       {shown !== undefined && !shown.isCut && <CopyButton text={shown.text} what={label} />}
@@ -54,18 +68,18 @@ export function Content({ blob, label, filename, beginning }: ContentProps) {
       ) : (
         <DownloadWhole whole={beginning.whole} filename={filename} label={label} />
       )}
-      <span className="secondary">
-        {nameOf(blob.type)}, {sizeOfWhole(blob, beginning)}
-        {shown?.isCut && "; the page shows the beginning"}
-      </span>
+      {heading === undefined && about}
     </>
   );
   return (
     <div className="content copied-from">
       {shown === undefined ? (
-        <div className="result-line">{actions}</div>
+        <div className="result-line">
+          {head}
+          {actions}
+        </div>
       ) : (
-        <JsonView value={shown.value} text={shown.text} label={label}>
+        <JsonView value={shown.value} text={shown.text} label={label} head={head}>
           {actions}
         </JsonView>
       )}

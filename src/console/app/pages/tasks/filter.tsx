@@ -40,7 +40,7 @@ export function TaskFilters({ search, endpoints, deployments, children }: TaskFi
     >
       <SearchField
         label="Search"
-        placeholder="Id, argument, endpoint or error"
+        placeholder="Id, text or error"
         maxLength={MAX_TEXT_CHARACTERS}
         value={text}
         onChange={(written) => change({ text: written })}
@@ -100,7 +100,7 @@ export function TaskFilters({ search, endpoints, deployments, children }: TaskFi
       )}
       <SearchField
         label="Tags"
-        placeholder="All of these, by commas"
+        placeholder="tag, tag"
         maxLength={MAX_TEXT_CHARACTERS}
         value={tags}
         onChange={(written) => change({ tags: written })}

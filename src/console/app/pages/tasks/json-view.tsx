@@ -34,11 +34,13 @@ interface JsonViewProps {
   readonly text: string;
   /** What it is, such as `Result`. */
   readonly label: string;
+  /** What stands before them. */
+  readonly head?: ReactNode;
   /** What can be done with it, beside the choice of a view. */
   readonly children: ReactNode;
 }
 
-export function JsonView({ value, text, label, children }: JsonViewProps) {
+export function JsonView({ value, text, label, head, children }: JsonViewProps) {
   const tables = useMemo(() => tablesIn(value), [value]);
   const [chosen, setChosen] = useState<View>();
   const first = tables[0] !== undefined && tables[0].name === undefined ? "Table" : "Tree";
@@ -46,6 +48,7 @@ export function JsonView({ value, text, label, children }: JsonViewProps) {
   return (
     <>
       <div className="result-line">
+        {head}
         {(view !== "Text" || chosen === "Text") && (
           <Segments
             label={`Show ${label} as`}
@@ -198,7 +201,7 @@ function Value({ value, isOpen }: { readonly value: unknown; readonly isOpen: bo
   if (typeof value !== "string") {
     return <span className="json-literal">{JSON.stringify(value)}</span>;
   }
-  const shown = value.slice(0, isOpen ? MAX_SHOWN_CHARS : MAX_CLOSED_CHARS);
+  const shown = cut(value, isOpen ? MAX_SHOWN_CHARS : MAX_CLOSED_CHARS);
   return (
     <>
       <span className="json-string">{JSON.stringify(shown)}</span>
@@ -210,6 +213,12 @@ function Value({ value, isOpen }: { readonly value: unknown; readonly isOpen: bo
       )}
     </>
   );
+}
+
+/** The beginning of a text, up to the end of a word where one is near. */
+function cut(text: string, max: number): string {
+  const space = text.length > max ? text.lastIndexOf(" ", max) : -1;
+  return text.slice(0, space > max / 2 ? space : max);
 }
 
 /** Names that a closed object is told by. */

@@ -20,9 +20,12 @@ interface TaskListProps {
   readonly isFiltered: boolean;
   /** They are of several deployments, which the table names. */
   readonly ofSeveral?: boolean;
+  /** Their deployment has one task endpoint. */
+  readonly ofOneEndpoint?: boolean;
 }
 
-export function TaskList({ filter, isFiltered, ofSeveral = false }: TaskListProps) {
+export function TaskList(props: TaskListProps) {
+  const { filter, isFiltered, ofSeveral = false, ofOneEndpoint = false } = props;
   const organization = useOrganization();
   const list = useSuspenseInfiniteQuery(tasksOfAll(organization, filter));
   const stream = useTaskPage(organization, filter);
@@ -50,6 +53,7 @@ export function TaskList({ filter, isFiltered, ofSeveral = false }: TaskListProp
         tasks={tasks}
         selection={selection}
         ofSeveral={ofSeveral}
+        ofOneEndpoint={ofOneEndpoint}
         onEnd={() => {
           if (hasNextPage && !isFetchingNextPage && !isFetchNextPageError) {
             void fetchNextPage();

@@ -16,6 +16,9 @@ const MAX_LINE_CHARS = 1_000;
 const CHOICES = { All: 0, Info: 1, Warnings: 2, Errors: 3 } as const;
 const LEVELS = ["debug", "info", "warn", "error"];
 
+/** A shorter log is read without a search. */
+const MIN_SEARCHED_LINES = 10;
+
 interface TaskLogProps {
   readonly events: Pick<TaskEvents, "lines" | "state">;
 }
@@ -34,19 +37,23 @@ export function TaskLog({ events: { lines, state } }: TaskLogProps) {
     <section className="log" aria-labelledby={heading}>
       <div className="log-bar">
         <h2 id={heading}>Log</h2>
-        <input
-          type="search"
-          aria-label="Search the log"
-          placeholder="Search"
-          value={search}
-          onChange={(event) => setSearch(event.target.value)}
-        />
-        <Segments
-          label="Least level"
-          choices={Object.keys(CHOICES) as (keyof typeof CHOICES)[]}
-          value={least}
-          onChange={(choice) => setLeast(choice)}
-        />
+        {lines.length >= MIN_SEARCHED_LINES && (
+          <>
+            <input
+              type="search"
+              aria-label="Search the log"
+              placeholder="Search"
+              value={search}
+              onChange={(event) => setSearch(event.target.value)}
+            />
+            <Segments
+              label="Least level"
+              choices={Object.keys(CHOICES) as (keyof typeof CHOICES)[]}
+              value={least}
+              onChange={(choice) => setLeast(choice)}
+            />
+          </>
+        )}
         <StreamStatus state={state} />
       </div>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}

@@ -18,7 +18,7 @@ export function Raw({ name }: { readonly name: TaskName }) {
   return (
     <>
       <Button onClick={() => setOpen(true)} aria-keyshortcuts="r">
-        JSON
+        View JSON
       </Button>
       {isOpen && <RawDialog name={name} onClose={() => setOpen(false)} />}
     </>

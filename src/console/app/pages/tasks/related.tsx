@@ -12,6 +12,7 @@ import {
 } from "../../api/tasks.ts";
 import { answerOf, deliveriesOfTask, deliveryStateOf } from "../../api/webhooks.ts";
 import { counted } from "../../ui/counted.ts";
+import { DELIVERY_TONES } from "../../ui/deliveries.tsx";
 import { TaskLink } from "./task-link.tsx";
 
 interface RelatedProps {
@@ -91,9 +92,12 @@ export function Told({ name, task }: RelatedProps) {
       key={id}
       to="/o/$organization/deployments/$deployment/webhooks/$webhook"
       params={{ organization, deployment, webhook }}
+      className="task-tag"
       title={answerOf(rest)}
     >
-      webhook {webhook}: {deliveryStateOf(rest)}
+      <span className={`status ${DELIVERY_TONES[deliveryStateOf(rest)] ?? "idle"}`}>
+        webhook {webhook}: {deliveryStateOf(rest)}
+      </span>
     </Link>
   ));
 }

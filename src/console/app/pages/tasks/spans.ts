@@ -16,6 +16,15 @@ export interface Span {
   readonly leftOut?: number;
 }
 
+/** How many attempts a task has that all failed with the same message; 0 where they did not. */
+export function failedAlike({ attempts = [] }: TaskJson): number {
+  const [first, ...others] = attempts;
+  const message = first?.failure?.message;
+  return message !== undefined && others.every(({ failure }) => failure?.message === message)
+    ? attempts.length
+    : 0;
+}
+
 /** The spans of a task, the first one first; those that go on end now. */
 export function spansOf(task: TaskJson, nowMs: number): readonly Span[] {
   const { attempts = [], createdAt = "", finishedAt, runAt } = task;

@@ -41,10 +41,10 @@ export function stackIn(text: string): readonly StackPart[] {
   return parts;
 }
 
-/** Where the innermost frame of the author's own code is. */
-export function ownPlace(parts: readonly StackPart[], text: string): string | undefined {
+/** The innermost frame of the author's own code: where it happened. */
+export function innermost(parts: readonly StackPart[], text: string): StackPart | undefined {
   const own = parts.filter((part) => part.kind === "own");
-  return (text.includes("Traceback (most recent call last)") ? own.at(-1) : own[0])?.place;
+  return text.includes("Traceback (most recent call last)") ? own.at(-1) : own[0];
 }
 
 function placeOf(line: string): string | undefined {

@@ -9,6 +9,7 @@ import { queuedTaskOf, type TaskName } from "../../api/tasks.ts";
 import { between } from "../../ui/duration.ts";
 import { Time } from "../../ui/time.tsx";
 import { useIsNarrow } from "../../ui/use-is-narrow.ts";
+import { previewOf } from "./arguments-preview.ts";
 import type { TaskSelection } from "./selection.ts";
 import { isScheduled, ListedStatus, reasonOf, whyQueued } from "./state.tsx";
 
@@ -22,18 +23,29 @@ const MAX_OVERSCAN = 12;
 /** The table asks for more when this many rows are left below the view, and not before anybody scrolls. */
 const MIN_ROWS_AHEAD = 30;
 
-const COLUMNS = ["Task", "State", "Endpoint", "Arguments", "Submitted", "Ran for"];
+/** The columns with the ends of their classes. */
+const COLUMNS = [
+  ["Task", "id"],
+  ["State", "state"],
+  ["Endpoint", "endpoint"],
+  ["Arguments", "arguments"],
+  ["Submitted", "time"],
+  ["Ran for", "took number"],
+] as const;
 
 interface TaskTableProps {
   readonly selection: TaskSelection;
   readonly tasks: readonly TaskJson[];
   /** They are of several deployments, which are named before the endpoint. */
   readonly ofSeveral: boolean;
+  /** They are all of one endpoint, which need not be said in each row. */
+  readonly ofOneEndpoint: boolean;
   /** The end is near: what follows may be loaded. */
   onEnd(): void;
 }
 
-export function TaskTable({ tasks, selection, ofSeveral, onEnd }: TaskTableProps) {
+export function TaskTable(props: TaskTableProps) {
+  const { tasks, selection, ofSeveral, ofOneEndpoint, onEnd } = props;
   const box = useRef<HTMLElement>(null);
   const [scrollMargin, setScrollMargin] = useState(0);
   const rowPx = useIsNarrow() ? BLOCK_PX : ROW_PX;
@@ -61,6 +73,7 @@ export function TaskTable({ tasks, selection, ofSeveral, onEnd }: TaskTableProps
         className="task-table"
         aria-rowcount={tasks.length + 1}
         data-of-several={ofSeveral || undefined}
+        data-of-one-endpoint={ofOneEndpoint || undefined}
       >
         <thead>
           <tr aria-rowindex={1}>
@@ -80,8 +93,8 @@ export function TaskTable({ tasks, selection, ofSeveral, onEnd }: TaskTableProps
                 <span className="task-check-words">Select all</span>
               </label>
             </td>
-            {COLUMNS.map((name) => (
-              <th key={name} scope="col" className={name === "Ran for" ? "number" : undefined}>
+            {COLUMNS.map(([name, of]) => (
+              <th key={name} scope="col" className={`task-${of}`}>
                 {name}
               </th>
             ))}
@@ -174,7 +187,7 @@ const TaskRow = memo(function TaskRow({ task, row, ofSeveral, selection }: TaskR
             {tags.join(", ")}
           </span>
         )}
-        <code title={argumentsPreview}>{argumentsPreview === "{}" ? "" : argumentsPreview}</code>
+        <span title={argumentsPreview}>{previewOf(argumentsPreview)}</span>
       </td>
       <td className="task-time">{createdAt !== undefined && <Time at={createdAt} />}</td>
       <td className="task-took number">

@@ -6,6 +6,7 @@ import { useOrganization } from "../../api/session.ts";
 import { countsOf, type TaskFilter } from "../../api/tasks.ts";
 import { Strip } from "../../ui/strip.tsx";
 import { readSearch, type TaskSearch, WORDS } from "./search.ts";
+import { STATES } from "./state.tsx";
 
 const number = new Intl.NumberFormat("en");
 
@@ -28,8 +29,11 @@ export function StateTabs({ search, filter }: StateTabsProps) {
           aria-current={search.status === word ? "page" : undefined}
         >
           {word ?? "all"}
-          {counts !== undefined && word !== undefined && (
-            <Count count={counts[word as keyof typeof counts] as StateCountJson | undefined} />
+          {counts !== undefined && (
+            <Count
+              count={word === undefined ? sumOf(counts) : countIn(counts, word)}
+              isBad={word === STATES.TASK_STATUS_FAILURE[1]}
+            />
           )}
         </Link>
       ))}
@@ -37,9 +41,27 @@ export function StateTabs({ search, filter }: StateTabsProps) {
   );
 }
 
-function Count({ count: { count = 0, isPartial = false } = {} }: { count?: StateCountJson }) {
+type Counts = Readonly<Record<string, StateCountJson | undefined>>;
+
+const countIn = (counts: object, word: string): StateCountJson => (counts as Counts)[word] ?? {};
+
+const sumOf = (counts: object): StateCountJson => ({
+  count: WORDS.reduce((sum, word) => sum + (countIn(counts, word).count ?? 0), 0),
+  isPartial: WORDS.some((word) => countIn(counts, word).isPartial),
+});
+
+interface CountProps {
+  readonly count: StateCountJson;
+  /** More than none is seen as wrong. */
+  readonly isBad: boolean;
+}
+
+function Count({ count: { count = 0, isPartial = false }, isBad }: CountProps) {
   return (
-    <span title={isPartial ? "Only the newest tasks are counted" : undefined}>
+    <span
+      className={isBad && count > 0 ? "bad" : undefined}
+      title={isPartial ? "Only the newest tasks are counted" : undefined}
+    >
       {number.format(count)}
       {isPartial && "+"}
     </span>

@@ -57,11 +57,20 @@ function TaskView({ name }: { readonly name: TaskName }) {
       ),
     () => void queryClient.invalidateQueries({ queryKey: taskOf(name).queryKey }),
   );
+  const isSuccess = task.status === "TASK_STATUS_SUCCESS";
+  // What somebody comes for is first: the result, or why there is none.
+  const given = (
+    <div className="given-and-got">
+      <Arguments name={name} endpoint={task.endpoint ?? ""} />
+      {isSuccess && <Result name={name} endpoint={task.endpoint ?? ""} />}
+      {!isSuccess && events.pieces.count > 0 && <Pieces pieces={events.pieces} />}
+    </div>
+  );
   return (
     <Page
       title={`Task of ${task.endpoint}`}
       crumbs={<Crumbs name={name} />}
-      description={<About task={task} name={name} />}
+      description={<About task={task} />}
       actions={
         <>
           <CopyAsCurl name={name} endpoint={task.endpoint ?? ""} />
@@ -81,6 +90,8 @@ function TaskView({ name }: { readonly name: TaskName }) {
           {`It failed (${reasonOf(task.failure.reason)}): ${task.failure.message}`}
         </Notice>
       )}
+      <Links task={task} name={name} />
+      {isSuccess && given}
       <div className={attempts.length > 1 ? "run" : "run one-attempt"}>
         <Waterfall task={task} chosen={attempt?.number} onChoose={setChosen} />
         {attempt === undefined ? (
@@ -89,15 +100,7 @@ function TaskView({ name }: { readonly name: TaskName }) {
           <Attempt key={attempt.number} attempt={attempt} task={task} name={name} events={events} />
         )}
       </div>
-      <div className="given-and-got">
-        <Arguments name={name} endpoint={task.endpoint ?? ""} />
-        {task.status === "TASK_STATUS_SUCCESS" && (
-          <Result name={name} endpoint={task.endpoint ?? ""} />
-        )}
-        {task.status !== "TASK_STATUS_SUCCESS" && events.pieces.count > 0 && (
-          <Pieces pieces={events.pieces} />
-        )}
-      </div>
+      {!isSuccess && given}
       <Facts task={task} />
     </Page>
   );
@@ -135,7 +138,7 @@ function Crumbs({ name: { organization, deployment } }: { readonly name: TaskNam
 }
 
 /** What the task is and how far it has come, in a line. */
-function About({ task, name }: { readonly task: TaskJson; readonly name: TaskName }) {
+function About({ task }: { readonly task: TaskJson }) {
   const { createdAt = "", finishedAt, attempt = 0 } = task;
   return (
     <span className="task-about">
@@ -145,6 +148,14 @@ function About({ task, name }: { readonly task: TaskJson; readonly name: TaskNam
       <span>
         submitted <Time at={createdAt} />
       </span>
+    </span>
+  );
+}
+
+/** Its id, and what it is related to. */
+function Links({ task, name }: { readonly task: TaskJson; readonly name: TaskName }) {
+  return (
+    <div className="task-about task-links">
       <CopyChip text={name.taskId} what="the id" />
       <Tags name={name} task={task} />
       <OfSchedule name={name} task={task} />
@@ -152,7 +163,7 @@ function About({ task, name }: { readonly task: TaskJson; readonly name: TaskNam
       <Retries name={name} task={task} />
       <Told name={name} task={task} />
       {task.failure !== undefined && <AlikeFailures name={name} task={task} />}
-    </span>
+    </div>
   );
 }
 
@@ -183,7 +194,7 @@ function Facts({ task }: { readonly task: TaskJson }) {
     ["Submitted", task.createdAt],
     ["Starts not before", hasEnded(task) ? undefined : task.runAt],
     ["Has to start by", task.startBy],
-    ["Last attempt began", task.startedAt],
+    ["Started", task.startedAt],
     ["Ended", task.finishedAt],
     ["Kept until", task.expiresAt],
   ] as const;
@@ -237,15 +248,17 @@ function Pieces({ pieces }: { readonly pieces: TaskPieces }) {
 /** The result of a task that succeeded. */
 function Result({ name, endpoint }: { readonly name: TaskName; readonly endpoint: string }) {
   const { data, error } = useQuery(resultOf(name, endpoint));
+  const heading = <h2 id="result">Result</h2>;
   return (
     <section aria-labelledby="result">
-      <h2 id="result">Result</h2>
+      {data === undefined && heading}
       {error && <Notice kind="error">{messageOf(error)}</Notice>}
       {data === undefined && !error && <Loading />}
       {data && (
         <Content
           blob={data.blob}
           label="Result"
+          heading={heading}
           filename={data.filename || `${name.taskId}${extensionOf(data.blob.type)}`}
           {...(!data.isWhole && {
             beginning: { bytes: data.bytes, whole: wholeOf(name, endpoint) },

@@ -20,15 +20,13 @@ export function Tasks() {
   const filter = useFilter(search);
   const { data: deployments } = useSuspenseQuery(deploymentsOf(organization));
   return (
-    <Page
-      title="Tasks"
-      description="Queued calls of all deployments."
-      actions={<Views search={search} />}
-    >
-      <StateTabs search={search} filter={filter} />
-      <TaskFilters search={search} deployments={deployments.map(({ name = "" }) => name)}>
-        <AllActions filter={filter} />
-      </TaskFilters>
+    <Page title="Tasks" description="Tasks of all deployments." actions={<Views search={search} />}>
+      <div className="task-bar">
+        <StateTabs search={search} filter={filter} />
+        <TaskFilters search={search} deployments={deployments.map(({ name = "" }) => name)}>
+          <AllActions filter={filter} />
+        </TaskFilters>
+      </div>
       <TaskList isFiltered={Object.keys(search).length > 0} filter={filter} ofSeveral />
     </Page>
   );

@@ -6,12 +6,12 @@ import { counted } from "../../ui/counted.ts";
 import { duration } from "../../ui/duration.ts";
 import { useNow } from "../../ui/use-now.ts";
 import { outcomeOf } from "./attempt.tsx";
-import { type Span, spansOf } from "./spans.ts";
+import { failedAlike, type Span, spansOf } from "./spans.ts";
 
 /** How often the bars of what goes on grow. */
 const REFRESH_MS = 1_000;
 
-const WORDS = { scheduled: "Scheduled", queued: "Queued", pause: "Pause" } as const;
+const WORDS = { scheduled: "Scheduled", queued: "Queued", pause: "Backoff" } as const;
 
 interface WaterfallProps {
   readonly task: TaskJson;
@@ -32,6 +32,7 @@ export function Waterfall({ task, chosen, onChoose }: WaterfallProps) {
       onChoose(next);
     }
   };
+  const areAlike = failedAlike(task) > 1;
   const list = useRef<HTMLOListElement>(null);
   useEffect(() => {
     const shown = chosen === undefined ? null : list.current?.querySelector("[aria-pressed=true]");
@@ -52,12 +53,8 @@ export function Waterfall({ task, chosen, onChoose }: WaterfallProps) {
         {spans.length > 1 && <span className="secondary">{duration(lengthMs)} in all</span>}
       </div>
       <ol ref={list}>
-        {spans.map((span, index) => {
+        {spans.map((span) => {
           const { attempt } = span;
-          // An error that comes again is read once.
-          const before = spans.slice(0, index).findLast((one) => one.attempt)?.attempt?.failure;
-          const isSame =
-            attempt?.failure !== undefined && attempt.failure.message === before?.message;
           // The last one is seen as well, however short it is.
           const from = `min(${share(span.fromMs - fromMs)}, 100% - 0.25rem)`;
           const width = share(span.toMs - span.fromMs);
@@ -71,10 +68,12 @@ export function Waterfall({ task, chosen, onChoose }: WaterfallProps) {
                 aria-hidden="true"
                 style={isStrip ? { insetInlineStart: from, width } : undefined}
               >
-                <span
-                  className={toneOf(span, task)}
-                  style={isStrip ? undefined : { marginInlineStart: from, width }}
-                />
+                {(span.isOpen || span.toMs > span.fromMs) && (
+                  <span
+                    className={toneOf(span, task)}
+                    style={isStrip ? undefined : { marginInlineStart: from, width }}
+                  />
+                )}
               </span>
               <span className="waterfall-time">
                 {duration(span.toMs - span.fromMs)}
@@ -91,11 +90,10 @@ export function Waterfall({ task, chosen, onChoose }: WaterfallProps) {
                   type="button"
                   className="waterfall-line"
                   aria-pressed={attempt.number === chosen}
-                  title={isSame ? "It failed with the same error" : undefined}
                   onClick={() => onChoose(attempt.number ?? 0)}
                 >
                   {line}
-                  {attempt.failure !== undefined && !isSame && (
+                  {attempt.failure !== undefined && !areAlike && (
                     <span className="waterfall-error">{attempt.failure.message}</span>
                   )}
                 </button>

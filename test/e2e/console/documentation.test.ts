@@ -130,12 +130,12 @@ describe.skipIf(skipped)(`a reader of the documentation${skipped}`, () => {
     await reader.page.waitForURL("**/docs/");
     await reader.page.getByRole("link", { name: "API", exact: true }).first().click();
     await reader.page.waitForURL("**/reference");
-    await reader.heading("The platform's API");
+    await reader.heading("API reference");
     await reader.page.getByRole("link", { name: "the documentation" }).click();
     await reader.page.waitForURL("**/docs/");
     await reader.go("/docs#TaskService.GetTask");
     await reader.page.waitForURL("**/reference#TaskService.GetTask");
-    await reader.heading("The platform's API");
+    await reader.heading("API reference");
   });
 
   it("comes from the console and goes back", async () => {

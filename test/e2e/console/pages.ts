@@ -91,7 +91,7 @@ export const PAGES: readonly ListedPage[] = [
     open: ({ page }) => page.keyboard.press("?"),
   },
   { path: "/account", heading: "Your account", isPublic: true },
-  { path: "/reference#TaskService.GetTask", heading: "The platform's API", isPublic: true },
+  { path: "/reference#TaskService.GetTask", heading: "API reference", isPublic: true },
   {
     path: ({ userCode }) => `/device?user_code=${userCode}`,
     heading: "Log in on another machine",

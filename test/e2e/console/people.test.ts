@@ -248,7 +248,7 @@ describe.skipIf(skipped)(`the pages of people in the console${skipped}`, () => {
       ["/sign-in?refused=stale", "Sign in"],
       [invitation, "Join acme"],
       ["/invitation#code=none", "This invitation cannot be used"],
-      ["/reference?search=task", "The platform's API"],
+      ["/reference?search=task", "API reference"],
     ] as const) {
       await anyone.go(path);
       await anyone.heading(heading);

@@ -68,6 +68,7 @@ describe.skipIf(skipped)(`schedules in the console${skipped}`, () => {
     await page.keyboard.press("Enter");
     await row.getByRole("listitem").nth(4).waitFor();
     await person.isSoundInAllWindows("schedules", { answers });
+    await page.setViewportSize({ width: 1280, height: 800 });
 
     // Who has read another version changes nothing.
     const stale = { name: "nightly", paused: true, version: 7 };

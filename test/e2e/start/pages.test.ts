@@ -325,7 +325,7 @@ describe.skipIf(skipped)(`the pages in a browser${skipped}`, () => {
 
   it("show the reference of the API to everybody, open at the operation that the address names", async () => {
     await open("/reference#TaskService.GetTask");
-    await heading("The platform's API");
+    await heading("API reference");
     await page.getByText("How long to wait for the next change, at most 60 s.").waitFor();
     const { json } = await platform.call("/docs.json");
     const operations = Object.values(json.paths as object).flatMap(Object.values);
@@ -354,7 +354,7 @@ describe.skipIf(skipped)(`the pages in a browser${skipped}`, () => {
     await newContext({ viewport: { width: 360, height: 740 }, colorScheme: "dark" });
     await signedIn();
     await open("/reference");
-    await heading("The platform's API");
+    await heading("API reference");
     const [width, background] = await page.evaluate<[number, string]>(
       "[document.documentElement.scrollWidth, getComputedStyle(document.body).backgroundColor]",
     );

@@ -94,7 +94,7 @@ function Registered({ of: { endpoints = [] } }: { readonly of: DeploymentJson })
             { name: "Times", grows: true, narrow: "unnamed", cell: (one) => <Times of={one} /> },
             { name: "State", cell: (one) => <State of={one} /> },
             { name: "Next", cell: (one) => <Next of={one} /> },
-            { name: "Last", narrow: "left-out", cell: (one) => <Last of={one} /> },
+            { name: "Last", cell: (one) => <Last of={one} /> },
           ]}
           actions={(schedule) => {
             const { name = "", paused = false } = schedule;
@@ -222,7 +222,7 @@ function Next({ of: { nextTimes = [], timeZone = "UTC" } }: { readonly of: Sched
     next !== undefined && (
       <details>
         <summary>
-          {clockText(next, timeZone)}
+          <span className="schedule-at">{clockText(next, timeZone)}</span>
           <span className="secondary schedule-in">
             <Time at={next} />
           </span>

@@ -11,6 +11,13 @@ import { formMessage, violationOf } from "../../ui/form.ts";
 import { Done, FormActions } from "../../ui/form-actions.tsx";
 import { Notice } from "../../ui/notice.tsx";
 
+/** What each role may do. */
+const RIGHTS: Partial<Record<RoleJson, string>> = {
+  ROLE_MEMBER: "Members deploy, call and read everything here, and have tokens of their own.",
+  ROLE_ADMIN:
+    "Admins also invite and remove people, change roles, and manage the organization's tokens.",
+};
+
 export default function Invite({ onClose }: { onClose(): void }) {
   const organization = useOrganization();
   const queryClient = useQueryClient();
@@ -37,7 +44,7 @@ export default function Invite({ onClose }: { onClose(): void }) {
   }
   const message = formMessage(inviting.error, "email");
   return (
-    <Dialog title="Invite a person" onClose={onClose}>
+    <Dialog title="Invite person" onClose={onClose}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -57,7 +64,7 @@ export default function Invite({ onClose }: { onClose(): void }) {
             />
           )}
         </Field>
-        <Field label="Role" hint="Admins also manage members and the organization's tokens.">
+        <Field label="Role" hint={RIGHTS[role]}>
           {(control) => (
             <select
               {...control}

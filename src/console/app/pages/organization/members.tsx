@@ -33,7 +33,7 @@ export function Members() {
     <Page
       isList
       title="Members"
-      description={`Members of ${organization} deploy, call and read everything here, and have tokens of their own. Admins also invite and remove people, change roles, and manage the organization's tokens.`}
+      description={`People of ${organization}. Members deploy, call and read; admins also manage people and tokens.`}
       actions={
         isAdmin ? (
           <Button kind="primary" onClick={() => setInviting(true)}>
@@ -160,19 +160,25 @@ function MemberRole({ member, isOnlyAdmin }: MemberRoleProps) {
   if (!isAdmin) {
     return roleName(role);
   }
+  if (isOnlyAdmin) {
+    return (
+      <>
+        {roleName(role)}
+        <span className="secondary">The only admin: make another first.</span>
+      </>
+    );
+  }
   const article = wanted === "ROLE_ADMIN" ? "an" : "a";
   return (
     <>
       <select
         aria-label={`Role of ${email}`}
-        disabled={isOnlyAdmin}
         value={role}
         onChange={(event) => setWanted(event.target.value as RoleJson)}
       >
         <option value="ROLE_MEMBER">member</option>
         <option value="ROLE_ADMIN">admin</option>
       </select>
-      {isOnlyAdmin && <span className="secondary">The only admin: make another first.</span>}
       {wanted !== undefined && (
         <Confirm
           title={`Make ${email} ${article} ${roleName(wanted)}?`}

@@ -1,7 +1,7 @@
 /** The reference of the platform's API: every operation of its OpenAPI document, by service. */
 import { useSuspenseQuery } from "@tanstack/react-query";
 import { getRouteApi, useLocation } from "@tanstack/react-router";
-import { type ReactNode, useEffect, useRef } from "react";
+import { type ReactNode, useEffect, useRef, useState } from "react";
 import {
   type ApiOperation,
   type OpenApi,
@@ -12,6 +12,7 @@ import {
 } from "../../api/reference.ts";
 import { visitor } from "../../api/sign-in.ts";
 import { SinglePage } from "../../shell/single-page.tsx";
+import { Command } from "../../ui/command.tsx";
 import { inlineCode, Prose } from "../../ui/prose.tsx";
 import { SearchField } from "../../ui/search-field.tsx";
 import "./reference.css";
@@ -25,14 +26,15 @@ export function Reference() {
   const navigate = route.useNavigate();
   const places = placesOf(document).filter((place) => hasText(place, search));
   const services = document.tags.filter(({ name }) => placesOfService(places, name).length > 0);
+  const current = useCurrentSection(services.map(({ name }) => name));
   return (
     <SinglePage
-      title="The platform's API"
+      title="API reference"
       description={
         <>
-          Version {document.info.version}. Calls need a token: <code>Authorization: Bearer …</code>{" "}
-          For programs, the same is at <a href="/docs.json">/docs.json</a> (OpenAPI 3.1). Guides and
-          references are in <a href="/docs/">the documentation</a>.
+          Version {document.info.version}. For programs, the same is at{" "}
+          <a href="/docs.json">/docs.json</a> (OpenAPI 3.1). Guides are in{" "}
+          <a href="/docs/">the documentation</a>.
         </>
       }
       person={person ?? undefined}
@@ -47,21 +49,39 @@ export function Reference() {
             onChange={(text) => void navigate({ search: text === "" ? {} : { search: text } })}
           />
           {services.length > 1 && (
-            <nav aria-label="Services">
-              {services.map(({ name }) => (
-                <a key={name} href={`#${name}`}>
-                  {NOUNS[name] ?? name.replace(/Service$/, "")}
-                </a>
-              ))}
-            </nav>
+            <>
+              <nav aria-label="Services">
+                {services.map(({ name }) => (
+                  <a
+                    key={name}
+                    href={`#${name}`}
+                    aria-current={name === current ? "location" : undefined}
+                  >
+                    {nounOf(name)}
+                  </a>
+                ))}
+              </nav>
+              <select
+                aria-label="Service"
+                value={current}
+                onChange={({ target }) => location.assign(`#${target.value}`)}
+              >
+                {services.map(({ name }) => (
+                  <option key={name} value={name}>
+                    {nounOf(name)}
+                  </option>
+                ))}
+              </select>
+            </>
           )}
         </div>
         <div className="reference-services">
+          {search === "" && <Begin />}
           {services.length === 0 && <p className="secondary">No operation has this text.</p>}
           {services.map(({ name, description = "" }) => (
             <section key={name} className="card">
               <header>
-                <h2 id={name}>{NOUNS[name] ?? name}</h2>
+                <h2 id={name}>{nounOf(name)}</h2>
                 <code className="secondary">{name}</code>
               </header>
               <Prose text={description} />
@@ -78,6 +98,48 @@ export function Reference() {
       </div>
     </SinglePage>
   );
+}
+
+/** Where the API is, and a call of it. */
+function Begin() {
+  const base = `${location.origin}/api/v1`;
+  return (
+    <section className="card" aria-labelledby="begin">
+      <h2 id="begin">Base URL</h2>
+      <Command text={base} />
+      <p className="secondary">
+        Calls need a <a href="/docs/tokens.html">token</a>:
+      </p>
+      <Command text={`curl '${base}/deployments' -H "authorization: Bearer $TESSERA_TOKEN"`} />
+    </section>
+  );
+}
+
+/** The section at the top of the view, of those with these ids. */
+function useCurrentSection(ids: readonly string[]): string | undefined {
+  const [current, setCurrent] = useState(ids[0]);
+  const all = ids.join(" ");
+  useEffect(() => {
+    const seen = new Set<string>();
+    const observer = new IntersectionObserver(
+      (entries) => {
+        for (const { target, isIntersecting } of entries) {
+          const id = target.querySelector("h2")?.id ?? "";
+          isIntersecting ? seen.add(id) : seen.delete(id);
+        }
+        setCurrent((before) => all.split(" ").find((id) => seen.has(id)) ?? before);
+      },
+      { rootMargin: "0px 0px -70% 0px" },
+    );
+    for (const id of all.split(" ")) {
+      const section = globalThis.document.getElementById(id)?.closest("section");
+      if (section) {
+        observer.observe(section);
+      }
+    }
+    return () => observer.disconnect();
+  }, [all]);
+  return current;
 }
 
 /** What services are about; one that is not here has its own name. */
@@ -101,6 +163,14 @@ const NOUNS: Readonly<Record<string, string>> = {
   ScheduleService: "Schedules",
   UsageService: "Usage",
 };
+
+const nounOf = (service: string): string => NOUNS[service] ?? service.replace(/Service$/, "");
+
+/** The name of an operation as people say it: `Submit task` of `TaskService.SubmitTask`. */
+function actOf({ operationId }: ApiOperation): string {
+  const words = operationId.replace(/^.*\./, "").replaceAll(/(?<=[a-z])(?=[A-Z])/g, " ");
+  return words.charAt(0) + words.slice(1).toLowerCase();
+}
 
 function placesOf({ paths }: OpenApi): Place[] {
   return Object.entries(paths).flatMap(([path, methods]) =>
@@ -149,7 +219,10 @@ function OperationDetails({ document, place }: OperationProps) {
   return (
     <details ref={details} className="operation" id={operationId}>
       <summary>
-        <span className={`method ${method}`}>{method.toUpperCase()}</span> <code>{path}</code>
+        <span className="operation-name">{actOf(operation)}</span>
+        <span className="operation-place">
+          <span className={`method ${method}`}>{method.toUpperCase()}</span> <code>{path}</code>
+        </span>
         <span className="secondary">{inlineCode(summary)}</span>
       </summary>
       {description !== "" && <Prose text={description} />}

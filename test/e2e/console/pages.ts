@@ -94,7 +94,7 @@ export const PAGES: readonly ListedPage[] = [
   { path: "/reference#TaskService.GetTask", heading: "API reference", isPublic: true },
   {
     path: ({ userCode }) => `/device?user_code=${userCode}`,
-    heading: "Log in on another machine",
+    heading: "Sign in on another machine",
     isPublic: true,
   },
 ];

@@ -258,9 +258,9 @@ describe.skipIf(skipped)(`the pages of people in the console${skipped}`, () => {
     const person = await open({ email: EMAIL });
     for (const [path, heading] of [
       ["/account-secured?password=true&sessions=3", "Your account is yours alone now"],
-      [authorizePath(HOSTILE), "Log in on the command line"],
+      [authorizePath(HOSTILE), "Sign in on the command line"],
       ["/cli/authorize", "This link cannot be used"],
-      [`/device?user_code=${device.json.user_code}`, "Log in on another machine"],
+      [`/device?user_code=${device.json.user_code}`, "Sign in on another machine"],
     ] as const) {
       await person.go(path);
       await person.heading(heading);

@@ -87,7 +87,7 @@ describe.skipIf(skipped)(`schedules in the console${skipped}`, () => {
     await dialog.getByText("It is now: Every Monday at 05:00, UTC, of work. Save").waitFor();
     await page.keyboard.press("Enter");
     await row.getByText("Every Monday at 04:30").waitFor();
-    await row.getByText("UTC").waitFor();
+    await row.getByText(", UTC").waitFor();
     await row.getByText("30 4 * * MON").waitFor();
     await choose(page, "nightly", "Pause");
     await row.getByText("paused", { exact: true }).waitFor();

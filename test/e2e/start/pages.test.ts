@@ -155,7 +155,7 @@ describe.skipIf(skipped)(`the pages in a browser${skipped}`, () => {
     await at("/sign-in");
     await picture("sign-in");
     await signIn();
-    await heading("Log in on the command line");
+    await heading("Sign in on the command line");
     await page.getByText("ada's laptop").waitFor();
     await picture("authorize");
     await click("Allow");
@@ -173,7 +173,7 @@ describe.skipIf(skipped)(`the pages in a browser${skipped}`, () => {
     const device = (await platform.call("/api/v1/login:startDevice", { host_name: "server-7" }))
       .json;
     await open("/device");
-    await heading("Log in on another machine");
+    await heading("Sign in on another machine");
     await picture("device");
     await fill("Code", String(device.user_code).toLowerCase().replace("-", " "));
     await click("Continue");

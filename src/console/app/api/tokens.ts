@@ -23,7 +23,7 @@ export const ACCESS = {
   TOKEN_ACCESS_DEVELOPER_OPERATIONS: {
     name: "Developer operations",
     does: "Deploy and manage",
-    hint: "Log in on the command line, and manage deployments, tokens and members.",
+    hint: "Sign in on the command line, and manage deployments, tokens and members.",
   },
   TOKEN_ACCESS_PROTECTED_ENDPOINT: {
     name: "Protected endpoint",

@@ -69,9 +69,12 @@ function RevisionTable({ deployment }: { readonly deployment: DeploymentJson }) 
                 <DeploymentState deployment={deployment} />
               ) : null,
           },
-          { name: "Code", cell: (one) => <Code revision={one} /> },
           {
-            name: "Deployed",
+            ...{ name: "Code", grows: true, narrow: "unnamed" },
+            cell: (one) => <Code revision={one} />,
+          },
+          {
+            ...{ name: "Deployed", narrow: "unnamed" },
             cell: ({ createdAt, createdBy }) => (
               <>
                 {createdAt !== undefined && <Time at={createdAt} />}
@@ -79,7 +82,7 @@ function RevisionTable({ deployment }: { readonly deployment: DeploymentJson }) 
               </>
             ),
           },
-          { name: "Roll-out", cell: (one) => <Rollout of={one} deployment={deployment} /> },
+          { name: "Took", cell: (one) => <Rollout of={one} deployment={deployment} /> },
         ]}
         actions={(one) => {
           const { revision = 0 } = one;
@@ -102,7 +105,7 @@ function RevisionTable({ deployment }: { readonly deployment: DeploymentJson }) 
         }}
       />
       {revisions.length === 1 && (
-        <p className="secondary">
+        <p className="secondary table-note">
           The next deploy makes r{(revisions[0]?.revision ?? 0) + 1}; then you can compare the two
           here, and roll back.
         </p>
@@ -146,8 +149,10 @@ function Code({ revision: { digest, files = 0, sizeBytes, source } }: CodeProps)
   if (source === undefined) {
     return (
       <>
-        <code>{digest?.slice(0, 12)}</code>
-        <span className="secondary">{size}</span>
+        no git information
+        <span className="secondary">
+          <code>{digest?.slice(0, 12)}</code>, {size}
+        </span>
       </>
     );
   }

@@ -245,7 +245,7 @@ function Last({ of: { last, lastTaskId } }: { readonly of: ScheduleJson }) {
   const deployment = useDeploymentName();
   const outcome = OUTCOMES[last?.outcome ?? ""];
   if (!lastTaskId && last?.time === undefined) {
-    return <span className="secondary">never</span>;
+    return "never";
   }
   return (
     <>

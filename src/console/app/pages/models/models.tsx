@@ -34,9 +34,11 @@ export function Models() {
   return (
     <Page isList title="Models" description="Weights by name, in versions that never change.">
       {versions.length === 0 ? (
-        <Empty inPage title="No models yet">
-          <p>Push weights from a folder, or import them from Hugging Face: services name them.</p>
+        <Empty inPage isCard title="No models yet">
+          <p>Services refer to a model by name.</p>
+          <h3>Push a folder</h3>
           <Command text="npx tessera-platform model push ./weights --name reader" />
+          <h3>Import from Hugging Face</h3>
           <Command text="npx tessera-platform model import hf://Qwen/Qwen3-0.6B" />
           <a href="/docs/models.html">How models work</a>
         </Empty>
@@ -53,7 +55,7 @@ export function Models() {
               isNumber: true,
               cell: ({ sizeBytes }) => bytes(Number(sizeBytes ?? 0)),
             },
-            { name: "Source", cell: (one) => <Source version={one} /> },
+            { name: "Source", narrow: "unnamed", cell: (one) => <Source version={one} /> },
             { name: "Used by", cell: (one) => <Users version={one} /> },
             {
               name: "Created",

@@ -60,7 +60,7 @@ export function FirstSteps({ deployments, stats }: FirstStepsProps) {
       ),
     },
     {
-      title: "Log in on the command line",
+      title: "Sign in on the command line",
       isDone: isLoggedIn,
       how: <Command text={`npx tessera cloud login --endpoint ${location.origin}`} />,
     },

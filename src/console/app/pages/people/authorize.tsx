@@ -19,7 +19,7 @@ export function Authorize() {
       <SinglePage
         title="This link cannot be used"
         person={person}
-        description="It is not one that tessera cloud login opens. Start the login again on your machine."
+        description="It is not one that npx tessera-platform cloud login opens. Start it again on your machine."
       />
     );
   }
@@ -43,7 +43,7 @@ export function Authorize() {
   };
   return (
     <SinglePage
-      title="Log in on the command line"
+      title="Sign in on the command line"
       person={person}
       description="A program asks for a token of yours, valid for 90 days. Allow it only if you have just started it."
     >

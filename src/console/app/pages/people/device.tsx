@@ -8,6 +8,7 @@ import { me } from "../../api/session.ts";
 import { SinglePage } from "../../shell/single-page.tsx";
 import { FieldsForm, textOf } from "../../ui/fields-form.tsx";
 import { Notice } from "../../ui/notice.tsx";
+import { secondText } from "../../ui/time-range.ts";
 import { AllowOrDeny } from "./allow-or-deny.tsx";
 
 export function Device() {
@@ -18,11 +19,11 @@ export function Device() {
   }
   return (
     <SinglePage
-      title="Log in on another machine"
+      title="Sign in on another machine"
       person={person}
       description={
         <>
-          Type the code that <code>tessera cloud login</code> shows there.
+          Enter the code that <code>npx tessera-platform cloud login</code> shows there.
         </>
       }
     >
@@ -61,7 +62,7 @@ function Question({ login, person }: QuestionProps) {
       <SinglePage title={answered ? "Done" : "Denied"} person={person}>
         <Notice kind={answered ? "success" : "warning"}>
           {answered
-            ? "The other machine is logged in. You can close this page."
+            ? "The other machine is signed in. You can close this page."
             : "The program gets no token. You can close this page."}
         </Notice>
       </SinglePage>
@@ -69,7 +70,7 @@ function Question({ login, person }: QuestionProps) {
   }
   return (
     <SinglePage
-      title="Log in on another machine"
+      title="Sign in on another machine"
       person={person}
       description="A program asks for a token of yours, valid for 90 days. Allow it only if it is yours and shows this code."
     >
@@ -78,7 +79,7 @@ function Question({ login, person }: QuestionProps) {
           Code: userCode,
           Machine: hostName || "unknown",
           Address: address || "unknown",
-          ...(createdAt !== undefined && { "Asked at": new Date(createdAt).toLocaleTimeString() }),
+          ...(createdAt !== undefined && { "Asked at": secondText(Date.parse(createdAt)) }),
           "Signed in as": person.email ?? "",
         }}
         organizations={person.organizations ?? []}

@@ -106,11 +106,11 @@ export function EndpointView(props: EndpointViewProps) {
         <div className="form-actions">
           <Button kind="primary" type="submit" isBusy={call !== undefined}>
             {endpoint.isTask ? "Submit" : "Call"}
+            <span className="shortcut" aria-hidden="true">
+              {navigator.platform.startsWith("Mac") ? "⌘" : "Ctrl"} Enter
+            </span>
           </Button>
           {call && !endpoint.isTask && <Button onClick={call.stop}>Stop the call</Button>}
-          <span className="hint shortcut">
-            <kbd>{navigator.platform.startsWith("Mac") ? "⌘" : "Ctrl"}</kbd> <kbd>Enter</kbd>
-          </span>
         </div>
       </form>
       <Output target={target} endpoint={endpoint} output={output} startedMs={call?.startedMs} />

@@ -26,9 +26,9 @@ interface OutputProps {
 export function Output({ target, endpoint, output, startedMs }: OutputProps) {
   const took = tookOf(output);
   return (
-    <section className="card output" aria-label="Output">
+    <section className="card output" aria-label="Result">
       <div className="card-head">
-        <h2>Output</h2>
+        <h2>Result</h2>
         <span className="hint" aria-hidden="true">
           {startedMs === undefined ? took : <Clock startedMs={startedMs} />}
         </span>
@@ -117,5 +117,5 @@ function invitation({ isTask, streams }: PlaygroundEndpoint): string {
   if (isTask) {
     return "Submit queues a task. Its states, progress and log appear here, then its result.";
   }
-  return streams ? "The answer appears here as it is made." : "The answer appears here.";
+  return streams ? "The result appears here as it is made." : "The result appears here.";
 }

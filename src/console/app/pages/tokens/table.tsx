@@ -40,8 +40,13 @@ export function TokenTable({ tokens, me, onAct }: TokenTableProps) {
       keyOf={({ tokenId = "" }) => tokenId}
       columns={[
         { name: "Name", cell: (token) => <Name token={token} /> },
-        { name: "Kind", cell: (token) => <Kind token={token} me={me} /> },
-        { name: "Access", cell: (token) => <Access token={token} /> },
+        { name: "Kind", narrow: "unnamed", cell: (token) => <Kind token={token} me={me} /> },
+        {
+          name: "Access",
+          narrow: "unnamed",
+          grows: true,
+          cell: (token) => <Access token={token} />,
+        },
         {
           name: "Last used",
           cell: (token) => <LastUse token={token} />,

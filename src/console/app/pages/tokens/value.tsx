@@ -32,7 +32,7 @@ export function TokenValue({ token, value, loginCommand }: TokenValueProps) {
       )}
       {loginCommand && (
         <>
-          <h3>Log in on the command line</h3>
+          <h3>Sign in on the command line</h3>
           <Command text={loginCommand} />
         </>
       )}

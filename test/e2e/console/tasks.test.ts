@@ -133,8 +133,8 @@ describe.skipIf(skipped)(`tasks in the console${skipped}`, () => {
     await first.getByText("the tape tore at meter 1").waitFor();
     await first.getByText('the tape runs {"attempt":1}').waitFor();
     // The place in the author's code, and the stack from it on.
-    await first.getByText(/^\S*\.[jt]s:\d+:\d+$/).waitFor();
-    await first.getByRole("region", { name: "Stack" }).locator("pre.own").first().waitFor();
+    const place = first.getByRole("region", { name: "Stack" }).locator("pre.innermost");
+    await place.getByText(/\.[jt]s:\d+:\d+/).waitFor();
     await person.isSound();
     await person.picture("task-ended");
     await person.press("Retry");

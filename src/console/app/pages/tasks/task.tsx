@@ -155,7 +155,7 @@ function About({ task }: { readonly task: TaskJson }) {
 /** Its id, and what it is related to. */
 function Links({ task, name }: { readonly task: TaskJson; readonly name: TaskName }) {
   return (
-    <div className="task-about task-links">
+    <div className={`task-about task-links ${task.failure === undefined ? "" : "of-failed"}`}>
       <CopyChip text={name.taskId} what="the id" />
       <Tags name={name} task={task} />
       <OfSchedule name={name} task={task} />

@@ -12,6 +12,7 @@ it.each([
   [JSON.stringify({ a: long }), `a: ${"x".repeat(40)}…`],
   ['{"sentences":2,"texts":["A short, old his', "sentences: 2, texts: A short, old his…"],
   ['{"texts":["A short history","of', 'texts: A short history","of…'],
+  ['{"text":"one\\n\\ntwo', "text: one two…"],
   ['{"te', '"te…'],
   ["[1,2", "[1,2…"],
   ["", "…"],

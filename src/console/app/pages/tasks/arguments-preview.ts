@@ -55,5 +55,5 @@ function beginningOf(json: string): string {
 /** `"texts":["A short` as `texts: A short…`. */
 function memberOf(text: string): string {
   const [, name, value = ""] = /^\s*"((?:[^"\\]|\\.)*)"\s*:\s*[[{"]*(.*)$/s.exec(text) ?? [];
-  return name === undefined ? `${text}…` : `${name}: ${value}…`;
+  return name === undefined ? `${text}…` : `${name}: ${value.replaceAll(/(?:\\[nrt])+/g, " ")}…`;
 }

@@ -18,7 +18,7 @@ export function Attention({ concerns }: { readonly concerns: readonly Concern[] 
           <li key={key} className="concern">
             <Status tone={isBad ? "bad" : "warning"}>{name}</Status>
             <Link {...link}>{what}</Link>
-            {at !== undefined && <Time at={at} style="narrow" />}
+            {at !== undefined && <Time at={at} />}
             {cause !== "" && (
               <p className="secondary" title={cause}>
                 {cause}

@@ -1,6 +1,7 @@
 /** The tasks of this tab, which it keeps until it is closed. */
 import { useId, useMemo, useSyncExternalStore } from "react";
 import type { TaskStatusJson } from "../../../../../gen/tessera/v1/task_pb.js";
+import { secondText } from "../../ui/time-range.ts";
 import { TaskStatus } from "../tasks/state.tsx";
 
 /** Recent tasks that a playground lists. */
@@ -81,7 +82,7 @@ export function RecentTasks({ target, hash }: RecentTasksProps) {
                 <a href={to} aria-current={to === hash ? "page" : undefined}>
                   <bdi>{endpoint}</bdi>
                   <TaskStatus status={status} />
-                  <span className="hint">{new Date(createdAt).toLocaleTimeString()}</span>
+                  <span className="hint">{secondText(Date.parse(createdAt))}</span>
                 </a>
               </li>
             );

@@ -11,6 +11,8 @@ import { Button } from "../../ui/button.tsx";
 import { CopyButton } from "../../ui/copy-button.tsx";
 import { between } from "../../ui/duration.ts";
 import { Loading } from "../../ui/loading.tsx";
+import { momentText } from "../../ui/time.tsx";
+import { secondText } from "../../ui/time-range.ts";
 import { Content } from "../tasks/content.tsx";
 import { TaskLog } from "../tasks/log.tsx";
 import { Progress } from "../tasks/progress.tsx";
@@ -158,7 +160,7 @@ interface FactsProps {
 function Facts({ endpoint, task: { expires_at: expiresAt, retry_of: retryOf } }: FactsProps) {
   return (
     <p className="hint">
-      {expiresAt && `Kept until ${new Date(expiresAt).toLocaleString()}. `}
+      {expiresAt && `Kept until ${momentText(Date.parse(expiresAt))}. `}
       {retryOf && (
         <>
           A retry of <a href={hashOf(endpoint.name, retryOf)}>an earlier task</a>.
@@ -185,7 +187,7 @@ function Timeline({ changes }: { readonly changes: readonly TaskEventJson[] }) {
               {isAgain && <span>(attempt {attempt})</span>}
               <time className="hint" dateTime={time}>
                 {next === undefined
-                  ? new Date(time).toLocaleTimeString()
+                  ? secondText(Date.parse(time))
                   : between(time, next, Date.now())}
               </time>
             </li>

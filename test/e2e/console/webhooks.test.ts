@@ -75,7 +75,7 @@ describe.skipIf(skipped)(`webhooks in the console${skipped}`, () => {
     await person.isSoundInAllWindows("webhook", { answers: [400] });
     await person.go("/o/acme/deployments/echo/webhooks/none");
     await page.getByText("There is no webhook none, or it was deleted.").waitFor();
-    const crumbs = page.getByRole("navigation", { name: "Breadcrumb" });
+    const crumbs = page.getByRole("navigation", { name: "Way back" });
     await crumbs.getByRole("link", { name: "Webhooks" }).click();
     await page.getByRole("link", { name: "app", exact: true }).waitFor();
   });

@@ -63,7 +63,7 @@ export function Webhook() {
     <DeploymentFrame title="Webhooks">
       {({ endpoints = [] }) => (
         <>
-          <nav className="crumbs" aria-label="Breadcrumb">
+          <nav className="crumbs" aria-label="Way back">
             <Link
               to="/o/$organization/deployments/$deployment/webhooks"
               params={{ organization, deployment }}

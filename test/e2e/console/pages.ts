@@ -90,6 +90,7 @@ export const PAGES: readonly ListedPage[] = [
     heading: "Deployments",
     open: ({ page }) => page.keyboard.press("?"),
   },
+  { path: "/o/acme/account", heading: "Your account" },
   { path: "/account", heading: "Your account", isPublic: true },
   { path: "/reference#TaskService.GetTask", heading: "API reference", isPublic: true },
   {

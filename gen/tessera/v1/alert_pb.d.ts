@@ -1940,7 +1940,8 @@ export declare const AlertService: GenService<{
    * it had.
    *
    * Errors: NOT_FOUND (ALERT_NOT_FOUND: also where the receiver of the delivery is
-   * gone), RESOURCE_EXHAUSTED (RATE_LIMITED: too many by mail).
+   * gone), FAILED_PRECONDITION (WEBHOOK_DISABLED), RESOURCE_EXHAUSTED (RATE_LIMITED:
+   * too many by mail).
    *
    * @generated from rpc tessera.v1.AlertService.RedeliverAlert
    */

@@ -1698,7 +1698,7 @@ export declare const WebhookService: GenService<{
    * that fails. It has the `webhook-id` that it had.
    *
    * Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND, WEBHOOK_NOT_FOUND: also where the
-   * webhook of the delivery is gone).
+   * webhook of the delivery is gone), FAILED_PRECONDITION (WEBHOOK_DISABLED).
    *
    * @generated from rpc tessera.v1.WebhookService.RedeliverWebhook
    */

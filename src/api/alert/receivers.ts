@@ -11,7 +11,11 @@ import { EgressPolicy } from "../../pool/egress/policy.ts";
 import type { Mailer } from "../../server/mail/mailer.ts";
 import { deed, type Member, memberOf, type Sources } from "../../server/rpc/engine/caller.ts";
 import type { AlertMessage, AlertStorage } from "../../storage/hosting/alerts.ts";
-import type { ReceiverKind, WebhookStorage } from "../../storage/hosting/webhooks.ts";
+import type {
+  ReceiverKind,
+  WebhookRecord,
+  WebhookStorage,
+} from "../../storage/hosting/webhooks.ts";
 import { changedFields, changedMeanwhile } from "../mask.ts";
 import { PageTokens } from "../page.ts";
 import { missing, refuse, violationsOf } from "../violations.ts";
@@ -165,16 +169,7 @@ export function receiverHandlers(
 
     async testAlertReceiver({ name }, ctx) {
       const member = memberOf(ctx);
-      const { kind, disabled } = await find(member, name);
-      if (disabled !== undefined) {
-        throw problem(
-          "WEBHOOK_DISABLED",
-          `the receiver of alerts ${name} is disabled (${disabled.reason}): enable it first (tessera alert receiver update ${name} --enable)`,
-        );
-      }
-      if (kind === "mail") {
-        countMail(member);
-      }
+      checkSending(member, await find(member, name));
       const added = await hosting.addTestDelivery({
         ...deed(member.by, options),
         ...{ ...keyOf(member), name, deliveryId: `test-${newId()}` },
@@ -215,9 +210,8 @@ export function receiverHandlers(
       const { webhookId } =
         (await hosting.getDelivery({ ...key, deliveryId })) ?? noDelivery(deliveryId);
       const receivers = await hosting.listWebhooks(key);
-      if (receivers.find((one) => one.webhookId === webhookId)?.kind === "mail") {
-        countMail(member);
-      }
+      const receiver = receivers.find((one) => one.webhookId === webhookId);
+      checkSending(member, receiver ?? noDelivery(deliveryId));
       const again = await hosting.redeliver({ ...deed(member.by, options), ...key, deliveryId });
       return toDeliveryMessage(again ?? noDelivery(deliveryId));
     },
@@ -259,11 +253,22 @@ export function receiverHandlers(
     }
   }
 
-  /** Counts a mail of an organization. Errors: RATE_LIMITED. */
-  function countMail({ organizationId }: Member): void {
-    const key = `organization ${organizationId}`;
-    options.mailLimiter.check(key);
-    options.mailLimiter.fail(key);
+  /**
+   * Lets a person have something sent at once, which is counted where it is a mail. Errors:
+   * WEBHOOK_DISABLED, RATE_LIMITED.
+   */
+  function checkSending({ organizationId }: Member, { name, kind, disabled }: WebhookRecord): void {
+    if (disabled !== undefined) {
+      throw problem(
+        "WEBHOOK_DISABLED",
+        `the receiver of alerts ${name} is disabled (${disabled.reason}): enable it first (tessera alert receiver update ${name} --enable)`,
+      );
+    }
+    if (kind === "mail") {
+      const key = `organization ${organizationId}`;
+      options.mailLimiter.check(key);
+      options.mailLimiter.fail(key);
+    }
   }
 }
 

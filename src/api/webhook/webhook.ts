@@ -182,12 +182,7 @@ export function webhookService(options: WebhookServiceOptions): ServiceImpl<type
     async testWebhook({ deployment, name }, ctx) {
       const { key, by, organization } = await findReadable(deployment, ctx);
       const webhook = (await hosting.listWebhooks(key)).find((each) => each.name === name);
-      if (webhook?.disabled !== undefined) {
-        throw problem(
-          "WEBHOOK_DISABLED",
-          `webhook ${name} is disabled (${webhook.disabled.reason}): enable it first (tessera webhook update ${deployment} ${name} --enable)`,
-        );
-      }
+      checkEnabled(webhook, deployment);
       const added = await hosting.addTestDelivery({
         ...deed(by, options),
         ...{ ...key, name, deliveryId: `test-${newId()}` },
@@ -227,6 +222,13 @@ export function webhookService(options: WebhookServiceOptions): ServiceImpl<type
 
     async redeliverWebhook({ deployment, deliveryId }, ctx) {
       const { key, by } = await findReadable(deployment, ctx);
+      const found = await hosting.getDelivery({ ...key, deliveryId });
+      const { webhookId } = found ?? noDelivery(deployment, deliveryId);
+      const all = await hosting.listWebhooks(key);
+      checkEnabled(
+        all.find((each) => each.webhookId === webhookId),
+        deployment,
+      );
       const again = await hosting.redeliver({ ...deed(by, options), ...key, deliveryId });
       return toDeliveryMessage(again ?? noDelivery(deployment, deliveryId));
     },
@@ -292,6 +294,17 @@ export function faultOfAddress(text: string, policy: EgressPolicy): string | und
       return err.message;
     }
     throw err;
+  }
+}
+
+/** Throws WEBHOOK_DISABLED: what is sent to it would wait. */
+function checkEnabled(webhook: WebhookRecord | undefined, deployment: string): void {
+  if (webhook?.disabled !== undefined) {
+    const { name, disabled } = webhook;
+    throw problem(
+      "WEBHOOK_DISABLED",
+      `webhook ${name} is disabled (${disabled.reason}): enable it first (tessera webhook update ${deployment} ${name} --enable)`,
+    );
   }
 }
 

@@ -198,6 +198,8 @@ describe.each(DATABASES)("AlertService on $database", ({ open }) => {
         outcomes.add((await again()).outcome);
       }
       expect([...outcomes], name).toEqual(kind === "mail" ? ["ok", "RATE_LIMITED"] : ["ok"]);
+      await hosting.updateWebhook({ ...platform.deed(), ...key, name, enabled: false });
+      expect((await again()).outcome).toBe("WEBHOOK_DISABLED");
     }
     const gone = { organization, deliveryId: "gone" };
     expect((await platform.call(alert.redeliverAlert, gone, { headers })).outcome).toBe(

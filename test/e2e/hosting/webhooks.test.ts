@@ -128,7 +128,9 @@ describe("webhooks", () => {
     );
     expect(stale.status).toBe(412);
     expect(await stale.json()).toMatchObject({ code: "aborted" });
-    await expect(webhooks.testWebhook(named)).rejects.toThrow("is disabled (disabled by ada@");
+    const off = "is disabled (disabled by ada@";
+    await expect(webhooks.testWebhook(named)).rejects.toThrow(off);
+    await expect(webhooks.redeliverWebhook({ deployment, deliveryId })).rejects.toThrow(off);
     await webhooks.deleteWebhook(named);
     expect((await webhooks.listWebhooks({ deployment })).webhooks).toEqual([]);
     await expect(webhooks.redeliverWebhook({ deployment, deliveryId })).rejects.toThrow(

@@ -456,7 +456,8 @@ class SyncAlertService(_rpc.SyncService):
         now, and as often as a new one if that fails. It has the `webhook-id` that it had.
 
         Errors: NOT_FOUND (ALERT_NOT_FOUND: also where the receiver of the delivery is gone),
-        RESOURCE_EXHAUSTED (RATE_LIMITED: too many by mail).
+        FAILED_PRECONDITION (WEBHOOK_DISABLED), RESOURCE_EXHAUSTED (RATE_LIMITED: too many by
+        mail).
         """
         message: dict[str, _t.Any] = {
             "organization": organization,
@@ -747,7 +748,8 @@ class AsyncAlertService(_rpc.AsyncService):
         now, and as often as a new one if that fails. It has the `webhook-id` that it had.
 
         Errors: NOT_FOUND (ALERT_NOT_FOUND: also where the receiver of the delivery is gone),
-        RESOURCE_EXHAUSTED (RATE_LIMITED: too many by mail).
+        FAILED_PRECONDITION (WEBHOOK_DISABLED), RESOURCE_EXHAUSTED (RATE_LIMITED: too many by
+        mail).
         """
         message: dict[str, _t.Any] = {
             "organization": organization,

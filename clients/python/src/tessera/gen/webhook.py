@@ -383,7 +383,7 @@ class SyncWebhookService(_rpc.SyncService):
         fails. It has the `webhook-id` that it had.
 
         Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND, WEBHOOK_NOT_FOUND: also where the webhook of
-        the delivery is gone).
+        the delivery is gone), FAILED_PRECONDITION (WEBHOOK_DISABLED).
         """
         message: dict[str, _t.Any] = {
             "organization": organization,
@@ -601,7 +601,7 @@ class AsyncWebhookService(_rpc.AsyncService):
         fails. It has the `webhook-id` that it had.
 
         Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND, WEBHOOK_NOT_FOUND: also where the webhook of
-        the delivery is gone).
+        the delivery is gone), FAILED_PRECONDITION (WEBHOOK_DISABLED).
         """
         message: dict[str, _t.Any] = {
             "organization": organization,

@@ -108,7 +108,7 @@ describe.skipIf(skipped)(`the page in a browser${skipped}`, { timeout: 30_000 },
   it("takes arguments as JSON, carries them over, and does not lose what it cannot read", async () => {
     await open();
     await page.getByLabel("text", { exact: true }).fill("Carried over.");
-    await click("View JSON");
+    await click("JSON");
     const editor = page.getByLabel("Arguments as JSON");
     expect(JSON.parse(await editor.inputValue())).toMatchObject({
       text: "Carried over.",

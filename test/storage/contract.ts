@@ -41,21 +41,25 @@ export type CreateDatabase = () => Promise<TestDatabase>;
 
 export interface ContractOptions {
   readonly skip?: readonly { readonly reason: string; readonly tests: readonly string[] }[];
+  /** Sequences of calls that are compared with the model, where no variable says how many. */
+  readonly sequences?: number;
 }
 
 /** What a part of the contract is written with. */
 export interface Contract {
   readonly createDatabase: CreateDatabase;
+  readonly sequences: number | undefined;
   it(name: string, run: (storage: Storage) => Promise<void>, timeoutMs?: number): void;
 }
 
 export function storageContract(
   name: string,
   createDatabase: CreateDatabase,
-  { skip = [] }: ContractOptions = {},
+  { skip = [], sequences }: ContractOptions = {},
 ): void {
   const contract: Contract = {
     createDatabase,
+    sequences,
     it(testName, run, timeoutMs) {
       const skipped = skip.find(({ tests }) => tests.includes(testName));
       if (skipped) {

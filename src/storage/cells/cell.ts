@@ -39,6 +39,7 @@ export class Cell implements AsyncDisposable {
   #platformId = "";
   #number: number | undefined;
   #started = false;
+  #joined = false;
   #isUp = false;
   /** The last state that was told of. */
   #told = "";
@@ -118,11 +119,13 @@ export class Cell implements AsyncDisposable {
       await this.storage.start();
       this.#started = true;
     }
-    const joining = { platformId: this.#platformId, name: this.name };
-    if (this.#number === undefined || !this.#isUp) {
+    // Once only: a database that is another one later is refused, and not joined anew.
+    if (!this.#joined) {
+      const joining = { platformId: this.#platformId, name: this.name };
       this.#number = await home.beside((at) =>
         this.storage.beside((db) => joinCell(db, { home: at, ...joining })),
       );
+      this.#joined = true;
     }
     const { restored } = await home.beside((at) =>
       lookAfter(

@@ -112,6 +112,11 @@ export async function lookAfter(
       if (fault !== undefined) {
         return fault;
       }
+      if (identity.number !== number) {
+        return new CellRefused(
+          `cell ${name} is number ${number} at home, and its database says ${identity.number}: name the right one`,
+        );
+      }
       const [there] = await home.query(AT_HOME, number, own.mirrored);
       if (there === undefined) {
         return new CellRefused(`home does not know cell ${name}: start this node again`);

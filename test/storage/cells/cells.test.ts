@@ -51,7 +51,7 @@ async function opened(): Promise<CellsStorage> {
 
 /** Has all cells take tasks with keys, which they do only after a while. */
 async function openToKeys(): Promise<void> {
-  const [home = ""] = await databaseUrls();
+  const [home] = await databaseUrls();
   await ask(home, "UPDATE tessera.cells SET keyed_from_ms = cell");
 }
 
@@ -126,7 +126,7 @@ describe("tasks in cells", () => {
   test("are used up at home once, also where a load is brought again", async () => {
     await using storage = await opened();
     await submit(storage, newTask(newId(1)), newTask(newId(2)));
-    const [home = "", a = ""] = await databaseUrls();
+    const [home, a] = await databaseUrls();
     const used = async (): Promise<unknown> => {
       await storage.hosting.pruneUsage({ nowMs: NOW_MS, limit: 1 });
       return (await ask(home, "SELECT sum(tasks)::integer AS tasks FROM tessera.usage"))[0]?.tasks;
@@ -180,7 +180,7 @@ describe("new tasks", () => {
       }
       await submit(storage, keyed(newId(HOME_CELL), "invoice-0"));
     }
-    const [home = ""] = await databaseUrls();
+    const [home] = await databaseUrls();
     await ask(home, "UPDATE tessera.cells SET keyed_from_ms = 1 WHERE name = 'a'");
     await ask(home, "UPDATE tessera.cells SET keyed_from_ms = 9e15 WHERE name = 'b'");
     {
@@ -206,7 +206,7 @@ describe("new tasks", () => {
 
 test("no key is placed anew until what was on its way to its earlier place has arrived", async () => {
   await (await opened())[Symbol.asyncDispose]();
-  const [home = ""] = await databaseUrls();
+  const [home] = await databaseUrls();
   await ask(
     home,
     `UPDATE tessera.cells SET keyed_from_ms = CASE name WHEN 'a' THEN 1
@@ -231,7 +231,7 @@ function keyed(taskId: string, idempotencyKey: string) {
 
 describe("a start", () => {
   const start = async (...cells: readonly (readonly [string, string])[]): Promise<void> => {
-    const [home = ""] = await databaseUrls();
+    const [home] = await databaseUrls();
     await using storage = new CellsStorage({
       home: new PostgresStorage(home),
       cells: cells.map(([name, url]) => ({ name, storage: new PostgresStorage(url) })),
@@ -240,7 +240,7 @@ describe("a start", () => {
   };
 
   test("refuses databases that are not what they are named as, and says which", async () => {
-    const [home = "", a = "", b = ""] = await databaseUrls();
+    const [home, a, b] = await databaseUrls();
     await start(["a", a], ["b", b]);
     await expect(start(["a", a])).rejects.toThrow("the platform has cell b with tasks in it");
     await expect(start(["a", b], ["b", a])).rejects.toThrow(
@@ -258,7 +258,7 @@ describe("a start", () => {
   });
 
   test("without the setting refuses a platform that has cells, and a cell", async () => {
-    const [home = "", a = "", b = ""] = await databaseUrls();
+    const [home, a, b] = await databaseUrls();
     await start(["a", a], ["b", b]);
     const alone = async (url: string, check: PostgresOptions["check"]): Promise<void> => {
       await using storage = new PostgresStorage(url, { ...(check && { check }) });
@@ -272,7 +272,7 @@ describe("a start", () => {
   });
 
   test("refuses a database of another platform, or of one without cells", async () => {
-    const [, a = "", b = ""] = await databaseUrls();
+    const [, a, b] = await databaseUrls();
     const other = await newDatabase();
     {
       await using foreign = new CellsStorage({
@@ -305,7 +305,7 @@ describe("a cell that is away", () => {
 
   /** Home and a are on one server, b is on its own. */
   const over = async (url: string): Promise<CellsStorage> => {
-    const [home = "", a = ""] = await databaseUrls();
+    const [home, a] = await databaseUrls();
     const of = (address: string) =>
       new PostgresStorage(address, { connections: 4, leaseClock: "caller" });
     return new CellsStorage({
@@ -412,7 +412,7 @@ describe("a cell that is away", () => {
 });
 
 test("clocks of databases that differ by a minute end no lease, and each ends its own", async () => {
-  const [home = "", a = ""] = await databaseUrls();
+  const [home, a] = await databaseUrls();
   const now = Date.now();
   // Home's time is what it is told: a minute ahead of the clock of the cell.
   await using storage = new CellsStorage({

@@ -1,16 +1,45 @@
-/** Three Postgres databases for tests, of home and two cells: one test at a time. */
+/** Postgres databases for tests, three for home and two cells. */
 
 import type { CellsOptions } from "../../../src/storage/cells/cells.ts";
 import { CellsStorage } from "../../../src/storage/cells/storage.ts";
 import { type PostgresOptions, PostgresStorage } from "../../../src/storage/postgres/storage.ts";
 import type { TestDatabase } from "../contract.ts";
-import { ask, newDatabase } from "../postgres/databases.ts";
+import { ask, newDatabase, serverUrl } from "../postgres/databases.ts";
 
-let created: Promise<readonly string[]> | undefined;
+/** The addresses of home and of the cells `a` and `b`. */
+type Addresses = readonly [home: string, a: string, b: string];
 
-/** The addresses of home and of the cells `a` and `b`, which the tests of a file share. */
-export function databaseUrls(): Promise<readonly string[]> {
-  created ??= Promise.all([newDatabase(), newDatabase(), newDatabase()]);
+let created: Promise<Addresses> | undefined;
+
+let template: Promise<string> | undefined;
+
+/** A database with the schema, of which others are copies: to make it takes seconds on a busy machine. */
+async function newTemplate(): Promise<string> {
+  const url = await newDatabase();
+  await using storage = new PostgresStorage(url);
+  await storage.start();
+  return url;
+}
+
+let copies = 0;
+
+async function newCopy(): Promise<string> {
+  template ??= newTemplate();
+  const url = new URL(await template);
+  const name = url.pathname.slice(1);
+  copies += 1;
+  url.pathname = `/${name}_${copies}`;
+  await ask(await serverUrl(), `CREATE DATABASE ${name}_${copies} TEMPLATE ${name}`);
+  return url.href;
+}
+
+async function newDatabases(): Promise<Addresses> {
+  return [await newCopy(), await newCopy(), await newCopy()];
+}
+
+/** Those that the tests of a file share. */
+export function databaseUrls(): Promise<Addresses> {
+  created ??= newDatabases();
   return created;
 }
 
@@ -20,8 +49,9 @@ type Options = Omit<CellsOptions, "home" | "cells">;
 export async function cellsStorage(
   postgres: PostgresOptions,
   options: Options = {},
+  addresses?: Addresses,
 ): Promise<CellsStorage> {
-  const [home = "", a = "", b = ""] = await databaseUrls();
+  const [home, a, b] = addresses ?? (await databaseUrls());
   const of = (url: string): PostgresStorage =>
     new PostgresStorage(url, { connections: 4, leaseClock: "caller", ...postgres });
   return new CellsStorage({
@@ -41,22 +71,28 @@ const EMPTY = `DO $$ DECLARE name text; BEGIN
   IF to_regclass('tessera.counters') IS NOT NULL THEN UPDATE tessera.counters SET value = 0; END IF;
 END $$`;
 
-/** Empties the three: to make their tables anew takes three seconds for each test. */
-export async function emptyDatabases(): Promise<void> {
-  await Promise.all((await databaseUrls()).map((url) => ask(url, EMPTY)));
+/** Empties databases: to make others takes longer than a test. */
+export async function emptyDatabases(addresses?: Addresses): Promise<void> {
+  await Promise.all((addresses ?? (await databaseUrls())).map((url) => ask(url, EMPTY)));
 }
 
-/** Empty databases whose tasks are all in one cell. One at a time. */
+/** Databases that no test uses now. */
+const free: Addresses[] = [];
+
+/** Empty databases whose tasks are all in one cell. */
 export function databasesWithTasksIn(cell: number): () => Promise<TestDatabase> {
   return async () => {
-    await emptyDatabases();
+    const addresses = free.pop() ?? (await newDatabases());
+    await emptyDatabases(addresses);
     return {
       async open() {
-        const storage = await cellsStorage({}, { cellOf: () => cell });
+        const storage = await cellsStorage({}, { cellOf: () => cell }, addresses);
         await storage.start();
         return storage;
       },
-      async [Symbol.asyncDispose]() {},
+      async [Symbol.asyncDispose]() {
+        free.push(addresses);
+      },
     };
   };
 }

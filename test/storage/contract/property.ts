@@ -15,8 +15,8 @@ const DEFAULT_RUNS = 25;
 const DEFAULT_SEED = 20_250_615;
 const MAX_STEPS = 120;
 
-export function propertyContract({ it, createDatabase }: Contract): void {
-  const numRuns = Number(TESSERA_PROPERTY_RUNS ?? DEFAULT_RUNS);
+export function propertyContract({ it, createDatabase, sequences = DEFAULT_RUNS }: Contract): void {
+  const numRuns = Number(TESSERA_PROPERTY_RUNS ?? sequences);
   const fixedSeed = TESSERA_PROPERTY_RUNS === undefined ? DEFAULT_SEED : undefined;
   const seed = TESSERA_PROPERTY_SEED === undefined ? fixedSeed : Number(TESSERA_PROPERTY_SEED);
 
@@ -43,6 +43,6 @@ export function propertyContract({ it, createDatabase }: Contract): void {
       );
       await fc.assert(property, { numRuns, ...(seed !== undefined && { seed }) });
     },
-    30_000 + numRuns * 2_000,
+    60_000 + numRuns * 4_000,
   );
 }

@@ -448,7 +448,8 @@ describe.skipIf(skipped)(`tasks in the console${skipped}`, () => {
     await person.picture("overview-tasks");
     // Its cause is on the row, which is a link as a whole.
     const row = page.locator(".concern").filter({ has: failed });
-    await row.getByText(/^hiss: ./).click();
+    await row.getByText(/^hiss: ./).waitFor();
+    await row.click();
     await person.heading("tape: tasks");
     const { searchParams } = new URL(page.url());
     expect(Object.fromEntries(searchParams)).toEqual({ status: "failure", since: "1h" });

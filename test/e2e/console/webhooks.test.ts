@@ -118,6 +118,36 @@ describe.skipIf(skipped)(`webhooks in the console${skipped}`, () => {
     await webhooks.deleteWebhook({ deployment: "echo", name: "shared" });
   });
 
+  it("are in the overview while they fail, with what they answered", async () => {
+    const { webhooks } = world.client;
+    await using failing = await Receiver.start();
+    failing.answer = (res) => res.writeHead(503).end("come back later");
+    const webhook = { name: "broken", url: failing.url };
+    await webhooks.createWebhook({ deployment: "echo", webhook });
+    await webhooks.testWebhook({ deployment: "echo", name: "broken" });
+    await failing.has(1);
+    await expect
+      .poll(async () => {
+        const found = await webhooks.listFailingWebhooks({});
+        return found.webhooks.map(({ deployment, webhook: one, answer }) =>
+          [deployment, one?.name, answer?.status].join(" "),
+        );
+      })
+      .toEqual(["echo broken 503"]);
+    await using person = await ConsoleBrowser.open(browser, world.platform, {
+      email: "ada@example.com",
+    });
+    const { page } = person;
+    await person.go("/o/acme");
+    const row = page.locator(".concern", { hasText: "Webhook broken failed" });
+    await row.getByText("503 come back later").waitFor();
+    await row.click();
+    await page.getByRole("heading", { name: "broken", exact: true }).waitFor();
+    await webhooks.deleteWebhook({ deployment: "echo", name: "broken" });
+    await person.go("/o/acme");
+    await page.getByText(/^All runs well/).waitFor();
+  });
+
   it("tell of alerts where they are receivers, and a rule keeps its part of a minute", async () => {
     await using told = await Receiver.start();
     const { alerts } = world.client;

@@ -64,7 +64,7 @@ Each node stores what it measures in the platform's database, for charts: \`Quer
 
 The console draws all of it on the deployment's page **Metrics**: the last 15 minutes to 7 days, or a range that is drawn over a chart and is then in the address. All charts have one cursor, a mark where each revision was deployed, and the number that they are looked at for: how many calls, with the share of errors, the peaks of the 95th and 99th percentile. Counts are per minute. Where nothing happened a sentence says so. **Service** shows what the service counts itself, and below it what libraries and servers expose. Calls are calls of endpoints and submits of tasks: what asks about tasks, as the pages of the console do, is none.
 
-\`GetTaskStats\` (\`GET /api/v1/organizations/{organization}/task-stats\`) has the numbers of tasks of a window up to now, by deployment and endpoint, from the same rows and from the counters of the queues. It reads no task: with 1,000,000 finished tasks it answers in as many milliseconds as with none ([decision 66](decisions/0062-statistics-of-tasks-are-read-from-kept-tallies.md) has the figures).
+\`GetTaskStats\` (\`GET /api/v1/organizations/{organization}/task-stats\`) has the numbers of tasks of a window up to now, by deployment and endpoint, and of calls by deployment, from the same rows and from the counters of the queues. It reads no task: with 1,000,000 finished tasks it answers in as many milliseconds as with none ([decision 66](decisions/0062-statistics-of-tasks-are-read-from-kept-tallies.md) has the figures).
 
 ## Series
 

@@ -22,6 +22,10 @@ export interface ProgramService extends Program {
   readonly timeout?: string;
   /** Requests and WebSockets that one worker takes at a time. Default: 100. */
   readonly concurrency?: number;
+  /** Those of one key under way on a node. Default: any number. */
+  readonly concurrencyPerKey?: number;
+  /** Those of one key that begin on a node, such as `100/min`. Default: any number. */
+  readonly ratePerKey?: string;
   /** Whether any request to it may be a task. Default: false. */
   readonly queue?: boolean;
   /** The path at which it exposes metrics in the format of Prometheus. Default: none are read. */
@@ -62,6 +66,7 @@ export function nodeModule({ name, ...mount }: ProgramService): string {
 export function pythonModule({ name, ...mount }: ProgramService): string {
   // A text, a number or a list in JSON is one in Python.
   const options = Object.entries(mountOptions(mount))
+    .map(([option, value]) => [option.replace(/[A-Z]/g, "_$&").toLowerCase(), value] as const)
     .map(([option, value]) => `${option}=${value === true ? "True" : JSON.stringify(value)}`)
     .join(", ");
   return [
@@ -81,6 +86,8 @@ function mountOptions({
   health,
   timeout,
   concurrency,
+  concurrencyPerKey,
+  ratePerKey,
   queue = false,
   metrics,
   openapi,
@@ -95,6 +102,8 @@ function mountOptions({
     ...(health !== undefined && { health }),
     ...(timeout !== undefined && { timeout }),
     ...(concurrency !== undefined && { concurrency }),
+    ...(concurrencyPerKey !== undefined && { concurrencyPerKey }),
+    ...(ratePerKey !== undefined && { ratePerKey }),
     ...(queue && { queue }),
     ...(metrics !== undefined && { metrics }),
     ...(openapi !== undefined && { openapi }),

@@ -173,6 +173,8 @@ export interface MountManifest {
   readonly timeoutMs: number;
   /** Requests and WebSockets that one worker takes at a time. */
   readonly concurrency: number;
+  /** Present when requests and WebSockets are bounded by their keys on each node. */
+  readonly byKey?: Pick<ByKeyManifest, "concurrency" | "rate">;
   /** Present when requests may be tasks. */
   readonly queue?: MountQueue;
   /** The path below its own at which it exposes metrics in the format of Prometheus. Default: none. */

@@ -1,7 +1,12 @@
 /** Mounted servers of a service: applications and programs that answer what no endpoint does. */
 import type { Server } from "node:http";
 import { faultOfProgram, type Program } from "../protocol/command.ts";
-import { type Duration, formatDuration, parseDuration } from "../protocol/duration.ts";
+import {
+  type Duration,
+  formatDuration,
+  parseDuration,
+  type RateText,
+} from "../protocol/duration.ts";
 import {
   isPagePath,
   isRoute,
@@ -16,6 +21,7 @@ import { ServiceDefinitionError } from "./errors.ts";
 import {
   checkHeaderNames,
   type RunOptions,
+  resolveKeyLimits,
   resolveQueueOptions,
   resolveTaskTimeout,
 } from "./options.ts";
@@ -51,6 +57,16 @@ interface CommonMountOptions {
   readonly timeout?: Duration;
   /** Requests and WebSockets that one worker takes at a time, at most 10,000. Default: 100. */
   readonly concurrency?: number;
+  /**
+   * The requests and WebSockets of one key under way on a node, from 1 to 10,000; more are refused. The
+   * key is the header `Tessera-Key`, or the caller's token. Default: any number.
+   */
+  readonly concurrencyPerKey?: number;
+  /**
+   * The requests and WebSockets of one key that begin on a node, such as `"100/min"`, with as many at
+   * once; more are refused. A number from 1 to 10,000, and `s`, `min`, `h` or `d`. Default: any number.
+   */
+  readonly ratePerKey?: RateText;
   /** `true`, or options: any request to the server may be a task. Default: false. */
   readonly queue?: boolean | MountQueueOptions;
   /**
@@ -91,6 +107,8 @@ export const DEFAULT_PROGRAM_PROCESSES = 64;
 const COMMON = {
   timeout: true,
   concurrency: true,
+  concurrencyPerKey: true,
+  ratePerKey: true,
   queue: true,
   metrics: true,
   openapi: true,
@@ -153,6 +171,8 @@ export function checkMount(
   const {
     timeout = DEFAULT_TIMEOUT_MS,
     concurrency = DEFAULT_CONCURRENCY,
+    concurrencyPerKey,
+    ratePerKey,
     queue,
     metrics,
     openapi,
@@ -179,6 +199,13 @@ export function checkMount(
     serves,
     manifest: {
       ...{ path, timeoutMs, concurrency },
+      ...resolveKeyLimits(
+        {
+          ...(concurrencyPerKey !== undefined && { concurrencyPerKey }),
+          ...(ratePerKey !== undefined && { ratePerKey }),
+        },
+        place,
+      ),
       ...(queued && { queue: queued }),
       ...(metrics !== undefined && { metrics }),
       ...(openapi !== undefined && { openapi: openapi || "" }),

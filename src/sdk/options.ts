@@ -9,6 +9,7 @@ import {
 import { isHeaderName, MAX_HEAD_FIELDS } from "../protocol/heads.ts";
 import { faultOfImage } from "../protocol/image.ts";
 import {
+  type ByKeyManifest,
   type EndpointManifest,
   faultOfGpus,
   MAX_ABORT_GRACE_MS,
@@ -224,20 +225,29 @@ export function resolveOptions(
 /** How callers share the endpoint, as a property to spread; `{}` where they do not. */
 function resolveByKey(
   kind: EndpointKind,
-  { concurrencyPerKey, ratePerKey, fair = false }: RunOptions,
+  { fair = false, ...limits }: RunOptions,
   place: string,
 ): Pick<ResolvedOptions, "byKey"> {
-  const bounds = { place, name: "concurrencyPerKey", min: 1, max: MAX_CONCURRENCY_PER_KEY };
   if (typeof fair !== "boolean" && fair !== "seconds") {
     throw new ServiceDefinitionError(place, 'fair must be true, false or "seconds"');
   }
   const isFair = fair !== false && kind === "task";
+  const { byKey = {} } = resolveKeyLimits(limits, place);
+  const all = { ...byKey, ...(isFair && fair === "seconds" && { fair }) };
+  return Object.keys(all).length === 0 && !isFair ? {} : { byKey: all };
+}
+
+/** What one key may have, of an endpoint or a mounted server, as a property to spread. */
+export function resolveKeyLimits(
+  { concurrencyPerKey, ratePerKey }: Pick<RunOptions, "concurrencyPerKey" | "ratePerKey">,
+  place: string,
+): { readonly byKey?: Pick<ByKeyManifest, "concurrency" | "rate"> } {
+  const bounds = { place, name: "concurrencyPerKey", min: 1, max: MAX_CONCURRENCY_PER_KEY };
   const byKey = {
     ...(concurrencyPerKey !== undefined && { concurrency: integer(concurrencyPerKey, bounds) }),
     ...(ratePerKey !== undefined && { rate: rateOf(ratePerKey, place) }),
-    ...(isFair && fair === "seconds" && { fair }),
   };
-  return Object.keys(byKey).length === 0 && !isFair ? {} : { byKey };
+  return Object.keys(byKey).length === 0 ? {} : { byKey };
 }
 
 function rateOf(rate: unknown, place: string): RateManifest {

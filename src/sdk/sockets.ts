@@ -2,6 +2,7 @@
  * Functions that speak with each caller through a WebSocket. Each is a mounted server of its own, at
  * the path of its key in `mounts`, or of its method.
  */
+import type { RateText } from "../protocol/duration.ts";
 import type { CallRequest } from "./context.ts";
 import { ServiceDefinitionError } from "./errors.ts";
 import { bytesOf, type Size } from "./options.ts";
@@ -44,6 +45,16 @@ export type SocketFunction = (ctx: SocketContext) => void | Promise<void>;
 export interface SocketOptions {
   /** WebSockets that one worker has at a time, at most 10,000. Default: 100. */
   readonly concurrency?: number;
+  /**
+   * The WebSockets of one key (the header `Tessera-Key`, or the caller's token) on a node, from 1 to
+   * 10,000; more are refused. Default: any number.
+   */
+  readonly concurrencyPerKey?: number;
+  /**
+   * The WebSockets of one key that are opened on a node, such as `"10/min"`, with as many at once; more
+   * are refused. A number from 1 to 10,000, and `s`, `min`, `h` or `d`. Default: any number.
+   */
+  readonly ratePerKey?: RateText;
   /**
    * What a message of a caller may have, in bytes or as `"4MiB"`, at most 16 MiB; a longer one
    * closes the WebSocket with 1009. Default: 1 MiB.
@@ -90,6 +101,8 @@ const MAX_MESSAGE_BYTES = 16 * 1024 ** 2;
 
 const FUNCTION_OPTIONS: Readonly<Record<keyof SocketOptions, true>> = {
   concurrency: true,
+  concurrencyPerKey: true,
+  ratePerKey: true,
   maxMessage: true,
 };
 const METHOD_OPTIONS: Readonly<Record<keyof SocketMethodOptions, true>> = {

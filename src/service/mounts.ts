@@ -63,6 +63,7 @@ export function mountEndpoint(mount: MountManifest): EndpointManifest {
     retries: { max: 0, backoffMs: 0 },
     queueLimit: 0,
     priority: 0,
+    ...(mount.byKey && { byKey: mount.byKey }),
   }));
 }
 

@@ -41,14 +41,15 @@ describe("a service that is a program", () => {
       health: "/health",
       timeout: "5m",
       concurrency: 7,
+      ratePerKey: "5/s",
       queue: true,
     });
     const said = JSON.stringify(given.command);
     expect(nodeModule(given)).toContain(
-      `"mounts":{"/":{"command":${said},"port":8000,"health":"/health","timeout":"5m","concurrency":7,"queue":true}}`,
+      `"mounts":{"/":{"command":${said},"port":8000,"health":"/health","timeout":"5m","concurrency":7,"ratePerKey":"5/s","queue":true}}`,
     );
     expect(pythonModule(given)).toContain(
-      `mount("/", command=${said}, port=8000, health="/health", timeout="5m", concurrency=7, queue=True)`,
+      `mount("/", command=${said}, port=8000, health="/health", timeout="5m", concurrency=7, rate_per_key="5/s", queue=True)`,
     );
   });
 

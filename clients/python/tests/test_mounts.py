@@ -30,7 +30,7 @@ def hosted(target: type) -> HostedClass:
 def test_a_service_may_have_servers_and_no_endpoints() -> None:
     class Pages:
         root = mount("/", app, metrics="/metrics?all", openapi="/doc")
-        ui = mount("/ui", app, timeout="5m", concurrency=1_000)
+        ui = mount("/ui", app, timeout="5m", concurrency=1_000, concurrency_per_key=2)
 
     assert hosted(Pages).manifest["mounts"] == [
         {
@@ -40,7 +40,10 @@ def test_a_service_may_have_servers_and_no_endpoints() -> None:
             "metrics": "/metrics?all",
             "openapi": "/doc",
         },
-        {"path": "/ui", "timeoutMs": 300_000, "concurrency": 1_000},
+        {
+            **{"path": "/ui", "timeoutMs": 300_000, "concurrency": 1_000},
+            "byKey": {"concurrency": 2},
+        },
     ]
 
 
@@ -130,6 +133,8 @@ def test_a_class_below_has_the_servers_of_its_base() -> None:
         (lambda: mount("/ui"), "has no application"),
         (lambda: mount("/", app, timeout="2d"), "timeout must be"),
         (lambda: mount("/", app, concurrency=10_001), "concurrency must be"),
+        (lambda: mount("/", app, concurrency_per_key=0), "concurrency_per_key must be"),
+        (lambda: mount("/", app, rate_per_key="10/week"), "rate_per_key must be"),
         (lambda: mount("/", app, metrics="metrics"), "metrics must be a path"),
         (lambda: mount("/", app, metrics="/a b"), "metrics must be a path"),
         (lambda: mount("/", app, openapi="doc"), "openapi must be a path"),

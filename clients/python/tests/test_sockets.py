@@ -21,7 +21,7 @@ def test_it_is_a_mounted_server_at_the_name_of_its_method_or_at_its_route() -> N
         @socket
         async def live(self, ctx: SocketContext) -> None: ...
 
-        @socket(route="/v1/live", concurrency=1_000, max_message="4MiB")
+        @socket(route="/v1/live", concurrency=1_000, rate_per_key="10/s", max_message="4MiB")
         async def other(self, ctx: SocketContext) -> None: ...
 
     definition = definition_of(Talks)
@@ -29,7 +29,10 @@ def test_it_is_a_mounted_server_at_the_name_of_its_method_or_at_its_route() -> N
     hosted = HostedClass(definition)
     assert hosted.manifest["mounts"] == [
         {"path": "/live", "timeoutMs": 60_000, "concurrency": 100, "openapi": ""},
-        {"path": "/v1/live", "timeoutMs": 60_000, "concurrency": 1_000, "openapi": ""},
+        {
+            **{"path": "/v1/live", "timeoutMs": 60_000, "concurrency": 1_000, "openapi": ""},
+            "byKey": {"rate": {"count": 10, "periodMs": 1_000}},
+        },
     ]
     assert [each.max_message for each in hosted.mounts] == [1024**2, 4 * 1024**2]
 

@@ -16,6 +16,7 @@ import { Problem, toProblem } from "../../errors.ts";
 import type { Payload } from "../../protocol/messages.ts";
 import type { Submission, Submitted } from "../../queue/submission.ts";
 import { type StreamedBodies, streamedBodies } from "../../server/http/streamed-bodies.ts";
+import { keyOf } from "../../server/rpc/engine/call-key.ts";
 import { noteTask, originOf } from "../../server/rpc/engine/caller.ts";
 import { deploymentOf } from "../../server/rpc/target.ts";
 import type { CallInput } from "../../service/input/arguments.ts";
@@ -29,7 +30,6 @@ import {
   checkKey,
   digestOfCall,
   idempotencyOf,
-  keyOf,
   noteReplay,
   type ScheduleFields,
   scheduleOf,

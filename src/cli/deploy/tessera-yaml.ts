@@ -51,6 +51,8 @@ interface GivenProgram {
   readonly health?: string;
   readonly timeout?: string;
   readonly concurrency?: number;
+  readonly concurrencyPerKey?: number;
+  readonly ratePerKey?: string;
   readonly queue?: boolean;
   readonly metrics?: string;
   readonly openapi?: string;
@@ -74,11 +76,12 @@ const SCHEDULE = [
 ] as const;
 /** Of a service that is a program; all others say these in their code. */
 const PROGRAM = [
-  ...["command", "port", "health", "timeout", "concurrency", "queue", "metrics", "openapi"],
+  ...["command", "port", "health", "timeout", "concurrency", "concurrency_per_key"],
+  ...["rate_per_key", "queue", "metrics", "openapi"],
 ] as const;
 /** Port of a program. */
 const MAX_PORT = 65_535;
-/** Requests and WebSockets that one worker takes at a time, as for every mounted server. */
+/** Requests and WebSockets that one worker takes at a time, or of one key, as for every mounted server. */
 const MAX_CONCURRENCY = 10_000;
 
 /** Reads the file. Throws a usage error that names the faulty line. */
@@ -210,6 +213,8 @@ function program(read: Read): GivenProgram | undefined {
   const health = read("health", someText);
   const timeout = read("timeout", someText);
   const concurrency = read("concurrency", upTo(MAX_CONCURRENCY));
+  const concurrencyPerKey = read("concurrency_per_key", upTo(MAX_CONCURRENCY));
+  const ratePerKey = read("rate_per_key", someText);
   const queue = read("queue", truth);
   const metrics = read("metrics", someText);
   const openapi = read("openapi", someText);
@@ -220,6 +225,8 @@ function program(read: Read): GivenProgram | undefined {
       ...(health !== undefined && { health }),
       ...(timeout !== undefined && { timeout }),
       ...(concurrency !== undefined && { concurrency }),
+      ...(concurrencyPerKey !== undefined && { concurrencyPerKey }),
+      ...(ratePerKey !== undefined && { ratePerKey }),
       ...(queue !== undefined && { queue }),
       ...(metrics !== undefined && { metrics }),
       ...(openapi !== undefined && { openapi }),

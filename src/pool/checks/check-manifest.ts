@@ -125,6 +125,7 @@ function areMounts(mounts: unknown): boolean {
         isRoute(each.path) &&
         isWithin(each.timeoutMs, 1, MAX_MOUNT_TIMEOUT_MS) &&
         isWithin(each.concurrency, 1, MAX_MOUNT_CONCURRENCY) &&
+        (each.byKey === undefined || isByKey(each.byKey)) &&
         (each.queue === undefined || isMountQueue(each.queue, each.path)) &&
         (each.metrics === undefined || isPagePath(each.metrics)) &&
         (each.openapi === undefined || each.openapi === "" || isPagePath(each.openapi)),

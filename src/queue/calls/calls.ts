@@ -210,6 +210,14 @@ export class Calls {
   }
 
   /**
+   * A request of this key to a mounted server begins; it ends when the answer is disposed of. Throws
+   * KEY_LIMITED.
+   */
+  enter(endpoint: EndpointManifest, key: string | undefined): Disposable | undefined {
+    return this.#keys.enter(endpoint, key);
+  }
+
+  /**
    * Takes a slot of a mounted server (`service/mounts.ts`) for one request. Rejects with NO_WORKER,
    * QUEUE_FULL, NO_MATCHING_WORKER or, while the node stops, SHUTTING_DOWN. `signal` aborts the
    * wait when the caller has gone.

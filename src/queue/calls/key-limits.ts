@@ -1,5 +1,5 @@
 /**
- * Limits by key of calls of apis: how many of one key run at a time, and a token bucket of its rate.
+ * Limits by key of calls of apis, and of requests to mounted servers: how many of one key run at a time, and a token bucket of its rate.
  * They are this node's alone, so that a call asks nobody: over several nodes they are soft.
  *
  * The number of keys is bounded. One whose bucket is full when its last call ends is not kept; beyond
@@ -42,8 +42,8 @@ export class KeyLimits {
   }
 
   /**
-   * A call of this key begins; it ends when the answer is disposed of. Undefined where the endpoint has
-   * no limits by key. Throws KEY_LIMITED.
+   * A call of this key begins; it ends when the answer is disposed of, which may happen again. Undefined
+   * where the endpoint has no limits by key. Throws KEY_LIMITED.
    * @param onQuota takes what the key has left of a rate
    */
   enter(
@@ -79,8 +79,13 @@ export class KeyLimits {
     this.#uses.delete(id);
     this.#uses.set(id, use);
     this.#forget();
+    let isOver = false;
     return {
       [Symbol.dispose]: () => {
+        if (isOver) {
+          return;
+        }
+        isOver = true;
         use.running -= 1;
         const isIdle = use.running === 0 && use.bucket?.isFull !== false;
         if (isIdle && this.#uses.get(id) === use) {

@@ -17,7 +17,7 @@ import type {
   ConnectionFault,
   MountConnection,
 } from "../../pool/calls/mount-connection.ts";
-import type { MountManifest } from "../../protocol/manifest.ts";
+import type { EndpointManifest, MountManifest } from "../../protocol/manifest.ts";
 import type { HeldSlot } from "../../queue/calls/calls.ts";
 import { isBelow, mountEndpoint } from "../../service/mounts.ts";
 import { BODY_DEADLINE_MS, bodyTooLarge, cut, discard } from "../http/body.ts";
@@ -25,6 +25,7 @@ import { disconnectSignal } from "../http/disconnect.ts";
 import { codeOfStatus } from "../http/error-status.ts";
 import { hasUpgrade, takeUpgrade } from "../http/upgrade.ts";
 import { namedWorker, WORKER_HEADER } from "../http/worker-header.ts";
+import { keyOfCall } from "../rpc/engine/call-key.ts";
 import { arrivalOf, tokenIdOf } from "../rpc/engine/caller.ts";
 import { byName, hasBody, requestHead, responseHeaders } from "./headers.ts";
 import { urlOf } from "./queued.ts";
@@ -60,7 +61,7 @@ export interface MountedOptions {
 
 /**
  * Passes a request to a mounted server. Resolves when the answer has begun. Rejects with
- * BODY_TOO_LARGE, CALL_TIMEOUT, CALL_FAILED, WORKER_LOST, and what `Deployment.admit` and
+ * BODY_TOO_LARGE, CALL_TIMEOUT, CALL_FAILED, WORKER_LOST, KEY_LIMITED, and what `Deployment.admit` and
  * `Calls.hold` refuse with.
  */
 export async function answerMounted(
@@ -79,16 +80,24 @@ export async function answerMounted(
     if (Number(req.headers["content-length"] ?? 0) > options.maxBodyBytes) {
       throw tooLarge(options);
     }
-    for (let isLast = false; ; isLast = true) {
-      const slot = await deployment.calls.hold(mountEndpoint(mount), {
-        signal: disconnectSignal(reply),
-        worker: namedWorker(req.headers[WORKER_HEADER]),
-        tokenId,
-      });
-      const status = await begun({ req, reply, values, mount, slot, onHead, ...options }, isLast);
-      if (status !== AGAIN) {
-        return status;
+    const endpoint = mountEndpoint(mount);
+    const place = deployment.calls.enter(endpoint, keyOfRequest(req, values, endpoint));
+    try {
+      for (let isLast = false; ; isLast = true) {
+        const held = await deployment.calls.hold(endpoint, {
+          signal: disconnectSignal(reply),
+          worker: namedWorker(req.headers[WORKER_HEADER]),
+          tokenId,
+        });
+        const slot = place ? withPlace(held, place) : held;
+        const status = await begun({ req, reply, values, mount, slot, onHead, ...options }, isLast);
+        if (status !== AGAIN) {
+          return status;
+        }
       }
+    } catch (err) {
+      place?.[Symbol.dispose]();
+      throw err;
     }
   };
   const finished = (code: string): void => {
@@ -104,6 +113,29 @@ export async function answerMounted(
     finished(codeToString(toProblem(thrown).code));
     throw thrown;
   }
+}
+
+/** Whose a request is among those that share the server; undefined where it has no limits by key. */
+function keyOfRequest(
+  { headers }: FastifyRequest,
+  values: ContextValues,
+  endpoint: EndpointManifest,
+): string | undefined {
+  const get = (name: string): string | null => headers[name]?.toString() ?? null;
+  return keyOfCall({ values, requestHeader: { get } }, endpoint);
+}
+
+/** A slot with the place of its key, which goes back with it unless another try follows. */
+function withPlace(slot: HeldSlot, place: Disposable): HeldSlot {
+  return {
+    ...slot,
+    release: (passed) => {
+      slot.release(passed);
+      if (passed) {
+        place[Symbol.dispose]();
+      }
+    },
+  };
 }
 
 /** The status of an answer, when it has begun; the slot is given back at its end. */

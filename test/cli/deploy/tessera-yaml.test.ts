@@ -77,6 +77,8 @@ port: 8000
 health: /health
 timeout: 5m
 concurrency: 20
+concurrency_per_key: 5
+rate_per_key: 100/min
 queue: true
 metrics: /metrics
 openapi: /doc
@@ -89,6 +91,8 @@ openapi: /doc
         health: "/health",
         timeout: "5m",
         concurrency: 20,
+        concurrencyPerKey: 5,
+        ratePerKey: "100/min",
         queue: true,
         metrics: "/metrics",
         openapi: "/doc",

@@ -4,13 +4,15 @@ import { createContextValues } from "@connectrpc/connect";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { expect, it } from "vitest";
 import type { AnswerListener, MountConnection } from "../../../src/pool/calls/mount-connection.ts";
+import type { MountManifest } from "../../../src/protocol/manifest.ts";
+import { KeyLimits } from "../../../src/queue/calls/key-limits.ts";
 import { answerMounted } from "../../../src/server/mounts/mounted.ts";
 
 /** Of a request whose body is still to come. */
-const CHUNKED = { "transfer-encoding": "chunked" };
+const CHUNKED = { "transfer-encoding": "chunked", "tessera-key": "ada" };
 
 /** A caller who takes what is written when the test says so, and the server's side of the request. */
-async function exchanged() {
+async function exchanged(byKey?: MountManifest["byKey"], limits = new KeyLimits()) {
   const did: string[] = [];
   let listener: AnswerListener | undefined;
   const connection = {
@@ -39,6 +41,7 @@ async function exchanged() {
   const deployment = {
     admit() {},
     calls: {
+      enter: (...of: Parameters<KeyLimits["enter"]>) => limits.enter(...of),
       hold: async () => ({
         agent: { connection: () => connection },
         ranIn: { worker: "w" },
@@ -52,12 +55,12 @@ async function exchanged() {
     createContextValues(),
     {
       deployment: deployment as never,
-      mount: { path: "/", timeoutMs: 1_000, concurrency: 1 },
+      mount: { path: "/", timeoutMs: 1_000, concurrency: 1, ...(byKey && { byKey }) },
       maxBodyBytes: 1_000,
       keepStanding: () => () => {},
     },
   );
-  await expect.poll(() => listener).toBeDefined();
+  await Promise.race([answered, expect.poll(() => listener).toBeDefined()]);
   listener?.onHead({ status: 200, rawHeaders: [], connection: undefined }, undefined);
   await answered;
   return { listener: listener as AnswerListener | undefined, caller, raw, did };
@@ -83,4 +86,21 @@ it("leaves a connection alone that may have the next request", async () => {
   caller.emit("drain");
   raw.emit("aborted");
   expect(did).toEqual(["pause", "release"]);
+});
+
+it("counts a request for its key until the answer has ended, and refuses more than allowed", async () => {
+  const limits = new KeyLimits();
+  const byKey = { concurrency: 1, rate: { count: 2, periodMs: 60_000 } };
+  const { listener, did } = await exchanged(byKey, limits);
+  listener?.onData(Buffer.from("some"));
+  await expect(exchanged(byKey, limits)).rejects.toMatchObject({ reason: "KEY_LIMITED" });
+  listener?.onEnd();
+  expect(did).toEqual(["pause", "release"]);
+  const second = await exchanged(byKey, limits);
+  second.listener?.onEnd();
+  // Now its rate says no.
+  await expect(exchanged(byKey, limits)).rejects.toMatchObject({
+    reason: "KEY_LIMITED",
+    message: expect.stringContaining("may make 2 calls of / in 60 s"),
+  });
 });

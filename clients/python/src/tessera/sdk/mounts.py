@@ -12,6 +12,7 @@ from .options import (
     DAY_MS,
     DEFAULT_TIMEOUTS_MS,
     Duration,
+    key_limits,
     milliseconds,
     resolve_options,
     whole_number,
@@ -64,6 +65,8 @@ class Mount:
         program: Mapping[str, Any],
         timeout: Duration | None,
         concurrency: int | None,
+        concurrency_per_key: int | None,
+        rate_per_key: str | None,
         queue: bool | QueueOptions,
         metrics: str | None,
         openapi: str | Literal[False] | None,
@@ -74,6 +77,7 @@ class Mount:
         self.method: Callable[[Any], Any] | None = None
         self._timeout = timeout
         self._concurrency = concurrency
+        self._per_key = (concurrency_per_key, rate_per_key)
         self._queue = queue
         self._metrics = metrics
         self._openapi = openapi
@@ -111,10 +115,12 @@ class Mount:
                 f'{at}: metrics must be a path such as "/metrics", in at most 255 characters of '
                 "ASCII"
             )
+        by_key = key_limits(*self._per_key, at)
         return {
             "path": path,
             "timeoutMs": milliseconds(timeout, at, "timeout", 1, DAY_MS),
             "concurrency": whole_number(most, at, "concurrency", 1, MAX_CONCURRENCY),
+            **({"byKey": by_key} if by_key else {}),
             **_check_queue(self._queue, path, at),
             **({} if metrics is None else {"metrics": metrics}),
             **_check_openapi(self._openapi, at),
@@ -195,6 +201,8 @@ def mount(
     health: str | None = None,
     timeout: Duration | None = None,
     concurrency: int | None = None,
+    concurrency_per_key: int | None = None,
+    rate_per_key: str | None = None,
     queue: bool | QueueOptions = False,
     metrics: str | None = None,
     openapi: str | Literal[False] | None = None,
@@ -229,6 +237,10 @@ def mount(
     - ``timeout``: how long it may take until an answer begins. Default: 60 s.
     - ``concurrency``: how many requests and WebSockets one worker takes at a time, at most 10,000.
       Default: 100.
+    - ``concurrency_per_key``: the requests and WebSockets of one key (the header ``Tessera-Key``,
+      or the caller's token) under way on a node, from 1 to 10,000. ``rate_per_key``: those that
+      begin on a node in a time, such as ``"100/min"``, with as many at once. More are refused.
+      Default: any number.
     - ``queue``: True, or options, so that any request may be a task: ``POST`` of its path with
       ``/submit`` behind it, or the request itself with the header ``Tessera-Queue: submit``. The
       options are those of ``task``: ``timeout`` (of a whole attempt, default 10 min), ``retries``,
@@ -249,6 +261,8 @@ def mount(
         program=program,
         timeout=timeout,
         concurrency=concurrency,
+        concurrency_per_key=concurrency_per_key,
+        rate_per_key=rate_per_key,
         queue=queue,
         metrics=metrics,
         openapi=openapi,

@@ -117,17 +117,23 @@ def resolve_options(kind: str, options: dict[str, Any], place: str) -> dict[str,
     }
 
 
+def key_limits(concurrency: object, rate: object, place: str) -> dict[str, Any]:
+    """What one key may have, of an endpoint or a mounted server."""
+    by_key: dict[str, Any] = {}
+    if concurrency is not None:
+        by_key["concurrency"] = whole_number(concurrency, place, "concurrency_per_key", 1, 10_000)
+    if rate is not None:
+        by_key["rate"] = _rate(rate, place)
+    return by_key
+
+
 def _by_key(options: dict[str, Any], place: str) -> dict[str, Any]:
     concurrency, rate, fair = (
         options.get(name) for name in ("concurrency_per_key", "rate_per_key", "fair")
     )
     if fair is not None and not isinstance(fair, bool) and fair != "seconds":
         raise ServiceError(f'{place}: fair must be True, False or "seconds"')
-    by_key: dict[str, Any] = {}
-    if concurrency is not None:
-        by_key["concurrency"] = whole_number(concurrency, place, "concurrency_per_key", 1, 10_000)
-    if rate is not None:
-        by_key["rate"] = _rate(rate, place)
+    by_key = key_limits(concurrency, rate, place)
     if fair == "seconds":
         by_key["fair"] = fair
     return {"byKey": by_key} if by_key or fair else {}

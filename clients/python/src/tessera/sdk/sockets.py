@@ -123,6 +123,8 @@ class SocketMount(Mount):
         *,
         route: str | None,
         concurrency: int | None,
+        concurrency_per_key: int | None,
+        rate_per_key: str | None,
         max_message: Size | None,
     ) -> None:
         super().__init__(
@@ -131,6 +133,8 @@ class SocketMount(Mount):
             program={},
             timeout=None,
             concurrency=concurrency,
+            concurrency_per_key=concurrency_per_key,
+            rate_per_key=rate_per_key,
             queue=False,
             metrics=None,
             openapi=False,
@@ -148,6 +152,8 @@ def socket(
     *,
     route: str | None = None,
     concurrency: int | None = None,
+    concurrency_per_key: int | None = None,
+    rate_per_key: str | None = None,
     max_message: Size | None = None,
 ) -> Callable[[_Function], SocketMount]: ...
 @known_options("@socket")
@@ -157,6 +163,8 @@ def socket(
     *,
     route: str | None = None,
     concurrency: int | None = None,
+    concurrency_per_key: int | None = None,
+    rate_per_key: str | None = None,
     max_message: Size | None = None,
 ) -> Any:
     """Marks a method that speaks with each caller through a WebSocket::
@@ -172,6 +180,10 @@ def socket(
 
     - ``route``: its path, such as ``"/v1/live"``. Default: the name of the method, ``/live``.
     - ``concurrency``: how many WebSockets one worker has at a time, at most 10,000. Default: 100.
+    - ``concurrency_per_key``: the WebSockets of one key (the header ``Tessera-Key``, or the
+      caller's token) on a node, from 1 to 10,000. ``rate_per_key``: those that are opened on a
+      node in a time, such as ``"10/min"``, with as many at once. More are refused. Default: any
+      number.
     - ``max_message``: what a message of a caller may have, in bytes or as ``"4MiB"``, at most
       16 MiB; a longer one closes the WebSocket with 1009. Default: 1 MiB.
     """
@@ -180,7 +192,14 @@ def socket(
         name = getattr(method, "__name__", repr(method))
         if not inspect.iscoroutinefunction(method) or not _takes_context(method):
             raise ServiceError(f"@socket {name}: it must be a method `async def {name}(self, ctx)`")
-        return SocketMount(method, route=route, concurrency=concurrency, max_message=max_message)
+        return SocketMount(
+            method,
+            route=route,
+            concurrency=concurrency,
+            concurrency_per_key=concurrency_per_key,
+            rate_per_key=rate_per_key,
+            max_message=max_message,
+        )
 
     return decorate if function is None else decorate(function)
 

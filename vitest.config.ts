@@ -54,14 +54,17 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
-/** The contracts of the storage on each database, and the core programs whole. */
+/** The contracts of the storage on each database, and what changes its whole process. */
 const CORE = [
   "test/storage/**/*.test.ts",
-  "test/e2e/serve/**/*.test.ts",
-  "test/e2e/start/first.test.ts",
-  // It turns the clock of its whole process by half an hour, with every timer that others left.
+  // It turns the clock by half an hour, with every timer that others left.
   "test/agent/service.test.ts",
+  // It replaces a module, which has to be before anything imports it.
+  "test/e2e/serve/files.test.ts",
 ];
+
+/** The core programs whole. */
+const SERVE = ["test/e2e/serve/**/*.test.ts", "test/e2e/start/first.test.ts"];
 
 /** All whole programs: faults, browsers, clients in other languages, BentoML, what is shipped. */
 const PROGRAMS = ["test/e2e/**/*.test.ts"];
@@ -88,7 +91,12 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { name: "e2e", include: PROGRAMS, exclude: CORE },
+        // A second of processor time for each file that is to import the server again, and more.
+        test: { name: "serve", include: SERVE, exclude: CORE, isolate: false },
+      },
+      {
+        extends: true,
+        test: { name: "e2e", include: PROGRAMS, exclude: [...CORE, ...SERVE] },
       },
       {
         extends: true,

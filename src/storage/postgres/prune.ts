@@ -62,7 +62,8 @@ const PRUNE = prepared(
          SELECT 1 FROM live_tasks WHERE deployment_id = own.deployment_id AND endpoint = own.endpoint
            AND status = ${STATUS.ready} AND key IS NOT NULL LIMIT 1) IS NULL AND (
          SELECT 1 FROM key_times
-         WHERE deployment_id = own.deployment_id AND endpoint = own.endpoint LIMIT 1) IS NULL
+         WHERE deployment_id = own.deployment_id AND endpoint = own.endpoint AND key >= ''
+         LIMIT 1) IS NULL
        LIMIT $2 FOR UPDATE SKIP LOCKED`,
      )})
    )

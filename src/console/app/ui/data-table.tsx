@@ -22,6 +22,8 @@ interface DataTableProps<Item> {
   readonly items: readonly Item[];
   /** Tells a row from the others. */
   keyOf(item: Item): string;
+  /** Its cells stand at the beginning of their rows, some of which are high. Default: in the middle. */
+  readonly isTop?: boolean;
   /** The last cell: buttons or a menu. */
   readonly actions?: ((item: Item) => ReactNode) | undefined;
 }
@@ -30,10 +32,15 @@ interface DataTableProps<Item> {
 const classOf = <Item,>({ isNumber, grows, narrow }: Column<Item>): string | undefined =>
   [isNumber && "number", grows && "grows", narrow].filter(Boolean).join(" ") || undefined;
 
-export function DataTable<Item>({ label, columns, items, keyOf, actions }: DataTableProps<Item>) {
+export function DataTable<Item>(props: DataTableProps<Item>) {
+  const { label, columns, items, keyOf, isTop = false, actions } = props;
+  const grows = columns.some((column) => column.grows);
+  const classes = ["table-box data-table", grows && "growing", isTop && "top"]
+    .filter(Boolean)
+    .join(" ");
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
-    <section className="table-box data-table" aria-label={label} tabIndex={0}>
+    <section className={classes} aria-label={label} tabIndex={0}>
       <table>
         <thead>
           <tr>

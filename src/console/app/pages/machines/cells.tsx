@@ -74,7 +74,7 @@ export function Load({ of: { load, told } }: OfMachine) {
       </Share>
     );
   return (
-    <div className="machine-shares tall">
+    <div className="machine-shares">
       {processors > 0 && (
         <Share name="CPU" used={busyProcessors} limit={processors} problem="all busy">
           {`${Number(busyProcessors.toFixed(1))} of ${processors}`}

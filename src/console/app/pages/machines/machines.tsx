@@ -84,6 +84,7 @@ function MachineTable() {
       {field}
       <DataTable
         label="Machines with their workers"
+        isTop
         items={shown}
         keyOf={({ name, node, isAway }) => `${node} ${isAway} ${name}`}
         columns={columnsFor(rows)}

@@ -139,6 +139,7 @@ function Events({ search }: AuditProps) {
     <div className="audit">
       <DataTable
         label="Events"
+        isTop
         items={foldedEvents(events)}
         keyOf={([{ eventId = "" }]) => eventId}
         columns={[

@@ -17,6 +17,7 @@ import { failingWebhooksOf } from "../../api/webhooks.ts";
 import { counted } from "../../ui/counted.ts";
 import { duration } from "../../ui/duration.ts";
 import { percent } from "../../ui/quantity.ts";
+import { withAlerts } from "./alerted.ts";
 
 /** Of calls that failed, this share is worth more than a warning. */
 const MIN_BAD_SHARE = 0.05;
@@ -56,14 +57,15 @@ export function useConcerns(
     enabled: hasFailures,
     refetchInterval,
   });
-  const concerns = [
-    ...firing.map((alert) => ofAlert(organization, alert)),
+  const seen = [
     ...deployments.flatMap((one) => ofDeployment(organization, one)),
     ...stats.flatMap((one) => ofTasks(organization, one, failures)),
     ...stats.flatMap((one) => ofCalls(organization, one)),
     ...webhooks.map((one) => ofWebhook(organization, one)),
     ...stats.flatMap((one) => ofWaiting(organization, one)),
   ];
+  const { fired, left } = withAlerts(seen, firing);
+  const concerns = [...left.map((alert) => ofAlert(organization, alert)), ...fired];
   return concerns.toSorted((one, other) => Number(other.isBad) - Number(one.isBad));
 }
 

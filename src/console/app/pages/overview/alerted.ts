@@ -1,0 +1,40 @@
+/** One row for one thing that needs attention, where an alert fires for what is seen anyway. */
+import type { AlertJson } from "../../../../../gen/tessera/v1/alert_pb.js";
+
+/** What an alert may be about. */
+interface Alertable {
+  readonly key: string;
+  readonly isBad: boolean;
+  readonly cause: string;
+}
+
+/** The concerns that alerts are about which fire, by the kind of alert. */
+const ABOUT: Readonly<Record<string, string>> = {
+  ALERT_KIND_FAILURES: "tasks",
+  ALERT_KIND_DEPLOYMENT_DEGRADED: "deployment",
+  ALERT_KIND_OLDEST_TASK_WAITS: "waiting",
+  ALERT_KIND_WEBHOOK_OFF: "webhook",
+};
+
+/** Says of a concern that an alert fires for it, which then has no row of its own; `left` are the others. */
+export function withAlerts<Seen extends Alertable>(
+  seen: readonly Seen[],
+  firing: readonly AlertJson[],
+): { readonly fired: readonly Seen[]; readonly left: readonly AlertJson[] } {
+  const byKey = Map.groupBy(firing, keyOf);
+  const keys = new Set(seen.map(({ key }) => key));
+  const fired = seen.map((one) => {
+    const [alert] = byKey.get(one.key) ?? [];
+    return alert === undefined
+      ? one
+      : { ...one, isBad: true, cause: `${one.cause} (alert ${alert.rule})`.trimStart() };
+  });
+  return { fired, left: firing.filter((alert) => !keys.has(keyOf(alert))) };
+}
+
+/** The key of the concern that an alert is about. */
+function keyOf({ kind, subject = "" }: AlertJson): string {
+  // Such as `deployment ocr`, `webhook app of ocr`: the names of both are DNS labels.
+  const [, name = "", , of] = subject.split(" ");
+  return `${ABOUT[kind ?? ""]} ${of === undefined ? name : `${of}/${name}`}`;
+}

@@ -57,7 +57,7 @@ describe.skipIf(skipped)(`a failed task, to who has its link alone${skipped}`, (
         .locator(".stack .own")
         .getByText(/tape\.[jt]s:\d+:\d+/)
         .first(),
-      page.getByRole("link", { name: "2 other tasks failed so in the last hour" }),
+      page.getByRole("link", { name: "2 other tasks failed with this error in the last hour" }),
     ];
     for (const answer of answers) {
       await answer.waitFor();
@@ -116,7 +116,9 @@ describe.skipIf(skipped)(`a failed task, to who has its link alone${skipped}`, (
     // The browser's own key, Alt and the left arrow, which it has only with a window.
     await page.goBack();
     await person.heading("Task of hiss");
-    await press(page.getByRole("link", { name: "2 other tasks failed so in the last hour" }));
+    await press(
+      page.getByRole("link", { name: "2 other tasks failed with this error in the last hour" }),
+    );
     await person.heading("Tasks");
     await press(page.getByRole("button", { name: "All tasks of this list" }));
     await press(page.getByRole("menuitem", { name: "Retry 3 tasks…" }));

@@ -33,11 +33,15 @@ export function Alerts() {
   );
 }
 
-/** How it stands in a line: what fires, of how many rules, and when they were looked at last. */
+/** How it stands in a line: what fires, of how many rules, when they were looked at last, and who hears nothing. */
 function Head() {
   const organization = useOrganization();
   const { data: firing } = useSuspenseQuery(alertsOf(organization, true));
   const { data: rules } = useSuspenseQuery(rulesOf(organization));
+  const { data: receivers } = useSuspenseQuery(receiversOf(organization));
+  const unheard = receivers.flatMap(({ name, disabled, pausedUntil }) =>
+    disabled || pausedUntil !== undefined ? [name] : [],
+  );
   const looking = rules.filter(({ disabled }) => !disabled).length;
   const checkedAt = rules
     .flatMap(({ evaluatedAt }) => evaluatedAt ?? [])
@@ -61,6 +65,7 @@ function Head() {
           </>
         )}
       </span>
+      {unheard.length > 0 && <Status tone="bad">{`Not reached: ${unheard.join(", ")}`}</Status>}
     </p>
   );
 }

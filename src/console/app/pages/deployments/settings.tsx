@@ -122,7 +122,7 @@ function SettingsForm({ deployment }: { readonly deployment: DeploymentJson }) {
       }}
     >
       <p className="secondary">
-        Nothing changes until you save; what replaces workers is said before it.
+        Changes apply when you save. You are told first which of them replace workers.
       </p>
       <fieldset id={idOf(CALLERS)}>
         <legend>{CALLERS}</legend>

@@ -227,7 +227,12 @@ function axesOf({
     values: (_plot, splits) => splits.map((at) => utcDayText(at * 1_000)),
   };
   return [
-    { ...axis, size: 26, ...(isDaily ? days : { values: timesOf }) },
+    {
+      ...axis,
+      size: 26,
+      space: LABEL_PX + 2 * AXIS_GAP_PX,
+      ...(isDaily ? days : { values: timesOf }),
+    },
     {
       ...axis,
       size: widthOf,

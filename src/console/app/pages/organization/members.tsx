@@ -164,7 +164,9 @@ function MemberRole({ member, isOnlyAdmin }: MemberRoleProps) {
     return (
       <>
         {roleName(role)}
-        <span className="secondary">The only admin: make another first.</span>
+        <span className="secondary">
+          The only admin. To step down, make somebody else admin first.
+        </span>
       </>
     );
   }

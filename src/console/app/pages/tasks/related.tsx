@@ -119,7 +119,7 @@ export function AlikeFailures({ name, task }: RelatedProps) {
       params={{ organization }}
       search={{ status: "failure", deployment, error: errorTextOf(task) }}
     >
-      {others} failed so in the last hour
+      {others} failed with this error in the last hour
     </Link>
   );
 }

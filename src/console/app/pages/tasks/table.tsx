@@ -59,6 +59,7 @@ export function TaskTable(props: TaskTableProps) {
   // biome-ignore lint/correctness/useExhaustiveDependencies: rows of another height are measured anew
   useLayoutEffect(() => virtualizer.measure(), [rowPx]);
   const rows = virtualizer.getVirtualItems();
+  const columns = COLUMNS.length + (ofOneEndpoint ? 0 : 1);
   const first = rows[0]?.index ?? 0;
   const last = rows.at(-1)?.index ?? -1;
   useEffect(() => {
@@ -101,7 +102,7 @@ export function TaskTable(props: TaskTableProps) {
           </tr>
         </thead>
         <tbody>
-          <Gap px={first * rowPx} />
+          <Gap px={first * rowPx} columns={columns} />
           {tasks.slice(first, last + 1).map((task, index) => (
             <TaskRow
               key={task.taskId}
@@ -111,18 +112,24 @@ export function TaskTable(props: TaskTableProps) {
               selection={selection}
             />
           ))}
-          <Gap px={(tasks.length - last - 1) * rowPx} />
+          <Gap px={(tasks.length - last - 1) * rowPx} columns={columns} />
         </tbody>
       </table>
     </section>
   );
 }
 
+interface GapProps {
+  readonly px: number;
+  /** Those that are shown: one more would take its part of the width. */
+  readonly columns: number;
+}
+
 /** In the place of rows out of view. */
-function Gap({ px }: { readonly px: number }) {
+function Gap({ px, columns }: GapProps) {
   return px > 0 ? (
     <tr className="gap">
-      <td colSpan={COLUMNS.length + 1} style={{ height: px }} />
+      <td colSpan={columns} style={{ height: px }} />
     </tr>
   ) : null;
 }

@@ -79,6 +79,7 @@ describe("the configuration of start", () => {
     });
     expect(secrets).toEqual({
       database: resolve(".tessera/tessera.db"),
+      cells: [],
       keys: undefined,
       oidcClientSecret: undefined,
       metricsToken: undefined,
@@ -166,6 +167,7 @@ describe("the configuration of start", () => {
     expect(JSON.stringify(config)).not.toContain("hidden");
     expect(secrets).toEqual({
       database: env.DATABASE_URL,
+      cells: [],
       keys: "hidden-2",
       oidcClientSecret: "hidden-3",
       packages: {},

@@ -195,7 +195,8 @@ function Times({ of: { cron = "", timeZone } }: { readonly of: ScheduleJson }) {
     <>
       {words}
       <span className="secondary schedule-cron">
-        <code>{cron}</code>, {timeZone}
+        <code>{cron}, </code>
+        {timeZone}
       </span>
     </>
   );

@@ -21,6 +21,8 @@ import { type Operation, query } from "../operation.ts";
 
 /** Deliveries that wait are counted up to this many. */
 const MAX_COUNTED_WAITING = 1_000;
+/** Deliveries of a failing webhook that are looked at for its answer, in each of two orders. */
+const MAX_SEARCHED_DELIVERIES = 200;
 
 /** The numbers by which both databases store how tasks end, as in `stored.ts`. */
 const STATUS = { success: 3, failure: 4, cancelled: 5 } as const;
@@ -208,12 +210,25 @@ type FailingRow = WebhookRow & {
   readonly answers: string | null;
 };
 
+/**
+ * The newest delivery that was tried and not delivered. It is among the newest ones, or among those
+ * that are sent again; a backlog of any size, which was never tried (`next_at_ms` is 0), is not read.
+ */
+const FAILED = `SELECT d.answers FROM (
+    SELECT * FROM (SELECT state, answers, created_at_ms, delivery_id FROM webhook_deliveries
+      WHERE webhook_id = w.webhook_id
+      ORDER BY created_at_ms DESC, delivery_id DESC LIMIT ${MAX_SEARCHED_DELIVERIES}) AS newest
+    UNION ALL
+    SELECT * FROM (SELECT state, answers, created_at_ms, delivery_id FROM webhook_deliveries
+      WHERE webhook_id = w.webhook_id AND state = 0 AND next_at_ms > 0
+      ORDER BY next_at_ms DESC LIMIT ${MAX_SEARCHED_DELIVERIES}) AS tried
+  ) AS d
+  WHERE d.state <> 1 AND d.answers <> '[]'
+  ORDER BY d.created_at_ms DESC, d.delivery_id DESC LIMIT 1`;
+
 /** The deployments leave out receivers of alerts, which are no deployment's. */
 const FAILING = `SELECT ${COLUMNS},
-    w.deployment_id, p.name AS deployment, p.requires_token,
-    (SELECT d.answers FROM webhook_deliveries d
-       WHERE d.webhook_id = w.webhook_id AND d.state <> 1 AND d.answers <> '[]'
-       ORDER BY d.created_at_ms DESC, d.delivery_id DESC LIMIT 1) AS answers
+    w.deployment_id, p.name AS deployment, p.requires_token, (${FAILED}) AS answers
   FROM webhooks w
     JOIN deployments p ON p.organization_id = w.organization_id AND p.deployment_id = w.deployment_id
   WHERE w.organization_id = ? AND w.failures > 0

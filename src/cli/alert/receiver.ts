@@ -34,6 +34,8 @@ import {
   GRACE,
   graceOf,
   ROTATE_DESCRIPTION,
+  SWITCH_OPTIONS,
+  type SwitchFlags,
   showAnswer,
   stateText,
 } from "../webhook/webhook.ts";
@@ -105,10 +107,8 @@ function createCommand(actions: CloudActions): Command {
   });
 }
 
-interface UpdateFlags extends CallFlags {
+interface UpdateFlags extends SwitchFlags {
   readonly address?: string;
-  readonly enable?: boolean;
-  readonly disable?: boolean;
 }
 
 function updateCommand(actions: CloudActions): Command {
@@ -118,8 +118,7 @@ function updateCommand(actions: CloudActions): Command {
     arguments: [NAME],
     options: [
       option("--address <address>", "a URL, or an e-mail address, as its kind has it"),
-      option("--enable", "send what has waited, and what comes").conflicts("disable"),
-      option("--disable", "send and keep nothing"),
+      ...SWITCH_OPTIONS,
     ],
     examples: [
       "tessera alert receiver update app --address https://example.com/other",

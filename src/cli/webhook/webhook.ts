@@ -63,6 +63,17 @@ export function deliveryStateOf(word = ""): WebhookDeliveryState {
   return STATES[word] ?? WebhookDeliveryState.UNSPECIFIED;
 }
 
+/** Whether a webhook, or a receiver of alerts, gets messages. */
+export interface SwitchFlags extends CallFlags {
+  readonly enable?: boolean;
+  readonly disable?: boolean;
+}
+
+export const SWITCH_OPTIONS = [
+  option("--enable", "send what has waited, and what comes").conflicts("disable"),
+  option("--disable", "send and keep nothing"),
+];
+
 interface WebhookFlags extends CallFlags {
   readonly event?: readonly string[];
   readonly endpointName?: string;
@@ -138,10 +149,8 @@ function createCommand(actions: CloudActions): Command {
   });
 }
 
-interface UpdateFlags extends WebhookFlags {
+interface UpdateFlags extends WebhookFlags, SwitchFlags {
   readonly url?: string;
-  readonly enable?: boolean;
-  readonly disable?: boolean;
 }
 
 function updateCommand(actions: CloudActions): Command {
@@ -152,8 +161,7 @@ function updateCommand(actions: CloudActions): Command {
       option("--url <url>", "where messages are sent"),
       ...WEBHOOK_OPTIONS,
       option("--no-named-only", "send events of all tasks"),
-      option("--enable", "send what has waited, and what comes").conflicts("disable"),
-      option("--disable", "send and keep nothing"),
+      ...SWITCH_OPTIONS,
     ],
     examples: [
       "tessera webhook update summarizer app --url https://example.com/other",

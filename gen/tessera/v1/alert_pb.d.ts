@@ -113,9 +113,9 @@ export declare type AlertRule = Message<"tessera.v1.AlertRule"> & {
   createdBy: string;
 
   /**
-   * Counts its updates, of which a silence is none: 1 at first. In UpdateAlertRule, if
-   * it is not 0, the version that was read: nothing is changed if it is not the current
-   * one.
+   * The version of the rule: 1 at first, and one more after each update. A silence does
+   * not change it. In UpdateAlertRule, if it is not 0, the version that was read: nothing
+   * is changed if it is not the current one.
    *
    * @generated from field: int32 version = 14;
    */
@@ -223,9 +223,9 @@ export declare type AlertRuleJson = {
   createdBy?: string;
 
   /**
-   * Counts its updates, of which a silence is none: 1 at first. In UpdateAlertRule, if
-   * it is not 0, the version that was read: nothing is changed if it is not the current
-   * one.
+   * The version of the rule: 1 at first, and one more after each update. A silence does
+   * not change it. In UpdateAlertRule, if it is not 0, the version that was read: nothing
+   * is changed if it is not the current one.
    *
    * @generated from field: int32 version = 14;
    */
@@ -448,8 +448,9 @@ export declare type AlertReceiver = Message<"tessera.v1.AlertReceiver"> & {
   createdBy: string;
 
   /**
-   * Counts its updates: 1 at first. In UpdateAlertReceiver, if it is not 0, the version
-   * that was read: nothing is changed if it is not the current one.
+   * The version of the receiver: 1 at first, and one more after each update. In
+   * UpdateAlertReceiver, if it is not 0, the version that was read: nothing is changed if
+   * it is not the current one.
    *
    * @generated from field: int32 version = 11;
    */
@@ -534,8 +535,9 @@ export declare type AlertReceiverJson = {
   createdBy?: string;
 
   /**
-   * Counts its updates: 1 at first. In UpdateAlertReceiver, if it is not 0, the version
-   * that was read: nothing is changed if it is not the current one.
+   * The version of the receiver: 1 at first, and one more after each update. In
+   * UpdateAlertReceiver, if it is not 0, the version that was read: nothing is changed if
+   * it is not the current one.
    *
    * @generated from field: int32 version = 11;
    */
@@ -1852,15 +1854,15 @@ export declare const AlertService: GenService<{
   },
   /**
    * UpdateAlertReceiver changes a receiver: the fields in `update_mask`, or those that
-   * are set. What waits goes to the new address, whose receiver verifies it with the
-   * secret of before, until that is rotated. Nothing is kept for a receiver that is
-   * disabled; to enable it sends what has waited.
+   * are set. Waiting messages are sent to the new address. The secret of signatures
+   * stays the same until it is rotated. A disabled receiver gets no messages, and none
+   * are stored for it; when it is enabled, it gets those that were waiting before.
    *
    * Errors: NOT_FOUND (ALERT_NOT_FOUND), INVALID_ARGUMENT (REQUEST_INVALID: also for
    * an address that is not public, and for mail where the platform sends none),
    * PERMISSION_DENIED (ADMIN_REQUIRED: an e-mail address that is not the caller's own,
-   * by who is no admin), ABORTED (VERSION_CONFLICT when `version` is given and is not
-   * the current one).
+   * and the caller is not an admin), ABORTED (VERSION_CONFLICT when `version` is given
+   * and is not the current one).
    *
    * @generated from rpc tessera.v1.AlertService.UpdateAlertReceiver
    */
@@ -1935,12 +1937,12 @@ export declare const AlertService: GenService<{
     output: typeof WebhookDeliverySchema;
   },
   /**
-   * RedeliverAlert sends a delivery again at once, to the address that its receiver
-   * has by now, and as often as a new one if that fails. It has the `webhook-id` that
-   * it had.
+   * RedeliverAlert sends a delivery again at once, to the current address of its
+   * receiver. If that fails, it is retried like a new delivery. Its `webhook-id` stays
+   * the same.
    *
-   * Errors: NOT_FOUND (ALERT_NOT_FOUND: also where the receiver of the delivery is
-   * gone), FAILED_PRECONDITION (WEBHOOK_DISABLED), RESOURCE_EXHAUSTED (RATE_LIMITED:
+   * Errors: NOT_FOUND (ALERT_NOT_FOUND: also where the receiver of the delivery was
+   * deleted), FAILED_PRECONDITION (WEBHOOK_DISABLED), RESOURCE_EXHAUSTED (RATE_LIMITED:
    * too many by mail).
    *
    * @generated from rpc tessera.v1.AlertService.RedeliverAlert

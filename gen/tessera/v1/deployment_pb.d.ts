@@ -964,8 +964,8 @@ export declare type LimitsByKey = Message<"tessera.v1.LimitsByKey"> & {
   rate: string;
 
   /**
-   * Whether the next task is of the key whose tasks have run for the least
-   * time, and not of the key after the last one.
+   * Whether the next task to start is one of the key whose tasks have run for the least
+   * time. If not, keys take turns.
    *
    * @generated from field: bool by_seconds = 3;
    */
@@ -995,8 +995,8 @@ export declare type LimitsByKeyJson = {
   rate?: string;
 
   /**
-   * Whether the next task is of the key whose tasks have run for the least
-   * time, and not of the key after the last one.
+   * Whether the next task to start is one of the key whose tasks have run for the least
+   * time. If not, keys take turns.
    *
    * @generated from field: bool by_seconds = 3;
    */

@@ -1590,8 +1590,8 @@ export declare type GetTaskStatsResponse = Message<"tessera.v1.GetTaskStatsRespo
   total?: TaskStats | undefined;
 
   /**
-   * By deployment, sorted by name. Deployments without a task that waits or
-   * runs, or ran in the window, and without a call in it, are left out.
+   * By deployment, sorted by name. A deployment is left out if no task of it waits, runs
+   * or ran in the window, and no call was answered in it.
    *
    * @generated from field: repeated tessera.v1.DeploymentTaskStats deployments = 2;
    */
@@ -1628,8 +1628,8 @@ export declare type GetTaskStatsResponseJson = {
   total?: TaskStatsJson;
 
   /**
-   * By deployment, sorted by name. Deployments without a task that waits or
-   * runs, or ran in the window, and without a call in it, are left out.
+   * By deployment, sorted by name. A deployment is left out if no task of it waits, runs
+   * or ran in the window, and no call was answered in it.
    *
    * @generated from field: repeated tessera.v1.DeploymentTaskStats deployments = 2;
    */
@@ -1686,15 +1686,15 @@ export declare type DeploymentTaskStats = Message<"tessera.v1.DeploymentTaskStat
   endpoints: EndpointTaskStats[];
 
   /**
-   * Calls of its endpoints that were answered in the window, submits of tasks
-   * among them.
+   * How many calls of its endpoints were answered in the window. A submit of a task is
+   * a call, too.
    *
    * @generated from field: int32 calls = 4;
    */
   calls: number;
 
   /**
-   * Of them, those that were answered with an error.
+   * How many of these calls were answered with an error.
    *
    * @generated from field: int32 failed_calls = 5;
    */
@@ -1729,15 +1729,15 @@ export declare type DeploymentTaskStatsJson = {
   endpoints?: EndpointTaskStatsJson[];
 
   /**
-   * Calls of its endpoints that were answered in the window, submits of tasks
-   * among them.
+   * How many calls of its endpoints were answered in the window. A submit of a task is
+   * a call, too.
    *
    * @generated from field: int32 calls = 4;
    */
   calls?: number;
 
   /**
-   * Of them, those that were answered with an error.
+   * How many of these calls were answered with an error.
    *
    * @generated from field: int32 failed_calls = 5;
    */

@@ -514,8 +514,9 @@ export declare type Budget = Message<"tessera.v1.Budget"> & {
   periodEnd?: Timestamp | undefined;
 
   /**
-   * Counts its updates: 1 at first. In UpdateBudget, if it is not 0, the version that
-   * was read: nothing is changed if it is not the current one.
+   * The version of the budget: 1 at first, and one more after each update. In
+   * UpdateBudget, if it is not 0, the version that was read: nothing is changed if it is
+   * not the current one.
    *
    * @generated from field: int32 version = 11;
    */
@@ -635,8 +636,9 @@ export declare type BudgetJson = {
   periodEnd?: TimestampJson;
 
   /**
-   * Counts its updates: 1 at first. In UpdateBudget, if it is not 0, the version that
-   * was read: nothing is changed if it is not the current one.
+   * The version of the budget: 1 at first, and one more after each update. In
+   * UpdateBudget, if it is not 0, the version that was read: nothing is changed if it is
+   * not the current one.
    *
    * @generated from field: int32 version = 11;
    */

@@ -806,7 +806,9 @@ export declare type FailingWebhook = Message<"tessera.v1.FailingWebhook"> & {
   webhook?: Webhook | undefined;
 
   /**
-   * What its newest failed attempt got. Not set: that delivery is gone.
+   * The answer to a failed attempt to send the newest delivery that was tried. Not set:
+   * that delivery is not stored any more, or the caller may not read how tasks of the
+   * deployment end.
    *
    * @generated from field: tessera.v1.WebhookAnswer answer = 3;
    */
@@ -834,7 +836,9 @@ export declare type FailingWebhookJson = {
   webhook?: WebhookJson;
 
   /**
-   * What its newest failed attempt got. Not set: that delivery is gone.
+   * The answer to a failed attempt to send the newest delivery that was tried. Not set:
+   * that delivery is not stored any more, or the caller may not read how tasks of the
+   * deployment end.
    *
    * @generated from field: tessera.v1.WebhookAnswer answer = 3;
    */
@@ -1599,8 +1603,8 @@ export declare const WebhookService: GenService<{
     output: typeof ListWebhooksResponseSchema;
   },
   /**
-   * ListFailingWebhooks lists the webhooks of all deployments of the organization
-   * whose latest attempt failed, by deployment and name, at most 100.
+   * ListFailingWebhooks lists webhooks whose latest attempt failed, of all deployments
+   * of the organization, sorted by deployment and name: at most 100.
    *
    * Errors: none of its own.
    *
@@ -1694,8 +1698,9 @@ export declare const WebhookService: GenService<{
     output: typeof WebhookDeliverySchema;
   },
   /**
-   * RedeliverWebhook sends a delivery again at once, and as often as a new one if
-   * that fails. It has the `webhook-id` that it had.
+   * RedeliverWebhook sends a delivery again at once, to the current address of its
+   * webhook. If that fails, it is retried like a new delivery. Its `webhook-id` stays
+   * the same.
    *
    * Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND, WEBHOOK_NOT_FOUND: also where the
    * webhook of the delivery is gone), FAILED_PRECONDITION (WEBHOOK_DISABLED).

@@ -1,8 +1,8 @@
 /**
- * A tally of tasks by deployment and endpoint: what ended, how long it waited and
- * how long it ran; and of the calls of each deployment. Nodes keep one for each organization and interval, beside the
- * measures of the organization, so that statistics of its tasks are read without
- * reading a row for each deployment, or any task.
+ * A tally of tasks by deployment and endpoint (what ended, how long it waited and
+ * how long it ran), and of calls by deployment. Nodes keep one for each organization
+ * and interval, beside the measures of the organization, so that its statistics are
+ * read without reading a row for each deployment, or any task.
  */
 
 /** What happened to the tasks of an endpoint. */

@@ -56,7 +56,7 @@ export interface AlertRuleRecord extends AlertRuleSettings {
   readonly evaluatedAtMs: number | undefined;
   readonly createdAtMs: number;
   readonly createdBy: string;
-  /** Counts its updates, of which a silence is none; 1 at first. */
+  /** 1 at first, and one more after each update; a silence does not change it. */
   readonly version: number;
 }
 

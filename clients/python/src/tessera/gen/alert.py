@@ -103,8 +103,9 @@ class AlertReceiver:
     created_by: str = ""
     """Who made it: an e-mail address, or `token <name>`."""
     version: int = 0
-    """Counts its updates: 1 at first. In UpdateAlertReceiver, if it is not 0, the version that was
-    read: nothing is changed if it is not the current one.
+    """The version of the receiver: 1 at first, and one more after each update. In
+    UpdateAlertReceiver, if it is not 0, the version that was read: nothing is changed if it is
+    not the current one.
     """
 
 
@@ -154,8 +155,9 @@ class AlertRule:
     created_by: str = ""
     """Who made it: an e-mail address, or `token <name>`."""
     version: int = 0
-    """Counts its updates, of which a silence is none: 1 at first. In UpdateAlertRule, if it is not
-    0, the version that was read: nothing is changed if it is not the current one.
+    """The version of the rule: 1 at first, and one more after each update. A silence does not
+    change it. In UpdateAlertRule, if it is not 0, the version that was read: nothing is changed
+    if it is not the current one.
     """
 
 
@@ -334,15 +336,15 @@ class SyncAlertService(_rpc.SyncService):
         update_mask: _rpc.FieldMask | None = None,
     ) -> AlertReceiver:
         """UpdateAlertReceiver changes a receiver: the fields in `update_mask`, or those that are
-        set. What waits goes to the new address, whose receiver verifies it with the secret of
-        before, until that is rotated. Nothing is kept for a receiver that is disabled; to
-        enable it sends what has waited.
+        set. Waiting messages are sent to the new address. The secret of signatures stays the
+        same until it is rotated. A disabled receiver gets no messages, and none are stored for
+        it; when it is enabled, it gets those that were waiting before.
 
         Errors: NOT_FOUND (ALERT_NOT_FOUND), INVALID_ARGUMENT (REQUEST_INVALID: also for an
         address that is not public, and for mail where the platform sends none),
-        PERMISSION_DENIED (ADMIN_REQUIRED: an e-mail address that is not the caller's own, by
-        who is no admin), ABORTED (VERSION_CONFLICT when `version` is given and is not the
-        current one).
+        PERMISSION_DENIED (ADMIN_REQUIRED: an e-mail address that is not the caller's own, and
+        the caller is not an admin), ABORTED (VERSION_CONFLICT when `version` is given and is
+        not the current one).
         """
         message: dict[str, _t.Any] = {
             "organization": organization,
@@ -452,12 +454,12 @@ class SyncAlertService(_rpc.SyncService):
         organization: str = "",
         delivery_id: str = "",
     ) -> _webhook.WebhookDelivery:
-        """RedeliverAlert sends a delivery again at once, to the address that its receiver has by
-        now, and as often as a new one if that fails. It has the `webhook-id` that it had.
+        """RedeliverAlert sends a delivery again at once, to the current address of its receiver.
+        If that fails, it is retried like a new delivery. Its `webhook-id` stays the same.
 
-        Errors: NOT_FOUND (ALERT_NOT_FOUND: also where the receiver of the delivery is gone),
-        FAILED_PRECONDITION (WEBHOOK_DISABLED), RESOURCE_EXHAUSTED (RATE_LIMITED: too many by
-        mail).
+        Errors: NOT_FOUND (ALERT_NOT_FOUND: also where the receiver of the delivery was
+        deleted), FAILED_PRECONDITION (WEBHOOK_DISABLED), RESOURCE_EXHAUSTED (RATE_LIMITED: too
+        many by mail).
         """
         message: dict[str, _t.Any] = {
             "organization": organization,
@@ -626,15 +628,15 @@ class AsyncAlertService(_rpc.AsyncService):
         update_mask: _rpc.FieldMask | None = None,
     ) -> AlertReceiver:
         """UpdateAlertReceiver changes a receiver: the fields in `update_mask`, or those that are
-        set. What waits goes to the new address, whose receiver verifies it with the secret of
-        before, until that is rotated. Nothing is kept for a receiver that is disabled; to
-        enable it sends what has waited.
+        set. Waiting messages are sent to the new address. The secret of signatures stays the
+        same until it is rotated. A disabled receiver gets no messages, and none are stored for
+        it; when it is enabled, it gets those that were waiting before.
 
         Errors: NOT_FOUND (ALERT_NOT_FOUND), INVALID_ARGUMENT (REQUEST_INVALID: also for an
         address that is not public, and for mail where the platform sends none),
-        PERMISSION_DENIED (ADMIN_REQUIRED: an e-mail address that is not the caller's own, by
-        who is no admin), ABORTED (VERSION_CONFLICT when `version` is given and is not the
-        current one).
+        PERMISSION_DENIED (ADMIN_REQUIRED: an e-mail address that is not the caller's own, and
+        the caller is not an admin), ABORTED (VERSION_CONFLICT when `version` is given and is
+        not the current one).
         """
         message: dict[str, _t.Any] = {
             "organization": organization,
@@ -744,12 +746,12 @@ class AsyncAlertService(_rpc.AsyncService):
         organization: str = "",
         delivery_id: str = "",
     ) -> _webhook.WebhookDelivery:
-        """RedeliverAlert sends a delivery again at once, to the address that its receiver has by
-        now, and as often as a new one if that fails. It has the `webhook-id` that it had.
+        """RedeliverAlert sends a delivery again at once, to the current address of its receiver.
+        If that fails, it is retried like a new delivery. Its `webhook-id` stays the same.
 
-        Errors: NOT_FOUND (ALERT_NOT_FOUND: also where the receiver of the delivery is gone),
-        FAILED_PRECONDITION (WEBHOOK_DISABLED), RESOURCE_EXHAUSTED (RATE_LIMITED: too many by
-        mail).
+        Errors: NOT_FOUND (ALERT_NOT_FOUND: also where the receiver of the delivery was
+        deleted), FAILED_PRECONDITION (WEBHOOK_DISABLED), RESOURCE_EXHAUSTED (RATE_LIMITED: too
+        many by mail).
         """
         message: dict[str, _t.Any] = {
             "organization": organization,

@@ -373,8 +373,8 @@ class LimitsByKey:
     rate: str = ""
     """The starts of one key, such as `10/min`. Empty: any number."""
     by_seconds: bool = False
-    """Whether the next task is of the key whose tasks have run for the least time, and not of the
-    key after the last one.
+    """Whether the next task to start is one of the key whose tasks have run for the least time. If
+    not, keys take turns.
     """
 
 

@@ -53,9 +53,11 @@ class DeploymentTaskStats:
     endpoints: list[EndpointTaskStats] = _dc.field(default_factory=list)
     """By endpoint, sorted by name; those without tasks are left out."""
     calls: int = 0
-    """Calls of its endpoints that were answered in the window, submits of tasks among them."""
+    """How many calls of its endpoints were answered in the window. A submit of a task is a call,
+    too.
+    """
     failed_calls: int = 0
-    """Of them, those that were answered with an error."""
+    """How many of these calls were answered with an error."""
 
 
 @_dc.dataclass(kw_only=True)
@@ -77,8 +79,8 @@ class GetTaskStatsResponse:
     total: TaskStats | None = None
     """All deployments of the answer together."""
     deployments: list[DeploymentTaskStats] = _dc.field(default_factory=list)
-    """By deployment, sorted by name. Deployments without a task that waits or runs, or ran in the
-    window, and without a call in it, are left out.
+    """By deployment, sorted by name. A deployment is left out if no task of it waits, runs or ran
+    in the window, and no call was answered in it.
     """
     start_time: _dt.datetime | None = None
     """When the window begins: up to a minute earlier than asked for, of a window beyond an hour up

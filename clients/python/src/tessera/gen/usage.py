@@ -77,8 +77,8 @@ class Budget:
     period_end: _dt.datetime | None = None
     """When it ends. Output only."""
     version: int = 0
-    """Counts its updates: 1 at first. In UpdateBudget, if it is not 0, the version that was read:
-    nothing is changed if it is not the current one.
+    """The version of the budget: 1 at first, and one more after each update. In UpdateBudget, if
+    it is not 0, the version that was read: nothing is changed if it is not the current one.
     """
     created_at: _dt.datetime | None = None
     """When it was made. Output only."""

@@ -61,7 +61,9 @@ class FailingWebhook:
     webhook: Webhook | None = None
     """The webhook."""
     answer: WebhookAnswer | None = None
-    """What its newest failed attempt got. Not set: that delivery is gone."""
+    """The answer to a failed attempt to send the newest delivery that was tried. Not set: that
+    delivery is not stored any more, or the caller may not read how tasks of the deployment end.
+    """
 
 
 @_dc.dataclass(kw_only=True)
@@ -229,8 +231,8 @@ class SyncWebhookService(_rpc.SyncService):
         *,
         organization: str = "",
     ) -> ListFailingWebhooksResponse:
-        """ListFailingWebhooks lists the webhooks of all deployments of the organization whose
-        latest attempt failed, by deployment and name, at most 100.
+        """ListFailingWebhooks lists webhooks whose latest attempt failed, of all deployments of
+        the organization, sorted by deployment and name: at most 100.
 
         Errors: none of its own.
         """
@@ -379,8 +381,8 @@ class SyncWebhookService(_rpc.SyncService):
         deployment: str = "",
         delivery_id: str = "",
     ) -> WebhookDelivery:
-        """RedeliverWebhook sends a delivery again at once, and as often as a new one if that
-        fails. It has the `webhook-id` that it had.
+        """RedeliverWebhook sends a delivery again at once, to the current address of its webhook.
+        If that fails, it is retried like a new delivery. Its `webhook-id` stays the same.
 
         Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND, WEBHOOK_NOT_FOUND: also where the webhook of
         the delivery is gone), FAILED_PRECONDITION (WEBHOOK_DISABLED).
@@ -447,8 +449,8 @@ class AsyncWebhookService(_rpc.AsyncService):
         *,
         organization: str = "",
     ) -> ListFailingWebhooksResponse:
-        """ListFailingWebhooks lists the webhooks of all deployments of the organization whose
-        latest attempt failed, by deployment and name, at most 100.
+        """ListFailingWebhooks lists webhooks whose latest attempt failed, of all deployments of
+        the organization, sorted by deployment and name: at most 100.
 
         Errors: none of its own.
         """
@@ -597,8 +599,8 @@ class AsyncWebhookService(_rpc.AsyncService):
         deployment: str = "",
         delivery_id: str = "",
     ) -> WebhookDelivery:
-        """RedeliverWebhook sends a delivery again at once, and as often as a new one if that
-        fails. It has the `webhook-id` that it had.
+        """RedeliverWebhook sends a delivery again at once, to the current address of its webhook.
+        If that fails, it is retried like a new delivery. Its `webhook-id` stays the same.
 
         Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND, WEBHOOK_NOT_FOUND: also where the webhook of
         the delivery is gone), FAILED_PRECONDITION (WEBHOOK_DISABLED).

@@ -288,8 +288,8 @@ export class Deployment implements AsyncDisposable {
 
   /**
    * Throws while the node shuts down or the deployment is closed to new work, and BUDGET_SPENT
-   * where a spent budget bounds it. With an idempotency key a submit may be a repeat, which costs
-   * nothing new: then BUDGET_SPENT is the answer, and for the queue to refuse what is none.
+   * where a spent budget bounds it. A submit with an idempotency key may be a repeat, which stores
+   * nothing new: for it, BUDGET_SPENT is returned, and the queue throws it unless a task has the key.
    * @param tokenId the token of the caller; undefined: none
    * @param key the idempotency key of a submit; empty: it has none
    */

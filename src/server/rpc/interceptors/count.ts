@@ -1,9 +1,9 @@
 /**
  * Metrics of calls: counts which endpoint of a deployment was called, over
  * which protocol, with which outcome and how long it took. It only observes: it
- * neither delays a call nor changes its answer. A request that asks about tasks or
- * endpoints is no call: a page that is looked at would else raise its own numbers,
- * and a caller who waits for a task the time that calls take.
+ * neither delays a call nor changes its answer. Requests about tasks or endpoints are
+ * not counted: otherwise an open page would raise the number of calls that it shows,
+ * and a caller who waits for a task would raise the duration of calls.
  *
  * The endpoint's label comes from the manifest, and is empty for a call that
  * names no endpoint or an unknown one: text from callers never becomes a label.
@@ -28,7 +28,7 @@ import { isLocated, locatedOf } from "../target.ts";
 
 type Next = ReturnType<Interceptor>;
 
-/** The methods that call an endpoint. */
+/** The methods that call an endpoint. Requests to mounted servers are counted in `mounted.ts`. */
 const CALLS: ReadonlySet<DescMethod> = new Set([
   EndpointService.method.callEndpoint,
   EndpointService.method.streamEndpoint,

@@ -26,3 +26,12 @@ it("says of what is seen that an alert fires for it, and gives the alert no seco
     { rule: "failing", kind: "ALERT_KIND_FAILURES", subject: "deployment tape" },
   ]);
 });
+
+it("names each of several alerts that fire for the same", () => {
+  const firing = ["failing", "failing-much"].map((rule) => {
+    return { rule, kind: "ALERT_KIND_FAILURES", subject: "deployment ocr" } as const;
+  });
+  const { fired, left } = withAlerts(SEEN, firing);
+  expect(fired[0]?.cause).toBe("read: no text (alerts failing, failing-much)");
+  expect(left).toEqual([]);
+});

@@ -1,6 +1,7 @@
 /** What an alert is about, with the way to where one sees more of it. */
 import { Link } from "@tanstack/react-router";
 import type { AlertJson } from "../../../../../gen/tessera/v1/alert_pb.js";
+import { alertSubjectOf } from "../../api/alert-subject.ts";
 import { useOrganization } from "../../api/session.ts";
 import { Status } from "../../ui/status.tsx";
 
@@ -29,8 +30,7 @@ export function Subject({ of: alert }: { readonly of: AlertJson }) {
 
 function Where({ of: { kind, subject = "" } }: { readonly of: AlertJson }) {
   const organization = useOrganization();
-  // Such as `deployment ocr`, `webhook app of ocr`: the names of both are DNS labels.
-  const [what, name = "", , of = ""] = subject.split(" ");
+  const { what, name, of } = alertSubjectOf(subject);
   const params = { organization, deployment: name };
   const status = kind && TASKS[kind];
   switch (what) {

@@ -1,5 +1,6 @@
 /** One row for one thing that needs attention, where an alert fires for what is seen anyway. */
 import type { AlertJson } from "../../../../../gen/tessera/v1/alert_pb.js";
+import { alertSubjectOf } from "../../api/alert-subject.ts";
 
 /** What an alert may be about. */
 interface Alertable {
@@ -24,17 +25,17 @@ export function withAlerts<Seen extends Alertable>(
   const byKey = Map.groupBy(firing, keyOf);
   const keys = new Set(seen.map(({ key }) => key));
   const fired = seen.map((one) => {
-    const [alert] = byKey.get(one.key) ?? [];
-    return alert === undefined
+    const rules = (byKey.get(one.key) ?? []).map(({ rule }) => rule);
+    const words = rules.length > 1 ? "alerts" : "alert";
+    return rules.length === 0
       ? one
-      : { ...one, isBad: true, cause: `${one.cause} (alert ${alert.rule})`.trimStart() };
+      : { ...one, isBad: true, cause: `${one.cause} (${words} ${rules.join(", ")})`.trimStart() };
   });
   return { fired, left: firing.filter((alert) => !keys.has(keyOf(alert))) };
 }
 
 /** The key of the concern that an alert is about. */
 function keyOf({ kind, subject = "" }: AlertJson): string {
-  // Such as `deployment ocr`, `webhook app of ocr`: the names of both are DNS labels.
-  const [, name = "", , of] = subject.split(" ");
-  return `${ABOUT[kind ?? ""]} ${of === undefined ? name : `${of}/${name}`}`;
+  const { name, of } = alertSubjectOf(subject);
+  return `${ABOUT[kind ?? ""]} ${of === "" ? name : `${of}/${name}`}`;
 }

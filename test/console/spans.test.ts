@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { spansOf } from "../../src/console/app/pages/tasks/spans.ts";
+import { alikeText, spansOf } from "../../src/console/app/pages/tasks/spans.ts";
 import { attemptsOf, returnedAttempt, withReturned } from "../../src/tasks/attempt.ts";
 import type { ReturnedAttempt, Task } from "../../src/tasks/task.ts";
 
@@ -112,4 +112,13 @@ describe("the spans of a task", () => {
   it("of a task that never started are its wait until its end", () => {
     expect(shown({ createdAt: at(0), finishedAt: at(3) }, 50)).toEqual([["queued", 0, 3, false]]);
   });
+});
+
+it("an error of all attempts is told once, and that some are not shown", () => {
+  const attempt = (number: number, message: string) => ({ number, failure: { message } });
+  const [first, second] = [attempt(1, "no disk"), attempt(2, "no disk")];
+  expect(alikeText({ attempts: [first, second] })).toBe("All 2 attempts:");
+  expect(alikeText({ attempts: [first, attempt(9, "no disk")] })).toBe("All 2 shown attempts:");
+  expect(alikeText({ attempts: [first, attempt(2, "no room")] })).toBe("");
+  expect(alikeText({ attempts: [first] })).toBe("");
 });

@@ -11,7 +11,7 @@ import { bytes } from "../../ui/quantity.ts";
 import { Status, type Tone } from "../../ui/status.tsx";
 import { Time } from "../../ui/time.tsx";
 import { TaskLog } from "./log.tsx";
-import { failedAlike } from "./spans.ts";
+import { alikeText } from "./spans.ts";
 import { hasFrame, innermost, type StackPart, stackIn } from "./stack.ts";
 import { reasonOf } from "./state.tsx";
 import type { TaskEvents } from "./use-task-events.ts";
@@ -43,7 +43,7 @@ export function Attempt({ attempt, task, name, events }: AttemptProps) {
           {between(startedAt, endedAt, Date.now())}, started <Time at={startedAt} />
         </span>
       </div>
-      {failure !== undefined && <Failure attempt={attempt} name={name} alike={failedAlike(task)} />}
+      {failure !== undefined && <Failure attempt={attempt} name={name} alike={alikeText(task)} />}
       <p className="secondary attempt-where">
         {worker && (
           <span>
@@ -68,8 +68,8 @@ export function Attempt({ attempt, task, name, events }: AttemptProps) {
 }
 
 interface FailureProps extends Pick<AttemptProps, "attempt" | "name"> {
-  /** How many attempts all failed so. */
-  readonly alike: number;
+  /** Which attempts failed so, where it is more than this one. */
+  readonly alike: string;
 }
 
 function Failure({ attempt, name, alike }: FailureProps) {
@@ -95,7 +95,7 @@ function Failure({ attempt, name, alike }: FailureProps) {
   return (
     <>
       <div className="attempt-failure copied-from">
-        {alike > 1 && <p>All {alike} attempts:</p>}
+        {alike !== "" && <p>{alike}</p>}
         <pre className="result-text">{message || reasonOf(failure?.reason)}</pre>
       </div>
       {parts.length > 0 && <Stack parts={parts} text={text} />}

@@ -25,6 +25,13 @@ export function failedAlike({ attempts = [] }: TaskJson): number {
     : 0;
 }
 
+/** How many attempts share one error, in words; empty where it is that of one. */
+export function alikeText(task: TaskJson): string {
+  const alike = failedAlike(task);
+  const isWhole = task.attempts?.at(-1)?.number === alike;
+  return alike > 1 ? `All ${alike} ${isWhole ? "" : "shown "}attempts:` : "";
+}
+
 /** The spans of a task, the first one first; those that go on end now. */
 export function spansOf(task: TaskJson, nowMs: number): readonly Span[] {
   const { attempts = [], createdAt = "", finishedAt, runAt } = task;

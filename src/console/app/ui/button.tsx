@@ -21,3 +21,25 @@ export function Button({ kind, isBusy = false, className, onClick, ...rest }: Bu
     />
   );
 }
+
+interface ShowMoreProps {
+  /** The query of the list. */
+  readonly of: {
+    readonly hasNextPage: boolean;
+    readonly isFetchingNextPage: boolean;
+    fetchNextPage(): Promise<unknown>;
+  };
+}
+
+/** The button below a list that has more pages. */
+export function ShowMore({
+  of: { hasNextPage, isFetchingNextPage, fetchNextPage },
+}: ShowMoreProps) {
+  return (
+    hasNextPage && (
+      <Button isBusy={isFetchingNextPage} onClick={() => void fetchNextPage()}>
+        Show more
+      </Button>
+    )
+  );
+}

@@ -9,7 +9,7 @@ export function ScheduleTimes({
   readonly times: readonly string[];
   readonly zone: string;
 }) {
-  const clock = clockOf(zone);
+  const clock = clockOf(zone, WRITTEN);
   return (
     <ol className="schedule-times">
       {times.map((time) => (
@@ -26,17 +26,13 @@ export function ScheduleTimes({
 
 /** A time by the clock of a zone, with the zone's short name, such as `Nov 30, 08:00 GMT+1`. */
 export function clockText(time: string, zone: string): string {
-  const written: Intl.DateTimeFormatOptions = {
-    ...{ month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" },
-    ...{ hourCycle: "h23", timeZoneName: "short" },
-  };
-  const at = new Date(time);
-  try {
-    return new Intl.DateTimeFormat(undefined, { ...written, timeZone: zone }).format(at);
-  } catch {
-    return new Intl.DateTimeFormat(undefined, written).format(at);
-  }
+  return clockOf(zone, SHORT).format(new Date(time));
 }
+
+const SHORT: Intl.DateTimeFormatOptions = {
+  ...{ month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" },
+  ...{ hourCycle: "h23", timeZoneName: "short" },
+};
 
 const WRITTEN: Intl.DateTimeFormatOptions = {
   ...{ weekday: "short", year: "numeric", month: "short", day: "numeric" },
@@ -44,10 +40,10 @@ const WRITTEN: Intl.DateTimeFormatOptions = {
 };
 
 /** The clock of a zone; that of the browser, with its name, where it does not know the zone. */
-function clockOf(zone: string): Intl.DateTimeFormat {
+function clockOf(zone: string, written: Intl.DateTimeFormatOptions): Intl.DateTimeFormat {
   try {
-    return new Intl.DateTimeFormat(undefined, { ...WRITTEN, timeZone: zone });
+    return new Intl.DateTimeFormat(undefined, { ...written, timeZone: zone });
   } catch {
-    return new Intl.DateTimeFormat(undefined, { ...WRITTEN, timeZoneName: "short" });
+    return new Intl.DateTimeFormat(undefined, { ...written, timeZoneName: "short" });
   }
 }

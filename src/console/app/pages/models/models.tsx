@@ -13,7 +13,7 @@ import type {
 } from "../../../../../gen/tessera/v1/model_pb.js";
 import { createClient } from "../../api/rpc.ts";
 import { useOrganization } from "../../api/session.ts";
-import { Button } from "../../ui/button.tsx";
+import { ShowMore } from "../../ui/button.tsx";
 import { Command } from "../../ui/command.tsx";
 import { Confirm } from "../../ui/confirm.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
@@ -71,11 +71,7 @@ export function Models() {
           )}
         />
       )}
-      {list.hasNextPage && (
-        <Button isBusy={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
-          Show more
-        </Button>
-      )}
+      <ShowMore of={list} />
       {deleting !== undefined && (
         <DeleteVersion version={deleting} onClose={() => setDeleting(undefined)} />
       )}

@@ -4,7 +4,7 @@ import { Link } from "@tanstack/react-router";
 import type { OperatedOrganizationJson } from "../../../../../gen/tessera/v1/operator_pb.js";
 import { allOrganizations, nodes, platform } from "../../api/operator.ts";
 import { useOrganization, usePerson } from "../../api/session.ts";
-import { Button } from "../../ui/button.tsx";
+import { ShowMore } from "../../ui/button.tsx";
 import { Command } from "../../ui/command.tsx";
 import { counted } from "../../ui/counted.ts";
 import { DataTable } from "../../ui/data-table.tsx";
@@ -126,11 +126,7 @@ function Organizations() {
           },
         ]}
       />
-      {list.hasNextPage && (
-        <Button isBusy={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
-          Show more
-        </Button>
-      )}
+      <ShowMore of={list} />
     </section>
   );
 }

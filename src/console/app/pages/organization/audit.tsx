@@ -7,7 +7,7 @@ import { csvOf } from "../../api/audit-csv.ts";
 import { organizations } from "../../api/clients.ts";
 import { membersOf } from "../../api/members.ts";
 import { useOrganization, usePerson } from "../../api/session.ts";
-import { Button } from "../../ui/button.tsx";
+import { Button, ShowMore } from "../../ui/button.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
 import { Empty } from "../../ui/empty.tsx";
 import { Field } from "../../ui/field.tsx";
@@ -155,11 +155,7 @@ function Events({ search }: AuditProps) {
           },
         ]}
       />
-      {list.hasNextPage && (
-        <Button isBusy={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
-          Show more
-        </Button>
-      )}
+      <ShowMore of={list} />
     </div>
   );
 }

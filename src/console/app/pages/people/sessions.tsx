@@ -10,7 +10,7 @@ import type { SessionJson } from "../../../../../gen/tessera/v1/auth_pb.js";
 import { auth } from "../../api/clients.ts";
 import { CallError, messageOf } from "../../api/errors.ts";
 import { signOut } from "../../api/session.ts";
-import { Button } from "../../ui/button.tsx";
+import { Button, ShowMore } from "../../ui/button.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
 import { Notice } from "../../ui/notice.tsx";
 import { Time } from "../../ui/time.tsx";
@@ -19,9 +19,8 @@ import { useToast } from "../../ui/toasts.tsx";
 export function Sessions() {
   const queryClient = useQueryClient();
   const toast = useToast();
-  const { data, hasNextPage, fetchNextPage, isFetchingNextPage } =
-    useSuspenseInfiniteQuery(sessions);
-  const all = data.pages.flatMap((page) => page.sessions ?? []);
+  const list = useSuspenseInfiniteQuery(sessions);
+  const all = list.data.pages.flatMap((page) => page.sessions ?? []);
   const ending = useMutation({
     mutationFn: () => auth.endOtherSessions({}),
     onSuccess: async ({ endedSessions = 0 }) => {
@@ -33,7 +32,7 @@ export function Sessions() {
     <section className="card">
       <header className="section-header">
         <h2>Sessions</h2>
-        {(all.length > 1 || hasNextPage) && (
+        {(all.length > 1 || list.hasNextPage) && (
           <Button kind="danger" isBusy={ending.isPending} onClick={() => ending.mutate()}>
             End all others
           </Button>
@@ -61,11 +60,7 @@ export function Sessions() {
         ]}
         actions={(session) => <EndSession session={session} />}
       />
-      {hasNextPage && (
-        <Button isBusy={isFetchingNextPage} onClick={() => void fetchNextPage()}>
-          Show more
-        </Button>
-      )}
+      <ShowMore of={list} />
     </section>
   );
 }

@@ -13,6 +13,7 @@ import {
 import { answerOf, deliveriesOfTask, deliveryStateOf } from "../../api/webhooks.ts";
 import { counted } from "../../ui/counted.ts";
 import { DELIVERY_TONES } from "../../ui/deliveries.tsx";
+import { Status } from "../../ui/status.tsx";
 import { TaskLink } from "./task-link.tsx";
 
 interface RelatedProps {
@@ -95,9 +96,9 @@ export function Told({ name, task }: RelatedProps) {
       className="task-tag"
       title={answerOf(rest)}
     >
-      <span className={`status ${DELIVERY_TONES[deliveryStateOf(rest)] ?? "idle"}`}>
-        webhook {webhook}: {deliveryStateOf(rest)}
-      </span>
+      <Status tone={DELIVERY_TONES[deliveryStateOf(rest)] ?? "idle"}>
+        {`webhook ${webhook}: ${deliveryStateOf(rest)}`}
+      </Status>
     </Link>
   ));
 }

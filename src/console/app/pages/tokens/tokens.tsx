@@ -8,7 +8,7 @@ import { loaded } from "../../api/loaded.ts";
 import { useOrganization, usePerson } from "../../api/session.ts";
 import { tokensOf } from "../../api/tokens.ts";
 import { useShortcut } from "../../shell/keys.ts";
-import { Button } from "../../ui/button.tsx";
+import { Button, ShowMore } from "../../ui/button.tsx";
 import { Empty } from "../../ui/empty.tsx";
 import { Page } from "../../ui/page.tsx";
 import { TypedAhead } from "../../ui/typed-ahead.ts";
@@ -60,11 +60,7 @@ export function Tokens() {
           onAct={(act, token) => setChosen({ act, token })}
         />
       )}
-      {list.hasNextPage && (
-        <Button isBusy={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
-          Show more
-        </Button>
-      )}
+      <ShowMore of={list} />
       <Suspense fallback={<TypedAhead />}>
         {(isCreating || isAsked) && (
           <CreateToken

@@ -22,7 +22,7 @@ import "./alerts.css";
 
 export function Alerts() {
   return (
-    <Page isList title="Alerts" description="What is wrong, and who is told.">
+    <Page isList title="Alerts" description="What is wrong, and who is notified.">
       <Head />
       <Firing />
       <Rules />
@@ -163,7 +163,7 @@ function Rules() {
       {rules.length === 0 ? (
         <div className="card alerts-none">
           <p>
-            A rule says what is wrong, such as tasks that wait or fail, and tells receivers.{" "}
+            A rule looks for one problem, such as tasks that wait or fail, and notifies receivers.{" "}
             <a href="/docs/alerts.html">How alerts work</a>
           </p>
           <Command text="npx tessera-platform alert create failing failures --threshold 5 --hold 5m" />
@@ -213,7 +213,7 @@ function Rules() {
           onDone={close}
           onClose={() => setAsked(undefined)}
         >
-          <p>What fires of it clears, and its receivers are told so.</p>
+          <p>Its alerts that fire are cleared, and its receivers are notified.</p>
         </Confirm>
       )}
     </section>

@@ -84,7 +84,7 @@ export function Receivers() {
       </header>
       {receivers.length === 0 ? (
         <div className="card alerts-none">
-          <p>Nobody is told yet. A receiver is a webhook, an e-mail address, or Slack.</p>
+          <p>No receivers yet. A receiver is a webhook, an e-mail address, or Slack.</p>
           <Command text="npx tessera-platform alert receiver create app webhook https://example.com/alerts" />
         </div>
       ) : (
@@ -128,7 +128,7 @@ export function Receivers() {
           onDone={show}
           onClose={close}
         >
-          <p>For 24 hours, messages have a signature of each.</p>
+          <p>For 24 hours, messages are signed with both secrets.</p>
         </Confirm>
       )}
       {asked?.what === "delete" && (
@@ -139,7 +139,7 @@ export function Receivers() {
           onDone={close}
           onClose={close}
         >
-          <p>What waits for it is not sent.</p>
+          <p>Its pending deliveries are not sent.</p>
         </Confirm>
       )}
     </section>
@@ -201,9 +201,9 @@ function ReceiverForm({ receiver, onDone, onClose }: ReceiverFormProps) {
             ...{ autoComplete: "off", maxLength: 2_048 },
             ...(known !== undefined && !isHidden && { defaultValue: known }),
             hint: isMail
-              ? "An admin names any, others their own."
+              ? "Admins may enter any address, others only their own."
               : isHidden
-                ? "The whole new URL: the old one is kept sealed, and not shown."
+                ? "Enter the whole new URL: the old one is stored encrypted and not shown."
                 : "A URL that is reached from the internet, or that the operator allows.",
           },
         ]}

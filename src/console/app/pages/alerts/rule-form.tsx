@@ -12,13 +12,13 @@ import { useSeenVersion } from "../../ui/use-seen-version.ts";
 /** What rules look at, the unit of their threshold, and its default. */
 const KINDS = {
   ALERT_KIND_OLDEST_TASK_WAITS: ["The oldest task waits longer than", "seconds", 300],
-  ALERT_KIND_FAILURES: ["More tasks of ten minutes fail than", "percent", 5],
+  ALERT_KIND_FAILURES: ["The share of failed tasks within ten minutes is above", "percent", 5],
   ALERT_KIND_DEPLOYMENT_DEGRADED: ["A deployment is degraded or has failed", "", 0],
-  ALERT_KIND_WORKER_RESTARTS: ["Workers restart in ten minutes more often than", "times", 3],
+  ALERT_KIND_WORKER_RESTARTS: ["Workers restart within ten minutes more than", "times", 3],
   ALERT_KIND_TOKEN_ENDS: ["A token ends within", "days", 7],
   ALERT_KIND_WEBHOOK_OFF: ["A webhook or a receiver is disabled or paused", "", 0],
-  ALERT_KIND_BUDGET_USED: ["Of a budget is used at least", "percent", 80],
-  ALERT_KIND_DISK_FREE: ["Of the disk of a node is free less than", "percent", 10],
+  ALERT_KIND_BUDGET_USED: ["The used part of a budget is at least", "percent", 80],
+  ALERT_KIND_DISK_FREE: ["The free part of a node's disk is below", "percent", 10],
 } as const satisfies Partial<
   Record<NonNullable<AlertRuleJson["kind"]>, readonly [string, string, number]>
 >;

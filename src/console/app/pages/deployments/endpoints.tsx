@@ -105,14 +105,16 @@ function EndpointRow({ deployment, endpoint, paused, place }: EndpointRowProps) 
   );
 }
 
-/** What each key may have, in words. */
+/** What each key may have and which goes first, in words. */
 function limitsText({ concurrency = 0, rate = "", bySeconds = false }: LimitsByKeyJson): string {
   const limits = [concurrency > 0 ? `${concurrency} at a time` : "", rate].filter(
     (one) => one !== "",
   );
-  const turns = bySeconds ? ["by key, the least seconds first"] : ["by key in turn"];
-  const each = limits.length === 0 ? [] : [`each key: ${limits.join(", ")}`];
-  return [...(bySeconds || limits.length === 0 ? turns : []), ...each].join("; ");
+  return [
+    ...(bySeconds ? ["the key that used the fewest seconds goes first"] : []),
+    ...(limits.length > 0 ? [`each key: ${limits.join(", ")}`] : []),
+    ...(bySeconds || limits.length > 0 ? [] : ["keys take turns"]),
+  ].join("; ");
 }
 
 function Paused({ of: { pausedAt, pausedBy } }: { readonly of: PausedEndpointJson }) {

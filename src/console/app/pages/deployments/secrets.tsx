@@ -61,7 +61,7 @@ export function Secrets({ deployment }: OfDeployment) {
         !isPending && (
           <p className="secondary">
             No secrets yet. A worker finds a secret in its environment, as it finds a variable; its
-            value is stored sealed and shown to nobody.
+            value is stored encrypted and shown to nobody.
           </p>
         )
       )}

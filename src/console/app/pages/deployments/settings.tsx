@@ -122,7 +122,7 @@ function SettingsForm({ deployment }: { readonly deployment: DeploymentJson }) {
       }}
     >
       <p className="secondary">
-        Changes apply when you save. You are told first which of them replace workers.
+        Changes apply when you save. The page says first which of them replace workers.
       </p>
       <fieldset id={idOf(CALLERS)}>
         <legend>{CALLERS}</legend>

@@ -194,7 +194,8 @@ function Registered({ only, endpoints }: OfOne & { readonly endpoints: readonly 
           onClose={close}
         >
           <p>
-            For 24 hours, messages have a signature of each: change it in your server meanwhile.
+            For 24 hours, messages are signed with both secrets. Change the secret in your server
+            within that time.
           </p>
         </Confirm>
       )}
@@ -206,7 +207,7 @@ function Registered({ only, endpoints }: OfOne & { readonly endpoints: readonly 
           onDone={close}
           onClose={close}
         >
-          <p>What waits for it is not sent.</p>
+          <p>Its pending deliveries are not sent.</p>
         </Confirm>
       )}
     </section>

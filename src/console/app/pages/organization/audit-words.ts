@@ -148,7 +148,7 @@ export function wordsOf({ action = "", subject = "", details = {} }: AuditEventJ
 /** What rules of alerts look for, by their kinds. */
 const CONDITIONS: Readonly<Record<string, string>> = {
   oldest_task_waits: "when a task waits for {threshold} s",
-  failures: "when {threshold} % of tasks fail",
+  failures: "when more than {threshold} % of tasks fail",
   deployment_degraded: "when a deployment is degraded or has failed",
   worker_restarts: "when workers restart more than {threshold} times",
   token_ends: "when a token ends within {threshold} days",
@@ -171,7 +171,7 @@ const PHRASES: Readonly<Record<string, (value: string) => string>> = {
   by_token: (value) => `by token ${value}`,
   address: (value) => `at ${value}`,
   digest: (value) => `digest ${value.slice(0, DIGEST_CHARACTERS)}`,
-  events: (value) => `told of ${listed(value.replaceAll("task.", ""), ", ")}`,
+  events: (value) => `on ${listed(value.replaceAll("task.", ""), ", ")}`,
   receivers: (value) => `tells ${listed(value, " and ")}`,
   hold_seconds: (value) => `after ${duration(Number(value) * 1_000)}`,
 };

@@ -176,8 +176,8 @@ function Shown({ answer, by, measure }: ShownProps) {
           format={format}
           binary={isBinary}
           numbers={[[format(totalOf(all, measure)), "in total"]]}
-          note={others > 0 ? `${others} more are in the table alone.` : undefined}
-          empty="Nothing of it was used in this time."
+          note={others > 0 ? `${others} more are only in the table.` : undefined}
+          empty="None was used in this time."
         />
       </section>
       <section aria-labelledby="all">
@@ -196,8 +196,8 @@ function Shown({ answer, by, measure }: ShownProps) {
           ]}
         />
         <p className="secondary">
-          Calls run are calls of apis that their functions were run for: calls that were refused,
-          and submits of tasks, are in the numbers of a deployment and not here.
+          A call counts here once its function ran. Refused calls, and submissions of tasks, count
+          in the numbers of a deployment alone.
         </p>
       </section>
     </>
